@@ -1,0 +1,209 @@
+// Each operation: its formula y = f(a) and its cotangent rule, in which g is the cotangent of y. A cotangent of
+// exactly 0 stays 0 even against an infinite factor: an unused entry takes no gradient.
+#include "core/autodiff/elementwise.hpp"
+
+#include <cmath>
+
+#include "core/kernels/functions.hpp"
+#include "core/kernels/require.hpp"
+#include "core/kernels/rows.hpp"
+
+namespace hardgrad {
+namespace {
+
+/// y[i] = f(flat i), with a's shape.
+template <class T, class F>
+Var<T> same_as(Var<T> a, std::initializer_list<Var<T>> inputs, F f) {
+  auto y = a.tape->output(a.rows(), a.cols(), inputs);
+  T* out = a.tape->mutable_value(y).data;
+  for (std::size_t i = 0, n = y.value().size(); i < n; ++i) out[i] = f(i);
+  return y;
+}
+
+/// The same on SIMD registers.
+template <class T, class F>
+Var<T> mapped(Var<T> a, F f) {
+  auto y = a.tape->output(a.rows(), a.cols(), {a});
+  kernels::map(a.value().data, a.tape->mutable_value(y).data, y.value().size(), f);
+  return y;
+}
+
+/// Cotangent of `a`: ga[i] (+)= f(i).
+template <class T, class F>
+void give(Tape<T>& tape, Var<T> a, F f) {
+  if (tape.needs_gradient(a)) tape.sink(a).accumulate(f);
+}
+
+/// Back-propagates the one input of an operation: ga[i] (+)= f(g[i], a[i], y[i]).
+template <class T, class F>
+Var<T> unary_rule(Var<T> a, Var<T> y, F f) {
+  a.tape->on_backward({y}, [a, y, f](Tape<T>& tape) {
+    const T *g = tape.cotangent(y).data, *x = tape.value(a).data, *v = tape.value(y).data;
+    give(tape, a, [=](std::size_t i) { return f(g[i], x[i], v[i]); });
+  });
+  return y;
+}
+
+}  // namespace
+
+// y = a + b; ga = g, gb = g
+template <class T>
+Var<T> add(Var<T> a, Var<T> b) {
+  require_shapes(same_shape(a, b), "add", {a, b});
+  const T *p = a.value().data, *q = b.value().data;
+  auto y = same_as(a, {a, b}, [=](std::size_t i) { return p[i] + q[i]; });
+  a.tape->on_backward({y}, [a, b, y](Tape<T>& tape) {
+    const T* g = tape.cotangent(y).data;
+    give(tape, a, [=](std::size_t i) { return g[i]; });
+    give(tape, b, [=](std::size_t i) { return g[i]; });
+  });
+  return y;
+}
+
+// y = a - b; ga = g, gb = -g
+template <class T>
+Var<T> subtract(Var<T> a, Var<T> b) {
+  require_shapes(same_shape(a, b), "subtract", {a, b});
+  const T *p = a.value().data, *q = b.value().data;
+  auto y = same_as(a, {a, b}, [=](std::size_t i) { return p[i] - q[i]; });
+  a.tape->on_backward({y}, [a, b, y](Tape<T>& tape) {
+    const T* g = tape.cotangent(y).data;
+    give(tape, a, [=](std::size_t i) { return g[i]; });
+    give(tape, b, [=](std::size_t i) { return -g[i]; });
+  });
+  return y;
+}
+
+// y = a b; ga = g b, gb = g a
+template <class T>
+Var<T> multiply(Var<T> a, Var<T> b) {
+  require_shapes(same_shape(a, b), "multiply", {a, b});
+  const T *p = a.value().data, *q = b.value().data;
+  auto y = same_as(a, {a, b}, [=](std::size_t i) { return p[i] * q[i]; });
+  a.tape->on_backward({y}, [a, b, y](Tape<T>& tape) {
+    const T *g = tape.cotangent(y).data, *p = tape.value(a).data, *q = tape.value(b).data;
+    give(tape, a, [=](std::size_t i) { return g[i] == 0 ? T{0} : g[i] * q[i]; });
+    give(tape, b, [=](std::size_t i) { return g[i] == 0 ? T{0} : g[i] * p[i]; });
+  });
+  return y;
+}
+
+// y = factor a + shift; ga = factor g
+template <class T>
+Var<T> affine(Var<T> a, T factor, T shift) {
+  const T* p = a.value().data;
+  auto y = factor == 0 ? same_as(a, {a}, [=](std::size_t) { return shift; })  // even where a is infinite
+                       : same_as(a, {a}, [=](std::size_t i) { return factor * p[i] + shift; });
+  return unary_rule(a, y, [factor](T g, T, T) { return factor * g; });
+}
+
+// y[r, j] = x[r, j] + b[j]; gx = g, gb[j] = sum_r g[r, j]
+template <class T>
+Var<T> add_row(Var<T> x, Var<T> b) {
+  require_shapes(b.rows() == 1 && b.cols() == x.cols(), "add_row", {x, b});
+  auto y = x.tape->output(x.rows(), x.cols(), {x, b});
+  const auto in = x.value(), row = b.value();
+  const auto out = x.tape->mutable_value(y);
+  for (std::size_t r = 0; r < out.rows; ++r)
+    for (std::size_t j = 0; j < out.cols; ++j) out(r, j) = in(r, j) + row.data[j];
+  x.tape->on_backward({y}, [x, b, y](Tape<T>& tape) {
+    const auto g = tape.cotangent(y);
+    give(tape, x, [p = g.data](std::size_t i) { return p[i]; });
+    if (!tape.needs_gradient(b)) return;
+    const auto sink = tape.sink(b);
+    kernels::column_sums(g.data, g.rows, g.cols, sink.to.data, sink.first);
+  });
+  return y;
+}
+
+// y[r, j] = x[r, j] w[r]; gx = g w, gw[r] = sum_j g[r, j] x[r, j]. A weight of 0 gives an exact 0, whatever x is.
+template <class T>
+Var<T> scale_rows(Var<T> x, Var<T> w) {
+  require_shapes(w.cols() == 1 && w.rows() == x.rows(), "scale_rows", {x, w});
+  auto y = x.tape->output(x.rows(), x.cols(), {x, w});
+  const auto in = x.value(), weight = w.value();
+  const auto out = x.tape->mutable_value(y);
+  for (std::size_t r = 0; r < out.rows; ++r)
+    for (std::size_t j = 0; j < out.cols; ++j) out(r, j) = weight.data[r] == 0 ? T{0} : in(r, j) * weight.data[r];
+  x.tape->on_backward({y}, [x, w, y](Tape<T>& tape) {
+    const auto g = tape.cotangent(y), in = tape.value(x), weight = tape.value(w);
+    if (tape.needs_gradient(x)) {
+      const auto sink = tape.sink(x);
+      for (std::size_t r = 0; r < g.rows; ++r)
+        for (std::size_t j = 0; j < g.cols; ++j) {
+          const T give = g(r, j) == 0 ? T{0} : g(r, j) * weight.data[r];
+          sink.to(r, j) = sink.first ? give : sink.to(r, j) + give;
+        }
+    }
+    give(tape, w, [&](std::size_t r) {
+      double sum = 0;
+      for (std::size_t j = 0; j < g.cols; ++j)
+        if (g(r, j) != 0) sum += static_cast<double>(g(r, j)) * static_cast<double>(in(r, j));
+      return static_cast<T>(sum);
+    });
+  });
+  return y;
+}
+
+// y = tanh a; ga = g (1 - y^2)
+template <class T>
+Var<T> tanh(Var<T> a) {
+  auto y = mapped(a, [](const kernels::Batch<T>& x) { return kernels::tanh<T>(x); });
+  return unary_rule(a, y, [](T g, T, T y) { return g * (T{1} - y * y); });
+}
+
+// y = 1 / (1 + exp(-a)); ga = g y (1 - y)
+template <class T>
+Var<T> sigmoid(Var<T> a) {
+  auto y = mapped(a, [](const kernels::Batch<T>& x) { return kernels::sigmoid<T>(x); });
+  return unary_rule(a, y, [](T g, T, T y) { return g * y * (T{1} - y); });
+}
+
+// y = max(a, 0); ga = g where a > 0
+template <class T>
+Var<T> relu(Var<T> a) {
+  const T* p = a.value().data;
+  auto y = same_as(a, {a}, [=](std::size_t i) { return p[i] < 0 ? T{0} : p[i]; });  // NaN stays NaN
+  return unary_rule(a, y, [](T g, T a, T) { return a > 0 ? g : T{0}; });
+}
+
+// y = exp a; ga = g y
+template <class T>
+Var<T> exp(Var<T> a) {
+  auto y = mapped(a, [](const kernels::Batch<T>& x) { return kernels::exp<T>(x); });
+  return unary_rule(a, y, [](T g, T, T y) { return y == 0 || g == 0 ? T{0} : g * y; });
+}
+
+// y = log a; ga = g / a
+template <class T>
+Var<T> log(Var<T> a) {
+  const T* p = a.value().data;
+  auto y = same_as(a, {a}, [=](std::size_t i) { return std::log(p[i]); });
+  return unary_rule(a, y, [](T g, T a, T) { return g == 0 ? T{0} : g / a; });
+}
+
+// y = a^2; ga = 2 a g
+template <class T>
+Var<T> square(Var<T> a) {
+  const T* p = a.value().data;
+  auto y = same_as(a, {a}, [=](std::size_t i) { return p[i] * p[i]; });
+  return unary_rule(a, y, [](T g, T a, T) { return g == 0 ? T{0} : 2 * a * g; });
+}
+
+#define HARDGRAD_INSTANTIATE(T)                \
+  template Var<T> add(Var<T>, Var<T>);         \
+  template Var<T> subtract(Var<T>, Var<T>);    \
+  template Var<T> multiply(Var<T>, Var<T>);    \
+  template Var<T> affine(Var<T>, T, T);        \
+  template Var<T> add_row(Var<T>, Var<T>);     \
+  template Var<T> scale_rows(Var<T>, Var<T>);  \
+  template Var<T> tanh(Var<T>);                \
+  template Var<T> sigmoid(Var<T>);             \
+  template Var<T> relu(Var<T>);                \
+  template Var<T> exp(Var<T>);                 \
+  template Var<T> log(Var<T>);                 \
+  template Var<T> square(Var<T>);
+HARDGRAD_INSTANTIATE(float)
+HARDGRAD_INSTANTIATE(double)
+
+}  // namespace hardgrad

@@ -1,0 +1,20 @@
+// Matrix products, by BLAS, into memory the tape owns.
+#pragma once
+
+#include "core/autodiff/tape.hpp"
+
+namespace hardgrad {
+
+/// c (+)= alpha op(a) op(b), on views: the one door to BLAS. beta 0 stores, 1 adds.
+template <class T>
+void gemm(MatrixView<const T> a, bool transpose_a, MatrixView<const T> b, bool transpose_b, MatrixView<T> c,
+          T beta = T{0}, T alpha = T{1});
+
+/// x [R, I] W' + b: W [O, I], b [1, O] or empty -> [R, O].
+template <class T> Var<T> linear(Var<T> x, Var<T> weight, Var<T> bias = {});
+/// base [R, O] + x [R, I] W': a recurrent step's second product, added in place.
+template <class T> Var<T> add_linear(Var<T> base, Var<T> x, Var<T> weight);
+/// a [R, I] b [I, C] -> [R, C]
+template <class T> Var<T> matmul(Var<T> a, Var<T> b);
+
+}  // namespace hardgrad

@@ -1,0 +1,218 @@
+// Moving numbers forward, and cotangents back along the same ways.
+#include "core/autodiff/rearrange.hpp"
+
+#include "core/kernels/require.hpp"
+
+namespace hardgrad {
+namespace {
+
+template <class T>
+void copy_row(const T* from, std::size_t n, T* to, bool store = true) {
+  if (store)
+    std::copy_n(from, n, to);
+  else
+    for (std::size_t j = 0; j < n; ++j) to[j] += from[j];
+}
+
+/// One of the blocks that needs a gradient, if any does: it decides for the output.
+template <class T>
+Var<T> representative(std::span<const Var<T>> blocks) {
+  for (auto block : blocks)
+    if (block.tape->needs_gradient(block)) return block;
+  return blocks[0];
+}
+
+}  // namespace
+
+// y[r] = x[index[r]]; gx[index[r]] += g[r]
+template <class T>
+Var<T> gather_rows(Var<T> x, std::span<const int> index) {
+  require_indices("gather_rows", index, -1, x.rows());
+  auto y = x.tape->output(index.size(), x.cols(), {x});
+  const auto in = x.value();
+  const auto out = x.tape->mutable_value(y);
+  for (std::size_t r = 0; r < out.rows; ++r)
+    if (index[r] >= 0)
+      std::copy_n(in.row(index[r]), out.cols, out.row(r));
+    else
+      std::fill_n(out.row(r), out.cols, T{0});
+  if (!x.tape->needs_gradient(y)) return y;
+  x.tape->on_backward({y}, [x, y, index = x.tape->keep(index)](Tape<T>& tape) {
+    const auto g = tape.cotangent(y);
+    const auto to = tape.sink(x).scattered();
+    for (std::size_t r = 0; r < g.rows; ++r)
+      if (index[r] >= 0) copy_row(g.row(r), g.cols, to.row(index[r]), false);
+  });
+  return y;
+}
+
+// y = [x1 x2 ...]; gxk = its columns of g
+template <class T>
+Var<T> concat_columns(std::initializer_list<Var<T>> blocks) {
+  if (blocks.size() == 0) throw Bug("concat_columns: nothing to concatenate");
+  auto& tape = *blocks.begin()->tape;
+  const std::size_t rows = blocks.begin()->rows();
+  std::size_t cols = 0;
+  for (auto block : blocks) {
+    require_shapes(block.rows() == rows, "concat_columns", blocks);
+    cols += block.cols();
+  }
+  auto y = tape.output(rows, cols, blocks);
+  const auto out = tape.mutable_value(y);
+  std::size_t from = 0;
+  for (auto block : blocks) {
+    const auto in = block.value();
+    for (std::size_t r = 0; r < rows; ++r) std::copy_n(in.row(r), in.cols, out.row(r) + from);
+    from += in.cols;
+  }
+  if (!tape.needs_gradient(y)) return y;
+  tape.on_backward({y}, [y, kept = tape.keep(std::span<const Var<T>>(blocks.begin(), blocks.size()))](Tape<T>& tape) {
+    const auto g = tape.cotangent(y);
+    std::size_t from = 0;
+    for (auto block : kept) {
+      const std::size_t n = block.cols();
+      if (tape.needs_gradient(block)) {
+        const auto sink = tape.sink(block);
+        for (std::size_t r = 0; r < g.rows; ++r) copy_row(g.row(r) + from, n, sink.to.row(r), sink.first);
+      }
+      from += n;
+    }
+  });
+  return y;
+}
+
+// y[r, j] = x[r, from + j]; gx = g in those columns, 0 in the others
+template <class T>
+Var<T> slice_columns(Var<T> x, std::size_t from, std::size_t count) {
+  require_shapes(from + count <= x.cols(), "slice_columns", {x});
+  auto y = x.tape->output(x.rows(), count, {x});
+  const auto in = x.value();
+  const auto out = x.tape->mutable_value(y);
+  for (std::size_t r = 0; r < out.rows; ++r) std::copy_n(in.row(r) + from, count, out.row(r));
+  x.tape->on_backward({y}, [x, y, from](Tape<T>& tape) {
+    const auto g = tape.cotangent(y);
+    const auto to = tape.sink(x).scattered();
+    for (std::size_t r = 0; r < g.rows; ++r) copy_row(g.row(r), g.cols, to.row(r) + from, false);
+  });
+  return y;
+}
+
+// y = the blocks one above the other; each block's cotangent is its rows of g
+template <class T>
+Var<T> stack_rows(std::span<const Var<T>> blocks) {
+  if (blocks.empty()) throw Bug("stack_rows: nothing to stack");
+  auto& tape = *blocks[0].tape;
+  const std::size_t cols = blocks[0].cols();
+  std::size_t rows = 0;
+  for (auto block : blocks) {
+    require_shapes(block.cols() == cols, "stack_rows", {blocks[0], block});
+    rows += block.rows();
+  }
+  auto y = tape.output(rows, cols, {representative(blocks)});
+  T* out = tape.mutable_value(y).data;
+  for (auto block : blocks) out = std::copy_n(block.value().data, block.value().size(), out);
+  if (!tape.needs_gradient(y)) return y;
+  tape.on_backward({y}, [y, kept = tape.keep(blocks)](Tape<T>& tape) {
+    const T* g = tape.cotangent(y).data;
+    for (auto block : kept) {
+      if (tape.needs_gradient(block)) tape.sink(block).accumulate([g](std::size_t i) { return g[i]; });
+      g += block.value().size();
+    }
+  });
+  return y;
+}
+
+// y[r] = x[row[r], column[r]]; gx[row[r], column[r]] += g[r]
+template <class T>
+Var<T> pick(Var<T> x, std::span<const int> row, std::span<const int> column) {
+  if (row.size() != column.size()) throw Bug("pick: rows and columns differ in number");
+  require_indices("pick (row)", row, 0, x.rows());
+  require_indices("pick (column)", column, 0, x.cols());
+  auto y = x.tape->output(row.size(), 1, {x});
+  const auto in = x.value();
+  T* out = x.tape->mutable_value(y).data;
+  for (std::size_t r = 0; r < row.size(); ++r) out[r] = in(row[r], column[r]);
+  if (!x.tape->needs_gradient(y)) return y;
+  x.tape->on_backward({y}, [x, y, row = x.tape->keep(row), column = x.tape->keep(column)](Tape<T>& tape) {
+    const T* g = tape.cotangent(y).data;
+    const auto to = tape.sink(x).scattered();
+    for (std::size_t r = 0; r < row.size(); ++r) to(row[r], column[r]) += g[r];
+  });
+  return y;
+}
+
+// y[n] = sum_w u[n W + w] (.) table[tokens[n W + w]]; gtable[token] += u (.) g[n]
+template <class T>
+Var<T> bag(Var<T> table, std::span<const int> tokens, std::size_t words, MatrixView<const T> weights) {
+  if (words == 0 || tokens.size() % words != 0) throw Bug("bag: tokens are not a whole number of bags");
+  if (weights.data && (weights.rows != tokens.size() || weights.cols != table.cols()))
+    throw Bug("bag: weights of the wrong shape");
+  require_indices("bag", tokens, -1, table.rows());
+  auto& tape = *table.tape;
+  auto y = tape.output(tokens.size() / words, table.cols(), {table});
+  const auto in = table.value();
+  const auto out = tape.mutable_value(y);
+  std::fill_n(out.data, out.size(), T{0});
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i] < 0) continue;
+    T* to = out.row(i / words);
+    const T *from = in.row(tokens[i]), *u = weights.data ? weights.row(i) : nullptr;
+    if (u)
+      for (std::size_t j = 0; j < out.cols; ++j) to[j] += u[j] * from[j];
+    else
+      copy_row(from, out.cols, to, false);
+  }
+  if (!tape.needs_gradient(y)) return y;
+  const auto kept = tape.keep(std::span<const T>(weights.data, weights.data ? weights.size() : 0));
+  tape.on_backward({y}, [table, y, words, tokens = tape.keep(tokens), kept](Tape<T>& tape) {
+    const auto g = tape.cotangent(y);
+    const auto to = tape.sink(table).scattered();
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      if (tokens[i] < 0) continue;
+      const T* from = g.row(i / words);
+      T* into = to.row(tokens[i]);
+      if (kept.empty())
+        copy_row(from, g.cols, into, false);
+      else
+        for (std::size_t j = 0; j < g.cols; ++j) into[j] += kept[i * g.cols + j] * from[j];
+    }
+  });
+  return y;
+}
+
+// y[b L + t] = blocks[t][b]; gblocks[t][b] = g[b L + t]
+template <class T>
+Var<T> interleave(std::span<const Var<T>> blocks) {
+  if (blocks.empty()) throw Bug("interleave: no blocks");
+  auto& tape = *blocks[0].tape;
+  const std::size_t length = blocks.size(), batch = blocks[0].rows(), cols = blocks[0].cols();
+  for (auto block : blocks) require_shapes(same_shape(block, blocks[0]), "interleave", {blocks[0], block});
+  auto y = tape.output(batch * length, cols, {representative(blocks)});
+  const auto out = tape.mutable_value(y);
+  for (std::size_t t = 0; t < length; ++t)
+    for (std::size_t b = 0; b < batch; ++b) std::copy_n(blocks[t].value().row(b), cols, out.row(b * length + t));
+  if (!tape.needs_gradient(y)) return y;
+  tape.on_backward({y}, [y, kept = tape.keep(blocks)](Tape<T>& tape) {
+    const auto g = tape.cotangent(y);
+    for (std::size_t t = 0; t < kept.size(); ++t) {
+      if (!tape.needs_gradient(kept[t])) continue;
+      const auto sink = tape.sink(kept[t]);
+      for (std::size_t b = 0; b < sink.to.rows; ++b)
+        copy_row(g.row(b * kept.size() + t), g.cols, sink.to.row(b), sink.first);
+    }
+  });
+  return y;
+}
+
+#define HARDGRAD_INSTANTIATE(T)                                                                  \
+  template Var<T> gather_rows(Var<T>, std::span<const int>);                                     \
+  template Var<T> concat_columns(std::initializer_list<Var<T>>);                                 \
+  template Var<T> slice_columns(Var<T>, std::size_t, std::size_t);                               \
+  template Var<T> stack_rows(std::span<const Var<T>>);                                           \
+  template Var<T> pick(Var<T>, std::span<const int>, std::span<const int>);                      \
+  template Var<T> bag(Var<T>, std::span<const int>, std::size_t, MatrixView<const T>);           \
+  template Var<T> interleave(std::span<const Var<T>>);
+HARDGRAD_INSTANTIATE(float)
+HARDGRAD_INSTANTIATE(double)
+
+}  // namespace hardgrad

@@ -1,0 +1,29 @@
+// Operations that move numbers: gathers, concatenation, slices, bags of embeddings.
+#pragma once
+
+#include <initializer_list>
+#include <span>
+#include <vector>
+
+#include "core/autodiff/tape.hpp"
+
+namespace hardgrad {
+
+/// Rows x[index[r]] -> [R', C]; the cotangent is scattered back. index -1 gives a row of zeros.
+template <class T> Var<T> gather_rows(Var<T> x, std::span<const int> index);
+/// The blocks side by side: [R, C1], [R, C2], ... -> [R, C1 + C2 + ...].
+template <class T> Var<T> concat_columns(std::initializer_list<Var<T>> blocks);
+/// Columns [from, from + count) of x.
+template <class T> Var<T> slice_columns(Var<T> x, std::size_t from, std::size_t count);
+/// The matrices one above the other: T blocks [R, C] -> [T R, C].
+template <class T> Var<T> stack_rows(std::span<const Var<T>> blocks);
+/// x[row[r], column[r]] -> [R', 1].
+template <class T> Var<T> pick(Var<T> x, std::span<const int> row, std::span<const int> column);
+/// Sums of embeddings: out[n] = sum_w weights[n W + w] (.) table[tokens[n W + w]] -> [N, D]. tokens [N W], -1 is
+/// nothing; weights [N W, D] or an empty view for all ones.
+template <class T>
+Var<T> bag(Var<T> table, std::span<const int> tokens, std::size_t words, MatrixView<const T> weights = {});
+/// Example-major [B L, C] from T-major blocks: row b L + t is row b of blocks[t]. L = blocks.size().
+template <class T> Var<T> interleave(std::span<const Var<T>> blocks);
+
+}  // namespace hardgrad

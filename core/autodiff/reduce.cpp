@@ -1,0 +1,102 @@
+// Sums, carried in double whatever T is.
+#include "core/autodiff/reduce.hpp"
+
+#include <cmath>
+#include <limits>
+
+#include "core/kernels/require.hpp"
+#include "core/kernels/rows.hpp"
+
+namespace hardgrad {
+
+// y = sum_i w[i] x[i]; gx[i] = g w[i]. An entry of weight 0 does not count, even if it is infinite.
+template <class T>
+Var<T> weighted_sum(Var<T> x, std::span<const double> weight) {
+  if (weight.size() != x.value().size()) throw Bug("weighted_sum: weights and entries differ in number");
+  auto y = x.tape->output(1, 1, {x});
+  const T* in = x.value().data;
+  double total = 0;
+  for (std::size_t i = 0; i < weight.size(); ++i)
+    if (weight[i] != 0) total += weight[i] * static_cast<double>(in[i]);
+  *x.tape->mutable_value(y).data = static_cast<T>(total);
+  if (!x.tape->needs_gradient(y)) return y;
+  x.tape->on_backward({y}, [x, y, weight = x.tape->keep(weight)](Tape<T>& tape) {
+    const double g = *tape.cotangent(y).data;
+    tape.sink(x).accumulate([=](std::size_t i) { return static_cast<T>(g * weight[i]); });
+  });
+  return y;
+}
+
+// y = w sum_i x[i]; gx[i] = g w
+template <class T>
+Var<T> sum(Var<T> x, double weight) {
+  auto y = x.tape->output(1, 1, {x});
+  const double total = weight == 0 ? 0 : weight * kernels::row_sum(x.value().data, x.value().size());
+  *x.tape->mutable_value(y).data = static_cast<T>(total);
+  x.tape->on_backward({y}, [x, y, weight](Tape<T>& tape) {
+    const T g = static_cast<T>(*tape.cotangent(y).data * weight);
+    tape.sink(x).accumulate([=](std::size_t) { return g; });
+  });
+  return y;
+}
+
+// y[r] = sum_j x[r, j]; gx[r, j] = g[r]
+template <class T>
+Var<T> row_sums(Var<T> x) {
+  auto y = x.tape->output(x.rows(), 1, {x});
+  const auto in = x.value();
+  T* out = x.tape->mutable_value(y).data;
+  for (std::size_t r = 0; r < in.rows; ++r) out[r] = static_cast<T>(kernels::row_sum(in.row(r), in.cols));
+  x.tape->on_backward({y}, [x, y](Tape<T>& tape) {
+    const T* g = tape.cotangent(y).data;
+    const auto sink = tape.sink(x);
+    for (std::size_t r = 0; r < sink.to.rows; ++r)
+      for (std::size_t j = 0; j < sink.to.cols; ++j) sink.to(r, j) = sink.first ? g[r] : sink.to(r, j) + g[r];
+  });
+  return y;
+}
+
+// y[k] = m + log sum_{r in k} exp(x[r] - m), m the largest of the group; gx[r] = g[k] exp(x[r] - y[k]).
+// A group of nothing but -inf gives -inf and takes no gradient.
+template <class T>
+Var<T> segment_logsumexp(Var<T> x, std::span<const int> group, std::size_t groups) {
+  require_shapes(x.cols() == 1 && group.size() == x.rows(), "segment_logsumexp", {x});
+  constexpr double nothing = -std::numeric_limits<double>::infinity();
+  auto& tape = *x.tape;
+  auto y = tape.output(groups, 1, {x});
+  const auto exact = tape.template scratch<double>(groups);  // the double before rounding: gradients sum to 1
+  const T* in = x.value().data;
+  T* out = tape.mutable_value(y).data;
+  std::size_t r = 0;
+  for (std::size_t k = 0; k < groups; ++k) {
+    const std::size_t first = r;
+    double most = nothing, total = 0;
+    for (; r < group.size() && group[r] == static_cast<int>(k); ++r)
+      if (in[r] > most || std::isnan(in[r])) most = in[r];  // a NaN stays
+    if (r == first) throw Bug("segment_logsumexp: a group without a row, or groups out of order");
+    for (std::size_t i = first; i < r && most != nothing; ++i) total += std::exp(static_cast<double>(in[i]) - most);
+    exact[k] = most == nothing ? nothing : most + std::log(total);
+    out[k] = static_cast<T>(exact[k]);
+  }
+  if (r != group.size()) throw Bug("segment_logsumexp: a row outside the groups, or groups out of order");
+  if (!tape.needs_gradient(y)) return y;
+  tape.on_backward({y}, [x, y, exact, group = tape.keep(group)](Tape<T>& tape) {
+    const T *g = tape.cotangent(y).data, *in = tape.value(x).data;
+    tape.sink(x).accumulate([=](std::size_t r) {
+      const int k = group[r];
+      if (g[k] == 0 || exact[k] == nothing) return T{0};
+      return static_cast<T>(static_cast<double>(g[k]) * std::exp(static_cast<double>(in[r]) - exact[k]));
+    });
+  });
+  return y;
+}
+
+#define HARDGRAD_INSTANTIATE(T)                                  \
+  template Var<T> weighted_sum(Var<T>, std::span<const double>); \
+  template Var<T> sum(Var<T>, double);                           \
+  template Var<T> row_sums(Var<T>);                              \
+  template Var<T> segment_logsumexp(Var<T>, std::span<const int>, std::size_t);
+HARDGRAD_INSTANTIATE(float)
+HARDGRAD_INSTANTIATE(double)
+
+}  // namespace hardgrad

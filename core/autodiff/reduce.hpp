@@ -1,0 +1,20 @@
+// Sums.
+#pragma once
+
+#include <span>
+
+#include "core/autodiff/tape.hpp"
+
+namespace hardgrad {
+
+/// sum_i weight[i] x[i] over all entries -> [1, 1]; accumulated in double.
+template <class T> Var<T> weighted_sum(Var<T> x, std::span<const double> weight);
+/// weight * sum of all entries -> [1, 1]; accumulated in double.
+template <class T> Var<T> sum(Var<T> x, double weight = 1);
+/// Row sums -> [R, 1].
+template <class T> Var<T> row_sums(Var<T> x);
+/// log sum exp of the entries of x [R, 1] in each group -> [groups, 1]. group [R] is non-decreasing; every group has
+/// a row. Accumulated in double.
+template <class T> Var<T> segment_logsumexp(Var<T> x, std::span<const int> group, std::size_t groups);
+
+}  // namespace hardgrad

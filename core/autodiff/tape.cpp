@@ -1,0 +1,120 @@
+#include "core/autodiff/tape.hpp"
+
+#include <algorithm>
+
+namespace hardgrad {
+
+template <class T>
+void Tape<T>::clear() {
+  arena_.clear();
+  nodes_.clear();
+  closures_.clear();
+  watched_.clear();
+  parameters_.clear();
+}
+
+template <class T>
+Var<T> Tape<T>::leaf(MatrixView<T> value, bool needs_gradient) {
+  nodes_.push_back({value, nullptr, needs_gradient, false});
+  return {this, static_cast<std::uint32_t>(nodes_.size() - 1)};
+}
+
+template <class T>
+Var<T> Tape<T>::constant(std::size_t rows, std::size_t cols, T fill) {
+  MatrixView<T> value{arena_.allocate<T>(rows * cols), rows, cols};
+  std::fill_n(value.data, value.size(), fill);
+  return leaf(value, false);
+}
+
+template <class T>
+Var<T> Tape<T>::constant(MatrixView<const T> values) {
+  MatrixView<T> value{arena_.allocate<T>(values.size()), values.rows, values.cols};
+  std::copy_n(values.data, values.size(), value.data);
+  return leaf(value, false);
+}
+
+template <class T>
+Var<T> Tape<T>::input(MatrixView<const T> values) {
+  auto x = constant(values);
+  nodes_[x.id].needs_gradient = true;
+  return x;
+}
+
+template <class T>
+Var<T> Tape<T>::parameter(const Parameter<T>& parameter) {
+  for (const auto& [known, id] : parameters_)
+    if (known == &parameter) return {this, id};
+  // The tape never writes through a leaf: the cast only spares Node a second pointer type.
+  auto x = leaf({const_cast<T*>(parameter.value.data.data()), parameter.rows(), parameter.cols()}, true);
+  parameters_.emplace_back(&parameter, x.id);
+  return x;
+}
+
+template <class T>
+Var<T> Tape<T>::detach(Var<T> x) {
+  return leaf(nodes_[x.id].value, false);
+}
+
+template <class T>
+Var<T> Tape<T>::output(std::size_t rows, std::size_t cols, std::initializer_list<Var<T>> inputs) {
+  const bool needed = std::any_of(inputs.begin(), inputs.end(), [&](auto x) { return x && needs_gradient(x); });
+  return leaf({arena_.allocate<T>(rows * cols), rows, cols}, needed);
+}
+
+template <class T>
+MatrixView<const T> Tape<T>::cotangent(Var<T> x) {
+  auto& node = nodes_[x.id];
+  if (!node.cotangent) node.cotangent = arena_.allocate<T>(node.value.size());
+  if (!node.received) {
+    std::fill_n(node.cotangent, node.value.size(), T{0});
+    node.received = true;
+  }
+  return {node.cotangent, node.value.rows, node.value.cols};
+}
+
+template <class T>
+Sink<T> Tape<T>::sink(Var<T> x) {
+  auto& node = nodes_[x.id];
+  if (!node.cotangent) node.cotangent = arena_.allocate<T>(node.value.size());
+  const bool first = !std::exchange(node.received, true);
+  return {{node.cotangent, node.value.rows, node.value.cols}, first};
+}
+
+template <class T>
+void Tape<T>::backward(Var<T> scalar, T seed) {
+  if (scalar.value().size() != 1) throw Bug("backward without a cotangent needs a [1, 1] matrix");
+  backward(scalar, MatrixView<const T>{&seed, 1, 1});
+}
+
+template <class T>
+void Tape<T>::backward(Var<T> x, MatrixView<const T> cotangent) {
+  for (auto& node : nodes_) node.received = false;
+  sink(x).accumulate([&](std::size_t i) { return cotangent.data[i]; });
+  for (auto closure = closures_.rbegin(); closure != closures_.rend(); ++closure) {
+    bool received = false;
+    for (auto i = closure->first; i < closure->last; ++i) received |= nodes_[watched_[i]].received;
+    if (received) closure->run(closure->data, *this);
+  }
+}
+
+template <class T>
+template <class U>
+void Tape<T>::add_gradient(const ParameterSet<T>& set, std::span<U> into, U scale) {
+  if (into.size() != set.size()) throw Bug("gradient buffer of the wrong size");
+  for (const auto& [parameter, id] : parameters_) {
+    const auto& node = nodes_[id];
+    if (!node.received) continue;
+    const bool ours = std::any_of(set.begin(), set.end(), [p = parameter](const auto& q) { return &q == p; });
+    if (!ours) continue;
+    U* out = into.data() + parameter->offset;
+    for (std::size_t i = 0; i < node.value.size(); ++i) out[i] += scale * static_cast<U>(node.cotangent[i]);
+  }
+}
+
+template class Tape<float>;
+template class Tape<double>;
+template void Tape<float>::add_gradient(const ParameterSet<float>&, std::span<float>, float);
+template void Tape<float>::add_gradient(const ParameterSet<float>&, std::span<double>, double);
+template void Tape<double>::add_gradient(const ParameterSet<double>&, std::span<double>, double);
+
+}  // namespace hardgrad

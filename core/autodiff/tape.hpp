@@ -1,0 +1,159 @@
+// The tape: first-order reverse-mode automatic differentiation over matrices.
+//
+// Every value is a matrix [rows, cols] in memory the tape owns. An operation allocates its output, fills it, and
+// leaves a closure that turns the output's cotangent into its inputs'. The tape is an argument everywhere and
+// belongs to one task at a time; `clear` keeps its memory for the next gradient.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "core/autodiff/parameter.hpp"
+#include "core/support/arena.hpp"
+#include "core/support/array.hpp"
+
+namespace hardgrad {
+
+template <class T>
+class Tape;
+
+/// A handle to a matrix on a tape; copying it copies nothing.
+template <class T>
+struct Var {
+  Tape<T>* tape = nullptr;
+  std::uint32_t id = 0;
+
+  explicit operator bool() const { return tape != nullptr; }
+  MatrixView<const T> value() const;
+  std::size_t rows() const { return value().rows; }
+  std::size_t cols() const { return value().cols; }
+  /// The number in a [1, 1] matrix.
+  T item() const { return value().data[0]; }
+};
+
+/// Where a closure writes an input's cotangent. The first writer stores, the later ones add: buffers are never
+/// cleared beforehand.
+template <class T>
+struct Sink {
+  MatrixView<T> to;
+  bool first = false;
+
+  /// to[i] (+)= f(i) for every flat index i.
+  template <class F>
+  void accumulate(F&& f) const {
+    const std::size_t n = to.size();
+    T* out = to.data;
+    if (first)
+      for (std::size_t i = 0; i < n; ++i) out[i] = f(i);
+    else
+      for (std::size_t i = 0; i < n; ++i) out[i] += f(i);
+  }
+  /// For scatters: a matrix that holds numbers already (zeros if nobody wrote before).
+  MatrixView<T> scattered() const {
+    if (first) std::fill_n(to.data, to.size(), T{0});
+    return to;
+  }
+  /// The beta of a matrix product that accumulates.
+  T beta() const { return first ? T{0} : T{1}; }
+};
+
+template <class T>
+class Tape {
+ public:
+  Tape() = default;
+  Tape(const Tape&) = delete;
+  Tape& operator=(const Tape&) = delete;
+
+  /// Forgets all values and closures; keeps the memory.
+  void clear();
+
+  // Leaves
+  Var<T> constant(std::size_t rows, std::size_t cols, T fill = T{0});
+  Var<T> constant(MatrixView<const T> values);
+  /// The parameter itself (no copy): it must outlive the tape's use and stand still meanwhile.
+  Var<T> parameter(const Parameter<T>& parameter);
+  /// A copy that differentiates: for checks.
+  Var<T> input(MatrixView<const T> values);
+  /// The same value, cut off from what produced it.
+  Var<T> detach(Var<T> x);
+
+  // For operations
+  /// A new uninitialised output; `inputs` decide whether it needs a gradient.
+  Var<T> output(std::size_t rows, std::size_t cols, std::initializer_list<Var<T>> inputs);
+  MatrixView<T> mutable_value(Var<T> x) { return nodes_[x.id].value; }
+  MatrixView<const T> value(Var<T> x) const { return nodes_[x.id].value; }
+  bool needs_gradient(Var<T> x) const { return nodes_[x.id].needs_gradient; }
+  /// Arena memory that lives as long as the values.
+  template <class U>
+  std::span<U> scratch(std::size_t count) {
+    return {arena_.allocate<U>(count), count};
+  }
+  template <class U>
+  std::span<const U> keep(std::span<const U> values) {
+    auto copy = scratch<U>(values.size());
+    std::copy(values.begin(), values.end(), copy.begin());
+    return copy;
+  }
+  std::span<const int> keep(const std::vector<int>& values) { return keep(std::span<const int>(values)); }
+  /// Runs `f(tape)` in the backward pass if any of the outputs received a cotangent. `f` must be trivially
+  /// destructible (capture Vars, numbers and spans from `keep`). Skipped if no output needs a gradient.
+  template <class F>
+  void on_backward(std::initializer_list<Var<T>> outputs, F f) {
+    bool needed = false;
+    for (auto out : outputs) needed |= needs_gradient(out);
+    if (!needed) return;
+    auto* stored = new (arena_.allocate<F>(1)) F(std::move(f));
+    const auto first = static_cast<std::uint32_t>(watched_.size());
+    for (auto out : outputs) watched_.push_back(out.id);
+    closures_.push_back({[](void* p, Tape& tape) { (*static_cast<F*>(p))(tape); }, stored, first,
+                         static_cast<std::uint32_t>(watched_.size())});
+  }
+  /// In a closure: the cotangent of an output (zeros if it received none).
+  MatrixView<const T> cotangent(Var<T> x);
+  /// In a closure: where to put the cotangent of an input that needs one.
+  Sink<T> sink(Var<T> x);
+
+  // Results
+  /// Back-propagates from a [1, 1] matrix.
+  void backward(Var<T> scalar, T seed = T{1});
+  /// Back-propagates a given cotangent of any matrix: for checks.
+  void backward(Var<T> x, MatrixView<const T> cotangent);
+  /// After `backward`: d scalar / d x, zeros if it does not depend on x.
+  MatrixView<const T> gradient(Var<T> x) { return cotangent(x); }
+  /// After `backward`: adds `scale` times the set's gradient to `into` [set.size()], in the set's order.
+  template <class U>
+  void add_gradient(const ParameterSet<T>& set, std::span<U> into, U scale = U{1});
+
+  const Arena& arena() const { return arena_; }
+
+ private:
+  struct Node {
+    MatrixView<T> value;
+    T* cotangent = nullptr;
+    bool needs_gradient = false, received = false;
+  };
+  struct Closure {
+    void (*run)(void*, Tape&);
+    void* data;
+    std::uint32_t first, last;  // its outputs, in watched_
+  };
+  Var<T> leaf(MatrixView<T> value, bool needs_gradient);
+
+  Arena arena_;
+  std::vector<Node> nodes_;
+  std::vector<Closure> closures_;
+  std::vector<std::uint32_t> watched_;
+  std::vector<std::pair<const Parameter<T>*, std::uint32_t>> parameters_;
+};
+
+template <class T>
+MatrixView<const T> Var<T>::value() const {
+  return tape->value(*this);
+}
+
+extern template class Tape<float>;
+extern template class Tape<double>;
+
+}  // namespace hardgrad

@@ -1,0 +1,111 @@
+#include "core/choice/choosers.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/rearrange.hpp"
+#include "core/autodiff/softmax.hpp"
+#include "core/support/error.hpp"
+
+namespace hardgrad {
+
+template <class T>
+RowsPtr fan_out(const Question<T>& question, int copies) {
+  std::vector<int> parent(question.site.rows->size() * copies);
+  for (std::size_t r = 0; r < parent.size(); ++r) parent[r] = static_cast<int>(r) / copies;
+  return Rows::after(question.site.rows, std::move(parent), question.step);
+}
+
+template <class T>
+std::vector<int> draw_options(const Question<T>& question, const Rows& rows, Law law, Randomness& random,
+                              const std::vector<std::uint32_t>& id, const std::vector<bool>* skip) {
+  const auto log_p = question.log_law(law).value();
+  std::vector<int> option(rows.size());
+  std::vector<double> p;
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    const int from = rows.parent[r], options = question.site.options[from];
+    if (options == 1 || (skip && (*skip)[rows.example[r]])) continue;
+    p.resize(options);
+    for (int i = 0; i < options; ++i) p[i] = std::exp(static_cast<double>(log_p(from, i)));
+    option[r] = random.categorical(p, {.example = id[rows.example[r]],
+                                       .replica = static_cast<std::uint32_t>(rows.replica[r]),
+                                       .step = static_cast<std::uint32_t>(question.step)});
+  }
+  return option;
+}
+
+template <class T>
+Choice<T> SampleChooser<T>::choose(Tape<T>&, const Question<T>& question) {
+  auto rows = fan_out(question, question.site.rows->is_root() ? samples_ : 1);
+  auto option = draw_options(question, *rows, law_, random_, id_);
+  return {rows, std::move(option), {}};
+}
+
+template <class T>
+Choice<T> EnumerateChooser<T>::choose(Tape<T>&, const Question<T>& question) {
+  std::vector<int> parent, option;
+  for (std::size_t r = 0; r < question.site.rows->size(); ++r)
+    for (int i = 0; i < question.site.options[r]; ++i) {
+      parent.push_back(static_cast<int>(r));
+      option.push_back(i);
+    }
+  return {Rows::after(question.site.rows, std::move(parent), question.step), std::move(option), {}};
+}
+
+template <class T>
+Choice<T> ForcedChooser<T>::choose(Tape<T>&, const Question<T>& question) {
+  const auto asking = question.site.rows->size();
+  const auto step = static_cast<std::size_t>(question.step);
+  if (step >= option_.size() || option_[step].size() % asking != 0)
+    throw Bug("forced choices do not fit the model's questions");
+  return {fan_out(question, static_cast<int>(option_[step].size() / asking)), option_[step], {}};
+}
+
+template <class T>
+Choice<T> GreedyChooser<T>::choose(Tape<T>&, const Question<T>& question) {
+  const auto log_p = question.log_prior.value();
+  std::vector<int> option(log_p.rows);
+  for (std::size_t r = 0; r < log_p.rows; ++r)
+    option[r] = static_cast<int>(std::max_element(log_p.row(r), log_p.row(r) + question.site.options[r]) - log_p.row(r));
+  return {fan_out(question, 1), std::move(option), {}};
+}
+
+template <class T>
+Choice<T> ExpectedChooser<T>::choose(Tape<T>&, const Question<T>& question) {
+  return {fan_out(question, 1), {}, probabilities(question.log_prior)};
+}
+
+template <class T>
+Choice<T> RelaxedChooser<T>::choose(Tape<T>& tape, const Question<T>& question) {
+  auto rows = fan_out(question, question.site.rows->is_root() ? samples_ : 1);
+  auto noise = tape.constant(rows->size(), question.log_prior.cols());
+  auto g = tape.mutable_value(noise);
+  std::vector<int> options(rows->size());
+  for (std::size_t r = 0; r < rows->size(); ++r) {
+    options[r] = question.site.options[rows->parent[r]];
+    for (int i = 0; i < options[r] && options[r] > 1; ++i)
+      g(r, i) = static_cast<T>(-std::log(-std::log(random_.uniform({.example = id_[rows->example[r]],
+                                                                    .replica = static_cast<std::uint32_t>(rows->replica[r]),
+                                                                    .step = static_cast<std::uint32_t>(question.step),
+                                                                    .index = static_cast<std::uint32_t>(i)}))));
+  }
+  auto logits = gather_rows(question.site.logits, std::span<const int>(rows->parent));
+  auto perturbed = affine(add(logits, noise), static_cast<T>(1 / temperature_));
+  return {rows, {}, probabilities(log_softmax(perturbed, std::span<const int>(options)))};
+}
+
+#define HARDGRAD_INSTANTIATE(T)                                                                         \
+  template RowsPtr fan_out(const Question<T>&, int);                                                    \
+  template std::vector<int> draw_options(const Question<T>&, const Rows&, Law, Randomness&,             \
+                                         const std::vector<std::uint32_t>&, const std::vector<bool>*);  \
+  template class SampleChooser<T>;                                                                      \
+  template class EnumerateChooser<T>;                                                                   \
+  template class ForcedChooser<T>;                                                                      \
+  template class GreedyChooser<T>;                                                                      \
+  template class ExpectedChooser<T>;                                                                    \
+  template class RelaxedChooser<T>;
+HARDGRAD_INSTANTIATE(float)
+HARDGRAD_INSTANTIATE(double)
+
+}  // namespace hardgrad

@@ -1,0 +1,91 @@
+// The choosers: ways to answer a model's questions.
+#pragma once
+
+#include <vector>
+
+#include "core/choice/episode.hpp"
+#include "core/random/randomness.hpp"
+
+namespace hardgrad {
+
+/// Samples: `samples` rows per example, fanned out wherever a root row asks. Each draw is keyed by (example id, sample,
+/// step). Finished rows (one option) draw nothing.
+template <class T>
+class SampleChooser final : public Chooser<T> {
+ public:
+  SampleChooser(int samples, Randomness& random, const std::vector<std::uint32_t>& id, Law law = Law::prior)
+      : samples_(samples), random_(random), id_(id), law_(law) {}
+  Choice<T> choose(Tape<T>& tape, const Question<T>& question) override;
+  bool wants_proposal() const override { return law_ == Law::proposal; }
+
+ private:
+  int samples_;
+  Randomness& random_;
+  const std::vector<std::uint32_t>& id_;
+  Law law_;
+};
+
+/// Enumerates: one row per option. A factorised model branches at every step from its root, a sequential one grows a
+/// tree breadth-first in which every prefix is computed once.
+template <class T>
+class EnumerateChooser final : public Chooser<T> {
+ public:
+  explicit EnumerateChooser(bool with_proposal = false) : with_proposal_(with_proposal) {}
+  Choice<T> choose(Tape<T>& tape, const Question<T>& question) override;
+  bool wants_proposal() const override { return with_proposal_; }
+
+ private:
+  bool with_proposal_;
+};
+
+/// Answers what it was given: option[step] has one entry per asking row, or a multiple of it (rows fan out alike).
+template <class T>
+class ForcedChooser final : public Chooser<T> {
+ public:
+  explicit ForcedChooser(std::vector<std::vector<int>> option) : option_(std::move(option)) {}
+  Choice<T> choose(Tape<T>& tape, const Question<T>& question) override;
+
+ private:
+  std::vector<std::vector<int>> option_;
+};
+
+/// The most probable option.
+template <class T>
+class GreedyChooser final : public Chooser<T> {
+ public:
+  Choice<T> choose(Tape<T>& tape, const Question<T>& question) override;
+};
+
+/// Soft attention: the weights are the probabilities themselves.
+template <class T>
+class ExpectedChooser final : public Chooser<T> {
+ public:
+  Choice<T> choose(Tape<T>& tape, const Question<T>& question) override;
+};
+
+/// Relaxed samples: softmax((log p + Gumbel noise) / temperature), `samples` rows per example (Jang et al. 2017,
+/// Maddison et al. 2017). Differentiable in the logits.
+template <class T>
+class RelaxedChooser final : public Chooser<T> {
+ public:
+  RelaxedChooser(int samples, double temperature, Randomness& random, const std::vector<std::uint32_t>& id)
+      : samples_(samples), temperature_(temperature), random_(random), id_(id) {}
+  Choice<T> choose(Tape<T>& tape, const Question<T>& question) override;
+
+ private:
+  int samples_;
+  double temperature_;
+  Randomness& random_;
+  const std::vector<std::uint32_t>& id_;
+};
+
+/// For choosers: the rows after `question` when each asking row is continued `copies` times.
+template <class T>
+RowsPtr fan_out(const Question<T>& question, int copies);
+/// For choosers: one option per row of `rows`, drawn from the law of the row it continues. Rows of an example marked in
+/// `skip` draw nothing and get option 0.
+template <class T>
+std::vector<int> draw_options(const Question<T>& question, const Rows& rows, Law law, Randomness& random,
+                              const std::vector<std::uint32_t>& id, const std::vector<bool>* skip = nullptr);
+
+}  // namespace hardgrad

@@ -1,0 +1,73 @@
+#include "core/choice/episode.hpp"
+
+#include <numeric>
+
+#include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/rearrange.hpp"
+#include "core/autodiff/softmax.hpp"
+#include "core/support/error.hpp"
+
+namespace hardgrad {
+
+template <class T>
+Choice<T> Episode<T>::choose(Site<T> site) {
+  if (site.options.size() != site.rows->size() || site.logits.rows() != site.rows->size())
+    throw Bug("a site's logits and options must have one row per asking row");
+  Question<T> question;
+  question.step = static_cast<int>(steps_.size());
+  question.log_prior = log_softmax(site.logits, std::span<const int>(site.options));
+  if (chooser_.wants_proposal()) {
+    if (!site.proposal) throw Bug("a proposal is wanted of a model built without a posterior");
+    question.log_proposal = log_softmax(site.proposal(), std::span<const int>(site.options));
+  }
+  question.site = std::move(site);
+  auto choice = chooser_.choose(tape_, question);
+  steps_.push_back({std::move(question), choice});
+  return choice;
+}
+
+template <class T>
+Var<T> Episode<T>::log_probability(int step, Law law) {
+  const auto& [question, choice] = steps_.at(step);
+  for (const auto& made : picked_)
+    if (made.rows == choice.rows.get() && made.law == law) return made.value;
+  if (choice.option.empty()) throw Bug("a relaxed choice has no log probability");
+  auto value = pick(question.log_law(law), std::span<const int>(choice.rows->parent),
+                    std::span<const int>(choice.option));
+  picked_.push_back({choice.rows.get(), law, value});
+  return value;
+}
+
+template <class T>
+Var<T> Episode<T>::path_log_probability(const RowsPtr& rows, Law law) {
+  if (rows->is_root()) return tape_.constant(rows->size(), 1);
+  for (const auto& made : paths_)
+    if (made.rows == rows.get() && made.law == law) return made.value;
+  auto value = log_probability(rows->step, law);
+  if (!rows->origin->is_root())
+    value = add(value, gather_rows(path_log_probability(rows->origin, law), std::span<const int>(rows->parent)));
+  paths_.push_back({rows.get(), law, value});
+  return value;
+}
+
+template <class T>
+std::size_t Episode<T>::rows_evaluated() const {
+  std::size_t rows = steps_.empty() ? root_->size() : 0;
+  for (const auto& step : steps_) rows += step.choice.rows->size();
+  return rows;
+}
+
+template <class T>
+std::size_t Episode<T>::attention_values() const {
+  std::size_t values = 0;
+  for (const auto& step : steps_) {
+    const auto& options = step.question.site.options;
+    values += std::accumulate(options.begin(), options.end(), std::size_t{0});
+  }
+  return values;
+}
+
+template class Episode<float>;
+template class Episode<double>;
+
+}  // namespace hardgrad

@@ -1,0 +1,197 @@
+#include "core/estimator/objectives.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/rearrange.hpp"
+#include "core/autodiff/reduce.hpp"
+#include "core/autodiff/softmax.hpp"
+#include "core/choice/choosers.hpp"
+
+namespace hardgrad {
+namespace {
+
+template <class T>
+Var<T> plus(Var<T> a, Var<T> b) {
+  return a ? add(a, b) : b;
+}
+
+/// sum over rows of path probability x value, over the number of examples.
+template <class T>
+Var<T> weighted_by_path(Episode<T>& episode, const RowsPtr& rows, Var<T> value, Law law) {
+  const double share = 1.0 / episode.examples();
+  bool certain = true;  // no hard choice on the way: probability one
+  for (auto* r = rows.get(); !r->is_root(); r = r->origin.get())
+    certain &= episode.steps()[r->step].choice.option.empty();
+  if (certain) return sum(value, share);
+  return sum(multiply(exp(episode.path_log_probability(rows, law)), value), share);
+}
+
+/// Sets of rows nothing continues, in the order they were made.
+template <class T>
+std::vector<RowsPtr> leaf_sets(const Episode<T>& episode) {
+  std::vector<RowsPtr> leaves;
+  for (const auto& step : episode.steps()) {
+    const auto& rows = step.choice.rows;
+    const bool continued = std::any_of(episode.steps().begin(), episode.steps().end(),
+                                       [&](const auto& later) { return later.question.site.rows == rows; });
+    if (!continued) leaves.push_back(rows);
+  }
+  return leaves;
+}
+
+/// Costs summed along the way to `rows`, those of the root left out; empty if there are none.
+template <class T>
+Var<T> path_loss(const Episode<T>& episode, const RowsPtr& rows, std::map<const Rows*, Var<T>>& made) {
+  if (rows->is_root()) return {};
+  if (auto it = made.find(rows.get()); it != made.end()) return it->second;
+  Var<T> loss;
+  for (const auto& cost : episode.costs())
+    if (cost.rows == rows) loss = plus(loss, cost.loss);
+  if (auto before = path_loss(episode, rows->origin, made))
+    loss = plus(loss, gather_rows(before, std::span<const int>(rows->parent)));
+  return made[rows.get()] = loss;
+}
+
+}  // namespace
+
+template <class T>
+Var<T> expected_loss(Episode<T>& episode, Law law) {
+  Var<T> total;
+  for (const auto& cost : episode.costs()) total = plus(total, weighted_by_path(episode, cost.rows, cost.loss, law));
+  return total ? total : episode.tape().constant(1, 1);
+}
+
+template <class T>
+Var<T> plain_loss(Episode<T>& episode) {
+  auto total = episode.tape().constant(1, 1);
+  for (const auto& cost : episode.costs()) total = add(total, sum(cost.loss, 1.0 / static_cast<double>(cost.rows->size())));
+  return total;
+}
+
+template <class T>
+Var<T> marginal_likelihood_loss(Episode<T>& episode) {
+  const double share = 1.0 / episode.examples();
+  Var<T> total = episode.tape().constant(1, 1);
+  for (const auto& cost : episode.costs())
+    if (cost.rows->is_root()) total = add(total, sum(cost.loss, share));
+  std::map<const Rows*, Var<T>> made;
+  for (const auto& rows : leaf_sets(episode)) {
+    auto log_joint = episode.path_log_probability(rows);
+    if (auto loss = path_loss(episode, rows, made)) log_joint = subtract(log_joint, loss);
+    auto log_likelihood = segment_logsumexp(log_joint, std::span<const int>(rows->example), episode.examples());
+    total = add(total, sum(log_likelihood, -share));
+  }
+  return total;
+}
+
+template <class T>
+Var<T> negative_elbo(Episode<T>& episode) {
+  auto total = expected_loss(episode, Law::proposal);
+  for (const auto& step : episode.steps()) {
+    const auto& question = step.question;
+    auto divergence = kl_divergence(question.log_proposal, question.log_prior);
+    total = add(total, weighted_by_path(episode, question.site.rows, divergence, Law::proposal));
+  }
+  return total;
+}
+
+template <class T>
+Var<T> path_entropy(Episode<T>& episode) {
+  Var<T> total = episode.tape().constant(1, 1);
+  for (const auto& step : episode.steps())
+    total = add(total, weighted_by_path(episode, step.question.site.rows, entropy(step.question.log_prior), Law::prior));
+  return total;
+}
+
+template <class T>
+double enumeration_rows(const Model<T>& model, const Batch& batch) {
+  const auto& structure = model.structure();
+  if (structure.dependence != Dependence::sequential) return double(structure.options) * batch.examples();
+  const auto leaves = model.outcomes(batch);
+  return std::accumulate(leaves.begin(), leaves.end(), 0.0);
+}
+
+namespace {
+
+/// E[f] with the score term weighted by lambda_r, minus lambda_e times the entropy. With lambda_r = 1 this is the
+/// gradient of E[f] - lambda_e H[p(z)].
+template <class T>
+Var<T> regularised(Episode<T>& episode, const Target& target) {
+  auto full = expected_loss(episode);
+  auto total = affine(full, static_cast<T>(target.lambda_r));
+  if (target.lambda_r != 1) {
+    Var<T> path;  // probabilities held fixed
+    for (const auto& cost : episode.costs()) {
+      auto weight = exp(episode.tape().detach(episode.path_log_probability(cost.rows)));
+      path = plus(path, sum(multiply(weight, cost.loss), 1.0 / episode.examples()));
+    }
+    if (path) total = add(total, affine(path, static_cast<T>(1 - target.lambda_r)));
+  }
+  if (target.lambda_e == 0) return total;
+  return add(total, affine(path_entropy(episode), static_cast<T>(-target.lambda_e)));
+}
+
+}  // namespace
+
+template <class T>
+Estimate<T> exact_objective(const Target& target, const Problem<T>& problem, double leaf_cap) {
+  auto& [tape, model, batch, random] = problem;
+  const auto run = [&](Chooser<T>& chooser) {
+    auto episode = std::make_unique<Episode<T>>(tape, chooser, batch.examples());
+    model.run(batch, *episode);
+    return episode;
+  };
+  const auto run_soft = [&] {
+    ExpectedChooser<T> chooser;
+    return run(chooser);
+  };
+  if (target.kind == Target::Kind::soft) {
+    auto episode = run_soft();
+    auto loss = expected_loss(*episode);
+    return {.surrogate = loss, .episode = std::move(episode), .loss = static_cast<double>(loss.item())};
+  }
+
+  if (const double rows = enumeration_rows(model, batch); rows > leaf_cap)
+    throw UsageError(fmt::format(
+        "exact enumeration needs {:.6g} rows ({} choices of up to {} options, {} examples), more than the cap of {:.6g}: "
+        "take fewer steps, options or examples, or raise the cap",
+        rows, model.structure().steps, model.structure().options, batch.examples(), leaf_cap));
+  EnumerateChooser<T> chooser(target.kind == Target::Kind::elbo);
+  auto episode = run(chooser);
+  Var<T> objective;
+  switch (target.kind) {
+    case Target::Kind::expected_loss: objective = expected_loss(*episode); break;
+    case Target::Kind::marginal_likelihood: objective = marginal_likelihood_loss(*episode); break;
+    case Target::Kind::elbo: objective = negative_elbo(*episode); break;
+    case Target::Kind::regularised: {
+      objective = regularised(*episode, target);
+      if (target.semi) {
+        auto soft = run_soft();
+        auto half = expected_loss(*soft);
+        if (target.lambda_e != 0) half = add(half, affine(path_entropy(*soft), static_cast<T>(-target.lambda_e)));
+        objective = affine(add(objective, half), T{0.5});
+      }
+      break;
+    }
+    case Target::Kind::soft: break;
+  }
+  return {.surrogate = objective, .episode = std::move(episode), .loss = static_cast<double>(objective.item())};
+}
+
+#define HARDGRAD_INSTANTIATE(T)                                                             \
+  template Var<T> plain_loss(Episode<T>&);                                                  \
+  template Var<T> expected_loss(Episode<T>&, Law);                                          \
+  template Var<T> marginal_likelihood_loss(Episode<T>&);                                    \
+  template Var<T> negative_elbo(Episode<T>&);                                               \
+  template Var<T> path_entropy(Episode<T>&);                                                \
+  template double enumeration_rows(const Model<T>&, const Batch&);                          \
+  template Estimate<T> exact_objective(const Target&, const Problem<T>&, double);
+HARDGRAD_INSTANTIATE(float)
+HARDGRAD_INSTANTIATE(double)
+
+}  // namespace hardgrad

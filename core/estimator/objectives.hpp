@@ -1,0 +1,40 @@
+// Objectives of an episode as functions on the tape, and their exact forms where every choice is enumerated.
+#pragma once
+
+#include "core/estimator/estimator.hpp"
+
+namespace hardgrad {
+
+/// Mean over the examples of the summed costs, each path weighted by its probability under `law` (differentiably).
+/// On an enumerated episode this is L_s = E[f] itself; with relaxed or no choices it is the plain loss.
+template <class T>
+Var<T> expected_loss(Episode<T>& episode, Law law = Law::prior);
+
+/// Mean over all rows of each cost, summed: the loss of a run with one row per example, whoever answered.
+template <class T>
+Var<T> plain_loss(Episode<T>& episode);
+
+/// Mean over the examples of -log sum_z p(z) exp(-f(z)), on an enumerated episode. Independent sites factorise.
+template <class T>
+Var<T> marginal_likelihood_loss(Episode<T>& episode);
+
+/// Mean over the examples of E_q[f] + KL(q || p), the negative ELBO, on an episode enumerated with proposals.
+template <class T>
+Var<T> negative_elbo(Episode<T>& episode);
+
+/// Mean over the examples of the summed entropies of the sites, paths weighted by their probability: the entropy
+/// H[p(z)] of the whole set of choices. On an episode of relaxed choices, the entropies along it.
+template <class T>
+Var<T> path_entropy(Episode<T>& episode);
+
+/// A surrogate with exactly the target's gradient, by enumeration (or, for `soft`, by the expected weights);
+/// Estimate::loss is the target's value. UsageError naming the count if the batch has more than `leaf_cap` leaves.
+template <class T>
+Estimate<T> exact_objective(const Target& target, const Problem<T>& problem, double leaf_cap);
+
+/// Rows an enumeration of the batch computes at its last site: leaves of all trees, or options of one site where the
+/// choices are independent.
+template <class T>
+double enumeration_rows(const Model<T>& model, const Batch& batch);
+
+}  // namespace hardgrad

@@ -1,0 +1,120 @@
+#include "core/estimator/score_function.hpp"
+
+#include <numeric>
+
+#include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/reduce.hpp"
+#include "core/choice/choosers.hpp"
+
+namespace hardgrad {
+
+template <class T>
+Sampled<T>::Sampled(const Problem<T>& problem, int samples, Law law) : samples_(samples), law_(law) {
+  SampleChooser<T> chooser(samples, problem.random, problem.batch.id, law);
+  *this = Sampled(problem, samples, chooser, law);
+}
+
+template <class T>
+Sampled<T>::Sampled(const Problem<T>& problem, int samples, Chooser<T>& chooser, Law law)
+    : samples_(samples), examples_(problem.batch.examples()), law_(law) {
+  episode_ = std::make_unique<Episode<T>>(problem.tape, chooser, problem.batch.examples());
+  problem.model.run(problem.batch, *episode_);
+  for (const auto& cost : episode_->costs()) add(cost.rows, cost.loss);
+  own_ = parts_.size();
+}
+
+template <class T>
+void Sampled<T>::add(const RowsPtr& rows, Var<T> value, double weight) {
+  parts_.push_back({rows, value, weight});
+}
+
+// A cost on the root's rows belongs to every sample of its example.
+template <class T>
+void Sampled<T>::spread(const Part& part, std::vector<double>& into) const {
+  const T* value = part.value.value().data;
+  const std::size_t share = part.rows->is_root() ? samples_ : 1;
+  for (std::size_t r = 0; r < into.size(); ++r) into[r] += part.weight * static_cast<double>(value[r / share]);
+}
+
+template <class T>
+std::vector<double> Sampled<T>::returns(int step, Credit credit) const {
+  std::vector<double> result(rows());
+  for (const auto& part : parts_)
+    if (credit == Credit::whole || part.rows->descends_from(step)) spread(part, result);
+  return result;
+}
+
+template <class T>
+double Sampled<T>::mean_where_chosen(int step, const std::vector<double>& returns) const {
+  const auto& [question, choice] = episode_->steps()[step];
+  double sum = 0, count = 0;
+  for (std::size_t r = 0; r < returns.size(); ++r)
+    if (question.site.options[choice.rows->parent[r]] > 1) {
+      sum += returns[r];
+      ++count;
+    }
+  return sum / count;
+}
+
+template <class T>
+std::vector<double> Sampled<T>::losses() const {
+  std::vector<double> result(rows());
+  for (std::size_t i = 0; i < own_; ++i) spread(parts_[i], result);
+  return result;
+}
+
+template <class T>
+double Sampled<T>::mean_loss() const {
+  const auto all = losses();
+  return std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size());
+}
+
+template <class T>
+Var<T> Sampled<T>::score(const std::vector<std::vector<double>>& signal) {
+  auto total = episode_->tape().constant(1, 1);
+  std::vector<double> weight(rows());
+  for (int t = 0; t < steps(); ++t) {
+    for (std::size_t r = 0; r < weight.size(); ++r) weight[r] = signal[t][r] / static_cast<double>(rows());
+    total = hardgrad::add(total, weighted_sum(episode_->log_probability(t, law_), std::span<const double>(weight)));
+  }
+  return total;
+}
+
+template <class T>
+Var<T> Sampled<T>::mean(const RowsPtr& on, Var<T> value) {
+  return sum(value, 1.0 / static_cast<double>(on->is_root() ? examples_ : rows()));
+}
+
+template <class T>
+Var<T> Sampled<T>::path() {
+  auto total = episode_->tape().constant(1, 1);
+  for (const auto& cost : episode_->costs()) total = hardgrad::add(total, mean(cost.rows, cost.loss));
+  return total;
+}
+
+template class Sampled<float>;
+template class Sampled<double>;
+
+void leave_one_out(std::vector<double>& returns, int samples) {
+  for (auto example = returns.begin(); example != returns.end(); example += samples) {
+    const std::vector<double> f(example, example + samples);
+    for (int k = 0; k < samples; ++k) {
+      double sum = 0;  // differences come before the sum, so that equal losses give an exact zero
+      for (double other : f) sum += f[k] - other;
+      example[k] = sum / (samples - 1);
+    }
+  }
+}
+
+ParameterInfo samples_parameter(int fallback, int low) {
+  return ParameterInfo::integer("samples", fallback, low, 1e6, "independent samples per example");
+}
+ParameterInfo credit_parameter() {
+  return ParameterInfo::flag("reward_to_go", false,
+                             "credit a choice only with the costs it can change, not with the whole loss");
+}
+Credit credit_of(const Settings& settings) {
+  return settings.flag("reward_to_go") ? Credit::reward_to_go : Credit::whole;
+}
+
+}  // namespace hardgrad

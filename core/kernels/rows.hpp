@@ -1,0 +1,71 @@
+// Reductions over one row: maxima, dot products, and sums that are carried in double.
+#pragma once
+
+#include <cmath>
+#include <limits>
+
+#include "core/kernels/lanes.hpp"
+
+namespace hardgrad::kernels {
+
+/// Largest of n >= 1 numbers.
+template <class T>
+inline T row_max(const T* x, std::size_t n) {
+  constexpr std::size_t w = width<T>;
+  if (n < w) return *std::max_element(x, x + n);
+  auto most = Batch<T>::load_unaligned(x);
+  for (std::size_t i = w; i + w <= n; i += w) most = xsimd::max(most, Batch<T>::load_unaligned(x + i));
+  most = xsimd::max(most, Batch<T>::load_unaligned(x + n - w));  // overlaps: a maximum does not mind
+  alignas(64) T parts[w];
+  most.store_aligned(parts);
+  return *std::max_element(parts, parts + w);
+}
+
+/// sum_i x[i], in double. Independent partial sums let the compiler use vectors; their order is fixed.
+template <class T>
+inline double row_sum(const T* x, std::size_t n) {
+  constexpr std::size_t w = 16;
+  double parts[w] = {}, total = 0;
+  std::size_t i = 0;
+  for (; i + w <= n; i += w)
+    for (std::size_t j = 0; j < w; ++j) parts[j] += static_cast<double>(x[i + j]);
+  if (n >= w)
+    for (double part : parts) total += part;
+  for (; i < n; ++i) total += static_cast<double>(x[i]);
+  return total;
+}
+
+/// sum_i a[i] b[i], in T.
+template <class T>
+inline T dot(const T* a, const T* b, std::size_t n) {
+  constexpr std::size_t w = width<T>;
+  T total{0};
+  std::size_t i = 0;
+  if (n >= w) {
+    Batch<T> sum(T{0});
+    for (; i + w <= n; i += w)
+      sum = xsimd::fma(Batch<T>::load_unaligned(a + i), Batch<T>::load_unaligned(b + i), sum);
+    total = xsimd::hadd(sum);
+  }
+  for (; i < n; ++i) total += a[i] * b[i];
+  return total;
+}
+
+/// to[j] (+)= sum_r weight[r] x[r, j], carried in double: x [rows, cols]; no weight is 1.
+template <class T>
+inline void column_sums(const T* x, std::size_t rows, std::size_t cols, T* to, bool store, const T* weight = nullptr) {
+  constexpr std::size_t block = 256;
+  double sums[block];
+  for (std::size_t from = 0; from < cols; from += block) {
+    const std::size_t n = std::min(block, cols - from);
+    std::fill_n(sums, n, 0.0);
+    for (std::size_t r = 0; r < rows; ++r) {
+      const double w = weight ? static_cast<double>(weight[r]) : 1.0;
+      const T* row = x + r * cols + from;
+      for (std::size_t j = 0; j < n; ++j) sums[j] += w * static_cast<double>(row[j]);
+    }
+    for (std::size_t j = 0; j < n; ++j) to[from + j] = static_cast<T>(sums[j]) + (store ? T{0} : to[from + j]);
+  }
+}
+
+}  // namespace hardgrad::kernels

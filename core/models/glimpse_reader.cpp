@@ -1,0 +1,199 @@
+// A recurrent reader that sees an image through a few glimpses, each centred on a cell of a G x G grid.
+//
+// Sensor at cell (i, j), patch size P, scales s = 0..S-1: the window of P 2^s x P 2^s pixels whose first row is
+// floor(((2i+1) height - P 2^s G + G) / (2G)) and first column likewise from j and the width (the window's middle lies at
+// the cell's centre, rounded), zero outside the image, averaged over 2^s x 2^s blocks -> x [S P P] in the order s, row, column.
+//   d_c = relu(W_p x_c + b_p)                       what cell c shows
+//   g_c = relu(W_x d_c + b_x + E_c)                 with where it is
+//   e_t = W_l h_{t-1} + b_l, c_t ~ softmax(e_t)     the choice, t = 1..T; h_0 is a learned row
+//   core=rnn:  h_t = relu(W_h h_{t-1} + W_g g + b_g)
+//   core=lstm: h_t = LSTM(g, h_{t-1}), c_0 = 0
+//   loss = -log softmax(W_c h_T + b_c)[label]
+// Relaxed weights w see the expected patch at the expected place: d = relu(W_p sum_c w_c x_c + b_p), E = sum_c w_c E_c.
+// Posterior (if asked for): q(c_t | image, label, past) = softmax_c of v . tanh(U h_{t-1} + F[label] + W_k x_c + b_k + L_c).
+//
+// Parameters (D = features, H = hidden, LSTM gates i, f, g, o):
+//   glimpse.patch.{weight [D, S P P], bias [D]}, glimpse.what.{weight [H, D], bias [H]}, glimpse.where.weight [G G, H]
+//   core.initial [1, H], core.recurrent.weight [H, H] and core.input.{weight [H, H], bias [H]} (core=rnn),
+//   core.lstm.{input.weight [4H, H], recurrent.weight [4H, H], bias [4H]} (core=lstm)
+//   locator.{weight [G G, H], bias [G G]}, classifier.{weight [classes, H], bias [classes]}
+//   posterior.state.weight [D, H], posterior.label.weight [classes, D], posterior.patch.{weight [D, S P P], bias [D]},
+//   posterior.where.weight [G G, D], posterior.score.weight [1, D]
+#include <algorithm>
+#include <cmath>
+
+#include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/product.hpp"
+#include "core/autodiff/softmax.hpp"
+#include "core/models/model.hpp"
+#include "core/models/select.hpp"
+#include "core/models/sensor.hpp"
+#include "core/nn/layers.hpp"
+
+namespace hardgrad {
+namespace {
+
+template <class T>
+class GlimpseReader final : public Model<T> {
+ public:
+  GlimpseReader(const Settings& settings, const Dimensions& dimensions, Key init)
+      : sensor_{settings.integer("grid"), settings.integer("patch"), settings.integer("scales"),
+                dimensions.at("height"), dimensions.at("width")},
+        glimpses_(settings.integer("glimpses")),
+        lstm_(settings.text("core") == "lstm") {
+    auto& set = this->parameters_;
+    const std::size_t H = settings.integer("hidden"), D = settings.integer("features");
+    const std::size_t cells = sensor_.cells(), classes = dimensions.at("classes");
+    const double bound = 1 / std::sqrt(double(H));
+    patch_ = {set, "glimpse.patch", sensor_.values(), D, init};
+    what_ = {set, "glimpse.what", D, H, init};
+    where_ = {set, "glimpse.where", cells, H, init};
+    initial_ = &uniform_parameter(set, "core.initial", {1, H}, bound, init);
+    if (lstm_) {
+      core_ = {set, "core.lstm", H, H, init};
+    } else {
+      recurrent_ = {set, "core.recurrent", H, H, init, false};
+      input_ = {set, "core.input", H, H, init};
+    }
+    locator_ = {set, "locator", H, cells, init};
+    classifier_ = {set, "classifier", H, classes, init};
+
+    structure_.steps = glimpses_;
+    structure_.options = static_cast<int>(cells);
+    structure_.dependence = glimpses_ == 1 ? Dependence::one_choice : Dependence::sequential;
+    structure_.state_width = static_cast<int>(H);
+    structure_.posterior = dimensions.contains("posterior") && dimensions.at("posterior");
+    if (structure_.posterior) {
+      posterior_state_ = {set, "posterior.state", H, D, init, false};
+      posterior_label_ = {set, "posterior.label", classes, D, init};
+      posterior_patch_ = {set, "posterior.patch", sensor_.values(), D, init};
+      posterior_where_ = {set, "posterior.where", cells, D, init};
+      posterior_score_ = &uniform_parameter(set, "posterior.score.weight", {1, D}, 1 / std::sqrt(double(D)), init);
+    }
+  }
+
+  const Structure& structure() const override { return structure_; }
+
+  std::vector<double> outcomes(const Batch& batch) const override {
+    return std::vector<double>(batch.examples(), std::pow(double(sensor_.cells()), double(glimpses_)));
+  }
+
+  void run(const Batch& batch, Episode<T>& episode) const override {
+    auto& tape = episode.tape();
+    const auto& label = batch.ints("label").data;
+    const std::size_t cells = sensor_.cells();
+    Seen seen{batch.numbers("image"), {}, {}};
+    Var<T> clues, hints;  // of the posterior: [B cells, D], [B, D]
+
+    auto rows = episode.root();
+    const std::vector<int> zeros(rows->size(), 0);
+    auto h = gather_rows(tape.parameter(*initial_), std::span<const int>(zeros));
+    auto c = lstm_ ? tape.constant(h.rows(), h.cols()) : Var<T>{};
+    for (int t = 0; t < glimpses_; ++t) {
+      Site<T> site;
+      site.rows = rows;
+      site.logits = locator_(h);
+      site.options.assign(rows->size(), static_cast<int>(cells));
+      site.state = h;
+      if (structure_.posterior)
+        site.proposal = [&] {
+          if (!clues) {
+            const auto places = every_cell(batch.examples());
+            clues = gather_sum<T>(places.size(), {{posterior_patch_(patches(tape, seen))},
+                                                  {tape.parameter(*posterior_where_.weight), places}});
+            hints = posterior_label_(tape, std::span<const int>(label));
+          }
+          const auto query = gather_sum<T>(rows->size(), {{posterior_state_(h)}, {hints, rows->example}});
+          return additive_scores(query, clues, tape.parameter(*posterior_score_), std::span<const int>(rows->example),
+                                 cells);
+        };
+      const auto choice = episode.choose(std::move(site));
+      const auto parent = parents(*choice.rows);
+      const auto [input, index] = look(tape, choice, seen);
+      // The recurrent product is taken before rows branch.
+      const auto recurrent = lstm_ ? linear(h, tape.parameter(*core_.recurrent)) : recurrent_(h);
+      const auto sum = gather_sum<T>(choice.rows->size(), {{recurrent, parent}, {input, index}});
+      if (lstm_) {
+        const auto state = lstm_cell(sum, parent.empty() ? c : gather_rows(c, parent));
+        h = state.h;
+        c = state.c;
+      } else {
+        h = relu(sum);
+      }
+      rows = choice.rows;
+    }
+
+    std::vector<int> target;
+    for (int b : rows->example) target.push_back(label[b]);
+    auto said = linear_cross_entropy(h, tape.parameter(*classifier_.weight), tape.parameter(*classifier_.bias),
+                                     std::span<const int>(target));
+    episode.cost(rows, said.loss);
+    episode.predict(rows, std::move(said.label));
+  }
+
+ private:
+  // What was computed of the images so far.
+  struct Seen {
+    const Array<double>& image;
+    Var<T> patches;  // [B cells, S P P], on demand
+    Var<T> inputs;   // [B cells, core's input], on demand
+  };
+  struct Look {
+    Var<T> input;            // the core's share of the glimpse, without the recurrent product
+    std::vector<int> index;  // [R'] rows of `input`; empty if it has one row per row
+  };
+
+  std::vector<int> every_cell(std::size_t examples) const {
+    std::vector<int> cell(examples * sensor_.cells());
+    for (std::size_t i = 0; i < cell.size(); ++i) cell[i] = static_cast<int>(i % sensor_.cells());
+    return cell;
+  }
+  Var<T> patches(Tape<T>& tape, Seen& seen) const {
+    if (!seen.patches) seen.patches = sensor_.every_patch(tape, seen.image);
+    return seen.patches;
+  }
+  // patch [R, S P P] and place (rows `cell` of `places`, or as they are) -> the core's input [R, H or 4H]
+  Var<T> input(Var<T> patch, Var<T> places, std::span<const int> cell) const {
+    const auto g = relu(gather_sum<T>(patch.rows(), {{what_(relu(patch_(patch)))}, {places, cell}}));
+    return lstm_ ? core_.project(g) : input_(g);
+  }
+  // A glimpse depends on the example and the cell alone: with more rows than cells every cell is worked out once.
+  Look look(Tape<T>& tape, const Choice<T>& choice, Seen& seen) const {
+    const auto places = tape.parameter(*where_.weight);
+    if (!choice.hard())
+      return {input(take(choice, patches(tape, seen), sensor_.cells()), matmul(choice.weights, places), {}), {}};
+    const std::size_t all = seen.image.extent(0) * sensor_.cells();
+    if (!seen.inputs && choice.rows->size() < all)
+      return {input(sensor_.patches(tape, seen.image, choice.rows->example, choice.option), places, choice.option), {}};
+    if (!seen.inputs) seen.inputs = input(patches(tape, seen), places, every_cell(seen.image.extent(0)));
+    return {seen.inputs, chosen(choice, sensor_.cells())};
+  }
+
+  Structure structure_;
+  Sensor sensor_;
+  int glimpses_;
+  bool lstm_;
+  Linear<T> patch_, what_, recurrent_, input_, locator_, classifier_, posterior_state_, posterior_patch_;
+  Embedding<T> where_, posterior_label_, posterior_where_;
+  Lstm<T> core_;
+  const Parameter<T>*initial_ = nullptr, *posterior_score_ = nullptr;
+};
+
+HARDGRAD_MODEL(GlimpseReader, {
+  .name = "glimpse_reader",
+  .summary = "recurrent reader that classifies an image after a few glimpses at cells of a grid",
+  .paper = "Mnih, Heess, Graves & Kavukcuoglu 2014, Recurrent models of visual attention (with places on a grid)",
+  .dependence = "one choice (glimpses=1), sequential (glimpses>1)",
+  .kinds = "categorical",
+  .parameters = {ParameterInfo::integer("grid", 6, 1, 64, "cells per side of the grid of centres"),
+                 ParameterInfo::integer("patch", 8, 1, 64, "pixels per side of a patch"),
+                 ParameterInfo::integer("scales", 1, 1, 4, "patches per glimpse, each twice as wide as the one before"),
+                 ParameterInfo::integer("glimpses", 6, 1, 32, "glimpses before the answer"),
+                 ParameterInfo::integer("features", 128, 1, 4096, "width of what is seen in a patch"),
+                 ParameterInfo::integer("hidden", 128, 1, 4096, "units of the core"),
+                 ParameterInfo::choice("core", "rnn", {"rnn", "lstm"}, "the recurrent core")},
+  .needs = {"height", "width", "classes"},
+})
+
+}  // namespace
+}  // namespace hardgrad

@@ -1,0 +1,191 @@
+// An end-to-end memory network that reads one sentence per hop.
+//
+// Story sentences x_1..x_N of words x_ij, question words q_j, K = hops, D = embedding; adjacent tying, so that the
+// tables E_0..E_K serve as A_k = E_{k-1}, C_k = E_k and B = E_0.
+//   m_k,i   = sum_j l_j (.) E_k[x_ij] + T_k[age_i]        memory k = 0..K [D]; age 0 is the last sentence
+//   u_0     = sum_j l_j (.) E_0[q_j]
+//   e_k,i   = u_{k-1} . m_{k-1},i                         hop k = 1..K
+//   o_k     = m_k,{i_k}, i_k ~ softmax(e_k)               the choice; relaxed weights w: o_k = sum_i w_i m_k,i
+//   u_k     = u_{k-1} + o_k
+//   loss    = -log softmax(W u_K)[answer]
+// position_encoding: l_jd = (1 - j/J) - (d/D)(1 - 2j/J) with j = 1..J the place of the word among the J words of its
+// sentence and d = 1..D; otherwise l = 1. temporal=false drops T. Padding words (0) and padding sentences add nothing.
+// Posterior (if asked for): q(i_k | story, question, answer) = softmax_i of (V_k u_{k-1} + b_k + F[answer]) . n_i with
+// n_i = sum_j l_j (.) G[x_ij] + S[age_i].
+//
+// Parameters (V words, A answers, N sentences): memory.<k>.weight [V, D] and temporal.<k>.weight [N, D] for k = 0..K,
+//   answer.weight [A, D]; posterior.memory.weight [V, D], posterior.temporal.weight [N, D] (temporal),
+//   posterior.answer.weight [A, D], posterior.query.<k>.{weight [D, D], bias [D]} for k = 1..K.
+#include <algorithm>
+#include <cmath>
+
+#include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/softmax.hpp"
+#include "core/models/model.hpp"
+#include "core/models/select.hpp"
+#include "core/nn/layers.hpp"
+
+namespace hardgrad {
+namespace {
+
+template <class T>
+class MemoryReader final : public Model<T> {
+ public:
+  MemoryReader(const Settings& settings, const Dimensions& dimensions, Key init)
+      : hops_(settings.integer("hops")),
+        width_(settings.integer("embedding")),
+        position_encoding_(settings.flag("position_encoding")),
+        temporal_(settings.flag("temporal")) {
+    auto& set = this->parameters_;
+    const std::size_t V = dimensions.at("vocabulary"), N = dimensions.at("sentences"), A = dimensions.at("answers");
+    for (int k = 0; k <= hops_; ++k) memory_.emplace_back(set, "memory." + std::to_string(k), V, width_, init);
+    if (temporal_)
+      for (int k = 0; k <= hops_; ++k) ages_.emplace_back(set, "temporal." + std::to_string(k), N, width_, init);
+    answer_ = {set, "answer", A, width_, init};
+
+    structure_.steps = hops_;
+    structure_.options = static_cast<int>(N);
+    structure_.dependence = hops_ == 1 ? Dependence::one_choice : Dependence::sequential;
+    structure_.state_width = static_cast<int>(width_);
+    structure_.posterior = dimensions.contains("posterior") && dimensions.at("posterior");
+    if (structure_.posterior) {
+      posterior_memory_ = {set, "posterior.memory", V, width_, init};
+      if (temporal_) posterior_ages_ = {set, "posterior.temporal", N, width_, init};
+      posterior_answer_ = {set, "posterior.answer", A, width_, init};
+      for (int k = 1; k <= hops_; ++k)
+        posterior_query_.emplace_back(set, "posterior.query." + std::to_string(k), width_, width_, init);
+    }
+  }
+
+  const Structure& structure() const override { return structure_; }
+
+  std::vector<double> outcomes(const Batch& batch) const override {
+    std::vector<double> count;
+    for (int n : batch.ints("story_length").data) count.push_back(std::pow(double(std::max(n, 1)), double(hops_)));
+    return count;
+  }
+
+  void run(const Batch& batch, Episode<T>& episode) const override;
+
+ private:
+  // Texts of at most W words each, ready to be summed.
+  struct Texts {
+    std::vector<int> token;    // [texts W] -1 pads
+    std::size_t words;         // W
+    MatrixView<const T> place; // [texts W, D] l; empty if all ones
+  };
+  /// The first `count` texts of W words in each row of `tokens` [B, >= count W].
+  Texts read(Tape<T>& tape, const Array<int>& tokens, std::size_t count, std::size_t W) const;
+  /// [texts, D], with what the table of ages adds if there is one.
+  Var<T> represent(Tape<T>& tape, const Texts& texts, const Embedding<T>& table, const Embedding<T>* ages,
+                   std::span<const int> age) const {
+    const auto sums = bag(tape.parameter(*table.weight), std::span<const int>(texts.token), texts.words, texts.place);
+    return ages ? gather_sum<T>(sums.rows(), {{sums}, {tape.parameter(*ages->weight), age}}) : sums;
+  }
+
+  Structure structure_;
+  int hops_;
+  std::size_t width_;
+  bool position_encoding_, temporal_;
+  std::vector<Embedding<T>> memory_, ages_;
+  Embedding<T> answer_;  // W
+  Embedding<T> posterior_memory_, posterior_ages_, posterior_answer_;
+  std::vector<Linear<T>> posterior_query_;
+};
+
+template <class T>
+auto MemoryReader<T>::read(Tape<T>& tape, const Array<int>& tokens, std::size_t count, std::size_t W) const -> Texts {
+  const std::size_t B = tokens.extent(0);
+  Texts texts{std::vector<int>(B * count * W), W, {}};
+  for (std::size_t b = 0; b < B; ++b)
+    for (std::size_t i = 0; i < count * W; ++i) {
+      const int token = tokens.row(b)[i];
+      texts.token[b * count * W + i] = token == 0 ? -1 : token;
+    }
+  if (!position_encoding_) return texts;
+  const auto place = tape.template scratch<T>(texts.token.size() * width_);
+  for (std::size_t n = 0; n < B * count; ++n) {
+    const int* word = texts.token.data() + n * W;
+    const auto J = static_cast<double>(W - std::count(word, word + W, -1));
+    double j = 0;
+    for (std::size_t w = 0; w < W; ++w) {
+      T* l = place.data() + (n * W + w) * width_;
+      if (word[w] < 0) {
+        std::fill_n(l, width_, T{0});
+        continue;
+      }
+      ++j;
+      const double base = 1 - j / J, slope = (1 - 2 * j / J) / static_cast<double>(width_);
+      for (std::size_t d = 0; d < width_; ++d) l[d] = static_cast<T>(base - static_cast<double>(d + 1) * slope);
+    }
+  }
+  texts.place = {place.data(), texts.token.size(), width_};
+  return texts;
+}
+
+template <class T>
+void MemoryReader<T>::run(const Batch& batch, Episode<T>& episode) const {
+  auto& tape = episode.tape();
+  const auto& story = batch.ints("story");
+  const auto& question = batch.ints("question");
+  const auto& length = batch.ints("story_length").data;
+  const auto& answer = batch.ints("answer").data;
+  const std::size_t B = batch.examples(), N = std::max(1, *std::max_element(length.begin(), length.end()));
+  const auto texts = read(tape, story, N, story.extent(2));
+  const auto asked = read(tape, question, 1, question.extent(1));
+  std::vector<int> age(B * N, -1);
+  for (std::size_t b = 0; b < B; ++b)
+    for (int i = 0; i < length[b]; ++i) age[b * N + i] = length[b] - 1 - i;
+
+  std::vector<Var<T>> memory;  // K + 1 of [B N, D]
+  for (int k = 0; k <= hops_; ++k) memory.push_back(represent(tape, texts, memory_[k], temporal_ ? &ages_[k] : nullptr, age));
+  auto u = represent(tape, asked, memory_[0], nullptr, {});
+  Var<T> clues, hints;  // of the posterior: n_i [B N, D], F[answer] [B, D]
+
+  auto rows = episode.root();
+  for (int k = 1; k <= hops_; ++k) {
+    Site<T> site;
+    site.rows = rows;
+    site.logits = dot_scores(u, memory[k - 1], std::span<const int>(rows->example), N);
+    for (int b : rows->example) site.options.push_back(std::max(length[b], 1));
+    site.state = u;
+    if (structure_.posterior)
+      site.proposal = [&, k] {
+        if (!clues) {
+          clues = represent(tape, texts, posterior_memory_, temporal_ ? &posterior_ages_ : nullptr, age);
+          hints = posterior_answer_(tape, std::span<const int>(answer));
+        }
+        const auto query = gather_sum<T>(rows->size(), {{posterior_query_[k - 1](u)}, {hints, rows->example}});
+        return dot_scores(query, clues, std::span<const int>(rows->example), N);
+      };
+    const auto choice = episode.choose(std::move(site));
+    const auto parent = parents(*choice.rows);
+    if (choice.hard())
+      u = gather_sum<T>(choice.rows->size(), {{u, parent}, {memory[k], chosen(choice, N)}});
+    else
+      u = gather_sum<T>(choice.rows->size(), {{u, parent}, {take(choice, memory[k], N)}});
+    rows = choice.rows;
+  }
+
+  std::vector<int> label;
+  for (int b : rows->example) label.push_back(answer[b]);
+  auto said = linear_cross_entropy(u, tape.parameter(*answer_.weight), Var<T>{}, std::span<const int>(label));
+  episode.cost(rows, said.loss);
+  episode.predict(rows, std::move(said.label));
+}
+
+HARDGRAD_MODEL(MemoryReader, {
+  .name = "memory_reader",
+  .summary = "end-to-end memory network that reads one sentence per hop",
+  .paper = "Sukhbaatar, Szlam, Weston & Fergus 2015, End-to-end memory networks",
+  .dependence = "one choice (hops=1), sequential (hops>1)",
+  .kinds = "categorical",
+  .parameters = {ParameterInfo::integer("embedding", 20, 1, 4096, "width of the memories"),
+                 ParameterInfo::integer("hops", 3, 1, 6, "sentences read, one after the other"),
+                 ParameterInfo::flag("position_encoding", true, "weigh words by their place in the sentence"),
+                 ParameterInfo::flag("temporal", true, "add a learned vector for the age of a sentence")},
+  .needs = {"vocabulary", "answers", "sentences", "words"},
+})
+
+}  // namespace
+}  // namespace hardgrad

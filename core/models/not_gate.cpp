@@ -1,0 +1,85 @@
+// not_gate: a network with one stochastic gate that should learn NOT.
+//
+//   y = B_x sig(w1 x + b1),  B_x ~ Bernoulli(sig(w0 x + b0)),  f = (target - y)^2      on (x, target) = (0, 1), (1, 0)
+//
+// Parameters: gate.weight [1, 1] (w0), gate.bias [1] (b0), output.weight [1, 1] (w1), output.bias [1] (b1).
+// With posterior: posterior.weight [1, 2], posterior.bias [1]: q(open | x, target) = sig(weight . (x, target) + bias).
+#include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/product.hpp"
+#include "core/autodiff/rearrange.hpp"
+#include "core/models/model.hpp"
+#include "core/nn/layers.hpp"
+
+namespace hardgrad {
+namespace {
+
+template <class T>
+class NotGate final : public Model<T> {
+ public:
+  NotGate(const Settings& settings, const Dimensions& dimensions, Key init) {
+    structure_ = {.steps = 1,
+                  .options = 2,
+                  .dependence = Dependence::one_choice,
+                  .binary = true,
+                  .state_width = 1,
+                  .posterior = dimensions.at("posterior") != 0};
+    w0_ = number("gate.weight", {1, 1}, settings.real("w0"));
+    b0_ = number("gate.bias", {1}, settings.real("b0"));
+    w1_ = number("output.weight", {1, 1}, settings.real("w1"));
+    b1_ = number("output.bias", {1}, settings.real("b1"));
+    if (structure_.posterior) posterior_ = Linear<T>(this->parameters_, "posterior", 2, 1, init);
+  }
+
+  const Structure& structure() const override { return structure_; }
+  std::vector<double> outcomes(const Batch& batch) const override { return std::vector<double>(batch.examples(), 2); }
+
+  void run(const Batch& batch, Episode<T>& episode) const override {
+    auto& tape = episode.tape();
+    const auto& rows = episode.root();
+    const auto column = [&](const Array<double>& values) {
+      std::vector<T> copy(values.data.begin(), values.data.end());
+      return tape.constant(MatrixView<const T>{copy.data(), copy.size(), 1});
+    };
+    auto x = column(batch.numbers("x")), target = column(batch.numbers("target"));
+
+    auto gate = linear(x, tape.parameter(*w0_), tape.parameter(*b0_));
+    Site<T> site{rows, concat_columns({tape.constant(rows->size(), 1), gate}), std::vector<int>(rows->size(), 2), x, {}};
+    if (structure_.posterior)
+      site.proposal = [&] {
+        return concat_columns({tape.constant(rows->size(), 1), posterior_(concat_columns({x, target}))});
+      };
+    auto choice = episode.choose(std::move(site));
+
+    const std::span<const int> parent(choice.rows->parent);
+    auto open = slice_columns(choice.one_hot(tape, 2), 1, 1);
+    auto y = multiply(open, gather_rows(sigmoid(linear(x, tape.parameter(*w1_), tape.parameter(*b1_))), parent));
+    episode.cost(choice.rows, square(subtract(gather_rows(target, parent), y)));
+  }
+
+ private:
+  const Parameter<T>* number(const std::string& name, std::vector<std::size_t> shape, double value) {
+    auto& parameter = this->parameters_.add(name, std::move(shape));
+    parameter.value.data[0] = static_cast<T>(value);
+    return &parameter;
+  }
+  const Parameter<T>*w0_, *b0_, *w1_, *b1_;
+  Linear<T> posterior_;
+  Structure structure_;
+};
+
+}  // namespace
+
+HARDGRAD_MODEL(NotGate, {
+  .name = "not_gate",
+  .summary = "one stochastic gate that should learn NOT",
+  .paper = "the smallest network with a stochastic unit; its four numbers are its whole state",
+  .dependence = "one choice",
+  .kinds = "binary",
+  .parameters = {ParameterInfo::real("w0", 0.5, -1e6, 1e6, "weight of the gate"),
+                 ParameterInfo::real("b0", -0.25, -1e6, 1e6, "bias of the gate"),
+                 ParameterInfo::real("w1", 0.3, -1e6, 1e6, "weight of the output"),
+                 ParameterInfo::real("b1", 0.1, -1e6, 1e6, "bias of the output")},
+  .needs = {"not_gate"},
+})
+
+}  // namespace hardgrad

@@ -1,0 +1,319 @@
+// An encoder-decoder with attention whose decoder looks at one source position per target word.
+//
+// Source words x_1..x_L, target words y_1..y_T (y_T is the end of sentence), y_0 = bos; H = hidden, E = embedding.
+//   a_i   = [f_i; b_i]                               BiLSTM over the source embeddings, H units per direction [2H]
+//   s_0   = tanh(W_init [f_L; b_1] + b_init), c_0 = 0
+//   s_t   = LSTM(E_y y_{t-1} (+ W_ctx z_{t-1}), s_{t-1})      W_ctx only if feed is not none; z_0 = 0
+//   e_ti  = v . tanh(W_q s_t + W_k a_i + b_k)         score=additive
+//   e_ti  = s_t . W_k a_i                             score=dot
+//   z_t   = a_{i_t}, i_t ~ softmax(e_t)               the choice; relaxed weights w: z_t = sum_i w_i a_i
+//   u_t   = tanh(W_s s_t + b_s + W_z z_t + W_y E_y y_{t-1})
+//   loss_t = -log softmax(W_o u_t + b_o)[y_t]
+// feed=sampled: z_{t-1} above is the sampled context (sequential). feed=soft: sum_i softmax(e_{t-1})_i a_i, whatever
+// was chosen (factorised). feed=none: no context enters the recurrence (factorised).
+// Posterior (if asked for): q(i_t | x, y) = softmax_i of  v_q . tanh(W_qs s_t + W_qy E_q y_t + W_qk a_i + b_qk).
+//
+// Parameters (LSTM gates i, f, g, o; V_s, V_t vocabularies):
+//   encoder.embedding.weight [V_s, E]     encoder.{forward,backward}.{input.weight [4H, E], recurrent.weight [4H, H], bias [4H]}
+//   attention.key.weight [H, 2H]          attention.key.bias [H], attention.query.weight [H, H], attention.score.weight [1, H]
+//                                         (the last three only for score=additive)
+//   decoder.embedding.weight [V_t, E]     decoder.initial.{weight [H, 2H], bias [H]}
+//   decoder.lstm.{input.weight [4H, E], recurrent.weight [4H, H], bias [4H]}    decoder.context.weight [4H, 2H] (feed != none)
+//   readout.state.{weight [H, H], bias [H]}, readout.context.weight [H, 2H], readout.word.weight [H, E]
+//   output.{weight [V_t, H], bias [V_t]}
+//   posterior.key.{weight [H, 2H], bias [H]}, posterior.state.weight [H, H], posterior.embedding.weight [V_t, E],
+//   posterior.word.weight [H, E], posterior.score.weight [1, H]
+#include <algorithm>
+#include <cmath>
+
+#include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/softmax.hpp"
+#include "core/models/bilstm.hpp"
+#include "core/models/model.hpp"
+#include "core/models/select.hpp"
+#include "core/nn/layers.hpp"
+
+namespace hardgrad {
+namespace {
+
+enum class Score { additive, dot };
+enum class Feed { none, soft, sampled };
+
+template <class T>
+class Translator final : public Model<T> {
+ public:
+  Translator(const Settings& settings, const Dimensions& dimensions, Key init)
+      : score_(settings.text("score") == "dot" ? Score::dot : Score::additive),
+        feed_(settings.text("feed") == "none"   ? Feed::none
+              : settings.text("feed") == "soft" ? Feed::soft
+                                                : Feed::sampled),
+        bos_(dimensions.at("bos")),
+        eos_(dimensions.at("eos")) {
+    const auto E = settings.integer("embedding"), H = settings.integer("hidden");
+    auto& set = this->parameters_;
+    const int source = dimensions.at("source_vocabulary"), target = dimensions.at("target_vocabulary");
+    source_words_ = {set, "encoder.embedding", std::size_t(source), std::size_t(E), init};
+    encoder_ = {set, "encoder", std::size_t(E), std::size_t(H), init};
+    const std::size_t h = H, e = E;
+    key_ = {set, "attention.key", 2 * h, h, init, score_ == Score::additive};
+    if (score_ == Score::additive) {
+      query_ = {set, "attention.query", h, h, init, false};
+      score_vector_ = &uniform_parameter(set, "attention.score.weight", {1, h}, 1 / std::sqrt(double(h)), init);
+    }
+    target_words_ = {set, "decoder.embedding", std::size_t(target), e, init};
+    initial_ = {set, "decoder.initial", 2 * h, h, init};
+    decoder_ = {set, "decoder.lstm", e, h, init};
+    if (feed_ != Feed::none) context_ = {set, "decoder.context", 2 * h, 4 * h, init, false};
+    readout_state_ = {set, "readout.state", h, h, init};
+    readout_context_ = {set, "readout.context", 2 * h, h, init, false};
+    readout_word_ = {set, "readout.word", e, h, init, false};
+    output_ = {set, "output", h, std::size_t(target), init};
+
+    structure_.steps = dimensions.at("target_length");
+    structure_.options = dimensions.at("source_length");
+    structure_.dependence = feed_ == Feed::sampled ? Dependence::sequential : Dependence::factorised;
+    structure_.state_width = H;
+    structure_.posterior = dimensions.contains("posterior") && dimensions.at("posterior");
+    if (structure_.posterior) {
+      posterior_key_ = {set, "posterior.key", 2 * h, h, init};
+      posterior_state_ = {set, "posterior.state", h, h, init, false};
+      posterior_words_ = {set, "posterior.embedding", std::size_t(target), e, init};
+      posterior_word_ = {set, "posterior.word", e, h, init, false};
+      posterior_vector_ = &uniform_parameter(set, "posterior.score.weight", {1, h}, 1 / std::sqrt(double(h)), init);
+    }
+  }
+
+  const Structure& structure() const override { return structure_; }
+
+  std::vector<double> outcomes(const Batch& batch) const override {
+    const auto &source = batch.ints("source_length").data, &target = batch.ints("target_length").data;
+    std::vector<double> count(source.size());
+    for (std::size_t b = 0; b < count.size(); ++b) count[b] = std::pow(double(source[b]), double(target[b]));
+    return count;
+  }
+
+  void run(const Batch& batch, Episode<T>& episode) const override;
+
+ private:
+  // What stays the same for the whole run.
+  struct Run {
+    const Batch& batch;
+    Episode<T>& episode;
+    bool forced;                 // fed with the truth
+    std::size_t B, L;
+    std::span<const int> source_length, target_length;
+    const Array<int>& target;
+    Var<T> states;               // [B L, 2H] a_i
+    Var<T> readout_context;      // [B L, H] W_z a_i
+    Var<T> posterior_keys{};     // [B L, H], on demand
+  };
+  // One answered step whose word is still to be predicted.
+  struct Pending {
+    int step;
+    Choice<T> choice;
+    Var<T> state;                // [R, H] s_t of the rows that asked
+    Var<T> words;                // [N, H] W_y E_y y_{t-1}
+    std::vector<int> word;       // [R'] row of `words`
+    std::vector<char> live;      // [R'] whether there is a word to predict
+  };
+
+  Var<T> scores(const Run& run, const RowsPtr& rows, Var<T> state, Var<T> keys) const {
+    const std::span<const int> example = rows->example;
+    if (score_ == Score::dot) return dot_scores(state, keys, example, run.L);
+    return additive_scores(query_(state), keys, run.episode.tape().parameter(*score_vector_), example, run.L);
+  }
+  Var<T> proposal(Run& run, const RowsPtr& rows, Var<T> state, int step) const;
+  std::vector<int> predict(const Run& run, const std::vector<Pending>& steps) const;
+
+  Structure structure_;
+  Score score_;
+  Feed feed_;
+  int bos_, eos_;
+  Embedding<T> source_words_, target_words_, posterior_words_;
+  BiLstm<T> encoder_;
+  Lstm<T> decoder_;
+  Linear<T> key_, query_, initial_, context_, readout_state_, readout_context_, readout_word_, output_;
+  Linear<T> posterior_key_, posterior_state_, posterior_word_;
+  const Parameter<T>*score_vector_ = nullptr, *posterior_vector_ = nullptr;
+};
+
+template <class T>
+void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
+  auto& tape = episode.tape();
+  const auto &source_length = batch.ints("source_length").data, &target_length = batch.ints("target_length").data;
+  const std::size_t B = batch.examples(), H = decoder_.hidden;
+  const std::size_t L = *std::max_element(source_length.begin(), source_length.end());
+  const bool forced = episode.feeding() == Feeding::teacher_forced;
+  const int steps = forced ? *std::max_element(target_length.begin(), target_length.end()) : structure_.steps;
+
+  const auto encoded = encoder_(tape, source_words_, batch.ints("source"), source_length, L);
+  Run run{batch, episode, forced, B, L, source_length, target_length, batch.ints("target"), encoded.states,
+          readout_context_(encoded.states)};
+  const auto keys = key_(encoded.states);                                      // [B L, H]
+  const auto context_gates = feed_ == Feed::none ? Var<T>{} : context_(encoded.states);  // [B L, 4H]
+
+  // Everything that depends on the words alone, for all steps at once.
+  Words<T> words;
+  Var<T> word_gates, word_readout;
+  const auto embed = [&](std::vector<int> tokens) {
+    words = Words<T>(tape, target_words_, std::move(tokens));
+    word_gates = decoder_.project(words.rows);
+    word_readout = readout_word_(words.rows);
+  };
+  if (forced) {
+    std::vector<int> previous(steps * B, bos_);
+    for (int t = 1; t < steps; ++t)
+      for (std::size_t b = 0; b < B; ++b) previous[t * B + b] = run.target.row(b)[t - 1];
+    embed(std::move(previous));
+  } else {
+    embed(std::vector<int>(B, bos_));
+  }
+
+  auto rows = episode.root();
+  const auto recurrent = tape.parameter(*decoder_.recurrent);
+  auto from_state = linear(tanh(initial_(encoded.ends)), recurrent);  // [R, 4H] of the rows that asked last
+  auto c = tape.constant(B, H);
+  Var<T> from_context;             // gates' share of the last context: gathered by `context_index` if that is not empty
+  std::vector<int> context_index;
+  std::vector<char> over(B, false);  // free running: the sentence has ended
+  std::vector<Pending> pending;
+
+  for (int t = 0; t < steps; ++t) {
+    std::vector<int> word(rows->size()), options(rows->size());
+    for (std::size_t r = 0; r < rows->size(); ++r) {
+      const int b = rows->example[r];
+      word[r] = words.index[(forced ? t * B : 0) + b];
+      options[r] = (forced ? t < target_length[b] : !over[b]) ? source_length[b] : 1;
+    }
+    const auto parent = parents(*rows);
+    const auto gates = gather_sum<T>(rows->size(), {{from_state, parent}, {word_gates, word}, {from_context, context_index}});
+    const auto state = lstm_cell(gates, parent.empty() ? c : gather_rows(c, parent));
+
+    Site<T> site;
+    site.rows = rows;
+    site.logits = scores(run, rows, state.h, keys);
+    site.options = std::move(options);
+    site.state = state.h;
+    if (structure_.posterior) site.proposal = [&, h = state.h, rows] { return proposal(run, rows, h, t); };
+    const auto choice = episode.choose(std::move(site));
+
+    Pending answered{t, choice, state.h, word_readout, std::vector<int>(choice.rows->size()),
+                     std::vector<char>(choice.rows->size())};
+    for (std::size_t r = 0; r < choice.rows->size(); ++r) {
+      const int b = choice.rows->example[r];
+      answered.word[r] = words.index[(forced ? t * B : 0) + b];
+      answered.live[r] = forced ? t < target_length[b] : !over[b];
+    }
+    pending.push_back(std::move(answered));
+    if (!forced) {
+      if (choice.rows->size() != B) throw Bug("translator: free running takes one row per example");
+      auto tokens = predict(run, pending);
+      pending.clear();
+      bool all_over = true;
+      for (std::size_t b = 0; b < B; ++b) {
+        over[b] |= tokens[b] == eos_;
+        if (tokens[b] < 0) tokens[b] = eos_;
+        all_over &= static_cast<bool>(over[b]);
+      }
+      if (all_over) break;
+      embed(std::move(tokens));
+    }
+    if (t + 1 == steps) break;
+
+    from_state = linear(state.h, recurrent);
+    c = state.c;
+    if (feed_ == Feed::soft) {
+      const auto weights = probabilities(episode.steps().back().question.log_prior);
+      from_context = mix(weights, context_gates, std::span<const int>(rows->example));
+    } else if (feed_ == Feed::sampled) {
+      rows = choice.rows;
+      if (choice.hard()) {
+        from_context = context_gates;
+        context_index = chosen(choice, L);
+      } else {
+        from_context = take(choice, context_gates, L);
+        context_index.clear();
+      }
+    }
+  }
+  if (forced) predict(run, pending);
+}
+
+template <class T>
+Var<T> Translator<T>::proposal(Run& run, const RowsPtr& rows, Var<T> state, int step) const {
+  auto& tape = run.episode.tape();
+  if (!run.posterior_keys) run.posterior_keys = posterior_key_(run.states);
+  std::vector<int> words(run.B, -1);  // beyond its end an example has no word: zeros
+  for (std::size_t b = 0; b < run.B; ++b)
+    if (step < run.target_length[b]) words[b] = run.target.row(b)[step];
+  const auto said = posterior_word_(posterior_words_(tape, std::span<const int>(words)));  // [B, H]
+  const auto query = gather_sum<T>(rows->size(), {{posterior_state_(state)}, {said, rows->example}});
+  return additive_scores(query, run.posterior_keys, tape.parameter(*posterior_vector_),
+                         std::span<const int>(rows->example), run.L);
+}
+
+// The words of the given steps, in one product: [sum of live rows, V_t]. Returns the labels of the last step's rows.
+template <class T>
+std::vector<int> Translator<T>::predict(const Run& run, const std::vector<Pending>& steps) const {
+  auto& tape = run.episode.tape();
+  const bool gathers = std::all_of(steps.begin(), steps.end(), [](const auto& s) { return s.choice.hard(); });
+  std::vector<Var<T>> states, mixtures;
+  std::vector<int> state_row, context_row, word_row, label;
+  int asked = 0, answered = 0;
+  for (const auto& s : steps) {
+    const auto& rows = *s.choice.rows;
+    states.push_back(s.state);
+    if (!gathers) mixtures.push_back(take(s.choice, run.readout_context, run.L));
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      if (!s.live[r]) continue;
+      const int b = rows.example[r];
+      state_row.push_back(asked + rows.parent[r]);
+      context_row.push_back(gathers ? b * static_cast<int>(run.L) + s.choice.option[r] : answered + static_cast<int>(r));
+      word_row.push_back(s.word[r]);
+      label.push_back(run.forced ? run.target.row(b)[s.step] : -1);
+    }
+    asked += static_cast<int>(s.state.rows());
+    answered += static_cast<int>(rows.size());
+  }
+  const auto state = states.size() == 1 ? states[0] : stack_rows(std::span<const Var<T>>(states));
+  const auto context = gathers                ? run.readout_context
+                       : mixtures.size() == 1 ? mixtures[0]
+                                              : stack_rows(std::span<const Var<T>>(mixtures));
+  const auto u = tanh(gather_sum<T>(label.size(), {{readout_state_(state), state_row},
+                                                   {context, context_row},
+                                                   {steps[0].words, word_row}}));
+  const auto word = linear_cross_entropy(u, tape.parameter(*output_.weight), tape.parameter(*output_.bias),
+                                         std::span<const int>(label));
+  std::vector<int> labels;
+  int next = 0;
+  for (const auto& s : steps) {
+    std::vector<int> row(s.live.size(), -1);
+    labels.assign(s.live.size(), -1);
+    for (std::size_t r = 0; r < row.size(); ++r) {
+      if (!s.live[r]) continue;
+      labels[r] = word.label[next];
+      row[r] = next++;
+    }
+    if (run.forced) run.episode.cost(s.choice.rows, gather_rows(word.loss, std::span<const int>(row)));
+    run.episode.predict(s.choice.rows, labels);
+  }
+  return labels;
+}
+
+HARDGRAD_MODEL(Translator, {
+  .name = "translator",
+  .summary = "encoder-decoder that looks at one source position per target word",
+  .paper = "Bahdanau, Cho & Bengio 2015, Neural machine translation by jointly learning to align and translate; hard "
+           "attention: Xu et al. 2015, Show, attend and tell; Deng et al. 2018, Latent alignment and variational attention",
+  .dependence = "factorised (feed=none|soft), sequential (feed=sampled)",
+  .kinds = "categorical",
+  .parameters = {ParameterInfo::integer("embedding", 32, 1, 4096, "width of the word embeddings"),
+                 ParameterInfo::integer("hidden", 32, 1, 4096, "units of the decoder and of each encoder direction"),
+                 ParameterInfo::choice("score", "additive", {"additive", "dot"}, "how a position is scored"),
+                 ParameterInfo::choice("feed", "none", {"none", "soft", "sampled"},
+                                       "the context that enters the decoder's next state")},
+  .needs = {"source_vocabulary", "target_vocabulary", "source_length", "target_length", "bos", "eos"},
+})
+
+}  // namespace
+}  // namespace hardgrad

@@ -1,0 +1,174 @@
+// The update rules, each with its formula; g is the (clipped) gradient, a the learning rate of the step.
+#include "core/nn/optimizer.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "core/support/error.hpp"
+
+namespace hardgrad {
+
+// Linear warm-up over `warmup` steps; then from 1 down to `floor` times the rate:
+// linear: 1 - (1 - floor) q, cosine: floor + (1 - floor) (1 + cos(pi q)) / 2, q the share of the steps after the
+// warm-up that lie behind; step: drop^(steps after the warm-up / drop_every, rounded down).
+double learning_rate(const OptimizerSettings& s, int step) {
+  if (step < s.warmup) return s.learning_rate * (step + 1) / s.warmup;
+  const int after = step - s.warmup;
+  const double q = std::clamp(static_cast<double>(after) / std::max(1, s.total_steps - s.warmup), 0.0, 1.0);
+  double share = 1;
+  if (s.schedule == "linear") share = 1 - (1 - s.floor) * q;
+  if (s.schedule == "cosine") share = s.floor + (1 - s.floor) * (1 + std::cos(std::numbers::pi * q)) / 2;
+  if (s.schedule == "step" && s.drop_every > 0) share = std::max(s.floor, std::pow(s.drop, after / s.drop_every));
+  return s.learning_rate * share;
+}
+
+namespace {
+
+/// What all rules share: the check, the clipping, the step count, and `averages` vectors of state.
+template <class T>
+class Rule : public Optimizer<T> {
+ public:
+  Rule(const OptimizerSettings& settings, std::size_t parameters, std::size_t averages)
+      : settings_(settings), parameters_(parameters), averages_(averages, std::vector<T>(parameters)) {}
+
+  void step(ParameterSet<T>& set, std::span<T> gradient) final {
+    if (gradient.size() != set.size() || parameters_ != set.size())
+      throw Bug("optimizer: gradient, parameters and state differ in size");
+    const double norm = checked_norm(set, gradient);
+    if (settings_.clip > 0 && norm > settings_.clip) {
+      const T scale = static_cast<T>(settings_.clip / norm);
+      for (T& g : gradient) g *= scale;
+    }
+    const double rate = learning_rate(settings_, steps_++);
+    for (auto& p : set)
+      update(p.value.data, gradient.subspan(p.offset, p.value.size()), p.offset, rate);
+  }
+
+  std::vector<double> state() const final {
+    std::vector<double> all{static_cast<double>(steps_)};
+    for (const auto& average : averages_) all.insert(all.end(), average.begin(), average.end());
+    return all;
+  }
+
+  void restore(const std::vector<double>& state) final {
+    if (state.size() != 1 + averages_.size() * parameters_)
+      throw InputError("optimizer state of " + std::to_string(state.size()) + " numbers where " + settings_.name +
+                       " on this network has " + std::to_string(1 + averages_.size() * parameters_) +
+                       ": it was saved by another configuration");
+    steps_ = static_cast<int>(state[0]);
+    auto from = state.begin() + 1;
+    for (auto& average : averages_)
+      for (T& x : average) x = static_cast<T>(*from++);
+  }
+
+ protected:
+  /// Moves one parameter `p` whose state begins at `at`.
+  virtual void update(std::span<T> p, std::span<const T> g, std::size_t at, double rate) = 0;
+  T* average(std::size_t k, std::size_t at) { return averages_[k].data() + at; }
+  const OptimizerSettings& settings() const { return settings_; }
+  int steps() const { return steps_; }  ///< this one included
+
+ private:
+  /// The global norm; throws if the gradient is not finite.
+  double checked_norm(const ParameterSet<T>& set, std::span<const T> gradient) const {
+    double squares = 0;
+    for (const auto& p : set) {
+      double part = 0;
+      for (T g : gradient.subspan(p.offset, p.value.size())) part += static_cast<double>(g) * static_cast<double>(g);
+      if (!std::isfinite(part))
+        throw Error(1, "the gradient of " + p.name + " is not finite at step " + std::to_string(steps_) +
+                           ": try a smaller learning_rate, or clip");
+      squares += part;
+    }
+    return std::sqrt(squares);
+  }
+
+  OptimizerSettings settings_;
+  std::size_t parameters_;
+  int steps_ = 0;
+  std::vector<std::vector<T>> averages_;
+};
+
+// v <- momentum v + g; p <- p - a v. Without momentum there is no v.
+template <class T>
+class Sgd final : public Rule<T> {
+ public:
+  Sgd(const OptimizerSettings& s, std::size_t n) : Rule<T>(s, n, s.momentum != 0 ? 1 : 0) {}
+
+ private:
+  void update(std::span<T> p, std::span<const T> g, std::size_t at, double rate) override {
+    const T a = static_cast<T>(rate), momentum = static_cast<T>(this->settings().momentum);
+    if (momentum == 0) {
+      for (std::size_t i = 0; i < p.size(); ++i) p[i] -= a * g[i];
+      return;
+    }
+    T* v = this->average(0, at);
+    for (std::size_t i = 0; i < p.size(); ++i) {
+      v[i] = momentum * v[i] + g[i];
+      p[i] -= a * v[i];
+    }
+  }
+};
+
+// s <- d s + (1 - d) g^2; p <- p - a g / (sqrt(s) + epsilon)   (Hinton's lecture 6e; epsilon as in PyTorch)
+template <class T>
+class RmsProp final : public Rule<T> {
+ public:
+  RmsProp(const OptimizerSettings& s, std::size_t n) : Rule<T>(s, n, 1) {}
+
+ private:
+  void update(std::span<T> p, std::span<const T> g, std::size_t at, double rate) override {
+    const T a = static_cast<T>(rate), d = static_cast<T>(this->settings().decay);
+    const T epsilon = static_cast<T>(this->settings().epsilon);
+    T* s = this->average(0, at);
+    for (std::size_t i = 0; i < p.size(); ++i) {
+      s[i] = d * s[i] + (1 - d) * g[i] * g[i];
+      p[i] -= a * g[i] / (std::sqrt(s[i]) + epsilon);
+    }
+  }
+};
+
+// m <- b1 m + (1 - b1) g, v <- b2 v + (1 - b2) g^2; p <- p - a m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + epsilon)
+// (Kingma & Ba 2015, algorithm 1)
+template <class T>
+class Adam final : public Rule<T> {
+ public:
+  Adam(const OptimizerSettings& s, std::size_t n) : Rule<T>(s, n, 2) {}
+
+ private:
+  void update(std::span<T> p, std::span<const T> g, std::size_t at, double rate) override {
+    const auto& s = this->settings();
+    const T b1 = static_cast<T>(s.beta1), b2 = static_cast<T>(s.beta2), epsilon = static_cast<T>(s.epsilon);
+    const T a = static_cast<T>(rate / (1 - std::pow(s.beta1, this->steps())));
+    const T unbias = static_cast<T>(1 / (1 - std::pow(s.beta2, this->steps())));
+    T *m = this->average(0, at), *v = this->average(1, at);
+    for (std::size_t i = 0; i < p.size(); ++i) {
+      m[i] = b1 * m[i] + (1 - b1) * g[i];
+      v[i] = b2 * v[i] + (1 - b2) * g[i] * g[i];
+      p[i] -= a * m[i] / (std::sqrt(v[i] * unbias) + epsilon);
+    }
+  }
+};
+
+}  // namespace
+
+template <class T>
+std::unique_ptr<Optimizer<T>> make_optimizer(const OptimizerSettings& s, std::size_t parameters) {
+  if (s.schedule != "constant" && s.schedule != "linear" && s.schedule != "cosine" && s.schedule != "step")
+    throw UsageError("optimizer: unknown schedule \"" + s.schedule + "\"; there are constant, linear, cosine, step");
+  if ((s.schedule == "linear" || s.schedule == "cosine") && s.total_steps <= s.warmup)
+    throw UsageError("optimizer: schedule \"" + s.schedule + "\" needs total_steps above warmup, got " +
+                     std::to_string(s.total_steps));
+  if (s.schedule == "step" && s.drop_every <= 0)
+    throw UsageError("optimizer: schedule \"step\" needs drop_every of at least 1");
+  if (s.name == "sgd") return std::make_unique<Sgd<T>>(s, parameters);
+  if (s.name == "rmsprop") return std::make_unique<RmsProp<T>>(s, parameters);
+  if (s.name == "adam") return std::make_unique<Adam<T>>(s, parameters);
+  throw UsageError("optimizer: unknown name \"" + s.name + "\"; there are sgd, rmsprop, adam");
+}
+
+template std::unique_ptr<Optimizer<float>> make_optimizer(const OptimizerSettings&, std::size_t);
+template std::unique_ptr<Optimizer<double>> make_optimizer(const OptimizerSettings&, std::size_t);
+
+}  // namespace hardgrad

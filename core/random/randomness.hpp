@@ -1,0 +1,53 @@
+// Where an estimator's noise comes from. Every draw names its place (example, replica, step, index), so that
+// the same place draws the same number whatever the order, thread count or batch around it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/random/key.hpp"
+
+namespace hardgrad {
+
+/// The place of one draw.
+struct Draw {
+  std::uint32_t example = 0;  ///< the example's identity in its data set, not its position in the batch
+  std::uint32_t replica = 0;  ///< which of the example's samples
+  std::uint32_t step = 0;     ///< which choice
+  std::uint32_t index = 0;    ///< which draw of that choice
+  /// As `step`: a draw for the example as a whole, not for one of its samples.
+  static constexpr std::uint32_t whole = ~0u;
+};
+
+/// A source of noise. Implementations: keyed pseudo-random numbers, and the replay that visits every outcome.
+class Randomness {
+ public:
+  virtual ~Randomness() = default;
+  /// An index drawn with the given probabilities (which sum to 1 up to rounding).
+  virtual int categorical(std::span<const double> probabilities, Draw where) = 0;
+  /// A number in the open interval (0, 1).
+  virtual double uniform(Draw where) = 0;
+};
+
+/// Counter-based pseudo-random numbers: Philox 4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as
+/// 1, 2, 3") from Random123, keyed by a Key with the place as the counter.
+class KeyedRandomness final : public Randomness {
+ public:
+  explicit KeyedRandomness(Key key) : key_(key) {}
+  int categorical(std::span<const double> probabilities, Draw where) override;
+  double uniform(Draw where) override;
+  /// A standard normal number.
+  double normal(Draw where);
+  /// An integer in [0, bound).
+  std::uint64_t below(std::uint64_t bound, Draw where);
+
+ private:
+  std::uint64_t bits(Draw where) const;
+  Key key_;
+};
+
+/// A random order of 0..n-1.
+std::vector<int> permutation(std::size_t n, Key key);
+
+}  // namespace hardgrad

@@ -1,0 +1,54 @@
+// The registry: names of plugins, what they declare, and how to make one.
+//
+// A plugin's .cpp holds one `static const Registration`; the sources are linked as objects, never through an
+// archive, because a linker drops archive members nobody refers to.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/registry/settings.hpp"
+#include "core/support/error.hpp"
+
+namespace hardgrad {
+
+/// `Entry` has at least `std::string name` and `std::vector<ParameterInfo> parameters`.
+template <class Entry>
+class Registry {
+ public:
+  /// The one registry of this kind of plugin.
+  static Registry& instance() {
+    static Registry registry;
+    return registry;
+  }
+  void add(Entry entry) {
+    auto name = entry.name;
+    if (!entries_.emplace(name, std::move(entry)).second) throw Bug(name + " registered twice");
+  }
+  /// All entries by name.
+  const std::map<std::string, Entry>& entries() const { return entries_; }
+  std::vector<std::string> names() const {
+    std::vector<std::string> result;
+    for (const auto& [name, entry] : entries_) result.push_back(name);
+    return result;
+  }
+  /// Throws UsageError `unknown estimator "rlo" (did you mean "rloo"?)`.
+  const Entry& at(const std::string& name) const {
+    auto it = entries_.find(name);
+    if (it == entries_.end())
+      throw UsageError(std::string("unknown ") + Entry::noun + " \"" + name + "\"" + did_you_mean(name, names()));
+    return it->second;
+  }
+
+ private:
+  std::map<std::string, Entry> entries_;
+};
+
+template <class Entry>
+struct Registration {
+  explicit Registration(Entry entry) { Registry<Entry>::instance().add(std::move(entry)); }
+};
+
+}  // namespace hardgrad

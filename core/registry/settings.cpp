@@ -1,0 +1,387 @@
+// Parses specs strictly and checks them against what a plugin declares: every refusal says what would do.
+#include "core/registry/settings.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "core/support/error.hpp"
+
+namespace hardgrad {
+namespace {
+
+using Type = ParameterInfo::Type;
+
+bool is_name_character(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.';
+}
+
+std::string trimmed(std::string_view text) {
+  const auto first = text.find_first_not_of(" \t");
+  if (first == std::string_view::npos) return {};
+  return std::string(text.substr(first, text.find_last_not_of(" \t") - first + 1));
+}
+
+// The whole text as a number, or nothing: no trailing garbage, no nan, no infinity.
+template <class N>
+std::optional<N> number(std::string_view text) {
+  N value{};
+  if (!text.empty() && text.front() == '+') text.remove_prefix(1);
+  if (text.empty() || text.front() == '+') return {};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return {};
+  if constexpr (std::is_floating_point_v<N>)
+    if (!std::isfinite(value)) return {};
+  return value;
+}
+
+std::string number_text(double value) { return fmt::format("{}", value); }
+
+// A text that would not survive parsing bare is written in quotes.
+std::string quoted_if_needed(const std::string& text) {
+  const bool bare = text.find_first_of(",[]\"") == std::string::npos && trimmed(text) == text;
+  if (bare) return text;
+  std::string result = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    result += c;
+  }
+  return result + '"';
+}
+
+std::string what_would_do(const ParameterInfo& info) {
+  switch (info.type) {
+    case Type::boolean:
+      return "true or false";
+    case Type::integer:
+      return "an integer";
+    case Type::real:
+      return "a finite number";
+    case Type::text:
+      return "text";
+    case Type::choice:
+      return "one of " + fmt::format("{}", fmt::join(info.choices, ", "));
+    case Type::reals:
+      return "finite numbers separated by ';'";
+  }
+  return {};
+}
+
+void check_range(const std::string& owner, const ParameterInfo& info, double value,
+                 const std::string& given) {
+  const auto refuse = [&](const char* relation, double bound) {
+    throw UsageError(
+        fmt::format("{}: {} must be {} {}, got {}", owner, info.name, relation, number_text(bound), given));
+  };
+  if (info.open_low ? value <= info.low && std::isfinite(info.low) : value < info.low)
+    refuse(info.open_low ? "above" : "at least", info.low);
+  if (info.open_high ? value >= info.high && std::isfinite(info.high) : value > info.high)
+    refuse(info.open_high ? "below" : "at most", info.high);
+}
+
+Value checked(const std::string& owner, const ParameterInfo& info, const std::string& text) {
+  const auto wrong = [&]() -> UsageError {
+    auto hint =
+        info.type == Type::choice && nearest(text, info.choices) ? did_you_mean(text, info.choices) : "";
+    return UsageError(
+        fmt::format("{}: {} must be {}, got \"{}\"{}", owner, info.name, what_would_do(info), text, hint));
+  };
+  switch (info.type) {
+    case Type::boolean:
+      if (text != "true" && text != "false") throw wrong();
+      return text == "true";
+    case Type::integer: {
+      const auto value = number<std::int64_t>(text);
+      if (!value) throw wrong();
+      auto within = info;  // Settings::integer hands out an int
+      within.low = std::max(within.low, static_cast<double>(std::numeric_limits<int>::min()));
+      within.high = std::min(within.high, static_cast<double>(std::numeric_limits<int>::max()));
+      check_range(owner, within, static_cast<double>(*value), text);
+      return *value;
+    }
+    case Type::real: {
+      const auto value = number<double>(text);
+      if (!value) throw wrong();
+      check_range(owner, info, *value, text);
+      return *value;
+    }
+    case Type::text:
+      return text;
+    case Type::choice:
+      if (std::find(info.choices.begin(), info.choices.end(), text) == info.choices.end()) throw wrong();
+      return text;
+    case Type::reals: {
+      std::vector<double> values;
+      for (std::size_t at = 0; at <= text.size();) {
+        const auto end = std::min(text.find(';', at), text.size());
+        const auto item = trimmed(std::string_view(text).substr(at, end - at));
+        const auto value = number<double>(item);
+        if (!value) throw wrong();
+        check_range(owner, info, *value, item);
+        values.push_back(*value);
+        at = end + 1;
+      }
+      return values;
+    }
+  }
+  throw Bug("unknown parameter type");
+}
+
+// Reads a spec from left to right; `at` is the position, so that every error knows its column.
+struct SpecReader {
+  const std::string& text;
+  std::size_t at = 0;
+
+  [[noreturn]] void fail(const std::string& what) const { fail_at(at, what); }
+  [[noreturn]] void fail_at(std::size_t position, const std::string& what) const {
+    throw UsageError(fmt::format("\"{}\": column {}: {}; a spec is written name[key=value,...]", text,
+                                 position + 1, what));
+  }
+  bool done() const { return at >= text.size(); }
+  void skip_space() {
+    while (!done() && (text[at] == ' ' || text[at] == '\t')) ++at;
+  }
+  std::string name(const char* what) {
+    skip_space();
+    const auto start = at;
+    while (!done() && is_name_character(text[at])) ++at;
+    if (at == start)
+      fail(done() ? fmt::format("expected {}", what) : fmt::format("expected {}, got '{}'", what, text[at]));
+    auto result = text.substr(start, at - start);
+    skip_space();
+    return result;
+  }
+  std::string value() {
+    skip_space();
+    if (!done() && text[at] == '"') return quoted();
+    const auto start = at;
+    while (!done() && text[at] != ',' && text[at] != ']') {
+      if (text[at] == '[') fail("'[' inside a value: put the value in double quotes");
+      ++at;
+    }
+    auto result = trimmed(std::string_view(text).substr(start, at - start));
+    if (result.empty()) fail_at(start, "expected a value");
+    return result;
+  }
+  std::string quoted() {
+    const auto start = at++;
+    std::string result;
+    while (!done() && text[at] != '"') {
+      if (text[at] == '\\' && at + 1 < text.size()) ++at;
+      result += text[at++];
+    }
+    if (done()) fail_at(start, "the quote is never closed");
+    ++at;
+    skip_space();
+    return result;
+  }
+};
+
+}  // namespace
+
+ParameterInfo ParameterInfo::flag(std::string name, bool fallback, std::string help) {
+  return {.name = std::move(name), .type = Type::boolean, .fallback = fallback, .help = std::move(help)};
+}
+ParameterInfo ParameterInfo::integer(std::string name, std::int64_t fallback, double low, double high,
+                                     std::string help) {
+  return {.name = std::move(name),
+          .type = Type::integer,
+          .fallback = fallback,
+          .help = std::move(help),
+          .low = low,
+          .high = high};
+}
+ParameterInfo ParameterInfo::real(std::string name, double fallback, double low, double high,
+                                  std::string help) {
+  return {.name = std::move(name),
+          .type = Type::real,
+          .fallback = fallback,
+          .help = std::move(help),
+          .low = low,
+          .high = high};
+}
+ParameterInfo ParameterInfo::text(std::string name, std::string fallback, std::string help) {
+  return {
+      .name = std::move(name), .type = Type::text, .fallback = std::move(fallback), .help = std::move(help)};
+}
+ParameterInfo ParameterInfo::choice(std::string name, std::string fallback, std::vector<std::string> choices,
+                                    std::string help) {
+  return {.name = std::move(name),
+          .type = Type::choice,
+          .fallback = std::move(fallback),
+          .help = std::move(help),
+          .choices = std::move(choices)};
+}
+ParameterInfo ParameterInfo::reals(std::string name, std::vector<double> fallback, std::string help) {
+  return {
+      .name = std::move(name), .type = Type::reals, .fallback = std::move(fallback), .help = std::move(help)};
+}
+
+std::string ParameterInfo::type_name() const {
+  switch (type) {
+    case Type::boolean:
+      return "boolean";
+    case Type::integer:
+      return "integer";
+    case Type::real:
+      return "real";
+    case Type::text:
+      return "text";
+    case Type::choice:
+      return "choice";
+    case Type::reals:
+      return "reals";
+  }
+  throw Bug("unknown parameter type");
+}
+
+std::string ParameterInfo::range() const {
+  if (type == Type::choice) return fmt::format("{}", fmt::join(choices, "|"));
+  if (type == Type::boolean || type == Type::text) return {};
+  if (type == Type::reals && std::isinf(low) && std::isinf(high)) return {};
+  return fmt::format("{}{}, {}{}", open_low || std::isinf(low) ? '(' : '[', number_text(low),
+                     number_text(high), open_high || std::isinf(high) ? ')' : ']');
+}
+
+std::string to_string(const Value& value) {
+  return std::visit(
+      [](const auto& v) -> std::string {
+        using V = std::decay_t<decltype(v)>;
+        if constexpr (std::is_same_v<V, std::string>) {
+          return quoted_if_needed(v);
+        } else if constexpr (std::is_same_v<V, std::vector<double>>) {
+          std::string result;
+          for (double x : v) result.append(result.empty() ? "" : ";").append(number_text(x));
+          return result;
+        } else {
+          return fmt::format("{}", v);
+        }
+      },
+      value);
+}
+
+Spec Spec::parse(const std::string& text) {
+  SpecReader in{text};
+  Spec spec;
+  spec.text = text;
+  spec.name = in.name("a name");
+  if (in.done()) return spec;
+  if (text[in.at] != '[') in.fail(fmt::format("expected '[', got '{}'", text[in.at]));
+  ++in.at;
+  in.skip_space();
+  if (in.done() || text[in.at] != ']') {
+    while (true) {
+      in.skip_space();
+      const auto start = in.at;
+      auto key = in.name("a parameter's name");
+      for (const auto& [other, value] : spec.arguments)
+        if (other == key) in.fail_at(start, fmt::format("{} is given twice", key));
+      if (in.done() || text[in.at] != '=') in.fail(fmt::format("expected '=' after {}", key));
+      ++in.at;
+      auto value = in.value();
+      spec.arguments.emplace_back(std::move(key), std::move(value));
+      if (in.done()) in.fail("missing ']'");
+      if (text[in.at] == ']') break;
+      if (text[in.at] != ',') in.fail(fmt::format("expected ',' or ']', got '{}'", text[in.at]));
+      ++in.at;
+    }
+  }
+  ++in.at;
+  in.skip_space();
+  if (!in.done()) in.fail("nothing may follow ']'");
+  return spec;
+}
+
+Settings::Settings(const std::string& owner, const std::vector<ParameterInfo>& declared, const Spec& spec) {
+  std::vector<std::string> names;
+  for (const auto& info : declared) {
+    names.push_back(info.name);
+    values_[info.name] = info.fallback;
+  }
+  std::map<std::string, bool> seen;
+  for (const auto& [key, text] : spec.arguments) {
+    const auto info =
+        std::find_if(declared.begin(), declared.end(), [&](const auto& d) { return d.name == key; });
+    if (info == declared.end())
+      throw UsageError(fmt::format("{}: unknown parameter \"{}\"{}", owner, key,
+                                   names.empty() ? " (it takes none)" : did_you_mean(key, names)));
+    if (!seen.emplace(key, true).second) throw UsageError(fmt::format("{}: {} is given twice", owner, key));
+    values_[key] = checked(owner, *info, text);
+  }
+  std::string changed;
+  for (const auto& info : declared)
+    if (values_[info.name] != info.fallback)
+      changed += fmt::format("{}{}={}", changed.empty() ? "" : ",", info.name, to_string(values_[info.name]));
+  canonical_ = spec.name + (changed.empty() ? "" : "[" + changed + "]");
+}
+
+template <class V>
+const V& Settings::get(const std::string& name) const {
+  const auto it = values_.find(name);
+  if (it == values_.end()) throw Bug("nobody declared the parameter " + name);
+  if (const auto* value = std::get_if<V>(&it->second)) return *value;
+  throw Bug("the parameter " + name + " has another type");
+}
+template const bool& Settings::get<bool>(const std::string&) const;
+template const std::int64_t& Settings::get<std::int64_t>(const std::string&) const;
+template const double& Settings::get<double>(const std::string&) const;
+template const std::string& Settings::get<std::string>(const std::string&) const;
+template const std::vector<double>& Settings::get<std::vector<double>>(const std::string&) const;
+
+namespace {
+
+// Damerau (1964), Levenshtein (1966): insertions, deletions, substitutions and swaps of neighbours; no letter
+// twice.
+std::size_t distance(const std::string& a, const std::string& b) {
+  const auto lower = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
+  std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+  for (std::size_t i = 0; i <= a.size(); ++i)
+    for (std::size_t j = 0; j <= b.size(); ++j) {
+      if (i == 0 || j == 0) {
+        d[i][j] = i + j;
+        continue;
+      }
+      const std::size_t differs = lower(a[i - 1]) != lower(b[j - 1]);
+      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + differs});
+      if (i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) && lower(a[i - 2]) == lower(b[j - 1]))
+        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+    }
+  return d[a.size()][b.size()];
+}
+
+}  // namespace
+
+std::optional<std::string> nearest(const std::string& word, const std::vector<std::string>& candidates) {
+  constexpr std::size_t longest_word = 100;  // longer ones are no slip of the finger
+  if (word.empty() || word.size() > longest_word) return {};
+  std::optional<std::string> best;
+  std::size_t best_distance = 0;
+  for (const auto& candidate : candidates) {
+    const auto d = distance(word, candidate);
+    const auto allowed = std::max<std::size_t>(1, std::max(word.size(), candidate.size()) / 3);
+    if (d <= allowed && d < candidate.size() && (!best || d < best_distance)) {
+      best = candidate;
+      best_distance = d;
+    }
+  }
+  if (best || word.size() < 3) return best;
+  for (const auto& candidate : candidates)  // the beginning of exactly one
+    if (candidate.starts_with(word)) {
+      if (best) return {};
+      best = candidate;
+    }
+  return best;
+}
+
+std::string did_you_mean(const std::string& word, const std::vector<std::string>& candidates) {
+  if (const auto meant = nearest(word, candidates)) return fmt::format(" (did you mean \"{}\"?)", *meant);
+  return candidates.empty() ? " (there are none)"
+                            : fmt::format(" (there are: {})", fmt::join(candidates, ", "));
+}
+
+}  // namespace hardgrad

@@ -1,0 +1,88 @@
+// Specs and settings: `rloo[samples=4]` is a spec; checked against declared parameters it becomes settings.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace hardgrad {
+
+/// A parameter's value. Lists are written `0.6;0.51;0.48`.
+using Value = std::variant<bool, std::int64_t, double, std::string, std::vector<double>>;
+
+/// What a plugin declares about one of its parameters.
+struct ParameterInfo {
+  enum class Type { boolean, integer, real, text, choice, reals };
+  std::string name;
+  Type type;
+  Value fallback;  ///< the default
+  std::string help;
+  double low = -std::numeric_limits<double>::infinity();
+  double high = std::numeric_limits<double>::infinity();
+  bool open_low = false, open_high = false;  ///< true where the bound itself is excluded
+  std::vector<std::string> choices = {};     ///< of a `choice`
+
+  static ParameterInfo flag(std::string name, bool fallback, std::string help);
+  static ParameterInfo integer(std::string name, std::int64_t fallback, double low, double high, std::string help);
+  static ParameterInfo real(std::string name, double fallback, double low, double high, std::string help);
+  static ParameterInfo text(std::string name, std::string fallback, std::string help);
+  static ParameterInfo choice(std::string name, std::string fallback, std::vector<std::string> choices,
+                              std::string help);
+  static ParameterInfo reals(std::string name, std::vector<double> fallback, std::string help);
+  /// The bounds given, but with the lower (upper) one excluded.
+  ParameterInfo above() && { open_low = true; return std::move(*this); }
+  ParameterInfo below() && { open_high = true; return std::move(*this); }
+
+  /// "integer", "real", ...
+  std::string type_name() const;
+  /// "[1, inf)", "additive|dot", "" ...
+  std::string range() const;
+};
+
+/// The value as it is written in a spec.
+std::string to_string(const Value& value);
+
+/// `name[key=value,...]`, parsed but not yet checked.
+struct Spec {
+  std::string name;
+  std::vector<std::pair<std::string, std::string>> arguments;
+  std::string text;  ///< as given
+
+  /// Throws UsageError with the column of what is wrong.
+  static Spec parse(const std::string& text);
+};
+
+/// Complete, checked values of all declared parameters.
+class Settings {
+ public:
+  Settings() = default;
+  /// Throws UsageError `rloo: samples must be at least 2, got 1`; unknown keys get a suggestion.
+  Settings(const std::string& owner, const std::vector<ParameterInfo>& declared, const Spec& spec);
+
+  bool flag(const std::string& name) const { return get<bool>(name); }
+  int integer(const std::string& name) const { return static_cast<int>(get<std::int64_t>(name)); }
+  double real(const std::string& name) const { return get<double>(name); }
+  const std::string& text(const std::string& name) const { return get<std::string>(name); }
+  const std::vector<double>& reals(const std::string& name) const { return get<std::vector<double>>(name); }
+  const std::map<std::string, Value>& values() const { return values_; }
+  /// The spec with every parameter spelled out that differs from its default, in order of declaration.
+  const std::string& canonical() const { return canonical_; }
+
+ private:
+  template <class V>
+  const V& get(const std::string& name) const;
+  std::map<std::string, Value> values_;
+  std::string canonical_;
+};
+
+/// The candidate nearest to `word` if it is near enough to be meant, else nothing.
+std::optional<std::string> nearest(const std::string& word, const std::vector<std::string>& candidates);
+/// ` (did you mean "rloo"?)`, or what there is: ` (there are: a, b, c)`.
+std::string did_you_mean(const std::string& word, const std::vector<std::string>& candidates);
+
+}  // namespace hardgrad

@@ -1,0 +1,135 @@
+// entropy_regularised: the hard-attention learning rule of Show, Attend and Tell.
+//
+//   g = 1/K sum_k [ lambda_r (f_k - b) grad log p(z_k) + grad f_k ] - lambda_e grad H[p(z)]
+//
+// Xu et al. 2015, sec. 4.1, with the moving-average baseline b (decay 0.9) and, if `semi`, every choice of an example
+// replaced by its expectation with probability 1/2.
+// Target: the regularised loss. Bias: none for it. Cost: K rows.
+// Departures: the paper differentiates the entropy of each visited site only; where a choice leads to later sites their
+// entropies are credited to it as well, so that H is the entropy of the whole set of choices and the estimate has a
+// scalar target (lambda_r = 1). `entropy = sampled` replaces H by -log p of the sample. b is used before its update.
+#include "core/estimator/score_function.hpp"
+
+#include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/rearrange.hpp"
+#include "core/autodiff/softmax.hpp"
+#include "core/choice/choosers.hpp"
+#include "core/estimator/moving_average.hpp"
+
+namespace hardgrad {
+namespace {
+
+/// Samples, or for the examples marked soft answers with the expected weights.
+template <class T>
+class SemiChooser final : public Chooser<T> {
+ public:
+  SemiChooser(int samples, Randomness& random, const std::vector<std::uint32_t>& id)
+      : samples_(samples), random_(random), id_(id) {
+    static constexpr double even[] = {0.5, 0.5};
+    for (auto example : id) soft_.push_back(random.categorical(even, {.example = example, .step = Draw::whole}) == 1);
+  }
+  const std::vector<bool>& soft() const { return soft_; }
+
+  Choice<T> choose(Tape<T>& tape, const Question<T>& question) override {
+    auto expected = probabilities(question.log_prior);
+    auto rows = fan_out(question, question.site.rows->is_root() ? samples_ : 1);
+    auto hard = tape.constant(rows->size(), expected.cols());
+    auto is_soft = tape.constant(rows->size(), 1);
+    auto one_hot = tape.mutable_value(hard);
+    auto option = draw_options(question, *rows, Law::prior, random_, id_, &soft_);
+    for (std::size_t r = 0; r < rows->size(); ++r) {
+      const bool soft = soft_[rows->example[r]];
+      if (!soft) one_hot(r, option[r]) = 1;
+      tape.mutable_value(is_soft).data[r] = soft;
+    }
+    auto mixed = gather_rows(expected, std::span<const int>(rows->parent));
+    return {rows, std::move(option), add(scale_rows(mixed, is_soft), hard)};
+  }
+
+ private:
+  int samples_;
+  Randomness& random_;
+  const std::vector<std::uint32_t>& id_;
+  std::vector<bool> soft_;
+};
+
+template <class T>
+class EntropyRegularised final : public Estimator<T> {
+ public:
+  EntropyRegularised(const Settings& settings, const Structure& structure, Key)
+      : samples_(settings.integer("samples")),
+        target_{Target::Kind::regularised, settings.real("lambda_r"), settings.real("lambda_e"), settings.flag("semi")},
+        analytic_(settings.text("entropy") == "analytic"),
+        credit_(credit_of(settings)),
+        average_(structure.steps, settings.real("decay")) {
+    if (target_.semi && !analytic_)
+      throw UsageError("entropy_regularised: semi needs entropy=analytic, because an expected choice has no sample");
+  }
+  Target target() const override { return target_; }
+
+  Estimate<T> estimate(const Problem<T>& problem) const override {
+    SemiChooser<T> semi(target_.semi ? samples_ : 0, problem.random, target_.semi ? problem.batch.id : none_);
+    auto sampled = target_.semi ? Sampled<T>(problem, samples_, semi) : Sampled<T>(problem, samples_);
+    auto& episode = sampled.episode();
+    std::vector<std::vector<double>> signal;
+    std::vector<double> observed;
+    for (int t = 0; t < sampled.steps(); ++t) {
+      signal.push_back(sampled.returns(t, credit_));
+      observed.push_back(sampled.mean_where_chosen(t, signal.back()));
+    }
+    auto regulariser = problem.tape.constant(1, 1);
+    for (int t = 0; t < sampled.steps() && target_.lambda_e != 0; ++t) {
+      const auto& step = episode.steps()[t];
+      if (analytic_) {
+        const auto& rows = step.question.site.rows;
+        auto h = entropy(step.question.log_prior);
+        sampled.add(rows, h, -target_.lambda_e);
+        regulariser = add(regulariser, affine(sampled.mean(rows, h), static_cast<T>(-target_.lambda_e)));
+      } else {
+        sampled.add(step.choice.rows, episode.log_probability(t), target_.lambda_e);
+      }
+    }
+    for (int t = 0; t < sampled.steps(); ++t) {
+      const auto regularised = sampled.returns(t, credit_);
+      const auto& rows = *episode.steps()[t].choice.rows;
+      auto& s = signal[t];
+      for (std::size_t r = 0; r < s.size(); ++r) {
+        const bool soft = target_.semi && semi.soft()[rows.example[r]];  // no choice was drawn: no score
+        s[r] = soft ? 0 : target_.lambda_r * (s[r] - average_[t]) + (regularised[r] - s[r]);
+      }
+    }
+    auto surrogate = add(add(sampled.score(signal), sampled.path()), regulariser);
+    return {.surrogate = surrogate, .episode = sampled.release(), .loss = sampled.mean_loss(), .observed = observed};
+  }
+  void learn(const Estimate<T>& estimate) override { average_.observe(estimate.observed); }
+  std::vector<double> state() const override { return average_.state(); }
+  void restore(const std::vector<double>& state) override { average_.restore(state); }
+
+ private:
+  int samples_;
+  Target target_;
+  bool analytic_;
+  Credit credit_;
+  MovingAverage average_;  // per step
+  std::vector<std::uint32_t> none_;
+};
+
+}  // namespace
+
+HARDGRAD_ESTIMATOR(EntropyRegularised, {
+  .name = "entropy_regularised",
+  .summary = "score function with moving baseline and an entropy bonus: the rule of Show, Attend and Tell",
+  .paper = "Xu et al. 2015, Show, Attend and Tell, sec. 4.1",
+  .target = Target::Kind::regularised,
+  .unbiased = true,
+  .evaluations = "K",
+  .parameters = {samples_parameter(),
+                 ParameterInfo::real("lambda_r", 1, 0, 1e6, "weight of the score term"),
+                 ParameterInfo::real("lambda_e", 0.01, 0, 1e6, "weight of the entropy"),
+                 ParameterInfo::choice("entropy", "analytic", {"analytic", "sampled"}, "how the entropy is had"),
+                 ParameterInfo::flag("semi", false, "replace an example's choices by their expectation with probability 1/2"),
+                 ParameterInfo::real("decay", 0.9, 0, 1, "share of the old baseline kept at each step").below(),
+                 credit_parameter()},
+})
+
+}  // namespace hardgrad

@@ -1,0 +1,35 @@
+// exact_marginal: the gradient of the log marginal likelihood, every choice enumerated.
+//
+//   g = -grad log sum_z p(z) exp(-f(z))          (f = -log p(y | x, z))
+//
+// With independent choices the sum factorises over the steps: Deng et al. 2018, eq. 3 and sec. 3 ("exact EM").
+// Target: marginal likelihood. Bias: none. Variance: none. Cost: as `exact`.
+#include "core/estimator/objectives.hpp"
+
+namespace hardgrad {
+namespace {
+
+template <class T>
+class ExactMarginal final : public Estimator<T> {
+ public:
+  ExactMarginal(const Settings& settings, const Structure&, Key) : cap_(settings.real("cap")) {}
+  Target target() const override { return {Target::Kind::marginal_likelihood}; }
+  Estimate<T> estimate(const Problem<T>& problem) const override { return exact_objective(target(), problem, cap_); }
+
+ private:
+  double cap_;
+};
+
+}  // namespace
+
+HARDGRAD_ESTIMATOR(ExactMarginal, {
+  .name = "exact_marginal",
+  .summary = "enumerates every choice: the gradient of -log sum_z p(z) exp(-f(z))",
+  .paper = "Deng et al. 2018, Latent Alignment and Variational Attention, eq. 3",
+  .target = Target::Kind::marginal_likelihood,
+  .unbiased = true,
+  .evaluations = "S per step if factorised, S^T leaves if sequential",
+  .parameters = {ParameterInfo::real("cap", 1e6, 1, 1e12, "most rows an enumeration may have; beyond it is an error")},
+})
+
+}  // namespace hardgrad

@@ -1,0 +1,61 @@
+// moving_baseline: the score function with an exponential moving average of past losses as baseline.
+//
+//   g = 1/K sum_k [ (f_k - b) grad log p(z_k) + grad f_k ],   then b <- decay b + (1 - decay) mean f
+//
+// Williams 1992, sec. 4 (reinforcement comparison); Xu et al. 2015, Show, Attend and Tell, sec. 4.1.
+// Target: expected loss. Bias: none, because the average is used before it is updated. Cost: K rows.
+// Departures: the first observation is taken over whole (no slow start from 0); with reward_to_go every step has an
+// average of its own, taken over the rows that really choose there.
+#include "core/estimator/score_function.hpp"
+
+#include "core/autodiff/elementwise.hpp"
+#include "core/estimator/moving_average.hpp"
+
+namespace hardgrad {
+namespace {
+
+template <class T>
+class MovingBaseline final : public Estimator<T> {
+ public:
+  MovingBaseline(const Settings& settings, const Structure& structure, Key)
+      : samples_(settings.integer("samples")),
+        credit_(credit_of(settings)),
+        average_(structure.steps, settings.real("decay")) {}
+
+  Estimate<T> estimate(const Problem<T>& problem) const override {
+    Sampled<T> sampled(problem, samples_);
+    std::vector<std::vector<double>> signal;
+    std::vector<double> observed;
+    for (int t = 0; t < sampled.steps(); ++t) {
+      signal.push_back(sampled.returns(t, credit_));
+      observed.push_back(sampled.mean_where_chosen(t, signal.back()));
+      for (auto& f : signal.back()) f -= average_[t];
+    }
+    auto surrogate = add(sampled.score(signal), sampled.path());
+    return {.surrogate = surrogate, .episode = sampled.release(), .loss = sampled.mean_loss(), .observed = observed};
+  }
+  void learn(const Estimate<T>& estimate) override { average_.observe(estimate.observed); }
+  std::vector<double> state() const override { return average_.state(); }
+  void restore(const std::vector<double>& state) override { average_.restore(state); }
+
+ private:
+  int samples_;
+  Credit credit_;
+  MovingAverage average_;  // per step
+};
+
+}  // namespace
+
+HARDGRAD_ESTIMATOR(MovingBaseline, {
+  .name = "moving_baseline",
+  .summary = "score function with a moving average of past losses as baseline",
+  .paper = "Williams 1992, sec. 4; Xu et al. 2015, sec. 4.1",
+  .target = Target::Kind::expected_loss,
+  .unbiased = true,
+  .evaluations = "K",
+  .parameters = {samples_parameter(),
+                 ParameterInfo::real("decay", 0.9, 0, 1, "share of the old average kept at each step").below(),
+                 credit_parameter()},
+})
+
+}  // namespace hardgrad

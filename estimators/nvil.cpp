@@ -1,0 +1,97 @@
+// nvil: neural variational inference and learning's signal: a learned baseline that sees the state of the network.
+//
+//   g = 1/K sum_k sum_t (f_k - c_t - C(state_t)) / max(1, sigma) grad log p(z_kt) + grad f_k
+//
+// Mnih & Gregor 2014, Neural variational inference and learning in belief networks, eq. 8-11 and Algorithm 1. C is a
+// network with one layer of tanh units trained on (f - c - C)^2; c and sigma^2 are moving averages of the signal.
+// Target: expected loss. Bias: none without variance normalisation (with it, a scale on the score term). Cost: K rows.
+// Departures: the model's own state (detached) is the baseline's input, since a choice of p is made from it; averages
+// are updated after use, one c per step.
+#include "core/estimator/score_function.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/rearrange.hpp"
+#include "core/autodiff/reduce.hpp"
+#include "core/estimator/moving_average.hpp"
+#include "core/nn/layers.hpp"
+
+namespace hardgrad {
+namespace {
+
+template <class T>
+class Nvil final : public Estimator<T> {
+ public:
+  Nvil(const Settings& settings, const Structure& structure, Key init)
+      : samples_(settings.integer("samples")),
+        normalise_(settings.flag("normalise")),
+        credit_(credit_of(settings)),
+        steps_(structure.steps),
+        average_(structure.steps + 1, settings.real("decay")) {
+    const auto width = static_cast<std::size_t>(settings.integer("hidden"));
+    hidden_ = Linear<T>(this->own_, "baseline.hidden", structure.state_width, width, init);
+    out_ = Linear<T>(this->own_, "baseline.out", width, 1, init);
+  }
+
+  Estimate<T> estimate(const Problem<T>& problem) const override {
+    Sampled<T> sampled(problem, samples_);
+    auto& tape = problem.tape;
+    auto own_loss = tape.constant(1, 1);
+    std::vector<std::vector<double>> signal;
+    std::vector<double> observed(steps_ + 1, std::nan(""));
+    double squares = 0;
+    const double scale = normalise_ ? 1 / std::max(1.0, std::sqrt(average_[steps_])) : 1;
+    for (int t = 0; t < sampled.steps(); ++t) {
+      auto returns = sampled.returns(t, credit_);
+      observed[t] = sampled.mean_where_chosen(t, returns);
+      const auto& step = sampled.episode().steps()[t];
+      auto state = gather_rows(tape.detach(step.question.site.state), std::span<const int>(step.choice.rows->parent));
+      auto predicted = out_(tanh(hidden_(state)));  // [B K, 1]
+      auto wanted = tape.constant(predicted.rows(), 1);
+      auto to = tape.mutable_value(wanted);
+      for (std::size_t r = 0; r < returns.size(); ++r) {
+        returns[r] -= average_[t];
+        to.data[r] = static_cast<T>(returns[r]);
+        returns[r] = scale * (returns[r] - static_cast<double>(predicted.value().data[r]));
+        squares += returns[r] * returns[r] / (scale * scale);
+      }
+      own_loss = add(own_loss, sum(square(subtract(predicted, wanted)), 1.0 / static_cast<double>(returns.size())));
+      signal.push_back(std::move(returns));
+    }
+    observed[steps_] = squares / static_cast<double>(sampled.rows() * std::max(1, sampled.steps()));
+    auto surrogate = add(sampled.score(signal), sampled.path());
+    return {.surrogate = surrogate, .own_loss = own_loss, .episode = sampled.release(), .loss = sampled.mean_loss(),
+            .observed = observed};
+  }
+  void learn(const Estimate<T>& estimate) override { average_.observe(estimate.observed); }
+  std::vector<double> state() const override { return average_.state(); }
+  void restore(const std::vector<double>& state) override { average_.restore(state); }
+
+ private:
+  int samples_;
+  bool normalise_;
+  Credit credit_;
+  std::size_t steps_;
+  MovingAverage average_;  // c per step, then the mean square of the centred signal
+  Linear<T> hidden_, out_;
+};
+
+}  // namespace
+
+HARDGRAD_ESTIMATOR(Nvil, {
+  .name = "nvil",
+  .summary = "score function with a learned, state-dependent baseline and a running mean",
+  .paper = "Mnih & Gregor 2014, Neural variational inference and learning in belief networks, Algorithm 1",
+  .target = Target::Kind::expected_loss,
+  .unbiased = true,
+  .evaluations = "K",
+  .parameters = {samples_parameter(),
+                 ParameterInfo::flag("normalise", false, "divide the signal by its running deviation where above 1: biased"),
+                 ParameterInfo::integer("hidden", 100, 1, 65536, "tanh units of the baseline network"),
+                 ParameterInfo::real("decay", 0.9, 0, 1, "share of the old averages kept at each step").below(),
+                 credit_parameter()},
+})
+
+}  // namespace hardgrad

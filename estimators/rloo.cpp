@@ -1,0 +1,49 @@
+// rloo: the score function with the other samples' mean loss as baseline.
+//
+//   g = 1/(K-1) sum_k (f_k - mean f) grad log p(z_k) + 1/K sum_k grad f_k
+//
+// Kool, van Hoof & Welling 2019, Buy 4 REINFORCE samples, get a baseline for free!, eq. 8; Salimans & Knowles 2014;
+// the multi-sample baseline of Mnih & Rezende 2016, sec. 2.5. (f_k - mean of the others = K/(K-1) (f_k - mean f).)
+// Target: expected loss. Bias: none. Cost: K rows.
+#include "core/estimator/score_function.hpp"
+
+#include "core/autodiff/elementwise.hpp"
+
+namespace hardgrad {
+namespace {
+
+template <class T>
+class Rloo final : public Estimator<T> {
+ public:
+  Rloo(const Settings& settings, const Structure&, Key)
+      : samples_(settings.integer("samples")), credit_(credit_of(settings)) {}
+
+  Estimate<T> estimate(const Problem<T>& problem) const override {
+    Sampled<T> sampled(problem, samples_);
+    std::vector<std::vector<double>> signal;
+    for (int t = 0; t < sampled.steps(); ++t) {
+      signal.push_back(sampled.returns(t, credit_));
+      leave_one_out(signal.back(), samples_);
+    }
+    auto surrogate = add(sampled.score(signal), sampled.path());
+    return {.surrogate = surrogate, .episode = sampled.release(), .loss = sampled.mean_loss()};
+  }
+
+ private:
+  int samples_;
+  Credit credit_;
+};
+
+}  // namespace
+
+HARDGRAD_ESTIMATOR(Rloo, {
+  .name = "rloo",
+  .summary = "score function with the mean of the other samples as baseline (leave-one-out)",
+  .paper = "Kool et al. 2019, Buy 4 REINFORCE samples, get a baseline for free!, eq. 8",
+  .target = Target::Kind::expected_loss,
+  .unbiased = true,
+  .evaluations = "K",
+  .parameters = {samples_parameter(4, 2), credit_parameter()},
+})
+
+}  // namespace hardgrad

@@ -1,0 +1,29 @@
+#include "experiments/benchmarks/problems.hpp"
+
+#include <numeric>
+
+namespace hardgrad::benchmarks {
+
+// Small enough that the exact gradient can be had, so that bias is a counter too.
+const std::vector<Problem>& problems() {
+  static const std::vector<Problem> all = {
+      {"bits", "bits", "bits[bits=3,t=0.6;0.51;0.48,shared_logit=true]", 1},
+      {"not_gate", "not_gate", "not_gate", 2},
+      {"translator", "translation[max_length=5]", "translator[hidden=32,embedding=32]", 16},
+      {"translator_sampled_feed", "translation[max_length=4]", "translator[hidden=32,embedding=32,feed=sampled]", 4},
+      {"memory_reader", "qa", "memory_reader[hops=2]", 16},
+      {"glimpse_reader", "glimpse[size=12]", "glimpse_reader[grid=3,glimpses=3,patch=4]", 16},
+  };
+  return all;
+}
+
+Setting::Setting(const Problem& problem, bool posterior) {
+  const Key key(1);
+  task = make_task(Spec::parse(problem.task), key / "data");
+  std::vector<int> first(problem.examples);
+  std::iota(first.begin(), first.end(), 0);
+  batch = task->batch(Split::train, first);
+  model = make_model<float>(Spec::parse(problem.model), task->dimensions(), key / "init", posterior);
+}
+
+}  // namespace hardgrad::benchmarks

@@ -1,0 +1,75 @@
+// hardgrad check: is a sweep's folder, or a file, whole?
+#include "experiments/storage/check.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "core/support/error.hpp"
+#include "experiments/cli/common.hpp"
+#include "experiments/cli/verbs.hpp"
+#include "experiments/storage/cell.hpp"
+#include "experiments/sweeps/folder.hpp"
+
+namespace hardgrad::cli {
+namespace {
+
+int check(const std::string& path, bool json) {
+  std::vector<std::string> problems;
+  std::size_t looked = 0, missing = 0, failed = 0;
+  if (!std::filesystem::exists(path)) throw InputError(path + ": there is no such file or folder");
+  if (std::filesystem::is_directory(path)) {
+    const SweepFolder folder{path};
+    for (const auto& cell : read_plan(folder).at("cells")) {
+      const auto hash = cell.at("hash").get<std::string>();
+      const auto file = folder.cell(hash);
+      if (!std::filesystem::exists(file)) {
+        ++missing;
+        continue;
+      }
+      ++looked;
+      auto wrong = check_cell(file, "", hash);
+      if (wrong.empty()) {
+        failed += peek_cell(file).status == CellStatus::failed;
+        for (auto& problem : check_file(file)) problems.push_back(std::move(problem));
+      } else {
+        problems.push_back(wrong.starts_with(file) ? wrong : file + ": " + wrong);
+      }
+    }
+  } else {
+    ++looked;
+    problems = check_file(path);
+  }
+  if (json) {
+    print_json({{"path", path},
+                {"ok", problems.empty()},
+                {"files", looked},
+                {"missing", missing},
+                {"failed", failed},
+                {"problems", problems}});
+  } else {
+    for (const auto& problem : problems) fmt::print("{}\n", problem);
+    fmt::print("{}: {} looked at, {}{}{}\n", path, counted(looked, "file"),
+               problems.empty() ? "all whole" : counted(problems.size(), "problem"),
+               missing ? fmt::format(", {} not run yet", counted(missing, "cell")) : "",
+               failed ? fmt::format(", {} failed", counted(failed, "cell")) : "");
+  }
+  return !problems.empty() ? 3 : failed ? 1 : 0;
+}
+
+}  // namespace
+
+void add_check(CLI::App& app, Action& action) {
+  struct Options {
+    std::string path;
+    bool json = false;
+  };
+  auto options = std::make_shared<Options>();
+  auto* sub = app.add_subcommand("check", "verify a sweep's folder or a file, and name what is wrong");
+  sub->add_option("path", options->path, "a sweep's folder, or a .h5 file")->required();
+  sub->add_flag("--json", options->json, "print JSON");
+  sub->callback([options, &action] { action = [options] { return check(options->path, options->json); }; });
+}
+
+}  // namespace hardgrad::cli

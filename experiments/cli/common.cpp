@@ -1,0 +1,199 @@
+#include "experiments/cli/common.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <numeric>
+#include <set>
+
+#include "core/support/error.hpp"
+#include "experiments/storage/provenance.hpp"
+#include "experiments/sweeps/config.hpp"
+
+extern "C" void openblas_set_num_threads(int) __attribute__((weak));
+
+namespace hardgrad::cli {
+
+nlohmann::json number(double value) {
+  return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json();
+}
+
+nlohmann::json to_json(const Value& value) {
+  return std::visit([](const auto& v) { return nlohmann::json(v); }, value);
+}
+
+nlohmann::json to_json(const std::vector<ParameterInfo>& parameters) {
+  auto list = nlohmann::json::array();
+  for (const auto& p : parameters)
+    list.push_back({{"name", p.name},
+                    {"type", p.type_name()},
+                    {"default", to_json(p.fallback)},
+                    {"range", p.range()},
+                    {"help", p.help}});
+  return list;
+}
+
+void print_json(const nlohmann::json& json) {
+  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+void print_table(const std::vector<std::vector<std::string>>& rows, const std::string& alignment) {
+  std::vector<std::size_t> width;
+  const auto length = [](const std::string& text) {  // of UTF-8, in characters
+    return static_cast<std::size_t>(
+        std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+  };
+  for (const auto& row : rows) {
+    width.resize(std::max(width.size(), row.size()));
+    for (std::size_t i = 0; i < row.size(); ++i) width[i] = std::max(width[i], length(row[i]));
+  }
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::string gap(width[i] - length(row[i]), ' ');
+      const bool right = i < alignment.size() && alignment[i] == 'r';
+      line += (i ? "  " : "") + (right ? gap + row[i] : row[i] + gap);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    fmt::print("{}\n", line);
+  }
+}
+
+std::string short_number(double value) { return std::isnan(value) ? "-" : fmt::format("{:.3g}", value); }
+
+std::string size_text(double bytes) {
+  const char* units[] = {"B", "kB", "MB", "GB", "TB"};
+  int unit = 0;
+  for (; bytes >= 1000 && unit < 4; ++unit) bytes /= 1000;
+  return fmt::format("{:.3g} {}", bytes, units[unit]);
+}
+
+std::string counted(std::size_t n, const std::string& thing) {
+  return fmt::format("{} {}{}", n, thing, n == 1 ? "" : "s");
+}
+
+CLI::Option* add_repeated(CLI::App& app, const std::string& name, std::vector<std::string>& into,
+                          const std::string& help) {
+  return app.add_option(name, into, help)->allow_extra_args(false)->take_all();
+}
+
+void Place::add_options(CLI::App& app) {
+  app.add_option("--task", task, "task, e.g. bits or 'translation[examples=1000]'");
+  app.add_option("--model", model, "network; by default the task's own");
+  seed_option =
+      app.add_option("--seed", seed, "seed of data, parameters and noise (with --checkpoint: of the noise)")
+          ->capture_default_str();
+  app.add_option("--batch", batch, "examples: the first of the training split")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  app.add_option("--precision", precision, "float or double")
+      ->check(CLI::IsMember({"float", "double"}))
+      ->capture_default_str();
+  app.add_option("--checkpoint", checkpoint, "take parameters (and task and model) from a checkpoint");
+}
+
+bool wants_posterior(const std::vector<std::string>& estimators) {
+  return std::any_of(estimators.begin(), estimators.end(), [](const auto& text) {
+    return Estimators::instance().at(Spec::parse(text).name).posterior;
+  });
+}
+
+template <class T>
+Scene<T> open_scene(const Place& place, bool posterior) {
+  Scene<T> scene;
+  scene.data_seed = place.seed;
+  auto task = place.task, model = place.model;
+  if (!place.checkpoint.empty()) {
+    scene.checkpoint = load_checkpoint(place.checkpoint);
+    scene.data_seed = scene.checkpoint->seed;
+    const auto agree = [&](const char* kind, std::string& given, const std::string& saved) {
+      if (!given.empty() && canonical_spec(kind, given) != canonical_spec(kind, saved))
+        throw UsageError(
+            fmt::format("--{}: {} is not what the checkpoint was trained on: {}", kind, given, saved));
+      given = saved;
+    };
+    agree("task", task, scene.checkpoint->task);
+    agree("model", model, scene.checkpoint->model);
+  }
+  if (task.empty()) throw UsageError("--task is needed, e.g. --task bits; `hardgrad list tasks` names them");
+  scene.task_spec = canonical_spec("task", task);
+  if (model.empty()) model = Tasks::instance().at(Spec::parse(task).name).default_model;
+  scene.model_spec = canonical_spec("model", model);
+
+  scene.task = make_task(Spec::parse(scene.task_spec), Key(scene.data_seed) / "data");
+  const auto make = [&](bool with) {
+    return make_model<T>(Spec::parse(scene.model_spec), scene.task->dimensions(),
+                         Key(scene.data_seed) / "init", with);
+  };
+  scene.model = make(posterior);
+  if (scene.checkpoint) {
+    const auto fits = [&] {
+      std::set<std::string> have, saved;
+      for (const auto& p : scene.model->parameters()) have.insert(p.name);
+      for (const auto& p : scene.checkpoint->parameters) saved.insert(p.name);
+      return have == saved;
+    };
+    if (!fits()) {
+      auto other = make(!posterior);
+      std::swap(scene.model, other);
+      if (!fits()) std::swap(scene.model, other);
+    }
+    restore_parameters(scene.checkpoint->parameters, scene.model->parameters(), place.checkpoint);
+  }
+  std::vector<int> first(
+      std::min<std::size_t>(static_cast<std::size_t>(place.batch), scene.task->size(Split::train)));
+  std::iota(first.begin(), first.end(), 0);
+  scene.batch = scene.task->batch(Split::train, first);
+  return scene;
+}
+
+template <class T>
+std::unique_ptr<Estimator<T>> open_estimator(const Scene<T>& scene, const Spec& spec, Key init) {
+  auto estimator = make_estimator<T>(spec, scene.model->structure(), init);
+  if (scene.checkpoint &&
+      canonical_spec("estimator", spec.text) == canonical_spec("estimator", scene.checkpoint->estimator)) {
+    restore_parameters(scene.checkpoint->own_parameters, estimator->own_parameters(),
+                       "the checkpoint's estimator");
+    if (!scene.checkpoint->estimator_state.empty()) estimator->restore(scene.checkpoint->estimator_state);
+  }
+  return estimator;
+}
+
+template Scene<float> open_scene(const Place&, bool);
+template Scene<double> open_scene(const Place&, bool);
+template std::unique_ptr<Estimator<float>> open_estimator(const Scene<float>&, const Spec&, Key);
+template std::unique_ptr<Estimator<double>> open_estimator(const Scene<double>&, const Spec&, Key);
+
+void require_writable(const std::string& path) {
+  auto folder = std::filesystem::path(path).parent_path();
+  if (folder.empty()) folder = ".";
+  const auto refuse = [&](const std::string& why) {
+    throw UsageError(fmt::format("{}: cannot be written: {}", path, why));
+  };
+  if (!std::filesystem::exists(folder)) refuse(fmt::format("there is no folder {}", folder.string()));
+  if (std::filesystem::is_directory(path)) refuse("it is a folder");
+  if (access(folder.c_str(), W_OK | X_OK) != 0) refuse(std::strerror(errno));
+}
+
+void warn_about_kernel() {
+  static bool warned = false;
+  const char* forced = std::getenv("OPENBLAS_CORETYPE");
+  if (warned || !forced || !*forced) return;
+  warned = true;
+  fmt::print(
+      stderr,
+      "hardgrad: warning: OPENBLAS_CORETYPE={} forces the BLAS kernel {}; unset it unless you mean to, the "
+      "processor may be faster\n",
+      forced, blas_kernel());
+}
+
+void single_threaded_blas() {
+  if (openblas_set_num_threads) openblas_set_num_threads(1);
+}
+
+}  // namespace hardgrad::cli

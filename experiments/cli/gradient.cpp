@@ -1,0 +1,172 @@
+// hardgrad gradient: everything needed to redo one gradient elsewhere.
+#include "experiments/storage/gradient.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <optional>
+
+#include "core/support/error.hpp"
+#include "experiments/cli/common.hpp"
+#include "experiments/cli/verbs.hpp"
+#include "experiments/sweeps/config.hpp"
+
+namespace hardgrad::cli {
+namespace {
+
+struct Options {
+  Place place;
+  std::string estimator, out;
+  bool json = false;
+};
+
+// For each final row, the row of `rows` it continues; nothing if the two are on different branches.
+std::optional<std::vector<int>> ancestors(const RowsPtr& final_rows, const RowsPtr& rows) {
+  std::vector<int> at(final_rows->size());
+  for (std::size_t r = 0; r < at.size(); ++r) at[r] = static_cast<int>(r);
+  for (auto walk = final_rows; walk; walk = walk->origin) {
+    if (walk == rows) return at;
+    if (walk->is_root()) break;
+    for (auto& r : at) r = walk->parent[r];
+  }
+  if (rows->is_root()) return final_rows->example;
+  // Independent steps branch from the root each, in the same order: row for row the same sample.
+  if (rows->example == final_rows->example && rows->replica == final_rows->replica) {
+    for (std::size_t r = 0; r < at.size(); ++r) at[r] = static_cast<int>(r);
+    return at;
+  }
+  return {};
+}
+
+// Fills choices, weights, logits, log-probabilities and losses; false if rows of different steps do not
+// belong together.
+template <class T>
+bool describe_rows(const Episode<T>& episode, GradientDump<T>& dump) {
+  const auto& steps = episode.steps();
+  RowsPtr final_rows = steps.empty() ? episode.root() : steps.back().choice.rows;
+  for (const auto& step : steps)  // the finest rows are those every other step is repeated for
+    if (step.choice.rows->size() > final_rows->size()) final_rows = step.choice.rows;
+  const auto R = final_rows->size(), steps_count = steps.size();
+  std::size_t S = 0;
+  bool relaxed = false;
+  for (const auto& step : steps) {
+    S = std::max(S, step.question.site.logits.cols());
+    relaxed |= !step.choice.hard();
+  }
+  dump.row_example = final_rows->example;
+  dump.loss = Array<T>({episode.costs().size(), R});
+  for (std::size_t c = 0; c < episode.costs().size(); ++c) {
+    const auto& cost = episode.costs()[c];
+    const auto at = ancestors(final_rows, cost.rows);
+    if (!at) return false;
+    for (std::size_t r = 0; r < R; ++r) dump.loss.data[c * R + r] = cost.loss.value().data[(*at)[r]];
+  }
+  if (steps.empty()) return true;
+  dump.logits = Array<T>({steps_count, R, S}, -std::numeric_limits<T>::infinity());
+  if (relaxed) dump.weights = Array<T>({steps_count, R, S});
+  if (!relaxed) dump.choices = Array<int>({steps_count, R}, -1);
+  if (!relaxed) dump.log_prob = Array<T>({steps_count, R});
+  for (std::size_t t = 0; t < steps_count; ++t) {
+    const auto& [question, choice] = steps[t];
+    const auto at = ancestors(final_rows, choice.rows);
+    if (!at) return false;
+    const auto logits = question.site.logits.value();
+    const auto log_prior = question.log_prior.value();
+    for (std::size_t r = 0; r < R; ++r) {
+      const auto row = static_cast<std::size_t>((*at)[r]);
+      const auto asked = static_cast<std::size_t>(choice.rows->parent[row]);
+      const auto options = static_cast<std::size_t>(question.site.options[asked]);
+      std::copy_n(logits.row(asked), options, &dump.logits.data[(t * R + r) * S]);
+      if (relaxed && choice.hard()) {
+        dump.weights.data[(t * R + r) * S + static_cast<std::size_t>(choice.option[row])] = 1;
+      } else if (relaxed) {
+        std::copy_n(choice.weights.value().row(row), choice.weights.cols(),
+                    &dump.weights.data[(t * R + r) * S]);
+      } else if (options > 1) {
+        dump.choices.data[t * R + r] = choice.option[row];
+        dump.log_prob.data[t * R + r] = log_prior(asked, static_cast<std::size_t>(choice.option[row]));
+      }
+    }
+  }
+  return true;
+}
+
+template <class T>
+int dump_gradient(const Options& options) {
+  const auto spec = Spec::parse(canonical_spec("estimator", options.estimator));
+  require_writable(options.out);
+  const auto scene = open_scene<T>(options.place, wants_posterior({options.estimator}));
+  const Key key(options.place.seed);
+  const auto estimator = open_estimator<T>(scene, spec, key / "init");
+  Tape<T> tape;
+  KeyedRandomness random(key / "noise");
+  auto estimate = estimator->estimate({tape, *scene.model, scene.batch, random});
+  tape.backward(estimate.surrogate);
+  std::vector<double> gradient(scene.model->parameters().size());
+  tape.add_gradient(scene.model->parameters(), std::span<double>(gradient));
+
+  GradientDump<T> dump;
+  for (const auto& p : scene.model->parameters()) {
+    dump.parameters.push_back({p.name, p.value});
+    Array<T> g(p.value.shape);
+    for (std::size_t i = 0; i < g.size(); ++i) g.data[i] = static_cast<T>(gradient[p.offset + i]);
+    dump.gradient.push_back({p.name, std::move(g)});
+  }
+  dump.batch = scene.batch;
+  dump.task = scene.task_spec;
+  dump.model = scene.model_spec;
+  dump.estimator = spec.text;
+  dump.seed = options.place.seed;
+  dump.surrogate = static_cast<double>(estimate.surrogate.item());
+  if (!estimate.episode || !describe_rows(*estimate.episode, dump)) {
+    dump.choices = {};
+    dump.weights = dump.log_prob = dump.loss = dump.logits = {};
+    dump.row_example.clear();
+    fmt::print(stderr,
+               "hardgrad: note: {} works on branches of different steps; choices and losses are left out\n",
+               spec.text);
+  }
+  write_gradient(options.out, dump);
+  double norm = 0;
+  for (double g : gradient) norm += g * g;
+  norm = std::sqrt(norm);
+  if (options.json)
+    print_json({{"task", dump.task},
+                {"model", dump.model},
+                {"estimator", dump.estimator},
+                {"seed", dump.seed},
+                {"batch", scene.batch.examples()},
+                {"precision", sizeof(T) == 4 ? "float" : "double"},
+                {"parameters", gradient.size()},
+                {"gradient_norm", number(norm)},
+                {"surrogate", number(dump.surrogate)},
+                {"loss", number(estimate.loss)},
+                {"rows", dump.row_example.size()},
+                {"out", options.out}});
+  else
+    fmt::print("{} on {}: |gradient| = {:.6g}, loss {:.6g}; written to {}\n", dump.estimator, dump.task, norm,
+               estimate.loss, options.out);
+  return 0;
+}
+
+}  // namespace
+
+void add_gradient(CLI::App& app, Action& action) {
+  auto options = std::make_shared<Options>();
+  auto* sub = app.add_subcommand("gradient", "dump one gradient and all that is needed to redo it elsewhere");
+  options->place.add_options(*sub);
+  sub->add_option("--estimator", options->estimator, "e.g. 'rloo[samples=4]'")->required();
+  sub->add_option("--out", options->out, "the file to write (.h5)")->required();
+  sub->add_flag("--json", options->json, "print JSON");
+  sub->callback([options, &action] {
+    action = [options] {
+      warn_about_kernel();
+      return options->place.precision == "double" ? dump_gradient<double>(*options)
+                                                  : dump_gradient<float>(*options);
+    };
+  });
+}
+
+}  // namespace hardgrad::cli

@@ -1,0 +1,107 @@
+// hardgrad: the command line. Errors end in one line on stderr and the exit status the interface promises.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <new>
+#include <sstream>
+
+#include "core/registry/settings.hpp"
+#include "core/support/error.hpp"
+#include "experiments/cli/common.hpp"
+#include "experiments/cli/verbs.hpp"
+
+namespace {
+
+using namespace hardgrad;
+
+constexpr const char* welcome =
+    R"(hardgrad compares gradient estimators for hard attention: bias, variance, cost, and who trains best.
+
+A first look:
+  hardgrad list                                         what there is
+  hardgrad describe rloo                                one of them, in full
+  hardgrad measure --task bits --exact                  bias and variance without sampling
+  hardgrad run experiments/configs/quickstart.toml      a whole sweep
+
+All verbs: hardgrad --help; one of them: hardgrad VERB --help
+)";
+
+int fail(const std::string& message, int status) {
+  std::fflush(stdout);
+  fmt::print(stderr, "hardgrad: {}\n", message);
+  return status;
+}
+
+// What CLI11 did not understand, with what may have been meant.
+std::string explain(const CLI::App& app, const CLI::ParseError& error) {
+  const auto subs = app.get_subcommands();
+  const CLI::App& at = subs.empty() ? app : *subs.back();
+  const std::string verb = subs.empty() ? "" : at.get_name() + ": ";
+  std::vector<std::string> verbs, flags;
+  for (const auto* sub : app.get_subcommands([](const CLI::App*) { return true; }))
+    verbs.push_back(sub->get_name());
+  for (const auto* option : at.get_options())
+    for (const auto& name : option->get_lnames()) flags.push_back("--" + name);
+  if (dynamic_cast<const CLI::ExtrasError*>(&error)) {
+    const auto rest = app.remaining(true);
+    const auto word = rest.empty() ? std::string() : rest.front();
+    if (!word.starts_with('-') && subs.empty())
+      return fmt::format("unknown command \"{}\"{}", word, did_you_mean(word, verbs));
+    if (word.starts_with('-'))
+      return fmt::format("{}unknown option {}{}", verb, word,
+                         nearest(word, flags) ? did_you_mean(word, flags)
+                                              : fmt::format("; see hardgrad {}--help",
+                                                            subs.empty() ? "" : at.get_name() + " "));
+    return fmt::format("{}\"{}\" is one argument too many", verb, word);
+  }
+  std::string text = error.what();
+  if (const auto end = text.find('\n'); end != std::string::npos) text.resize(end);
+  return verb + text;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("hardgrad: compares gradient estimators for hard attention", "hardgrad");
+  app.set_version_flag("--version", std::string("hardgrad ") + HARDGRAD_VERSION);
+  app.require_subcommand(0, 1);
+  app.get_formatter()->column_width(34);
+  cli::Action action;
+  cli::add_list(app, action);
+  cli::add_describe(app, action);
+  cli::add_measure(app, action);
+  cli::add_gradient(app, action);
+  cli::add_plan(app, action);
+  cli::add_run(app, action);
+  cli::add_status(app, action);
+  cli::add_check(app, action);
+  cli::add_merge(app, action);
+  cli::add_export(app, action);
+  cli::add_completion(app, action);
+  app.footer(
+      "Exit status: 0 all well, 1 some cells failed, 2 bad usage or configuration, 3 damaged or unreadable "
+      "input, 130 interrupted.");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& e) {  // --help, --version
+    return app.exit(e);
+  } catch (const CLI::ParseError& e) {
+    return fail(explain(app, e), 2);
+  }
+  try {
+    if (!action) {
+      fmt::print("{}", welcome);
+      return 0;
+    }
+    cli::single_threaded_blas();
+    const int status = action();
+    if (std::fflush(stdout) != 0) return fail("standard output cannot be written", 2);
+    return status;
+  } catch (const Error& e) {
+    return fail(e.what(), e.exit_status());
+  } catch (const std::bad_alloc&) {
+    return fail("out of memory; try a smaller batch, fewer jobs or a lower leaf cap", 2);
+  } catch (const std::exception& e) {
+    return fail(fmt::format("this is a bug in hardgrad: {}", e.what()), 70);
+  }
+}

@@ -1,0 +1,231 @@
+// hardgrad measure: bias, variance and cost of estimators at one place, now.
+#include "experiments/measurement/measure.hpp"
+
+#include <fmt/format.h>
+#include <tbb/global_control.h>
+#include <tbb/task_arena.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "core/support/error.hpp"
+#include "experiments/cli/common.hpp"
+#include "experiments/cli/verbs.hpp"
+#include "experiments/measurement/truth.hpp"
+#include "experiments/storage/merge.hpp"
+#include "experiments/storage/provenance.hpp"
+#include "experiments/sweeps/config.hpp"
+#include "experiments/sweeps/plan.hpp"
+
+namespace hardgrad::cli {
+namespace {
+
+constexpr std::size_t most_listed_parameters = 1000;
+
+struct Options {
+  Place place;
+  std::vector<std::string> estimators;
+  MeasureSettings settings;
+  int jobs = 0;
+  std::string out;
+  bool json = false;
+};
+
+template <class T>
+nlohmann::json result_json(const Measurement& m, const ParameterSet<T>& parameters) {
+  nlohmann::json bias = nlohmann::json::object(), intervals = bias, groups = bias, mean;
+  for (const auto& [name, value] : m.bias_against) bias[name] = number(value);
+  for (const auto& [name, ends] : m.intervals) intervals[name] = {number(ends[0]), number(ends[1])};
+  for (const auto& [name, value] : m.variance_by_group) groups[name] = number(value);
+  if (m.status == "ok" && parameters.size() <= most_listed_parameters) {
+    mean = nlohmann::json::object();
+    for (const auto& p : parameters) {
+      auto list = nlohmann::json::array();
+      for (std::size_t i = 0; i < p.value.size(); ++i) list.push_back(number(m.mean.at(p.offset + i)));
+      mean[p.name] = list;
+    }
+  }
+  return {{"estimator", m.estimator},
+          {"target", to_string(m.target)},
+          {"status", m.status},
+          {"reason", m.reason},
+          {"estimand_norm", number(m.estimand_norm)},
+          {"estimand", m.estimand},
+          {"estimand_standard_error", number(m.estimand_standard_error)},
+          {"variance", number(m.variance)},
+          {"squared_bias", number(m.squared_bias)},
+          {"relative_bias", number(m.relative_bias)},
+          {"mse", number(m.mse)},
+          {"snr", number(m.snr)},
+          {"cosine", number(m.cosine)},
+          {"bias_p_value", number(m.bias_p_value)},
+          {"rows", number(m.rows)},
+          {"attention_values", number(m.attention_values)},
+          {"seconds", number(m.seconds)},
+          {"work_normalised_variance", number(m.work_normalised_variance)},
+          {"outcomes", number(m.outcomes)},
+          {"bias_against", bias},
+          {"intervals", intervals},
+          {"variance_by_group", groups},
+          {"mean_gradient", mean}};
+}
+
+// The norm of the expected loss's gradient if an estimator aims at it, else of the first target known.
+double estimand_norm(const std::vector<Measurement>& measured) {
+  for (const auto& m : measured)
+    if (m.target == Target::Kind::expected_loss && std::isfinite(m.estimand_norm)) return m.estimand_norm;
+  for (const auto& m : measured)
+    if (std::isfinite(m.estimand_norm)) return m.estimand_norm;
+  return not_a_number;
+}
+
+void print(const std::vector<Measurement>& measured, bool exact) {
+  std::vector<std::vector<std::string>> rows{{"ESTIMATOR", "TARGET", "|GRADIENT|", "BIAS^2", "REL.BIAS",
+                                              "VARIANCE", "SNR", "COSINE", exact ? "OUTCOMES" : "P(UNBIASED)",
+                                              "ROWS", "MS", "VAR x ROWS"}};
+  for (const auto& m : measured) {
+    if (m.status != "ok") continue;
+    rows.push_back({m.estimator, to_string(m.target), short_number(m.estimand_norm),
+                    short_number(m.squared_bias), short_number(m.relative_bias), short_number(m.variance),
+                    short_number(m.snr), short_number(m.cosine),
+                    short_number(exact ? m.outcomes : m.bias_p_value), short_number(m.rows),
+                    short_number(1e3 * m.seconds), short_number(m.work_normalised_variance)});
+  }
+  if (rows.size() > 1) print_table(rows, "llrrrrrrrrrr");
+  for (const auto& m : measured)
+    if (m.status == "ok" && m.estimand != "enumerated")
+      fmt::print("{}: the true gradient: {}\n", m.estimator, m.estimand);
+  for (const auto& m : measured)
+    if (m.status != "ok") fmt::print("skipped {}: {}\n", m.estimator, m.reason);
+}
+
+void save(const Options& options, const std::string& task, const std::string& model,
+          const std::vector<Measurement>& measured) {
+  std::vector<CellRecord> records;
+  auto text =
+      fmt::format("measure --task {} --model {} --seed {} --batch {} --replicates {}{}{}", task, model,
+                  options.place.seed, options.place.batch, options.settings.replicates,
+                  options.settings.exact ? " --exact" : " --precision " + options.place.precision,
+                  options.place.checkpoint.empty() ? "" : " --checkpoint " + options.place.checkpoint);
+  for (const auto& m : measured) {
+    CellRecord record;
+    record.axes = {{"task", task},
+                   {"model", model},
+                   {"estimator", canonical_spec("estimator", m.estimator)},
+                   {"seed", std::to_string(options.place.seed)}};
+    record.plan_hash = text_hash(text);
+    record.cell_hash = text_hash(text + " --estimator " + record.axes["estimator"]);
+    record.configuration = "# hardgrad " + text + "\n";
+    if (m.status == "ok") {
+      record.result.measurements.push_back({0, m});
+    } else {
+      record.status = CellStatus::skipped;
+      record.reason = m.reason;
+    }
+    records.push_back(std::move(record));
+  }
+  write_merged(options.out, records);
+}
+
+template <class T>
+int measure_with(const Options& options) {
+  const bool all = options.estimators.empty();
+  auto names = all ? Estimators::instance().names() : options.estimators;
+  std::vector<std::string> known;
+  for (const auto& name : names) {
+    const auto canonical = canonical_spec("estimator", name);  // complains before anything is loaded
+    if (std::find(known.begin(), known.end(), canonical) != known.end())
+      throw UsageError(fmt::format("--estimator: {} is given twice", name));
+    known.push_back(canonical);
+  }
+  if (!options.out.empty()) require_writable(options.out);
+  const auto scene = open_scene<T>(options.place, wants_posterior(names));
+  Truths<T> truths(*scene.model, scene.batch, options.settings.leaf_cap);
+  std::vector<Measurement> measured;
+  std::string refused;
+  for (const auto& name : names) {
+    const auto spec = Spec::parse(name);
+    const auto reason = unsupported(spec, scene.model->structure());
+    if (!reason.empty()) {
+      if (!all) measured.push_back(skipped(spec, reason));
+      continue;
+    }
+    try {
+      const auto estimator = open_estimator<T>(scene, spec, Key(options.place.seed) / "init");
+      measured.push_back(measure<T>(spec, *estimator, *scene.model, scene.batch, options.settings,
+                                    Key(options.place.seed) / "noise", &truths));
+    } catch (const UsageError& e) {  // too many outcomes for this one
+      measured.push_back(skipped(spec, e.what()));
+      refused = e.what();
+    }
+  }
+  const bool none =
+      std::none_of(measured.begin(), measured.end(), [](const auto& m) { return m.status == "ok"; });
+  if (none && !refused.empty()) throw UsageError("measure: " + refused);
+  if (!options.out.empty()) save(options, scene.task_spec, scene.model_spec, measured);
+  if (options.json) {
+    auto results = nlohmann::json::array();
+    for (const auto& m : measured) results.push_back(result_json(m, scene.model->parameters()));
+    print_json({{"task", scene.task_spec},
+                {"model", scene.model_spec},
+                {"seed", options.place.seed},
+                {"batch", scene.batch.examples()},
+                {"parameters", scene.model->parameters().size()},
+                {"precision", sizeof(T) == 4 ? "float" : "double"},
+                {"replicates", options.settings.replicates},
+                {"exact", options.settings.exact},
+                {"estimand_norm", number(estimand_norm(measured))},
+                {"results", results}});
+    return 0;
+  }
+  fmt::print("{} on {}: {}, {}, {}\n\n", scene.model_spec, scene.task_spec,
+             counted(static_cast<std::size_t>(scene.batch.examples()), "example"),
+             counted(scene.model->parameters().size(), "parameter"),
+             options.settings.exact
+                 ? "every outcome visited"
+                 : counted(static_cast<std::size_t>(options.settings.replicates), "replicate"));
+  print(measured, options.settings.exact);
+  if (!options.out.empty()) fmt::print("\nwritten to {}\n", options.out);
+  return 0;
+}
+
+}  // namespace
+
+void add_measure(CLI::App& app, Action& action) {
+  auto options = std::make_shared<Options>();
+  auto* sub = app.add_subcommand("measure", "bias, variance and cost of estimators, now");
+  options->place.add_options(*sub);
+  add_repeated(*sub, "--estimator", options->estimators,
+               "e.g. 'rloo[samples=4]'; may be repeated; by default all that fit");
+  sub->add_option("--replicates", options->settings.replicates, "gradients drawn of each")
+      ->check(CLI::Range(2, 2000000000))
+      ->capture_default_str();
+  sub->add_flag("--exact", options->settings.exact,
+                "visit every outcome with its probability: no noise at all (in double)");
+  sub->add_option("--leaf-cap", options->settings.leaf_cap,
+                  "most leaves of the tree behind the exact gradient")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  sub->add_option("--outcome-cap", options->settings.outcome_cap, "--exact: most outcomes visited")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  sub->add_option("--jobs", options->jobs, "threads; 0: one a core. The numbers are the same for any")
+      ->check(CLI::Range(0, 4096));
+  sub->add_option("--out", options->out, "also write the result to a file (.h5)");
+  sub->add_flag("--json", options->json, "print JSON");
+  sub->callback([options, &action] {
+    action = [options] {
+      warn_about_kernel();
+      const int jobs = options->jobs > 0 ? options->jobs : tbb::this_task_arena::max_concurrency();
+      provenance_threads(jobs);
+      const tbb::global_control limit(tbb::global_control::max_allowed_parallelism,
+                                      static_cast<std::size_t>(jobs));
+      if (options->settings.exact || options->place.precision == "double")
+        return measure_with<double>(*options);
+      return measure_with<float>(*options);
+    };
+  });
+}
+
+}  // namespace hardgrad::cli

@@ -1,0 +1,93 @@
+// hardgrad run: runs a sweep; running it again goes on where it stopped.
+#include "experiments/sweeps/run.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <memory>
+
+#include "core/support/error.hpp"
+#include "experiments/cli/common.hpp"
+#include "experiments/cli/sweep_options.hpp"
+#include "experiments/cli/verbs.hpp"
+
+namespace hardgrad::cli {
+namespace {
+
+struct Options {
+  SweepOptions sweep;
+  bool fail_fast = false, force = false, json = false;
+};
+
+volatile sig_atomic_t interrupted = 0;
+
+extern "C" void on_signal(int signal) {
+  if (interrupted) {  // the second time is meant
+    ::signal(signal, SIG_DFL);
+    raise(signal);
+    return;
+  }
+  interrupted = 1;
+  constexpr char text[] =
+      "\nhardgrad: stopping; cells at work are given up, finished ones are kept. Once more kills.\n";
+  if (write(STDERR_FILENO, text, sizeof text - 1) < 0) return;
+}
+
+int run_sweep(const Options& options) {
+  const auto config = options.sweep.config();
+  auto run = options.sweep.run_options(config);
+  run.fail_fast = options.fail_fast;
+  run.force = options.force;
+  run.interrupted = [] { return interrupted != 0; };
+  struct sigaction handler {};
+  handler.sa_handler = on_signal;
+  handler.sa_flags = SA_RESTART;
+  sigaction(SIGINT, &handler, nullptr);
+  sigaction(SIGTERM, &handler, nullptr);
+  warn_about_kernel();
+  TaskPool tasks;
+  const auto plan = make_plan(config, tasks);
+  for (const auto& warning : plan.warnings) fmt::print(stderr, "hardgrad: warning: {}\n", warning);
+  const auto report = run_plan(plan, tasks, run);
+  if (report.selected == 0) throw UsageError("--only or --shard leaves no cell to run");
+  if (options.json) {
+    print_json({{"name", plan.name},
+                {"hash", plan.hash},
+                {"out", config.out},
+                {"cells", report.selected},
+                {"already_done", report.already},
+                {"ok", report.ok},
+                {"skipped", report.skipped},
+                {"failed", report.failures.size()},
+                {"failures", report.failures},
+                {"interrupted", report.interrupted}});
+    return report.exit_status();
+  }
+  fmt::print("{}: {} done now, {} done before, {} skipped, {} failed{}; in {}\n",
+             counted(report.selected, "cell"), report.ok, report.already, report.skipped,
+             report.failures.size(), report.interrupted ? "; interrupted" : "", config.out);
+  for (const auto& failure : report.failures) fmt::print("failed: {}\n", failure);
+  if (report.interrupted || !report.failures.empty())
+    fmt::print("the same command goes on from here\n");
+  else
+    fmt::print("next: hardgrad merge {} --out {}.h5\n", config.out, config.name);
+  return report.exit_status();
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Action& action) {
+  auto options = std::make_shared<Options>();
+  auto* sub = app.add_subcommand("run", "run a sweep; running again goes on where it stopped");
+  options->sweep.add(*sub);
+  sub->add_flag("--fail-fast", options->fail_fast, "stop at the first cell that fails");
+  sub->add_flag("--force", options->force, "go on in a folder that holds another plan");
+  sub->add_option("--progress", options->sweep.progress, "auto, plain or none (on stderr)")
+      ->check(CLI::IsMember({"auto", "plain", "none"}))
+      ->capture_default_str();
+  sub->add_flag("--json", options->json, "print JSON");
+  sub->callback([options, &action] { action = [options] { return run_sweep(*options); }; });
+}
+
+}  // namespace hardgrad::cli

@@ -1,0 +1,72 @@
+// hardgrad status: how far a sweep is, while it runs or after.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "experiments/cli/common.hpp"
+#include "experiments/cli/verbs.hpp"
+#include "experiments/sweeps/folder.hpp"
+#include "experiments/sweeps/progress.hpp"
+
+namespace hardgrad::cli {
+namespace {
+
+int show_status(const std::string& path, bool json) {
+  const auto status = sweep_status({path});
+  const auto ok = status.count(CellState::ok), failed = status.count(CellState::failed),
+             skipped = status.count(CellState::skipped);
+  const auto damaged = status.count(CellState::damaged), pending = status.count(CellState::pending);
+  if (json) {
+    auto failures = nlohmann::json::array(), cells = nlohmann::json::array();
+    for (const auto& cell : status.cells) {
+      cells.push_back({{"hash", cell.hash},
+                       {"label", cell.label},
+                       {"state", cell.running ? "running" : to_string(cell.state)},
+                       {"reason", cell.reason}});
+      if (cell.state == CellState::failed)
+        failures.push_back({{"hash", cell.hash}, {"label", cell.label}, {"reason", cell.reason}});
+    }
+    print_json({{"name", status.name},
+                {"hash", status.hash},
+                {"all", status.cells.size()},
+                {"ok", ok},
+                {"skipped", skipped},
+                {"failed", failed},
+                {"damaged", damaged},
+                {"pending", pending},
+                {"running", status.running()},
+                {"failures", failures},
+                {"cells", cells}});
+    return failed ? 1 : 0;
+  }
+  fmt::print("{}: {}: {} ok, {} skipped, {} failed, {} pending, {} at work{}\n", status.name,
+             counted(status.cells.size(), "cell"), ok, skipped, failed, pending, status.running(),
+             damaged ? fmt::format(", {} damaged (will be run again)", damaged) : "");
+  const auto left = pending + failed + damaged;
+  if (left && status.seconds_per_cell > 0)
+    fmt::print("about {} of work left on one core\n",
+               clock_text(static_cast<double>(left) * status.seconds_per_cell));
+  for (const auto& cell : status.cells) {
+    if (cell.running) fmt::print("at work: {}\n", cell.label);
+    if (cell.state == CellState::failed) fmt::print("failed: {}: {}\n", cell.label, cell.reason);
+    if (cell.state == CellState::damaged) fmt::print("damaged: {}\n", cell.label);
+  }
+  return failed ? 1 : 0;
+}
+
+}  // namespace
+
+void add_status(CLI::App& app, Action& action) {
+  struct Options {
+    std::string path;
+    bool json = false;
+  };
+  auto options = std::make_shared<Options>();
+  auto* sub = app.add_subcommand("status", "how far a sweep is");
+  sub->add_option("folder", options->path, "the folder of a sweep")->required();
+  sub->add_flag("--json", options->json, "print JSON");
+  sub->callback(
+      [options, &action] { action = [options] { return show_status(options->path, options->json); }; });
+}
+
+}  // namespace hardgrad::cli

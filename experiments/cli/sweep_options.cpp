@@ -1,0 +1,49 @@
+#include "experiments/cli/sweep_options.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "core/support/error.hpp"
+#include "experiments/cli/common.hpp"
+
+namespace hardgrad::cli {
+
+void SweepOptions::add(CLI::App& app) {
+  app.add_option("sweep", file, "the sweep's TOML file")->required();
+  app.add_option("--out", out, "folder of the cells; by default what the file says");
+  app.add_option("--jobs", jobs, "cells at a time; 0: one a core. The numbers are the same for any")
+      ->check(CLI::Range(0, 4096));
+  add_repeated(app, "--set", sets, "a.b=VALUE: overrides anything in the file; may be repeated");
+  add_repeated(app, "--only", only,
+               "cells matching key=pattern (estimator=rloo*) or a pattern; all of several must match");
+  app.add_option("--shard", shard, "k/n: the k-th of n parts");
+}
+
+SweepConfig SweepOptions::config() const {
+  auto config = read_config(file, sets);
+  if (!out.empty()) config.out = out;
+  return config;
+}
+
+RunOptions SweepOptions::run_options(const SweepConfig& config) const {
+  RunOptions run;
+  run.out = config.out;
+  run.jobs = jobs;
+  run.only = only;
+  run.progress = progress == "auto"    ? ProgressMode::automatic
+                 : progress == "plain" ? ProgressMode::plain
+                                       : ProgressMode::none;
+  if (shard.empty()) return run;
+  const auto slash = shard.find('/');
+  const auto read = [&](std::string_view text, std::size_t& into) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), into);
+    return error == std::errc{} && end == text.data() + text.size();
+  };
+  if (slash == std::string::npos || !read(std::string_view(shard).substr(0, slash), run.shard) ||
+      !read(std::string_view(shard).substr(slash + 1), run.shards) || run.shard < 1 || run.shard > run.shards)
+    throw UsageError(fmt::format("--shard: must be k/n with k from 1 to n, got \"{}\"", shard));
+  return run;
+}
+
+}  // namespace hardgrad::cli

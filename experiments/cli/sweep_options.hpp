@@ -1,0 +1,23 @@
+// What `plan` and `run` ask alike: a sweep's file, changes to it, and which cells.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "experiments/sweeps/run.hpp"
+
+namespace hardgrad::cli {
+
+struct SweepOptions {
+  std::string file, out, shard, progress = "auto";
+  std::vector<std::string> sets, only;
+  int jobs = 0;
+
+  void add(CLI::App& app);
+  SweepConfig config() const;
+  /// Shard and filters checked; the folder is --out or the configuration's.
+  RunOptions run_options(const SweepConfig& config) const;
+};
+
+}  // namespace hardgrad::cli

@@ -1,0 +1,24 @@
+// The verbs of `hardgrad`: each adds its subcommand, and leaves what is to be done in `action`.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+namespace hardgrad::cli {
+
+/// Does the work, returns the exit status.
+using Action = std::function<int()>;
+
+void add_list(CLI::App& app, Action& action);
+void add_describe(CLI::App& app, Action& action);
+void add_measure(CLI::App& app, Action& action);
+void add_gradient(CLI::App& app, Action& action);
+void add_plan(CLI::App& app, Action& action);
+void add_run(CLI::App& app, Action& action);
+void add_status(CLI::App& app, Action& action);
+void add_check(CLI::App& app, Action& action);
+void add_merge(CLI::App& app, Action& action);
+void add_export(CLI::App& app, Action& action);
+void add_completion(CLI::App& app, Action& action);
+
+}  // namespace hardgrad::cli

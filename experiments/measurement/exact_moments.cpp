@@ -1,0 +1,175 @@
+#include "experiments/measurement/exact_moments.hpp"
+
+#include <fmt/format.h>
+#include <tbb/parallel_for.h>
+
+#include <cmath>
+
+namespace hardgrad {
+
+int Replay::possible(const std::vector<double>& probabilities, int from) {
+  for (int i = from; i < static_cast<int>(probabilities.size()); ++i)
+    if (probabilities[i] > 0) return i;
+  return -1;
+}
+
+void Replay::begin() {
+  position_ = 0;
+  trajectories_.clear();
+}
+
+int Replay::categorical(std::span<const double> probabilities, Draw where) {
+  if (position_ == path_.size()) {
+    // Exchangeable samples come in non-decreasing order of their trajectories: a replica that is still like the one
+    // before may not choose less than it did.
+    int low = 0;
+    if (exchangeable_ && where.step != Draw::whole && where.replica > 0 && where.replica <= trajectories_.size()) {
+      const auto& previous = trajectories_[where.replica - 1];
+      const bool like = where.replica == trajectories_.size() || trajectories_[where.replica].like_previous;
+      const std::size_t drawn = where.replica < trajectories_.size() ? trajectories_[where.replica].choices.size() : 0;
+      if (like) low = previous.choices.at(drawn);
+    }
+    std::vector<double> p(probabilities.begin(), probabilities.end());
+    const int first = possible(p, low);
+    path_.push_back({std::move(p), first, where});
+  }
+  const int chosen = path_[position_++].chosen;
+  if (exchangeable_ && where.step != Draw::whole) {
+    if (where.replica >= trajectories_.size()) trajectories_.resize(where.replica + 1);
+    auto& mine = trajectories_[where.replica];
+    if (where.replica > 0 && mine.like_previous) {
+      const auto& previous = trajectories_[where.replica - 1].choices;
+      mine.like_previous = mine.choices.size() < previous.size() && previous[mine.choices.size()] == chosen;
+    }
+    mine.choices.push_back(chosen);
+  }
+  return chosen;
+}
+
+double Replay::uniform(Draw) {
+  throw UsageError("exact moments need categorical noise, and this estimator draws continuous numbers: measure it with replicates");
+}
+
+double Replay::weight() const {
+  double weight = 1;
+  for (const auto& node : path_) weight *= node.probabilities[node.chosen];
+  // K! over the factorials of how often each trajectory occurs; equal ones stand next to each other.
+  int run = 0;
+  for (std::size_t k = 0; k < trajectories_.size(); ++k) {
+    run = k > 0 && trajectories_[k].like_previous ? run + 1 : 1;
+    weight *= static_cast<double>(k + 1) / run;
+  }
+  return weight;
+}
+
+bool Replay::next() {
+  while (!path_.empty()) {
+    auto& node = path_.back();
+    if (const int later = possible(node.probabilities, node.chosen + 1); later >= 0) {
+      node.chosen = later;
+      return true;
+    }
+    path_.pop_back();
+  }
+  return false;
+}
+
+double Replay::bound() const {
+  double product = 1;
+  for (const auto& node : path_) product *= static_cast<double>(node.probabilities.size());
+  return product;
+}
+
+namespace {
+
+/// Moments of one example, around `reference`.
+template <class T>
+Moments of_example(const Estimator<T>& estimator, const Model<T>& model, const Batch& example,
+                   const std::vector<double>& reference, double outcome_cap, bool covariance) {
+  const std::size_t size = model.parameters().size();
+  Moments m;
+  m.mean.resize(size);
+  m.variances.resize(size);
+  if (covariance) m.covariance.resize(size * size);
+  double reference_norm = 0;
+  for (double g : reference) reference_norm += g * g;
+  reference_norm = std::sqrt(reference_norm);
+
+  Replay replay(estimator.exchangeable());
+  Tape<T> tape;
+  std::vector<double> d(size);
+  do {
+    replay.begin();
+    tape.clear();
+    const auto estimate = estimator.estimate({tape, model, example, replay});
+    tape.backward(estimate.surrogate);
+    std::fill(d.begin(), d.end(), 0.0);
+    tape.add_gradient(model.parameters(), std::span<double>(d));
+    const double w = replay.weight();
+    double norm = 0, dot = 0;
+    for (std::size_t i = 0; i < size; ++i) {
+      norm += d[i] * d[i];
+      dot += d[i] * reference[i];
+      d[i] -= reference[i];
+      m.mean[i] += w * d[i];
+      m.variances[i] += w * d[i] * d[i];
+    }
+    if (covariance)
+      for (std::size_t i = 0; i < size; ++i)
+        for (std::size_t j = 0; j < size; ++j) m.covariance[i * size + j] += w * d[i] * d[j];
+    if (norm > 0 && reference_norm > 0) m.cosine += w * dot / (std::sqrt(norm) * reference_norm);
+    m.rows += w * static_cast<double>(estimate.episode->rows_evaluated());
+    m.attention_values += w * static_cast<double>(estimate.episode->attention_values());
+    ++m.outcomes;
+    if (m.outcomes > outcome_cap)
+      throw UsageError(fmt::format("exact moments need more than {:.6g} outcomes (up to {:.6g} for one example, seen as "
+                                   "ordered samples): take fewer samples, steps or options, or raise the cap",
+                                   outcome_cap, replay.bound()));
+  } while (replay.next());
+
+  for (std::size_t i = 0; i < size; ++i) m.variances[i] -= m.mean[i] * m.mean[i];
+  if (covariance)
+    for (std::size_t i = 0; i < size; ++i)
+      for (std::size_t j = 0; j < size; ++j) m.covariance[i * size + j] -= m.mean[i] * m.mean[j];
+  for (std::size_t i = 0; i < size; ++i) m.mean[i] += reference[i];
+  return m;
+}
+
+}  // namespace
+
+template <class T>
+Moments exact_moments(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
+                      const std::vector<std::vector<double>>& reference, double outcome_cap, bool covariance) {
+  const int examples = batch.examples();
+  std::vector<Moments> each(examples);
+  tbb::parallel_for(0, examples, [&](int b) {
+    each[b] = of_example(estimator, model, batch.select({b}), reference[b], outcome_cap / examples, covariance);
+  });
+  // The estimate of a batch is the mean of independent ones.
+  auto total = std::move(each[0]);
+  for (int b = 1; b < examples; ++b) {
+    const auto& m = each[b];
+    for (std::size_t i = 0; i < total.mean.size(); ++i) {
+      total.mean[i] += m.mean[i];
+      total.variances[i] += m.variances[i];
+    }
+    for (std::size_t i = 0; i < total.covariance.size(); ++i) total.covariance[i] += m.covariance[i];
+    total.outcomes += m.outcomes;
+    total.rows += m.rows;
+    total.attention_values += m.attention_values;
+  }
+  for (auto& g : total.mean) g /= examples;
+  for (auto& v : total.variances) v /= double(examples) * examples;
+  for (auto& v : total.covariance) v /= double(examples) * examples;
+  total.trace = 0;
+  for (double v : total.variances) total.trace += v;
+  if (examples > 1) total.cosine = std::nan("");
+  return total;
+}
+
+template Moments exact_moments(const Estimator<float>&, const Model<float>&, const Batch&,
+                               const std::vector<std::vector<double>>&, double, bool);
+template Moments exact_moments(const Estimator<double>&, const Model<double>&, const Batch&,
+                               const std::vector<std::vector<double>>&, double, bool);
+
+}  // namespace hardgrad

@@ -1,0 +1,71 @@
+// Exact moments of an estimator: its mean and covariance with no sampling at all.
+//
+// The estimator runs on a source of noise that replays: a categorical draw visits every outcome in turn (depth first),
+// and each complete set of outcomes is weighted by its probability. Examples are independent given the parameters, so
+// they are visited one at a time; samples that may be permuted are visited as multisets with multinomial weights.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "core/estimator/estimator.hpp"
+
+namespace hardgrad {
+
+/// A source of noise that visits every outcome.
+class Replay final : public Randomness {
+ public:
+  /// With `exchangeable`, draws of the same step and different replicas are visited as multisets.
+  explicit Replay(bool exchangeable) : exchangeable_(exchangeable) {}
+
+  int categorical(std::span<const double> probabilities, Draw where) override;
+  /// Throws UsageError: continuous noise cannot be replayed.
+  double uniform(Draw where) override;
+
+  /// Starts one visit.
+  void begin();
+  /// After a visit: its probability, with the multinomial weight if samples are exchangeable.
+  double weight() const;
+  /// Moves to the next set of outcomes; false if all have been visited.
+  bool next();
+  /// After the first visit: a bound on the number of visits, the product of the draws' options.
+  double bound() const;
+
+ private:
+  struct Node {
+    std::vector<double> probabilities;
+    int chosen;
+    Draw where;
+  };
+  struct Trajectory {
+    std::vector<int> choices;       ///< in the order drawn
+    bool like_previous = true;      ///< so far the same as the trajectory of the replica before
+  };
+  /// First possible option from `from` on; -1 if none.
+  static int possible(const std::vector<double>& probabilities, int from);
+  bool exchangeable_;
+  std::vector<Node> path_;
+  std::size_t position_ = 0;
+  std::vector<Trajectory> trajectories_;
+};
+
+/// Mean and covariance of an estimate of a batch, with what it cost.
+struct Moments {
+  std::vector<double> mean;        ///< [P]
+  std::vector<double> variances;   ///< [P] diagonal of the covariance
+  std::vector<double> covariance;  ///< [P, P], if asked for
+  double trace = 0;                ///< sum of the variances
+  double cosine = 0;               ///< E of the cosine to the reference; NaN for more than one example
+  double outcomes = 0;             ///< visited
+  double rows = 0, attention_values = 0;  ///< expected cost of one gradient
+};
+
+/// Moments of `estimator` on `batch`. `reference` [B][P] are gradients close to each example's mean (its exact gradient):
+/// moments are taken around them, so that they do not cancel. UsageError if more than `outcome_cap` visits are needed,
+/// naming how many.
+template <class T>
+Moments exact_moments(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
+                      const std::vector<std::vector<double>>& reference, double outcome_cap, bool covariance = false);
+
+}  // namespace hardgrad

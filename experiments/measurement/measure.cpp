@@ -1,0 +1,217 @@
+#include "experiments/measurement/measure.hpp"
+
+#include <fmt/format.h>
+#include <tbb/parallel_for.h>
+
+#include <chrono>
+#include <cmath>
+#include <optional>
+
+#include "experiments/measurement/exact_moments.hpp"
+#include "experiments/measurement/statistics.hpp"
+
+namespace hardgrad {
+namespace {
+
+double norm(const std::vector<double>& x) {
+  double sum = 0;
+  for (double v : x) sum += v * v;
+  return std::sqrt(sum);
+}
+
+double distance_squared(const std::vector<double>& a, const std::vector<double>& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
+  return sum;
+}
+
+/// The gradient's own direction (if it has one), then fixed random ones.
+std::vector<std::vector<double>> test_directions(const std::vector<double>& gradient, int random, Key key) {
+  std::vector<std::vector<double>> directions;
+  if (norm(gradient) > 0) directions.push_back(gradient);
+  for (int k = 0; k < random; ++k) {
+    KeyedRandomness noise(key / "direction" / static_cast<std::uint64_t>(k));
+    auto& d = directions.emplace_back(gradient.size());
+    for (std::size_t i = 0; i < d.size(); ++i) d[i] = noise.normal({.index = static_cast<std::uint32_t>(i)});
+  }
+  for (auto& d : directions) {
+    const double length = norm(d);
+    for (auto& v : d) v /= length;
+  }
+  return directions;
+}
+
+/// Draws replicates in TBB; block by block, so that any thread count adds in the same order.
+template <class T>
+void draw(Replicates& replicates, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, Key noise,
+          Measurement* cost) {
+  struct Cost { double rows = 0, attention = 0, seconds = 0; int count = 0; };
+  std::vector<Cost> costs(replicates.blocks());
+  tbb::parallel_for(0, replicates.blocks(), [&](int block) {
+    Tape<T> tape;
+    std::vector<double> gradient(model.parameters().size());
+    const auto [first, last] = replicates.range(block);
+    auto& c = costs[block];
+    for (int m = first; m < last; ++m) {
+      const auto start = std::chrono::steady_clock::now();
+      tape.clear();
+      KeyedRandomness random(noise / static_cast<std::uint64_t>(m));
+      const auto estimate = estimator.estimate({tape, model, batch, random});
+      tape.backward(estimate.surrogate);
+      std::fill(gradient.begin(), gradient.end(), 0.0);
+      tape.add_gradient(model.parameters(), std::span<double>(gradient));
+      c.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      c.rows += static_cast<double>(estimate.episode->rows_evaluated());
+      c.attention += static_cast<double>(estimate.episode->attention_values());
+      ++c.count;
+      replicates.add(block, gradient);
+    }
+  });
+  replicates.finish();
+  if (!cost) return;
+  Cost all;
+  for (const auto& c : costs) {
+    all.rows += c.rows;
+    all.attention += c.attention;
+    all.seconds += c.seconds;
+    all.count += c.count;
+  }
+  cost->rows = all.rows / all.count;
+  cost->attention_values = all.attention / all.count;
+  cost->seconds = all.seconds / all.count;
+}
+
+/// Where a target cannot be enumerated: the mean of a long run of an unbiased estimator of low variance.
+struct LongRun {
+  std::vector<double> gradient;
+  std::string what;
+  double error_squared = 0;  // summed squared standard errors
+};
+template <class T>
+std::optional<LongRun> long_run(const Target& target, const Model<T>& model, const Batch& batch, int replicates, Key noise) {
+  std::string name;
+  if (target.kind == Target::Kind::expected_loss) name = "rloo[samples=16,reward_to_go=true]";
+  if (target.kind == Target::Kind::elbo) name = "variational_bound[samples=16,reward_to_go=true]";
+  if (target.kind == Target::Kind::regularised)
+    name = fmt::format("entropy_regularised[samples=16,reward_to_go=true,lambda_r={},lambda_e={},semi={}]",
+                       target.lambda_r, target.lambda_e, target.semi);
+  if (name.empty()) return {};
+  const auto estimator = make_estimator<T>(Spec::parse(name), model.structure(), noise / "init");
+  Replicates run(std::vector<double>(model.parameters().size()), {}, 4 * replicates);
+  draw<T>(run, *estimator, model, batch, noise / "long run", nullptr);
+  return LongRun{run.mean(), fmt::format("{} x {}", 4 * replicates, name), run.variance() / (4 * replicates)};
+}
+
+void derive(Measurement& m) {
+  m.relative_bias = m.estimand_norm > 0 ? std::sqrt(std::max(m.squared_bias, 0.0)) / m.estimand_norm : not_a_number;
+  m.mse = m.variance + m.squared_bias;
+  m.snr = m.estimand_norm * m.estimand_norm / m.variance;
+  m.work_normalised_variance = m.variance * m.rows;
+}
+
+template <class T>
+void group_variances(Measurement& m, const ParameterSet<T>& parameters) {
+  for (const auto& p : parameters)
+    for (std::size_t i = 0; i < p.value.size(); ++i) m.variance_by_group[p.group()] += m.variances[p.offset + i];
+}
+
+template <class T>
+std::vector<std::pair<std::string, const Truth*>> known_truths(Truths<T>& truths) {
+  std::vector<std::pair<std::string, const Truth*>> known;
+  for (auto kind : {Target::Kind::expected_loss, Target::Kind::marginal_likelihood, Target::Kind::elbo, Target::Kind::soft})
+    if (const auto* truth = truths.of({kind})) known.emplace_back(to_string(kind), truth);
+  return known;
+}
+
+template <class T>
+void measure_exactly(Measurement& m, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
+                     const MeasureSettings& settings, Truths<T>& truths) {
+  const auto* truth = truths.of(estimator.target());
+  if (!truth) throw UsageError("no exact " + to_string(m.target) + ": " + truths.why());
+  const auto start = std::chrono::steady_clock::now();
+  const auto moments = exact_moments(estimator, model, batch, truth->of_example, settings.outcome_cap);
+  m.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / moments.outcomes;
+  m.mean = moments.mean;
+  m.variances = moments.variances;
+  m.variance = moments.trace;
+  m.squared_bias = distance_squared(moments.mean, truth->gradient);
+  m.cosine = moments.cosine;
+  m.outcomes = moments.outcomes;
+  m.rows = moments.rows;
+  m.attention_values = moments.attention_values;
+  for (const auto& [name, other] : known_truths(truths)) m.bias_against[name] = distance_squared(m.mean, other->gradient);
+  derive(m);
+  m.intervals["variance"] = {m.variance, m.variance};
+  m.intervals["squared_bias"] = {m.squared_bias, m.squared_bias};
+}
+
+template <class T>
+void measure_by_sampling(Measurement& m, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
+                         const MeasureSettings& settings, Key noise, Truths<T>& truths) {
+  const auto* truth = truths.of(estimator.target());
+  std::optional<LongRun> stand_in;
+  if (!truth && (stand_in = long_run(estimator.target(), model, batch, settings.replicates, noise))) {
+    m.estimand = stand_in->what;
+    m.estimand_standard_error = std::sqrt(stand_in->error_squared);
+    m.estimand_norm = norm(stand_in->gradient);
+  }
+  const bool known = truth || stand_in;
+  if (!known) m.estimand = "unknown: " + truths.why();
+  const auto reference = truth ? truth->gradient : stand_in ? stand_in->gradient : std::vector<double>(model.parameters().size());
+  Replicates replicates(reference, test_directions(reference, settings.directions, Key(7)), settings.replicates);
+  draw(replicates, estimator, model, batch, noise, &m);
+
+  m.mean = replicates.mean();
+  m.variances = replicates.variances();
+  m.variance = replicates.variance();
+  m.intervals["variance"] = replicates.variance_interval(settings.level);
+  if (known) {
+    const double slack = stand_in ? stand_in->error_squared : 0;
+    m.squared_bias = replicates.squared_bias() - slack;
+    auto interval = replicates.squared_bias_interval(settings.level);
+    m.intervals["squared_bias"] = {interval[0] - slack, interval[1] - slack};
+    m.cosine = replicates.cosine();
+    m.intervals["cosine"] = replicates.cosine_interval(settings.level);
+    // A stand-in has noise of its own, which the test does not know of.
+    const double rounding = sizeof(T) == 4 ? 1e-4 : 1e-9;
+    if (truth) m.bias_p_value = replicates.bias_p_value(rounding * norm(reference));
+  }
+  for (const auto& [name, other] : known_truths(truths)) m.bias_against[name] = replicates.squared_bias(other->gradient);
+  derive(m);
+}
+
+}  // namespace
+
+Measurement skipped(const Spec& spec, const std::string& reason) {
+  Measurement m;
+  m.estimator = spec.text;
+  m.target = Estimators::instance().at(spec.name).target;
+  m.status = "skipped";
+  m.reason = reason;
+  return m;
+}
+
+template <class T>
+Measurement measure(const Spec& spec, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
+                    const MeasureSettings& settings, Key noise, Truths<T>* shared) {
+  if (auto reason = unsupported(spec, model.structure()); !reason.empty()) return skipped(spec, reason);
+  Truths<T> own(model, batch, settings.leaf_cap);
+  auto& truths = shared ? *shared : own;
+  Measurement m;
+  m.estimator = spec.text;
+  m.target = estimator.target().kind;
+  if (const auto* truth = truths.of(estimator.target())) m.estimand_norm = norm(truth->gradient);
+  if (settings.exact)
+    measure_exactly(m, estimator, model, batch, settings, truths);
+  else
+    measure_by_sampling(m, estimator, model, batch, settings, noise, truths);
+  group_variances(m, model.parameters());
+  return m;
+}
+
+template Measurement measure(const Spec&, const Estimator<float>&, const Model<float>&, const Batch&,
+                             const MeasureSettings&, Key, Truths<float>*);
+template Measurement measure(const Spec&, const Estimator<double>&, const Model<double>&, const Batch&,
+                             const MeasureSettings&, Key, Truths<double>*);
+
+}  // namespace hardgrad

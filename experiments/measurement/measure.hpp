@@ -1,0 +1,64 @@
+// Bias, variance and cost of an estimator at fixed parameters and batch.
+#pragma once
+
+#include <array>
+#include <limits>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/estimator/estimator.hpp"
+#include "experiments/measurement/truth.hpp"
+
+namespace hardgrad {
+
+inline constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
+
+struct MeasureSettings {
+  int replicates = 256;         ///< M
+  bool exact = false;           ///< visit every outcome instead of sampling
+  int directions = 8;           ///< random directions of the bias test, besides the gradient's own
+  double level = 0.95;          ///< of the confidence intervals
+  double outcome_cap = 2e6;     ///< most outcomes an exact measurement may visit
+  double leaf_cap = 1e6;        ///< most leaves of the tree behind the exact gradient
+};
+
+/// What is measured; NaN where it cannot be had. Sums of squares run over all parameters unless said otherwise.
+struct Measurement {
+  std::string estimator;        ///< the spec as given
+  Target::Kind target = Target::Kind::expected_loss;
+  std::string status = "ok";    ///< ok | skipped
+  std::string reason;           ///< why skipped
+  double estimand_norm = not_a_number;  ///< |g*| of its own target
+  std::string estimand = "enumerated";  ///< how g* was had: enumerated | the spec of a long run, and its replicates
+  double estimand_standard_error = 0;   ///< root of the summed squared standard errors of g*; 0 if enumerated
+  double variance = not_a_number;       ///< trace of the covariance, 1/(M-1)
+  double squared_bias = not_a_number;   ///< |mean - g*|^2 - variance / M: unbiased, may be negative
+  double relative_bias = not_a_number;  ///< sqrt(max(squared_bias, 0)) / |g*|
+  double mse = not_a_number;            ///< variance + squared_bias
+  double snr = not_a_number;            ///< |g*|^2 / variance
+  double cosine = not_a_number;         ///< mean cosine of a replicate to g*
+  double bias_p_value = not_a_number;   ///< Bonferroni-corrected, over the gradient's direction and random ones
+  double rows = not_a_number;           ///< model rows per gradient
+  double attention_values = not_a_number;  ///< per gradient
+  double seconds = not_a_number;        ///< wall seconds per gradient
+  double work_normalised_variance = not_a_number;  ///< variance x rows
+  double outcomes = not_a_number;       ///< visited, if exact
+  std::map<std::string, double> bias_against;  ///< squared bias against each target that can be had, by name
+  std::map<std::string, std::array<double, 2>> intervals;  ///< by name of the field above
+  std::map<std::string, double> variance_by_group;         ///< by parameter group
+  std::vector<double> mean;             ///< [P] mean gradient, in the order of the model's parameters
+  std::vector<double> variances;        ///< [P] of each entry
+};
+
+/// Measures one estimator. The noise of replicate m is keyed by noise / m; replicates run in TBB, with the same numbers
+/// for any thread count. With settings.exact no number is sampled. Does not change the estimator's learned state.
+/// `truths` may be shared by measurements of the same model and batch.
+template <class T>
+Measurement measure(const Spec& spec, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
+                    const MeasureSettings& settings, Key noise, Truths<T>* truths = nullptr);
+
+/// A measurement that was not made.
+Measurement skipped(const Spec& spec, const std::string& reason);
+
+}  // namespace hardgrad

@@ -1,0 +1,156 @@
+#include "experiments/measurement/statistics.hpp"
+
+#include <algorithm>
+#include <boost/math/distributions/students_t.hpp>
+#include <cmath>
+
+namespace hardgrad {
+namespace {
+
+double norm(std::span<const double> x) {
+  double sum = 0;
+  for (double v : x) sum += v * v;
+  return std::sqrt(sum);
+}
+double dot(std::span<const double> a, std::span<const double> b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+}  // namespace
+
+Replicates::Replicates(std::vector<double> reference, std::vector<std::vector<double>> directions, int replicates)
+    : reference_(std::move(reference)), directions_(std::move(directions)), replicates_(replicates) {
+  blocks_.resize(std::min(replicates, 32));
+  total_.sum.resize(reference_.size());
+  total_.squares.resize(reference_.size());
+  total_.along.resize(directions_.size());
+  total_.along_squares.resize(directions_.size());
+}
+
+std::array<int, 2> Replicates::range(int block) const {
+  const auto at = [&](int b) { return static_cast<int>(static_cast<long long>(replicates_) * b / blocks()); };
+  return {at(block), at(block + 1)};
+}
+
+void Replicates::add(int index, std::span<const double> gradient) {
+  auto& block = blocks_[index];
+  if (block.sum.empty()) {
+    block.sum.resize(reference_.size());
+    block.squares.resize(reference_.size());
+    block.along.resize(directions_.size());
+    block.along_squares.resize(directions_.size());
+  }
+  ++block.count;
+  std::vector<double> d(reference_.size());
+  for (std::size_t i = 0; i < d.size(); ++i) {
+    d[i] = gradient[i] - reference_[i];
+    block.sum[i] += d[i];
+    block.squares[i] += d[i] * d[i];
+  }
+  const double lengths = norm(gradient) * norm(reference_);
+  if (lengths > 0) block.cosine += dot(gradient, reference_) / lengths;
+  for (std::size_t k = 0; k < directions_.size(); ++k) {
+    const double along = dot(d, directions_[k]);
+    block.along[k] += along;
+    block.along_squares[k] += along * along;
+  }
+}
+
+void Replicates::finish() {
+  for (const auto& block : blocks_) {
+    total_.count += block.count;
+    total_.cosine += block.cosine;
+    for (std::size_t i = 0; i < total_.sum.size(); ++i) {
+      total_.sum[i] += block.sum[i];
+      total_.squares[i] += block.squares[i];
+    }
+    for (std::size_t k = 0; k < directions_.size(); ++k) {
+      total_.along[k] += block.along[k];
+      total_.along_squares[k] += block.along_squares[k];
+    }
+  }
+  const auto all = moments_without(-1);
+  variance_ = all.variance;
+  squared_bias_ = all.squared_bias;
+  cosine_ = all.cosine;
+}
+
+Replicates::Moments Replicates::moments_without(int index) const {
+  static const Block nothing;
+  const auto& left_out = index < 0 ? nothing : blocks_[index];
+  const double m = total_.count - left_out.count;
+  double mean_squared = 0, squares = 0;
+  for (std::size_t i = 0; i < total_.sum.size(); ++i) {
+    const double mean = (total_.sum[i] - (index < 0 ? 0 : left_out.sum[i])) / m;
+    mean_squared += mean * mean;
+    squares += total_.squares[i] - (index < 0 ? 0 : left_out.squares[i]);
+  }
+  const double variance = std::max(0.0, squares - m * mean_squared) / (m - 1);
+  return {variance, mean_squared - variance / m, (total_.cosine - left_out.cosine) / m};
+}
+
+std::vector<double> Replicates::mean() const {
+  auto mean = reference_;
+  for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += total_.sum[i] / total_.count;
+  return mean;
+}
+
+std::vector<double> Replicates::variances() const {
+  auto result = total_.squares;
+  for (std::size_t i = 0; i < result.size(); ++i)
+    result[i] = std::max(0.0, result[i] - total_.sum[i] * total_.sum[i] / total_.count) / (total_.count - 1);
+  return result;
+}
+
+double Replicates::squared_bias(const std::vector<double>& other) const {
+  double distance = 0;
+  for (std::size_t i = 0; i < other.size(); ++i) {
+    const double d = reference_[i] + total_.sum[i] / total_.count - other[i];
+    distance += d * d;
+  }
+  return distance - variance_ / total_.count;
+}
+
+template <class F>
+Interval Replicates::jackknife(double level, double estimate, F of) const {
+  const int n = blocks();
+  if (n < 2 || total_.count - blocks_[0].count < 2) return {std::nan(""), std::nan("")};
+  std::vector<double> values(n);
+  double mean = 0, squares = 0;
+  for (int k = 0; k < n; ++k) mean += (values[k] = of(moments_without(k))) / n;
+  for (double v : values) squares += (v - mean) * (v - mean);
+  const double error = std::sqrt(squares * (n - 1) / n);
+  const double t = boost::math::quantile(boost::math::students_t(n - 1), 0.5 + level / 2);
+  return {estimate - t * error, estimate + t * error};
+}
+
+Interval Replicates::variance_interval(double level) const {
+  auto interval = jackknife(level, variance_, [](const auto& m) { return m.variance; });
+  interval[0] = std::max(0.0, interval[0]);
+  return interval;
+}
+Interval Replicates::squared_bias_interval(double level) const {
+  return jackknife(level, squared_bias_, [](const auto& m) { return m.squared_bias; });
+}
+Interval Replicates::cosine_interval(double level) const {
+  return jackknife(level, cosine_, [](const auto& m) { return m.cosine; });
+}
+
+double Replicates::bias_p_value(double resolution) const {
+  const double m = total_.count;
+  double smallest = 1;
+  for (std::size_t k = 0; k < directions_.size(); ++k) {
+    const double mean = total_.along[k] / m;
+    const double variance = std::max(0.0, total_.along_squares[k] - m * mean * mean) / (m - 1);
+    if (std::abs(mean) <= resolution) continue;
+    const double error = std::sqrt(variance / m);
+    if (error <= resolution * 1e-3) return 0;  // no noise, and not where it should be
+    const double t = std::abs(mean) / error;
+    smallest = std::min(smallest, 2 * boost::math::cdf(boost::math::complement(boost::math::students_t(m - 1), t)));
+  }
+  return std::min(1.0, smallest * static_cast<double>(std::max<std::size_t>(1, directions_.size())));
+}
+
+}  // namespace hardgrad

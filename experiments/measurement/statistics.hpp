@@ -1,0 +1,62 @@
+// Statistics of gradient replicates g_m in R^P around a reference g*, in one pass and constant memory.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace hardgrad {
+
+using Interval = std::array<double, 2>;
+
+/// Deviations d_m = g_m - g* in blocks; delete-one-block jackknife (Efron & Stein 1981) gives the intervals.
+class Replicates {
+ public:
+  /// `directions` are unit vectors along which deviations are projected for the bias test.
+  Replicates(std::vector<double> reference, std::vector<std::vector<double>> directions, int replicates);
+
+  /// Blocks are independent: each may be filled by its own thread, its replicates in order.
+  int blocks() const { return static_cast<int>(blocks_.size()); }
+  /// Replicates [first, last) belong to a block.
+  std::array<int, 2> range(int block) const;
+  void add(int block, std::span<const double> gradient);
+  /// Sums the blocks up, in order.
+  void finish();
+
+  const std::vector<double>& reference() const { return reference_; }
+  std::vector<double> mean() const;        ///< [P]
+  std::vector<double> variances() const;   ///< [P], 1/(M-1)
+  double variance() const { return variance_; }  ///< trace
+  /// |mean - other|^2 - variance / M: unbiased for the squared bias against `other`; may be negative.
+  double squared_bias(const std::vector<double>& other) const;
+  double squared_bias() const { return squared_bias_; }
+  double cosine() const { return cosine_; }
+  Interval variance_interval(double level) const;
+  Interval squared_bias_interval(double level) const;
+  Interval cosine_interval(double level) const;
+  /// Smallest two-sided p-value of the t-tests of mean deviation zero along the directions, times their number.
+  /// Deviations below `resolution` (rounding) count as zero.
+  double bias_p_value(double resolution) const;
+
+ private:
+  struct Block {
+    int count = 0;
+    std::vector<double> sum, squares;  ///< [P]
+    double cosine = 0;
+    std::vector<double> along, along_squares;  ///< per direction
+  };
+  struct Moments { double variance, squared_bias, cosine; };
+  Moments moments_without(int block) const;
+  template <class F>
+  Interval jackknife(double level, double estimate, F of) const;
+
+  std::vector<double> reference_;
+  std::vector<std::vector<double>> directions_;
+  int replicates_;
+  std::vector<Block> blocks_;
+  Block total_;
+  double variance_ = 0, squared_bias_ = 0, cosine_ = 0;
+};
+
+}  // namespace hardgrad

@@ -1,0 +1,57 @@
+#include "experiments/measurement/truth.hpp"
+
+#include <fmt/format.h>
+#include <tbb/parallel_for.h>
+
+#include "core/estimator/objectives.hpp"
+
+namespace hardgrad {
+
+template <class T>
+Truth exact_truth(const Target& target, const Model<T>& model, const Batch& batch, double leaf_cap) {
+  const int examples = batch.examples();
+  const std::size_t size = model.parameters().size();
+  Truth truth{std::vector<double>(size), std::vector<std::vector<double>>(examples, std::vector<double>(size))};
+  std::vector<double> value(examples);
+  tbb::parallel_for(0, examples, [&](int b) {
+    const auto example = batch.select({b});
+    Tape<T> tape;
+    KeyedRandomness none{Key()};  // an enumeration draws nothing
+    const auto estimate = exact_objective<T>(target, {tape, model, example, none}, leaf_cap);
+    tape.backward(estimate.surrogate);
+    tape.add_gradient(model.parameters(), std::span<double>(truth.of_example[b]));
+    value[b] = estimate.loss;
+  });
+  for (int b = 0; b < examples; ++b) {
+    for (std::size_t i = 0; i < size; ++i) truth.gradient[i] += truth.of_example[b][i] / examples;
+    truth.value += value[b] / examples;
+  }
+  return truth;
+}
+
+template <class T>
+const Truth* Truths<T>::of(const Target& target) {
+  const auto& structure = model_.structure();
+  if (target.kind == Target::Kind::elbo && !structure.posterior) {
+    why_ = "the model has no learned posterior";
+    return nullptr;
+  }
+  const auto name = fmt::format("{} {} {} {}", to_string(target.kind), target.lambda_r, target.lambda_e, target.semi);
+  if (auto it = known_.find(name); it != known_.end()) return it->second ? &*it->second : nullptr;
+  auto& slot = known_[name];
+  if (target.kind != Target::Kind::soft)
+    for (int b = 0; b < batch_.examples(); ++b)
+      if (const double rows = enumeration_rows(model_, batch_.select({b})); rows > leaf_cap_) {
+        why_ = fmt::format("example {} has {:.6g} complete sets of choices, more than the cap of {:.6g}", b, rows, leaf_cap_);
+        return nullptr;
+      }
+  slot = exact_truth(target, model_, batch_, leaf_cap_);
+  return &*slot;
+}
+
+template Truth exact_truth(const Target&, const Model<float>&, const Batch&, double);
+template Truth exact_truth(const Target&, const Model<double>&, const Batch&, double);
+template class Truths<float>;
+template class Truths<double>;
+
+}  // namespace hardgrad

@@ -1,0 +1,49 @@
+// The exact gradients estimates are held against.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/estimator/estimator.hpp"
+
+namespace hardgrad {
+
+/// The exact gradient of one target, example by example.
+struct Truth {
+  std::vector<double> gradient;                    ///< [P] of the mean over the batch
+  std::vector<std::vector<double>> of_example;     ///< [B][P]
+  double value = 0;                                ///< the target itself, mean over the batch
+};
+
+/// By enumeration, one example at a time (in TBB). UsageError that names the count if an example has more than
+/// `leaf_cap` leaves.
+template <class T>
+Truth exact_truth(const Target& target, const Model<T>& model, const Batch& batch, double leaf_cap);
+
+/// The gradient alone, [P].
+template <class T>
+std::vector<double> exact_gradient(const Target& target, const Model<T>& model, const Batch& batch, double leaf_cap) {
+  return exact_truth(target, model, batch, leaf_cap).gradient;
+}
+
+/// Truths of one model and batch, computed when first asked for.
+template <class T>
+class Truths {
+ public:
+  Truths(const Model<T>& model, const Batch& batch, double leaf_cap)
+      : model_(model), batch_(batch), leaf_cap_(leaf_cap) {}
+  /// Null if the choices are too many to enumerate (`why` says so), or the model has no posterior for an ELBO.
+  const Truth* of(const Target& target);
+  const std::string& why() const { return why_; }
+
+ private:
+  const Model<T>& model_;
+  const Batch& batch_;
+  double leaf_cap_;
+  std::map<std::string, std::optional<Truth>> known_;
+  std::string why_;
+};
+
+}  // namespace hardgrad

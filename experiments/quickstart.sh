@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# From a fresh Debian 12 to a first result: installs what is missing, builds, runs the quick-start sweep, draws it.
+# Run it again at any time: what is done is not done twice.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. experiments/setup.sh
+hardgrad_setup
+hardgrad_build --target hardgrad
+mkdir -p results
+build/release/hardgrad run experiments/configs/quickstart.toml --force
+build/release/hardgrad merge results/quickstart-run --out results/quickstart.h5
+PYTHONDONTWRITEBYTECODE=1 "$hardgrad_python" -m analysis draw results/quickstart.h5 --out results/quickstart
+echo "the result: results/quickstart.h5; the figures: results/quickstart/"

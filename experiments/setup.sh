@@ -1,0 +1,80 @@
+# Installs what is missing; sourced by quickstart.sh and tests/run.sh.
+
+hardgrad_packages=(
+  cmake ninja-build g++ ccache git
+  libxtensor-dev libxtensor-blas-dev libxsimd-dev libopenblas-dev libtbb-dev libhdf5-dev libbenchmark-dev doctest-dev
+  libcli11-dev libtomlplusplus-dev libfmt-dev libspdlog-dev nlohmann-json3-dev zlib1g-dev librandom123-dev libxxhash-dev
+  libboost-dev
+  python3 python3-numpy python3-h5py python3-h5netcdf python3-xarray python3-scipy python3-pandas python3-matplotlib
+  hdf5-tools)
+hardgrad_test_packages=(python3-torch python3-pytest)
+
+# hardgrad_setup [tests]: everything for building and running, and with `tests` what the tests need besides.
+hardgrad_setup() {
+  local wanted=("${hardgrad_packages[@]}") missing=() package
+  if [ "${1:-}" = tests ]; then wanted+=("${hardgrad_test_packages[@]}"); fi
+
+  if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+    if command -v cmake >/dev/null && command -v ninja >/dev/null; then
+      echo "setup: this is no Debian or Ubuntu; going on with what is installed. Hardgrad needs:" >&2
+      hardgrad_explain >&2
+      return 0
+    fi
+    echo "setup: nothing can be installed here (no apt-get). Install these, then run this again:" >&2
+    hardgrad_explain >&2
+    return 2
+  fi
+
+  for package in "${wanted[@]}"; do
+    case "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)" in
+      installed) ;;
+      *) missing+=("$package") ;;
+    esac
+  done
+  [ ${#missing[@]} -gt 0 ] || return 0
+
+  local root=()
+  if [ "$(id -u)" -ne 0 ]; then
+    if command -v sudo >/dev/null && { [ -t 0 ] || sudo -n true 2>/dev/null; }; then
+      root=(sudo)
+    else
+      echo "setup: packages are missing, and neither root nor sudo is at hand. Ask someone to run:" >&2
+      echo "  apt-get install ${missing[*]}" >&2
+      return 2
+    fi
+  fi
+  echo "setup: installing ${missing[*]}" >&2
+  "${root[@]}" apt-get update -q >&2 &&
+    "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}" >&2 || {
+      echo "setup: apt-get failed; see above. Wanted: ${missing[*]}" >&2
+      return 2
+    }
+}
+
+hardgrad_explain() {
+  cat <<'TEXT'
+  a C++20 compiler (g++ 12 or later), CMake 3.25 or later, Ninja, git
+  xtensor 0.24, xtensor-blas 0.20, xsimd 8, OpenBLAS (with its CMake file), oneTBB, HDF5 1.10 (C library), Boost headers,
+  zlib, fmt 9, spdlog, nlohmann-json 3.11, CLI11 2.1 or later, toml++ 3.3, Random123, xxHash, doctest, Google Benchmark
+  Python 3 with numpy, h5py, h5netcdf, xarray, scipy, pandas, matplotlib (tests also: torch, pytest)
+On Debian 12 these are the packages:
+TEXT
+  echo "  ${hardgrad_packages[*]} ${hardgrad_test_packages[*]}"
+}
+
+# hardgrad_build [cmake --build arguments]: configures and builds the release preset.
+hardgrad_build() {
+  local log
+  log="$(mktemp)"
+  if ! cmake --preset release >"$log" 2>&1; then
+    cat "$log" >&2
+    rm -f "$log"
+    return 1
+  fi
+  rm -f "$log"
+  cmake --build --preset release --parallel "$(nproc 2>/dev/null || echo 2)" "$@"
+}
+
+# The Python that has the packages above: Debian's own, whatever else stands first on the path.
+hardgrad_python=/usr/bin/python3
+[ -x "$hardgrad_python" ] || hardgrad_python=python3

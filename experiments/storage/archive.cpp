@@ -1,0 +1,263 @@
+// Archives: checksum, seal, and the way through HDF5.
+#include "experiments/storage/archive.hpp"
+
+#include <xxhash.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include "core/support/error.hpp"
+#include "experiments/storage/atomic_file.hpp"
+#include "experiments/storage/hdf5.hpp"
+
+namespace hardgrad {
+namespace {
+
+const std::string seal_mark = "\nHARDGRAD-SEAL ";
+constexpr std::size_t longest_seal = 512;
+
+std::string hex(std::uint64_t value) {
+  char buffer[17];
+  std::snprintf(buffer, sizeof buffer, "%016llx", static_cast<unsigned long long>(value));
+  return buffer;
+}
+
+// Streams anything into a hash; lengths go in too, so that no two contents run together.
+class Digest {
+ public:
+  Digest() : state_(XXH3_createState(), XXH3_freeState) { XXH3_64bits_reset(state_.get()); }
+  void add(const std::string& s) {
+    add(static_cast<std::uint64_t>(s.size()));
+    XXH3_64bits_update(state_.get(), s.data(), s.size());
+  }
+  template <class V>
+  requires std::is_arithmetic_v<V>
+  void add(V value) { XXH3_64bits_update(state_.get(), &value, sizeof value); }
+  template <class V>
+  void add(const std::vector<V>& values) {
+    add(static_cast<std::uint64_t>(values.size()));
+    if constexpr (std::is_arithmetic_v<V>)
+      XXH3_64bits_update(state_.get(), values.data(), values.size() * sizeof(V));
+    else
+      for (const auto& v : values) add(v);
+  }
+  template <class... V>
+  void add(const std::variant<V...>& value) {
+    add(static_cast<std::uint64_t>(value.index()));
+    std::visit([&](const auto& v) { add(v); }, value);
+  }
+  // Attributes in order of name: only groups track their order in a file.
+  void add(Attributes attributes) {
+    std::sort(attributes.begin(), attributes.end(),
+              [](const auto& a, const auto& b) { return a.first < b.first; });
+    add(static_cast<std::uint64_t>(attributes.size()));
+    for (const auto& [name, value] : attributes) {
+      add(name);
+      add(value);
+    }
+  }
+  std::uint64_t value() const { return XXH3_64bits_digest(state_.get()); }
+
+ private:
+  std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state_;
+};
+
+// Text fit for a file: valid UTF-8 without NUL, whatever a plugin or a corpus put into a message.
+void clean(std::string& s) {
+  std::string out;
+  const auto at = [&](std::size_t i) { return i < s.size() ? static_cast<unsigned char>(s[i]) : 0u; };
+  const auto tail = [&](std::size_t i, int n) {
+    for (int k = 1; k <= n; ++k)
+      if ((at(i + k) & 0xC0u) != 0x80u) return false;
+    return true;
+  };
+  for (std::size_t i = 0; i < s.size();) {
+    const unsigned c = at(i), d = at(i + 1);
+    int more = -1;
+    if (c > 0 && c < 0x80)
+      more = 0;
+    else if (c >= 0xC2 && c <= 0xDF)
+      more = 1;
+    else if ((c == 0xE0 && d >= 0xA0) || (c > 0xE0 && c < 0xF0 && !(c == 0xED && d > 0x9F)))
+      more = 2;
+    else if ((c == 0xF0 && d >= 0x90) || (c > 0xF0 && c < 0xF4) || (c == 0xF4 && d < 0x90))
+      more = 3;
+    if (more >= 0 && tail(i, more)) {
+      out.append(s, i, more + 1);
+      i += more + 1;
+    } else {
+      out += "\xEF\xBF\xBD";
+      ++i;
+    }
+  }
+  s = std::move(out);
+}
+template <class... V>
+void clean(std::variant<V...>& value) {
+  std::visit(
+      [](auto& v) {
+        using E = std::decay_t<decltype(v)>;
+        if constexpr (std::is_same_v<E, std::string>)
+          clean(v);
+        else if constexpr (std::is_same_v<E, std::vector<std::string>>)
+          for (auto& s : v) clean(s);
+      },
+      value);
+}
+void clean(Attributes& attributes) {
+  for (auto& [name, value] : attributes) clean(value);
+  // An empty list is written as no attribute at all.
+  std::erase_if(attributes, [](const auto& a) {
+    return std::visit(
+        [](const auto& v) {
+          using V = std::decay_t<decltype(v)>;
+          if constexpr (std::is_arithmetic_v<V> || std::is_same_v<V, std::string>)
+            return false;
+          else
+            return v.empty();
+        },
+        a.second);
+  });
+}
+
+std::string crc32_of(const std::string& bytes, std::size_t count) {
+  auto crc = crc32_z(0, nullptr, 0);
+  crc = crc32_z(crc, reinterpret_cast<const Bytef*>(bytes.data()), count);
+  return hex(crc).substr(8);
+}
+
+// " crc32:xxxxxxxx xxh3:xxxxxxxxxxxxxxxx\n" behind the first `count` bytes.
+constexpr std::size_t hashes_length = 7 + 8 + 6 + 16 + 1;
+std::string hashes(std::string bytes) {
+  const auto start = bytes.size();
+  bytes += " crc32:" + crc32_of(bytes, start) + " xxh3:";
+  return bytes.substr(start) + hex(XXH3_64bits(bytes.data(), bytes.size())) + "\n";
+}
+
+std::string sealed(std::string bytes, const std::string& note) {
+  if (note.size() > 400 || note.find('\n') != std::string::npos) throw Bug("a seal's note is too long");
+  bytes += seal_mark + note;
+  return bytes + hashes(bytes);
+}
+
+// Where the HDF5 data end, and the note. Throws InputError if there is no seal or it does not fit the bytes.
+std::size_t open_seal(const std::string& bytes, const std::string& path, std::string& note) {
+  const auto mark = bytes.rfind(seal_mark);
+  if (mark == std::string::npos || mark + longest_seal < bytes.size()) {
+    if (bytes.empty()) throw InputError(path + ": is empty");
+    if (bytes.compare(0, 4, "\211HDF") != 0) throw InputError(path + ": is not an HDF5 file of Hardgrad");
+    throw InputError(path +
+                     ": truncated, or written by another program: Hardgrad's seal is missing at its end");
+  }
+  if (bytes.size() < mark + seal_mark.size() + hashes_length || bytes.back() != '\n')
+    throw InputError(path + ": truncated: its seal is torn");
+  const auto body = bytes.size() - hashes_length;
+  if (bytes.compare(body, hashes_length, hashes(bytes.substr(0, body))) != 0)
+    throw InputError(path + ": damaged: its bytes do not match the checksum in its seal");
+  note = bytes.substr(mark + seal_mark.size(), body - mark - seal_mark.size());
+  return mark;
+}
+
+}  // namespace
+
+const Dataset& Archive::group(const std::string& name) const {
+  for (const auto& g : groups)
+    if (g.name == name) return g.data;
+  throw InputError(path + ": has no group /" + name);
+}
+
+std::string checksum(const Archive& archive) {
+  Digest digest;
+  digest.add(archive.kind);
+  for (const auto& [name, data] : archive.groups) {
+    digest.add(name);
+    digest.add(data.attributes);
+    for (const auto& axis : data.axes) {
+      digest.add(axis.name);
+      digest.add(axis.labels);
+      digest.add(axis.attributes);
+    }
+    for (const auto& variable : data.variables) {
+      digest.add(variable.name);
+      digest.add(variable.axes);
+      digest.add(variable.values);
+      digest.add(variable.attributes);
+    }
+  }
+  return hex(digest.value());
+}
+
+void write_archive(const std::string& path, Archive archive, bool compress) {
+  for (auto& [name, data] : archive.groups) {
+    clean(data.attributes);
+    for (auto& axis : data.axes) {
+      clean(axis.labels);
+      clean(axis.attributes);
+    }
+    for (auto& variable : data.variables) {
+      clean(variable.values);
+      clean(variable.attributes);
+    }
+  }
+  std::string bytes;
+  {
+    hdf5::File file;
+    {
+      const auto root = file.open_group("");
+      file.write_attributes(
+          root, {{"Conventions", "CF-1.8"}, {"schema_version", schema_version}, {"kind", archive.kind}});
+      for (const auto& [name, data] : archive.groups) {
+        if (name.empty())
+          file.write(root, data, compress);
+        else
+          file.write(file.make_group(name), data, compress);
+      }
+      file.write_attributes(root,
+                            {{"checksum", checksum(archive)}, {"status", archive.status}});  // last of all
+    }
+    bytes = std::move(file).image();
+  }
+  write_file(path, sealed(std::move(bytes), archive.note));
+}
+
+std::string read_note(const std::string& path) {
+  const auto bytes = read_file(path);
+  std::string note;
+  open_seal(bytes, path, note);
+  return note;
+}
+
+Archive read_archive(const std::string& path, const std::string& kind) {
+  Archive archive;
+  archive.path = path;
+  auto bytes = read_file(path);
+  bytes.resize(open_seal(bytes, path, archive.note));
+  hdf5::File file(bytes, path);
+  bytes = {};
+  auto root = file.read(file.open_group(""));
+  const auto version = number(root.attributes, "schema_version");
+  archive.kind = text(root.attributes, "kind");
+  archive.status = text(root.attributes, "status");
+  const auto promised = text(root.attributes, "checksum");
+  if (!(version == version) || archive.kind.empty())
+    throw InputError(path + ": is not a file of Hardgrad: it has no schema_version and kind");
+  if (version != static_cast<double>(schema_version))
+    throw InputError(path + ": has schema version " + std::to_string(static_cast<long long>(version)) +
+                     ", this program reads " + std::to_string(schema_version));
+  if (!kind.empty() && archive.kind != kind)
+    throw InputError(path + ": is a " + archive.kind + " file, not a " + kind + " file");
+  std::erase_if(root.attributes, [](const auto& a) {
+    return a.first == "Conventions" || a.first == "schema_version" || a.first == "kind" ||
+           a.first == "checksum" || a.first == "status";
+  });
+  archive.groups.push_back({"", std::move(root)});
+  for (const auto& name : file.groups()) archive.groups.push_back({name, file.read(file.open_group(name))});
+  if (archive.status.empty()) throw InputError(path + ": was never finished: it has no status");
+  if (promised != checksum(archive))
+    throw InputError(path + ": damaged or changed: its content does not match its checksum");
+  return archive;
+}
+
+}  // namespace hardgrad

@@ -1,0 +1,48 @@
+// A file of Hardgrad: groups of labelled datasets, with a kind, a schema version, a checksum of the content
+// and a seal.
+//
+// Files are made and taken apart in memory (HDF5's core driver), so that the only input and output is a plain
+// read or an atomic write: a full disk cannot leave HDF5 half-way, and damage is found before HDF5 looks at a
+// byte. The seal is one line of text behind the end of the HDF5 data, where every HDF5 reader ignores it:
+//   HARDGRAD-SEAL <note> xxh3:<16 hex digits of the hash of all bytes before them>
+// The content's checksum (attribute `checksum`) survives tools that copy or repack the file; the seal does
+// not.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "experiments/storage/dataset.hpp"
+
+namespace hardgrad {
+
+inline constexpr std::int64_t schema_version = 1;
+
+struct Archive {
+  std::string kind;       ///< cell | result | gradient | checkpoint
+  std::string note = {};  ///< what the seal says besides: words, at most 400 bytes, no line break
+  std::string status = "complete";
+  struct Group {
+    std::string name;  ///< empty for the root, which comes first
+    Dataset data;
+  };
+  std::vector<Group> groups = {};
+
+  /// InputError (with the file's name) if there is no such group.
+  const Dataset& group(const std::string& name) const;
+  std::string path = {};  ///< where it was read from
+};
+
+/// Writes it atomically. `compress`: chunks with shuffle, gzip and fletcher32. UsageError if the place cannot
+/// be written.
+void write_archive(const std::string& path, Archive archive, bool compress);
+
+/// Reads and verifies: seal, HDF5, schema, kind (if `kind` is not empty), checksum, completeness. InputError
+/// names what is wrong.
+Archive read_archive(const std::string& path, const std::string& kind);
+/// The seal's note alone, verified, without HDF5; InputError if the file is damaged or truncated.
+std::string read_note(const std::string& path);
+/// Hexadecimal hash of everything in the archive but its note, status and path.
+std::string checksum(const Archive& archive);
+
+}  // namespace hardgrad

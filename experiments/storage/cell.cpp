@@ -1,0 +1,177 @@
+// Cells: the columns of one run, its labels, and a seal that tells its state.
+#include "experiments/storage/cell.hpp"
+
+#include <algorithm>
+#include <sstream>
+
+#include "core/support/error.hpp"
+#include "experiments/storage/provenance.hpp"
+#include "experiments/storage/results.hpp"
+
+namespace hardgrad {
+namespace {
+
+constexpr std::size_t largest_mean = 1000;  // parameters whose mean gradient is kept
+
+// By step; of several points at one step the last.
+template <class Point>
+void put_in_order(std::vector<Point>& points) {
+  std::map<int, Point> by_step;
+  for (auto& point : points) by_step.insert_or_assign(point.step, std::move(point));
+  points.clear();
+  for (auto& [step, point] : by_step) points.push_back(std::move(point));
+}
+
+// Mean gradient and variance of each entry, over measurement_step and parameter.
+void add_moments(Dataset& data, const TrainResult& result) {
+  std::size_t width = 0;
+  for (const auto& point : result.measurements) width = std::max(width, point.measurement.mean.size());
+  if (width == 0 || width > largest_mean) return;
+  const auto add = [&](const char* name, const char* words, std::vector<double> Measurement::*field) {
+    std::vector<double> values(result.measurements.size() * width, not_a_number);
+    for (std::size_t i = 0; i < result.measurements.size(); ++i) {
+      const auto& from = result.measurements[i].measurement.*field;
+      std::copy_n(from.begin(), std::min(width, from.size()),
+                  values.begin() + static_cast<std::ptrdiff_t>(i * width));
+    }
+    data.variables.push_back(
+        {name, {"measurement_step", "parameter"}, std::move(values), described("1", words)});
+  };
+  std::vector<std::int64_t> labels(width);
+  for (std::size_t i = 0; i < width; ++i) labels[i] = static_cast<std::int64_t>(i);
+  data.axes.push_back(
+      {"parameter", std::move(labels), {{"long_name", "number of the parameter in the model's order"}}});
+  add("mean_gradient", "mean of the gradient estimates", &Measurement::mean);
+  add("gradient_variances", "variance of each entry of the gradient", &Measurement::variances);
+}
+
+void take_moments(const Dataset& data, TrainResult& result) {
+  auto* axis = data.axis("parameter");
+  if (!axis) return;
+  const auto width = axis->size();
+  const auto take = [&](const char* name, std::vector<double> Measurement::*field) {
+    auto* values = data.values<double>(name);
+    for (std::size_t i = 0; values && i < result.measurements.size(); ++i) {
+      const auto from = values->begin() + static_cast<std::ptrdiff_t>(i * width);
+      const auto missing = [](double x) { return x != x; };
+      if (!std::all_of(from, from + static_cast<std::ptrdiff_t>(width), missing))
+        (result.measurements[i].measurement.*field).assign(from, from + static_cast<std::ptrdiff_t>(width));
+    }
+  };
+  take("mean_gradient", &Measurement::mean);
+  take("gradient_variances", &Measurement::variances);
+}
+
+template <class V>
+V scalar(const Dataset& data, const std::string& name, const std::string& path) {
+  auto* values = data.values<V>(name);
+  if (!values || values->size() != 1) throw InputError(path + ": has no variable " + name);
+  return values->front();
+}
+
+}  // namespace
+
+std::string to_string(CellStatus status) {
+  static const char* names[] = {"ok", "failed", "skipped"};
+  return names[static_cast<int>(status)];
+}
+
+void write_cell(const std::string& path, const CellRecord& given) {
+  CellRecord record = given;
+  put_in_order(record.result.log);
+  put_in_order(record.result.evaluations);
+  put_in_order(record.result.measurements);
+  if (record.provenance.empty()) record.provenance = provenance();
+  auto data = columns({record}, false);
+  add_moments(data, record.result);
+  data.variables.push_back({"configuration",
+                            {},
+                            std::vector<std::string>{record.configuration},
+                            {{"long_name", "resolved configuration, TOML"}}});
+  std::vector<std::string> axis_names, axis_values, provenance_names;
+  for (const auto& [name, value] : record.axes) {
+    axis_names.push_back(name);
+    axis_values.push_back(value);
+  }
+  for (const auto& [name, value] : record.provenance) provenance_names.push_back(name);
+  data.attributes = {{"plan_hash", record.plan_hash},
+                     {"axis_names", axis_names},
+                     {"axis_values", axis_values},
+                     {"provenance", provenance_names}};
+  add_provenance(data.attributes, record.provenance);
+  Archive archive{.kind = "cell",
+                  .note = "cell plan=" + record.plan_hash + " hash=" + record.cell_hash +
+                          " status=" + to_string(record.status)};
+  archive.groups.push_back({"", std::move(data)});
+  write_archive(path, std::move(archive), false);
+}
+
+CellRecord read_cell(const std::string& path) {
+  const auto archive = read_archive(path, "cell");
+  const auto& data = archive.group("");
+  CellRecord record;
+  const auto list = [&](const char* name) {
+    auto* found = find(data.attributes, name);
+    auto* strings = found ? std::get_if<std::vector<std::string>>(found) : nullptr;
+    return strings ? *strings : std::vector<std::string>{};
+  };
+  const auto names = list("axis_names"), values = list("axis_values");
+  if (names.size() != values.size()) throw InputError(path + ": its axes and their values do not match");
+  for (std::size_t i = 0; i < names.size(); ++i) record.axes[names[i]] = values[i];
+  for (const auto& name : list("provenance")) record.provenance[name] = text(data.attributes, name);
+  record.plan_hash = text(data.attributes, "plan_hash");
+  record.cell_hash = scalar<std::string>(data, "cell_hash", path);
+  const auto status = scalar<std::uint8_t>(data, "status", path);
+  if (status > 2) throw InputError(path + ": has an unknown status " + std::to_string(status));
+  record.status = static_cast<CellStatus>(status);
+  record.reason = scalar<std::string>(data, "reason", path);
+  record.log = scalar<std::string>(data, "log", path);
+  record.checkpoint = scalar<std::string>(data, "checkpoint", path);
+  record.configuration = scalar<std::string>(data, "configuration", path);
+  for (const auto& variable : data.variables)
+    if (text(variable.attributes, "family") == "cost")
+      record.costs[text(variable.attributes, "key")] = scalar<double>(data, variable.name, path);
+  try {
+    record.result = from_columns(data);
+  } catch (const InputError& error) {
+    throw InputError(path + ": " + error.what());
+  } catch (const std::out_of_range&) {
+    throw InputError(path + ": its variables do not have the shapes of a cell");
+  }
+  take_moments(data, record.result);
+  return record;
+}
+
+CellSummary peek_cell(const std::string& path) {
+  std::istringstream words(read_note(path));
+  std::string word, status;
+  CellSummary summary;
+  words >> word;
+  if (word != "cell") throw InputError(path + ": is a " + word + " file, not a cell file");
+  while (words >> word) {
+    if (word.rfind("plan=", 0) == 0) summary.plan_hash = word.substr(5);
+    if (word.rfind("hash=", 0) == 0) summary.cell_hash = word.substr(5);
+    if (word.rfind("status=", 0) == 0) status = word.substr(7);
+  }
+  for (auto s : {CellStatus::ok, CellStatus::failed, CellStatus::skipped})
+    if (to_string(s) == status) {
+      summary.status = s;
+      return summary;
+    }
+  throw InputError(path + ": has an unknown status \"" + status + "\"");
+}
+
+std::string check_cell(const std::string& path, const std::string& plan_hash, const std::string& cell_hash) {
+  try {
+    const auto cell = peek_cell(path);
+    if (!plan_hash.empty() && cell.plan_hash != plan_hash)
+      return path + ": belongs to another plan (" + cell.plan_hash + ", not " + plan_hash + ")";
+    if (!cell_hash.empty() && cell.cell_hash != cell_hash)
+      return path + ": holds another cell (" + cell.cell_hash + ", not " + cell_hash + ")";
+    return "";
+  } catch (const InputError& error) {
+    return error.what();
+  }
+}
+
+}  // namespace hardgrad

@@ -1,0 +1,46 @@
+// A cell's complete result, and its file. Existence never means done: a file counts only if it proves to be
+// whole.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "experiments/storage/archive.hpp"
+#include "experiments/training/trainer.hpp"
+
+namespace hardgrad {
+
+enum class CellStatus { ok, failed, skipped };
+std::string to_string(CellStatus status);
+
+struct CellRecord {
+  std::map<std::string, std::string>
+      axes;  ///< task, model, estimator, seed (decimal or 0x...) and other grid axes
+  CellStatus status = CellStatus::ok;
+  std::string reason;  ///< why it failed or was skipped
+  std::string log;     ///< what it printed
+  std::string plan_hash, cell_hash;
+  TrainResult result;         ///< partial or empty if it failed
+  std::string configuration;  ///< resolved, as TOML
+  std::string checkpoint;     ///< name of the checkpoint file, relative to the cell's folder; empty if none
+  std::map<std::string, double> costs;            ///< further costs: cpu_seconds, peak_bytes, ...
+  std::map<std::string, std::string> provenance;  ///< filled by write_cell (of this build, machine) if empty
+};
+
+/// What a cell file's seal tells without opening HDF5: enough for `status` and resuming.
+struct CellSummary {
+  std::string plan_hash, cell_hash;
+  CellStatus status = CellStatus::ok;
+};
+
+/// Atomic. UsageError if it cannot be written. Mean gradients of more than 1,000 parameters are left out.
+void write_cell(const std::string& path, const CellRecord& record);
+/// InputError if it is missing, damaged, incomplete or no cell. NaN in a map of numbers reads as absent.
+CellRecord read_cell(const std::string& path);
+/// Verified hash of the file and the seal's note; microseconds. InputError as above.
+CellSummary peek_cell(const std::string& path);
+/// Empty if the file is a whole cell of this plan with this hash (empty: any), else what is wrong, in words.
+std::string check_cell(const std::string& path, const std::string& plan_hash = "",
+                       const std::string& cell_hash = "");
+
+}  // namespace hardgrad

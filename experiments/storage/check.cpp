@@ -1,0 +1,76 @@
+// Looks files over: everything reading verifies, and what a kind of file must hold.
+#include "experiments/storage/check.hpp"
+
+#include <set>
+
+#include "core/support/error.hpp"
+#include "experiments/storage/archive.hpp"
+#include "experiments/storage/cell.hpp"
+#include "experiments/storage/results.hpp"
+
+namespace hardgrad {
+namespace {
+
+using Problems = std::vector<std::string>;
+
+void want(Problems& problems, const Archive& archive, const Dataset& data, const std::string& name) {
+  if (!data.variable(name)) problems.push_back(archive.path + ": has no variable " + name);
+}
+
+void check_result(Problems& problems, const Archive& archive) {
+  const auto& data = archive.group("");
+  if (!data.axis("run")) problems.push_back(archive.path + ": has no axis run");
+  for (const char* name : {"cell_hash", "status", "reason", "total_seconds", "configuration"})
+    want(problems, archive, data, name);
+  if (data.axis("step")) want(problems, archive, data, "train_loss");
+  if (data.axis("measurement_step")) {
+    want(problems, archive, data, "measurement_status");
+    for (const auto& field : measurement_fields()) want(problems, archive, data, field.name);
+  }
+  if (archive.status != "complete")
+    problems.push_back(archive.path + ": is incomplete: " +
+                       std::to_string(static_cast<long long>(number(data.attributes, "cells_merged"))) +
+                       " of " +
+                       std::to_string(static_cast<long long>(number(data.attributes, "cells_planned"))) +
+                       " cells; run the sweep again and merge");
+}
+
+void check_gradient(Problems& problems, const Archive& archive) {
+  const auto& parameters = archive.group("parameters");
+  const auto& gradient = archive.group("gradient");
+  archive.group("batch");
+  for (const auto& p : parameters.variables) {
+    auto* g = gradient.variable(p.name);
+    if (!g)
+      problems.push_back(archive.path + ": has no gradient of parameter " + p.name);
+    else if (gradient.shape(*g) != parameters.shape(p))
+      problems.push_back(archive.path + ": the gradient of " + p.name +
+                         " has another shape than the parameter");
+  }
+  want(problems, archive, archive.group(""), "row_example");
+  want(problems, archive, archive.group(""), "loss");
+}
+
+}  // namespace
+
+std::vector<std::string> check_file(const std::string& path) {
+  Problems problems;
+  try {
+    const auto archive = read_archive(path, "");
+    if (archive.kind == "cell")
+      read_cell(path);
+    else if (archive.kind == "result")
+      check_result(problems, archive);
+    else if (archive.kind == "gradient")
+      check_gradient(problems, archive);
+    else if (archive.kind == "checkpoint")
+      archive.group("parameters");
+    else
+      problems.push_back(path + ": is of an unknown kind \"" + archive.kind + "\"");
+  } catch (const InputError& error) {
+    problems.push_back(error.what());
+  }
+  return problems;
+}
+
+}  // namespace hardgrad

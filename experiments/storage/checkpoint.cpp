@@ -1,0 +1,159 @@
+// Checkpoints: groups of named arrays and three vectors of state.
+#include "experiments/storage/checkpoint.hpp"
+
+#include <cmath>
+
+#include "core/support/error.hpp"
+#include "experiments/storage/provenance.hpp"
+#include "experiments/storage/results.hpp"
+
+namespace hardgrad {
+namespace {
+
+void add_state(Dataset& data, const std::string& name, const std::vector<double>& state,
+               const std::string& what) {
+  if (state.empty()) return;
+  std::vector<std::int64_t> labels(state.size());
+  for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::int64_t>(i);
+  data.axes.push_back({name + "_entry", std::move(labels)});
+  data.variables.push_back({name, {name + "_entry"}, state, described("1", what)});
+}
+
+std::vector<double> state_of(const Dataset& data, const std::string& name) {
+  auto* values = data.values<double>(name);
+  return values ? *values : std::vector<double>{};
+}
+
+std::vector<NamedArray<double>> arrays_of(const Dataset& data, const std::string& path) {
+  std::vector<NamedArray<double>> result;
+  for (const auto& v : data.variables) {
+    auto* values = std::get_if<std::vector<double>>(&v.values);
+    if (!values) throw InputError(path + ": parameter " + v.name + " is not in double");
+    result.push_back({v.name, Array<double>(data.shape(v), *values)});
+  }
+  return result;
+}
+
+std::string shape_text(const std::vector<std::size_t>& shape) {
+  std::string text;
+  for (auto n : shape) text += (text.empty() ? "" : " x ") + std::to_string(n);
+  return text;
+}
+
+}  // namespace
+
+void save_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
+  Dataset root;
+  root.attributes = {{"task", checkpoint.task},
+                     {"model", checkpoint.model},
+                     {"estimator", checkpoint.estimator},
+                     {"seed", static_cast<std::int64_t>(checkpoint.seed)},
+                     {"seed_hex", hex_seed(checkpoint.seed)},
+                     {"precision", checkpoint.precision},
+                     {"step", static_cast<std::int64_t>(checkpoint.step)}};
+  add_provenance(root.attributes, provenance());
+  add_state(root, "optimizer", checkpoint.optimizer, "state of the model's optimiser");
+  add_state(root, "own_optimizer", checkpoint.own_optimizer,
+            "state of the optimiser of the estimator's networks");
+  add_state(root, "estimator_state", checkpoint.estimator_state, "learned numbers of the estimator");
+  Archive archive{.kind = "checkpoint", .note = "checkpoint step=" + std::to_string(checkpoint.step)};
+  archive.groups.push_back({"", std::move(root)});
+  archive.groups.push_back({"parameters", named_dataset(checkpoint.parameters)});
+  archive.groups.push_back({"own_parameters", named_dataset(checkpoint.own_parameters)});
+  write_archive(path, std::move(archive), false);
+}
+
+Checkpoint load_checkpoint(const std::string& path) {
+  const auto archive = read_archive(path, "checkpoint");
+  const auto& root = archive.group("");
+  Checkpoint c;
+  c.parameters = arrays_of(archive.group("parameters"), path);
+  c.own_parameters = arrays_of(archive.group("own_parameters"), path);
+  c.optimizer = state_of(root, "optimizer");
+  c.own_optimizer = state_of(root, "own_optimizer");
+  c.estimator_state = state_of(root, "estimator_state");
+  c.task = text(root.attributes, "task");
+  c.model = text(root.attributes, "model");
+  c.estimator = text(root.attributes, "estimator");
+  c.precision = text(root.attributes, "precision");
+  c.step = static_cast<int>(number(root.attributes, "step"));
+  auto* seed = find(root.attributes, "seed");
+  if (!seed || !std::holds_alternative<std::int64_t>(*seed)) throw InputError(path + ": has no seed");
+  c.seed = static_cast<std::uint64_t>(std::get<std::int64_t>(*seed));
+  return c;
+}
+
+template <class T>
+std::vector<NamedArray<double>> save_parameters(const ParameterSet<T>& set) {
+  std::vector<NamedArray<double>> result;
+  for (const auto& p : set)
+    result.push_back({p.name, Array<double>(p.value.shape, {p.value.data.begin(), p.value.data.end()})});
+  return result;
+}
+
+template <class T>
+void restore_parameters(const std::vector<NamedArray<double>>& saved, ParameterSet<T>& set,
+                        const std::string& where) {
+  std::size_t wanted = 0;
+  for (const auto& p : set) {
+    ++wanted;
+    const NamedArray<double>* found = nullptr;
+    for (const auto& a : saved)
+      if (a.name == p.name) found = &a;
+    const auto start = where + ": parameter \"" + p.name + "\" ";
+    if (!found) throw InputError(start + "is missing: the checkpoint is of another model or estimator");
+    if (found->value.shape != p.value.shape)
+      throw InputError(start + "has shape " + shape_text(found->value.shape) + ", the model wants " +
+                       shape_text(p.value.shape));
+    for (double x : found->value.data)
+      if (!std::isfinite(x)) throw InputError(start + "holds a number that is not finite");
+  }
+  if (saved.size() != wanted)
+    for (const auto& a : saved)
+      if (!set.find(a.name))
+        throw InputError(where + ": parameter \"" + a.name +
+                         "\" is unknown: the checkpoint is of another model or estimator");
+  for (const auto& a : saved) {
+    auto* p = set.find(a.name);
+    for (std::size_t i = 0; i < a.value.size(); ++i) p->value.data[i] = static_cast<T>(a.value.data[i]);
+  }
+}
+
+template <class T>
+Checkpoint checkpoint_of(const Training<T>& training) {
+  Checkpoint c;
+  c.parameters = save_parameters(training.model->parameters());
+  if (training.estimator) {
+    c.own_parameters = save_parameters(std::as_const(*training.estimator).own_parameters());
+    c.estimator_state = training.estimator->state();
+  }
+  if (training.optimizer) c.optimizer = training.optimizer->state();
+  if (training.own_optimizer) c.own_optimizer = training.own_optimizer->state();
+  c.step = training.step;
+  c.estimator = training.estimator_spec.text;
+  c.precision = std::is_same_v<T, float> ? "float" : "double";
+  return c;
+}
+
+template <class T>
+void restore(const Checkpoint& checkpoint, Training<T>& training, const std::string& where) {
+  restore_parameters(checkpoint.parameters, training.model->parameters(), where);
+  if (training.estimator) {
+    restore_parameters(checkpoint.own_parameters, training.estimator->own_parameters(), where);
+    training.estimator->restore(checkpoint.estimator_state);
+  }
+  if (training.optimizer) training.optimizer->restore(checkpoint.optimizer);
+  if (training.own_optimizer) training.own_optimizer->restore(checkpoint.own_optimizer);
+  training.step = checkpoint.step;
+}
+
+#define HARDGRAD_CHECKPOINT(T)                                                                  \
+  template std::vector<NamedArray<double>> save_parameters<T>(const ParameterSet<T>&);          \
+  template void restore_parameters<T>(const std::vector<NamedArray<double>>&, ParameterSet<T>&, \
+                                      const std::string&);                                      \
+  template Checkpoint checkpoint_of<T>(const Training<T>&);                                     \
+  template void restore<T>(const Checkpoint&, Training<T>&, const std::string&);
+HARDGRAD_CHECKPOINT(float)
+HARDGRAD_CHECKPOINT(double)
+
+}  // namespace hardgrad

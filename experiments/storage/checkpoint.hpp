@@ -1,0 +1,44 @@
+// A run's parameters and learned state, saved and taken up again.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/autodiff/parameter.hpp"
+#include "experiments/storage/gradient.hpp"
+#include "experiments/training/trainer.hpp"
+
+namespace hardgrad {
+
+/// Numbers are kept in double: a float run loses nothing.
+struct Checkpoint {
+  std::vector<NamedArray<double>> parameters, own_parameters;
+  std::vector<double> optimizer, own_optimizer, estimator_state;
+  int step = 0;
+  std::string task, model, estimator;  ///< specs
+  std::uint64_t seed = 0;
+  std::string precision;  ///< float | double
+};
+
+/// Atomic; UsageError if it cannot be written.
+void save_checkpoint(const std::string& path, const Checkpoint& checkpoint);
+/// InputError if missing, damaged or no checkpoint.
+Checkpoint load_checkpoint(const std::string& path);
+
+/// Copies into a set; InputError `<where>: parameter "x" ...` naming what is missing, too much, of another
+/// shape or not finite. The set is untouched if anything is wrong.
+template <class T>
+void restore_parameters(const std::vector<NamedArray<double>>& saved, ParameterSet<T>& set,
+                        const std::string& where);
+template <class T>
+std::vector<NamedArray<double>> save_parameters(const ParameterSet<T>& set);
+
+/// All of a training. The specs and the seed are the caller's to fill in.
+template <class T>
+Checkpoint checkpoint_of(const Training<T>& training);
+/// Puts a checkpoint back into a training made from the same specs.
+template <class T>
+void restore(const Checkpoint& checkpoint, Training<T>& training, const std::string& where);
+
+}  // namespace hardgrad

@@ -1,0 +1,94 @@
+// Labelled tables: look-ups and the rules they keep.
+#include "experiments/storage/dataset.hpp"
+
+#include <limits>
+#include <set>
+
+#include "core/support/error.hpp"
+
+namespace hardgrad {
+
+std::size_t size(const Values& values) {
+  return std::visit([](const auto& v) { return v.size(); }, values);
+}
+
+const Attribute* find(const Attributes& attributes, const std::string& name) {
+  for (const auto& [key, value] : attributes)
+    if (key == name) return &value;
+  return nullptr;
+}
+
+std::string text(const Attributes& attributes, const std::string& name) {
+  auto* found = find(attributes, name);
+  auto* value = found ? std::get_if<std::string>(found) : nullptr;
+  return value ? *value : "";
+}
+
+double number(const Attributes& attributes, const std::string& name) {
+  if (auto* found = find(attributes, name)) {
+    if (auto* real = std::get_if<double>(found)) return *real;
+    if (auto* whole = std::get_if<std::int64_t>(found)) return static_cast<double>(*whole);
+  }
+  return std::numeric_limits<double>::quiet_NaN();
+}
+
+const Axis* Dataset::axis(const std::string& name) const {
+  for (const auto& a : axes)
+    if (a.name == name) return &a;
+  return nullptr;
+}
+
+const Variable* Dataset::variable(const std::string& name) const {
+  for (const auto& v : variables)
+    if (v.name == name) return &v;
+  return nullptr;
+}
+
+std::vector<std::size_t> Dataset::shape(const Variable& variable) const {
+  std::vector<std::size_t> result;
+  for (const auto& name : variable.axes) {
+    auto* a = axis(name);
+    if (!a) throw Bug("variable " + variable.name + " has an axis " + name + " that nobody declared");
+    result.push_back(a->size());
+  }
+  return result;
+}
+
+void Dataset::validate() const {
+  std::set<std::string> names;
+  const auto claim = [&](const std::string& name) {
+    if (name.empty() || name == "." || name.find('/') != std::string::npos)
+      throw Bug("\"" + name + "\" cannot be a name in a file");
+    if (!names.insert(name).second) throw Bug("two things are called " + name + " in one group");
+  };
+  for (const auto& a : axes) {
+    claim(a.name);
+    if (a.size() == 0) throw Bug("axis " + a.name + " is empty");
+  }
+  for (const auto& v : variables) {
+    claim(v.name);
+    std::size_t count = 1;
+    for (auto extent : shape(v)) count *= extent;
+    if (count != size(v.values))
+      throw Bug("variable " + v.name + " holds " + std::to_string(size(v.values)) + " values for " +
+                std::to_string(count) + " places");
+    if (std::set<std::string>(v.axes.begin(), v.axes.end()).size() != v.axes.size())
+      throw Bug("variable " + v.name + " has one axis twice");
+  }
+}
+
+Attributes described(std::string units, std::string long_name) {
+  return {{"units", std::move(units)}, {"long_name", std::move(long_name)}};
+}
+
+Attributes flags(std::string long_name, const std::vector<std::string>& meanings) {
+  std::vector<std::uint8_t> values;
+  std::string words;
+  for (const auto& meaning : meanings) {
+    values.push_back(static_cast<std::uint8_t>(values.size()));
+    words += (words.empty() ? "" : " ") + meaning;
+  }
+  return {{"long_name", std::move(long_name)}, {"flag_values", values}, {"flag_meanings", words}};
+}
+
+}  // namespace hardgrad

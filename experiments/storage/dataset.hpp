@@ -1,0 +1,68 @@
+// A labelled table in memory: named axes with labels, variables over them, attributes. Every file is made of
+// these.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace hardgrad {
+
+/// The values of a variable or the labels of an axis, row-major.
+using Values = std::variant<std::vector<double>, std::vector<float>, std::vector<std::int64_t>,
+                            std::vector<std::int32_t>, std::vector<std::uint8_t>, std::vector<std::string>>;
+std::size_t size(const Values& values);
+
+using Attribute = std::variant<std::string, double, std::int64_t, std::vector<std::string>,
+                               std::vector<double>, std::vector<std::int64_t>, std::vector<std::uint8_t>>;
+/// In order of writing; names are unique.
+using Attributes = std::vector<std::pair<std::string, Attribute>>;
+/// Null if there is none of that name.
+const Attribute* find(const Attributes& attributes, const std::string& name);
+/// The text of a string attribute; empty if there is none.
+std::string text(const Attributes& attributes, const std::string& name);
+/// The number of a numeric attribute; NaN if there is none.
+double number(const Attributes& attributes, const std::string& name);
+
+struct Axis {
+  std::string name;
+  Values labels;
+  Attributes attributes = {};
+  std::size_t size() const { return hardgrad::size(labels); }
+};
+
+struct Variable {
+  std::string name;
+  std::vector<std::string> axes;  ///< none: a scalar
+  Values values;
+  Attributes attributes = {};
+};
+
+struct Dataset {
+  std::vector<Axis> axes;
+  std::vector<Variable> variables;
+  Attributes attributes = {};
+
+  const Axis* axis(const std::string& name) const;
+  const Variable* variable(const std::string& name) const;
+  /// The values of a variable of that element type; null if there is none or it is of another type.
+  template <class V>
+  const std::vector<V>* values(const std::string& name) const {
+    auto* v = variable(name);
+    return v ? std::get_if<std::vector<V>>(&v->values) : nullptr;
+  }
+  /// The shape of a variable; Bug if an axis of it is missing.
+  std::vector<std::size_t> shape(const Variable& variable) const;
+  /// Throws Bug if names clash, axes are missing or counts disagree.
+  void validate() const;
+};
+
+/// `units` and `long_name`, as most variables carry them.
+Attributes described(std::string units, std::string long_name);
+/// Attributes of a uint8 variable whose values are names: flag_values, flag_meanings.
+Attributes flags(std::string long_name, const std::vector<std::string>& meanings);
+
+}  // namespace hardgrad

@@ -1,0 +1,111 @@
+// A gradient's file: arrays as they are, with named axes.
+#include "experiments/storage/gradient.hpp"
+
+#include "core/support/error.hpp"
+#include "experiments/storage/provenance.hpp"
+#include "experiments/storage/results.hpp"
+
+namespace hardgrad {
+namespace {
+
+template <class V>
+std::vector<V> count_up(std::size_t n) {
+  std::vector<V> labels(n);
+  for (std::size_t i = 0; i < n; ++i) labels[i] = static_cast<V>(i);
+  return labels;
+}
+
+// Adds an array along the given axes, declaring those that are new. Empty arrays are left out.
+template <class V>
+void add(Dataset& data, const std::string& name, const Array<V>& array, std::vector<std::string> axes,
+         const std::string& units, const std::string& long_name) {
+  if (array.size() == 0) return;
+  if (axes.size() != array.shape.size())
+    throw Bug("gradient file: " + name + " is of another rank than its axes");
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    auto* known = data.axis(axes[i]);
+    if (!known)
+      data.axes.push_back({axes[i], count_up<std::int64_t>(array.shape[i])});
+    else if (known->size() != array.shape[i])
+      throw Bug("gradient file: " + name + " has " + std::to_string(array.shape[i]) + " along " + axes[i] +
+                ", others have " + std::to_string(known->size()));
+  }
+  using Kept = std::conditional_t<std::is_same_v<V, int>, std::int32_t, V>;
+  data.variables.push_back({name, std::move(axes), std::vector<Kept>(array.data.begin(), array.data.end()),
+                            described(units, long_name)});
+}
+
+// "rows_64", "columns_32", "axis2_7": the same name for the same length, so that few scales serve many
+// arrays.
+std::vector<std::string> axes_by_length(const std::vector<std::size_t>& shape) {
+  std::vector<std::string> axes;
+  for (std::size_t i = 0; i < shape.size(); ++i)
+    axes.push_back((i == 0   ? "rows_"
+                    : i == 1 ? "columns_"
+                             : "axis" + std::to_string(i) + "_") +
+                   std::to_string(shape[i]));
+  return axes;
+}
+
+template <class V>
+void add_field(Dataset& data, const std::string& name, const Array<V>& array) {
+  auto axes = axes_by_length(array.shape);
+  if (!axes.empty()) axes[0] = "example";
+  add(data, name, array, axes, "1", "field " + name + " of the batch");
+}
+
+}  // namespace
+
+template <class T>
+Dataset named_dataset(const std::vector<NamedArray<T>>& arrays) {
+  Dataset data;
+  for (const auto& [name, value] : arrays) add(data, name, value, axes_by_length(value.shape), "1", name);
+  return data;
+}
+
+template <class T>
+void write_gradient(const std::string& path, const GradientDump<T>& dump) {
+  Archive archive{.kind = "gradient", .note = "gradient"};
+  Dataset root, batch;
+  root.attributes = {{"task", dump.task},
+                     {"model", dump.model},
+                     {"estimator", dump.estimator},
+                     {"seed", static_cast<std::int64_t>(dump.seed)},
+                     {"seed_hex", hex_seed(dump.seed)},
+                     {"precision", std::is_same_v<T, float> ? "float" : "double"},
+                     {"surrogate", dump.surrogate}};
+  add_provenance(root.attributes, provenance());
+  const auto steps = dump.choices.size() ? dump.choices.extent(0) : dump.logits.extent(0);
+  const bool aligned = !(dump.choices.size() || dump.logits.size()) || dump.loss.extent(0) == steps;
+  add(root, "choices", dump.choices, {"step", "row"}, "1", "option chosen; -1 where the row had no choice");
+  add(root, "weights", dump.weights, {"step", "row", "option"}, "1", "relaxed weights of the options");
+  add(root, "log_prob", dump.log_prob, {"step", "row"}, "nat", "log-probability of the choice");
+  add(root, "logits", dump.logits, {"step", "row", "option"}, "nat",
+      "logits of the options; -inf beyond a row's options");
+  add(root, "loss", dump.loss, {aligned ? "step" : "loss_step", "row"}, "nat", "loss incurred at the step");
+  add(root, "row_example", Array<int>({dump.row_example.size()}, dump.row_example), {"row"}, "1",
+      "position in the batch of the row's example");
+
+  if (!dump.batch.id.empty()) {
+    batch.axes.push_back({"example", count_up<std::int64_t>(dump.batch.id.size())});
+    batch.variables.push_back({"id",
+                               {"example"},
+                               std::vector<std::int64_t>(dump.batch.id.begin(), dump.batch.id.end()),
+                               described("1", "identity of the example in its data set")});
+  }
+  for (const auto& [name, field] : dump.batch.integers) add_field(batch, name, field);
+  for (const auto& [name, field] : dump.batch.reals) add_field(batch, name, field);
+
+  archive.groups.push_back({"", std::move(root)});
+  archive.groups.push_back({"parameters", named_dataset(dump.parameters)});
+  archive.groups.push_back({"gradient", named_dataset(dump.gradient)});
+  archive.groups.push_back({"batch", std::move(batch)});
+  write_archive(path, std::move(archive), false);
+}
+
+template Dataset named_dataset<float>(const std::vector<NamedArray<float>>&);
+template Dataset named_dataset<double>(const std::vector<NamedArray<double>>&);
+template void write_gradient<float>(const std::string&, const GradientDump<float>&);
+template void write_gradient<double>(const std::string&, const GradientDump<double>&);
+
+}  // namespace hardgrad

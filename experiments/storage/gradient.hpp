@@ -1,0 +1,45 @@
+// Everything needed to redo one gradient elsewhere, as a file.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/models/batch.hpp"
+#include "experiments/storage/archive.hpp"
+
+namespace hardgrad {
+
+template <class T>
+struct NamedArray {
+  std::string name;  ///< dotted
+  Array<T> value;
+};
+
+/// Rows are the final rows; choices, losses and logits of earlier rows are repeated for all that continue
+/// them.
+template <class T>
+struct GradientDump {
+  std::vector<NamedArray<T>> parameters, gradient;
+  Batch batch;
+  Array<int> choices;                  ///< [T, R] option; -1 where the row had no choice. Empty if relaxed
+  Array<T> weights;                    ///< [T, R, S] relaxed weights. Empty if hard
+  Array<T> log_prob;                   ///< [T, R] log-probability of the choice
+  Array<T> loss;                       ///< [T, R]; another first length than the choices' is allowed
+  Array<T> logits;                     ///< [T, R, S]
+  std::vector<int> row_example;        ///< [R]
+  std::string task, model, estimator;  ///< specs
+  std::uint64_t seed = 0;
+  double surrogate = 0;
+};
+
+/// /parameters/<name>, /gradient/<name>, /batch/<field>, /choices or /weights, /log_prob, /loss, /logits,
+/// /row_example; empty arrays are left out. Atomic; UsageError if it cannot be written.
+template <class T>
+void write_gradient(const std::string& path, const GradientDump<T>& dump);
+
+/// The arrays as a dataset; their axes are named by place and length: rows_64, columns_32, axis2_7.
+template <class T>
+Dataset named_dataset(const std::vector<NamedArray<T>>& arrays);
+
+}  // namespace hardgrad

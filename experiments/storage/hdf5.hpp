@@ -1,0 +1,89 @@
+// A thin layer over HDF5's C interface: handles that close themselves, errors in one line, one caller at a
+// time.
+//
+// Only this file, hdf5.cpp and archive.cpp know HDF5. Debian's library is not thread-safe, so a File holds
+// the one lock of the process for as long as it lives.
+#pragma once
+
+#include <hdf5.h>
+
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "experiments/storage/dataset.hpp"
+
+namespace hardgrad::hdf5 {
+
+/// A handle of any kind; closes itself.
+class Id {
+ public:
+  Id() = default;
+  Id(hid_t id, herr_t (*close)(hid_t)) : id_(id), close_(close) {}
+  Id(Id&& other) noexcept : id_(std::exchange(other.id_, -1)), close_(other.close_) {}
+  Id& operator=(Id&& other) noexcept {
+    std::swap(id_, other.id_);
+    std::swap(close_, other.close_);
+    return *this;
+  }
+  ~Id() {
+    if (id_ >= 0) close_(id_);
+  }
+  operator hid_t() const { return id_; }
+
+ private:
+  hid_t id_ = -1;
+  herr_t (*close_)(hid_t) = nullptr;
+};
+
+/// A file in memory. Creation order is tracked, library bounds are V18.
+class File {
+ public:
+  /// A new, empty file.
+  File();
+  /// The file whose bytes these are, read-only; `name` is for messages. InputError if they are no HDF5.
+  File(const std::string& bytes, const std::string& name);
+  /// Closes the file and returns all its bytes; every handle into it must be closed before.
+  std::string image() &&;
+  const std::string& name() const { return name_; }
+
+  /// A new group below the root.
+  Id make_group(const std::string& name);
+  Id open_group(const std::string& name);
+  /// Names below the root, in order of creation: groups only.
+  std::vector<std::string> groups();
+
+  /// Writes axes (as dimension scales), variables and attributes. `compress`: numbers in chunks with shuffle,
+  /// gzip, fletcher32.
+  void write(hid_t group, const Dataset& data, bool compress);
+  /// Reads all that `write` wrote; InputError on anything else.
+  Dataset read(hid_t group);
+  void write_attributes(hid_t object, const Attributes& attributes);
+
+  struct Block {
+    struct Free {
+      void operator()(char* p) const { std::free(p); }
+    };
+    std::unique_ptr<char, Free> memory;
+    std::size_t size = 0;
+  };
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const;
+  hid_t ok(hid_t id, const std::string& what) const;
+  void write_array(hid_t group, const std::string& name, const std::vector<std::size_t>& shape,
+                   const Values& values, const Attributes& attributes, bool compress, bool scale);
+  Values read_array(hid_t dataset, const std::string& name, std::vector<hsize_t>& shape);
+  Attributes read_attributes(hid_t object);
+
+  std::unique_lock<std::recursive_mutex> lock_;  // first in, last out
+  std::string name_;
+  bool reading_ = false;
+  std::unique_ptr<Block> block_;  // what the file leaves behind; outlives it
+  Id file_;
+};
+
+}  // namespace hardgrad::hdf5

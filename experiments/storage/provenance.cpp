@@ -1,0 +1,71 @@
+// Build, machine, BLAS kernel, time.
+#include "experiments/storage/provenance.hpp"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <ctime>
+#include <fstream>
+#include <thread>
+
+#include "hardgrad_build.hpp"
+
+namespace hardgrad {
+namespace {
+
+std::atomic<int> threads_in_use{0};
+
+// Asked by name at run time: storage itself does no linear algebra and need not be linked to one.
+std::string openblas(const char* function) {
+  using Ask = char* (*)();
+  if (auto ask = reinterpret_cast<Ask>(::dlsym(RTLD_DEFAULT, function)))
+    if (const char* answer = ask()) return answer;
+  return "none";
+}
+
+std::string cpu() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);)
+    if (line.rfind("model name", 0) == 0 || line.rfind("Model", 0) == 0) {
+      const auto colon = line.find(": ");
+      if (colon != std::string::npos) return line.substr(colon + 2);
+    }
+  return "unknown";
+}
+
+}  // namespace
+
+std::string blas_kernel() { return openblas("openblas_get_corename"); }
+
+void provenance_threads(int threads) { threads_in_use = threads; }
+
+std::string timestamp() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  ::gmtime_r(&now, &utc);
+  char buffer[32];
+  std::strftime(buffer, sizeof buffer, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return buffer;
+}
+
+std::map<std::string, std::string> provenance() {
+  char host[256] = {};
+  ::gethostname(host, sizeof host - 1);
+  const int threads =
+      threads_in_use > 0 ? threads_in_use.load() : static_cast<int>(std::thread::hardware_concurrency());
+  auto blas = openblas("openblas_get_config");
+  while (!blas.empty() && blas.back() == ' ') blas.pop_back();
+  return {{"git_commit", HARDGRAD_GIT_COMMIT},
+          {"git_dirty", HARDGRAD_GIT_DIRTY},
+          {"version", HARDGRAD_VERSION},
+          {"compiler", HARDGRAD_COMPILER},
+          {"flags", HARDGRAD_FLAGS},
+          {"blas", blas},
+          {"blas_kernel", blas_kernel()},
+          {"cpu", cpu()},
+          {"threads", std::to_string(threads)},
+          {"host", host}};
+}
+
+}  // namespace hardgrad

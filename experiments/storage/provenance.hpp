@@ -1,0 +1,18 @@
+// Where numbers come from: build, machine, BLAS kernel, time.
+#pragma once
+
+#include <map>
+#include <string>
+
+namespace hardgrad {
+
+/// git_commit, git_dirty, compiler, flags, version, blas, blas_kernel, cpu, threads, host.
+std::map<std::string, std::string> provenance();
+/// The number of threads provenance() reports; the machine's until it is called.
+void provenance_threads(int threads);
+/// The kernel OpenBLAS runs, e.g. "SkylakeX"; "none" if the program has no OpenBLAS.
+std::string blas_kernel();
+/// Now, ISO 8601, UTC.
+std::string timestamp();
+
+}  // namespace hardgrad

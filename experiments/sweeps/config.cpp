@@ -1,0 +1,522 @@
+// One validator for the file and for --set: both become one TOML tree; a node without a place in the file
+// came from the command line.
+#include "experiments/sweeps/config.hpp"
+
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <set>
+#include <sstream>
+
+#include "core/estimator/estimator.hpp"
+#include "core/support/error.hpp"
+#include "experiments/tasks/task.hpp"
+
+namespace hardgrad {
+namespace {
+
+using Type = ParameterInfo::Type;
+
+template <class Entry>
+std::string canonical_of(const Spec& spec) {
+  const auto& entry = Registry<Entry>::instance().at(spec.name);
+  return Settings(entry.name, entry.parameters, spec).canonical();
+}
+
+std::string described(const toml::node& node) {
+  if (const auto* v = node.as_string()) return fmt::format("\"{}\"", v->get());
+  if (node.is_table()) return "a table";
+  if (node.is_array()) return "a list";
+  std::ostringstream text;
+  node.visit([&](const auto& n) {
+    if constexpr (toml::is_value<decltype(n)>) text << n;
+  });
+  return text.str();
+}
+
+class ConfigReader {
+ public:
+  ConfigReader(std::string file, toml::table root) : file_(std::move(file)), root_(std::move(root)) {}
+
+  void set(const std::string& text);
+  SweepConfig read();
+
+ private:
+  using Flat = std::vector<std::pair<std::string, const toml::node*>>;
+
+  std::string where(const toml::source_region& source, const std::string& path) const {
+    if (source.begin.line) return fmt::format("{}:{}:{}", file_, source.begin.line, source.begin.column);
+    for (const auto& set : sets_)
+      if (set == path || set.starts_with(path + ".") || path.starts_with(set + ".")) return "--set " + set;
+    return file_;
+  }
+  [[noreturn]] void fail(const toml::source_region& source, const std::string& path,
+                         const std::string& what) const {
+    throw UsageError(fmt::format("{}: {}: {}", where(source, path), path, what));
+  }
+  [[noreturn]] void fail(const toml::node& node, const std::string& path, const std::string& what) const {
+    fail(node.source(), path, what);
+  }
+  // Runs `check`, putting the place before what it complains about.
+  template <class F>
+  auto located(const toml::node& node, const std::string& prefix, const std::string& path, F check) const {
+    try {
+      return check();
+    } catch (const UsageError& e) {
+      throw UsageError(fmt::format("{}: {}{}", where(node.source(), path), prefix, e.what()));
+    }
+  }
+
+  // Leaves of a table by dotted path: `train.steps = 1` and `"train.steps" = 1` are the same.
+  void flatten(const toml::table& table, const std::string& prefix, Flat& out) const {
+    for (const auto& [key, node] : table) {
+      auto path = prefix.empty() ? std::string(key.str()) : prefix + "." + std::string(key.str());
+      if (const auto* inner = node.as_table())
+        flatten(*inner, path, out);
+      else
+        out.emplace_back(std::move(path), &node);
+    }
+  }
+  const toml::table& table_of(const toml::node& node, const std::string& path) const {
+    if (const auto* table = node.as_table()) return *table;
+    fail(node, path, "must be a table, got " + described(node));
+  }
+  std::vector<const toml::table*> tables_of(const std::string& key) const {
+    std::vector<const toml::table*> result;
+    const auto* node = root_.get(key);
+    if (!node) return result;
+    const auto* array = node->as_array();
+    if (!array) fail(*node, key, fmt::format("must be written [[{}]], one block each", key));
+    for (const auto& item : *array) result.push_back(&table_of(item, key));
+    return result;
+  }
+
+  std::string text_of(const toml::node& node, const std::string& path, const ParameterInfo& info) const;
+  Value setting_value(const toml::node& node, const std::string& path, const SettingInfo& setting) const;
+  std::string axis_value(const toml::node& node, const std::string& path, const std::string& axis) const;
+  GridAxis axis(const std::string& name, const toml::node& node, const std::string& section) const;
+  Condition condition(const toml::table& table, const std::string& section,
+                      const std::set<std::string>& axes) const;
+  SettingValues setting_values(const toml::table& table, const std::string& section) const;
+  void top_level(SweepConfig& config) const;
+  void section(SweepConfig& config, const std::string& name) const;
+
+  std::string file_;
+  toml::table root_;
+  std::vector<std::string> sets_;
+};
+
+void ConfigReader::set(const std::string& text) {
+  const auto equals = text.find('=');
+  if (equals == std::string::npos || equals == 0)
+    throw UsageError(fmt::format("--set: expected a.b=VALUE, got \"{}\"", text));
+  const auto path = text.substr(0, equals), value = text.substr(equals + 1);
+  std::vector<std::string> parts;
+  std::istringstream in(path);
+  for (std::string part; std::getline(in, part, '.');) parts.push_back(part);
+  if (parts[0] == "zip" || parts[0] == "exclude" || parts[0] == "override")
+    throw UsageError(fmt::format("--set {}: [[{}]] blocks can only be changed in the file", path, parts[0]));
+
+  toml::table
+      parsed;  // a value is TOML if it reads as TOML, otherwise a text: rloo[samples=4] needs no quotes
+  try {
+    parsed = toml::parse("x = " + value);
+    if (parsed.size() != 1) parsed.clear();
+  } catch (const toml::parse_error&) {
+  }
+  if (parsed.empty()) parsed.insert("x", value);
+
+  sets_.push_back(path);
+  auto* table = &root_;
+  for (std::size_t i = 0;; ++i) {
+    std::string rest;
+    for (std::size_t j = i; j < parts.size(); ++j) rest += (j > i ? "." : "") + parts[j];
+    const bool last = i + 1 == parts.size();
+    if (last || table->contains(rest)) {
+      // A copied node has no place in the file.
+      parsed.get("x")->visit([&](const auto& node) { table->insert_or_assign(rest, node); });
+      return;
+    }
+    if (!table->contains(parts[i])) table->insert(parts[i], toml::table{});
+    auto* next = table->get(parts[i])->as_table();
+    if (!next) throw UsageError(fmt::format("--set {}: {} is not a section", path, parts[i]));
+    table = next;
+  }
+}
+
+// The node as the text of a value of the declared type; no silent conversions.
+std::string ConfigReader::text_of(const toml::node& node, const std::string& path,
+                                  const ParameterInfo& info) const {
+  const auto wrong = [&](const char* wanted) {
+    fail(node, path, fmt::format("must be {}, got {}", wanted, described(node)));
+  };
+  switch (info.type) {
+    case Type::boolean:
+      if (!node.is_boolean()) wrong("true or false");
+      return node.as_boolean()->get() ? "true" : "false";
+    case Type::integer:
+      if (!node.is_integer()) wrong("an integer");
+      return std::to_string(node.as_integer()->get());
+    case Type::real:
+      if (node.is_integer()) return std::to_string(node.as_integer()->get());
+      if (!node.is_floating_point()) wrong("a number");
+      return fmt::format("{}", node.as_floating_point()->get());
+    default:
+      if (!node.is_string()) wrong("text");
+      return node.as_string()->get();
+  }
+}
+
+Value ConfigReader::setting_value(const toml::node& node, const std::string& path,
+                                  const SettingInfo& setting) const {
+  std::string text;
+  const auto point = [&](const toml::node& item) {
+    if (item.is_string()) return item.as_string()->get();
+    if (item.is_integer()) return std::to_string(item.as_integer()->get());
+    fail(item, path, "must be steps, \"start\", \"end\" or shares such as \"50%\", got " + described(item));
+  };
+  if (setting.path != "measure.at") {
+    text = text_of(node, path, setting.info);
+  } else if (const auto* list = node.as_array()) {
+    for (const auto& item : *list) text += (text.empty() ? "" : ";") + point(item);
+  } else {
+    text = point(node);
+  }
+  return located(node, path == setting.path ? "" : path.substr(0, path.size() - setting.path.size()), path,
+                 [&] { return checked_setting(setting, text); });
+}
+
+std::string ConfigReader::axis_value(const toml::node& node, const std::string& path,
+                                     const std::string& axis) const {
+  if (axis == "seed") {
+    if (!node.is_integer() || node.as_integer()->get() < 0)
+      fail(node, path, "must be an integer of at least 0, got " + described(node));
+    return std::to_string(node.as_integer()->get());
+  }
+  if (const auto* setting = find_setting(axis)) return to_string(setting_value(node, path, *setting));
+  if (!node.is_string()) fail(node, path, "must be text such as \"name[key=value]\", got " + described(node));
+  return located(node, path + ": ", path, [&] { return canonical_spec(axis, node.as_string()->get()); });
+}
+
+std::vector<std::string> axis_names() {
+  std::vector<std::string> names{"task", "model", "estimator", "seed"};
+  for (const auto& setting : settings_table()) names.push_back(setting.path);
+  return names;
+}
+
+GridAxis ConfigReader::axis(const std::string& name, const toml::node& node,
+                            const std::string& section) const {
+  const auto path = section + "." + name;
+  const auto names = axis_names();
+  if (std::find(names.begin(), names.end(), name) == names.end())
+    fail(node, path, "unknown axis" + did_you_mean(name, names));
+  GridAxis result{name, {}};
+  const auto add = [&](const toml::node& item) {
+    auto value = axis_value(item, path, name);
+    if (section == "grid" &&
+        std::find(result.values.begin(), result.values.end(), value) != result.values.end())
+      fail(item, path, fmt::format("{} is given twice", value));
+    result.values.push_back(std::move(value));
+  };
+  if (const auto* list = node.as_array()) {
+    if (list->empty()) fail(node, path, "must not be empty");
+    for (const auto& item : *list) add(item);
+  } else {
+    add(node);
+  }
+  return result;
+}
+
+Condition ConfigReader::condition(const toml::table& table, const std::string& section,
+                                  const std::set<std::string>& axes) const {
+  Condition result;
+  result.where = where(table.source(), section);
+  Flat leaves;
+  flatten(table, "", leaves);
+  if (leaves.empty()) fail(table, section, "must name at least one axis");
+  for (const auto& [name, node] : leaves) {
+    const auto path = section + "." + name;
+    if (!axes.contains(name))
+      fail(*node, path, "no such axis in this sweep" + did_you_mean(name, {axes.begin(), axes.end()}));
+    const auto add = [&, &name = name](const toml::node& item) {
+      if (const auto* text = item.as_string(); text && text->get().find_first_of("*?") != std::string::npos)
+        result.patterns[name].push_back(text->get());
+      else if (text && !find_setting(name) && name != "seed" && text->get().find('[') == std::string::npos)
+        // A bare name stands for every spec of that name; it must exist.
+        located(item, path + ": ", path, [&] {
+          canonical_spec(name, text->get());
+          result.patterns[name].push_back(text->get());
+        });
+      else
+        result.patterns[name].push_back(axis_value(item, path, name));
+    };
+    if (const auto* list = node->as_array())
+      for (const auto& item : *list) add(item);
+    else
+      add(*node);
+  }
+  return result;
+}
+
+SettingValues ConfigReader::setting_values(const toml::table& table, const std::string& section) const {
+  std::vector<std::string> names;
+  for (const auto& setting : settings_table()) names.push_back(setting.path);
+  SettingValues result;
+  Flat leaves;
+  flatten(table, "", leaves);
+  for (const auto& [name, node] : leaves) {
+    const auto* setting = find_setting(name);
+    if (!setting) fail(*node, section + "." + name, "unknown setting" + did_you_mean(name, names));
+    result.emplace_back(setting, setting_value(*node, section + "." + name, *setting));
+  }
+  return result;
+}
+
+void ConfigReader::top_level(SweepConfig& config) const {
+  const std::vector<std::string> known{"name", "description", "seed",  "out",     "precision", "plugins",
+                                       "grid", "zip",         "train", "measure", "exclude",   "override"};
+  for (const auto& [key, node] : root_)
+    if (std::find(known.begin(), known.end(), key.str()) == known.end())
+      fail(key.source(), std::string(key.str()), "unknown key" + did_you_mean(std::string(key.str()), known));
+  const auto text = [&](const std::string& key, std::string& into) {
+    if (const auto* node = root_.get(key)) into = text_of(*node, key, ParameterInfo::text(key, "", ""));
+  };
+  config.name = std::filesystem::path(file_).stem().string();
+  text("name", config.name);
+  if (config.name.empty() || config.name.find('/') != std::string::npos)
+    fail(*root_.get("name"), "name", "must be a plain name, it becomes a folder");
+  config.out = "results/" + config.name + "-run";
+  text("description", config.description);
+  text("out", config.out);
+  text("precision", config.precision);
+  if (config.precision != "float" && config.precision != "double")
+    fail(*root_.get("precision"), "precision",
+         fmt::format("must be float or double, got \"{}\"{}", config.precision,
+                     nearest(config.precision, {"float", "double"})
+                         ? did_you_mean(config.precision, {"float", "double"})
+                         : ""));
+  if (const auto* node = root_.get("seed")) config.seed = std::stoull(axis_value(*node, "seed", "seed"));
+  if (const auto* node = root_.get("plugins"))
+    if (!node->is_array() || !node->as_array()->empty())
+      fail(*node, "plugins", "plugins cannot be loaded yet; leave the key out");
+}
+
+void ConfigReader::section(SweepConfig& config, const std::string& name) const {
+  const auto* node = root_.get(name);
+  if (!node) return;
+  std::vector<std::string> known;
+  for (const auto& setting : settings_table())
+    if (setting.path.starts_with(name + ".")) known.push_back(setting.info.name);
+  for (const auto& [key, value] : table_of(*node, name)) {
+    const auto path = name + "." + std::string(key.str());
+    const auto* setting = find_setting(path);
+    if (!setting) fail(key.source(), path, "unknown key" + did_you_mean(std::string(key.str()), known));
+    setting->set(config.base, setting_value(value, path, *setting));
+  }
+}
+
+int rank(const std::string& axis) {
+  return axis == "task" ? 0 : axis == "model" ? 1 : axis == "estimator" ? 3 : axis == "seed" ? 4 : 2;
+}
+
+toml::table echo_table(const SweepConfig& config) {
+  const auto add = [](toml::table& table, const std::string& key, const Value& value) {
+    std::visit(
+        [&](const auto& v) {
+          if constexpr (!std::is_same_v<std::decay_t<decltype(v)>, std::vector<double>>)
+            table.insert_or_assign(key, v);
+        },
+        value);
+  };
+  const auto values = [&](const GridAxis& axis) {
+    toml::array list;
+    for (const auto& value : axis.values) {
+      toml::table holder;
+      if (axis.name == "seed")
+        holder.insert("x", static_cast<std::int64_t>(std::stoull(value)));
+      else if (const auto* setting = find_setting(axis.name))
+        add(holder, "x", setting->info.type == Type::text ? Value{value} : checked_setting(*setting, value));
+      else
+        holder.insert("x", value);
+      holder.get("x")->visit([&](const auto& node) { list.push_back(node); });
+    }
+    return list;
+  };
+  const auto patterns = [&](const Condition& condition) {
+    toml::table table;
+    for (const auto& [name, texts] : condition.patterns) {
+      toml::array list;
+      for (const auto& text : texts) {
+        const auto* setting = find_setting(name);
+        const bool wild = text.find_first_of("*?") != std::string::npos;
+        toml::table holder;
+        if (!wild && name == "seed")
+          holder.insert("x", static_cast<std::int64_t>(std::stoull(text)));
+        else if (!wild && setting && setting->info.type != Type::text)
+          add(holder, "x", checked_setting(*setting, text));
+        else
+          holder.insert("x", text);
+        holder.get("x")->visit([&](const auto& node) { list.push_back(node); });
+      }
+      table.insert(name, list);
+    }
+    return table;
+  };
+  toml::table root, grid;
+  root.insert("name", config.name);
+  if (!config.description.empty()) root.insert("description", config.description);
+  root.insert("seed", static_cast<std::int64_t>(config.seed));
+  root.insert("out", config.out);
+  root.insert("precision", config.precision);
+  toml::array zips, excludes, overrides;
+  for (const auto& group : config.axes) {
+    toml::table zip;
+    for (const auto& axis : group) (group.size() == 1 ? grid : zip).insert(axis.name, values(axis));
+    if (!zip.empty()) zips.push_back(zip);
+  }
+  root.insert("grid", grid);
+  for (const auto& exclude : config.excludes) excludes.push_back(patterns(exclude));
+  for (const auto& override : config.overrides) {
+    toml::table set;
+    for (const auto& [setting, value] : override.set) add(set, setting->path, value);
+    overrides.push_back(toml::table{{"when", patterns(override.when)}, {"set", set}});
+  }
+  if (!zips.empty()) root.insert("zip", zips);
+  if (!excludes.empty()) root.insert("exclude", excludes);
+  if (!overrides.empty()) root.insert("override", overrides);
+  toml::table train, measure;
+  for (const auto& setting : settings_table())
+    add(setting.path.starts_with("train.") ? train : measure, setting.info.name, setting.get(config.base));
+  root.insert("train", train);
+  root.insert("measure", measure);
+  return root;
+}
+
+SweepConfig ConfigReader::read() {
+  SweepConfig config;
+  config.file = file_;
+  top_level(config);
+  section(config, "train");
+  section(config, "measure");
+
+  std::set<std::string> axes;
+  const auto take = [&](GridAxis axis, const toml::node& node, const std::string& section) {
+    if (!axes.insert(axis.name).second) fail(node, section + "." + axis.name, "this axis is given twice");
+    for (const auto& set : sets_)
+      if (set == axis.name)
+        throw UsageError(
+            fmt::format("--set {}: it is an axis of the sweep; use --set grid.{}=...", set, axis.name));
+    return axis;
+  };
+  if (const auto* node = root_.get("grid")) {
+    Flat leaves;
+    flatten(table_of(*node, "grid"), "", leaves);
+    for (const auto& [name, leaf] : leaves)
+      config.axes.push_back({take(axis(name, *leaf, "grid"), *leaf, "grid")});
+  }
+  for (const auto* table : tables_of("zip")) {
+    Flat leaves;
+    flatten(*table, "", leaves);
+    std::vector<GridAxis> group;
+    for (const auto& [name, leaf] : leaves) {
+      group.push_back(take(axis(name, *leaf, "zip"), *leaf, "zip"));
+      if (group.back().values.size() != group.front().values.size())
+        fail(*leaf, "zip." + name,
+             fmt::format("lists walked together must be equally long: {} has {}, {} has {}",
+                         group.front().name, group.front().values.size(), name, group.back().values.size()));
+    }
+    if (group.empty()) fail(*table, "zip", "must name at least one axis");
+    config.axes.push_back(std::move(group));
+  }
+  for (const char* needed : {"task", "estimator"})
+    if (!axes.contains(needed))
+      throw UsageError(
+          fmt::format("{}: grid.{}: missing; put {} = [...] into [grid]", file_, needed, needed));
+  if (!axes.contains("seed")) config.axes.push_back({GridAxis{"seed", {"0"}}});
+  std::stable_sort(config.axes.begin(), config.axes.end(), [](const auto& a, const auto& b) {
+    const auto least = [](const auto& group) {
+      int r = 9;
+      for (const auto& axis : group) r = std::min(r, rank(axis.name));
+      return r;
+    };
+    return least(a) < least(b);
+  });
+
+  auto matchable = axes;
+  matchable.insert({"model", "seed"});
+  for (const auto* table : tables_of("exclude"))
+    config.excludes.push_back(condition(*table, "exclude", matchable));
+  for (const auto* table : tables_of("override")) {
+    for (const auto& [key, node] : *table)
+      if (key.str() != "when" && key.str() != "set")
+        fail(key.source(), "override." + std::string(key.str()),
+             "unknown key" + did_you_mean(std::string(key.str()), {"when", "set"}));
+    const auto *when = table->get("when"), *set = table->get("set");
+    if (!when || !set) fail(*table, "override", "needs both when = {...} and set = {...}");
+    Override result{condition(table_of(*when, "override.when"), "override.when", matchable), {}};
+    for (auto& item : setting_values(table_of(*set, "override.set"), "override.set")) {
+      if (axes.contains(item.first->path))
+        fail(*set, "override.set." + item.first->path, "it is an axis of the sweep");
+      if (std::find(sets_.begin(), sets_.end(), item.first->path) == sets_.end())  // --set is stronger
+        result.set.push_back(std::move(item));
+    }
+    config.overrides.push_back(std::move(result));
+  }
+  std::ostringstream echo;
+  echo << toml::toml_formatter(echo_table(config)) << "\n";
+  config.echo = echo.str();
+  return config;
+}
+
+bool glob(const char* pattern, const char* text) {
+  if (!*pattern) return !*text;
+  if (*pattern == '*') return glob(pattern + 1, text) || (*text && glob(pattern, text + 1));
+  return *text && (*pattern == '?' || *pattern == *text) && glob(pattern + 1, text + 1);
+}
+
+}  // namespace
+
+bool pattern_matches(const std::string& pattern, const std::string& text) {
+  if (glob(pattern.c_str(), text.c_str())) return true;
+  return pattern.find('[') == std::string::npos &&
+         glob(pattern.c_str(), text.substr(0, text.find('[')).c_str());
+}
+
+bool Condition::matches(const AxisValues& values) const {
+  return std::all_of(patterns.begin(), patterns.end(), [&](const auto& item) {
+    const auto it = values.find(item.first);
+    return it != values.end() && std::any_of(item.second.begin(), item.second.end(),
+                                             [&](const auto& p) { return pattern_matches(p, it->second); });
+  });
+}
+
+std::string canonical_spec(const std::string& kind, const std::string& text) {
+  const auto spec = Spec::parse(text);
+  if (kind == "task") return canonical_of<TaskEntry>(spec);
+  if (kind == "model") return canonical_of<ModelEntry>(spec);
+  if (kind == "estimator") return canonical_of<EstimatorEntry>(spec);
+  throw Bug("there is no registry of " + kind);
+}
+
+SweepConfig read_config(const std::string& path, const std::vector<std::string>& sets) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  if (std::filesystem::is_directory(path) || !in || !(text << in.rdbuf()))
+    throw InputError(fmt::format("{}: cannot be read; give the path of a sweep's TOML file", path));
+  toml::table root;
+  try {
+    root = toml::parse(text.str(), path);
+  } catch (const toml::parse_error& e) {
+    throw UsageError(
+        fmt::format("{}:{}:{}: {}", path, e.source().begin.line, e.source().begin.column, e.description()));
+  }
+  ConfigReader reader(path, std::move(root));
+  for (const auto& set : sets) reader.set(set);
+  return reader.read();
+}
+
+}  // namespace hardgrad

@@ -1,0 +1,60 @@
+// A sweep's configuration: TOML, checked against settings and registries before anything runs.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "experiments/sweeps/settings_table.hpp"
+
+namespace hardgrad {
+
+/// One axis: `task`, `model`, `estimator`, `seed` or a setting's path; values in canonical spelling.
+struct GridAxis {
+  std::string name;
+  std::vector<std::string> values;
+};
+
+/// GridAxis values by name: what tells one cell from another.
+using AxisValues = std::map<std::string, std::string>;
+
+/// All named axes must match one of their patterns.
+struct Condition {
+  std::map<std::string, std::vector<std::string>> patterns;
+  std::string where;  ///< for messages
+  bool matches(const AxisValues& values) const;
+};
+
+using SettingValues = std::vector<std::pair<const SettingInfo*, Value>>;
+
+struct Override {
+  Condition when;
+  SettingValues set;
+};
+
+struct SweepConfig {
+  std::string file;                         ///< as given
+  std::string name, description, out;       ///< out: the folder of cells
+  std::string precision = "float";          ///< float | double
+  std::uint64_t seed = 0;                   ///< root of all random streams
+  std::vector<std::vector<GridAxis>> axes;  ///< the product of these; within one, lists are walked together
+  std::vector<Condition> excludes;
+  std::vector<Override> overrides;
+  CellSettings base;
+  SettingValues forced;  ///< from --set: stronger than overrides
+  std::string echo;      ///< the resolved configuration as TOML
+};
+
+/// Reads and checks. `sets` holds `a.b=VALUE` texts. UsageError `sweep.toml:12:5: grid.estimator: ...`;
+/// InputError if the file cannot be read.
+SweepConfig read_config(const std::string& path, const std::vector<std::string>& sets = {});
+
+/// `*` and `?` match; a pattern without wildcards and brackets also matches a spec by its name alone.
+bool pattern_matches(const std::string& pattern, const std::string& text);
+
+/// A registered task's, model's or estimator's spec in canonical spelling; UsageError on anything unknown.
+std::string canonical_spec(const std::string& kind, const std::string& text);
+
+}  // namespace hardgrad

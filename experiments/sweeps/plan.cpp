@@ -1,0 +1,237 @@
+#include "experiments/sweeps/plan.hpp"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <set>
+
+#include "core/estimator/estimator.hpp"
+#include "core/support/error.hpp"
+#include "experiments/tasks/task.hpp"
+
+namespace hardgrad {
+namespace {
+
+constexpr std::size_t most_cells = 1'000'000;
+
+std::string fingerprint(const SweepConfig& config, const Cell& cell) {
+  auto text = fmt::format("cell 1\nprecision={}\nroot={}\n", config.precision, config.seed);
+  for (const auto& [name, value] : cell.axes) text += fmt::format("{}={}\n", name, value);
+  for (const auto& setting : settings_table())
+    text += fmt::format("{}={}\n", setting.path, to_string(setting.get(cell.settings)));
+  return text_hash(text);
+}
+
+CellSettings settings_of(const SweepConfig& config, const AxisValues& axes, std::vector<bool>& used) {
+  auto settings = config.base;
+  for (const auto& [name, value] : axes)
+    if (const auto* setting = find_setting(name)) setting->set(settings, checked_setting(*setting, value));
+  for (std::size_t i = 0; i < config.overrides.size(); ++i)
+    if (config.overrides[i].when.matches(axes)) {
+      used[i] = true;
+      for (const auto& [setting, value] : config.overrides[i].set) setting->set(settings, value);
+    }
+  return settings;
+}
+
+// What an estimator must know of a (task, model) pair, or why there is none.
+struct Fit {
+  Structure structure;
+  std::string refusal;
+};
+
+Fit fit(const Cell& cell, bool posterior, std::uint64_t root, TaskPool& tasks) {
+  const CellKeys keys(root, cell.axes);
+  const auto task = tasks.get(cell.axes.at("task"), keys.data);
+  try {
+    return {make_model<float>(cell.spec("model"), task->dimensions(), keys.init, posterior)->structure(), ""};
+  } catch (const UsageError& e) {
+    return {{}, e.what()};
+  }
+}
+
+}  // namespace
+
+std::string text_hash(const std::string& text) {
+  return fmt::format("{:016x}", XXH64(text.data(), text.size(), 0));
+}
+
+std::string Cell::label() const {
+  std::string text;
+  for (const char* name : {"task", "model", "estimator", "seed"})
+    text += fmt::format("{}={} ", name, axes.at(name));
+  for (const auto& [name, value] : axes)
+    if (find_setting(name)) text += fmt::format("{}={} ", name, value);
+  text.pop_back();
+  return text;
+}
+
+std::uint64_t run_seed(std::uint64_t root_seed, const AxisValues& axes) {
+  return (Key(root_seed) / "run" / axes.at("task") / std::stoull(axes.at("seed"))).value();
+}
+
+CellKeys::CellKeys(std::uint64_t root_seed, const AxisValues& axes)
+    : data(Key(run_seed(root_seed, axes)) / "data"),
+      init(Key(run_seed(root_seed, axes)) / "init" / axes.at("model")),
+      order(Key(run_seed(root_seed, axes)) / "order"),
+      noise(Key(root_seed) / "noise") {
+  for (const auto& [name, value] : axes) noise = noise / name / value;  // a map: by name, whatever the order
+}
+
+std::shared_ptr<const Task> TaskPool::get(const std::string& spec, Key data) {
+  std::shared_ptr<Slot> slot;
+  {
+    std::lock_guard guard(mutex_);
+    auto& place = slots_[{spec, data.value()}];
+    if (!place) place = std::make_shared<Slot>();
+    slot = place;
+  }
+  std::lock_guard guard(slot->loading);  // others wait for the one that loads
+  if (!slot->task) slot->task = make_task(Spec::parse(spec), data);
+  auto task = slot->task;
+  if (slot->users > 0 && --slot->users == 0) slot->task.reset();
+  return task;
+}
+
+void TaskPool::expect(const Users& users) {
+  std::lock_guard guard(mutex_);
+  std::erase_if(slots_, [&](const auto& item) { return !users.contains(item.first); });
+  for (const auto& [key, count] : users) {
+    auto& place = slots_[key];
+    if (!place) place = std::make_shared<Slot>();
+    place->users = count;
+  }
+}
+
+Plan make_plan(const SweepConfig& config, TaskPool& tasks) {
+  Plan plan{.name = config.name,
+            .precision = config.precision,
+            .config = config.echo,
+            .seed = config.seed,
+            .cells = {},
+            .warnings = {},
+            .hash = {}};
+  std::size_t total = 1;
+  for (const auto& group : config.axes) {
+    total *= group.front().values.size();
+    if (total > most_cells)
+      throw UsageError(fmt::format("{}: grid: more than {} cells; split the sweep", config.file, most_cells));
+  }
+  std::vector<bool> excluded(config.excludes.size()), overridden(config.overrides.size());
+  std::map<std::tuple<std::string, std::string, bool>, Fit> fits;
+  std::set<std::string> hashes;
+  for (std::size_t number = 0; number < total; ++number) {
+    Cell cell;
+    std::size_t rest = number;
+    for (auto group = config.axes.rbegin(); group != config.axes.rend(); ++group) {  // the last walks fastest
+      const auto length = group->front().values.size();
+      for (const auto& axis : *group) cell.axes[axis.name] = axis.values[rest % length];
+      rest /= length;
+    }
+    if (!cell.axes.contains("model")) {
+      const auto& entry = Tasks::instance().at(cell.spec("task").name);
+      cell.axes["model"] = canonical_spec("model", entry.default_model);
+    }
+    bool out = false;
+    for (std::size_t i = 0; i < config.excludes.size(); ++i)
+      if (config.excludes[i].matches(cell.axes)) out = excluded[i] = true;
+    if (out) continue;
+    cell.settings = settings_of(config, cell.axes, overridden);
+    try {
+      cell.settings.resolved();
+    } catch (const UsageError& e) {
+      throw UsageError(fmt::format("{}: {} (in {})", config.file, e.what(), cell.label()));
+    }
+    if (cell.settings.train.measure.exact && config.precision != "double")
+      throw UsageError(fmt::format("{}: measure.exact: needs precision = \"double\"", config.file));
+    cell.hash = fingerprint(config, cell);
+    if (!hashes.insert(cell.hash).second) continue;  // zipped lists may repeat a combination
+
+    const auto estimator = cell.spec("estimator");
+    const bool posterior = Estimators::instance().at(estimator.name).posterior;
+    const std::tuple key{cell.axes.at("task"), cell.axes.at("model"), posterior};
+    auto it = fits.find(key);
+    if (it == fits.end()) it = fits.emplace(key, fit(cell, posterior, config.seed, tasks)).first;
+    cell.skip =
+        it->second.refusal.empty() ? unsupported(estimator, it->second.structure) : it->second.refusal;
+    plan.cells.push_back(std::move(cell));
+  }
+  for (std::size_t i = 0; i < excluded.size(); ++i)
+    if (!excluded[i])
+      plan.warnings.push_back(config.excludes[i].where + ": this [[exclude]] matches no cell");
+  for (std::size_t i = 0; i < overridden.size(); ++i)
+    if (!overridden[i])
+      plan.warnings.push_back(config.overrides[i].when.where + ": this [[override]] matches no cell");
+  if (plan.cells.empty()) throw UsageError(config.file + ": exclude: nothing is left to run");
+  std::string all = "plan 1\n" + config.name + "\n";
+  for (const auto& h : hashes) all += h + "\n";  // sorted: the order of the file does not matter
+  plan.hash = text_hash(all);
+  return plan;
+}
+
+bool filter_keeps(const std::vector<std::string>& filters, const Cell& cell) {
+  return std::all_of(filters.begin(), filters.end(), [&](const std::string& filter) {
+    // The key ends at the first '=' before any '[': rloo[samples=4] is a bare pattern.
+    const auto equals = filter.find('='), bracket = filter.find('[');
+    if (equals == std::string::npos || bracket < equals)
+      return std::any_of(cell.axes.begin(), cell.axes.end(),
+                         [&](const auto& axis) { return pattern_matches(filter, axis.second); });
+    const auto name = filter.substr(0, equals), pattern = filter.substr(equals + 1);
+    const auto it = cell.axes.find(name);
+    if (it == cell.axes.end()) {
+      std::vector<std::string> names;
+      for (const auto& [axis, value] : cell.axes) names.push_back(axis);
+      throw UsageError(fmt::format("--only {}: no axis \"{}\"{}", filter, name, did_you_mean(name, names)));
+    }
+    return pattern_matches(pattern, it->second) || it->second.find(pattern) != std::string::npos;
+  });
+}
+
+nlohmann::json Plan::json() const {
+  auto list = nlohmann::json::array();
+  for (const auto& cell : cells) {
+    nlohmann::json settings = nlohmann::json::object();
+    for (const auto& setting : settings_table())
+      settings[setting.path] = to_string(setting.get(cell.settings));
+    list.push_back({{"hash", cell.hash}, {"axes", cell.axes}, {"settings", settings}, {"skip", cell.skip}});
+  }
+  return {{"format", 1},      {"name", name}, {"hash", hash}, {"seed", seed}, {"precision", precision},
+          {"config", config}, {"cells", list}};
+}
+
+std::string plan_difference(const nlohmann::json& frozen, const Plan& plan) {
+  if (frozen.value("hash", "") == plan.hash) return {};
+  const auto now = plan.json();
+  if (frozen.value("name", "") != plan.name)
+    return fmt::format("name {} -> {}", frozen.value("name", ""), plan.name);
+  if (frozen.value("seed", std::uint64_t{0}) != plan.seed)
+    return fmt::format("seed {} -> {}", frozen.value("seed", std::uint64_t{0}), plan.seed);
+  if (frozen.value("precision", "") != plan.precision)
+    return fmt::format("precision {} -> {}", frozen.value("precision", ""), plan.precision);
+  std::map<std::string, nlohmann::json> before, after;
+  for (const auto& cell : frozen.at("cells")) before[cell.at("axes").dump()] = cell;
+  for (const auto& cell : now.at("cells")) after[cell.at("axes").dump()] = cell;
+  std::size_t added = 0, removed = 0, changed = 0;
+  std::string example;
+  for (const auto& [key, cell] : after) {
+    const auto it = before.find(key);
+    if (it == before.end()) {
+      ++added;
+    } else if (it->second.at("hash") != cell.at("hash")) {
+      ++changed;
+      for (const auto& [path, value] : cell.at("settings").items())
+        if (example.empty() && it->second.at("settings").value(path, "") != value)
+          example = fmt::format(" ({} {} -> {})", path, it->second.at("settings").value(path, ""),
+                                value.get<std::string>());
+    }
+  }
+  for (const auto& [key, cell] : before) removed += !after.contains(key);
+  std::vector<std::string> parts;
+  if (changed) parts.push_back(fmt::format("{} cells with other settings{}", changed, example));
+  if (added) parts.push_back(fmt::format("{} cells more", added));
+  if (removed) parts.push_back(fmt::format("{} cells fewer", removed));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+}  // namespace hardgrad

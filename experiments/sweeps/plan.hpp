@@ -1,0 +1,84 @@
+// A plan: every cell of a sweep, with its hash, its random streams, and why it is skipped if it is.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/random/key.hpp"
+#include "experiments/sweeps/config.hpp"
+
+namespace hardgrad {
+
+struct Cell {
+  AxisValues axes;        ///< always task, model, estimator and seed; then whatever else the grid walks
+  CellSettings settings;  ///< with overrides applied
+  std::string hash;       ///< 16 hex digits over axes, settings, precision and root seed
+  std::string skip;       ///< why it will not be run; empty if it will
+
+  std::uint64_t seed() const { return std::stoull(axes.at("seed")); }
+  Spec spec(const std::string& axis) const { return Spec::parse(axes.at(axis)); }
+  /// "task=bits estimator=rloo seed=1 ..."
+  std::string label() const;
+};
+
+struct Plan {
+  std::string name, precision, config;  ///< config: the resolved TOML
+  std::uint64_t seed = 0;
+  std::vector<Cell> cells;
+  std::vector<std::string> warnings;  ///< e.g. an exclusion that matches nothing
+  std::string hash;                   ///< 16 hex digits over all cells
+
+  /// As frozen in plan.json, from which `status` and `merge` read.
+  nlohmann::json json() const;
+};
+
+/// The number that a task's data in a cell are made from: `measure --seed` with it sees the same data.
+std::uint64_t run_seed(std::uint64_t root_seed, const AxisValues& axes);
+
+/// Streams of one cell, made of names and values, never of an order. Cells that share a task and seed share
+/// data and the order of batches; those that share the model besides start from the same parameters; noise is
+/// each cell's own.
+struct CellKeys {
+  Key data, init, order, noise;
+  CellKeys(std::uint64_t root_seed, const AxisValues& axes);
+};
+
+/// Tasks shared between cells: each is loaded once and dropped after its last user.
+class TaskPool {
+ public:
+  /// The task of a spec and stream; throws what loading throws, prefixed by the spec.
+  std::shared_ptr<const Task> get(const std::string& spec, Key data);
+  using Users = std::map<std::pair<std::string, std::uint64_t>, int>;
+  /// How often each task (spec, value of its stream) will still be asked for; all others are forgotten.
+  void expect(const Users& users);
+
+ private:
+  struct Slot {
+    std::mutex loading;
+    std::shared_ptr<const Task> task;
+    int users = -1;  ///< left; negative: keep for ever
+  };
+  std::mutex mutex_;
+  std::map<std::pair<std::string, std::uint64_t>, std::shared_ptr<Slot>> slots_;
+};
+
+/// 16 hex digits of a text's hash.
+std::string text_hash(const std::string& text);
+
+/// Expands the configuration; builds each (task, model) once to learn which estimators it supports.
+Plan make_plan(const SweepConfig& config, TaskPool& tasks);
+
+/// Cells a filter keeps: `estimator=rloo*`, `seed=1`, a bare glob on any value; all filters must match.
+/// UsageError if an axis does not exist.
+bool filter_keeps(const std::vector<std::string>& filters, const Cell& cell);
+
+/// What differs between a frozen plan and this one, in one line; empty if nothing.
+std::string plan_difference(const nlohmann::json& frozen, const Plan& plan);
+
+}  // namespace hardgrad

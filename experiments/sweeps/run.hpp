@@ -1,0 +1,53 @@
+// Runs the cells of a plan in TBB. Running again is resuming: cells whose file is whole are not run again.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "experiments/storage/cell.hpp"
+#include "experiments/sweeps/folder.hpp"
+#include "experiments/sweeps/plan.hpp"
+#include "experiments/sweeps/progress.hpp"
+
+namespace hardgrad {
+
+struct RunOptions {
+  std::string out;
+  int jobs = 0;                   ///< cells at a time; 0: one a core
+  std::vector<std::string> only;  ///< filters
+  std::size_t shard = 1, shards = 1;
+  bool fail_fast = false;
+  bool force = false;  ///< take up a folder that holds another plan
+  ProgressMode progress = ProgressMode::automatic;
+  std::function<bool()> interrupted = [] { return false; };  ///< polled; cells at work then stop
+  std::function<void(const std::string&)> print = {};        ///< for tests; by default stderr
+};
+
+struct RunReport {
+  std::size_t selected = 0;  ///< cells of this shard and filter
+  std::size_t already = 0;   ///< of these, done before
+  std::size_t ok = 0, skipped = 0;
+  std::vector<std::string> failures;  ///< "label: reason"
+  bool interrupted = false;
+  /// 0, 1 if cells failed, 130 if interrupted.
+  int exit_status() const { return interrupted ? 130 : failures.empty() ? 0 : 1; }
+};
+
+/// UsageError if the folder cannot be written or holds another plan.
+RunReport run_plan(const Plan& plan, TaskPool& tasks, const RunOptions& options);
+
+/// Runs one cell: trains and measures. Interrupted passes through; what else goes wrong becomes a failed
+/// record. `checkpoint`: where parameters are saved at the end if the cell's settings ask for it.
+CellRecord run_cell(const Plan& plan, const Cell& cell, TaskPool& tasks, const std::string& checkpoint,
+                    const std::function<bool()>& stop);
+
+/// Seconds and bytes the cells will take, measured on short trials of each kind of cell; at most about
+/// `budget` seconds are spent on them.
+struct CostEstimate {
+  double seconds = 0, bytes = 0;  ///< on one core
+};
+CostEstimate estimate_cost(const Plan& plan, const std::vector<const Cell*>& cells, TaskPool& tasks,
+                           double budget);
+
+}  // namespace hardgrad

@@ -1,0 +1,43 @@
+// BLEU-4 over a corpus, one reference per sentence, without smoothing.
+#include "experiments/tasks/bleu.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+namespace hardgrad {
+
+void add_bleu(std::span<const int> answer, std::span<const int> reference, int never,
+              std::vector<double>& statistics) {
+  statistics.resize(bleu_statistics);
+  for (std::size_t n = 1; n <= 4; ++n) {
+    std::map<std::vector<int>, int> left;  // n-grams of the reference not yet matched
+    for (std::size_t i = 0; i + n <= reference.size(); ++i)
+      ++left[{reference.begin() + i, reference.begin() + i + n}];
+    for (std::size_t i = 0; i + n <= answer.size(); ++i) {
+      const std::vector<int> gram(answer.begin() + i, answer.begin() + i + n);
+      ++statistics[4 + n - 1];
+      if (std::find(gram.begin(), gram.end(), never) != gram.end()) continue;
+      const auto it = left.find(gram);
+      if (it == left.end() || it->second == 0) continue;
+      --it->second;
+      ++statistics[n - 1];
+    }
+  }
+  statistics[8] += static_cast<double>(answer.size());
+  statistics[9] += static_cast<double>(reference.size());
+}
+
+double bleu(const std::vector<double>& statistics) {
+  if (statistics.size() < bleu_statistics || statistics[9] == 0)
+    return std::numeric_limits<double>::quiet_NaN();
+  double log_precision = 0;
+  for (std::size_t n = 0; n < 4; ++n) {
+    if (statistics[n] == 0) return 0;
+    log_precision += std::log(statistics[n] / statistics[4 + n]) / 4;
+  }
+  return std::exp(log_precision + std::min(0.0, 1 - statistics[9] / statistics[8]));
+}
+
+}  // namespace hardgrad

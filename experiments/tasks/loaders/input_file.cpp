@@ -1,0 +1,137 @@
+// Reading files that may be plain, gzipped, damaged or hostile (zlib's gzread reads plain files as they are).
+#include "experiments/tasks/loaders/input_file.hpp"
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "core/support/error.hpp"
+
+namespace hardgrad {
+namespace {
+
+constexpr std::size_t chunk = std::size_t{1} << 20;
+constexpr std::size_t largest_text = std::size_t{1} << 31, longest_line = std::size_t{1} << 20;
+
+gzFile gz(void* file) { return static_cast<gzFile>(file); }
+
+}  // namespace
+
+void refuse_input(const std::string& path, std::size_t line, std::size_t column, const std::string& what) {
+  std::string where = path;
+  if (line > 0) where += fmt::format(":{}", line);
+  if (line > 0 && column > 0) where += fmt::format(":{}", column);
+  throw InputError(where + ": " + what);
+}
+
+std::string find_input(const std::string& path) {
+  const char* data = std::getenv("HARDGRAD_DATA");
+  std::error_code error;
+  if (path.empty() || !data || !*data || std::filesystem::path(path).is_absolute() ||
+      std::filesystem::exists(path, error))
+    return path;
+  const auto below = (std::filesystem::path(data) / path).string();
+  return std::filesystem::exists(below, error) ? below : path;
+}
+
+InputFile::InputFile(const std::string& path) : path_(path), file_(nullptr) {
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (status.type() == std::filesystem::file_type::not_found)
+    refuse_input(
+        path, 0, 0,
+        "there is no such file, neither here nor below the folder that HARDGRAD_DATA names; check the path");
+  if (std::filesystem::is_directory(status)) refuse_input(path, 0, 0, "is a folder; name a file in it");
+  errno = 0;
+  file_ = gzopen(path.c_str(), "rb");
+  if (!file_)
+    refuse_input(path, 0, 0, fmt::format("cannot be opened: {}", std::strerror(errno ? errno : ENOMEM)));
+  gzbuffer(gz(file_), 1 << 17);
+  if (path.ends_with(".gz") && gzdirect(gz(file_))) {
+    gzclose(gz(file_));
+    refuse_input(path, 0, 0,
+                 "is named .gz but is not gzip; was the download cut short, or the file unpacked already?");
+  }
+}
+
+InputFile::~InputFile() { gzclose(gz(file_)); }
+
+std::string InputFile::read(std::size_t count) {
+  std::string result;
+  while (result.size() < count) {  // grows with what is really there, never with what somebody claims
+    const auto before = result.size(), wanted = std::min(chunk, count - before);
+    result.resize(before + wanted);
+    const int got = gzread(gz(file_), result.data() + before, static_cast<unsigned>(wanted));
+    result.resize(before + static_cast<std::size_t>(std::max(got, 0)));
+    if (got == static_cast<int>(wanted)) continue;
+    int error = Z_OK;
+    const char* reason = gzerror(gz(file_), &error);
+    if (error == Z_BUF_ERROR)
+      refuse_input(path_, 0, 0, "the gzip file is truncated; get a complete copy (gzip -t checks one)");
+    if (got < 0 || error < 0) {
+      std::string why = error == Z_ERRNO ? std::strerror(errno) : reason;
+      if (why.starts_with(path_ + ": ")) why.erase(0, path_.size() + 2);
+      refuse_input(path_, 0, 0, fmt::format("cannot be read: {}; get a fresh copy", why));
+    }
+    break;
+  }
+  return result;
+}
+
+std::optional<std::size_t> first_invalid_utf8(std::string_view bytes) {
+  const auto at = [&](std::size_t i) { return static_cast<unsigned char>(bytes[i]); };
+  for (std::size_t i = 0; i < bytes.size();) {
+    const unsigned lead = at(i);
+    if (lead < 0x80) {
+      ++i;
+      continue;
+    }
+    const int more = lead >= 0xC2 && lead <= 0xDF   ? 1
+                     : (lead & 0xF0) == 0xE0        ? 2
+                     : lead >= 0xF0 && lead <= 0xF4 ? 3
+                                                    : 0;
+    if (more == 0 || i + more >= bytes.size()) return i;
+    for (int k = 1; k <= more; ++k)
+      if ((at(i + k) & 0xC0) != 0x80) return i;
+    const unsigned second = at(i + 1);  // no overlong forms, no surrogates, nothing beyond U+10FFFF
+    if ((lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F) ||
+        (lead == 0xF0 && second < 0x90) || (lead == 0xF4 && second > 0x8F))
+      return i;
+    i += static_cast<std::size_t>(more) + 1;
+  }
+  return {};
+}
+
+TextFile read_text(const std::string& path) {
+  InputFile file(path);
+  const auto bytes = file.read(largest_text);
+  if (bytes.size() == largest_text) refuse_input(path, 0, 0, "unpacks to 2 GiB or more; split it");
+  TextFile text{path, {}};
+  std::size_t start = bytes.starts_with("\xEF\xBB\xBF") ? 3 : 0;
+  if (start >= bytes.size()) refuse_input(path, 0, 0, "is empty");
+  while (start < bytes.size()) {
+    const auto newline = std::min(bytes.find('\n', start), bytes.size());
+    std::string_view line(bytes.data() + start, newline - start);
+    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+    const auto number = text.lines.size() + 1;
+    if (line.size() > longest_line)
+      refuse_input(path, number, 0,
+                   fmt::format("the line has more than {} bytes; is this a text file?", longest_line));
+    if (const auto bad = first_invalid_utf8(line))
+      refuse_input(path, number, *bad + 1,
+                   fmt::format("byte 0x{:02X} is not UTF-8; convert the file, e.g. with iconv -t UTF-8",
+                               static_cast<unsigned char>(line[*bad])));
+    if (const auto zero = line.find('\0'); zero != std::string_view::npos)
+      refuse_input(path, number, zero + 1, "a zero byte; this is no UTF-8 text (UTF-16, perhaps?)");
+    text.lines.emplace_back(line);
+    start = newline + 1;
+  }
+  return text;
+}
+
+}  // namespace hardgrad

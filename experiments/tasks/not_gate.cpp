@@ -1,0 +1,36 @@
+// The toy `not_gate`: learn 0 -> 1 and 1 -> 0.
+#include "experiments/tasks/task.hpp"
+
+namespace hardgrad {
+namespace {
+
+/// Fields: reals "x" [B] and "target" [B] with target = 1 - x.
+class NotGate final : public Task {
+ public:
+  Dimensions dimensions() const override { return {{"not_gate", 1}}; }
+  std::size_t size(Split) const override { return 2; }
+  Batch batch(Split, const std::vector<int>& indices) const override {
+    Batch batch;
+    batch.reals["x"] = Array<double>({indices.size()});
+    batch.reals["target"] = Array<double>({indices.size()});
+    for (std::size_t b = 0; b < indices.size(); ++b) {
+      if (indices[b] < 0 || indices[b] > 1) throw Bug("not_gate has two examples");
+      batch.id.push_back(static_cast<std::uint32_t>(indices[b]));
+      batch.reals["x"].data[b] = indices[b];
+      batch.reals["target"].data[b] = 1 - indices[b];
+    }
+    return batch;
+  }
+};
+
+const Registration<TaskEntry> registered({
+    .name = "not_gate",
+    .summary = "two examples, (0, 1) and (1, 0): the smallest network with a gate",
+    .data = "none: closed form",
+    .default_model = "not_gate",
+    .parameters = {},
+    .make = [](const Settings&, Key) -> std::unique_ptr<Task> { return std::make_unique<NotGate>(); },
+});
+
+}  // namespace
+}  // namespace hardgrad

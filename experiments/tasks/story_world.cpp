@@ -1,0 +1,115 @@
+// A small world that tells stories in bAbI's format.
+#include "experiments/tasks/story_world.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "core/random/randomness.hpp"
+
+namespace hardgrad {
+namespace {
+
+constexpr std::array people_names = {"Mary", "John", "Sandra", "Daniel", "Julie", "Bill", "Fred", "Jeff"};
+constexpr std::array place_names = {"bathroom", "hallway", "garden", "office",
+                                    "bedroom",  "kitchen", "park",   "school"};
+constexpr std::array thing_names = {"football", "milk", "apple"};
+constexpr std::array go = {"moved to", "went to", "journeyed to", "travelled to", "went back to"};
+constexpr std::array take = {"got", "took", "grabbed", "picked up"};
+constexpr std::array leave = {"dropped", "put down", "left", "discarded"};
+
+struct Person {
+  int place = -1, moved = 0;  // where, and the line that says so
+};
+struct Thing {
+  int holder = -1, place = -1;
+  int touched = 0, moved = 0;  // the lines that say who has it (or dropped it), and where
+};
+
+struct Story {
+  const StoryWorld& world;
+  KeyedRandomness random;
+  std::vector<std::string>& lines;
+  std::uint32_t draws = 0;
+  int number = 0;
+  std::vector<Person> people = std::vector<Person>(world.people);
+  std::vector<Thing> things = std::vector<Thing>(thing_names.size());
+
+  int below(std::size_t bound) { return static_cast<int>(random.below(bound, {.step = draws++})); }
+  template <class Words>
+  const char* any(const Words& words) {
+    return words[below(words.size())];
+  }
+  int say(const std::string& text) {
+    lines.push_back(fmt::format("{} {}", ++number, text));
+    return number;
+  }
+
+  void walk(int who) {
+    auto& person = people[who];
+    int place = below(world.places - (person.place >= 0));
+    if (person.place >= 0 && place >= person.place) ++place;  // somewhere else
+    person.place = place;
+    person.moved = say(fmt::format("{} {} the {}.", people_names[who], any(go), place_names[place]));
+    for (auto& thing : things)
+      if (thing.holder == who) thing.place = place, thing.moved = person.moved;
+  }
+
+  // Takes or drops something if that can be.
+  bool handle(int who) {
+    const auto& person = people[who];
+    const int what = below(things.size());
+    auto& thing = things[what];
+    if (thing.holder == who) {
+      thing.touched = say(fmt::format("{} {} the {}.", people_names[who], any(leave), thing_names[what]));
+      thing.holder = -1;
+    } else if (person.place >= 0 && thing.holder < 0 && (thing.place < 0 || thing.place == person.place)) {
+      thing = {who, person.place, 0, person.moved};
+      thing.touched =
+          say(fmt::format("{} {} the {} there.", people_names[who], any(take), thing_names[what]));
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  void ask() {
+    std::vector<int> known;
+    const bool where_is_thing = world.supporting_facts == 2;
+    const int candidates = where_is_thing ? static_cast<int>(things.size()) : world.people;
+    for (int i = 0; i < candidates; ++i)
+      if (where_is_thing ? things[i].place >= 0 : people[i].place >= 0) known.push_back(i);
+    const int which = known[below(known.size())];
+    if (where_is_thing)
+      say(fmt::format("Where is the {}? \t{}\t{} {}", thing_names[which], place_names[things[which].place],
+                      things[which].touched, things[which].moved));
+    else
+      say(fmt::format("Where is {}? \t{}\t{}", people_names[which], place_names[people[which].place],
+                      people[which].moved));
+  }
+
+  void tell() {
+    for (int q = 0; q < world.questions; ++q) {
+      bool askable = false;
+      for (int sentence = 0; sentence < 2 || !askable; ++sentence) {
+        const int who = below(people.size());
+        if (world.supporting_facts == 1 || below(2) || !handle(who)) walk(who);
+        askable = world.supporting_facts == 1;
+        for (const auto& thing : things) askable = askable || thing.place >= 0;
+      }
+      ask();
+    }
+  }
+};
+
+}  // namespace
+
+TextFile StoryWorld::tell(Key key) const {
+  TextFile text{"generated stories", {}};
+  for (int i = 0; i < stories; ++i)
+    Story{.world = *this, .random = KeyedRandomness(key / static_cast<std::uint64_t>(i)), .lines = text.lines}
+        .tell();
+  return text;
+}
+
+}  // namespace hardgrad

@@ -1,0 +1,304 @@
+// Translation: generated sentences with known alignment, Tatoeba pairs, parallel texts, or spelling to sound.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <numeric>
+
+#include "experiments/tasks/bleu.hpp"
+#include "experiments/tasks/loaders/input_file.hpp"
+#include "experiments/tasks/loaders/parallel_text.hpp"
+#include "experiments/tasks/sentence_grammar.hpp"
+#include "experiments/tasks/splits.hpp"
+#include "experiments/tasks/task.hpp"
+#include "experiments/tasks/text.hpp"
+#include "experiments/tasks/vocabulary.hpp"
+
+namespace hardgrad {
+namespace {
+
+using Words = std::vector<std::string>;
+
+/// What was read or generated, and what was left out on the way.
+struct Corpus {
+  std::vector<AlignedPair> pairs;  ///< `alignment` is empty where it is not known
+  std::string origin = "generated";
+  std::size_t read = 0, blank = 0, variants = 0, wrong_length = 0, beyond_limit = 0;
+};
+
+std::string joined(const Words& words) { return fmt::format("{}", fmt::join(words, " ")); }
+
+void need_path(const Settings& settings, bool two) {
+  const auto data = settings.text("data");
+  if (settings.text("path").empty())
+    throw UsageError(fmt::format("translation: data={} needs path=FILE", data));
+  if (two && settings.text("target_path").empty())
+    throw UsageError(
+        "translation: data=text needs path=FILE (source) and target_path=FILE (its translation)");
+}
+
+Corpus read_corpus(const Settings& settings, Key key) {
+  const auto& data = settings.text("data");
+  const auto path = find_input(settings.text("path")), target_path = find_input(settings.text("target_path"));
+  const bool lower = settings.flag("lower_case");
+  if (data == "generated" && !path.empty())
+    throw UsageError(
+        "translation: path is given, but data=generated; say what it is: data=tatoeba, text or cmudict");
+  if (data != "text" && !target_path.empty())
+    throw UsageError("translation: target_path is for data=text only");
+  Corpus corpus;
+  if (data == "generated") {
+    const SentenceGrammar grammar{settings.integer("words"), settings.integer("min_length"),
+                                  settings.integer("max_length")};
+    for (int i = 0; i < settings.integer("examples"); ++i)
+      corpus.pairs.push_back(grammar.generate(key / "sentence" / static_cast<std::uint64_t>(i)));
+  } else if (data == "cmudict") {
+    need_path(settings, false);
+    for (auto& entry : read_cmudict(path)) {
+      if (entry.variant > 1 && !settings.flag("variants")) {
+        ++corpus.variants;
+        continue;
+      }
+      if (!settings.flag("stress"))
+        for (auto& phoneme : entry.phonemes)
+          if (std::isdigit(static_cast<unsigned char>(phoneme.back()))) phoneme.pop_back();
+      corpus.pairs.push_back(
+          {characters(lower ? lower_case(entry.word) : entry.word), std::move(entry.phonemes), {}});
+    }
+    corpus.origin = path;
+  } else {
+    const bool text = data == "text";
+    need_path(settings, text);
+    const auto pairs = text ? read_parallel_text(path, target_path, corpus.blank) : read_tab_pairs(path);
+    for (const auto& [first, second] : pairs) {
+      const bool swapped = !text && settings.integer("source_column") == 2;
+      corpus.pairs.push_back(
+          {tokenize(swapped ? second : first, lower), tokenize(swapped ? first : second, lower), {}});
+    }
+    corpus.origin = text ? path + " and " + target_path : path;
+  }
+  corpus.read = corpus.pairs.size() + corpus.variants + corpus.blank;
+  return corpus;
+}
+
+/// Leaves out pairs of the wrong length and, beyond the limit, those with the highest hashes of the source.
+void select(Corpus& corpus, const Settings& settings, Key key) {
+  const auto low = static_cast<std::size_t>(settings.integer("min_length")),
+             high = static_cast<std::size_t>(settings.integer("max_length"));
+  auto& pairs = corpus.pairs;
+  const auto fits = [&](const Words& words) { return words.size() >= low && words.size() <= high; };
+  corpus.wrong_length = std::erase_if(pairs, [&](const AlignedPair& pair) {
+    return !fits(pair.source) || pair.target.empty() || pair.target.size() > high;
+  });
+  const auto limit = static_cast<std::size_t>(settings.integer("limit"));
+  if (limit == 0 || pairs.size() <= limit) return;
+  std::vector<std::uint64_t> hashes;
+  for (const auto& pair : pairs) hashes.push_back((key / joined(pair.source)).value());
+  std::vector<std::size_t> order(pairs.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return hashes[a] < hashes[b]; });
+  order.resize(limit);
+  std::sort(order.begin(), order.end());
+  std::vector<AlignedPair> kept;
+  for (auto i : order) kept.push_back(std::move(pairs[i]));
+  corpus.beyond_limit = pairs.size() - limit;
+  pairs = std::move(kept);
+}
+
+/// Fields: "source" [B, L] and "source_length" [B]; "target" [B, T] with its final end mark and
+/// "target_length" [B]; "alignment" [B, T] gold positions in the source, -1 where unknown; only there if
+/// known at all.
+class Translation final : public Task {
+ public:
+  Translation(const Settings& settings, Key key) {
+    if (settings.integer("min_length") > settings.integer("max_length"))
+      throw UsageError(fmt::format("translation: min_length must be at most max_length={}, got {}",
+                                   settings.integer("max_length"), settings.integer("min_length")));
+    if (settings.real("heldout") + settings.real("test") >= 1)
+      throw UsageError("translation: heldout and test together must be below 1");
+    auto corpus = read_corpus(settings, key);
+    select(corpus, settings, key / "limit");
+    if (corpus.pairs.empty())
+      throw InputError(
+          fmt::format("{}: nothing left: of {} pairs, {} are shorter than min_length={} or longer than "
+                      "max_length={}; raise max_length",
+                      corpus.origin, corpus.read, corpus.wrong_length, settings.integer("min_length"),
+                      settings.integer("max_length")));
+
+    Words groups;
+    for (const auto& pair : corpus.pairs) groups.push_back(joined(pair.source));
+    const auto splits =
+        split_by_group(groups, settings.real("heldout"), settings.real("test"), key / "split");
+    splits_ = members(splits);
+    if (splits_[0].empty())
+      throw InputError(fmt::format("{}: no sentence is left to train on; give more text, or heldout=0,test=0",
+                                   corpus.origin));
+
+    Vocabulary source, target;
+    for (int i : splits_[0]) {
+      for (const auto& word : corpus.pairs[i].source) source.count(word);
+      for (const auto& word : corpus.pairs[i].target) target.count(word);
+    }
+    const auto limit = static_cast<std::size_t>(settings.integer("vocabulary"));
+    source.close(4, limit);
+    target.close(4, limit);
+    dimensions_ = {{"source_vocabulary", source.size()},
+                   {"target_vocabulary", target.size()},
+                   {"source_length", 0},
+                   {"target_length", 0},
+                   {"bos", Vocabulary::begin},
+                   {"eos", Vocabulary::end}};
+    std::size_t unknown = 0, words = 0;
+    for (auto& pair : corpus.pairs) {
+      Example example;
+      for (const auto& word : pair.source) example.source.push_back(source.index(word));
+      for (const auto& word : pair.target) example.target.push_back(target.index(word));
+      for (int word : example.target) unknown += word == Vocabulary::unknown;
+      words += example.target.size();
+      example.target.push_back(Vocabulary::end);
+      example.alignment = std::move(pair.alignment);
+      has_alignment_ = has_alignment_ || !example.alignment.empty();
+      longest("source_length", example.source.size());
+      longest("target_length", example.target.size());
+      examples_.push_back(std::move(example));
+    }
+    provenance_ = fmt::format(
+        "{}: {} pairs read; left out: {} with an empty side, {} variants, {} by length, {} beyond the limit; "
+        "kept: {} train, {} "
+        "heldout, {} test; {:.2f}% of target words unknown",
+        corpus.origin, corpus.read, corpus.blank, corpus.variants, corpus.wrong_length, corpus.beyond_limit,
+        splits_[0].size(), splits_[1].size(), splits_[2].size(),
+        100.0 * static_cast<double>(unknown) / static_cast<double>(words));
+  }
+
+  Dimensions dimensions() const override { return dimensions_; }
+  std::size_t size(Split split) const override { return splits_[static_cast<std::size_t>(split)].size(); }
+  std::string provenance() const override { return provenance_; }
+
+  Batch batch(Split split, const std::vector<int>& indices) const override {
+    const auto& all = splits_[static_cast<std::size_t>(split)];
+    Batch batch;
+    std::size_t source_width = 0, target_width = 0;
+    for (int i : indices) {
+      const int id = all.at(static_cast<std::size_t>(i));
+      batch.id.push_back(static_cast<std::uint32_t>(id));
+      source_width = std::max(source_width, examples_[id].source.size());
+      target_width = std::max(target_width, examples_[id].target.size());
+    }
+    const auto B = indices.size();
+    Array<int> source({B, source_width}, Vocabulary::pad), target({B, target_width}, Vocabulary::pad),
+        alignment({B, target_width}, -1), source_length({B}), target_length({B});
+    for (std::size_t b = 0; b < B; ++b) {
+      const auto& example = examples_[batch.id[b]];
+      std::copy(example.source.begin(), example.source.end(), source.row(b).begin());
+      std::copy(example.target.begin(), example.target.end(), target.row(b).begin());
+      std::copy(example.alignment.begin(), example.alignment.end(), alignment.row(b).begin());
+      source_length.data[b] = static_cast<int>(example.source.size());
+      target_length.data[b] = static_cast<int>(example.target.size());
+    }
+    batch.integers = {{"source", std::move(source)},
+                      {"source_length", std::move(source_length)},
+                      {"target", std::move(target)},
+                      {"target_length", std::move(target_length)}};
+    if (has_alignment_) batch.integers["alignment"] = std::move(alignment);
+    return batch;
+  }
+
+  std::vector<Metric> metrics() const override {
+    std::vector<Metric> result = {{.name = "token_accuracy", .unit = "1"},
+                                  {.name = "exact_match", .unit = "1"},
+                                  {.name = "bleu", .unit = "1", .sums = {}, .formula = bleu},
+                                  {.name = "exact_match_decoded", .unit = "1"}};
+    if (has_alignment_)
+      result.push_back({.name = "alignment_error_rate", .unit = "1", .higher_is_better = false});
+    return result;
+  }
+
+  /// Teacher-forced. One choice and one gold link per word, so Och & Ney's (2003) alignment error rate is the
+  /// share of words whose choice is not the gold one; the end mark has no gold and is left out.
+  void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
+    const auto &target = batch.ints("target"), &length = batch.ints("target_length");
+    const auto steps = [](const Array<int>& array) { return array.shape.size() < 2 ? 0 : array.shape[1]; };
+    for (std::size_t b = 0; b < length.size(); ++b) {
+      const auto n = static_cast<std::size_t>(length.data[b]);
+      std::size_t right = 0;
+      for (std::size_t t = 0; t < std::min(n, steps(seen.predictions)); ++t)
+        right += seen.predictions.row(b)[t] == target.row(b)[t];
+      add(metrics[0], static_cast<double>(right), static_cast<double>(n));
+      add(metrics[1], right == n, 1);
+      if (!has_alignment_) continue;
+      for (std::size_t t = 0; t < std::min(n, steps(seen.choices)); ++t) {
+        const int gold = batch.ints("alignment").row(b)[t], chosen = seen.choices.row(b)[t];
+        if (gold >= 0 && chosen >= 0) add(metrics[4], chosen != gold, 1);
+      }
+    }
+  }
+
+  bool decodes() const override { return true; }
+  /// Free-running answers end at the first end mark. An unknown word in an answer never counts as right for
+  /// BLEU.
+  void score_decoded(const Batch& batch, const Observation& seen,
+                     std::vector<Metric>& metrics) const override {
+    const auto &target = batch.ints("target"), &length = batch.ints("target_length");
+    for (std::size_t b = 0; b < length.size(); ++b) {
+      const auto reference = target.row(b).first(static_cast<std::size_t>(length.data[b]) - 1);
+      auto answer = seen.predictions.row(b);
+      const auto end =
+          std::find_if(answer.begin(), answer.end(), [](int w) { return w == Vocabulary::end || w < 0; });
+      answer = answer.first(static_cast<std::size_t>(end - answer.begin()));
+      add_bleu(answer, reference, Vocabulary::unknown, metrics[2].sums);
+      add(metrics[3], std::equal(answer.begin(), answer.end(), reference.begin(), reference.end()), 1);
+    }
+  }
+
+ private:
+  struct Example {
+    std::vector<int> source, target, alignment;
+  };
+  static void add(Metric& metric, double numerator, double denominator) {
+    metric.numerator += numerator;
+    metric.denominator += denominator;
+  }
+  void longest(const std::string& name, std::size_t length) {
+    dimensions_[name] = std::max(dimensions_[name], static_cast<int>(length));
+  }
+  std::vector<Example> examples_;
+  std::array<std::vector<int>, 3> splits_;
+  Dimensions dimensions_;
+  bool has_alignment_ = false;
+  std::string provenance_;
+};
+
+using P = ParameterInfo;
+
+const Registration<TaskEntry> registered({
+    .name = "translation",
+    .summary = "sentences word by word, with attention to the source",
+    .data = "generated, a Tatoeba/Anki tab file, two parallel texts, or CMUdict (all plain or .gz)",
+    .default_model = "translator",
+    .parameters =
+        {P::choice("data", "generated", {"generated", "tatoeba", "text", "cmudict"}, "what is translated"),
+         P::text("path", "", "the file: pairs, source sentences, or dictionary"),
+         P::text("target_path", "", "the target sentences (data=text)"),
+         P::integer("source_column", 2, 1, 2,
+                    "the tab file's column to translate from; 2: German to English (data=tatoeba)"),
+         P::integer("examples", 2000, 1, 1e7, "sentences to generate (data=generated)"),
+         P::integer("words", 8, 1, 1e5, "nouns, verbs, adjectives: so many of each (data=generated)"),
+         P::integer("vocabulary", 2000, 5, 1e6,
+                    "entries per side, with 4 special ones; rarer words are unknown"),
+         P::integer("min_length", 1, 1, 1000, "fewest words of a source sentence"),
+         P::integer("max_length", 10, 1, 1000, "most words of a sentence, without the end mark"),
+         P::integer("limit", 0, 0, 1e8, "most pairs, drawn by a hash; 0: all"),
+         P::real("heldout", 0.05, 0, 1, "share of source sentences held out for validation").below(),
+         P::real("test", 0.05, 0, 1, "share of source sentences held out for the test").below(),
+         P::flag("lower_case", true, "fold to lower case"),
+         P::flag("variants", true, "take second pronunciations, word(2), too (data=cmudict)"),
+         P::flag("stress", false, "keep the vowels' stress digits (data=cmudict)")},
+    .make = [](const Settings& settings, Key key) -> std::unique_ptr<Task> {
+      return std::make_unique<Translation>(settings, key);
+    },
+});
+
+}  // namespace
+}  // namespace hardgrad

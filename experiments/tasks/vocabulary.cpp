@@ -1,0 +1,27 @@
+// Words as numbers: the most frequent ones, the rest unknown.
+#include "experiments/tasks/vocabulary.hpp"
+
+#include <algorithm>
+
+namespace hardgrad {
+
+void Vocabulary::close(int specials, std::size_t limit) {
+  const std::vector<std::string> special_words = {"<pad>", "<unk>", "<bos>", "<eos>"};
+  words_.assign(special_words.begin(), special_words.begin() + specials);
+  std::vector<std::pair<std::string, std::size_t>> by_count(counts_.begin(), counts_.end());
+  std::stable_sort(by_count.begin(), by_count.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  for (const auto& [word, count] : by_count) {
+    if (limit > 0 && words_.size() >= limit) break;
+    index_[word] = size();
+    words_.push_back(word);
+  }
+  counts_.clear();
+}
+
+int Vocabulary::index(const std::string& word) const {
+  const auto it = index_.find(word);
+  return it == index_.end() ? unknown : it->second;
+}
+
+}  // namespace hardgrad

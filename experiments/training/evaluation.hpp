@@ -1,0 +1,30 @@
+// Evaluation: losses and metrics of a model on a split, answered as its target would have it.
+#pragma once
+
+#include "core/estimator/estimator.hpp"
+#include "experiments/tasks/task.hpp"
+#include "experiments/training/trainer.hpp"
+
+namespace hardgrad {
+
+struct EvaluationSettings {
+  Split split = Split::heldout;
+  int examples = 0;           ///< the first of the split; 0 is all
+  int batch = 64;
+  bool decode = false;        ///< also run freely, for the task's decoding metrics
+  double row_cap = 20000;     ///< rows per batch up to which losses are enumerated; beyond, they are sampled once
+};
+
+/// Losses per example, in the model's units: for the soft target `soft`; for the others `expected_loss` and
+/// `marginal_likelihood` by enumeration where the choices are few enough (with `elbo` if the target is one), else
+/// `sampled_loss`; and `greedy_loss` under the most probable choices. Metrics are those of the most probable choices (of
+/// the expected weights for the soft target).
+template <class T>
+EvaluationPoint evaluate(const Task& task, const Model<T>& model, const Target& target, const EvaluationSettings& settings,
+                         Key noise);
+
+/// What an episode of one row per example showed.
+template <class T>
+Observation observe(const Episode<T>& episode);
+
+}  // namespace hardgrad

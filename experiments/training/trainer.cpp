@@ -1,0 +1,168 @@
+#include "experiments/training/trainer.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "experiments/training/evaluation.hpp"
+
+namespace hardgrad {
+namespace {
+
+/// Endless batches of the training split, each epoch in its own keyed order: any step can be asked for.
+class Batches {
+ public:
+  Batches(const Task& task, int batch, Key order) : task_(task), order_key_(order) {
+    examples_ = task.size(Split::train);
+    if (examples_ == 0) throw InputError("the training split is empty");
+    size_ = std::min<std::size_t>(batch, examples_);
+    per_epoch_ = examples_ / size_;  // the rest of an epoch is left out, so that batches are equal
+  }
+  Batch at(int step) {
+    const int epoch = step / static_cast<int>(per_epoch_);
+    if (epoch != epoch_) {
+      order_ = permutation(examples_, order_key_ / static_cast<std::uint64_t>(epoch));
+      epoch_ = epoch;
+    }
+    const auto from = order_.begin() + static_cast<std::ptrdiff_t>((step % per_epoch_) * size_);
+    return task_.batch(Split::train, std::vector<int>(from, from + static_cast<std::ptrdiff_t>(size_)));
+  }
+
+ private:
+  const Task& task_;
+  Key order_key_;
+  std::size_t examples_, size_, per_epoch_;
+  int epoch_ = -1;
+  std::vector<int> order_;
+};
+
+template <class T>
+std::vector<std::vector<T>> copy_values(const ParameterSet<T>& set) {
+  std::vector<std::vector<T>> values;
+  for (const auto& p : set) values.push_back(p.value.data);
+  return values;
+}
+template <class T>
+void put_values(ParameterSet<T>& set, const std::vector<std::vector<T>>& values) {
+  std::size_t i = 0;
+  for (auto& p : set) p.value.data = values[i++];
+}
+
+/// The number by which evaluations are ranked: the loss of the estimator's own target where it was had.
+double own_loss(const EvaluationPoint& point, const Target& target) {
+  for (const auto& name : {to_string(target.kind), std::string("expected_loss"), std::string("sampled_loss")})
+    if (auto it = point.losses.find(name); it != point.losses.end()) return it->second;
+  return point.losses.begin()->second;
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+template <class T>
+TrainResult train(Training<T>& training, const TrainSettings& settings, const RunKeys& keys,
+                  const std::function<bool()>& stop) {
+  auto& [task, model, estimator, spec, optimizer, own_optimizer, step] = training;
+  const auto start = std::chrono::steady_clock::now();
+  Batches batches(*task, settings.batch, keys.order);
+  TrainResult result;
+  Tape<T> tape;
+  std::vector<T> gradient(model->parameters().size()), own_gradient(estimator->own_parameters().size());
+  double best = std::numeric_limits<double>::infinity();
+  std::vector<std::vector<T>> best_values;
+
+  const auto measure_now = [&] {
+    if (std::find(settings.measure_at.begin(), settings.measure_at.end(), step) == settings.measure_at.end()) return;
+    const auto examples = std::min<std::size_t>(settings.measure_batch, task->size(Split::train));
+    std::vector<int> first(examples);
+    for (std::size_t i = 0; i < examples; ++i) first[i] = static_cast<int>(i);
+    const auto batch = task->batch(Split::train, first);
+    const auto noise = keys.noise / "measure" / static_cast<std::uint64_t>(step);
+    result.measurements.push_back({step, measure(spec, *estimator, *model, batch, settings.measure, noise)});
+  };
+  const auto evaluate_now = [&](bool last) {
+    EvaluationSettings how{.split = settings.evaluate_split == "test" ? Split::test : Split::heldout,
+                           .examples = settings.evaluate_examples,
+                           .decode = last && settings.decode};
+    if (task->size(how.split) == 0) return;
+    auto point = evaluate(*task, *model, estimator->target(), how, keys.noise / "evaluate" / std::uint64_t(step));
+    point.step = step;
+    if (settings.keep_best && own_loss(point, estimator->target()) < best) {
+      best = own_loss(point, estimator->target());
+      best_values = copy_values(model->parameters());
+    }
+    result.evaluations.push_back(std::move(point));
+  };
+
+  double loss = 0;
+  int since = 0;
+  for (; step < settings.steps; ++step) {
+    if (stop && stop()) throw Interrupted{};
+    measure_now();
+    if (settings.evaluate_every > 0 && step % settings.evaluate_every == 0) evaluate_now(false);
+    const auto batch = batches.at(step);
+    KeyedRandomness random(keys.noise / "train" / static_cast<std::uint64_t>(step));
+    tape.clear();
+    const auto estimate = estimator->estimate({tape, *model, batch, random});
+    std::fill(gradient.begin(), gradient.end(), T{0});
+    tape.backward(estimate.surrogate);
+    tape.add_gradient(model->parameters(), std::span<T>(gradient));
+    if (estimate.own_loss) {
+      std::fill(own_gradient.begin(), own_gradient.end(), T{0});
+      tape.backward(estimate.own_loss);
+      tape.add_gradient(estimator->own_parameters(), std::span<T>(own_gradient));
+      own_optimizer->step(estimator->own_parameters(), own_gradient);
+    }
+    double squares = 0;
+    for (T g : gradient) squares += static_cast<double>(g) * static_cast<double>(g);
+    optimizer->step(model->parameters(), gradient);
+    estimator->learn(estimate);
+    result.rows += static_cast<double>(estimate.episode->rows_evaluated());
+    result.attention_values += static_cast<double>(estimate.episode->attention_values());
+    loss += estimate.loss;
+    ++since;
+    if ((step + 1) % settings.log_every == 0 || step + 1 == settings.steps) {
+      result.log.push_back({step + 1, loss / since, seconds_since(start), std::sqrt(squares)});
+      loss = 0;
+      since = 0;
+    }
+  }
+  measure_now();
+  evaluate_now(!settings.keep_best);
+  if (settings.keep_best && !best_values.empty()) {
+    put_values(model->parameters(), best_values);
+    result.evaluations.pop_back();
+    evaluate_now(true);
+  }
+  result.seconds = seconds_since(start);
+  return result;
+}
+
+template <class T>
+Training<T> prepare(std::shared_ptr<const Task> task, const Spec& model, const Spec& estimator,
+                    const TrainSettings& settings, const RunKeys& keys) {
+  Training<T> training;
+  training.task = std::move(task);
+  training.estimator_spec = estimator;
+  const bool posterior = Estimators::instance().at(estimator.name).posterior;
+  training.model = make_model<T>(model, training.task->dimensions(), keys.init, posterior);
+  if (auto reason = unsupported(estimator, training.model->structure()); !reason.empty()) throw Unsupported(reason);
+  training.estimator = make_estimator<T>(estimator, training.model->structure(), keys.init / "estimator");
+  auto how = settings.optimizer;
+  how.total_steps = settings.steps;
+  training.optimizer = make_optimizer<T>(how, training.model->parameters().size());
+  OptimizerSettings own{.name = "adam", .learning_rate = settings.own_learning_rate};
+  training.own_optimizer = make_optimizer<T>(own, training.estimator->own_parameters().size());
+  return training;
+}
+
+#define HARDGRAD_INSTANTIATE(T)                                                                                     \
+  template TrainResult train(Training<T>&, const TrainSettings&, const RunKeys&, const std::function<bool()>&);    \
+  template Training<T> prepare(std::shared_ptr<const Task>, const Spec&, const Spec&, const TrainSettings&,        \
+                               const RunKeys&);
+HARDGRAD_INSTANTIATE(float)
+HARDGRAD_INSTANTIATE(double)
+
+}  // namespace hardgrad

@@ -1,0 +1,89 @@
+// The glimpse reader: gradients, branching, the two ways glimpses are worked out, relaxed and enumerated answers.
+#include <doctest/doctest.h>
+
+#include "tests/core/models/model_check.hpp"
+
+using namespace hardgrad;
+using namespace hardgrad::test;
+
+namespace {
+
+const Dimensions dimensions{{"height", 6}, {"width", 5}, {"classes", 3}};
+
+Batch two_images() {
+  Batch batch;
+  batch.id = {8, 9};
+  batch.reals["image"] = Array<double>({2, 6, 5});
+  KeyedRandomness random(Key(5));
+  for (std::uint32_t i = 0; i < 60; ++i) batch.reals["image"].data[i] = random.uniform({i});
+  batch.integers["label"] = {{2}, std::vector<int>{2, 0}};
+  return batch;
+}
+const Options forced{{3, 1}, {0, 2}};
+
+std::vector<std::string> specs() {
+  return {"glimpse_reader[grid=2,patch=2,glimpses=2,features=3,hidden=4]",
+          "glimpse_reader[grid=2,patch=2,glimpses=2,features=3,hidden=4,scales=2,core=lstm]"};
+}
+
+}  // namespace
+
+TEST_CASE("glimpse_reader: gradients of losses, log probabilities and states, in every parameter") {
+  const auto batch = two_images();
+  for (const auto& spec : specs()) {
+    CAPTURE(spec);
+    auto model = lively(spec, dimensions), with_posterior = lively(spec, dimensions, true);
+    const auto check = [&](const char* how, Model<double>& m, const MakeChooser& make) {
+      CAPTURE(how);
+      const auto [error, where] = gradient_error(m, batch, make);
+      CAPTURE(where);
+      CHECK(error < 1e-7);
+    };
+    check("forced", *model, [] { return std::make_unique<ForcedChooser<double>>(forced); });
+    check("more rows than cells", *model, [] { return std::make_unique<ForcedChooser<double>>(copied(forced, 5)); });
+    check("weights", *model, [] { return std::make_unique<ForcedWeights>(forced, 0.6); });
+    check("expected", *model, [] { return std::make_unique<ExpectedChooser<double>>(); });
+    check("enumerated", *model, [] { return std::make_unique<EnumerateChooser<double>>(); });
+    check("posterior", *with_posterior, [] { return std::make_unique<ForcedProposal>(copied(forced, 2)); });
+  }
+}
+
+TEST_CASE("glimpse_reader: the gradient check sees a missing score term") {
+  auto model = lively(specs()[0], dimensions);
+  const auto make = [] { return std::make_unique<ForcedChooser<double>>(forced); };
+  CHECK(gradient_error(*model, two_images(), make, true).first > 1e-2);
+}
+
+TEST_CASE("glimpse_reader: an example alone, copies, all cells worked out at once and one-hot weights agree") {
+  for (const auto& spec : specs()) {
+    CAPTURE(spec);
+    const auto model = lively(spec, dimensions);
+    const auto batch = two_images();
+    ForcedChooser<double> once(forced), twice(copied(forced, 2)), often(copied(forced, 7));
+    ForcedWeights one_hot(copied(forced, 2), 1.0);
+    const auto loss = losses(*model, batch, once), two = losses(*model, batch, twice), seven = losses(*model, batch, often);
+    const auto weighted = losses(*model, batch, one_hot);
+    for (int b = 0; b < 2; ++b) {
+      ForcedChooser<double> alone(of_example(forced, b));
+      CHECK(losses(*model, batch.select({b}), alone)[0] == doctest::Approx(loss[b]).epsilon(1e-12));
+    }
+    REQUIRE(seven.size() == 14);
+    for (int r = 0; r < 14; ++r) CHECK(seven[r] == doctest::Approx(loss[r / 7]).epsilon(1e-12));
+    for (int r = 0; r < 4; ++r) {
+      CHECK(two[r] == doctest::Approx(loss[r / 2]).epsilon(1e-12));
+      CHECK(weighted[r] == doctest::Approx(loss[r / 2]).epsilon(1e-12));
+    }
+  }
+}
+
+TEST_CASE("glimpse_reader: enumerated rows sum to the expectation over all paths") {
+  for (const auto& spec : specs()) {
+    CAPTURE(spec);
+    const auto model = lively(spec, dimensions);
+    const auto batch = two_images();
+    CHECK(model->outcomes(batch) == std::vector<double>{16, 16});
+    double total = 0;
+    for (int b = 0; b < 2; ++b) total += expected_loss_by_paths(*model, batch.select({b}), {4, 4});
+    CHECK(expected_loss_by_rows(*model, batch) == doctest::Approx(total).epsilon(1e-12));
+  }
+}

@@ -1,0 +1,202 @@
+// Helpers of the model tests: small models with lively parameters, answers given by hand, and the check of a whole
+// model's gradient against finite differences.
+#pragma once
+
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/reduce.hpp"
+#include "core/autodiff/softmax.hpp"
+#include "core/choice/choosers.hpp"
+#include "core/models/model.hpp"
+
+namespace hardgrad::test {
+
+using Options = std::vector<std::vector<int>>;  ///< [step][row]
+
+/// Answers as forced, and has the posterior evaluated too.
+class ForcedProposal final : public Chooser<double> {
+ public:
+  explicit ForcedProposal(Options option) : forced_(std::move(option)) {}
+  Choice<double> choose(Tape<double>& tape, const Question<double>& question) override {
+    return forced_.choose(tape, question);
+  }
+  bool wants_proposal() const override { return true; }
+
+ private:
+  ForcedChooser<double> forced_;
+};
+
+/// Answers with constant weights: all on the forced option, or spread.
+class ForcedWeights final : public Chooser<double> {
+ public:
+  ForcedWeights(Options option, double sharpness) : forced_(std::move(option)), sharpness_(sharpness) {}
+  Choice<double> choose(Tape<double>& tape, const Question<double>& question) override {
+    auto hard = forced_.choose(tape, question);
+    const std::size_t S = question.log_prior.cols();
+    Array<double> weights({hard.rows->size(), S});
+    for (std::size_t r = 0; r < hard.rows->size(); ++r) {
+      const int n = question.site.options[hard.rows->parent[r]];
+      for (int i = 0; i < n; ++i) weights.row(r)[i] = (1 - sharpness_) / n;
+      weights.row(r)[hard.option[r]] += sharpness_;
+    }
+    return {hard.rows, {}, tape.constant(MatrixView<const double>{weights.data.data(), hard.rows->size(), S})};
+  }
+
+ private:
+  ForcedChooser<double> forced_;
+  double sharpness_;
+};
+
+/// Parameters in [-0.7, 0.7], so that nothing is nearly linear.
+inline std::unique_ptr<Model<double>> lively(const std::string& spec, Dimensions dimensions, bool posterior = false) {
+  auto model = make_model<double>(Spec::parse(spec), dimensions, Key(7), posterior);
+  KeyedRandomness random(Key(11));
+  std::uint32_t n = 0;
+  for (auto& p : model->parameters())
+    for (auto& x : p.value.data) x = 1.4 * random.uniform({n++}) - 0.7;
+  return model;
+}
+
+/// Sum of an example's costs on one path of a run without branching: [B].
+inline std::vector<double> losses(const Model<double>& model, const Batch& batch, Chooser<double>& chooser) {
+  Tape<double> tape;
+  Episode<double> episode(tape, chooser, batch.examples());
+  model.run(batch, episode);
+  std::vector<double> total;
+  for (const auto& cost : episode.costs()) {
+    total.resize(cost.rows->size());
+    for (std::size_t r = 0; r < total.size(); ++r) total[r] += cost.loss.value().data[r];
+  }
+  return total;
+}
+
+/// A number that depends on every cost, every log probability and every proposal, each with another weight.
+inline Var<double> mixture(Episode<double>& episode, bool with_log_probabilities = true) {
+  auto& tape = episode.tape();
+  auto total = tape.constant(1, 1);
+  int n = 0;
+  const auto include = [&](Var<double> x) {
+    std::vector<double> weight(x.value().size());
+    for (auto& w : weight) w = 1 + std::sin(++n * 1.7);
+    total = add(total, weighted_sum(x, std::span<const double>(weight)));
+  };
+  for (const auto& cost : episode.costs()) include(cost.loss);
+  for (std::size_t t = 0; with_log_probabilities && t < episode.steps().size(); ++t) {
+    const auto& [question, choice] = episode.steps()[t];
+    if (choice.hard()) {
+      include(episode.log_probability(static_cast<int>(t)));
+      if (question.log_proposal) include(episode.log_probability(static_cast<int>(t), Law::proposal));
+    } else {
+      include(entropy(question.log_prior));
+    }
+    include(question.site.state);
+  }
+  return total;
+}
+
+using MakeChooser = std::function<std::unique_ptr<Chooser<double>>()>;
+
+/// Largest |analytic - numeric| / (1 + |numeric|) over all parameters, and its parameter's name. `wrong` leaves the log
+/// probabilities out of the analytic side only: a deliberate bug.
+inline std::pair<double, std::string> gradient_error(Model<double>& model, const Batch& batch, const MakeChooser& make,
+                                                     bool wrong = false) {
+  Tape<double> tape;
+  const auto value = [&](bool complete) {
+    tape.clear();
+    auto chooser = make();
+    auto episode = std::make_unique<Episode<double>>(tape, *chooser, batch.examples());
+    model.run(batch, *episode);
+    return mixture(*episode, complete);
+  };
+  std::vector<double> analytic(model.parameters().size());
+  tape.backward(value(!wrong));
+  tape.add_gradient(model.parameters(), std::span<double>(analytic));
+  std::pair<double, std::string> worst{0, ""};
+  for (auto& p : model.parameters())
+    for (std::size_t i = 0; i < p.value.size(); ++i) {
+      const double kept = p.value.data[i], step = 1e-5;
+      p.value.data[i] = kept + step;
+      const double above = value(true).item();
+      p.value.data[i] = kept - step;
+      const double below = value(true).item();
+      p.value.data[i] = kept;
+      const double numeric = (above - below) / (2 * step);
+      const double error = std::abs(analytic[p.offset + i] - numeric) / (1 + std::abs(numeric));
+      if (!(error <= worst.first)) worst = {error, p.name + "[" + std::to_string(i) + "]"};
+    }
+  return worst;
+}
+
+/// Every way to choose one of `options[t]` at each step t, as one example's choices.
+inline std::vector<std::vector<int>> every_path(const std::vector<int>& options) {
+  std::vector<std::vector<int>> paths{{}};
+  for (int n : options) {
+    std::vector<std::vector<int>> longer;
+    for (const auto& path : paths)
+      for (int i = 0; i < n; ++i) {
+        longer.push_back(path);
+        longer.back().push_back(i);
+      }
+    paths = std::move(longer);
+  }
+  return paths;
+}
+
+/// Expected loss of a single example by visiting every path on its own.
+inline double expected_loss_by_paths(const Model<double>& model, const Batch& batch, const std::vector<int>& options) {
+  double total = 0, mass = 0;
+  for (const auto& path : every_path(options)) {
+    Options forced;
+    for (int i : path) forced.push_back({i});
+    ForcedChooser<double> chooser(forced);
+    Tape<double> tape;
+    Episode<double> episode(tape, chooser, 1);
+    model.run(batch, episode);
+    double log_p = 0, loss = 0;
+    for (std::size_t t = 0; t < path.size(); ++t) log_p += episode.log_probability(static_cast<int>(t)).item();
+    for (const auto& cost : episode.costs()) loss += cost.loss.item();
+    total += std::exp(log_p) * loss;
+    mass += std::exp(log_p);
+  }
+  return mass > 0.999999999 && mass < 1.000000001 ? total : std::nan("");
+}
+
+/// The same from one run in which every option is a row.
+inline double expected_loss_by_rows(const Model<double>& model, const Batch& batch) {
+  EnumerateChooser<double> chooser;
+  Tape<double> tape;
+  Episode<double> episode(tape, chooser, batch.examples());
+  model.run(batch, episode);
+  double total = 0;
+  for (const auto& cost : episode.costs()) {
+    const auto log_p = episode.path_log_probability(cost.rows).value();
+    for (std::size_t r = 0; r < cost.rows->size(); ++r) total += std::exp(log_p.data[r]) * cost.loss.value().data[r];
+  }
+  return total;
+}
+
+/// The forced choices of example `b` alone.
+inline Options of_example(const Options& options, int b) {
+  Options result;
+  for (const auto& step : options) result.push_back({step[b]});
+  return result;
+}
+
+/// Every entry `copies` times in a row: what ForcedChooser wants when each example becomes `copies` equal rows.
+inline Options copied(const Options& options, int copies) {
+  Options result;
+  for (const auto& step : options) {
+    result.emplace_back();
+    for (int i : step) result.back().insert(result.back().end(), copies, i);
+  }
+  return result;
+}
+
+}  // namespace hardgrad::test

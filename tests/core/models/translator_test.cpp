@@ -1,0 +1,198 @@
+// The translator: gradients, padding, branching, relaxed and enumerated answers, decoding.
+#include <doctest/doctest.h>
+
+#include "tests/core/models/model_check.hpp"
+
+using namespace hardgrad;
+using namespace hardgrad::test;
+
+namespace {
+
+const Dimensions dimensions{{"source_vocabulary", 6}, {"target_vocabulary", 5}, {"source_length", 5},
+                            {"target_length", 4},     {"bos", 1},               {"eos", 2}};
+const std::string sizes = "embedding=3,hidden=3,";
+
+Batch three_sentences(int padding = 0) {
+  const int p = padding;
+  Batch batch;
+  batch.id = {4, 5, 6};
+  batch.integers["source"] = {{3, 4}, std::vector<int>{3, 4, 5, 2, 4, 1, p, p, 5, 3, 3, p}};
+  batch.integers["source_length"] = {{3}, std::vector<int>{4, 2, 3}};
+  batch.integers["target"] = {{3, 3}, std::vector<int>{3, 4, 2, 2, p, p, 4, 2, p}};
+  batch.integers["target_length"] = {{3}, std::vector<int>{3, 1, 2}};
+  return batch;
+}
+const Options forced{{2, 1, 0}, {3, 0, 2}, {0, 0, 0}};
+
+std::vector<std::string> specs() {
+  std::vector<std::string> all;
+  for (std::string score : {"additive", "dot"})
+    for (std::string feed : {"none", "soft", "sampled"})
+      all.push_back("translator[" + sizes + "score=" + score + ",feed=" + feed + "]");
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("translator: gradients of losses, log probabilities and states, in every parameter") {
+  const auto batch = three_sentences();
+  for (const auto& spec : specs()) {
+    CAPTURE(spec);
+    auto model = lively(spec, dimensions);
+    const auto check = [&](const char* how, const MakeChooser& make) {
+      CAPTURE(how);
+      const auto [error, where] = gradient_error(*model, batch, make);
+      CAPTURE(where);
+      CHECK(error < 1e-7);
+    };
+    check("forced", [] { return std::make_unique<ForcedChooser<double>>(forced); });
+    check("two rows each", [] { return std::make_unique<ForcedChooser<double>>(copied(forced, 2)); });
+    check("weights", [] { return std::make_unique<ForcedWeights>(forced, 0.6); });
+    check("expected", [] { return std::make_unique<ExpectedChooser<double>>(); });
+    check("enumerated", [] { return std::make_unique<EnumerateChooser<double>>(); });
+  }
+}
+
+TEST_CASE("translator: gradients with a posterior") {
+  const auto batch = three_sentences();
+  for (const auto& spec : specs()) {
+    CAPTURE(spec);
+    auto model = lively(spec, dimensions, true);
+    REQUIRE(model->structure().posterior);
+    const auto [error, where] =
+        gradient_error(*model, batch, [] { return std::make_unique<ForcedProposal>(copied(forced, 2)); });
+    CAPTURE(where);
+    CHECK(error < 1e-7);
+  }
+}
+
+TEST_CASE("translator: the gradient check sees a missing score term") {
+  auto model = lively("translator[" + sizes + "feed=sampled]", dimensions);
+  const auto make = [] { return std::make_unique<ForcedChooser<double>>(forced); };
+  CHECK(gradient_error(*model, three_sentences(), make, true).first > 1e-2);
+}
+
+TEST_CASE("translator: padding and company do not matter") {
+  for (const auto& spec : specs()) {
+    CAPTURE(spec);
+    const auto model = lively(spec, dimensions);
+    ForcedChooser<double> together(forced), garbage(forced);
+    const auto loss = losses(*model, three_sentences(), together);
+    const auto filled = losses(*model, three_sentences(3), garbage);
+    for (int b = 0; b < 3; ++b) {
+      ForcedChooser<double> alone(of_example(forced, b));
+      CHECK(losses(*model, three_sentences().select({b}), alone)[0] == doctest::Approx(loss[b]).epsilon(1e-12));
+      CHECK(filled[b] == doctest::Approx(loss[b]).epsilon(1e-12));
+    }
+    ExpectedChooser<double> soft;
+    const auto relaxed = losses(*model, three_sentences(), soft);
+    for (int b = 0; b < 3; ++b)
+      CHECK(losses(*model, three_sentences(3).select({b}), soft)[0] == doctest::Approx(relaxed[b]).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("translator: copies of a row cost the same, and one-hot weights are hard choices") {
+  for (const auto& spec : specs()) {
+    CAPTURE(spec);
+    const auto model = lively(spec, dimensions);
+    ForcedChooser<double> once(forced), thrice(copied(forced, 3));
+    ForcedWeights one_hot(forced, 1.0), one_hot_copies(copied(forced, 3), 1.0);
+    const auto loss = losses(*model, three_sentences(), once), three = losses(*model, three_sentences(), thrice);
+    const auto weighted = losses(*model, three_sentences(), one_hot);
+    const auto both = losses(*model, three_sentences(), one_hot_copies);
+    REQUIRE(three.size() == 9);
+    for (int r = 0; r < 9; ++r) {
+      CHECK(three[r] == doctest::Approx(loss[r / 3]).epsilon(1e-12));
+      CHECK(both[r] == doctest::Approx(loss[r / 3]).epsilon(1e-12));
+    }
+    for (int b = 0; b < 3; ++b) CHECK(weighted[b] == doctest::Approx(loss[b]).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("translator: hard and relaxed answers may alternate within a run") {
+  struct Alternating final : Chooser<double> {
+    ForcedChooser<double> hard{forced};
+    ForcedWeights weights{forced, 1.0};
+    Choice<double> choose(Tape<double>& tape, const Question<double>& question) override {
+      return question.step % 2 ? weights.choose(tape, question) : hard.choose(tape, question);
+    }
+  };
+  for (const auto& spec : specs()) {
+    CAPTURE(spec);
+    const auto model = lively(spec, dimensions);
+    ForcedChooser<double> hard(forced);
+    Alternating mixed;
+    const auto a = losses(*model, three_sentences(), hard), b = losses(*model, three_sentences(), mixed);
+    for (int n = 0; n < 3; ++n) CHECK(a[n] == doctest::Approx(b[n]).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("translator: enumerated rows sum to the expectation over all paths") {
+  for (const auto& spec : specs()) {
+    CAPTURE(spec);
+    const auto model = lively(spec, dimensions);
+    const auto batch = three_sentences();
+    double total = 0;
+    for (int b = 0; b < 3; ++b) {
+      const std::vector<int> options(batch.ints("target_length").data[b], batch.ints("source_length").data[b]);
+      total += expected_loss_by_paths(*model, batch.select({b}), options);
+    }
+    CHECK(expected_loss_by_rows(*model, batch) == doctest::Approx(total).epsilon(1e-12));
+    CHECK(model->outcomes(batch) == std::vector<double>{64, 2, 9});
+  }
+}
+
+TEST_CASE("translator: fed with expectations, soft and sampled feeding are one network") {
+  auto soft = lively("translator[" + sizes + "feed=soft]", dimensions);
+  auto sampled = lively("translator[" + sizes + "feed=sampled]", dimensions);
+  CHECK(soft->structure().dependence == Dependence::factorised);
+  CHECK(sampled->structure().dependence == Dependence::sequential);
+  ExpectedChooser<double> chooser;
+  const auto a = losses(*soft, three_sentences(), chooser), b = losses(*sampled, three_sentences(), chooser);
+  for (int n = 0; n < 3; ++n) CHECK(a[n] == doctest::Approx(b[n]).epsilon(1e-12));
+}
+
+TEST_CASE("translator: teacher forcing with what it said itself repeats a free run") {
+  for (const auto& spec : specs()) {
+    CAPTURE(spec);
+    const auto model = lively(spec, dimensions);
+    auto batch = three_sentences();
+    const auto decode = [&](Feeding feeding) {
+      GreedyChooser<double> chooser;
+      Tape<double> tape;
+      Episode<double> episode(tape, chooser, 3, feeding);
+      model->run(batch, episode);
+      std::vector<std::vector<int>> said;
+      for (const auto& p : episode.predictions()) said.push_back(p.label);
+      return said;
+    };
+    const auto free = decode(Feeding::free_running);
+    REQUIRE(!free.empty());
+    REQUIRE(free.size() <= 4);
+    Array<int> target({3, free.size()}), length({3});
+    for (int b = 0; b < 3; ++b)
+      for (std::size_t t = 0; t < free.size(); ++t) {
+        target.row(b)[t] = std::max(free[t][b], 0);
+        length.data[b] += free[t][b] >= 0;
+      }
+    batch.integers["target"] = target;
+    batch.integers["target_length"] = length;
+    CHECK(decode(Feeding::teacher_forced) == free);
+  }
+}
+
+TEST_CASE("translator: float agrees with double") {
+  const std::string spec = "translator[" + sizes + "feed=sampled]";
+  auto wide = make_model<double>(Spec::parse(spec), dimensions, Key(3));
+  auto narrow = make_model<float>(Spec::parse(spec), dimensions, Key(3));
+  ForcedChooser<double> chooser(forced);
+  ForcedChooser<float> narrow_chooser(forced);
+  const auto loss = losses(*wide, three_sentences(), chooser);
+  Tape<float> tape;
+  Episode<float> episode(tape, narrow_chooser, 3);
+  narrow->run(three_sentences(), episode);
+  std::vector<double> total(3);
+  for (const auto& cost : episode.costs())
+    for (int b = 0; b < 3; ++b) total[b] += cost.loss.value().data[b];
+  for (int b = 0; b < 3; ++b) CHECK(total[b] == doctest::Approx(loss[b]).epsilon(1e-5));
+}

@@ -1,0 +1,149 @@
+// Every estimator with categorical noise has exactly the mean it claims, and wrong ones are caught.
+#include <doctest/doctest.h>
+
+#include "core/autodiff/elementwise.hpp"
+#include "core/estimator/score_function.hpp"
+#include "tests/support/exactness.hpp"
+#include "tests/support/recurrent.hpp"
+
+namespace hardgrad::testing {
+namespace {
+
+const std::vector<std::string> unbiased = {
+    "exact",
+    "exact_marginal",
+    "soft",
+    "reinforce",
+    "reinforce[samples=2,baseline=0.7]",
+    "reinforce[reward_to_go=true]",
+    "moving_baseline",
+    "moving_baseline[samples=2,reward_to_go=true]",
+    "nvil",
+    "nvil[samples=2,reward_to_go=true]",
+    "rloo[samples=2]",
+    "rloo[samples=3,reward_to_go=true]",
+    "entropy_regularised[lambda_e=0.3]",
+    "entropy_regularised[lambda_e=0.3,samples=2,reward_to_go=true]",
+    "entropy_regularised[lambda_e=0.3,entropy=sampled]",
+    "entropy_regularised[lambda_e=0.3,lambda_r=1.7]",
+    "entropy_regularised[lambda_e=0.3,lambda_r=1.7,semi=true,samples=2]",
+    "variational_bound",
+    "variational_bound[samples=2]",
+    "variational_bound[samples=2,reward_to_go=true]",
+    "variational_bound[enumerate=true]",
+};
+
+/// Learned state away from its start, so that its influence on the mean would show.
+void stir(Estimator<double>& estimator) {
+  auto state = estimator.state();
+  for (std::size_t i = 0; i < state.size(); ++i) state[i] = 0.3 + 0.1 * static_cast<double>(i);
+  if (!state.empty()) estimator.restore(state);
+}
+
+TEST_CASE("every registered estimator is in the list of the unbiased or stands out by its entry") {
+  for (const auto& [name, entry] : Estimators::instance().entries()) {
+    const bool listed = std::any_of(unbiased.begin(), unbiased.end(), [&, n = name](const auto& spec) { return Spec::parse(spec).name == n; });
+    CAPTURE(name);
+    CHECK(listed == entry.unbiased);
+  }
+}
+
+TEST_CASE("the exact mean is the target's gradient on a recurrent model, dependent and independent choices") {
+  for (bool feeding : {false, true}) {
+    Recurrent<double> model(feeding);
+    for (const auto& spec : unbiased) {
+      CAPTURE(feeding);
+      CAPTURE(spec);
+      auto estimator = estimator_of(spec, model);
+      stir(*estimator);
+      // One example alone keeps K = 3 of 3^3 trajectories affordable.
+      const auto batch = spec.find("samples=3") == std::string::npos ? Recurrent<double>::batch() : Recurrent<double>::batch().select({1});
+      CHECK(bias_of(*estimator, model, batch) < 1e-10);
+    }
+  }
+}
+
+TEST_CASE("the exact mean is the target's gradient on bits, binary and categorical, shared and separate") {
+  for (const auto* toy : {"bits[bits=3,t=0.6;0.51;0.48,shared_logit=true,logit=-1]", "bits[bits=2,options=3,function=linear,logit=0.2;-0.1;0.4]",
+                          "bits[bits=2,function=table,logit=0.3;-0.8]", "bits[bits=2,function=norm,reduce=mean,t=0.3]", "bits[logit=2]"})
+    for (const auto& spec : unbiased) {
+      CAPTURE(toy);
+      CAPTURE(spec);
+      auto model = model_of(toy, true);
+      auto estimator = estimator_of(spec, *model);
+      stir(*estimator);
+      CHECK(bias_of(*estimator, *model, one_example()) < 1e-10);
+    }
+}
+
+TEST_CASE("multisets and ordered samples have the same moments") {
+  struct Ordered final : Estimator<double> {
+    std::unique_ptr<Estimator<double>> inner;
+    Estimate<double> estimate(const Problem<double>& p) const override { return inner->estimate(p); }
+    bool exchangeable() const override { return false; }
+  };
+  Recurrent<double> model(true);
+  const auto batch = Recurrent<double>::batch().select({1});
+  const auto truth = exact_truth({}, model, batch, 1e6);
+  Ordered ordered;
+  ordered.inner = estimator_of("rloo[samples=3]", model);
+  const auto a = exact_moments(*ordered.inner, model, batch, truth.of_example, 1e6, true);
+  const auto b = exact_moments(ordered, model, batch, truth.of_example, 1e6, true);
+  CHECK(a.outcomes < b.outcomes);
+  CHECK(b.outcomes == 729);
+  CHECK(a.outcomes == 165);  // C(9 + 2, 3)
+  for (std::size_t i = 0; i < a.covariance.size(); ++i) REQUIRE(a.covariance[i] == doctest::Approx(b.covariance[i]).epsilon(1e-10));
+}
+
+TEST_CASE("an outcome space beyond the cap is refused") {
+  Recurrent<double> model(true);
+  auto estimator = estimator_of("rloo[samples=4]", model);
+  CHECK_THROWS_WITH_AS(bias_of(*estimator, model, Recurrent<double>::batch(), 30), doctest::Contains("more than 10 outcomes"), UsageError);
+}
+
+// Deliberately wrong estimators: each differs from a right one by one published mistake.
+enum class Mistake { none, sign, no_path_term, baseline_includes_itself, later_costs_only, no_entropy_credit };
+
+class Wrong final : public Estimator<double> {
+ public:
+  explicit Wrong(Mistake mistake) : mistake_(mistake) {}
+  Estimate<double> estimate(const Problem<double>& problem) const override {
+    Sampled<double> sampled(problem, 2);
+    std::vector<std::vector<double>> signal;
+    for (int t = 0; t < sampled.steps(); ++t) {
+      auto f = sampled.returns(t, mistake_ == Mistake::later_costs_only ? Credit::reward_to_go : Credit::whole);
+      if (mistake_ == Mistake::later_costs_only) {  // the last cost is taken for one that cannot matter
+        const auto later = t + 1 < sampled.steps() ? sampled.returns(t + 1, Credit::reward_to_go) : std::vector<double>(f.size());
+        f = later;
+      }
+      if (mistake_ == Mistake::baseline_includes_itself)
+        for (std::size_t r = 0; r < f.size(); r += 2) {
+          const double mean = (f[r] + f[r + 1]) / 2;
+          f[r] -= mean;
+          f[r + 1] -= mean;
+        }
+      if (mistake_ == Mistake::sign)
+        for (auto& v : f) v = -v;
+      signal.push_back(f);
+    }
+    auto surrogate = sampled.score(signal);
+    if (mistake_ != Mistake::no_path_term) surrogate = add(surrogate, sampled.path());
+    return {.surrogate = surrogate, .own_loss = {}, .episode = sampled.release()};
+  }
+
+ private:
+  Mistake mistake_;
+};
+
+TEST_CASE("the exact mean catches what is wrong") {
+  Recurrent<double> model(true);
+  const auto batch = Recurrent<double>::batch();
+  CHECK(bias_of(Wrong(Mistake::none), model, batch) < 1e-10);
+  for (auto mistake : {Mistake::sign, Mistake::no_path_term, Mistake::baseline_includes_itself, Mistake::later_costs_only}) {
+    CAPTURE(static_cast<int>(mistake));
+    CHECK(bias_of(Wrong(mistake), model, batch) > 1e-3);
+  }
+}
+
+}  // namespace
+}  // namespace hardgrad::testing

@@ -1,0 +1,123 @@
+// Returns, leave-one-out, and learned state.
+#include <doctest/doctest.h>
+
+#include "core/estimator/moving_average.hpp"
+#include "core/estimator/score_function.hpp"
+#include "core/nn/optimizer.hpp"
+#include "tests/support/exactness.hpp"
+#include "tests/support/recurrent.hpp"
+
+namespace hardgrad::testing {
+namespace {
+
+TEST_CASE("returns: whole losses are equal at all steps, rewards to go fall by what is past") {
+  Recurrent<double> model(true);
+  const auto batch = Recurrent<double>::batch();
+  Tape<double> tape;
+  KeyedRandomness random(Key(1));
+  Sampled<double> sampled({tape, model, batch, random}, 2);
+  const auto losses = sampled.losses();
+  REQUIRE(losses.size() == 6);
+  CHECK(sampled.returns(0, Credit::whole) == losses);
+  CHECK(sampled.returns(2, Credit::whole) == losses);
+  const auto& costs = sampled.episode().costs();  // root, three steps, the end
+  for (int t = 0; t < 3; ++t) {
+    const auto to_go = sampled.returns(t, Credit::reward_to_go);
+    for (std::size_t r = 0; r < 6; ++r) {
+      double expected = 0;
+      for (std::size_t c = 1 + t; c < costs.size(); ++c) expected += costs[c].loss.value().data[r];
+      CHECK(to_go[r] == doctest::Approx(expected).epsilon(1e-14));
+    }
+  }
+}
+
+TEST_CASE("independent choices are credited with their own cost alone") {
+  Recurrent<double> model(false);
+  const auto batch = Recurrent<double>::batch();
+  Tape<double> tape;
+  KeyedRandomness random(Key(1));
+  Sampled<double> sampled({tape, model, batch, random}, 2);
+  const auto to_go = sampled.returns(1, Credit::reward_to_go);
+  for (std::size_t r = 0; r < 6; ++r) CHECK(to_go[r] == sampled.episode().costs()[2].loss.value().data[r]);
+}
+
+TEST_CASE("leave-one-out by hand") {
+  std::vector<double> f = {1, 2, 6, 5, 5, 5};
+  leave_one_out(f, 3);
+  CHECK(f == std::vector<double>{-3, -1.5, 4.5, 0, 0, 0});
+}
+
+TEST_CASE("moving averages take the first observation whole and ignore NaN") {
+  MovingAverage average(2, 0.9);
+  CHECK(average[0] == 0);
+  average.observe({4, std::nan("")});
+  average.observe({6, 1});
+  CHECK(average[0] == doctest::Approx(4.2));
+  CHECK(average[1] == 1);
+  MovingAverage copy(2, 0.9);
+  copy.restore(average.state());
+  copy.observe({0, 0});
+  average.observe({0, 0});
+  CHECK(copy.state() == average.state());
+}
+
+TEST_CASE("the baseline is used before it is updated") {
+  auto model = model_of("bits[t=0.3]");
+  const auto batch = one_example();
+  auto estimator = estimator_of("moving_baseline", *model);
+  Tape<double> tape;
+  const auto gradient = [&](Estimator<double>& e, std::uint64_t seed, bool learn) {
+    tape.clear();
+    KeyedRandomness random{Key(seed)};
+    const auto estimate = e.estimate({tape, *model, batch, random});
+    tape.backward(estimate.surrogate);
+    std::vector<double> g(1);
+    tape.add_gradient(model->parameters(), std::span<double>(g));
+    if (learn) e.learn(estimate);
+    return g[0];
+  };
+  auto plain = estimator_of("reinforce", *model);
+  CHECK(gradient(*estimator, 1, false) == gradient(*plain, 1, false));  // nothing learned yet
+  gradient(*estimator, 1, true);
+  CHECK(estimator->state()[0] > 0);
+  auto shifted = estimator_of("reinforce[baseline=" + std::to_string(estimator->state()[0]) + "]", *model);
+  CHECK(gradient(*estimator, 2, false) == doctest::Approx(gradient(*shifted, 2, false)).epsilon(1e-5));
+}
+
+TEST_CASE("nvil's baseline learns to lower the variance") {
+  Recurrent<double> model(true);
+  const auto batch = Recurrent<double>::batch();
+  auto estimator = estimator_of("nvil[hidden=8,reward_to_go=true]", model);
+  const double before = variance_of(*estimator, model, batch);
+  auto optimizer = make_optimizer<double>({.name = "adam", .learning_rate = 0.02}, estimator->own_parameters().size());
+  Tape<double> tape;
+  std::vector<double> gradient(estimator->own_parameters().size());
+  for (std::uint64_t step = 0; step < 300; ++step) {
+    tape.clear();
+    KeyedRandomness random(Key(2) / step);
+    const auto estimate = estimator->estimate({tape, model, batch, random});
+    std::fill(gradient.begin(), gradient.end(), 0.0);
+    tape.backward(estimate.own_loss);
+    tape.add_gradient(estimator->own_parameters(), std::span<double>(gradient));
+    optimizer->step(estimator->own_parameters(), gradient);
+    estimator->learn(estimate);
+  }
+  CHECK(variance_of(*estimator, model, batch) < 0.6 * before);
+  CHECK(bias_of(*estimator, model, batch) < 1e-10);
+}
+
+TEST_CASE("the same place draws the same number, whatever the batch around it") {
+  Recurrent<double> model(true);
+  const auto all = Recurrent<double>::batch();
+  Tape<double> tape, other;
+  KeyedRandomness random(Key(8));
+  Sampled<double> together({tape, model, all, random}, 3);
+  const auto one = all.select({1});
+  Sampled<double> alone({other, model, one, random}, 3);
+  for (int t = 0; t < 3; ++t)
+    for (int k = 0; k < 3; ++k)
+      CHECK(together.episode().steps()[t].choice.option[3 + k] == alone.episode().steps()[t].choice.option[k]);
+}
+
+}  // namespace
+}  // namespace hardgrad::testing

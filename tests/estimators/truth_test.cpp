@@ -1,0 +1,71 @@
+// The enumerated gradients are the gradients of the enumerated values: finite differences in double.
+#include <doctest/doctest.h>
+
+#include "tests/support/exactness.hpp"
+#include "tests/support/recurrent.hpp"
+
+namespace hardgrad::testing {
+namespace {
+
+double disagreement(const Target& target, Model<double>& model, const Batch& batch) {
+  const auto gradient = exact_truth(target, model, batch, 1e6).gradient;
+  const auto differences = finite_differences(target, model, batch);
+  double worst = 0;
+  for (std::size_t i = 0; i < gradient.size(); ++i) worst = std::max(worst, std::abs(gradient[i] - differences[i]));
+  return worst / std::max(1.0, largest(gradient));
+}
+
+const std::vector<Target> scalar_targets = {{Target::Kind::expected_loss},
+                                            {Target::Kind::marginal_likelihood},
+                                            {Target::Kind::elbo},
+                                            {Target::Kind::regularised, 1, 0.3, false},
+                                            {Target::Kind::soft}};
+
+TEST_CASE("every target's enumerated gradient equals finite differences") {
+  for (bool feeding : {false, true})
+    for (const auto& target : scalar_targets) {
+      Recurrent<double> model(feeding);
+      CAPTURE(feeding);
+      CAPTURE(to_string(target.kind));
+      CHECK(disagreement(target, model, Recurrent<double>::batch()) < 1e-7);
+    }
+}
+
+TEST_CASE("finite differences agree on bits of every kind") {
+  for (const auto* spec : {"bits[bits=3,t=0.6;0.51;0.48,shared_logit=true,logit=-1]", "bits[bits=2,function=norm,t=0.3]",
+                           "bits[bits=3,options=3,function=linear,logit=0.2;-0.1;0.4]", "bits[bits=3,function=table,logit=0.3]"})
+    for (const auto& target : scalar_targets) {
+      CAPTURE(spec);
+      CAPTURE(to_string(target.kind));
+      auto model = model_of(spec, true);
+      CHECK(disagreement(target, *model, one_example()) < 1e-7);
+    }
+}
+
+TEST_CASE("the factorised sum equals the tree over all steps") {
+  // A factorised model run as if it were sequential: enumerate whole sets of choices by hand.
+  auto model = model_of("bits[bits=2,t=0.3;0.8,logit=0.4;-0.7]");
+  const auto batch = one_example();
+  const double expected = exact_truth({Target::Kind::expected_loss}, *model, batch, 1e6).value;
+  const double marginal = exact_truth({Target::Kind::marginal_likelihood}, *model, batch, 1e6).value;
+  const double p[] = {1 / (1 + std::exp(-0.4)), 1 / (1 + std::exp(0.7))}, t[] = {0.3, 0.8};
+  double mean = 0, likelihood = 0;
+  for (int a = 0; a < 2; ++a)
+    for (int b = 0; b < 2; ++b) {
+      const double weight = (a ? p[0] : 1 - p[0]) * (b ? p[1] : 1 - p[1]);
+      const double f = (a - t[0]) * (a - t[0]) + (b - t[1]) * (b - t[1]);
+      mean += weight * f;
+      likelihood += weight * std::exp(-f);
+    }
+  CHECK(expected == doctest::Approx(mean).epsilon(1e-13));
+  CHECK(marginal == doctest::Approx(-std::log(likelihood)).epsilon(1e-13));
+}
+
+TEST_CASE("too many leaves are refused with their number") {
+  auto model = model_of("bits[bits=12,function=table]");
+  CHECK_THROWS_WITH_AS(exact_truth({Target::Kind::expected_loss}, *model, one_example(), 1000),
+                       doctest::Contains("needs 4096 rows"), UsageError);
+}
+
+}  // namespace
+}  // namespace hardgrad::testing

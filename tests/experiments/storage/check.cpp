@@ -1,0 +1,71 @@
+// Checking and exporting.
+#include "experiments/storage/check.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "core/support/error.hpp"
+#include "experiments/storage/merge.hpp"
+#include "folder.hpp"
+#include "sample.hpp"
+
+using namespace hardgrad;
+using namespace hardgrad::testing;
+
+TEST_CASE("tables of text: one row per run and label, numbers that read back") {
+  Folder folder;
+  auto records = sample_sweep(1);
+  records[0].log = "two\nlines, \"quoted\"";
+  write_merged(folder / "r.h5", records);
+  const auto written = export_csv(folder / "r.h5", folder / "out/csv");
+  CHECK(written.size() == 6);
+  const auto count = [](const std::string& s) { return std::count(s.begin(), s.end(), '\n'); };
+
+  const auto runs = slurp(folder / "out/csv/runs.csv");
+  CHECK(count(runs) == 24 + 1 + 1);  // runs, the header, the line break inside quotes
+  CHECK(runs.find("\"two\nlines, \"\"quoted\"\"\"") != std::string::npos);
+  CHECK(runs.find("skipped") != std::string::npos);
+
+  const auto training = slurp(folder / "out/csv/training.csv");
+  CHECK(count(training) == 1 + 23 * 31);  // one run was skipped
+  std::istringstream lines(training);
+  std::string header, row;
+  std::getline(lines, header);
+  std::getline(lines, row);
+  CHECK(header ==
+        "run,step,seed,estimator,model,optimizer.learning_rate,task,train_loss,train_seconds,gradient_norm");
+  CHECK(row.find("0,0,1,exact,bits,0.003,bits,") == 0);
+  CHECK(std::stod(row.substr(28)) == records[0].result.log[0].loss);
+
+  const auto measurements = slurp(folder / "out/csv/measurements.csv");
+  CHECK(measurements.find("variance_interval_low,variance_interval_high") != std::string::npos);
+  CHECK(measurements.find("more than the cap") != std::string::npos);  // skipped ones stay, with their reason
+  CHECK(count(measurements) == 1 + 23 * 3);
+}
+
+TEST_CASE("exporting complains about what it cannot read or write") {
+  Folder folder;
+  write_cell(folder / "cell.h5", sample_cell("qa", "m", "nvil", 1, 1, 0));
+  CHECK(message<InputError>([&] { export_csv(folder / "cell.h5", folder / "csv"); }).find("is a cell file") !=
+        std::string::npos);
+  write_merged(folder / "r.h5", sample_sweep(1));
+  CHECK(message<UsageError>([&] {
+          export_csv(folder / "r.h5", folder / "cell.h5");
+        }).find("cannot be made") != std::string::npos);
+}
+
+TEST_CASE("files of another version, or half-made ones, are named") {
+  Folder folder;
+  Archive archive{.kind = "sculpture"};
+  archive.groups.push_back({"", {}});
+  write_archive(folder / "odd.h5", archive, false);
+  CHECK(check_file(folder / "odd.h5").at(0).find("unknown kind") != std::string::npos);
+  archive.kind = "result";
+  write_archive(folder / "bare.h5", archive, false);
+  CHECK(check_file(folder / "bare.h5").at(0).find("no axis run") != std::string::npos);
+  archive.status = "";
+  write_archive(folder / "unfinished.h5", archive, false);
+  CHECK(check_file(folder / "unfinished.h5").at(0).find("never finished") != std::string::npos);
+}

@@ -1,0 +1,105 @@
+// Merging: the union of what runs have, labelled, NaN where they have nothing.
+#include "experiments/storage/merge.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "core/support/error.hpp"
+#include "experiments/storage/check.hpp"
+#include "folder.hpp"
+#include "sample.hpp"
+
+using namespace hardgrad;
+using namespace hardgrad::testing;
+
+TEST_CASE("numbers stand where their labels say") {
+  auto first = sample_cell("qa", "memory_reader", "nvil", 1, 2, 0);
+  auto second = sample_cell("bits", "bits", "rloo[samples=4]", 2, 1, 0);
+  first.result.log = {{10, 1.5, 0.1, 3}, {30, 1.25, 0.3, 2}};
+  second.result.log = {{20, 7, 0.2, 4}};
+  second.result.evaluations = {{50, {{"elbo", 2}}, {{"accuracy", 0.75}}}};
+  second.result.measurements.erase(second.result.measurements.begin());
+  second.axes["extra"] = "yes";
+  const auto archive = merge({first, second});
+  const auto& data = archive.group("");
+  CHECK(std::get<std::vector<std::int64_t>>(data.axis("step")->labels) ==
+        std::vector<std::int64_t>{10, 20, 30});
+  const auto& loss = *data.values<double>("train_loss");
+  CHECK(loss[0] == 1.5);
+  CHECK(std::isnan(loss[1]));
+  CHECK(loss[2] == 1.25);
+  CHECK(std::isnan(loss[3]));
+  CHECK(loss[4] == 7);
+  CHECK(data.values<double>("heldout_elbo")->back() != data.values<double>("heldout_elbo")->front());
+  // evaluation steps 0, 50, 100, 200, 300
+  CHECK(data.values<double>("heldout_elbo")->at(5 + 1) == 2);
+  CHECK(data.values<double>("metric_accuracy")->at(5 + 1) == 0.75);
+  CHECK(*data.values<std::string>("extra") == std::vector<std::string>{"", "yes"});
+  CHECK(*data.values<std::int64_t>("seed") == std::vector<std::int64_t>{1, 2});
+  CHECK(data.values<std::string>("seed_hex")->at(1) == "0x0000000000000002");
+  CHECK(data.values<std::uint8_t>("measurement_status")->at(3) == 2);
+  CHECK(std::isnan(data.values<double>("variance")->at(3)));
+  const auto& m = second.result.measurements[0].measurement;  // at step 150: place 1 of run 1
+  CHECK(data.values<double>("variance")->at(4) == m.variance);
+  CHECK(data.variable("variance_interval")->axes ==
+        std::vector<std::string>{"run", "measurement_step", "bound"});
+  CHECK(data.values<double>("variance_interval")->at(2 * 4) == m.intervals.at("variance")[0]);
+  CHECK(data.values<double>("variance_interval")->at(2 * 4 + 1) == m.intervals.at("variance")[1]);
+  CHECK(std::get<std::vector<std::string>>(data.axis("bound")->labels) ==
+        std::vector<std::string>{"low", "high"});
+  CHECK(std::get<std::vector<std::string>>(data.axis("parameter_group")->labels) ==
+        std::vector<std::string>{"decoder", "encoder"});
+  CHECK(data.values<double>("variance_by_group")->at(2 * 4 + 1) == m.variance_by_group.at("encoder"));
+  CHECK(data.values<double>("bias_against")->at(2 * 4 + 1) == m.bias_against.at("marginal_likelihood"));
+  CHECK(text(data.attributes, "coordinates").find("task") != std::string::npos);
+  CHECK(text(data.attributes, "blas_kernel") == "SkylakeX");
+  CHECK(data.values<std::string>("configuration")->at(0) == first.configuration);
+}
+
+TEST_CASE("merging what cells' files hold gives what merging the cells gives") {
+  Folder folder;
+  const auto records = sample_sweep(2);
+  std::vector<CellRecord> read;
+  for (const auto& record : records) {
+    write_cell(folder / "cell.h5", record);
+    read.push_back(read_cell(folder / "cell.h5"));
+  }
+  auto a = merge(records), b = merge(read);
+  for (auto* archive : {&a, &b})
+    std::erase_if(archive->groups[0].data.attributes, [](const auto& x) { return x.first == "created_at"; });
+  CHECK(checksum(a) == checksum(b));
+  write_merged(folder / "merged.h5", records);
+  CHECK(check_file(folder / "merged.h5").empty());
+}
+
+TEST_CASE("provenance that differs is kept per run") {
+  auto first = sample_cell("qa", "memory_reader", "nvil", 1, 2, 0), second = first;
+  second.cell_hash = "other";
+  second.provenance["cpu"] = "another processor";
+  const auto archive = merge({first, second});
+  CHECK(text(archive.group("").attributes, "cpu") == "various");
+  CHECK(archive.group("").values<std::string>("provenance_cpu")->at(1) == "another processor");
+}
+
+TEST_CASE("cells that do not belong together are refused; missing ones are told") {
+  Folder folder;
+  auto first = sample_cell("qa", "memory_reader", "nvil", 1, 2, 0), second = first;
+  CHECK(message<InputError>([&] { merge({first, second}); }).find("twice") != std::string::npos);
+  second.cell_hash = "other";
+  second.plan_hash = "another";
+  CHECK(message<InputError>([&] { merge({first, second}); }).find("different plans") != std::string::npos);
+  CHECK_THROWS_AS(merge({}), InputError);
+  write_merged(folder / "part.h5", {first}, {.configuration = "", .plan_hash = "", .planned = 3});
+  const auto problems = check_file(folder / "part.h5");
+  REQUIRE(problems.size() == 1);
+  CHECK(problems[0].find("1 of 3 cells") != std::string::npos);
+}
+
+TEST_CASE("cells without any result merge") {
+  auto records = sample_sweep(1);
+  for (auto& record : records) record.result = {};
+  const auto archive = merge(records);
+  CHECK_FALSE(archive.group("").axis("step"));
+  CHECK(archive.group("").axis("run")->size() == records.size());
+}

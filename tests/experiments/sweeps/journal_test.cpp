@@ -1,0 +1,49 @@
+// The journal survives whatever killed its writer.
+#include "experiments/sweeps/journal.hpp"
+
+#include <doctest/doctest.h>
+
+#include "files.hpp"
+
+using namespace hardgrad;
+using namespace hardgrad::testing;
+
+TEST_CASE("a torn last line is passed over, and closed before the next") {
+  TestFolder folder;
+  const auto path = folder / "journal.jsonl";
+  CHECK(Journal::read(path).empty());
+  {
+    Journal journal(path);
+    journal.append({{"event", "start"}, {"cell", "a"}});
+    journal.append({{"event", "end"}, {"cell", "a"}});
+  }
+  const auto whole = get(path);
+  for (std::size_t torn = 1; torn < 40; ++torn) {
+    put(path, whole.substr(0, whole.size() - torn));
+    CHECK(Journal::read(path).size() == 1);  // even the line's break alone may be missing: then it parses
+    if (torn > 1) continue;
+  }
+  put(path, whole.substr(0, whole.size() - 5));
+  {
+    Journal journal(path);
+    journal.append({{"event", "start"}, {"cell", "b"}});
+  }
+  const auto events = Journal::read(path);
+  REQUIRE(events.size() == 2);
+  CHECK(events[1].at("cell") == "b");
+  CHECK(events[1].contains("time"));
+}
+
+TEST_CASE("lines of another shape, and bytes that are no text, do no harm") {
+  TestFolder folder;
+  const auto path = folder / "journal.jsonl";
+  put(path, "[1, 2]\n\xff\xfe\n\n{\"event\": \"run\"}\nnonsense\n");
+  CHECK(Journal::read(path).size() == 1);
+  Journal journal(path);
+  journal.append({{"reason", "not text: \xff"}});
+  CHECK(Journal::read(path).size() == 2);
+}
+
+TEST_CASE("a place that cannot be written is a usage error") {
+  CHECK_THROWS_AS(Journal("/nonexistent/journal.jsonl"), UsageError);
+}

@@ -1,0 +1,163 @@
+// Expansion, hashes and random streams depend on names and values, never on order.
+#include "experiments/sweeps/plan.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "files.hpp"
+
+using namespace hardgrad;
+using namespace hardgrad::testing;
+
+namespace {
+
+Plan plan_of(const std::string& text) {
+  TaskPool tasks;
+  return make_plan(config_of(text), tasks);
+}
+std::set<std::string> hashes(const Plan& plan) {
+  std::set<std::string> result;
+  for (const auto& cell : plan.cells) result.insert(cell.hash);
+  return result;
+}
+std::set<std::string> labels(const Plan& plan) {
+  std::set<std::string> result;
+  for (const auto& cell : plan.cells) result.insert(cell.label());
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("product, zip, exclude and override") {
+  const auto plan = plan_of(R"(
+name = "p"
+[grid]
+estimator = ["rloo[samples=2]", "exact"]
+seed = [1, 2]
+[[zip]]
+task = ["bits", "not_gate"]
+train.steps = [10, 20]
+[[exclude]]
+task = "not_gate"
+estimator = "ex*"
+seed = 2
+[[override]]
+when = { estimator = "rloo" }
+set = { train.batch = 5, measure.replicates = 9 }
+)");
+  CHECK(plan.cells.size() == 2 * 2 * 2 - 1);
+  for (const auto& cell : plan.cells) {
+    INFO(cell.label());
+    const bool bits = cell.axes.at("task") == "bits", rloo = cell.axes.at("estimator").starts_with("rloo");
+    CHECK(cell.axes.at("model") == (bits ? "bits" : "not_gate"));
+    CHECK(cell.settings.train.steps == (bits ? 10 : 20));
+    CHECK((cell.settings.train.batch == 5) == rloo);
+    CHECK((cell.settings.train.measure.replicates == 9) == rloo);
+    CHECK_FALSE((!bits && !rloo && cell.seed() == 2));
+    CHECK(cell.hash.size() == 16);
+  }
+  CHECK(hashes(plan).size() == plan.cells.size());
+  CHECK(plan.warnings.empty());
+}
+
+TEST_CASE("order in the file changes neither hashes nor streams") {
+  const auto a = plan_of(
+      "name = \"x\"\n[grid]\ntask = [\"bits\", \"not_gate\"]\nestimator = [\"rloo\", \"exact\"]\nseed = [1, "
+      "2]\n");
+  const auto b = plan_of(
+      "name = \"x\"\n[grid]\nseed = [2, 1]\nestimator = [\"exact\", \"rloo[samples=4]\"]\ntask = "
+      "[\"not_gate\", \"bits\"]\n");
+  CHECK(hashes(a) == hashes(b));
+  CHECK(a.hash == b.hash);
+  CHECK(labels(a) == labels(b));
+  CHECK(a.cells.front().label() != b.cells.front().label());  // though they stand in another order
+
+  // Fixed for ever: a change here throws away everybody's finished cells and changes everybody's numbers.
+  const auto keys = CellKeys(7, {{"task", "bits"}, {"model", "bits"}, {"estimator", "rloo"}, {"seed", "1"}});
+  const AxisValues more{
+      {"task", "bits"}, {"model", "bits"}, {"estimator", "exact"}, {"seed", "1"}, {"train.steps", "3"}};
+  const auto others = CellKeys(7, more);
+  CHECK(keys.data.value() == others.data.value());
+  CHECK(keys.init.value() == others.init.value());
+  CHECK(keys.order.value() == others.order.value());
+  CHECK(keys.noise.value() != others.noise.value());
+  CHECK(keys.data.value() == (Key(run_seed(7, more)) / "data").value());
+  auto model = more, seed = more;
+  model["model"] = "other";
+  seed["seed"] = "2";
+  CHECK(CellKeys(7, model).data.value() == keys.data.value());
+  CHECK(CellKeys(7, model).init.value() != keys.init.value());
+  CHECK(CellKeys(7, seed).data.value() != keys.data.value());
+  CHECK(CellKeys(8, more).data.value() != keys.data.value());
+}
+
+TEST_CASE("a hash changes with every setting that can change a number") {
+  const std::string grid = "[grid]\ntask = \"bits\"\nestimator = \"rloo\"\n";
+  std::set<std::string> seen{plan_of(grid).cells.at(0).hash};
+  CHECK(plan_of(grid).cells.at(0).hash == *seen.begin());
+  for (const char* change : {"seed = 2\n", "precision = \"double\"\n", "[train]\nsteps = 4\n",
+                             "[train]\nclip = 1\n", "[measure]\nat = []\n", "[measure]\nreplicates = 5\n"})
+    CHECK_MESSAGE(seen.insert(plan_of(change + grid).cells.at(0).hash).second, change);
+  // The name, the place and a grid around it do not.
+  CHECK(seen.contains(plan_of("name = \"n\"\nout = \"elsewhere\"\n" + grid).cells.at(0).hash));
+  CHECK(hashes(plan_of(grid + "seed = [0, 1, 2]\n")).contains(plan_of(grid).cells.at(0).hash));
+}
+
+TEST_CASE("unsupported combinations are skipped with a reason") {
+  const auto plan =
+      plan_of("[grid]\ntask = [\"bits\"]\nmodel = [\"bits\", \"memory_reader\"]\nestimator = \"rloo\"\n");
+  REQUIRE(plan.cells.size() == 2);
+  for (const auto& cell : plan.cells) {
+    if (cell.axes.at("model") == "bits")
+      CHECK(cell.skip == "");
+    else
+      CHECK(cell.skip.find("does not fit this task") != std::string::npos);
+  }
+}
+
+TEST_CASE("what matches nothing is said; what leaves nothing is refused") {
+  const std::string grid = "[grid]\ntask = \"bits\"\nestimator = [\"rloo\", \"exact\"]\n";
+  const auto plan = plan_of(
+      grid +
+      "[[exclude]]\nseed = 5\n[[override]]\nwhen = { estimator = \"so*\" }\nset = { train.steps = 1 }\n");
+  CHECK(plan.cells.size() == 2);
+  CHECK(plan.warnings.size() == 2);
+  CHECK_THROWS_AS(plan_of(grid + "[[exclude]]\ntask = \"bits\"\n"), UsageError);
+  CHECK_THROWS_AS(plan_of(grid + "[measure]\nat = [5]\n"), UsageError);      // beyond the last step
+  CHECK_THROWS_AS(plan_of(grid + "[measure]\nexact = true\n"), UsageError);  // in float
+}
+
+TEST_CASE("filters") {
+  const auto plan = plan_of(
+      "[grid]\ntask = [\"bits\", \"not_gate\"]\nestimator = [\"rloo[samples=2]\", \"exact\"]\nseed = [1, "
+      "12]\n");
+  const auto kept = [&](std::vector<std::string> filters) {
+    return std::count_if(plan.cells.begin(), plan.cells.end(),
+                         [&](const auto& cell) { return filter_keeps(filters, cell); });
+  };
+  CHECK(kept({}) == 8);
+  CHECK(kept({"estimator=rloo*"}) == 4);
+  CHECK(kept({"estimator=rloo[samples=2]"}) == 4);
+  CHECK(kept({"rloo[samples=2]"}) == 4);
+  CHECK(kept({"task=bits", "estimator=exact"}) == 2);
+  CHECK(kept({"task=nothing"}) == 0);
+  try {
+    kept({"estimater=rloo"});
+    FAIL("accepted");
+  } catch (const UsageError& e) {
+    CHECK(std::string(e.what()) ==
+          "--only estimater=rloo: no axis \"estimater\" (did you mean \"estimator\"?)");
+  }
+}
+
+TEST_CASE("two plans are told apart in words") {
+  const std::string grid = "name = \"x\"\n[grid]\ntask = \"bits\"\nestimator = [\"rloo\", \"exact\"]\n";
+  const auto frozen = plan_of(grid).json();
+  CHECK(plan_difference(frozen, plan_of(grid)) == "");
+  CHECK(plan_difference(frozen, plan_of(grid + "[train]\nsteps = 3\n")) ==
+        "2 cells with other settings (train.steps 0 -> 3)");
+  CHECK(plan_difference(frozen, plan_of(grid + "seed = [0, 1]\n")) == "2 cells more");
+  CHECK(plan_difference(frozen, plan_of("seed = 4\n" + grid)) == "seed 0 -> 4");
+}

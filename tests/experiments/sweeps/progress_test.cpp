@@ -1,0 +1,39 @@
+// Away from a terminal, progress is a line now and then, never a flood.
+#include "experiments/sweeps/progress.hpp"
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+using namespace hardgrad;
+
+namespace {
+std::vector<std::string> lines_of(std::size_t cells, ProgressMode mode) {
+  std::vector<std::string> lines;
+  Progress progress(cells, mode, [&](const std::string& text) { lines.push_back(text); });
+  for (std::size_t i = 0; i < cells; ++i) progress.advance(i == 3);
+  progress.say("said");
+  progress.finish();
+  return lines;
+}
+}  // namespace
+
+TEST_CASE("one line every twentieth") {
+  const auto lines = lines_of(1000, ProgressMode::automatic);  // no terminal: tests print elsewhere
+  CHECK(lines.size() == 21);
+  CHECK(lines.front().starts_with("50/1000 cells, 1 failed, about "));
+  CHECK(lines[19].starts_with("1000/1000 cells, 1 failed, took "));
+  CHECK(lines.back() == "said\n");
+  for (const auto& line : lines) CHECK(line.find('\r') == std::string::npos);
+  CHECK(lines_of(7, ProgressMode::plain).size() == 8);
+}
+
+TEST_CASE("none is silent but for what must be said") {
+  CHECK(lines_of(100, ProgressMode::none) == std::vector<std::string>{"said\n"});
+}
+
+TEST_CASE("clock") {
+  CHECK(clock_text(0) == "0:00");
+  CHECK(clock_text(75.4) == "1:15");
+  CHECK(clock_text(3675) == "1:01:15");
+}

@@ -1,0 +1,200 @@
+// Cells are run once, whatever the order, shards and interruptions; the numbers are the same bit for bit.
+#include "experiments/sweeps/run.hpp"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <cstring>
+#include <map>
+
+#include "files.hpp"
+
+using namespace hardgrad;
+using namespace hardgrad::testing;
+
+namespace {
+
+const std::string sweep = R"(
+name = "toy"
+seed = 5
+[grid]
+task = ["bits", "not_gate"]
+estimator = ["rloo[samples=2]", "reinforce", "moving_baseline", "exact"]
+seed = [1, 2]
+[train]
+steps = 12
+batch = 2
+learning_rate = 0.05
+log_every = 4
+evaluate_every = 6
+[measure]
+at = ["start", "50%", "end"]
+replicates = 24
+)";
+
+RunReport run(const std::string& out, RunOptions options = {}, const std::string& text = sweep) {
+  TaskPool tasks;
+  const auto plan = make_plan(config_of(text), tasks);
+  options.out = out;
+  options.progress = ProgressMode::none;
+  if (!options.print) options.print = [](const std::string&) {};
+  return run_plan(plan, tasks, options);
+}
+
+// Bits, so that NaN equals itself.
+std::uint64_t bits(double x) {
+  std::uint64_t b;
+  std::memcpy(&b, &x, sizeof b);
+  return b;
+}
+
+// Every number of all cells that is no time.
+std::map<std::string, std::vector<std::uint64_t>> numbers(const std::string& out,
+                                                          const std::string& text = sweep) {
+  TaskPool tasks;
+  std::map<std::string, std::vector<std::uint64_t>> result;
+  for (const auto& cell : make_plan(config_of(text), tasks).cells) {
+    const auto path = SweepFolder{out}.cell(cell.hash);
+    if (!std::filesystem::exists(path)) continue;
+    const auto record = read_cell(path);
+    auto& list = result[cell.hash];
+    const auto add = [&](double x) { list.push_back(bits(x)); };
+    for (const auto& point : record.result.log) add(point.step), add(point.loss), add(point.gradient_norm);
+    for (const auto& point : record.result.evaluations) {
+      add(point.step);
+      for (const auto& [name, value] : point.losses) add(value);
+      for (const auto& [name, value] : point.metrics) add(value);
+    }
+    for (const auto& [step, m] : record.result.measurements) {
+      add(step), add(m.variance), add(m.squared_bias), add(m.cosine), add(m.bias_p_value), add(m.rows),
+          add(m.estimand_norm);
+      for (double x : m.mean) add(x);
+      for (const auto& [name, value] : m.bias_against) add(value);
+      for (const auto& [name, ends] : m.intervals) add(ends[0]), add(ends[1]);
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("any number of jobs, any shards, any interruption: the same bits") {
+  TestFolder folder;
+  CHECK(run(folder / "one", {.jobs = 1}).ok == 16);
+  const auto expected = numbers(folder / "one");
+  REQUIRE(expected.size() == 16);
+  for (const auto& [hash, list] : expected) CHECK(list.size() > 30);
+
+  CHECK(run(folder / "two", {.jobs = 2}).ok == 16);
+  CHECK(numbers(folder / "two") == expected);
+
+  std::size_t cells = 0;
+  for (std::size_t k = 1; k <= 3; ++k)
+    cells += run(folder / "shards", {.jobs = 1, .shard = k, .shards = 3}).ok;
+  CHECK(cells == 16);
+  CHECK(numbers(folder / "shards") == expected);
+
+  // Stopped after ever more polls, started again until done.
+  std::size_t rounds = 0, done = 0;
+  for (int allowed = 5; done < 16; allowed += 60, ++rounds) {
+    std::atomic<int> polls = 0;
+    const auto report = run(folder / "torn", {.jobs = 2, .interrupted = [&] { return ++polls > allowed; }});
+    CHECK(report.already == done);
+    CHECK(report.exit_status() == (report.interrupted ? 130 : 0));
+    done += report.ok;
+    REQUIRE(rounds < 100);
+  }
+  CHECK(rounds > 2);
+  CHECK(numbers(folder / "torn") == expected);
+
+  // A twin that must not pass: another root seed.
+  std::string other = sweep;
+  other.replace(other.find("seed = 5"), 8, "seed = 6");
+  run(folder / "other", {.jobs = 2}, other);
+  const auto differing = numbers(folder / "other", other);
+  CHECK(differing.size() == 16);
+  CHECK(differing != expected);
+}
+
+TEST_CASE("running again is resuming: whole cells stay, damaged and failed ones are made anew") {
+  TestFolder folder;
+  const auto out = folder / "out";
+  run(out, {.jobs = 2});
+  const auto expected = numbers(out);
+  CHECK(run(out).already == 16);
+
+  const SweepFolder sweep_folder{out};
+  auto cell = expected.begin();
+  const auto torn = sweep_folder.cell((cell++)->first), flipped = sweep_folder.cell((cell++)->first),
+             gone = sweep_folder.cell((cell++)->first), swapped = sweep_folder.cell((cell++)->first),
+             from = sweep_folder.cell((cell++)->first);
+  std::filesystem::resize_file(torn, std::filesystem::file_size(torn) / 2);
+  auto bytes = get(flipped);
+  bytes[bytes.size() / 2] ^= 1;
+  put(flipped, bytes);
+  std::filesystem::remove(gone);
+  std::filesystem::copy_file(from, swapped,
+                             std::filesystem::copy_options::overwrite_existing);  // whole, but another cell
+  const auto status = sweep_status(sweep_folder);
+  CHECK(status.count(CellState::damaged) == 3);
+  CHECK(status.count(CellState::pending) == 1);
+  const auto report = run(out);
+  CHECK(report.already == 12);
+  CHECK(report.ok == 4);
+  CHECK(numbers(out) == expected);
+}
+
+TEST_CASE("another plan needs --force, and then keeps the cells they share") {
+  TestFolder folder;
+  const auto out = folder / "out";
+  run(out);
+  std::string more = sweep;
+  more.replace(more.find("seed = [1, 2]"), 13, "seed = [1, 2, 3]");
+  try {
+    run(out, {}, more);
+    FAIL("accepted");
+  } catch (const UsageError& e) {
+    CHECK(std::string(e.what()).find("holds another plan: 8 cells more; give another --out, or --force") !=
+          std::string::npos);
+  }
+  const auto report = run(out, {.force = true}, more);
+  CHECK(report.already == 16);
+  CHECK(report.ok == 8);
+  put(out + "/plan.json", "{ torn");
+  CHECK_THROWS_AS(run(out, {}, more), InputError);
+  CHECK(run(out, {.force = true}, more).already == 24);
+}
+
+TEST_CASE("a failure stops nobody else, is told, kept, and tried again") {
+  TestFolder folder;
+  // Measuring exactly visits more outcomes than allowed: that cell fails.
+  const std::string text =
+      "precision = \"double\"\nname = \"f\"\n[grid]\ntask = \"bits\"\nestimator = [\"rloo[samples=2]\", "
+      "\"exact\", \"soft\"]\n[measure]\nexact = true\n"
+      "outcome_cap = 2\nat = [\"start\"]\n";
+  std::string said;
+  const auto report =
+      run(folder / "out", {.jobs = 1, .print = [&](const std::string& line) { said += line; }}, text);
+  CHECK(report.exit_status() == 1);
+  REQUIRE(report.failures.size() == 1);
+  CHECK(report.failures[0].find("estimator=rloo[samples=2]") != std::string::npos);
+  CHECK(said.find("failed: task=bits") != std::string::npos);
+  CHECK(report.ok == 2);
+  const auto status = sweep_status({folder / "out"});
+  CHECK(status.count(CellState::failed) == 1);
+  for (const auto& cell : status.cells)
+    if (cell.state == CellState::failed) {
+      CHECK_FALSE(cell.reason.empty());
+      CHECK(read_cell(SweepFolder{folder / "out"}.cell(cell.hash)).log.find("failed: ") != std::string::npos);
+    }
+  const auto again = run(folder / "out", {}, text);
+  CHECK(again.already == 2);
+  CHECK(again.failures.size() == 1);
+  CHECK(run(folder / "fast", {.jobs = 1, .fail_fast = true}, text).ok < 2);
+}
+
+TEST_CASE("a place that cannot be written is refused before anything is run") {
+  TestFolder folder;
+  put(folder / "file", "x");
+  CHECK_THROWS_AS(run(folder / "file/out"), UsageError);
+}

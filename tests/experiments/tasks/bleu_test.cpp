@@ -1,0 +1,41 @@
+// BLEU on examples worked by hand.
+#include "experiments/tasks/bleu.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+using namespace hardgrad;
+
+TEST_CASE("clipping: `the` seven times matches twice (Papineni et al. 2002, example 2)") {
+  std::vector<double> sums;
+  add_bleu(std::vector<int>(7, 10), std::vector<int>{10, 4, 5, 6, 10, 7}, -1, sums);
+  CHECK(sums[0] == 2);
+  CHECK(sums[4] == 7);
+  CHECK(bleu(sums) == 0);
+}
+
+TEST_CASE("two sentences by hand") {
+  std::vector<double> sums;
+  // a b c d e / a b c d f: 4 of 5, 3 of 4, 2 of 3, 1 of 2
+  add_bleu(std::vector<int>{11, 12, 13, 14, 15}, std::vector<int>{11, 12, 13, 14, 16}, -1, sums);
+  // a b c / a b c d: 3 of 3, 2 of 2, 1 of 1, 0 of 0
+  add_bleu(std::vector<int>{11, 12, 13}, std::vector<int>{11, 12, 13, 14}, -1, sums);
+  const double precisions = (7.0 / 8) * (5.0 / 6) * (3.0 / 4) * (1.0 / 2);
+  CHECK(bleu(sums) == doctest::Approx(std::exp(1 - 9.0 / 8) * std::pow(precisions, 0.25)).epsilon(1e-12));
+}
+
+TEST_CASE("perfect is 1, longer has no bonus, nothing is no number, unknown words never match") {
+  std::vector<double> same, longer, unknown;
+  CHECK(std::isnan(bleu(same)));
+  add_bleu(std::vector<int>{4, 5, 6, 7}, std::vector<int>{4, 5, 6, 7}, 1, same);
+  CHECK(bleu(same) == doctest::Approx(1));
+  add_bleu(std::vector<int>{4, 5, 6, 7, 8}, std::vector<int>{4, 5, 6, 7}, 1, longer);
+  CHECK(bleu(longer) == doctest::Approx(std::pow(4.0 / 5 * 3 / 4 * 2 / 3 * 1 / 2, 0.25)));
+  add_bleu(std::vector<int>{4, 1, 6, 7}, std::vector<int>{4, 1, 6, 7}, 1, unknown);
+  CHECK(unknown[0] == 3);
+  CHECK(unknown[1] == 1);
+  std::vector<double> empty;
+  add_bleu({}, std::vector<int>{4}, 1, empty);
+  CHECK(bleu(empty) == 0);
+}

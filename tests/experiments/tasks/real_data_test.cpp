@@ -1,0 +1,92 @@
+// The real files, where HARDGRAD_DATA points to them: their known sizes, and no surprise on the way.
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <set>
+
+#include "experiments/tasks/loaders/babi.hpp"
+#include "experiments/tasks/loaders/idx.hpp"
+#include "experiments/tasks/loaders/parallel_text.hpp"
+#include "experiments/tasks/task.hpp"
+#include "tests/experiments/tasks/support.hpp"
+
+using namespace hardgrad;
+
+namespace {
+
+// The folder of the real files; without it the test says that it was skipped.
+std::optional<std::string> data() {
+  if (const char* folder = std::getenv("HARDGRAD_DATA"); folder && *folder) return folder;
+  MESSAGE("SKIPPED: set HARDGRAD_DATA to a folder with mnist/, babi/en/, tatoeba/ and cmudict/");
+  return {};
+}
+std::unique_ptr<Task> make(const std::string& spec) { return make_task(Spec::parse(spec), Key(1)); }
+
+}  // namespace
+
+TEST_CASE("MNIST holds 60,000 and 10,000 digits") {
+  const auto folder = data();
+  if (!folder) return;
+  const auto task = make("glimpse[path=" + *folder + "/mnist]");
+  CHECK(task->size(Split::train) == 55000);
+  CHECK(task->size(Split::heldout) == 5000);
+  CHECK(task->size(Split::test) == 10000);
+  CHECK(task->dimensions() == Dimensions{{"height", 28}, {"width", 28}, {"classes", 10}});
+  const auto batch = task->batch(Split::test, {0, 1, 2});
+  CHECK(batch.ints("label").data == std::vector<int>{7, 2, 1});
+  const auto cluttered = make("glimpse[canvas=60,clutter=4,path=" + *folder + "/mnist]");
+  CHECK(cluttered->batch(Split::train, {0}).numbers("image").shape == std::vector<std::size_t>{1, 60, 60});
+}
+
+TEST_CASE("Tatoeba holds 169,197 pairs") {
+  const auto folder = data();
+  if (!folder) return;
+  CHECK(read_tab_pairs(*folder + "/tatoeba/deu.txt.gz").size() == 169197);
+  const auto task = make("translation[data=tatoeba,path=" + *folder + "/tatoeba/deu.txt.gz]");
+  MESSAGE(task->provenance());
+  CHECK(task->dimensions().at("source_vocabulary") == 2000);
+  CHECK(task->dimensions().at("target_length") == 11);
+  const auto kept = task->size(Split::train) + task->size(Split::heldout) + task->size(Split::test);
+  CHECK(kept > 100000);
+  CHECK(static_cast<double>(task->size(Split::heldout)) / static_cast<double>(kept) ==
+        doctest::Approx(0.05).epsilon(0.1));
+}
+
+TEST_CASE("all 20 bAbI tasks hold 1,000 and 1,000 questions") {
+  const auto folder = data();
+  if (!folder) return;
+  std::size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(*folder + "/babi/en")) {
+    const auto path = entry.path().string();
+    if (!path.ends_with("_train.txt")) continue;
+    CAPTURE(path);
+    ++files;
+    const auto task = make("qa[path=" + path + "]");
+    CHECK(task->size(Split::train) + task->size(Split::heldout) == 1000);
+    CHECK(task->size(Split::heldout) > 20);
+    CHECK(task->size(Split::test) == 1000);
+    std::vector<int> all(1000);
+    std::iota(all.begin(), all.end(), 0);
+    const auto batch = task->batch(Split::test, all);
+    for (std::size_t b = 0; b < 1000; ++b) {
+      const auto support = batch.ints("support").row(b);
+      if (!testing::has(path, "qa3_")) CHECK(std::accumulate(support.begin(), support.end(), 0) >= 1);
+    }
+  }
+  CHECK(files == 20);
+  const auto qa1 = make("qa[path=" + *folder + "/babi/en/qa1_single-supporting-fact_train.txt]");
+  CHECK(qa1->dimensions() == Dimensions{{"vocabulary", 21}, {"answers", 6}, {"sentences", 10}, {"words", 6}});
+}
+
+TEST_CASE("CMUdict holds 135,166 pronunciations") {
+  const auto folder = data();
+  if (!folder) return;
+  const auto path = *folder + "/cmudict/cmudict.dict.gz";
+  const auto words = read_cmudict(path);
+  CHECK(words.size() == 135166);
+  const auto task = make("translation[data=cmudict,path=" + path + "]");
+  MESSAGE(task->provenance());
+  CHECK(task->dimensions().at("target_vocabulary") == 4 + 39);
+}

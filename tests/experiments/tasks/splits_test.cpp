@@ -1,0 +1,38 @@
+// Splits: by group, by key, never by order.
+#include "experiments/tasks/splits.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+
+using namespace hardgrad;
+
+TEST_CASE("a group is never parted, and order does not matter") {
+  std::vector<std::string> groups;
+  for (int i = 0; i < 3000; ++i) groups.push_back("group " + std::to_string(i % 1000));
+  const auto splits = split_by_group(groups, 0.1, 0.2, Key(1));
+  std::map<std::string, Split> of;
+  for (std::size_t i = 0; i < groups.size(); ++i)
+    CHECK(of.try_emplace(groups[i], splits[i]).first->second == splits[i]);
+  auto backwards = groups;
+  std::reverse(backwards.begin(), backwards.end());
+  auto reversed = split_by_group(backwards, 0.1, 0.2, Key(1));
+  std::reverse(reversed.begin(), reversed.end());
+  CHECK(reversed == splits);
+  CHECK(split_by_group(groups, 0.1, 0.2, Key(2)) != splits);
+  const auto parts = members(splits);
+  CHECK(parts[0].size() + parts[1].size() + parts[2].size() == 3000);
+  CHECK(std::abs(static_cast<double>(parts[1].size()) / 3000 - 0.1) <
+        0.04);  // 4 standard deviations of 1000 groups
+  CHECK(std::abs(static_cast<double>(parts[2].size()) / 3000 - 0.2) < 0.06);
+}
+
+TEST_CASE("small data leaves no wanted split empty, and a share of 0 takes nothing") {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const auto three = members(split_by_group({"a", "b", "c"}, 0.01, 0.01, Key(seed)));
+    for (const auto& part : three) CHECK(part.size() == 1);
+    CHECK(members(split_by_group({"a"}, 0.01, 0.01, Key(seed)))[0].size() == 1);
+    CHECK(members(split_by_group({"a", "b", "c"}, 0, 0, Key(seed)))[0].size() == 3);
+  }
+}

@@ -1,0 +1,207 @@
+// Translation: fields, gold alignment, splits, metrics, and corpora of every kind.
+#include <cctype>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "experiments/tasks/sentence_grammar.hpp"
+#include "experiments/tasks/task.hpp"
+#include "tests/experiments/tasks/support.hpp"
+
+using namespace hardgrad;
+using namespace hardgrad::testing;
+
+namespace {
+
+std::unique_ptr<Task> make(const std::string& arguments, std::uint64_t seed = 1) {
+  return make_task(Spec::parse("translation[" + arguments + "]"), Key(seed));
+}
+Batch whole(const Task& task, Split split) {
+  std::vector<int> all(task.size(split));
+  std::iota(all.begin(), all.end(), 0);
+  return task.batch(split, all);
+}
+// The source word a target word translates: N4 and M4 come from n4.
+std::string source_of(std::string word) {
+  word[0] = static_cast<char>(word[0] == 'M' ? 'n' : std::tolower(word[0]));
+  return word;
+}
+constexpr Split splits[] = {Split::train, Split::heldout, Split::test};
+
+}  // namespace
+
+TEST_CASE("generated sentences: the gold alignment is the translation's own") {
+  std::set<std::size_t> lengths;
+  bool reordered = false, fertile = false, barren = false;
+  const SentenceGrammar grammar{.words = 8, .min_length = 2, .max_length = 7};
+  for (std::uint64_t i = 0; i < 500; ++i) {
+    const auto pair = grammar.generate(Key(3) / i);
+    lengths.insert(pair.source.size());
+    CHECK(pair.target.size() <= 7);
+    REQUIRE(pair.alignment.size() == pair.target.size());
+    std::vector<int> used(pair.source.size());
+    for (std::size_t t = 0; t < pair.target.size(); ++t) {
+      const int s = pair.alignment[t];
+      REQUIRE(s >= 0);
+      REQUIRE(s < static_cast<int>(pair.source.size()));
+      ++used[s];
+      CHECK(source_of(pair.target[t]) == pair.source[s]);
+      reordered = reordered || (t > 0 && s < pair.alignment[t - 1]);
+    }
+    for (std::size_t s = 0; s < used.size(); ++s) {
+      const bool the = pair.source[s] == "the";
+      CHECK(used[s] == (the ? 0 : pair.source[s] == "n4" ? 2 : 1));
+      barren = barren || the;
+      fertile = fertile || used[s] == 2;
+    }
+    CHECK(grammar.generate(Key(3) / i).source == pair.source);
+  }
+  CHECK(lengths == std::set<std::size_t>{2, 3, 4, 5, 6, 7});
+  CHECK(reordered);
+  CHECK(fertile);
+  CHECK(barren);
+}
+
+TEST_CASE("a batch is padded, ends with the end mark, and is reproducible by key") {
+  const auto task = make("examples=300,max_length=6");
+  const auto dims = task->dimensions();
+  CHECK(dims.at("bos") == 2);
+  CHECK(dims.at("eos") == 3);
+  CHECK(dims.at("source_length") == 6);
+  CHECK(dims.at("target_length") <= 7);
+  CHECK(dims.at("source_vocabulary") == 4 + 3 * 8 + 1);
+  const auto batch = whole(*task, Split::train);
+  const auto &source = batch.ints("source"), &target = batch.ints("target"),
+             &alignment = batch.ints("alignment");
+  for (std::size_t b = 0; b < batch.id.size(); ++b) {
+    const int S = batch.ints("source_length").data[b], T = batch.ints("target_length").data[b];
+    CHECK(S >= 1);
+    for (int l = 0; l < static_cast<int>(source.shape[1]); ++l) CHECK((source.row(b)[l] > 3) == (l < S));
+    for (int t = 0; t < static_cast<int>(target.shape[1]); ++t) {
+      CHECK((target.row(b)[t] != 0) == (t < T));
+      CHECK((target.row(b)[t] == 3) == (t == T - 1));
+      CHECK((alignment.row(b)[t] >= 0) == (t < T - 1));
+      CHECK(alignment.row(b)[t] < S);
+    }
+  }
+  CHECK(whole(*make("examples=300,max_length=6"), Split::train).ints("target").data == target.data);
+  CHECK(whole(*make("examples=300,max_length=6", 2), Split::train).ints("target").data != target.data);
+}
+
+TEST_CASE("splits share no source sentence and no id") {
+  const auto task = make("examples=2000,max_length=4,words=4,heldout=0.2,test=0.2");
+  std::map<std::vector<int>, Split> sources;
+  std::set<std::uint32_t> ids;
+  for (auto split : splits) {
+    const auto batch = whole(*task, split);
+    CHECK(batch.id.size() > 100);
+    const auto width = batch.ints("source").shape[1];
+    for (std::size_t b = 0; b < batch.id.size(); ++b) {
+      CHECK(ids.insert(batch.id[b]).second);
+      auto row = batch.ints("source").row(b);
+      std::vector<int> source(row.begin(), row.end());
+      source.resize(std::max<std::size_t>(width, 10));
+      CHECK(sources.try_emplace(source, split).first->second == split);
+    }
+  }
+  CHECK(ids.size() == 2000);
+}
+
+TEST_CASE("a tab file: direction, case, cut-off, lengths, limit") {
+  Folder folder;
+  std::string text;
+  for (int i = 0; i < 60; ++i)
+    text += "One word " + std::string(static_cast<std::size_t>(i % 3), 'x') + ".\tEin Wort " +
+            std::to_string(i) + "!\n";
+  text += "far too long a sentence for this\tzu lang\n";
+  const auto path = folder.write_gz("deu.txt.gz", text);
+  const auto german = make("data=tatoeba,max_length=5,heldout=0,test=0,path=" + path);
+  CHECK(german->size(Split::train) == 60);
+  CHECK(has(german->provenance(), "61 pairs read"));
+  CHECK(has(german->provenance(), "1 by length"));
+  CHECK(german->dimensions().at("source_vocabulary") == 4 + 3 + 60);
+  const auto english = make("data=tatoeba,max_length=5,heldout=0,test=0,source_column=1,path=" + path);
+  CHECK(english->dimensions().at("source_vocabulary") == 4 + 3 + 2);
+  const auto cut = make("data=tatoeba,max_length=5,vocabulary=6,path=" + path);
+  CHECK(cut->dimensions().at("source_vocabulary") == 6);
+  const auto limited = make("data=tatoeba,max_length=5,limit=20,path=" + path);
+  CHECK(limited->size(Split::train) + limited->size(Split::heldout) + limited->size(Split::test) == 20);
+  CHECK(limited->size(Split::heldout) > 0);
+  CHECK_FALSE(whole(*limited, Split::train).integers.contains("alignment"));
+}
+
+TEST_CASE("parallel texts and CMUdict") {
+  Folder folder;
+  const auto one = folder.write("one", "Ein Hund .\nEine Katze .\n"),
+             two = folder.write("two", "A dog .\nA cat .\n");
+  CHECK(make("data=text,heldout=0,test=0,path=" + one + ",target_path=" + two)->size(Split::train) == 2);
+  const auto dict = folder.write("dict", "ab AE1 B\nab(2) AH0 B\nba B AA1 # x\n");
+  const auto all = make("data=cmudict,heldout=0,test=0,path=" + dict);
+  CHECK(all->size(Split::train) == 3);
+  CHECK(all->dimensions().at("target_vocabulary") == 4 + 4);
+  CHECK(make("data=cmudict,heldout=0,test=0,variants=false,path=" + dict)->size(Split::train) == 2);
+  CHECK(
+      make("data=cmudict,heldout=0,test=0,stress=true,path=" + dict)->dimensions().at("target_vocabulary") ==
+      8);
+  // both pronunciations of `ab` are one source and stay together
+  const auto parted = make("data=cmudict,heldout=0,test=0.5,path=" + dict);
+  CHECK((parted->size(Split::train) == 2 || parted->size(Split::test) == 2));
+}
+
+TEST_CASE("bad settings and corpora are refused") {
+  Folder folder;
+  const auto says = [&](const std::string& arguments) { return refusal(folder, [&] { make(arguments); }); };
+  const auto file = folder.write("pairs", "a b c d e f\tx y z\n");
+  CHECK(has(says("data=tatoeba"), "translation: data=tatoeba needs path=FILE"));
+  CHECK(has(says("data=text,path=" + file), "target_path=FILE"));
+  CHECK(has(says("path=" + file), "data=generated"));
+  CHECK(has(says("data=tatoeba,path=" + file + ",target_path=" + file), "target_path is for data=text only"));
+  CHECK(has(says("min_length=5,max_length=3"), "min_length must be at most max_length=3, got 5"));
+  CHECK(has(says("heldout=0.5,test=0.5"), "together must be below 1"));
+  CHECK(has(says("data=tatoeba,max_length=4,path=" + file),
+            "pairs: nothing left: of 1 pairs, 1 are shorter than"));
+  CHECK(has(says("data=tatoeba,path=" + (folder / "none")), "none: there is no such file"));
+}
+
+TEST_CASE("metrics of teacher forcing and of decoding") {
+  const auto task = make("examples=50,max_length=4");
+  const auto batch = task->batch(Split::train, {0, 1, 2});
+  const auto &target = batch.ints("target"), &length = batch.ints("target_length");
+  const auto value = [](const std::vector<Metric>& metrics, const std::string& name) {
+    for (const auto& metric : metrics)
+      if (metric.name == name) return metric.value();
+    return -1.0;
+  };
+  const double words = length.data[0] + length.data[1] + length.data[2];
+
+  Observation right{target, batch.ints("alignment")};
+  auto metrics = task->metrics();
+  task->score(batch, right, metrics);
+  CHECK(value(metrics, "token_accuracy") == 1);
+  CHECK(value(metrics, "exact_match") == 1);
+  CHECK(value(metrics, "alignment_error_rate") == 0);
+  CHECK(std::isnan(value(metrics, "bleu")));
+
+  auto wrong = right;
+  wrong.predictions.row(1)[0] += 1;
+  wrong.choices.row(1)[0] += 1;
+  metrics = task->metrics();
+  task->score(batch, wrong, metrics);
+  CHECK(value(metrics, "token_accuracy") == doctest::Approx(1 - 1 / words));
+  CHECK(value(metrics, "exact_match") == doctest::Approx(2.0 / 3));
+  CHECK(value(metrics, "alignment_error_rate") == doctest::Approx(1 / (words - 3)));
+
+  REQUIRE(task->decodes());
+  metrics = task->metrics();
+  task->score_decoded(batch, right, metrics);
+  CHECK(value(metrics, "exact_match_decoded") == 1);
+  auto babble = right;  // what comes after the end mark does not count; what comes before it does
+  for (std::size_t b = 0; b < 3; ++b)
+    for (std::size_t t = length.data[b]; t < target.shape[1]; ++t) babble.predictions.row(b)[t] = 5;
+  metrics = task->metrics();
+  task->score_decoded(batch, babble, metrics);
+  CHECK(value(metrics, "exact_match_decoded") == 1);
+  task->score_decoded(batch, wrong, metrics);
+  CHECK(value(metrics, "exact_match_decoded") == doctest::Approx(5.0 / 6));
+}

@@ -1,0 +1,90 @@
+"""A `hardgrad gradient` file: what one gradient was taken of, and the comparison with what a twin makes of it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import h5py
+import numpy as np
+import torch
+
+
+@dataclass
+class GradientFile:
+    parameters: dict[str, torch.Tensor]  # double leaves that require gradients
+    gradient: dict[str, np.ndarray]
+    batch: dict[str, np.ndarray]
+    choices: np.ndarray | None  # [T, R]; -1 where there was no choice
+    log_prob: np.ndarray | None  # [T, R]
+    logits: np.ndarray  # [T, R, S]
+    loss: np.ndarray  # [T', R]
+    row_example: np.ndarray  # [R]
+    settings: dict[str, str]  # of the model's spec, as far as given
+    surrogate: float
+
+
+def _settings(spec: str) -> dict[str, str]:
+    inside = re.fullmatch(r"\w+(?:\[(.*)\])?", spec.strip())
+    assert inside, f"not a spec: {spec}"
+    return dict(pair.strip().split("=", 1) for pair in (inside[1] or "").split(",") if pair)
+
+
+def load(path: str) -> GradientFile:
+    with h5py.File(path) as f:
+        def group(name):
+            # Axes are written as datasets too; data are the ones that are no dimension scale.
+            found = {k: d[()] for k, d in f[name].items() if not d.is_scale}
+            return found
+
+        parameters = {k: torch.tensor(np.asarray(v, dtype=np.float64), requires_grad=True)
+                      for k, v in group("parameters").items()}
+        optional = lambda name: f[name][()].astype(np.float64 if name != "choices" else int) if name in f else None
+        model = f.attrs["model"]
+        return GradientFile(parameters, {k: np.asarray(v, dtype=np.float64) for k, v in group("gradient").items()},
+                            group("batch"), optional("choices"), optional("log_prob"), optional("logits"),
+                            optional("loss"), f["row_example"][()],
+                            _settings(model.decode() if isinstance(model, bytes) else model), float(f.attrs["surrogate"]))
+
+
+def relative(ours: np.ndarray, theirs: np.ndarray) -> float:
+    """Largest difference, relative to the largest entry."""
+    ours, theirs = np.asarray(ours, dtype=np.float64), np.asarray(theirs, dtype=np.float64)
+    assert ours.shape == theirs.shape, f"shapes {ours.shape} and {theirs.shape}"
+    scale = max(np.abs(theirs).max(initial=0), 1e-300)
+    return float(np.abs(ours - theirs).max(initial=0) / scale)
+
+
+@dataclass
+class Comparison:
+    loss: float
+    log_prob: float
+    surrogate: float
+    gradient: float  # norm of the difference over all parameters, relative to the gradient's norm
+    entry: float  # largest difference of an entry, relative to the largest entry of all
+
+
+def compare(file: GradientFile, twin, score_term: bool = True) -> Comparison:
+    """Runs `twin(file, row, options) -> (losses, log_probs)` (lists of scalars, one row's run) on every row, with the
+    choices of the file, and compares with the file what REINFORCE without a baseline makes of it:
+    mean over rows of detach(f) sum_t log p_t + f. `score_term=False` is a deliberate bug."""
+    total = 0.0
+    rows = len(file.row_example)
+    f_theirs, log_p_theirs = [], []
+    for r in range(rows):
+        losses, log_probs = twin(file, int(file.row_example[r]), [max(int(c), 0) for c in file.choices[:, r]])
+        f, log_p = sum(losses), sum(log_probs)
+        total = total + (f.detach() * log_p * float(score_term) + f) / rows
+        f_theirs.append(f.item())
+        log_p_theirs.append(log_p.item())
+    for p in file.parameters.values():
+        p.grad = None
+    total.backward()
+    theirs = {k: np.zeros(p.shape) if p.grad is None else p.grad.numpy() for k, p in file.parameters.items()}
+    assert set(theirs) == set(file.gradient)
+    flat = lambda arrays: np.concatenate([np.ravel(arrays[k]) for k in sorted(theirs)])
+    ours, reference = flat(file.gradient), flat(theirs)
+    log_prob = np.where(file.choices >= 0, file.log_prob, 0).sum(axis=0)
+    return Comparison(relative(np.nansum(file.loss, axis=0), f_theirs), relative(log_prob, log_p_theirs),
+                      relative([file.surrogate], [total.item()]),
+                      float(np.linalg.norm(ours - reference) / np.linalg.norm(reference)), relative(ours, reference))

@@ -1,0 +1,50 @@
+"""`hardgrad gradient` against the PyTorch twins, in several configurations and both precisions.
+HARDGRAD_BINARY names the program."""
+
+import os
+import subprocess
+
+import pytest
+
+import twins
+from gradient_file import compare, load
+
+CASES = [
+    ("translator", "translation", f"embedding=6,hidden=5,score={score},feed={feed}")
+    for score in ("additive", "dot")
+    for feed in ("none", "soft", "sampled")
+] + [
+    ("memory_reader", "qa", "embedding=7,hops=1"),
+    ("memory_reader", "qa", "embedding=7,hops=2,position_encoding=false"),
+    ("memory_reader", "qa", "embedding=7,hops=3"),
+    ("memory_reader", "qa", "embedding=7,hops=3,temporal=false"),
+    ("glimpse_reader", "glimpse", "features=9,hidden=8,glimpses=3,grid=5,patch=6"),
+    ("glimpse_reader", "glimpse", "features=9,hidden=8,glimpses=3,grid=4,patch=5,scales=3"),
+    ("glimpse_reader", "glimpse", "features=9,hidden=8,glimpses=2,scales=2,core=lstm"),
+    ("glimpse_reader", "glimpse", "features=9,hidden=8,glimpses=1"),
+]
+
+
+def dump(tmp_path, model, task, settings, precision, samples=1):
+    out = tmp_path / "gradient.h5"
+    command = [os.environ["HARDGRAD_BINARY"], "gradient", "--task", task, "--model", f"{model}[{settings}]",
+               "--estimator", f"reinforce[samples={samples}]", "--seed", "5", "--precision", precision,
+               "--out", str(out)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, f"{' '.join(command)}: {done.stderr}"
+    return load(str(out))
+
+
+@pytest.mark.parametrize("precision, tolerance", [("double", 1e-9), ("float", 1e-5)])
+@pytest.mark.parametrize("model, task, settings", CASES)
+def test_equals_its_twin(tmp_path, model, task, settings, precision, tolerance):
+    samples = 2 if "sampled" in settings or "hops=3" in settings or "lstm" in settings else 1
+    found = compare(dump(tmp_path, model, task, settings, precision, samples), getattr(twins, model))
+    assert found.loss < tolerance and found.log_prob < tolerance and found.surrogate < tolerance, found
+    assert found.gradient < tolerance and found.entry < tolerance, found
+
+
+@pytest.mark.parametrize("model, task, settings", [CASES[0], CASES[6], CASES[10]])
+def test_a_wrong_gradient_is_noticed(tmp_path, model, task, settings):
+    found = compare(dump(tmp_path, model, task, settings, "double"), getattr(twins, model), score_term=False)
+    assert found.loss < 1e-9 and found.gradient > 1e-3, found

@@ -1,0 +1,139 @@
+"""The three networks once more, from the equations at the head of each model's source, in PyTorch: one example at a
+time, without padding, batching or branching. Each twin returns the losses and log probabilities of one row's run."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+
+from gradient_file import GradientFile
+
+
+def translator(file: GradientFile, example: int, options: list[int]):
+    p = file.parameters
+    feed = file.settings.get("feed", "none")
+    source = torch.tensor(file.batch["source"][example][: file.batch["source_length"][example]], dtype=torch.long)
+    target = file.batch["target"][example][: file.batch["target_length"][example]]
+    BOS = 2  # of the task: <pad> <unk> <bos> <eos>
+
+    def cell(name, x, state):
+        return torch.lstm_cell(x[None], state, p[f"{name}.input.weight"], p[f"{name}.recurrent.weight"],
+                               p[f"{name}.bias"], torch.zeros_like(p[f"{name}.bias"]))
+
+    hidden = p["decoder.lstm.recurrent.weight"].shape[1]
+    zero = torch.zeros(1, hidden, dtype=torch.float64)
+
+    def sweep(name, words):
+        state, out = (zero, zero), []
+        for x in words:
+            state = cell(name, x, state)
+            out.append(state[0][0])
+        return out
+
+    words = p["encoder.embedding.weight"][source]
+    ahead = sweep("encoder.forward", words)
+    back = sweep("encoder.backward", words.flip(0))[::-1]
+    a = torch.cat([torch.stack(ahead), torch.stack(back)], dim=1)  # [L, 2H]
+
+    s = torch.tanh(F.linear(torch.cat([ahead[-1], back[0]]), p["decoder.initial.weight"], p["decoder.initial.bias"]))
+    state = (s[None], zero)
+    z = torch.zeros(2 * hidden, dtype=torch.float64)
+    previous, losses, log_probs = BOS, [], []
+    for t, word in enumerate(target):
+        y = p["decoder.embedding.weight"][previous]
+        gates = F.linear(y, p["decoder.lstm.input.weight"]) + p["decoder.lstm.bias"]
+        gates = gates + F.linear(state[0][0], p["decoder.lstm.recurrent.weight"])
+        if feed != "none":
+            gates = gates + F.linear(z, p["decoder.context.weight"])
+        i, f, g, o = gates.split(hidden)
+        c = torch.sigmoid(f) * state[1][0] + torch.sigmoid(i) * torch.tanh(g)
+        s = torch.sigmoid(o) * torch.tanh(c)
+        state = (s[None], c[None])
+
+        if "attention.score.weight" in p:
+            mixed = torch.tanh(F.linear(s, p["attention.query.weight"]) +
+                               F.linear(a, p["attention.key.weight"], p["attention.key.bias"]))
+            scores = mixed @ p["attention.score.weight"][0]
+        else:
+            scores = F.linear(a, p["attention.key.weight"]) @ s
+        log_p = F.log_softmax(scores, dim=0)
+        log_probs.append(log_p[options[t]])
+        seen = a[options[t]]
+        z = log_p.exp() @ a if feed == "soft" else seen
+
+        u = torch.tanh(F.linear(s, p["readout.state.weight"], p["readout.state.bias"]) +
+                       F.linear(seen, p["readout.context.weight"]) + F.linear(y, p["readout.word.weight"]))
+        logits = F.linear(u, p["output.weight"], p["output.bias"])
+        losses.append(-F.log_softmax(logits, dim=0)[int(word)])
+        previous = int(word)
+    return losses, log_probs
+
+
+def memory_reader(file: GradientFile, example: int, options: list[int]):
+    p = file.parameters
+    hops = sum(k.startswith("memory.") for k in p) - 1
+    width = p["memory.0.weight"].shape[1]
+    encode = file.settings.get("position_encoding", "true") == "true"
+    temporal = "temporal.0.weight" in p
+    story = file.batch["story"][example][: file.batch["story_length"][example]]
+
+    def represent(tokens, table):
+        words = [int(w) for w in tokens if w != 0]
+        J, total = len(words), torch.zeros(width, dtype=torch.float64)
+        for j, w in enumerate(words, start=1):
+            d = torch.arange(1, width + 1, dtype=torch.float64)
+            l = (1 - j / J) - d / width * (1 - 2 * j / J) if encode else torch.ones(width, dtype=torch.float64)
+            total = total + l * table[w]
+        return total
+
+    def memory(k):
+        rows = []
+        for i, sentence in enumerate(story):
+            m = represent(sentence, p[f"memory.{k}.weight"])
+            rows.append(m + p[f"temporal.{k}.weight"][len(story) - 1 - i] if temporal else m)
+        return torch.stack(rows)
+
+    u = represent(file.batch["question"][example], p["memory.0.weight"])
+    log_probs = []
+    for k in range(1, hops + 1):
+        log_p = F.log_softmax(memory(k - 1) @ u, dim=0)
+        log_probs.append(log_p[options[k - 1]])
+        u = u + memory(k)[options[k - 1]]
+    answer = int(file.batch["answer"][example])
+    return [-F.log_softmax(p["answer.weight"] @ u, dim=0)[answer]], log_probs
+
+
+def glimpse_reader(file: GradientFile, example: int, options: list[int]):
+    p = file.parameters
+    cells, hidden = p["locator.weight"].shape
+    grid = round(cells ** 0.5)
+    P, scales = int(file.settings.get("patch", 8)), int(file.settings.get("scales", 1))
+    image = torch.tensor(file.batch["image"][example], dtype=torch.float64)
+    height, width = image.shape
+
+    def look(cell):
+        patches = []
+        for s in range(scales):
+            side = P * 2 ** s
+            top = ((2 * (cell // grid) + 1) * height - side * grid + grid) // (2 * grid)
+            left = ((2 * (cell % grid) + 1) * width - side * grid + grid) // (2 * grid)
+            padded = F.pad(image, (side, side, side, side))
+            window = padded[top + side: top + 2 * side, left + side: left + 2 * side]
+            patches.append(F.avg_pool2d(window[None, None], 2 ** s).flatten())
+        return torch.cat(patches)
+
+    lin = lambda name, x: F.linear(x, p[f"{name}.weight"], p.get(f"{name}.bias"))
+    h, c = p["core.initial"][0], torch.zeros(hidden, dtype=torch.float64)
+    log_probs = []
+    for cell in options:
+        log_probs.append(F.log_softmax(lin("locator", h), dim=0)[cell])
+        seen = torch.relu(lin("glimpse.patch", look(cell)))
+        g = torch.relu(lin("glimpse.what", seen) + p["glimpse.where.weight"][cell])
+        if "core.lstm.bias" in p:
+            h, c = torch.lstm_cell(g[None], (h[None], c[None]), p["core.lstm.input.weight"],
+                                   p["core.lstm.recurrent.weight"], p["core.lstm.bias"],
+                                   torch.zeros_like(p["core.lstm.bias"]))
+            h, c = h[0], c[0]
+        else:
+            h = torch.relu(lin("core.recurrent", h) + lin("core.input", g))
+    return [-F.log_softmax(lin("classifier", h), dim=0)[int(file.batch["label"][example])]], log_probs

@@ -1,0 +1,69 @@
+// Checks of estimators that need no statistics.
+#pragma once
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "core/estimator/estimator.hpp"
+#include "experiments/measurement/exact_moments.hpp"
+#include "experiments/measurement/truth.hpp"
+
+namespace hardgrad::testing {
+
+inline double largest(const std::vector<double>& x) {
+  double m = 0;
+  for (double v : x) m = std::max(m, std::abs(v));
+  return m;
+}
+
+/// Largest deviation of the estimator's exact mean from its target's exact gradient, relative to the gradient's largest
+/// entry (at least 1): 1e-10 is exact, for doubles.
+inline double bias_of(const Estimator<double>& estimator, const Model<double>& model, const Batch& batch,
+                      double outcome_cap = 1e6) {
+  const auto truth = exact_truth(estimator.target(), model, batch, 1e6);
+  const auto moments = exact_moments(estimator, model, batch, truth.of_example, outcome_cap);
+  double worst = 0;
+  for (std::size_t i = 0; i < truth.gradient.size(); ++i)
+    worst = std::max(worst, std::abs(moments.mean[i] - truth.gradient[i]));
+  return worst / std::max(1.0, largest(truth.gradient));
+}
+
+/// Trace of the exact covariance.
+inline double variance_of(const Estimator<double>& estimator, const Model<double>& model, const Batch& batch) {
+  const auto truth = exact_truth(estimator.target(), model, batch, 1e6);
+  return exact_moments(estimator, model, batch, truth.of_example, 1e6).trace;
+}
+
+/// Central finite differences of the target's value in every parameter.
+inline std::vector<double> finite_differences(const Target& target, Model<double>& model, const Batch& batch,
+                                              double step = 1e-5) {
+  std::vector<double> result;
+  for (auto& p : model.parameters())
+    for (auto& value : p.value.data) {
+      const double at = value;
+      value = at + step;
+      const double above = exact_truth(target, model, batch, 1e6).value;
+      value = at - step;
+      const double below = exact_truth(target, model, batch, 1e6).value;
+      value = at;
+      result.push_back((above - below) / (2 * step));
+    }
+  return result;
+}
+
+inline Batch one_example() {
+  Batch batch;
+  batch.id = {0};
+  return batch;
+}
+
+inline std::unique_ptr<Model<double>> model_of(const std::string& spec, bool posterior = false) {
+  return make_model<double>(Spec::parse(spec), {{"bits", 1}, {"gate_inputs", 1}}, Key(3), posterior);
+}
+
+inline std::unique_ptr<Estimator<double>> estimator_of(const std::string& spec, const Model<double>& model) {
+  return make_estimator<double>(Spec::parse(spec), model.structure(), Key(11));
+}
+
+}  // namespace hardgrad::testing
