@@ -34,7 +34,7 @@ Var<T> log_softmax(Var<T> x, std::span<const int> options) {
   auto y = tape.output(rows, cols, {x});
   const auto in = x.value();
   const auto out = tape.mutable_value(y);
-  const auto powers = tape.template scratch<T>(group * cols);
+  const auto powers = tape.template scratch<T>(group * cols), totals = tape.template scratch<T>(group);
   for (std::size_t first = 0; first < rows; first += group) {
     const std::size_t last = std::min(rows, first + group);
     for (std::size_t r = first; r < last; ++r) {
@@ -50,12 +50,13 @@ Var<T> log_softmax(Var<T> x, std::span<const int> options) {
     kernels::map(out.row(first), powers.data(), (last - first) * cols,
                  [](const Batch<T>& v) { return kernels::exp<T>(v); });
     for (std::size_t r = first; r < last; ++r) {
-      const std::size_t n = options[r];
-      const double total = kernels::row_sum(powers.data() + (r - first) * cols, n);
-      if (total == 0) continue;
-      const T log_total = static_cast<T>(std::log(total));
+      const double total = kernels::row_sum(powers.data() + (r - first) * cols, options[r]);
+      totals[r - first] = total == 0 ? T{1} : static_cast<T>(total);
+    }
+    kernels::map(totals.data(), totals.data(), last - first, [](const Batch<T>& v) { return xsimd::log(v); });
+    for (std::size_t r = first; r < last; ++r) {
       T* o = out.row(r);
-      for (std::size_t j = 0; j < n; ++j) o[j] -= log_total;
+      for (std::size_t j = 0, n = options[r]; j < n; ++j) o[j] -= totals[r - first];
     }
   }
   if (!tape.needs_gradient(y)) return y;
@@ -96,26 +97,50 @@ Var<T> probabilities(Var<T> log_p) {
   return y;
 }
 
+namespace {
+
+/// f(first, last, p) over groups of rows, p [last - first, cols] their probabilities.
+template <class T, class F>
+void for_probabilities(Tape<T>& tape, MatrixView<const T> log_p, F&& f) {
+  const std::size_t group = rows_per_group(log_p.cols);
+  const auto p = tape.template scratch<T>(std::min(group, log_p.rows) * log_p.cols);
+  for (std::size_t first = 0; first < log_p.rows; first += group) {
+    const std::size_t last = std::min(log_p.rows, first + group);
+    kernels::map(log_p.row(first), p.data(), (last - first) * log_p.cols,
+                 [](const Batch<T>& v) { return kernels::exp<T>(v); });
+    f(first, last, MatrixView<const T>{p.data(), last - first, log_p.cols});
+  }
+}
+
+template <class T>
+void put(const Sink<T>& sink, std::size_t r, std::size_t j, T x) {
+  sink.to(r, j) = sink.first ? x : sink.to(r, j) + x;
+}
+
+}  // namespace
+
 // H = -sum_j p log p; g log p[j] = -g p (1 + log p)
 template <class T>
 Var<T> entropy(Var<T> log_p) {
   auto y = log_p.tape->output(log_p.rows(), 1, {log_p});
-  const auto in = log_p.value();
+  const auto l = log_p.value();
   T* out = log_p.tape->mutable_value(y).data;
-  for (std::size_t r = 0; r < in.rows; ++r) {
-    double total = 0;
-    for (std::size_t j = 0; j < in.cols; ++j) {
-      const double l = in(r, j);
-      if (in(r, j) != nothing<T>) total -= std::exp(l) * l;
+  for_probabilities<T>(*log_p.tape, l, [&](std::size_t first, std::size_t last, MatrixView<const T> p) {
+    for (std::size_t r = first; r < last; ++r) {
+      double total = 0;
+      for (std::size_t j = 0; j < l.cols; ++j)
+        total -= l(r, j) == nothing<T> ? 0.0 : static_cast<double>(p(r - first, j)) * static_cast<double>(l(r, j));
+      out[r] = static_cast<T>(total);
     }
-    out[r] = static_cast<T>(total);
-  }
+  });
   log_p.tape->on_backward({y}, [log_p, y](Tape<T>& tape) {
     const T* g = tape.cotangent(y).data;
-    const auto in = tape.value(log_p);
-    tape.sink(log_p).accumulate([=](std::size_t i) {
-      const T l = in.data[i];
-      return l == nothing<T> ? T{0} : -g[i / in.cols] * std::exp(l) * (1 + l);
+    const auto l = tape.value(log_p);
+    const auto sink = tape.sink(log_p);
+    for_probabilities<T>(tape, l, [&](std::size_t first, std::size_t last, MatrixView<const T> p) {
+      for (std::size_t r = first; r < last; ++r)
+        for (std::size_t j = 0; j < l.cols; ++j)
+          put(sink, r, j, l(r, j) == nothing<T> ? T{0} : -g[r] * p(r - first, j) * (1 + l(r, j)));
     });
   });
   return y;
@@ -127,29 +152,31 @@ template <class T>
 Var<T> kl_divergence(Var<T> log_q, Var<T> log_p) {
   require_shapes(same_shape(log_q, log_p), "kl_divergence", {log_q, log_p});
   auto y = log_q.tape->output(log_q.rows(), 1, {log_q, log_p});
-  const auto q = log_q.value(), p = log_p.value();
+  const auto a = log_q.value(), b = log_p.value();
   T* out = log_q.tape->mutable_value(y).data;
-  for (std::size_t r = 0; r < q.rows; ++r) {
-    double total = 0;
-    for (std::size_t j = 0; j < q.cols; ++j) {
-      const double l = q(r, j);
-      if (q(r, j) != nothing<T>) total += std::exp(l) * (l - static_cast<double>(p(r, j)));
+  for_probabilities<T>(*log_q.tape, a, [&](std::size_t first, std::size_t last, MatrixView<const T> q) {
+    for (std::size_t r = first; r < last; ++r) {
+      double total = 0;
+      for (std::size_t j = 0; j < a.cols; ++j)
+        if (a(r, j) != nothing<T>)
+          total += static_cast<double>(q(r - first, j)) * (static_cast<double>(a(r, j)) - static_cast<double>(b(r, j)));
+      out[r] = static_cast<T>(total);
     }
-    out[r] = static_cast<T>(total);
-  }
+  });
   log_q.tape->on_backward({y}, [log_q, log_p, y](Tape<T>& tape) {
     const T* g = tape.cotangent(y).data;
-    const auto q = tape.value(log_q), p = tape.value(log_p);
-    if (tape.needs_gradient(log_q))
-      tape.sink(log_q).accumulate([=](std::size_t i) {
-        const T l = q.data[i], gr = g[i / q.cols];
-        return l == nothing<T> || gr == 0 ? T{0} : gr * std::exp(l) * (1 + l - p.data[i]);
+    const auto a = tape.value(log_q), b = tape.value(log_p);
+    const auto back = [&](Var<T> input, auto rule) {
+      if (!tape.needs_gradient(input)) return;
+      const auto sink = tape.sink(input);
+      for_probabilities<T>(tape, a, [&](std::size_t first, std::size_t last, MatrixView<const T> q) {
+        for (std::size_t r = first; r < last; ++r)
+          for (std::size_t j = 0; j < a.cols; ++j)
+            put(sink, r, j, a(r, j) == nothing<T> || g[r] == 0 ? T{0} : g[r] * q(r - first, j) * rule(a(r, j), b(r, j)));
       });
-    if (tape.needs_gradient(log_p))
-      tape.sink(log_p).accumulate([=](std::size_t i) {
-        const T l = q.data[i];
-        return l == nothing<T> ? T{0} : -g[i / q.cols] * std::exp(l);
-      });
+    };
+    back(log_q, [](T log_q, T log_p) { return 1 + log_q - log_p; });
+    back(log_p, [](T, T) { return T{-1}; });
   });
   return y;
 }

@@ -2,7 +2,6 @@
 #include "experiments/storage/provenance.hpp"
 
 #include <dlfcn.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <ctime>
@@ -50,8 +49,6 @@ std::string timestamp() {
 }
 
 std::map<std::string, std::string> provenance() {
-  char host[256] = {};
-  ::gethostname(host, sizeof host - 1);
   const int threads =
       threads_in_use > 0 ? threads_in_use.load() : static_cast<int>(std::thread::hardware_concurrency());
   auto blas = openblas("openblas_get_config");
@@ -65,7 +62,7 @@ std::map<std::string, std::string> provenance() {
           {"blas_kernel", blas_kernel()},
           {"cpu", cpu()},
           {"threads", std::to_string(threads)},
-          {"host", host}};
+};
 }
 
 }  // namespace hardgrad

@@ -22,14 +22,14 @@ struct Observation {
   Array<int> choices;         ///< [B, T] options chosen (of relaxed weights: the largest)
 };
 
-/// A metric accumulates over batches: its value is numerator / denominator, or for those that are no mean a formula of
-/// sums. All sums add up over batches.
+/// A metric accumulates over batches: its value is numerator / denominator, or for those that are no mean a
+/// formula of sums. All sums add up over batches.
 struct Metric {
   std::string name;  ///< e.g. "accuracy"
   std::string unit;  ///< "1" for shares
   bool higher_is_better = true;
   double numerator = 0, denominator = 0;
-  std::vector<double> sums = {};                                ///< what `formula` reads, e.g. BLEU's n-gram counts
+  std::vector<double> sums = {};  ///< what `formula` reads, e.g. BLEU's n-gram counts
   double (*formula)(const std::vector<double>& sums) = nullptr;
   double value() const {
     if (formula) return formula(sums);

@@ -1,0 +1,95 @@
+"""Command line: `python3 -m analysis report RESULT.h5` and `python3 -m analysis draw RESULT.h5 --out DIR`."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+import warnings
+from pathlib import Path
+
+from .errors import InputError, OutputError
+from .figures import FIGURES
+from .load import load
+from .report import report
+from .table import format_table, table
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Writes a whole file or none."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        temporary.write_bytes(content)
+        os.replace(temporary, path)
+    except OSError as error:
+        try:
+            temporary.unlink(missing_ok=True)
+        except OSError:
+            pass
+        raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def _draw(arguments: argparse.Namespace) -> None:
+    data = load(arguments.result)
+    folder = Path(arguments.out or Path(arguments.result).with_suffix(""))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{folder}: the folder cannot be made: {error.strerror}") from error
+    frame = table(data, arguments.at)
+    paths = []
+    for name, draw in FIGURES.items():
+        try:
+            figure = draw(data, arguments.at) if name == "bias_variance" else draw(data)
+        except InputError as error:
+            print(f"{name}: not drawn: {error}", file=sys.stderr)
+            continue
+        for kind in ("png", "svg"):
+            buffer = io.BytesIO()
+            figure.savefig(buffer, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
+            paths.append(folder / f"{name}.{kind}")
+            _write(paths[-1], buffer.getvalue())
+    print(format_table(frame))
+    print()
+    for path in paths:
+        print(path)
+
+
+def _report(arguments: argparse.Namespace) -> None:
+    data = load(arguments.result)
+    out = Path(arguments.out or Path(arguments.result).with_suffix(".html"))
+    _write(out, report(data, arguments.at).encode())
+    print(out)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs a command; returns the exit status: 0, 2 (bad usage or output place) or 3 (bad input)."""
+    parser = argparse.ArgumentParser(prog="python3 -m analysis", description="Tables, figures and reports of a result.")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    for name, run, text, out in (
+            ("report", _report, "write one self-contained HTML page", "file (default: beside the result)"),
+            ("draw", _draw, "write every figure as PNG and SVG, print the table", "folder (default: the result's name)")):
+        verb = verbs.add_parser(name, help=text, description=text)
+        verb.add_argument("result", metavar="RESULT.h5", help="merged result")
+        verb.add_argument("--out", help=out)
+        verb.add_argument("--at", default="first",
+                          help="step whose bias and variance are shown: first, last or a number (default: first)")
+        verb.set_defaults(run=run)
+    parsed = parser.parse_args(arguments)
+    warnings.simplefilter("ignore")  # of libraries: a user can do nothing about them
+    try:
+        parsed.run(parsed)
+    except InputError as error:
+        print(f"analysis: {error}", file=sys.stderr)
+        return 3
+    except OutputError as error:
+        print(f"analysis: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,9 @@
+"""Errors that a user can act on: one clear line each."""
+
+
+class InputError(Exception):
+    """A result is missing, damaged, or does not hold what was asked for."""
+
+
+class OutputError(Exception):
+    """A place cannot be written."""

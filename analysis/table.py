@@ -1,0 +1,173 @@
+"""The ranking table: bias, variance, cost and final loss of every estimator, mean over seeds with intervals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from .errors import InputError
+from .groups import Group, panels
+from .load import need
+from .statistics import Mean, mean_interval
+
+MEASURED = ("squared_bias", "variance", "relative_bias", "work_normalised_variance")
+# Which held-out loss ranks, where a task and model have several: the first that most runs have.
+_LOSSES = ("heldout_expected_loss", "heldout_marginal_likelihood", "heldout_soft", "heldout_elbo")
+
+
+def measurement_step(data: xr.Dataset, at: str | int = "first") -> int:
+    """The step meant by "first", "last" or a number. At the first one, step 0, all estimators that share a seed are
+    measured at the same parameters: the fair place to compare them."""
+    steps = [int(step) for step in need(data, "measurement_step", "set `measure_at` in the sweep").values]
+    if at == "first":
+        return steps[0]
+    if at == "last":
+        return steps[-1]
+    try:
+        step = int(at)
+    except ValueError:
+        step = -1
+    if step not in steps:
+        raise InputError(f"{data.attrs.get('path', 'result')}: nothing was measured at step {at} "
+                         f"(there are: {', '.join(map(str, steps))})")
+    return step
+
+
+def measured(data: xr.Dataset, group: Group, name: str, step: int) -> Mean:
+    """Mean over the group's seeds of a measured quantity; of a single seed, with the measurement's own interval."""
+    values = data[name].sel(measurement_step=step).values[group.runs]
+    mean = mean_interval(values)
+    interval = f"{name}_interval"
+    if mean.count == 1 and interval in data:
+        own = data[interval].sel(measurement_step=step).values[group.runs][np.isfinite(values)]
+        mean = mean._replace(low=float(own[0][0]), high=float(own[0][1]))
+    return mean
+
+
+def final(data: xr.Dataset, group: Group, name: str) -> Mean:
+    """Mean over seeds of the last evaluation each run has."""
+    values = data[name].values[group.runs]
+    last = [row[np.isfinite(row)][-1] if np.isfinite(row).any() else np.nan for row in values]
+    return mean_interval(np.array(last))
+
+
+def _most_common(data: xr.Dataset, names: list[str], runs: np.ndarray) -> str | None:
+    """The first of the variables that the largest number of these runs has."""
+    counts = {name: int(np.isfinite(data[name].values[runs]).any(axis=1).sum()) for name in names}
+    best = max(counts.values(), default=0)
+    return next((name for name, count in counts.items() if count == best), None) if best else None
+
+
+def evaluation_names(data: xr.Dataset, prefix: str) -> list[str]:
+    """Variables `<prefix>_*` over evaluation steps; losses in order of preference."""
+    names = [str(n) for n in data.data_vars if str(n).startswith(prefix + "_") and "evaluation_step" in data[n].dims]
+    return sorted(names, key=lambda n: (_LOSSES.index(n) if n in _LOSSES else len(_LOSSES), n))
+
+
+def table(data: xr.Dataset, at: str | int = "first") -> pd.DataFrame:
+    """One row per task, model and estimator (and further axes that vary), ranked by final held-out loss.
+
+    `<quantity>`, `<quantity>_low`, `<quantity>_high` are the mean over seeds and its 95% interval (NaN if there is one
+    seed only and no interval of its own). Bias and variance are those measured at step `at`: "first", "last" or a
+    number. Runs that failed or were skipped are counted, not averaged.
+    """
+    has_measurements = "measurement_step" in data.dims
+    step = measurement_step(data, at) if has_measurements else 0
+    rows = []
+    for (task, model), members in panels(data).items():
+        runs = np.concatenate([group.runs for group in members])
+        loss = _most_common(data, evaluation_names(data, "heldout"), runs)
+        metric = _most_common(data, evaluation_names(data, "metric"), runs)
+        for group in members:
+            row: dict[str, object] = {"task": task, "model": model, "estimator": group.estimator, **group.others,
+                                      "runs": len(group.runs),
+                                      **{s: group.status.count(s) for s in ("ok", "failed", "skipped")}}
+
+            def put(name: str, mean: Mean, row: dict[str, object] = row) -> None:
+                row[name], row[name + "_low"], row[name + "_high"] = mean[:3]
+
+            nothing = Mean(np.nan, np.nan, np.nan, 0)
+            for name in MEASURED:
+                put(name, measured(data, group, name, step) if has_measurements and name in data else nothing)
+            row["loss_name"] = loss.removeprefix("heldout_") if loss else ""
+            put("final_loss", final(data, group, loss) if loss else nothing)
+            row["metric_name"] = metric.removeprefix("metric_") if metric else ""
+            put("metric", final(data, group, metric) if metric else nothing)
+            rows.append(row)
+    frame = pd.DataFrame(rows)
+    frame["rank"] = frame.groupby(["task", "model"], sort=False)["final_loss"].rank(method="min")
+    order = {key: i for i, key in enumerate(panels(data))}
+    frame["_panel"] = [order[key] for key in zip(frame["task"], frame["model"])]
+    frame = frame.sort_values(["_panel", "rank", "variance"], kind="stable", na_position="last")
+    frame = frame.drop(columns="_panel").reset_index(drop=True)
+    frame.attrs["measured_at"] = step if has_measurements else None
+    return frame
+
+
+def _number(value: float) -> str:
+    return "–" if not np.isfinite(value) else f"{value:.3g}"
+
+
+def with_interval(mean: float, low: float, high: float) -> str:
+    """"1.23 ± 0.04", "1.23 [1.1, 1.5]" if lopsided, "1.23" without an interval, "–" without a number."""
+    if not np.isfinite(mean) or not (np.isfinite(low) and np.isfinite(high)):
+        return _number(mean)
+    below, above = mean - low, high - mean
+    if max(below, above) < 1e-9 * abs(mean):
+        return _number(mean)  # the same number every time, but for rounding
+    if abs(below - above) <= 1e-6 * (abs(below) + abs(above)):
+        return f"{_number(mean)} ± {above:.2g}" if above else _number(mean)
+    return f"{_number(mean)} [{_number(low)}, {_number(high)}]"
+
+
+def readable(frame: pd.DataFrame) -> pd.DataFrame:
+    """The table as text, one column per quantity, as people read it."""
+    fixed = ("task", "model", "estimator", "runs", "ok", "failed", "skipped", "loss_name", "metric_name", "rank")
+    others = [c for c in frame.columns if c not in fixed and f"{c}_low" not in frame and not c.endswith(("_low", "_high"))]
+    out = pd.DataFrame({"rank": [str(int(r)) if np.isfinite(r) else "–" for r in frame["rank"]],
+                        "estimator": frame["estimator"], **{name: frame[name] for name in others}})
+    for name, title in (("squared_bias", "squared bias"), ("relative_bias", "relative bias"), ("variance", "variance"),
+                        ("work_normalised_variance", "variance × rows"), ("final_loss", "final loss"),
+                        ("metric", "metric")):
+        if frame[name].notna().any():
+            out[title] = [with_interval(*v) for v in frame[[name, f"{name}_low", f"{name}_high"]].to_numpy(float)]
+    if "metric" in out:
+        out["metric"] = [f"{m} {v}" if v != "–" else v for m, v in zip(frame["metric_name"], out["metric"])]
+    out["runs"] = [" ".join(f"{row[s]} {s}" for s in ("ok", "failed", "skipped") if row[s]) for _, row in frame.iterrows()]
+    return out
+
+
+def caption(frame: pd.DataFrame) -> str:
+    """What the numbers are, in a sentence or two."""
+    step = frame.attrs.get("measured_at")
+    words = "Mean over seeds ± half of its 95% interval. "
+    if step is not None:
+        words += f"Bias and variance as measured at step {step}"
+        words += ", where estimators that share a seed share their parameters. " if step == 0 else ". "
+    return words + "Squared bias is an unbiased estimate and may be negative; ranked by final held-out loss."
+
+
+def panel_rows(frame: pd.DataFrame) -> list[tuple[str, str, list[int]]]:
+    """Task, model and row labels of every block of the table, in order."""
+    blocks: dict[tuple[str, str], list[int]] = {}
+    for index, task, model in zip(frame.index, frame["task"], frame["model"]):
+        blocks.setdefault((task, model), []).append(index)
+    return [(*key, rows) for key, rows in blocks.items()]
+
+
+def format_table(frame: pd.DataFrame) -> str:
+    """The table as plain text, one block per task and model."""
+    text = readable(frame)
+    blocks = []
+    for task, model, index in panel_rows(frame):
+        losses = sorted({name for name in frame.loc[index, "loss_name"] if name})
+        head = f"{task} · {model}" + (f" · final loss: held-out {losses[0]}" if losses else "")
+        part = text.loc[index]
+        part = part[[c for c in part if c in ("rank", "estimator") or (part[c] != "–").any()]]
+        rows = [list(part.columns), *part.astype(str).values.tolist()]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
+        lines.insert(1, "  ".join("-" * width for width in widths))
+        blocks.append("\n".join([head, *lines]))
+    return "\n\n".join([*blocks, caption(frame)])

@@ -1,0 +1,143 @@
+"""Tables and figures say what the numbers say."""
+
+
+import numpy as np
+import pytest
+import xarray as xr
+from scipy import stats
+
+from analysis import FIGURES, InputError, bias_variance, format_table, load, loss_curves, metric_curves, table
+from analysis.statistics import mean_interval
+from analysis.style import COLOURS, KNOWN, MARKERS, looks
+from analysis.table import with_interval
+
+
+@pytest.fixture(scope="module")
+def data(sample):
+    return load(sample / "result.h5")
+
+
+def made_up(**variables) -> xr.Dataset:
+    """Two estimators, two seeds, one task: numbers one can do in the head."""
+    ds = xr.Dataset({"status": ("run", np.zeros(4, np.uint8), {"flag_meanings": "ok failed skipped"}),
+                     "reason": ("run", np.array([""] * 4, object)),
+                     "variance": (("run", "measurement_step"), [[1.0, 9], [3, 9], [0, 9], [0, 9]]),
+                     "squared_bias": (("run", "measurement_step"), [[-1.0, 9], [-3, 9], [4, 9], [4, 9]]),
+                     "heldout_expected_loss": (("run", "evaluation_step"), [[9.0, 2], [9, 4], [1, np.nan], [1, np.nan]]),
+                     **variables},
+                    coords={"measurement_step": [0, 5], "evaluation_step": [0, 5]})
+    attrs = {name: {"grid_axis": name} for name in ("task", "model", "estimator", "seed")}
+    return ds.assign_coords(run=range(4), task=("run", ["t"] * 4, attrs["task"]), model=("run", ["m"] * 4, attrs["model"]),
+                            estimator=("run", ["rloo", "rloo", "soft", "soft"], attrs["estimator"]),
+                            seed=("run", [1, 2, 1, 2], attrs["seed"]))
+
+
+def test_mean_interval_is_students():
+    x = np.array([1.0, 2.0, 4.0, np.nan])
+    mean = mean_interval(x)
+    low, high = stats.t.interval(0.95, 2, loc=7 / 3, scale=stats.sem(x[:3]))
+    assert mean.count == 3 and np.allclose(mean[:3], [7 / 3, low, high])
+    assert np.isnan(mean_interval([5.0])[1]) and mean_interval([5.0]).mean == 5
+    assert mean_interval([]).count == 0 and np.isnan(mean_interval([np.nan]).mean)
+    assert np.isclose(mean_interval([1.0, 100.0, 0.0, -1.0], log=True).mean, 10)
+
+
+def test_interval_covers_the_truth_as_often_as_it_says():
+    noise = np.random.default_rng(1).normal(size=(4000, 4))
+    hits = sum(m.low < 0 < m.high for m in map(mean_interval, noise))
+    assert abs(hits / 4000 - 0.95) < 4 * np.sqrt(0.95 * 0.05 / 4000)
+    narrow = sum(m.low < 0 < m.high for m in (mean_interval(row, level=0.8) for row in noise))
+    assert narrow / 4000 < 0.9  # the wrong level is seen
+
+
+def test_table_of_known_numbers():
+    frame = table(made_up())
+    assert frame["estimator"].tolist() == ["soft", "rloo"]  # by final loss: 1 against 3
+    rloo = frame.set_index("estimator").loc["rloo"]
+    assert rloo["variance"] == 2 and rloo["squared_bias"] == -2 and rloo["final_loss"] == 3 and rloo["rank"] == 2
+    half = stats.t.ppf(0.975, 1) * 1
+    assert np.isclose(rloo["variance_high"], 2 + half)
+    assert table(made_up(), "last")["variance"].tolist() == [9, 9]
+    assert table(made_up(), 5)["variance"].tolist() == [9, 9]
+    with pytest.raises(InputError, match="nothing was measured at step 3"):
+        table(made_up(), 3)
+
+
+def test_failed_runs_and_nan_are_counted_not_averaged():
+    ds = made_up()
+    ds["status"][1] = 1
+    ds["variance"][1] = np.nan
+    rloo = table(ds).set_index("estimator").loc["rloo"]
+    assert rloo["variance"] == 1 and rloo["failed"] == 1 and rloo["ok"] == 1 and np.isnan(rloo["variance_low"])
+    assert "1 ok 1 failed" in format_table(table(ds))
+
+
+def test_further_axes_set_groups_apart():
+    ds = made_up().assign_coords(temperature=("run", ["0.5", "1", "0.5", "1"], {"grid_axis": "temperature"}))
+    frame = table(ds)
+    assert len(frame) == 4 and set(frame["temperature"]) == {"0.5", "1"}
+
+
+def test_table_of_a_file(data):
+    frame = table(data)
+    assert len(frame) == 24 and frame.attrs["measured_at"] == 0
+    soft = frame[(frame.task == "qa") & (frame.estimator == "soft")].iloc[0]
+    assert soft["relative_bias"] == pytest.approx(np.sqrt(0.2), rel=1e-6)
+    text = format_table(frame)
+    assert "3 skipped" in text and "2 ok 1 failed" in text and "step 0" in text
+
+
+def test_with_interval_reads_well():
+    assert with_interval(1.234, 1.2, 1.268) == "1.23 ± 0.034"
+    assert with_interval(1, 0.5, 2.5) == "1 [0.5, 2.5]"
+    assert with_interval(np.nan, 0, 1) == "–"
+    assert with_interval(2, np.nan, np.nan) == "2"
+    assert with_interval(0.9, 0.9 - 3e-16, 0.9 + 3e-16) == "0.9"
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_figure_has_a_panel_per_task_and_a_legend_outside_them(data, name):
+    figure = FIGURES[name](data)
+    assert len(figure.axes) == 4
+    assert {t.get_text() for t in figure.legends[0].get_texts()} == set(data["estimator"].values)
+    figure.canvas.draw()
+    legend = figure.legends[0].get_window_extent()
+    width, height = figure.canvas.get_width_height()
+    assert 0 <= legend.x0 and legend.x1 <= width and 0 <= legend.y0
+    for ax in figure.axes:
+        assert not legend.overlaps(ax.get_window_extent())
+        title = ax.title if ax.title.get_text() else ax._left_title
+        assert title.get_window_extent().x1 <= width
+
+
+def test_bias_variance_shows_negative_bias_where_it_is():
+    ax = bias_variance(made_up()).axes[0]
+    points = sorted(float(line.get_xdata()[0]) for line in ax.lines if line.get_marker() in MARKERS)
+    assert points == [-2, 4] and ax.get_xscale() == "symlog"
+    assert ax.get_xlim()[0] < -2
+
+
+def test_looks_are_distinct_and_steady():
+    labels = [f"rloo[samples={k}]" for k in range(2, 12)] + list(KNOWN[1:]) + ["arm", "disarm", "rebar", "relax"]
+    look = looks(labels)
+    assert len({(style.colour, style.marker) for style in look.values()}) == len(labels)
+    assert looks(["soft", "exact"])["exact"] == looks(["exact", "nvil", "arm"])["exact"]
+    assert len(COLOURS) * len(MARKERS) == 70
+
+
+def test_one_seed_and_odd_files_draw(sample):
+    one = load(sample / "one_seed.h5")
+    for draw in FIGURES.values():
+        draw(one).canvas.draw()
+    frame = table(one).set_index(["task", "estimator"])
+    row = frame.loc[("qa", "nvil")]  # one seed: the measurement's own interval
+    assert row["variance_low"] == pytest.approx(0.85 * row["variance"]) and np.isnan(row["final_loss_low"])
+    failed = load(sample / "all_failed.h5")
+    with pytest.raises(InputError, match="has no variable train_loss"):
+        loss_curves(failed)
+    with pytest.raises(InputError, match="has no metric"):
+        metric_curves(failed)
+    ds = made_up()
+    ds["variance"][:] = np.nan
+    with pytest.raises(InputError, match="holds no number at all"):
+        bias_variance(ds)

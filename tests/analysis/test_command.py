@@ -1,0 +1,121 @@
+"""The command line: what it writes, and one clear line for everything that can be wrong."""
+
+import re
+import subprocess
+import sys
+
+import h5py
+import numpy as np
+import pytest
+
+from conftest import ROOT
+
+
+def run(*arguments) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, "-m", "analysis", *map(str, arguments)], cwd=ROOT, capture_output=True,
+                          text=True)
+
+
+def complaint(status: int, *arguments) -> str:
+    done = run(*arguments)
+    assert done.returncode == status, done.stderr
+    assert "Traceback" not in done.stderr and done.stderr.count("\n") == 1 and done.stdout == ""
+    return done.stderr
+
+
+def test_draw_writes_pictures_and_prints_the_table(result, tmp_path):
+    done = run("draw", result, "--out", tmp_path / "deep" / "pictures")
+    assert done.returncode == 0 and done.stderr == ""
+    paths = [line for line in done.stdout.splitlines() if line.endswith((".png", ".svg"))]
+    assert len(paths) == 10 and "rloo[samples=4]" in done.stdout
+    for path in paths:
+        with open(path, "rb") as f:
+            assert f.read(5) in (b"\x89PNG\r", b"<?xml")
+
+
+def test_report_is_one_page_that_stands_alone(result, tmp_path):
+    done = run("report", result, "--out", tmp_path / "r.html")
+    assert done.returncode == 0 and done.stdout.strip() == str(tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text()
+    assert page.count("<img") == 5 and "the gradient is not finite at step 12" in page and "grüß" in page
+    assert not re.search(r'(src|href)="(?!data:)', page)  # nothing from elsewhere
+    assert "SkylakeX" in page
+
+
+def test_text_from_files_cannot_become_markup(result, tmp_path):
+    bytes_ = result.read_bytes()
+    result.write_bytes(bytes_[: bytes_.rfind(b"\nHARDGRAD-SEAL")])  # as a file another program has changed
+    with h5py.File(result, "r+") as f:
+        f["reason"][0] = "<script>alert(1)</script>"
+        f["status"][0] = 1
+    assert run("report", result, "--out", tmp_path / "r.html").returncode == 0
+    page = (tmp_path / "r.html").read_text()
+    assert "<script>" not in page and "&lt;script&gt;" in page
+
+
+def test_draw_goes_on_without_what_is_missing(sample, tmp_path):
+    done = run("draw", sample / "all_failed.h5", "--out", tmp_path)
+    assert done.returncode == 0 and "Traceback" not in done.stderr
+    assert "bias_variance: not drawn" in done.stderr and "1 failed" in done.stdout
+
+
+@pytest.mark.parametrize("content, words", [
+    (b"", "is empty"), (b"not HDF5 at all", "not an HDF5 file"), (b"\x89HDF\r\n\x1a\n" + bytes(100), "cannot be read")])
+def test_foreign_bytes(tmp_path, content, words):
+    path = tmp_path / "odd.h5"
+    path.write_bytes(content)
+    assert words in complaint(3, "report", path)
+
+
+def test_damage_is_found_wherever_it_is(result):
+    from analysis import InputError, load
+    whole = result.read_bytes()
+    for i in range(0, len(whole), len(whole) // 60):
+        for spoilt in (whole[:i], whole[:i] + bytes([whole[i] ^ 16]) + whole[i + 1:]):
+            result.write_bytes(spoilt)
+            with pytest.raises(InputError, match="result.h5: "):
+                load(result)
+    result.write_bytes(whole)
+    load(result)
+    result.write_bytes(whole[:-200])
+    assert "result.h5" in complaint(3, "report", result)
+
+
+def change(path, do):
+    """Changes a file as another program would: the seal goes."""
+    whole = path.read_bytes()
+    path.write_bytes(whole[: whole.rfind(b"\nHARDGRAD-SEAL")])
+    with h5py.File(path, "r+") as f:
+        do(f)
+
+
+def test_wrong_content(result, sample, tmp_path):
+    assert "merge the cells first" in complaint(3, "report", sample / "cell.h5", "--out", tmp_path / "x")
+    assert "is a gradient file" in complaint(3, "draw", sample / "gradient.h5", "--out", tmp_path / "x")
+    assert "No such file" in complaint(3, "report", tmp_path / "none.h5")
+    assert "is a folder" in complaint(3, "report", tmp_path)
+    assert "nothing was measured at step 7" in complaint(3, "draw", result, "--at", "7", "--out", tmp_path / "x")
+    change(result, lambda f: f.attrs.__setitem__("schema_version", 9))
+    assert "has schema version 9, this program reads 1" in complaint(3, "report", result)
+    change(result, lambda f: f.attrs.__delitem__("schema_version"))
+    assert "not a file of Hardgrad" in complaint(3, "report", result)
+
+
+def test_missing_variable(result):
+    change(result, lambda f: f.__delitem__("estimator"))
+    assert "has no variable estimator" in complaint(3, "report", result)
+
+
+def test_nan_cells_leave_the_rest(result, tmp_path):
+    def spoil(f):
+        f["variance"][:30] = np.nan
+        f["train_loss"][5] = np.inf
+    change(result, spoil)
+    assert run("draw", result, "--out", tmp_path / "p").returncode == 0
+
+
+def test_bad_output_places(result, tmp_path):
+    (tmp_path / "file").write_text("x")
+    assert "cannot be written" in complaint(2, "report", result, "--out", tmp_path / "none" / "r.html")
+    assert "cannot be made" in complaint(2, "draw", result, "--out", tmp_path / "file" / "below")
+    assert run("paint", result).returncode == 2

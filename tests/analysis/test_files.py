@@ -1,0 +1,99 @@
+"""The files open everywhere, with their labels: h5py, xarray by h5netcdf (and by netCDF4 where it is installed), h5dump."""
+
+import importlib.util
+import shutil
+import subprocess
+import warnings
+
+import h5py
+import numpy as np
+import pytest
+import xarray as xr
+
+FILES = ["result.h5", "one_seed.h5", "all_failed.h5", "cell.h5", "gradient.h5", "checkpoint.h5"]
+
+
+def groups_of(path):
+    with h5py.File(path) as f:
+        return ["/", *(f"/{name}" for name in f if isinstance(f[name], h5py.Group))]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_axis_has_a_scale_in_its_own_group(sample, name):
+    with h5py.File(sample / name) as f:
+        assert f.attrs["status"] == "complete" and f.attrs["schema_version"] == 1
+        for group in groups_of(sample / name):
+            for dataset in f[group].values():
+                if not isinstance(dataset, h5py.Dataset) or h5py.h5ds.is_scale(dataset.id):
+                    continue
+                assert dataset.shape is not None
+                assert not isinstance(dataset.dtype, np.dtype) or dataset.dtype.names is None  # no compound types
+                assert dataset.dtype.kind != "S"  # no fixed-length strings
+                for axis, dim in enumerate(dataset.dims):
+                    assert len(dim) == 1, f"{dataset.name} axis {axis}"
+                    assert dim[0].parent == dataset.parent
+                    assert dim[0].shape == (dataset.shape[axis],)
+
+
+@pytest.mark.parametrize("engine", ["h5netcdf", "netcdf4"])
+@pytest.mark.parametrize("name", FILES)
+def test_xarray_labels_every_axis(sample, name, engine):
+    if engine == "netcdf4" and importlib.util.find_spec("netCDF4") is None:
+        pytest.skip("netCDF4 is not installed")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for group in groups_of(sample / name):
+            with xr.open_dataset(sample / name, engine=engine, group=group) as data:
+                data.load()
+                for dim in data.dims:
+                    assert dim in data.coords, f"{group}: {dim} has no labels"
+                    assert not str(dim).startswith("phony")
+
+
+def test_result_is_labelled_at_once(sample):
+    with xr.open_dataset(sample / "result.h5", engine="h5netcdf") as data:
+        assert {"task", "model", "estimator", "seed", "seed_hex", "status"} <= set(data.coords)
+        loss = data["train_loss"].where(data["estimator"] == "rloo[samples=4]", drop=True)
+        assert loss.dims == ("run", "step") and loss.sizes["run"] == 12
+        assert set(loss["task"].values) == {"bits", "translation[length=6]", "qa", "glimpse"}
+        assert data["step"].values.tolist() == list(range(0, 301, 10))
+        assert data["variance_interval"].dims == ("run", "measurement_step", "bound")
+        assert data["bound"].values.tolist() == ["low", "high"]
+        assert data["train_seconds"].attrs["units"] == "s" and data["train_seconds"].dtype == float
+        frame = data[["train_loss"]].to_dataframe()  # pandas through xarray
+        assert {"task", "estimator"} <= set(frame.columns)
+
+
+def test_merged_numbers_are_chunked_compressed_checksummed(sample):
+    with h5py.File(sample / "result.h5") as f:
+        for dataset in f.values():
+            if dataset.dtype.kind in "fiu" and dataset.shape:
+                assert dataset.chunks and dataset.shuffle and dataset.fletcher32 and dataset.compression == "gzip"
+        assert f["status"].attrs["flag_meanings"] == "ok failed skipped"
+        assert f["status"].attrs["flag_values"].tolist() == [0, 1, 2] and f["status"].attrs["flag_values"].dtype == np.uint8
+        assert np.isnan(f["variance"].attrs["_FillValue"]) and np.isnan(f["variance"].fillvalue)
+        assert "grüß" in f["configuration"][()].decode()
+        for name in ("Conventions", "created_at", "git_commit", "git_dirty", "compiler", "flags", "blas", "blas_kernel",
+                     "cpu", "threads", "plan_hash"):
+            assert name in f.attrs
+
+
+def test_gradient_holds_what_a_twin_needs(sample):
+    with h5py.File(sample / "gradient.h5") as f:
+        assert f["parameters/encoder.weight"][()].tolist() == [[1, 2], [3, 4]]
+        assert f["gradient/encoder.weight"].dtype == np.float32
+        assert f["gradient/encoder.bias"].shape == (2,)
+        assert f["batch/source"][()].tolist() == [[1, 2, 3], [4, 5, 0]]
+        assert f["choices"][()].tolist() == [[0, 1, 2, 0], [1, 1, 0, -1]]
+        assert f["logits"].shape == (2, 4, 3) and f["loss"].shape == f["log_prob"].shape == (2, 4)
+        assert f["row_example"][()].tolist() == [0, 0, 1, 1]
+        assert f.attrs["seed_hex"] == "0xfedcba9876543210" and f.attrs["surrogate"] == 1.5
+        assert int(f.attrs["seed"]) % 2**64 == 0xFEDCBA9876543210
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_h5dump_reads_it(sample, name):
+    if not shutil.which("h5dump"):
+        pytest.skip("h5dump is not installed")
+    done = subprocess.run(["h5dump", str(sample / name)], capture_output=True, text=True)
+    assert done.returncode == 0 and "unable" not in done.stderr

@@ -1,0 +1,57 @@
+#include "core/autodiff/product.hpp"
+
+#include "tests/support/gradient_check.hpp"
+
+using namespace hardgrad;
+using namespace hardgrad::testing;
+
+TEST_CASE("gemm is the triple loop, for every transposition, stored or added") {
+  const std::size_t m = 3, n = 5, k = 4;
+  for (bool ta : {false, true})
+    for (bool tb : {false, true})
+      for (double beta : {0.0, 1.0}) {
+        const auto a = ta ? random_matrix(k, m, 1) : random_matrix(m, k, 1);
+        const auto b = tb ? random_matrix(n, k, 2) : random_matrix(k, n, 2);
+        // What stands in the output does not matter when it is stored over.
+        Matrix c({m, n}, beta == 0 ? std::nan("") : 0.25);
+        gemm<double>({a.data.data(), a.shape[0], a.shape[1]}, ta, {b.data.data(), b.shape[0], b.shape[1]}, tb,
+                     {c.data.data(), m, n}, beta, 2.0);
+        for (std::size_t i = 0; i < m; ++i)
+          for (std::size_t j = 0; j < n; ++j) {
+            double sum = 0;
+            for (std::size_t l = 0; l < k; ++l)
+              sum += (ta ? a.data[l * m + i] : a.data[i * k + l]) * (tb ? b.data[j * k + l] : b.data[l * n + j]);
+            CHECK(c.data[i * n + j] == doctest::Approx(2 * sum + beta * 0.25));
+          }
+      }
+  double one = 7;
+  gemm<double>({&one, 1, 0}, false, {&one, 0, 1}, false, {&one, 1, 1});
+  CHECK(one == 0);
+  CHECK_THROWS_AS(gemm<double>({&one, 1, 1}, false, {&one, 1, 1}, false, {&one, 2, 1}), Bug);
+}
+
+TEST_CASE("linear, add_linear, matmul") {
+  for (std::size_t r : {1, 2, 9}) {
+    const auto x = random_matrix(r, 4, 1), w = random_matrix(3, 4, 2), b = random_matrix(1, 3, 3);
+    expect_gradient([](auto&, const auto& v) { return linear(v[0], v[1], v[2]); }, {x, w, b});
+    expect_gradient([](auto&, const auto& v) { return linear(v[0], v[1]); }, {x, w});
+    expect_gradient([](auto&, const auto& v) { return add_linear(v[2], v[0], v[1]); }, {x, w, random_matrix(r, 3, 4)});
+    expect_gradient([](auto&, const auto& v) { return matmul(v[0], v[1]); }, {x, random_matrix(4, 5, 5)});
+  }
+}
+
+TEST_CASE("products of a matrix with itself, and weights used twice") {
+  const auto a = random_matrix(3, 3, 1);
+  expect_gradient([](auto&, const auto& v) { return matmul(v[0], v[0]); }, {a});
+  expect_gradient([](auto&, const auto& v) { return linear(v[0], v[0]); }, {a});
+  expect_gradient([](auto&, const auto& v) { return linear(linear(v[0], v[1], v[2]), v[1], v[2]); },
+                  {random_matrix(4, 3, 2), a, random_matrix(1, 3, 3)});
+}
+
+TEST_CASE("products refuse shapes that do not fit") {
+  Tape<float> tape;
+  auto x = tape.constant(2, 3);
+  CHECK_THROWS_AS(linear(x, tape.constant(4, 2)), Bug);
+  CHECK_THROWS_AS(linear(x, tape.constant(4, 3), tape.constant(1, 3)), Bug);
+  CHECK_THROWS_AS(matmul(x, x), Bug);
+}

@@ -1,0 +1,88 @@
+#include "core/autodiff/rearrange.hpp"
+
+#include "tests/support/gradient_check.hpp"
+
+using namespace hardgrad;
+using namespace hardgrad::testing;
+
+TEST_CASE("gather_rows: repeated, missing, none at all") {
+  for (const std::vector<int>& index :
+       {std::vector<int>{0}, {2, 0, 2, 2}, {-1, 1, -1, 1, 0}, {-1, -1}, {0, 1, 2}})
+    expect_gradient([&](auto&, const auto& x) { return gather_rows(x[0], std::span<const int>(index)); },
+                    {random_matrix(3, 4, 1)});
+  Tape<double> tape;
+  const std::vector<int> index{-1, 1}, outside{3}, below{-2};
+  auto x = tape.constant(3, 2, 5);
+  CHECK(gather_rows(x, std::span<const int>(index)).value()(0, 1) == 0);
+  CHECK(gather_rows(x, std::span<const int>(index)).value()(1, 1) == 5);
+  CHECK_THROWS_AS(gather_rows(x, std::span<const int>(outside)), Bug);
+  CHECK_THROWS_AS(gather_rows(x, std::span<const int>(below)), Bug);
+}
+
+TEST_CASE("concat_columns and slice_columns") {
+  for (std::size_t r : {1, 4}) {
+    const std::vector<Matrix> x{random_matrix(r, 2, 1), random_matrix(r, 1, 2), random_matrix(r, 5, 3)};
+    expect_gradient([](auto&, const auto& v) { return concat_columns({v[0], v[1], v[2]}); }, x);
+    expect_gradient([](auto&, const auto& v) { return concat_columns({v[0], v[2], v[0]}); }, x);
+    for (auto [from, count] : {std::pair{0, 5}, {0, 2}, {2, 3}, {4, 1}})
+      expect_gradient([&](auto&, const auto& v) { return slice_columns(v[2], from, count); }, x);
+    // Slices of one matrix next to each other and overlapping.
+    expect_gradient([](auto&, const auto& v) {
+      return concat_columns({slice_columns(v[2], 1, 3), slice_columns(v[2], 0, 2)});
+    }, x);
+  }
+}
+
+TEST_CASE("stack_rows and interleave") {
+  const auto f = [](auto how) {
+    return [how](auto&, const auto& v) { return how(std::span(v)); };
+  };
+  const auto stack = f([](auto blocks) { return stack_rows(std::span<const typename decltype(blocks)::value_type>(blocks)); });
+  const auto weave = f([](auto blocks) { return interleave(std::span<const typename decltype(blocks)::value_type>(blocks)); });
+  for (std::size_t blocks : {1, 3}) {
+    std::vector<Matrix> x;
+    for (std::size_t t = 0; t < blocks; ++t) x.push_back(random_matrix(2, 3, t));
+    expect_gradient(stack, x);
+    expect_gradient(weave, x);
+  }
+  expect_gradient(stack, {random_matrix(2, 3, 1), random_matrix(1, 3, 2), random_matrix(4, 3, 3)});
+  // Example-major order.
+  Tape<double> tape;
+  const std::vector<Var<double>> v = place(tape, {random_matrix(2, 3, 1), random_matrix(2, 3, 2)});
+  const auto y = interleave(std::span<const Var<double>>(v)).value();
+  CHECK(y(0 * 2 + 1, 2) == v[1].value()(0, 2));
+  CHECK(y(1 * 2 + 0, 1) == v[0].value()(1, 1));
+}
+
+TEST_CASE("stack_rows differentiates when only a later block needs it") {
+  Tape<double> tape;
+  const std::vector<Var<double>> v{tape.constant(1, 2, 1), place(tape, {random_matrix(1, 2, 1)})[0]};
+  auto y = stack_rows(std::span<const Var<double>>(v));
+  CHECK(tape.needs_gradient(y));
+  const std::vector<double> g{1, 2, 3, 4};
+  tape.backward(y, {g.data(), 2, 2});
+  CHECK(tape.gradient(v[1]).data[1] == 4);
+}
+
+TEST_CASE("pick") {
+  const std::vector<int> row{0, 2, 2, 1, 2}, column{1, 0, 3, 3, 3};
+  expect_gradient([&](auto&, const auto& x) {
+    return pick(x[0], std::span<const int>(row), std::span<const int>(column));
+  }, {random_matrix(3, 4, 1)});
+  Tape<double> tape;
+  const std::vector<int> outside{4, 0, 0, 0, 0};
+  CHECK_THROWS_AS(pick(tape.constant(3, 4), std::span<const int>(row), std::span<const int>(outside)), Bug);
+}
+
+TEST_CASE("bag: words repeated and missing, with and without weights") {
+  const std::vector<int> tokens{0, 3, -1, 3, 3, 1, -1, -1, -1, 2, 2, 2};
+  const auto table = random_matrix(5, 3, 1), u = random_matrix(tokens.size(), 3, 2);
+  for (std::size_t words : {1, 3, 4, 12}) {
+    expect_gradient([&](auto&, const auto& x) { return bag(x[0], std::span<const int>(tokens), words); }, {table});
+    expect_gradient([&](auto& tape, const auto& x) {
+      using T = Number<decltype(tape)>;
+      const std::vector<T> weights(u.data.begin(), u.data.end());  // gone before the backward pass
+      return bag(x[0], std::span<const int>(tokens), words, MatrixView<const T>{weights.data(), tokens.size(), 3});
+    }, {table});
+  }
+}

@@ -1,0 +1,71 @@
+#include "core/autodiff/reduce.hpp"
+
+#include <limits>
+
+#include "core/autodiff/elementwise.hpp"
+#include "tests/support/gradient_check.hpp"
+
+using namespace hardgrad;
+using namespace hardgrad::testing;
+
+TEST_CASE("sums") {
+  for (auto [r, c] : {std::pair<std::size_t, std::size_t>{1, 1}, {1, 40}, {6, 3}}) {
+    const std::vector<Matrix> x{random_matrix(r, c, 1)};
+    const auto weight = random_matrix(r, c, 2).data;
+    expect_gradient([&](auto&, const auto& v) { return weighted_sum(v[0], std::span<const double>(weight)); }, x);
+    expect_gradient([](auto&, const auto& v) { return sum(v[0]); }, x);
+    expect_gradient([](auto&, const auto& v) { return sum(v[0], -0.3); }, x);
+    expect_gradient([](auto&, const auto& v) { return row_sums(v[0]); }, x);
+    expect_gradient([](auto&, const auto& v) { return add(sum(v[0]), sum(square(v[0]))); }, x);
+  }
+}
+
+TEST_CASE("sums are carried in double") {
+  Tape<float> tape;
+  const std::size_t n = 1 << 20;
+  std::vector<float> x(n, 0.1f);
+  x[0] = 1e7f;
+  auto v = tape.constant({x.data(), 1, n});
+  const double exact = 1e7 + (n - 1) * static_cast<double>(0.1f);
+  CHECK(std::abs(sum(v).item() - exact) < 1);
+  CHECK(std::abs(row_sums(v).item() - exact) < 1);
+  CHECK(std::abs(weighted_sum(v, std::span<const double>(std::vector<double>(n, 1))).item() - exact) < 1);
+}
+
+TEST_CASE("a weight of 0 silences an infinite entry") {
+  Tape<double> tape;
+  auto x = place(tape, {Matrix({2, 1}, std::vector<double>{-INFINITY, 2})})[0];
+  const std::vector<double> weight{0, 3};
+  auto y = weighted_sum(x, std::span<const double>(weight));
+  CHECK(y.item() == 6);
+  tape.backward(y);
+  CHECK(tape.gradient(x).data[0] == 0);
+}
+
+TEST_CASE("segment_logsumexp") {
+  for (const std::vector<int>& group : {std::vector<int>{0}, {0, 0, 0, 0, 0}, {0, 1, 1, 1, 2}, {0, 1, 2}}) {
+    const auto groups = static_cast<std::size_t>(group.back() + 1);
+    auto x = random_matrix(group.size(), 1, 3, -4, 4);
+    const auto f = [&](auto&, const auto& v) { return segment_logsumexp(v[0], std::span<const int>(group), groups); };
+    expect_gradient(f, {x});
+    if (group.size() < 5) continue;
+    x.data[1] = -INFINITY;
+    expect_gradient(f, {x});
+    x.data[2] = x.data[3] = -INFINITY;  // a whole group of the third case
+    expect_gradient(f, {x});
+  }
+}
+
+TEST_CASE("segment_logsumexp: large values, nothing at all, bad groups") {
+  Tape<double> tape;
+  auto x = place(tape, {Matrix({3, 1}, std::vector<double>{1000, 1000, -INFINITY})})[0];
+  const std::vector<int> group{0, 0, 1}, unordered{0, 1, 0}, gap{0, 0, 2};
+  auto y = segment_logsumexp(x, std::span<const int>(group), 2);
+  CHECK(y.value().data[0] == doctest::Approx(1000 + std::log(2.0)));
+  CHECK(y.value().data[1] == -INFINITY);
+  CHECK_THROWS_AS(segment_logsumexp(x, std::span<const int>(unordered), 2), Bug);
+  CHECK_THROWS_AS(segment_logsumexp(x, std::span<const int>(gap), 3), Bug);
+  tape.clear();
+  x = place(tape, {Matrix({2, 1}, std::vector<double>{NAN, -INFINITY})})[0];
+  CHECK(std::isnan(segment_logsumexp(x, std::span<const int>(std::vector<int>{0, 0}), 1).item()));
+}

@@ -1,0 +1,142 @@
+// The tape: reuse, detachment, memory.
+#include "core/autodiff/tape.hpp"
+
+#include "core/autodiff/attention.hpp"
+#include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/lstm.hpp"
+#include "core/autodiff/product.hpp"
+#include "core/autodiff/rearrange.hpp"
+#include "core/autodiff/reduce.hpp"
+#include "core/autodiff/softmax.hpp"
+#include "tests/support/gradient_check.hpp"
+
+using namespace hardgrad;
+using namespace hardgrad::testing;
+
+namespace {
+
+template <class T>
+Parameter<T>& filled(ParameterSet<T>& set, const char* name, std::size_t rows, std::size_t cols, std::uint64_t seed) {
+  auto& p = set.add(name, {rows, cols});
+  const auto values = random_matrix(rows, cols, seed);
+  p.value.data.assign(values.data.begin(), values.data.end());
+  return p;
+}
+
+/// A small network with every kind of operation; its gradient.
+template <class T>
+std::vector<T> network(Tape<T>& tape, ParameterSet<T>& set) {
+  const auto p = [&](const char* name) { return tape.parameter(*set.find(name)); };
+  const std::vector<int> index{0, 3, 1, 1, 2, 0}, example{0, 0, 0, 0, 0, 1}, label{1, -1, 0, 4, 2, 3};
+  const std::vector<int> options{2, 1, 2, 2, 2, 2};
+  auto x = gather_rows(p("table"), std::span<const int>(index));
+  auto s = lstm_cell(linear(x, p("gates")), tape.constant(6, 3, T(0.2)));
+  auto keys = slice_columns(p("table"), 0, 3);
+  auto e = add(dot_scores(s.h, keys, std::span<const int>(example), 2),
+               additive_scores(s.c, keys, p("v"), std::span<const int>(example), 2));
+  auto log_p = log_softmax(e, std::span<const int>(options));
+  auto z = mix(probabilities(log_p), keys, std::span<const int>(example));
+  auto loss = linear_cross_entropy(tanh(z), p("out"), {}, std::span<const int>(label)).loss;
+  auto total = add(sum(loss), sum(entropy(log_p), 0.3));
+  tape.backward(total);
+  std::vector<T> gradient(set.size());
+  tape.add_gradient(set, std::span<T>(gradient));
+  gradient.push_back(total.item());
+  return gradient;
+}
+
+template <class T>
+void fill(ParameterSet<T>& set) {
+  filled(set, "table", 4, 5, 1);
+  filled(set, "gates", 12, 5, 2);
+  filled(set, "v", 1, 3, 3);
+  filled(set, "out", 5, 3, 4);
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("a cleared tape gives the same bits from the same memory", T, float, double) {
+  ParameterSet<T> set;
+  fill(set);
+  Tape<T> tape;
+  const auto first = network(tape, set);
+  const auto blocks = tape.arena().system_allocations();
+  const auto bytes = tape.arena().capacity();
+  for (int i = 0; i < 5; ++i) {
+    tape.clear();
+    CHECK(network(tape, set) == first);
+  }
+  CHECK(tape.arena().system_allocations() == blocks);
+  CHECK(tape.arena().capacity() == bytes);
+  Tape<T> fresh;
+  CHECK(network(fresh, set) == first);
+}
+
+TEST_CASE("the network's gradient is that of its parameters") {
+  ParameterSet<double> set;
+  fill(set);
+  Tape<double> tape;
+  auto gradient = network(tape, set);
+  for (auto& p : set)
+    for (std::size_t i = 0; i < p.value.size(); i += 3) {
+      double& x = p.value.data[i];
+      const double centre = x, h = 1e-5;
+      x = centre + h;
+      tape.clear();
+      const double above = network(tape, set).back();
+      x = centre - h;
+      tape.clear();
+      const double below = network(tape, set).back();
+      x = centre;
+      CHECK(gradient[p.offset + i] == doctest::Approx((above - below) / (2 * h)).epsilon(1e-6));
+    }
+}
+
+TEST_CASE("detach: the value passes, the gradient does not") {
+  Tape<double> tape;
+  const auto x = place(tape, {Matrix({1, 1}, 3.0)})[0];
+  auto y = multiply(tape.detach(square(x)), x);
+  CHECK(y.item() == 27);
+  tape.backward(y);
+  CHECK(*tape.gradient(x).data == 9);
+  CHECK_FALSE(tape.needs_gradient(multiply(tape.detach(x), tape.detach(x))));
+}
+
+TEST_CASE("an input used several times, and one not used at all") {
+  Tape<double> tape;
+  const auto x = place(tape, {Matrix({1, 2}, std::vector<double>{2, 5}), Matrix({1, 2}, 1.0)});
+  auto y = sum(add(multiply(x[0], x[0]), add(x[0], affine(x[0], 3.0))));
+  tape.backward(y);
+  CHECK(tape.gradient(x[0]).data[0] == 8);
+  CHECK(tape.gradient(x[0]).data[1] == 14);
+  CHECK(tape.gradient(x[1]).data[0] == 0);
+}
+
+TEST_CASE("backward twice on one tape, from different places") {
+  Tape<double> tape;
+  const auto x = place(tape, {Matrix({1, 1}, 2.0)})[0];
+  auto y = square(x), z = square(y);
+  tape.backward(z);
+  CHECK(*tape.gradient(x).data == 32);
+  tape.backward(y, 3.0);
+  CHECK(*tape.gradient(x).data == 12);
+  tape.backward(z);
+  CHECK(*tape.gradient(x).data == 32);
+}
+
+TEST_CASE("parameters: one leaf each, gradients in the set's order, of this set only, scaled") {
+  ParameterSet<double> set, other;
+  auto& a = filled(set, "a", 1, 2, 1);
+  auto& b = filled(set, "b", 1, 2, 2);
+  auto& c = filled(other, "c", 1, 2, 3);
+  Tape<double> tape;
+  CHECK(tape.parameter(a).id == tape.parameter(a).id);
+  auto y = sum(multiply(add(tape.parameter(b), tape.parameter(c)), tape.parameter(b)));
+  tape.backward(y);
+  std::vector<double> gradient(4, 1);
+  tape.add_gradient(set, std::span<double>(gradient), 2.0);
+  CHECK(gradient[0] == 1);
+  CHECK(gradient[2] == doctest::Approx(1 + 2 * (2 * b.value.data[0] + c.value.data[0])));
+  CHECK_THROWS_AS(tape.add_gradient(other, std::span<double>(gradient)), Bug);
+  CHECK_THROWS_AS(tape.backward(tape.parameter(a)), Bug);
+}

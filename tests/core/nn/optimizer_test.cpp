@@ -1,0 +1,154 @@
+#include "core/nn/optimizer.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "core/support/error.hpp"
+
+using namespace hardgrad;
+
+namespace {
+
+/// Two parameters, "a" [2] and "b" [1, 1], at 1, 2, 3.
+template <class T>
+ParameterSet<T> three() {
+  ParameterSet<T> set;
+  set.add("a", {2}).value.data = {1, 2};
+  set.add("b", {1, 1}).value.data = {3};
+  return set;
+}
+
+template <class T>
+std::vector<T> values(const ParameterSet<T>& set) {
+  std::vector<T> all;
+  for (const auto& p : set) all.insert(all.end(), p.value.data.begin(), p.value.data.end());
+  return all;
+}
+
+template <class T>
+void step(Optimizer<T>& optimizer, ParameterSet<T>& set, std::vector<T> gradient) {
+  optimizer.step(set, std::span<T>(gradient));
+}
+
+void check_near(const std::vector<double>& a, const std::vector<double>& b) {
+  REQUIRE(a.size() == b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) CHECK(a[i] == doctest::Approx(b[i]).epsilon(1e-12));
+}
+
+}  // namespace
+
+TEST_CASE("sgd, with and without momentum") {
+  auto set = three<double>();
+  auto plain = make_optimizer<double>({.name = "sgd", .learning_rate = 0.5}, 3);
+  step(*plain, set, {1, -2, 0.5});
+  check_near(values(set), {0.5, 3, 2.75});
+  set = three<double>();
+  auto heavy = make_optimizer<double>({.name = "sgd", .learning_rate = 0.5, .momentum = 0.5}, 3);
+  step(*heavy, set, {1, -2, 0});
+  step(*heavy, set, {1, 1, 2});  // v = 1.5, 0, 2
+  check_near(values(set), {0.5 - 0.75, 3, 2});
+}
+
+TEST_CASE("rmsprop") {
+  auto set = three<double>();
+  auto rule = make_optimizer<double>({.name = "rmsprop", .learning_rate = 0.1, .decay = 0.9, .epsilon = 1e-3}, 3);
+  step(*rule, set, {1, -2, 0});
+  step(*rule, set, {3, 0, 1});
+  const double s1 = 0.1, s2 = 0.9 * 0.1 + 0.1 * 9;
+  check_near(values(set), {1 - 0.1 / (std::sqrt(s1) + 1e-3) - 0.3 / (std::sqrt(s2) + 1e-3),
+                           2 + 0.2 / (std::sqrt(0.4) + 1e-3), 3 - 0.1 / (std::sqrt(0.1) + 1e-3)});
+}
+
+TEST_CASE("adam") {
+  auto set = three<double>();
+  auto rule = make_optimizer<double>({.name = "adam", .learning_rate = 0.1, .epsilon = 1e-3}, 3);
+  step(*rule, set, {1, -2, 0});
+  // The first step is g / (|g| + epsilon), whatever the averages.
+  check_near(values(set), {1 - 0.1 / 1.001, 2 + 0.2 / 2.001, 3});
+  step(*rule, set, {3, 0, 0});
+  const double m = (0.9 * 0.1 + 0.1 * 3) / (1 - 0.81), v = (0.999 * 0.001 + 0.001 * 9) / (1 - 0.999 * 0.999);
+  CHECK(values(set)[0] == doctest::Approx(1 - 0.1 / 1.001 - 0.1 * m / (std::sqrt(v) + 1e-3)).epsilon(1e-10));
+}
+
+TEST_CASE("clipping is by the norm of all parameters together") {
+  auto set = three<double>();
+  auto rule = make_optimizer<double>({.name = "sgd", .learning_rate = 1, .clip = 1}, 3);
+  step(*rule, set, {2, 3, 6});  // norm 7
+  check_near(values(set), {1 - 2.0 / 7, 2 - 3.0 / 7, 3 - 6.0 / 7});
+  set = three<double>();
+  step(*rule, set, {0.2, 0.3, 0.6});  // below the limit: untouched
+  check_near(values(set), {0.8, 1.7, 2.4});
+}
+
+TEST_CASE_TEMPLATE("a gradient that is not finite stops everything, and moves nothing", T, float, double) {
+  for (T bad : {T(NAN), T(INFINITY), T(-INFINITY)}) {
+    auto set = three<T>();
+    auto rule = make_optimizer<T>({.clip = 1}, 3);
+    std::vector<T> gradient{1, 1, bad};
+    CHECK_THROWS_WITH_AS(rule->step(set, std::span<T>(gradient)),
+                         "the gradient of b is not finite at step 0: try a smaller learning_rate, or clip", Error);
+    CHECK(values(set) == values(three<T>()));
+  }
+  // Large but finite numbers are no reason to stop.
+  auto set = three<T>();
+  auto rule = make_optimizer<T>({.clip = 1}, 3);
+  std::vector<T> gradient{T(1e30), 0, 0};
+  rule->step(set, std::span<T>(gradient));
+  CHECK(std::isfinite(values(set)[0]));
+}
+
+TEST_CASE_TEMPLATE("state and restore continue bit for bit", T, float, double) {
+  for (const char* name : {"sgd", "rmsprop", "adam"}) {
+    const OptimizerSettings settings{.name = name, .learning_rate = 0.01, .momentum = 0.9, .clip = 2,
+                                     .schedule = "cosine", .warmup = 3, .total_steps = 20};
+    const auto gradient = [](int t) { return std::vector<T>{T(std::sin(t)), T(0.3 * t), T(1) / T(t + 3)}; };
+    auto through = three<T>();
+    auto whole = make_optimizer<T>(settings, 3);
+    for (int t = 0; t < 12; ++t) step(*whole, through, gradient(t));
+    auto set = three<T>();
+    std::vector<double> saved;
+    {
+      auto first = make_optimizer<T>(settings, 3);
+      for (int t = 0; t < 5; ++t) step(*first, set, gradient(t));
+      saved = first->state();
+    }
+    auto second = make_optimizer<T>(settings, 3);
+    second->restore(saved);
+    CHECK(second->state() == saved);
+    for (int t = 5; t < 12; ++t) step(*second, set, gradient(t));
+    CHECK(values(set) == values(through));
+    CHECK(second->state() == whole->state());
+    saved.pop_back();
+    if (std::string(name) != "sgd") CHECK_THROWS_AS(second->restore(saved), InputError);
+  }
+}
+
+TEST_CASE("schedules") {
+  OptimizerSettings s{.learning_rate = 2, .floor = 0.1, .warmup = 4, .total_steps = 14};
+  CHECK(learning_rate(s, 0) == doctest::Approx(0.5));
+  CHECK(learning_rate(s, 3) == doctest::Approx(2));
+  CHECK(learning_rate(s, 1000) == doctest::Approx(2));
+  s.schedule = "linear";
+  CHECK(learning_rate(s, 1) == doctest::Approx(1));
+  CHECK(learning_rate(s, 4) == doctest::Approx(2));
+  CHECK(learning_rate(s, 9) == doctest::Approx(2 * 0.55));
+  CHECK(learning_rate(s, 14) == doctest::Approx(0.2));
+  CHECK(learning_rate(s, 99) == doctest::Approx(0.2));
+  s.schedule = "cosine";
+  CHECK(learning_rate(s, 4) == doctest::Approx(2));
+  CHECK(learning_rate(s, 9) == doctest::Approx(2 * 0.55));
+  CHECK(learning_rate(s, 99) == doctest::Approx(0.2));
+  s = {.learning_rate = 2, .schedule = "step", .floor = 0.1, .drop = 0.5, .drop_every = 10};
+  CHECK(learning_rate(s, 9) == doctest::Approx(2));
+  CHECK(learning_rate(s, 10) == doctest::Approx(1));
+  CHECK(learning_rate(s, 29) == doctest::Approx(0.5));
+  CHECK(learning_rate(s, 500) == doctest::Approx(0.2));
+}
+
+TEST_CASE("unknown names and impossible schedules are refused") {
+  CHECK_THROWS_AS(make_optimizer<float>({.name = "adma"}, 1), UsageError);
+  CHECK_THROWS_AS(make_optimizer<float>({.schedule = "exponential"}, 1), UsageError);
+  CHECK_THROWS_AS(make_optimizer<float>({.schedule = "linear"}, 1), UsageError);
+  CHECK_THROWS_AS(make_optimizer<float>({.schedule = "step"}, 1), UsageError);
+}

@@ -1,0 +1,34 @@
+"""Runs the binary as a user would."""
+import json
+import os
+import subprocess
+
+BINARY = os.environ.get("HARDGRAD_BINARY", "build/release/hardgrad")
+
+
+def environment(**changes):
+    env = {k: v for k, v in os.environ.items() if k != "OPENBLAS_CORETYPE"}
+    env.update(changes)
+    return env
+
+
+def run(*arguments, status=0, cwd=None, **env):
+    """The finished process; its exit status must be `status`, and an error must be one line."""
+    done = subprocess.run([BINARY, *map(str, arguments)], capture_output=True, text=True, cwd=cwd, timeout=300,
+                          env=environment(**env))
+    assert done.returncode == status, (arguments, done.returncode, done.stdout[-2000:], done.stderr[-2000:])
+    if status in (2, 3) and arguments[0] != "check":  # which prints what it found as its result
+        lines = [line for line in done.stderr.splitlines() if not line.startswith("hardgrad: warning: ")]
+        assert len(lines) == 1 and lines[0].startswith("hardgrad: "), done.stderr
+    return done
+
+
+def refusal(*arguments, status=2, **options):
+    return run(*arguments, status=status, **options).stderr.strip().removeprefix("hardgrad: ")
+
+
+def as_json(*arguments, status=0, **options):
+    """What is printed must be pure JSON, without the NaN and Infinity that JSON lacks."""
+    def no_constant(text):
+        raise AssertionError(f"{text} is no JSON")
+    return json.loads(run(*arguments, "--json", status=status, **options).stdout, parse_constant=no_constant)

@@ -1,0 +1,192 @@
+"""Verbs, their JSON and their exit statuses."""
+import math
+
+import h5py
+import numpy as np
+import pytest
+
+from program import as_json, refusal, run
+
+BITS = ("--task", "bits", "--model", "bits[bits=3,t=0.6;0.51;0.48,shared_logit=true,logit=-4,reduce=sum]")
+VERBS = "list describe measure gradient plan run status check merge export completion".split()
+
+
+def test_no_arguments_is_a_welcome():
+    text = run().stdout
+    assert "hardgrad measure --task bits" in text and len(text.splitlines()) < 20
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_help(verb):
+    text = run(verb, "--help").stdout
+    assert text.strip() and "--help" in text
+    assert verb in run("--help").stdout
+
+
+@pytest.mark.parametrize("arguments, says", [
+    (("rn",), 'unknown command "rn" (did you mean "run"?)'),
+    (("mesure", "--task", "bits"), 'unknown command "mesure" (did you mean "measure"?)'),
+    (("measure", "--replicate", "8"), 'measure: unknown option --replicate (did you mean "--replicates"?)'),
+    (("measure", "--estimater", "exact"), 'measure: unknown option --estimater (did you mean "--estimator"?)'),
+    (("measure", "--task", "bitz"), 'unknown task "bitz" (did you mean "bits"?)'),
+    (("measure", "--task", "bits", "--estimator", "rlo"), 'unknown estimator "rlo" (did you mean "rloo"?)'),
+    (("measure", "--task", "bits", "--estimator", "rloo[samples=1]"), "rloo: samples must be at least 2, got 1"),
+    (("measure", "--task", "bits", "--model", "bits[bit=3]"), 'bits: unknown parameter "bit" (did you mean "bits"?)'),
+    (("measure", "--task", "bits", "--estimator", "exact", "--estimator", "exact"), "--estimator: exact is given twice"),
+    (("measure", "--task", "bits", "--out", "/nonexistent/x.h5"), "/nonexistent/x.h5: cannot be written: there is no folder /nonexistent"),
+    (("measure",), "--task is needed"),
+    (("describe", "rlo"), 'describe: there is nothing named "rlo" (did you mean "rloo"?)'),
+    (("list", "estimator"), "list: "),
+    (("gradient", "--task", "bits"), "gradient: --estimator is required"),
+    (("measure", "--task", "bits", "--seed", "-1"), "measure: "),
+    (("measure", "--task", "bits", "--replicates", "1"), "measure: --replicates"),
+    (("run", "x.toml", "y.toml"), 'run: "y.toml" is one argument too many'),
+])
+def test_misuse_is_refused_with_a_remedy(arguments, says):
+    assert refusal(*arguments).startswith(says)
+
+
+def test_list():
+    estimators = as_json("list", "estimators")
+    assert {"exact", "exact_marginal", "soft", "reinforce", "moving_baseline", "nvil", "rloo", "entropy_regularised",
+            "variational_bound"} <= {e["name"] for e in estimators}
+    for e in estimators:
+        assert isinstance(e["unbiased"], bool) and e["paper"] and isinstance(e["target"], str)
+        for p in e["parameters"]:
+            assert set(p) == {"name", "type", "default", "range", "help"} and p["help"]
+    rloo = next(e for e in estimators if e["name"] == "rloo")
+    assert rloo["target"] == "expected_loss" and rloo["unbiased"]
+    assert {"name": "samples", "type": "integer", "default": 4} == {
+        k: rloo["parameters"][0][k] for k in ("name", "type", "default")}
+    models = as_json("list", "models")
+    assert {"not_gate", "bits", "translator", "memory_reader", "glimpse_reader"} <= {m["name"] for m in models}
+    assert all({"name", "parameters", "dependence", "kinds"} <= set(m) for m in models)
+    tasks = as_json("list", "tasks")
+    assert {"not_gate", "bits", "translation", "qa", "glimpse"} <= {t["name"] for t in tasks}
+    assert set(as_json("list")) == {"estimators", "models", "tasks"}
+    text = run("list").stdout
+    assert all(x["name"] in text for x in estimators + models + tasks)
+
+
+def test_describe():
+    for e in as_json("list", "estimators"):
+        text = run("describe", e["name"]).stdout
+        assert e["paper"] in text and all(p["name"] in text for p in e["parameters"])
+        assert as_json("describe", e["name"])["name"] == e["name"]
+    assert {x["kind"] for x in as_json("describe", "bits")} == {"model", "task"}
+    assert as_json("describe", "model:bits")["kind"] == "model"
+    assert "train.learning_rate" in run("describe", "sweep").stdout
+    assert any(p["name"] == "measure.at" for p in as_json("describe", "sweep")["parameters"])
+
+
+def test_exact_measurement_equals_the_closed_form():
+    """D bits share a logit; f is the sum of (b - t)^2: leave-one-out in closed form for one bit."""
+    t, p, k = 0.45, 0.5, 4
+    v, d = p * (1 - p), 1 - 2 * t
+    got = as_json("measure", "--task", "bits", "--model", "bits[t=0.45]", "--estimator", "rloo[samples=4]", "--estimator", "reinforce", "--exact")
+    assert set(got) >= {"task", "model", "seed", "replicates", "exact", "estimand_norm", "results"} and got["exact"] is True
+    assert math.isclose(got["estimand_norm"], abs(d) * v, rel_tol=1e-12)
+    rloo, reinforce = got["results"]
+    assert rloo["estimator"] == "rloo[samples=4]" and rloo["status"] == "ok"
+    assert math.isclose(rloo["variance"], d * d * v / k * (1 - 3 * v - (k - 3) * v / (k - 1)), rel_tol=1e-10)
+    assert abs(rloo["squared_bias"]) < 1e-20
+    # REINFORCE with constant c = 0: v ((1-p) f1 + p f0)^2
+    f1, f0 = (1 - t) ** 2, t ** 2
+    assert math.isclose(reinforce["variance"], v * ((1 - p) * f1 + p * f0) ** 2, rel_tol=1e-10)
+    assert math.isclose(reinforce["mean_gradient"]["logits"][0] if "logits" in reinforce["mean_gradient"]
+                        else next(iter(reinforce["mean_gradient"].values()))[0], d * v, rel_tol=1e-10)
+
+
+def test_measure_json():
+    got = as_json("measure", *BITS, "--estimator", "rloo[ samples=3 ]", "--estimator", "exact", "--estimator", "soft", "--replicates", 64, "--seed", 3)
+    assert got["seed"] == 3 and got["replicates"] == 64 and got["exact"] is False
+    assert [r["estimator"] for r in got["results"]] == ["rloo[ samples=3 ]", "exact", "soft"]
+    for r in got["results"]:
+        assert set(r) >= {"estimator", "target", "status", "reason", "variance", "squared_bias", "relative_bias", "mse", "snr", "cosine",
+                          "bias_p_value", "rows", "attention_values", "seconds", "work_normalised_variance", "bias_against", "intervals",
+                          "variance_by_group", "mean_gradient"}
+        assert r["status"] == "ok"
+        low, high = r["intervals"]["variance"]
+        assert low <= r["variance"] <= high or r["variance"] == pytest.approx(0, abs=1e-9)
+    assert got["results"][1]["variance"] == pytest.approx(0, abs=1e-12)
+    assert "expected_loss" in got["results"][0]["bias_against"]
+
+
+def test_measurements_repeat_for_any_number_of_jobs():
+    def numbers(*more):
+        got = as_json("measure", "--task", "qa[stories=20]", "--replicates", 32, "--batch", 4, *more)
+        for r in got["results"]:
+            r.pop("seconds")
+        return got
+    assert numbers("--jobs", 1) == numbers("--jobs", 2)
+    assert numbers("--jobs", 1) != numbers("--jobs", 1, "--seed", 9)
+
+
+def test_what_does_not_fit_is_skipped_with_a_reason():
+    got = as_json("measure", "--task", "bits", "--model", "bits[bits=40]", "--estimator", "rloo", "--estimator", "exact", "--exact", "--outcome-cap", 100)
+    assert [r["status"] for r in got["results"]] == ["skipped", "ok"]
+    assert got["results"][0]["reason"] and got["results"][0]["variance"] is None
+    message = refusal("measure", "--task", "bits", "--model", "bits[bits=40]", "--estimator", "rloo", "--exact", "--outcome-cap", 100)
+    assert message.startswith("measure: ")
+    assert "does not fit this task" in refusal("measure", "--task", "bits", "--model", "translator")
+
+
+def test_measure_out(tmp_path):
+    run("measure", *BITS, "--estimator", "rloo", "--replicates", 8, "--out", tmp_path / "m.h5")
+    with h5py.File(tmp_path / "m.h5") as f:
+        assert f.attrs["status"] in ("complete", b"complete")
+    run("check", tmp_path / "m.h5")
+    files = as_json("export", tmp_path / "m.h5", "--csv", tmp_path / "csv")["files"]
+    assert any(f.endswith("measurements.csv") for f in files)
+
+
+@pytest.mark.parametrize("task, estimator", [("bits", "rloo[samples=3]"), ("not_gate", "exact"), ("qa[stories=20]", "rloo[samples=2]"),
+                                             ("qa[stories=20]", "exact"), ("qa[stories=20]", "soft"), ("glimpse[examples=20]", "reinforce"),
+                                             ("translation[examples=60]", "rloo[samples=2]"), ("translation[examples=60]", "exact")])
+def test_gradient(task, estimator, tmp_path):
+    out = tmp_path / "g.h5"
+    got = as_json("gradient", "--task", task, "--estimator", estimator, "--seed", 4, "--batch", 3, "--precision", "double", "--out", out)
+    assert got["seed"] == 4 and got["gradient_norm"] > 0
+    with h5py.File(out) as f:
+        assert set(f["parameters"]) == set(f["gradient"])
+        norm = math.sqrt(sum(float(np.sum(np.square(d[()]))) for d in f["gradient"].values()
+                             if isinstance(d, h5py.Dataset) and d.dtype.kind == "f" and not d.attrs.get("CLASS") == b"DIMENSION_SCALE"))
+        assert norm == pytest.approx(got["gradient_norm"], rel=1e-9)
+        rows = f["row_example"].shape[0]
+        assert rows == got["rows"]
+        assert f["loss"].shape[1] == rows and f["logits"].shape[1] == rows
+        if estimator != "soft":
+            logits, choices, log_prob = f["logits"][()], f["choices"][()], f["log_prob"][()]
+            for t in range(choices.shape[0]):
+                for r in range(rows):
+                    if choices[t, r] >= 0:
+                        z = logits[t, r]
+                        z = z[np.isfinite(z)]
+                        assert log_prob[t, r] == pytest.approx(z[choices[t, r]] - np.logaddexp.reduce(z), abs=1e-12)
+    run("check", out)
+
+
+def test_bad_input(tmp_path):
+    assert "nothing.h5" in run("check", tmp_path / "nothing.h5", status=3).stderr
+    assert "nothing" in refusal("status", tmp_path / "nothing", status=3)
+    assert "plan.json" in refusal("merge", tmp_path, "--out", tmp_path / "x.h5", status=3)
+    assert "nothing.h5" in refusal("export", tmp_path / "nothing.h5", "--csv", tmp_path / "csv", status=3)
+    assert "nothing.h5" in refusal("measure", "--checkpoint", tmp_path / "nothing.h5", status=3)
+    assert "nothing.toml" in refusal("run", tmp_path / "nothing.toml", status=3)
+    (tmp_path / "bad.h5").write_bytes(b"this is no HDF5 file")
+    found = as_json("check", tmp_path / "bad.h5", status=3)
+    assert found["ok"] is False and "bad.h5" in found["problems"][0]
+    assert "nothing.txt" in refusal("measure", "--task", "qa[path=/nothing.txt]", status=3)
+
+
+def test_forced_kernel_is_warned_of_once():
+    done = run("measure", *BITS, "--estimator", "exact", OPENBLAS_CORETYPE="Haswell")
+    assert done.stderr.count("OPENBLAS_CORETYPE=Haswell") == 1
+    assert run("measure", *BITS, "--estimator", "exact").stderr == ""
+
+
+def test_completion():
+    for shell in ("bash", "zsh", "fish"):
+        text = run("completion", shell).stdout
+        assert "rloo" in text and "measure" in text
+    refusal("completion", "tcsh")
