@@ -1,5 +1,5 @@
-// Attention over the items of a row's own example. Consecutive rows of one example form a run; a run of several rows
-// is one matrix product, a short one plain loops.
+// Attention over the items of a row's own example. Consecutive rows of one example form a run; a run of
+// several rows is one matrix product, a short one plain loops.
 #include "core/autodiff/attention.hpp"
 
 #include "core/autodiff/product.hpp"
@@ -28,8 +28,8 @@ MatrixView<U> part(MatrixView<U> x, std::size_t from, std::size_t count) {
 
 /// to[r, i] = (store ? 0 : to) + a_r . b_{example r, i}: a [R, D], b [B L, D], to [R, L].
 template <class T>
-void grouped_dots(MatrixView<const T> a, MatrixView<const T> b, std::span<const int> example, MatrixView<T> to,
-                  bool store) {
+void grouped_dots(MatrixView<const T> a, MatrixView<const T> b, std::span<const int> example,
+                  MatrixView<T> to, bool store) {
   const std::size_t items = to.cols;
   for_runs(example, [&](std::size_t e, std::size_t first, std::size_t last) {
     const auto mine = part(b, e * items, items);
@@ -46,8 +46,8 @@ void grouped_dots(MatrixView<const T> a, MatrixView<const T> b, std::span<const 
 
 /// to[r] = (store ? 0 : to) + sum_i w[r, i] b_{example r, i}: w [R, L], b [B L, D], to [R, D].
 template <class T>
-void grouped_mixtures(MatrixView<const T> w, MatrixView<const T> b, std::span<const int> example, MatrixView<T> to,
-                      bool store) {
+void grouped_mixtures(MatrixView<const T> w, MatrixView<const T> b, std::span<const int> example,
+                      MatrixView<T> to, bool store) {
   for_runs(example, [&](std::size_t e, std::size_t first, std::size_t last) {
     const auto mine = part(b, e * w.cols, w.cols);
     if (last - first >= product_rows)
@@ -67,7 +67,8 @@ void grouped_mixtures(MatrixView<const T> w, MatrixView<const T> b, std::span<co
 
 /// to_{example r, i} += w[r, i] a_r: w [R, L], a [R, D], to [B L, D].
 template <class T>
-void grouped_outer(MatrixView<const T> w, MatrixView<const T> a, std::span<const int> example, MatrixView<T> to) {
+void grouped_outer(MatrixView<const T> w, MatrixView<const T> a, std::span<const int> example,
+                   MatrixView<T> to) {
   for_runs(example, [&](std::size_t e, std::size_t first, std::size_t last) {
     const auto mine = part(to, e * w.cols, w.cols);
     if (last - first >= product_rows)
@@ -83,8 +84,8 @@ void grouped_outer(MatrixView<const T> w, MatrixView<const T> a, std::span<const
 }
 
 /// Every example in the batch, and each row's items behind it.
-void require_examples(const char* operation, std::span<const int> example, std::size_t rows, std::size_t items,
-                      std::size_t item_rows) {
+void require_examples(const char* operation, std::span<const int> example, std::size_t rows,
+                      std::size_t items, std::size_t item_rows) {
   if (example.size() != rows || items == 0 || item_rows % items != 0)
     throw Bug(std::string(operation) + ": rows, examples and items do not fit");
   require_indices(operation, example, 0, item_rows / items);
@@ -123,8 +124,8 @@ Var<T> dot_scores(Var<T> query, Var<T> keys, std::span<const int> example, std::
   return y;
 }
 
-// e[r, i] = v . t, t = tanh(q_r + k_{b, i}); with d = g[r, i] v (1 - t^2): gq_r = sum_i d, gk_{b, i} = sum_r d,
-// gv = sum_{r, i} g[r, i] t
+// e[r, i] = v . t, t = tanh(q_r + k_{b, i}); with d = g[r, i] v (1 - t^2): gq_r = sum_i d, gk_{b, i} = sum_r
+// d, gv = sum_{r, i} g[r, i] t
 template <class T>
 Var<T> additive_scores(Var<T> query, Var<T> keys, Var<T> v, std::span<const int> example, std::size_t items) {
   require_examples("additive_scores", example, query.rows(), items, keys.rows());
@@ -138,7 +139,8 @@ Var<T> additive_scores(Var<T> query, Var<T> keys, Var<T> v, std::span<const int>
   const auto out = tape.mutable_value(y);
   for (std::size_t r = 0; r < out.rows; ++r) {
     tanh_sums<T>(q.row(r), part(k, example[r] * items, items), t.data());
-    for (std::size_t i = 0; i < items; ++i) out(r, i) = kernels::dot(t.data() + i * width, v.value().data, width);
+    for (std::size_t i = 0; i < items; ++i)
+      out(r, i) = kernels::dot(t.data() + i * width, v.value().data, width);
   }
   if (!tape.needs_gradient(y)) return y;
   tape.on_backward({y}, [query, keys, v, y, t, example = tape.keep(example)](Tape<T>& tape) {
@@ -159,8 +161,8 @@ Var<T> additive_scores(Var<T> query, Var<T> keys, Var<T> v, std::span<const int>
       for (std::size_t i = 0; i < items; ++i) {
         const T gi = g(r, i);
         if (gi == 0) continue;
-        const T *__restrict ti = t.data() + i * width, *__restrict w = weight.data;
-        T *__restrict dqr = dq.row(r), *__restrict dki = dk.row(from + i), *__restrict dvr = dv_row.data();
+        const T* __restrict ti = t.data() + i * width, * __restrict w = weight.data;
+        T* __restrict dqr = dq.row(r), * __restrict dki = dk.row(from + i), * __restrict dvr = dv_row.data();
         for (std::size_t j = 0; j < width; ++j) {
           const T d = gi * w[j] * (T{1} - ti[j] * ti[j]);
           dqr[j] += d;
@@ -197,9 +199,9 @@ Var<T> mix(Var<T> weights, Var<T> values, std::span<const int> example) {
   return y;
 }
 
-#define HARDGRAD_INSTANTIATE(T)                                                                 \
-  template Var<T> dot_scores(Var<T>, Var<T>, std::span<const int>, std::size_t);                \
-  template Var<T> additive_scores(Var<T>, Var<T>, Var<T>, std::span<const int>, std::size_t);   \
+#define HARDGRAD_INSTANTIATE(T)                                                               \
+  template Var<T> dot_scores(Var<T>, Var<T>, std::span<const int>, std::size_t);              \
+  template Var<T> additive_scores(Var<T>, Var<T>, Var<T>, std::span<const int>, std::size_t); \
   template Var<T> mix(Var<T>, Var<T>, std::span<const int>);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)

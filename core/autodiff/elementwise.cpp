@@ -1,5 +1,5 @@
-// Each operation: its formula y = f(a) and its cotangent rule, in which g is the cotangent of y. A cotangent of
-// exactly 0 stays 0 even against an infinite factor: an unused entry takes no gradient.
+// Each operation: its formula y = f(a) and its cotangent rule, in which g is the cotangent of y. A cotangent
+// of exactly 0 stays 0 even against an infinite factor: an unused entry takes no gradient.
 #include "core/autodiff/elementwise.hpp"
 
 #include <cmath>
@@ -116,7 +116,8 @@ Var<T> add_row(Var<T> x, Var<T> b) {
   return y;
 }
 
-// y[r, j] = x[r, j] w[r]; gx = g w, gw[r] = sum_j g[r, j] x[r, j]. A weight of 0 gives an exact 0, whatever x is.
+// y[r, j] = x[r, j] w[r]; gx = g w, gw[r] = sum_j g[r, j] x[r, j]. A weight of 0 gives an exact 0, whatever x
+// is.
 template <class T>
 Var<T> scale_rows(Var<T> x, Var<T> w) {
   require_shapes(w.cols() == 1 && w.rows() == x.rows(), "scale_rows", {x, w});
@@ -124,7 +125,8 @@ Var<T> scale_rows(Var<T> x, Var<T> w) {
   const auto in = x.value(), weight = w.value();
   const auto out = x.tape->mutable_value(y);
   for (std::size_t r = 0; r < out.rows; ++r)
-    for (std::size_t j = 0; j < out.cols; ++j) out(r, j) = weight.data[r] == 0 ? T{0} : in(r, j) * weight.data[r];
+    for (std::size_t j = 0; j < out.cols; ++j)
+      out(r, j) = weight.data[r] == 0 ? T{0} : in(r, j) * weight.data[r];
   x.tape->on_backward({y}, [x, w, y](Tape<T>& tape) {
     const auto g = tape.cotangent(y), in = tape.value(x), weight = tape.value(w);
     if (tape.needs_gradient(x)) {
@@ -190,18 +192,18 @@ Var<T> square(Var<T> a) {
   return unary_rule(a, y, [](T g, T a, T) { return g == 0 ? T{0} : 2 * a * g; });
 }
 
-#define HARDGRAD_INSTANTIATE(T)                \
-  template Var<T> add(Var<T>, Var<T>);         \
-  template Var<T> subtract(Var<T>, Var<T>);    \
-  template Var<T> multiply(Var<T>, Var<T>);    \
-  template Var<T> affine(Var<T>, T, T);        \
-  template Var<T> add_row(Var<T>, Var<T>);     \
-  template Var<T> scale_rows(Var<T>, Var<T>);  \
-  template Var<T> tanh(Var<T>);                \
-  template Var<T> sigmoid(Var<T>);             \
-  template Var<T> relu(Var<T>);                \
-  template Var<T> exp(Var<T>);                 \
-  template Var<T> log(Var<T>);                 \
+#define HARDGRAD_INSTANTIATE(T)               \
+  template Var<T> add(Var<T>, Var<T>);        \
+  template Var<T> subtract(Var<T>, Var<T>);   \
+  template Var<T> multiply(Var<T>, Var<T>);   \
+  template Var<T> affine(Var<T>, T, T);       \
+  template Var<T> add_row(Var<T>, Var<T>);    \
+  template Var<T> scale_rows(Var<T>, Var<T>); \
+  template Var<T> tanh(Var<T>);               \
+  template Var<T> sigmoid(Var<T>);            \
+  template Var<T> relu(Var<T>);               \
+  template Var<T> exp(Var<T>);                \
+  template Var<T> log(Var<T>);                \
   template Var<T> square(Var<T>);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)

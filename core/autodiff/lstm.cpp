@@ -14,12 +14,10 @@ struct CellRow {
   const T *a, *t, *c, *dh, *dc;
   std::size_t hidden;
 
-  T into_cell(std::size_t j) const {
-    return dc[j] + dh[j] * a[3 * hidden + j] * (T{1} - t[j] * t[j]);
-  }
+  T into_cell(std::size_t j) const { return dc[j] + dh[j] * a[3 * hidden + j] * (T{1} - t[j] * t[j]); }
   template <bool store>
   void gates(T* __restrict to) const {
-    const T *__restrict i = a, *__restrict f = a + hidden, *__restrict g = f + hidden, *__restrict o = g + hidden;
+    const T* __restrict i = a, * __restrict f = a + hidden, * __restrict g = f + hidden, * __restrict o = g + hidden;
     const auto put = [](T& to, T x) { to = store ? x : to + x; };
     for (std::size_t j = 0; j < hidden; ++j) {
       const T d = into_cell(j);
@@ -78,8 +76,12 @@ LstmState<T> lstm_cell(Var<T> gates, Var<T> c) {
     const auto dh = tape.cotangent(h), dc = tape.cotangent(next), last = tape.value(c);
     const std::size_t hidden = last.cols;
     const auto row = [&](std::size_t r) {
-      return CellRow<T>{activations.data() + r * 4 * hidden, tanhs.data() + r * hidden, last.row(r), dh.row(r),
-                        dc.row(r), hidden};
+      return CellRow<T>{activations.data() + r * 4 * hidden,
+                        tanhs.data() + r * hidden,
+                        last.row(r),
+                        dh.row(r),
+                        dc.row(r),
+                        hidden};
     };
     const auto back = [&](Var<T> input, auto&& store, auto&& add) {
       if (!tape.needs_gradient(input)) return;
@@ -91,10 +93,12 @@ LstmState<T> lstm_cell(Var<T> gates, Var<T> c) {
           add(row(r), sink.to.row(r));
     };
     using Row = CellRow<T>;
-    back(gates, [](const Row& x, T* to) { x.template gates<true>(to); },
-         [](const Row& x, T* to) { x.template gates<false>(to); });
-    back(c, [](const Row& x, T* to) { x.template cell<true>(to); },
-         [](const Row& x, T* to) { x.template cell<false>(to); });
+    back(
+        gates, [](const Row& x, T* to) { x.template gates<true>(to); },
+        [](const Row& x, T* to) { x.template gates<false>(to); });
+    back(
+        c, [](const Row& x, T* to) { x.template cell<true>(to); },
+        [](const Row& x, T* to) { x.template cell<false>(to); });
   });
   return {h, next};
 }

@@ -33,8 +33,8 @@ void linear_backward(Tape<T>& tape, Var<T> x, Var<T> weight, MatrixView<const T>
 }  // namespace
 
 template <class T>
-void gemm(MatrixView<const T> a, bool transpose_a, MatrixView<const T> b, bool transpose_b, MatrixView<T> c, T beta,
-          T alpha) {
+void gemm(MatrixView<const T> a, bool transpose_a, MatrixView<const T> b, bool transpose_b, MatrixView<T> c,
+          T beta, T alpha) {
   const std::size_t inner = transpose_a ? a.rows : a.cols;
   if ((transpose_a ? a.cols : a.rows) != c.rows || (transpose_b ? b.rows : b.cols) != c.cols ||
       (transpose_b ? b.cols : b.rows) != inner)
@@ -47,15 +47,15 @@ void gemm(MatrixView<const T> a, bool transpose_a, MatrixView<const T> b, bool t
   const auto size = [](std::size_t n) { return static_cast<xt::blas_index_t>(n); };
   const auto turn = [](bool transpose) { return transpose ? cxxblas::Trans : cxxblas::NoTrans; };
   cxxblas::gemm<xt::blas_index_t>(cxxblas::RowMajor, turn(transpose_a), turn(transpose_b), size(c.rows),
-                                  size(c.cols), size(inner), alpha, a.data, size(a.cols), b.data, size(b.cols), beta,
-                                  c.data, size(c.cols));
+                                  size(c.cols), size(inner), alpha, a.data, size(a.cols), b.data,
+                                  size(b.cols), beta, c.data, size(c.cols));
 }
 
 // y = x W' + b; gx = g W, gW = g' x, gb = column sums of g
 template <class T>
 Var<T> linear(Var<T> x, Var<T> weight, Var<T> bias) {
-  require_shapes(x.cols() == weight.cols() && (!bias || (bias.rows() == 1 && bias.cols() == weight.rows())), "linear",
-                 {x, weight, bias});
+  require_shapes(x.cols() == weight.cols() && (!bias || (bias.rows() == 1 && bias.cols() == weight.rows())),
+                 "linear", {x, weight, bias});
   auto y = x.tape->output(x.rows(), weight.rows(), {x, weight, bias});
   const auto out = x.tape->mutable_value(y);
   if (bias)
@@ -74,8 +74,8 @@ Var<T> linear(Var<T> x, Var<T> weight, Var<T> bias) {
 // y = base + x W'; gbase = g, gx = g W, gW = g' x
 template <class T>
 Var<T> add_linear(Var<T> base, Var<T> x, Var<T> weight) {
-  require_shapes(x.cols() == weight.cols() && base.rows() == x.rows() && base.cols() == weight.rows(), "add_linear",
-                 {base, x, weight});
+  require_shapes(x.cols() == weight.cols() && base.rows() == x.rows() && base.cols() == weight.rows(),
+                 "add_linear", {base, x, weight});
   auto y = x.tape->output(x.rows(), weight.rows(), {base, x, weight});
   const auto out = x.tape->mutable_value(y);
   std::copy_n(base.value().data, out.size(), out.data);
@@ -108,10 +108,10 @@ Var<T> matmul(Var<T> a, Var<T> b) {
   return y;
 }
 
-#define HARDGRAD_INSTANTIATE(T)                                                                               \
-  template void gemm(MatrixView<const T>, bool, MatrixView<const T>, bool, MatrixView<T>, T, T);              \
-  template Var<T> linear(Var<T>, Var<T>, Var<T>);                                                             \
-  template Var<T> add_linear(Var<T>, Var<T>, Var<T>);                                                         \
+#define HARDGRAD_INSTANTIATE(T)                                                                  \
+  template void gemm(MatrixView<const T>, bool, MatrixView<const T>, bool, MatrixView<T>, T, T); \
+  template Var<T> linear(Var<T>, Var<T>, Var<T>);                                                \
+  template Var<T> add_linear(Var<T>, Var<T>, Var<T>);                                            \
   template Var<T> matmul(Var<T>, Var<T>);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)

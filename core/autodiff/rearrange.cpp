@@ -66,18 +66,19 @@ Var<T> concat_columns(std::initializer_list<Var<T>> blocks) {
     from += in.cols;
   }
   if (!tape.needs_gradient(y)) return y;
-  tape.on_backward({y}, [y, kept = tape.keep(std::span<const Var<T>>(blocks.begin(), blocks.size()))](Tape<T>& tape) {
-    const auto g = tape.cotangent(y);
-    std::size_t from = 0;
-    for (auto block : kept) {
-      const std::size_t n = block.cols();
-      if (tape.needs_gradient(block)) {
-        const auto sink = tape.sink(block);
-        for (std::size_t r = 0; r < g.rows; ++r) copy_row(g.row(r) + from, n, sink.to.row(r), sink.first);
-      }
-      from += n;
-    }
-  });
+  tape.on_backward(
+      {y}, [y, kept = tape.keep(std::span<const Var<T>>(blocks.begin(), blocks.size()))](Tape<T>& tape) {
+        const auto g = tape.cotangent(y);
+        std::size_t from = 0;
+        for (auto block : kept) {
+          const std::size_t n = block.cols();
+          if (tape.needs_gradient(block)) {
+            const auto sink = tape.sink(block);
+            for (std::size_t r = 0; r < g.rows; ++r) copy_row(g.row(r) + from, n, sink.to.row(r), sink.first);
+          }
+          from += n;
+        }
+      });
   return y;
 }
 
@@ -190,7 +191,8 @@ Var<T> interleave(std::span<const Var<T>> blocks) {
   auto y = tape.output(batch * length, cols, {representative(blocks)});
   const auto out = tape.mutable_value(y);
   for (std::size_t t = 0; t < length; ++t)
-    for (std::size_t b = 0; b < batch; ++b) std::copy_n(blocks[t].value().row(b), cols, out.row(b * length + t));
+    for (std::size_t b = 0; b < batch; ++b)
+      std::copy_n(blocks[t].value().row(b), cols, out.row(b * length + t));
   if (!tape.needs_gradient(y)) return y;
   tape.on_backward({y}, [y, kept = tape.keep(blocks)](Tape<T>& tape) {
     const auto g = tape.cotangent(y);
@@ -204,13 +206,13 @@ Var<T> interleave(std::span<const Var<T>> blocks) {
   return y;
 }
 
-#define HARDGRAD_INSTANTIATE(T)                                                                  \
-  template Var<T> gather_rows(Var<T>, std::span<const int>);                                     \
-  template Var<T> concat_columns(std::initializer_list<Var<T>>);                                 \
-  template Var<T> slice_columns(Var<T>, std::size_t, std::size_t);                               \
-  template Var<T> stack_rows(std::span<const Var<T>>);                                           \
-  template Var<T> pick(Var<T>, std::span<const int>, std::span<const int>);                      \
-  template Var<T> bag(Var<T>, std::span<const int>, std::size_t, MatrixView<const T>);           \
+#define HARDGRAD_INSTANTIATE(T)                                                        \
+  template Var<T> gather_rows(Var<T>, std::span<const int>);                           \
+  template Var<T> concat_columns(std::initializer_list<Var<T>>);                       \
+  template Var<T> slice_columns(Var<T>, std::size_t, std::size_t);                     \
+  template Var<T> stack_rows(std::span<const Var<T>>);                                 \
+  template Var<T> pick(Var<T>, std::span<const int>, std::span<const int>);            \
+  template Var<T> bag(Var<T>, std::span<const int>, std::size_t, MatrixView<const T>); \
   template Var<T> interleave(std::span<const Var<T>>);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)

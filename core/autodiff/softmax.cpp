@@ -1,5 +1,5 @@
-// Log probabilities and what is computed from them. An entry with log probability -inf has p = 0 and is skipped
-// wherever 0 * inf would turn up.
+// Log probabilities and what is computed from them. An entry with log probability -inf has p = 0 and is
+// skipped wherever 0 * inf would turn up.
 #include "core/autodiff/softmax.hpp"
 
 #include <cmath>
@@ -15,11 +15,23 @@ using kernels::Batch;
 template <class T>
 constexpr T nothing = kernels::minus_infinity<T>;
 
-/// Rows are worked off in groups of about this many numbers, which stay in the first-level cache while one vector
-/// loop runs over all of them: short rows would leave the registers half empty.
+/// Rows are worked off in groups of about this many numbers, which stay in the first-level cache while one
+/// vector loop runs over all of them: short rows would leave the registers half empty.
 constexpr std::size_t group_size = 2048;
 
-std::size_t rows_per_group(std::size_t cols) { return std::max<std::size_t>(1, group_size / std::max<std::size_t>(1, cols)); }
+std::size_t rows_per_group(std::size_t cols) {
+  return std::max<std::size_t>(1, group_size / std::max<std::size_t>(1, cols));
+}
+
+/// Row r of the cotangent (+)= f(j).
+template <class T, class F>
+void put_row(const Sink<T>& sink, std::size_t r, F&& f) {
+  T* __restrict to = sink.to.row(r);
+  if (sink.first)
+    for (std::size_t j = 0; j < sink.to.cols; ++j) to[j] = f(j);
+  else
+    for (std::size_t j = 0; j < sink.to.cols; ++j) to[j] += f(j);
+}
 
 }  // namespace
 
@@ -60,7 +72,7 @@ Var<T> log_softmax(Var<T> x, std::span<const int> options) {
     }
   }
   if (!tape.needs_gradient(y)) return y;
-  tape.on_backward({y}, [x, y, group, powers](Tape<T>& tape) {
+  tape.on_backward({y}, [x, y, group, powers, given = tape.template scratch<T>(cols)](Tape<T>& tape) {
     const auto g = tape.cotangent(y), out = tape.value(y);
     const auto sink = tape.sink(x);
     const std::size_t rows = g.rows, cols = g.cols;
@@ -70,14 +82,10 @@ Var<T> log_softmax(Var<T> x, std::span<const int> options) {
                    [](const Batch<T>& v) { return kernels::exp<T>(v); });
       for (std::size_t r = first; r < last; ++r) {
         const T *p = powers.data() + (r - first) * cols, *gr = g.row(r), *o = out.row(r);
-        T* to = sink.to.row(r);
-        double total = 0;
-        for (std::size_t j = 0; j < cols; ++j) total += o[j] == nothing<T> ? 0.0 : static_cast<double>(gr[j]);
-        const T scale = static_cast<T>(total);
-        for (std::size_t j = 0; j < cols; ++j) {
-          const T given = o[j] == nothing<T> ? T{0} : gr[j] - p[j] * scale;
-          to[j] = sink.first ? given : to[j] + given;
-        }
+        T* __restrict live = given.data();
+        for (std::size_t j = 0; j < cols; ++j) live[j] = o[j] == nothing<T> ? T{0} : gr[j];
+        const T total = static_cast<T>(kernels::row_sum(live, cols));
+        put_row(sink, r, [=](std::size_t j) { return live[j] - p[j] * total; });  // where p is 0, so is live
       }
     }
   });
@@ -99,7 +107,7 @@ Var<T> probabilities(Var<T> log_p) {
 
 namespace {
 
-/// f(first, last, p) over groups of rows, p [last - first, cols] their probabilities.
+/// f(first, last, p) over groups of rows, p [last - first, cols] their probabilities, which f may overwrite.
 template <class T, class F>
 void for_probabilities(Tape<T>& tape, MatrixView<const T> log_p, F&& f) {
   const std::size_t group = rows_per_group(log_p.cols);
@@ -108,13 +116,8 @@ void for_probabilities(Tape<T>& tape, MatrixView<const T> log_p, F&& f) {
     const std::size_t last = std::min(log_p.rows, first + group);
     kernels::map(log_p.row(first), p.data(), (last - first) * log_p.cols,
                  [](const Batch<T>& v) { return kernels::exp<T>(v); });
-    f(first, last, MatrixView<const T>{p.data(), last - first, log_p.cols});
+    f(first, last, MatrixView<T>{p.data(), last - first, log_p.cols});
   }
-}
-
-template <class T>
-void put(const Sink<T>& sink, std::size_t r, std::size_t j, T x) {
-  sink.to(r, j) = sink.first ? x : sink.to(r, j) + x;
 }
 
 }  // namespace
@@ -125,41 +128,44 @@ Var<T> entropy(Var<T> log_p) {
   auto y = log_p.tape->output(log_p.rows(), 1, {log_p});
   const auto l = log_p.value();
   T* out = log_p.tape->mutable_value(y).data;
-  for_probabilities<T>(*log_p.tape, l, [&](std::size_t first, std::size_t last, MatrixView<const T> p) {
+  for_probabilities<T>(*log_p.tape, l, [&](std::size_t first, std::size_t last, MatrixView<T> p) {
     for (std::size_t r = first; r < last; ++r) {
-      double total = 0;
+      T* __restrict term = p.row(r - first);
+      const T* log_row = l.row(r);
       for (std::size_t j = 0; j < l.cols; ++j)
-        total -= l(r, j) == nothing<T> ? 0.0 : static_cast<double>(p(r - first, j)) * static_cast<double>(l(r, j));
-      out[r] = static_cast<T>(total);
+        term[j] = log_row[j] == nothing<T> ? T{0} : -term[j] * log_row[j];
+      out[r] = static_cast<T>(kernels::row_sum(term, l.cols));
     }
   });
   log_p.tape->on_backward({y}, [log_p, y](Tape<T>& tape) {
     const T* g = tape.cotangent(y).data;
     const auto l = tape.value(log_p);
     const auto sink = tape.sink(log_p);
-    for_probabilities<T>(tape, l, [&](std::size_t first, std::size_t last, MatrixView<const T> p) {
+    for_probabilities<T>(tape, l, [&](std::size_t first, std::size_t last, MatrixView<T> p) {
       for (std::size_t r = first; r < last; ++r)
-        for (std::size_t j = 0; j < l.cols; ++j)
-          put(sink, r, j, l(r, j) == nothing<T> ? T{0} : -g[r] * p(r - first, j) * (1 + l(r, j)));
+        put_row(sink, r, [log_row = l.row(r), p_row = p.row(r - first), gr = g[r]](std::size_t j) {
+          return log_row[j] == nothing<T> ? T{0} : -gr * p_row[j] * (1 + log_row[j]);
+        });
     });
   });
   return y;
 }
 
-// KL = sum_j q (log q - log p); g log q = g q (1 + log q - log p), g log p = -g q. Where q = 0 there is no term; where
-// q > 0 = p the value is inf, as it should be.
+// KL = sum_j q (log q - log p); g log q = g q (1 + log q - log p), g log p = -g q. Where q = 0 there is no
+// term; where q > 0 = p the value is inf, as it should be.
 template <class T>
 Var<T> kl_divergence(Var<T> log_q, Var<T> log_p) {
   require_shapes(same_shape(log_q, log_p), "kl_divergence", {log_q, log_p});
   auto y = log_q.tape->output(log_q.rows(), 1, {log_q, log_p});
   const auto a = log_q.value(), b = log_p.value();
   T* out = log_q.tape->mutable_value(y).data;
-  for_probabilities<T>(*log_q.tape, a, [&](std::size_t first, std::size_t last, MatrixView<const T> q) {
+  for_probabilities<T>(*log_q.tape, a, [&](std::size_t first, std::size_t last, MatrixView<T> q) {
     for (std::size_t r = first; r < last; ++r) {
       double total = 0;
       for (std::size_t j = 0; j < a.cols; ++j)
         if (a(r, j) != nothing<T>)
-          total += static_cast<double>(q(r - first, j)) * (static_cast<double>(a(r, j)) - static_cast<double>(b(r, j)));
+          total += static_cast<double>(q(r - first, j)) *
+                   (static_cast<double>(a(r, j)) - static_cast<double>(b(r, j)));
       out[r] = static_cast<T>(total);
     }
   });
@@ -169,10 +175,11 @@ Var<T> kl_divergence(Var<T> log_q, Var<T> log_p) {
     const auto back = [&](Var<T> input, auto rule) {
       if (!tape.needs_gradient(input)) return;
       const auto sink = tape.sink(input);
-      for_probabilities<T>(tape, a, [&](std::size_t first, std::size_t last, MatrixView<const T> q) {
+      for_probabilities<T>(tape, a, [&](std::size_t first, std::size_t last, MatrixView<T> q) {
         for (std::size_t r = first; r < last; ++r)
-          for (std::size_t j = 0; j < a.cols; ++j)
-            put(sink, r, j, a(r, j) == nothing<T> || g[r] == 0 ? T{0} : g[r] * q(r - first, j) * rule(a(r, j), b(r, j)));
+          put_row(sink, r, [=, a_row = a.row(r), b_row = b.row(r), q_row = q.row(r - first)](std::size_t j) {
+            return a_row[j] == nothing<T> || g[r] == 0 ? T{0} : g[r] * q_row[j] * rule(a_row[j], b_row[j]);
+          });
       });
     };
     back(log_q, [](T log_q, T log_p) { return 1 + log_q - log_p; });
@@ -184,7 +191,8 @@ Var<T> kl_divergence(Var<T> log_q, Var<T> log_p) {
 namespace {
 
 constexpr std::size_t chunk_rows = 512;
-/// Gradients at the logits up to this size are kept from the forward pass; those of later chunks are recomputed.
+/// Gradients at the logits up to this size are kept from the forward pass; those of later chunks are
+/// recomputed.
 constexpr std::size_t kept_bytes = std::size_t{1} << 27;
 
 /// A [rows from .. rows to) part of a matrix.
@@ -216,14 +224,15 @@ void logit_gradient(T* row, std::size_t n, double total, int label) {
 }  // namespace
 
 // l = x W' + b; loss[r] = m + log sum_j exp(l[r, j] - m) - l[r, label], m the row's maximum;
-// gl = g (softmax(l) - one-hot(label)), gx = gl W, gW = gl' x, gb = column sums of gl. As gl is g times what the
-// forward pass knows already, g is applied to the rows of x and gx, which are shorter.
+// gl = g (softmax(l) - one-hot(label)), gx = gl W, gW = gl' x, gb = column sums of gl. As gl is g times what
+// the forward pass knows already, g is applied to the rows of x and gx, which are shorter.
 template <class T>
 Classified<T> linear_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, std::span<const int> label) {
   const std::size_t rows = x.rows(), classes = weight.rows();
-  require_shapes(x.cols() == weight.cols() && label.size() == rows && classes > 0 && x.id != weight.id &&
-                     (!bias || (bias.rows() == 1 && bias.cols() == classes && bias.id != x.id && bias.id != weight.id)),
-                 "linear_cross_entropy", {x, weight, bias});
+  require_shapes(
+      x.cols() == weight.cols() && label.size() == rows && classes > 0 && x.id != weight.id &&
+          (!bias || (bias.rows() == 1 && bias.cols() == classes && bias.id != x.id && bias.id != weight.id)),
+      "linear_cross_entropy", {x, weight, bias});
   require_indices("linear_cross_entropy (label)", label, -1, classes);
   auto& tape = *x.tape;
   auto loss = tape.output(rows, 1, {x, weight, bias});
@@ -246,7 +255,8 @@ Classified<T> linear_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, std::sp
       T* row = l.row(r - first);
       const double truth = label[r] < 0 ? 0 : row[label[r]];
       const T most = kernels::row_max(row, classes);
-      guess[r] = static_cast<int>(std::min<std::size_t>(std::find(row, row + classes, most) - row, classes - 1));
+      guess[r] =
+          static_cast<int>(std::min<std::size_t>(std::find(row, row + classes, most) - row, classes - 1));
       if (label[r] < 0 && !keep) {
         out[r] = T{0};
         continue;
@@ -261,7 +271,8 @@ Classified<T> linear_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, std::sp
     const auto g = tape.cotangent(loss), in = tape.value(x), w = tape.value(weight);
     const auto bias_row = bias ? tape.value(bias) : MatrixView<const T>{};
     const auto wanted = [&](Var<T> v) { return v && tape.needs_gradient(v) ? tape.sink(v) : Sink<T>{}; };
-    const auto to_x = wanted(x), to_weight = wanted(weight), to_bias = wanted(bias);  // three different matrices
+    const auto to_x = wanted(x), to_weight = wanted(weight),
+               to_bias = wanted(bias);  // three different matrices
     const MatrixView<T> rows{tape.template scratch<T>(std::min(in.rows, chunk_rows) * in.cols).data(),
                              std::min(in.rows, chunk_rows), in.cols};
     for (std::size_t first = 0; first < in.rows; first += chunk_rows) {
@@ -301,11 +312,11 @@ Classified<T> linear_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, std::sp
   return {loss, std::move(guess)};
 }
 
-#define HARDGRAD_INSTANTIATE(T)                                        \
-  template Var<T> log_softmax(Var<T>, std::span<const int>);           \
-  template Var<T> probabilities(Var<T>);                               \
-  template Var<T> entropy(Var<T>);                                     \
-  template Var<T> kl_divergence(Var<T>, Var<T>);                       \
+#define HARDGRAD_INSTANTIATE(T)                              \
+  template Var<T> log_softmax(Var<T>, std::span<const int>); \
+  template Var<T> probabilities(Var<T>);                     \
+  template Var<T> entropy(Var<T>);                           \
+  template Var<T> kl_divergence(Var<T>, Var<T>);             \
   template Classified<T> linear_cross_entropy(Var<T>, Var<T>, Var<T>, std::span<const int>);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)

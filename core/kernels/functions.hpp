@@ -12,8 +12,8 @@ inline Batch<T> exp(const Batch<T>& x) {
   return xsimd::exp(x);
 }
 
-/// In float x P(x^2) / Q(x^2), a minimax fit of tanh of its own on |x| < 9.02 with relative error 2e-8 (rounding brings
-/// it to 3e-7); tanh rounds to +-1 beyond.
+/// In float x P(x^2) / Q(x^2), a minimax fit of tanh of its own on |x| < 9.02 with relative error 2e-8
+/// (rounding brings it to 3e-7); tanh rounds to +-1 beyond.
 template <class T>
 inline Batch<T> tanh(const Batch<T>& x) {
   if constexpr (!std::is_same_v<T, float>) {
@@ -24,11 +24,14 @@ inline Batch<T> tanh(const Batch<T>& x) {
     const auto horner = [&](float c4, float c3, float c2, float c1) {
       return xsimd::fma(xsimd::fma(xsimd::fma(xsimd::fma(B(c4), z, B(c3)), z, B(c2)), z, B(c1)), z, B(1.f));
     };
-    const B p = horner(1.331887933275766e-08f, 2.0583336663548835e-05f, 3.4940256737172604e-03f, 0.13379710912704468f);
-    const B q = horner(7.761938718431338e-07f, 3.2830782583914697e-04f, 2.5871040299534798e-02f, 0.46713024377822876f);
+    const B p = horner(1.331887933275766e-08f, 2.0583336663548835e-05f, 3.4940256737172604e-03f,
+                       0.13379710912704468f);
+    const B q = horner(7.761938718431338e-07f, 3.2830782583914697e-04f, 2.5871040299534798e-02f,
+                       0.46713024377822876f);
     const B y = x * p / q;
     // Comparisons with NaN are false: it passes.
-    return xsimd::select((xsimd::abs(x) > B(9.02f)) | (xsimd::abs(y) > B(1.f)), xsimd::copysign(B(1.f), x), y);
+    return xsimd::select((xsimd::abs(x) > B(9.02f)) | (xsimd::abs(y) > B(1.f)), xsimd::copysign(B(1.f), x),
+                         y);
   }
 }
 

@@ -1,5 +1,5 @@
-// Loops over whole SIMD registers; the last, short one goes through a padded copy, so that a number's result never
-// depends on where in an array it stands.
+// Loops over whole SIMD registers; the last, short one goes through a padded copy, so that a number's result
+// never depends on where in an array it stands.
 #pragma once
 
 #include <algorithm>

@@ -26,8 +26,8 @@ inline void require_shapes(bool fit, const char* operation, std::initializer_lis
 inline void require_indices(const char* operation, std::span<const int> index, int least, std::size_t end) {
   for (int i : index)
     if (i < least || (i >= 0 && static_cast<std::size_t>(i) >= end)) [[unlikely]]
-      throw Bug(std::string(operation) + ": index " + std::to_string(i) + " outside [" + std::to_string(least) + ", " +
-                std::to_string(end) + ")");
+      throw Bug(std::string(operation) + ": index " + std::to_string(i) + " outside [" +
+                std::to_string(least) + ", " + std::to_string(end) + ")");
 }
 
 template <class T>

@@ -12,7 +12,16 @@ namespace hardgrad::kernels {
 template <class T>
 inline T row_max(const T* x, std::size_t n) {
   constexpr std::size_t w = width<T>;
-  if (n < w) return *std::max_element(x, x + n);
+  const auto larger = [](T a, T b) { return b > a ? b : a; };
+  if (n < w) {
+    T parts[4] = {x[0], x[0], x[0], x[0]}, most;  // four chains run side by side
+    std::size_t i = 1;
+    for (; i + 4 <= n; i += 4)
+      for (std::size_t j = 0; j < 4; ++j) parts[j] = larger(parts[j], x[i + j]);
+    most = larger(larger(parts[0], parts[1]), larger(parts[2], parts[3]));
+    for (; i < n; ++i) most = larger(most, x[i]);
+    return most;
+  }
   auto most = Batch<T>::load_unaligned(x);
   for (std::size_t i = w; i + w <= n; i += w) most = xsimd::max(most, Batch<T>::load_unaligned(x + i));
   most = xsimd::max(most, Batch<T>::load_unaligned(x + n - w));  // overlaps: a maximum does not mind
@@ -21,16 +30,26 @@ inline T row_max(const T* x, std::size_t n) {
   return *std::max_element(parts, parts + w);
 }
 
+/// Adds x[i .. n) to `total` in `w` independent partial sums, as far as whole blocks go; returns where it
+/// stopped.
+template <std::size_t w, class T>
+inline std::size_t add_blocks(const T* x, std::size_t i, std::size_t n, double& total) {
+  if (i + w > n) return i;
+  double parts[w] = {};
+  for (; i + w <= n; i += w)
+    for (std::size_t j = 0; j < w; ++j) parts[j] += static_cast<double>(x[i + j]);
+  for (std::size_t half = w / 2; half > 0; half /= 2)
+    for (std::size_t j = 0; j < half; ++j) parts[j] += parts[j + half];
+  total += parts[0];
+  return i;
+}
+
 /// sum_i x[i], in double. Independent partial sums let the compiler use vectors; their order is fixed.
 template <class T>
 inline double row_sum(const T* x, std::size_t n) {
-  constexpr std::size_t w = 16;
-  double parts[w] = {}, total = 0;
-  std::size_t i = 0;
-  for (; i + w <= n; i += w)
-    for (std::size_t j = 0; j < w; ++j) parts[j] += static_cast<double>(x[i + j]);
-  if (n >= w)
-    for (double part : parts) total += part;
+  double total = 0;
+  std::size_t i = add_blocks<16>(x, 0, n, total);
+  i = add_blocks<4>(x, i, n, total);
   for (; i < n; ++i) total += static_cast<double>(x[i]);
   return total;
 }
@@ -53,7 +72,8 @@ inline T dot(const T* a, const T* b, std::size_t n) {
 
 /// to[j] (+)= sum_r weight[r] x[r, j], carried in double: x [rows, cols]; no weight is 1.
 template <class T>
-inline void column_sums(const T* x, std::size_t rows, std::size_t cols, T* to, bool store, const T* weight = nullptr) {
+inline void column_sums(const T* x, std::size_t rows, std::size_t cols, T* to, bool store,
+                        const T* weight = nullptr) {
   constexpr std::size_t block = 256;
   double sums[block];
   for (std::size_t from = 0; from < cols; from += block) {
@@ -64,7 +84,8 @@ inline void column_sums(const T* x, std::size_t rows, std::size_t cols, T* to, b
       const T* row = x + r * cols + from;
       for (std::size_t j = 0; j < n; ++j) sums[j] += w * static_cast<double>(row[j]);
     }
-    for (std::size_t j = 0; j < n; ++j) to[from + j] = static_cast<T>(sums[j]) + (store ? T{0} : to[from + j]);
+    for (std::size_t j = 0; j < n; ++j)
+      to[from + j] = static_cast<T>(sums[j]) + (store ? T{0} : to[from + j]);
   }
 }
 

@@ -42,7 +42,8 @@ struct BiLstm {
 
   BiLstm() = default;
   BiLstm(ParameterSet<T>& set, const std::string& name, std::size_t in, std::size_t hidden, Key init)
-      : forward(set, name + ".forward", in, hidden, init), backward(set, name + ".backward", in, hidden, init) {}
+      : forward(set, name + ".forward", in, hidden, init),
+        backward(set, name + ".backward", in, hidden, init) {}
 
   /// tokens [B, >= L], length [B] in [1, L]
   Encoded operator()(Tape<T>& tape, const Embedding<T>& embedding, const Array<int>& tokens,
@@ -63,12 +64,13 @@ struct BiLstm {
     const auto f = one_way(tape, forward, Words<T>(tape, embedding, std::move(ahead)), B, L);
     const auto turned = one_way(tape, backward, Words<T>(tape, embedding, std::move(reversed)), B, L);
     const auto b = gather_rows(turned, std::span<const int>(back));
-    return {concat_columns({f, b}),
-            concat_columns({gather_rows(f, std::span<const int>(last)), gather_rows(b, std::span<const int>(first))})};
+    return {concat_columns({f, b}), concat_columns({gather_rows(f, std::span<const int>(last)),
+                                                    gather_rows(b, std::span<const int>(first))})};
   }
 
  private:
-  static Var<T> one_way(Tape<T>& tape, const Lstm<T>& lstm, const Words<T>& words, std::size_t B, std::size_t L) {
+  static Var<T> one_way(Tape<T>& tape, const Lstm<T>& lstm, const Words<T>& words, std::size_t B,
+                        std::size_t L) {
     const auto projected = lstm.project(words.rows);
     const auto recurrent = tape.parameter(*lstm.recurrent);
     std::vector<Var<T>> h;

@@ -68,7 +68,8 @@ class GlimpseReader final : public Model<T> {
       posterior_label_ = {set, "posterior.label", classes, D, init};
       posterior_patch_ = {set, "posterior.patch", sensor_.values(), D, init};
       posterior_where_ = {set, "posterior.where", cells, D, init};
-      posterior_score_ = &uniform_parameter(set, "posterior.score.weight", {1, D}, 1 / std::sqrt(double(D)), init);
+      posterior_score_ =
+          &uniform_parameter(set, "posterior.score.weight", {1, D}, 1 / std::sqrt(double(D)), init);
     }
   }
 
@@ -104,8 +105,8 @@ class GlimpseReader final : public Model<T> {
             hints = posterior_label_(tape, std::span<const int>(label));
           }
           const auto query = gather_sum<T>(rows->size(), {{posterior_state_(h)}, {hints, rows->example}});
-          return additive_scores(query, clues, tape.parameter(*posterior_score_), std::span<const int>(rows->example),
-                                 cells);
+          return additive_scores(query, clues, tape.parameter(*posterior_score_),
+                                 std::span<const int>(rows->example), cells);
         };
       const auto choice = episode.choose(std::move(site));
       const auto parent = parents(*choice.rows);
@@ -125,8 +126,8 @@ class GlimpseReader final : public Model<T> {
 
     std::vector<int> target;
     for (int b : rows->example) target.push_back(label[b]);
-    auto said = linear_cross_entropy(h, tape.parameter(*classifier_.weight), tape.parameter(*classifier_.bias),
-                                     std::span<const int>(target));
+    auto said = linear_cross_entropy(h, tape.parameter(*classifier_.weight),
+                                     tape.parameter(*classifier_.bias), std::span<const int>(target));
     episode.cost(rows, said.loss);
     episode.predict(rows, std::move(said.label));
   }
@@ -161,10 +162,13 @@ class GlimpseReader final : public Model<T> {
   Look look(Tape<T>& tape, const Choice<T>& choice, Seen& seen) const {
     const auto places = tape.parameter(*where_.weight);
     if (!choice.hard())
-      return {input(take(choice, patches(tape, seen), sensor_.cells()), matmul(choice.weights, places), {}), {}};
+      return {input(take(choice, patches(tape, seen), sensor_.cells()), matmul(choice.weights, places), {}),
+              {}};
     const std::size_t all = seen.image.extent(0) * sensor_.cells();
     if (!seen.inputs && choice.rows->size() < all)
-      return {input(sensor_.patches(tape, seen.image, choice.rows->example, choice.option), places, choice.option), {}};
+      return {input(sensor_.patches(tape, seen.image, choice.rows->example, choice.option), places,
+                    choice.option),
+              {}};
     if (!seen.inputs) seen.inputs = input(patches(tape, seen), places, every_cell(seen.image.extent(0)));
     return {seen.inputs, chosen(choice, sensor_.cells())};
   }

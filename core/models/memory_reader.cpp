@@ -37,10 +37,13 @@ class MemoryReader final : public Model<T> {
         position_encoding_(settings.flag("position_encoding")),
         temporal_(settings.flag("temporal")) {
     auto& set = this->parameters_;
-    const std::size_t V = dimensions.at("vocabulary"), N = dimensions.at("sentences"), A = dimensions.at("answers");
-    for (int k = 0; k <= hops_; ++k) memory_.emplace_back(set, "memory." + std::to_string(k), V, width_, init);
+    const std::size_t V = dimensions.at("vocabulary"), N = dimensions.at("sentences"),
+                      A = dimensions.at("answers");
+    for (int k = 0; k <= hops_; ++k)
+      memory_.emplace_back(set, "memory." + std::to_string(k), V, width_, init);
     if (temporal_)
-      for (int k = 0; k <= hops_; ++k) ages_.emplace_back(set, "temporal." + std::to_string(k), N, width_, init);
+      for (int k = 0; k <= hops_; ++k)
+        ages_.emplace_back(set, "temporal." + std::to_string(k), N, width_, init);
     answer_ = {set, "answer", A, width_, init};
 
     structure_.steps = hops_;
@@ -61,7 +64,8 @@ class MemoryReader final : public Model<T> {
 
   std::vector<double> outcomes(const Batch& batch) const override {
     std::vector<double> count;
-    for (int n : batch.ints("story_length").data) count.push_back(std::pow(double(std::max(n, 1)), double(hops_)));
+    for (int n : batch.ints("story_length").data)
+      count.push_back(std::pow(double(std::max(n, 1)), double(hops_)));
     return count;
   }
 
@@ -70,16 +74,17 @@ class MemoryReader final : public Model<T> {
  private:
   // Texts of at most W words each, ready to be summed.
   struct Texts {
-    std::vector<int> token;    // [texts W] -1 pads
-    std::size_t words;         // W
-    MatrixView<const T> place; // [texts W, D] l; empty if all ones
+    std::vector<int> token;     // [texts W] -1 pads
+    std::size_t words;          // W
+    MatrixView<const T> place;  // [texts W, D] l; empty if all ones
   };
   /// The first `count` texts of W words in each row of `tokens` [B, >= count W].
   Texts read(Tape<T>& tape, const Array<int>& tokens, std::size_t count, std::size_t W) const;
   /// [texts, D], with what the table of ages adds if there is one.
   Var<T> represent(Tape<T>& tape, const Texts& texts, const Embedding<T>& table, const Embedding<T>* ages,
                    std::span<const int> age) const {
-    const auto sums = bag(tape.parameter(*table.weight), std::span<const int>(texts.token), texts.words, texts.place);
+    const auto sums =
+        bag(tape.parameter(*table.weight), std::span<const int>(texts.token), texts.words, texts.place);
     return ages ? gather_sum<T>(sums.rows(), {{sums}, {tape.parameter(*ages->weight), age}}) : sums;
   }
 
@@ -94,7 +99,8 @@ class MemoryReader final : public Model<T> {
 };
 
 template <class T>
-auto MemoryReader<T>::read(Tape<T>& tape, const Array<int>& tokens, std::size_t count, std::size_t W) const -> Texts {
+auto MemoryReader<T>::read(Tape<T>& tape, const Array<int>& tokens, std::size_t count, std::size_t W) const
+    -> Texts {
   const std::size_t B = tokens.extent(0);
   Texts texts{std::vector<int>(B * count * W), W, {}};
   for (std::size_t b = 0; b < B; ++b)
@@ -116,7 +122,8 @@ auto MemoryReader<T>::read(Tape<T>& tape, const Array<int>& tokens, std::size_t 
       }
       ++j;
       const double base = 1 - j / J, slope = (1 - 2 * j / J) / static_cast<double>(width_);
-      for (std::size_t d = 0; d < width_; ++d) l[d] = static_cast<T>(base - static_cast<double>(d + 1) * slope);
+      for (std::size_t d = 0; d < width_; ++d)
+        l[d] = static_cast<T>(base - static_cast<double>(d + 1) * slope);
     }
   }
   texts.place = {place.data(), texts.token.size(), width_};
@@ -138,7 +145,8 @@ void MemoryReader<T>::run(const Batch& batch, Episode<T>& episode) const {
     for (int i = 0; i < length[b]; ++i) age[b * N + i] = length[b] - 1 - i;
 
   std::vector<Var<T>> memory;  // K + 1 of [B N, D]
-  for (int k = 0; k <= hops_; ++k) memory.push_back(represent(tape, texts, memory_[k], temporal_ ? &ages_[k] : nullptr, age));
+  for (int k = 0; k <= hops_; ++k)
+    memory.push_back(represent(tape, texts, memory_[k], temporal_ ? &ages_[k] : nullptr, age));
   auto u = represent(tape, asked, memory_[0], nullptr, {});
   Var<T> clues, hints;  // of the posterior: n_i [B N, D], F[answer] [B, D]
 
@@ -155,7 +163,8 @@ void MemoryReader<T>::run(const Batch& batch, Episode<T>& episode) const {
           clues = represent(tape, texts, posterior_memory_, temporal_ ? &posterior_ages_ : nullptr, age);
           hints = posterior_answer_(tape, std::span<const int>(answer));
         }
-        const auto query = gather_sum<T>(rows->size(), {{posterior_query_[k - 1](u)}, {hints, rows->example}});
+        const auto query =
+            gather_sum<T>(rows->size(), {{posterior_query_[k - 1](u)}, {hints, rows->example}});
         return dot_scores(query, clues, std::span<const int>(rows->example), N);
       };
     const auto choice = episode.choose(std::move(site));

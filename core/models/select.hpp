@@ -18,8 +18,8 @@ namespace hardgrad {
 /// One addend of `gather_sum`: rows index[r] of x; -1 adds nothing; an empty index is the identity.
 template <class T>
 struct Part {
-  Var<T> x;                     ///< [N, C]; an empty handle adds nothing
-  std::span<const int> index{}; ///< [R]
+  Var<T> x;                      ///< [N, C]; an empty handle adds nothing
+  std::span<const int> index{};  ///< [R]
 };
 
 /// out[r] = sum_j x_j[index_j[r]] -> [R, C]: up to four gathers and their sum without intermediate matrices.
@@ -35,7 +35,8 @@ Var<T> gather_sum(std::size_t rows, std::initializer_list<Part<T>> parts) {
   for (const auto& part : parts) {
     if (!part.x) continue;
     if (count == most) throw Bug("gather_sum: too many parts");
-    if ((part.index.empty() ? part.x.rows() : part.index.size()) != rows) throw Bug("gather_sum: rows differ");
+    if ((part.index.empty() ? part.x.rows() : part.index.size()) != rows)
+      throw Bug("gather_sum: rows differ");
     kept[count++] = {part.x, part.index.empty() ? nullptr : part.x.tape->keep(part.index).data()};
   }
   if (count == 0) throw Bug("gather_sum of nothing");
@@ -49,7 +50,8 @@ Var<T> gather_sum(std::size_t rows, std::initializer_list<Part<T>> parts) {
     if (from.cols != cols) throw Bug("gather_sum: columns differ");
     const int* index = kept[j].index;
     for (std::size_t r = 0; index && r < rows; ++r)
-      if (index[r] < -1 || index[r] >= static_cast<int>(from.rows)) throw Bug("gather_sum: an index is out of range");
+      if (index[r] < -1 || index[r] >= static_cast<int>(from.rows))
+        throw Bug("gather_sum: an index is out of range");
     for (std::size_t r = 0; r < rows; ++r) {
       const int i = index ? index[r] : static_cast<int>(r);
       T* __restrict o = to.row(r);

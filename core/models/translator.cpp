@@ -58,7 +58,8 @@ class Translator final : public Model<T> {
     key_ = {set, "attention.key", 2 * h, h, init, score_ == Score::additive};
     if (score_ == Score::additive) {
       query_ = {set, "attention.query", h, h, init, false};
-      score_vector_ = &uniform_parameter(set, "attention.score.weight", {1, h}, 1 / std::sqrt(double(h)), init);
+      score_vector_ =
+          &uniform_parameter(set, "attention.score.weight", {1, h}, 1 / std::sqrt(double(h)), init);
     }
     target_words_ = {set, "decoder.embedding", std::size_t(target), e, init};
     initial_ = {set, "decoder.initial", 2 * h, h, init};
@@ -79,7 +80,8 @@ class Translator final : public Model<T> {
       posterior_state_ = {set, "posterior.state", h, h, init, false};
       posterior_words_ = {set, "posterior.embedding", std::size_t(target), e, init};
       posterior_word_ = {set, "posterior.word", e, h, init, false};
-      posterior_vector_ = &uniform_parameter(set, "posterior.score.weight", {1, h}, 1 / std::sqrt(double(h)), init);
+      posterior_vector_ =
+          &uniform_parameter(set, "posterior.score.weight", {1, h}, 1 / std::sqrt(double(h)), init);
     }
   }
 
@@ -99,22 +101,22 @@ class Translator final : public Model<T> {
   struct Run {
     const Batch& batch;
     Episode<T>& episode;
-    bool forced;                 // fed with the truth
+    bool forced;  // fed with the truth
     std::size_t B, L;
     std::span<const int> source_length, target_length;
     const Array<int>& target;
-    Var<T> states;               // [B L, 2H] a_i
-    Var<T> readout_context;      // [B L, H] W_z a_i
-    Var<T> posterior_keys{};     // [B L, H], on demand
+    Var<T> states;            // [B L, 2H] a_i
+    Var<T> readout_context;   // [B L, H] W_z a_i
+    Var<T> posterior_keys{};  // [B L, H], on demand
   };
   // One answered step whose word is still to be predicted.
   struct Pending {
     int step;
     Choice<T> choice;
-    Var<T> state;                // [R, H] s_t of the rows that asked
-    Var<T> words;                // [N, H] W_y E_y y_{t-1}
-    std::vector<int> word;       // [R'] row of `words`
-    std::vector<char> live;      // [R'] whether there is a word to predict
+    Var<T> state;            // [R, H] s_t of the rows that asked
+    Var<T> words;            // [N, H] W_y E_y y_{t-1}
+    std::vector<int> word;   // [R'] row of `words`
+    std::vector<char> live;  // [R'] whether there is a word to predict
   };
 
   Var<T> scores(const Run& run, const RowsPtr& rows, Var<T> state, Var<T> keys) const {
@@ -140,16 +142,25 @@ class Translator final : public Model<T> {
 template <class T>
 void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
   auto& tape = episode.tape();
-  const auto &source_length = batch.ints("source_length").data, &target_length = batch.ints("target_length").data;
+  const auto &source_length = batch.ints("source_length").data,
+             &target_length = batch.ints("target_length").data;
   const std::size_t B = batch.examples(), H = decoder_.hidden;
   const std::size_t L = *std::max_element(source_length.begin(), source_length.end());
   const bool forced = episode.feeding() == Feeding::teacher_forced;
   const int steps = forced ? *std::max_element(target_length.begin(), target_length.end()) : structure_.steps;
 
   const auto encoded = encoder_(tape, source_words_, batch.ints("source"), source_length, L);
-  Run run{batch, episode, forced, B, L, source_length, target_length, batch.ints("target"), encoded.states,
+  Run run{batch,
+          episode,
+          forced,
+          B,
+          L,
+          source_length,
+          target_length,
+          batch.ints("target"),
+          encoded.states,
           readout_context_(encoded.states)};
-  const auto keys = key_(encoded.states);                                      // [B L, H]
+  const auto keys = key_(encoded.states);                                                // [B L, H]
   const auto context_gates = feed_ == Feed::none ? Var<T>{} : context_(encoded.states);  // [B L, 4H]
 
   // Everything that depends on the words alone, for all steps at once.
@@ -173,7 +184,7 @@ void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
   const auto recurrent = tape.parameter(*decoder_.recurrent);
   auto from_state = linear(tanh(initial_(encoded.ends)), recurrent);  // [R, 4H] of the rows that asked last
   auto c = tape.constant(B, H);
-  Var<T> from_context;             // gates' share of the last context: gathered by `context_index` if that is not empty
+  Var<T> from_context;  // gates' share of the last context: gathered by `context_index` if that is not empty
   std::vector<int> context_index;
   std::vector<char> over(B, false);  // free running: the sentence has ended
   std::vector<Pending> pending;
@@ -186,7 +197,8 @@ void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
       options[r] = (forced ? t < target_length[b] : !over[b]) ? source_length[b] : 1;
     }
     const auto parent = parents(*rows);
-    const auto gates = gather_sum<T>(rows->size(), {{from_state, parent}, {word_gates, word}, {from_context, context_index}});
+    const auto gates = gather_sum<T>(
+        rows->size(), {{from_state, parent}, {word_gates, word}, {from_context, context_index}});
     const auto state = lstm_cell(gates, parent.empty() ? c : gather_rows(c, parent));
 
     Site<T> site;
@@ -197,7 +209,11 @@ void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
     if (structure_.posterior) site.proposal = [&, h = state.h, rows] { return proposal(run, rows, h, t); };
     const auto choice = episode.choose(std::move(site));
 
-    Pending answered{t, choice, state.h, word_readout, std::vector<int>(choice.rows->size()),
+    Pending answered{t,
+                     choice,
+                     state.h,
+                     word_readout,
+                     std::vector<int>(choice.rows->size()),
                      std::vector<char>(choice.rows->size())};
     for (std::size_t r = 0; r < choice.rows->size(); ++r) {
       const int b = choice.rows->example[r];
@@ -268,7 +284,8 @@ std::vector<int> Translator<T>::predict(const Run& run, const std::vector<Pendin
       if (!s.live[r]) continue;
       const int b = rows.example[r];
       state_row.push_back(asked + rows.parent[r]);
-      context_row.push_back(gathers ? b * static_cast<int>(run.L) + s.choice.option[r] : answered + static_cast<int>(r));
+      context_row.push_back(gathers ? b * static_cast<int>(run.L) + s.choice.option[r]
+                                    : answered + static_cast<int>(r));
       word_row.push_back(s.word[r]);
       label.push_back(run.forced ? run.target.row(b)[s.step] : -1);
     }
@@ -279,9 +296,9 @@ std::vector<int> Translator<T>::predict(const Run& run, const std::vector<Pendin
   const auto context = gathers                ? run.readout_context
                        : mixtures.size() == 1 ? mixtures[0]
                                               : stack_rows(std::span<const Var<T>>(mixtures));
-  const auto u = tanh(gather_sum<T>(label.size(), {{readout_state_(state), state_row},
-                                                   {context, context_row},
-                                                   {steps[0].words, word_row}}));
+  const auto u = tanh(gather_sum<T>(
+      label.size(),
+      {{readout_state_(state), state_row}, {context, context_row}, {steps[0].words, word_row}}));
   const auto word = linear_cross_entropy(u, tape.parameter(*output_.weight), tape.parameter(*output_.bias),
                                          std::span<const int>(label));
   std::vector<int> labels;

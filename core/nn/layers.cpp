@@ -12,7 +12,8 @@ namespace {
 
 /// A parameter whose i-th number is draw(randomness, place i) of the stream init / name.
 template <class T, class F>
-Parameter<T>& drawn(ParameterSet<T>& set, std::string name, std::vector<std::size_t> shape, Key init, F draw) {
+Parameter<T>& drawn(ParameterSet<T>& set, std::string name, std::vector<std::size_t> shape, Key init,
+                    F draw) {
   KeyedRandomness randomness(init / name);
   auto& parameter = set.add(std::move(name), std::move(shape));
   std::uint32_t index = 0;
@@ -21,9 +22,12 @@ Parameter<T>& drawn(ParameterSet<T>& set, std::string name, std::vector<std::siz
 }
 
 template <class T>
-Parameter<T>& uniform(ParameterSet<T>& set, std::string name, std::vector<std::size_t> shape, double bound, Key init) {
+Parameter<T>& uniform(ParameterSet<T>& set, std::string name, std::vector<std::size_t> shape, double bound,
+                      Key init) {
   return drawn(set, std::move(name), std::move(shape), init,
-               [bound](KeyedRandomness& randomness, Draw where) { return bound * (2 * randomness.uniform(where) - 1); });
+               [bound](KeyedRandomness& randomness, Draw where) {
+                 return bound * (2 * randomness.uniform(where) - 1);
+               });
 }
 
 double fan_bound(std::size_t n) { return 1 / std::sqrt(static_cast<double>(n)); }
@@ -39,9 +43,9 @@ const Parameter<T>& uniform_parameter(ParameterSet<T>& set, std::string name, st
 template <class T>
 const Parameter<T>& normal_parameter(ParameterSet<T>& set, std::string name, std::vector<std::size_t> shape,
                                      double deviation, Key init) {
-  return drawn(set, std::move(name), std::move(shape), init, [deviation](KeyedRandomness& randomness, Draw where) {
-    return deviation * randomness.normal(where);
-  });
+  return drawn(
+      set, std::move(name), std::move(shape), init,
+      [deviation](KeyedRandomness& randomness, Draw where) { return deviation * randomness.normal(where); });
 }
 
 template <class T>
@@ -57,8 +61,8 @@ Var<T> Linear<T>::operator()(Var<T> x) const {
 }
 
 template <class T>
-Embedding<T>::Embedding(ParameterSet<T>& set, const std::string& name, std::size_t count, std::size_t width, Key init,
-                        double deviation) {
+Embedding<T>::Embedding(ParameterSet<T>& set, const std::string& name, std::size_t count, std::size_t width,
+                        Key init, double deviation) {
   weight = &normal_parameter(set, name + ".weight", {count, width}, deviation, init);
 }
 
@@ -74,7 +78,8 @@ Lstm<T>::Lstm(ParameterSet<T>& set, const std::string& name, std::size_t in, std
   input = &uniform(set, name + ".input.weight", {4 * hidden, in}, bound, init);
   recurrent = &uniform(set, name + ".recurrent.weight", {4 * hidden, hidden}, bound, init);
   auto& b = uniform(set, name + ".bias", {4 * hidden}, bound, init);
-  std::fill_n(b.value.data.begin() + static_cast<std::ptrdiff_t>(hidden), hidden, T{1});  // remember, at first
+  std::fill_n(b.value.data.begin() + static_cast<std::ptrdiff_t>(hidden), hidden,
+              T{1});  // remember, at first
   bias = &b;
 }
 
@@ -93,13 +98,13 @@ LstmState<T> Lstm<T>::zero(Tape<T>& tape, std::size_t rows) const {
   return {tape.constant(rows, hidden), tape.constant(rows, hidden)};
 }
 
-#define HARDGRAD_INSTANTIATE(T)                                                                             \
-  template const Parameter<T>& uniform_parameter(ParameterSet<T>&, std::string, std::vector<std::size_t>,   \
-                                                 double, Key);                                              \
-  template const Parameter<T>& normal_parameter(ParameterSet<T>&, std::string, std::vector<std::size_t>,    \
-                                                double, Key);                                               \
-  template struct Linear<T>;                                                                                \
-  template struct Embedding<T>;                                                                             \
+#define HARDGRAD_INSTANTIATE(T)                                                                           \
+  template const Parameter<T>& uniform_parameter(ParameterSet<T>&, std::string, std::vector<std::size_t>, \
+                                                 double, Key);                                            \
+  template const Parameter<T>& normal_parameter(ParameterSet<T>&, std::string, std::vector<std::size_t>,  \
+                                                double, Key);                                             \
+  template struct Linear<T>;                                                                              \
+  template struct Embedding<T>;                                                                           \
   template struct Lstm<T>;
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)

@@ -10,8 +10,8 @@
 namespace hardgrad {
 
 // Linear warm-up over `warmup` steps; then from 1 down to `floor` times the rate:
-// linear: 1 - (1 - floor) q, cosine: floor + (1 - floor) (1 + cos(pi q)) / 2, q the share of the steps after the
-// warm-up that lie behind; step: drop^(steps after the warm-up / drop_every, rounded down).
+// linear: 1 - (1 - floor) q, cosine: floor + (1 - floor) (1 + cos(pi q)) / 2, q the share of the steps after
+// the warm-up that lie behind; step: drop^(steps after the warm-up / drop_every, rounded down).
 double learning_rate(const OptimizerSettings& s, int step) {
   if (step < s.warmup) return s.learning_rate * (step + 1) / s.warmup;
   const int after = step - s.warmup;
@@ -19,7 +19,8 @@ double learning_rate(const OptimizerSettings& s, int step) {
   double share = 1;
   if (s.schedule == "linear") share = 1 - (1 - s.floor) * q;
   if (s.schedule == "cosine") share = s.floor + (1 - s.floor) * (1 + std::cos(std::numbers::pi * q)) / 2;
-  if (s.schedule == "step" && s.drop_every > 0) share = std::max(s.floor, std::pow(s.drop, after / s.drop_every));
+  if (s.schedule == "step" && s.drop_every > 0)
+    share = std::max(s.floor, std::pow(s.drop, after / s.drop_every));
   return s.learning_rate * share;
 }
 
@@ -41,8 +42,7 @@ class Rule : public Optimizer<T> {
       for (T& g : gradient) g *= scale;
     }
     const double rate = learning_rate(settings_, steps_++);
-    for (auto& p : set)
-      update(p.value.data, gradient.subspan(p.offset, p.value.size()), p.offset, rate);
+    for (auto& p : set) update(p.value.data, gradient.subspan(p.offset, p.value.size()), p.offset, rate);
   }
 
   std::vector<double> state() const final {
@@ -53,8 +53,9 @@ class Rule : public Optimizer<T> {
 
   void restore(const std::vector<double>& state) final {
     if (state.size() != 1 + averages_.size() * parameters_)
-      throw InputError("optimizer state of " + std::to_string(state.size()) + " numbers where " + settings_.name +
-                       " on this network has " + std::to_string(1 + averages_.size() * parameters_) +
+      throw InputError("optimizer state of " + std::to_string(state.size()) + " numbers where " +
+                       settings_.name + " on this network has " +
+                       std::to_string(1 + averages_.size() * parameters_) +
                        ": it was saved by another configuration");
     steps_ = static_cast<int>(state[0]);
     auto from = state.begin() + 1;
@@ -75,7 +76,8 @@ class Rule : public Optimizer<T> {
     double squares = 0;
     for (const auto& p : set) {
       double part = 0;
-      for (T g : gradient.subspan(p.offset, p.value.size())) part += static_cast<double>(g) * static_cast<double>(g);
+      for (T g : gradient.subspan(p.offset, p.value.size()))
+        part += static_cast<double>(g) * static_cast<double>(g);
       if (!std::isfinite(part))
         throw Error(1, "the gradient of " + p.name + " is not finite at step " + std::to_string(steps_) +
                            ": try a smaller learning_rate, or clip");
@@ -129,8 +131,8 @@ class RmsProp final : public Rule<T> {
   }
 };
 
-// m <- b1 m + (1 - b1) g, v <- b2 v + (1 - b2) g^2; p <- p - a m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + epsilon)
-// (Kingma & Ba 2015, algorithm 1)
+// m <- b1 m + (1 - b1) g, v <- b2 v + (1 - b2) g^2; p <- p - a m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) +
+// epsilon) (Kingma & Ba 2015, algorithm 1)
 template <class T>
 class Adam final : public Rule<T> {
  public:
@@ -156,7 +158,8 @@ class Adam final : public Rule<T> {
 template <class T>
 std::unique_ptr<Optimizer<T>> make_optimizer(const OptimizerSettings& s, std::size_t parameters) {
   if (s.schedule != "constant" && s.schedule != "linear" && s.schedule != "cosine" && s.schedule != "step")
-    throw UsageError("optimizer: unknown schedule \"" + s.schedule + "\"; there are constant, linear, cosine, step");
+    throw UsageError("optimizer: unknown schedule \"" + s.schedule +
+                     "\"; there are constant, linear, cosine, step");
   if ((s.schedule == "linear" || s.schedule == "cosine") && s.total_steps <= s.warmup)
     throw UsageError("optimizer: schedule \"" + s.schedule + "\" needs total_steps above warmup, got " +
                      std::to_string(s.total_steps));

@@ -87,6 +87,7 @@ void Place::add_options(CLI::App& app) {
   app.add_option("--model", model, "network; by default the task's own");
   seed_option =
       app.add_option("--seed", seed, "seed of data, parameters and noise (with --checkpoint: of the noise)")
+          ->check(CLI::NonNegativeNumber)
           ->capture_default_str();
   app.add_option("--batch", batch, "examples: the first of the training split")
       ->check(CLI::Range(1, 1000000))

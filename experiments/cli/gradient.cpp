@@ -93,6 +93,26 @@ bool describe_rows(const Episode<T>& episode, GradientDump<T>& dump) {
   return true;
 }
 
+// Where independent steps were branched one by one, no row lives through them all: the logits of the examples
+// remain.
+template <class T>
+bool describe_examples(const Episode<T>& episode, GradientDump<T>& dump) {
+  const auto& steps = episode.steps();
+  const auto B = episode.root()->size();
+  std::size_t S = 0;
+  for (const auto& step : steps) {
+    if (!step.question.site.rows->is_root()) return false;
+    S = std::max(S, step.question.site.logits.cols());
+  }
+  dump.row_example = episode.root()->example;
+  dump.logits = Array<T>({steps.size(), B, S}, -std::numeric_limits<T>::infinity());
+  for (std::size_t t = 0; t < steps.size(); ++t)
+    for (std::size_t b = 0; b < B; ++b)
+      std::copy_n(steps[t].question.site.logits.value().row(b), steps[t].question.site.options[b],
+                  &dump.logits.data[(t * B + b) * S]);
+  return true;
+}
+
 template <class T>
 int dump_gradient(const Options& options) {
   const auto spec = Spec::parse(canonical_spec("estimator", options.estimator));
@@ -124,9 +144,10 @@ int dump_gradient(const Options& options) {
     dump.choices = {};
     dump.weights = dump.log_prob = dump.loss = dump.logits = {};
     dump.row_example.clear();
-    fmt::print(stderr,
-               "hardgrad: note: {} works on branches of different steps; choices and losses are left out\n",
-               spec.text);
+    const bool examples = estimate.episode && describe_examples(*estimate.episode, dump);
+    fmt::print(stderr, "hardgrad: note: {} branches at every step by itself; {}\n", spec.text,
+               examples ? "the logits are those of the examples, choices and losses are left out"
+                        : "logits, choices and losses are left out");
   }
   write_gradient(options.out, dump);
   double norm = 0;

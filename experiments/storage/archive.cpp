@@ -48,7 +48,7 @@ class Digest {
     add(static_cast<std::uint64_t>(value.index()));
     std::visit([&](const auto& v) { add(v); }, value);
   }
-  // Attributes in order of name: only groups track their order in a file.
+  // Attributes in order of name: a file does not keep another.
   void add(Attributes attributes) {
     std::sort(attributes.begin(), attributes.end(),
               [](const auto& a, const auto& b) { return a.first < b.first; });

@@ -18,7 +18,7 @@ std::size_t size(const Values& values);
 
 using Attribute = std::variant<std::string, double, std::int64_t, std::vector<std::string>,
                                std::vector<double>, std::vector<std::int64_t>, std::vector<std::uint8_t>>;
-/// In order of writing; names are unique.
+/// Names are unique; a file returns them in alphabetical order.
 using Attributes = std::vector<std::pair<std::string, Attribute>>;
 /// Null if there is none of that name.
 const Attribute* find(const Attributes& attributes, const std::string& name);

@@ -155,7 +155,6 @@ File::File() : lock_(mutex()), name_("new"), block_(std::make_unique<Block>()) {
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
   Id create(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
   H5Pset_link_creation_order(create, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
-  H5Pset_attr_creation_order(create, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
   const auto access = core_access();
   auto calls = keep_in(*block_);
   H5Pset_file_image_callbacks(access, &calls);
@@ -184,7 +183,6 @@ std::string File::image() && {
 Id File::make_group(const std::string& name) {
   Id create(H5Pcreate(H5P_GROUP_CREATE), H5Pclose);
   H5Pset_link_creation_order(create, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
-  H5Pset_attr_creation_order(create, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
   return Id(ok(H5Gcreate2(file_, name.c_str(), H5P_DEFAULT, create, H5P_DEFAULT), "group " + name), H5Gclose);
 }
 
@@ -365,10 +363,7 @@ Attributes File::read_attributes(hid_t object) {
   H5O_info_t info;
   if (H5Oget_info2(object, &info, H5O_INFO_NUM_ATTRS) < 0) fail("attributes cannot be read");
   for (hsize_t i = 0; i < info.num_attrs; ++i) {
-    // By creation order where it is tracked (groups), else by name.
-    Id a(H5Aopen_by_idx(object, ".", H5_INDEX_CRT_ORDER, H5_ITER_INC, i, H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
-    if (a < 0)
-      a = Id(H5Aopen_by_idx(object, ".", H5_INDEX_NAME, H5_ITER_INC, i, H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
+    Id a(H5Aopen_by_idx(object, ".", H5_INDEX_NAME, H5_ITER_INC, i, H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
     if (a < 0) fail("attributes cannot be read");
     const auto length = H5Aget_name(a, 0, nullptr);
     if (length < 0) fail("attributes cannot be read");

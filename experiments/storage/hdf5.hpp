@@ -39,7 +39,8 @@ class Id {
   herr_t (*close_)(hid_t) = nullptr;
 };
 
-/// A file in memory. Creation order is tracked, library bounds are V18.
+/// A file in memory. Creation order of links is tracked, library bounds are V18. That of attributes is not:
+/// HDF5 1.10 then breaks a group of more than 8 attributes when a user changes one.
 class File {
  public:
   /// A new, empty file.

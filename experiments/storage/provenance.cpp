@@ -53,16 +53,17 @@ std::map<std::string, std::string> provenance() {
       threads_in_use > 0 ? threads_in_use.load() : static_cast<int>(std::thread::hardware_concurrency());
   auto blas = openblas("openblas_get_config");
   while (!blas.empty() && blas.back() == ' ') blas.pop_back();
-  return {{"git_commit", HARDGRAD_GIT_COMMIT},
-          {"git_dirty", HARDGRAD_GIT_DIRTY},
-          {"version", HARDGRAD_VERSION},
-          {"compiler", HARDGRAD_COMPILER},
-          {"flags", HARDGRAD_FLAGS},
-          {"blas", blas},
-          {"blas_kernel", blas_kernel()},
-          {"cpu", cpu()},
-          {"threads", std::to_string(threads)},
-};
+  return {
+      {"git_commit", HARDGRAD_GIT_COMMIT},
+      {"git_dirty", HARDGRAD_GIT_DIRTY},
+      {"version", HARDGRAD_VERSION},
+      {"compiler", HARDGRAD_COMPILER},
+      {"flags", HARDGRAD_FLAGS},
+      {"blas", blas},
+      {"blas_kernel", blas_kernel()},
+      {"cpu", cpu()},
+      {"threads", std::to_string(threads)},
+  };
 }
 
 }  // namespace hardgrad

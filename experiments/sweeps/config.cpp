@@ -407,7 +407,7 @@ SweepConfig ConfigReader::read() {
   const auto take = [&](GridAxis axis, const toml::node& node, const std::string& section) {
     if (!axes.insert(axis.name).second) fail(node, section + "." + axis.name, "this axis is given twice");
     for (const auto& set : sets_)
-      if (set == axis.name)
+      if (set == axis.name && find_setting(set))
         throw UsageError(
             fmt::format("--set {}: it is an axis of the sweep; use --set grid.{}=...", set, axis.name));
     return axis;

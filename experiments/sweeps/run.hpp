@@ -13,9 +13,9 @@
 namespace hardgrad {
 
 struct RunOptions {
-  std::string out;
+  std::string out = {};
   int jobs = 0;                   ///< cells at a time; 0: one a core
-  std::vector<std::string> only;  ///< filters
+  std::vector<std::string> only = {};  ///< filters
   std::size_t shard = 1, shards = 1;
   bool fail_fast = false;
   bool force = false;  ///< take up a folder that holds another plan

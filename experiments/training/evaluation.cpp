@@ -23,22 +23,38 @@ std::unique_ptr<Chooser<T>> plain_chooser(const Target& target) {
   return std::make_unique<GreedyChooser<T>>();
 }
 
+/// Cuts a batch so that each part enumerates to at most `row_cap` rows; empty if one example alone has more.
 template <class T>
-void add_losses(std::map<std::string, double>& sums, const Problem<T>& problem, const Target& target, double row_cap) {
-  const double examples = problem.batch.examples();
-  const auto& model = problem.model;
-  if (target.kind == Target::Kind::soft) return;  // its loss is the plain run's
-  if (enumeration_rows(model, problem.batch) > row_cap) {
-    sums["sampled_loss"] += examples * Sampled<T>(problem, 1).mean_loss();
-    return;
+std::vector<std::vector<int>> enumerable_parts(const Model<T>& model, const Batch& batch, double row_cap) {
+  std::vector<std::vector<int>> parts;
+  double rows = 0;
+  for (int b = 0; b < batch.examples(); ++b) {
+    const double own = enumeration_rows(model, batch.select({b}));
+    if (own > row_cap) return {};
+    if (parts.empty() || rows + own > row_cap) {
+      parts.emplace_back();
+      rows = 0;
+    }
+    parts.back().push_back(b);
+    rows += own;
   }
-  const bool elbo = target.kind == Target::Kind::elbo;
-  EnumerateChooser<T> chooser(elbo);
-  Episode<T> episode(problem.tape, chooser, problem.batch.examples());
-  model.run(problem.batch, episode);
-  sums["expected_loss"] += examples * static_cast<double>(expected_loss(episode).item());
-  sums["marginal_likelihood"] += examples * static_cast<double>(marginal_likelihood_loss(episode).item());
-  if (elbo) sums["elbo"] += examples * static_cast<double>(negative_elbo(episode).item());
+  return parts;
+}
+
+/// Adds the losses of a batch by enumeration, each example in full.
+template <class T>
+void add_enumerated(std::map<std::string, double>& sums, Tape<T>& tape, const Model<T>& model, const Batch& batch,
+                    const std::vector<std::vector<int>>& parts, bool elbo) {
+  for (const auto& part : parts) {
+    const auto examples = static_cast<double>(part.size());
+    tape.clear();
+    EnumerateChooser<T> chooser(elbo);
+    Episode<T> episode(tape, chooser, static_cast<int>(part.size()));
+    model.run(batch.select(part), episode);
+    sums["expected_loss"] += examples * static_cast<double>(expected_loss(episode).item());
+    sums["marginal_likelihood"] += examples * static_cast<double>(marginal_likelihood_loss(episode).item());
+    if (elbo) sums["elbo"] += examples * static_cast<double>(negative_elbo(episode).item());
+  }
 }
 
 }  // namespace
@@ -73,6 +89,7 @@ EvaluationPoint evaluate(const Task& task, const Model<T>& model, const Target& 
   const auto examples = settings.examples > 0 ? std::min<std::size_t>(settings.examples, all) : all;
   auto metrics = task.metrics();
   std::map<std::string, double> sums;
+  bool enumerable = true;
   Tape<T> tape;
   for (std::size_t from = 0; from < examples; from += settings.batch) {
     const auto batch = task.batch(settings.split, consecutive(from, std::min(from + settings.batch, examples)));
@@ -92,9 +109,16 @@ EvaluationPoint evaluate(const Task& task, const Model<T>& model, const Target& 
       model.run(batch, episode);
       task.score_decoded(batch, observe(episode), metrics);
     }
+    if (target.kind == Target::Kind::soft) continue;  // its loss is the plain run's
     tape.clear();
-    add_losses<T>(sums, {tape, model, batch, random}, target, settings.row_cap);
+    sums["sampled_loss"] += batch.examples() * Sampled<T>({tape, model, batch, random}, 1).mean_loss();
+    if (!enumerable) continue;
+    const auto parts = enumerable_parts(model, batch, settings.row_cap);
+    enumerable = !parts.empty();
+    add_enumerated(sums, tape, model, batch, parts, target.kind == Target::Kind::elbo);
   }
+  if (!enumerable)  // a mean over some of the examples would be a silent bias
+    for (const auto* name : {"expected_loss", "marginal_likelihood", "elbo"}) sums.erase(name);
   EvaluationPoint point{};
   for (const auto& [name, sum] : sums) point.losses[name] = sum / static_cast<double>(examples);
   for (const auto& metric : metrics) point.metrics[metric.name] = metric.value();

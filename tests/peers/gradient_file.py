@@ -17,8 +17,8 @@ class GradientFile:
     batch: dict[str, np.ndarray]
     choices: np.ndarray | None  # [T, R]; -1 where there was no choice
     log_prob: np.ndarray | None  # [T, R]
-    logits: np.ndarray  # [T, R, S]
-    loss: np.ndarray  # [T', R]
+    logits: np.ndarray | None  # [T, R, S]
+    loss: np.ndarray | None  # [T', R]
     row_example: np.ndarray  # [R]
     settings: dict[str, str]  # of the model's spec, as far as given
     surrogate: float
@@ -33,18 +33,27 @@ def _settings(spec: str) -> dict[str, str]:
 def load(path: str) -> GradientFile:
     with h5py.File(path) as f:
         def group(name):
-            # Axes are written as datasets too; data are the ones that are no dimension scale.
-            found = {k: d[()] for k, d in f[name].items() if not d.is_scale}
-            return found
+            # Axes are written as datasets too; data are those that are no dimension scale.
+            return {k: d[()] for k, d in f[name].items() if d.attrs.get("CLASS") != b"DIMENSION_SCALE"}
 
         parameters = {k: torch.tensor(np.asarray(v, dtype=np.float64), requires_grad=True)
                       for k, v in group("parameters").items()}
-        optional = lambda name: f[name][()].astype(np.float64 if name != "choices" else int) if name in f else None
+        def optional(name, kind):
+            return f[name][()].astype(kind) if name in f else None
+
         model = f.attrs["model"]
-        return GradientFile(parameters, {k: np.asarray(v, dtype=np.float64) for k, v in group("gradient").items()},
-                            group("batch"), optional("choices"), optional("log_prob"), optional("logits"),
-                            optional("loss"), f["row_example"][()],
-                            _settings(model.decode() if isinstance(model, bytes) else model), float(f.attrs["surrogate"]))
+        return GradientFile(
+            parameters=parameters,
+            gradient={k: np.asarray(v, dtype=np.float64) for k, v in group("gradient").items()},
+            batch=group("batch"),
+            choices=optional("choices", int),
+            log_prob=optional("log_prob", np.float64),
+            logits=optional("logits", np.float64),
+            loss=optional("loss", np.float64),
+            row_example=f["row_example"][()],
+            settings=_settings(model.decode() if isinstance(model, bytes) else model),
+            surrogate=float(f.attrs["surrogate"]),
+        )
 
 
 def relative(ours: np.ndarray, theirs: np.ndarray) -> float:

@@ -1,5 +1,5 @@
-// Gradients against central differences, with a cotangent in which no two entries are alike, so that an error that
-// is symmetric in the entries cannot hide; and float against double.
+// Gradients against central differences, with a cotangent in which no two entries are alike, so that an error
+// that is symmetric in the entries cannot hide; and float against double.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -17,7 +17,8 @@ namespace hardgrad::testing {
 using Matrix = Array<double>;
 
 /// Numbers spread evenly over [low, high], the same for the same arguments.
-inline Matrix random_matrix(std::size_t rows, std::size_t cols, std::uint64_t seed, double low = -1.5, double high = 1.5) {
+inline Matrix random_matrix(std::size_t rows, std::size_t cols, std::uint64_t seed, double low = -1.5,
+                            double high = 1.5) {
   Matrix x({rows, cols});
   KeyedRandomness randomness{Key(seed)};
   std::uint32_t index = 0;

@@ -12,14 +12,18 @@ TEST_CASE("lstm_cell: h alone, c alone, both, chained") {
     const std::vector<Matrix> x{random_matrix(rows, 4 * hidden, 1, -2, 2), random_matrix(rows, hidden, 2)};
     expect_gradient([](auto&, const auto& v) { return lstm_cell(v[0], v[1]).h; }, x);
     expect_gradient([](auto&, const auto& v) { return lstm_cell(v[0], v[1]).c; }, x);
-    expect_gradient([](auto&, const auto& v) {
-      auto s = lstm_cell(v[0], v[1]);
-      return concat_columns({s.h, s.c});
-    }, x);
-    expect_gradient([](auto&, const auto& v) {
-      auto s = lstm_cell(v[0], lstm_cell(v[0], v[1]).c);
-      return add(s.h, multiply(s.c, v[1]));
-    }, x);
+    expect_gradient(
+        [](auto&, const auto& v) {
+          auto s = lstm_cell(v[0], v[1]);
+          return concat_columns({s.h, s.c});
+        },
+        x);
+    expect_gradient(
+        [](auto&, const auto& v) {
+          auto s = lstm_cell(v[0], lstm_cell(v[0], v[1]).c);
+          return add(s.h, multiply(s.c, v[1]));
+        },
+        x);
   }
 }
 

@@ -20,7 +20,8 @@ TEST_CASE("gemm is the triple loop, for every transposition, stored or added") {
           for (std::size_t j = 0; j < n; ++j) {
             double sum = 0;
             for (std::size_t l = 0; l < k; ++l)
-              sum += (ta ? a.data[l * m + i] : a.data[i * k + l]) * (tb ? b.data[j * k + l] : b.data[l * n + j]);
+              sum +=
+                  (ta ? a.data[l * m + i] : a.data[i * k + l]) * (tb ? b.data[j * k + l] : b.data[l * n + j]);
             CHECK(c.data[i * n + j] == doctest::Approx(2 * sum + beta * 0.25));
           }
       }
@@ -35,7 +36,8 @@ TEST_CASE("linear, add_linear, matmul") {
     const auto x = random_matrix(r, 4, 1), w = random_matrix(3, 4, 2), b = random_matrix(1, 3, 3);
     expect_gradient([](auto&, const auto& v) { return linear(v[0], v[1], v[2]); }, {x, w, b});
     expect_gradient([](auto&, const auto& v) { return linear(v[0], v[1]); }, {x, w});
-    expect_gradient([](auto&, const auto& v) { return add_linear(v[2], v[0], v[1]); }, {x, w, random_matrix(r, 3, 4)});
+    expect_gradient([](auto&, const auto& v) { return add_linear(v[2], v[0], v[1]); },
+                    {x, w, random_matrix(r, 3, 4)});
     expect_gradient([](auto&, const auto& v) { return matmul(v[0], v[1]); }, {x, random_matrix(4, 5, 5)});
   }
 }

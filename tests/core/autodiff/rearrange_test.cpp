@@ -27,18 +27,20 @@ TEST_CASE("concat_columns and slice_columns") {
     for (auto [from, count] : {std::pair{0, 5}, {0, 2}, {2, 3}, {4, 1}})
       expect_gradient([&](auto&, const auto& v) { return slice_columns(v[2], from, count); }, x);
     // Slices of one matrix next to each other and overlapping.
-    expect_gradient([](auto&, const auto& v) {
-      return concat_columns({slice_columns(v[2], 1, 3), slice_columns(v[2], 0, 2)});
-    }, x);
+    expect_gradient(
+        [](auto&, const auto& v) {
+          return concat_columns({slice_columns(v[2], 1, 3), slice_columns(v[2], 0, 2)});
+        },
+        x);
   }
 }
 
 TEST_CASE("stack_rows and interleave") {
-  const auto f = [](auto how) {
-    return [how](auto&, const auto& v) { return how(std::span(v)); };
-  };
-  const auto stack = f([](auto blocks) { return stack_rows(std::span<const typename decltype(blocks)::value_type>(blocks)); });
-  const auto weave = f([](auto blocks) { return interleave(std::span<const typename decltype(blocks)::value_type>(blocks)); });
+  const auto f = [](auto how) { return [how](auto&, const auto& v) { return how(std::span(v)); }; };
+  const auto stack = f(
+      [](auto blocks) { return stack_rows(std::span<const typename decltype(blocks)::value_type>(blocks)); });
+  const auto weave = f(
+      [](auto blocks) { return interleave(std::span<const typename decltype(blocks)::value_type>(blocks)); });
   for (std::size_t blocks : {1, 3}) {
     std::vector<Matrix> x;
     for (std::size_t t = 0; t < blocks; ++t) x.push_back(random_matrix(2, 3, t));
@@ -66,9 +68,11 @@ TEST_CASE("stack_rows differentiates when only a later block needs it") {
 
 TEST_CASE("pick") {
   const std::vector<int> row{0, 2, 2, 1, 2}, column{1, 0, 3, 3, 3};
-  expect_gradient([&](auto&, const auto& x) {
-    return pick(x[0], std::span<const int>(row), std::span<const int>(column));
-  }, {random_matrix(3, 4, 1)});
+  expect_gradient(
+      [&](auto&, const auto& x) {
+        return pick(x[0], std::span<const int>(row), std::span<const int>(column));
+      },
+      {random_matrix(3, 4, 1)});
   Tape<double> tape;
   const std::vector<int> outside{4, 0, 0, 0, 0};
   CHECK_THROWS_AS(pick(tape.constant(3, 4), std::span<const int>(row), std::span<const int>(outside)), Bug);
@@ -78,11 +82,15 @@ TEST_CASE("bag: words repeated and missing, with and without weights") {
   const std::vector<int> tokens{0, 3, -1, 3, 3, 1, -1, -1, -1, 2, 2, 2};
   const auto table = random_matrix(5, 3, 1), u = random_matrix(tokens.size(), 3, 2);
   for (std::size_t words : {1, 3, 4, 12}) {
-    expect_gradient([&](auto&, const auto& x) { return bag(x[0], std::span<const int>(tokens), words); }, {table});
-    expect_gradient([&](auto& tape, const auto& x) {
-      using T = Number<decltype(tape)>;
-      const std::vector<T> weights(u.data.begin(), u.data.end());  // gone before the backward pass
-      return bag(x[0], std::span<const int>(tokens), words, MatrixView<const T>{weights.data(), tokens.size(), 3});
-    }, {table});
+    expect_gradient([&](auto&, const auto& x) { return bag(x[0], std::span<const int>(tokens), words); },
+                    {table});
+    expect_gradient(
+        [&](auto& tape, const auto& x) {
+          using T = Number<decltype(tape)>;
+          const std::vector<T> weights(u.data.begin(), u.data.end());  // gone before the backward pass
+          return bag(x[0], std::span<const int>(tokens), words,
+                     MatrixView<const T>{weights.data(), tokens.size(), 3});
+        },
+        {table});
   }
 }

@@ -16,8 +16,8 @@ struct Case {
   std::size_t cols;
   std::vector<int> options;
 };
-const std::vector<Case> cases{{1, {1}},           {5, {5}},           {5, {5, 1, 3}},
-                              {5, {0, 5, 2, 5}},  {37, {37, 20, 16}}, {3000, {2999}}};
+const std::vector<Case> cases{{1, {1}},          {5, {5}},           {5, {5, 1, 3}},
+                              {5, {0, 5, 2, 5}}, {37, {37, 20, 16}}, {3000, {2999}}};
 
 }  // namespace
 
@@ -30,8 +30,9 @@ TEST_CASE("log_softmax, probabilities, entropy: ragged options") {
     expect_gradient([&](auto&, const auto& v) { return probabilities(log_softmax(v[0], o)); }, x);
     expect_gradient([&](auto&, const auto& v) { return entropy(log_softmax(v[0], o)); }, x);
     expect_gradient([](auto&, const auto& v) { return entropy(v[0]); }, x);
-    expect_gradient([&](auto&, const auto& v) { return kl_divergence(log_softmax(v[0], o), log_softmax(v[1], o)); },
-                    {x[0], random_matrix(options.size(), cols, 2)});
+    expect_gradient(
+        [&](auto&, const auto& v) { return kl_divergence(log_softmax(v[0], o), log_softmax(v[1], o)); },
+        {x[0], random_matrix(options.size(), cols, 2)});
     expect_gradient([](auto&, const auto& v) { return kl_divergence(v[0], v[1]); },
                     {x[0], random_matrix(options.size(), cols, 2)});
     // One matrix as both: its two cotangents meet.
@@ -65,8 +66,9 @@ TEST_CASE("infinite logits: an impossible option, extreme differences") {
   expect_gradient([&](auto&, const auto& v) { return log_softmax(v[0], o); }, x);
   expect_gradient([&](auto&, const auto& v) { return entropy(log_softmax(v[0], o)); }, x);
   const auto q = Matrix({2, 3}, std::vector<double>{-INFINITY, 0.1, 0.2, 1, -INFINITY, 2});
-  expect_gradient([&](auto&, const auto& v) { return kl_divergence(log_softmax(v[1], o), log_softmax(v[0], o)); },
-                  {x[0], q});
+  expect_gradient(
+      [&](auto&, const auto& v) { return kl_divergence(log_softmax(v[1], o), log_softmax(v[0], o)); },
+      {x[0], q});
   Tape<double> tape;
   const auto all = place(tape, {Matrix({1, 2}, -INFINITY)})[0];
   const auto l = log_softmax(all, std::span<const int>(std::vector<int>{2}));
@@ -89,19 +91,26 @@ TEST_CASE("linear_cross_entropy: with and without bias, dead rows, one row") {
   for (const std::vector<int>& label : {std::vector<int>{2}, {-1}, {0, 4, -1, 2, 2, -1, 1}}) {
     const std::span<const int> y(label);
     const auto x = random_matrix(label.size(), 3, 1), w = random_matrix(5, 3, 2), b = random_matrix(1, 5, 3);
-    expect_gradient([&](auto&, const auto& v) { return linear_cross_entropy(v[0], v[1], v[2], y).loss; }, {x, w, b});
-    expect_gradient([&](auto&, const auto& v) {
-      using V = std::decay_t<decltype(v[0])>;
-      return linear_cross_entropy(v[0], v[1], V{}, y).loss;
-    }, {x, w});
+    expect_gradient([&](auto&, const auto& v) { return linear_cross_entropy(v[0], v[1], v[2], y).loss; },
+                    {x, w, b});
+    expect_gradient(
+        [&](auto&, const auto& v) {
+          using V = std::decay_t<decltype(v[0])>;
+          return linear_cross_entropy(v[0], v[1], V{}, y).loss;
+        },
+        {x, w});
     // Everything used elsewhere too: its cotangents add to others.
-    expect_gradient([&](auto&, const auto& v) {
-      return add(linear_cross_entropy(v[0], v[1], v[2], y).loss, slice_columns(linear(v[0], v[1], v[2]), 1, 1));
-    }, {x, w, b});
+    expect_gradient(
+        [&](auto&, const auto& v) {
+          return add(linear_cross_entropy(v[0], v[1], v[2], y).loss,
+                     slice_columns(linear(v[0], v[1], v[2]), 1, 1));
+        },
+        {x, w, b});
   }
   Tape<double> tape;
   const std::vector<int> bad{5};
-  CHECK_THROWS_AS(linear_cross_entropy(tape.constant(1, 3), tape.constant(5, 3), {}, std::span<const int>(bad)), Bug);
+  CHECK_THROWS_AS(
+      linear_cross_entropy(tape.constant(1, 3), tape.constant(5, 3), {}, std::span<const int>(bad)), Bug);
 }
 
 namespace {
@@ -131,7 +140,8 @@ void compare_with_parts(std::size_t rows, std::size_t inner, std::size_t classes
   const auto a = evaluate<double>(fused, inputs), b = evaluate<double>(parts, inputs);
   double worst = 0;
   for (std::size_t i = 0; i < a.first.size(); ++i) worst = std::max(worst, std::abs(a.first[i] - b.first[i]));
-  for (std::size_t i = 0; i < a.second.size(); ++i) worst = std::max(worst, std::abs(a.second[i] - b.second[i]));
+  for (std::size_t i = 0; i < a.second.size(); ++i)
+    worst = std::max(worst, std::abs(a.second[i] - b.second[i]));
   CHECK(worst < 1e-10);
   const auto rounding = precision_error(fused, inputs, 1e-4);
   CHECK_MESSAGE(rounding.empty(), rounding);
@@ -152,8 +162,8 @@ TEST_CASE("linear_cross_entropy names the most probable class, of dead rows too"
   Tape<float> tape;
   const std::vector<float> x{1, 0, 0, 1, 1, 1}, w{0, 0, 2, 1, 1, 3, -4, 0};
   const std::vector<int> label{0, -1, 3};
-  const auto result = linear_cross_entropy(tape.constant({x.data(), 3, 2}), tape.constant({w.data(), 4, 2}), {},
-                                           std::span<const int>(label));
+  const auto result = linear_cross_entropy(tape.constant({x.data(), 3, 2}), tape.constant({w.data(), 4, 2}),
+                                           {}, std::span<const int>(label));
   CHECK(result.label == std::vector<int>{1, 2, 2});
   CHECK(result.loss.value().data[1] == 0);
 }

@@ -16,7 +16,8 @@ using namespace hardgrad::testing;
 namespace {
 
 template <class T>
-Parameter<T>& filled(ParameterSet<T>& set, const char* name, std::size_t rows, std::size_t cols, std::uint64_t seed) {
+Parameter<T>& filled(ParameterSet<T>& set, const char* name, std::size_t rows, std::size_t cols,
+                     std::uint64_t seed) {
   auto& p = set.add(name, {rows, cols});
   const auto values = random_matrix(rows, cols, seed);
   p.value.data.assign(values.data.begin(), values.data.end());

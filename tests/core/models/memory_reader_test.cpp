@@ -74,13 +74,16 @@ TEST_CASE("memory_reader: padding and company do not matter") {
     const auto model = lively(spec, dimensions);
     ForcedChooser<double> together(forced), garbage(forced), wide(forced);
     ExpectedChooser<double> soft;
-    const auto loss = losses(*model, three_stories(), together), relaxed = losses(*model, three_stories(), soft);
-    const auto filled = losses(*model, three_stories(5), garbage), wider = losses(*model, three_stories(0, true), wide);
+    const auto loss = losses(*model, three_stories(), together),
+               relaxed = losses(*model, three_stories(), soft);
+    const auto filled = losses(*model, three_stories(5), garbage),
+               wider = losses(*model, three_stories(0, true), wide);
     const auto relaxed_filled = losses(*model, three_stories(5), soft);
     for (int b = 0; b < 3; ++b) {
       ForcedChooser<double> alone(of_example(forced, b));
       CHECK(losses(*model, three_stories().select({b}), alone)[0] == doctest::Approx(loss[b]).epsilon(1e-12));
-      CHECK(losses(*model, three_stories().select({b}), soft)[0] == doctest::Approx(relaxed[b]).epsilon(1e-12));
+      CHECK(losses(*model, three_stories().select({b}), soft)[0] ==
+            doctest::Approx(relaxed[b]).epsilon(1e-12));
       CHECK(filled[b] == doctest::Approx(loss[b]).epsilon(1e-12));
       CHECK(wider[b] == doctest::Approx(loss[b]).epsilon(1e-12));
       CHECK(relaxed_filled[b] == doctest::Approx(relaxed[b]).epsilon(1e-12));

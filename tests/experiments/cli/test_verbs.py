@@ -140,7 +140,7 @@ def test_measure_out(tmp_path):
     assert any(f.endswith("measurements.csv") for f in files)
 
 
-@pytest.mark.parametrize("task, estimator", [("bits", "rloo[samples=3]"), ("not_gate", "exact"), ("qa[stories=20]", "rloo[samples=2]"),
+@pytest.mark.parametrize("task, estimator", [("bits", "rloo[samples=7]"), ("not_gate", "exact"), ("qa[stories=20]", "rloo[samples=2]"),
                                              ("qa[stories=20]", "exact"), ("qa[stories=20]", "soft"), ("glimpse[examples=20]", "reinforce"),
                                              ("translation[examples=60]", "rloo[samples=2]"), ("translation[examples=60]", "exact")])
 def test_gradient(task, estimator, tmp_path):
@@ -153,6 +153,9 @@ def test_gradient(task, estimator, tmp_path):
                              if isinstance(d, h5py.Dataset) and d.dtype.kind == "f" and not d.attrs.get("CLASS") == b"DIMENSION_SCALE"))
         assert norm == pytest.approx(got["gradient_norm"], rel=1e-9)
         rows = f["row_example"].shape[0]
+        if task.startswith("translation") and estimator == "exact":  # every step branches from the examples
+            assert rows == 3 and f["logits"].shape[1] == 3 and "choices" not in f
+            return
         assert rows == got["rows"]
         assert f["loss"].shape[1] == rows and f["logits"].shape[1] == rows
         if estimator != "soft":

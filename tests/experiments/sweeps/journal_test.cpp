@@ -18,10 +18,9 @@ TEST_CASE("a torn last line is passed over, and closed before the next") {
     journal.append({{"event", "end"}, {"cell", "a"}});
   }
   const auto whole = get(path);
-  for (std::size_t torn = 1; torn < 40; ++torn) {
+  for (std::size_t torn = 0; torn < 40; ++torn) {
     put(path, whole.substr(0, whole.size() - torn));
-    CHECK(Journal::read(path).size() == 1);  // even the line's break alone may be missing: then it parses
-    if (torn > 1) continue;
+    CHECK(Journal::read(path).size() == (torn <= 1 ? 2 : 1));  // a missing line break alone loses nothing
   }
   put(path, whole.substr(0, whole.size() - 5));
   {

@@ -85,8 +85,8 @@ TEST_CASE("order in the file changes neither hashes nor streams") {
   CHECK(keys.noise.value() != others.noise.value());
   CHECK(keys.data.value() == (Key(run_seed(7, more)) / "data").value());
   auto model = more, seed = more;
-  model["model"] = "other";
-  seed["seed"] = "2";
+  model.at("model") = std::string("other");
+  seed.at("seed") = std::string("2");
   CHECK(CellKeys(7, model).data.value() == keys.data.value());
   CHECK(CellKeys(7, model).init.value() != keys.init.value());
   CHECK(CellKeys(7, seed).data.value() != keys.data.value());
