@@ -7,38 +7,37 @@
 namespace hardgrad {
 namespace {
 
-/// A row's gradient from its activations a = (i, f, g, o), t = tanh(c'), last c, and cotangents dh, dc:
-/// d = dc + dh o (1 - t^2); di = d g i (1 - i), df = d c f (1 - f), dg = d i (1 - g^2), do = dh t o (1 - o).
-template <class T>
-struct CellRow {
-  const T *a, *t, *c, *dh, *dc;
-  std::size_t hidden;
+/// to (+)= x for one register of a row.
+template <class T, class Lane>
+void put(const Lane& lane, const Sink<T>& sink, T* to, const kernels::Batch<T>& x) {
+  lane.store(to, sink.first ? x : lane.load(to) + x);
+}
 
-  T into_cell(std::size_t j) const { return dc[j] + dh[j] * a[3 * hidden + j] * (T{1} - t[j] * t[j]); }
-  template <bool store>
-  void gates(T* __restrict to) const {
-    const T* __restrict i = a, * __restrict f = a + hidden, * __restrict g = f + hidden, * __restrict o = g + hidden;
-    const auto put = [](T& to, T x) { to = store ? x : to + x; };
-    for (std::size_t j = 0; j < hidden; ++j) {
-      const T d = into_cell(j);
-      put(to[j], d * g[j] * i[j] * (T{1} - i[j]));
-      put(to[hidden + j], d * c[j] * f[j] * (T{1} - f[j]));
-      put(to[2 * hidden + j], d * i[j] * (T{1} - g[j] * g[j]));
-      put(to[3 * hidden + j], dh[j] * t[j] * o[j] * (T{1} - o[j]));
+/// A row's cotangents from its activations a = (i, f, g, o), t = tanh(c'), the last c, and those of its results:
+/// d = dc' + dh o (1 - t^2); di = d g i (1 - i), df = d c f (1 - f), dg = d i (1 - g^2),
+/// do = dh t o (1 - o); dc = d f.
+template <class T>
+void cell_backward(std::size_t hidden, const T* a, const T* t_row, const T* c, const T* dh_row,
+                   const T* dc_row, const Sink<T>& to_gates, T* gates, const Sink<T>& to_c, T* last) {
+  const kernels::Batch<T> one(T{1});
+  kernels::for_lanes<T>(hidden, [&](auto lane) {
+    const auto i = lane.load(a), f = lane.load(a + hidden), g = lane.load(a + 2 * hidden),
+               o = lane.load(a + 3 * hidden);
+    const auto t = lane.load(t_row), dh = lane.load(dh_row);
+    const auto d = lane.load(dc_row) + dh * o * (one - t * t);
+    if (gates) {
+      put<T>(lane, to_gates, gates, d * g * i * (one - i));
+      put<T>(lane, to_gates, gates + hidden, d * lane.load(c) * f * (one - f));
+      put<T>(lane, to_gates, gates + 2 * hidden, d * i * (one - g * g));
+      put<T>(lane, to_gates, gates + 3 * hidden, dh * t * o * (one - o));
     }
-  }
-  template <bool store>
-  void cell(T* __restrict to) const {
-    for (std::size_t j = 0; j < hidden; ++j) {
-      const T x = into_cell(j) * a[hidden + j];
-      to[j] = store ? x : to[j] + x;
-    }
-  }
-};
+    if (last) put<T>(lane, to_c, last, d * f);
+  });
+}
 
 }  // namespace
 
-// c' = sig(f) c + sig(i) tanh(g), h' = sig(o) tanh(c'); the cotangents are CellRow's, and dc = d sig(f)
+// c' = sig(f) c + sig(i) tanh(g), h' = sig(o) tanh(c'); the cotangents are in cell_backward
 template <class T>
 LstmState<T> lstm_cell(Var<T> gates, Var<T> c) {
   const std::size_t rows = c.rows(), hidden = c.cols();
@@ -75,30 +74,12 @@ LstmState<T> lstm_cell(Var<T> gates, Var<T> c) {
   tape.on_backward({h, next}, [gates, c, h, next, activations, tanhs](Tape<T>& tape) {
     const auto dh = tape.cotangent(h), dc = tape.cotangent(next), last = tape.value(c);
     const std::size_t hidden = last.cols;
-    const auto row = [&](std::size_t r) {
-      return CellRow<T>{activations.data() + r * 4 * hidden,
-                        tanhs.data() + r * hidden,
-                        last.row(r),
-                        dh.row(r),
-                        dc.row(r),
-                        hidden};
-    };
-    const auto back = [&](Var<T> input, auto&& store, auto&& add) {
-      if (!tape.needs_gradient(input)) return;
-      const auto sink = tape.sink(input);
-      for (std::size_t r = 0; r < last.rows; ++r)
-        if (sink.first)
-          store(row(r), sink.to.row(r));
-        else
-          add(row(r), sink.to.row(r));
-    };
-    using Row = CellRow<T>;
-    back(
-        gates, [](const Row& x, T* to) { x.template gates<true>(to); },
-        [](const Row& x, T* to) { x.template gates<false>(to); });
-    back(
-        c, [](const Row& x, T* to) { x.template cell<true>(to); },
-        [](const Row& x, T* to) { x.template cell<false>(to); });
+    const auto wanted = [&](Var<T> x) { return tape.needs_gradient(x) ? tape.sink(x) : Sink<T>{}; };
+    const auto to_gates = wanted(gates), to_c = wanted(c);
+    for (std::size_t r = 0; r < last.rows; ++r)
+      cell_backward<T>(hidden, activations.data() + r * 4 * hidden, tanhs.data() + r * hidden, last.row(r),
+                       dh.row(r), dc.row(r), to_gates, to_gates.to.data ? to_gates.to.row(r) : nullptr, to_c,
+                       to_c.to.data ? to_c.to.row(r) : nullptr);
   });
   return {h, next};
 }

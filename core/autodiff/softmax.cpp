@@ -46,7 +46,7 @@ Var<T> log_softmax(Var<T> x, std::span<const int> options) {
   auto y = tape.output(rows, cols, {x});
   const auto in = x.value();
   const auto out = tape.mutable_value(y);
-  const auto powers = tape.template scratch<T>(group * cols), totals = tape.template scratch<T>(group);
+  const auto powers = tape.template scratch<T>(group * cols);
   for (std::size_t first = 0; first < rows; first += group) {
     const std::size_t last = std::min(rows, first + group);
     for (std::size_t r = first; r < last; ++r) {
@@ -62,13 +62,12 @@ Var<T> log_softmax(Var<T> x, std::span<const int> options) {
     kernels::map(out.row(first), powers.data(), (last - first) * cols,
                  [](const Batch<T>& v) { return kernels::exp<T>(v); });
     for (std::size_t r = first; r < last; ++r) {
-      const double total = kernels::row_sum(powers.data() + (r - first) * cols, options[r]);
-      totals[r - first] = total == 0 ? T{1} : static_cast<T>(total);
-    }
-    kernels::map(totals.data(), totals.data(), last - first, [](const Batch<T>& v) { return xsimd::log(v); });
-    for (std::size_t r = first; r < last; ++r) {
+      const std::size_t n = options[r];
+      const double total = kernels::row_sum(powers.data() + (r - first) * cols, n);
+      if (total == 0) continue;
+      const T log_total = static_cast<T>(std::log(total));
       T* o = out.row(r);
-      for (std::size_t j = 0, n = options[r]; j < n; ++j) o[j] -= totals[r - first];
+      for (std::size_t j = 0; j < n; ++j) o[j] -= log_total;
     }
   }
   if (!tape.needs_gradient(y)) return y;

@@ -2,15 +2,15 @@
 // never depends on where in an array it stands.
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
-#include <xsimd/xsimd.hpp>
-
 // GCC 12 warns about its own AVX-512 intrinsics (GCC bug 105593), wherever they are inlined.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
+
+#include <algorithm>
+#include <cstddef>
+#include <xsimd/xsimd.hpp>
 
 namespace hardgrad::kernels {
 

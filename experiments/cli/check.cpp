@@ -21,7 +21,8 @@ int check(const std::string& path, bool json) {
   if (!std::filesystem::exists(path)) throw InputError(path + ": there is no such file or folder");
   if (std::filesystem::is_directory(path)) {
     const SweepFolder folder{path};
-    for (const auto& cell : read_plan(folder).at("cells")) {
+    const auto plan = read_plan(folder);
+    for (const auto& cell : plan.at("cells")) {
       const auto hash = cell.at("hash").get<std::string>();
       const auto file = folder.cell(hash);
       if (!std::filesystem::exists(file)) {

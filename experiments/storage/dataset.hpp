@@ -31,6 +31,8 @@ struct Axis {
   std::string name;
   Values labels;
   Attributes attributes = {};
+  /// True if the file holds it in its root: a group sees the axes of the groups above it, as in netCDF.
+  bool inherited = false;
   std::size_t size() const { return hardgrad::size(labels); }
 };
 

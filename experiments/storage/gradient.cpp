@@ -54,6 +54,14 @@ void add_field(Dataset& data, const std::string& name, const Array<V>& array) {
   add(data, name, array, axes, "1", "field " + name + " of the batch");
 }
 
+// Moves a group's axes to the root, so that the group holds the named arrays and nothing else.
+void lift_axes(Dataset& group, Dataset& root) {
+  for (auto& axis : group.axes) {
+    if (!root.axis(axis.name)) root.axes.push_back(axis);
+    axis.inherited = true;
+  }
+}
+
 }  // namespace
 
 template <class T>
@@ -96,10 +104,12 @@ void write_gradient(const std::string& path, const GradientDump<T>& dump) {
   for (const auto& [name, field] : dump.batch.integers) add_field(batch, name, field);
   for (const auto& [name, field] : dump.batch.reals) add_field(batch, name, field);
 
+  std::vector<Archive::Group> groups = {{"parameters", named_dataset(dump.parameters)},
+                                        {"gradient", named_dataset(dump.gradient)},
+                                        {"batch", std::move(batch)}};
+  for (auto& group : groups) lift_axes(group.data, root);
   archive.groups.push_back({"", std::move(root)});
-  archive.groups.push_back({"parameters", named_dataset(dump.parameters)});
-  archive.groups.push_back({"gradient", named_dataset(dump.gradient)});
-  archive.groups.push_back({"batch", std::move(batch)});
+  for (auto& group : groups) archive.groups.push_back(std::move(group));
   write_archive(path, std::move(archive), false);
 }
 

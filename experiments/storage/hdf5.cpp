@@ -309,13 +309,15 @@ void File::write(hid_t group, const Dataset& data, bool compress) {
   data.validate();
   write_attributes(group, data.attributes);
   for (const auto& axis : data.axes)
-    write_array(group, axis.name, {axis.size()}, axis.labels, axis.attributes, compress, true);
+    if (!axis.inherited)
+      write_array(group, axis.name, {axis.size()}, axis.labels, axis.attributes, compress, true);
   for (const auto& variable : data.variables) {
     write_array(group, variable.name, data.shape(variable), variable.values, variable.attributes, compress,
                 false);
     const Id set(H5Dopen2(group, variable.name.c_str(), H5P_DEFAULT), H5Dclose);
     for (unsigned i = 0; i < variable.axes.size(); ++i) {
-      const Id scale(H5Dopen2(group, variable.axes[i].c_str(), H5P_DEFAULT), H5Dclose);
+      const auto place = (data.axis(variable.axes[i])->inherited ? "/" : "") + variable.axes[i];
+      const Id scale(ok(H5Dopen2(group, place.c_str(), H5P_DEFAULT), place), H5Dclose);
       if (H5DSattach_scale(set, scale, i) < 0) fail("axis " + variable.axes[i] + " of " + variable.name);
     }
   }
@@ -450,6 +452,14 @@ Dataset File::read(hid_t group) {
         if (axis.empty())
           fail("axis " + std::to_string(i) + " of " + name + " has no labels (no dimension scale)");
         variable.axes.push_back(axis);
+        const bool own = std::find(names.begin(), names.end(), axis) != names.end();
+        if (!own && !data.axis(axis)) {
+          const auto place = "/" + axis;
+          const Id scale(ok(H5Dopen2(group, place.c_str(), H5P_DEFAULT), place), H5Dclose);
+          std::vector<hsize_t> length;
+          auto labels = read_array(scale, axis, length);
+          data.axes.push_back({axis, std::move(labels), read_attributes(scale), true});
+        }
       }
       data.variables.push_back(std::move(variable));
     }

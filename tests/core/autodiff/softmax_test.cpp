@@ -40,7 +40,7 @@ TEST_CASE("log_softmax, probabilities, entropy: ragged options") {
   }
 }
 
-TEST_CASE_TEMPLATE("log_softmax sums to one; what is no option is exactly nothing", T, float, double) {
+TEST_CASE_TEMPLATE("log_softmax sums to one and what is no option is exactly nothing", T, float, double) {
   for (const auto& [cols, options] : cases) {
     Tape<T> tape;
     const auto x = place(tape, {random_matrix(options.size(), cols, 3, -30, 30)})[0];

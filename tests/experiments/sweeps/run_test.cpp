@@ -53,7 +53,8 @@ std::map<std::string, std::vector<std::uint64_t>> numbers(const std::string& out
                                                           const std::string& text = sweep) {
   TaskPool tasks;
   std::map<std::string, std::vector<std::uint64_t>> result;
-  for (const auto& cell : make_plan(config_of(text), tasks).cells) {
+  const auto plan = make_plan(config_of(text), tasks);
+  for (const auto& cell : plan.cells) {
     const auto path = SweepFolder{out}.cell(cell.hash);
     if (!std::filesystem::exists(path)) continue;
     const auto record = read_cell(path);
