@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <memory>
 
 #include "core/support/error.hpp"
@@ -20,7 +21,8 @@ struct Options {
   bool fail_fast = false, force = false, json = false;
 };
 
-volatile sig_atomic_t interrupted = 0;
+std::atomic<int> interrupted = 0;
+static_assert(std::atomic<int>::is_always_lock_free);  // so that a signal's handler may touch it
 
 extern "C" void on_signal(int signal) {
   if (interrupted) {  // the second time is meant

@@ -12,20 +12,12 @@
 #include <set>
 #include <sstream>
 
-#include "core/estimator/estimator.hpp"
 #include "core/support/error.hpp"
-#include "experiments/tasks/task.hpp"
 
 namespace hardgrad {
 namespace {
 
 using Type = ParameterInfo::Type;
-
-template <class Entry>
-std::string canonical_of(const Spec& spec) {
-  const auto& entry = Registry<Entry>::instance().at(spec.name);
-  return Settings(entry.name, entry.parameters, spec).canonical();
-}
 
 std::string described(const toml::node& node) {
   if (const auto* v = node.as_string()) return fmt::format("\"{}\"", v->get());
@@ -182,12 +174,15 @@ Value ConfigReader::setting_value(const toml::node& node, const std::string& pat
   if (setting.path != "measure.at") {
     text = text_of(node, path, setting.info);
   } else if (const auto* list = node.as_array()) {
-    for (const auto& item : *list) text += (text.empty() ? "" : ";") + point(item);
+    for (const auto& item : *list) {
+      if (!text.empty()) text += ';';
+      text += point(item);
+    }
   } else {
     text = point(node);
   }
-  return located(node, path == setting.path ? "" : path.substr(0, path.size() - setting.path.size()), path,
-                 [&] { return checked_setting(setting, text); });
+  const auto section = path.substr(0, path.size() - setting.path.size());  // "grid." of grid.train.steps
+  return located(node, section, path, [&] { return checked_setting(setting, text); });
 }
 
 std::string ConfigReader::axis_value(const toml::node& node, const std::string& path,
@@ -323,79 +318,6 @@ int rank(const std::string& axis) {
   return axis == "task" ? 0 : axis == "model" ? 1 : axis == "estimator" ? 3 : axis == "seed" ? 4 : 2;
 }
 
-toml::table echo_table(const SweepConfig& config) {
-  const auto add = [](toml::table& table, const std::string& key, const Value& value) {
-    std::visit(
-        [&](const auto& v) {
-          if constexpr (!std::is_same_v<std::decay_t<decltype(v)>, std::vector<double>>)
-            table.insert_or_assign(key, v);
-        },
-        value);
-  };
-  const auto values = [&](const GridAxis& axis) {
-    toml::array list;
-    for (const auto& value : axis.values) {
-      toml::table holder;
-      if (axis.name == "seed")
-        holder.insert("x", static_cast<std::int64_t>(std::stoull(value)));
-      else if (const auto* setting = find_setting(axis.name))
-        add(holder, "x", setting->info.type == Type::text ? Value{value} : checked_setting(*setting, value));
-      else
-        holder.insert("x", value);
-      holder.get("x")->visit([&](const auto& node) { list.push_back(node); });
-    }
-    return list;
-  };
-  const auto patterns = [&](const Condition& condition) {
-    toml::table table;
-    for (const auto& [name, texts] : condition.patterns) {
-      toml::array list;
-      for (const auto& text : texts) {
-        const auto* setting = find_setting(name);
-        const bool wild = text.find_first_of("*?") != std::string::npos;
-        toml::table holder;
-        if (!wild && name == "seed")
-          holder.insert("x", static_cast<std::int64_t>(std::stoull(text)));
-        else if (!wild && setting && setting->info.type != Type::text)
-          add(holder, "x", checked_setting(*setting, text));
-        else
-          holder.insert("x", text);
-        holder.get("x")->visit([&](const auto& node) { list.push_back(node); });
-      }
-      table.insert(name, list);
-    }
-    return table;
-  };
-  toml::table root, grid;
-  root.insert("name", config.name);
-  if (!config.description.empty()) root.insert("description", config.description);
-  root.insert("seed", static_cast<std::int64_t>(config.seed));
-  root.insert("out", config.out);
-  root.insert("precision", config.precision);
-  toml::array zips, excludes, overrides;
-  for (const auto& group : config.axes) {
-    toml::table zip;
-    for (const auto& axis : group) (group.size() == 1 ? grid : zip).insert(axis.name, values(axis));
-    if (!zip.empty()) zips.push_back(zip);
-  }
-  root.insert("grid", grid);
-  for (const auto& exclude : config.excludes) excludes.push_back(patterns(exclude));
-  for (const auto& override : config.overrides) {
-    toml::table set;
-    for (const auto& [setting, value] : override.set) add(set, setting->path, value);
-    overrides.push_back(toml::table{{"when", patterns(override.when)}, {"set", set}});
-  }
-  if (!zips.empty()) root.insert("zip", zips);
-  if (!excludes.empty()) root.insert("exclude", excludes);
-  if (!overrides.empty()) root.insert("override", overrides);
-  toml::table train, measure;
-  for (const auto& setting : settings_table())
-    add(setting.path.starts_with("train.") ? train : measure, setting.info.name, setting.get(config.base));
-  root.insert("train", train);
-  root.insert("measure", measure);
-  return root;
-}
-
 SweepConfig ConfigReader::read() {
   SweepConfig config;
   config.file = file_;
@@ -466,41 +388,11 @@ SweepConfig ConfigReader::read() {
     }
     config.overrides.push_back(std::move(result));
   }
-  std::ostringstream echo;
-  echo << toml::toml_formatter(echo_table(config)) << "\n";
-  config.echo = echo.str();
+  config.echo = echo(config);
   return config;
 }
 
-bool glob(const char* pattern, const char* text) {
-  if (!*pattern) return !*text;
-  if (*pattern == '*') return glob(pattern + 1, text) || (*text && glob(pattern, text + 1));
-  return *text && (*pattern == '?' || *pattern == *text) && glob(pattern + 1, text + 1);
-}
-
 }  // namespace
-
-bool pattern_matches(const std::string& pattern, const std::string& text) {
-  if (glob(pattern.c_str(), text.c_str())) return true;
-  return pattern.find('[') == std::string::npos &&
-         glob(pattern.c_str(), text.substr(0, text.find('[')).c_str());
-}
-
-bool Condition::matches(const AxisValues& values) const {
-  return std::all_of(patterns.begin(), patterns.end(), [&](const auto& item) {
-    const auto it = values.find(item.first);
-    return it != values.end() && std::any_of(item.second.begin(), item.second.end(),
-                                             [&](const auto& p) { return pattern_matches(p, it->second); });
-  });
-}
-
-std::string canonical_spec(const std::string& kind, const std::string& text) {
-  const auto spec = Spec::parse(text);
-  if (kind == "task") return canonical_of<TaskEntry>(spec);
-  if (kind == "model") return canonical_of<ModelEntry>(spec);
-  if (kind == "estimator") return canonical_of<EstimatorEntry>(spec);
-  throw Bug("there is no registry of " + kind);
-}
 
 SweepConfig read_config(const std::string& path, const std::vector<std::string>& sets) {
   std::ifstream in(path, std::ios::binary);

@@ -51,6 +51,9 @@ struct SweepConfig {
 /// InputError if the file cannot be read.
 SweepConfig read_config(const std::string& path, const std::vector<std::string>& sets = {});
 
+/// The configuration with every default filled in, as TOML that reads as the same sweep.
+std::string echo(const SweepConfig& config);
+
 /// `*` and `?` match; a pattern without wildcards and brackets also matches a spec by its name alone.
 bool pattern_matches(const std::string& pattern, const std::string& text);
 

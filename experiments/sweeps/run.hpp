@@ -14,7 +14,7 @@ namespace hardgrad {
 
 struct RunOptions {
   std::string out = {};
-  int jobs = 0;                   ///< cells at a time; 0: one a core
+  int jobs = 0;                        ///< cells at a time; 0: one a core
   std::vector<std::string> only = {};  ///< filters
   std::size_t shard = 1, shards = 1;
   bool fail_fast = false;

@@ -54,7 +54,7 @@ TEST_CASE_TEMPLATE("parameters come back to the last bit", T, float, double) {
   for (const auto& p : set) CHECK((it++)->value.data == p.value.data);
 }
 
-TEST_CASE("a checkpoint of another model is refused, naming the parameter; nothing is touched") {
+TEST_CASE("a checkpoint of another model is refused, naming the parameter, nothing is touched") {
   const auto saved = save_parameters(parameters<double>());
   const auto refused = [&](auto&& change, const std::string& expected) {
     auto wrong = saved;
@@ -73,7 +73,7 @@ TEST_CASE("a checkpoint of another model is refused, naming the parameter; nothi
   refused([](auto& a) { a[1].value.data[0] = NAN; }, "encoder.bias\" holds a number that is not finite");
 }
 
-TEST_CASE("a gradient file holds every array in its shape; a wrong gradient is found") {
+TEST_CASE("a gradient file holds every array in its shape, a wrong gradient is found") {
   Folder folder;
   GradientDump<double> dump;
   dump.parameters = {{"a.weight", Array<double>({2, 2}, {1, 2, 3, 4})}, {"a.bias", Array<double>({2}, 0.5)}};

@@ -82,7 +82,7 @@ TEST_CASE("provenance that differs is kept per run") {
   CHECK(archive.group("").values<std::string>("provenance_cpu")->at(1) == "another processor");
 }
 
-TEST_CASE("cells that do not belong together are refused; missing ones are told") {
+TEST_CASE("cells that do not belong together are refused, missing ones are told") {
   Folder folder;
   auto first = sample_cell("qa", "memory_reader", "nvil", 1, 2, 0), second = first;
   CHECK(message<InputError>([&] { merge({first, second}); }).find("twice") != std::string::npos);

@@ -117,7 +117,7 @@ TEST_CASE("unsupported combinations are skipped with a reason") {
   }
 }
 
-TEST_CASE("what matches nothing is said; what leaves nothing is refused") {
+TEST_CASE("what matches nothing is said, what leaves nothing is refused") {
   const std::string grid = "[grid]\ntask = \"bits\"\nestimator = [\"rloo\", \"exact\"]\n";
   const auto plan = plan_of(
       grid +

@@ -98,7 +98,7 @@ TEST_CASE("files: splits, bytes, boxes") {
   CHECK(make("heldout=4,limit=7,path=" + folder.path())->size(Split::train) == 7);
 }
 
-TEST_CASE("the canvas: the digit moves with its box; clutter and noise depend on id and key alone") {
+TEST_CASE("the canvas: the digit moves with its box, clutter and noise depend on id and key alone") {
   Folder folder;
   write_mnist(folder, 20, 5);
   const auto task = make("heldout=4,canvas=9,path=" + folder.path());

@@ -12,7 +12,7 @@ std::string text_refusal(const Folder& folder, const std::string& path) {
 }
 }  // namespace
 
-TEST_CASE("plain and gzipped text read the same; CRLF, BOM and a missing last newline do not matter") {
+TEST_CASE("plain and gzipped text read the same, CRLF, BOM and a missing last newline do not matter") {
   Folder folder;
   const std::vector<std::string> lines = {"one", "", "zw\xC3\xB6lf"};
   for (const std::string text :

@@ -1,0 +1,94 @@
+// The resolved configuration as TOML: read again, it is the same sweep.
+#include <toml++/toml.h>
+
+#include <sstream>
+
+#include "experiments/sweeps/config.hpp"
+
+namespace hardgrad {
+namespace {
+
+using Type = ParameterInfo::Type;
+
+toml::table echo_table(const SweepConfig& config) {
+  const auto add = [](toml::table& table, const std::string& key, const Value& value) {
+    std::visit(
+        [&](const auto& v) {
+          if constexpr (!std::is_same_v<std::decay_t<decltype(v)>, std::vector<double>>)
+            table.insert_or_assign(key, v);
+        },
+        value);
+  };
+  const auto values = [&](const GridAxis& axis) {
+    toml::array list;
+    for (const auto& value : axis.values) {
+      toml::table holder;
+      if (axis.name == "seed")
+        holder.insert("x", static_cast<std::int64_t>(std::stoull(value)));
+      else if (const auto* setting = find_setting(axis.name))
+        add(holder, "x", setting->info.type == Type::text ? Value{value} : checked_setting(*setting, value));
+      else
+        holder.insert("x", value);
+      holder.get("x")->visit([&](const auto& node) { list.push_back(node); });
+    }
+    return list;
+  };
+  const auto patterns = [&](const Condition& condition) {
+    toml::table table;
+    for (const auto& [name, texts] : condition.patterns) {
+      toml::array list;
+      for (const auto& text : texts) {
+        const auto* setting = find_setting(name);
+        const bool wild = text.find_first_of("*?") != std::string::npos;
+        toml::table holder;
+        if (!wild && name == "seed")
+          holder.insert("x", static_cast<std::int64_t>(std::stoull(text)));
+        else if (!wild && setting && setting->info.type != Type::text)
+          add(holder, "x", checked_setting(*setting, text));
+        else
+          holder.insert("x", text);
+        holder.get("x")->visit([&](const auto& node) { list.push_back(node); });
+      }
+      table.insert(name, list);
+    }
+    return table;
+  };
+  toml::table root, grid;
+  root.insert("name", config.name);
+  if (!config.description.empty()) root.insert("description", config.description);
+  root.insert("seed", static_cast<std::int64_t>(config.seed));
+  root.insert("out", config.out);
+  root.insert("precision", config.precision);
+  toml::array zips, excludes, overrides;
+  for (const auto& group : config.axes) {
+    toml::table zip;
+    for (const auto& axis : group) (group.size() == 1 ? grid : zip).insert(axis.name, values(axis));
+    if (!zip.empty()) zips.push_back(zip);
+  }
+  root.insert("grid", grid);
+  for (const auto& exclude : config.excludes) excludes.push_back(patterns(exclude));
+  for (const auto& override : config.overrides) {
+    toml::table set;
+    for (const auto& [setting, value] : override.set) add(set, setting->path, value);
+    overrides.push_back(toml::table{{"when", patterns(override.when)}, {"set", set}});
+  }
+  if (!zips.empty()) root.insert("zip", zips);
+  if (!excludes.empty()) root.insert("exclude", excludes);
+  if (!overrides.empty()) root.insert("override", overrides);
+  toml::table train, measure;
+  for (const auto& setting : settings_table())
+    add(setting.path.starts_with("train.") ? train : measure, setting.info.name, setting.get(config.base));
+  root.insert("train", train);
+  root.insert("measure", measure);
+  return root;
+}
+
+}  // namespace
+
+std::string echo(const SweepConfig& config) {
+  std::ostringstream text;
+  text << toml::toml_formatter(echo_table(config)) << "\n";
+  return text.str();
+}
+
+}  // namespace hardgrad
