@@ -186,7 +186,7 @@ HARDGRAD_MODEL(Bits, {
                  ParameterInfo::choice("function", "square", {"square", "norm", "linear", "table"}, "the cost f"),
                  ParameterInfo::real("power", 1.5, 0, 100, "exponent p of function=norm").above(),
                  ParameterInfo::integer("table_seed", 1, 0, 1e9, "draws the numbers of function=linear and table")},
-  .needs = {},
+  .needs = {"bits"},
 })
 
 }  // namespace hardgrad

@@ -74,10 +74,12 @@ bool Replay::next() {
   return false;
 }
 
-double Replay::bound() const {
-  double product = 1;
-  for (const auto& node : path_) product *= static_cast<double>(node.probabilities.size());
-  return product;
+double Replay::expected_visits(double outcomes) const {
+  double ordered = 1;
+  for (const auto& node : path_) ordered *= static_cast<double>(node.probabilities.size());
+  if (!exchangeable_ || trajectories_.empty()) return ordered;
+  const auto k = static_cast<double>(trajectories_.size());  // multisets of k out of all
+  return std::round(std::exp(std::lgamma(outcomes + k) - std::lgamma(k + 1) - std::lgamma(outcomes)));
 }
 
 namespace {
@@ -98,6 +100,7 @@ Moments of_example(const Estimator<T>& estimator, const Model<T>& model, const B
   Replay replay(estimator.exchangeable());
   Tape<T> tape;
   std::vector<double> d(size);
+  double visits = 0;
   do {
     replay.begin();
     tape.clear();
@@ -120,11 +123,11 @@ Moments of_example(const Estimator<T>& estimator, const Model<T>& model, const B
     if (norm > 0 && reference_norm > 0) m.cosine += w * dot / (std::sqrt(norm) * reference_norm);
     m.rows += w * static_cast<double>(estimate.episode->rows_evaluated());
     m.attention_values += w * static_cast<double>(estimate.episode->attention_values());
-    ++m.outcomes;
-    if (m.outcomes > outcome_cap)
-      throw UsageError(fmt::format("exact moments need more than {:.6g} outcomes (up to {:.6g} for one example, seen as "
-                                   "ordered samples): take fewer samples, steps or options, or raise the cap",
-                                   outcome_cap, replay.bound()));
+    if (++m.outcomes == 1) visits = replay.expected_visits(model.outcomes(example)[0]);
+    if (std::max(m.outcomes, visits) > outcome_cap)
+      throw UsageError(fmt::format("exact moments need about {:.6g} outcomes for one example, more than its share {:.6g} of "
+                                   "the cap: take fewer samples, steps, options or examples, or raise the cap",
+                                   std::max(m.outcomes, visits), outcome_cap));
   } while (replay.next());
 
   for (std::size_t i = 0; i < size; ++i) m.variances[i] -= m.mean[i] * m.mean[i];

@@ -29,8 +29,8 @@ class Replay final : public Randomness {
   double weight() const;
   /// Moves to the next set of outcomes; false if all have been visited.
   bool next();
-  /// After the first visit: a bound on the number of visits, the product of the draws' options.
-  double bound() const;
+  /// After the first visit of a model with so many complete sets of choices: how many visits are to come, about.
+  double expected_visits(double outcomes) const;
 
  private:
   struct Node {

@@ -173,8 +173,8 @@ void measure_by_sampling(Measurement& m, const Estimator<T>& estimator, const Mo
     m.cosine = replicates.cosine();
     m.intervals["cosine"] = replicates.cosine_interval(settings.level);
     // A stand-in has noise of its own, which the test does not know of.
-    const double rounding = sizeof(T) == 4 ? 1e-4 : 1e-9;
-    if (truth) m.bias_p_value = replicates.bias_p_value(rounding * norm(reference));
+    const double rounding = sizeof(T) == 4 ? 1e-4 : 1e-9;  // relative, of a gradient that may be zero
+    if (truth) m.bias_p_value = replicates.bias_p_value(rounding * std::max(norm(reference), 1e-6));
   }
   for (const auto& [name, other] : known_truths(truths)) m.bias_against[name] = replicates.squared_bias(other->gradient);
   derive(m);

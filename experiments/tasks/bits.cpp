@@ -6,7 +6,7 @@ namespace {
 
 class Bits final : public Task {
  public:
-  Dimensions dimensions() const override { return {}; }
+  Dimensions dimensions() const override { return {{"bits", 1}}; }
   std::size_t size(Split) const override { return 1; }
   Batch batch(Split, const std::vector<int>& indices) const override {
     Batch batch;

@@ -98,7 +98,7 @@ TEST_CASE("multisets and ordered samples have the same moments") {
 TEST_CASE("an outcome space beyond the cap is refused") {
   Recurrent<double> model(true);
   auto estimator = estimator_of("rloo[samples=4]", model);
-  CHECK_THROWS_WITH_AS(bias_of(*estimator, model, Recurrent<double>::batch(), 30), doctest::Contains("more than 10 outcomes"), UsageError);
+  CHECK_THROWS_WITH_AS(bias_of(*estimator, model, Recurrent<double>::batch(), 30), doctest::Contains("more than its share 10 of the cap"), UsageError);
 }
 
 // Deliberately wrong estimators: each differs from a right one by one published mistake.

@@ -65,8 +65,8 @@ BabiStories parse_babi(const TextFile& text) {
     const auto tab = line.find('\t', at);
     const auto sentence = line.substr(at, std::min(tab, line.size()) - at);
     if (tab == std::string_view::npos) {
-      if (trimmed(sentence).ends_with('?'))
-        refuse(line.size() + 1,
+      if (const auto mark = line.find('?', at); mark != std::string_view::npos)  // no statement asks
+        refuse(mark + 2,
                "a question without an answer: expected a tab, the answer, a tab and the supporting lines");
       sentence_of_number[number] = result.sentences.size();
       result.sentences.push_back(words_of(text, number_of_line, at + 1, sentence));

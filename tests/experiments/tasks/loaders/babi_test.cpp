@@ -44,6 +44,8 @@ TEST_CASE("every wrong line is refused with its place") {
             "qa.txt:2:1: expected number 2, or 1 for a new story, got 3"));
   CHECK(has(babi_refusal({mary, "2 Where is Mary?"}),
             "qa.txt:2:17: a question without an answer: expected a tab"));
+  CHECK(has(babi_refusal({mary, "2 Where is Mary? bathroom 1"}),  // tabs turned to spaces
+            "qa.txt:2:17: a question without an answer: expected a tab"));
   CHECK(has(babi_refusal({mary, "2 Where is Mary? \t\t1"}), "qa.txt:2:19: an empty answer"));
   CHECK(has(babi_refusal({"1 Where is Mary? \tbathroom\t1"}), "qa.txt:1:3: a question before any sentence"));
   CHECK(has(babi_refusal({mary, "2 Where? \tx\t7"}),
