@@ -106,7 +106,7 @@ def bias_variance(data: xr.Dataset, at: str | int = "first") -> Figure:
     Both axes are linear around zero and logarithmic beyond. The estimate of the squared bias is itself unbiased: it
     falls below zero about half of the time where there is no bias; such points are drawn where they are.
     """
-    remedy = "set `measure_at` in the sweep"
+    remedy = "set measure.at in the sweep"
     step = measurement_step(data, at)
     need(data, "variance", remedy)
     need(data, "squared_bias", remedy)
@@ -139,7 +139,8 @@ def bias_variance(data: xr.Dataset, at: str | int = "first") -> Figure:
 
 def _curves(data: xr.Dataset, name: str, axis: str, log: bool, ax: Axes, members: list[Group],
             look: dict[str, Look]) -> bool:
-    """Mean over seeds with a band, one curve per group. With `log`, geometric means; groups at zero are named."""
+    """Mean over seeds with a band from the lowest to the highest seed, one curve per group (an interval of the mean would be
+    wider than the picture with the usual three seeds). With `log`, geometric means; groups at zero are named."""
     steps = data[axis].values
     zero, drawn = [], False
     for group in members:
@@ -149,17 +150,18 @@ def _curves(data: xr.Dataset, name: str, axis: str, log: bool, ax: Axes, members
         if log and not (values[np.isfinite(values)] > 0).any():
             zero.append(group.label)
             continue
-        means = [mean_interval(values[:, i], log=log) for i in range(len(steps))]
-        mean, low, high = (np.array([m[i] for m in means]) for i in range(3))
+        mean = np.array([mean_interval(values[:, i], log=log).mean for i in range(len(steps))])
         there = np.isfinite(mean)
+        kept = np.where(values > 0, values, np.nan) if log else values
+        low, high = np.full_like(mean, np.nan), np.full_like(mean, np.nan)
+        low[there], high[there] = np.nanmin(kept[:, there], axis=0), np.nanmax(kept[:, there], axis=0)
         style = look[group.label]
         few = there.sum() <= 12
         every = 1 if few else max(1, int(there.sum()) // 8)
         ax.plot(steps[there], mean[there], color=style.colour, linestyle=style.line, marker=style.marker,
                 markevery=every, markersize=6 if few else 5, linewidth=1.6, markeredgecolor="white", markeredgewidth=0.5,
                 zorder=3)
-        banded = there & np.isfinite(low)
-        ax.fill_between(steps[banded], low[banded], high[banded], color=style.colour, alpha=0.15, linewidth=0, zorder=2)
+        ax.fill_between(steps[there], low[there], high[there], color=style.colour, alpha=0.15, linewidth=0, zorder=2)
         drawn = True
     if zero:
         ax.text(0.98, 0.02, "zero: " + ", ".join(zero), transform=ax.transAxes, ha="right", va="bottom", fontsize=8.5,
@@ -177,16 +179,16 @@ def _curves(data: xr.Dataset, name: str, axis: str, log: bool, ax: Axes, members
 
 
 def variance_over_training(data: xr.Dataset) -> Figure:
-    """Variance of the gradient at the steps measured: geometric mean over seeds with its 95% band."""
-    need(data, "variance", "set `measure_at` in the sweep")
-    return _draw(data, "Variance of the gradient over training (geometric mean over seeds, 95% band)",
+    """Variance of the gradient at the steps measured: geometric mean over seeds, and their range."""
+    need(data, "variance", "set measure.at in the sweep")
+    return _draw(data, "Variance of the gradient over training (geometric mean over seeds; band: their range)",
                  lambda ax, members, look: _curves(data, "variance", "measurement_step", True, ax, members, look),
                  "training step", "variance")
 
 
 def loss_curves(data: xr.Dataset, name: str = "train_loss") -> Figure:
-    """Training loss (or a held-out one by its variable's name): mean over seeds with its 95% band."""
-    values = need(data, name, "nothing was trained: set `steps` in the sweep")
+    """Training loss (or a held-out one by its variable's name): mean over seeds, and their range."""
+    values = need(data, name, "nothing was trained: set train.steps in the sweep")
     axis = "step" if "step" in values.dims else "evaluation_step"
     what = "Training loss" if name == "train_loss" else "Held-out loss: " + name.removeprefix("heldout_")
 
@@ -199,7 +201,7 @@ def loss_curves(data: xr.Dataset, name: str = "train_loss") -> Figure:
             ax.set_yscale("log")
         return drawn
 
-    return _draw(data, f"{what} (mean over seeds, 95% band)", panel, "training step", "loss")
+    return _draw(data, f"{what} (mean over seeds; band: their range)", panel, "training step", "loss")
 
 
 def metric_curves(data: xr.Dataset, name: str | None = None) -> Figure:
@@ -220,7 +222,7 @@ def metric_curves(data: xr.Dataset, name: str | None = None) -> Figure:
                 return drawn
         return False
 
-    return _draw(data, "Held-out metric (mean over seeds, 95% band)", panel, "training step", "metric")
+    return _draw(data, "Held-out metric (mean over seeds; band: their range)", panel, "training step", "metric")
 
 
 def _heldout(data: xr.Dataset) -> Figure:

@@ -12,6 +12,12 @@ double norm(std::span<const double> x) {
   for (double v : x) sum += v * v;
   return std::sqrt(sum);
 }
+// Sums of squares that cancel to less than this share are rounding: an estimate without noise has variance 0.
+constexpr double rounding = 1e-12;
+double scatter_of(double squares, double sum, double count) {
+  const double scatter = squares - sum * sum / count;
+  return scatter > rounding * squares ? scatter : 0;
+}
 double dot(std::span<const double> a, std::span<const double> b) {
   double sum = 0;
   for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
@@ -87,7 +93,8 @@ Replicates::Moments Replicates::moments_without(int index) const {
     mean_squared += mean * mean;
     squares += total_.squares[i] - (index < 0 ? 0 : left_out.squares[i]);
   }
-  const double variance = std::max(0.0, squares - m * mean_squared) / (m - 1);
+  const double scatter = squares - m * mean_squared;
+  const double variance = scatter > rounding * squares ? scatter / (m - 1) : 0;
   return {variance, mean_squared - variance / m, (total_.cosine - left_out.cosine) / m};
 }
 
@@ -100,7 +107,7 @@ std::vector<double> Replicates::mean() const {
 std::vector<double> Replicates::variances() const {
   auto result = total_.squares;
   for (std::size_t i = 0; i < result.size(); ++i)
-    result[i] = std::max(0.0, result[i] - total_.sum[i] * total_.sum[i] / total_.count) / (total_.count - 1);
+    result[i] = scatter_of(result[i], total_.sum[i], total_.count) / (total_.count - 1);
   return result;
 }
 
@@ -143,7 +150,7 @@ double Replicates::bias_p_value(double resolution) const {
   double smallest = 1;
   for (std::size_t k = 0; k < directions_.size(); ++k) {
     const double mean = total_.along[k] / m;
-    const double variance = std::max(0.0, total_.along_squares[k] - m * mean * mean) / (m - 1);
+    const double variance = scatter_of(total_.along_squares[k], total_.along[k], m) / (m - 1);
     if (std::abs(mean) <= resolution) continue;
     const double error = std::sqrt(variance / m);
     if (error <= resolution * 1e-3) return 0;  // no noise, and not where it should be

@@ -1,0 +1,66 @@
+// Streams are places: the same place draws the same number, different places independent ones.
+#include "core/random/randomness.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+namespace hardgrad {
+namespace {
+
+TEST_CASE("a key depends on every name and number on its way") {
+  const Key root(1);
+  CHECK((root / "a" / "b").value() != (root / "b" / "a").value());
+  CHECK((root / "ab").value() != (root / "a" / "b").value());
+  CHECK((root / "1").value() != (root / 1).value());
+  CHECK((root / 1).value() == (Key(1) / 1).value());
+  CHECK((root / 1).value() != (Key(2) / 1).value());
+}
+
+TEST_CASE("streams do not change between versions: pinned numbers") {
+  KeyedRandomness random(Key(1) / "pin");
+  CHECK(random.uniform({1, 2, 3, 4}) == 0x1.7883318f5e1acp-4);
+  std::set<double> seen;
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    seen.insert(random.uniform({.example = i + 10}));
+    seen.insert(random.uniform({.replica = i + 10}));
+    seen.insert(random.uniform({.step = i + 10}));
+    seen.insert(random.uniform({.index = i + 10}));
+  }
+  CHECK(seen.size() == 16);
+}
+
+TEST_CASE("uniforms, normals and categories have their laws, within five standard errors of 20,000 draws") {
+  KeyedRandomness random(Key(3));
+  const double p[] = {0.5, 0, 0.2, 0.3};
+  double uniform = 0, normal = 0, squares = 0, counts[4] = {};
+  const int n = 20000;
+  for (std::uint32_t i = 0; i < n; ++i) {
+    const double u = random.uniform({.example = i});
+    CHECK_UNARY(u > 0 && u < 1);
+    uniform += u;
+    const double z = random.normal({.replica = i});
+    normal += z;
+    squares += z * z;
+    ++counts[random.categorical(p, {.step = i})];
+  }
+  CHECK(std::abs(uniform / n - 0.5) < 5 * std::sqrt(1.0 / 12 / n));
+  CHECK(std::abs(normal / n) < 5 / std::sqrt(n));
+  CHECK(std::abs(squares / n - 1) < 5 * std::sqrt(2.0 / n));
+  CHECK(counts[1] == 0);
+  for (int k : {0, 2, 3}) CHECK(std::abs(counts[k] / n - p[k]) < 5 * std::sqrt(p[k] * (1 - p[k]) / n));
+}
+
+TEST_CASE("a permutation holds every number once and follows its key") {
+  auto order = permutation(100, Key(4));
+  CHECK(order == permutation(100, Key(4)));
+  CHECK(order != permutation(100, Key(5)));
+  std::sort(order.begin(), order.end());
+  for (int i = 0; i < 100; ++i) CHECK(order[i] == i);
+  CHECK(permutation(0, Key(4)).empty());
+}
+
+}  // namespace
+}  // namespace hardgrad

@@ -1,0 +1,104 @@
+// Measurements: sampled ones agree with exact ones, real files too, and what cannot be had is said.
+#include "experiments/measurement/measure.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <numeric>
+
+#include "experiments/tasks/task.hpp"
+#include "tests/support/exactness.hpp"
+#include "tests/support/recurrent.hpp"
+
+namespace hardgrad::testing {
+namespace {
+
+Measurement measured(const std::string& spec, const Model<double>& model, const Batch& batch, bool exact, int replicates = 400,
+                     double leaf_cap = 1e6) {
+  MeasureSettings settings;
+  settings.exact = exact;
+  settings.replicates = replicates;
+  settings.leaf_cap = leaf_cap;
+  return measure(Spec::parse(spec), *estimator_of(spec, model), model, batch, settings, Key(9));
+}
+
+TEST_CASE("a sampled measurement's interval holds the exact variance") {
+  Recurrent<double> model(true);
+  const auto batch = Recurrent<double>::batch();
+  for (const auto* spec : {"reinforce", "rloo[samples=2]", "entropy_regularised[semi=true]", "variational_bound"}) {
+    CAPTURE(spec);
+    const auto exact = measured(spec, model, batch, true), sampled = measured(spec, model, batch, false);
+    const auto interval = sampled.intervals.at("variance");
+    const double slack = interval[1] - interval[0];  // twice as wide: eight intervals at 95%
+    CHECK(exact.variance > interval[0] - slack / 2);
+    CHECK(exact.variance < interval[1] + slack / 2);
+    CHECK(sampled.bias_p_value > 1e-3);
+    CHECK(exact.rows == doctest::Approx(sampled.rows));
+    double groups = 0;
+    for (const auto& [name, variance] : exact.variance_by_group) groups += variance;
+    CHECK(groups == doctest::Approx(exact.variance).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("bias is reported against the other targets") {
+  auto model = model_of("bits[t=0.1,logit=0.5]");
+  const auto m = measured("soft", *model, one_example(), true);
+  const auto g = [&](Target::Kind kind) { return exact_gradient({kind}, *model, one_example(), 10)[0]; };
+  const double gap = g(Target::Kind::soft) - g(Target::Kind::expected_loss);
+  CHECK(m.squared_bias == 0);
+  CHECK(m.bias_against.at("expected_loss") == doctest::Approx(gap * gap).epsilon(1e-10));
+  CHECK(m.bias_against.count("elbo") == 0);
+}
+
+TEST_CASE("where the truth cannot be enumerated a long run stands in, named, with its error") {
+  Recurrent<double> model(true);
+  const auto m = measured("reinforce", model, Recurrent<double>::batch(), false, 200, 3);
+  CHECK(m.estimand == "800 x rloo[samples=16,reward_to_go=true]");
+  CHECK(m.estimand_standard_error > 0);
+  const auto truth = exact_gradient({}, model, Recurrent<double>::batch(), 1e6);
+  double norm = 0;
+  for (double v : truth) norm += v * v;
+  CHECK(m.estimand_norm == doctest::Approx(std::sqrt(norm)).epsilon(0.05));
+  CHECK(std::isnan(m.bias_p_value));
+}
+
+/// The first examples of a real file, or nothing (and a word about it) without HARDGRAD_DATA.
+std::optional<Batch> real_batch(const std::string& task_spec, Dimensions& dimensions, int examples) {
+  const char* data = std::getenv("HARDGRAD_DATA");
+  if (!data) {
+    MESSAGE("SKIPPED: set HARDGRAD_DATA to the folder of real files");
+    return {};
+  }
+  const auto task = make_task(Spec::parse(task_spec), Key(1));
+  dimensions = task->dimensions();
+  std::vector<int> first(examples);
+  std::iota(first.begin(), first.end(), 0);
+  return task->batch(Split::train, first);
+}
+
+void check_on_real(const std::string& task, const std::string& model_spec, int examples) {
+  Dimensions dimensions;
+  const auto batch = real_batch(task, dimensions, examples);
+  if (!batch) return;
+  const auto model = make_model<double>(Spec::parse(model_spec), dimensions, Key(2), true);
+  for (const auto* spec : {"exact", "exact_marginal", "soft", "reinforce", "moving_baseline", "nvil", "rloo",
+                           "entropy_regularised", "variational_bound"}) {
+    CAPTURE(spec);
+    const auto m = measured(spec, *model, *batch, false, 100);
+    CHECK(m.estimand == "enumerated");
+    CHECK(m.bias_p_value > 1e-3);
+    CHECK(m.squared_bias < 1e-3 + 5 * m.variance / 100);
+  }
+}
+
+TEST_CASE("real bAbI qa1, three hops: no unbiased estimator is caught, against the enumerated truth") {
+  check_on_real("qa[path=babi/en/qa1_single-supporting-fact_train.txt]", "memory_reader[hops=3]", 4);
+}
+
+TEST_CASE("real Tatoeba, sampled feed, short sentences: no unbiased estimator is caught") {
+  check_on_real("translation[data=tatoeba,path=tatoeba/deu.txt.gz,max_length=4,vocabulary=200,limit=5000]",
+                "translator[embedding=8,hidden=8,feed=sampled]", 4);
+}
+
+}  // namespace
+}  // namespace hardgrad::testing

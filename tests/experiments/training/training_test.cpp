@@ -1,0 +1,89 @@
+// Training and evaluation: what is logged is what happened.
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "experiments/training/evaluation.hpp"
+#include "experiments/training/trainer.hpp"
+
+namespace hardgrad {
+namespace {
+
+const RunKeys keys{Key(1) / "init", Key(1) / "order", Key(1) / "noise"};
+const Spec small_reader = Spec::parse("memory_reader[embedding=6,hops=2]");
+
+std::shared_ptr<const Task> stories() { return make_task(Spec::parse("qa[stories=40,memory=6]"), Key(2)); }
+
+TrainSettings settings(int steps) {
+  TrainSettings s;
+  s.steps = steps;
+  s.batch = 8;
+  s.log_every = 5;
+  s.evaluate_every = 10;
+  s.measure.replicates = 8;
+  s.measure_at = {0, steps};
+  return s;
+}
+
+TEST_CASE("the same keys give the same run, another noise another one, from the same start") {
+  const auto task = stories();
+  const auto run = [&](RunKeys k) {
+    auto training = prepare<float>(task, small_reader, Spec::parse("nvil[samples=2]"), settings(20), k);
+    return train(training, settings(20), k);
+  };
+  const auto a = run(keys), b = run(keys);
+  auto other = keys;
+  other.noise = Key(77);
+  const auto c = run(other);
+  REQUIRE(a.log.size() == 4);
+  for (std::size_t i = 0; i < a.log.size(); ++i) CHECK(a.log[i].loss == b.log[i].loss);
+  CHECK(a.log.back().loss != c.log.back().loss);
+  CHECK(a.evaluations.front().losses.at("expected_loss") == c.evaluations.front().losses.at("expected_loss"));
+  CHECK(a.evaluations.size() == 3);  // 0, 10 and the end
+  CHECK(a.measurements.size() == 2);
+  CHECK(a.measurements[1].step == 20);
+}
+
+TEST_CASE("the best parameters come back with keep_best") {
+  const auto task = stories();
+  auto how = settings(60);
+  how.optimizer = {.name = "sgd", .learning_rate = 1.5};  // rough: it gets worse now and then
+  how.keep_best = true;
+  how.evaluate_every = 5;
+  auto training = prepare<double>(task, small_reader, Spec::parse("exact"), how, keys);
+  const auto result = train(training, how, keys);
+  double best = 1e9;
+  for (const auto& point : result.evaluations) best = std::min(best, point.losses.at("expected_loss"));
+  CHECK(result.evaluations.back().losses.at("expected_loss") == doctest::Approx(best).epsilon(1e-12));
+}
+
+TEST_CASE("losses are enumerated for all examples or for none") {
+  const auto task = stories();
+  const auto model = make_model<double>(small_reader, task->dimensions(), Key(1));
+  EvaluationSettings how;
+  how.batch = 16;
+  const auto whole = evaluate<double>(*task, *model, {}, how, Key(3));
+  how.row_cap = 40;  // six sentences make 36 leaves: cut into parts of one
+  const auto parts = evaluate<double>(*task, *model, {}, how, Key(3));
+  CHECK(parts.losses.at("expected_loss") == doctest::Approx(whole.losses.at("expected_loss")).epsilon(1e-12));
+  CHECK(parts.losses.at("marginal_likelihood") == doctest::Approx(whole.losses.at("marginal_likelihood")).epsilon(1e-12));
+  how.row_cap = 20;  // some examples are too large
+  const auto none = evaluate<double>(*task, *model, {}, how, Key(3));
+  CHECK(none.losses.count("expected_loss") == 0);
+  CHECK(none.losses.count("sampled_loss") == 1);
+  CHECK(none.losses.at("greedy_loss") == whole.losses.at("greedy_loss"));
+}
+
+TEST_CASE("stopping interrupts between steps") {
+  auto training = prepare<float>(stories(), small_reader, Spec::parse("rloo"), settings(50), keys);
+  int polls = 0;
+  CHECK_THROWS_AS(train(training, settings(50), keys, [&] { return ++polls > 7; }), Interrupted);
+  CHECK(training.step == 7);
+}
+
+TEST_CASE("an estimator that cannot work is refused with its reason") {
+  CHECK_THROWS_AS(prepare<float>(stories(), Spec::parse("not_gate"), Spec::parse("rloo"), settings(1), keys), UsageError);
+}
+
+}  // namespace
+}  // namespace hardgrad
