@@ -1,4 +1,4 @@
-// Parses specs strictly and checks them against what a plugin declares: every refusal says what would do.
+// Checks specs against what a plugin declares: every refusal says what would do.
 #include "core/registry/settings.hpp"
 
 #include <fmt/format.h>
@@ -11,21 +11,12 @@
 #include <type_traits>
 
 #include "core/support/error.hpp"
+#include "core/support/text.hpp"
 
 namespace hardgrad {
 namespace {
 
 using Type = ParameterInfo::Type;
-
-bool is_name_character(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.';
-}
-
-std::string trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return std::string(text.substr(first, text.find_last_not_of(" \t") - first + 1));
-}
 
 // The whole text as a number, or nothing: no trailing garbage, no nan, no infinity.
 template <class N>
@@ -119,7 +110,7 @@ Value checked(const std::string& owner, const ParameterInfo& info, const std::st
       std::vector<double> values;
       for (std::size_t at = 0; at <= text.size();) {
         const auto end = std::min(text.find(';', at), text.size());
-        const auto item = trimmed(std::string_view(text).substr(at, end - at));
+        const std::string item(trimmed(std::string_view(text).substr(at, end - at)));
         const auto value = number<double>(item);
         if (!value) throw wrong();
         check_range(owner, info, *value, item);
@@ -131,56 +122,6 @@ Value checked(const std::string& owner, const ParameterInfo& info, const std::st
   }
   throw Bug("unknown parameter type");
 }
-
-// Reads a spec from left to right; `at` is the position, so that every error knows its column.
-struct SpecReader {
-  const std::string& text;
-  std::size_t at = 0;
-
-  [[noreturn]] void fail(const std::string& what) const { fail_at(at, what); }
-  [[noreturn]] void fail_at(std::size_t position, const std::string& what) const {
-    throw UsageError(fmt::format("\"{}\": column {}: {}; a spec is written name[key=value,...]", text,
-                                 position + 1, what));
-  }
-  bool done() const { return at >= text.size(); }
-  void skip_space() {
-    while (!done() && (text[at] == ' ' || text[at] == '\t')) ++at;
-  }
-  std::string name(const char* what) {
-    skip_space();
-    const auto start = at;
-    while (!done() && is_name_character(text[at])) ++at;
-    if (at == start)
-      fail(done() ? fmt::format("expected {}", what) : fmt::format("expected {}, got '{}'", what, text[at]));
-    auto result = text.substr(start, at - start);
-    skip_space();
-    return result;
-  }
-  std::string value() {
-    skip_space();
-    if (!done() && text[at] == '"') return quoted();
-    const auto start = at;
-    while (!done() && text[at] != ',' && text[at] != ']') {
-      if (text[at] == '[') fail("'[' inside a value: put the value in double quotes");
-      ++at;
-    }
-    auto result = trimmed(std::string_view(text).substr(start, at - start));
-    if (result.empty()) fail_at(start, "expected a value");
-    return result;
-  }
-  std::string quoted() {
-    const auto start = at++;
-    std::string result;
-    while (!done() && text[at] != '"') {
-      if (text[at] == '\\' && at + 1 < text.size()) ++at;
-      result += text[at++];
-    }
-    if (done()) fail_at(start, "the quote is never closed");
-    ++at;
-    skip_space();
-    return result;
-  }
-};
 
 }  // namespace
 
@@ -265,38 +206,6 @@ std::string to_string(const Value& value) {
       value);
 }
 
-Spec Spec::parse(const std::string& text) {
-  SpecReader in{text};
-  Spec spec;
-  spec.text = text;
-  spec.name = in.name("a name");
-  if (in.done()) return spec;
-  if (text[in.at] != '[') in.fail(fmt::format("expected '[', got '{}'", text[in.at]));
-  ++in.at;
-  in.skip_space();
-  if (in.done() || text[in.at] != ']') {
-    while (true) {
-      in.skip_space();
-      const auto start = in.at;
-      auto key = in.name("a parameter's name");
-      for (const auto& [other, value] : spec.arguments)
-        if (other == key) in.fail_at(start, fmt::format("{} is given twice", key));
-      if (in.done() || text[in.at] != '=') in.fail(fmt::format("expected '=' after {}", key));
-      ++in.at;
-      auto value = in.value();
-      spec.arguments.emplace_back(std::move(key), std::move(value));
-      if (in.done()) in.fail("missing ']'");
-      if (text[in.at] == ']') break;
-      if (text[in.at] != ',') in.fail(fmt::format("expected ',' or ']', got '{}'", text[in.at]));
-      ++in.at;
-    }
-  }
-  ++in.at;
-  in.skip_space();
-  if (!in.done()) in.fail("nothing may follow ']'");
-  return spec;
-}
-
 Settings::Settings(const std::string& owner, const std::vector<ParameterInfo>& declared, const Spec& spec) {
   std::vector<std::string> names;
   for (const auto& info : declared) {
@@ -332,56 +241,5 @@ template const std::int64_t& Settings::get<std::int64_t>(const std::string&) con
 template const double& Settings::get<double>(const std::string&) const;
 template const std::string& Settings::get<std::string>(const std::string&) const;
 template const std::vector<double>& Settings::get<std::vector<double>>(const std::string&) const;
-
-namespace {
-
-// Damerau (1964), Levenshtein (1966): insertions, deletions, substitutions and swaps of neighbours; no letter
-// twice.
-std::size_t distance(const std::string& a, const std::string& b) {
-  const auto lower = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
-  std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
-  for (std::size_t i = 0; i <= a.size(); ++i)
-    for (std::size_t j = 0; j <= b.size(); ++j) {
-      if (i == 0 || j == 0) {
-        d[i][j] = i + j;
-        continue;
-      }
-      const std::size_t differs = lower(a[i - 1]) != lower(b[j - 1]);
-      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + differs});
-      if (i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) && lower(a[i - 2]) == lower(b[j - 1]))
-        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
-    }
-  return d[a.size()][b.size()];
-}
-
-}  // namespace
-
-std::optional<std::string> nearest(const std::string& word, const std::vector<std::string>& candidates) {
-  constexpr std::size_t longest_word = 100;  // longer ones are no slip of the finger
-  if (word.empty() || word.size() > longest_word) return {};
-  std::optional<std::string> best;
-  std::size_t best_distance = 0;
-  for (const auto& candidate : candidates) {
-    const auto d = distance(word, candidate);
-    const auto allowed = std::max<std::size_t>(1, std::max(word.size(), candidate.size()) / 3);
-    if (d <= allowed && d < candidate.size() && (!best || d < best_distance)) {
-      best = candidate;
-      best_distance = d;
-    }
-  }
-  if (best || word.size() < 3) return best;
-  for (const auto& candidate : candidates)  // the beginning of exactly one
-    if (candidate.starts_with(word)) {
-      if (best) return {};
-      best = candidate;
-    }
-  return best;
-}
-
-std::string did_you_mean(const std::string& word, const std::vector<std::string>& candidates) {
-  if (const auto meant = nearest(word, candidates)) return fmt::format(" (did you mean \"{}\"?)", *meant);
-  return candidates.empty() ? " (there are none)"
-                            : fmt::format(" (there are: {})", fmt::join(candidates, ", "));
-}
 
 }  // namespace hardgrad

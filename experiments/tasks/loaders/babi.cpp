@@ -7,6 +7,7 @@
 #include <charconv>
 #include <map>
 
+#include "core/support/text.hpp"
 #include "experiments/tasks/text.hpp"
 
 namespace hardgrad {
@@ -23,12 +24,6 @@ std::vector<std::string> words_of(const TextFile& text, std::size_t line, std::s
     refuse_input(text.path, line, column,
                  fmt::format("a sentence of {} words; at most {} are taken", tokens.size(), most_words));
   return tokens;
-}
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
 }
 
 }  // namespace

@@ -1,0 +1,101 @@
+// Reads `name[key=value,...]`, strictly: every refusal names its column.
+#include <fmt/format.h>
+
+#include <cctype>
+
+#include "core/registry/settings.hpp"
+#include "core/support/error.hpp"
+#include "core/support/text.hpp"
+
+namespace hardgrad {
+namespace {
+
+bool is_name_character(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.';
+}
+
+// Reads a spec from left to right; `at` is the position, so that every error knows its column.
+struct SpecReader {
+  const std::string& text;
+  std::size_t at = 0;
+
+  [[noreturn]] void fail(const std::string& what) const { fail_at(at, what); }
+  [[noreturn]] void fail_at(std::size_t position, const std::string& what) const {
+    throw UsageError(fmt::format("\"{}\": column {}: {}; a spec is written name[key=value,...]", text,
+                                 position + 1, what));
+  }
+  bool done() const { return at >= text.size(); }
+  void skip_space() {
+    while (!done() && (text[at] == ' ' || text[at] == '\t')) ++at;
+  }
+  std::string name(const char* what) {
+    skip_space();
+    const auto start = at;
+    while (!done() && is_name_character(text[at])) ++at;
+    if (at == start)
+      fail(done() ? fmt::format("expected {}", what) : fmt::format("expected {}, got '{}'", what, text[at]));
+    auto result = text.substr(start, at - start);
+    skip_space();
+    return result;
+  }
+  std::string value() {
+    skip_space();
+    if (!done() && text[at] == '"') return quoted();
+    const auto start = at;
+    while (!done() && text[at] != ',' && text[at] != ']') {
+      if (text[at] == '[') fail("'[' inside a value: put the value in double quotes");
+      ++at;
+    }
+    std::string result(trimmed(std::string_view(text).substr(start, at - start)));
+    if (result.empty()) fail_at(start, "expected a value");
+    return result;
+  }
+  std::string quoted() {
+    const auto start = at++;
+    std::string result;
+    while (!done() && text[at] != '"') {
+      if (text[at] == '\\' && at + 1 < text.size()) ++at;
+      result += text[at++];
+    }
+    if (done()) fail_at(start, "the quote is never closed");
+    ++at;
+    skip_space();
+    return result;
+  }
+};
+
+}  // namespace
+
+Spec Spec::parse(const std::string& text) {
+  SpecReader in{text};
+  Spec spec;
+  spec.text = text;
+  spec.name = in.name("a name");
+  if (in.done()) return spec;
+  if (text[in.at] != '[') in.fail(fmt::format("expected '[', got '{}'", text[in.at]));
+  ++in.at;
+  in.skip_space();
+  if (in.done() || text[in.at] != ']') {
+    while (true) {
+      in.skip_space();
+      const auto start = in.at;
+      auto key = in.name("a parameter's name");
+      for (const auto& [other, value] : spec.arguments)
+        if (other == key) in.fail_at(start, fmt::format("{} is given twice", key));
+      if (in.done() || text[in.at] != '=') in.fail(fmt::format("expected '=' after {}", key));
+      ++in.at;
+      auto value = in.value();
+      spec.arguments.emplace_back(std::move(key), std::move(value));
+      if (in.done()) in.fail("missing ']'");
+      if (text[in.at] == ']') break;
+      if (text[in.at] != ',') in.fail(fmt::format("expected ',' or ']', got '{}'", text[in.at]));
+      ++in.at;
+    }
+  }
+  ++in.at;
+  in.skip_space();
+  if (!in.done()) in.fail("nothing may follow ']'");
+  return spec;
+}
+
+}  // namespace hardgrad

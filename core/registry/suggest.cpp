@@ -1,0 +1,63 @@
+// What a misspelt word was meant to be.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <string>
+#include <vector>
+
+#include "core/registry/settings.hpp"
+
+namespace hardgrad {
+namespace {
+
+// Damerau (1964), Levenshtein (1966): insertions, deletions, substitutions and swaps of neighbours; no letter
+// twice.
+std::size_t distance(const std::string& a, const std::string& b) {
+  const auto lower = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
+  std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+  for (std::size_t i = 0; i <= a.size(); ++i)
+    for (std::size_t j = 0; j <= b.size(); ++j) {
+      if (i == 0 || j == 0) {
+        d[i][j] = i + j;
+        continue;
+      }
+      const std::size_t differs = lower(a[i - 1]) != lower(b[j - 1]);
+      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + differs});
+      if (i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) && lower(a[i - 2]) == lower(b[j - 1]))
+        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+    }
+  return d[a.size()][b.size()];
+}
+
+}  // namespace
+
+std::optional<std::string> nearest(const std::string& word, const std::vector<std::string>& candidates) {
+  constexpr std::size_t longest_word = 100;  // longer ones are no slip of the finger
+  if (word.empty() || word.size() > longest_word) return {};
+  std::optional<std::string> best;
+  std::size_t best_distance = 0;
+  for (const auto& candidate : candidates) {
+    const auto d = distance(word, candidate);
+    const auto allowed = std::max<std::size_t>(1, std::max(word.size(), candidate.size()) / 3);
+    if (d <= allowed && d < candidate.size() && (!best || d < best_distance)) {
+      best = candidate;
+      best_distance = d;
+    }
+  }
+  if (best || word.size() < 3) return best;
+  for (const auto& candidate : candidates)  // the beginning of exactly one
+    if (candidate.starts_with(word)) {
+      if (best) return {};
+      best = candidate;
+    }
+  return best;
+}
+
+std::string did_you_mean(const std::string& word, const std::vector<std::string>& candidates) {
+  if (const auto meant = nearest(word, candidates)) return fmt::format(" (did you mean \"{}\"?)", *meant);
+  return candidates.empty() ? " (there are none)"
+                            : fmt::format(" (there are: {})", fmt::join(candidates, ", "));
+}
+
+}  // namespace hardgrad
