@@ -62,7 +62,7 @@ class QuestionAnswering final : public Task {
       splits.insert(splits.end(), all_test.begin(), all_test.end());
       provenance_ = path + " and " + test_file;
     }
-    splits_ = members(splits);
+    splits_ = members(splits, key / "order");
     if (splits_[0].empty())
       throw InputError(
           fmt::format("{}: no story is left to train on; give more stories, or heldout=0", provenance_));

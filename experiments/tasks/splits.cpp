@@ -3,6 +3,8 @@
 
 #include <map>
 
+#include "core/random/randomness.hpp"
+
 namespace hardgrad {
 
 std::vector<Split> split_by_group(const std::vector<std::string>& groups, double heldout, double test,
@@ -37,10 +39,9 @@ std::vector<Split> split_by_group(const std::vector<std::string>& groups, double
   return result;
 }
 
-std::array<std::vector<int>, 3> members(const std::vector<Split>& splits) {
+std::array<std::vector<int>, 3> members(const std::vector<Split>& splits, Key order) {
   std::array<std::vector<int>, 3> result;
-  for (std::size_t i = 0; i < splits.size(); ++i)
-    result[static_cast<std::size_t>(splits[i])].push_back(static_cast<int>(i));
+  for (int i : permutation(splits.size(), order)) result[static_cast<std::size_t>(splits[i])].push_back(i);
   return result;
 }
 

@@ -17,7 +17,8 @@ namespace hardgrad {
 std::vector<Split> split_by_group(const std::vector<std::string>& groups, double heldout, double test,
                                   Key key);
 
-/// Example numbers of each split, in order.
-std::array<std::vector<int>, 3> members(const std::vector<Split>& splits);
+/// Example numbers of each split, in a keyed random order: files are often sorted (Tatoeba by length), and the first
+/// examples of a split must stand for all of it wherever only so many are evaluated or measured.
+std::array<std::vector<int>, 3> members(const std::vector<Split>& splits, Key order);
 
 }  // namespace hardgrad

@@ -130,7 +130,7 @@ class Translation final : public Task {
     for (const auto& pair : corpus.pairs) groups.push_back(joined(pair.source));
     const auto splits =
         split_by_group(groups, settings.real("heldout"), settings.real("test"), key / "split");
-    splits_ = members(splits);
+    splits_ = members(splits, key / "order");
     if (splits_[0].empty())
       throw InputError(fmt::format("{}: no sentence is left to train on; give more text, or heldout=0,test=0",
                                    corpus.origin));

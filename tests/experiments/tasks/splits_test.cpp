@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 using namespace hardgrad;
@@ -21,18 +22,27 @@ TEST_CASE("a group is never parted, and order does not matter") {
   std::reverse(reversed.begin(), reversed.end());
   CHECK(reversed == splits);
   CHECK(split_by_group(groups, 0.1, 0.2, Key(2)) != splits);
-  const auto parts = members(splits);
+  const auto parts = members(splits, Key(1));
   CHECK(parts[0].size() + parts[1].size() + parts[2].size() == 3000);
   CHECK(std::abs(static_cast<double>(parts[1].size()) / 3000 - 0.1) <
         0.04);  // 4 standard deviations of 1000 groups
   CHECK(std::abs(static_cast<double>(parts[2].size()) / 3000 - 0.2) < 0.06);
 }
 
+TEST_CASE("a split comes in a keyed random order, so that its first examples stand for all of it") {
+  const auto train = members(std::vector<Split>(2000, Split::train), Key(1))[0];
+  CHECK(train == members(std::vector<Split>(2000, Split::train), Key(1))[0]);
+  CHECK(train != members(std::vector<Split>(2000, Split::train), Key(2))[0]);
+  double mean = 0;
+  for (int i = 0; i < 200; ++i) mean += train[i] / 200.0;
+  CHECK(std::abs(mean - 999.5) < 5 * 577.35 / std::sqrt(200));
+}
+
 TEST_CASE("small data leaves no wanted split empty, and a share of 0 takes nothing") {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    const auto three = members(split_by_group({"a", "b", "c"}, 0.01, 0.01, Key(seed)));
+    const auto three = members(split_by_group({"a", "b", "c"}, 0.01, 0.01, Key(seed)), Key(1));
     for (const auto& part : three) CHECK(part.size() == 1);
-    CHECK(members(split_by_group({"a"}, 0.01, 0.01, Key(seed)))[0].size() == 1);
-    CHECK(members(split_by_group({"a", "b", "c"}, 0, 0, Key(seed)))[0].size() == 3);
+    CHECK(members(split_by_group({"a"}, 0.01, 0.01, Key(seed)), Key(1))[0].size() == 1);
+    CHECK(members(split_by_group({"a", "b", "c"}, 0, 0, Key(seed)), Key(1))[0].size() == 3);
   }
 }
