@@ -1,9 +1,9 @@
 #include "experiments/measurement/exact_moments.hpp"
 
 #include <fmt/format.h>
-#include <tbb/parallel_for.h>
-
 #include <cmath>
+
+#include "experiments/measurement/parallel.hpp"
 
 namespace hardgrad {
 
@@ -145,7 +145,7 @@ Moments exact_moments(const Estimator<T>& estimator, const Model<T>& model, cons
                       const std::vector<std::vector<double>>& reference, double outcome_cap, bool covariance) {
   const int examples = batch.examples();
   std::vector<Moments> each(examples);
-  tbb::parallel_for(0, examples, [&](int b) {
+  parallel_for(examples, [&](int b) {
     each[b] = of_example(estimator, model, batch.select({b}), reference[b], outcome_cap / examples, covariance);
   });
   // The estimate of a batch is the mean of independent ones.

@@ -1,13 +1,12 @@
 #include "experiments/measurement/measure.hpp"
 
 #include <fmt/format.h>
-#include <tbb/parallel_for.h>
-
 #include <chrono>
 #include <cmath>
 #include <optional>
 
 #include "experiments/measurement/exact_moments.hpp"
+#include "experiments/measurement/parallel.hpp"
 #include "experiments/measurement/statistics.hpp"
 
 namespace hardgrad {
@@ -47,7 +46,7 @@ void draw(Replicates& replicates, const Estimator<T>& estimator, const Model<T>&
           Measurement* cost) {
   struct Cost { double rows = 0, attention = 0, seconds = 0; int count = 0; };
   std::vector<Cost> costs(replicates.blocks());
-  tbb::parallel_for(0, replicates.blocks(), [&](int block) {
+  parallel_for(replicates.blocks(), [&](int block) {
     Tape<T> tape;
     std::vector<double> gradient(model.parameters().size());
     const auto [first, last] = replicates.range(block);

@@ -1,9 +1,8 @@
 #include "experiments/measurement/truth.hpp"
 
 #include <fmt/format.h>
-#include <tbb/parallel_for.h>
-
 #include "core/estimator/objectives.hpp"
+#include "experiments/measurement/parallel.hpp"
 
 namespace hardgrad {
 
@@ -13,7 +12,7 @@ Truth exact_truth(const Target& target, const Model<T>& model, const Batch& batc
   const std::size_t size = model.parameters().size();
   Truth truth{std::vector<double>(size), std::vector<std::vector<double>>(examples, std::vector<double>(size))};
   std::vector<double> value(examples);
-  tbb::parallel_for(0, examples, [&](int b) {
+  parallel_for(examples, [&](int b) {
     const auto example = batch.select({b});
     Tape<T> tape;
     KeyedRandomness none{Key()};  // an enumeration draws nothing

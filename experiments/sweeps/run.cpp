@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <tbb/global_control.h>
-#include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include <mutex>
 
 #include "core/support/error.hpp"
+#include "experiments/measurement/parallel.hpp"
 #include "experiments/storage/atomic_file.hpp"
 #include "experiments/storage/provenance.hpp"
 #include "experiments/sweeps/journal.hpp"
@@ -120,13 +120,10 @@ RunReport run_plan(const Plan& plan, TaskPool& tasks, const RunOptions& options)
   tbb::global_control limit(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(jobs));
   tbb::task_arena arena(jobs);
   arena.execute([&] {
-    tbb::parallel_for(
-        0, jobs,
-        [&](int) {
-          for (std::size_t i; !stop() && (i = next++) < todo.size();)
-            tbb::this_task_arena::isolate([&] { work(*todo[i]); });
-        },
-        tbb::simple_partitioner{});
+    parallel_for(jobs, [&](int) {
+      for (std::size_t i; !stop() && (i = next++) < todo.size();)
+        tbb::this_task_arena::isolate([&] { work(*todo[i]); });
+    });
   });
   progress.finish();
   report.interrupted = options.interrupted();

@@ -1,0 +1,26 @@
+// Loops over independent tasks in TBB.
+#pragma once
+
+#include <tbb/parallel_for.h>
+
+#include <atomic>
+
+namespace hardgrad {
+
+/// f(i) for i in [0, count), in any order. What came before the loop is visible in it, and what it wrote is visible after
+/// it, by atomics of our own: TBB's are inside a library that the thread sanitizer cannot see into.
+template <class F>
+void parallel_for(int count, F&& f) {
+  std::atomic<int> begun{1}, finished{0};
+  tbb::parallel_for(
+      0, count,
+      [&](int i) {
+        begun.load(std::memory_order_acquire);
+        f(i);
+        finished.fetch_add(1, std::memory_order_acq_rel);
+      },
+      tbb::simple_partitioner{});
+  finished.load(std::memory_order_acquire);
+}
+
+}  // namespace hardgrad
