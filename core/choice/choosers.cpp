@@ -17,21 +17,36 @@ RowsPtr fan_out(const Question<T>& question, int copies) {
   return Rows::after(question.site.rows, std::move(parent), question.step);
 }
 
+namespace {
+
+template <class T>
+int draw_option(const Question<T>& question, int row, Law law, Randomness& random, Draw where, std::vector<double>& p) {
+  const int options = question.site.options[row];
+  if (options == 1) return 0;
+  const auto log_p = question.log_law(law).value();
+  p.resize(options);
+  for (int i = 0; i < options; ++i) p[i] = std::exp(static_cast<double>(log_p(row, i)));
+  return random.categorical(p, where);
+}
+
+}  // namespace
+
+template <class T>
+int draw_option(const Question<T>& question, int row, Law law, Randomness& random, Draw where) {
+  std::vector<double> p;
+  return draw_option(question, row, law, random, where, p);
+}
+
 template <class T>
 std::vector<int> draw_options(const Question<T>& question, const Rows& rows, Law law, Randomness& random,
                               const std::vector<std::uint32_t>& id, const std::vector<bool>* skip) {
-  const auto log_p = question.log_law(law).value();
   std::vector<int> option(rows.size());
   std::vector<double> p;
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    const int from = rows.parent[r], options = question.site.options[from];
-    if (options == 1 || (skip && (*skip)[rows.example[r]])) continue;
-    p.resize(options);
-    for (int i = 0; i < options; ++i) p[i] = std::exp(static_cast<double>(log_p(from, i)));
-    option[r] = random.categorical(p, {.example = id[rows.example[r]],
-                                       .replica = static_cast<std::uint32_t>(rows.replica[r]),
-                                       .step = static_cast<std::uint32_t>(question.step)});
-  }
+  for (std::size_t r = 0; r < rows.size(); ++r)
+    if (!skip || !(*skip)[rows.example[r]])
+      option[r] = draw_option(question, rows.parent[r], law, random,
+                              {.example = id[rows.example[r]], .replica = static_cast<std::uint32_t>(rows.replica[r]),
+                               .step = static_cast<std::uint32_t>(question.step)}, p);
   return option;
 }
 
@@ -97,6 +112,7 @@ Choice<T> RelaxedChooser<T>::choose(Tape<T>& tape, const Question<T>& question) 
 
 #define HARDGRAD_INSTANTIATE(T)                                                                         \
   template RowsPtr fan_out(const Question<T>&, int);                                                    \
+  template int draw_option(const Question<T>&, int, Law, Randomness&, Draw);                            \
   template std::vector<int> draw_options(const Question<T>&, const Rows&, Law, Randomness&,             \
                                          const std::vector<std::uint32_t>&, const std::vector<bool>*);  \
   template class SampleChooser<T>;                                                                      \

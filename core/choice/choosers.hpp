@@ -82,6 +82,9 @@ class RelaxedChooser final : public Chooser<T> {
 /// For choosers: the rows after `question` when each asking row is continued `copies` times.
 template <class T>
 RowsPtr fan_out(const Question<T>& question, int copies);
+/// For choosers: an option of the site's row, drawn from its law; 0 without a draw if it has only one.
+template <class T>
+int draw_option(const Question<T>& question, int row, Law law, Randomness& random, Draw where);
 /// For choosers: one option per row of `rows`, drawn from the law of the row it continues. Rows of an example marked in
 /// `skip` draw nothing and get option 0.
 template <class T>

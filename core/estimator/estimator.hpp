@@ -19,6 +19,7 @@ struct Problem {
   const Model<T>& model;
   const Batch& batch;
   Randomness& random;
+  bool learning = false;  ///< the estimator's own parameters are being trained: Estimate::own_loss is wanted
 };
 
 /// One estimate. Its gradient is that of `surrogate`; the surrogate's own value means nothing.
@@ -28,8 +29,20 @@ struct Estimate {
   /// [1, 1] loss of the estimator's own parameters; depends on no model parameter. Empty if nothing is learned.
   Var<T> own_loss = {};
   std::unique_ptr<Episode<T>> episode = {};  ///< the run it rests on: for dumps, metrics and cost
+  std::vector<std::unique_ptr<Episode<T>>> others = {};  ///< further runs, which cost too
   double loss = 0;                           ///< the loss seen (mean over examples and samples): what training logs
   std::vector<double> observed = {};         ///< statistics for `learn`, in a layout of the estimator's own
+
+  /// Model rows evaluated, and attention values computed, by all runs.
+  double rows() const { return total([](const auto& run) { return run.rows_evaluated(); }); }
+  double attention_values() const { return total([](const auto& run) { return run.attention_values(); }); }
+  /// Sum of count(run) over all runs.
+  template <class F>
+  double total(F count) const {
+    auto sum = static_cast<double>(count(*episode));
+    for (const auto& other : others) sum += static_cast<double>(count(*other));
+    return sum;
+  }
 };
 
 template <class T>

@@ -140,7 +140,9 @@ Var<T> regularised(Episode<T>& episode, const Target& target) {
 
 template <class T>
 Estimate<T> exact_objective(const Target& target, const Problem<T>& problem, double leaf_cap) {
-  auto& [tape, model, batch, random] = problem;
+  auto& tape = problem.tape;
+  auto& model = problem.model;
+  auto& batch = problem.batch;
   const auto run = [&](Chooser<T>& chooser) {
     auto episode = std::make_unique<Episode<T>>(tape, chooser, batch.examples());
     model.run(batch, *episode);

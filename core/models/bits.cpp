@@ -43,7 +43,7 @@ class Bits final : public Model<T> {
                   .options = options_,
                   .dependence = bits_ == 1 ? Dependence::one_choice
                                            : (tabled ? Dependence::sequential : Dependence::factorised),
-                  .binary = options_ == 2,
+                  .joint_cost = tabled,
                   .state_width = 1,
                   .posterior = dimensions.at("posterior") != 0};
     logits_ = add_logits("bits.logits", settings.reals("logit"));

@@ -27,9 +27,12 @@ struct Structure {
   int steps = 0;            ///< choices in the longest run
   int options = 0;          ///< most options at a site (S)
   Dependence dependence = Dependence::sequential;
-  bool binary = false;      ///< every site has exactly two options, logits (0, phi)
+  bool joint_cost = false;  ///< of sequential models: choices change later costs, but no later choice's distribution
   int state_width = 0;      ///< columns of Site::state
   bool posterior = false;   ///< sites offer a proposal
+  bool binary() const { return options == 2; }
+  /// True if no choice changes the distribution of another.
+  bool independent() const { return dependence != Dependence::sequential || joint_cost; }
 };
 
 template <class T>

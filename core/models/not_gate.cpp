@@ -20,7 +20,6 @@ class NotGate final : public Model<T> {
     structure_ = {.steps = 1,
                   .options = 2,
                   .dependence = Dependence::one_choice,
-                  .binary = true,
                   .state_width = 1,
                   .posterior = dimensions.at("posterior") != 0};
     w0_ = number("gate.weight", {1, 1}, settings.real("w0"));

@@ -24,7 +24,7 @@ std::uint64_t KeyedRandomness::bits(Draw where) const {
 }
 
 // 53 random bits, moved by half a step: never 0, never 1.
-double KeyedRandomness::uniform(Draw where) {
+double KeyedRandomness::uniform(Draw where, const Pieces&) {
   return (static_cast<double>(bits(where) >> 11) + 0.5) * 0x1.0p-53;
 }
 

@@ -20,6 +20,13 @@ struct Draw {
   static constexpr std::uint32_t whole = ~0u;
 };
 
+/// What is known of whatever depends on a uniform number u, for those who integrate over it: between the breaks it is a
+/// polynomial in u (of degree at most 5), or at least analytic.
+struct Pieces {
+  std::span<const double> breaks = {};  ///< in (0, 1), in any order
+  bool polynomial = false;
+};
+
 /// A source of noise. Implementations: keyed pseudo-random numbers, and the replay that visits every outcome.
 class Randomness {
  public:
@@ -27,7 +34,7 @@ class Randomness {
   /// An index drawn with the given probabilities (which sum to 1 up to rounding).
   virtual int categorical(std::span<const double> probabilities, Draw where) = 0;
   /// A number in the open interval (0, 1).
-  virtual double uniform(Draw where) = 0;
+  virtual double uniform(Draw where, const Pieces& pieces = {}) = 0;
 };
 
 /// Counter-based pseudo-random numbers: Philox 4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as
@@ -36,7 +43,7 @@ class KeyedRandomness final : public Randomness {
  public:
   explicit KeyedRandomness(Key key) : key_(key) {}
   int categorical(std::span<const double> probabilities, Draw where) override;
-  double uniform(Draw where) override;
+  double uniform(Draw where, const Pieces& pieces = {}) override;
   /// A standard normal number.
   double normal(Draw where);
   /// An integer in [0, bound).

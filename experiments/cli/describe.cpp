@@ -25,7 +25,7 @@ std::vector<std::pair<std::string, std::string>> support(const EstimatorEntry& e
   ask("factorised", {.steps = 3, .options = 4, .dependence = Dependence::factorised, .state_width = 4});
   ask("sequential", {.steps = 3, .options = 4, .dependence = Dependence::sequential, .state_width = 4});
   ask("binary, factorised",
-      {.steps = 3, .options = 2, .dependence = Dependence::factorised, .binary = true, .state_width = 4});
+      {.steps = 3, .options = 2, .dependence = Dependence::factorised, .state_width = 4});
   ask("no choice", {.dependence = Dependence::deterministic});
   return result;
 }

@@ -1,9 +1,12 @@
 #include "experiments/measurement/exact_moments.hpp"
 
 #include <fmt/format.h>
+
+#include <algorithm>
 #include <cmath>
 
 #include "experiments/measurement/parallel.hpp"
+#include "experiments/measurement/quadrature.hpp"
 
 namespace hardgrad {
 
@@ -31,7 +34,7 @@ int Replay::categorical(std::span<const double> probabilities, Draw where) {
     }
     std::vector<double> p(probabilities.begin(), probabilities.end());
     const int first = possible(p, low);
-    path_.push_back({std::move(p), first, where});
+    path_.push_back({std::move(p), first});
   }
   const int chosen = path_[position_++].chosen;
   if (exchangeable_ && where.step != Draw::whole) {
@@ -46,8 +49,18 @@ int Replay::categorical(std::span<const double> probabilities, Draw where) {
   return chosen;
 }
 
-double Replay::uniform(Draw) {
-  throw UsageError("exact moments need categorical noise, and this estimator draws continuous numbers: measure it with replicates");
+double Replay::uniform(Draw, const Pieces& pieces) {
+  if (exchangeable_) throw Bug("samples with continuous noise cannot be visited as multisets");
+  if (position_ == path_.size()) {
+    auto nodes = quadrature(pieces);
+    path_.push_back({std::move(nodes.weights), 0, std::move(nodes.points)});
+  }
+  const auto& node = path_[position_++];
+  return node.values[node.chosen];
+}
+
+bool Replay::continuous() const {
+  return std::any_of(path_.begin(), path_.end(), [](const auto& node) { return !node.values.empty(); });
 }
 
 double Replay::weight() const {
@@ -121,13 +134,15 @@ Moments of_example(const Estimator<T>& estimator, const Model<T>& model, const B
       for (std::size_t i = 0; i < size; ++i)
         for (std::size_t j = 0; j < size; ++j) m.covariance[i * size + j] += w * d[i] * d[j];
     if (norm > 0 && reference_norm > 0) m.cosine += w * dot / (std::sqrt(norm) * reference_norm);
-    m.rows += w * static_cast<double>(estimate.episode->rows_evaluated());
-    m.attention_values += w * static_cast<double>(estimate.episode->attention_values());
+    m.rows += w * estimate.rows();
+    m.attention_values += w * estimate.attention_values();
     if (++m.outcomes == 1) visits = replay.expected_visits(model.outcomes(example)[0]);
     if (std::max(m.outcomes, visits) > outcome_cap)
-      throw UsageError(fmt::format("exact moments need about {:.6g} outcomes for one example, more than its share {:.6g} of "
-                                   "the cap: take fewer samples, steps, options or examples, or raise the cap",
-                                   std::max(m.outcomes, visits), outcome_cap));
+      throw UsageError(fmt::format("exact moments need about {:.6g} {} for one example, more than its share {:.6g} of the cap: "
+                                   "take fewer samples, steps, options or examples, or raise the cap",
+                                   std::max(m.outcomes, visits),
+                                   replay.continuous() ? "outcomes and quadrature nodes (the noise is continuous)" : "outcomes",
+                                   outcome_cap));
   } while (replay.next());
 
   for (std::size_t i = 0; i < size; ++i) m.variances[i] -= m.mean[i] * m.mean[i];

@@ -60,8 +60,8 @@ void draw(Replicates& replicates, const Estimator<T>& estimator, const Model<T>&
       std::fill(gradient.begin(), gradient.end(), 0.0);
       tape.add_gradient(model.parameters(), std::span<double>(gradient));
       c.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      c.rows += static_cast<double>(estimate.episode->rows_evaluated());
-      c.attention += static_cast<double>(estimate.episode->attention_values());
+      c.rows += estimate.rows();
+      c.attention += estimate.attention_values();
       ++c.count;
       replicates.add(block, gradient);
     }

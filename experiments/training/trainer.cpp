@@ -105,7 +105,7 @@ TrainResult train(Training<T>& training, const TrainSettings& settings, const Ru
     const auto batch = batches.at(step);
     KeyedRandomness random(keys.noise / "train" / static_cast<std::uint64_t>(step));
     tape.clear();
-    const auto estimate = estimator->estimate({tape, *model, batch, random});
+    const auto estimate = estimator->estimate({tape, *model, batch, random, true});
     std::fill(gradient.begin(), gradient.end(), T{0});
     tape.backward(estimate.surrogate);
     tape.add_gradient(model->parameters(), std::span<T>(gradient));
@@ -119,8 +119,8 @@ TrainResult train(Training<T>& training, const TrainSettings& settings, const Ru
     for (T g : gradient) squares += static_cast<double>(g) * static_cast<double>(g);
     optimizer->step(model->parameters(), gradient);
     estimator->learn(estimate);
-    result.rows += static_cast<double>(estimate.episode->rows_evaluated());
-    result.attention_values += static_cast<double>(estimate.episode->attention_values());
+    result.rows += estimate.rows();
+    result.attention_values += estimate.attention_values();
     loss += estimate.loss;
     ++since;
     if ((step + 1) % settings.log_every == 0 || step + 1 == settings.steps) {

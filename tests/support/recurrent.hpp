@@ -18,13 +18,12 @@ namespace hardgrad::testing {
 template <class T>
 class Recurrent final : public Model<T> {
  public:
-  static constexpr int hidden = 2, options = 3, longest = 3;
+  static constexpr int hidden = 2, longest = 3;
 
-  explicit Recurrent(bool feeding, Key key = Key(5)) : feeding_(feeding) {
+  explicit Recurrent(bool feeding, Key key = Key(5), int options = 3) : feeding_(feeding), options_(options) {
     structure_ = {.steps = longest,
                   .options = options,
                   .dependence = feeding ? Dependence::sequential : Dependence::factorised,
-                  .binary = false,
                   .state_width = hidden,
                   .posterior = true};
     recurrent_ = Linear<T>(this->parameters_, "core", hidden, hidden, key, false);
@@ -34,14 +33,14 @@ class Recurrent final : public Model<T> {
     out_ = Linear<T>(this->parameters_, "out", hidden, 1, key);
   }
 
-  /// Three examples of different lengths and numbers of options.
-  static Batch batch() {
+  /// Three examples of different lengths and numbers of options, up to `most`.
+  static Batch batch(int most = 3) {
     Batch batch;
     batch.id = {4, 7, 9};
     batch.reals["x"] = Array<double>({3, 2}, std::vector<double>{0.3, -0.2, 0.8, 0.1, -0.5, 0.4});
     batch.reals["target"] = Array<double>({3}, std::vector<double>{0.5, -0.3, 0.2});
     batch.integers["length"] = Array<int>({3}, std::vector<int>{3, 2, 1});
-    batch.integers["options"] = Array<int>({3}, std::vector<int>{2, 3, 3});
+    batch.integers["options"] = Array<int>({3}, std::vector<int>{2, most, most});
     return batch;
   }
 
@@ -75,7 +74,7 @@ class Recurrent final : public Model<T> {
       };
       auto choice = episode.choose(std::move(site));
       const std::span<const int> parent(choice.rows->parent), example(choice.rows->example);
-      const auto chosen = matmul(choice.one_hot(tape, options), tape.parameter(*embedding_.weight));
+      const auto chosen = matmul(choice.one_hot(tape, options_), tape.parameter(*embedding_.weight));
       const auto before = add(recurrent_(gather_rows(h, parent)), gather_rows(x, example));
       const auto after = tanh(add(before, chosen));
       auto loss = square(subtract(out_(after), gather_rows(target, example)));
@@ -95,6 +94,7 @@ class Recurrent final : public Model<T> {
 
  private:
   bool feeding_;
+  int options_;
   Linear<T> recurrent_, scores_, posterior_, out_;
   Embedding<T> embedding_;
   Structure structure_;

@@ -1,0 +1,52 @@
+// disarm: antithetic pairs of bits with the uniform number that coupled them integrated out.
+//
+//   g_phi = 1/2 (f(b) - f(b~)) (b - b~) sig(|phi|)          per pair and choice, phi the logit of b = 1
+//
+// Dong, Mnih & Tucker 2020, DisARM: an antithetic gradient estimator for binary latent variables, eq. 7 (and, at the same
+// time, Yin, Ho, Yan, Qian & Zhou 2020, Probabilistic best subset selection via gradient-based optimization: U2G).
+// b = [u > 1 - p], b~ = [u < p] for one uniform u: the pair is drawn by its three possible outcomes.
+// Target: expected loss. Bias: none. Cost: 2 rows a pair; 1 + T where choices feed later ones.
+// Departures: where choices feed later ones, every choice's pair is evaluated given the first member's choices before it.
+#include <algorithm>
+#include <cmath>
+
+#include "core/estimator/coupling.hpp"
+
+namespace hardgrad {
+namespace {
+
+template <class T>
+class DisArm final : public CoupledEstimator<T> {
+ public:
+  DisArm(const Settings& settings, const Structure&, Key)
+      : CoupledEstimator<T>(settings.integer("samples") / 2, 2, 0, credit_of(settings)) {}
+
+ private:
+  void draw(Coupling& coupling, Randomness& random, Draw where) const override {
+    const double p = coupling.p[1], same = std::abs(1 - 2 * p), differ = std::min(p, 1 - p);
+    const double outcomes[] = {same, differ, differ};
+    const int outcome = random.categorical(outcomes, where);
+    coupling.option[0] = outcome == 0 ? p > 0.5 : outcome == 1;
+    coupling.option[1] = outcome == 0 ? p > 0.5 : outcome == 2;
+  }
+  void gradient(const Coupling& coupling, std::span<const double> f, std::span<double> logits) const override {
+    const double p = coupling.p[1];
+    logits[1] = (f[0] - f[1]) * (coupling.option[0] - coupling.option[1]) * std::max(p, 1 - p) / 2;
+    logits[0] = -logits[1];
+  }
+};
+
+}  // namespace
+
+HARDGRAD_ESTIMATOR(DisArm, {
+  .name = "disarm",
+  .summary = "antithetic pairs of bits, their common uniform number integrated out",
+  .paper = "Dong, Mnih & Tucker 2020, DisARM, eq. 7",
+  .target = Target::Kind::expected_loss,
+  .unbiased = true,
+  .evaluations = "2; 1 + T if sequential",
+  .parameters = {samples_parameter(2, 2), credit_parameter()},
+  .unsupported = needs_pairs_of_bits,
+})
+
+}  // namespace hardgrad
