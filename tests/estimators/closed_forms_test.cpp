@@ -40,6 +40,21 @@ TEST_CASE("the published figures at p = 1/2, t = .45") {
   CHECK(bit.variance("rloo[samples=4]") == doctest::Approx(1.0417e-4).epsilon(1e-4));
 }
 
+TEST_CASE("baselines on one bit equal their closed forms") {
+  for (double phi : {-3.0, 0.0, 1.2})
+    for (double t : {0.45, 0.1}) {
+      const OneBit bit{phi, t};
+      CAPTURE(phi);
+      CAPTURE(t);
+      const auto [p, v, d, f0, f1] = std::tuple{bit.p, bit.v, bit.d, bit.f0, bit.f1};
+      const auto constant = [&](double c) { return v * std::pow((1 - p) * f1 + p * f0 - c, 2); };
+      CHECK(std::abs(bit.variance("self_critic") - constant(p > 0.5 ? f1 : f0)) < 1e-13);
+      CHECK(std::abs(bit.variance("soft_baseline") - constant((p - t) * (p - t))) < 1e-13);
+      // Two samples: the other one's loss is the only estimate there is, whatever its weight.
+      CHECK(std::abs(bit.variance("optimal_baseline[samples=2]") - bit.variance("rloo[samples=2]")) < 1e-15);
+    }
+}
+
 TEST_CASE("relations that are theorems") {
   auto constant = model_of("bits[bits=3,t=0.5,logit=0.7]");  // f = 3/4 whatever the bits
   CHECK(variance_of(*estimator_of("rloo[samples=3]", *constant), *constant, one_example()) == 0);

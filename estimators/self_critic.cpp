@@ -1,0 +1,41 @@
+// self_critic: the score function with the loss of the most probable choices as baseline.
+//
+//   g = 1/K sum_k [ (f_k - f(z^)) grad log p(z_k) + grad f_k ],   z^ = the greedy choices, argmax step by step
+//
+// Rennie, Marcheret, Mroueh, Ross & Goel 2017, Self-critical sequence training for image captioning, eq. 6-9; the baseline
+// of Deng et al. 2018 in its greedy form. Target: expected loss. Bias: none. Cost: K + 1 rows.
+// Departure: the paper has one sample; here the mean of K.
+#include "core/choice/choosers.hpp"
+#include "core/estimator/reference_run.hpp"
+
+namespace hardgrad {
+namespace {
+
+template <class T>
+class SelfCritic final : public Estimator<T> {
+ public:
+  SelfCritic(const Settings& settings, const Structure&, Key)
+      : samples_(settings.integer("samples")), credit_(credit_of(settings)) {}
+  Estimate<T> estimate(const Problem<T>& problem) const override {
+    GreedyChooser<T> greedy;
+    return score_against(problem, samples_, credit_, greedy);
+  }
+
+ private:
+  int samples_;
+  Credit credit_;
+};
+
+}  // namespace
+
+HARDGRAD_ESTIMATOR(SelfCritic, {
+  .name = "self_critic",
+  .summary = "score function with the loss of the most probable choices as baseline",
+  .paper = "Rennie et al. 2017, Self-critical sequence training, eq. 6-9",
+  .target = Target::Kind::expected_loss,
+  .unbiased = true,
+  .evaluations = "K + 1",
+  .parameters = {samples_parameter(), credit_parameter()},
+})
+
+}  // namespace hardgrad
