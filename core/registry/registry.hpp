@@ -14,6 +14,14 @@
 
 namespace hardgrad {
 
+/// What has been registered, in order: how a plugin's names are known. A name that is taken cannot be refused by an
+/// exception while a library is loading, so it is noted.
+struct Registrations {
+  std::vector<std::pair<std::string, std::string>> made, refused;  ///< (noun, name)
+  bool loading_plugin = false;
+};
+Registrations& registrations();
+
 /// `Entry` has at least `std::string name` and `std::vector<ParameterInfo> parameters`.
 template <class Entry>
 class Registry {
@@ -25,7 +33,13 @@ class Registry {
   }
   void add(Entry entry) {
     auto name = entry.name;
-    if (!entries_.emplace(name, std::move(entry)).second) throw Bug(name + " registered twice");
+    auto& log = registrations();
+    if (entries_.emplace(name, std::move(entry)).second)
+      log.made.emplace_back(Entry::noun, name);
+    else if (log.loading_plugin)
+      log.refused.emplace_back(Entry::noun, name);
+    else
+      throw Bug(name + " registered twice");
   }
   /// All entries by name.
   const std::map<std::string, Entry>& entries() const { return entries_; }

@@ -5,11 +5,14 @@
 #include <benchmark/benchmark.h>
 #include <tbb/global_control.h>
 
-#include "experiments/benchmarks/problems.hpp"
+#include "experiments/verification/problems.hpp"
 #include "experiments/measurement/measure.hpp"
 
 namespace hardgrad::benchmarks {
 namespace {
+
+using verification::Problem;
+using verification::Setting;
 
 void gradient(benchmark::State& state, const Problem& problem, const std::string& text) {
   const auto spec = Spec::parse(text);
@@ -42,7 +45,7 @@ void gradient(benchmark::State& state, const Problem& problem, const std::string
 }
 
 void register_all() {
-  for (const auto& problem : problems())
+  for (const auto& problem : verification::problems())
     for (const auto& [name, entry] : Estimators::instance().entries()) {
       std::vector<std::string> specs = {name};
       for (const auto& parameter : entry.parameters)  // growth with the number of samples

@@ -5,6 +5,7 @@
 #include <new>
 #include <sstream>
 
+#include "core/registry/plugins.hpp"
 #include "core/registry/settings.hpp"
 #include "core/support/error.hpp"
 #include "experiments/cli/common.hpp"
@@ -66,6 +67,9 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", std::string("hardgrad ") + HARDGRAD_VERSION);
   app.require_subcommand(0, 1);
   app.get_formatter()->column_width(34);
+  app.fallthrough();  // --plugin may stand before or after the verb
+  std::vector<std::string> plugins;
+  cli::add_repeated(app, "--plugin", plugins, "a shared library with estimators, models or tasks; may be repeated");
   cli::Action action;
   cli::add_list(app, action);
   cli::add_describe(app, action);
@@ -77,6 +81,7 @@ int main(int argc, char** argv) {
   cli::add_check(app, action);
   cli::add_merge(app, action);
   cli::add_export(app, action);
+  cli::add_test(app, action);
   cli::add_completion(app, action);
   app.footer(
       "Exit status: 0 all well, 1 some cells failed, 2 bad usage or configuration, 3 damaged or unreadable "
@@ -93,6 +98,7 @@ int main(int argc, char** argv) {
       fmt::print("{}", welcome);
       return 0;
     }
+    for (const auto& plugin : plugins) load_plugin(plugin);
     cli::single_threaded_blas();
     const int status = action();
     if (std::fflush(stdout) != 0) return fail("standard output cannot be written", 2);

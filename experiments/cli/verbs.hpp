@@ -19,6 +19,7 @@ void add_status(CLI::App& app, Action& action);
 void add_check(CLI::App& app, Action& action);
 void add_merge(CLI::App& app, Action& action);
 void add_export(CLI::App& app, Action& action);
+void add_test(CLI::App& app, Action& action);
 void add_completion(CLI::App& app, Action& action);
 
 }  // namespace hardgrad::cli

@@ -136,6 +136,7 @@ Moments of_example(const Estimator<T>& estimator, const Model<T>& model, const B
     if (norm > 0 && reference_norm > 0) m.cosine += w * dot / (std::sqrt(norm) * reference_norm);
     m.rows += w * estimate.rows();
     m.attention_values += w * estimate.attention_values();
+    m.continuous = replay.continuous();
     if (++m.outcomes == 1) visits = replay.expected_visits(model.outcomes(example)[0]);
     if (std::max(m.outcomes, visits) > outcome_cap)
       throw UsageError(fmt::format("exact moments need about {:.6g} {} for one example, more than its share {:.6g} of the cap: "
@@ -173,6 +174,7 @@ Moments exact_moments(const Estimator<T>& estimator, const Model<T>& model, cons
     }
     for (std::size_t i = 0; i < total.covariance.size(); ++i) total.covariance[i] += m.covariance[i];
     total.outcomes += m.outcomes;
+    total.continuous |= m.continuous;
     total.rows += m.rows;
     total.attention_values += m.attention_values;
   }

@@ -60,6 +60,7 @@ struct Moments {
   double trace = 0;                ///< sum of the variances
   double cosine = 0;               ///< E of the cosine to the reference; NaN for more than one example
   double outcomes = 0;             ///< visited
+  bool continuous = false;         ///< some of them are nodes of a quadrature
   double rows = 0, attention_values = 0;  ///< expected cost of one gradient
 };
 

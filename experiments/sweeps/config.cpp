@@ -12,6 +12,7 @@
 #include <set>
 #include <sstream>
 
+#include "core/registry/plugins.hpp"
 #include "core/support/error.hpp"
 
 namespace hardgrad {
@@ -95,6 +96,7 @@ class ConfigReader {
                       const std::set<std::string>& axes) const;
   SettingValues setting_values(const toml::table& table, const std::string& section) const;
   void top_level(SweepConfig& config) const;
+  void load(SweepConfig& config, const std::string& path, const toml::node& node) const;
   void section(SweepConfig& config, const std::string& name) const;
 
   std::string file_;
@@ -295,9 +297,17 @@ void ConfigReader::top_level(SweepConfig& config) const {
                          ? did_you_mean(config.precision, {"float", "double"})
                          : ""));
   if (const auto* node = root_.get("seed")) config.seed = std::stoull(axis_value(*node, "seed", "seed"));
-  if (const auto* node = root_.get("plugins"))
-    if (!node->is_array() || !node->as_array()->empty())
-      fail(*node, "plugins", "plugins cannot be loaded yet; leave the key out");
+  if (const auto* node = root_.get("plugins")) {
+    if (!node->is_array()) fail(*node, "plugins", "must be a list of paths");
+    for (const auto& item : *node->as_array()) load(config, text_of(item, "plugins", ParameterInfo::text("plugins", "", "")), item);
+  }
+}
+
+// A plugin's path counts from the file's folder, or else from here.
+void ConfigReader::load(SweepConfig& config, const std::string& path, const toml::node& node) const {
+  const auto beside = std::filesystem::path(file_).parent_path() / path;
+  const auto found = std::filesystem::exists(beside) ? beside.string() : path;
+  located(node, "plugins: ", "plugins", [&] { config.plugins.push_back(load_plugin(found).path); });
 }
 
 void ConfigReader::section(SweepConfig& config, const std::string& name) const {

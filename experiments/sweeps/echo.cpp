@@ -59,6 +59,11 @@ toml::table echo_table(const SweepConfig& config) {
   root.insert("seed", static_cast<std::int64_t>(config.seed));
   root.insert("out", config.out);
   root.insert("precision", config.precision);
+  if (!config.plugins.empty()) {
+    toml::array plugins;
+    for (const auto& path : config.plugins) plugins.push_back(path);
+    root.insert("plugins", plugins);
+  }
   toml::array zips, excludes, overrides;
   for (const auto& group : config.axes) {
     toml::table zip;

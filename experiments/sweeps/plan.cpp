@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/estimator/estimator.hpp"
+#include "core/registry/plugins.hpp"
 #include "core/support/error.hpp"
 #include "experiments/tasks/task.hpp"
 
@@ -18,6 +19,8 @@ constexpr std::size_t most_cells = 1'000'000;
 std::string fingerprint(const SweepConfig& config, const Cell& cell) {
   auto text = fmt::format("cell 1\nprecision={}\nroot={}\n", config.precision, config.seed);
   for (const auto& [name, value] : cell.axes) text += fmt::format("{}={}\n", name, value);
+  for (const char* noun : {"task", "model", "estimator"})
+    if (const auto* plugin = plugin_of(noun, cell.spec(noun).name)) text += fmt::format("plugin={}\n", plugin->fingerprint);
   for (const auto& setting : settings_table())
     text += fmt::format("{}={}\n", setting.path, to_string(setting.get(cell.settings)));
   return text_hash(text);

@@ -46,14 +46,6 @@ void stir(Estimator<double>& estimator) {
   if (!state.empty()) estimator.restore(state);
 }
 
-TEST_CASE("every registered estimator is in the list of the unbiased or stands out by its entry") {
-  for (const auto& [name, entry] : Estimators::instance().entries()) {
-    const bool listed = std::any_of(unbiased.begin(), unbiased.end(), [&, n = name](const auto& spec) { return Spec::parse(spec).name == n; });
-    CAPTURE(name);
-    CHECK(listed == entry.unbiased);
-  }
-}
-
 TEST_CASE("the exact mean is the target's gradient on a recurrent model, dependent and independent choices") {
   for (bool feeding : {false, true}) {
     Recurrent<double> model(feeding);

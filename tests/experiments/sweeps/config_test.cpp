@@ -65,7 +65,7 @@ TEST_CASE("bad configurations are refused with place, key and remedy") {
        "sweep.toml:1:13: precision: must be float or double, got \"duble\" (did you mean \"double\"?)"},
       {"seed = -4\n", "sweep.toml:1:8: seed: must be an integer of at least 0, got -4"},
       {"name = \"a/b\"\n", "sweep.toml:1:8: name: must be a plain name, it becomes a folder"},
-      {"plugins = [\"x.so\"]\n", "sweep.toml:1:11: plugins: plugins cannot be loaded yet; leave the key out"},
+      {"plugins = [\"x.so\"]\n", "sweep.toml:1:12: plugins: plugin x.so: no such file; give the path of a shared library"},
       {"[zip]\ntask = [\"bits\"]\n", "sweep.toml:1:1: zip: must be written [[zip]], one block each"},
       {"[[zip]]\ntask = [\"bits\", \"not_gate\"]\nmodel = [\"bits\"]\n",
        "sweep.toml:2:8: zip.task: lists walked together must be equally long: model has 1, task has 2"},

@@ -1,8 +1,8 @@
-#include "experiments/benchmarks/problems.hpp"
+#include "experiments/verification/problems.hpp"
 
 #include <numeric>
 
-namespace hardgrad::benchmarks {
+namespace hardgrad::verification {
 
 // Small enough that the exact gradient can be had, so that bias is a counter too.
 const std::vector<Problem>& problems() {
@@ -26,4 +26,4 @@ Setting::Setting(const Problem& problem, bool posterior) {
   model = make_model<float>(Spec::parse(problem.model), task->dimensions(), key / "init", posterior);
 }
 
-}  // namespace hardgrad::benchmarks
+}  // namespace hardgrad::verification

@@ -1,4 +1,4 @@
-// The problems benchmarks run on: generated data, one of each model.
+// Small problems of every model on generated data: estimators are verified and benchmarked on them.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 #include "core/models/model.hpp"
 #include "experiments/tasks/task.hpp"
 
-namespace hardgrad::benchmarks {
+namespace hardgrad::verification {
 
 struct Problem {
   std::string name;   ///< of the model, as benchmarks are called
@@ -27,4 +27,4 @@ struct Setting {
   Setting(const Problem& problem, bool posterior);
 };
 
-}  // namespace hardgrad::benchmarks
+}  // namespace hardgrad::verification

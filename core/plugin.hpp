@@ -1,0 +1,19 @@
+// All that an estimator from outside the tree needs. Include it in one source of the plugin.
+#pragma once
+
+#include "core/abi.hpp"
+#include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/rearrange.hpp"
+#include "core/autodiff/reduce.hpp"
+#include "core/autodiff/softmax.hpp"
+#include "core/choice/choosers.hpp"
+#include "core/estimator/coupling.hpp"
+#include "core/estimator/moving_average.hpp"
+#include "core/estimator/objectives.hpp"
+#include "core/estimator/score_function.hpp"
+#include "core/nn/layers.hpp"
+
+namespace hardgrad {
+/// Tells the program that loads the plugin which headers it was built against.
+[[gnu::used]] static constexpr char plugin_abi[] = "hardgrad-abi:" HARDGRAD_ABI;
+}  // namespace hardgrad

@@ -1,0 +1,38 @@
+#include "experiments/verification/grounds.hpp"
+
+#include <fmt/format.h>
+
+#include "experiments/verification/recurrent.hpp"
+
+namespace hardgrad::verification {
+namespace {
+
+Ground recurrent(bool feeding, int options) {
+  return {fmt::format("recurrent, {}, {} options", feeding ? "dependent" : "independent", options),
+          std::make_unique<Recurrent<double>>(feeding, Key(5), options), Recurrent<double>::batch(options)};
+}
+
+Ground toy(const std::string& spec) {
+  Batch batch;
+  batch.id = {0};
+  return {spec, make_model<double>(Spec::parse(spec), {{"bits", 1}}, Key(3), true), std::move(batch)};
+}
+
+}  // namespace
+
+std::vector<Ground> grounds() {
+  std::vector<Ground> all;
+  for (int options : {2, 3})
+    for (bool feeding : {true, false}) all.push_back(recurrent(feeding, options));
+  for (const auto* spec : {"bits[logit=0.7]", "bits[bits=3,t=0.6;0.51;0.48,shared_logit=true,logit=-1]",
+                           "bits[bits=2,function=table,logit=0.3;-0.8]", "bits[options=3,function=linear,logit=0.2;-0.1;0.4]",
+                           "bits[bits=2,options=3,function=table,logit=0.2;-0.1;0.4]"})
+    all.push_back(toy(spec));
+  return all;
+}
+
+Ground shifted(int options, double shift) {
+  return {fmt::format("recurrent, {} options, losses + {}", options, shift), std::make_unique<Recurrent<double>>(true, Key(5), options, shift), Recurrent<double>::batch(options)};
+}
+
+}  // namespace hardgrad::verification

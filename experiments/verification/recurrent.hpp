@@ -1,0 +1,106 @@
+// A small recurrent model whose choices feed later logits, with everything an estimator may meet: ragged options,
+// finished rows, costs at the root, at every step and at the end, a path derivative, and a posterior.
+#pragma once
+
+#include <cmath>
+
+#include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/product.hpp"
+#include "core/autodiff/rearrange.hpp"
+#include "core/autodiff/reduce.hpp"
+#include "core/models/model.hpp"
+#include "core/nn/layers.hpp"
+
+namespace hardgrad::verification {
+
+/// h_{t+1} = tanh(W h_t + E[z_t] + x); logits_t = A h_t; cost_t = (v . h_{t+1} - target)^2. If not `feeding`, the
+/// recurrence goes on without the choice (h_{t+1} = tanh(W h_t + x)) and cost_t alone sees E[z_t]: a factorised model.
+template <class T>
+class Recurrent final : public Model<T> {
+ public:
+  static constexpr int hidden = 2, longest = 3;
+
+  explicit Recurrent(bool feeding, Key key = Key(5), int options = 3, double shift = 0)
+      : feeding_(feeding), options_(options), shift_(shift) {
+    structure_ = {.steps = longest,
+                  .options = options,
+                  .dependence = feeding ? Dependence::sequential : Dependence::factorised,
+                  .state_width = hidden,
+                  .posterior = true};
+    recurrent_ = Linear<T>(this->parameters_, "core", hidden, hidden, key, false);
+    scores_ = Linear<T>(this->parameters_, "score", hidden, options, key);
+    posterior_ = Linear<T>(this->parameters_, "posterior", hidden + 1, options, key);
+    embedding_ = Embedding<T>(this->parameters_, "embedding", options, hidden, key, 0.8);
+    out_ = Linear<T>(this->parameters_, "out", hidden, 1, key);
+  }
+
+  /// Three examples of different lengths and numbers of options, up to `most`.
+  static Batch batch(int most = 3) {
+    Batch batch;
+    batch.id = {4, 7, 9};
+    batch.reals["x"] = Array<double>({3, 2}, std::vector<double>{0.3, -0.2, 0.8, 0.1, -0.5, 0.4});
+    batch.reals["target"] = Array<double>({3}, std::vector<double>{0.5, -0.3, 0.2});
+    batch.integers["length"] = Array<int>({3}, std::vector<int>{3, 2, 1});
+    batch.integers["options"] = Array<int>({3}, std::vector<int>{2, most, most});
+    return batch;
+  }
+
+  const Structure& structure() const override { return structure_; }
+  std::vector<double> outcomes(const Batch& batch) const override {
+    std::vector<double> result;
+    for (int b = 0; b < batch.examples(); ++b)
+      result.push_back(std::pow(batch.ints("options").data[b], batch.ints("length").data[b]));
+    return result;
+  }
+
+  void run(const Batch& batch, Episode<T>& episode) const override {
+    auto& tape = episode.tape();
+    const auto constant = [&](const Array<double>& values) {
+      std::vector<T> copy(values.data.begin(), values.data.end());
+      return tape.constant(MatrixView<const T>{copy.data(), values.shape[0], values.stride()});
+    };
+    const auto x = constant(batch.numbers("x")), target = constant(batch.numbers("target"));
+    auto rows = episode.root();
+    auto h = tanh(x);
+    episode.cost(rows, square(out_(h)));  // before any choice
+    if (shift_ != 0) episode.cost(rows, tape.constant(rows->size(), 1, static_cast<T>(shift_)));
+    for (int t = 0; t < longest; ++t) {
+      std::vector<int> allowed(rows->size());
+      for (std::size_t r = 0; r < rows->size(); ++r) {
+        const int b = rows->example[r];
+        allowed[r] = t < batch.ints("length").data[b] ? batch.ints("options").data[b] : 1;
+      }
+      Site<T> site{rows, scores_(h), allowed, h, {}};
+      site.proposal = [&, h, rows] {
+        return posterior_(concat_columns({h, gather_rows(target, std::span<const int>(rows->example))}));
+      };
+      auto choice = episode.choose(std::move(site));
+      const std::span<const int> parent(choice.rows->parent), example(choice.rows->example);
+      const auto chosen = matmul(choice.one_hot(tape, options_), tape.parameter(*embedding_.weight));
+      const auto before = add(recurrent_(gather_rows(h, parent)), gather_rows(x, example));
+      const auto after = tanh(add(before, chosen));
+      auto loss = square(subtract(out_(after), gather_rows(target, example)));
+      auto alive = tape.constant(choice.rows->size(), 1);
+      for (std::size_t r = 0; r < choice.rows->size(); ++r)
+        tape.mutable_value(alive).data[r] = t < batch.ints("length").data[choice.rows->example[r]];
+      episode.cost(choice.rows, multiply(loss, alive));
+      if (feeding_) {
+        h = after;
+        rows = choice.rows;
+      } else {
+        h = tanh(add(recurrent_(h), x));
+      }
+    }
+    if (feeding_) episode.cost(rows, row_sums(square(h)));
+  }
+
+ private:
+  bool feeding_;
+  int options_;
+  double shift_;
+  Linear<T> recurrent_, scores_, posterior_, out_;
+  Embedding<T> embedding_;
+  Structure structure_;
+};
+
+}  // namespace hardgrad::verification

@@ -1,0 +1,219 @@
+#include "experiments/verification/verify.hpp"
+
+#include <fmt/format.h>
+#include <tbb/global_control.h>
+#include <tbb/task_arena.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "experiments/measurement/exact_moments.hpp"
+#include "experiments/measurement/measure.hpp"
+#include "experiments/verification/grounds.hpp"
+#include "experiments/verification/problems.hpp"
+
+namespace hardgrad::verification {
+namespace {
+
+constexpr double outcome_cap = 3e4;   // of one exact mean
+constexpr int draws = 20000;          // where that is too few
+constexpr int model_draws = 300;      // on whole models
+constexpr double least_p_value = 1e-6;
+
+template <class T>
+std::vector<double> gradient_of(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, Key key) {
+  Tape<T> tape;
+  KeyedRandomness random(key);
+  const auto estimate = estimator.estimate({tape, model, batch, random});
+  tape.backward(estimate.surrogate);
+  std::vector<double> gradient(model.parameters().size());
+  tape.add_gradient(model.parameters(), std::span<double>(gradient));
+  return gradient;
+}
+
+double largest(const std::vector<double>& x) {
+  double most = 0;
+  for (double v : x) most = std::max(most, std::abs(v));
+  return most;
+}
+double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
+  double most = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(a[i] - b[i]));
+  return most;
+}
+bool finite(const std::vector<double>& x) {
+  return std::all_of(x.begin(), x.end(), [](double v) { return std::isfinite(v); });
+}
+
+/// Learned state away from its start, where its influence would show.
+template <class T>
+void stir(Estimator<T>& estimator) {
+  auto state = estimator.state();
+  for (std::size_t i = 0; i < state.size(); ++i) state[i] = 0.3 + 0.1 * static_cast<double>(i);
+  if (!state.empty()) estimator.restore(state);
+  int i = 0;
+  for (auto& parameter : estimator.own_parameters())
+    for (auto& value : parameter.value.data) value += static_cast<T>(0.05 * std::sin(++i));
+}
+
+class Verifier {
+ public:
+  explicit Verifier(const Spec& spec)
+      : spec_(spec), entry_(Estimators::instance().at(spec.name)), verdict_{spec.text, {}} {
+    Settings(entry_.name, entry_.parameters, spec);
+  }
+
+  Verdict run() {
+    for (const auto& problem : problems()) on_model(problem);
+    for (const auto& ground : grounds()) on_ground(ground);
+    shift();
+    return std::move(verdict_);
+  }
+
+ private:
+  void add(std::string what, const std::string& where, const std::string& failure, std::string detail = "") {
+    verdict_.checks.push_back({std::move(what), where,
+                               failure.empty() ? Check::Outcome::passed : Check::Outcome::failed,
+                               failure.empty() ? std::move(detail) : failure});
+  }
+  /// True if the estimator supports the model; else says why not.
+  bool supported(const Structure& structure, const std::string& what, const std::string& where) {
+    const auto reason = unsupported(spec_, structure);
+    if (!reason.empty()) verdict_.checks.push_back({what, where, Check::Outcome::skipped, reason});
+    return reason.empty();
+  }
+
+  void on_model(const Problem& problem) {
+    const Setting setting(problem, entry_.posterior);
+    const auto& structure = setting.model->structure();
+    if (!supported(structure, "contract", problem.name)) return;
+    const auto wide_model = make_model<double>(Spec::parse(problem.model), setting.task->dimensions(), Key(1) / "init", entry_.posterior);
+    const auto narrow = make_estimator<float>(spec_, structure, Key(1));
+    const auto wide = make_estimator<double>(spec_, structure, Key(1));
+    add("contract", problem.name, guarded([&] {
+          if (auto broken = contract(*narrow, *setting.model, setting.batch); !broken.empty()) return broken;
+          return contract(*wide, *wide_model, setting.batch);
+        }));
+    if (entry_.unbiased) sampled_mean("mean", problem.name, *wide, *wide_model, setting.batch, model_draws);
+  }
+
+  template <class T>
+  std::string contract(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch) {
+    const std::string precision = sizeof(T) == 4 ? "float" : "double";
+    const auto state = estimator.state();
+    const auto first = gradient_of(estimator, model, batch, Key(2));
+    if (!finite(first)) return "the estimate is not finite in " + precision;
+    if (first != gradient_of(estimator, model, batch, Key(2))) return "two estimates with the same noise differ in " + precision;
+    if (estimator.state() != state) return "estimate() changes the learned state; only learn() may";
+    std::vector<double> mean(first.size());
+    for (int b = 0; b < batch.examples(); ++b) {
+      const auto one = gradient_of(estimator, model, batch.select({b}), Key(2));
+      for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += one[i] / batch.examples();
+    }
+    if (const double off = largest_difference(mean, first); off > (sizeof(T) == 4 ? 1e-3 : 1e-9) * std::max(1.0, largest(first)))
+      return fmt::format("the estimate of a batch is not the mean of its examples' estimates: {:.2g} apart in {}", off, precision);
+    MeasureSettings settings;
+    settings.replicates = 8;
+    Measurement alone, together;
+    const tbb::global_control enough(tbb::global_control::max_allowed_parallelism, 4);  // whatever the machine has
+    tbb::task_arena(1).execute([&] { alone = measure(spec_, estimator, model, batch, settings, Key(3)); });
+    tbb::task_arena(4).execute([&] { together = measure(spec_, estimator, model, batch, settings, Key(3)); });
+    if (alone.mean != together.mean || alone.variance != together.variance) return "the numbers depend on the number of threads";
+    return "";
+  }
+
+  void on_ground(const Ground& ground) {
+    const auto& structure = ground.model->structure();
+    if (!supported(structure, "exact mean", ground.name)) return;
+    auto estimator = make_estimator<double>(spec_, structure, Key(1));
+    stir(*estimator);
+    exact_mean("exact mean", ground, *estimator);
+  }
+
+  void exact_mean(const std::string& what, const Ground& ground, const Estimator<double>& estimator) {
+    // The whole batch if its outcomes are few enough, else its most ragged example alone, else draws.
+    std::vector<Batch> batches{ground.batch};
+    if (ground.batch.examples() > 1) batches.push_back(ground.batch.select({1}));
+    for (const auto& batch : batches) {
+      try {
+        const auto truth = exact_truth(estimator.target(), *ground.model, batch, outcome_cap);
+        const auto moments = exact_moments(estimator, *ground.model, batch, truth.of_example, outcome_cap);
+        const double off = largest_difference(moments.mean, truth.gradient) / std::max(1.0, largest(truth.gradient));
+        const auto found = fmt::format("off by {:.1e} ({:.0f} {})", off, moments.outcomes,
+                                       moments.continuous ? "outcomes and quadrature nodes" : "outcomes");
+        const bool wrong = entry_.unbiased && !(off < (moments.continuous ? 1e-8 : 1e-10));
+        add(what, ground.name, wrong ? "says it is unbiased, but the mean is " + found : "", found);
+        return;
+      } catch (const UsageError&) {  // too many outcomes
+      } catch (const std::exception& e) {
+        add(what, ground.name, e.what());
+        return;
+      }
+    }
+    sampled_mean(what, ground.name, estimator, *ground.model, ground.batch, draws);
+  }
+
+  void sampled_mean(const std::string& what, const std::string& where, const Estimator<double>& estimator,
+                    const Model<double>& model, const Batch& batch, int replicates) {
+    MeasureSettings settings;
+    settings.replicates = replicates;
+    std::string found, failure = guarded([&]() -> std::string {
+      const auto m = measure(spec_, estimator, model, batch, settings, Key(4));
+      found = fmt::format("p(unbiased) = {:.2g}, relative bias {:.2g} ({} draws)", m.bias_p_value, m.relative_bias, replicates);
+      if (m.estimand != "enumerated") found += "; truth: " + m.estimand;
+      return entry_.unbiased && m.bias_p_value < least_p_value ? "says it is unbiased: " + found : "";
+    });
+    add(what, where, failure, found);
+  }
+
+  /// Mean and variance with and without a constant added to every loss.
+  void shift() {
+    if (!entry_.unbiased) return;
+    for (int options : {3, 2}) {
+      const auto plain = shifted(options, 0), moved = shifted(options, 10);
+      if (!unsupported(spec_, plain.model->structure()).empty()) continue;
+      const auto estimator = make_estimator<double>(spec_, plain.model->structure(), Key(1));
+      exact_mean("shift", moved, *estimator);
+      MeasureSettings settings;
+      settings.replicates = 400;
+      const auto before = measure(spec_, *estimator, *plain.model, plain.batch, settings, Key(5));
+      const auto after = measure(spec_, *estimator, *moved.model, moved.batch, settings, Key(5));
+      if (before.variance > 0)
+        verdict_.checks.back().detail += fmt::format("; variance x {:.3g}", after.variance / before.variance);
+      return;
+    }
+  }
+
+  static std::string guarded(const std::function<std::string()>& check) {
+    try {
+      return check();
+    } catch (const std::exception& e) {
+      return e.what();
+    }
+  }
+
+  Spec spec_;
+  const EstimatorEntry& entry_;
+  Verdict verdict_;
+};
+
+}  // namespace
+
+bool Verdict::passed() const { return count(Check::Outcome::failed) == 0 && count(Check::Outcome::passed) > 0; }
+int Verdict::count(Check::Outcome outcome) const {
+  return static_cast<int>(std::count_if(checks.begin(), checks.end(), [&](const auto& c) { return c.outcome == outcome; }));
+}
+
+std::string to_string(Check::Outcome outcome) {
+  switch (outcome) {
+    case Check::Outcome::passed: return "passed";
+    case Check::Outcome::failed: return "failed";
+    case Check::Outcome::skipped: return "skipped";
+  }
+  return "";
+}
+
+Verdict verify(const Spec& spec) { return Verifier(spec).run(); }
+
+}  // namespace hardgrad::verification

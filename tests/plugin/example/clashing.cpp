@@ -1,0 +1,15 @@
+// Takes a name that exists.
+#include <hardgrad/plugin.hpp>
+
+using namespace hardgrad;
+
+template <class T>
+struct Clashing final : Estimator<T> {
+  Clashing(const Settings&, const Structure&, Key) {}
+  Estimate<T> estimate(const Problem<T>& problem) const override {
+    Sampled<T> sampled(problem, 1);
+    return {.surrogate = sampled.path(), .episode = sampled.release()};
+  }
+};
+
+HARDGRAD_ESTIMATOR(Clashing, {.name = "rloo", .summary = "a name that is taken", .paper = "none"})

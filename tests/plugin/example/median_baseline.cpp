@@ -1,0 +1,33 @@
+// median_baseline: the score function, minus the median loss of the other samples.
+#include <hardgrad/plugin.hpp>
+
+#include <algorithm>
+
+using namespace hardgrad;
+
+template <class T>
+struct MedianBaseline final : Estimator<T> {
+  int samples;
+  MedianBaseline(const Settings& settings, const Structure&, Key) : samples(settings.integer("samples")) {}
+
+  Estimate<T> estimate(const Problem<T>& problem) const override {
+    Sampled<T> sampled(problem, samples);                                // K rows an example, (b, k) in order
+    auto signal = sampled.losses();                                      // [B K]
+    for (std::size_t b = 0; b < signal.size(); b += samples) {
+      const std::vector<double> f(&signal[b], &signal[b] + samples);
+      for (int k = 0; k < samples; ++k) {
+        auto others = f;
+        others.erase(others.begin() + k);
+        std::nth_element(others.begin(), others.begin() + (samples - 1) / 2, others.end());
+        signal[b + k] -= others[(samples - 1) / 2];
+      }
+    }
+    const std::vector<std::vector<double>> every_step(sampled.steps(), signal);
+    const auto surrogate = add(sampled.score(every_step), sampled.path());  // its gradient is the estimate
+    return {.surrogate = surrogate, .episode = sampled.release(), .loss = sampled.mean_loss()};
+  }
+};
+
+HARDGRAD_ESTIMATOR(MedianBaseline, {
+  .name = "median_baseline", .summary = "score function minus the median loss of the other samples", .paper = "none: an example",
+  .target = Target::Kind::expected_loss, .unbiased = true, .evaluations = "K", .parameters = {samples_parameter(5, 2)}})

@@ -1,0 +1,106 @@
+"""A plugin as its author meets it: install, find_package, build, load, test, sweep; and every way to be refused."""
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+EXAMPLE = Path(__file__).parent / "example"
+
+
+def call(*command, **options):
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=600, **options)
+    assert done.returncode == 0, (command, done.stdout[-3000:], done.stderr[-3000:])
+    return done.stdout
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory):
+    """The program as installed, and the folder of plugins built against it."""
+    folder = tmp_path_factory.mktemp("plugin")
+    call("cmake", "--install", os.environ["HARDGRAD_BUILD"], "--component", "hardgrad", "--prefix", folder / "installed")
+    flags = [f"-DCMAKE_CXX_FLAGS=-fsanitize={s}" for s in [os.environ.get("HARDGRAD_SANITIZE")] if s]
+    call("cmake", "-S", EXAMPLE, "-B", folder / "build", f"-DCMAKE_PREFIX_PATH={folder / 'installed'}",
+         "-DCMAKE_BUILD_TYPE=Release", *flags)
+    call("cmake", "--build", folder / "build")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def hardgrad(built):
+    def run(*arguments, status=0, cwd=None):
+        done = subprocess.run([built / "installed/bin/hardgrad", *map(str, arguments)], capture_output=True, text=True,
+                              timeout=600, cwd=cwd)
+        assert done.returncode == status, (arguments, done.returncode, done.stdout[-3000:], done.stderr[-3000:])
+        if status == 2:
+            lines = done.stderr.splitlines()
+            assert len(lines) == 1 and lines[0].startswith("hardgrad: "), done.stderr
+        return done
+    return run
+
+
+def library(built, name):
+    return built / "build" / f"{name}_estimators.so"
+
+
+def test_template_is_short():
+    lines = (EXAMPLE / "median_baseline.cpp").read_text().splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("template"))
+    assert len(lines) - start <= 30
+
+
+def test_right_plugin_passes(built, hardgrad):
+    listed = json.loads(hardgrad("list", "estimators", "--json", "--plugin", library(built, "my")).stdout)
+    assert "median_baseline" in [e["name"] for e in listed]
+    assert "median_baseline" not in hardgrad("list", "estimators").stdout
+    assert "median_baseline: passed" in hardgrad("test", "--plugin", library(built, "my")).stdout
+    assert "example" in hardgrad("--plugin", library(built, "my"), "describe", "median_baseline").stdout
+    measured = json.loads(hardgrad("measure", "--task", "bits", "--estimator", "median_baseline[samples=3]", "--exact", "--json",
+                                   "--plugin", library(built, "my")).stdout)["results"][0]
+    assert abs(measured["squared_bias"]) < 1e-24 and measured["variance"] > 0
+
+
+def test_wrong_plugin_fails(built, hardgrad):
+    verdict = json.loads(hardgrad("test", "--json", "--plugin", library(built, "wrong"), status=1).stdout)[0]
+    assert verdict["estimator"] == "wrong_baseline" and not verdict["passed"]
+    failed = {c["check"] for c in verdict["checks"] if c["outcome"] == "failed"}
+    assert "exact mean" in failed
+
+
+def test_sweep_with_plugins(built, hardgrad, tmp_path):
+    shutil.copy(library(built, "my"), tmp_path / "mine.so")
+    (tmp_path / "sweep.toml").write_text("""
+plugins = ["mine.so"]
+[grid]
+task = "bits"
+estimator = ["rloo", "median_baseline[samples=3]"]
+[train]
+steps = 5
+""")
+    hardgrad("run", "sweep.toml", "--out", "cells", cwd=tmp_path)
+    again = json.loads(hardgrad("run", "sweep.toml", "--out", "cells", "--json", cwd=tmp_path).stdout)
+    assert again["already_done"] == 2 and again["failed"] == 0
+    # Another build of the plugin makes other results: its cell is to be done again, the other one is not.
+    with open(tmp_path / "mine.so", "ab") as file:
+        file.write(b"another build")
+    rerun = json.loads(hardgrad("run", "sweep.toml", "--out", "cells", "--force", "--json", cwd=tmp_path).stdout)
+    assert (rerun["already_done"], rerun["ok"]) == (1, 1)
+
+
+def test_refusals(built, hardgrad, tmp_path):
+    def refusal(path):
+        return hardgrad("list", "--plugin", path, status=2).stderr
+    assert "no such file" in refusal(tmp_path / "nowhere.so")
+    (tmp_path / "text.so").write_text("not a library")
+    assert "is no plugin of hardgrad" in refusal(tmp_path / "text.so")
+    assert "is no plugin of hardgrad" in refusal("/bin/true")
+    assert 'registers the estimator "rloo", which exists already' in refusal(library(built, "clashing"))
+    other = library(built, "my").read_bytes()
+    at = other.index(b"hardgrad-abi:") + len(b"hardgrad-abi:")
+    (tmp_path / "old.so").write_bytes(other[:at] + b"9" + other[at + 1:])
+    assert "was built against hardgrad 9" in refusal(tmp_path / "old.so") and "build it again" in refusal(tmp_path / "old.so")
+    assert "name an estimator" in hardgrad("test", status=2).stderr
+    (tmp_path / "sweep.toml").write_text('plugins = ["nowhere.so"]\n[grid]\ntask = "bits"\nestimator = "rloo"\n')
+    assert "sweep.toml:1:12: plugins: plugin nowhere.so: no such file" in hardgrad("plan", "sweep.toml", status=2, cwd=tmp_path).stderr
