@@ -9,7 +9,7 @@ import sys
 import warnings
 from pathlib import Path
 
-from .errors import InputError, OutputError
+from .errors import InputError, NotApplicable, OutputError
 from .figures import FIGURES
 from .load import load
 from .report import report
@@ -42,6 +42,8 @@ def _draw(arguments: argparse.Namespace) -> None:
     for name, draw in FIGURES.items():
         try:
             figure = draw(data, arguments.at) if name == "bias_variance" else draw(data)
+        except NotApplicable:
+            continue
         except InputError as error:
             print(f"{name}: not drawn: {error}", file=sys.stderr)
             continue

@@ -7,3 +7,7 @@ class InputError(Exception):
 
 class OutputError(Exception):
     """A place cannot be written."""
+
+
+class NotApplicable(InputError):
+    """What is asked for is of no concern to this result: a figure of a parameter that the sweep does not vary."""

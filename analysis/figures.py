@@ -6,99 +6,19 @@ from typing import Callable
 
 import matplotlib
 import matplotlib.ticker
-
-matplotlib.use("Agg")  # no display is needed
-
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
+from .against import bias_against_temperature, variance_against_samples, variance_against_temperature
+from .drawing import draw_panels, set_symlog
 from .errors import InputError
 from .groups import Group, panels
 from .load import need
 from .statistics import mean_interval
-from .style import Look, looks
+from .style import Look
 from .table import evaluation_names, measured, measurement_step
-
-_FONT = {"font.size": 10, "axes.titlesize": 10.5, "axes.labelsize": 10, "xtick.labelsize": 9, "ytick.labelsize": 9,
-         "legend.fontsize": 9.5, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
-         "grid.color": "#dddddd", "grid.linewidth": 0.6, "axes.axisbelow": True, "svg.hashsalt": "hardgrad"}
-
-
-def _draw(data: xr.Dataset, title: str, panel: Callable[[Axes, list[Group], dict[str, Look]], bool], xlabel: str,
-          ylabel: str, lines: bool = True) -> Figure:
-    """A grid of panels, one per task and model, under one legend. `panel` says whether it drew anything."""
-    found = panels(data)
-    look = looks([group.label for members in found.values() for group in members])
-    with matplotlib.rc_context(_FONT):
-        figure = Figure()
-        columns = min(len(found), 3 if len(found) != 4 else 2)
-        rows = -(-len(found) // columns)
-        labels = [label for label in look if any(g.label == label for m in found.values() for g in m)]
-        wide = max(len(label) for label in labels)
-        width = 4.6 * columns
-        per_row = max(1, min(len(labels), int(width * 11 / (wide + 8))))
-        legend_rows = -(-len(labels) // per_row)
-        below = 0.22 * legend_rows + 0.1
-        height = 3.4 * rows + below + 0.45
-        figure.set_size_inches(width, height)
-        axes = figure.subplots(rows, columns, squeeze=False).ravel()
-        for ax, ((task, model), members) in zip(axes, found.items()):
-            drawn = panel(ax, members, look)
-            name = _shorten(task if task == model else f"{task} · {model}")
-            ax.set_title(name, loc="left", fontweight="bold", fontsize=10.5 if len(name) < 36 else 8)
-            if not drawn:
-                ax.text(0.5, 0.5, "no number here", ha="center", va="center", transform=ax.transAxes, color="#777777")
-                ax.set_xticks([]), ax.set_yticks([])
-        for ax in axes[len(found):]:
-            ax.remove()
-        for i, ax in enumerate(axes[:len(found)]):
-            if i + columns >= len(found):
-                ax.set_xlabel(xlabel)
-            if i % columns == 0:
-                ax.set_ylabel(ylabel)
-        handles = [Line2D([], [], color=look[label].colour, marker=look[label].marker, markersize=6.5,
-                          linestyle=look[label].line if lines else "none", label=label) for label in labels]
-        figure.suptitle(title, x=0.01, ha="left", fontsize=12)
-        figure.tight_layout(rect=(0, below / height, 1, 1 - 0.1 / height))
-        figure.legend(handles=handles, loc="lower center", ncol=per_row, frameon=False, handlelength=2.6)
-        for ax in figure.axes:
-            ax.set_rasterized(False)
-    return figure
-
-
-def _shorten(text: str, most: int = 58) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def _symlog(values: np.ndarray, decades: int = 5) -> float | None:
-    """The linear threshold of a symmetric logarithmic axis for these values; None if all are zero."""
-    size = np.abs(values[np.isfinite(values)])
-    size = size[size > 0]
-    if not size.size:
-        return None
-    return float(10 ** np.floor(np.log10(max(size.min(), size.max() * 10.0 ** -decades))))
-
-
-def _set_symlog(axis: str, ax: Axes, values: list[float]) -> None:
-    threshold = _symlog(np.array(values, dtype=float))
-    if threshold is not None:
-        getattr(ax, f"set_{axis}scale")("symlog", linthresh=threshold, linscale=0.6)
-        which = ax.xaxis if axis == "x" else ax.yaxis
-        low, high = np.nanmin([*values, 0]), np.nanmax([*values, 0])
-
-        def powers(top: float) -> list[float]:
-            if top < threshold:
-                return []
-            first, last = int(np.log10(threshold).round()), int(np.floor(np.log10(top)))
-            stride = max(1, -(-(last - first + 1) // (4 if low < 0 and axis == "x" else 6)))
-            return [10.0 ** p for p in range(last, first - 1, -stride)]
-
-        which.set_ticks([-p for p in powers(-low)] + [0] + powers(high)[::-1])
-        which.set_minor_locator(matplotlib.ticker.NullLocator())
-
 
 def bias_variance(data: xr.Dataset, at: str | int = "first") -> Figure:
     """Variance against squared bias with 95% intervals, one point per estimator, a panel per task.
@@ -128,12 +48,12 @@ def bias_variance(data: xr.Dataset, at: str | int = "first") -> Figure:
         if not xs:
             return False
         ax.axvline(0, color="#555555", linewidth=1, zorder=1)
-        _set_symlog("x", ax, xs)
-        _set_symlog("y", ax, ys)
+        set_symlog("x", ax, xs)
+        set_symlog("y", ax, ys)
         ax.margins(0.08)
         return True
 
-    return _draw(data, f"Bias and variance of the gradient at step {step}", panel,
+    return draw_panels(panels(data), f"Bias and variance of the gradient at step {step}", panel,
                  "squared bias (unbiased estimate: may fall below 0)", "variance", lines=False)
 
 
@@ -181,7 +101,7 @@ def _curves(data: xr.Dataset, name: str, axis: str, log: bool, ax: Axes, members
 def variance_over_training(data: xr.Dataset) -> Figure:
     """Variance of the gradient at the steps measured: geometric mean over seeds, and their range."""
     need(data, "variance", "set measure.at in the sweep")
-    return _draw(data, "Variance of the gradient over training (geometric mean over seeds; band: their range)",
+    return draw_panels(panels(data), "Variance of the gradient over training (geometric mean over seeds; band: their range)",
                  lambda ax, members, look: _curves(data, "variance", "measurement_step", True, ax, members, look),
                  "training step", "variance")
 
@@ -201,7 +121,7 @@ def loss_curves(data: xr.Dataset, name: str = "train_loss") -> Figure:
             ax.set_yscale("log")
         return drawn
 
-    return _draw(data, f"{what} (mean over seeds; band: their range)", panel, "training step", "loss")
+    return draw_panels(panels(data), f"{what} (mean over seeds; band: their range)", panel, "training step", "loss")
 
 
 def metric_curves(data: xr.Dataset, name: str | None = None) -> Figure:
@@ -222,7 +142,7 @@ def metric_curves(data: xr.Dataset, name: str | None = None) -> Figure:
                 return drawn
         return False
 
-    return _draw(data, "Held-out metric (mean over seeds; band: their range)", panel, "training step", "metric")
+    return draw_panels(panels(data), "Held-out metric (mean over seeds; band: their range)", panel, "training step", "metric")
 
 
 def _heldout(data: xr.Dataset) -> Figure:
@@ -232,11 +152,15 @@ def _heldout(data: xr.Dataset) -> Figure:
     return loss_curves(data, names[0])
 
 
-#: Every figure by its file's name; each raises InputError if the result does not hold what it draws.
+#: Every figure by its file's name; each raises InputError if the result does not hold what it draws (NotApplicable if the
+#: sweep was not about it).
 FIGURES: dict[str, Callable[[xr.Dataset], Figure]] = {
     "bias_variance": bias_variance,
     "variance_over_training": variance_over_training,
     "loss_curves": loss_curves,
     "heldout_loss": _heldout,
     "metric_curves": metric_curves,
+    "variance_against_samples": variance_against_samples,
+    "variance_against_temperature": variance_against_temperature,
+    "bias_against_temperature": bias_against_temperature,
 }

@@ -8,7 +8,7 @@ from html import escape
 
 import xarray as xr
 
-from .errors import InputError
+from .errors import InputError, NotApplicable
 from .figures import FIGURES
 from .groups import groups
 from .table import caption, panel_rows, readable, table
@@ -56,6 +56,8 @@ def report(data: xr.Dataset, at: str | int = "first") -> str:
     for name, draw in FIGURES.items():
         try:
             figure = draw(data, at) if name == "bias_variance" else draw(data)
+        except NotApplicable:
+            continue
         except InputError as error:
             parts.append(f"<p>{escape(name)}: not drawn: {escape(str(error))}</p>")
             continue

@@ -1,12 +1,16 @@
 // hardgrad-bench: what a gradient of each estimator costs on each model, and how noisy it is.
 //
-// Time is one gradient on one thread. Counters: rows (model rows per gradient), variance and squared_bias (traces over all
-// parameters, from 64 replicates), work_normalised_variance (variance x rows).
+// MODEL/ESTIMATOR, and growth/samples|options|choices:N/ESTIMATOR on bits. Time is one gradient on one thread. Counters: rows
+// (model rows per gradient), variance and squared_bias (traces over all parameters, from 64 replicates),
+// work_normalised_variance (variance x rows).
 #include <benchmark/benchmark.h>
+#include <fmt/format.h>
 #include <tbb/global_control.h>
 
-#include "experiments/verification/problems.hpp"
+#include <algorithm>
+
 #include "experiments/measurement/measure.hpp"
+#include "experiments/verification/problems.hpp"
 
 namespace hardgrad::benchmarks {
 namespace {
@@ -44,17 +48,34 @@ void gradient(benchmark::State& state, const Problem& problem, const std::string
   state.counters["work_normalised_variance"] = m.work_normalised_variance;
 }
 
-void register_all() {
+bool has_samples(const EstimatorEntry& entry) {
+  return std::any_of(entry.parameters.begin(), entry.parameters.end(), [](const auto& p) { return p.name == "samples"; });
+}
+
+void add(const std::string& name, const Problem& problem, const std::string& spec) {
+  benchmark::RegisterBenchmark(name.c_str(), [problem, spec](benchmark::State& state) { gradient(state, problem, spec); })
+      ->Unit(benchmark::kMicrosecond);
+}
+
+/// Every estimator on every model, with few samples and with more.
+void add_models() {
   for (const auto& problem : verification::problems())
-    for (const auto& [name, entry] : Estimators::instance().entries()) {
-      std::vector<std::string> specs = {name};
-      for (const auto& parameter : entry.parameters)  // growth with the number of samples
-        if (parameter.name == "samples") specs = {name + "[samples=2]", name + "[samples=8]"};
-      for (const auto& spec : specs)
-        benchmark::RegisterBenchmark((problem.name + "/" + spec).c_str(), [&problem, spec](benchmark::State& state) {
-          gradient(state, problem, spec);
-        })->Unit(benchmark::kMicrosecond);
-    }
+    for (const auto& [name, entry] : Estimators::instance().entries())
+      for (const auto& spec : has_samples(entry) ? std::vector{name + "[samples=2]", name + "[samples=8]"} : std::vector{name})
+        add(problem.name + "/" + spec, problem, spec);
+}
+
+/// Growth with samples K, options S and choices T, on bits that each pay their own cost.
+void add_growth() {
+  const auto bits = [](int choices, int options) {
+    return Problem{"bits", "bits", fmt::format("bits[bits={},options={},logit=0.3]", choices, options), 1};
+  };
+  for (const auto& [name, entry] : Estimators::instance().entries()) {
+    if (has_samples(entry))
+      for (int k : {2, 4, 8, 16}) add(fmt::format("growth/samples:{}/{}", k, name), bits(8, 2), fmt::format("{}[samples={}]", name, k));
+    for (int s : {2, 4, 8, 16, 32}) add(fmt::format("growth/options:{}/{}", s, name), bits(2, s), name);
+    for (int t : {1, 2, 4, 8, 16, 32}) add(fmt::format("growth/choices:{}/{}", t, name), bits(t, 2), name);
+  }
 }
 
 }  // namespace
@@ -62,7 +83,8 @@ void register_all() {
 
 int main(int argc, char** argv) {
   tbb::global_control one_thread(tbb::global_control::max_allowed_parallelism, 1);
-  hardgrad::benchmarks::register_all();
+  hardgrad::benchmarks::add_models();
+  hardgrad::benchmarks::add_growth();
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   benchmark::RunSpecifiedBenchmarks();

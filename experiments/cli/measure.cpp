@@ -114,6 +114,7 @@ void save(const Options& options, const std::string& task, const std::string& mo
                    {"model", model},
                    {"estimator", canonical_spec("estimator", m.estimator)},
                    {"seed", std::to_string(options.place.seed)}};
+    record.estimator_settings = settings_json("estimator", m.estimator);
     record.plan_hash = text_hash(text);
     record.cell_hash = text_hash(text + " --estimator " + record.axes["estimator"]);
     record.configuration = "# hardgrad " + text + "\n";
@@ -126,6 +127,12 @@ void save(const Options& options, const std::string& task, const std::string& mo
     records.push_back(std::move(record));
   }
   write_merged(options.out, records);
+}
+
+/// A refusal is an error where nothing was measured.
+int status(const std::vector<Measurement>& measured) {
+  if (std::any_of(measured.begin(), measured.end(), [](const auto& m) { return m.status == "ok"; })) return 0;
+  throw UsageError(fmt::format("measure: {}: {}", measured.front().estimator, measured.front().reason));
 }
 
 template <class T>
@@ -143,7 +150,6 @@ int measure_with(const Options& options) {
   const auto scene = open_scene<T>(options.place, wants_posterior(names));
   Truths<T> truths(*scene.model, scene.batch, options.settings.leaf_cap);
   std::vector<Measurement> measured;
-  std::string refused;
   for (const auto& name : names) {
     const auto spec = Spec::parse(name);
     const auto reason = unsupported(spec, scene.model->structure());
@@ -157,12 +163,8 @@ int measure_with(const Options& options) {
                                     Key(options.place.seed) / "noise", &truths));
     } catch (const UsageError& e) {  // too many outcomes for this one
       measured.push_back(skipped(spec, e.what()));
-      refused = e.what();
     }
   }
-  const bool none =
-      std::none_of(measured.begin(), measured.end(), [](const auto& m) { return m.status == "ok"; });
-  if (none && !refused.empty()) throw UsageError("measure: " + refused);
   if (!options.out.empty()) save(options, scene.task_spec, scene.model_spec, measured);
   if (options.json) {
     auto results = nlohmann::json::array();
@@ -177,7 +179,7 @@ int measure_with(const Options& options) {
                 {"exact", options.settings.exact},
                 {"estimand_norm", number(estimand_norm(measured))},
                 {"results", results}});
-    return 0;
+    return status(measured);
   }
   fmt::print("{} on {}: {}, {}, {}\n\n", scene.model_spec, scene.task_spec,
              counted(static_cast<std::size_t>(scene.batch.examples()), "example"),
@@ -187,7 +189,7 @@ int measure_with(const Options& options) {
                  : counted(static_cast<std::size_t>(options.settings.replicates), "replicate"));
   print(measured, options.settings.exact);
   if (!options.out.empty()) fmt::print("\nwritten to {}\n", options.out);
-  return 0;
+  return status(measured);
 }
 
 }  // namespace

@@ -121,6 +121,7 @@ CellRecord read_cell(const std::string& path) {
   for (const auto& name : list("provenance")) record.provenance[name] = text(data.attributes, name);
   record.plan_hash = text(data.attributes, "plan_hash");
   record.cell_hash = scalar<std::string>(data, "cell_hash", path);
+  record.estimator_settings = scalar<std::string>(data, "estimator_settings", path);
   const auto status = scalar<std::uint8_t>(data, "status", path);
   if (status > 2) throw InputError(path + ": has an unknown status " + std::to_string(status));
   record.status = static_cast<CellStatus>(status);

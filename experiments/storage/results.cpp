@@ -134,6 +134,8 @@ void add_labels(Builder& b, const Records& records) {
     auto* out = b.column(name, {}, std::string(), std::move(attributes));
     for (std::size_t r = 0; r < records.size(); ++r) (*out)[r] = get(records[r]);
   };
+  strings("estimator_settings", {{"long_name", "every parameter of the estimator, defaults included, as JSON"}},
+          [](auto& r) { return r.estimator_settings; });
   strings("cell_hash", {{"long_name", "hash of the cell"}}, [](auto& r) { return r.cell_hash; });
   auto* status =
       b.column("status", {}, std::uint8_t{}, flags("how the run ended", {"ok", "failed", "skipped"}));

@@ -75,6 +75,7 @@ CellRecord run_cell(const Plan& plan, const Cell& cell, TaskPool& tasks, const s
                     const std::function<bool()>& stop) {
   CellRecord record;
   record.axes = cell.axes;
+  record.estimator_settings = settings_json("estimator", cell.axes.at("estimator"));
   record.plan_hash = plan.hash;
   record.cell_hash = cell.hash;
   record.configuration = plan.config;

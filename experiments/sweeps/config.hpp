@@ -60,5 +60,7 @@ bool pattern_matches(const std::string& pattern, const std::string& text);
 
 /// A registered task's, model's or estimator's spec in canonical spelling; UsageError on anything unknown.
 std::string canonical_spec(const std::string& kind, const std::string& text);
+/// Every parameter of the spec by name, defaults included, as a JSON object.
+std::string settings_json(const std::string& kind, const std::string& text);
 
 }  // namespace hardgrad

@@ -7,6 +7,8 @@ import xarray as xr
 from scipy import stats
 
 from analysis import FIGURES, InputError, bias_variance, format_table, load, loss_curves, metric_curves, table
+from analysis.against import families, variance_against_samples
+from analysis.errors import NotApplicable
 from analysis.statistics import mean_interval
 from analysis.style import COLOURS, KNOWN, MARKERS, looks
 from analysis.table import with_interval
@@ -141,3 +143,17 @@ def test_one_seed_and_odd_files_draw(sample):
     ds["variance"][:] = np.nan
     with pytest.raises(InputError, match="holds no number at all"):
         bias_variance(ds)
+
+
+def test_families_differ_in_one_parameter_only():
+    settings = ['{"samples": 2, "credit": false}', '{"samples": 8, "credit": false}', '{"samples": 4}', "{}"]
+    data = made_up(estimator_settings=("run", np.array(settings, object)))
+    data = data.assign_coords(estimator=("run", ["rloo[samples=2]", "rloo[samples=8]", "vimco", "soft"], data["estimator"].attrs))
+    found = families(data, "samples")
+    assert list(found) == [("t", "m")]
+    assert [(f.label, f.values) for f in found["t", "m"]] == [("rloo", [2.0, 8.0])]  # vimco has one value, soft has none
+    figure = variance_against_samples(data)
+    line = figure.axes[0].lines[0]
+    assert line.get_xdata().tolist() == [2, 8] and line.get_ydata().tolist() == [1, 3]
+    with pytest.raises(NotApplicable):
+        families(data, "temperature")

@@ -1,0 +1,103 @@
+"""Figures of a measured quantity against a parameter of the estimators, such as samples or temperature."""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+from .drawing import draw_panels, set_symlog
+from .errors import NotApplicable
+from .groups import Group, panels
+from .load import need
+from .style import Look
+from .table import measured, measurement_step
+
+
+class Family(NamedTuple):
+    """Groups that differ in one parameter of their estimator only, in its order."""
+
+    label: str
+    values: list[float]
+    members: list[Group]
+
+
+def families(data: xr.Dataset, parameter: str) -> dict[tuple[str, str], list[Family]]:
+    """By task and model: estimators that were run with several values of the parameter, and those that stand alone."""
+    result: dict[tuple[str, str], list[Family]] = {}
+    settings = data["estimator_settings"].values if "estimator_settings" in data else []
+    for panel, members in panels(data).items():
+        found: dict[str, list[tuple[float, Group]]] = {}
+        for group in members:
+            mine = json.loads(str(settings[group.runs[0]])) if len(settings) else {}
+            if isinstance(mine.get(parameter), (int, float)):
+                label = _without(group.label, parameter)
+                found.setdefault(label, []).append((float(mine[parameter]), group))
+        several = {label: sorted(points, key=lambda p: p[0]) for label, points in found.items() if len(points) > 1}
+        if several:
+            result[panel] = [Family(label, [v for v, _ in points], [g for _, g in points]) for label, points in several.items()]
+    if not result:
+        raise NotApplicable(f"{data.attrs.get('path', 'result')}: no estimator has several values of {parameter}")
+    return result
+
+
+def _without(label: str, parameter: str) -> str:
+    name, bracket, rest = label.partition("[")
+    if not bracket:
+        return label
+    inside, _, after = rest.partition("]")
+    kept = [item for item in inside.split(",") if not item.startswith(parameter + "=")]
+    return name + (f"[{','.join(kept)}]" if kept else "") + after
+
+
+def against(data: xr.Dataset, quantity: str, parameter: str, at: str | int = "first") -> Figure:
+    """A measured quantity against a parameter, one curve per estimator, mean over seeds, on logarithmic axes."""
+    found = families(data, parameter)
+    step = measurement_step(data, at)
+    need(data, quantity, "set measure.at in the sweep")
+
+    def panel(ax: Axes, members: list[Family], look: dict[str, Look]) -> bool:
+        every: list[float] = []
+        for family in members:
+            points = [(value, measured(data, group, quantity, step)) for value, group in zip(family.values, family.members)]
+            points = [(value, mean) for value, mean in points if np.isfinite(mean.mean)]
+            if not points:
+                continue
+            x, y = np.array([value for value, _ in points]), np.array([mean.mean for _, mean in points])
+            style = look[family.label]
+            ax.plot(x, y, color=style.colour, linestyle=style.line, marker=style.marker, markersize=6, linewidth=1.6,
+                    markeredgecolor="white", markeredgewidth=0.5, zorder=3)
+            low, high = (np.array([getattr(mean, side) for _, mean in points]) for side in ("low", "high"))
+            ax.fill_between(x, low, high, where=np.isfinite(low), color=style.colour, alpha=0.15, linewidth=0, zorder=2)
+            every += y.tolist()
+        if not every:
+            return False
+        ax.set_xscale("log")
+        ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        ax.xaxis.set_minor_locator(NullLocator())
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        set_symlog("y", ax, every)
+        return True
+
+    return draw_panels(found, f"{quantity.replace('_', ' ').capitalize()} against {parameter} (step {step})", panel, parameter,
+                       quantity.replace("_", " "))
+
+
+def variance_against_samples(data: xr.Dataset) -> Figure:
+    """Variance against the number of samples."""
+    return against(data, "variance", "samples")
+
+
+def variance_against_temperature(data: xr.Dataset) -> Figure:
+    """Variance against the temperature of a relaxation."""
+    return against(data, "variance", "temperature")
+
+
+def bias_against_temperature(data: xr.Dataset) -> Figure:
+    """Squared bias against the temperature of a relaxation."""
+    return against(data, "squared_bias", "temperature")
