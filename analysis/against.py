@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from .drawing import draw_panels, set_symlog
 from .errors import NotApplicable
@@ -77,11 +77,13 @@ def against(data: xr.Dataset, quantity: str, parameter: str, at: str | int = "fi
             every += y.tolist()
         if not every:
             return False
+        values = sorted({value for family in members for value in family.values})
         ax.set_xscale("log")
-        ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        ax.xaxis.set_major_locator(FixedLocator(values))
         ax.xaxis.set_minor_locator(NullLocator())
         ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         set_symlog("y", ax, every)
+        ax.set_ylim(0 if min(every) >= 0 else None, 2 * max(every) if max(every) > 0 else None)
         return True
 
     return draw_panels(found, f"{quantity.replace('_', ' ').capitalize()} against {parameter} (step {step})", panel, parameter,

@@ -40,9 +40,9 @@ def draw_panels(found: Mapping[tuple[str, str], list[Any]], title: str, panel: C
         height = 3.4 * rows + below + 0.45
         figure.set_size_inches(width, height)
         axes = figure.subplots(rows, columns, squeeze=False).ravel()
-        for ax, ((task, model), members) in zip(axes, found.items()):
+        for ax, name, members in zip(axes, titles(list(found)), found.values()):
             drawn = panel(ax, members, look)
-            name = _shorten(task if task == model else f"{task} · {model}")
+            name = _shorten(name)
             ax.set_title(name, loc="left", fontweight="bold", fontsize=10.5 if len(name) < 36 else 8)
             if not drawn:
                 ax.text(0.5, 0.5, "no number here", ha="center", va="center", transform=ax.transAxes, color="#777777")
@@ -62,6 +62,23 @@ def draw_panels(found: Mapping[tuple[str, str], list[Any]], title: str, panel: C
         for ax in figure.axes:
             ax.set_rasterized(False)
     return figure
+
+
+def titles(keys: list[tuple[str, str]]) -> list[str]:
+    """A short title for every task and model: what all of them share of a spec is said once, in none of them."""
+    def split(spec: str) -> tuple[str, list[str]]:
+        name, _, rest = spec.partition("[")
+        return name, rest.removesuffix("]").split(",") if rest else []
+
+    columns = []
+    for specs in zip(*keys):
+        parts = [split(spec) for spec in specs]
+        same_name = len({name for name, _ in parts}) == 1
+        shared = set.intersection(*(set(arguments) for _, arguments in parts)) if same_name and len(parts) > 1 else set()
+        kept = [[a for a in arguments if a not in shared] for _, arguments in parts]
+        columns.append([name + (f"[{','.join(arguments)}]" if arguments else "") for (name, _), arguments in zip(parts, kept)])
+    return [task if task == model else model if model.split("[")[0] == task else f"{task} · {model}"
+            for task, model in zip(*columns)]
 
 
 def _shorten(text: str, most: int = 58) -> str:
