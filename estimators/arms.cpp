@@ -2,8 +2,8 @@
 //
 //   g_phi = 1/(1 - rho) 1/K sum_k (f_k - mean of the other f) (b_k - p),   rho = corr(b_j, b_k)       per choice
 //
-// Dimitriev & Zhou 2021, ARMS: antithetic-REINFORCE-multi-sample gradient for binary variables, Theorem 1, with the
-// Dirichlet copula of sec. 3: b_k = [u_k <= p] if p <= 1/2, else b_k = [u_k > 1 - p], the direction of the stronger
+// Dimitriev & Zhou 2021, ARMS: antithetic-REINFORCE-multi-sample gradient for binary variables: the estimator with the
+// Dirichlet copula (ARMS-D). b_k = [u_k <= p] if p <= 1/2, else b_k = [u_k > 1 - p], the direction of the stronger
 // correlation. E[b_j | b_k] is linear in b_k, so that the leave-one-out baseline costs the factor 1 - rho of the gradient,
 // which the division restores. K = 2 is DisARM.
 // Target: expected loss. Bias: none. Cost: K rows; 1 + (K - 1) T where choices feed later ones.
@@ -57,7 +57,7 @@ class Arms final : public CoupledEstimator<T> {
 HARDGRAD_ESTIMATOR(Arms, {
   .name = "arms",
   .summary = "K mutually antithetic bits by a Dirichlet copula, leave-one-out, debiased",
-  .paper = "Dimitriev & Zhou 2021, ARMS: antithetic-REINFORCE-multi-sample gradient, Theorem 1",
+  .paper = "Dimitriev & Zhou 2021, ARMS: antithetic-REINFORCE-multi-sample gradient for binary variables",
   .target = Target::Kind::expected_loss,
   .unbiased = true,
   .evaluations = "K; 1 + (K - 1) T if sequential",

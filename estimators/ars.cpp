@@ -4,7 +4,7 @@
 //
 // for logit phi_c of a choice with S options; z^{c <-> j} is z after pi_c and pi_j are swapped, j the reference category.
 // Yin, Yue & Zhou 2019, ARSM: augment-REINFORCE-swap-merge estimator for gradient backpropagation through categorical
-// variables, sec. 2 (the ARS estimator). Two options: ARM.
+// variables: the ARS estimator. Two options: ARM.
 // Target: expected loss. Bias: none. Cost: S rows a sample, some of them alike; 1 + (S - 1) T where choices feed later ones.
 // Departures: each choice draws its own reference category. Swaps that lead to the same option are evaluated each. Choices
 // with fewer options than others repeat their true action. Where choices feed later ones, every choice's swaps are
@@ -43,7 +43,7 @@ class Ars final : public CoupledEstimator<T> {
 HARDGRAD_ESTIMATOR(Ars, {
   .name = "ars",
   .summary = "categories by Dirichlet noise, against the swaps of a reference coordinate",
-  .paper = "Yin, Yue & Zhou 2019, ARSM: augment-REINFORCE-swap-merge estimator, sec. 2",
+  .paper = "Yin, Yue & Zhou 2019, ARSM: augment-REINFORCE-swap-merge estimator (ARS)",
   .target = Target::Kind::expected_loss,
   .unbiased = true,
   .evaluations = "S; 1 + (S - 1) T if sequential",

@@ -4,7 +4,7 @@
 //
 // for logit phi_c of a choice with S options; z^{c <-> j} is z after pi_c and pi_j are swapped.
 // Yin, Yue & Zhou 2019, ARSM: augment-REINFORCE-swap-merge estimator for gradient backpropagation through categorical
-// variables, sec. 2. Two options: ARM.
+// variables: the ARSM estimator. Two options: ARM.
 // Target: expected loss. Bias: none. Cost: S (S - 1) / 2 + 1 rows a sample, most of them alike; that less 1 times T, plus 1,
 // where choices feed later ones.
 // Departures: swaps that lead to the same option are evaluated each (the paper evaluates the distinct ones). Choices with
@@ -54,7 +54,7 @@ class Arsm final : public CoupledEstimator<T> {
 HARDGRAD_ESTIMATOR(Arsm, {
   .name = "arsm",
   .summary = "categories by Dirichlet noise, against the swaps of every two coordinates",
-  .paper = "Yin, Yue & Zhou 2019, ARSM: augment-REINFORCE-swap-merge estimator, sec. 2",
+  .paper = "Yin, Yue & Zhou 2019, ARSM: augment-REINFORCE-swap-merge estimator",
   .target = Target::Kind::expected_loss,
   .unbiased = true,
   .evaluations = "S (S - 1) / 2 + 1; S (S - 1) / 2 T + 1 if sequential",

@@ -5,7 +5,7 @@
 // Option i is the first whose bit is 1; the pair parts at m = min(z, z~), 1 - r is the probability of m given that no
 // earlier one was taken, and of P and P~ one is e_m, the other the distribution of the options after m
 // (core/estimator/split_coupling.hpp).
-// Dong, Mnih & Tucker 2021, Coupled gradient estimators for discrete latent variables, sec. 4 (DisARM-SB). Two options:
+// Dong, Mnih & Tucker 2021, Coupled gradient estimators for discrete latent variables: DisARM-SB. Two options:
 // DisARM.
 // Target: expected loss. Bias: none. Cost: 2 rows a pair; 1 + T where choices feed later ones.
 // Departures: bits after the parting are drawn at once, as the option they lead to. Where choices feed later ones, every
@@ -40,7 +40,7 @@ class DisArmStick final : public SplitCoupling<T> {
 HARDGRAD_ESTIMATOR(DisArmStick, {
   .name = "disarm_stick",
   .summary = "antithetic pairs of categories through the bits of stick breaking",
-  .paper = "Dong, Mnih & Tucker 2021, Coupled gradient estimators for discrete latent variables, sec. 4",
+  .paper = "Dong, Mnih & Tucker 2021, Coupled gradient estimators for discrete latent variables (DisARM-SB)",
   .target = Target::Kind::expected_loss,
   .unbiased = true,
   .evaluations = "2; 1 + T if sequential",

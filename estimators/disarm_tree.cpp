@@ -4,7 +4,7 @@
 //
 // r: probability of going right at the node where the pair parts; P, P~: distributions of the option below it, on z's and
 // on z~'s side (core/estimator/split_coupling.hpp).
-// Dong, Mnih & Tucker 2021, Coupled gradient estimators for discrete latent variables, sec. 4 (DisARM-Tree). Two options:
+// Dong, Mnih & Tucker 2021, Coupled gradient estimators for discrete latent variables: DisARM-Tree. Two options:
 // DisARM.
 // Target: expected loss. Bias: none. Cost: 2 rows a pair; 1 + T where choices feed later ones.
 // Departures: any number of options (the paper's trees have 2^n leaves): the left part of an odd number is the smaller. Bits
@@ -29,7 +29,7 @@ class DisArmTree final : public SplitCoupling<T> {
 HARDGRAD_ESTIMATOR(DisArmTree, {
   .name = "disarm_tree",
   .summary = "antithetic pairs of categories through the bits of a balanced tree",
-  .paper = "Dong, Mnih & Tucker 2021, Coupled gradient estimators for discrete latent variables, sec. 4",
+  .paper = "Dong, Mnih & Tucker 2021, Coupled gradient estimators for discrete latent variables (DisARM-Tree)",
   .target = Target::Kind::expected_loss,
   .unbiased = true,
   .evaluations = "2; 1 + T if sequential",

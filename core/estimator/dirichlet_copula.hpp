@@ -4,7 +4,7 @@
 //
 // P(d_k > t_k for all k) = (1 - sum_k t_k)_+^(K-1) gives the laws of all discrete things made of the u_k by inclusion and
 // exclusion, so that these are drawn without drawing any u. For K = 2 it is the antithetic pair u, 1 - u.
-// Dimitriev & Zhou 2021, ARMS: antithetic-REINFORCE-multi-sample gradient for binary variables, sec. 3.
+// Dimitriev & Zhou 2021, ARMS: antithetic-REINFORCE-multi-sample gradient for binary variables.
 #pragma once
 
 #include <span>

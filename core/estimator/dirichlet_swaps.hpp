@@ -2,7 +2,7 @@
 //
 //   z = argmin_i pi_i / p_i has the law p if pi ~ Dirichlet(1, ..., 1); pi with coordinates c and j swapped has the same
 //   law, and so has z^{c <-> j}.
-// Yin, Yue & Zhou 2019, ARSM: augment-REINFORCE-swap-merge estimator, sec. 2.
+// Yin, Yue & Zhou 2019, ARSM: augment-REINFORCE-swap-merge estimator.
 #pragma once
 
 #include <span>

@@ -23,7 +23,8 @@ struct Part {
   int draw(Randomness& random, Draw where) const {
     if (to - from == 1) return order[from];
     std::vector<double> share;
-    for (auto i = from; i < to; ++i) share.push_back(p[order[i]] / mass());
+    for (auto i = from; i < to; ++i) share.push_back(p[order[i]]);
+    for (const double all = mass(); double& s : share) s /= all;
     return order[from + random.categorical(share, where)];
   }
   /// The two parts, and the probability of the second.

@@ -6,7 +6,7 @@
 // At the split where the pair parts, r is the probability of one side; P and P~ are the distributions of the option given
 // z's and z~'s side. The antithetic bits there give max(r, 1 - r) (P - P~) (DisARM: P - P~ is the derivative of the split's
 // logit), the bits below give e_z - P and e_z~ - P~ (the score function, with the other member's loss as baseline).
-// Dong, Mnih & Tucker 2021, Coupled gradient estimators for discrete latent variables, sec. 4.
+// Dong, Mnih & Tucker 2021, Coupled gradient estimators for discrete latent variables.
 #pragma once
 
 #include "core/estimator/coupling.hpp"

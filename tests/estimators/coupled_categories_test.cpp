@@ -62,6 +62,31 @@ TEST_CASE("the mean of swaps is the gradient within its standard error") {
   }
 }
 
+TEST_CASE("swaps are exact where all choices have two of three options") {
+  auto batch = Recurrent<double>::batch().select({1});
+  batch.integers["options"].data[0] = 2;
+  for (const auto* spec : {"ars", "arsm", "arsm[reward_to_go=true]"})
+    for (bool feeding : {false, true}) {
+      CAPTURE(spec);
+      CAPTURE(feeding);
+      Recurrent<double> model(feeding);
+      CHECK(bias_of(*estimator_of(spec, model), model, batch) < 1e-10);
+    }
+}
+
+TEST_CASE("single precision follows double precision") {
+  const auto batch = Recurrent<double>::batch();
+  Recurrent<double> model(true);
+  Recurrent<float> single(true);
+  for (const auto* spec : {"carms", "disarm_tree", "disarm_stick", "ars", "arsm"}) {
+    CAPTURE(spec);
+    KeyedRandomness random(Key(21));
+    const auto exact = one_gradient<double>(*estimator_of(spec, model), model, model, batch, random);
+    const auto rounded = one_gradient<float>(*make_estimator<float>(Spec::parse(spec), single.structure(), Key(11)), single, single, batch, random);
+    for (std::size_t i = 0; i < exact.size(); ++i) CHECK(std::abs(exact[i] - rounded[i]) < 1e-5);
+  }
+}
+
 TEST_CASE("a constant cost gives zero per draw and a shift changes nothing") {
   const auto binary = model_of("bits[bits=2,t=0.5,logit=0.7]");
   const auto table = model_of("bits[bits=2,options=3,function=table,logit=0.9;-0.1;0.4]");
@@ -73,8 +98,8 @@ TEST_CASE("a constant cost gives zero per draw and a shift changes nothing") {
     const auto estimator = estimator_of(spec, *table);
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
       KeyedRandomness random{Key(seed)};
-      const auto plain = one_gradient(*estimator, *table, *table, one_example(), random);
-      const auto shifted = one_gradient(*estimator, Shifted(*table, 3), *table, one_example(), random);
+      const auto plain = one_gradient<double>(*estimator, *table, *table, one_example(), random);
+      const auto shifted = one_gradient<double>(*estimator, Shifted(*table, 3), *table, one_example(), random);
       for (std::size_t i = 0; i < plain.size(); ++i) REQUIRE(std::abs(plain[i] - shifted[i]) < 1e-12);
     }
   }
@@ -88,7 +113,7 @@ TEST_CASE("choices that are all but certain stay finite") {
         CAPTURE(spec);
         CAPTURE(logits);
         KeyedRandomness random{Key(seed)};
-        for (double g : one_gradient(*estimator_of(spec, *table), *table, *table, one_example(), random)) REQUIRE(std::isfinite(g));
+        for (double g : one_gradient<double>(*estimator_of(spec, *table), *table, *table, one_example(), random)) REQUIRE(std::isfinite(g));
       }
   }
 }

@@ -90,8 +90,8 @@ TEST_CASE("disarm is the mean of arm given the pair, and its variance is not lar
       Told noise;
       noise.u = (ends[piece] + ends[piece + 1]) / 2;
       noise.outcome = outcomes[piece];
-      const auto arm = one_gradient(*estimator_of("arm", *bit.model), *bit.model, *bit.model, one_example(), noise);
-      const auto disarm = one_gradient(*estimator_of("disarm", *bit.model), *bit.model, *bit.model, one_example(), noise);
+      const auto arm = one_gradient<double>(*estimator_of("arm", *bit.model), *bit.model, *bit.model, one_example(), noise);
+      const auto disarm = one_gradient<double>(*estimator_of("disarm", *bit.model), *bit.model, *bit.model, one_example(), noise);
       CHECK(arm[0] == doctest::Approx(disarm[0]).epsilon(1e-13));
     }
   }
@@ -136,8 +136,8 @@ TEST_CASE("a constant cost gives zero per draw, a shift changes nothing, and sep
       const auto batch = model == &feeding ? Recurrent<double>::batch(2) : one_example();
       KeyedRandomness random(Key(8));
       const auto estimator = estimator_of(spec, *model);
-      const auto plain = one_gradient(*estimator, *model, *model, batch, random);
-      const auto shifted = one_gradient(*estimator, Shifted(*model, 3), *model, batch, random);
+      const auto plain = one_gradient<double>(*estimator, *model, *model, batch, random);
+      const auto shifted = one_gradient<double>(*estimator, Shifted(*model, 3), *model, batch, random);
       for (std::size_t i = 0; i < plain.size(); ++i) CHECK(std::abs(plain[i] - shifted[i]) < 1e-12);
     }
   }
@@ -152,7 +152,7 @@ TEST_CASE("choices that are all but certain stay finite") {
       for (std::uint64_t seed = 0; seed < 5; ++seed) {
         CAPTURE(spec);
         KeyedRandomness random{Key(seed)};
-        const auto g = one_gradient(*estimator_of(spec, *table), *table, *table, one_example(), random);
+        const auto g = one_gradient<double>(*estimator_of(spec, *table), *table, *table, one_example(), random);
         CHECK(largest(g) < 1e-3);
         CHECK(std::isfinite(g[0] + g[1]));
       }

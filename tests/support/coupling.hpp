@@ -53,10 +53,11 @@ class Shifted final : public Model<double> {
   double shift_;
 };
 
-/// One estimate of the gradient in the parameters of `of`, with the noise of a key or of `random`.
-inline std::vector<double> one_gradient(const Estimator<double>& estimator, const Model<double>& model, const Model<double>& of,
-                                        const Batch& batch, Randomness& random) {
-  Tape<double> tape;
+/// One estimate, with the noise of `random`, of the gradient in the parameters of `of`.
+template <class T>
+std::vector<double> one_gradient(const Estimator<T>& estimator, const Model<T>& model, const Model<T>& of, const Batch& batch,
+                                 Randomness& random) {
+  Tape<T> tape;
   const auto estimate = estimator.estimate({tape, model, batch, random});
   tape.backward(estimate.surrogate);
   std::vector<double> gradient(of.parameters().size());
@@ -70,7 +71,7 @@ inline double z_of(const Estimator<double>& estimator, const Model<double>& mode
   std::vector<std::vector<double>> each(draws);
   parallel_for(draws, [&](int m) {
     KeyedRandomness random(Key(1234) / static_cast<std::uint64_t>(m));
-    each[m] = one_gradient(estimator, model, model, batch, random);
+    each[m] = one_gradient<double>(estimator, model, model, batch, random);
   });
   double worst = 0;
   for (std::size_t i = 0; i < truth.size(); ++i) {
