@@ -8,8 +8,8 @@
 // Target: expected loss. Bias: none. Cost: 2 rows a pair; 1 + T where choices feed later ones.
 // Departures: where choices feed later ones, every choice's pair is evaluated given the first member's choices before it.
 #include <algorithm>
-#include <cmath>
 
+#include "core/estimator/antithetic_bits.hpp"
 #include "core/estimator/coupling.hpp"
 
 namespace hardgrad {
@@ -23,11 +23,8 @@ class DisArm final : public CoupledEstimator<T> {
 
  private:
   void draw(Coupling& coupling, Randomness& random, Draw where) const override {
-    const double p = coupling.p[1], same = std::abs(1 - 2 * p), differ = std::min(p, 1 - p);
-    const double outcomes[] = {same, differ, differ};
-    const int outcome = random.categorical(outcomes, where);
-    coupling.option[0] = outcome == 0 ? p > 0.5 : outcome == 1;
-    coupling.option[1] = outcome == 0 ? p > 0.5 : outcome == 2;
+    const auto bits = antithetic_bits(coupling.p[1], random, where);
+    std::copy(bits.begin(), bits.end(), coupling.option.begin());
   }
   void gradient(const Coupling& coupling, std::span<const double> f, std::span<double> logits) const override {
     const double p = coupling.p[1];

@@ -34,7 +34,7 @@ class CoupledChooser final : public Chooser<T> {
         from.push_back(member);
       };
       add(base, fork);
-      for (int r = 1; r <= goes_on; ++r) add(base + r, -1);
+      for (int r = 1; r <= goes_on; ++r) add(base + r, continuation_ == Continuation::alike ? fork : -1);
       for (int k = 1; k < members_; ++k) add(joint_ && !root ? base + k : base, fork + k);
     }
     auto fork = forker_(tape, question, forking);
@@ -74,11 +74,17 @@ class CoupledChooser final : public Chooser<T> {
   typename Coupled<T>::Record& record_;
 };
 
+// Members that are no draws may share a path only where a choice touches no other choice's cost.
+bool one_path_each(const Structure& structure, bool lawful) {
+  return lawful ? structure.independent() : structure.dependence != Dependence::sequential;
+}
+
 }  // namespace
 
 template <class T>
-Coupled<T>::Coupled(const Problem<T>& problem, int groups, int members, Forker forker, Continuation continuation)
-    : groups_(groups), members_(members), joint_(problem.model.structure().independent()), record_(std::make_unique<Record>()) {
+Coupled<T>::Coupled(const Problem<T>& problem, int groups, int members, Forker forker, Continuation continuation, bool lawful)
+    : groups_(groups), members_(members), joint_(one_path_each(problem.model.structure(), lawful)),
+      record_(std::make_unique<Record>()) {
   CoupledChooser<T> chooser(problem, groups, members, joint_, std::move(forker), continuation, *record_);
   episode_ = std::make_unique<Episode<T>>(problem.tape, chooser, problem.batch.examples());
   problem.model.run(problem.batch, *episode_);

@@ -2,8 +2,9 @@
 //
 // Where no choice changes another's distribution, member k of every choice belongs to the one path k: K rows in all.
 // Where choices feed later ones, the first member's options make a base path, and the other members of choice t leave it
-// there and go on by themselves: 1 + (K - 1) T rows. Either way the losses of a choice's members say what its options
-// cost, given everything before it.
+// there and go on by themselves: 1 + (K - 1) T rows. So they do where a member is no draw of its choice's distribution
+// and would spoil the losses of other choices. Either way the losses of a choice's members say what its options cost,
+// given everything before it.
 #pragma once
 
 #include <functional>
@@ -30,17 +31,19 @@ struct Forking {
 
 /// How the members that left the base path answer the later choices.
 enum class Continuation {
-  sampled,  ///< by draws of their own
-  expected  ///< by the expected weights
+  sampled,   ///< by draws of their own
+  expected,  ///< by the expected weights
+  alike      ///< as the base path does: only where no choice changes another's distribution
 };
 
 template <class T>
 class Coupled {
  public:
   using Forker = std::function<Fork<T>(Tape<T>&, const Question<T>&, const std::vector<Forking>&)>;
-  /// Runs the problem's model with `groups` independent groups an example, of `members` (K) each.
+  /// Runs the problem's model with `groups` independent groups an example, of `members` (K) each. If not `lawful`, members
+  /// but the first need not have the choice's distribution: credit a choice with reward_to_go only.
   Coupled(const Problem<T>& problem, int groups, int members, Forker forker,
-          Continuation continuation = Continuation::sampled);
+          Continuation continuation = Continuation::sampled, bool lawful = true);
 
   Episode<T>& episode() { return *episode_; }
   std::unique_ptr<Episode<T>> release() { return std::move(episode_); }

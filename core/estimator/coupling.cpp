@@ -37,11 +37,14 @@ Estimate<T> CoupledEstimator<T>::estimate(const Problem<T>& problem) const {
     return fork;
   };
 
-  Coupled<T> run(problem, groups_, members_, forker);
+  // Rows that left the base path go on with its later options where these have the same law for both.
+  const auto continuation = problem.model.structure().independent() ? Continuation::alike : Continuation::sampled;
+  const auto credit = all_lawful() ? credit_ : Credit::reward_to_go;
+  Coupled<T> run(problem, groups_, members_, forker, continuation, all_lawful());
   auto surrogate = run.path(all_lawful());
   for (int t = 0; t < run.steps(); ++t) {
     auto& step = steps[t];
-    const auto f = run.losses(t, credit_);
+    const auto f = run.losses(t, credit);
     auto option = run.fork(t).option;
     std::vector<double> logits(step.p.size());
     for (std::size_t g = 0; g < run.groups(); ++g) {
@@ -61,10 +64,14 @@ std::string needs_bits(const Settings&, const Structure& structure) {
   if (structure.options <= 2) return "";
   return fmt::format("it is for bits, and the choices have up to {} options: take an estimator for categories", structure.options);
 }
-std::string needs_pairs_of_bits(const Settings& settings, const Structure& structure) {
+std::string needs_pairs(const Settings& settings, const Structure&) {
   if (const int samples = settings.integer("samples"); samples % 2 != 0)
     return fmt::format("samples={} does not make pairs: take an even number", samples);
-  return needs_bits(settings, structure);
+  return "";
+}
+std::string needs_pairs_of_bits(const Settings& settings, const Structure& structure) {
+  const auto reason = needs_pairs(settings, structure);
+  return reason.empty() ? needs_bits(settings, structure) : reason;
 }
 
 template class CoupledEstimator<float>;

@@ -28,7 +28,7 @@ class CoupledEstimator : public Estimator<T> {
   virtual void draw(Coupling& coupling, Randomness& random, Draw where) const = 0;
   /// An unbiased estimate of dE[f]/dlogits [S] (0 on entry) from the members' losses f [K].
   virtual void gradient(const Coupling& coupling, std::span<const double> f, std::span<double> logits) const = 0;
-  /// True if every member has the law p, so that all of them may serve the path term.
+  /// True if every member has the law p, so that all of them may serve the path term and the losses of other choices.
   virtual bool all_lawful() const { return true; }
 
  private:
@@ -36,8 +36,9 @@ class CoupledEstimator : public Estimator<T> {
   Credit credit_;
 };
 
-/// `unsupported` of estimators for bits, and of those that draw them in pairs.
+/// `unsupported` of estimators for bits, of those that draw pairs, and of those that draw pairs of bits.
 std::string needs_bits(const Settings&, const Structure& structure);
+std::string needs_pairs(const Settings& settings, const Structure&);
 std::string needs_pairs_of_bits(const Settings& settings, const Structure& structure);
 
 extern template class CoupledEstimator<float>;

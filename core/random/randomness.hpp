@@ -25,6 +25,7 @@ struct Draw {
 struct Pieces {
   std::span<const double> breaks = {};  ///< in (0, 1), in any order
   bool polynomial = false;
+  bool jumps = false;  ///< there are breaks that cannot be told (those of other draws depend on u): nothing to integrate over
 };
 
 /// A source of noise. Implementations: keyed pseudo-random numbers, and the replay that visits every outcome.

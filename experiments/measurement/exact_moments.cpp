@@ -50,6 +50,9 @@ int Replay::categorical(std::span<const double> probabilities, Draw where) {
 }
 
 double Replay::uniform(Draw, const Pieces& pieces) {
+  if (pieces.jumps)
+    throw UsageError("exact moments: an estimate jumps with its continuous noise at places that cannot be told: "
+                     "sample replicates instead");
   if (exchangeable_) throw Bug("samples with continuous noise cannot be visited as multisets");
   if (position_ == path_.size()) {
     auto nodes = quadrature(pieces);

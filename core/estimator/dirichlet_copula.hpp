@@ -1,0 +1,41 @@
+// The Dirichlet copula: K numbers, each uniform on (0, 1), every two of them negatively dependent.
+//
+//   u_k = (1 - d_k)^(K-1),   d ~ Dirichlet(1, ..., 1): the spacings of K - 1 uniform points
+//
+// P(d_k > t_k for all k) = (1 - sum_k t_k)_+^(K-1) gives the laws of all discrete things made of the u_k by inclusion and
+// exclusion, so that these are drawn without drawing any u. For K = 2 it is the antithetic pair u, 1 - u.
+// Dimitriev & Zhou 2021, ARMS: antithetic-REINFORCE-multi-sample gradient for binary variables.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "core/random/randomness.hpp"
+
+namespace hardgrad {
+
+class DirichletCopula {
+ public:
+  /// Up to `most` members: beyond it the alternating sums cancel too many digits.
+  static constexpr int most = 32;
+  explicit DirichletCopula(int members) : members_(members) {}
+
+  /// P(u_1 <= a and u_2 <= b).
+  double pair(double a, double b) const;
+  /// Correlation of [u_1 <= q] and [u_2 <= q], for q in (0, 1/2].
+  double correlation(double q) const;
+  /// [K + 1] P(exactly m of the K numbers are at most q).
+  std::vector<double> counts(double q) const;
+  /// For each number, in which of the intervals (edge[i], edge[i + 1]] it falls; edges go from 0 to 1. Takes time
+  /// S 2^K. Draws have the index of `where` and K - 1 more.
+  void draw_intervals(std::span<const double> edge, std::span<int> interval, Randomness& random, Draw where) const;
+  /// d > level(a) is u < a.
+  double level(double a) const;
+  /// (x)_+^(K-1)
+  double power(double x) const;
+
+ private:
+  int members_;
+};
+
+}  // namespace hardgrad

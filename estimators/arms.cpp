@@ -1,0 +1,68 @@
+// arms: antithetic-REINFORCE-multi-sample: K bits drawn together so that every two are negatively correlated.
+//
+//   g_phi = 1/(1 - rho) 1/K sum_k (f_k - mean of the other f) (b_k - p),   rho = corr(b_j, b_k)       per choice
+//
+// Dimitriev & Zhou 2021, ARMS: antithetic-REINFORCE-multi-sample gradient for binary variables: the estimator with the
+// Dirichlet copula (ARMS-D). b_k = [u_k <= p] if p <= 1/2, else b_k = [u_k > 1 - p], the direction of the stronger
+// correlation. E[b_j | b_k] is linear in b_k, so that the leave-one-out baseline costs the factor 1 - rho of the gradient,
+// which the division restores. K = 2 is DisARM.
+// Target: expected loss. Bias: none. Cost: K rows; 1 + (K - 1) T where choices feed later ones.
+// Departures: the bits are drawn by their number, which has a closed law, and a random order, not by u. Where choices feed
+// later ones, every choice's bits are evaluated given the first member's choices before it.
+#include <algorithm>
+
+#include "core/estimator/coupling.hpp"
+#include "core/estimator/dirichlet_copula.hpp"
+
+namespace hardgrad {
+namespace {
+
+template <class T>
+class Arms final : public CoupledEstimator<T> {
+ public:
+  Arms(const Settings& settings, const Structure&, Key)
+      : CoupledEstimator<T>(1, settings.integer("samples"), 0, credit_of(settings)), copula_(settings.integer("samples")) {}
+
+ private:
+  void draw(Coupling& coupling, Randomness& random, Draw where) const override {
+    const double q = std::min(coupling.p[0], coupling.p[1]);
+    const int rare = coupling.p[1] <= coupling.p[0];  // the value of the bits whose u is at most q
+    int left = random.categorical(copula_.counts(q), where);
+    auto members = static_cast<double>(coupling.option.size());
+    for (int& option : coupling.option) {
+      ++where.index;
+      const double share[] = {1 - left / members, left / members};
+      const bool hit = share[0] == 0 || (share[1] > 0 && random.categorical(share, where) == 1);
+      option = hit ? rare : 1 - rare;
+      left -= hit;
+      --members;
+    }
+  }
+  void gradient(const Coupling& coupling, std::span<const double> f, std::span<double> logits) const override {
+    const double q = std::min(coupling.p[0], coupling.p[1]);
+    if (q <= 0) return;  // all bits are alike
+    std::vector<double> signal(f.begin(), f.end());
+    leave_one_out(signal, static_cast<int>(f.size()));  // sums to 0: b_k will do for b_k - p
+    double sum = 0;
+    for (std::size_t k = 0; k < f.size(); ++k) sum += signal[k] * coupling.option[k];
+    logits[1] = sum / static_cast<double>(f.size()) / (1 - copula_.correlation(q));
+    logits[0] = -logits[1];
+  }
+
+  DirichletCopula copula_;
+};
+
+}  // namespace
+
+HARDGRAD_ESTIMATOR(Arms, {
+  .name = "arms",
+  .summary = "K mutually antithetic bits by a Dirichlet copula, leave-one-out, debiased",
+  .paper = "Dimitriev & Zhou 2021, ARMS: antithetic-REINFORCE-multi-sample gradient for binary variables",
+  .target = Target::Kind::expected_loss,
+  .unbiased = true,
+  .evaluations = "K; 1 + (K - 1) T if sequential",
+  .parameters = {ParameterInfo::integer("samples", 4, 2, DirichletCopula::most, "bits drawn together"), credit_parameter()},
+  .unsupported = needs_bits,
+})
+
+}  // namespace hardgrad

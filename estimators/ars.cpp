@@ -1,0 +1,54 @@
+// ars: augment-REINFORCE-swap: categories by Dirichlet noise, compared with what one reference coordinate's swaps make.
+//
+//   g_c = (f(z^{c <-> j}) - 1/S sum_m f(z^{m <-> j})) (1 - S pi_j),   pi ~ Dirichlet(1_S),  z = argmin_i pi_i e^{-phi_i}
+//
+// for logit phi_c of a choice with S options; z^{c <-> j} is z after pi_c and pi_j are swapped, j the reference category.
+// Yin, Yue & Zhou 2019, ARSM: augment-REINFORCE-swap-merge estimator for gradient backpropagation through categorical
+// variables: the ARS estimator. Two options: ARM.
+// Target: expected loss. Bias: none. Cost: S rows a sample, some of them alike; 1 + (S - 1) T where choices feed later ones.
+// Departures: each choice draws its own reference category. Swaps that lead to the same option are evaluated each. Choices
+// with fewer options than others repeat their true action. Where choices feed later ones, every choice's swaps are
+// evaluated given the choices before it on one path.
+#include "core/estimator/dirichlet_swaps.hpp"
+
+namespace hardgrad {
+namespace {
+
+template <class T>
+class Ars final : public CoupledEstimator<T> {
+ public:
+  Ars(const Settings& settings, const Structure& structure, Key)
+      : CoupledEstimator<T>(settings.integer("samples"), structure.options, 1, credit_of(settings)) {}
+
+ private:
+  void draw(Coupling& coupling, Randomness& random, Draw where) const override {
+    const auto S = coupling.p.size();
+    std::vector<double> pi(S);
+    draw_dirichlet(coupling.p, pi, random, where);
+    where.index += static_cast<std::uint32_t>(S - 1);
+    const auto j = static_cast<std::size_t>(random.categorical(std::vector<double>(S, 1.0 / static_cast<double>(S)), where));
+    for (std::size_t c = 0; c < coupling.option.size(); ++c)
+      coupling.option[c] = swapped_action(coupling.p, pi, c < S ? c : j, j);
+    coupling.kept[0] = pi[j];
+  }
+  void gradient(const Coupling& coupling, std::span<const double> f, std::span<double> logits) const override {
+    const auto S = static_cast<double>(logits.size());
+    for (std::size_t c = 0; c < logits.size(); ++c)
+      for (std::size_t m = 0; m < logits.size(); ++m) logits[c] += (f[c] - f[m]) * (1 / S - coupling.kept[0]);
+  }
+};
+
+}  // namespace
+
+HARDGRAD_ESTIMATOR(Ars, {
+  .name = "ars",
+  .summary = "categories by Dirichlet noise, against the swaps of a reference coordinate",
+  .paper = "Yin, Yue & Zhou 2019, ARSM: augment-REINFORCE-swap-merge estimator (ARS)",
+  .target = Target::Kind::expected_loss,
+  .unbiased = true,
+  .evaluations = "S; 1 + (S - 1) T if sequential",
+  .parameters = {samples_parameter(), credit_parameter()},
+  .unsupported = too_many_swaps,
+})
+
+}  // namespace hardgrad

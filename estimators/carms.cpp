@@ -1,0 +1,121 @@
+// carms: categorical-antithetic-REINFORCE-multi-sample: K categories drawn together, weighted to undo the coupling.
+//
+//   g_logits = 1/(K (K - 1)) sum_{k < l} p_i p_j / p_ij (f_k - f_l) (e_i - e_j),   i = z_k, j = z_l         per choice
+//
+// with e_i the one-hot vector of option i and p_ij the probability that two of the K categories are i and j. With
+// independent categories (p_ij = p_i p_j) it is leave-one-out REINFORCE. Equal categories of a pair need no weight.
+// Dimitriev & Zhou 2021, CARMS: categorical-antithetic-REINFORCE multi-sample gradient estimator, with the
+// Dirichlet copula and inverse distribution functions: z_k is where u_k falls among the cumulated probabilities of the options in some order. One of
+// S (S - 1) / 2 orders is drawn for all K: every two options are the first and the last of one order, which is what
+// makes every p_ij positive. Two options: ARMS if the first is not the more probable one.
+// Target: expected loss. Bias: none. Cost: K rows; 1 + (K - 1) T where choices feed later ones. The laws take time S^3.
+// Departures: the categories are drawn from their joint law, which is discrete and closed, not by u. Where choices feed
+// later ones, every choice's categories are evaluated given the first member's choices before it.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/estimator/coupling.hpp"
+#include "core/estimator/dirichlet_copula.hpp"
+
+namespace hardgrad {
+namespace {
+
+constexpr int most_options = 64;
+
+/// Order number `number` of S options, and the cumulated probabilities along it: `first` first, then round the circle from
+/// behind `last`, which ends it. The S (S - 1) / 2 orders are numbered by first < last.
+struct Order {
+  Order(std::span<const double> p, int first, int last) : edge(1, 0.0) {
+    const int S = static_cast<int>(p.size());
+    option.push_back(first);
+    for (int step = 1; step <= S; ++step)
+      if (const int i = (last + step) % S; i != first) option.push_back(i);
+    for (int i : option) edge.push_back(edge.back() + p[i]);
+    for (double& e : edge) e = std::min(1.0, e / edge.back());
+  }
+  std::size_t place(int i) const { return std::find(option.begin(), option.end(), i) - option.begin(); }
+  std::vector<int> option;   // [S]
+  std::vector<double> edge;  // [S + 1]
+};
+template <class F>
+void for_each_order(std::span<const double> p, F visit) {
+  for (int last = 1; last < static_cast<int>(p.size()); ++last)
+    for (int first = 0; first < last; ++first) visit(Order(p, first, last));
+}
+
+template <class T>
+class Carms final : public CoupledEstimator<T> {
+ public:
+  Carms(const Settings& settings, const Structure&, Key)
+      : CoupledEstimator<T>(1, settings.integer("samples"), 0, credit_of(settings)), copula_(settings.integer("samples")) {}
+
+ private:
+  void draw(Coupling& coupling, Randomness& random, Draw where) const override {
+    const auto orders = coupling.p.size() * (coupling.p.size() - 1) / 2;
+    int number = random.categorical(std::vector<double>(orders, 1.0 / static_cast<double>(orders)), where), last = 1;
+    for (; number >= last; ++last) number -= last;
+    const Order order(coupling.p, number, last);
+    ++where.index;
+    copula_.draw_intervals(order.edge, coupling.option, random, where);
+    for (int& z : coupling.option) z = order.option[z];
+  }
+  void gradient(const Coupling& coupling, std::span<const double> f, std::span<double> logits) const override {
+    const auto K = f.size();
+    const auto together = pair_law(coupling);
+    for (std::size_t k = 0; k < K; ++k)
+      for (std::size_t l = k + 1; l < K; ++l) {
+        const int i = coupling.option[k], j = coupling.option[l];
+        if (i == j) continue;
+        const double weight = coupling.p[i] * coupling.p[j] / together[k * K + l];
+        const double g = weight * (f[k] - f[l]) / static_cast<double>(K * (K - 1));
+        logits[i] += g;
+        logits[j] -= g;
+      }
+  }
+  /// [K K] p_ij of the options i, j of members k < l, where they differ.
+  std::vector<double> pair_law(const Coupling& coupling) const {
+    const auto K = coupling.option.size();
+    const double orders = static_cast<double>(coupling.p.size() * (coupling.p.size() - 1)) / 2;
+    std::vector<double> law(K * K), low(K), high(K);
+    for_each_order(coupling.p, [&](const Order& order) {
+      for (std::size_t k = 0; k < K; ++k) {  // as levels of the spacings: u in (a, b] is d in [high, low)
+        const auto place = order.place(coupling.option[k]);
+        low[k] = copula_.level(order.edge[place]);
+        high[k] = place + 1 == order.option.size() ? 0 : copula_.level(order.edge[place + 1]);
+      }
+      for (std::size_t k = 0; k < K; ++k)
+        for (std::size_t l = k + 1; l < K; ++l)
+          law[k * K + l] += (copula_.power(1 - high[k] - high[l]) - copula_.power(1 - low[k] - high[l]) -
+                             copula_.power(1 - high[k] - low[l]) + copula_.power(1 - low[k] - low[l])) / orders;
+    });
+    // Where i is first and j last, they come together at least as often as by chance: a bound against rounding.
+    for (std::size_t k = 0; k < K; ++k)
+      for (std::size_t l = k + 1; l < K; ++l)
+        law[k * K + l] = std::max(law[k * K + l], coupling.p[coupling.option[k]] * coupling.p[coupling.option[l]] / orders);
+    return law;
+  }
+
+  DirichletCopula copula_;
+};
+
+std::string unsupported_carms(const Settings&, const Structure& structure) {
+  if (structure.options <= most_options) return "";
+  return fmt::format("the choices have up to {} options, which are drawn in one of {} orders: it is for at most {}",
+                     structure.options, structure.options * (structure.options - 1) / 2, most_options);
+}
+
+}  // namespace
+
+HARDGRAD_ESTIMATOR(Carms, {
+  .name = "carms",
+  .summary = "K mutually antithetic categories by a Dirichlet copula, leave-one-out, weighted",
+  .paper = "Dimitriev & Zhou 2021, CARMS: categorical-antithetic-REINFORCE multi-sample gradient estimator",
+  .target = Target::Kind::expected_loss,
+  .unbiased = true,
+  .evaluations = "K; 1 + (K - 1) T if sequential",
+  .parameters = {ParameterInfo::integer("samples", 4, 2, 12, "categories drawn together"), credit_parameter()},
+  .unsupported = unsupported_carms,
+})
+
+}  // namespace hardgrad

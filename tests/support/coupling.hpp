@@ -1,0 +1,93 @@
+// For tests of coupled samples: couplings made on the spot (right and wrong ones), chosen noise, and a shifted cost.
+#pragma once
+
+#include <functional>
+#include <map>
+
+#include "core/estimator/coupling.hpp"
+#include "experiments/measurement/parallel.hpp"
+#include "tests/support/exactness.hpp"
+
+namespace hardgrad::testing {
+
+/// A coupling of two functions.
+class Made final : public CoupledEstimator<double> {
+ public:
+  using Drawing = std::function<void(Coupling&, Randomness&, Draw)>;
+  using Gradient = std::function<void(const Coupling&, std::span<const double>, std::span<double>)>;
+  Made(int members, Drawing drawing, Gradient gradient, bool lawful = true)
+      : CoupledEstimator(1, members, 4, Credit::whole), drawing_(std::move(drawing)), gradient_(std::move(gradient)), lawful_(lawful) {}
+
+ private:
+  void draw(Coupling& coupling, Randomness& random, Draw where) const override { drawing_(coupling, random, where); }
+  void gradient(const Coupling& coupling, std::span<const double> f, std::span<double> logits) const override {
+    gradient_(coupling, f, logits);
+  }
+  bool all_lawful() const override { return lawful_; }
+  Drawing drawing_;
+  Gradient gradient_;
+  bool lawful_;
+};
+
+/// Noise that is told: every uniform number is `u`, every categorical draw `outcome`.
+struct Told final : Randomness {
+  double u = 0.5;
+  int outcome = 0;
+  int categorical(std::span<const double>, Draw) override { return outcome; }
+  double uniform(Draw, const Pieces&) override { return u; }
+};
+
+/// A model with a constant added to its cost.
+class Shifted final : public Model<double> {
+ public:
+  Shifted(const Model<double>& inner, double shift) : inner_(inner), shift_(shift) {}
+  const Structure& structure() const override { return inner_.structure(); }
+  std::vector<double> outcomes(const Batch& batch) const override { return inner_.outcomes(batch); }
+  void run(const Batch& batch, Episode<double>& episode) const override {
+    episode.cost(episode.root(), episode.tape().constant(episode.root()->size(), 1, shift_));
+    inner_.run(batch, episode);
+  }
+
+ private:
+  const Model<double>& inner_;
+  double shift_;
+};
+
+/// One estimate, with the noise of `random`, of the gradient in the parameters of `of`.
+template <class T>
+std::vector<double> one_gradient(const Estimator<T>& estimator, const Model<T>& model, const Model<T>& of, const Batch& batch,
+                                 Randomness& random) {
+  Tape<T> tape;
+  const auto estimate = estimator.estimate({tape, model, batch, random});
+  tape.backward(estimate.surrogate);
+  std::vector<double> gradient(of.parameters().size());
+  tape.add_gradient(of.parameters(), std::span<double>(gradient));
+  return gradient;
+}
+
+/// Largest |z| over the parameters of the mean of `draws` estimates against the exact gradient.
+inline double z_of(const Estimator<double>& estimator, const Model<double>& model, const Batch& batch, int draws) {
+  const auto truth = exact_gradient(estimator.target(), model, batch, 1e6);
+  std::vector<std::vector<double>> each(draws);
+  parallel_for(draws, [&](int m) {
+    KeyedRandomness random(Key(1234) / static_cast<std::uint64_t>(m));
+    each[m] = one_gradient<double>(estimator, model, model, batch, random);
+  });
+  double worst = 0;
+  for (std::size_t i = 0; i < truth.size(); ++i) {
+    double sum = 0, squares = 0;
+    for (const auto& g : each) {
+      sum += g[i] - truth[i];
+      squares += (g[i] - truth[i]) * (g[i] - truth[i]);
+    }
+    const double mean = sum / draws, variance = squares / draws - mean * mean;
+    if (variance > 1e-24) worst = std::max(worst, std::abs(mean) / std::sqrt(variance / draws));
+    else if (std::abs(mean) > 1e-10) return INFINITY;
+  }
+  return worst;
+}
+
+/// The batch, or its example of length two alone where the noise has many outcomes.
+inline Batch affordable(const Batch& batch, bool many) { return many ? batch.select({1}) : batch; }
+
+}  // namespace hardgrad::testing
