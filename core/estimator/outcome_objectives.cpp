@@ -1,0 +1,122 @@
+#include "core/estimator/outcome_objectives.hpp"
+
+#include <cmath>
+
+namespace hardgrad {
+namespace {
+
+/// Visits the multisets of K outcomes and sums bound and slopes.
+class Multisets {
+ public:
+  Multisets(std::span<const Outcome> outcomes, int samples)
+      : outcomes_(outcomes), samples_(samples), count_(outcomes.size()), result_{0, Slopes(outcomes.size())} {
+    for (const auto& z : outcomes) most_ = std::max(most_, z.log_weight());
+    for (const auto& z : outcomes) weight_.push_back(std::exp(z.log_weight() - most_));
+    visit(0, samples, std::lgamma(samples + 1.0), 0);
+  }
+  OutcomeObjective result() && {
+    // sum_z q(z) grad log q(z) = 0: without the bound's own level the slopes do not cancel.
+    for (std::size_t i = 0; i < count_.size(); ++i)
+      result_.slopes.log_q[i] -= samples_ * std::exp(outcomes_[i].log_q) * result_.value;
+    return std::move(result_);
+  }
+
+ private:
+  /// `left` samples go to outcomes from `i` on; so far the multiset has log probability `log_p` and summed weight `sum`.
+  void visit(std::size_t i, int left, double log_p, double sum) {
+    if (left == 0) return finish(log_p, sum);
+    if (i == outcomes_.size()) return;
+    for (int n = i + 1 == outcomes_.size() ? left : 0; n <= left; ++n) {
+      if (n > 0) chosen_.push_back(static_cast<int>(i));
+      count_[i] = n;
+      visit(i + 1, left - n, log_p + n * outcomes_[i].log_q - std::lgamma(n + 1.0), sum + n * weight_[i]);
+      if (n > 0) chosen_.pop_back();
+    }
+    count_[i] = 0;
+  }
+  // L = -log(sum / K); dL / dlog w_i = -n_i w_i / sum, and the multiset's probability adds n_i L to the slope by log q_i.
+  void finish(double log_p, double sum) {
+    const double p = std::exp(log_p), bound = std::log(samples_) - std::log(sum) - most_;
+    result_.value += p * bound;
+    for (int i : chosen_) {
+      const double share = p * count_[i] * weight_[i] / sum;
+      result_.slopes.add_log_joint(i, -share);
+      result_.slopes.log_q[i] += share + p * count_[i] * bound;
+    }
+  }
+
+  std::span<const Outcome> outcomes_;
+  int samples_;
+  double most_ = -HUGE_VAL;
+  std::vector<double> weight_;  // relative to the largest
+  std::vector<int> count_, chosen_;
+  OutcomeObjective result_;
+};
+
+std::vector<double> each(std::span<const Outcome> outcomes, double (*f)(const Outcome&)) {
+  std::vector<double> values;
+  for (const auto& z : outcomes) values.push_back(f(z));
+  return values;
+}
+
+}  // namespace
+
+double multisets(double outcomes, int samples) {
+  return std::round(std::exp(std::lgamma(outcomes + samples) - std::lgamma(samples + 1.0) - std::lgamma(outcomes)));
+}
+
+OutcomeObjective importance_bound(std::span<const Outcome> outcomes, int samples) {
+  return Multisets(outcomes, samples).result();
+}
+
+OutcomeObjective wake_field(std::span<const Outcome> outcomes) {
+  const auto log_joint = each(outcomes, [](const Outcome& z) { return z.log_p - z.loss; });
+  const auto posterior = self_normalised(log_joint);
+  OutcomeObjective result{-log_sum_exp(log_joint), Slopes(outcomes.size())};
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    result.slopes.add_log_joint(i, -posterior[i]);
+    result.slopes.log_q[i] = -posterior[i];
+  }
+  return result;
+}
+
+// d E_pi[l] = E_pi[dl] + Cov_pi(l, dlog pi~) with l = log w and log pi~ = b log joint + (1 - b) log q.
+OutcomeObjective thermodynamic_objective(std::span<const Outcome> outcomes, std::span<const double> partition) {
+  const auto log_w = each(outcomes, [](const Outcome& z) { return z.log_weight(); });
+  OutcomeObjective result{0, Slopes(outcomes.size())};
+  for (std::size_t j = 0; j + 1 < partition.size(); ++j) {
+    const double b = partition[j], width = partition[j + 1] - b;
+    std::vector<double> log_pi;
+    for (std::size_t i = 0; i < log_w.size(); ++i) log_pi.push_back(outcomes[i].log_q + b * log_w[i]);
+    const auto pi = self_normalised(log_pi);
+    double mean = 0;
+    for (std::size_t i = 0; i < pi.size(); ++i) mean += pi[i] * log_w[i];
+    result.value -= width * mean;
+    for (std::size_t i = 0; i < pi.size(); ++i) {
+      result.slopes.add_log_joint(i, -width * pi[i] * (1 + b * (log_w[i] - mean)));
+      result.slopes.log_q[i] -= width * pi[i] * ((1 - b) * (log_w[i] - mean) - 1);
+    }
+  }
+  return result;
+}
+
+template <class T>
+Estimate<T> outcome_objective(const Target& target, std::unique_ptr<Episode<T>> episode) {
+  const Outcomes<T> outcomes(*episode);
+  std::vector<Slopes> slopes;
+  double value = 0;
+  for (int b = 0; b < outcomes.examples(); ++b) {
+    auto one = target.kind == Target::Kind::importance_bound ? importance_bound(outcomes.of(b), target.samples)
+               : target.kind == Target::Kind::wake           ? wake_field(outcomes.of(b))
+                                                             : thermodynamic_objective(outcomes.of(b), target.partition);
+    value += one.value / outcomes.examples();
+    slopes.push_back(std::move(one.slopes));
+  }
+  auto surrogate = outcomes.surrogate(slopes);
+  return {.surrogate = surrogate, .episode = std::move(episode), .loss = value};
+}
+
+template Estimate<float> outcome_objective(const Target&, std::unique_ptr<Episode<float>>);
+template Estimate<double> outcome_objective(const Target&, std::unique_ptr<Episode<double>>);
+
+}  // namespace hardgrad

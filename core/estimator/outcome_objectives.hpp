@@ -1,0 +1,35 @@
+// Exact objectives that weigh complete sets of choices one by one: bounds and fields of the learned posterior.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "core/estimator/estimator.hpp"
+#include "core/estimator/outcomes.hpp"
+
+namespace hardgrad {
+
+/// An objective of one example's outcomes, and its slopes in them.
+struct OutcomeObjective {
+  double value = 0;
+  Slopes slopes;
+};
+
+/// -E log 1/K sum_k w(z_k) over z_1..z_K from q (Burda, Grosse & Salakhutdinov 2016, eq. 8), as a sum over multisets
+/// with multinomial weights.
+OutcomeObjective importance_bound(std::span<const Outcome> outcomes, int samples);
+/// sum_z p(z|y) (f(z) - log p(z) - log q(z)) with p(z|y) held fixed: -log p(y) for the network, KL(p(z|y) || q) for the
+/// posterior (Bornschein & Bengio 2015, eq. 7 and 10). No gradient of a scalar where they share parameters; the value is
+/// -log p(y).
+OutcomeObjective wake_field(std::span<const Outcome> outcomes);
+/// -sum_j (b_j+1 - b_j) E_pi_j[log w], pi_j ~ q w^b_j (Masrani, Le & Wood 2019, eq. 7 and 9).
+OutcomeObjective thermodynamic_objective(std::span<const Outcome> outcomes, std::span<const double> partition);
+
+/// The mean over the examples of the target, on an episode enumerated with proposals.
+template <class T>
+Estimate<T> outcome_objective(const Target& target, std::unique_ptr<Episode<T>> episode);
+
+/// Number of multisets of `samples` out of `outcomes`.
+double multisets(double outcomes, int samples);
+
+}  // namespace hardgrad
