@@ -16,6 +16,7 @@ std::string to_string(Target::Kind kind) {
     case Target::Kind::soft: return "soft";
     case Target::Kind::importance_bound: return "importance_bound";
     case Target::Kind::wake: return "wake";
+    case Target::Kind::wake_sleep: return "wake_sleep";
     case Target::Kind::thermodynamic: return "thermodynamic";
   }
   throw Bug("unknown target");
@@ -33,7 +34,8 @@ std::string to_string(const Target& target) {
 }
 
 bool needs_outcomes(Target::Kind kind) {
-  return kind == Target::Kind::importance_bound || kind == Target::Kind::wake || kind == Target::Kind::thermodynamic;
+  return kind == Target::Kind::importance_bound || kind == Target::Kind::wake || kind == Target::Kind::wake_sleep ||
+         kind == Target::Kind::thermodynamic;
 }
 
 bool needs_posterior(Target::Kind kind) { return kind == Target::Kind::elbo || needs_outcomes(kind); }

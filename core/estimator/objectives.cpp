@@ -11,7 +11,6 @@
 #include "core/autodiff/softmax.hpp"
 #include "core/choice/choosers.hpp"
 #include "core/estimator/outcome_objectives.hpp"
-#include "core/estimator/outcomes.hpp"
 
 namespace hardgrad {
 namespace {
@@ -95,10 +94,7 @@ template <class T>
 double enumeration_terms(const Target& target, const Model<T>& model, const Batch& batch) {
   if (target.kind == Target::Kind::soft) return batch.examples();
   if (!needs_outcomes(target.kind)) return enumeration_rows(model, batch);
-  double terms = 0;
-  for (double outcomes : model.outcomes(batch))
-    terms += target.kind == Target::Kind::importance_bound ? multisets(outcomes, target.samples) : outcomes;
-  return terms;
+  return outcome_terms(target, model, batch);
 }
 
 namespace {
@@ -151,9 +147,9 @@ Estimate<T> exact_objective(const Target& target, const Problem<T>& problem, dou
         terms, tuples ? fmt::format("multisets of {} samples", target.samples) : needs_outcomes(target.kind) ? "sets of choices" : "rows",
         model.structure().steps, model.structure().options, batch.examples(), leaf_cap, tuples ? "samples, " : ""));
   }
+  if (needs_outcomes(target.kind)) return outcome_objective(target, problem);
   EnumerateChooser<T> chooser(needs_posterior(target.kind));
   auto episode = run(chooser);
-  if (needs_outcomes(target.kind)) return outcome_objective(target, std::move(episode));
   Var<T> objective;
   switch (target.kind) {
     case Target::Kind::expected_loss: objective = expected_loss(*episode); break;

@@ -2,6 +2,10 @@
 
 #include <cmath>
 
+#include "core/autodiff/elementwise.hpp"
+#include "core/choice/choosers.hpp"
+#include "core/models/dream.hpp"
+
 namespace hardgrad {
 namespace {
 
@@ -53,6 +57,10 @@ class Multisets {
   OutcomeObjective result_;
 };
 
+double multisets(double outcomes, int samples) {
+  return std::round(std::exp(std::lgamma(outcomes + samples) - std::lgamma(samples + 1.0) - std::lgamma(outcomes)));
+}
+
 std::vector<double> each(std::span<const Outcome> outcomes, double (*f)(const Outcome&)) {
   std::vector<double> values;
   for (const auto& z : outcomes) values.push_back(f(z));
@@ -61,21 +69,27 @@ std::vector<double> each(std::span<const Outcome> outcomes, double (*f)(const Ou
 
 }  // namespace
 
-double multisets(double outcomes, int samples) {
-  return std::round(std::exp(std::lgamma(outcomes + samples) - std::lgamma(samples + 1.0) - std::lgamma(outcomes)));
-}
-
 OutcomeObjective importance_bound(std::span<const Outcome> outcomes, int samples) {
   return Multisets(outcomes, samples).result();
 }
 
-OutcomeObjective wake_field(std::span<const Outcome> outcomes) {
+OutcomeObjective wake_field(std::span<const Outcome> outcomes, bool posterior_too) {
   const auto log_joint = each(outcomes, [](const Outcome& z) { return z.log_p - z.loss; });
   const auto posterior = self_normalised(log_joint);
   OutcomeObjective result{-log_sum_exp(log_joint), Slopes(outcomes.size())};
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
     result.slopes.add_log_joint(i, -posterior[i]);
-    result.slopes.log_q[i] = -posterior[i];
+    if (posterior_too) result.slopes.log_q[i] = -posterior[i];
+  }
+  return result;
+}
+
+OutcomeObjective sleep_field(std::span<const Outcome> outcomes) {
+  OutcomeObjective result{0, Slopes(outcomes.size())};
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    const double joint = std::exp(outcomes[i].log_p - outcomes[i].loss);
+    result.value -= joint * outcomes[i].log_q;
+    result.slopes.log_q[i] = -joint;
   }
   return result;
 }
@@ -100,23 +114,68 @@ OutcomeObjective thermodynamic_objective(std::span<const Outcome> outcomes, std:
   return result;
 }
 
-template <class T>
-Estimate<T> outcome_objective(const Target& target, std::unique_ptr<Episode<T>> episode) {
+namespace {
+
+OutcomeObjective objective_of(const Target& target, std::span<const Outcome> outcomes) {
+  switch (target.kind) {
+    case Target::Kind::importance_bound: return importance_bound(outcomes, target.samples);
+    case Target::Kind::wake: return wake_field(outcomes);
+    case Target::Kind::wake_sleep: return wake_field(outcomes, false);
+    case Target::Kind::thermodynamic: return thermodynamic_objective(outcomes, target.partition);
+    default: throw Bug("not an objective of outcomes: " + to_string(target));
+  }
+}
+
+/// Enumerates the batch; the surrogate of the examples' mean objective.
+template <class T, class F>
+Estimate<T> enumerated(const Problem<T>& problem, const Batch& batch, F&& objective) {
+  EnumerateChooser<T> chooser(true);
+  auto episode = std::make_unique<Episode<T>>(problem.tape, chooser, batch.examples());
+  problem.model.run(batch, *episode);
   const Outcomes<T> outcomes(*episode);
   std::vector<Slopes> slopes;
   double value = 0;
-  for (int b = 0; b < outcomes.examples(); ++b) {
-    auto one = target.kind == Target::Kind::importance_bound ? importance_bound(outcomes.of(b), target.samples)
-               : target.kind == Target::Kind::wake           ? wake_field(outcomes.of(b))
-                                                             : thermodynamic_objective(outcomes.of(b), target.partition);
-    value += one.value / outcomes.examples();
+  for (int b = 0; b < batch.examples(); ++b) {
+    auto one = objective(outcomes.of(b));
+    value += one.value / batch.examples();
     slopes.push_back(std::move(one.slopes));
   }
   auto surrogate = outcomes.surrogate(slopes);
   return {.surrogate = surrogate, .episode = std::move(episode), .loss = value};
 }
 
-template Estimate<float> outcome_objective(const Target&, std::unique_ptr<Episode<float>>);
-template Estimate<double> outcome_objective(const Target&, std::unique_ptr<Episode<double>>);
+}  // namespace
+
+template <class T>
+double outcome_terms(const Target& target, const Model<T>& model, const Batch& batch) {
+  double terms = 0;
+  for (double outcomes : model.outcomes(batch))
+    terms += target.kind == Target::Kind::importance_bound ? multisets(outcomes, target.samples) : outcomes;
+  if (target.kind != Target::Kind::wake_sleep) return terms;
+  const auto& structure = model.structure();
+  if (structure.labels == 0) throw UsageError("wake_sleep: the model is judged by nothing it could dream");
+  const int label = structure.last_label == 0 ? 1 : 0;  // never ends
+  const std::vector<std::vector<int>> longest(structure.places, std::vector<int>(batch.examples(), label));
+  for (double outcomes : model.outcomes(model.with_observations(batch, longest))) terms += observations(structure) * outcomes;
+  return terms;
+}
+
+template <class T>
+Estimate<T> outcome_objective(const Target& target, const Problem<T>& problem) {
+  auto estimate = enumerated(problem, problem.batch, [&](const auto& outcomes) { return objective_of(target, outcomes); });
+  if (target.kind == Target::Kind::wake_sleep)
+    for_every_observation(problem.model.structure(), problem.batch.examples(), [&](const auto& observed) {
+      auto sleep = enumerated(problem, problem.model.with_observations(problem.batch, observed), sleep_field);
+      estimate.surrogate = add(estimate.surrogate, sleep.surrogate);
+      estimate.others.push_back(std::move(sleep.episode));
+    });
+  return estimate;
+}
+
+#define HARDGRAD_INSTANTIATE(T)                                                     \
+  template double outcome_terms(const Target&, const Model<T>&, const Batch&);      \
+  template Estimate<T> outcome_objective(const Target&, const Problem<T>&);
+HARDGRAD_INSTANTIATE(float)
+HARDGRAD_INSTANTIATE(double)
 
 }  // namespace hardgrad

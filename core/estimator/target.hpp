@@ -16,6 +16,7 @@ struct Target {
     soft,                 ///< the loss of the deterministic network fed with expected weights
     importance_bound,     ///< -E_q(z_1..z_K)[log 1/K sum_k p(z_k) exp(-f(z_k)) / q(z_k)]: the K-sample bound
     wake,                 ///< reweighted wake-sleep: a field, -log p(y) for the network, KL(p(z|y) || q) for the posterior
+    wake_sleep,           ///< a field as wake, but for the posterior KL(p(z|x,y) || q) over y the network itself draws
     thermodynamic         ///< -sum_j (b_j+1 - b_j) E_pi_j[log p exp(-f) / q], pi_j ~ (p exp(-f))^b_j q^(1 - b_j)
   };
   Kind kind = Kind::expected_loss;

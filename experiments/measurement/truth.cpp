@@ -35,6 +35,10 @@ const Truth* Truths<T>::of(const Target& target) {
     why_ = "the model has no learned posterior";
     return nullptr;
   }
+  if (target.kind == Target::Kind::wake_sleep && structure.labels == 0) {
+    why_ = "the model is judged by nothing it could dream";
+    return nullptr;
+  }
   const auto name = to_string(target);
   if (auto it = known_.find(name); it != known_.end()) return it->second ? &*it->second : nullptr;
   auto& slot = known_[name];
