@@ -3,8 +3,8 @@
 //   L = -log 1/K sum_k w_k,  w_k = p(z_k) exp(-f_k) / q(z_k),  v_k = w_k / sum_l w_l
 //   g = sum_k L grad log q(z_k) - sum_k v_k grad log w_k
 //
-// The bound: Burda, Grosse & Salakhutdinov 2016, Importance weighted autoencoders, eq. 8. Its naive estimator: Mnih &
-// Rezende 2016, Variational inference for Monte Carlo objectives, eq. 5, where every sample is credited with the same L.
+// The bound: Burda, Grosse & Salakhutdinov 2016, Importance weighted autoencoders. Its "naive Monte Carlo estimator",
+// where every sample is credited with the same L: Mnih & Rezende 2016, Variational inference for Monte Carlo objectives.
 // Target: the K-sample bound. Bias: none. Cost: K rows.
 #include "core/estimator/importance.hpp"
 
@@ -40,7 +40,8 @@ class IwaeReinforce final : public Estimator<T> {
 HARDGRAD_ESTIMATOR(IwaeReinforce, {
   .name = "iwae_reinforce",
   .summary = "K-sample importance-weighted bound, plain score function for the posterior",
-  .paper = "Burda et al. 2016, Importance weighted autoencoders, eq. 8; Mnih & Rezende 2016, eq. 5",
+  .paper = "Burda et al. 2016, Importance weighted autoencoders (bound); Mnih & Rezende 2016, Variational inference for "
+           "Monte Carlo objectives (naive estimator)",
   .target = Target::Kind::importance_bound,
   .unbiased = true,
   .evaluations = "K",

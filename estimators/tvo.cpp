@@ -3,7 +3,7 @@
 //   L = -sum_j (b_j+1 - b_j) E_pi_j[l],  l = log w = log p(z) - f - log q(z),  pi_j ~ (p exp(-f))^b_j q^(1 - b_j)
 //   grad E_pi[l] = E_pi[grad l] + Cov_pi(l, grad log pi~)
 //
-// Masrani, Le & Wood 2019, The thermodynamic variational objective, eq. 7, 9 and 11-13: a left Riemann sum over
+// Masrani, Le & Wood 2019, The thermodynamic variational objective, eq. 7 (pi) and 11-13 (gradient): a left Riemann sum over
 // 0 = b_0 < b_1 < ... < b_J = 1, b_1..b_J evenly spaced in their logarithm. Expectations under pi_j are weighted by
 // w_k^b_j / sum_l w_l^b_j over K samples of q; the covariance is multiplied by K / (K - 1).
 // Target: L. Bias: of order 1/K from the normalised weights. The first term (b_0 = 0, equal weights) has none, so with
@@ -66,7 +66,7 @@ class Tvo final : public Estimator<T> {
 HARDGRAD_ESTIMATOR(Tvo, {
   .name = "tvo",
   .summary = "thermodynamic variational objective, covariance gradient estimator",
-  .paper = "Masrani, Le & Wood 2019, The thermodynamic variational objective, eq. 9 and 11-13",
+  .paper = "Masrani, Le & Wood 2019, The thermodynamic variational objective, eq. 11-13",
   .target = Target::Kind::thermodynamic,
   .unbiased = false,
   .evaluations = "K",

@@ -3,8 +3,8 @@
 //   L_-k = -log 1/K (sum_l!=k w_l + m_k),  m_k the geometric (or arithmetic) mean of the other samples' weights
 //   g = sum_k (L - L_-k) grad log q(z_k) - sum_k v_k grad log w_k        (L, w, v as in iwae_reinforce)
 //
-// Mnih & Rezende 2016, Variational inference for Monte Carlo objectives, eq. 9-10: L_-k is what the bound would have
-// been had sample k been like the others. It does not depend on z_k, so it is a baseline.
+// Mnih & Rezende 2016, Variational inference for Monte Carlo objectives, the local learning signals: L_-k is what the
+// bound would have been had sample k been like the others. It does not depend on z_k, so it is a baseline.
 // Target: the K-sample bound. Bias: none. Cost: K rows.
 #include "core/estimator/importance.hpp"
 
@@ -51,7 +51,7 @@ class Vimco final : public Estimator<T> {
 HARDGRAD_ESTIMATOR(Vimco, {
   .name = "vimco",
   .summary = "K-sample importance-weighted bound, leave-one-out learning signals",
-  .paper = "Mnih & Rezende 2016, Variational inference for Monte Carlo objectives, eq. 9-10",
+  .paper = "Mnih & Rezende 2016, Variational inference for Monte Carlo objectives (local learning signals)",
   .target = Target::Kind::importance_bound,
   .unbiased = true,
   .evaluations = "K",

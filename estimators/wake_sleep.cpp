@@ -4,8 +4,8 @@
 //   sleep:  z' from p(z | x), y' from p(y | x, z'):                                           -grad log q(z' | x, y')
 //
 // Hinton, Dayan, Frey & Neal 1995, The wake-sleep algorithm for unsupervised neural networks (samples = 1); Bornschein &
-// Bengio 2015, Reweighted wake-sleep, eq. 7 and 8; Le et al. 2019, Revisiting reweighted wake-sleep, sec. 3 (wake-theta,
-// sleep-phi). x is what the network is given, y what it is judged by; the dream keeps x.
+// Bengio 2015, Reweighted wake-sleep (wake phase of p, sleep phase of q); Le et al. 2019, Revisiting reweighted wake-sleep
+// (wake-theta, sleep-phi). x is what the network is given, y what it is judged by; the dream keeps x.
 // Target: the field -log p(y) for the network, KL(p(z | x, y) || q) averaged over y from p(y | x) for the posterior, summed
 // where they share parameters. Bias: none in the sleep phase, of order 1/K in the wake phase. Cost: K rows and two more.
 // Departures: one dream an example, whatever K.
@@ -59,7 +59,7 @@ class WakeSleep final : public Estimator<T> {
 HARDGRAD_ESTIMATOR(WakeSleep, {
   .name = "wake_sleep",
   .summary = "reweighted wake-sleep: weighted samples for the network, its dreams for the posterior",
-  .paper = "Hinton et al. 1995, The wake-sleep algorithm; Bornschein & Bengio 2015, Reweighted wake-sleep, eq. 7 and 8",
+  .paper = "Hinton et al. 1995, The wake-sleep algorithm; Bornschein & Bengio 2015, Reweighted wake-sleep",
   .target = Target::Kind::wake_sleep,
   .unbiased = false,
   .evaluations = "K + 2",

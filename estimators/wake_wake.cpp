@@ -3,8 +3,8 @@
 //   v_k = w_k / sum_l w_l,  w_k = p(z_k) exp(-f_k) / q(z_k),  z_k from q
 //   g = sum_k v_k grad (f_k - log p(z_k)) - sum_k v_k grad log q(z_k)
 //
-// Bornschein & Bengio 2015, Reweighted wake-sleep, eq. 7 and 10; Le et al. 2019, Revisiting reweighted wake-sleep, sec. 3
-// (wake-theta and wake-phi). The network descends -log p(y), the posterior the inclusive KL(p(z|y) || q).
+// Bornschein & Bengio 2015, Reweighted wake-sleep (wake phase of p and of q); Le et al. 2019, Revisiting reweighted
+// wake-sleep for models with stochastic control flow (wake-theta, wake-phi). The network descends -log p(y), the posterior the inclusive KL(p(z|y) || q).
 // Target: that field, summed where network and posterior share parameters. Bias: of order 1/K, from normalising the
 // weights by their own sum. Cost: K rows.
 #include "core/estimator/importance.hpp"
@@ -40,7 +40,7 @@ class WakeWake final : public Estimator<T> {
 HARDGRAD_ESTIMATOR(WakeWake, {
   .name = "wake_wake",
   .summary = "reweighted wake-sleep: self-normalised weights for the network and for the posterior",
-  .paper = "Bornschein & Bengio 2015, Reweighted wake-sleep, eq. 7 and 10; Le et al. 2019, Revisiting reweighted wake-sleep",
+  .paper = "Bornschein & Bengio 2015, Reweighted wake-sleep; Le et al. 2019, Revisiting reweighted wake-sleep",
   .target = Target::Kind::wake,
   .unbiased = false,
   .evaluations = "K",

@@ -3,7 +3,7 @@
 //   v_k = w_k / sum_l w_l,  w_k = p(z_k) exp(-f_k) / q(z_k);   u_k = r_k / sum_l r_l,  r_k = p(z_k) / q(z_k);   z_k from q
 //   g = sum_k v_k grad f_k - sum_k (v_k - u_k) grad log p(z_k) - sum_k (v_k - 1/K) grad log q(z_k)
 //
-// Ba, Grosse, Salakhutdinov & Frey 2015, Learning wake-sleep recurrent attention models, sec. 4. Both control variates
+// Ba, Grosse, Salakhutdinov & Frey 2015, Learning wake-sleep recurrent attention models. Both control variates
 // are scores with mean zero under their own law: the prior's score is averaged with importance weights, the posterior's
 // over its own samples.
 // Target: the field of wake_wake. Bias: of order 1/K. The posterior's control variate adds none; the prior's is itself
@@ -43,7 +43,7 @@ class WsRam final : public Estimator<T> {
 HARDGRAD_ESTIMATOR(WsRam, {
   .name = "wsram",
   .summary = "reweighted wake-sleep with control variates for prior and posterior",
-  .paper = "Ba et al. 2015, Learning wake-sleep recurrent attention models, sec. 4",
+  .paper = "Ba et al. 2015, Learning wake-sleep recurrent attention models",
   .target = Target::Kind::wake,
   .unbiased = false,
   .evaluations = "K",

@@ -14,9 +14,7 @@ class Multisets {
  public:
   Multisets(std::span<const Outcome> outcomes, int samples)
       : outcomes_(outcomes), samples_(samples), count_(outcomes.size()), result_{0, Slopes(outcomes.size())} {
-    for (const auto& z : outcomes) most_ = std::max(most_, z.log_weight());
-    for (const auto& z : outcomes) weight_.push_back(std::exp(z.log_weight() - most_));
-    visit(0, samples, std::lgamma(samples + 1.0), 0);
+    visit(0, samples, std::lgamma(samples + 1.0));
   }
   OutcomeObjective result() && {
     // sum_z q(z) grad log q(z) = 0: without the bound's own level the slopes do not cancel.
@@ -26,24 +24,28 @@ class Multisets {
   }
 
  private:
-  /// `left` samples go to outcomes from `i` on; so far the multiset has log probability `log_p` and summed weight `sum`.
-  void visit(std::size_t i, int left, double log_p, double sum) {
-    if (left == 0) return finish(log_p, sum);
+  /// `left` samples go to outcomes from `i` on; so far the multiset has log probability `log_p`.
+  void visit(std::size_t i, int left, double log_p) {
+    if (left == 0) return finish(std::exp(log_p));
     if (i == outcomes_.size()) return;
     for (int n = i + 1 == outcomes_.size() ? left : 0; n <= left; ++n) {
       if (n > 0) chosen_.push_back(static_cast<int>(i));
       count_[i] = n;
-      visit(i + 1, left - n, log_p + n * outcomes_[i].log_q - std::lgamma(n + 1.0), sum + n * weight_[i]);
+      visit(i + 1, left - n, log_p + n * outcomes_[i].log_q - std::lgamma(n + 1.0));
       if (n > 0) chosen_.pop_back();
     }
     count_[i] = 0;
   }
-  // L = -log(sum / K); dL / dlog w_i = -n_i w_i / sum, and the multiset's probability adds n_i L to the slope by log q_i.
-  void finish(double log_p, double sum) {
-    const double p = std::exp(log_p), bound = std::log(samples_) - std::log(sum) - most_;
+  // L = -log(1/K sum_i n_i w_i); dL / dlog w_i = -n_i w_i / sum_j n_j w_j, and the multiset's probability p adds n_i L to
+  // the slope by log q_i.
+  void finish(double p) {
+    std::vector<double> log_weight;
+    for (int i : chosen_) log_weight.push_back(std::log(count_[i]) + outcomes_[i].log_weight());
+    const double whole = log_sum_exp(log_weight), bound = std::log(samples_) - whole;
     result_.value += p * bound;
-    for (int i : chosen_) {
-      const double share = p * count_[i] * weight_[i] / sum;
+    for (std::size_t c = 0; c < chosen_.size(); ++c) {
+      const int i = chosen_[c];
+      const double share = p * std::exp(log_weight[c] - whole);
       result_.slopes.add_log_joint(i, -share);
       result_.slopes.log_q[i] += share + p * count_[i] * bound;
     }
@@ -51,8 +53,6 @@ class Multisets {
 
   std::span<const Outcome> outcomes_;
   int samples_;
-  double most_ = -HUGE_VAL;
-  std::vector<double> weight_;  // relative to the largest
   std::vector<int> count_, chosen_;
   OutcomeObjective result_;
 };

@@ -366,6 +366,22 @@ TEST_CASE("bounds: what cannot be is refused") {
   CHECK_THROWS_WITH_AS(estimator_of("wake_wake", *model_of("bits")), doctest::Contains("no learned posterior"), UsageError);
 }
 
+TEST_CASE("a posterior that is all but certain leaves bounds and slopes finite") {
+  auto model = model_of("bits[t=0.3]", true);
+  for (auto& p : model->parameters())
+    if (p.name == "posterior.logits") p.value.data[0] = 900;
+  const double log_w = std::log(0.5) - 0.49;  // of the bit that is always drawn
+  for (const auto& target : {Target{.kind = Kind::importance_bound, .samples = 3}, Target{.kind = Kind::thermodynamic, .partition = {0, 0.2, 1}}}) {
+    const auto truth = exact_truth(target, *model, one_example(), 100);
+    CAPTURE(to_string(target));
+    CHECK(std::isfinite(truth.value));
+    for (double g : truth.gradient) CHECK(std::isfinite(g));
+    if (target.kind == Kind::importance_bound) CHECK(truth.value == doctest::Approx(-log_w).epsilon(1e-12));
+  }
+  for (const auto* spec : {"vimco", "ovis", "tvo", "wake_wake", "wsram"})
+    for (double g : mean_of(*estimator_of(spec, *model), *model, one_example())) CHECK(std::isfinite(g));
+}
+
 TEST_CASE("truths of one kind with other numbers are other truths") {
   const TwoBits toy;
   const auto batch = one_example();

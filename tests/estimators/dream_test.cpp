@@ -188,6 +188,16 @@ TEST_CASE("wake_sleep: the exact mean catches a posterior that sleeps badly") {
   }
 }
 
+TEST_CASE("dreams: who cannot draw observations says so") {
+  auto bits = model_of("bits", true);
+  CHECK_THROWS_AS(bits->with_observations(one_example(), {{0}}), Bug);
+  const auto all = cases();
+  Tape<double> tape;
+  GreedyChooser<double> chooser;
+  Episode<double> episode(tape, chooser, 2, Feeding::dreaming);
+  CHECK_THROWS_AS(all[0].model->run(all[0].batch, episode), Bug);
+}
+
 TEST_CASE("wake_sleep: a model that cannot dream is refused, and so is a truth beyond the cap") {
   auto bits = model_of("bits", true);
   CHECK_THROWS_WITH_AS(estimator_of("wake_sleep", *bits), doctest::Contains("nothing it could dream"), UsageError);
