@@ -20,7 +20,8 @@ namespace hardgrad {
 namespace {
 
 std::string needs_an_observation(const Settings&, const Structure& structure) {
-  return structure.labels > 0 ? "" : "the model is judged by nothing it could dream (an answer, a label, a sentence): use wake_wake";
+  if (structure.labels > 0) return "";
+  return "the model is judged by nothing it could dream (an answer, a label, a sentence): use wake_wake";
 }
 
 template <class T>

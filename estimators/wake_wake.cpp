@@ -4,9 +4,9 @@
 //   g = sum_k v_k grad (f_k - log p(z_k)) - sum_k v_k grad log q(z_k)
 //
 // Bornschein & Bengio 2015, Reweighted wake-sleep (wake phase of p and of q); Le et al. 2019, Revisiting reweighted
-// wake-sleep for models with stochastic control flow (wake-theta, wake-phi). The network descends -log p(y), the posterior the inclusive KL(p(z|y) || q).
-// Target: that field, summed where network and posterior share parameters. Bias: of order 1/K, from normalising the
-// weights by their own sum. Cost: K rows.
+// wake-sleep for models with stochastic control flow (wake-theta, wake-phi).
+// Target: the field -log p(y) for the network, the inclusive KL(p(z|y) || q) for the posterior, summed where they share
+// parameters. Bias: of order 1/K, from normalising the weights by their own sum. Cost: K rows.
 #include "core/estimator/importance.hpp"
 
 namespace hardgrad {

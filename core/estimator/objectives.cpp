@@ -141,11 +141,13 @@ Estimate<T> exact_objective(const Target& target, const Problem<T>& problem, dou
 
   if (const double terms = enumeration_terms(target, model, batch); terms > leaf_cap) {
     const bool tuples = target.kind == Target::Kind::importance_bound;
+    const auto what = tuples ? fmt::format("multisets of {} samples", target.samples)
+                             : target.kind == Target::Kind::wake_sleep ? "sets of choices and observations" : "rows";
     throw UsageError(fmt::format(
         "exact enumeration needs {:.6g} {} ({} choices of up to {} options, {} examples), more than the cap of {:.6g}: "
         "take fewer {}steps, options or examples, or raise the cap",
-        terms, tuples ? fmt::format("multisets of {} samples", target.samples) : needs_outcomes(target.kind) ? "sets of choices" : "rows",
-        model.structure().steps, model.structure().options, batch.examples(), leaf_cap, tuples ? "samples, " : ""));
+        terms, what, model.structure().steps, model.structure().options, batch.examples(), leaf_cap,
+        tuples ? "samples, " : ""));
   }
   if (needs_outcomes(target.kind)) return outcome_objective(target, problem);
   EnumerateChooser<T> chooser(needs_posterior(target.kind));

@@ -28,8 +28,8 @@ template <class T>
 Var<T> path_entropy(Episode<T>& episode);
 
 /// A surrogate with exactly the target's gradient, by enumeration (or, for `soft`, by the expected weights);
-/// Estimate::loss is the target's value (of the wake-sleep fields, the marginal likelihood's). UsageError naming the count if the
-/// batch has more than `leaf_cap` terms.
+/// Estimate::loss is the target's value (of the wake-sleep fields, the marginal likelihood's). UsageError naming the count
+/// if the batch has more than `leaf_cap` terms.
 template <class T>
 Estimate<T> exact_objective(const Target& target, const Problem<T>& problem, double leaf_cap);
 

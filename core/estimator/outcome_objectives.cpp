@@ -4,6 +4,7 @@
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/choice/choosers.hpp"
+#include "core/estimator/objectives.hpp"
 #include "core/models/dream.hpp"
 
 namespace hardgrad {
@@ -126,21 +127,30 @@ OutcomeObjective objective_of(const Target& target, std::span<const Outcome> out
   }
 }
 
-/// Enumerates the batch; the surrogate of the examples' mean objective.
+/// True if the objective of independent choices is the sum of theirs.
+bool adds_up(Target::Kind kind) { return kind == Target::Kind::wake || kind == Target::Kind::thermodynamic; }
+
+/// Enumerates the batch; the surrogate of the examples' mean objective, summed over the independent parts if `by_parts`.
 template <class T, class F>
-Estimate<T> enumerated(const Problem<T>& problem, const Batch& batch, F&& objective) {
+Estimate<T> enumerated(const Problem<T>& problem, const Batch& batch, bool by_parts, F&& objective) {
   EnumerateChooser<T> chooser(true);
   auto episode = std::make_unique<Episode<T>>(problem.tape, chooser, batch.examples());
   problem.model.run(batch, *episode);
-  const Outcomes<T> outcomes(*episode);
-  std::vector<Slopes> slopes;
+  auto surrogate = problem.tape.constant(1, 1);
   double value = 0;
-  for (int b = 0; b < batch.examples(); ++b) {
-    auto one = objective(outcomes.of(b));
-    value += one.value / batch.examples();
-    slopes.push_back(std::move(one.slopes));
-  }
-  auto surrogate = outcomes.surrogate(slopes);
+  const auto include = [&](const Outcomes<T>& outcomes) {
+    std::vector<Slopes> slopes;
+    for (int b = 0; b < batch.examples(); ++b) {
+      auto one = objective(outcomes.of(b));
+      value += one.value / batch.examples();
+      slopes.push_back(std::move(one.slopes));
+    }
+    surrogate = add(surrogate, outcomes.surrogate(slopes));
+  };
+  if (by_parts)
+    for (const auto& part : Outcomes<T>::parts(*episode)) include(part);
+  else
+    include(Outcomes<T>(*episode));
   return {.surrogate = surrogate, .episode = std::move(episode), .loss = value};
 }
 
@@ -148,6 +158,7 @@ Estimate<T> enumerated(const Problem<T>& problem, const Batch& batch, F&& object
 
 template <class T>
 double outcome_terms(const Target& target, const Model<T>& model, const Batch& batch) {
+  if (adds_up(target.kind)) return enumeration_rows(model, batch);
   double terms = 0;
   for (double outcomes : model.outcomes(batch))
     terms += target.kind == Target::Kind::importance_bound ? multisets(outcomes, target.samples) : outcomes;
@@ -162,10 +173,11 @@ double outcome_terms(const Target& target, const Model<T>& model, const Batch& b
 
 template <class T>
 Estimate<T> outcome_objective(const Target& target, const Problem<T>& problem) {
-  auto estimate = enumerated(problem, problem.batch, [&](const auto& outcomes) { return objective_of(target, outcomes); });
+  auto estimate = enumerated(problem, problem.batch, adds_up(target.kind),
+                             [&](const auto& outcomes) { return objective_of(target, outcomes); });
   if (target.kind == Target::Kind::wake_sleep)
     for_every_observation(problem.model.structure(), problem.batch.examples(), [&](const auto& observed) {
-      auto sleep = enumerated(problem, problem.model.with_observations(problem.batch, observed), sleep_field);
+      auto sleep = enumerated(problem, problem.model.with_observations(problem.batch, observed), false, sleep_field);
       estimate.surrogate = add(estimate.surrogate, sleep.surrogate);
       estimate.others.push_back(std::move(sleep.episode));
     });

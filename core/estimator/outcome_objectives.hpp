@@ -31,8 +31,9 @@ OutcomeObjective thermodynamic_objective(std::span<const Outcome> outcomes, std:
 template <class T>
 Estimate<T> outcome_objective(const Target& target, const Problem<T>& problem);
 
-/// How many terms that sums over the batch: complete sets of choices, multisets of them, or sets of choices for every
-/// observation that can be dreamt. UsageError if the model cannot dream and would have to.
+/// How many terms that sums over the batch: outcomes, multisets of them, or outcomes for every observation that can be
+/// dreamt. Where choices are independent, `wake` and `thermodynamic` add up over the steps, and an outcome is an option.
+/// UsageError if the model cannot dream and would have to.
 template <class T>
 double outcome_terms(const Target& target, const Model<T>& model, const Batch& batch);
 

@@ -40,17 +40,27 @@ double at(Var<T> column, int row) {
 }  // namespace
 
 template <class T>
-Outcomes<T>::Outcomes(Episode<T>& episode) : episode_(episode), of_(episode.examples()) {
+std::vector<Outcomes<T>> Outcomes<T>::parts(Episode<T>& episode) {
+  std::vector<Outcomes> result;
+  for (const auto& rows : leaf_sets(episode)) result.push_back(Outcomes(episode, {rows}, result.empty()));
+  return result;
+}
+
+template <class T>
+Outcomes<T>::Outcomes(Episode<T>& episode, const std::vector<RowsPtr>& sets, bool with_root)
+    : episode_(episode), of_(episode.examples()) {
   const bool proposed = !episode.steps().empty() && episode.steps().front().question.log_proposal;
   std::map<const Rows*, Var<T>> made;
-  for (const auto& rows : leaf_sets(episode))
+  for (const auto& rows : sets)
     leaves_.push_back({rows, episode.path_log_probability(rows, Law::prior),
                        proposed ? episode.path_log_probability(rows, Law::proposal) : Var<T>{},
                        path_loss(episode, rows, made)});
   for (auto& outcomes : of_) outcomes.push_back({});
   for (const auto& cost : episode.costs())
-    if (cost.rows->is_root())
+    if (with_root && cost.rows->is_root()) {
+      root_.push_back(cost.loss);
       for (int b = 0; b < examples(); ++b) of_[b][0].loss += at(cost.loss, b);
+    }
   // Each leaf set multiplies the outcomes of an example by its leaves.
   for (const auto& leaves : leaves_) {
     std::vector<std::vector<Outcome>> grown(of_.size());
@@ -91,8 +101,7 @@ Var<T> Outcomes<T>::surrogate(const std::vector<Slopes>& slopes) const {
   }
   for (std::size_t b = 0; b < of_.size(); ++b)
     for (double slope : slopes[b].loss) root[b] += share * slope;
-  for (const auto& cost : episode_.costs())
-    if (cost.rows->is_root()) include(cost.loss, root);
+  for (const auto& loss : root_) include(loss, root);
   return total;
 }
 

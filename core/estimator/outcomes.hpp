@@ -33,7 +33,10 @@ template <class T>
 class Outcomes {
  public:
   /// Of an episode in which every choice was enumerated.
-  explicit Outcomes(Episode<T>& episode);
+  explicit Outcomes(Episode<T>& episode) : Outcomes(episode, leaf_sets(episode), true) {}
+  /// The same cut into independent parts, one for each leaf set; the costs of the root are the first one's. Products of
+  /// the parts' outcomes are the outcomes, so an objective that adds up over independent parts needs no more than these.
+  static std::vector<Outcomes> parts(Episode<T>& episode);
   int examples() const { return static_cast<int>(of_.size()); }
   const std::vector<Outcome>& of(int example) const { return of_[example]; }
   /// The surrogate [1, 1] of the mean over the examples of an objective with these slopes, one per example.
@@ -45,7 +48,9 @@ class Outcomes {
     RowsPtr rows;
     Var<T> log_p, log_q, loss;  // [R, 1]; log_q and loss empty if there are none
   };
+  Outcomes(Episode<T>& episode, const std::vector<RowsPtr>& sets, bool with_root);
   Episode<T>& episode_;
+  std::vector<Var<T>> root_;  // costs [B, 1]
   std::vector<Leaves> leaves_;
   std::vector<std::vector<Outcome>> of_;
 };

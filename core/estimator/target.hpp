@@ -36,7 +36,7 @@ std::string to_string(Target::Kind kind);
 std::string to_string(const Target& target);
 /// True if it is a target of the learned posterior q too.
 bool needs_posterior(Target::Kind kind);
-/// True if its exact form weighs complete sets of choices one by one, even where the choices are independent.
+/// True if its exact form weighs complete sets of choices one by one.
 bool needs_outcomes(Target::Kind kind);
 
 }  // namespace hardgrad

@@ -44,10 +44,11 @@ const Truth* Truths<T>::of(const Target& target) {
   auto& slot = known_[name];
   for (int b = 0; b < batch_.examples(); ++b)
     if (const double terms = enumeration_terms(target, model_, batch_.select({b})); terms > leaf_cap_) {
-      why_ = target.kind == Target::Kind::importance_bound
-                 ? fmt::format("example {} has {:.6g} multisets of {} sets of choices, more than the cap of {:.6g}", b, terms,
-                               target.samples, leaf_cap_)
-                 : fmt::format("example {} has {:.6g} complete sets of choices, more than the cap of {:.6g}", b, terms, leaf_cap_);
+      const auto what = target.kind == Target::Kind::importance_bound
+                            ? fmt::format("multisets of {} sets of choices", target.samples)
+                        : target.kind == Target::Kind::wake_sleep ? "sets of choices and observations"
+                                                                  : "complete sets of choices";
+      why_ = fmt::format("example {} has {:.6g} {}, more than the cap of {:.6g}", b, terms, what, leaf_cap_);
       return nullptr;
     }
   slot = exact_truth(target, model_, batch_, leaf_cap_);

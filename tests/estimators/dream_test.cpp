@@ -183,7 +183,8 @@ TEST_CASE("wake_sleep: the exact mean catches a posterior that sleeps badly") {
     double worst = 0;
     for (const auto& p : model->parameters())
       if (p.name.starts_with("posterior."))
-        for (std::size_t i = p.offset; i < p.offset + p.value.size(); ++i) worst = std::max(worst, std::abs(mean[i] - truth.gradient[i]));
+        for (std::size_t i = p.offset; i < p.offset + p.value.size(); ++i)
+          worst = std::max(worst, std::abs(mean[i] - truth.gradient[i]));
     CHECK(worst > 1e-3);
   }
 }
@@ -209,7 +210,7 @@ TEST_CASE("wake_sleep: a model that cannot dream is refused, and so is a truth b
   const auto& [name, model, text] = all.back();
   // 1 + 3 x 4 observations with up to 4 sets of choices of the first example, and its own 4
   CHECK_THROWS_WITH_AS(exact_truth({.kind = Target::Kind::wake_sleep}, *model, text.select({0}), 50),
-                       doctest::Contains("needs 56 sets of choices"), UsageError);
+                       doctest::Contains("needs 56 sets of choices and observations"), UsageError);
 }
 
 }  // namespace
