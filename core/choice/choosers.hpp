@@ -38,15 +38,19 @@ class EnumerateChooser final : public Chooser<T> {
   bool with_proposal_;
 };
 
-/// Answers what it was given: option[step] has one entry per asking row, or a multiple of it (rows fan out alike).
+/// Answers what it was given: option[step] has one entry per asking row, or a multiple of it (rows fan out alike). With
+/// `with_proposal`, the posterior is evaluated too.
 template <class T>
 class ForcedChooser final : public Chooser<T> {
  public:
-  explicit ForcedChooser(std::vector<std::vector<int>> option) : option_(std::move(option)) {}
+  explicit ForcedChooser(std::vector<std::vector<int>> option, bool with_proposal = false)
+      : option_(std::move(option)), with_proposal_(with_proposal) {}
   Choice<T> choose(Tape<T>& tape, const Question<T>& question) override;
+  bool wants_proposal() const override { return with_proposal_; }
 
  private:
   std::vector<std::vector<int>> option_;
+  bool with_proposal_;
 };
 
 /// The most probable option.

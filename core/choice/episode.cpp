@@ -1,5 +1,6 @@
 #include "core/choice/episode.hpp"
 
+#include <cmath>
 #include <numeric>
 
 #include "core/autodiff/elementwise.hpp"
@@ -8,6 +9,11 @@
 #include "core/support/error.hpp"
 
 namespace hardgrad {
+
+template <class T>
+int Chooser<T>::observe(std::span<const double>, int, int) {
+  throw Bug("this chooser draws no observations");
+}
 
 template <class T>
 Choice<T> Episode<T>::choose(Site<T> site) {
@@ -24,6 +30,20 @@ Choice<T> Episode<T>::choose(Site<T> site) {
   auto choice = chooser_.choose(tape_, question);
   steps_.push_back({std::move(question), choice});
   return choice;
+}
+
+template <class T>
+std::vector<int> Episode<T>::observe(std::span<const int> example, Var<T> logits, int place) {
+  const std::vector<int> labels(example.size(), static_cast<int>(logits.cols()));
+  const auto log_p = log_softmax(logits, std::span<const int>(labels)).value();
+  if (observed_.size() <= static_cast<std::size_t>(place)) observed_.resize(place + 1, std::vector<int>(examples(), -1));
+  std::vector<int> drawn(example.size());
+  std::vector<double> p(log_p.cols);
+  for (std::size_t r = 0; r < drawn.size(); ++r) {
+    for (std::size_t i = 0; i < p.size(); ++i) p[i] = std::exp(static_cast<double>(log_p(r, i)));
+    observed_[place][example[r]] = drawn[r] = chooser_.observe(p, example[r], place);
+  }
+  return drawn;
 }
 
 template <class T>
@@ -67,6 +87,8 @@ std::size_t Episode<T>::attention_values() const {
   return values;
 }
 
+template class Chooser<float>;
+template class Chooser<double>;
 template class Episode<float>;
 template class Episode<double>;
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -63,10 +64,13 @@ class Chooser {
   virtual Choice<T> choose(Tape<T>& tape, const Question<T>& question) = 0;
   /// True if the proposal is to be evaluated at every site.
   virtual bool wants_proposal() const { return false; }
+  /// Of dreaming runs only: draws the label that `example` shows at `place`.
+  virtual int observe(std::span<const double> probabilities, int example, int place);
 };
 
-/// How the model is fed what came before: with the truth, or with its own predictions (for decoding).
-enum class Feeding { teacher_forced, free_running };
+/// How the model is fed what came before: with the truth, with its own predictions (for decoding), or with what it
+/// draws from them instead of being judged (dreaming).
+enum class Feeding { teacher_forced, free_running, dreaming };
 
 template <class T>
 class Episode {
@@ -99,10 +103,16 @@ class Episode {
   /// Hands over what the network would answer on `rows`, for metrics.
   void predict(RowsPtr rows, std::vector<int> label) { predictions_.push_back({std::move(rows), std::move(label)}); }
 
+  /// Instead of a cost, if dreaming: draws a label from softmax(logits [n, V]) for each of the examples [n], as what
+  /// they show at `place`.
+  std::vector<int> observe(std::span<const int> example, Var<T> logits, int place);
+
   // What surrogates, metrics and dumps read
   const std::vector<Step>& steps() const { return steps_; }
   const std::vector<Cost>& costs() const { return costs_; }
   const std::vector<Prediction>& predictions() const { return predictions_; }
+  /// [place][B] the labels a dreaming run drew; -1 is none.
+  const std::vector<std::vector<int>>& observed() const { return observed_; }
   /// log law(option) of hard choice `step`, [R', 1] on the rows after it. Made once, on demand.
   Var<T> log_probability(int step, Law law = Law::prior);
   /// log law of all choices on the way to `rows` [R, 1]; zeros at the root.
@@ -125,6 +135,7 @@ class Episode {
   std::vector<Step> steps_;
   std::vector<Cost> costs_;
   std::vector<Prediction> predictions_;
+  std::vector<std::vector<int>> observed_;
   std::vector<Made> picked_, paths_;
 };
 

@@ -1,5 +1,8 @@
 #include "core/estimator/estimator.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <type_traits>
 
 namespace hardgrad {
@@ -11,9 +14,31 @@ std::string to_string(Target::Kind kind) {
     case Target::Kind::elbo: return "elbo";
     case Target::Kind::regularised: return "regularised";
     case Target::Kind::soft: return "soft";
+    case Target::Kind::importance_bound: return "importance_bound";
+    case Target::Kind::wake: return "wake";
+    case Target::Kind::wake_sleep: return "wake_sleep";
+    case Target::Kind::thermodynamic: return "thermodynamic";
   }
   throw Bug("unknown target");
 }
+
+std::string to_string(const Target& target) {
+  switch (target.kind) {
+    case Target::Kind::regularised:
+      return fmt::format("regularised[lambda_r={},lambda_e={},semi={}]", target.lambda_r, target.lambda_e, target.semi);
+    case Target::Kind::importance_bound: return fmt::format("importance_bound[samples={}]", target.samples);
+    case Target::Kind::thermodynamic:
+      return fmt::format("thermodynamic[partition={}]", fmt::join(target.partition, ";"));
+    default: return to_string(target.kind);
+  }
+}
+
+bool needs_outcomes(Target::Kind kind) {
+  return kind == Target::Kind::importance_bound || kind == Target::Kind::wake || kind == Target::Kind::wake_sleep ||
+         kind == Target::Kind::thermodynamic;
+}
+
+bool needs_posterior(Target::Kind kind) { return kind == Target::Kind::elbo || needs_outcomes(kind); }
 
 std::string unsupported(const Spec& spec, const Structure& structure) {
   const auto& entry = Estimators::instance().at(spec.name);

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <map>
 #include <numeric>
 
@@ -11,6 +10,7 @@
 #include "core/autodiff/reduce.hpp"
 #include "core/autodiff/softmax.hpp"
 #include "core/choice/choosers.hpp"
+#include "core/estimator/outcome_objectives.hpp"
 
 namespace hardgrad {
 namespace {
@@ -29,32 +29,6 @@ Var<T> weighted_by_path(Episode<T>& episode, const RowsPtr& rows, Var<T> value, 
     certain &= episode.steps()[r->step].choice.option.empty();
   if (certain) return sum(value, share);
   return sum(multiply(exp(episode.path_log_probability(rows, law)), value), share);
-}
-
-/// Sets of rows nothing continues, in the order they were made.
-template <class T>
-std::vector<RowsPtr> leaf_sets(const Episode<T>& episode) {
-  std::vector<RowsPtr> leaves;
-  for (const auto& step : episode.steps()) {
-    const auto& rows = step.choice.rows;
-    const bool continued = std::any_of(episode.steps().begin(), episode.steps().end(),
-                                       [&](const auto& later) { return later.question.site.rows == rows; });
-    if (!continued) leaves.push_back(rows);
-  }
-  return leaves;
-}
-
-/// Costs summed along the way to `rows`, those of the root left out; empty if there are none.
-template <class T>
-Var<T> path_loss(const Episode<T>& episode, const RowsPtr& rows, std::map<const Rows*, Var<T>>& made) {
-  if (rows->is_root()) return {};
-  if (auto it = made.find(rows.get()); it != made.end()) return it->second;
-  Var<T> loss;
-  for (const auto& cost : episode.costs())
-    if (cost.rows == rows) loss = plus(loss, cost.loss);
-  if (auto before = path_loss(episode, rows->origin, made))
-    loss = plus(loss, gather_rows(before, std::span<const int>(rows->parent)));
-  return made[rows.get()] = loss;
 }
 
 }  // namespace
@@ -116,6 +90,13 @@ double enumeration_rows(const Model<T>& model, const Batch& batch) {
   return std::accumulate(leaves.begin(), leaves.end(), 0.0);
 }
 
+template <class T>
+double enumeration_terms(const Target& target, const Model<T>& model, const Batch& batch) {
+  if (target.kind == Target::Kind::soft) return batch.examples();
+  if (!needs_outcomes(target.kind)) return enumeration_rows(model, batch);
+  return outcome_terms(target, model, batch);
+}
+
 namespace {
 
 /// E[f] with the score term weighted by lambda_r, minus lambda_e times the entropy. With lambda_r = 1 this is the
@@ -158,12 +139,18 @@ Estimate<T> exact_objective(const Target& target, const Problem<T>& problem, dou
     return {.surrogate = loss, .episode = std::move(episode), .loss = static_cast<double>(loss.item())};
   }
 
-  if (const double rows = enumeration_rows(model, batch); rows > leaf_cap)
+  if (const double terms = enumeration_terms(target, model, batch); terms > leaf_cap) {
+    const bool tuples = target.kind == Target::Kind::importance_bound;
+    const auto what = tuples ? fmt::format("multisets of {} samples", target.samples)
+                             : target.kind == Target::Kind::wake_sleep ? "sets of choices and observations" : "rows";
     throw UsageError(fmt::format(
-        "exact enumeration needs {:.6g} rows ({} choices of up to {} options, {} examples), more than the cap of {:.6g}: "
-        "take fewer steps, options or examples, or raise the cap",
-        rows, model.structure().steps, model.structure().options, batch.examples(), leaf_cap));
-  EnumerateChooser<T> chooser(target.kind == Target::Kind::elbo);
+        "exact enumeration needs {:.6g} {} ({} choices of up to {} options, {} examples), more than the cap of {:.6g}: "
+        "take fewer {}steps, options or examples, or raise the cap",
+        terms, what, model.structure().steps, model.structure().options, batch.examples(), leaf_cap,
+        tuples ? "samples, " : ""));
+  }
+  if (needs_outcomes(target.kind)) return outcome_objective(target, problem);
+  EnumerateChooser<T> chooser(needs_posterior(target.kind));
   auto episode = run(chooser);
   Var<T> objective;
   switch (target.kind) {
@@ -180,7 +167,7 @@ Estimate<T> exact_objective(const Target& target, const Problem<T>& problem, dou
       }
       break;
     }
-    case Target::Kind::soft: break;
+    default: break;  // not by enumeration of rows
   }
   return {.surrogate = objective, .episode = std::move(episode), .loss = static_cast<double>(objective.item())};
 }
@@ -192,6 +179,7 @@ Estimate<T> exact_objective(const Target& target, const Problem<T>& problem, dou
   template Var<T> negative_elbo(Episode<T>&);                                               \
   template Var<T> path_entropy(Episode<T>&);                                                \
   template double enumeration_rows(const Model<T>&, const Batch&);                          \
+  template double enumeration_terms(const Target&, const Model<T>&, const Batch&);          \
   template Estimate<T> exact_objective(const Target&, const Problem<T>&, double);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)

@@ -28,9 +28,14 @@ template <class T>
 Var<T> path_entropy(Episode<T>& episode);
 
 /// A surrogate with exactly the target's gradient, by enumeration (or, for `soft`, by the expected weights);
-/// Estimate::loss is the target's value. UsageError naming the count if the batch has more than `leaf_cap` leaves.
+/// Estimate::loss is the target's value (of the wake-sleep fields, the marginal likelihood's). UsageError naming the count
+/// if the batch has more than `leaf_cap` terms.
 template <class T>
 Estimate<T> exact_objective(const Target& target, const Problem<T>& problem, double leaf_cap);
+
+/// How many terms the exact form of the target sums over the batch: `enumeration_rows`, or `outcome_terms`.
+template <class T>
+double enumeration_terms(const Target& target, const Model<T>& model, const Batch& batch);
 
 /// Rows an enumeration of the batch computes at its last site: leaves of all trees, or options of one site where the
 /// choices are independent.

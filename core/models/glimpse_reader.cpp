@@ -62,6 +62,7 @@ class GlimpseReader final : public Model<T> {
     structure_.options = static_cast<int>(cells);
     structure_.dependence = glimpses_ == 1 ? Dependence::one_choice : Dependence::sequential;
     structure_.state_width = static_cast<int>(H);
+    structure_.labels = static_cast<int>(classes);
     structure_.posterior = dimensions.contains("posterior") && dimensions.at("posterior");
     if (structure_.posterior) {
       posterior_state_ = {set, "posterior.state", H, D, init, false};
@@ -124,12 +125,22 @@ class GlimpseReader final : public Model<T> {
       rows = choice.rows;
     }
 
+    if (episode.feeding() == Feeding::dreaming) {
+      episode.observe(rows->example, classifier_(h), 0);
+      return;
+    }
     std::vector<int> target;
     for (int b : rows->example) target.push_back(label[b]);
     auto said = linear_cross_entropy(h, tape.parameter(*classifier_.weight),
                                      tape.parameter(*classifier_.bias), std::span<const int>(target));
     episode.cost(rows, said.loss);
     episode.predict(rows, std::move(said.label));
+  }
+
+  Batch with_observations(const Batch& batch, const std::vector<std::vector<int>>& drawn) const override {
+    auto result = batch;
+    result.integers.at("label").data = drawn.at(0);
+    return result;
   }
 
  private:

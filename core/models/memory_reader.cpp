@@ -20,6 +20,7 @@
 #include <cmath>
 
 #include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/product.hpp"
 #include "core/autodiff/softmax.hpp"
 #include "core/models/model.hpp"
 #include "core/models/select.hpp"
@@ -50,6 +51,7 @@ class MemoryReader final : public Model<T> {
     structure_.options = static_cast<int>(N);
     structure_.dependence = hops_ == 1 ? Dependence::one_choice : Dependence::sequential;
     structure_.state_width = static_cast<int>(width_);
+    structure_.labels = static_cast<int>(A);
     structure_.posterior = dimensions.contains("posterior") && dimensions.at("posterior");
     if (structure_.posterior) {
       posterior_memory_ = {set, "posterior.memory", V, width_, init};
@@ -70,6 +72,12 @@ class MemoryReader final : public Model<T> {
   }
 
   void run(const Batch& batch, Episode<T>& episode) const override;
+
+  Batch with_observations(const Batch& batch, const std::vector<std::vector<int>>& drawn) const override {
+    auto result = batch;
+    result.integers.at("answer").data = drawn.at(0);
+    return result;
+  }
 
  private:
   // Texts of at most W words each, ready to be summed.
@@ -176,6 +184,10 @@ void MemoryReader<T>::run(const Batch& batch, Episode<T>& episode) const {
     rows = choice.rows;
   }
 
+  if (episode.feeding() == Feeding::dreaming) {
+    episode.observe(rows->example, linear(u, tape.parameter(*answer_.weight)), 0);
+    return;
+  }
   std::vector<int> label;
   for (int b : rows->example) label.push_back(answer[b]);
   auto said = linear_cross_entropy(u, tape.parameter(*answer_.weight), Var<T>{}, std::span<const int>(label));

@@ -30,6 +30,9 @@ struct Structure {
   bool joint_cost = false;  ///< of sequential models: choices change later costs, but no later choice's distribution
   int state_width = 0;      ///< columns of Site::state
   bool posterior = false;   ///< sites offer a proposal
+  int labels = 0;           ///< what the model is judged by is made of so many labels; 0 if it could not draw them itself
+  int places = 1;           ///< most labels in a row: 1, or the length of a sentence
+  int last_label = -1;      ///< the label that ends a sentence
   bool binary() const { return options == 2; }
   /// True if no choice changes the distribution of another.
   bool independent() const { return dependence != Dependence::sequential || joint_cost; }
@@ -45,6 +48,12 @@ class Model {
   virtual void run(const Batch& batch, Episode<T>& episode) const = 0;
   /// [B] number of complete sets of choices of each example (the leaves of its tree): options ^ choices.
   virtual std::vector<double> outcomes(const Batch& batch) const = 0;
+
+  /// Of models with labels: the batch with observations [place][B] (-1 beyond an example's last) for its own. What a
+  /// run with Feeding::dreaming draws has this form.
+  virtual Batch with_observations(const Batch&, const std::vector<std::vector<int>>&) const {
+    throw Bug("the model draws no observations");
+  }
 
   ParameterSet<T>& parameters() { return parameters_; }
   const ParameterSet<T>& parameters() const { return parameters_; }

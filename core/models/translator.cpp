@@ -74,6 +74,9 @@ class Translator final : public Model<T> {
     structure_.options = dimensions.at("source_length");
     structure_.dependence = feed_ == Feed::sampled ? Dependence::sequential : Dependence::factorised;
     structure_.state_width = H;
+    structure_.labels = target;
+    structure_.places = structure_.steps;
+    structure_.last_label = eos_;
     structure_.posterior = dimensions.contains("posterior") && dimensions.at("posterior");
     if (structure_.posterior) {
       posterior_key_ = {set, "posterior.key", 2 * h, h, init};
@@ -95,6 +98,21 @@ class Translator final : public Model<T> {
   }
 
   void run(const Batch& batch, Episode<T>& episode) const override;
+
+  Batch with_observations(const Batch& batch, const std::vector<std::vector<int>>& drawn) const override {
+    auto result = batch;
+    auto& length = result.integers.at("target_length").data;
+    Array<int> target({length.size(), drawn.size()});
+    for (std::size_t b = 0; b < length.size(); ++b) {
+      length[b] = 0;
+      for (std::size_t t = 0; t < drawn.size(); ++t) {
+        length[b] += drawn[t][b] >= 0;
+        target.row(b)[t] = drawn[t][b] >= 0 ? drawn[t][b] : eos_;  // padding
+      }
+    }
+    result.integers.at("target") = std::move(target);
+    return result;
+  }
 
  private:
   // What stays the same for the whole run.
@@ -274,7 +292,7 @@ std::vector<int> Translator<T>::predict(const Run& run, const std::vector<Pendin
   auto& tape = run.episode.tape();
   const bool gathers = std::all_of(steps.begin(), steps.end(), [](const auto& s) { return s.choice.hard(); });
   std::vector<Var<T>> states, mixtures;
-  std::vector<int> state_row, context_row, word_row, label;
+  std::vector<int> state_row, context_row, word_row, label, example;
   int asked = 0, answered = 0;
   for (const auto& s : steps) {
     const auto& rows = *s.choice.rows;
@@ -288,6 +306,7 @@ std::vector<int> Translator<T>::predict(const Run& run, const std::vector<Pendin
                                     : answered + static_cast<int>(r));
       word_row.push_back(s.word[r]);
       label.push_back(run.forced ? run.target.row(b)[s.step] : -1);
+      example.push_back(b);
     }
     asked += static_cast<int>(s.state.rows());
     answered += static_cast<int>(rows.size());
@@ -299,6 +318,12 @@ std::vector<int> Translator<T>::predict(const Run& run, const std::vector<Pendin
   const auto u = tanh(gather_sum<T>(
       label.size(),
       {{readout_state_(state), state_row}, {context, context_row}, {steps[0].words, word_row}}));
+  if (run.episode.feeding() == Feeding::dreaming) {  // one step, one row an example
+    const auto drawn = run.episode.observe(example, output_(u), steps[0].step);
+    std::vector<int> labels(run.B, -1);
+    for (std::size_t i = 0; i < drawn.size(); ++i) labels[example[i]] = drawn[i];
+    return labels;
+  }
   const auto word = linear_cross_entropy(u, tape.parameter(*output_.weight), tape.parameter(*output_.bias),
                                          std::span<const int>(label));
   std::vector<int> labels;

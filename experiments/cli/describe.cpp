@@ -19,6 +19,7 @@ std::vector<std::pair<std::string, std::string>> support(const EstimatorEntry& e
   std::vector<std::pair<std::string, std::string>> result;
   const auto ask = [&](const std::string& name, Structure s) {
     s.posterior = entry.posterior;
+    s.labels = 2;  // judged by a label
     result.emplace_back(name, unsupported(Spec::parse(entry.name), s));
   };
   ask("one choice", {.steps = 1, .options = 4, .dependence = Dependence::one_choice, .state_width = 4});

@@ -94,6 +94,8 @@ std::optional<LongRun> long_run(const Target& target, const Model<T>& model, con
   if (target.kind == Target::Kind::regularised)
     name = fmt::format("entropy_regularised[samples=16,reward_to_go=true,lambda_r={},lambda_e={},semi={}]",
                        target.lambda_r, target.lambda_e, target.semi);
+  if (target.kind == Target::Kind::importance_bound)  // of one sample it is the ELBO
+    name = target.samples > 1 ? fmt::format("vimco[samples={}]", target.samples) : "variational_bound[samples=16]";
   if (name.empty()) return {};
   const auto estimator = make_estimator<T>(Spec::parse(name), model.structure(), noise / "init");
   Replicates run(std::vector<double>(model.parameters().size()), {}, 4 * replicates);

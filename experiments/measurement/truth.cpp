@@ -31,19 +31,26 @@ Truth exact_truth(const Target& target, const Model<T>& model, const Batch& batc
 template <class T>
 const Truth* Truths<T>::of(const Target& target) {
   const auto& structure = model_.structure();
-  if (target.kind == Target::Kind::elbo && !structure.posterior) {
+  if (needs_posterior(target.kind) && !structure.posterior) {
     why_ = "the model has no learned posterior";
     return nullptr;
   }
-  const auto name = fmt::format("{} {} {} {}", to_string(target.kind), target.lambda_r, target.lambda_e, target.semi);
+  if (target.kind == Target::Kind::wake_sleep && structure.labels == 0) {
+    why_ = "the model is judged by nothing it could dream";
+    return nullptr;
+  }
+  const auto name = to_string(target);
   if (auto it = known_.find(name); it != known_.end()) return it->second ? &*it->second : nullptr;
   auto& slot = known_[name];
-  if (target.kind != Target::Kind::soft)
-    for (int b = 0; b < batch_.examples(); ++b)
-      if (const double rows = enumeration_rows(model_, batch_.select({b})); rows > leaf_cap_) {
-        why_ = fmt::format("example {} has {:.6g} complete sets of choices, more than the cap of {:.6g}", b, rows, leaf_cap_);
-        return nullptr;
-      }
+  for (int b = 0; b < batch_.examples(); ++b)
+    if (const double terms = enumeration_terms(target, model_, batch_.select({b})); terms > leaf_cap_) {
+      const auto what = target.kind == Target::Kind::importance_bound
+                            ? fmt::format("multisets of {} sets of choices", target.samples)
+                        : target.kind == Target::Kind::wake_sleep ? "sets of choices and observations"
+                                                                  : "complete sets of choices";
+      why_ = fmt::format("example {} has {:.6g} {}, more than the cap of {:.6g}", b, terms, what, leaf_cap_);
+      return nullptr;
+    }
   slot = exact_truth(target, model_, batch_, leaf_cap_);
   return &*slot;
 }

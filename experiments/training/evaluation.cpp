@@ -115,7 +115,7 @@ EvaluationPoint evaluate(const Task& task, const Model<T>& model, const Target& 
     if (!enumerable) continue;
     const auto parts = enumerable_parts(model, batch, settings.row_cap);
     enumerable = !parts.empty();
-    add_enumerated(sums, tape, model, batch, parts, target.kind == Target::Kind::elbo);
+    add_enumerated(sums, tape, model, batch, parts, needs_posterior(target.kind));
   }
   if (!enumerable)  // a mean over some of the examples would be a silent bias
     for (const auto* name : {"expected_loss", "marginal_likelihood", "elbo"}) sums.erase(name);

@@ -19,14 +19,18 @@ const std::vector<Target> scalar_targets = {{Target::Kind::expected_loss},
                                             {Target::Kind::marginal_likelihood},
                                             {Target::Kind::elbo},
                                             {Target::Kind::regularised, 1, 0.3, false},
-                                            {Target::Kind::soft}};
+                                            {Target::Kind::soft},
+                                            {.kind = Target::Kind::importance_bound, .samples = 1},
+                                            {.kind = Target::Kind::importance_bound, .samples = 2},
+                                            {.kind = Target::Kind::thermodynamic, .partition = {0, 1}},
+                                            {.kind = Target::Kind::thermodynamic, .partition = {0, 0.1, 0.4, 1}}};
 
 TEST_CASE("every target's enumerated gradient equals finite differences") {
   for (bool feeding : {false, true})
     for (const auto& target : scalar_targets) {
       Recurrent<double> model(feeding);
       CAPTURE(feeding);
-      CAPTURE(to_string(target.kind));
+      CAPTURE(to_string(target));
       CHECK(disagreement(target, model, Recurrent<double>::batch()) < 1e-7);
     }
 }
@@ -36,7 +40,7 @@ TEST_CASE("finite differences agree on bits of every kind") {
                            "bits[bits=3,options=3,function=linear,logit=0.2;-0.1;0.4]", "bits[bits=3,function=table,logit=0.3]"})
     for (const auto& target : scalar_targets) {
       CAPTURE(spec);
-      CAPTURE(to_string(target.kind));
+      CAPTURE(to_string(target));
       auto model = model_of(spec, true);
       CHECK(disagreement(target, *model, one_example()) < 1e-7);
     }

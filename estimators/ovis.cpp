@@ -1,0 +1,85 @@
+// ovis: the K-sample bound with a nearly optimal control variate for every sample.
+//
+//   d_k = log 1/K sum_l w_l - v_k                          (w, v as in iwae_reinforce)
+//   g = -sum_k (d_k - c_k) grad log q(z_k) - sum_k v_k grad (log p(z_k) - f_k)
+//   mc:         c_k = 1/S sum_s d_k with z_k replaced by an auxiliary sample z'_s of q
+//   asymptotic: c_k = log 1/(K-1) sum_l!=k w_l - gamma v_k + (1 - gamma) log(1 - 1/K)
+//
+// Lievin, Dittadi, Christensen & Winther 2020, Optimal variance control of the score-function gradient estimator for
+// importance-weighted bounds, eq. 12 (OVIS_MC) and 17 (OVIS_~; gamma = 1 where many samples count, 0 where few do).
+// Target: the K-sample bound. Bias: none for mc and for gamma = 0, where c_k does not depend on z_k. With gamma > 0 it
+// does, and the mean is off by -gamma sum_k E[v_k grad log q(z_k)]: at gamma = 1 the posterior follows the wake phase of
+// reweighted wake-sleep. Cost: K rows, K + S for mc.
+// Departures: the auxiliary samples serve the control variate alone. The default is mc, which is unbiased.
+#include "core/estimator/importance.hpp"
+
+#include <cmath>
+
+namespace hardgrad {
+namespace {
+
+template <class T>
+class Ovis final : public Estimator<T> {
+ public:
+  Ovis(const Settings& settings, const Structure&, Key)
+      : samples_(settings.integer("samples")),
+        auxiliary_(settings.text("variant") == "mc" ? settings.integer("auxiliary") : 0),
+        gamma_(settings.real("gamma")) {}
+  Target target() const override { return {.kind = Target::Kind::importance_bound, .samples = samples_}; }
+  bool exchangeable() const override { return auxiliary_ == 0; }  // an auxiliary sample is not like the others
+
+  Estimate<T> estimate(const Problem<T>& problem) const override {
+    ImportanceSamples<T> drawn(problem, samples_ + auxiliary_);
+    return drawn.estimate([&](int b, Slopes& slope) {
+      const auto log_w = drawn.log_weights(b).first(samples_);
+      const auto v = self_normalised(log_w);
+      for (int k = 0; k < samples_; ++k) {
+        slope.add_log_joint(k, -v[k]);
+        slope.log_q[k] = auxiliary_ ? -sampled_signal(drawn.log_weights(b), k) : -asymptotic_signal(log_w, k, v[k]);
+      }
+      return -log_mean_exp(log_w);
+    });
+  }
+
+ private:
+  /// d_k - c_k with the auxiliary samples behind the first K.
+  double sampled_signal(std::span<const double> log_w, int k) const {
+    std::vector<double> w(log_w.begin(), log_w.begin() + samples_);
+    const auto d = [&](double own) {
+      w[k] = own;
+      const double whole = log_sum_exp(w);
+      return whole - std::exp(own - whole);
+    };
+    const double mine = d(log_w[k]);
+    double signal = 0;
+    for (double other : log_w.subspan(samples_)) signal += (mine - d(other)) / auxiliary_;
+    return signal;
+  }
+  /// d_k - c_k = gamma log(1 - 1/K) - log(1 - v_k) - (1 - gamma) v_k; 1 - v_k without cancellation.
+  double asymptotic_signal(std::span<const double> log_w, int k, double v) const {
+    return gamma_ * std::log1p(-1.0 / samples_) + log_sum_exp(log_w) - log_sum_exp(all_but(log_w, k)) - (1 - gamma_) * v;
+  }
+
+  int samples_, auxiliary_;
+  double gamma_;
+};
+
+}  // namespace
+
+HARDGRAD_ESTIMATOR(Ovis, {
+  .name = "ovis",
+  .summary = "K-sample importance-weighted bound, nearly optimal control variates",
+  .paper = "Lievin et al. 2020, Optimal variance control of the score-function gradient estimator for "
+           "importance-weighted bounds, eq. 12 and 17",
+  .target = Target::Kind::importance_bound,
+  .unbiased = true,
+  .evaluations = "K + S (mc), K (asymptotic)",
+  .parameters = {samples_parameter(2, 2),
+                 ParameterInfo::choice("variant", "mc", {"mc", "asymptotic"}, "how the control variate is had"),
+                 ParameterInfo::integer("auxiliary", 1, 1, 1e6, "auxiliary samples S of variant=mc"),
+                 ParameterInfo::real("gamma", 1, 0, 1,
+                                     "of variant=asymptotic: 1 where many samples count, 0 where few do; biased above 0")},
+  .posterior = true,
+})
+
+}  // namespace hardgrad

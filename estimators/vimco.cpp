@@ -1,0 +1,64 @@
+// vimco: the K-sample bound with a learning signal of its own for every sample.
+//
+//   L_-k = -log 1/K (sum_l!=k w_l + m_k),  m_k the geometric (or arithmetic) mean of the other samples' weights
+//   g = sum_k (L - L_-k) grad log q(z_k) - sum_k v_k grad log w_k        (L, w, v as in iwae_reinforce)
+//
+// Mnih & Rezende 2016, Variational inference for Monte Carlo objectives, the local learning signals: L_-k is what the
+// bound would have been had sample k been like the others. It does not depend on z_k, so it is a baseline.
+// Target: the K-sample bound. Bias: none. Cost: K rows.
+#include "core/estimator/importance.hpp"
+
+#include <numeric>
+
+namespace hardgrad {
+namespace {
+
+template <class T>
+class Vimco final : public Estimator<T> {
+ public:
+  Vimco(const Settings& settings, const Structure&, Key)
+      : samples_(settings.integer("samples")), geometric_(settings.text("mean") == "geometric") {}
+  Target target() const override { return {.kind = Target::Kind::importance_bound, .samples = samples_}; }
+
+  Estimate<T> estimate(const Problem<T>& problem) const override {
+    ImportanceSamples<T> drawn(problem, samples_);
+    return drawn.estimate([&](int b, Slopes& slope) {
+      const auto log_w = drawn.log_weights(b);
+      const auto v = self_normalised(log_w);
+      const double bound = -log_mean_exp(log_w);
+      for (int k = 0; k < samples_; ++k) {
+        auto without = all_but(log_w, k);
+        without.push_back(log_mean(without));
+        slope.add_log_joint(k, -v[k]);
+        slope.log_q[k] = bound + log_mean_exp(without) + v[k];  // L - L_-k + v_k
+      }
+      return bound;
+    });
+  }
+
+ private:
+  /// log m_k of the other samples' log weights
+  double log_mean(std::span<const double> log_w) const {
+    if (!geometric_) return log_mean_exp(log_w);
+    return std::accumulate(log_w.begin(), log_w.end(), 0.0) / static_cast<double>(log_w.size());
+  }
+  int samples_;
+  bool geometric_;
+};
+
+}  // namespace
+
+HARDGRAD_ESTIMATOR(Vimco, {
+  .name = "vimco",
+  .summary = "K-sample importance-weighted bound, leave-one-out learning signals",
+  .paper = "Mnih & Rezende 2016, Variational inference for Monte Carlo objectives (local learning signals)",
+  .target = Target::Kind::importance_bound,
+  .unbiased = true,
+  .evaluations = "K",
+  .parameters = {samples_parameter(2, 2),
+                 ParameterInfo::choice("mean", "geometric", {"geometric", "arithmetic"},
+                                       "mean of the other weights that stands in for a sample's own")},
+  .posterior = true,
+})
+
+}  // namespace hardgrad

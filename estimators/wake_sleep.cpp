@@ -1,0 +1,72 @@
+// wake_sleep: reweighted wake-sleep in which the posterior learns from dreams (the sleep phase of q).
+//
+//   wake:   v_k = w_k / sum_l w_l,  w_k = p(z_k) exp(-f_k) / q(z_k),  z_k from q(z | x, y):   sum_k v_k grad (f_k - log p(z_k))
+//   sleep:  z' from p(z | x), y' from p(y | x, z'):                                           -grad log q(z' | x, y')
+//
+// Hinton, Dayan, Frey & Neal 1995, The wake-sleep algorithm for unsupervised neural networks (samples = 1); Bornschein &
+// Bengio 2015, Reweighted wake-sleep (wake phase of p, sleep phase of q); Le et al. 2019, Revisiting reweighted wake-sleep
+// (wake-theta, sleep-phi). x is what the network is given, y what it is judged by; the dream keeps x.
+// Target: the field -log p(y) for the network, KL(p(z | x, y) || q) averaged over y from p(y | x) for the posterior, summed
+// where they share parameters. Bias: none in the sleep phase, of order 1/K in the wake phase. Cost: K rows and two more.
+// Departures: one dream an example, whatever K.
+#include "core/estimator/importance.hpp"
+
+#include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/reduce.hpp"
+#include "core/choice/choosers.hpp"
+#include "core/models/dream.hpp"
+
+namespace hardgrad {
+namespace {
+
+std::string needs_an_observation(const Settings&, const Structure& structure) {
+  if (structure.labels > 0) return "";
+  return "the model is judged by nothing it could dream (an answer, a label, a sentence): use wake_wake";
+}
+
+template <class T>
+class WakeSleep final : public Estimator<T> {
+ public:
+  WakeSleep(const Settings& settings, const Structure&, Key) : samples_(settings.integer("samples")) {}
+  Target target() const override { return {.kind = Target::Kind::wake_sleep}; }
+  bool exchangeable() const override { return false; }  // the dream is none of the samples
+
+  Estimate<T> estimate(const Problem<T>& problem) const override {
+    ImportanceSamples<T> drawn(problem, samples_);
+    auto estimate = drawn.estimate([&](int b, Slopes& slope) {
+      const auto log_w = drawn.log_weights(b);
+      const auto v = self_normalised(log_w);
+      for (int k = 0; k < samples_; ++k) slope.add_log_joint(k, -v[k]);
+      return -log_mean_exp(log_w);
+    });
+    auto dreamt = dream(problem.model, problem.batch, problem.tape, problem.random, samples_);
+    ForcedChooser<T> chooser(dreamt.choices, true);
+    auto sleep = std::make_unique<Episode<T>>(problem.tape, chooser, problem.batch.examples());
+    problem.model.run(dreamt.batch, *sleep);
+    const double share = 1.0 / problem.batch.examples();
+    for (int t = 0; t < static_cast<int>(sleep->steps().size()); ++t)
+      estimate.surrogate = add(estimate.surrogate, sum(sleep->log_probability(t, Law::proposal), -share));
+    estimate.others.push_back(std::move(dreamt.episode));
+    estimate.others.push_back(std::move(sleep));
+    return estimate;
+  }
+
+ private:
+  int samples_;
+};
+
+}  // namespace
+
+HARDGRAD_ESTIMATOR(WakeSleep, {
+  .name = "wake_sleep",
+  .summary = "reweighted wake-sleep: weighted samples for the network, its dreams for the posterior",
+  .paper = "Hinton et al. 1995, The wake-sleep algorithm; Bornschein & Bengio 2015, Reweighted wake-sleep",
+  .target = Target::Kind::wake_sleep,
+  .unbiased = false,
+  .evaluations = "K + 2",
+  .parameters = {samples_parameter(4)},
+  .posterior = true,
+  .unsupported = needs_an_observation,
+})
+
+}  // namespace hardgrad

@@ -1,0 +1,51 @@
+// wake_wake: reweighted wake-sleep in which the posterior too learns from the data (the wake phase of q).
+//
+//   v_k = w_k / sum_l w_l,  w_k = p(z_k) exp(-f_k) / q(z_k),  z_k from q
+//   g = sum_k v_k grad (f_k - log p(z_k)) - sum_k v_k grad log q(z_k)
+//
+// Bornschein & Bengio 2015, Reweighted wake-sleep (wake phase of p and of q); Le et al. 2019, Revisiting reweighted
+// wake-sleep for models with stochastic control flow (wake-theta, wake-phi).
+// Target: the field -log p(y) for the network, the inclusive KL(p(z|y) || q) for the posterior, summed where they share
+// parameters. Bias: of order 1/K, from normalising the weights by their own sum. Cost: K rows.
+#include "core/estimator/importance.hpp"
+
+namespace hardgrad {
+namespace {
+
+template <class T>
+class WakeWake final : public Estimator<T> {
+ public:
+  WakeWake(const Settings& settings, const Structure&, Key) : samples_(settings.integer("samples")) {}
+  Target target() const override { return {.kind = Target::Kind::wake}; }
+
+  Estimate<T> estimate(const Problem<T>& problem) const override {
+    ImportanceSamples<T> drawn(problem, samples_);
+    return drawn.estimate([&](int b, Slopes& slope) {
+      const auto log_w = drawn.log_weights(b);
+      const auto v = self_normalised(log_w);
+      for (int k = 0; k < samples_; ++k) {
+        slope.add_log_joint(k, -v[k]);
+        slope.log_q[k] = -v[k];
+      }
+      return -log_mean_exp(log_w);
+    });
+  }
+
+ private:
+  int samples_;
+};
+
+}  // namespace
+
+HARDGRAD_ESTIMATOR(WakeWake, {
+  .name = "wake_wake",
+  .summary = "reweighted wake-sleep: self-normalised weights for the network and for the posterior",
+  .paper = "Bornschein & Bengio 2015, Reweighted wake-sleep; Le et al. 2019, Revisiting reweighted wake-sleep",
+  .target = Target::Kind::wake,
+  .unbiased = false,
+  .evaluations = "K",
+  .parameters = {samples_parameter(4, 2)},
+  .posterior = true,
+})
+
+}  // namespace hardgrad

@@ -1,0 +1,54 @@
+// wsram: the learning rule of the wake-sleep recurrent attention model: reweighted wake-sleep with control variates.
+//
+//   v_k = w_k / sum_l w_l,  w_k = p(z_k) exp(-f_k) / q(z_k);   u_k = r_k / sum_l r_l,  r_k = p(z_k) / q(z_k);   z_k from q
+//   g = sum_k v_k grad f_k - sum_k (v_k - u_k) grad log p(z_k) - sum_k (v_k - 1/K) grad log q(z_k)
+//
+// Ba, Grosse, Salakhutdinov & Frey 2015, Learning wake-sleep recurrent attention models. Both control variates
+// are scores with mean zero under their own law: the prior's score is averaged with importance weights, the posterior's
+// over its own samples.
+// Target: the field of wake_wake. Bias: of order 1/K. The posterior's control variate adds none; the prior's is itself
+// self-normalised and shifts the bias by E[sum_k u_k grad log p(z_k)], which vanishes with K. Cost: K rows.
+// Departures: the paper's heuristics for exploration and its smoothing of the attention maps are left out.
+#include "core/estimator/importance.hpp"
+
+namespace hardgrad {
+namespace {
+
+template <class T>
+class WsRam final : public Estimator<T> {
+ public:
+  WsRam(const Settings& settings, const Structure&, Key) : samples_(settings.integer("samples")) {}
+  Target target() const override { return {.kind = Target::Kind::wake}; }
+
+  Estimate<T> estimate(const Problem<T>& problem) const override {
+    ImportanceSamples<T> drawn(problem, samples_);
+    return drawn.estimate([&](int b, Slopes& slope) {
+      const auto log_w = drawn.log_weights(b);
+      const auto v = self_normalised(log_w), u = self_normalised(drawn.log_ratios(b));
+      for (int k = 0; k < samples_; ++k) {
+        slope.loss[k] = v[k];
+        slope.log_p[k] = u[k] - v[k];
+        slope.log_q[k] = 1.0 / samples_ - v[k];
+      }
+      return -log_mean_exp(log_w);
+    });
+  }
+
+ private:
+  int samples_;
+};
+
+}  // namespace
+
+HARDGRAD_ESTIMATOR(WsRam, {
+  .name = "wsram",
+  .summary = "reweighted wake-sleep with control variates for prior and posterior",
+  .paper = "Ba et al. 2015, Learning wake-sleep recurrent attention models",
+  .target = Target::Kind::wake,
+  .unbiased = false,
+  .evaluations = "K",
+  .parameters = {samples_parameter(4, 2)},
+  .posterior = true,
+})
+
+}  // namespace hardgrad

@@ -1,0 +1,456 @@
+// Multi-sample bounds and wake-sleep: exact means, known relations, closed forms on one bit, and wrong twins.
+#include <doctest/doctest.h>
+
+#include "core/autodiff/elementwise.hpp"
+#include "core/choice/choosers.hpp"
+#include "core/estimator/importance.hpp"
+#include "core/estimator/outcome_objectives.hpp"
+#include "experiments/measurement/measure.hpp"
+#include "tests/support/exactness.hpp"
+#include "tests/support/recurrent.hpp"
+
+namespace hardgrad::testing {
+namespace {
+
+using Kind = Target::Kind;
+
+const std::vector<std::string> unbiased = {"iwae_reinforce",
+                                           "iwae_reinforce[samples=1]",
+                                           "iwae_reinforce[samples=3]",
+                                           "vimco",
+                                           "vimco[mean=arithmetic]",
+                                           "vimco[samples=3]",
+                                           "vimco[samples=3,mean=arithmetic]",
+                                           "ovis",
+                                           "ovis[samples=3]",
+                                           "ovis[auxiliary=2]",
+                                           "ovis[variant=asymptotic,gamma=0]",
+                                           "ovis[variant=asymptotic,gamma=0,samples=3]",
+                                           "tvo[partitions=1,samples=2]",
+                                           "tvo[partitions=1,samples=3]"};
+
+const std::vector<std::string> toys = {"bits[bits=3,t=0.6;0.51;0.48,shared_logit=true,logit=-1]",
+                                       "bits[bits=2,options=3,function=linear,logit=0.2;-0.1;0.4]",
+                                       "bits[bits=2,function=table,logit=0.3;-0.8]", "bits[logit=2]"};
+
+std::vector<double> mean_of(const Estimator<double>& estimator, const Model<double>& model, const Batch& batch) {
+  const std::vector<std::vector<double>> zero(batch.examples(), std::vector<double>(model.parameters().size()));
+  return exact_moments(estimator, model, batch, zero, 1e6).mean;
+}
+double distance(const std::vector<double>& a, const std::vector<double>& b) {
+  double worst = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) worst = std::max(worst, std::abs(a[i] - b[i]));
+  return worst;
+}
+/// A model whose posterior is not its prior, as both are made: the posterior's parameters are moved.
+std::unique_ptr<Model<double>> toy_of(const std::string& spec) {
+  auto model = model_of(spec, true);
+  for (auto& p : model->parameters())
+    if (p.name == "posterior.logits")
+      for (std::size_t i = 0; i < p.value.size(); ++i) p.value.data[i] += 0.5 - 0.7 * static_cast<double>(i % 3);
+  return model;
+}
+
+TEST_CASE("bounds: the exact mean is the gradient on a recurrent model, dependent and independent choices") {
+  for (bool feeding : {false, true}) {
+    Recurrent<double> model(feeding);
+    for (const auto& spec : unbiased) {
+      CAPTURE(feeding);
+      CAPTURE(spec);
+      const bool large = spec.find("samples=3") != std::string::npos || spec.find("auxiliary=2") != std::string::npos;
+      const auto batch = large ? Recurrent<double>::batch().select({1}) : Recurrent<double>::batch();
+      CHECK(bias_of(*estimator_of(spec, model), model, batch) < 1e-10);
+    }
+  }
+}
+
+TEST_CASE("bounds: the exact mean is the gradient on bits of every kind") {
+  for (const auto& toy : toys)
+    for (const auto& spec : unbiased) {
+      CAPTURE(toy);
+      CAPTURE(spec);
+      auto model = toy_of(toy);
+      CHECK(bias_of(*estimator_of(spec, *model), *model, one_example()) < 1e-10);
+    }
+}
+
+TEST_CASE("outcomes: probabilities sum to one and average to the objectives of rows") {
+  for (bool feeding : {false, true}) {
+    Recurrent<double> model(feeding);
+    const auto batch = Recurrent<double>::batch();
+    Tape<double> tape;
+    EnumerateChooser<double> chooser(true);
+    Episode<double> episode(tape, chooser, batch.examples());
+    model.run(batch, episode);
+    const Outcomes<double> outcomes(episode);
+    double loss = 0, marginal = 0;
+    for (int b = 0; b < 3; ++b) {
+      CHECK(outcomes.of(b).size() == model.outcomes(batch)[b]);
+      double p = 0, q = 0, joint = 0;
+      for (const auto& z : outcomes.of(b)) {
+        p += std::exp(z.log_p);
+        q += std::exp(z.log_q);
+        joint += std::exp(z.log_p - z.loss);
+        loss += std::exp(z.log_p) * z.loss / 3;
+      }
+      CHECK(p == doctest::Approx(1).epsilon(1e-12));
+      CHECK(q == doctest::Approx(1).epsilon(1e-12));
+      marginal -= std::log(joint) / 3;
+    }
+    CHECK(loss == doctest::Approx(exact_truth({Kind::expected_loss}, model, batch, 1e6).value).epsilon(1e-12));
+    CHECK(marginal == doctest::Approx(exact_truth({Kind::marginal_likelihood}, model, batch, 1e6).value).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("the K-sample bound and the thermodynamic objective are the evidence lower bound where they must be") {
+  for (bool feeding : {false, true}) {
+    Recurrent<double> model(feeding);
+    const auto batch = Recurrent<double>::batch();
+    const auto elbo = exact_truth({Kind::elbo}, model, batch, 1e6);
+    for (const auto& target : {Target{.kind = Kind::importance_bound, .samples = 1},
+                               Target{.kind = Kind::thermodynamic, .partition = {0, 1}}}) {
+      const auto other = exact_truth(target, model, batch, 1e6);
+      CHECK(other.value == doctest::Approx(elbo.value).epsilon(1e-12));
+      CHECK(distance(other.gradient, elbo.gradient) < 1e-12);
+    }
+  }
+}
+
+TEST_CASE("bounds lie between the evidence lower bound and the likelihood, and tighten") {
+  Recurrent<double> model(true);
+  const auto batch = Recurrent<double>::batch();
+  const auto marginal = exact_truth({Kind::marginal_likelihood}, model, batch, 1e6);
+  const double bottom = exact_truth({Kind::elbo}, model, batch, 1e6).value;
+  double before = bottom;
+  for (int samples : {2, 3, 4}) {
+    const double bound = exact_truth({.kind = Kind::importance_bound, .samples = samples}, model, batch, 1e6).value;
+    CHECK(bound < before);
+    CHECK(bound > marginal.value);
+    before = bound;
+  }
+  before = bottom;
+  for (const auto& partition : std::vector<std::vector<double>>{{0, 0.4, 1}, {0, 0.1, 0.4, 0.7, 1}}) {
+    const double bound = exact_truth({.kind = Kind::thermodynamic, .partition = partition}, model, batch, 1e6).value;
+    CHECK(bound < before);
+    CHECK(bound > marginal.value);
+    before = bound;
+  }
+  // One bit affords many samples: value and gradient close in on the likelihood's, as 1 / K.
+  auto bit = toy_of("bits[t=0.1,logit=0.7]");
+  const auto limit = exact_truth({Kind::marginal_likelihood}, *bit, one_example(), 1e6);
+  double gap = 0, slope_gap = 0;
+  for (int samples : {16, 32, 64, 128}) {
+    const auto bound = exact_truth({.kind = Kind::importance_bound, .samples = samples}, *bit, one_example(), 1e6);
+    const double now = bound.value - limit.value, slope_now = distance(bound.gradient, limit.gradient);
+    if (gap > 0) CHECK(gap / now == doctest::Approx(2).epsilon(0.1));
+    if (gap > 0) CHECK(slope_gap / slope_now == doctest::Approx(2).epsilon(0.1));
+    gap = now;
+    slope_gap = slope_now;
+  }
+}
+
+/// Two bits of one cost, posterior and prior apart, every tuple of K samples in order: written without rows or slopes.
+struct TwoBits {
+  double phi[2] = {0.4, -0.7}, psi[2] = {0.9, 0.3}, t[2] = {0.3, 0.8};
+  std::unique_ptr<Model<double>> model = model_of("bits[bits=2,t=0.3;0.8,logit=0.4;-0.7]", true);
+  TwoBits() {
+    for (auto& p : model->parameters())
+      if (p.name == "posterior.logits") std::copy(psi, psi + 2, p.value.data.begin());
+  }
+  static double bernoulli(double logit, int bit) { return 1 / (1 + std::exp(bit ? -logit : logit)); }
+  double q(int z) const { return bernoulli(psi[0], z & 1) * bernoulli(psi[1], z >> 1); }
+  double p(int z) const { return bernoulli(phi[0], z & 1) * bernoulli(phi[1], z >> 1); }
+  double f(int z) const { return std::pow((z & 1) - t[0], 2) + std::pow((z >> 1) - t[1], 2); }
+  double w(int z) const { return p(z) * std::exp(-f(z)) / q(z); }
+  /// d log p(z) / d phi_i
+  double score(int z, int i, const double* logit) const { return (i ? z >> 1 : z & 1) - bernoulli(logit[i], 1); }
+  /// E over ordered tuples of K samples of q.
+  template <class F>
+  double expect(int samples, F&& f) const {
+    int tuples = 1;
+    for (int k = 0; k < samples; ++k) tuples *= 4;
+    double total = 0;
+    std::vector<int> z(samples);
+    for (int n = 0; n < tuples; ++n) {
+      double weight = 1;
+      for (int k = 0, rest = n; k < samples; ++k, rest /= 4) weight *= q(z[k] = rest % 4);
+      total += weight * f(z);
+    }
+    return total;
+  }
+  double sum_w(const std::vector<int>& z) const {
+    double sum = 0;
+    for (int one : z) sum += w(one);
+    return sum;
+  }
+};
+
+TEST_CASE("independent choices: what adds up over the steps is what the whole sets of choices give") {
+  Recurrent<double> model(false);
+  const auto batch = Recurrent<double>::batch();
+  Tape<double> tape;
+  EnumerateChooser<double> chooser(true);
+  Episode<double> episode(tape, chooser, batch.examples());
+  model.run(batch, episode);
+  const auto parts = Outcomes<double>::parts(episode);
+  REQUIRE(parts.size() == 3);
+  const std::vector<double> partition = {0, 0.3, 1};
+  const auto gradient_of = [&](const std::vector<const Outcomes<double>*>& sets, auto&& objective) {
+    auto total = tape.constant(1, 1);
+    for (const auto* set : sets) {
+      std::vector<Slopes> slopes;
+      for (int b = 0; b < 3; ++b) slopes.push_back(objective(set->of(b)).slopes);
+      total = add(total, set->surrogate(slopes));
+    }
+    tape.backward(total);
+    std::vector<double> gradient(model.parameters().size());
+    tape.add_gradient(model.parameters(), std::span<double>(gradient));
+    return gradient;
+  };
+  const Outcomes<double> whole(episode);
+  const auto check = [&](auto&& objective, const Target& target) {
+    const auto truth = exact_truth(target, model, batch, 1e6).gradient;
+    CHECK(distance(gradient_of({&whole}, objective), truth) < 1e-13);
+    CHECK(distance(gradient_of({&parts[0], &parts[1], &parts[2]}, objective), truth) < 1e-13);
+  };
+  check([](const auto& z) { return wake_field(z); }, {.kind = Kind::wake});
+  check([&](const auto& z) { return thermodynamic_objective(z, partition); },
+        {.kind = Kind::thermodynamic, .partition = partition});
+}
+
+TEST_CASE("the K-sample bound equals its definition over ordered tuples") {
+  const TwoBits toy;
+  for (int samples : {1, 2, 3, 4}) {
+    const double bound = toy.expect(samples, [&](const auto& z) { return -std::log(toy.sum_w(z) / samples); });
+    CHECK(exact_truth({.kind = Kind::importance_bound, .samples = samples}, *toy.model, one_example(), 1e6).value ==
+          doctest::Approx(bound).epsilon(1e-13));
+  }
+}
+
+// Parameters of bits: the prior's logits [0, 2), the posterior's [2, 4).
+TEST_CASE("the field of reweighted wake-sleep: likelihood for the network, inclusive divergence for the posterior") {
+  const TwoBits toy;
+  const auto field = exact_truth({.kind = Kind::wake}, *toy.model, one_example(), 1e6);
+  const auto marginal = exact_truth({Kind::marginal_likelihood}, *toy.model, one_example(), 1e6);
+  CHECK(field.value == doctest::Approx(marginal.value).epsilon(1e-13));
+  double evidence = 0;
+  for (int z = 0; z < 4; ++z) evidence += toy.p(z) * std::exp(-toy.f(z));
+  for (int i = 0; i < 2; ++i) {
+    CHECK(std::abs(field.gradient[i] - marginal.gradient[i]) < 1e-14);
+    double posterior = 0;  // p(bit i = 1 | y)
+    for (int z = 0; z < 4; ++z)
+      if (i ? z >> 1 : z & 1) posterior += toy.p(z) * std::exp(-toy.f(z)) / evidence;
+    CHECK(std::abs(field.gradient[2 + i] - (TwoBits::bernoulli(toy.psi[i], 1) - posterior)) < 1e-14);
+  }
+}
+
+TEST_CASE("wake_wake and wsram have the means of their definitions at finite K") {
+  const TwoBits toy;
+  const double evidence = toy.expect(1, [&](const auto& z) { return toy.w(z[0]); });
+  for (int samples : {2, 3}) {
+    CAPTURE(samples);
+    const auto k = "[samples=" + std::to_string(samples) + "]";
+    const auto wake = mean_of(*estimator_of("wake_wake" + k, *toy.model), *toy.model, one_example());
+    const auto wsram = mean_of(*estimator_of("wsram" + k, *toy.model), *toy.model, one_example());
+    for (int i = 0; i < 2; ++i) {
+      const auto weighted = [&](const double* logit, bool with_loss) {
+        return toy.expect(samples, [&](const auto& z) {
+          double sum = 0, total = 0;
+          for (int one : z) {
+            const double weight = with_loss ? toy.w(one) : toy.p(one) / toy.q(one);
+            total += weight;
+            sum += weight * toy.score(one, i, logit);
+          }
+          return sum / total;
+        });
+      };
+      CHECK(std::abs(wake[i] + weighted(toy.phi, true)) < 1e-13);
+      CHECK(std::abs(wake[2 + i] + weighted(toy.psi, true)) < 1e-13);
+      CHECK(std::abs(wsram[i] - wake[i] - weighted(toy.phi, false)) < 1e-13);
+      CHECK(std::abs(wsram[2 + i] - wake[2 + i]) < 1e-13);
+    }
+    // The network's part is the K-sample bound's gradient.
+    const auto bound = exact_truth({.kind = Kind::importance_bound, .samples = samples}, *toy.model, one_example(), 1e6);
+    for (int i = 0; i < 2; ++i) CHECK(std::abs(wake[i] - bound.gradient[i]) < 1e-13);
+  }
+  CHECK(evidence == doctest::Approx(std::exp(-exact_truth({.kind = Kind::wake}, *toy.model, one_example(), 10).value)));
+}
+
+TEST_CASE("ovis with gamma is off by gamma times the wake phase of the posterior") {
+  const TwoBits toy;
+  for (int samples : {2, 3})
+    for (double gamma : {0.25, 1.0}) {
+      const auto number = std::to_string(samples);
+      const auto spec = "ovis[variant=asymptotic,gamma=" + std::to_string(gamma) + ",samples=" + number + "]";
+      const auto mean = mean_of(*estimator_of(spec, *toy.model), *toy.model, one_example());
+      const auto wake = mean_of(*estimator_of("wake_wake[samples=" + number + "]", *toy.model), *toy.model, one_example());
+      const auto bound = exact_truth({.kind = Kind::importance_bound, .samples = samples}, *toy.model, one_example(), 1e6);
+      for (int i = 0; i < 2; ++i) {
+        CHECK(std::abs(mean[i] - bound.gradient[i]) < 1e-13);
+        CHECK(std::abs(mean[2 + i] - bound.gradient[2 + i] - gamma * wake[2 + i]) < 1e-13);
+      }
+    }
+}
+
+TEST_CASE("the bias of self-normalised weights falls as 1 / K") {
+  auto bit = toy_of("bits[t=0.1,logit=0.7]");
+  for (const std::string name : {"wake_wake", "wsram", "tvo"}) {
+    CAPTURE(name);
+    double before = 0;
+    for (int samples : {8, 16, 32, 64}) {
+      const double bias = bias_of(*estimator_of(name + "[samples=" + std::to_string(samples) + "]", *bit), *bit, one_example());
+      if (before > 0) CHECK(before / bias == doctest::Approx(2).epsilon(0.15));
+      before = bias;
+    }
+    CHECK(before > 1e-6);
+    CHECK(before < 1e-2);
+  }
+  Recurrent<double> model(true);
+  const auto batch = Recurrent<double>::batch().select({1});
+  for (const std::string name : {"wake_wake", "wsram", "tvo"}) {
+    CAPTURE(name);
+    const double two = bias_of(*estimator_of(name + "[samples=2]", model), model, batch);
+    CHECK(two > 1e-6);
+    CHECK(bias_of(*estimator_of(name + "[samples=4]", model), model, batch) < 0.75 * two);
+  }
+}
+
+TEST_CASE("learning signals of their own and control variates lower the variance") {
+  auto toy = toy_of("bits[bits=3,t=0.6;0.51;0.48,shared_logit=true,logit=-1]");
+  Recurrent<double> recurrent(true);
+  const auto batch = Recurrent<double>::batch().select({1});
+  const std::vector<std::pair<const Model<double>*, Batch>> problems = {{toy.get(), one_example()}, {&recurrent, batch}};
+  for (const auto& [model, examples] : problems) {
+    const auto variance = [m = model, &e = examples](const std::string& spec) {
+      return variance_of(*estimator_of(spec, *m), *m, e);
+    };
+    const double naive = variance("iwae_reinforce[samples=3]");
+    CHECK(variance("vimco[samples=3]") < naive);
+    CHECK(variance("vimco[samples=3,mean=arithmetic]") < naive);
+    CHECK(variance("ovis[samples=3,variant=asymptotic,gamma=0]") < naive);
+    CHECK(variance("wsram[samples=3]") < variance("wake_wake[samples=3]"));
+  }
+}
+
+TEST_CASE("weights that are all equal leave nothing to learn from") {
+  // f does not depend on the bits and the posterior is the prior: w is constant.
+  auto model = model_of("bits[bits=2,t=0.5,logit=0.7]", true);
+  for (const auto* spec : {"vimco[samples=3]", "vimco[samples=3,mean=arithmetic]", "wsram[samples=3]"}) {
+    CAPTURE(spec);
+    const auto estimator = estimator_of(spec, *model);
+    CHECK(variance_of(*estimator, *model, one_example()) < (spec[0] == 'v' ? 1.0 : 1e-30));
+    CHECK(largest(mean_of(*estimator, *model, one_example())) < 1e-15);
+  }
+  // The bound's own derivative -1/K grad log w is a score of both; only the learning signal is gone.
+  const auto vimco = variance_of(*estimator_of("vimco[samples=3]", *model), *model, one_example());
+  const auto v = 0.25 / std::pow(std::cosh(0.35), 2);  // p (1 - p)
+  CHECK(vimco == doctest::Approx(4 * v / 3).epsilon(1e-12));
+}
+
+enum class Mistake { none, sign, no_weights, signal_includes_itself, weights_without_loss };
+
+class Wrong final : public Estimator<double> {
+ public:
+  explicit Wrong(Mistake mistake) : mistake_(mistake) {}
+  Target target() const override { return {.kind = Kind::importance_bound, .samples = 2}; }
+  Estimate<double> estimate(const Problem<double>& problem) const override {
+    ImportanceSamples<double> drawn(problem, 2);
+    return drawn.estimate([&](int b, Slopes& slope) {
+      const auto log_w = drawn.log_weights(b);
+      const auto v = self_normalised(mistake_ == Mistake::weights_without_loss ? drawn.log_ratios(b) : log_w);
+      const double bound = -log_mean_exp(log_w);
+      for (int k = 0; k < 2; ++k) {
+        const double baseline = -log_w[mistake_ == Mistake::signal_includes_itself ? k : 1 - k];
+        slope.add_log_joint(k, -v[k]);
+        slope.log_q[k] = (mistake_ == Mistake::sign ? -1 : 1) * (bound - baseline);
+        if (mistake_ != Mistake::no_weights) slope.log_q[k] += v[k];
+      }
+      return bound;
+    });
+  }
+
+ private:
+  Mistake mistake_;
+};
+
+TEST_CASE("bounds: the exact mean catches what is wrong") {
+  for (bool feeding : {false, true}) {
+    Recurrent<double> model(feeding);
+    const auto batch = Recurrent<double>::batch();
+    CHECK(bias_of(Wrong(Mistake::none), model, batch) < 1e-10);
+    for (auto mistake : {Mistake::sign, Mistake::no_weights, Mistake::signal_includes_itself, Mistake::weights_without_loss}) {
+      CAPTURE(static_cast<int>(mistake));
+      CHECK(bias_of(Wrong(mistake), model, batch) > 1e-3);
+    }
+  }
+}
+
+TEST_CASE("bounds: what cannot be is refused") {
+  auto model = model_of("bits[bits=12,function=table]", true);
+  CHECK_THROWS_WITH_AS(exact_truth({.kind = Kind::importance_bound, .samples = 2}, *model, one_example(), 1e6),
+                       doctest::Contains("needs 8.39066e+06 multisets of 2 samples"), UsageError);
+  CHECK_THROWS_WITH_AS(exact_truth({.kind = Kind::wake}, *model, one_example(), 1000), doctest::Contains("needs 4096 rows"),
+                       UsageError);
+  auto factorised = model_of("bits[bits=30]", true);  // 60 rows, but 2^30 sets of choices
+  CHECK_NOTHROW(exact_truth({.kind = Kind::wake}, *factorised, one_example(), 60));
+  const auto batch = one_example();
+  Truths<double> truths(*factorised, batch, 1e6);
+  CHECK(truths.of({.kind = Kind::importance_bound, .samples = 2}) == nullptr);
+  CHECK(truths.why().find("multisets of 2 sets of choices") != std::string::npos);
+  CHECK(truths.of({Kind::elbo}) != nullptr);
+  CHECK_THROWS_WITH_AS(estimator_of("vimco[samples=1]", *model), doctest::Contains("samples must be at least 2"), UsageError);
+  CHECK_THROWS_AS(estimator_of("tvo[beta1=0]", *model), UsageError);
+  CHECK_THROWS_AS(estimator_of("ovis[gamma=1.5]", *model), UsageError);
+  CHECK_THROWS_WITH_AS(estimator_of("wake_wake", *model_of("bits")), doctest::Contains("no learned posterior"), UsageError);
+}
+
+TEST_CASE("measure: bounds are held against their own target, others, or a long run where it is too large") {
+  const TwoBits toy;
+  const auto spec = Spec::parse("ovis");
+  const auto estimator = estimator_of("ovis", *toy.model);
+  const auto exactly = measure(spec, *estimator, *toy.model, one_example(), {.exact = true}, Key(1));
+  CHECK(exactly.target == Kind::importance_bound);
+  CHECK(exactly.squared_bias < 1e-25);
+  for (const auto* other : {"expected_loss", "marginal_likelihood", "elbo"}) CHECK(exactly.bias_against.at(other) > 1e-6);
+  const auto sampled = measure(spec, *estimator, *toy.model, one_example(), {.replicates = 100, .leaf_cap = 9}, Key(1));
+  CHECK(sampled.estimand == "400 x vimco[samples=2]");  // there are ten pairs of four outcomes
+  CHECK(std::isfinite(sampled.squared_bias));
+  const auto wsram = estimator_of("wsram", *toy.model);
+  const auto wake = measure(Spec::parse("wsram"), *wsram, *toy.model, one_example(), {.exact = true}, Key(1));
+  CHECK(wake.target == Kind::wake);
+  CHECK(wake.squared_bias > 1e-8);
+}
+
+TEST_CASE("a posterior that is all but certain leaves bounds and slopes finite") {
+  auto model = model_of("bits[t=0.3]", true);
+  for (auto& p : model->parameters())
+    if (p.name == "posterior.logits") p.value.data[0] = 900;
+  const double log_w = std::log(0.5) - 0.49;  // of the bit that is always drawn
+  for (const auto& target : {Target{.kind = Kind::importance_bound, .samples = 3},
+                             Target{.kind = Kind::thermodynamic, .partition = {0, 0.2, 1}}}) {
+    const auto truth = exact_truth(target, *model, one_example(), 100);
+    CAPTURE(to_string(target));
+    CHECK(std::isfinite(truth.value));
+    for (double g : truth.gradient) CHECK(std::isfinite(g));
+    if (target.kind == Kind::importance_bound) CHECK(truth.value == doctest::Approx(-log_w).epsilon(1e-12));
+  }
+  for (const auto* spec : {"vimco", "ovis", "tvo", "wake_wake", "wsram"})
+    for (double g : mean_of(*estimator_of(spec, *model), *model, one_example())) CHECK(std::isfinite(g));
+}
+
+TEST_CASE("truths of one kind with other numbers are other truths") {
+  const TwoBits toy;
+  const auto batch = one_example();
+  Truths<double> truths(*toy.model, batch, 1e6);
+  const auto* two = truths.of({.kind = Kind::importance_bound, .samples = 2});
+  const auto* three = truths.of({.kind = Kind::importance_bound, .samples = 3});
+  REQUIRE(two != nullptr);
+  REQUIRE(three != nullptr);
+  CHECK(two->value > three->value);
+  CHECK(truths.of({.kind = Kind::importance_bound, .samples = 2}) == two);
+  CHECK(truths.of({.kind = Kind::thermodynamic, .partition = {0, 0.2, 1}})->value >
+        truths.of({.kind = Kind::thermodynamic, .partition = {0, 0.2, 0.6, 1}})->value);
+}
+
+}  // namespace
+}  // namespace hardgrad::testing

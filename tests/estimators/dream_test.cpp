@@ -1,0 +1,217 @@
+// Dreams have the law of the model, and wake_sleep has the mean of its definition.
+#include <doctest/doctest.h>
+
+#include "core/autodiff/elementwise.hpp"
+#include "core/choice/choosers.hpp"
+#include "core/estimator/importance.hpp"
+#include "core/estimator/outcomes.hpp"
+#include "core/models/dream.hpp"
+#include "tests/core/models/model_check.hpp"
+#include "tests/support/exactness.hpp"
+
+namespace hardgrad::testing {
+namespace {
+
+struct Case {
+  std::string name;
+  std::unique_ptr<Model<double>> model;
+  Batch batch;
+};
+
+/// One of each kind of observation, with ragged examples: an answer, a label, a sentence.
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  Batch story;
+  story.id = {3, 8};
+  story.integers["story"] = {{2, 3, 2}, std::vector<int>{1, 2, 3, 4, 2, 1, 4, 4, 2, 3, 0, 0}};
+  story.integers["story_length"] = {{2}, std::vector<int>{3, 2}};
+  story.integers["question"] = {{2, 2}, std::vector<int>{2, 4, 1, 3}};
+  story.integers["answer"] = {{2}, std::vector<int>{1, 0}};
+  for (const auto* hops : {"1", "2"})
+    all.push_back({std::string("memory_reader, hops ") + hops,
+                   test::lively(std::string("memory_reader[embedding=3,hops=") + hops + "]",
+                                {{"vocabulary", 5}, {"answers", 3}, {"sentences", 3}, {"words", 2}}, true),
+                   story});
+  Batch image;
+  image.id = {1, 2};
+  image.reals["image"] = Array<double>({2, 4, 4});
+  for (std::size_t i = 0; i < 32; ++i) image.reals["image"].data[i] = 0.1 * static_cast<double>((7 * i) % 11);
+  image.integers["label"] = {{2}, std::vector<int>{2, 0}};
+  for (const auto* core : {"rnn", "lstm"})
+    all.push_back({std::string("glimpse_reader, ") + core,
+                   test::lively(std::string("glimpse_reader[grid=2,patch=2,glimpses=2,features=3,hidden=3,core=") + core + "]",
+                                {{"height", 4}, {"width", 4}, {"classes", 3}}, true),
+                   image});
+  Batch text;
+  text.id = {4, 5};
+  text.integers["source"] = {{2, 2}, std::vector<int>{3, 2, 4, 0}};
+  text.integers["source_length"] = {{2}, std::vector<int>{2, 1}};
+  text.integers["target"] = {{2, 2}, std::vector<int>{3, 2, 2, 0}};
+  text.integers["target_length"] = {{2}, std::vector<int>{2, 1}};
+  for (const auto* feed : {"none", "soft", "sampled"})
+    all.push_back({std::string("translator, feed ") + feed,
+                   test::lively(std::string("translator[embedding=2,hidden=2,feed=") + feed + "]",
+                                {{"source_vocabulary", 5}, {"target_vocabulary", 4}, {"source_length", 2},
+                                 {"target_length", 2}, {"bos", 1}, {"eos", 2}},
+                                true),
+                   text});
+  return all;
+}
+
+TEST_CASE("observations are all there are: their probabilities sum to one") {
+  for (const auto& [name, model, batch] : cases()) {
+    CAPTURE(name);
+    std::vector<double> total(2);
+    double count = 0;
+    for_every_observation(model->structure(), 2, [&, &model = *model, &batch = batch](const auto& observed) {
+      ++count;
+      Tape<double> tape;
+      EnumerateChooser<double> chooser;
+      Episode<double> episode(tape, chooser, 2);
+      model.run(model.with_observations(batch, observed), episode);
+      const Outcomes<double> outcomes(episode);
+      for (int b = 0; b < 2; ++b)
+        for (const auto& z : outcomes.of(b)) total[b] += std::exp(z.log_p - z.loss);
+    });
+    CHECK(count == observations(model->structure()));
+    for (double sum : total) CHECK(sum == doctest::Approx(1).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("a dream is drawn with the probability the model gives it when judged by it") {
+  for (const auto& [name, model, batch] : cases())
+    for (int b = 0; b < 2; ++b) {
+      CAPTURE(name);
+      const auto one = batch.select({b});
+      Replay replay(false);
+      Tape<double> tape;
+      double total = 0;
+      do {
+        replay.begin();
+        tape.clear();
+        const auto dreamt = dream(*model, one, tape, replay, 0);
+        ForcedChooser<double> chooser(dreamt.choices);
+        Episode<double> episode(tape, chooser, 1);
+        model->run(dreamt.batch, episode);
+        double log_p = 0;
+        for (std::size_t t = 0; t < episode.steps().size(); ++t) log_p += episode.log_probability(static_cast<int>(t)).item();
+        for (const auto& cost : episode.costs()) log_p -= cost.loss.item();
+        REQUIRE(replay.weight() == doctest::Approx(std::exp(log_p)).epsilon(1e-12));
+        total += replay.weight();
+      } while (replay.next());
+      CHECK(total == doctest::Approx(1).epsilon(1e-12));
+    }
+}
+
+std::vector<double> mean_of(const Estimator<double>& estimator, const Model<double>& model, const Batch& batch) {
+  const std::vector<std::vector<double>> zero(batch.examples(), std::vector<double>(model.parameters().size()));
+  return exact_moments(estimator, model, batch, zero, 1e6).mean;
+}
+
+/// The wake phase of the network alone.
+class WakePhase final : public Estimator<double> {
+ public:
+  explicit WakePhase(int samples) : samples_(samples) {}
+  Estimate<double> estimate(const Problem<double>& problem) const override {
+    ImportanceSamples<double> drawn(problem, samples_);
+    return drawn.estimate([&](int b, Slopes& slope) {
+      const auto v = self_normalised(drawn.log_weights(b));
+      for (int k = 0; k < samples_; ++k) slope.add_log_joint(k, -v[k]);
+      return 0.0;
+    });
+  }
+
+ private:
+  int samples_;
+};
+
+// The truth sums over all observations, the estimator dreams: what remains without the wake phase must agree.
+TEST_CASE("wake_sleep: the sleep phase has exactly the mean of its definition") {
+  for (const auto& [name, model, batch] : cases())
+    for (int samples : {1, 2}) {
+      CAPTURE(name);
+      CAPTURE(samples);
+      const auto truth = exact_truth({.kind = Target::Kind::wake_sleep}, *model, batch, 1e6);
+      const auto likelihood = exact_truth({Target::Kind::marginal_likelihood}, *model, batch, 1e6);
+      CHECK(truth.value == doctest::Approx(likelihood.value).epsilon(1e-12));
+      const auto estimator = estimator_of("wake_sleep[samples=" + std::to_string(samples) + "]", *model);
+      const auto mean = mean_of(*estimator, *model, batch);
+      const auto wake = mean_of(WakePhase(samples), *model, batch);
+      double worst = 0, posterior = 0, size = 0;
+      for (std::size_t i = 0; i < mean.size(); ++i)
+        worst = std::max(worst, std::abs(mean[i] - wake[i] - (truth.gradient[i] - likelihood.gradient[i])));
+      CHECK(worst < 1e-12);
+      for (const auto& p : model->parameters())  // no wake phase there
+        if (p.name.starts_with("posterior."))
+          for (std::size_t i = p.offset; i < p.offset + p.value.size(); ++i) {
+            posterior = std::max(posterior, std::abs(mean[i] - truth.gradient[i]));
+            size = std::max(size, std::abs(mean[i]));
+          }
+      CHECK(posterior < 1e-12);
+      CHECK(size > 1e-4);
+    }
+}
+
+/// Dreams, but has the posterior look at something else: the data, or a dream of other choices.
+class WrongSleep final : public Estimator<double> {
+ public:
+  explicit WrongSleep(bool data) : data_(data) {}
+  Estimate<double> estimate(const Problem<double>& problem) const override {
+    auto dreamt = dream(problem.model, problem.batch, problem.tape, problem.random, 0);
+    if (!data_) dreamt.choices = dream(problem.model, problem.batch, problem.tape, problem.random, 1).choices;
+    ForcedChooser<double> chooser(dreamt.choices, true);
+    auto sleep = std::make_unique<Episode<double>>(problem.tape, chooser, problem.batch.examples());
+    problem.model.run(data_ ? problem.batch : dreamt.batch, *sleep);
+    auto surrogate = problem.tape.constant(1, 1);
+    for (std::size_t t = 0; t < sleep->steps().size(); ++t)
+      surrogate = subtract(surrogate, sleep->log_probability(static_cast<int>(t), Law::proposal));
+    return {.surrogate = surrogate, .episode = std::move(sleep)};
+  }
+  bool exchangeable() const override { return false; }
+
+ private:
+  bool data_;
+};
+
+TEST_CASE("wake_sleep: the exact mean catches a posterior that sleeps badly") {
+  const auto all = cases();
+  const auto& [name, model, batch] = all[1];  // memory_reader, two hops
+  const auto truth = exact_truth({.kind = Target::Kind::wake_sleep}, *model, batch, 1e6);
+  for (bool data : {true, false}) {
+    CAPTURE(data);
+    const auto mean = mean_of(WrongSleep(data), *model, batch);
+    double worst = 0;
+    for (const auto& p : model->parameters())
+      if (p.name.starts_with("posterior."))
+        for (std::size_t i = p.offset; i < p.offset + p.value.size(); ++i)
+          worst = std::max(worst, std::abs(mean[i] - truth.gradient[i]));
+    CHECK(worst > 1e-3);
+  }
+}
+
+TEST_CASE("dreams: who cannot draw observations says so") {
+  auto bits = model_of("bits", true);
+  CHECK_THROWS_AS(bits->with_observations(one_example(), {{0}}), Bug);
+  const auto all = cases();
+  Tape<double> tape;
+  GreedyChooser<double> chooser;
+  Episode<double> episode(tape, chooser, 2, Feeding::dreaming);
+  CHECK_THROWS_AS(all[0].model->run(all[0].batch, episode), Bug);
+}
+
+TEST_CASE("wake_sleep: a model that cannot dream is refused, and so is a truth beyond the cap") {
+  auto bits = model_of("bits", true);
+  CHECK_THROWS_WITH_AS(estimator_of("wake_sleep", *bits), doctest::Contains("nothing it could dream"), UsageError);
+  const auto batch = one_example();
+  Truths<double> truths(*bits, batch, 1e6);
+  CHECK(truths.of({.kind = Target::Kind::wake_sleep}) == nullptr);
+  CHECK(truths.why().find("dream") != std::string::npos);
+  const auto all = cases();
+  const auto& [name, model, text] = all.back();
+  // 1 + 3 x 4 observations with up to 4 sets of choices of the first example, and its own 4
+  CHECK_THROWS_WITH_AS(exact_truth({.kind = Target::Kind::wake_sleep}, *model, text.select({0}), 50),
+                       doctest::Contains("needs 56 sets of choices and observations"), UsageError);
+}
+
+}  // namespace
+}  // namespace hardgrad::testing
