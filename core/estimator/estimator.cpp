@@ -10,6 +10,7 @@ std::string to_string(Target::Kind kind) {
     case Target::Kind::marginal_likelihood: return "marginal_likelihood";
     case Target::Kind::elbo: return "elbo";
     case Target::Kind::regularised: return "regularised";
+    case Target::Kind::sparsemax: return "sparsemax";
     case Target::Kind::soft: return "soft";
   }
   throw Bug("unknown target");

@@ -12,6 +12,7 @@ struct Target {
     marginal_likelihood,  ///< -log E_p(z)[exp(-f(z))]
     elbo,                 ///< E_q(z)[f(z)] + KL(q || p): the negative evidence lower bound
     regularised,          ///< lambda_r score term + path term - lambda_e entropy (Show, Attend and Tell)
+    sparsemax,            ///< E[f] with softmax replaced by sparsemax
     soft                  ///< the loss of the deterministic network fed with expected weights
   };
   Kind kind = Kind::expected_loss;
@@ -21,7 +22,7 @@ struct Target {
   bool semi = false;     ///< every choice replaced by its expectation with probability 1/2
 };
 
-/// "expected_loss", "marginal_likelihood", "elbo", "regularised", "soft"
+/// "expected_loss", "marginal_likelihood", "elbo", "regularised", "sparsemax", "soft"
 std::string to_string(Target::Kind kind);
 
 }  // namespace hardgrad

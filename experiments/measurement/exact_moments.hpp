@@ -22,6 +22,7 @@ class Replay final : public Randomness {
   int categorical(std::span<const double> probabilities, Draw where) override;
   /// Throws UsageError: continuous noise cannot be replayed.
   double uniform(Draw where) override;
+  bool replays() const override { return true; }
 
   /// Starts one visit.
   void begin();

@@ -61,7 +61,8 @@ namespace {
 
 const std::vector<Target::Kind> target_kinds = {Target::Kind::expected_loss,
                                                 Target::Kind::marginal_likelihood, Target::Kind::elbo,
-                                                Target::Kind::regularised, Target::Kind::soft};
+                                                Target::Kind::regularised, Target::Kind::sparsemax,
+                                                Target::Kind::soft};
 
 std::string safe_name(std::string name) {
   for (char& c : name)
