@@ -34,7 +34,6 @@ class KmaxMarginal final : public Estimator<T> {
     }
     return {.surrogate = objective, .episode = subset.release(), .loss = static_cast<double>(objective.item())};
   }
-  bool exchangeable() const override { return false; }
 
  private:
   int k_;

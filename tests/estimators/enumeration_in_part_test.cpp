@@ -1,6 +1,9 @@
 // Estimators that enumerate a part of the choices: local_expectation, kmax_marginal, sparsemax.
 #include <doctest/doctest.h>
 
+#include "core/autodiff/rearrange.hpp"
+#include "core/autodiff/reduce.hpp"
+#include "core/estimator/paths.hpp"
 #include "tests/support/exactness.hpp"
 #include "tests/support/outcomes.hpp"
 #include "tests/support/recurrent.hpp"
@@ -45,6 +48,58 @@ TEST_CASE("local expectation is exact on one choice and on independent ones, qui
   Tape<double> tape;
   KeyedRandomness random{Key(1)};
   CHECK(estimator->estimate({tape, model, batch.select({1}), random}).episode->rows_evaluated() == 3 + 5 + 5);
+}
+
+/// The mean of local expectations, from the tree of all outcomes: given the other choices z_{-t}, choice t is weighted with
+/// its conditional, or (wrongly) with its prior as if later choices did not depend on it.
+class MeanOfLocalExpectations final : public Estimator<double> {
+ public:
+  explicit MeanOfLocalExpectations(bool prior_weights) : prior_weights_(prior_weights) {}
+  Estimate<double> estimate(const Problem<double>& problem) const override {
+    EnumerateChooser<double> chooser;
+    auto episode = std::make_unique<Episode<double>>(problem.tape, chooser, 1);
+    problem.model.run(problem.batch, *episode);
+    const auto paths = paths_to_leaves(*episode);
+    const auto f = path_cost_values(*episode, paths, true);
+    const int leaves = static_cast<int>(paths.size()), steps = static_cast<int>(paths.row.size());
+    const auto log_p = [&](int t, int n) { return episode->log_probability(t).value().data[paths.row[t][n]]; };
+    const auto option = [&](int t, int n) { return episode->steps()[t].choice.option[paths.row[t][n]]; };
+    std::vector<double> p(leaves);
+    for (int n = 0; n < leaves; ++n) {
+      for (int t = 0; t < steps; ++t) p[n] += log_p(t, n);
+      p[n] = std::exp(p[n]);
+    }
+    auto surrogate = weighted_sum(path_cost(*episode, paths, true), std::span<const double>(p));
+    for (int t = 0; t < steps; ++t) {
+      std::vector<double> score(leaves);
+      for (int z = 0; z < leaves; ++z) {
+        std::vector<int> group;
+        double total = 0;
+        const auto weight = [&](int n) { return prior_weights_ ? std::exp(log_p(t, n)) : p[n]; };
+        for (int n = 0; n < leaves; ++n) {
+          bool alike = true;
+          for (int u = 0; u < steps; ++u) alike &= u == t || option(u, n) == option(u, z);
+          if (!alike) continue;
+          group.push_back(n);
+          total += weight(n);
+        }
+        for (int n : group) score[n] += p[z] * weight(n) / total * f[n];
+      }
+      auto at_leaves = gather_rows(episode->log_probability(t), std::span<const int>(paths.row[t]));
+      surrogate = add(surrogate, weighted_sum(at_leaves, std::span<const double>(score)));
+    }
+    return {.surrogate = surrogate, .episode = std::move(episode)};
+  }
+
+ private:
+  bool prior_weights_;
+};
+
+TEST_CASE("local expectations with the prior's weights are caught where choices depend on each other") {
+  Recurrent<double> model(true);
+  const auto batch = Recurrent<double>::batch().select({1});
+  CHECK(bias_of(MeanOfLocalExpectations(false), model, batch) < 1e-10);
+  CHECK(bias_of(MeanOfLocalExpectations(true), model, batch) > 1e-3);
 }
 
 TEST_CASE("kmax_marginal over every option is the exact marginal") {
