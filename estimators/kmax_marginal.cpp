@@ -3,10 +3,9 @@
 //   g = -grad sum_t log sum_{i in top k of p_t} p_t(i) exp(-f_t(i))       (independent choices)
 //   g = -grad log sum_{z in beam of k} p(z) exp(-f(z))                    (choices that depend on each other)
 //
-// Shankar, Garg & Sarawagi 2018, Surprisingly easy hard-attention for sequence to sequence learning, sec. 2 (beam-joint
-// attention; probabilities are not renormalised).
-// Target: marginal likelihood. Bias: what is left out (its objective is an upper bound of the target's); none if k covers
-// every option. Variance: none. Cost: k rows a step.
+// Shankar, Garg & Sarawagi 2018, Surprisingly easy hard-attention for sequence to sequence learning (beam-joint attention).
+// Target: marginal likelihood. Bias: what is left out; none if k covers every option. Probabilities are not renormalised
+// over what is kept, so that the objective is an upper bound of the target's. Variance: none. Cost: k rows a step.
 // Departure: the paper feeds the recurrence with attention that is not sampled; where choices feed it, whole paths are kept
 // by a beam search of width k.
 #include "core/autodiff/elementwise.hpp"

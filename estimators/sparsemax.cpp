@@ -2,8 +2,8 @@
 //
 //   g = grad sum_{z: w(z) > 0} w(z) f(z),   w(z) = prod_t sparsemax(e_t)[z_t]
 //
-// Martins & Astudillo 2016, From softmax to sparsemax, eq. 2-3 (the projection) and prop. 2 (its Jacobian); Correia,
-// Niculae, Aziz & Martins 2020, Efficient marginalization of discrete and structured latent variables via sparsity, sec. 3.
+// Martins & Astudillo 2016, From softmax to sparsemax, eq. 2 (the projection) and sec. 2.5 (its Jacobian); Correia, Niculae,
+// Aziz & Martins 2020, Efficient marginalization of discrete and structured latent variables via sparsity.
 // Target: its own, the expected loss under the sparse distribution. Bias: none for it. Variance: none.
 // Cost: the support's size per step if factorised, its paths if sequential.
 #include "core/autodiff/sparsemax.hpp"

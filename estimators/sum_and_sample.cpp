@@ -4,8 +4,8 @@
 //   z ~ p(. | not in C)
 //
 // Liang et al. 2018, Memory augmented policy optimization (C a buffer); Liu et al. 2019, Rao-Blackwellized stochastic
-// gradients for discrete distributions, eq. 5 (C the most probable); with C sampled without replacement: Kool et al. 2020,
-// Estimating gradients for discrete random variables by sampling without replacement, sec. 3.
+// gradients for discrete distributions (C the most probable); with C sampled without replacement: Kool et al. 2020,
+// Estimating gradients for discrete random variables by sampling without replacement (stochastic sum-and-sample).
 // Target: expected loss. Bias: none, whatever C, because given C the mean over z is the sum over all outcomes.
 // Cost: k rows a step, one run. All outcomes: exact.
 // Departures: in the same run that finds C, the sample is drawn from the prefixes that leave the beam, by a reservoir; C is

@@ -3,8 +3,7 @@
 //   g = 1/K sum_k [ (f_k - b) grad log p(z_k) + grad f_k ],   z_kt = F_kt^-1((pi_t(k) + v_t) / K)
 //
 // v_t uniform and common to an example's samples, pi_t a random permutation drawn anew at every choice t. Madow & Madow
-// 1944; Owen 2013, Monte Carlo theory, methods and examples, sec. 8.4; as a way to resample: Kitagawa 1996; Douc & Cappe
-// 2005, sec. 2.
+// 1944; as a way to resample: Kitagawa 1996; Douc & Cappe 2005, Comparison of resampling schemes for particle filtering.
 // Target: expected loss. Bias: none: given what sample k chose before, its number is uniform on (0, 1), because pi_t(k) and
 // v_t are independent of the past; hence every path by itself has the law p. Cost: K rows.
 // Unlike `stratified` it is not sure to beat independent samples: variance depends on the order of the options.
@@ -37,7 +36,7 @@ class Systematic final : public Estimator<T> {
 HARDGRAD_ESTIMATOR(Systematic, {
   .name = "systematic",
   .summary = "score function on K samples at equally spaced places of the unit interval",
-  .paper = "Owen 2013, Monte Carlo theory, methods and examples, sec. 8.4; Kitagawa 1996; Douc & Cappe 2005",
+  .paper = "Madow & Madow 1944; Kitagawa 1996; Douc & Cappe 2005, Comparison of resampling schemes for particle filtering",
   .target = Target::Kind::expected_loss,
   .unbiased = true,
   .evaluations = "K",

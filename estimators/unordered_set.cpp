@@ -4,7 +4,7 @@
 //   B(S, s) = sum_{s' in S} p(s') R^{D\s}(S, s') f(s'),   R^{D\s}(S, s) = 1
 //
 // Kool, van Hoof & Welling 2020, Estimating gradients for discrete random variables by sampling without replacement: the
-// unordered set policy gradient estimator with its built-in control variate (sec. 4). S is drawn by stochastic beam search
+// unordered set policy gradient estimator with its built-in control variate. S is drawn by stochastic beam search
 // (Kool et al. 2019).
 // Target: expected loss. Bias: none: E[h(first) | S] = sum p R h, and given the first, s, B estimates E f from the others
 // without bias, so that its score has mean zero. Cost: k rows a step (fewer where fewer prefixes exist). All outcomes: exact.

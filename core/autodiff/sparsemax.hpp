@@ -1,5 +1,5 @@
 // Sparsemax: the Euclidean projection of a row's logits onto the probability simplex (Martins & Astudillo 2016, From
-// softmax to sparsemax, eq. 1-3 and Algorithm 1). Unlike softmax it gives most options exactly 0.
+// softmax to sparsemax, eq. 2 and Algorithm 1). Unlike softmax it gives most options exactly 0.
 #pragma once
 
 #include <span>

@@ -20,6 +20,12 @@ void for_costs(const Episode<T>& episode, const Paths& paths, bool with_root, F&
   }
 }
 
+template <class T>
+void accumulate(Var<T> x, const std::vector<int>& index, std::vector<double>& total) {
+  const T* value = x.value().data;
+  for (std::size_t n = 0; n < total.size(); ++n) total[n] += static_cast<double>(value[index[n]]);
+}
+
 }  // namespace
 
 template <class T>
@@ -50,8 +56,7 @@ template <class T>
 std::vector<double> path_cost_values(const Episode<T>& episode, const Paths& paths, bool with_root) {
   std::vector<double> total(paths.size());
   for_costs(episode, paths, with_root, [&](Var<T> loss, const std::vector<int>& index) {
-    const T* value = loss.value().data;
-    for (std::size_t n = 0; n < total.size(); ++n) total[n] += static_cast<double>(value[index[n]]);
+    accumulate(loss, index, total);
   });
   return total;
 }
@@ -65,11 +70,20 @@ Var<T> path_log_probability(Episode<T>& episode, const Paths& paths) {
   return total;
 }
 
+template <class T>
+std::vector<double> path_log_probability_values(Episode<T>& episode, const Paths& paths) {
+  std::vector<double> total(paths.size());
+  for (std::size_t t = 0; t < paths.row.size(); ++t)
+    accumulate(episode.log_probability(paths.from + static_cast<int>(t)), paths.row[t], total);
+  return total;
+}
+
 #define HARDGRAD_INSTANTIATE(T)                                                                    \
   template Paths paths_to_leaves(const Episode<T>&);                                               \
   template Var<T> path_cost(const Episode<T>&, const Paths&, bool);                                \
   template std::vector<double> path_cost_values(const Episode<T>&, const Paths&, bool);            \
-  template Var<T> path_log_probability(Episode<T>&, const Paths&);
+  template Var<T> path_log_probability(Episode<T>&, const Paths&);                                 \
+  template std::vector<double> path_log_probability_values(Episode<T>&, const Paths&);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)
 

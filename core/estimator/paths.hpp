@@ -29,5 +29,8 @@ std::vector<double> path_cost_values(const Episode<T>& episode, const Paths& pat
 /// log p of the choices on the way, summed [N, 1].
 template <class T>
 Var<T> path_log_probability(Episode<T>& episode, const Paths& paths);
+/// The same as numbers, summed in double.
+template <class T>
+std::vector<double> path_log_probability_values(Episode<T>& episode, const Paths& paths);
 
 }  // namespace hardgrad
