@@ -3,8 +3,8 @@
 //   g = 1/K sum_k sum_t sum_i q(i | z_{-t}) (f(i, z_{-t}) - b) grad log p(i | z_{<t}) + path,
 //   q(i | z_{-t}) proportional to p(i | z_{<t}) prod_{u > t} p(z_u | z_{<t}, i, z_{t+1..u-1})
 //
-// Titsias & Lazaro-Gredilla 2015, Local expectation gradients for black box variational inference, eq. 8-9; where choices
-// depend on each other q is the exact conditional of z_t given all others, later ones included.
+// Titsias & Lazaro-Gredilla 2015, Local expectation gradients for black box variational inference; where choices depend on
+// each other q is the exact conditional of z_t given all others, later ones included.
 // Target: expected loss. Bias: none: each term is E[(f - b) grad log p(z_t | z_{<t}) | z_{-t}].
 // Cost: K (1 + sum_t (S_t - 1)) rows at the last choice, one run. With independent choices q = p and only the step's own
 // cost can matter, so that this is `exact`: S rows a step, nothing sampled.
