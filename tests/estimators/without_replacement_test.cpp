@@ -333,8 +333,9 @@ TEST_CASE("the most probable paths come in order, ties broken towards the lexico
     for (double logit : {-0.1, -1.0, -4.0, 0.0}) {
       auto model = model_of(std::string("bits[bits=3,shared_logit=true,function=") + function + ",logit=" + std::to_string(logit) + "]");
       for (std::size_t k = 1; k <= 9; ++k) {
-        TopChooser<double> chooser(k, one_example().id, false);
-        const auto beam = beams_of(chooser, *model, one_example())[0];
+        const auto batch = one_example();
+        TopChooser<double> chooser(k, batch.id, false);
+        const auto beam = beams_of(chooser, *model, batch)[0];
         REQUIRE(beam.paths.size() == std::min<std::size_t>(k, 8));
         double covered = beam.rest;
         for (std::size_t i = 0; i < beam.paths.size(); ++i) {
