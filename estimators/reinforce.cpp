@@ -7,8 +7,6 @@
 // Target: expected loss. Bias: none. Cost: K rows.
 #include "core/estimator/score_function.hpp"
 
-#include "core/autodiff/elementwise.hpp"
-
 namespace hardgrad {
 namespace {
 
@@ -19,14 +17,7 @@ class Reinforce final : public Estimator<T> {
       : samples_(settings.integer("samples")), baseline_(settings.real("baseline")), credit_(credit_of(settings)) {}
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    Sampled<T> sampled(problem, samples_);
-    std::vector<std::vector<double>> signal;
-    for (int t = 0; t < sampled.steps(); ++t) {
-      signal.push_back(sampled.returns(t, credit_));
-      for (auto& f : signal.back()) f -= baseline_;
-    }
-    auto surrogate = add(sampled.score(signal), sampled.path());
-    return {.surrogate = surrogate, .episode = sampled.release(), .loss = sampled.mean_loss()};
+    return with_constant_baseline(Sampled<T>(problem, samples_), baseline_, credit_);
   }
 
  private:
@@ -45,7 +36,7 @@ HARDGRAD_ESTIMATOR(Reinforce, {
   .unbiased = true,
   .evaluations = "K",
   .parameters = {samples_parameter(),
-                 ParameterInfo::real("baseline", 0, -1e12, 1e12, "constant taken off the loss"),
+                 baseline_parameter(),
                  credit_parameter()},
 })
 

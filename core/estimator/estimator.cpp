@@ -13,6 +13,7 @@ std::string to_string(Target::Kind kind) {
     case Target::Kind::marginal_likelihood: return "marginal_likelihood";
     case Target::Kind::elbo: return "elbo";
     case Target::Kind::regularised: return "regularised";
+    case Target::Kind::sparsemax: return "sparsemax";
     case Target::Kind::soft: return "soft";
     case Target::Kind::importance_bound: return "importance_bound";
     case Target::Kind::wake: return "wake";

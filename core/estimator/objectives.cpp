@@ -9,6 +9,7 @@
 #include "core/autodiff/rearrange.hpp"
 #include "core/autodiff/reduce.hpp"
 #include "core/autodiff/softmax.hpp"
+#include "core/autodiff/sparsemax.hpp"
 #include "core/choice/choosers.hpp"
 #include "core/estimator/outcome_objectives.hpp"
 
@@ -79,6 +80,33 @@ Var<T> path_entropy(Episode<T>& episode) {
   Var<T> total = episode.tape().constant(1, 1);
   for (const auto& step : episode.steps())
     total = add(total, weighted_by_path(episode, step.question.site.rows, entropy(step.question.log_prior), Law::prior));
+  return total;
+}
+
+namespace {
+
+/// Product of the sparsemax weights of the choices on the way to `rows` [R, 1].
+template <class T>
+Var<T> sparse_path_weight(const Episode<T>& episode, const Rows& rows, std::map<const Rows*, Var<T>>& made) {
+  if (auto it = made.find(&rows); it != made.end()) return it->second;
+  const auto& [question, choice] = episode.steps()[rows.step];
+  const std::span<const int> parent(rows.parent);
+  auto weight = pick(sparsemax(question.site.logits, std::span<const int>(question.site.options)), parent,
+                     std::span<const int>(choice.option));
+  if (!rows.origin->is_root())
+    weight = multiply(weight, gather_rows(sparse_path_weight(episode, *rows.origin, made), parent));
+  return made[&rows] = weight;
+}
+
+}  // namespace
+
+template <class T>
+Var<T> sparse_expected_loss(Episode<T>& episode) {
+  const double share = 1.0 / episode.examples();
+  std::map<const Rows*, Var<T>> made;
+  auto total = episode.tape().constant(1, 1);
+  for (const auto& [rows, loss] : episode.costs())
+    total = add(total, sum(rows->is_root() ? loss : multiply(sparse_path_weight(episode, *rows, made), loss), share));
   return total;
 }
 
@@ -167,6 +195,7 @@ Estimate<T> exact_objective(const Target& target, const Problem<T>& problem, dou
       }
       break;
     }
+    case Target::Kind::sparsemax: objective = sparse_expected_loss(*episode); break;
     default: break;  // not by enumeration of rows
   }
   return {.surrogate = objective, .episode = std::move(episode), .loss = static_cast<double>(objective.item())};
@@ -177,6 +206,7 @@ Estimate<T> exact_objective(const Target& target, const Problem<T>& problem, dou
   template Var<T> expected_loss(Episode<T>&, Law);                                          \
   template Var<T> marginal_likelihood_loss(Episode<T>&);                                    \
   template Var<T> negative_elbo(Episode<T>&);                                               \
+  template Var<T> sparse_expected_loss(Episode<T>&);                                        \
   template Var<T> path_entropy(Episode<T>&);                                                \
   template double enumeration_rows(const Model<T>&, const Batch&);                          \
   template double enumeration_terms(const Target&, const Model<T>&, const Batch&);          \

@@ -27,6 +27,11 @@ Var<T> negative_elbo(Episode<T>& episode);
 template <class T>
 Var<T> path_entropy(Episode<T>& episode);
 
+/// Mean over the examples of the summed costs, each path weighted by the product of its choices' sparsemax weights. The
+/// episode must hold at least every path whose weight is not 0.
+template <class T>
+Var<T> sparse_expected_loss(Episode<T>& episode);
+
 /// A surrogate with exactly the target's gradient, by enumeration (or, for `soft`, by the expected weights);
 /// Estimate::loss is the target's value (of the wake-sleep fields, the marginal likelihood's). UsageError naming the count
 /// if the batch has more than `leaf_cap` terms.

@@ -106,12 +106,28 @@ void leave_one_out(std::vector<double>& returns, int samples) {
   }
 }
 
+template <class T>
+Estimate<T> with_constant_baseline(Sampled<T> sampled, double baseline, Credit credit) {
+  std::vector<std::vector<double>> signal;
+  for (int t = 0; t < sampled.steps(); ++t) {
+    signal.push_back(sampled.returns(t, credit));
+    for (auto& f : signal.back()) f -= baseline;
+  }
+  auto surrogate = add(sampled.score(signal), sampled.path());
+  return {.surrogate = surrogate, .episode = sampled.release(), .loss = sampled.mean_loss()};
+}
+template Estimate<float> with_constant_baseline(Sampled<float>, double, Credit);
+template Estimate<double> with_constant_baseline(Sampled<double>, double, Credit);
+
 ParameterInfo samples_parameter(int fallback, int low) {
   return ParameterInfo::integer("samples", fallback, low, 1e6, "independent samples per example");
 }
 ParameterInfo credit_parameter() {
   return ParameterInfo::flag("reward_to_go", false,
                              "credit a choice only with the costs it can change, not with the whole loss");
+}
+ParameterInfo baseline_parameter() {
+  return ParameterInfo::real("baseline", 0, -1e12, 1e12, "constant taken off the loss");
 }
 Credit credit_of(const Settings& settings) {
   return settings.flag("reward_to_go") ? Credit::reward_to_go : Credit::whole;

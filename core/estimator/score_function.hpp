@@ -68,9 +68,14 @@ class Sampled {
 /// returns [B K] become each sample's minus the mean of its example's other samples; exactly 0 where they are equal.
 void leave_one_out(std::vector<double>& returns, int samples);
 
+/// The estimate 1/K sum_k [ (f_k - baseline) grad log p(z_k) + grad f_k ].
+template <class T>
+Estimate<T> with_constant_baseline(Sampled<T> sampled, double baseline, Credit credit);
+
 /// The parameters most score-function estimators share.
 ParameterInfo samples_parameter(int fallback = 1, int low = 1);
 ParameterInfo credit_parameter();
+ParameterInfo baseline_parameter();
 Credit credit_of(const Settings& settings);
 
 }  // namespace hardgrad

@@ -13,6 +13,7 @@ struct Target {
     marginal_likelihood,  ///< -log E_p(z)[exp(-f(z))]
     elbo,                 ///< E_q(z)[f(z)] + KL(q || p): the negative evidence lower bound
     regularised,          ///< lambda_r score term + path term - lambda_e entropy (Show, Attend and Tell)
+    sparsemax,            ///< E[f] with softmax replaced by sparsemax
     soft,                 ///< the loss of the deterministic network fed with expected weights
     importance_bound,     ///< -E_q(z_1..z_K)[log 1/K sum_k p(z_k) exp(-f(z_k)) / q(z_k)]: the K-sample bound
     wake,                 ///< reweighted wake-sleep: a field, -log p(y) for the network, KL(p(z|y) || q) for the posterior

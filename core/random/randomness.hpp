@@ -36,6 +36,9 @@ class Randomness {
   virtual int categorical(std::span<const double> probabilities, Draw where) = 0;
   /// A number in the open interval (0, 1).
   virtual double uniform(Draw where, const Pieces& pieces = {}) = 0;
+  /// True if draws visit every outcome: who has a law both as continuous noise and as categorical draws must then take the
+  /// latter.
+  virtual bool replays() const { return false; }
 };
 
 /// Counter-based pseudo-random numbers: Philox 4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as

@@ -22,6 +22,7 @@ class Replay final : public Randomness {
   int categorical(std::span<const double> probabilities, Draw where) override;
   /// Visits the nodes of a quadrature: exact for polynomials, tanh-sinh (relative error about 1e-10) for what is analytic.
   double uniform(Draw where, const Pieces& pieces = {}) override;
+  bool replays() const override { return true; }
 
   /// Starts one visit.
   void begin();

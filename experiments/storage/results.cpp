@@ -61,7 +61,7 @@ namespace {
 
 const std::vector<Target::Kind> target_kinds = {Target::Kind::expected_loss,
                                                 Target::Kind::marginal_likelihood, Target::Kind::elbo,
-                                                Target::Kind::regularised, Target::Kind::soft,
+                                                Target::Kind::regularised, Target::Kind::sparsemax, Target::Kind::soft,
                                                 Target::Kind::importance_bound, Target::Kind::wake, Target::Kind::wake_sleep,
                                                 Target::Kind::thermodynamic};
 

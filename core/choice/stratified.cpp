@@ -1,0 +1,85 @@
+#include "core/choice/stratified.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <span>
+
+#include "core/choice/choosers.hpp"
+
+namespace hardgrad {
+namespace {
+
+/// edge[i] = the offset v at which (stratum + v) / K reaches the end of option i's cell, cut to [0, 1].
+template <class T>
+std::vector<double> edges(const T* log_p, int options, int stratum, int samples) {
+  std::vector<double> edge(options);
+  double total = 0;
+  for (int i = 0; i < options; ++i) edge[i] = total += std::exp(static_cast<double>(log_p[i]));
+  for (double& e : edge) e = std::clamp(samples * (e / total) - stratum, 0.0, 1.0);
+  edge.back() = 1;
+  return edge;
+}
+
+/// Draws the piece of (0, 1) between neighbouring edges that the rows' one offset falls into -> its middle.
+double draw_offset(std::span<const std::vector<double>> rows, Randomness& random, Draw where) {
+  std::vector<double> cut{0};
+  for (const auto& edge : rows) cut.insert(cut.end(), edge.begin(), edge.end());
+  std::sort(cut.begin(), cut.end());
+  cut.erase(std::unique(cut.begin(), cut.end()), cut.end());
+  std::vector<double> length(cut.size() - 1);
+  for (std::size_t i = 0; i < length.size(); ++i) length[i] = cut[i + 1] - cut[i];
+  const auto piece = length.size() == 1 ? 0 : random.categorical(length, where);
+  return (cut[piece] + cut[piece + 1]) / 2;
+}
+
+}  // namespace
+
+/// A random stratum for each sample, all different.
+template <class T>
+std::vector<int> StratifiedChooser<T>::deal(std::uint32_t example, std::uint32_t step) {
+  std::vector<int> left(samples_), dealt;
+  std::iota(left.begin(), left.end(), 0);
+  while (!left.empty()) {
+    const std::vector<double> even(left.size(), 1.0 / static_cast<double>(left.size()));
+    const Draw where{.example = example, .replica = static_cast<std::uint32_t>(dealt.size()), .step = step, .index = 1};
+    const int which = left.size() == 1 ? 0 : random_.categorical(even, where);
+    dealt.push_back(left[which]);
+    left.erase(left.begin() + which);
+  }
+  return dealt;
+}
+
+template <class T>
+Choice<T> StratifiedChooser<T>::choose(Tape<T>&, const Question<T>& question) {
+  auto rows = fan_out(question, question.site.rows->is_root() ? samples_ : 1);
+  const auto log_p = question.log_prior.value();
+  const auto step = static_cast<std::uint32_t>(question.step);
+  std::vector<int> option(rows->size());
+  for (std::size_t first = 0; first < rows->size(); first += samples_) {
+    const auto options = [&](int k) { return question.site.options[rows->parent[first + k]]; };
+    bool chooses = false;
+    for (int k = 0; k < samples_; ++k) chooses |= options(k) > 1;
+    if (!chooses) continue;
+    const auto example = id_[rows->example[first]];
+    const auto stratum = deal(example, step);
+    std::vector<std::vector<double>> edge;
+    for (int k = 0; k < samples_; ++k)
+      edge.push_back(edges(log_p.row(rows->parent[first + k]), options(k), stratum[k], samples_));
+    double v = 0;
+    for (int k = 0; k < samples_; ++k) {
+      const Draw where{.example = example, .replica = static_cast<std::uint32_t>(k), .step = step};
+      if (offsets_ == Offsets::own)
+        v = draw_offset(std::span(edge).subspan(k, 1), random_, where);
+      else if (k == 0)
+        v = draw_offset(edge, random_, where);
+      option[first + k] = static_cast<int>(std::upper_bound(edge[k].begin(), edge[k].end(), v) - edge[k].begin());
+    }
+  }
+  return {rows, std::move(option), {}};
+}
+
+template class StratifiedChooser<float>;
+template class StratifiedChooser<double>;
+
+}  // namespace hardgrad

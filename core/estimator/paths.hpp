@@ -1,0 +1,36 @@
+// Sums along paths: what complete sets of choices cost and how probable they are, whatever rows they run through.
+#pragma once
+
+#include <vector>
+
+#include "core/choice/episode.hpp"
+
+namespace hardgrad {
+
+/// N paths through a run: path n passes row[t][n] of the rows that choice `from + t` made.
+struct Paths {
+  int from = 0;
+  std::vector<int> example;           ///< [N]
+  std::vector<std::vector<int>> row;  ///< [choices][N]
+
+  std::size_t size() const { return example.size(); }
+};
+
+/// The paths to all rows of the last choice, where every choice goes on from the one before.
+template <class T>
+Paths paths_to_leaves(const Episode<T>& episode);
+
+/// The costs on the way, summed [N, 1]; those before any choice only if `with_root`.
+template <class T>
+Var<T> path_cost(const Episode<T>& episode, const Paths& paths, bool with_root);
+/// The same as numbers, summed in double.
+template <class T>
+std::vector<double> path_cost_values(const Episode<T>& episode, const Paths& paths, bool with_root);
+/// log p of the choices on the way, summed [N, 1].
+template <class T>
+Var<T> path_log_probability(Episode<T>& episode, const Paths& paths);
+/// The same as numbers, summed in double.
+template <class T>
+std::vector<double> path_log_probability_values(Episode<T>& episode, const Paths& paths);
+
+}  // namespace hardgrad

@@ -1,0 +1,69 @@
+// Estimates from a part of the outcomes, every outcome of it taken once.
+//
+// The outcomes are the complete sets of choices of an example; or, per step, the options of each of several independent
+// choices, whose estimates add up.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/choice/beam.hpp"
+#include "core/estimator/estimator.hpp"
+#include "core/estimator/paths.hpp"
+
+namespace hardgrad {
+
+/// A run with a beam of paths for every example.
+template <class T>
+class Subset {
+ public:
+  /// The k most probable outcomes.
+  static Subset most_probable(const Problem<T>& problem, std::size_t k, bool per_step);
+  /// The k most probable outcomes and one drawn from all others.
+  static Subset most_probable_and_one(const Problem<T>& problem, std::size_t k, bool per_step);
+  /// k outcomes without replacement, in the order drawn; if asked for, with the threshold kappa: the largest perturbed log
+  /// probability among all other outcomes. A source of noise that replays gets the same law from categorical draws:
+  /// outcomes one after the other, kappa at the nodes of its quadrature. Prefixes that do not survive are then never run.
+  static Subset without_replacement(const Problem<T>& problem, std::size_t k, bool per_step, bool with_threshold = false);
+
+  /// What an example's outcomes with losses f get: the factors of grad log p and of grad f.
+  struct Weights {
+    std::vector<double> score, path;
+  };
+  using Rule = std::function<Weights(const Beam& beam, std::span<const double> f)>;
+  /// 1/B sum over examples (and steps) of sum_s score_s grad log p(s) + path_s grad f(s).
+  Estimate<T> estimate(const Rule& rule) &&;
+
+  /// The outcomes of one random variable: the whole path, or one step's choice.
+  struct Group {
+    const std::vector<Beam>* beams;  ///< [B]
+    Paths paths;                     ///< [N] of all examples, in the order of the beams
+  };
+  Episode<T>& episode() { return *episode_; }
+  std::unique_ptr<Episode<T>> release() { return std::move(episode_); }
+  const std::vector<Group>& groups() const { return groups_; }
+  /// Whether root costs belong to the outcomes; per step they stand alone.
+  bool whole() const { return whole_; }
+  /// [1, 1] mean over the examples of the root costs, if they stand alone.
+  Var<T> root_cost() const;
+
+ private:
+  Subset(const Problem<T>& problem, std::unique_ptr<BeamChooser<T>> chooser, bool per_step);
+  void draw_thresholds(const std::vector<std::uint32_t>& id, Randomness& random);
+  bool whole_;
+  std::vector<std::vector<Beam>> beams_;
+  std::unique_ptr<BeamChooser<T>> chooser_;
+  std::unique_ptr<Episode<T>> episode_;
+  std::vector<Group> groups_;
+};
+
+/// exp(log p) of the beam's paths.
+std::vector<double> probabilities(const Beam& beam);
+
+ParameterInfo per_step_parameter();
+/// Why choices cannot be taken one by one, if that is what is asked; empty if they can.
+std::string refuse_per_step(const Settings& settings, const Structure& structure);
+
+}  // namespace hardgrad

@@ -1,0 +1,54 @@
+// kmax_marginal: the marginal likelihood over the k most probable options alone.
+//
+//   g = -grad sum_t log sum_{i in top k of p_t} p_t(i) exp(-f_t(i))       (independent choices)
+//   g = -grad log sum_{z in beam of k} p(z) exp(-f(z))                    (choices that depend on each other)
+//
+// Shankar, Garg & Sarawagi 2018, Surprisingly easy hard-attention for sequence to sequence learning (beam-joint attention).
+// Target: marginal likelihood. Bias: what is left out; none if k covers every option. Probabilities are not renormalised
+// over what is kept, so that the objective is an upper bound of the target's. Variance: none. Cost: k rows a step.
+// Departure: the paper feeds the recurrence with attention that is not sampled; where choices feed it, whole paths are kept
+// by a beam search of width k.
+#include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/reduce.hpp"
+#include "core/estimator/subset.hpp"
+
+namespace hardgrad {
+namespace {
+
+template <class T>
+class KmaxMarginal final : public Estimator<T> {
+ public:
+  KmaxMarginal(const Settings& settings, const Structure& structure, Key)
+      : k_(settings.integer("k")), per_step_(structure.dependence != Dependence::sequential) {}
+  Target target() const override { return {Target::Kind::marginal_likelihood}; }
+
+  Estimate<T> estimate(const Problem<T>& problem) const override {
+    auto subset = Subset<T>::most_probable(problem, k_, per_step_);
+    auto& episode = subset.episode();
+    auto objective = subset.whole() ? problem.tape.constant(1, 1) : subset.root_cost();
+    for (const auto& [beams, paths] : subset.groups()) {
+      auto log_joint = subtract(path_log_probability(episode, paths), path_cost(episode, paths, subset.whole()));
+      auto log_likelihood = segment_logsumexp(log_joint, std::span<const int>(paths.example), episode.examples());
+      objective = add(objective, sum(log_likelihood, -1.0 / episode.examples()));
+    }
+    return {.surrogate = objective, .episode = subset.release(), .loss = static_cast<double>(objective.item())};
+  }
+
+ private:
+  int k_;
+  bool per_step_;
+};
+
+}  // namespace
+
+HARDGRAD_ESTIMATOR(KmaxMarginal, {
+  .name = "kmax_marginal",
+  .summary = "marginal likelihood truncated to the most probable options",
+  .paper = "Shankar, Garg & Sarawagi 2018, Surprisingly easy hard-attention for sequence to sequence learning",
+  .target = Target::Kind::marginal_likelihood,
+  .unbiased = false,
+  .evaluations = "k",
+  .parameters = {ParameterInfo::integer("k", 5, 1, 1e6, "most probable options (or paths) that are kept")},
+})
+
+}  // namespace hardgrad

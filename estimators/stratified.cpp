@@ -1,0 +1,46 @@
+// stratified: the score function on K samples whose uniform numbers lie in the K strata of (0, 1).
+//
+//   g = 1/K sum_k [ (f_k - b) grad log p(z_k) + grad f_k ],   z_kt = F_kt^-1((pi_t(k) + v_kt) / K)
+//
+// v_kt uniform, pi_t a random permutation drawn anew at every choice t. Owen 2013, Monte Carlo theory, methods and
+// examples, sec. 8.4 (proportional allocation); as a way to resample: Kitagawa 1996; Douc & Cappe 2005.
+// Target: expected loss. Bias: none: given what sample k chose before, its number is uniform on (0, 1), because pi_t(k) is
+// uniform on the strata and independent of the past; hence every path by itself has the law p. Cost: K rows.
+// The samples share strata one choice at a time, as a Latin hypercube does: nothing is stratified jointly over choices.
+#include "core/choice/stratified.hpp"
+#include "core/estimator/score_function.hpp"
+
+namespace hardgrad {
+namespace {
+
+template <class T>
+class Stratified final : public Estimator<T> {
+ public:
+  Stratified(const Settings& settings, const Structure&, Key)
+      : samples_(settings.integer("samples")), baseline_(settings.real("baseline")), credit_(credit_of(settings)) {}
+
+  Estimate<T> estimate(const Problem<T>& problem) const override {
+    StratifiedChooser<T> chooser(samples_, StratifiedChooser<T>::Offsets::own, problem.random, problem.batch.id);
+    return with_constant_baseline(Sampled<T>(problem, samples_, chooser), baseline_, credit_);
+  }
+  bool exchangeable() const override { return false; }
+
+ private:
+  int samples_;
+  double baseline_;
+  Credit credit_;
+};
+
+}  // namespace
+
+HARDGRAD_ESTIMATOR(Stratified, {
+  .name = "stratified",
+  .summary = "score function on K samples spread over K strata of the unit interval",
+  .paper = "Owen 2013, Monte Carlo theory, methods and examples, sec. 8.4; Kitagawa 1996",
+  .target = Target::Kind::expected_loss,
+  .unbiased = true,
+  .evaluations = "K",
+  .parameters = {samples_parameter(4), baseline_parameter(), credit_parameter()},
+})
+
+}  // namespace hardgrad

@@ -1,0 +1,46 @@
+// systematic: the score function on K samples whose uniform numbers are equally spaced in (0, 1).
+//
+//   g = 1/K sum_k [ (f_k - b) grad log p(z_k) + grad f_k ],   z_kt = F_kt^-1((pi_t(k) + v_t) / K)
+//
+// v_t uniform and common to an example's samples, pi_t a random permutation drawn anew at every choice t. Madow & Madow
+// 1944; as a way to resample: Kitagawa 1996; Douc & Cappe 2005, Comparison of resampling schemes for particle filtering.
+// Target: expected loss. Bias: none: given what sample k chose before, its number is uniform on (0, 1), because pi_t(k) and
+// v_t are independent of the past; hence every path by itself has the law p. Cost: K rows.
+// Unlike `stratified` it is not sure to beat independent samples: variance depends on the order of the options.
+#include "core/choice/stratified.hpp"
+#include "core/estimator/score_function.hpp"
+
+namespace hardgrad {
+namespace {
+
+template <class T>
+class Systematic final : public Estimator<T> {
+ public:
+  Systematic(const Settings& settings, const Structure&, Key)
+      : samples_(settings.integer("samples")), baseline_(settings.real("baseline")), credit_(credit_of(settings)) {}
+
+  Estimate<T> estimate(const Problem<T>& problem) const override {
+    StratifiedChooser<T> chooser(samples_, StratifiedChooser<T>::Offsets::common, problem.random, problem.batch.id);
+    return with_constant_baseline(Sampled<T>(problem, samples_, chooser), baseline_, credit_);
+  }
+  bool exchangeable() const override { return false; }
+
+ private:
+  int samples_;
+  double baseline_;
+  Credit credit_;
+};
+
+}  // namespace
+
+HARDGRAD_ESTIMATOR(Systematic, {
+  .name = "systematic",
+  .summary = "score function on K samples at equally spaced places of the unit interval",
+  .paper = "Madow & Madow 1944; Kitagawa 1996; Douc & Cappe 2005, Comparison of resampling schemes for particle filtering",
+  .target = Target::Kind::expected_loss,
+  .unbiased = true,
+  .evaluations = "K",
+  .parameters = {samples_parameter(4), baseline_parameter(), credit_parameter()},
+})
+
+}  // namespace hardgrad

@@ -1,0 +1,66 @@
+// unordered_set: k distinct outcomes, each weighted by how likely it is to have come first in a sample without replacement.
+//
+//   g = sum_{s in S} p(s) R(S, s) [ (f(s) - B(S, s)) grad log p(s) + grad f(s) ]
+//   B(S, s) = sum_{s' in S} p(s') R^{D\s}(S, s') f(s'),   R^{D\s}(S, s) = 1
+//
+// Kool, van Hoof & Welling 2020, Estimating gradients for discrete random variables by sampling without replacement: the
+// unordered set policy gradient estimator with its built-in control variate. S is drawn by stochastic beam search
+// (Kool et al. 2019).
+// Target: expected loss. Bias: none: E[h(first) | S] = sum p R h, and given the first, s, B estimates E f from the others
+// without bias, so that its score has mean zero. Cost: k rows a step (fewer where fewer prefixes exist). All outcomes: exact.
+// Departures: the ratios come from a recursion over subsets (k <= 12) instead of over orders; f - B is formed from
+// differences of losses, which is the same because the weights of B sum to 1. Default k = 4.
+#include "core/estimator/leave_one_out_ratios.hpp"
+#include "core/estimator/subset.hpp"
+
+namespace hardgrad {
+namespace {
+
+template <class T>
+class UnorderedSet final : public Estimator<T> {
+ public:
+  UnorderedSet(const Settings& settings, const Structure&, Key)
+      : samples_(settings.integer("samples")), baseline_(settings.flag("baseline")), per_step_(settings.flag("per_step")) {}
+
+  Estimate<T> estimate(const Problem<T>& problem) const override {
+    return Subset<T>::without_replacement(problem, samples_, per_step_)
+        .estimate([this](const Beam& beam, std::span<const double> f) {
+          const auto ratios = leave_one_out_ratios(probabilities(beam), beam.rest);
+          typename Subset<T>::Weights weights{std::vector<double>(f.size()), ratios.first};
+          for (std::size_t s = 0; s < f.size(); ++s) {
+            double signal = baseline_ ? 0 : f[s];
+            for (std::size_t o = 0; o < f.size() && baseline_; ++o)
+              signal += ratios.second[s * f.size() + o] * (f[s] - f[o]);
+            weights.score[s] = ratios.first[s] * signal;
+          }
+          return weights;
+        });
+  }
+  bool exchangeable() const override { return false; }
+
+ private:
+  int samples_;
+  bool baseline_, per_step_;
+};
+
+std::string refuse(const Settings& settings, const Structure& structure) {
+  if (settings.flag("baseline") && settings.integer("samples") == 1)
+    return "samples=1 leaves no other outcome for the baseline: take samples=2 or more, or baseline=false";
+  return refuse_per_step(settings, structure);
+}
+
+}  // namespace
+
+HARDGRAD_ESTIMATOR(UnorderedSet, {
+  .name = "unordered_set",
+  .summary = "distinct outcomes without replacement, weighted by leave-one-out ratios, with built-in baseline",
+  .paper = "Kool et al. 2020, Estimating gradients for discrete random variables by sampling without replacement",
+  .target = Target::Kind::expected_loss,
+  .unbiased = true,
+  .evaluations = "k",
+  .parameters = {ParameterInfo::integer("samples", 4, 1, 1024, "distinct outcomes per example"),
+                 ParameterInfo::flag("baseline", true, "take the built-in baseline off the loss"), per_step_parameter()},
+  .unsupported = refuse,
+})
+
+}  // namespace hardgrad

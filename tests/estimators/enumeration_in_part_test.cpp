@@ -1,0 +1,186 @@
+// Estimators that enumerate a part of the choices: local_expectation, kmax_marginal, sparsemax.
+#include <doctest/doctest.h>
+
+#include "core/autodiff/rearrange.hpp"
+#include "core/autodiff/reduce.hpp"
+#include "core/estimator/paths.hpp"
+#include "tests/support/exactness.hpp"
+#include "tests/support/outcomes.hpp"
+#include "tests/support/recurrent.hpp"
+
+namespace hardgrad::testing {
+namespace {
+
+const auto* const three_bits = "bits[bits=3,t=0.6;0.51;0.48,shared_logit=true,logit=-1]";
+const auto* const linear_bits = "bits[bits=2,options=3,function=linear,logit=0.2;-0.1;0.4]";
+const auto* const table_bits = "bits[bits=2,function=table,logit=0.3;-0.8]";
+const auto* const one_bit = "bits[logit=2]";
+const auto* const table_of_trits = "bits[bits=2,options=3,function=table,logit=0.2;-0.1;0.4;1;0.3;-0.5]";
+
+TEST_CASE("local expectation has the exact mean, dependent and independent choices") {
+  for (const auto* spec : {"local_expectation", "local_expectation[baseline=0.7]", "local_expectation[samples=2]"}) {
+    for (bool feeding : {false, true}) {
+      Recurrent<double> model(feeding);
+      CAPTURE(spec);
+      CAPTURE(feeding);
+      CHECK(bias_of(*estimator_of(spec, model), model, Recurrent<double>::batch()) < 1e-10);
+    }
+    for (const auto* toy : {three_bits, linear_bits, table_bits, one_bit, table_of_trits}) {
+      CAPTURE(toy);
+      auto model = model_of(toy);
+      CHECK(bias_of(*estimator_of(spec, *model), *model, one_example()) < 1e-10);
+    }
+  }
+}
+
+TEST_CASE("local expectation is exact on one choice and on independent ones, quieter than REINFORCE on others") {
+  for (const auto* toy : {three_bits, linear_bits, one_bit}) {
+    auto model = model_of(toy);
+    CHECK(variance_of(*estimator_of("local_expectation", *model), *model, one_example()) < 1e-30);
+  }
+  Recurrent<double> model(true);
+  // The last example has one choice only, though the model has more.
+  CHECK(variance_of(*estimator_of("local_expectation", model), model, Recurrent<double>::batch().select({2})) < 1e-28);
+  const auto batch = Recurrent<double>::batch();
+  CHECK(variance_of(*estimator_of("local_expectation", model), model, batch) <
+        variance_of(*estimator_of("reinforce", model), model, batch));
+  auto estimator = estimator_of("local_expectation", model);
+  Tape<double> tape;
+  KeyedRandomness random{Key(1)};
+  CHECK(estimator->estimate({tape, model, batch.select({1}), random}).episode->rows_evaluated() == 3 + 5 + 5);
+}
+
+/// The mean of local expectations, from the tree of all outcomes: given the other choices z_{-t}, choice t is weighted with
+/// its conditional, or (wrongly) with its prior as if later choices did not depend on it.
+class MeanOfLocalExpectations final : public Estimator<double> {
+ public:
+  explicit MeanOfLocalExpectations(bool prior_weights) : prior_weights_(prior_weights) {}
+  Estimate<double> estimate(const Problem<double>& problem) const override {
+    EnumerateChooser<double> chooser;
+    auto episode = std::make_unique<Episode<double>>(problem.tape, chooser, 1);
+    problem.model.run(problem.batch, *episode);
+    const auto paths = paths_to_leaves(*episode);
+    const auto f = path_cost_values(*episode, paths, true);
+    const int leaves = static_cast<int>(paths.size()), steps = static_cast<int>(paths.row.size());
+    const auto log_p = [&](int t, int n) { return episode->log_probability(t).value().data[paths.row[t][n]]; };
+    const auto option = [&](int t, int n) { return episode->steps()[t].choice.option[paths.row[t][n]]; };
+    std::vector<double> p(leaves);
+    for (int n = 0; n < leaves; ++n) {
+      for (int t = 0; t < steps; ++t) p[n] += log_p(t, n);
+      p[n] = std::exp(p[n]);
+    }
+    auto surrogate = weighted_sum(path_cost(*episode, paths, true), std::span<const double>(p));
+    for (int t = 0; t < steps; ++t) {
+      std::vector<double> score(leaves);
+      for (int z = 0; z < leaves; ++z) {
+        std::vector<int> group;
+        double total = 0;
+        const auto weight = [&](int n) { return prior_weights_ ? std::exp(log_p(t, n)) : p[n]; };
+        for (int n = 0; n < leaves; ++n) {
+          bool alike = true;
+          for (int u = 0; u < steps; ++u) alike &= u == t || option(u, n) == option(u, z);
+          if (!alike) continue;
+          group.push_back(n);
+          total += weight(n);
+        }
+        for (int n : group) score[n] += p[z] * weight(n) / total * f[n];
+      }
+      auto at_leaves = gather_rows(episode->log_probability(t), std::span<const int>(paths.row[t]));
+      surrogate = add(surrogate, weighted_sum(at_leaves, std::span<const double>(score)));
+    }
+    return {.surrogate = surrogate, .episode = std::move(episode)};
+  }
+
+ private:
+  bool prior_weights_;
+};
+
+TEST_CASE("local expectations with the prior's weights are caught where choices depend on each other") {
+  Recurrent<double> model(true);
+  const auto batch = Recurrent<double>::batch().select({1});
+  CHECK(bias_of(MeanOfLocalExpectations(false), model, batch) < 1e-10);
+  CHECK(bias_of(MeanOfLocalExpectations(true), model, batch) > 1e-3);
+}
+
+TEST_CASE("kmax_marginal over every option is the exact marginal") {
+  for (const auto* toy : {three_bits, linear_bits, table_bits, one_bit, table_of_trits}) {
+    CAPTURE(toy);
+    auto model = model_of(toy);
+    auto all = estimator_of("kmax_marginal[k=9]", *model);
+    CHECK(bias_of(*all, *model, one_example()) < 1e-10);
+    CHECK(variance_of(*all, *model, one_example()) < 1e-28);
+  }
+  for (bool feeding : {false, true}) {
+    Recurrent<double> model(feeding);
+    const auto* spec = feeding ? "kmax_marginal[k=9]" : "kmax_marginal[k=3]";
+    CHECK(bias_of(*estimator_of(spec, model), model, Recurrent<double>::batch()) < 1e-10);
+    CHECK(bias_of(*estimator_of("kmax_marginal[k=1]", model), model, Recurrent<double>::batch()) > 1e-3);
+  }
+}
+
+/// -grad log sum over the k most probable of the outcomes of p exp(-f), where f has no parameters.
+std::vector<double> truncated(std::vector<Outcome> all, std::size_t k) {
+  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.p > b.p; });
+  all.resize(std::min(k, all.size()));
+  double total = 0;
+  std::vector<double> gradient(all[0].score.size());
+  for (const auto& o : all) total += o.p * std::exp(-o.f);
+  for (const auto& o : all)
+    for (std::size_t i = 0; i < gradient.size(); ++i) gradient[i] -= o.p * std::exp(-o.f) / total * o.score[i];
+  return gradient;
+}
+
+TEST_CASE("kmax_marginal keeps the k most probable paths, or options, and its bias is what is left out") {
+  for (const auto* toy : {table_bits, table_of_trits, one_bit, "bits[bits=1,options=3,function=linear,logit=0.2;-0.1;0.4]"}) {
+    auto model = model_of(toy);
+    const auto all = all_outcomes(*model, one_example());
+    for (int k : {1, 2, 3, 4}) {
+      CAPTURE(toy);
+      CAPTURE(k);
+      const auto g = gradient_of(*estimator_of("kmax_marginal[k=" + std::to_string(k) + "]", *model), *model, one_example(), Key(1));
+      const auto expected = truncated(all, k);
+      for (std::size_t i = 0; i < g.size(); ++i) CHECK(std::abs(g[i] - expected[i]) < 1e-13);
+    }
+  }
+  // Independent choices are truncated one by one: p(1) < 1/2 three times, so that bit 0 alone is kept.
+  auto model = model_of(three_bits);
+  const double p = 1 / (1 + std::exp(1.0));
+  CHECK(gradient_of(*estimator_of("kmax_marginal[k=1]", *model), *model, one_example(), Key(1))[0] == doctest::Approx(3 * p).epsilon(1e-13));
+}
+
+TEST_CASE("sparsemax has its own target's gradient, and the target's value is what differences say") {
+  for (bool feeding : {false, true}) {
+    Recurrent<double> model(feeding);
+    const auto batch = Recurrent<double>::batch();
+    CHECK(bias_of(*estimator_of("sparsemax", model), model, batch) < 1e-10);
+    const auto differences = finite_differences({Target::Kind::sparsemax}, model, batch);
+    const auto gradient = exact_gradient({Target::Kind::sparsemax}, model, batch, 1e6);
+    for (std::size_t i = 0; i < gradient.size(); ++i) CHECK(std::abs(gradient[i] - differences[i]) < 1e-7);
+  }
+  for (const auto* toy : {three_bits, linear_bits, table_bits, one_bit, table_of_trits}) {
+    CAPTURE(toy);
+    auto model = model_of(toy);
+    CHECK(bias_of(*estimator_of("sparsemax", *model), *model, one_example()) < 1e-10);
+  }
+}
+
+TEST_CASE("sparsemax in closed form: two options, and a support of one") {
+  // Logits (0, phi): the weight of 1 is (1 + phi) / 2 between -1 and 1, beyond that it is decided.
+  for (double phi : {-0.6, 0.0, 0.35}) {
+    auto model = model_of("bits[t=0.3,logit=" + std::to_string(phi) + "]");
+    const auto truth = exact_truth({Target::Kind::sparsemax}, *model, one_example(), 10);
+    CHECK(truth.value == doctest::Approx((1 - phi) / 2 * 0.09 + (1 + phi) / 2 * 0.49).epsilon(1e-13));
+    CHECK(truth.gradient[0] == doctest::Approx(0.2).epsilon(1e-13));
+  }
+  auto decided = model_of("bits[bits=4,function=table,logit=2]");
+  Tape<double> tape;
+  KeyedRandomness random{Key(1)};
+  const auto estimate = estimator_of("sparsemax", *decided)->estimate({tape, *decided, one_example(), random});
+  CHECK(estimate.episode->rows_evaluated() == 4);  // one row a step where softmax has 2 + 4 + 8 + 16
+  CHECK_THROWS_WITH_AS(gradient_of(*estimator_of("sparsemax[cap=3]", *model_of("bits[bits=3,function=table]")),
+                                   *model_of("bits[bits=3,function=table]"), one_example(), Key(1)),
+                       doctest::Contains("more than the cap of 3"), UsageError);
+}
+
+}  // namespace
+}  // namespace hardgrad::testing

@@ -1,0 +1,101 @@
+// Every outcome of one example, listed: for enumerations written independently of the estimators.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "core/autodiff/elementwise.hpp"
+#include "core/choice/choosers.hpp"
+#include "core/estimator/estimator.hpp"
+#include "core/models/model.hpp"
+
+namespace hardgrad::testing {
+
+/// One complete set of choices.
+struct Outcome {
+  std::vector<int> option;
+  double p = 1, f = 0;
+  std::vector<double> score;  ///< d log p / d parameters
+};
+
+/// All outcomes of the batch's only example, in lexicographic order. Every one is a run of its own.
+inline std::vector<Outcome> all_outcomes(const Model<double>& model, const Batch& batch) {
+  const int steps = model.structure().steps, options = model.structure().options;
+  std::vector<Outcome> all;
+  for (int code = 0; code < std::pow(options, steps); ++code) {
+    Outcome outcome;
+    std::vector<std::vector<int>> forced(steps);
+    for (int t = 0, rest = code; t < steps; ++t, rest /= options) forced[steps - 1 - t] = {rest % options};
+    Tape<double> tape;
+    ForcedChooser<double> chooser(forced);
+    Episode<double> episode(tape, chooser, 1);
+    model.run(batch, episode);
+    auto log_p = tape.constant(1, 1);
+    bool exists = true;
+    for (int t = 0; t < steps; ++t) {
+      outcome.option.push_back(forced[t][0]);
+      exists &= forced[t][0] < episode.steps()[t].question.site.options[0];
+      if (exists) log_p = add(log_p, episode.log_probability(t));
+    }
+    if (!exists) continue;
+    for (const auto& cost : episode.costs()) outcome.f += cost.loss.item();
+    outcome.p = std::exp(log_p.item());
+    tape.backward(log_p);
+    outcome.score.resize(model.parameters().size());
+    tape.add_gradient(model.parameters(), std::span<double>(outcome.score));
+    all.push_back(std::move(outcome));
+  }
+  return all;
+}
+
+/// Probability that a sample without replacement from outcomes of total mass `total` is, as a set, the given one: summed
+/// over all orders.
+inline double set_probability(std::vector<double> p, double total) {
+  std::vector<int> order(p.size());
+  std::iota(order.begin(), order.end(), 0);
+  double sum = 0;
+  do {
+    double left = total, product = 1;
+    for (int i : order) {
+      product *= p[i] / left;
+      left -= p[i];
+    }
+    sum += product;
+  } while (std::next_permutation(order.begin(), order.end()));
+  return sum;
+}
+
+/// f(indices) for every set of k out of n.
+template <class F>
+void for_sets(int n, int k, F&& f) {
+  std::vector<int> set;
+  for (int mask = 0; mask < 1 << n; ++mask) {
+    set.clear();
+    for (int i = 0; i < n; ++i)
+      if (mask >> i & 1) set.push_back(i);
+    if (static_cast<int>(set.size()) == k) f(set);
+  }
+}
+
+/// The estimate of one noise.
+inline std::vector<double> gradient_of(const Estimator<double>& estimator, const Model<double>& model, const Batch& batch,
+                                       Key key) {
+  Tape<double> tape;
+  KeyedRandomness random(key);
+  tape.backward(estimator.estimate({tape, model, batch, random}).surrogate);
+  std::vector<double> gradient(model.parameters().size());
+  tape.add_gradient(model.parameters(), std::span<double>(gradient));
+  return gradient;
+}
+
+/// Examples that differ in nothing but their noise.
+inline Batch many(int examples) {
+  Batch batch;
+  batch.id.resize(examples);
+  std::iota(batch.id.begin(), batch.id.end(), 0u);
+  return batch;
+}
+
+}  // namespace hardgrad::testing
