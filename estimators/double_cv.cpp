@@ -3,8 +3,8 @@
 //   g = 1/K sum_k sum_t [ (f_k + b_k - 1/(K-1) sum_{j != k} (f_j + b_j)) grad log p(z_kt) - alpha d_kt . grad p_kt ] + grad f_k
 //   b_k = alpha sum_t d_kt . (z_kt - p_kt),   d_kt = 1/(K-1) sum_{j != k} df_j/dz_jt
 //
-// Titsias & Shi 2022, Double control variates for gradient estimation in discrete latent variable models, sec. 3 (the form
-// without extra evaluations). z as one-hot vectors, p_kt the probabilities they were drawn with.
+// Titsias & Shi 2022, Double control variates for gradient estimation in discrete latent variable models (the form for
+// leave-one-out without extra evaluations). z as one-hot vectors, p_kt the probabilities they were drawn with.
 // b_k has the mean 0 given the other samples, and its product with the score of z_kt the mean alpha d_kt . grad p_kt: z_kt -
 // p_kt has the mean 0 given what came before it, so this holds where choices feed later ones too. alpha descends |g|^2.
 // Target: expected loss. Bias: none. Cost: K rows, one backward pass more.
@@ -78,7 +78,7 @@ class DoubleCv final : public Estimator<T> {
 HARDGRAD_ESTIMATOR(DoubleCv, {
   .name = "double_cv",
   .summary = "leave-one-out with a control variate from the other samples' derivatives",
-  .paper = "Titsias & Shi 2022, Double control variates for gradient estimation in discrete latent variable models, sec. 3",
+  .paper = "Titsias & Shi 2022, Double control variates for gradient estimation in discrete latent variable models",
   .target = Target::Kind::expected_loss,
   .unbiased = true,
   .evaluations = "K",

@@ -3,8 +3,8 @@
 //   g = 1/K sum_k grad f(z_k) with dz/dlogits := dw/dlogits,   w = softmax((logits + m_1 - m_2) / temperature)
 //   m_1 = (max logits - logits_z) on the chosen option, m_2 = max(0, logits + gap - max logits) on the others
 //
-// Fan, Chi, Rudnicky & Ramadge 2022, Training discrete deep generative models via gapped straight-through estimator,
-// sec. 4: what st_gumbel needs of its noise, without noise. The moves are constants.
+// Fan, Chi, Rudnicky & Ramadge 2022, Training discrete deep generative models via gapped straight-through estimator:
+// what st_gumbel needs of its noise, without noise. The moves are constants.
 // Target: expected loss. Bias: yes. Cost: K rows.
 #include "core/estimator/relaxation.hpp"
 

@@ -2,8 +2,8 @@
 //
 //   g = 1/K sum_k grad f(z_k) with dz/dlogits := 1/M sum_m dw_m/dlogits,   w_m = softmax((log p + G_m) / temperature), G_m | z
 //
-// Paulus, Maddison & Krause 2021, Rao-Blackwellizing the straight-through Gumbel-softmax gradient estimator, eq. 8-10: the
-// noise is drawn anew M times given the choice (their Algorithm: conditional Gumbels), at no further evaluation of f.
+// Paulus, Maddison & Krause 2021, Rao-Blackwellizing the straight-through Gumbel-softmax gradient estimator: the
+// noise is drawn anew M times given the choice (conditional Gumbels), at no further evaluation of f.
 // Target: expected loss. Bias: that of st_gumbel, whatever M. Variance: not above st_gumbel's. Cost: K rows.
 #include "core/estimator/relaxation.hpp"
 

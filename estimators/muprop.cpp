@@ -2,7 +2,7 @@
 //
 //   g = 1/K sum_k sum_t [ (f(z) - f(m) - sum_u f'_u . (z_u - m_u)) grad log p(z_t | z_<t) + f'_t . grad p_t(z_<t) ] + grad f(z)
 //
-// Gu, Levine, Sutskever & Mnih 2016, MuProp: unbiased backpropagation for stochastic neural networks, eq. 4-6. m are the
+// Gu, Levine, Sutskever & Mnih 2016, MuProp: unbiased backpropagation for stochastic neural networks, sec. 3. m are the
 // expected weights of the deterministic (mean-field) run, f'_t the derivative of its loss in the weights of choice t.
 // Given z_<t the term of t has the mean f'_t . grad p_t, which is added back; terms of earlier choices are constants, and
 // where choices are independent so are those of later ones. u runs over these.
@@ -84,7 +84,7 @@ class MuProp final : public Estimator<T> {
 HARDGRAD_ESTIMATOR(MuProp, {
   .name = "muprop",
   .summary = "score function with the Taylor expansion around the deterministic network as control variate",
-  .paper = "Gu, Levine, Sutskever & Mnih 2016, MuProp: unbiased backpropagation for stochastic neural networks, eq. 4-6",
+  .paper = "Gu, Levine, Sutskever & Mnih 2016, MuProp: unbiased backpropagation for stochastic neural networks, sec. 3",
   .target = Target::Kind::expected_loss,
   .unbiased = true,
   .evaluations = "K + 1",

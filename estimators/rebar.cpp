@@ -3,14 +3,15 @@
 //   g = (f(b) - eta f(w~)) grad log p(b) + eta (grad f(w) - grad f(w~)) + grad f(b),   w = softmax(z / temperature)
 //
 // Tucker, Mnih, Maddison, Lawson & Sohl-Dickstein 2017, REBAR: low-variance, unbiased gradient estimates for discrete latent
-// variable models, eq. 4 and sec. 3.2-3.3; categories as in their app. C. b is the choice of the noise z; z~ is drawn given
-// b, or (`coupled`) is z itself, derived from numbers held given b: the common random numbers of their sec. 3.
+// variable models, sec. 3; of categories with Gumbels for their logistic noise. b is the choice of the noise z; z~ is drawn
+// given b, or (`coupled`) is z itself, derived from numbers held given b: the common random numbers of their app. G.
 // eta and the log temperature descend the squared norm of g.
 // Target: expected loss. Bias: none. Cost per sample: 2 rows, 3 if not coupled; 1 + T (1 + 2 T) where choices feed later
 // ones; two (four) relaxed rows more where the temperature is being tuned.
 // Departures: relaxed losses are differentiated in the weights of their own choice alone; where choices feed later ones
 // they go on with expected weights. The squared norm is taken at the logits of each sample's choices, and its
 // derivative in the temperature by a central difference with the same noise.
+#include <algorithm>
 #include <cmath>
 
 #include "core/autodiff/elementwise.hpp"
@@ -36,7 +37,7 @@ class Rebar final : public Estimator<T> {
   bool exchangeable() const override { return false; }
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    const double eta = eta_.value.data[0], temperature = std::exp(static_cast<double>(log_temperature_.value.data[0]));
+    const double eta = eta_.value.data[0], temperature = std::exp(log_temperature());
     const bool tuning = problem.learning && tune_;
     std::vector<double> temperatures = {temperature};
     if (tuning) temperatures = {temperature, temperature * std::exp(difference), temperature * std::exp(-difference)};
@@ -64,6 +65,9 @@ class Rebar final : public Estimator<T> {
   }
 
  private:
+  double log_temperature() const {  // within bounds: tuning may run away, and beyond them nothing changes but rounding
+    return std::clamp(static_cast<double>(log_temperature_.value.data[0]), -6.0, 6.0);
+  }
   static constexpr double difference = 0.02;  // of the log temperature
   int samples_;
   bool coupled_, tune_;
@@ -76,7 +80,7 @@ class Rebar final : public Estimator<T> {
 HARDGRAD_ESTIMATOR(Rebar, {
   .name = "rebar",
   .summary = "score function with the relaxed loss as control variate, tuned for low variance",
-  .paper = "Tucker, Mnih, Maddison, Lawson & Sohl-Dickstein 2017, REBAR, eq. 4",
+  .paper = "Tucker, Mnih, Maddison, Lawson & Sohl-Dickstein 2017, REBAR, sec. 3",
   .target = Target::Kind::expected_loss,
   .unbiased = true,
   .evaluations = "2 K; (1 + T) K if sequential; more while tuning",

@@ -2,8 +2,8 @@
 //
 //   g = 1/K sum_k grad f(z_k) with dz/dlogits := 2 J((p_T + z) / 2) - 1/2 J(p),   J(w) = diag(w) - w w'
 //
-// Liu, Dong, Liu, Yu & Gao 2023, Bridging discrete and backpropagation: straight-through and beyond, eq. 6 and Algorithm 2
-// (Heun's method); p_T is the softmax at a temperature T (sec. 5).
+// Liu, Dong, Liu, Yu & Gao 2023, Bridging discrete and backpropagation: straight-through and beyond, Algorithm 2 (ReinMax, by
+// Heun's method); p_T is the softmax at a temperature T, which the authors take at least 1.
 // Target: expected loss. Bias: of third order in f; none for quadratic f of one bit at temperature 1. Cost: K rows.
 #include "core/estimator/relaxation.hpp"
 

@@ -3,15 +3,16 @@
 //   g = (f(b) - c(w~)) grad log p(b) + grad c(w) - grad c(w~) + grad f(b),   w = softmax(z / temperature)
 //   c = c_phi(w, state) + eta f(w)
 //
-// Grathwohl, Choi, Wu, Roeder & Duvenaud 2018, Backpropagation through the void, eq. 8 and sec. 3.1 (LAX, RELAX), with the
+// Grathwohl, Choi, Wu, Roeder & Duvenaud 2018, Backpropagation through the void, sec. 3 (RELAX), with the
 // choice b made by the noise z and z~ drawn given b. c_phi is a network with one layer of tanh units. It descends the
 // squared norm of g, whose derivative in phi needs that of c's slope along a fixed direction: a central difference of c.
-// `relaxed_model` adds eta times the loss of the relaxed network (their sec. 3.2), as `rebar` has it.
+// `relaxed_model` adds eta times the loss of the relaxed network (as they do too), as `rebar` has it.
 // Target: expected loss. Bias: none. Cost per sample: 1 row; 2 with the relaxed model (1 + T where choices feed later
 // ones, two relaxed rows more where the temperature is being tuned).
 // Departures: z~ is z, derived from numbers held given b. Every choice has a c of its own, which sees the weights of that
 // choice and the network's state (detached) as it asked, at a fixed temperature. The squared norm is taken at the
 // logits of each sample's choices.
+#include <algorithm>
 #include <cmath>
 
 #include "core/autodiff/elementwise.hpp"
@@ -98,7 +99,8 @@ class Relax final : public Estimator<T> {
 
   std::vector<double> temperatures(bool learning) const {
     if (!eta_) return {};
-    const double temperature = std::exp(static_cast<double>(log_temperature_->value.data[0]));
+    // Within bounds: tuning may run away, and beyond them nothing changes but rounding.
+    const double temperature = std::exp(std::clamp(static_cast<double>(log_temperature_->value.data[0]), -6.0, 6.0));
     if (!learning) return {temperature};
     return {temperature, temperature * std::exp(difference), temperature * std::exp(-difference)};
   }
@@ -162,7 +164,7 @@ class Relax final : public Estimator<T> {
 HARDGRAD_ESTIMATOR(Relax, {
   .name = "relax",
   .summary = "score function with a learned control variate on relaxed choices",
-  .paper = "Grathwohl, Choi, Wu, Roeder & Duvenaud 2018, Backpropagation through the void, eq. 8",
+  .paper = "Grathwohl, Choi, Wu, Roeder & Duvenaud 2018, Backpropagation through the void, sec. 3",
   .target = Target::Kind::expected_loss,
   .unbiased = true,
   .evaluations = "K; with the relaxed model 2 K, (1 + T) K if sequential, more while tuning",

@@ -5,8 +5,8 @@
 //   (A h)(z) = 1/T sum_t [ sum_y p(z_t := y | rest) h(z with z_t := y) - h(z) ]
 //   h_k(z), h'_k(z) = H(1/(K-1) sum_{j != k} f_j, 1/(K-1) sum_{j != k} df_j/dz_j . (z - z_j))
 //
-// Shi, Zhou, Hwang, Titsias & Mackey 2022, Gradient estimation with discrete Stein operators, sec. 3 (the Gibbs Stein
-// operator, which for bits is Barker's too) and sec. 4 (RODEO). H is a network with one layer; it, alpha and beta descend |g|^2.
+// Shi, Zhou, Hwang, Titsias & Mackey 2022, Gradient estimation with discrete Stein operators: RODEO, with the Gibbs
+// Stein operator (which for bits is Barker's too). H is a network with one layer; it, alpha and beta descend |g|^2.
 // A h has the mean 0 under p, whatever the others' samples. Where choices feed later ones, p(z_t | rest) is the
 // probability given what came before alone, and h looks at no choice after t: A h is then a sum of martingale differences,
 // and the mean is 0 still.
@@ -180,7 +180,7 @@ class Rodeo final : public Estimator<T> {
 HARDGRAD_ESTIMATOR(Rodeo, {
   .name = "rodeo",
   .summary = "leave-one-out with Stein control variates of a learned surrogate of the loss",
-  .paper = "Shi, Zhou, Hwang, Titsias & Mackey 2022, Gradient estimation with discrete Stein operators, sec. 4",
+  .paper = "Shi, Zhou, Hwang, Titsias & Mackey 2022, Gradient estimation with discrete Stein operators",
   .target = Target::Kind::expected_loss,
   .unbiased = true,
   .evaluations = "K",

@@ -29,10 +29,11 @@ Perturbed perturb(std::span<const double> log_p, Randomness& random, Draw where)
 
 Perturbed perturb_given(std::span<const double> log_p, int option, Randomness& random, Draw where) {
   if (log_p.size() == 2) {
-    // u = q + p v or q v; log u - log(1 - u) without forming 1 - u.
-    const double q = std::exp(log_p[0]), p = std::exp(log_p[1]), v = random.uniform(where);
-    const double z = option == 1 ? std::log((q + p * v) / q) - std::log1p(-v) : std::log(v) - std::log((p + q * (1 - v)) / p);
-    return {option, {0, z}};
+    // u = q + p v or q v: z = log(1 + e^phi v) - log(1 - v) or log v - log(1 + e^-phi (1 - v)), no exponential above 1.
+    const double phi = log_p[1] - log_p[0], v = random.uniform(where), small = std::exp(-std::abs(phi));
+    const double inside = option == 1 ? v : 1 - v, toward = option == 1 ? phi : -phi;
+    const double grown = toward > 0 ? toward + std::log(small + inside) : std::log1p(small * inside);  // log(1 + e^toward inside)
+    return {option, {0, option == 1 ? grown - std::log1p(-v) : std::log(v) - grown}};
   }
   Perturbed noise{option, std::vector<double>(log_p.size())};
   const double top = exponential(random, where, option);
@@ -46,9 +47,8 @@ std::vector<double> followed(std::span<const double> log_p, const Perturbed& noi
   std::vector<double> share(log_p.size());
   if (log_p.size() == 2) {
     const double logistic = noise.z[1] - noise.z[0] - (log_p[1] - log_p[0]);
-    const double rest = noise.option == 1 ? std::exp(log_p[0]) * (1 + std::exp(-logistic))
-                                          : std::exp(log_p[1]) * (1 + std::exp(logistic));
-    share[0] = share[1] = 1 - rest;
+    const double other = log_p[1 - noise.option], toward = noise.option == 1 ? logistic : -logistic;
+    share[0] = share[1] = 1 - (std::exp(other) + std::exp(other - toward));
     return share;
   }
   for (std::size_t i = 0; i < share.size(); ++i) share[i] = -std::expm1(noise.z[i] - noise.z[noise.option]);
@@ -57,8 +57,9 @@ std::vector<double> followed(std::span<const double> log_p, const Perturbed& noi
 
 std::vector<double> relaxed(const Perturbed& noise, double temperature) {
   std::vector<double> w(noise.z.size());
+  const double most = *std::max_element(noise.z.begin(), noise.z.end());
   double sum = 0;
-  for (std::size_t i = 0; i < w.size(); ++i) sum += w[i] = std::exp((noise.z[i] - noise.z[noise.option]) / temperature);
+  for (std::size_t i = 0; i < w.size(); ++i) sum += w[i] = std::exp((noise.z[i] - most) / temperature);
   for (auto& weight : w) weight /= sum;
   return w;
 }

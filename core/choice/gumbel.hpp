@@ -19,7 +19,7 @@ struct Perturbed {
 /// Draws the noise of a choice with log probabilities log_p [n] (normalised), at where.index and the n - 1 after it.
 Perturbed perturb(std::span<const double> log_p, Randomness& random, Draw where);
 
-/// Draws the noise given the option it led to (Maddison, Tarlow & Minka 2014, A* sampling; Tucker et al. 2017, app. C):
+/// Draws the noise given the option it led to (top-down Gumbels: Maddison, Tarlow & Minka 2014, A* sampling):
 ///   z_b = -log E_b,  z_i = -log(E_i / p_i + E_b),  E exponential;    of two options z = phi + logit of u given u's side.
 Perturbed perturb_given(std::span<const double> log_p, int option, Randomness& random, Draw where);
 
