@@ -55,11 +55,11 @@ class Rebar final : public Estimator<T> {
       return g;
     });
 
-    const double loss = run.run().mean_loss();
+    const double loss = run.run().mean_loss(), share = 1 / static_cast<double>(run.groups());
     Estimate<T> estimate{.surrogate = surrogate, .episode = nullptr, .loss = loss};
     if (tuning)
-      estimate.own_loss = add(sum(problem.tape.parameter(eta_), in_eta / static_cast<double>(run.groups())),
-                              sum(problem.tape.parameter(log_temperature_), in_log_temperature / static_cast<double>(run.groups())));
+      estimate.own_loss = add(sum(problem.tape.parameter(eta_), share * in_eta),
+                              sum(problem.tape.parameter(log_temperature_), share * in_log_temperature));
     estimate.episode = run.run().release();
     return estimate;
   }

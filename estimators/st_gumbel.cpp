@@ -1,6 +1,7 @@
 // st_gumbel: the hard choice of perturbed logits going forward, its Gumbel-softmax relaxation going backward.
 //
-//   g = 1/K sum_k grad f(z_k) with z = one_hot(argmax(log p + G)), dz/dlogits := dw/dlogits, w = softmax((log p + G) / temperature)
+//   g = 1/K sum_k grad f(z_k) with dz/dlogits := dw/dlogits
+//   z = one_hot(argmax(log p + G)),   w = softmax((log p + G) / temperature),   G Gumbel noise
 //
 // Jang, Gu & Poole 2017, Categorical reparameterization with Gumbel-softmax, sec. 2.2 (straight-through Gumbel-softmax).
 // Target: expected loss. Bias: yes; it does not vanish as the temperature falls. Cost: K rows.

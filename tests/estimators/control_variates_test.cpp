@@ -8,6 +8,7 @@
 #include "core/choice/choosers.hpp"
 #include "core/estimator/relaxed_control.hpp"
 #include "core/estimator/score_function.hpp"
+#include "core/estimator/sloped_samples.hpp"
 #include "experiments/training/trainer.hpp"
 #include "tests/support/exactness.hpp"
 #include "tests/support/recurrent.hpp"
@@ -134,6 +135,40 @@ TEST_CASE("double_cv is exact where f is linear, leave-one-out at alpha = 0, and
   for (double alpha : {-0.01, -0.02, -0.05, -0.1, -0.2}) 
     best = std::min(best, variance_of(*estimator_of(fmt::format("double_cv[samples=2,alpha={}]", alpha), *square), *square, one_example()));
   CHECK(best < 0.97 * plain);
+}
+
+/// Two samples of one bit: a term of mean 0 built of the other sample, or wrongly of the sample itself. `taylor`: the second
+/// control variate of double_cv (alpha = 1); else a Stein term A h of h(z) = z in the baseline.
+struct Own final : Estimator<double> {
+  bool taylor, own;
+  Own(bool t, bool o) : taylor(t), own(o) {}
+  Estimate<double> estimate(const Problem<double>& problem) const override {
+    SlopedSamples<double> samples(problem, 2);
+    auto at = samples.at_logits();
+    const auto f = samples.run().losses();
+    for (std::size_t r : {0, 1}) {
+      const auto p = samples.p(0, r), slope = samples.slope(0, own ? r : 1 - r);
+      const auto s = score(samples.option(0, r), p), other = score(samples.option(0, own ? r : 1 - r), p);
+      double signal = f[r] - f[1 - r];
+      if (taylor) {
+        signal += dot(slope, s);
+        samples.add(at, 0, r, -1, through_softmax(p, slope));
+      } else {
+        signal += other[1];  // -(p - z)
+      }
+      samples.add(at, 0, r, signal, s);
+    }
+    auto surrogate = samples.surrogate(at);
+    return {.surrogate = surrogate, .episode = samples.run().release()};
+  }
+};
+
+TEST_CASE("control variates that look at the sample they serve are caught") {
+  const auto model = model_of("bits[t=0.3,logit=0.7]");
+  for (bool taylor : {false, true}) {
+    CHECK(bias_of(Own(taylor, false), *model, one_example()) < 1e-10);
+    CHECK(bias_of(Own(taylor, true), *model, one_example()) > 1e-3);
+  }
 }
 
 /// Two choices are a quadrature in two dimensions, of some seconds: not every variant goes through all.

@@ -129,6 +129,42 @@ TEST_CASE("gapped_st on one bit by hand") {
     }
 }
 
+TEST_CASE("of three options, straight_through, reinmax and gapped_st by hand") {
+  const std::vector<double> logit = {0.2, -0.9, 1.3};
+  const double t = 0.3;
+  const auto model = model_of("bits[options=3,t=0.3,logit=0.2;-0.9;1.3]");  // x = option / 2, f = (x - t)^2
+  const auto softmax = [](std::vector<double> x) {
+    double sum = 0;
+    for (double& v : x) sum += v = std::exp(v);
+    for (double& v : x) v /= sum;
+    return x;
+  };
+  const auto p = softmax(logit);
+  const auto expect = [&](const std::string& spec, const std::function<std::vector<std::pair<double, std::vector<double>>>(int)>& parts) {
+    CAPTURE(spec);
+    std::vector<double> expected(3);
+    for (int b = 0; b < 3; ++b)
+      for (const auto& [factor, w] : parts(b))  // factor * (diag(w) - w w') df/dweights
+        for (int i = 0; i < 3; ++i)
+          for (int j = 0; j < 3; ++j) expected[i] += p[b] * factor * ((i == j) * w[i] - w[i] * w[j]) * (b - 2 * t) * j / 2;
+    const auto truth = exact_truth({}, *model, one_example(), 1e6);
+    const auto mean = exact_moments(*estimator_of(spec, *model), *model, one_example(), truth.of_example, 1e6).mean;
+    for (int i = 0; i < 3; ++i) CHECK(mean[i] == doctest::Approx(expected[i]).epsilon(1e-12));
+  };
+  expect("straight_through", [&](int) { return std::vector{std::pair{1.0, p}}; });
+  for (double temperature : {1.0, 1.6})
+    expect(fmt::format("reinmax[temperature={}]", temperature), [&](int b) {
+      auto half = softmax({logit[0] / temperature, logit[1] / temperature, logit[2] / temperature});
+      for (int i = 0; i < 3; ++i) half[i] = (half[i] + (i == b)) / 2;
+      return std::vector{std::pair{2.0, half}, std::pair{-0.5, p}};
+    });
+  expect("gapped_st[temperature=0.7,gap=0.8]", [&](int b) {
+    auto moved = logit;
+    for (int i = 0; i < 3; ++i) moved[i] = (i == b ? 1.3 : std::min(logit[i], 0.5)) / 0.7;
+    return std::vector{std::pair{1 / 0.7, softmax(moved)}};
+  });
+}
+
 /// Given options forward, and a derivative that says dz = dp: weights one_hot + p - p at the point of departure.
 class Frozen final : public Chooser<double> {
  public:
@@ -258,6 +294,26 @@ TEST_CASE("the noise given a choice makes that choice, and follows the probabili
         }
       }
     }
+}
+
+TEST_CASE("noise and weights stay finite where a choice is all but certain") {
+  for (double phi : {-800.0, 800.0}) {
+    const std::vector<double> log_p = {phi > 0 ? -phi : 0, phi > 0 ? 0 : phi};
+    for (int option : {0, 1}) {
+      KeyedRandomness random{Key(1)};
+      const auto noise = perturb_given(log_p, option, random, {});
+      CHECK(std::isfinite(noise.z[1]));
+      CHECK((noise.z[1] > 0) == (option == 1));
+      for (double share : followed(log_p, noise)) CHECK((share >= 0 && share <= 1));
+      CHECK(relaxed(noise, 0.01)[option] == doctest::Approx(1));
+    }
+  }
+  const auto model = model_of("bits[bits=2,t=0.3,logit=-60;60]");
+  for (const auto* spec : {"gumbel_softmax", "st_gumbel", "gumbel_rao", "gapped_st", "reinmax[temperature=0.05]", "rebar", "relax"}) {
+    CAPTURE(spec);
+    const Sampling some(*estimator_of(spec, *model), *model, one_example(), 20);
+    CHECK(std::all_of(some.mean.begin(), some.mean.end(), [](double g) { return std::isfinite(g); }));
+  }
 }
 
 TEST_CASE("every relaxation runs where choices feed later ones, ragged and finished rows included") {
