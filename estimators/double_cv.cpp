@@ -9,7 +9,7 @@
 // p_kt has the mean 0 given what came before it, so this holds where choices feed later ones too. alpha descends |g|^2.
 // Target: expected loss. Bias: none. Cost: K rows, one backward pass more.
 // Before any training it is leave-one-out (alpha = 0, as in the authors' code); alpha = -1 takes the expansion off whole.
-// Departures: categories besides bits; |g|^2 is taken at the logits. With reward_to_go only the choices whose cost is
+// Departures: categories besides bits; |g|^2 is taken at the logits, row by row. With reward_to_go only the choices whose cost is
 // credited enter b_k.
 #include "core/autodiff/reduce.hpp"
 #include "core/estimator/sloped_samples.hpp"

@@ -11,7 +11,7 @@
 // probability given what came before alone, and h looks at no choice after t: A h is then a sum of martingale differences,
 // and the mean is 0 still.
 // Target: expected loss. Bias: none. Cost: K rows, one backward pass more, and T S evaluations of H a sample.
-// Departures: as said for dependent choices; categories besides bits; tanh units; |g|^2 is taken at the logits.
+// Departures: as said for dependent choices; categories besides bits; tanh units; |g|^2 is taken at the logits, row by row.
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
 #include "core/estimator/sloped_samples.hpp"

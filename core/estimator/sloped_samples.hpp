@@ -35,7 +35,8 @@ class SlopedSamples {
   void add(AtLogits& to, int step, std::size_t row, double factor, std::span<const double> value) const;
   /// Mean over examples of sum over samples / K: its gradient at the logits is `at` / rows().
   Var<T> surrogate(const AtLogits& at);
-  /// Mean over examples of <a, b> of the estimates a / K and b / K.
+  /// Mean over examples of <a, b> of the estimates a / K and b / K. Samples meet at the logits they share: not in rows of
+  /// their own, where choices feed later ones.
   double product(const AtLogits& a, const AtLogits& b) const;
   /// <g, grad log p(option)> at the logits a row chose by.
   double product_at(const AtLogits& g, int step, std::size_t row, int option) const;
