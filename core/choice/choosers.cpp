@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/autodiff/elementwise.hpp"
-#include "core/autodiff/rearrange.hpp"
 #include "core/autodiff/softmax.hpp"
 #include "core/support/error.hpp"
 
@@ -91,25 +89,6 @@ Choice<T> ExpectedChooser<T>::choose(Tape<T>&, const Question<T>& question) {
   return {fan_out(question, 1), {}, probabilities(question.log_prior)};
 }
 
-template <class T>
-Choice<T> RelaxedChooser<T>::choose(Tape<T>& tape, const Question<T>& question) {
-  auto rows = fan_out(question, question.site.rows->is_root() ? samples_ : 1);
-  auto noise = tape.constant(rows->size(), question.log_prior.cols());
-  auto g = tape.mutable_value(noise);
-  std::vector<int> options(rows->size());
-  for (std::size_t r = 0; r < rows->size(); ++r) {
-    options[r] = question.site.options[rows->parent[r]];
-    for (int i = 0; i < options[r] && options[r] > 1; ++i)
-      g(r, i) = static_cast<T>(-std::log(-std::log(random_.uniform({.example = id_[rows->example[r]],
-                                                                    .replica = static_cast<std::uint32_t>(rows->replica[r]),
-                                                                    .step = static_cast<std::uint32_t>(question.step),
-                                                                    .index = static_cast<std::uint32_t>(i)}))));
-  }
-  auto logits = gather_rows(question.site.logits, std::span<const int>(rows->parent));
-  auto perturbed = affine(add(logits, noise), static_cast<T>(1 / temperature_));
-  return {rows, {}, probabilities(log_softmax(perturbed, std::span<const int>(options)))};
-}
-
 #define HARDGRAD_INSTANTIATE(T)                                                                         \
   template RowsPtr fan_out(const Question<T>&, int);                                                    \
   template int draw_option(const Question<T>&, int, Law, Randomness&, Draw);                            \
@@ -119,8 +98,7 @@ Choice<T> RelaxedChooser<T>::choose(Tape<T>& tape, const Question<T>& question) 
   template class EnumerateChooser<T>;                                                                   \
   template class ForcedChooser<T>;                                                                      \
   template class GreedyChooser<T>;                                                                      \
-  template class ExpectedChooser<T>;                                                                    \
-  template class RelaxedChooser<T>;
+  template class ExpectedChooser<T>;
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)
 

@@ -67,22 +67,6 @@ class ExpectedChooser final : public Chooser<T> {
   Choice<T> choose(Tape<T>& tape, const Question<T>& question) override;
 };
 
-/// Relaxed samples: softmax((log p + Gumbel noise) / temperature), `samples` rows per example (Jang et al. 2017,
-/// Maddison et al. 2017). Differentiable in the logits.
-template <class T>
-class RelaxedChooser final : public Chooser<T> {
- public:
-  RelaxedChooser(int samples, double temperature, Randomness& random, const std::vector<std::uint32_t>& id)
-      : samples_(samples), temperature_(temperature), random_(random), id_(id) {}
-  Choice<T> choose(Tape<T>& tape, const Question<T>& question) override;
-
- private:
-  int samples_;
-  double temperature_;
-  Randomness& random_;
-  const std::vector<std::uint32_t>& id_;
-};
-
 /// For choosers: the rows after `question` when each asking row is continued `copies` times.
 template <class T>
 RowsPtr fan_out(const Question<T>& question, int copies);

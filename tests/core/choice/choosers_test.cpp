@@ -1,5 +1,5 @@
 // Choosers answer sites; rows remember where they came from.
-#include "core/choice/choosers.hpp"
+#include "core/choice/relaxed.hpp"
 
 #include <doctest/doctest.h>
 
@@ -80,6 +80,11 @@ TEST_CASE("greedy takes the most probable of a row's options, forced what it is 
   CHECK_THROWS_AS(Chain().run(too_few), Bug);
 }
 
+/// Gumbel-softmax weights.
+RelaxedChooser<double>::Relax concrete(double temperature) {
+  return [=](const Relaxing<double>& asked) { return Relaxed<double>{{}, asked.softmax(asked.gumbels(), temperature)}; };
+}
+
 TEST_CASE("expected and relaxed weights are distributions over the options, and a cold relaxation is a choice") {
   Chain soft;
   ExpectedChooser<double> expected;
@@ -87,7 +92,7 @@ TEST_CASE("expected and relaxed weights are distributions over the options, and 
   KeyedRandomness random(Key(2));
   for (double temperature : {1.0, 1e-4}) {
     Chain relaxed;
-    RelaxedChooser<double> chooser(3, temperature, random, relaxed.id);
+    RelaxedChooser<double> chooser(3, random, relaxed.id, concrete(temperature));
     relaxed.run(chooser);
     for (const auto* chain : {&soft, &relaxed})
       for (const auto& choice : chain->choices) {
@@ -107,7 +112,7 @@ TEST_CASE("Gumbel-max: the largest relaxed weight has the law of the logits, wit
   for (std::uint64_t i = 0; i < n; ++i) {
     Chain chain;
     KeyedRandomness random(Key(3) / i);
-    RelaxedChooser<double> chooser(1, 0.5, random, chain.id);
+    RelaxedChooser<double> chooser(1, random, chain.id, concrete(0.5));
     chain.run(chooser);
     const auto w = chain.choices[0].weights.value();
     ++counts[std::max_element(w.row(0), w.row(0) + 3) - w.row(0)];

@@ -1,0 +1,50 @@
+// gapped_st: straight-through by logits moved just so far that they agree with the choice, with a gap.
+//
+//   g = 1/K sum_k grad f(z_k) with dz/dlogits := dw/dlogits,   w = softmax((logits + m_1 - m_2) / temperature)
+//   m_1 = (max logits - logits_z) on the chosen option, m_2 = max(0, logits + gap - max logits) on the others
+//
+// Fan, Chi, Rudnicky & Ramadge 2022, Training discrete deep generative models via gapped straight-through estimator:
+// what st_gumbel needs of its noise, without noise. The moves are constants.
+// Target: expected loss. Bias: yes. Cost: K rows.
+#include "core/estimator/relaxation.hpp"
+
+#include <algorithm>
+
+namespace hardgrad {
+namespace {
+
+template <class T>
+class GappedSt final : public RelaxationEstimator<T> {
+ public:
+  GappedSt(const Settings& settings, const Structure&, Key)
+      : RelaxationEstimator<T>(settings), temperature_(settings.real("temperature")), gap_(settings.real("gap")) {}
+
+ private:
+  Relaxed<T> relax(const Relaxing<T>& asked) const override {
+    auto option = asked.draw();
+    auto moves = asked.constants([&](std::size_t r) {
+      auto move = asked.log_p(r);
+      const double most = *std::max_element(move.begin(), move.end());
+      for (int i = 0; i < static_cast<int>(move.size()); ++i)
+        move[i] = i == option[r] ? most - move[i] : -std::max(0.0, move[i] + gap_ - most);
+      return move;
+    });
+    return straight_through(asked, std::move(option), asked.softmax(moves, temperature_));
+  }
+  double temperature_, gap_;
+};
+
+}  // namespace
+
+HARDGRAD_ESTIMATOR(GappedSt, {
+  .name = "gapped_st",
+  .summary = "straight-through by logits moved to agree with the choice, a gap apart",
+  .paper = "Fan, Chi, Rudnicky & Ramadge 2022, Training discrete deep generative models via gapped straight-through estimator",
+  .target = Target::Kind::expected_loss,
+  .unbiased = false,
+  .evaluations = "K",
+  .parameters = {samples_parameter(), temperature_parameter(1),
+                 ParameterInfo::real("gap", 1, 0, 1e6, "least distance of the chosen logit from the others")},
+})
+
+}  // namespace hardgrad

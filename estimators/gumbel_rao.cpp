@@ -1,0 +1,52 @@
+// gumbel_rao: st_gumbel with the noise that does not change the choice averaged out.
+//
+//   g = 1/K sum_k grad f(z_k) with dz/dlogits := 1/M sum_m dw_m/dlogits,   w_m = softmax((log p + G_m) / temperature), G_m | z
+//
+// Paulus, Maddison & Krause 2021, Rao-Blackwellizing the straight-through Gumbel-softmax gradient estimator: the
+// noise is drawn anew M times given the choice (conditional Gumbels), at no further evaluation of f.
+// Target: expected loss. Bias: that of st_gumbel, whatever M. Variance: not above st_gumbel's. Cost: K rows.
+#include "core/estimator/relaxation.hpp"
+
+#include "core/autodiff/elementwise.hpp"
+
+namespace hardgrad {
+namespace {
+
+template <class T>
+class GumbelRao final : public RelaxationEstimator<T> {
+ public:
+  GumbelRao(const Settings& settings, const Structure&, Key)
+      : RelaxationEstimator<T>(settings),
+        temperature_(settings.real("temperature")),
+        rao_samples_(settings.integer("rao_samples")) {}
+  bool exchangeable() const override { return false; }
+
+ private:
+  Relaxed<T> relax(const Relaxing<T>& asked) const override {
+    auto option = asked.draw();  // at index 0; the noise comes behind it
+    const auto options = static_cast<std::uint32_t>(asked.question.log_prior.cols());
+    Var<T> total;
+    for (int m = 0; m < rao_samples_; ++m) {
+      auto soft = asked.softmax(asked.gumbels_given(option, 1 + m * options), temperature_);
+      total = total ? add(total, soft) : soft;
+    }
+    return straight_through(asked, std::move(option), affine(total, static_cast<T>(1.0 / rao_samples_)));
+  }
+  double temperature_;
+  int rao_samples_;
+};
+
+}  // namespace
+
+HARDGRAD_ESTIMATOR(GumbelRao, {
+  .name = "gumbel_rao",
+  .summary = "straight-through Gumbel-softmax with its noise averaged given the choice",
+  .paper = "Paulus, Maddison & Krause 2021, Rao-Blackwellizing the straight-through Gumbel-softmax gradient estimator",
+  .target = Target::Kind::expected_loss,
+  .unbiased = false,
+  .evaluations = "K",
+  .parameters = {samples_parameter(), temperature_parameter(0.5),
+                 ParameterInfo::integer("rao_samples", 10, 1, 1e6, "draws of the noise given each choice")},
+})
+
+}  // namespace hardgrad

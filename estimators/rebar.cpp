@@ -1,0 +1,95 @@
+// rebar: the score function with the relaxed loss as control variate, corrected by its pathwise derivative.
+//
+//   g = (f(b) - eta f(w~)) grad log p(b) + eta (grad f(w) - grad f(w~)) + grad f(b),   w = softmax(z / temperature)
+//
+// Tucker, Mnih, Maddison, Lawson & Sohl-Dickstein 2017, REBAR: low-variance, unbiased gradient estimates for discrete latent
+// variable models, sec. 3; of categories with Gumbels for their logistic noise. b is the choice of the noise z; z~ is drawn
+// given b, or (`coupled`) is z itself, derived from numbers held given b: the common random numbers of their app. G.
+// eta and the log temperature descend the squared norm of g.
+// Target: expected loss. Bias: none. Cost per sample: 2 rows, 3 if not coupled; 1 + T (1 + 2 T) where choices feed later
+// ones; two (four) relaxed rows more where the temperature is being tuned.
+// Departures: relaxed losses are differentiated in the weights of their own choice alone; where choices feed later ones
+// they go on with expected weights. The squared norm is taken at the logits of each sample's choices, and its
+// derivative in the temperature by a central difference with the same noise.
+#include <algorithm>
+#include <cmath>
+
+#include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/reduce.hpp"
+#include "core/estimator/relaxed_control.hpp"
+
+namespace hardgrad {
+namespace {
+
+template <class T>
+class Rebar final : public Estimator<T> {
+ public:
+  Rebar(const Settings& settings, const Structure&, Key)
+      : samples_(settings.integer("samples")),
+        coupled_(settings.flag("coupled")),
+        tune_(settings.flag("tune")),
+        credit_(credit_of(settings)),
+        eta_(this->own_.add("rebar.eta", {1})),
+        log_temperature_(this->own_.add("rebar.log_temperature", {1})) {
+    eta_.value.data[0] = static_cast<T>(settings.real("eta"));
+    log_temperature_.value.data[0] = static_cast<T>(std::log(settings.real("temperature")));
+  }
+  bool exchangeable() const override { return false; }
+
+  Estimate<T> estimate(const Problem<T>& problem) const override {
+    const double eta = eta_.value.data[0], temperature = std::exp(log_temperature());
+    const bool tuning = problem.learning && tune_;
+    std::vector<double> temperatures = {temperature};
+    if (tuning) temperatures = {temperature, temperature * std::exp(difference), temperature * std::exp(-difference)};
+    RelaxedRun<T> run(problem, samples_, coupled_, temperatures);
+
+    double in_eta = 0, in_log_temperature = 0;  // derivatives of the sum of |g|^2
+    auto surrogate = run.surrogate(credit_, [&](int t, std::size_t i, double f, const auto& controls) {
+      auto g = run.choice(t, i).score();
+      for (auto& s : g) s *= f;
+      add_scaled(g, eta, controls[0]);
+      if (tuning) {
+        in_eta += 2 * dot(g, controls[0]);
+        in_log_temperature += eta * (dot(g, controls[1]) - dot(g, controls[2])) / difference;
+      }
+      return g;
+    });
+
+    const double loss = run.run().mean_loss(), share = 1 / static_cast<double>(run.groups());
+    Estimate<T> estimate{.surrogate = surrogate, .episode = nullptr, .loss = loss};
+    if (tuning)
+      estimate.own_loss = add(sum(problem.tape.parameter(eta_), share * in_eta),
+                              sum(problem.tape.parameter(log_temperature_), share * in_log_temperature));
+    estimate.episode = run.run().release();
+    return estimate;
+  }
+
+ private:
+  double log_temperature() const {  // within bounds: tuning may run away, and beyond them nothing changes but rounding
+    return std::clamp(static_cast<double>(log_temperature_.value.data[0]), -6.0, 6.0);
+  }
+  static constexpr double difference = 0.02;  // of the log temperature
+  int samples_;
+  bool coupled_, tune_;
+  Credit credit_;
+  Parameter<T>&eta_, &log_temperature_;
+};
+
+}  // namespace
+
+HARDGRAD_ESTIMATOR(Rebar, {
+  .name = "rebar",
+  .summary = "score function with the relaxed loss as control variate, tuned for low variance",
+  .paper = "Tucker, Mnih, Maddison, Lawson & Sohl-Dickstein 2017, REBAR, sec. 3",
+  .target = Target::Kind::expected_loss,
+  .unbiased = true,
+  .evaluations = "2 K; (1 + T) K if sequential; more while tuning",
+  .parameters = {samples_parameter(),
+                 ParameterInfo::real("eta", 1, -1e6, 1e6, "weight of the control variate, at first"),
+                 ParameterInfo::real("temperature", 0.5, 0, 1e6, "of the relaxation, at first").above(),
+                 ParameterInfo::flag("tune", true, "let training tune both by the squared norm of the gradient"),
+                 ParameterInfo::flag("coupled", true, "let the noise given the choice be that which made it"),
+                 credit_parameter()},
+})
+
+}  // namespace hardgrad

@@ -1,0 +1,52 @@
+// reinmax: straight-through of second order, by the trapezoid rule between the choice and its probabilities.
+//
+//   g = 1/K sum_k grad f(z_k) with dz/dlogits := 2 J((p_T + z) / 2) - 1/2 J(p),   J(w) = diag(w) - w w'
+//
+// Liu, Dong, Liu, Yu & Gao 2023, Bridging discrete and backpropagation: straight-through and beyond, Algorithm 2 (ReinMax, by
+// Heun's method); p_T is the softmax at a temperature T, which the authors take at least 1.
+// Target: expected loss. Bias: of third order in f; none for quadratic f of one bit at temperature 1. Cost: K rows.
+#include "core/estimator/relaxation.hpp"
+
+#include <cmath>
+
+#include "core/autodiff/elementwise.hpp"
+
+namespace hardgrad {
+namespace {
+
+template <class T>
+class ReinMax final : public RelaxationEstimator<T> {
+ public:
+  ReinMax(const Settings& settings, const Structure&, Key)
+      : RelaxationEstimator<T>(settings), temperature_(settings.real("temperature")) {}
+
+ private:
+  Relaxed<T> relax(const Relaxing<T>& asked) const override {
+    auto option = asked.draw();
+    // A softmax of moved logits has the value (p_T + z) / 2, so its Jacobian is J of it.
+    auto moves = asked.constants([&](std::size_t r) {
+      const auto log_p = asked.log_p(r);
+      auto half = relaxed({option[r], log_p}, temperature_);
+      for (std::size_t i = 0; i < half.size(); ++i)
+        half[i] = std::log((half[i] + (static_cast<int>(i) == option[r])) / 2) - log_p[i];
+      return half;
+    });
+    auto soft = subtract(affine(asked.softmax(moves, 1), T{2}), affine(asked.softmax(), T{0.5}));
+    return straight_through(asked, std::move(option), soft);
+  }
+  double temperature_;
+};
+
+}  // namespace
+
+HARDGRAD_ESTIMATOR(ReinMax, {
+  .name = "reinmax",
+  .summary = "straight-through of second order (Heun's method)",
+  .paper = "Liu, Dong, Liu, Yu & Gao 2023, Bridging discrete and backpropagation: straight-through and beyond",
+  .target = Target::Kind::expected_loss,
+  .unbiased = false,
+  .evaluations = "K",
+  .parameters = {samples_parameter(), temperature_parameter(1)},
+})
+
+}  // namespace hardgrad

@@ -1,0 +1,41 @@
+// st_gumbel: the hard choice of perturbed logits going forward, its Gumbel-softmax relaxation going backward.
+//
+//   g = 1/K sum_k grad f(z_k) with dz/dlogits := dw/dlogits
+//   z = one_hot(argmax(log p + G)),   w = softmax((log p + G) / temperature),   G Gumbel noise
+//
+// Jang, Gu & Poole 2017, Categorical reparameterization with Gumbel-softmax, sec. 2.2 (straight-through Gumbel-softmax).
+// Target: expected loss. Bias: yes; it does not vanish as the temperature falls. Cost: K rows.
+#include "core/estimator/relaxation.hpp"
+
+namespace hardgrad {
+namespace {
+
+template <class T>
+class StGumbel final : public RelaxationEstimator<T> {
+ public:
+  StGumbel(const Settings& settings, const Structure&, Key)
+      : RelaxationEstimator<T>(settings), temperature_(settings.real("temperature")) {}
+  bool exchangeable() const override { return false; }
+
+ private:
+  Relaxed<T> relax(const Relaxing<T>& asked) const override {
+    std::vector<int> option;
+    auto soft = asked.softmax(asked.gumbels(&option), temperature_);
+    return straight_through(asked, std::move(option), soft);
+  }
+  double temperature_;
+};
+
+}  // namespace
+
+HARDGRAD_ESTIMATOR(StGumbel, {
+  .name = "st_gumbel",
+  .summary = "hard Gumbel-max choices going forward, their Gumbel-softmax going backward",
+  .paper = "Jang, Gu & Poole 2017, Categorical reparameterization with Gumbel-softmax, sec. 2.2",
+  .target = Target::Kind::expected_loss,
+  .unbiased = false,
+  .evaluations = "K",
+  .parameters = {samples_parameter(), temperature_parameter(0.5)},
+})
+
+}  // namespace hardgrad

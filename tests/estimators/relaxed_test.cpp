@@ -1,0 +1,365 @@
+// Pathwise estimators through relaxations: their biases are known, and so are some variances.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/rearrange.hpp"
+#include "core/autodiff/softmax.hpp"
+#include "core/estimator/relaxation.hpp"
+#include "tests/support/exactness.hpp"
+#include "tests/support/recurrent.hpp"
+
+namespace hardgrad::testing {
+namespace {
+
+/// One bit with f(x) = (x - t)^2.
+struct OneBit {
+  double phi, t;
+  double p = 1 / (1 + std::exp(-phi)), v = p * (1 - p), gradient = v * (1 - 2 * t);
+  std::unique_ptr<Model<double>> model = model_of(fmt::format("bits[t={},logit={}]", t, phi));
+  Moments moments(const std::string& spec) const {
+    return exact_moments(*estimator_of(spec, *model), *model, one_example(), {{gradient}}, 1e6);
+  }
+  double slope(double x) const { return 2 * (x - t); }
+};
+const double logits[] = {-2.5, -0.4, 0.0, 1.2, 3.0};
+
+/// E[h(z)] over z = phi + logistic noise, by the trapezoid rule in z: on the line, between two ends.
+double over_logistic(double phi, double from, double to, const std::function<double(double)>& h) {
+  const int steps = 200000;
+  double sum = 0;
+  for (int i = 0; i <= steps; ++i) {
+    const double z = from + (to - from) * i / steps, x = 1 / (1 + std::exp(phi - z));
+    sum += (i == 0 || i == steps ? 0.5 : 1) * h(z) * x * (1 - x);
+  }
+  return sum * (to - from) / steps;
+}
+double bump(double z, double temperature) {  // dw / dphi
+  const double w = 1 / (1 + std::exp(-z / temperature));
+  return w * (1 - w) / temperature;
+}
+
+TEST_CASE("the bias of straight_through on one bit is v (2p - 1)") {
+  for (double phi : logits)
+    for (double t : {0.45, 0.1}) {
+      const OneBit bit{phi, t};
+      CHECK(bit.moments("straight_through").mean[0] - bit.gradient == doctest::Approx(bit.v * (2 * bit.p - 1)).epsilon(1e-12));
+      CHECK(bit.moments("straight_through[samples=3]").mean[0] == doctest::Approx(bit.moments("straight_through").mean[0]));
+    }
+}
+
+TEST_CASE("straight_through is exact where f is linear in each of independent choices") {
+  for (const auto* spec : {"bits[bits=3,options=3,function=linear,logit=0.2;-0.1;0.4]", "bits[bits=2,function=linear,logit=0.3;-0.8]"}) {
+    const auto model = model_of(spec);
+    CHECK(bias_of(*estimator_of("straight_through", *model), *model, one_example()) < 1e-10);
+  }
+}
+
+TEST_CASE("reinmax on one bit has no bias for quadratic f, and the closed variance") {
+  for (double phi : logits)
+    for (double t : {0.45, 0.1}) {
+      const OneBit bit{phi, t};
+      const auto moments = bit.moments("reinmax");
+      const double f0 = bit.slope(0), f1 = bit.slope(1);
+      CHECK(std::abs(moments.mean[0] - bit.gradient) < 1e-14);
+      CHECK(moments.trace == doctest::Approx(bit.v / 4 * ((1 - bit.p) * f1 * f1 + bit.p * f0 * f0) - bit.gradient * bit.gradient).epsilon(1e-10));
+    }
+  const auto cubic = model_of("bits[function=norm,power=3,t=-0.3,logit=1]");  // (x + 0.3)^3: the trapezoid rule errs
+  CHECK(bias_of(*estimator_of("reinmax", *cubic), *cubic, one_example()) > 1e-3);
+}
+
+TEST_CASE("gumbel_softmax on one bit has the mean of the relaxed loss's derivative, and its bias falls with the temperature") {
+  for (double phi : {-0.4, 1.2}) {
+    const OneBit bit{phi, 0.3};
+    double last = 1;
+    for (double temperature : {0.2, 0.1, 0.05, 0.02, 0.01}) {
+      const auto mean = bit.moments(fmt::format("gumbel_softmax[temperature={}]", temperature)).mean[0];
+      const double expected = over_logistic(phi, -60, 60, [&](double z) {
+        return bit.slope(1 / (1 + std::exp(-z / temperature))) * bump(z, temperature);
+      });
+      CHECK(mean == doctest::Approx(expected).epsilon(1e-7));
+      CHECK(std::abs(mean - bit.gradient) < last);  // in proportion to the temperature, where it is small
+      last = std::abs(mean - bit.gradient);
+    }
+    CHECK(last < 2e-2 * std::abs(bit.gradient));
+  }
+}
+
+TEST_CASE("st_gumbel and gumbel_rao have one mean on a bit, and the variance goes as averaging given the choice says") {
+  for (double phi : {0.0, 1.2}) {
+    const OneBit bit{phi, 0.3};
+    const double temperature = 0.5;
+    // Given the choice: means and the mean of squares of dw/dphi.
+    const auto moment = [&](bool one, int power) {
+      return over_logistic(phi, one ? 0 : -60, one ? 60 : 0, [&](double z) { return std::pow(bump(z, temperature), power); });
+    };
+    double mean = 0, square = 0, averaged = 0;
+    for (bool one : {false, true}) {
+      const double share = one ? bit.p : 1 - bit.p, slope = bit.slope(one);
+      mean += slope * moment(one, 1);
+      square += slope * slope * moment(one, 2);
+      averaged += slope * slope * moment(one, 1) * moment(one, 1) / share;
+    }
+    const auto st = bit.moments("st_gumbel");
+    CHECK(st.mean[0] == doctest::Approx(mean).epsilon(1e-8));
+    CHECK(st.trace == doctest::Approx(square - mean * mean).epsilon(1e-7));
+    for (int m : {1, 2}) {
+      const auto rao = bit.moments(fmt::format("gumbel_rao[rao_samples={}]", m));
+      CHECK(rao.mean[0] == doctest::Approx(mean).epsilon(1e-8));
+      CHECK(rao.trace == doctest::Approx(averaged + (square - averaged) / m - mean * mean).epsilon(1e-7));
+    }
+    CHECK(averaged < square);
+  }
+}
+
+TEST_CASE("gapped_st on one bit by hand") {
+  for (double phi : logits)
+    for (double temperature : {1.0, 0.4}) {
+      const OneBit bit{phi, 0.3};
+      double mean = 0;
+      for (int b : {0, 1}) {
+        const double toward = b ? phi : -phi;  // logit of the choice against the other: moved up to 0, then to the gap
+        const double gap = std::max(toward, 1.0), w = 1 / (1 + std::exp(-gap / temperature));
+        mean += (b ? bit.p : 1 - bit.p) * bit.slope(b) * w * (1 - w) / temperature;
+      }
+      CHECK(bit.moments(fmt::format("gapped_st[temperature={}]", temperature)).mean[0] == doctest::Approx(mean).epsilon(1e-12));
+    }
+}
+
+TEST_CASE("of three options, straight_through, reinmax and gapped_st by hand") {
+  const std::vector<double> logit = {0.2, -0.9, 1.3};
+  const double t = 0.3;
+  const auto model = model_of("bits[options=3,t=0.3,logit=0.2;-0.9;1.3]");  // x = option / 2, f = (x - t)^2
+  const auto softmax = [](std::vector<double> x) {
+    double sum = 0;
+    for (double& v : x) sum += v = std::exp(v);
+    for (double& v : x) v /= sum;
+    return x;
+  };
+  const auto p = softmax(logit);
+  const auto expect = [&](const std::string& spec, const std::function<std::vector<std::pair<double, std::vector<double>>>(int)>& parts) {
+    CAPTURE(spec);
+    std::vector<double> expected(3);
+    for (int b = 0; b < 3; ++b)
+      for (const auto& [factor, w] : parts(b))  // factor * (diag(w) - w w') df/dweights
+        for (int i = 0; i < 3; ++i)
+          for (int j = 0; j < 3; ++j) expected[i] += p[b] * factor * ((i == j) * w[i] - w[i] * w[j]) * (b - 2 * t) * j / 2;
+    const auto truth = exact_truth({}, *model, one_example(), 1e6);
+    const auto mean = exact_moments(*estimator_of(spec, *model), *model, one_example(), truth.of_example, 1e6).mean;
+    for (int i = 0; i < 3; ++i) CHECK(mean[i] == doctest::Approx(expected[i]).epsilon(1e-12));
+  };
+  expect("straight_through", [&](int) { return std::vector{std::pair{1.0, p}}; });
+  for (double temperature : {1.0, 1.6})
+    expect(fmt::format("reinmax[temperature={}]", temperature), [&](int b) {
+      auto half = softmax({logit[0] / temperature, logit[1] / temperature, logit[2] / temperature});
+      for (int i = 0; i < 3; ++i) half[i] = (half[i] + (i == b)) / 2;
+      return std::vector{std::pair{2.0, half}, std::pair{-0.5, p}};
+    });
+  expect("gapped_st[temperature=0.7,gap=0.8]", [&](int b) {
+    auto moved = logit;
+    for (int i = 0; i < 3; ++i) moved[i] = (i == b ? 1.3 : std::min(logit[i], 0.5)) / 0.7;
+    return std::vector{std::pair{1 / 0.7, softmax(moved)}};
+  });
+}
+
+/// Given options forward, and a derivative that says dz = dp: weights one_hot + p - p at the point of departure.
+class Frozen final : public Chooser<double> {
+ public:
+  explicit Frozen(std::vector<int> path) : path_(std::move(path)) {}
+  std::vector<std::vector<double>> at_departure;  // filled by the first run
+  double probability = 1;
+  Choice<double> choose(Tape<double>& tape, const Question<double>& question) override {
+    const auto log_p = question.log_prior.value();
+    const auto step = static_cast<std::size_t>(question.step);
+    if (at_departure.size() == step) {
+      at_departure.emplace_back();
+      for (std::size_t i = 0; i < log_p.cols; ++i) at_departure.back().push_back(std::exp(log_p(0, i)));
+      probability *= at_departure.back()[path_[step]];
+    }
+    auto weights = tape.constant(1, log_p.cols);
+    for (std::size_t i = 0; i < log_p.cols; ++i)
+      tape.mutable_value(weights)(0, i) = (static_cast<int>(i) == path_[step]) + std::exp(log_p(0, i)) - at_departure[step][i];
+    return {fan_out(question, 1), {path_[step]}, weights};
+  }
+
+ private:
+  std::vector<int> path_;
+};
+
+double loss_of(const Model<double>& model, const Batch& batch, Frozen& chooser) {
+  Tape<double> tape;
+  Episode<double> episode(tape, chooser, 1);
+  model.run(batch, episode);
+  double sum = 0;
+  for (const auto& cost : episode.costs()) sum += cost.loss.value().data[0];
+  return sum;
+}
+
+TEST_CASE("straight_through differentiates through later choices as finite differences of frozen choices say") {
+  for (bool feeding : {false, true}) {
+    Recurrent<double> model(feeding);
+    const auto batch = Recurrent<double>::batch().select({1});  // two choices of three options
+    std::vector<double> expected(model.parameters().size());
+    for (int first = 0; first < 3; ++first)
+      for (int second = 0; second < 3; ++second) {
+        Frozen chooser({first, second, 0});
+        loss_of(model, batch, chooser);
+        std::size_t i = 0;
+        for (auto& parameter : model.parameters())
+          for (auto& value : parameter.value.data) {
+            const double at = value, h = 1e-5;
+            value = at + h;
+            const double above = loss_of(model, batch, chooser);
+            value = at - h;
+            expected[i++] += chooser.probability * (above - loss_of(model, batch, chooser)) / (2 * h);
+            value = at;
+          }
+      }
+    const auto truth = exact_truth({}, model, batch, 1e6);
+    const auto mean = exact_moments(*estimator_of("straight_through", model), model, batch, truth.of_example, 1e6).mean;
+    double worst = 0, bias = 0;
+    for (std::size_t i = 0; i < mean.size(); ++i) {
+      worst = std::max(worst, std::abs(mean[i] - expected[i]));
+      bias = std::max(bias, std::abs(mean[i] - truth.gradient[i]));
+    }
+    CHECK(worst < 1e-8);
+    CHECK(bias > 1e-3);
+  }
+}
+
+/// Mean of many keyed estimates, and standard errors.
+struct Sampling {
+  std::vector<double> mean, error;
+  Sampling(const Estimator<double>& estimator, const Model<double>& model, const Batch& batch, int count) {
+    const std::size_t size = model.parameters().size();
+    mean.resize(size);
+    error.resize(size);
+    Tape<double> tape;
+    for (int n = 0; n < count; ++n) {
+      tape.clear();
+      KeyedRandomness random(Key(17) / static_cast<std::uint64_t>(n));
+      tape.backward(estimator.estimate({tape, model, batch, random}).surrogate);
+      std::vector<double> g(size);
+      tape.add_gradient(model.parameters(), std::span<double>(g));
+      for (std::size_t i = 0; i < size; ++i) {
+        mean[i] += g[i] / count;
+        error[i] += g[i] * g[i] / count;
+      }
+    }
+    for (std::size_t i = 0; i < size; ++i) error[i] = std::sqrt(std::max(0.0, error[i] - mean[i] * mean[i]) / count);
+  }
+};
+
+TEST_CASE("of three options too, noise drawn given the choice has the mean of free noise, within five standard errors") {
+  const auto model = model_of("bits[bits=2,options=3,t=0.3,logit=0.2;-0.1;0.7]");
+  const Sampling st(*estimator_of("st_gumbel", *model), *model, one_example(), 20000);
+  const Sampling rao(*estimator_of("gumbel_rao[rao_samples=3]", *model), *model, one_example(), 20000);
+  for (std::size_t i = 0; i < st.mean.size(); ++i) {
+    CHECK(std::abs(st.mean[i] - rao.mean[i]) < 5 * std::hypot(st.error[i], rao.error[i]));
+    CHECK(rao.error[i] < st.error[i]);
+  }
+}
+
+TEST_CASE("the noise given a choice makes that choice, and follows the probabilities as finite differences say") {
+  for (std::size_t n : {2, 4})
+    for (int option = 0; option < static_cast<int>(n); ++option) {
+      const auto normalised = [&](std::vector<double> logit) {
+        double sum = 0;
+        for (double l : logit) sum += std::exp(l);
+        for (double& l : logit) l -= std::log(sum);
+        return logit;
+      };
+      std::vector<double> logit = {0.3, -0.8, 1.1, 0.2};
+      logit.resize(n);
+      KeyedRandomness random(Key(5) / static_cast<std::uint64_t>(option));
+      const auto at = [&](const std::vector<double>& l) { return perturb_given(l, option, random, {}); };
+      const auto log_p = normalised(logit);
+      const auto noise = at(log_p);
+      CHECK(std::max_element(noise.z.begin(), noise.z.end()) - noise.z.begin() == option);
+      const auto share = followed(log_p, noise);
+      for (std::size_t i = 0; i < n; ++i) {  // of differences z_j - z_option in logit i
+        auto up = logit, down = logit;
+        up[i] += 1e-5;
+        down[i] -= 1e-5;
+        const auto above = at(normalised(up)), below = at(normalised(down));
+        for (std::size_t j = 0; j < n; ++j) {
+          const double difference = ((above.z[j] - above.z[option]) - (below.z[j] - below.z[option])) / 2e-5;
+          const auto moves = [&](std::size_t k) {
+            return share[k] * ((i == k) - (n == 2 ? 0 : std::exp(log_p[i])));
+          };
+          CHECK(difference == doctest::Approx(moves(j) - moves(option)).epsilon(1e-6));
+        }
+      }
+    }
+}
+
+TEST_CASE("noise and weights stay finite where a choice is all but certain") {
+  for (double phi : {-800.0, 800.0}) {
+    const std::vector<double> log_p = {phi > 0 ? -phi : 0, phi > 0 ? 0 : phi};
+    for (int option : {0, 1}) {
+      KeyedRandomness random{Key(1)};
+      const auto noise = perturb_given(log_p, option, random, {});
+      CHECK(std::isfinite(noise.z[1]));
+      CHECK((noise.z[1] > 0) == (option == 1));
+      for (double share : followed(log_p, noise)) CHECK((share >= 0 && share <= 1));
+      CHECK(relaxed(noise, 0.01)[option] == doctest::Approx(1));
+    }
+  }
+  const auto model = model_of("bits[bits=2,t=0.3,logit=-60;60]");
+  for (const auto* spec : {"gumbel_softmax", "st_gumbel", "gumbel_rao", "gapped_st", "reinmax[temperature=0.05]", "rebar", "relax"}) {
+    CAPTURE(spec);
+    const Sampling some(*estimator_of(spec, *model), *model, one_example(), 20);
+    CHECK(std::all_of(some.mean.begin(), some.mean.end(), [](double g) { return std::isfinite(g); }));
+  }
+}
+
+TEST_CASE("every relaxation runs where choices feed later ones, ragged and finished rows included") {
+  for (const auto* spec : {"straight_through[samples=2]", "gumbel_softmax[samples=2]", "st_gumbel[samples=2]", "gumbel_rao[samples=2]",
+                           "gapped_st[samples=2]", "reinmax[samples=2]"})
+    for (bool feeding : {false, true}) {
+      CAPTURE(spec);
+      Recurrent<double> model(feeding);
+      const Sampling once(*estimator_of(spec, model), model, Recurrent<double>::batch(), 2);
+      CHECK(largest(once.mean) > 0);
+      CHECK(std::all_of(once.mean.begin(), once.mean.end(), [](double g) { return std::isfinite(g); }));
+    }
+}
+
+TEST_CASE("no samples and no temperature are refused") {
+  const auto model = model_of("bits");
+  for (const auto* spec : {"straight_through[samples=0]", "gumbel_softmax[temperature=0]", "st_gumbel[temperature=-1]",
+                           "gumbel_rao[rao_samples=0]", "gapped_st[gap=-1]", "reinmax[temperature=0]", "muprop[samples=0]"}) {
+    CAPTURE(spec);
+    CHECK_THROWS_AS(estimator_of(spec, *model), UsageError);
+  }
+}
+
+/// reinmax without the term that makes it a trapezoid.
+class Halved final : public RelaxationEstimator<double> {
+ public:
+  explicit Halved(const Settings& settings) : RelaxationEstimator<double>(settings) {}
+
+ private:
+  Relaxed<double> relax(const Relaxing<double>& asked) const override {
+    auto option = asked.draw();
+    auto moves = asked.constants([&](std::size_t r) {
+      auto move = asked.log_p(r);
+      for (std::size_t i = 0; i < move.size(); ++i)
+        move[i] = std::log((std::exp(move[i]) + (static_cast<int>(i) == option[r])) / 2) - move[i];
+      return move;
+    });
+    return straight_through(asked, option, affine(asked.softmax(moves, 1), 2.0));
+  }
+};
+
+TEST_CASE("a second-order rule with a term missing is caught") {
+  const OneBit bit{0.7, 0.3};
+  const Settings settings("halved", {samples_parameter()}, Spec::parse("halved"));
+  CHECK(bias_of(Halved(settings), *bit.model, one_example()) > 1e-3);
+}
+
+}  // namespace
+}  // namespace hardgrad::testing
