@@ -54,14 +54,14 @@ class SemiChooser final : public Chooser<T> {
 };
 
 template <class T>
-class EntropyRegularised final : public Estimator<T> {
+class EntropyRegularised final : public AveragingEstimator<T> {
  public:
   EntropyRegularised(const Settings& settings, const Structure& structure, Key)
-      : samples_(settings.integer("samples")),
+      : AveragingEstimator<T>(structure.steps, settings.real("decay")),
+        samples_(settings.integer("samples")),
         target_{Target::Kind::regularised, settings.real("lambda_r"), settings.real("lambda_e"), settings.flag("semi")},
         analytic_(settings.text("entropy") == "analytic"),
-        credit_(credit_of(settings)),
-        average_(structure.steps, settings.real("decay")) {
+        credit_(credit_of(settings)) {
     if (target_.semi && !analytic_)
       throw UsageError("entropy_regularised: semi needs entropy=analytic, because an expected choice has no sample");
   }
@@ -95,22 +95,18 @@ class EntropyRegularised final : public Estimator<T> {
       auto& s = signal[t];
       for (std::size_t r = 0; r < s.size(); ++r) {
         const bool soft = target_.semi && semi.soft()[rows.example[r]];  // no choice was drawn: no score
-        s[r] = soft ? 0 : target_.lambda_r * (s[r] - average_[t]) + (regularised[r] - s[r]);
+        s[r] = soft ? 0 : target_.lambda_r * (s[r] - this->average_[t]) + (regularised[r] - s[r]);
       }
     }
     auto surrogate = add(add(sampled.score(signal), sampled.path()), regulariser);
     return {.surrogate = surrogate, .episode = sampled.release(), .loss = sampled.mean_loss(), .observed = observed};
   }
-  void learn(const Estimate<T>& estimate) override { average_.observe(estimate.observed); }
-  std::vector<double> state() const override { return average_.state(); }
-  void restore(const std::vector<double>& state) override { average_.restore(state); }
 
  private:
   int samples_;
   Target target_;
   bool analytic_;
   Credit credit_;
-  MovingAverage average_;  // per step
   std::vector<std::uint32_t> none_;
 };
 

@@ -29,7 +29,7 @@ HARDGRAD_ESTIMATOR(Exact, {
   .paper = "Definition; the expected loss L_s of Xu et al. 2015, Show, Attend and Tell, sec. 4.1",
   .target = Target::Kind::expected_loss,
   .unbiased = true,
-  .evaluations = "S per step if factorised, S^T leaves if sequential",
+  .evaluations = "S per step; S^T leaves if sequential",
   .parameters = {ParameterInfo::real("cap", 1e6, 1, 1e12, "most rows an enumeration may have; beyond it is an error")},
 })
 

@@ -28,7 +28,7 @@ HARDGRAD_ESTIMATOR(ExactMarginal, {
   .paper = "Deng et al. 2018, Latent Alignment and Variational Attention, eq. 3",
   .target = Target::Kind::marginal_likelihood,
   .unbiased = true,
-  .evaluations = "S per step if factorised, S^T leaves if sequential",
+  .evaluations = "S per step; S^T leaves if sequential",
   .parameters = {ParameterInfo::real("cap", 1e6, 1, 1e12, "most rows an enumeration may have; beyond it is an error")},
 })
 

@@ -15,25 +15,26 @@ namespace {
 template <class T>
 class GumbelRao final : public RelaxationEstimator<T> {
  public:
-  GumbelRao(const Settings& settings, const Structure&, Key)
+  GumbelRao(const Settings& settings, const Structure& structure, Key)
       : RelaxationEstimator<T>(settings),
         temperature_(settings.real("temperature")),
-        rao_samples_(settings.integer("rao_samples")) {}
+        rao_samples_(settings.integer("rao_samples")),
+        options_(static_cast<std::uint32_t>(structure.options)) {}
   bool exchangeable() const override { return false; }
 
  private:
   Relaxed<T> relax(const Relaxing<T>& asked) const override {
-    auto option = asked.draw();  // at index 0; the noise comes behind it
-    const auto options = static_cast<std::uint32_t>(asked.question.log_prior.cols());
+    auto option = asked.draw();  // at index 0; the noise comes behind it, at places that no batch moves
     Var<T> total;
     for (int m = 0; m < rao_samples_; ++m) {
-      auto soft = asked.softmax(asked.gumbels_given(option, 1 + m * options), temperature_);
+      auto soft = asked.softmax(asked.gumbels_given(option, 1 + m * options_), temperature_);
       total = total ? add(total, soft) : soft;
     }
     return straight_through(asked, std::move(option), affine(total, static_cast<T>(1.0 / rao_samples_)));
   }
   double temperature_;
   int rao_samples_;
+  std::uint32_t options_;
 };
 
 }  // namespace

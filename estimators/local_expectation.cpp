@@ -33,13 +33,12 @@ class LocalExpectation final : public Estimator<T> {
         dependent_(structure.dependence == Dependence::sequential) {}
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    auto& [tape, model, batch, random] = problem;
     if (!dependent_)
       return exact_objective<T>({Target::Kind::expected_loss}, problem, std::numeric_limits<double>::infinity());
 
-    BranchingChooser<T> chooser(samples_, random, batch.id);
-    auto episode = std::make_unique<Episode<T>>(tape, chooser, batch.examples());
-    model.run(batch, *episode);
+    BranchingChooser<T> chooser(samples_, problem.random, problem.batch.id);
+    auto episode = std::make_unique<Episode<T>>(problem.tape, chooser, problem.batch.examples());
+    problem.model.run(problem.batch, *episode);
     const auto paths = paths_to_leaves(*episode);
     const auto f = path_cost_values(*episode, paths, true);
     const auto log_p = path_log_probability_values(*episode, paths);
@@ -94,7 +93,7 @@ HARDGRAD_ESTIMATOR(LocalExpectation, {
   .paper = "Titsias & Lazaro-Gredilla 2015, Local expectation gradients for black box variational inference",
   .target = Target::Kind::expected_loss,
   .unbiased = true,
-  .evaluations = "K (1 + sum of S - 1 over the steps); S per step if independent",
+  .evaluations = "S per step; K (1 + T (S - 1)) if sequential",
   .parameters = {samples_parameter(), baseline_parameter()},
 })
 

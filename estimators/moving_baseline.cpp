@@ -15,12 +15,12 @@ namespace hardgrad {
 namespace {
 
 template <class T>
-class MovingBaseline final : public Estimator<T> {
+class MovingBaseline final : public AveragingEstimator<T> {
  public:
   MovingBaseline(const Settings& settings, const Structure& structure, Key)
-      : samples_(settings.integer("samples")),
-        credit_(credit_of(settings)),
-        average_(structure.steps, settings.real("decay")) {}
+      : AveragingEstimator<T>(structure.steps, settings.real("decay")),
+        samples_(settings.integer("samples")),
+        credit_(credit_of(settings)) {}
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
     Sampled<T> sampled(problem, samples_);
@@ -29,19 +29,15 @@ class MovingBaseline final : public Estimator<T> {
     for (int t = 0; t < sampled.steps(); ++t) {
       signal.push_back(sampled.returns(t, credit_));
       observed.push_back(sampled.mean_where_chosen(t, signal.back()));
-      for (auto& f : signal.back()) f -= average_[t];
+      for (auto& f : signal.back()) f -= this->average_[t];
     }
     auto surrogate = add(sampled.score(signal), sampled.path());
     return {.surrogate = surrogate, .episode = sampled.release(), .loss = sampled.mean_loss(), .observed = observed};
   }
-  void learn(const Estimate<T>& estimate) override { average_.observe(estimate.observed); }
-  std::vector<double> state() const override { return average_.state(); }
-  void restore(const std::vector<double>& state) override { average_.restore(state); }
 
  private:
   int samples_;
   Credit credit_;
-  MovingAverage average_;  // per step
 };
 
 }  // namespace

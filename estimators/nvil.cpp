@@ -22,14 +22,14 @@ namespace hardgrad {
 namespace {
 
 template <class T>
-class Nvil final : public Estimator<T> {
+class Nvil final : public AveragingEstimator<T> {
  public:
   Nvil(const Settings& settings, const Structure& structure, Key init)
-      : samples_(settings.integer("samples")),
+      : AveragingEstimator<T>(structure.steps + 1, settings.real("decay")),  // c per step, then the mean square of the signal
+        samples_(settings.integer("samples")),
         normalise_(settings.flag("normalise")),
         credit_(credit_of(settings)),
-        steps_(structure.steps),
-        average_(structure.steps + 1, settings.real("decay")) {
+        steps_(structure.steps) {
     const auto width = static_cast<std::size_t>(settings.integer("hidden"));
     hidden_ = Linear<T>(this->own_, "baseline.hidden", structure.state_width, width, init);
     out_ = Linear<T>(this->own_, "baseline.out", width, 1, init);
@@ -42,7 +42,7 @@ class Nvil final : public Estimator<T> {
     std::vector<std::vector<double>> signal;
     std::vector<double> observed(steps_ + 1, std::nan(""));
     double squares = 0;
-    const double scale = normalise_ ? 1 / std::max(1.0, std::sqrt(average_[steps_])) : 1;
+    const double scale = normalise_ ? 1 / std::max(1.0, std::sqrt(this->average_[steps_])) : 1;
     for (int t = 0; t < sampled.steps(); ++t) {
       auto returns = sampled.returns(t, credit_);
       observed[t] = sampled.mean_where_chosen(t, returns);
@@ -52,7 +52,7 @@ class Nvil final : public Estimator<T> {
       auto wanted = tape.constant(predicted.rows(), 1);
       auto to = tape.mutable_value(wanted);
       for (std::size_t r = 0; r < returns.size(); ++r) {
-        returns[r] -= average_[t];
+        returns[r] -= this->average_[t];
         to.data[r] = static_cast<T>(returns[r]);
         returns[r] = scale * (returns[r] - static_cast<double>(predicted.value().data[r]));
         squares += returns[r] * returns[r] / (scale * scale);
@@ -65,16 +65,12 @@ class Nvil final : public Estimator<T> {
     return {.surrogate = surrogate, .own_loss = own_loss, .episode = sampled.release(), .loss = sampled.mean_loss(),
             .observed = observed};
   }
-  void learn(const Estimate<T>& estimate) override { average_.observe(estimate.observed); }
-  std::vector<double> state() const override { return average_.state(); }
-  void restore(const std::vector<double>& state) override { average_.restore(state); }
 
  private:
   int samples_;
   bool normalise_;
   Credit credit_;
   std::size_t steps_;
-  MovingAverage average_;  // c per step, then the mean square of the centred signal
   Linear<T> hidden_, out_;
 };
 

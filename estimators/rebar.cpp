@@ -1,31 +1,34 @@
 // rebar: the score function with the relaxed loss as control variate, corrected by its pathwise derivative.
 //
-//   g = (f(b) - eta f(w~)) grad log p(b) + eta (grad f(w) - grad f(w~)) + grad f(b),   w = softmax(z / temperature)
+//   g = (f(b) - a - eta f(w~)) grad log p(b) + eta (grad f(w) - grad f(w~)) + grad f(b),   w = softmax(z / temperature)
 //
 // Tucker, Mnih, Maddison, Lawson & Sohl-Dickstein 2017, REBAR: low-variance, unbiased gradient estimates for discrete latent
 // variable models, sec. 3; of categories with Gumbels for their logistic noise. b is the choice of the noise z; z~ is drawn
-// given b, or (`coupled`) is z itself, derived from numbers held given b: the common random numbers of their app. G.
+// given b, or (`coupled`) is z itself, derived from numbers held given b: the common random numbers of their code.
 // eta and the log temperature descend the squared norm of g.
-// Target: expected loss. Bias: none. Cost per sample: 2 rows, 3 if not coupled; 1 + T (1 + 2 T) where choices feed later
-// ones; two (four) relaxed rows more where the temperature is being tuned.
+// Target: expected loss. Bias: none. Cost per sample: 3 rows, 2 if coupled; 1 + 2 T (1 + T) where choices feed later
+// ones; four (two) relaxed rows more where the temperature is being tuned.
 // Departures: relaxed losses are differentiated in the weights of their own choice alone; where choices feed later ones
-// they go on with expected weights. The squared norm is taken at the logits of each sample's choices, and its
+// they go on with expected weights. a is a moving average of f, 0 until training has shown one and used before its
+// update: where f hardly varies, no multiple of a relaxed loss is near a constant that would centre it. The squared norm is taken at the logits of each sample's choices, and its
 // derivative in the temperature by a central difference with the same noise.
 #include <algorithm>
 #include <cmath>
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
+#include "core/estimator/moving_average.hpp"
 #include "core/estimator/relaxed_control.hpp"
 
 namespace hardgrad {
 namespace {
 
 template <class T>
-class Rebar final : public Estimator<T> {
+class Rebar final : public AveragingEstimator<T> {
  public:
-  Rebar(const Settings& settings, const Structure&, Key)
-      : samples_(settings.integer("samples")),
+  Rebar(const Settings& settings, const Structure& structure, Key)
+      : AveragingEstimator<T>(structure.steps, settings.real("decay")),
+        samples_(settings.integer("samples")),
         coupled_(settings.flag("coupled")),
         tune_(settings.flag("tune")),
         credit_(credit_of(settings)),
@@ -44,9 +47,12 @@ class Rebar final : public Estimator<T> {
     RelaxedRun<T> run(problem, samples_, coupled_, temperatures);
 
     double in_eta = 0, in_log_temperature = 0;  // derivatives of the sum of |g|^2
+    std::vector<double> seen(run.steps()), choices(run.steps());  // losses, per step
     auto surrogate = run.surrogate(credit_, [&](int t, std::size_t i, double f, const auto& controls) {
+      seen[t] += f;
+      ++choices[t];
       auto g = run.choice(t, i).score();
-      for (auto& s : g) s *= f;
+      for (auto& s : g) s *= f - this->average_[t];
       add_scaled(g, eta, controls[0]);
       if (tuning) {
         in_eta += 2 * dot(g, controls[0]);
@@ -56,7 +62,8 @@ class Rebar final : public Estimator<T> {
     });
 
     const double loss = run.run().mean_loss(), share = 1 / static_cast<double>(run.groups());
-    Estimate<T> estimate{.surrogate = surrogate, .episode = nullptr, .loss = loss};
+    for (std::size_t t = 0; t < seen.size(); ++t) seen[t] /= choices[t];  // NaN, which is no observation, if nobody chose
+    Estimate<T> estimate{.surrogate = surrogate, .episode = nullptr, .loss = loss, .observed = seen};
     if (tuning)
       estimate.own_loss = add(sum(problem.tape.parameter(eta_), share * in_eta),
                               sum(problem.tape.parameter(log_temperature_), share * in_log_temperature));
@@ -83,12 +90,13 @@ HARDGRAD_ESTIMATOR(Rebar, {
   .paper = "Tucker, Mnih, Maddison, Lawson & Sohl-Dickstein 2017, REBAR, sec. 3",
   .target = Target::Kind::expected_loss,
   .unbiased = true,
-  .evaluations = "2 K; (1 + T) K if sequential; more while tuning",
+  .evaluations = "3 K; (1 + 2 T) K if sequential",
   .parameters = {samples_parameter(),
                  ParameterInfo::real("eta", 1, -1e6, 1e6, "weight of the control variate, at first"),
                  ParameterInfo::real("temperature", 0.5, 0, 1e6, "of the relaxation, at first").above(),
                  ParameterInfo::flag("tune", true, "let training tune both by the squared norm of the gradient"),
-                 ParameterInfo::flag("coupled", true, "let the noise given the choice be that which made it"),
+                 ParameterInfo::flag("coupled", false, "let the noise given the choice be that which made it"),
+                 ParameterInfo::real("decay", 0.9, 0, 1, "share of the old average of losses kept at each step").below(),
                  credit_parameter()},
 })
 

@@ -167,7 +167,7 @@ HARDGRAD_ESTIMATOR(Relax, {
   .paper = "Grathwohl, Choi, Wu, Roeder & Duvenaud 2018, Backpropagation through the void, sec. 3",
   .target = Target::Kind::expected_loss,
   .unbiased = true,
-  .evaluations = "K; with the relaxed model 2 K, (1 + T) K if sequential, more while tuning",
+  .evaluations = "K; with relaxed_model 2 K, (1 + T) K if sequential",
   .parameters = {samples_parameter(),
                  ParameterInfo::integer("hidden", 10, 1, 65536, "tanh units of the control network"),
                  ParameterInfo::real("temperature", 0.5, 0, 1e6, "of the relaxation the control sees").above(),

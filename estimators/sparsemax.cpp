@@ -72,7 +72,7 @@ HARDGRAD_ESTIMATOR(Sparsemax, {
            "discrete and structured latent variables via sparsity",
   .target = Target::Kind::sparsemax,
   .unbiased = true,
-  .evaluations = "support per step if factorised, its paths if sequential",
+  .evaluations = "support per step; its paths if sequential",
   .parameters = {ParameterInfo::real("cap", 1e6, 1, 1e12, "most rows of one choice's support; beyond it is an error")},
 })
 

@@ -22,14 +22,14 @@ namespace hardgrad {
 namespace {
 
 template <class T>
-class VariationalBound final : public Estimator<T> {
+class VariationalBound final : public AveragingEstimator<T> {
  public:
   VariationalBound(const Settings& settings, const Structure& structure, Key)
-      : enumerated_(settings.flag("enumerate")),
+      : AveragingEstimator<T>(structure.steps, settings.real("decay")),
+        enumerated_(settings.flag("enumerate")),
         samples_(settings.integer("samples")),
         cap_(settings.real("cap")),
-        credit_(credit_of(settings)),
-        average_(structure.steps, settings.real("decay")) {}
+        credit_(credit_of(settings)) {}
   Target target() const override { return {Target::Kind::elbo}; }
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
@@ -49,7 +49,7 @@ class VariationalBound final : public Estimator<T> {
       if (samples_ > 1)
         leave_one_out(signal.back(), samples_);
       else
-        for (auto& c : signal.back()) c -= average_[t];
+        for (auto& c : signal.back()) c -= this->average_[t];
     }
     auto surrogate = add(add(sampled.score(signal), sampled.path()), divergences);
     return {.surrogate = surrogate,
@@ -57,16 +57,12 @@ class VariationalBound final : public Estimator<T> {
             .loss = sampled.mean_loss() + static_cast<double>(divergences.item()),
             .observed = observed};
   }
-  void learn(const Estimate<T>& estimate) override { average_.observe(estimate.observed); }
-  std::vector<double> state() const override { return average_.state(); }
-  void restore(const std::vector<double>& state) override { average_.restore(state); }
 
  private:
   bool enumerated_;
   int samples_;
   double cap_;
   Credit credit_;
-  MovingAverage average_;  // per step
 };
 
 }  // namespace

@@ -3,6 +3,8 @@
 
 #include <vector>
 
+#include "core/estimator/estimator.hpp"
+
 namespace hardgrad {
 
 /// One average per entry; 0 until the first observation, which it then takes over whole.
@@ -32,6 +34,19 @@ class MovingAverage {
  private:
   double decay_;
   std::vector<double> value_, seen_;
+};
+
+/// An estimator whose learned state is moving averages of what it observed.
+template <class T>
+class AveragingEstimator : public Estimator<T> {
+ public:
+  void learn(const Estimate<T>& estimate) final { average_.observe(estimate.observed); }
+  std::vector<double> state() const final { return average_.state(); }
+  void restore(const std::vector<double>& state) final { average_.restore(state); }
+
+ protected:
+  AveragingEstimator(std::size_t entries, double decay) : average_(entries, decay) {}
+  MovingAverage average_;
 };
 
 }  // namespace hardgrad

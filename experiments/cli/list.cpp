@@ -1,12 +1,16 @@
 // hardgrad list: what is registered, one line each.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
 #include <memory>
+#include <regex>
 
 #include "core/estimator/estimator.hpp"
 #include "experiments/cli/common.hpp"
 #include "experiments/cli/describe.hpp"
 #include "experiments/cli/verbs.hpp"
+#include "experiments/verification/problems.hpp"
 
 namespace hardgrad::cli {
 namespace {
@@ -35,6 +39,50 @@ void print_tasks() {
   print_table(rows, "");
 }
 
+/// Which estimator works on which network, and why not: one row per estimator.
+struct Matrix {
+  std::vector<std::string> networks;
+  std::map<std::string, std::vector<std::string>> reasons;  ///< by estimator; empty where it works
+};
+Matrix support_matrix() {
+  Matrix matrix;
+  for (const auto& problem : verification::problems()) {
+    matrix.networks.push_back(problem.name);
+    const Structure with[] = {verification::Setting(problem, false).model->structure(),
+                              verification::Setting(problem, true).model->structure()};
+    for (const auto& [name, entry] : Estimators::instance().entries())
+      matrix.reasons[name].push_back(unsupported(Spec::parse(name), with[entry.posterior]));
+  }
+  return matrix;
+}
+
+nlohmann::json matrix_json() {
+  const auto matrix = support_matrix();
+  auto list = nlohmann::json::array();
+  for (const auto& [name, reasons] : matrix.reasons)
+    for (std::size_t i = 0; i < reasons.size(); ++i)
+      list.push_back({{"estimator", name}, {"network", matrix.networks[i]}, {"works", reasons[i].empty()}, {"reason", reasons[i]}});
+  return list;
+}
+
+void print_matrix() {
+  const auto matrix = support_matrix();
+  std::vector<std::string> notes;
+  std::vector<std::vector<std::string>> rows{{"ESTIMATOR"}};
+  rows[0].insert(rows[0].end(), matrix.networks.begin(), matrix.networks.end());
+  for (const auto& [name, reasons] : matrix.reasons) {
+    auto& row = rows.emplace_back(1, name);
+    for (auto reason : reasons) {
+      reason = std::regex_replace(reason, std::regex("\\d+"), "N");  // the same note whatever the number of options
+      const auto note = std::find(notes.begin(), notes.end(), reason);
+      if (!reason.empty() && note == notes.end()) notes.push_back(reason);
+      row.push_back(reason.empty() ? "works" : fmt::format("no ({})", std::find(notes.begin(), notes.end(), reason) - notes.begin() + 1));
+    }
+  }
+  print_table(rows, "");
+  for (std::size_t i = 0; i < notes.size(); ++i) fmt::print("{}({}) {}\n", i == 0 ? "\n" : "", i + 1, notes[i]);
+}
+
 }  // namespace
 
 void add_list(CLI::App& app, Action& action) {
@@ -44,8 +92,8 @@ void add_list(CLI::App& app, Action& action) {
   };
   auto options = std::make_shared<Options>();
   auto* sub = app.add_subcommand("list", "what is registered, one line each");
-  sub->add_option("what", options->what, "estimators, models or tasks; all by default")
-      ->check(CLI::IsMember({"estimators", "models", "tasks"}));
+  sub->add_option("what", options->what, "estimators, models, tasks, or matrix: which estimator works on which network")
+      ->check(CLI::IsMember({"estimators", "models", "tasks", "matrix"}));
   sub->add_flag("--json", options->json, "print JSON");
   sub->callback([options, &action] {
     action = [options] {
@@ -54,12 +102,14 @@ void add_list(CLI::App& app, Action& action) {
         if (what == "estimators") print_json(entries_json<EstimatorEntry>());
         if (what == "models") print_json(entries_json<ModelEntry>());
         if (what == "tasks") print_json(entries_json<TaskEntry>());
+        if (what == "matrix") print_json(matrix_json());
         if (what.empty())
           print_json({{"estimators", entries_json<EstimatorEntry>()},
                       {"models", entries_json<ModelEntry>()},
                       {"tasks", entries_json<TaskEntry>()}});
         return 0;
       }
+      if (what == "matrix") print_matrix();
       if (what.empty() || what == "estimators") print_estimators();
       if (what.empty()) fmt::print("\n");
       if (what.empty() || what == "models") print_models();

@@ -93,7 +93,7 @@ std::vector<SettingInfo> make_table() {
       TRAIN(Info::real("drop", 0, 0, 1, "schedule=step: the factor applied").above(), optimizer.drop),
       TRAIN(Info::integer("drop_every", 0, 0, many, "schedule=step: every so many steps"),
             optimizer.drop_every),
-      TRAIN(Info::real("own_learning_rate", 0, 0, endless, "of the estimator's own networks (Adam)").above(),
+      TRAIN(Info::real("own_learning_rate", 0, 0, endless, "of the estimator's own networks (Adam, on the same schedule)").above(),
             own_learning_rate),
       TRAIN(Info::integer("log_every", 0, 1, many, "steps between logged training losses"), log_every),
       TRAIN(Info::integer("evaluate_every", 0, 0, many, "steps between evaluations; 0: only at the end"),

@@ -153,7 +153,10 @@ Training<T> prepare(std::shared_ptr<const Task> task, const Spec& model, const S
   auto how = settings.optimizer;
   how.total_steps = settings.steps;
   training.optimizer = make_optimizer<T>(how, training.model->parameters().size());
-  OptimizerSettings own{.name = "adam", .learning_rate = settings.own_learning_rate};
+  auto own = how;  // the same schedule
+  own.name = "adam";
+  own.learning_rate = settings.own_learning_rate;
+  own.clip = 0;
   training.own_optimizer = make_optimizer<T>(own, training.estimator->own_parameters().size());
   return training;
 }

@@ -18,7 +18,7 @@ struct TrainSettings {
   int steps = 0;
   int batch = 32;
   OptimizerSettings optimizer;            ///< of the model
-  double own_learning_rate = 1e-3;        ///< of the estimator's own networks (Adam)
+  double own_learning_rate = 1e-3;        ///< of the estimator's own networks (Adam, on the model's schedule)
   int log_every = 10;                     ///< steps between logged training losses (each the mean since the last)
   int evaluate_every = 0;                 ///< steps between evaluations; 0: only at the end
   int evaluate_examples = 0;              ///< of the held-out split; 0 is all

@@ -8,6 +8,7 @@ namespace hardgrad::verification {
 const std::vector<Problem>& problems() {
   static const std::vector<Problem> all = {
       {"bits", "bits", "bits[bits=3,t=0.6;0.51;0.48,shared_logit=true]", 1},
+      {"bits_categorical", "bits", "bits[bits=2,options=3,function=linear,logit=0.2;-0.1;0.4]", 1},
       {"not_gate", "not_gate", "not_gate", 2},
       {"translator", "translation[max_length=5]", "translator[hidden=32,embedding=32]", 16},
       {"translator_sampled_feed", "translation[max_length=4]", "translator[hidden=32,embedding=32,feed=sampled]", 4},

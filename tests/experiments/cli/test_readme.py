@@ -25,7 +25,9 @@ def test_estimators_are_those_registered():
     registered = {entry["name"]: entry for entry in as_json("list", "estimators")}
     assert table.keys() == registered.keys()
     words = {"expected loss": "expected_loss", "marginal likelihood": "marginal_likelihood", "ELBO": "elbo",
-             "regularised loss": "regularised", "the soft network's loss": "soft"}
+             "regularised loss": "regularised", "the soft network's loss": "soft", "K-sample bound": "importance_bound",
+             "reweighted wake-sleep": "wake", "dreamt wake-sleep": "wake_sleep", "thermodynamic objective": "thermodynamic",
+             "expected loss under sparsemax": "sparsemax"}
     for name, row in table.items():
         assert words[row[3]] == registered[name]["target"], name
         assert row[4].startswith("yes") == registered[name]["unbiased"], name
