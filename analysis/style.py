@@ -11,7 +11,11 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")
 LINES = ("-", "--", "-.", ":")
 # Each has a place of its own, in every figure of every file.
 KNOWN = ("rloo", "reinforce", "exact", "nvil", "moving_baseline", "soft", "exact_marginal", "entropy_regularised",
-         "variational_bound")
+         "variational_bound", "rebar", "disarm", "relax", "arm", "arms", "unordered_set", "sum_and_sample", "stratified", "vimco",
+         "iwae_reinforce", "ovis", "wake_wake", "gumbel_softmax", "st_gumbel", "straight_through", "gumbel_rao", "gapped_st",
+         "reinmax", "muprop", "double_cv", "rodeo", "self_critic", "soft_baseline", "optimal_baseline", "systematic",
+         "wor_importance", "local_expectation", "mvd", "ars", "arsm", "carms", "disarm_tree", "disarm_stick", "tvo", "wake_sleep",
+         "wsram", "sparsemax", "kmax_marginal")
 
 
 class Look(NamedTuple):

@@ -58,11 +58,11 @@ HARDGRAD_ESTIMATOR(SumAndSample, {
   .target = Target::Kind::expected_loss,
   .unbiased = true,
   .evaluations = "k",
-  .parameters = {ParameterInfo::integer("samples", 4, 1, 1e6, "outcomes per example: all but one summed, one sampled"),
+  .parameters = {ParameterInfo::integer("samples", 2, 1, 1e6, "outcomes per example: all but one summed, one sampled"),
                  ParameterInfo::choice("set", "top", {"top", "sampled"},
                                        "the summed outcomes: the most probable, or a sample without replacement"),
                  baseline_parameter(), per_step_parameter()},
-  .unsupported = refuse_per_step,
+  .unsupported = refuse_subset,
 })
 
 }  // namespace hardgrad

@@ -46,7 +46,7 @@ class UnorderedSet final : public Estimator<T> {
 std::string refuse(const Settings& settings, const Structure& structure) {
   if (settings.flag("baseline") && settings.integer("samples") == 1)
     return "samples=1 leaves no other outcome for the baseline: take samples=2 or more, or baseline=false";
-  return refuse_per_step(settings, structure);
+  return refuse_subset(settings, structure);
 }
 
 }  // namespace
@@ -58,7 +58,7 @@ HARDGRAD_ESTIMATOR(UnorderedSet, {
   .target = Target::Kind::expected_loss,
   .unbiased = true,
   .evaluations = "k",
-  .parameters = {ParameterInfo::integer("samples", 4, 1, 1024, "distinct outcomes per example"),
+  .parameters = {ParameterInfo::integer("samples", 2, 1, 1024, "distinct outcomes per example"),
                  ParameterInfo::flag("baseline", true, "take the built-in baseline off the loss"), per_step_parameter()},
   .unsupported = refuse,
 })

@@ -68,7 +68,7 @@ std::string refuse(const Settings& settings, const Structure& structure) {
     return "samples=1 leaves no other outcome for the baseline: take samples=2 or more, or baseline=false";
   if (settings.integer("samples") == 1 && !settings.flag("normalise"))
     return "samples=1 has infinite variance: take samples=2 or more, or normalise=true";
-  return refuse_per_step(settings, structure);
+  return refuse_subset(settings, structure);
 }
 
 }  // namespace

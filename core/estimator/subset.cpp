@@ -130,9 +130,15 @@ template class Subset<double>;
 ParameterInfo per_step_parameter() {
   return ParameterInfo::flag("per_step", false, "take every choice of independent ones as a draw of its own");
 }
-std::string refuse_per_step(const Settings& settings, const Structure& structure) {
-  if (!settings.flag("per_step") || structure.dependence != Dependence::sequential) return "";
-  return "per_step=true takes choices one by one, but this model's depend on each other: set per_step=false";
+std::string refuse_subset(const Settings& settings, const Structure& structure) {
+  const bool per_step = settings.flag("per_step");
+  if (per_step && structure.dependence == Dependence::sequential)
+    return "per_step=true takes choices one by one, but this model's depend on each other: set per_step=false";
+  const double outcomes = std::pow(structure.options, per_step ? 1 : structure.steps);
+  if (const int samples = settings.integer("samples"); samples > outcomes)
+    return fmt::format("samples={} is more than the {} {} there are: take at most {}", samples, outcomes,
+                       per_step ? "options" : "outcomes", outcomes);
+  return "";
 }
 
 }  // namespace hardgrad

@@ -63,7 +63,7 @@ class Subset {
 std::vector<double> probabilities(const Beam& beam);
 
 ParameterInfo per_step_parameter();
-/// Why choices cannot be taken one by one, if that is what is asked; empty if they can.
-std::string refuse_per_step(const Settings& settings, const Structure& structure);
+/// Why so many outcomes, or choices taken one by one, cannot be had; empty if they can.
+std::string refuse_subset(const Settings& settings, const Structure& structure);
 
 }  // namespace hardgrad

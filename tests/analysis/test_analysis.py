@@ -97,7 +97,7 @@ def test_with_interval_reads_well():
     assert with_interval(0.9, 0.9 - 3e-16, 0.9 + 3e-16) == "0.9"
 
 
-@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("name", [name for name in FIGURES if "against" not in name])
 def test_every_figure_has_a_panel_per_task_and_a_legend_outside_them(data, name):
     figure = FIGURES[name](data)
     assert len(figure.axes) == 4
@@ -120,7 +120,7 @@ def test_bias_variance_shows_negative_bias_where_it_is():
 
 
 def test_looks_are_distinct_and_steady():
-    labels = [f"rloo[samples={k}]" for k in range(2, 12)] + list(KNOWN[1:]) + ["arm", "disarm", "rebar", "relax"]
+    labels = [f"rloo[samples={k}]" for k in range(2, 12)] + list(KNOWN[1:]) + ["median_baseline", "my_own"]
     look = looks(labels)
     assert len({(style.colour, style.marker) for style in look.values()}) == len(labels)
     assert looks(["soft", "exact"])["exact"] == looks(["exact", "nvil", "arm"])["exact"]
@@ -129,8 +129,9 @@ def test_looks_are_distinct_and_steady():
 
 def test_one_seed_and_odd_files_draw(sample):
     one = load(sample / "one_seed.h5")
-    for draw in FIGURES.values():
-        draw(one).canvas.draw()
+    for name, draw in FIGURES.items():
+        if "against" not in name:
+            draw(one).canvas.draw()
     frame = table(one).set_index(["task", "estimator"])
     row = frame.loc[("qa", "nvil")]  # one seed: the measurement's own interval
     assert row["variance_low"] == pytest.approx(0.85 * row["variance"]) and np.isnan(row["final_loss_low"])

@@ -52,6 +52,7 @@ TEST_CASE("distinct outcomes: the exact mean on bits") {
     for (const auto& spec : unbiased) {
       CAPTURE(toy);
       CAPTURE(spec);
+      if (!unsupported(Spec::parse(spec), model->structure()).empty()) continue;  // more samples than outcomes
       CHECK(bias_of(*estimator_of(spec, *model), *model, one_example()) < 1e-10);
     }
   }
@@ -86,7 +87,8 @@ TEST_CASE("distinct options of each choice: the exact mean where choices are ind
 TEST_CASE("settings that leave nothing to estimate with are refused") {
   auto model = model_of(one_bit);
   for (const auto* spec : {"unordered_set[samples=1]", "wor_importance[samples=1]", "wor_importance[samples=1,baseline=false]", "unordered_set[samples=0]",
-                           "sum_and_sample[samples=0]", "kmax_marginal[k=0]", "stratified[samples=0]"}) {
+                           "sum_and_sample[samples=0]", "kmax_marginal[k=0]", "stratified[samples=0]", "unordered_set[samples=3]",
+                           "sum_and_sample[samples=3]", "wor_importance[samples=3]", "unordered_set[samples=3,per_step=true]"}) {
     CAPTURE(spec);
     CHECK_THROWS_AS(estimator_of(spec, *model), UsageError);
   }
@@ -98,11 +100,11 @@ TEST_CASE("all outcomes are exact, however improbable some are") {
     const auto truth = exact_gradient({}, *model, one_example(), 1e6);
     for (const std::string name : {"unordered_set[", "unordered_set[baseline=false,", "sum_and_sample[", "sum_and_sample[set=sampled,", "wor_importance[",
                                    "wor_importance[normalise=true,"})
-      for (int more : {0, 5}) {
+      {
         CAPTURE(toy);
         CAPTURE(name);
         const int outcomes = static_cast<int>(model->outcomes(one_example())[0]);
-        auto estimator = estimator_of(name + "samples=" + std::to_string(outcomes + more) + "]", *model);
+        auto estimator = estimator_of(name + "samples=" + std::to_string(outcomes) + "]", *model);
         CHECK(variance_of(*estimator, *model, one_example()) < 1e-30);
         for (std::uint64_t seed : {1, 2, 3}) {
           const auto g = gradient_of(*estimator, *model, one_example(), Key(seed));
@@ -418,6 +420,7 @@ TEST_CASE("with continuous noise the estimates have the target as mean, within f
     for (const auto* spec : {"unordered_set[samples=3]", "unordered_set[samples=14]", "sum_and_sample[samples=3,set=sampled]", "sum_and_sample[samples=3]", "wor_importance[samples=3,baseline=false]",
                              "wor_importance[samples=5]"}) {
       CAPTURE(spec);
+      if (!unsupported(Spec::parse(spec), model.structure()).empty()) continue;
       const auto truth = exact_gradient({}, model, one, 100);
       auto estimator = estimator_of(spec, model);
       std::vector<double> sum(truth.size()), square(truth.size());
