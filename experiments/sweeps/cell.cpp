@@ -27,7 +27,7 @@ RunKeys run_keys(const CellKeys& keys) { return {keys.init, keys.order, keys.noi
 
 template <class T>
 void train_cell(const Plan& plan, const Cell& cell, TaskPool& tasks, const std::string& checkpoint,
-                const std::function<bool()>& stop, CellRecord& record) {
+                const Stop& stop, CellRecord& record) {
   const CellKeys keys(plan.seed, cell.axes);
   const auto settings = cell.settings.resolved();
   const auto task = tasks.get(cell.axes.at("task"), keys.data);
@@ -72,7 +72,7 @@ double trial(const Plan& plan, const Cell& cell, TaskPool& tasks, double& bytes)
 }  // namespace
 
 CellRecord run_cell(const Plan& plan, const Cell& cell, TaskPool& tasks, const std::string& checkpoint,
-                    const std::function<bool()>& stop) {
+                    const Stop& stop) {
   CellRecord record;
   record.axes = cell.axes;
   record.estimator_settings = settings_json("estimator", cell.axes.at("estimator"));

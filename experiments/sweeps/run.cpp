@@ -12,7 +12,7 @@
 #include <mutex>
 
 #include "core/support/error.hpp"
-#include "experiments/measurement/parallel.hpp"
+#include "experiments/support/parallel.hpp"
 #include "experiments/storage/atomic_file.hpp"
 #include "experiments/storage/provenance.hpp"
 #include "experiments/sweeps/journal.hpp"
