@@ -42,12 +42,4 @@ RunReport run_plan(const Plan& plan, TaskPool& tasks, const RunOptions& options)
 CellRecord run_cell(const Plan& plan, const Cell& cell, TaskPool& tasks, const std::string& checkpoint,
                     const Stop& stop);
 
-/// Seconds and bytes the cells will take, measured on short trials of each kind of cell; at most about
-/// `budget` seconds are spent on them.
-struct CostEstimate {
-  double seconds = 0, bytes = 0;  ///< on one core
-};
-CostEstimate estimate_cost(const Plan& plan, const std::vector<const Cell*>& cells, TaskPool& tasks,
-                           double budget);
-
 }  // namespace hardgrad
