@@ -5,6 +5,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import h5py
 import pytest
 
 EXAMPLE = Path(__file__).parent / "example"
@@ -60,6 +61,23 @@ def test_right_plugin_passes(built, hardgrad):
     measured = json.loads(hardgrad("measure", "--task", "bits", "--estimator", "median_baseline[samples=3]", "--exact", "--json",
                                    "--plugin", library(built, "my")).stdout)["results"][0]
     assert abs(measured["squared_bias"]) < 1e-24 and measured["variance"] > 0
+
+
+def test_model_and_task_of_a_plugin(built, hardgrad, tmp_path):
+    plugin = ("--plugin", built / "build" / "lamps.so")
+    assert "lamp_reader" in hardgrad("list", *plugin).stdout and "lamps (task)" in hardgrad("describe", "task:lamps", *plugin).stdout
+    measured = json.loads(hardgrad("measure", "--task", "lamps[lamps=3]", "--estimator", "rloo[samples=2]", "--estimator", "vimco", "--exact",
+                                   "--json", *plugin).stdout)["results"]
+    assert [abs(m["squared_bias"]) < 1e-20 for m in measured] == [True, True]
+    (tmp_path / "sweep.toml").write_text('[grid]\ntask = "lamps"\nestimator = ["rloo", "exact"]\n[train]\nsteps = 300\nbatch = 8\n'
+                                         'optimizer = "adam"\nlearning_rate = 0.05\n[measure]\nat = []\n')
+    hardgrad("run", "sweep.toml", "--out", "cells", *plugin, cwd=tmp_path)
+    hardgrad("merge", "cells", "--out", "lamps.h5", cwd=tmp_path)
+    with h5py.File(tmp_path / "lamps.h5") as file:
+        assert file["metric_found"].shape[0] == 2 and (file["metric_found"][:, -1] > 0.9).all()
+    assert "complete" in hardgrad("completion", "bash").stdout
+    words = json.loads(hardgrad("complete", "bash", f"hardgrad measure --plugin {plugin[1]} --task 'lamps[", "--json").stdout)
+    assert words == ["lamps[lamps="]
 
 
 def test_wrong_plugin_fails(built, hardgrad):

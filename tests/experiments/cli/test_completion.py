@@ -1,5 +1,4 @@
 """Completion as the shell asks for it: bash's own function in a process of its own."""
-import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -88,9 +87,3 @@ def test_scripts_are_scripts(shell, tmp_path):
 
 def test_unknown_shell():
     refusal("completion", "tcsh")
-
-
-@pytest.mark.skipif("HARDGRAD_EXAMPLE_PLUGIN" not in os.environ, reason="no plugin was built")
-def test_names_of_plugins():
-    plugin = os.environ["HARDGRAD_EXAMPLE_PLUGIN"]
-    assert complete(f"measure --plugin {plugin} --estimator media") == ["median_baseline"]

@@ -1,0 +1,84 @@
+// lamps: a model and a task from outside the tree. One of S lamps is lit; look at one, and pay if it is dark.
+//
+// Choice: a lamp, by logits W x + b of all lamps x [S]. Cost f = (1 - x[choice])^2. Learnt: W towards a large multiple of 1.
+// Parameters: reader.weight [S, S], reader.bias [S]; with posterior: posterior.weight [S, S], posterior.bias [S].
+#include <hardgrad/plugin.hpp>
+
+#include <hardgrad/experiments/tasks/task.hpp>
+
+using namespace hardgrad;
+
+template <class T>
+class LampReader final : public Model<T> {
+ public:
+  LampReader(const Settings&, const Dimensions& dimensions, Key init) {
+    const int lamps = dimensions.at("lamps");
+    structure_ = {.steps = 1, .options = lamps, .dependence = Dependence::one_choice, .state_width = lamps,
+                  .posterior = dimensions.at("posterior") != 0};
+    reader_ = Linear<T>(this->parameters_, "reader", lamps, lamps, init);
+    if (structure_.posterior) posterior_ = Linear<T>(this->parameters_, "posterior", lamps, lamps, init);
+  }
+
+  const Structure& structure() const override { return structure_; }
+  std::vector<double> outcomes(const Batch& batch) const override {
+    return std::vector<double>(batch.examples(), structure_.options);
+  }
+
+  void run(const Batch& batch, Episode<T>& episode) const override {
+    auto& tape = episode.tape();
+    const auto rows = episode.root();  // one row an example; a chooser makes more of them
+    const auto& light = batch.numbers("light");
+    const std::vector<T> values(light.data.begin(), light.data.end());
+    const auto x = tape.constant(MatrixView<const T>{values.data(), rows->size(), light.shape[1]});
+    Site<T> site{rows, reader_(x), std::vector<int>(rows->size(), structure_.options), x, {}};
+    if (structure_.posterior) site.proposal = [&] { return posterior_(x); };
+    const auto choice = episode.choose(std::move(site));
+    // Rows of the answer know the row they came from; one_hot serves sampled, enumerated and relaxed choices alike.
+    const auto seen = multiply(choice.one_hot(tape, structure_.options), gather_rows(x, std::span<const int>(choice.rows->parent)));
+    episode.cost(choice.rows, square(affine(row_sums(seen), T{-1}, T{1})));
+  }
+
+ private:
+  Structure structure_;
+  Linear<T> reader_, posterior_;
+};
+
+HARDGRAD_MODEL(LampReader, {
+  .name = "lamp_reader", .summary = "looks at one of some lamps", .paper = "none: an example", .dependence = "one choice",
+  .kinds = "categorical", .parameters = {}, .needs = {"lamps"}})
+
+/// Field: reals "light" [B, S], one-hot. Example i has lamp i mod S lit; a third of the examples is held out.
+class Lamps final : public Task {
+ public:
+  explicit Lamps(int lamps) : lamps_(lamps) {}
+  Dimensions dimensions() const override { return {{"lamps", lamps_}}; }
+  std::size_t size(Split split) const override { return split == Split::train ? 2 * lamps_ : lamps_; }
+  Batch batch(Split split, const std::vector<int>& indices) const override {
+    Batch batch;
+    batch.reals["light"] = Array<double>({indices.size(), static_cast<std::size_t>(lamps_)});
+    for (std::size_t b = 0; b < indices.size(); ++b) {
+      batch.id.push_back(static_cast<std::uint32_t>(indices[b] + 2 * lamps_ * static_cast<int>(split)));  // of no other example
+      batch.reals["light"].row(b)[indices[b] % lamps_] = 1;
+    }
+    return batch;
+  }
+  std::vector<Metric> metrics() const override { return {{.name = "found", .unit = "1"}}; }
+  void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
+    for (int b = 0; b < batch.examples(); ++b) {
+      metrics[0].numerator += batch.numbers("light").row(b)[seen.choices.row(b)[0]];
+      metrics[0].denominator += 1;
+    }
+  }
+
+ private:
+  int lamps_;
+};
+
+const Registration<TaskEntry> lamps({
+    .name = "lamps",
+    .summary = "one lamp is lit: find it",
+    .data = "none: closed form",
+    .default_model = "lamp_reader",
+    .parameters = {ParameterInfo::integer("lamps", 4, 2, 1000, "lamps S")},
+    .make = [](const Settings& settings, Key) -> std::unique_ptr<Task> { return std::make_unique<Lamps>(settings.integer("lamps")); },
+});
