@@ -1,0 +1,63 @@
+"""Guides cannot rot: their fenced blocks marked `guide` are run in order, in a folder that looks like a clean checkout.
+
+```bash guide           run by bash, which stops at the first command that fails
+```python guide         run by Debian's Python
+```toml guide=NAME      written to the file NAME
+"""
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+TREE = Path(__file__).resolve().parents[2]
+BLOCK = re.compile(r"^```(\w+) guide(?:=(\S+))?\n(.*?)^```$", re.M | re.S)
+GUIDES = [path for path in sorted(TREE.glob("**/README.md")) if "build" not in path.relative_to(TREE).parts and BLOCK.search(path.read_text("utf-8"))]
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """The tree's folders by links, a folder of results of its own, and the build as build/release."""
+    for entry in TREE.iterdir():
+        if entry.name not in ("build", "results", ".git"):
+            (tmp_path / entry.name).symlink_to(entry)
+    (tmp_path / "results").mkdir()
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build" / "release").symlink_to(os.environ.get("HARDGRAD_BUILD", TREE / "build" / "release"))
+    return tmp_path
+
+
+def run(folder, *command, text):
+    env = {name: value for name, value in os.environ.items() if name != "OPENBLAS_CORETYPE"}
+    if sanitizers := env.get("HARDGRAD_SANITIZE"):
+        env["CXXFLAGS"] = f"-fsanitize={sanitizers}"
+    done = subprocess.run([*command], input=text, capture_output=True, text=True, cwd=folder, timeout=900, env=env)
+    assert done.returncode == 0, f"{text}\n--- says\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    return done.stdout
+
+
+def test_all_guides_are_found():
+    found = {str(path.relative_to(TREE)) for path in GUIDES}
+    assert {"core/models/README.md", "experiments/tasks/README.md", "experiments/configs/README.md"} <= found
+    for path in TREE.glob("**/README.md"):  # a marker that is misspelt would run nothing
+        if "build" not in path.relative_to(TREE).parts:
+            text = path.read_text("utf-8")
+            assert len(re.findall(r"^```.*guide", text, re.M)) == len(BLOCK.findall(text)), path
+
+
+@pytest.mark.parametrize("guide", GUIDES, ids=lambda path: str(path.relative_to(TREE)))
+def test_commands_work(guide, checkout):
+    for language, name, text in BLOCK.findall(guide.read_text("utf-8")):
+        if name:
+            (checkout / name).write_text(text)
+        elif language == "bash":
+            assert run(checkout, "bash", "-euo", "pipefail", text=text).strip(), f"{text} says nothing"
+        else:
+            assert language == "python", language
+            run(checkout, "/usr/bin/python3", "-", text=text)
+
+
+def test_what_a_guide_shows_fails_when_it_is_wrong(checkout):
+    with pytest.raises(AssertionError, match="nothing.toml"):
+        run(checkout, "bash", "-euo", "pipefail", text="build/release/hardgrad run nothing.toml\ntrue\n")
