@@ -94,7 +94,7 @@ def test_test_tells_right_from_wrong():
 
 def test_describe():
     for e in as_json("list", "estimators"):
-        text = run("describe", e["name"]).stdout
+        text = " ".join(run("describe", e["name"]).stdout.split())  # as one line
         assert e["paper"] in text and all(p["name"] in text for p in e["parameters"])
         assert as_json("describe", e["name"])["name"] == e["name"]
     assert {x["kind"] for x in as_json("describe", "bits")} == {"model", "task"}
