@@ -50,7 +50,7 @@ bool finite(const std::vector<double>& x) {
 template <class T>
 void stir(Estimator<T>& estimator) {
   auto state = estimator.state();
-  for (std::size_t i = 0; i < state.size(); ++i) state[i] = 0.3 + 0.1 * static_cast<double>(i);
+  for (std::size_t i = 0; i < state.size(); ++i) state[i] = 2.3 + 0.1 * static_cast<double>(i);
   if (!state.empty()) estimator.restore(state);
   int i = 0;
   for (auto& parameter : estimator.own_parameters())
@@ -60,8 +60,7 @@ void stir(Estimator<T>& estimator) {
 class Verifier {
  public:
   explicit Verifier(const Spec& spec)
-      : spec_(spec), entry_(Estimators::instance().at(spec.name)), verdict_{spec.text, {}} {
-    Settings(entry_.name, entry_.parameters, spec);
+      : spec_(spec), entry_(Estimators::instance().at(spec.name)), unbiased_(claims_unbiased(spec)), verdict_{spec.text, {}} {
   }
 
   Verdict run() {
@@ -95,7 +94,7 @@ class Verifier {
           if (auto broken = contract(*narrow, *setting.model, setting.batch); !broken.empty()) return broken;
           return contract(*wide, *wide_model, setting.batch);
         }));
-    if (entry_.unbiased) sampled_mean("mean", problem.name, *wide, *wide_model, setting.batch, model_draws);
+    if (unbiased_) sampled_mean("mean", problem.name, *wide, *wide_model, setting.batch, model_draws);
   }
 
   template <class T>
@@ -142,7 +141,7 @@ class Verifier {
         const double off = largest_difference(moments.mean, truth.gradient) / std::max(1.0, largest(truth.gradient));
         const auto found = fmt::format("off by {:.1e} ({:.0f} {})", off, moments.outcomes,
                                        moments.continuous ? "outcomes and quadrature nodes" : "outcomes");
-        const bool wrong = entry_.unbiased && !(off < (moments.continuous ? 1e-8 : 1e-10));
+        const bool wrong = unbiased_ && !(off < (moments.continuous ? 1e-8 : 1e-10));
         add(what, ground.name, wrong ? "says it is unbiased, but the mean is " + found : "", found);
         return;
       } catch (const UsageError&) {  // too many outcomes
@@ -162,14 +161,14 @@ class Verifier {
       const auto m = measure(spec_, estimator, model, batch, settings, Key(4));
       found = fmt::format("p(unbiased) = {:.2g}, relative bias {:.2g} ({} draws)", m.bias_p_value, m.relative_bias, replicates);
       if (m.estimand != "enumerated") found += "; truth: " + m.estimand;
-      return entry_.unbiased && m.bias_p_value < least_p_value ? "says it is unbiased: " + found : "";
+      return unbiased_ && m.bias_p_value < least_p_value ? "says it is unbiased: " + found : "";
     });
     add(what, where, failure, found);
   }
 
   /// Mean and variance with and without a constant added to every loss.
   void shift() {
-    if (!entry_.unbiased) return;
+    if (!unbiased_) return;
     for (int options : {3, 2}) {
       const auto plain = shifted(options, 0), moved = shifted(options, 10);
       if (!unsupported(spec_, plain.model->structure()).empty()) continue;
@@ -195,6 +194,7 @@ class Verifier {
 
   Spec spec_;
   const EstimatorEntry& entry_;
+  bool unbiased_;  // as it claims
   Verdict verdict_;
 };
 

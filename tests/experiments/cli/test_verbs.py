@@ -1,5 +1,6 @@
 """Verbs, their JSON and their exit statuses."""
 import math
+import re
 
 import h5py
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from program import as_json, refusal, run
 
 BITS = ("--task", "bits", "--model", "bits[bits=3,t=0.6;0.51;0.48,shared_logit=true,logit=-4,reduce=sum]")
-VERBS = "list describe measure gradient plan run status check merge export completion".split()
+VERBS = "list describe measure gradient plan run status check merge export test completion".split()
 
 
 def test_no_arguments_is_a_welcome():
@@ -87,9 +88,10 @@ def test_test_tells_right_from_wrong():
     verdict = as_json("test", "disarm")[0]
     assert verdict["passed"] and {c["check"] for c in verdict["checks"]} == {"contract", "mean", "exact mean", "shift"}
     assert all(c["detail"] for c in verdict["checks"] if c["outcome"] == "skipped")
-    # Variance normalisation is the one published option that biases nvil, which declares itself unbiased without it: learned
-    # state is away from its start, so that the scale shows.
-    assert not as_json("test", "nvil[normalise=true,samples=2]", status=1)[0]["passed"]
+    # Normalised by its variance, nvil claims nothing: its bias is reported, and no failure. (tests/plugin has one that fails.)
+    scaled = as_json("test", "nvil[normalise=true,samples=2]")[0]
+    off = [float(re.search(r"off by (\S+)", c["detail"])[1]) for c in scaled["checks"] if c["check"] == "exact mean"]
+    assert scaled["passed"] and max(off) > 1e-2
 
 
 def test_describe():
