@@ -299,7 +299,8 @@ void ConfigReader::top_level(SweepConfig& config) const {
   if (const auto* node = root_.get("seed")) config.seed = std::stoull(axis_value(*node, "seed", "seed"));
   if (const auto* node = root_.get("plugins")) {
     if (!node->is_array()) fail(*node, "plugins", "must be a list of paths");
-    for (const auto& item : *node->as_array()) load(config, text_of(item, "plugins", ParameterInfo::text("plugins", "", "")), item);
+    for (const auto& item : *node->as_array())
+      load(config, text_of(item, "plugins", ParameterInfo::text("plugins", "", "")), item);
   }
 }
 

@@ -57,6 +57,7 @@ void stir(Estimator<T>& estimator) {
     for (auto& value : parameter.value.data) value += static_cast<T>(0.05 * std::sin(++i));
 }
 
+/// Runs the checks one after the other and notes what they find.
 class Verifier {
  public:
   explicit Verifier(const Spec& spec)
@@ -87,7 +88,8 @@ class Verifier {
     const Setting setting(problem, entry_.posterior);
     const auto& structure = setting.model->structure();
     if (!supported(structure, "contract", problem.name)) return;
-    const auto wide_model = make_model<double>(Spec::parse(problem.model), setting.task->dimensions(), Key(1) / "init", entry_.posterior);
+    const auto wide_model = make_model<double>(Spec::parse(problem.model), setting.task->dimensions(), Key(1) / "init",
+                                               entry_.posterior);
     const auto narrow = make_estimator<float>(spec_, structure, Key(1));
     const auto wide = make_estimator<double>(spec_, structure, Key(1));
     add("contract", problem.name, guarded([&] {
@@ -110,8 +112,10 @@ class Verifier {
       const auto one = gradient_of(estimator, model, batch.select({b}), Key(2));
       for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += one[i] / batch.examples();
     }
-    if (const double off = largest_difference(mean, first); off > (sizeof(T) == 4 ? 1e-3 : 1e-9) * std::max(1.0, largest(first)))
-      return fmt::format("the estimate of a batch is not the mean of its examples' estimates: {:.2g} apart in {}", off, precision);
+    const double rounding = (sizeof(T) == 4 ? 1e-3 : 1e-9) * std::max(1.0, largest(first));
+    if (const double off = largest_difference(mean, first); off > rounding)
+      return fmt::format("the estimate of a batch is not the mean of its examples' estimates: {:.2g} apart in {}", off,
+                         precision);
     MeasureSettings settings;
     settings.replicates = 8;
     Measurement alone, together;
