@@ -76,6 +76,19 @@ def test_list():
     assert all(x["name"] in text for x in estimators + models + tasks)
 
 
+def test_exact_covariance():
+    shared = as_json("measure", *BITS[:2], "--model", "bits[bits=2,t=0.3,logit=0.5;-1]", "--exact", "--covariance",
+                     "--estimator", "reinforce", "--batch", 1)["results"][0]
+    p = [1 / (1 + math.exp(-x)) for x in (0.5, -1)]
+    outcomes = [((1 - p[0] if not a else p[0]) * (1 - p[1] if not b else p[1]), ((a - 0.3) ** 2 + (b - 0.3) ** 2) * np.array([a - p[0], b - p[1]]))
+                for a in (0, 1) for b in (0, 1)]
+    mean = sum(q * g for q, g in outcomes)
+    expected = sum(q * np.outer(g - mean, g - mean) for q, g in outcomes)
+    assert np.allclose(shared["covariance"], expected, atol=1e-14)
+    assert np.trace(expected) == pytest.approx(shared["variance"], rel=1e-12)
+    assert "--exact" in refusal("measure", "--task", "bits", "--covariance")
+
+
 def test_matrix():
     matrix = {(x["estimator"], x["network"]): x for x in as_json("list", "matrix")}
     assert len(matrix) == len(as_json("list", "estimators")) * len({network for _, network in matrix})
