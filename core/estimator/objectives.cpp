@@ -111,16 +111,15 @@ Var<T> sparse_expected_loss(Episode<T>& episode) {
 }
 
 template <class T>
-double enumeration_rows(const Model<T>& model, const Batch& batch) {
+std::vector<double> enumeration_rows(const Model<T>& model, const Batch& batch) {
   const auto& structure = model.structure();
-  if (structure.dependence != Dependence::sequential) return double(structure.options) * batch.examples();
-  const auto leaves = model.outcomes(batch);
-  return std::accumulate(leaves.begin(), leaves.end(), 0.0);
+  if (structure.dependence == Dependence::sequential) return model.outcomes(batch);
+  return std::vector<double>(batch.examples(), structure.options);
 }
 
 template <class T>
-double enumeration_terms(const Target& target, const Model<T>& model, const Batch& batch) {
-  if (target.kind == Target::Kind::soft) return batch.examples();
+std::vector<double> enumeration_terms(const Target& target, const Model<T>& model, const Batch& batch) {
+  if (target.kind == Target::Kind::soft) return std::vector<double>(batch.examples(), 1.0);
   if (!needs_outcomes(target.kind)) return enumeration_rows(model, batch);
   return outcome_terms(target, model, batch);
 }
@@ -167,7 +166,8 @@ Estimate<T> exact_objective(const Target& target, const Problem<T>& problem, dou
     return {.surrogate = loss, .episode = std::move(episode), .loss = static_cast<double>(loss.item())};
   }
 
-  if (const double terms = enumeration_terms(target, model, batch); terms > leaf_cap) {
+  const auto of_example = enumeration_terms(target, model, batch);
+  if (const double terms = std::accumulate(of_example.begin(), of_example.end(), 0.0); terms > leaf_cap) {
     const bool tuples = target.kind == Target::Kind::importance_bound;
     const auto what = tuples ? fmt::format("multisets of {} samples", target.samples)
                              : target.kind == Target::Kind::wake_sleep ? "sets of choices and observations" : "rows";
@@ -208,8 +208,8 @@ Estimate<T> exact_objective(const Target& target, const Problem<T>& problem, dou
   template Var<T> negative_elbo(Episode<T>&);                                               \
   template Var<T> sparse_expected_loss(Episode<T>&);                                        \
   template Var<T> path_entropy(Episode<T>&);                                                \
-  template double enumeration_rows(const Model<T>&, const Batch&);                          \
-  template double enumeration_terms(const Target&, const Model<T>&, const Batch&);          \
+  template std::vector<double> enumeration_rows(const Model<T>&, const Batch&);             \
+  template std::vector<double> enumeration_terms(const Target&, const Model<T>&, const Batch&); \
   template Estimate<T> exact_objective(const Target&, const Problem<T>&, double);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)

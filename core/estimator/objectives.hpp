@@ -38,13 +38,13 @@ Var<T> sparse_expected_loss(Episode<T>& episode);
 template <class T>
 Estimate<T> exact_objective(const Target& target, const Problem<T>& problem, double leaf_cap);
 
-/// How many terms the exact form of the target sums over the batch: `enumeration_rows`, or `outcome_terms`.
+/// [B] how many terms the exact form of the target sums for each example: `enumeration_rows`, or `outcome_terms`.
 template <class T>
-double enumeration_terms(const Target& target, const Model<T>& model, const Batch& batch);
+std::vector<double> enumeration_terms(const Target& target, const Model<T>& model, const Batch& batch);
 
-/// Rows an enumeration of the batch computes at its last site: leaves of all trees, or options of one site where the
-/// choices are independent.
+/// [B] rows an enumeration computes at its last site for each example: leaves of its tree, or options of one site where
+/// the choices are independent.
 template <class T>
-double enumeration_rows(const Model<T>& model, const Batch& batch);
+std::vector<double> enumeration_rows(const Model<T>& model, const Batch& batch);
 
 }  // namespace hardgrad

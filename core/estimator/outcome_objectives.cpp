@@ -157,17 +157,18 @@ Estimate<T> enumerated(const Problem<T>& problem, const Batch& batch, bool by_pa
 }  // namespace
 
 template <class T>
-double outcome_terms(const Target& target, const Model<T>& model, const Batch& batch) {
+std::vector<double> outcome_terms(const Target& target, const Model<T>& model, const Batch& batch) {
   if (adds_up(target.kind)) return enumeration_rows(model, batch);
-  double terms = 0;
-  for (double outcomes : model.outcomes(batch))
-    terms += target.kind == Target::Kind::importance_bound ? multisets(outcomes, target.samples) : outcomes;
+  auto terms = model.outcomes(batch);
+  if (target.kind == Target::Kind::importance_bound)
+    for (auto& n : terms) n = multisets(n, target.samples);
   if (target.kind != Target::Kind::wake_sleep) return terms;
   const auto& structure = model.structure();
   if (structure.labels == 0) throw UsageError("wake_sleep: the model is judged by nothing it could dream");
   const int label = structure.last_label == 0 ? 1 : 0;  // never ends
   const std::vector<std::vector<int>> longest(structure.places, std::vector<int>(batch.examples(), label));
-  for (double outcomes : model.outcomes(model.with_observations(batch, longest))) terms += observations(structure) * outcomes;
+  const auto dreamt = model.outcomes(model.with_observations(batch, longest));
+  for (std::size_t b = 0; b < terms.size(); ++b) terms[b] += observations(structure) * dreamt[b];
   return terms;
 }
 
@@ -185,7 +186,7 @@ Estimate<T> outcome_objective(const Target& target, const Problem<T>& problem) {
 }
 
 #define HARDGRAD_INSTANTIATE(T)                                                     \
-  template double outcome_terms(const Target&, const Model<T>&, const Batch&);      \
+  template std::vector<double> outcome_terms(const Target&, const Model<T>&, const Batch&); \
   template Estimate<T> outcome_objective(const Target&, const Problem<T>&);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)

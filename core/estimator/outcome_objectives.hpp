@@ -31,10 +31,10 @@ OutcomeObjective thermodynamic_objective(std::span<const Outcome> outcomes, std:
 template <class T>
 Estimate<T> outcome_objective(const Target& target, const Problem<T>& problem);
 
-/// How many terms that sums over the batch: outcomes, multisets of them, or outcomes for every observation that can be
+/// [B] how many terms that sums for each example: outcomes, multisets of them, or outcomes for every observation that can be
 /// dreamt. Where choices are independent, `wake` and `thermodynamic` add up over the steps, and an outcome is an option.
 /// UsageError if the model cannot dream and would have to.
 template <class T>
-double outcome_terms(const Target& target, const Model<T>& model, const Batch& batch);
+std::vector<double> outcome_terms(const Target& target, const Model<T>& model, const Batch& batch);
 
 }  // namespace hardgrad

@@ -3,97 +3,157 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
 #include <memory>
 #include <thread>
 
+#include "core/registry/plugins.hpp"
 #include "core/support/error.hpp"
 #include "experiments/cli/common.hpp"
+#include "experiments/cli/slurm.hpp"
 #include "experiments/cli/sweep_options.hpp"
 #include "experiments/cli/verbs.hpp"
+#include "experiments/sweeps/estimate.hpp"
 #include "experiments/sweeps/folder.hpp"
+#include "experiments/sweeps/why.hpp"
 
 namespace hardgrad::cli {
 namespace {
 
-constexpr double seconds_of_trials = 20;
+constexpr double seconds_of_trials = 5;
 
 struct Options {
   SweepOptions sweep;
-  bool json = false, why = false, quick = false;
+  std::string why;
+  std::size_t tasks = 0;
+  bool json = false, explain = false, quick = false, slurm = false;
 };
+
+/// A cell by the first digits of its hash, or by what --only takes.
+bool asked_for(const std::string& why, const Cell& cell) {
+  const bool digits = why.size() >= 4 && why.find_first_not_of("0123456789abcdef") == std::string::npos;
+  return why.empty() || (digits && cell.hash.starts_with(why)) || filter_keeps({why}, cell);
+}
+
+std::string conflict_of(const SweepFolder& folder, const Plan& plan) {
+  if (!std::filesystem::exists(folder.plan())) return {};
+  try {
+    return plan_difference(read_plan(folder), plan);
+  } catch (const InputError& e) {
+    return e.what();
+  }
+}
+
+SlurmJob slurm_job(const Options& options, const SweepConfig& config, const std::vector<const Cell*>& todo,
+                   const CostEstimate& cost) {
+  SlurmJob job{.name = config.name,
+               .program = std::filesystem::read_symlink("/proc/self/exe"),
+               .where = std::filesystem::current_path(),
+               .run = {options.sweep.file},
+               .folder = config.out,
+               .result = config.name + ".h5",
+               .cells = todo.size(),
+               .tasks = options.tasks,
+               .cores = std::max(1, options.sweep.jobs),
+               .core_seconds = cost.core_seconds,
+               .longest = cost.longest};
+  const auto add = [&](const char* option, const std::string& value) { job.run.insert(job.run.end(), {option, value}); };
+  if (!options.sweep.out.empty()) add("--out", options.sweep.out);
+  for (const auto& set : options.sweep.sets) add("--set", set);
+  for (const auto& only : options.sweep.only) add("--only", only);
+  for (const auto& plugin : loaded_plugins())  // those of the file come with it
+    if (std::find(config.plugins.begin(), config.plugins.end(), plugin.path) == config.plugins.end()) add("--plugin", plugin.path);
+  return job;
+}
+
+struct Listing {
+  std::vector<const Cell*> todo;
+  std::map<CellState, std::size_t> counts;
+  std::size_t selected = 0, skips = 0;
+  nlohmann::json cells = nlohmann::json::array();
+  std::vector<std::vector<std::string>> rows{{"CELL", "", ""}};
+};
+
+Listing list_cells(const Options& options, const Plan& plan, const SweepFolder& folder, const RunOptions& run) {
+  Listing list;
+  Why why(plan, folder);
+  for (const auto* cell : selected_cells(plan, run.only, run.shard, run.shards)) {
+    ++list.selected;
+    const auto state = cell_state(folder, cell->hash);
+    const bool done = is_done(state, *cell);
+    ++list.counts[state];
+    list.skips += !cell->skip.empty();
+    if (!done && cell->skip.empty()) list.todo.push_back(cell);
+    if (!asked_for(options.why, *cell)) continue;
+    const auto what = options.explain               ? why(*cell)
+                      : !cell->skip.empty()         ? "skip: " + cell->skip
+                      : done                        ? "done"
+                      : state == CellState::failed  ? "run again: it failed"
+                      : state == CellState::damaged ? "run again: its file is damaged"
+                      : state == CellState::skipped ? "run again: it was skipped"
+                                                    : "run";
+    list.rows.push_back({cell->hash, cell->label(), what});
+    list.cells.push_back(
+        {{"hash", cell->hash}, {"axes", cell->axes}, {"state", to_string(state)}, {"skip", cell->skip}, {"what", what}});
+  }
+  if (list.selected == 0) throw UsageError("--only or --shard leaves no cell to run");
+  if (list.cells.empty())
+    throw UsageError(fmt::format("--why {}: there is no such cell; give a hash of `hardgrad plan`, or a pattern such as "
+                                 "estimator=rloo*", options.why));
+  return list;
+}
 
 int show_plan(const Options& options) {
   const auto config = options.sweep.config();
   const auto run = options.sweep.run_options(config);
+  if (options.slurm && run.shards > 1) throw UsageError("plan --slurm: it makes the shards itself; leave --shard out");
   TaskPool tasks;
   const auto plan = make_plan(config, tasks);
   for (const auto& warning : plan.warnings) fmt::print(stderr, "hardgrad: warning: {}\n", warning);
   const SweepFolder folder{config.out};
-  std::string conflict;
-  if (std::filesystem::exists(folder.plan())) {
-    try {
-      conflict = plan_difference(read_plan(folder), plan);
-    } catch (const InputError& e) {
-      conflict = e.what();
-    }
-  }
-  std::vector<const Cell*> todo;
-  std::map<CellState, std::size_t> counts;
-  std::size_t selected = 0, skips = 0;
-  auto list = nlohmann::json::array();
-  std::vector<std::vector<std::string>> rows{{"CELL", "", ""}};
-  for (std::size_t i = 0; i < plan.cells.size(); ++i) {
-    const auto& cell = plan.cells[i];
-    if (i % run.shards != run.shard - 1 || !filter_keeps(run.only, cell)) continue;
-    ++selected;
-    const auto state = cell_state(folder, cell.hash);
-    const bool done = state == CellState::ok || (state == CellState::skipped && !cell.skip.empty());
-    ++counts[state];
-    skips += !cell.skip.empty();
-    if (!done && cell.skip.empty()) todo.push_back(&cell);
-    std::string what = !cell.skip.empty()            ? "skip: " + cell.skip
-                       : done                        ? "done"
-                       : state == CellState::failed  ? "run again: it failed"
-                       : state == CellState::damaged ? "run again: its file is damaged"
-                                                     : "run";
-    if (options.why && cell.skip.empty())
-      what += state == CellState::pending ? fmt::format(": there is no {}", folder.cell(cell.hash))
-              : done ? fmt::format(": {} is whole and of this hash", folder.cell(cell.hash))
-                     : fmt::format(": {}", check_cell(folder.cell(cell.hash), "", cell.hash));
-    rows.push_back({cell.hash, cell.label(), what});
-    list.push_back(
-        {{"hash", cell.hash}, {"axes", cell.axes}, {"state", to_string(state)}, {"skip", cell.skip}});
-  }
-  const auto cost = options.quick ? CostEstimate{} : estimate_cost(plan, todo, tasks, seconds_of_trials);
+  const auto conflict = conflict_of(folder, plan);
+  const auto list = list_cells(options, plan, folder, run);
+  const auto& todo = list.todo;
   const int jobs =
       run.jobs > 0 ? run.jobs : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  const double parallel = std::max(1.0, std::min<double>(jobs, static_cast<double>(todo.size())));
+  const auto cost = options.quick ? CostEstimate{} : estimate_cost(plan, todo, tasks, jobs, seconds_of_trials);
+  const auto count = [&](CellState state) { return list.counts.contains(state) ? list.counts.at(state) : 0; };
   if (options.json) {
     nlohmann::json estimate;
     if (!options.quick)
-      estimate = {
-          {"seconds", number(cost.seconds / parallel)}, {"bytes", number(cost.bytes)}, {"jobs", jobs}};
+      estimate = {{"seconds", number(cost.seconds)}, {"core_seconds", number(cost.core_seconds)},
+                  {"bytes", number(cost.bytes)},     {"jobs", jobs},
+                  {"kinds", cost.kinds},             {"tried", cost.tried},
+                  {"at_least", cost.at_least}};
     print_json({{"name", plan.name},
                 {"hash", plan.hash},
                 {"out", config.out},
                 {"conflict", conflict},
-                {"cells", list},
+                {"cells", list.cells},
                 {"counts",
-                 {{"all", selected},
+                 {{"all", list.selected},
                   {"run", todo.size()},
-                  {"skip", skips},
-                  {"done", counts[CellState::ok]},
-                  {"failed", counts[CellState::failed]},
-                  {"damaged", counts[CellState::damaged]}}},
-                {"estimate", estimate}});
+                  {"skip", list.skips},
+                  {"done", count(CellState::ok)},
+                  {"failed", count(CellState::failed)},
+                  {"damaged", count(CellState::damaged)}}},
+                {"estimate", estimate},
+                {"slurm", options.slurm ? nlohmann::json(slurm_script(slurm_job(options, config, todo, cost))) : nlohmann::json()}});
     return 0;
   }
-  print_table(rows, "");
-  fmt::print("\n{} of plan {}: {} to run, {} done, {} skipped\n", counted(selected, "cell"), plan.hash,
-             todo.size(), counts[CellState::ok], skips);
+  if (options.slurm) {
+    fmt::print("{}", slurm_script(slurm_job(options, config, todo, cost)));
+    return 0;
+  }
+  print_table(list.rows, "");
+  fmt::print("\n{} of plan {}: {} to run, {} done, {} skipped\n", counted(list.selected, "cell"), plan.hash,
+             todo.size(), count(CellState::ok), list.skips);
   if (!options.quick && !todo.empty())
-    fmt::print("about {} with {}, {} on disk\n", clock_text(cost.seconds / parallel),
-               counted(static_cast<std::size_t>(jobs), "job"), size_text(cost.bytes));
+    fmt::print("{} {} with {}, {} on disk{}\n", cost.at_least ? "at least" : "about", clock_text(std::ceil(cost.seconds)),
+               counted(static_cast<std::size_t>(jobs), "job"), size_text(cost.bytes),
+               cost.tried < cost.kinds ? fmt::format(" (tried: {} of {} kinds of cell)", cost.tried, cost.kinds) : "");
   if (!conflict.empty())
     fmt::print("{} holds another plan: {}; `run` will ask for another --out, or --force\n", config.out,
                conflict);
@@ -106,10 +166,19 @@ void add_plan(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   auto* sub = app.add_subcommand("plan", "cells, skips with reasons, what is done, estimated time and disk");
   options->sweep.add(*sub);
-  sub->add_flag("--why", options->why, "tell of each cell why it would (not) be run");
+  auto* why = sub->add_option("--why", options->why,
+                              "why a cell would (not) be run: digits of its hash, or a pattern as of --only; without: all")
+                  ->expected(0, 1)
+                  ->type_name("[CELL]");
   sub->add_flag("--quick", options->quick, "no trials: leave out the estimate");
+  sub->add_flag("--slurm", options->slurm, "print an sbatch script (a job array) for what is to run; --jobs: cores of a task");
+  sub->add_option("--tasks", options->tasks, "--slurm: tasks of the array; 0: so many that each takes half an hour")
+      ->check(CLI::Range(0, 1000));
   sub->add_flag("--json", options->json, "print JSON");
-  sub->callback([options, &action] { action = [options] { return show_plan(*options); }; });
+  sub->callback([options, why, &action] {
+    options->explain = why->count() > 0;
+    action = [options] { return show_plan(*options); };
+  });
 }
 
 }  // namespace hardgrad::cli

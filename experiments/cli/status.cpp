@@ -35,6 +35,7 @@ int show_status(const std::string& path, bool json) {
                 {"damaged", damaged},
                 {"pending", pending},
                 {"running", status.running()},
+                {"seconds_left", status.seconds_left ? number(*status.seconds_left) : nlohmann::json()},
                 {"failures", failures},
                 {"cells", cells}});
     return failed ? 1 : 0;
@@ -42,10 +43,8 @@ int show_status(const std::string& path, bool json) {
   fmt::print("{}: {}: {} ok, {} skipped, {} failed, {} pending, {} at work{}\n", status.name,
              counted(status.cells.size(), "cell"), ok, skipped, failed, pending, status.running(),
              damaged ? fmt::format(", {} damaged (will be run again)", damaged) : "");
-  const auto left = pending + failed + damaged;
-  if (left && status.seconds_per_cell > 0)
-    fmt::print("about {} of work left on one core\n",
-               clock_text(static_cast<double>(left) * status.seconds_per_cell));
+  if (pending + failed + damaged && status.seconds_left)
+    fmt::print("about {} of work left on one core\n", clock_text(*status.seconds_left));
   for (const auto& cell : status.cells) {
     if (cell.running) fmt::print("at work: {}\n", cell.label);
     if (cell.state == CellState::failed) fmt::print("failed: {}: {}\n", cell.label, cell.reason);

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "experiments/measurement/parallel.hpp"
+#include "experiments/support/parallel.hpp"
 #include "experiments/measurement/quadrature.hpp"
 
 namespace hardgrad {
@@ -103,7 +103,7 @@ namespace {
 /// Moments of one example, around `reference`.
 template <class T>
 Moments of_example(const Estimator<T>& estimator, const Model<T>& model, const Batch& example,
-                   const std::vector<double>& reference, double outcome_cap, bool covariance) {
+                   const std::vector<double>& reference, double outcome_cap, bool covariance, const Stop& stop) {
   const std::size_t size = model.parameters().size();
   Moments m;
   m.mean.resize(size);
@@ -118,6 +118,7 @@ Moments of_example(const Estimator<T>& estimator, const Model<T>& model, const B
   std::vector<double> d(size);
   double visits = 0;
   do {
+    poll(stop);
     replay.begin();
     tape.clear();
     const auto estimate = estimator.estimate({tape, model, example, replay});
@@ -161,11 +162,12 @@ Moments of_example(const Estimator<T>& estimator, const Model<T>& model, const B
 
 template <class T>
 Moments exact_moments(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
-                      const std::vector<std::vector<double>>& reference, double outcome_cap, bool covariance) {
+                      const std::vector<std::vector<double>>& reference, double outcome_cap, bool covariance,
+                      const Stop& stop) {
   const int examples = batch.examples();
   std::vector<Moments> each(examples);
   parallel_for(examples, [&](int b) {
-    each[b] = of_example(estimator, model, batch.select({b}), reference[b], outcome_cap / examples, covariance);
+    each[b] = of_example(estimator, model, batch.select({b}), reference[b], outcome_cap / examples, covariance, stop);
   });
   // The estimate of a batch is the mean of independent ones.
   auto total = std::move(each[0]);
@@ -191,8 +193,8 @@ Moments exact_moments(const Estimator<T>& estimator, const Model<T>& model, cons
 }
 
 template Moments exact_moments(const Estimator<float>&, const Model<float>&, const Batch&,
-                               const std::vector<std::vector<double>>&, double, bool);
+                               const std::vector<std::vector<double>>&, double, bool, const Stop&);
 template Moments exact_moments(const Estimator<double>&, const Model<double>&, const Batch&,
-                               const std::vector<std::vector<double>>&, double, bool);
+                               const std::vector<std::vector<double>>&, double, bool, const Stop&);
 
 }  // namespace hardgrad

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/estimator/estimator.hpp"
+#include "experiments/support/stop.hpp"
 
 namespace hardgrad {
 
@@ -67,9 +68,10 @@ struct Moments {
 
 /// Moments of `estimator` on `batch`. `reference` [B][P] are gradients close to each example's mean (its exact gradient):
 /// moments are taken around them, so that they do not cancel. UsageError if more than `outcome_cap` visits are needed,
-/// naming how many.
+/// naming how many. `stop` is polled between visits.
 template <class T>
 Moments exact_moments(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
-                      const std::vector<std::vector<double>>& reference, double outcome_cap, bool covariance = false);
+                      const std::vector<std::vector<double>>& reference, double outcome_cap, bool covariance = false,
+                      const Stop& stop = {});
 
 }  // namespace hardgrad

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "experiments/measurement/exact_moments.hpp"
-#include "experiments/measurement/parallel.hpp"
+#include "experiments/support/parallel.hpp"
 #include "experiments/measurement/statistics.hpp"
 
 namespace hardgrad {
@@ -43,7 +43,7 @@ std::vector<std::vector<double>> test_directions(const std::vector<double>& grad
 /// Draws replicates in TBB; block by block, so that any thread count adds in the same order.
 template <class T>
 void draw(Replicates& replicates, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, Key noise,
-          Measurement* cost) {
+          Measurement* cost, const Stop& stop) {
   struct Cost { double rows = 0, attention = 0, seconds = 0; int count = 0; };
   std::vector<Cost> costs(replicates.blocks());
   parallel_for(replicates.blocks(), [&](int block) {
@@ -52,6 +52,7 @@ void draw(Replicates& replicates, const Estimator<T>& estimator, const Model<T>&
     const auto [first, last] = replicates.range(block);
     auto& c = costs[block];
     for (int m = first; m < last; ++m) {
+      poll(stop);
       const auto start = std::chrono::steady_clock::now();
       tape.clear();
       KeyedRandomness random(noise / static_cast<std::uint64_t>(m));
@@ -87,7 +88,8 @@ struct LongRun {
   double error_squared = 0;  // summed squared standard errors
 };
 template <class T>
-std::optional<LongRun> long_run(const Target& target, const Model<T>& model, const Batch& batch, int replicates, Key noise) {
+std::optional<LongRun> long_run(const Target& target, const Model<T>& model, const Batch& batch, int replicates, Key noise,
+                                const Stop& stop) {
   std::string name;
   if (target.kind == Target::Kind::expected_loss) name = "rloo[samples=16,reward_to_go=true]";
   if (target.kind == Target::Kind::elbo) name = "variational_bound[samples=16,reward_to_go=true]";
@@ -99,7 +101,7 @@ std::optional<LongRun> long_run(const Target& target, const Model<T>& model, con
   if (name.empty()) return {};
   const auto estimator = make_estimator<T>(Spec::parse(name), model.structure(), noise / "init");
   Replicates run(std::vector<double>(model.parameters().size()), {}, 4 * replicates);
-  draw<T>(run, *estimator, model, batch, noise / "long run", nullptr);
+  draw<T>(run, *estimator, model, batch, noise / "long run", nullptr, stop);
   return LongRun{run.mean(), fmt::format("{} x {}", 4 * replicates, name), run.variance() / (4 * replicates)};
 }
 
@@ -131,7 +133,7 @@ void measure_exactly(Measurement& m, const Estimator<T>& estimator, const Model<
   if (!truth) throw UsageError("no exact " + to_string(m.target) + ": " + truths.why());
   const auto start = std::chrono::steady_clock::now();
   const auto moments = exact_moments(estimator, model, batch, truth->of_example, settings.outcome_cap,
-                                     settings.covariance);
+                                     settings.covariance, settings.stop);
   m.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / moments.outcomes;
   m.mean = moments.mean;
   m.variances = moments.variances;
@@ -153,7 +155,7 @@ void measure_by_sampling(Measurement& m, const Estimator<T>& estimator, const Mo
                          const MeasureSettings& settings, Key noise, Truths<T>& truths) {
   const auto* truth = truths.of(estimator.target());
   std::optional<LongRun> stand_in;
-  if (!truth && (stand_in = long_run(estimator.target(), model, batch, settings.replicates, noise))) {
+  if (!truth && (stand_in = long_run(estimator.target(), model, batch, settings.replicates, noise, settings.stop))) {
     m.estimand = stand_in->what;
     m.estimand_standard_error = std::sqrt(stand_in->error_squared);
     m.estimand_norm = norm(stand_in->gradient);
@@ -162,7 +164,7 @@ void measure_by_sampling(Measurement& m, const Estimator<T>& estimator, const Mo
   if (!known) m.estimand = "unknown: " + truths.why();
   const auto reference = truth ? truth->gradient : stand_in ? stand_in->gradient : std::vector<double>(model.parameters().size());
   Replicates replicates(reference, test_directions(reference, settings.directions, Key(7)), settings.replicates);
-  draw(replicates, estimator, model, batch, noise, &m);
+  draw(replicates, estimator, model, batch, noise, &m, settings.stop);
 
   m.mean = replicates.mean();
   m.variances = replicates.variances();
@@ -198,7 +200,7 @@ template <class T>
 Measurement measure(const Spec& spec, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
                     const MeasureSettings& settings, Key noise, Truths<T>* shared) {
   if (auto reason = unsupported(spec, model.structure()); !reason.empty()) return skipped(spec, reason);
-  Truths<T> own(model, batch, settings.leaf_cap);
+  Truths<T> own(model, batch, settings.leaf_cap, settings.stop);
   auto& truths = shared ? *shared : own;
   Measurement m;
   m.estimator = spec.text;

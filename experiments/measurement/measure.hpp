@@ -22,6 +22,7 @@ struct MeasureSettings {
   double level = 0.95;          ///< of the confidence intervals
   double outcome_cap = 2e6;     ///< most outcomes an exact measurement may visit
   double leaf_cap = 1e6;        ///< most leaves of the tree behind the exact gradient
+  Stop stop = {};               ///< polled between replicates, visits and examples
 };
 
 /// What is measured; NaN where it cannot be had. Sums of squares run over all parameters unless said otherwise.
@@ -54,7 +55,7 @@ struct Measurement {
 };
 
 /// Measures one estimator. The noise of replicate m is keyed by noise / m; replicates run in TBB, with the same numbers
-/// for any thread count. With settings.exact no number is sampled. Does not change the estimator's learned state.
+/// for any thread count. Interrupted if settings.stop says so. With settings.exact no number is sampled. Does not change the estimator's learned state.
 /// `truths` may be shared by measurements of the same model and batch.
 template <class T>
 Measurement measure(const Spec& spec, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,

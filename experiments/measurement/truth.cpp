@@ -2,17 +2,18 @@
 
 #include <fmt/format.h>
 #include "core/estimator/objectives.hpp"
-#include "experiments/measurement/parallel.hpp"
+#include "experiments/support/parallel.hpp"
 
 namespace hardgrad {
 
 template <class T>
-Truth exact_truth(const Target& target, const Model<T>& model, const Batch& batch, double leaf_cap) {
+Truth exact_truth(const Target& target, const Model<T>& model, const Batch& batch, double leaf_cap, const Stop& stop) {
   const int examples = batch.examples();
   const std::size_t size = model.parameters().size();
   Truth truth{std::vector<double>(size), std::vector<std::vector<double>>(examples, std::vector<double>(size))};
   std::vector<double> value(examples);
   parallel_for(examples, [&](int b) {
+    poll(stop);
     const auto example = batch.select({b});
     Tape<T> tape;
     KeyedRandomness none{Key()};  // an enumeration draws nothing
@@ -42,8 +43,9 @@ const Truth* Truths<T>::of(const Target& target) {
   const auto name = to_string(target);
   if (auto it = known_.find(name); it != known_.end()) return it->second ? &*it->second : nullptr;
   auto& slot = known_[name];
-  for (int b = 0; b < batch_.examples(); ++b)
-    if (const double terms = enumeration_terms(target, model_, batch_.select({b})); terms > leaf_cap_) {
+  const auto of_example = enumeration_terms(target, model_, batch_);
+  for (std::size_t b = 0; b < of_example.size(); ++b)
+    if (const double terms = of_example[b]; terms > leaf_cap_) {
       const auto what = target.kind == Target::Kind::importance_bound
                             ? fmt::format("multisets of {} sets of choices", target.samples)
                         : target.kind == Target::Kind::wake_sleep ? "sets of choices and observations"
@@ -51,12 +53,12 @@ const Truth* Truths<T>::of(const Target& target) {
       why_ = fmt::format("example {} has {:.6g} {}, more than the cap of {:.6g}", b, terms, what, leaf_cap_);
       return nullptr;
     }
-  slot = exact_truth(target, model_, batch_, leaf_cap_);
+  slot = exact_truth(target, model_, batch_, leaf_cap_, stop_);
   return &*slot;
 }
 
-template Truth exact_truth(const Target&, const Model<float>&, const Batch&, double);
-template Truth exact_truth(const Target&, const Model<double>&, const Batch&, double);
+template Truth exact_truth(const Target&, const Model<float>&, const Batch&, double, const Stop&);
+template Truth exact_truth(const Target&, const Model<double>&, const Batch&, double, const Stop&);
 template class Truths<float>;
 template class Truths<double>;
 

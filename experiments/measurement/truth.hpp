@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/estimator/estimator.hpp"
+#include "experiments/support/stop.hpp"
 
 namespace hardgrad {
 
@@ -18,9 +19,9 @@ struct Truth {
 };
 
 /// By enumeration, one example at a time (in TBB). UsageError that names the count if an example has more than
-/// `leaf_cap` leaves.
+/// `leaf_cap` leaves. `stop` is polled between examples.
 template <class T>
-Truth exact_truth(const Target& target, const Model<T>& model, const Batch& batch, double leaf_cap);
+Truth exact_truth(const Target& target, const Model<T>& model, const Batch& batch, double leaf_cap, const Stop& stop = {});
 
 /// The gradient alone, [P].
 template <class T>
@@ -32,8 +33,8 @@ std::vector<double> exact_gradient(const Target& target, const Model<T>& model, 
 template <class T>
 class Truths {
  public:
-  Truths(const Model<T>& model, const Batch& batch, double leaf_cap)
-      : model_(model), batch_(batch), leaf_cap_(leaf_cap) {}
+  Truths(const Model<T>& model, const Batch& batch, double leaf_cap, Stop stop = {})
+      : model_(model), batch_(batch), leaf_cap_(leaf_cap), stop_(std::move(stop)) {}
   /// Null if the choices are too many to enumerate (`why` says so), or the model has no posterior for an ELBO.
   const Truth* of(const Target& target);
   const std::string& why() const { return why_; }
@@ -42,6 +43,7 @@ class Truths {
   const Model<T>& model_;
   const Batch& batch_;
   double leaf_cap_;
+  Stop stop_;
   std::map<std::string, std::optional<Truth>> known_;
   std::string why_;
 };

@@ -95,6 +95,7 @@ void write_cell(const std::string& path, const CellRecord& given) {
   }
   for (const auto& [name, value] : record.provenance) provenance_names.push_back(name);
   data.attributes = {{"plan_hash", record.plan_hash},
+                     {"identity", record.identity},
                      {"axis_names", axis_names},
                      {"axis_values", axis_values},
                      {"provenance", provenance_names}};
@@ -120,6 +121,7 @@ CellRecord read_cell(const std::string& path) {
   for (std::size_t i = 0; i < names.size(); ++i) record.axes[names[i]] = values[i];
   for (const auto& name : list("provenance")) record.provenance[name] = text(data.attributes, name);
   record.plan_hash = text(data.attributes, "plan_hash");
+  record.identity = text(data.attributes, "identity");
   record.cell_hash = scalar<std::string>(data, "cell_hash", path);
   record.estimator_settings = scalar<std::string>(data, "estimator_settings", path);
   const auto status = scalar<std::uint8_t>(data, "status", path);

@@ -21,6 +21,7 @@ struct CellRecord {
   std::string reason;  ///< why it failed or was skipped
   std::string log;     ///< what it printed
   std::string plan_hash, cell_hash;
+  std::string identity;       ///< the text whose hash the cell's is: `name=value` lines
   TrainResult result;         ///< partial or empty if it failed
   std::string configuration;  ///< resolved, as TOML
   std::string checkpoint;     ///< name of the checkpoint file, relative to the cell's folder; empty if none

@@ -2,10 +2,8 @@
 #include <fmt/format.h>
 #include <time.h>
 
-#include <chrono>
 #include <exception>
 #include <filesystem>
-#include <optional>
 
 #include "core/support/error.hpp"
 #include "experiments/storage/checkpoint.hpp"
@@ -13,9 +11,6 @@
 
 namespace hardgrad {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 double thread_seconds() {
   timespec t{};
@@ -27,7 +22,7 @@ RunKeys run_keys(const CellKeys& keys) { return {keys.init, keys.order, keys.noi
 
 template <class T>
 void train_cell(const Plan& plan, const Cell& cell, TaskPool& tasks, const std::string& checkpoint,
-                const std::function<bool()>& stop, CellRecord& record) {
+                const Stop& stop, CellRecord& record) {
   const CellKeys keys(plan.seed, cell.axes);
   const auto settings = cell.settings.resolved();
   const auto task = tasks.get(cell.axes.at("task"), keys.data);
@@ -46,38 +41,16 @@ void train_cell(const Plan& plan, const Cell& cell, TaskPool& tasks, const std::
   record.checkpoint = std::filesystem::path(checkpoint).filename();
 }
 
-template <class T>
-double trial(const Plan& plan, const Cell& cell, TaskPool& tasks, double& bytes) {
-  const CellKeys keys(plan.seed, cell.axes);
-  auto settings = cell.settings.resolved();
-  const auto points = static_cast<double>(settings.measure_at.size());
-  const int replicates = settings.measure.replicates, steps = settings.steps;
-  const auto task = tasks.get(cell.axes.at("task"), keys.data);
-  auto training = prepare<T>(task, cell.spec("model"), cell.spec("estimator"), settings, run_keys(keys));
-  bytes =
-      3e4 + 24.0 * steps / settings.log_every +
-      points * 16.0 * static_cast<double>(std::min<std::size_t>(training.model->parameters().size(), 1000));
-  settings.steps = std::min(steps, 3);
-  settings.measure_at = points > 0 ? std::vector<int>{0} : std::vector<int>{};
-  settings.measure.replicates = 4;
-  settings.evaluate_every = 0;
-  const auto start = Clock::now();
-  const auto result = train(training, settings, run_keys(keys));
-  const double step = settings.steps ? result.seconds / settings.steps : 0;
-  const double draw = result.measurements.empty() ? 0 : result.measurements[0].measurement.seconds;
-  const double rest = std::max(0.0, since(start) - result.seconds - 4 * draw);  // evaluation, exact gradients
-  return step * steps + rest + points * (rest / 2 + replicates * draw);
-}
-
 }  // namespace
 
 CellRecord run_cell(const Plan& plan, const Cell& cell, TaskPool& tasks, const std::string& checkpoint,
-                    const std::function<bool()>& stop) {
+                    const Stop& stop) {
   CellRecord record;
   record.axes = cell.axes;
   record.estimator_settings = settings_json("estimator", cell.axes.at("estimator"));
   record.plan_hash = plan.hash;
   record.cell_hash = cell.hash;
+  record.identity = identity(plan.precision, plan.seed, cell);
   record.configuration = plan.config;
   const double start = thread_seconds();
   const auto fail = [&](const std::string& reason) {
@@ -107,41 +80,6 @@ CellRecord run_cell(const Plan& plan, const Cell& cell, TaskPool& tasks, const s
   }
   record.costs["cpu_seconds"] = thread_seconds() - start;
   return record;
-}
-
-CostEstimate estimate_cost(const Plan& plan, const std::vector<const Cell*>& cells, TaskPool& tasks,
-                           double budget) {
-  const auto start = Clock::now();
-  std::map<std::string, std::pair<double, double>> tried;  // kind of cell -> seconds, bytes
-  CostEstimate total;
-  double known = 0, unknown = 0;
-  for (const auto* cell : cells) {
-    if (!cell->skip.empty()) continue;
-    std::string kind;
-    for (const auto& [name, value] : cell->axes)
-      if (name != "seed") kind += name + "=" + value + "\n";
-    if (!tried.contains(kind)) {
-      if (since(start) > budget) {
-        ++unknown;
-        continue;
-      }
-      std::pair<double, double> cost{0, 3e4};
-      try {
-        cost.first = plan.precision == "double" ? trial<double>(plan, *cell, tasks, cost.second)
-                                                : trial<float>(plan, *cell, tasks, cost.second);
-      } catch (const std::exception&) {  // the run will tell
-      }
-      tried[kind] = cost;
-    }
-    ++known;
-    total.seconds += tried[kind].first;
-    total.bytes += tried[kind].second;
-  }
-  if (known > 0) {
-    total.seconds *= (known + unknown) / known;
-    total.bytes *= (known + unknown) / known;
-  }
-  return total;
 }
 
 }  // namespace hardgrad

@@ -46,6 +46,10 @@ CellState cell_state(const SweepFolder& folder, const std::string& hash) {
   }
 }
 
+bool is_done(CellState state, const Cell& cell) {
+  return state == CellState::ok || (state == CellState::skipped && !cell.skip.empty());
+}
+
 nlohmann::json read_plan(const SweepFolder& folder) {
   if (!std::filesystem::exists(folder.plan()))
     throw InputError(fmt::format("{}: not the folder of a sweep: it has no plan.json", folder.path));
@@ -73,29 +77,43 @@ std::size_t SweepStatus::running() const {
   return std::count_if(cells.begin(), cells.end(), [](const auto& cell) { return cell.running; });
 }
 
-SweepStatus sweep_status(const SweepFolder& folder) {
-  const auto plan = read_plan(folder);
+namespace {
+
+struct History {
+  std::map<std::string, std::string> reasons;           // cell -> why it failed
+  std::map<std::string, std::set<long long>> started;  // cell -> processes of this machine at work on it
+  std::map<std::string, double> seconds;
+};
+
+History history_of(const SweepFolder& folder) {
   char host[256] = "";
   gethostname(host, sizeof host - 1);
-  std::map<std::string, std::string> reasons;
-  std::map<std::string, std::set<long long>> started;  // cell -> processes at work on it
-  double seconds = 0;
-  std::size_t timed = 0;
+  History history;
   for (const auto& event : Journal::read(folder.journal())) {
     try {
       const auto kind = event.value("event", "");
       const auto cell = event.value("cell", "");
-      if (kind == "start" && event.value("host", "") == host) started[cell].insert(event.value("pid", 0LL));
+      if (kind == "start" && event.value("host", "") == host) history.started[cell].insert(event.value("pid", 0LL));
       if (kind != "end" && kind != "interrupted") continue;
-      started.erase(cell);
-      reasons[cell] = event.value("reason", "");
-      if (event.value("status", "") != "ok") continue;
-      seconds += event.value("seconds", 0.0);
-      ++timed;
+      history.started.erase(cell);
+      history.reasons[cell] = event.value("reason", "");
+      if (event.value("status", "") == "ok") history.seconds[cell] = event.value("seconds", 0.0);
     } catch (const nlohmann::json::exception&) {  // a line of another shape says nothing
     }
   }
-  SweepStatus status{plan.at("name"), plan.at("hash"), {}, timed ? seconds / timed : 0};
+  return history;
+}
+
+}  // namespace
+
+std::map<std::string, double> journal_seconds(const SweepFolder& folder) { return history_of(folder).seconds; }
+
+SweepStatus sweep_status(const SweepFolder& folder) {
+  const auto plan = read_plan(folder);
+  auto history = history_of(folder);
+  SweepStatus status{plan.at("name"), plan.at("hash"), {}, {}};
+  Pace pace;
+  Pace::Left left;
   for (const auto& cell : plan.at("cells")) {
     CellStatusLine line;
     line.hash = cell.at("hash");
@@ -104,12 +122,16 @@ SweepStatus sweep_status(const SweepFolder& folder) {
       named.axes[name] = value.is_string() ? value.get<std::string>() : value.dump();
     line.label = named.label();
     line.state = cell_state(folder, line.hash);
-    line.reason = line.state == CellState::failed ? reasons[line.hash] : cell.at("skip").get<std::string>();
+    line.reason = line.state == CellState::failed ? history.reasons[line.hash] : cell.at("skip").get<std::string>();
     if (line.state != CellState::ok && line.state != CellState::skipped)
-      for (const auto pid : started[line.hash])
+      for (const auto pid : history.started[line.hash])
         line.running |= pid > 0 && (kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM);
+    const auto kind = kind_of(named.axes);
+    if (const auto took = history.seconds.find(line.hash); took != history.seconds.end()) pace.add(kind, took->second);
+    if (line.state != CellState::ok && cell.at("skip") == "") ++left[kind];
     status.cells.push_back(std::move(line));
   }
+  status.seconds_left = pace.seconds(left);
   return status;
 }
 

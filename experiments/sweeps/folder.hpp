@@ -2,11 +2,13 @@
 // are.
 #pragma once
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "experiments/sweeps/pace.hpp"
 #include "experiments/sweeps/plan.hpp"
 
 namespace hardgrad {
@@ -25,6 +27,9 @@ std::string to_string(CellState state);
 /// Reads the seal of the cell's file: a file that is not whole, or of another hash, is damaged.
 CellState cell_state(const SweepFolder& folder, const std::string& hash);
 
+/// Such a cell is not run again.
+bool is_done(CellState state, const Cell& cell);
+
 /// The frozen plan; InputError if there is none or it cannot be read.
 nlohmann::json read_plan(const SweepFolder& folder);
 
@@ -37,10 +42,12 @@ struct CellStatusLine {
 struct SweepStatus {
   std::string name, hash;
   std::vector<CellStatusLine> cells;
-  double seconds_per_cell = 0;  ///< mean over finished cells; 0 if none
+  std::optional<double> seconds_left;  ///< of work, one cell after another; nothing while too little is known
   std::size_t count(CellState state) const;
   std::size_t running() const;
 };
+/// Seconds of the cells that ended well, by hash, as the journal has them.
+std::map<std::string, double> journal_seconds(const SweepFolder& folder);
 /// How far a sweep is; quick, since no HDF5 is opened.
 SweepStatus sweep_status(const SweepFolder& folder);
 

@@ -16,16 +16,6 @@ namespace {
 
 constexpr std::size_t most_cells = 1'000'000;
 
-std::string fingerprint(const SweepConfig& config, const Cell& cell) {
-  auto text = fmt::format("cell 1\nprecision={}\nroot={}\n", config.precision, config.seed);
-  for (const auto& [name, value] : cell.axes) text += fmt::format("{}={}\n", name, value);
-  for (const char* noun : {"task", "model", "estimator"})
-    if (const auto* plugin = plugin_of(noun, cell.spec(noun).name)) text += fmt::format("plugin={}\n", plugin->fingerprint);
-  for (const auto& setting : settings_table())
-    text += fmt::format("{}={}\n", setting.path, to_string(setting.get(cell.settings)));
-  return text_hash(text);
-}
-
 CellSettings settings_of(const SweepConfig& config, const AxisValues& axes, std::vector<bool>& used) {
   auto settings = config.base;
   for (const auto& [name, value] : axes)
@@ -55,6 +45,17 @@ Fit fit(const Cell& cell, bool posterior, std::uint64_t root, TaskPool& tasks) {
 }
 
 }  // namespace
+
+std::string identity(const std::string& precision, std::uint64_t root_seed, const Cell& cell) {
+  auto text = fmt::format("cell 1\nprecision={}\nroot={}\n", precision, root_seed);
+  for (const auto& [name, value] : cell.axes) text += fmt::format("{}={}\n", name, value);
+  for (const char* noun : {"task", "model", "estimator"})
+    if (const auto* plugin = plugin_of(noun, cell.spec(noun).name))
+      text += fmt::format("plugin.{}={}\n", noun, plugin->fingerprint);
+  for (const auto& setting : settings_table())
+    text += fmt::format("{}={}\n", setting.path, to_string(setting.get(cell.settings)));
+  return text;
+}
 
 std::string text_hash(const std::string& text) {
   return fmt::format("{:016x}", XXH64(text.data(), text.size(), 0));
@@ -148,7 +149,7 @@ Plan make_plan(const SweepConfig& config, TaskPool& tasks) {
     }
     if (cell.settings.train.measure.exact && config.precision != "double")
       throw UsageError(fmt::format("{}: measure.exact: needs precision = \"double\"", config.file));
-    cell.hash = fingerprint(config, cell);
+    cell.hash = text_hash(identity(config.precision, config.seed, cell));
     if (!hashes.insert(cell.hash).second) continue;  // zipped lists may repeat a combination
 
     const auto estimator = cell.spec("estimator");
@@ -189,6 +190,29 @@ bool filter_keeps(const std::vector<std::string>& filters, const Cell& cell) {
     }
     return pattern_matches(pattern, it->second) || it->second.find(pattern) != std::string::npos;
   });
+}
+
+std::vector<const Cell*> selected_cells(const Plan& plan, const std::vector<std::string>& filters, std::size_t shard,
+                                        std::size_t shards) {
+  for (const auto& filter : filters) {
+    if (std::any_of(plan.cells.begin(), plan.cells.end(), [&](const auto& cell) { return filter_keeps({filter}, cell); }))
+      continue;
+    const auto equals = filter.find('='), bracket = filter.find('[');
+    const bool named = equals != std::string::npos && !(bracket < equals);
+    std::set<std::string> values;
+    for (const auto& cell : plan.cells)
+      for (const auto& [name, value] : cell.axes) {
+        if (named ? name != filter.substr(0, equals) : name == "seed") continue;
+        values.insert(value);
+        values.insert(value.substr(0, value.find('[')));
+      }
+    throw UsageError(fmt::format("--only {}: matches no cell{}", filter,
+                                 did_you_mean(named ? filter.substr(equals + 1) : filter, {values.begin(), values.end()})));
+  }
+  std::vector<const Cell*> result;
+  for (std::size_t i = shard - 1; i < plan.cells.size(); i += shards)
+    if (filter_keeps(filters, plan.cells[i])) result.push_back(&plan.cells[i]);
+  return result;
 }
 
 nlohmann::json Plan::json() const {

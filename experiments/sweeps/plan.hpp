@@ -68,6 +68,10 @@ class TaskPool {
   std::map<std::pair<std::string, std::uint64_t>, std::shared_ptr<Slot>> slots_;
 };
 
+/// All that a cell's numbers depend on: `name=value` lines of its axes, settings, precision, root seed and plugins'
+/// builds. The cell's hash is the hash of this text.
+std::string identity(const std::string& precision, std::uint64_t root_seed, const Cell& cell);
+
 /// 16 hex digits of a text's hash.
 std::string text_hash(const std::string& text);
 
@@ -77,6 +81,10 @@ Plan make_plan(const SweepConfig& config, TaskPool& tasks);
 /// Cells a filter keeps: `estimator=rloo*`, `seed=1`, a bare glob on any value; all filters must match.
 /// UsageError if an axis does not exist.
 bool filter_keeps(const std::vector<std::string>& filters, const Cell& cell);
+/// Cells of the k-th of n shards that the filters keep, in the plan's order. UsageError, with what may have been meant,
+/// if a filter keeps no cell of the whole plan.
+std::vector<const Cell*> selected_cells(const Plan& plan, const std::vector<std::string>& filters, std::size_t shard,
+                                        std::size_t shards);
 
 /// What differs between a frozen plan and this one, in one line; empty if nothing.
 std::string plan_difference(const nlohmann::json& frozen, const Plan& plan);

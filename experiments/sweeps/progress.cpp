@@ -54,12 +54,16 @@ std::string Progress::status() const {
   auto text = fmt::format("{}/{} cells", done_, total_);
   if (failed_) text += fmt::format(", {} failed", failed_);
   if (done_ == total_) return text + fmt::format(", took {}", clock_text(elapsed));
-  if (done_) text += fmt::format(", about {} left", clock_text(elapsed / done_ * (total_ - done_)));
+  if (!left_) return text + fmt::format(", {} so far", clock_text(elapsed));
+  const double passed = std::chrono::duration<double>(Clock::now() - estimated_).count();
+  text += *left_ > passed ? fmt::format(", about {} left", clock_text(*left_ - passed)) : ", soon done";
   return text;
 }
 
-void Progress::advance(bool failed) {
+void Progress::advance(bool failed, std::optional<double> left) {
   std::lock_guard guard(mutex_);
+  left_ = left;
+  estimated_ = Clock::now();
   ++done_;
   failed_ += failed;
   if (bar_) draw();

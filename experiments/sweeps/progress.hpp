@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -17,8 +18,8 @@ class Progress {
   /// `total` cells to run. `print` is for tests; by default lines go to stderr.
   Progress(std::size_t total, ProgressMode mode, std::function<void(const std::string&)> print = {});
   ~Progress();
-  /// One more cell is over.
-  void advance(bool failed);
+  /// One more cell is over; the others will take about `left` seconds, if that is known.
+  void advance(bool failed, std::optional<double> left = {});
   /// A line of its own, whatever the mode: failures are always told.
   void say(const std::string& line);
   /// Removes the bar; nothing is drawn after.
@@ -33,9 +34,10 @@ class Progress {
   void erase();
   const std::size_t total_;
   std::size_t done_ = 0, failed_ = 0, told_percent_ = 0;
+  std::optional<double> left_;  ///< as of when it was told
   bool bar_ = false, plain_ = false, drawn_ = false, finished_ = false;
   std::function<void(const std::string&)> print_;
-  Clock::time_point start_ = Clock::now(), told_ = Clock::now();
+  Clock::time_point start_ = Clock::now(), told_ = Clock::now(), estimated_ = Clock::now();
   std::mutex mutex_;
   std::jthread ticker_;
 };

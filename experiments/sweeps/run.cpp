@@ -5,14 +5,16 @@
 #include <tbb/task_arena.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <exception>
 #include <filesystem>
 #include <mutex>
+#include <optional>
 
 #include "core/support/error.hpp"
-#include "experiments/measurement/parallel.hpp"
+#include "experiments/support/parallel.hpp"
 #include "experiments/storage/atomic_file.hpp"
 #include "experiments/storage/provenance.hpp"
 #include "experiments/sweeps/journal.hpp"
@@ -38,6 +40,15 @@ void adopt(const Plan& plan, const SweepFolder& folder, bool force) {
   write_file(folder.plan(), plan.json().dump(1) + "\n");
 }
 
+// What earlier runs in this folder took for their cells.
+Pace journal_pace(const SweepFolder& folder, const Plan& plan) {
+  const auto seconds = journal_seconds(folder);
+  Pace pace;
+  for (const auto& cell : plan.cells)
+    if (const auto it = seconds.find(cell.hash); it != seconds.end()) pace.add(kind_of(cell.axes), it->second);
+  return pace;
+}
+
 }  // namespace
 
 RunReport run_plan(const Plan& plan, TaskPool& tasks, const RunOptions& options) {
@@ -46,15 +57,15 @@ RunReport run_plan(const Plan& plan, TaskPool& tasks, const RunOptions& options)
 
   RunReport report;
   std::vector<const Cell*> todo;
-  for (std::size_t i = 0; i < plan.cells.size(); ++i) {
-    const auto& cell = plan.cells[i];
-    if (i % options.shards != options.shard - 1 || !filter_keeps(options.only, cell)) continue;
+  Pace::Left left;
+  for (const auto* cell : selected_cells(plan, options.only, options.shard, options.shards)) {
     ++report.selected;
-    const auto state = cell_state(folder, cell.hash);
-    if (state == CellState::ok || (state == CellState::skipped && !cell.skip.empty()))
+    if (is_done(cell_state(folder, cell->hash), *cell)) {
       ++report.already;
-    else
-      todo.push_back(&cell);
+      continue;
+    }
+    todo.push_back(cell);
+    if (cell->skip.empty()) ++left[kind_of(cell->axes)];
   }
 
   TaskPool::Users users;
@@ -66,11 +77,13 @@ RunReport run_plan(const Plan& plan, TaskPool& tasks, const RunOptions& options)
   provenance_threads(jobs);
   char host[256] = "";
   gethostname(host, sizeof host - 1);
+  auto pace = journal_pace(folder, plan);
   Journal journal(folder.journal());
   Progress progress(todo.size(), options.progress, options.print);
   std::mutex writing;  // HDF5, the journal and the report belong to whoever holds it
   std::atomic<bool> halt = false;
   std::atomic<std::size_t> next = 0;
+  std::size_t over = 0;
   std::exception_ptr broken;
   const auto stop = [&] { return halt.load() || options.interrupted(); };
   const auto here = [&](const char* event, const Cell& cell) {
@@ -105,7 +118,13 @@ RunReport run_plan(const Plan& plan, TaskPool& tasks, const RunOptions& options)
       }
       report.ok += record.status == CellStatus::ok;
       report.skipped += record.status == CellStatus::skipped;
-      progress.advance(record.status == CellStatus::failed);
+      const auto kind = kind_of(cell.axes);
+      if (record.status == CellStatus::ok) pace.add(kind, seconds);
+      if (cell.skip.empty()) --left[kind];
+      const auto work_left = pace.seconds(left);
+      const auto at_once = std::min<double>(jobs, std::max<double>(1, static_cast<double>(todo.size() - ++over)));
+      progress.advance(record.status == CellStatus::failed,
+                       work_left ? std::optional<double>(*work_left / at_once) : std::nullopt);
     } catch (const Interrupted&) {
       std::lock_guard guard(writing);
       journal.append(here("interrupted", cell));

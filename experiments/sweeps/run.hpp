@@ -20,7 +20,7 @@ struct RunOptions {
   bool fail_fast = false;
   bool force = false;  ///< take up a folder that holds another plan
   ProgressMode progress = ProgressMode::automatic;
-  std::function<bool()> interrupted = [] { return false; };  ///< polled; cells at work then stop
+  Stop interrupted = [] { return false; };  ///< polled; cells at work then stop
   std::function<void(const std::string&)> print = {};        ///< for tests; by default stderr
 };
 
@@ -40,14 +40,6 @@ RunReport run_plan(const Plan& plan, TaskPool& tasks, const RunOptions& options)
 /// Runs one cell: trains and measures. Interrupted passes through; what else goes wrong becomes a failed
 /// record. `checkpoint`: where parameters are saved at the end if the cell's settings ask for it.
 CellRecord run_cell(const Plan& plan, const Cell& cell, TaskPool& tasks, const std::string& checkpoint,
-                    const std::function<bool()>& stop);
-
-/// Seconds and bytes the cells will take, measured on short trials of each kind of cell; at most about
-/// `budget` seconds are spent on them.
-struct CostEstimate {
-  double seconds = 0, bytes = 0;  ///< on one core
-};
-CostEstimate estimate_cost(const Plan& plan, const std::vector<const Cell*>& cells, TaskPool& tasks,
-                           double budget);
+                    const Stop& stop);
 
 }  // namespace hardgrad

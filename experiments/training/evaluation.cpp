@@ -27,9 +27,10 @@ std::unique_ptr<Chooser<T>> plain_chooser(const Target& target) {
 template <class T>
 std::vector<std::vector<int>> enumerable_parts(const Model<T>& model, const Batch& batch, double row_cap) {
   std::vector<std::vector<int>> parts;
+  const auto of_example = enumeration_rows(model, batch);
   double rows = 0;
   for (int b = 0; b < batch.examples(); ++b) {
-    const double own = enumeration_rows(model, batch.select({b}));
+    const double own = of_example[b];
     if (own > row_cap) return {};
     if (parts.empty() || rows + own > row_cap) {
       parts.emplace_back();
@@ -44,8 +45,9 @@ std::vector<std::vector<int>> enumerable_parts(const Model<T>& model, const Batc
 /// Adds the losses of a batch by enumeration, each example in full.
 template <class T>
 void add_enumerated(std::map<std::string, double>& sums, Tape<T>& tape, const Model<T>& model, const Batch& batch,
-                    const std::vector<std::vector<int>>& parts, bool elbo) {
+                    const std::vector<std::vector<int>>& parts, bool elbo, const Stop& stop) {
   for (const auto& part : parts) {
+    poll(stop);
     const auto examples = static_cast<double>(part.size());
     tape.clear();
     EnumerateChooser<T> chooser(elbo);
@@ -92,6 +94,7 @@ EvaluationPoint evaluate(const Task& task, const Model<T>& model, const Target& 
   bool enumerable = true;
   Tape<T> tape;
   for (std::size_t from = 0; from < examples; from += settings.batch) {
+    poll(settings.stop);
     const auto batch = task.batch(settings.split, consecutive(from, std::min(from + settings.batch, examples)));
     KeyedRandomness random(noise);
     const auto plain = plain_chooser<T>(target);
@@ -115,7 +118,7 @@ EvaluationPoint evaluate(const Task& task, const Model<T>& model, const Target& 
     if (!enumerable) continue;
     const auto parts = enumerable_parts(model, batch, settings.row_cap);
     enumerable = !parts.empty();
-    add_enumerated(sums, tape, model, batch, parts, needs_posterior(target.kind));
+    add_enumerated(sums, tape, model, batch, parts, needs_posterior(target.kind), settings.stop);
   }
   if (!enumerable)  // a mean over some of the examples would be a silent bias
     for (const auto* name : {"expected_loss", "marginal_likelihood", "elbo"}) sums.erase(name);

@@ -13,6 +13,7 @@ struct EvaluationSettings {
   int batch = 64;
   bool decode = false;        ///< also run freely, for the task's decoding metrics
   double row_cap = 20000;     ///< most rows of one enumeration: batches are cut to it, larger examples are not enumerated
+  Stop stop = {};             ///< polled between batches and parts of them
 };
 
 /// Losses per example, in the model's units: for the soft target `soft`; for the others `expected_loss` and

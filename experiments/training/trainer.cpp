@@ -63,7 +63,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 template <class T>
 TrainResult train(Training<T>& training, const TrainSettings& settings, const RunKeys& keys,
-                  const std::function<bool()>& stop) {
+                  const Stop& stop) {
   auto& [task, model, estimator, spec, optimizer, own_optimizer, step] = training;
   const auto start = std::chrono::steady_clock::now();
   Batches batches(*task, settings.batch, keys.order);
@@ -80,12 +80,15 @@ TrainResult train(Training<T>& training, const TrainSettings& settings, const Ru
     for (std::size_t i = 0; i < examples; ++i) first[i] = static_cast<int>(i);
     const auto batch = task->batch(Split::train, first);
     const auto noise = keys.noise / "measure" / static_cast<std::uint64_t>(step);
-    result.measurements.push_back({step, measure(spec, *estimator, *model, batch, settings.measure, noise)});
+    auto how = settings.measure;
+    how.stop = stop;
+    result.measurements.push_back({step, measure(spec, *estimator, *model, batch, how, noise)});
   };
   const auto evaluate_now = [&](bool last) {
     EvaluationSettings how{.split = settings.evaluate_split == "test" ? Split::test : Split::heldout,
                            .examples = settings.evaluate_examples,
-                           .decode = last && settings.decode};
+                           .decode = last && settings.decode,
+                           .stop = stop};
     if (task->size(how.split) == 0) return;
     auto point = evaluate(*task, *model, estimator->target(), how, keys.noise / "evaluate" / std::uint64_t(step));
     point.step = step;
@@ -99,7 +102,7 @@ TrainResult train(Training<T>& training, const TrainSettings& settings, const Ru
   double loss = 0;
   int since = 0;
   for (; step < settings.steps; ++step) {
-    if (stop && stop()) throw Interrupted{};
+    poll(stop);
     measure_now();
     if (settings.evaluate_every > 0 && step % settings.evaluate_every == 0) evaluate_now(false);
     const auto batch = batches.at(step);
@@ -162,7 +165,7 @@ Training<T> prepare(std::shared_ptr<const Task> task, const Spec& model, const S
 }
 
 #define HARDGRAD_INSTANTIATE(T)                                                                                     \
-  template TrainResult train(Training<T>&, const TrainSettings&, const RunKeys&, const std::function<bool()>&);    \
+  template TrainResult train(Training<T>&, const TrainSettings&, const RunKeys&, const Stop&);                     \
   template Training<T> prepare(std::shared_ptr<const Task>, const Spec&, const Spec&, const TrainSettings&,        \
                                const RunKeys&);
 HARDGRAD_INSTANTIATE(float)

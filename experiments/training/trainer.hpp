@@ -1,7 +1,6 @@
 // Training: steps of one estimator on one model and task, with losses, metrics and measurements on the way.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -59,9 +58,6 @@ struct Training {
   int step = 0;
 };
 
-/// Thrown out of `train` when `stop` says so.
-struct Interrupted {};
-
 /// The streams of one run. Runs that share `init` and `order` start alike and see the same batches, so that estimators
 /// are compared on common random numbers.
 struct RunKeys {
@@ -70,10 +66,11 @@ struct RunKeys {
   Key noise;  ///< the estimator's noise
 };
 
-/// Trains from `training.step` to settings.steps. `stop` is polled between steps; Interrupted is thrown if it says so.
+/// Trains from `training.step` to settings.steps. `stop` is polled between steps, and within measurements and
+/// evaluations; Interrupted is thrown if it says so.
 template <class T>
 TrainResult train(Training<T>& training, const TrainSettings& settings, const RunKeys& keys,
-                  const std::function<bool()>& stop = {});
+                  const Stop& stop = {});
 
 /// Thrown where an estimator does not support a model: what() is the reason.
 struct Unsupported : UsageError { using UsageError::UsageError; };

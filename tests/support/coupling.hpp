@@ -5,7 +5,7 @@
 #include <map>
 
 #include "core/estimator/coupling.hpp"
-#include "experiments/measurement/parallel.hpp"
+#include "experiments/support/parallel.hpp"
 #include "tests/support/exactness.hpp"
 
 namespace hardgrad::testing {

@@ -1,0 +1,85 @@
+#include "experiments/cli/slurm.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+
+namespace hardgrad::cli {
+namespace {
+
+constexpr std::size_t most_tasks = 1000;       // Slurm's MaxArraySize is 1001 unless a site raises it
+constexpr double sensible_seconds = 30 * 60;   // of a task: long enough to be worth its start
+constexpr double margin = 3, least_minutes = 10, unknown_minutes = 60;
+
+std::size_t tasks_of(const SlurmJob& job) {
+  auto tasks = job.tasks;
+  if (tasks == 0 && job.core_seconds > 0)
+    tasks = static_cast<std::size_t>(std::ceil(job.core_seconds / (sensible_seconds * job.cores)));
+  if (tasks == 0) tasks = std::size_t{100};
+  return std::clamp<std::size_t>(tasks, 1, std::max<std::size_t>(1, std::min(most_tasks, job.cells)));
+}
+
+// A name that needs no quotes in a directive.
+std::string plain(std::string name) {
+  for (auto& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '_' && c != '.') c = '_';
+  return name;
+}
+
+}  // namespace
+
+std::string shell_quoted(const std::string& word) {
+  const auto harmless = [](unsigned char c) { return std::isalnum(c) || std::string_view("-_./,:@%+=").find(c) != std::string_view::npos; };
+  if (!word.empty() && std::all_of(word.begin(), word.end(), harmless)) return word;
+  std::string text = "'";
+  for (char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+std::string slurm_script(const SlurmJob& job) {
+  const auto tasks = tasks_of(job);
+  double minutes = unknown_minutes;
+  if (job.core_seconds > 0)
+    minutes = std::max(least_minutes, margin / 60 * std::max(job.longest, job.core_seconds / (static_cast<double>(tasks) * job.cores)));
+  const auto m = static_cast<long>(std::ceil(minutes));
+  std::string arguments;
+  for (const auto& word : job.run) (arguments += " ") += shell_quoted(word);
+  return fmt::format(R"(#!/bin/bash
+# {cells} cells of sweep {name} in {tasks} tasks. Submit: sbatch FILE. Then, when all are over:
+#   {program} merge {folder} --out {result}
+#SBATCH --job-name={name}
+#SBATCH --array=1-{tasks}
+#SBATCH --cpus-per-task={cores}
+#SBATCH --time={hours:02}:{minutes:02}:00
+#SBATCH --requeue
+#SBATCH --open-mode=append
+#SBATCH --signal=B:TERM@90
+#SBATCH --output={name}-%A_%a.log
+
+# 90 seconds before the time is out Slurm sends TERM: hardgrad gives up the cells at work, keeps those that are done, and
+# the task is queued again.
+cd {where} || exit 2
+out_of_time=
+trap 'out_of_time=1; kill -TERM "$run"' TERM
+{program} run{arguments} --jobs {cores} --progress plain \
+  --shard "$SLURM_ARRAY_TASK_ID/{tasks}" &
+run=$!
+wait "$run"; status=$?
+if [ -n "$out_of_time" ]; then
+  wait "$run"; status=$?
+  if [ "$status" -eq 130 ]; then
+    scontrol requeue "${{SLURM_ARRAY_JOB_ID}}_${{SLURM_ARRAY_TASK_ID}}" && exit 0
+  fi
+fi
+exit "$status"
+)",
+                     fmt::arg("cells", job.cells), fmt::arg("name", plain(job.name)), fmt::arg("tasks", tasks),
+                     fmt::arg("program", shell_quoted(job.program)), fmt::arg("where", shell_quoted(job.where)),
+                     fmt::arg("folder", shell_quoted(job.folder)),
+                     fmt::arg("result", shell_quoted(job.result)), fmt::arg("cores", job.cores),
+                     fmt::arg("hours", m / 60), fmt::arg("minutes", m % 60), fmt::arg("arguments", arguments));
+}
+
+}  // namespace hardgrad::cli

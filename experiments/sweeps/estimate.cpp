@@ -1,0 +1,257 @@
+#include "experiments/sweeps/estimate.hpp"
+
+#include <tbb/global_control.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <filesystem>
+#include <numeric>
+#include <set>
+
+#include "core/support/error.hpp"
+#include "experiments/storage/checkpoint.hpp"
+#include "experiments/sweeps/run.hpp"
+
+namespace hardgrad {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+constexpr double bytes_per_log = 32, bytes_per_point = 1000;  // four numbers; names of losses and metrics aside
+
+// What one kind of cell costs: seconds on one core, for one of each.
+struct Trial {
+  double load = 0;        // of the data, shared by all cells of a task and seed
+  double prepare = 0;     // network and estimator
+  double step = 0;        // and example of the batch
+  double evaluation = 0;  // and example
+  double truth = 0;       // and example measured on; all of an exact measurement
+  double replicate = 0;   // and example measured on
+  double write = 0;       // the file
+  double bytes = 0, checkpoint_bytes = 0, point_bytes = 0;
+  bool cut = false;
+
+  static constexpr double Trial::*costs[] = {&Trial::load,      &Trial::prepare, &Trial::step,
+                                             &Trial::evaluation, &Trial::truth,   &Trial::replicate,
+                                             &Trial::write,      &Trial::bytes,   &Trial::checkpoint_bytes,
+                                             &Trial::point_bytes};
+};
+
+Split split_of(const TrainSettings& settings) {
+  return settings.evaluate_split == "test" ? Split::test : Split::heldout;
+}
+double evaluated(const Task& task, const TrainSettings& settings) {
+  const auto all = static_cast<double>(task.size(split_of(settings)));
+  return settings.evaluate_examples > 0 ? std::min<double>(settings.evaluate_examples, all) : all;
+}
+double measured(const Task& task, const TrainSettings& settings) {
+  return std::min<double>(settings.measure_batch, static_cast<double>(task.size(Split::train)));
+}
+
+// A file's size, by writing one that is taken away again; no seconds are counted twice.
+template <class F>
+double size_of_written(F write) {
+  const auto path = (std::filesystem::temp_directory_path() / ("hardgrad-trial-" + std::to_string(getpid()) + ".h5")).string();
+  write(path);
+  const auto size = static_cast<double>(std::filesystem::file_size(path));
+  std::filesystem::remove(path);
+  return size;
+}
+
+template <class T>
+Measurement try_measurement(Trial& trial, const Training<T>& training, const TrainSettings& settings, Key noise, const Stop& stop) {
+  const auto examples = static_cast<int>(std::min(4.0, measured(*training.task, settings)));
+  std::vector<int> first(examples);
+  std::iota(first.begin(), first.end(), 0);
+  const auto batch = training.task->batch(Split::train, first);
+  auto how = settings.measure;
+  how.replicates = std::min(how.replicates, 8);
+  how.stop = stop;
+  Truths<T> truths(*training.model, batch, how.leaf_cap, stop);
+  Measurement result;
+  const auto timed = [&] {
+    const auto start = Clock::now();
+    try {
+      result = measure<T>(training.estimator_spec, *training.estimator, *training.model, batch, how, noise, &truths);
+    } catch (const Interrupted&) {
+      trial.cut = true;
+    }
+    return since(start);
+  };
+  const double cold = timed();  // with the exact gradients, which the second time are known
+  trial.truth = cold / examples;
+  if (how.exact || trial.cut) return result;
+  const double warm = timed();
+  trial.replicate = warm / how.replicates / examples;
+  trial.truth = std::max(0.0, cold - warm) / examples;
+  return result;
+}
+
+// Some steps, and an evaluation of one batch.
+template <class T>
+TrainResult try_training(Trial& trial, Training<T>& training, TrainSettings settings, const RunKeys& keys, const Stop& stop) {
+  const int steps = settings.steps;
+  const double examples = std::min(64.0, evaluated(*training.task, settings));
+  settings.evaluate_every = 0;
+  settings.evaluate_examples = std::max(1, static_cast<int>(examples));
+  settings.keep_best = false;
+  settings.measure_at.clear();
+  settings.log_every = 1;
+  TrainResult result;
+  for (int more : {3, 30}) {  // the second time, only if the first was quick
+    settings.steps = std::min(steps, training.step + more);
+    const auto start = Clock::now();
+    result = train(training, settings, keys, stop);
+    const auto& log = result.log;
+    const double stepping = log.empty() ? 0 : log.back().seconds;
+    if (!log.empty())
+      trial.step = (log.size() > 1 ? (stepping - log.front().seconds) / static_cast<double>(log.size() - 1) : stepping) /
+                   settings.batch;
+    if (examples > 0) trial.evaluation = (result.seconds - stepping) / examples;
+    if (since(start) > 0.05 || settings.steps == steps) break;
+  }
+  return result;
+}
+
+template <class T>
+void try_cell(Trial& trial, const Plan& plan, const Cell& cell, TaskPool& tasks, const Stop& stop) {
+  const CellKeys keys(plan.seed, cell.axes);
+  const RunKeys run{keys.init, keys.order, keys.noise};
+  const auto settings = cell.settings.resolved();
+  auto start = Clock::now();
+  const auto task = tasks.get(cell.axes.at("task"), keys.data);
+  trial.load = since(start);
+  start = Clock::now();
+  auto training = prepare<T>(task, cell.spec("model"), cell.spec("estimator"), settings, run);
+  trial.prepare = since(start);
+  const auto parameters = static_cast<double>(training.model->parameters().size());
+  trial.point_bytes = bytes_per_point + (parameters <= 1000 ? 16 * parameters : 0);
+  CellRecord record;
+  record.axes = cell.axes;
+  record.configuration = plan.config;
+  record.identity = identity(plan.precision, plan.seed, cell);
+  record.estimator_settings = settings_json("estimator", cell.axes.at("estimator"));
+  Measurement measurement;
+  try {
+    if (!settings.measure_at.empty()) measurement = try_measurement(trial, training, settings, keys.noise, stop);
+  } catch (const UsageError&) {  // too much for an exact measurement: the run will say so
+  }
+  try {
+    start = Clock::now();
+    record.result = try_training(trial, training, settings, run, stop);
+  } catch (const Interrupted&) {
+    trial.cut = true;
+    trial.step = std::max(trial.step, since(start) / settings.batch);
+  }
+  if (!settings.measure_at.empty()) record.result.measurements.push_back({0, measurement});
+  double write = 0;
+  trial.bytes = size_of_written([&](const std::string& path) {
+    start = Clock::now();
+    write_cell(path, record);
+    write = since(start);
+  });
+  trial.write = write;
+  if (cell.settings.checkpoint)
+    trial.checkpoint_bytes = size_of_written([&](const std::string& path) { save_checkpoint(path, checkpoint_of(training)); });
+}
+
+// The mean of some trials, cost by cost.
+Trial mean_of(const std::vector<const Trial*>& trials) {
+  Trial mean;
+  for (const auto* trial : trials) {
+    for (auto cost : Trial::costs) mean.*cost += trial->*cost / static_cast<double>(trials.size());
+    mean.cut |= trial->cut;
+  }
+  return mean;
+}
+
+struct Kind {
+  const Cell* cell = nullptr;
+  bool tried = false;
+  Trial trial;
+};
+
+}  // namespace
+
+CostEstimate estimate_cost(const Plan& plan, const std::vector<const Cell*>& cells, TaskPool& tasks, int jobs,
+                           double budget) {
+  const tbb::global_control alone(tbb::global_control::max_allowed_parallelism, 1);
+  const auto begin = Clock::now();
+  const auto kind_name = [](const Cell& cell) {
+    return cell.axes.at("task") + "\n" + cell.axes.at("model") + "\n" + cell.axes.at("estimator") + "\n" +
+           (cell.settings.train.measure.exact ? "exact" : "sampled");
+  };
+  std::map<std::string, Kind> kinds;
+  for (const auto* cell : cells)
+    if (cell->skip.empty()) kinds.emplace(kind_name(*cell), Kind{.cell = cell, .trial = {}});
+  std::vector<std::pair<std::string, Kind*>> order;  // mixed, so that time that runs out leaves some of all out
+  for (auto& [name, kind] : kinds) order.emplace_back(text_hash(name), &kind);
+  std::sort(order.begin(), order.end());
+
+  CostEstimate total;
+  total.kinds = kinds.size();
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const double rest = budget - since(begin);
+    if (rest <= 0) break;
+    auto& kind = *order[i].second;
+    const double share = std::min(rest, std::max(0.3, 3 * rest / static_cast<double>(order.size() - i)));
+    const auto start = Clock::now();
+    const Stop stop = [&] { return since(start) > share; };
+    try {
+      if (plan.precision == "double")
+        try_cell<double>(kind.trial, plan, *kind.cell, tasks, stop);
+      else
+        try_cell<float>(kind.trial, plan, *kind.cell, tasks, stop);
+    } catch (const std::exception&) {  // the run will tell
+    }
+    kind.tried = true;
+    ++total.tried;
+  }
+  for (auto& [name, kind] : kinds) {
+    if (kind.tried) continue;
+    std::vector<const Trial*> same_model, same_task, all;
+    for (const auto& [other_name, other] : kinds) {
+      if (!other.tried) continue;
+      all.push_back(&other.trial);
+      if (other.cell->axes.at("task") != kind.cell->axes.at("task")) continue;
+      same_task.push_back(&other.trial);
+      if (other.cell->axes.at("model") == kind.cell->axes.at("model")) same_model.push_back(&other.trial);
+    }
+    kind.trial = mean_of(!same_model.empty() ? same_model : !same_task.empty() ? same_task : all);
+  }
+
+  std::set<std::pair<std::string, std::uint64_t>> loaded;
+  double writing = 0;
+  for (const auto* cell : cells) {
+    if (!cell->skip.empty()) continue;
+    const auto& kind = kinds.at(kind_name(*cell));
+    const auto& trial = kind.trial;
+    const auto settings = cell->settings.resolved();
+    const auto data = CellKeys(plan.seed, cell->axes).data;
+    if (loaded.insert({cell->axes.at("task"), data.value()}).second) total.core_seconds += trial.load;
+    // The data of another seed are as large.
+    const auto task = tasks.get(kind.cell->axes.at("task"), CellKeys(plan.seed, kind.cell->axes).data);
+    const auto points = static_cast<double>(settings.measure_at.size());
+    double evaluations = 1 + settings.keep_best;
+    if (settings.evaluate_every > 0) evaluations += (settings.steps + settings.evaluate_every - 1) / settings.evaluate_every;
+    const double batch = std::min<double>(settings.batch, static_cast<double>(task->size(Split::train)));
+    const double replicates = settings.measure.exact ? 0 : settings.measure.replicates;
+    const double seconds = trial.prepare + trial.step * settings.steps * batch +
+                           evaluations * evaluated(*task, settings) * trial.evaluation +
+                           points * measured(*task, settings) * (trial.truth + replicates * trial.replicate) + trial.write;
+    total.core_seconds += seconds;
+    total.longest = std::max(total.longest, seconds);
+    total.at_least |= trial.cut;
+    writing += trial.write;
+    total.bytes += trial.bytes + trial.checkpoint_bytes * cell->settings.checkpoint + std::max(0.0, points - 1) * trial.point_bytes +
+                   bytes_per_log * settings.steps / settings.log_every + 100 * evaluations;
+  }
+  // Cells are written one at a time, and no cell ends before its own steps are done.
+  total.seconds = std::max({total.core_seconds / std::max(1, jobs), total.longest, writing});
+  return total;
+}
+
+}  // namespace hardgrad

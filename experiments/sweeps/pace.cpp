@@ -1,0 +1,49 @@
+#include "experiments/sweeps/pace.hpp"
+
+namespace hardgrad {
+namespace {
+
+std::string task_of(const std::string& kind) { return kind.substr(0, kind.find('\n')); }
+
+}  // namespace
+
+std::string kind_of(const AxisValues& axes) {
+  std::string kind = axes.at("task") + "\n";
+  for (const auto& [name, value] : axes)
+    if (name != "seed" && name != "task") kind += name + "=" + value + "\n";
+  return kind;
+}
+
+void Pace::add(const std::string& kind, double seconds) {
+  auto& mean = kinds_[kind];
+  mean.sum += seconds;
+  ++mean.count;
+}
+
+std::optional<double> Pace::seconds(const Left& left) const {
+  std::map<std::string, Mean> tasks;
+  Mean all;
+  for (const auto& [kind, mean] : kinds_)
+    for (auto* into : {&tasks[task_of(kind)], &all}) {
+      into->sum += mean.value();
+      ++into->count;
+    }
+  double total = 0;
+  std::size_t cells = 0, unknown = 0;
+  for (const auto& [kind, count] : left) {
+    cells += count;
+    const auto own = kinds_.find(kind);
+    const auto task = tasks.find(task_of(kind));
+    if (own != kinds_.end())
+      total += static_cast<double>(count) * own->second.value();
+    else if (task != tasks.end())
+      total += static_cast<double>(count) * task->second.value();
+    else
+      unknown += count;
+  }
+  if (cells == 0) return 0;
+  if (2 * unknown > cells || all.count == 0) return {};
+  return total + static_cast<double>(unknown) * all.value();
+}
+
+}  // namespace hardgrad

@@ -1,0 +1,36 @@
+// What cells cost, learnt from those that are over: how long the others will take.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "experiments/sweeps/config.hpp"
+
+namespace hardgrad {
+
+/// Cells of a kind cost alike: those that differ in the seed alone.
+std::string kind_of(const AxisValues& axes);
+
+class Pace {
+ public:
+  /// Cells still to be done, by kind.
+  using Left = std::map<std::string, std::size_t>;
+
+  /// A cell of this kind took so many seconds.
+  void add(const std::string& kind, double seconds);
+  /// Seconds of work, one cell after another. A kind of which none is over is taken for the mean kind of its task.
+  /// Nothing while more than half of the cells are of tasks of which nothing is known.
+  std::optional<double> seconds(const Left& left) const;
+
+ private:
+  struct Mean {
+    double sum = 0;
+    std::size_t count = 0;
+    double value() const { return sum / static_cast<double>(count); }
+  };
+  std::map<std::string, Mean> kinds_;
+};
+
+}  // namespace hardgrad

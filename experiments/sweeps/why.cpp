@@ -1,0 +1,102 @@
+#include "experiments/sweeps/why.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <sstream>
+
+#include "core/support/error.hpp"
+#include "experiments/storage/cell.hpp"
+
+namespace hardgrad {
+namespace {
+
+std::map<std::string, std::string> lines_of(const std::string& identity) {
+  std::map<std::string, std::string> lines;
+  std::istringstream in(identity);
+  for (std::string line; std::getline(in, line);)
+    if (const auto equals = line.find('='); equals != std::string::npos) lines[line.substr(0, equals)] = line.substr(equals + 1);
+  return lines;
+}
+
+std::vector<std::string> differences(const std::string& before, const std::string& now) {
+  const auto old_lines = lines_of(before), new_lines = lines_of(now);
+  std::set<std::string> names;
+  for (const auto* lines : {&old_lines, &new_lines})
+    for (const auto& [name, value] : *lines) names.insert(name);
+  std::vector<std::string> found;
+  for (const auto& name : names) {
+    const auto was = old_lines.find(name), is = new_lines.find(name);
+    if (was != old_lines.end() && is != new_lines.end() && was->second == is->second) continue;
+    if (name.starts_with("plugin."))
+      found.push_back(fmt::format("the {}'s plugin is another build", name.substr(7)));
+    else
+      found.push_back(fmt::format("{} {} -> {}", name == "root" ? "seed" : name, was == old_lines.end() ? "(none)" : was->second,
+                                  is == new_lines.end() ? "(none)" : is->second));
+  }
+  return found;
+}
+
+// What makes two cells versions of one another.
+std::string core_of(const AxisValues& axes) {
+  std::string core;
+  for (const char* name : {"task", "model", "estimator", "seed"})
+    if (const auto it = axes.find(name); it != axes.end()) core += it->second + "\n";
+  return core;
+}
+
+}  // namespace
+
+std::string identity_difference(const std::string& before, const std::string& now) {
+  return fmt::format("{}", fmt::join(differences(before, now), ", "));
+}
+
+void Why::look_for_others() {
+  others_.emplace();
+  std::set<std::string> ours;
+  for (const auto& cell : plan_.cells) ours.insert(cell.hash);
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_.cells(), none)) {
+    const auto file = entry.path();
+    if (file.extension() != ".h5" || file.stem().extension() == ".checkpoint" || ours.contains(file.stem().string())) continue;
+    try {
+      const auto record = read_cell(file.string());
+      if (!record.identity.empty()) (*others_)[core_of(record.axes)].push_back({file.string(), record.identity});
+    } catch (const InputError&) {  // `check` names what is damaged
+    }
+  }
+}
+
+std::string Why::operator()(const Cell& cell) {
+  if (!cell.skip.empty()) return "skip: " + cell.skip;
+  const auto path = folder_.cell(cell.hash);
+  const auto reason = [&] { return read_cell(path).reason; };
+  switch (cell_state(folder_, cell.hash)) {
+    case CellState::ok:
+      return fmt::format("done: {} is whole and of this hash", path);
+    case CellState::failed:
+      return "run again: it failed: " + reason();
+    case CellState::skipped:
+      return "run again: it was skipped: " + reason();
+    case CellState::damaged:
+      return "run again: " + check_cell(path, "", cell.hash);
+    case CellState::pending:
+      break;
+  }
+  if (!others_) look_for_others();
+  const auto now = identity(plan_.precision, plan_.seed, cell);
+  const Other* nearest = nullptr;
+  std::vector<std::string> least;
+  if (const auto it = others_->find(core_of(cell.axes)); it != others_->end())
+    for (const auto& other : it->second)
+      if (auto found = differences(other.identity, now); !nearest || found.size() < least.size()) {
+        nearest = &other;
+        least = std::move(found);
+      }
+  if (!nearest) return fmt::format("run: there is no {}", path);
+  return fmt::format("stale: {} differs: {}", nearest->path, fmt::join(least, ", "));
+}
+
+}  // namespace hardgrad

@@ -1,0 +1,35 @@
+// Why a cell would run, or would not.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "experiments/sweeps/folder.hpp"
+#include "experiments/sweeps/plan.hpp"
+
+namespace hardgrad {
+
+/// What differs between two identities: "train.steps 400 -> 401, the estimator's plugin is another build"; empty if
+/// nothing.
+std::string identity_difference(const std::string& before, const std::string& now);
+
+class Why {
+ public:
+  Why(const Plan& plan, const SweepFolder& folder) : plan_(plan), folder_(folder) {}
+  /// In words: "done: ...", "skip: ...", "run: ...", "run again: ..." or "stale: ..." (a file of another identity is the
+  /// nearest there is).
+  std::string operator()(const Cell& cell);
+
+ private:
+  struct Other {
+    std::string path, identity;
+  };
+  void look_for_others();
+  const Plan& plan_;
+  SweepFolder folder_;
+  std::optional<std::map<std::string, std::vector<Other>>> others_;  ///< cells of no plan of now, by task, model, ...
+};
+
+}  // namespace hardgrad
