@@ -9,8 +9,11 @@ Three lines give a labelled table::
 
 from .errors import InputError
 from .figures import FIGURES, bias_variance, loss_curves, metric_curves, variance_over_training
+from .frames import select, tidy
+from .inference import aggregates, bias_tests, comparisons, improvement_probabilities, pareto, ranking
 from .load import load
 from .table import format_table, table
 
-__all__ = ["FIGURES", "InputError", "bias_variance", "format_table", "load", "loss_curves", "metric_curves",
-           "table", "variance_over_training"]
+__all__ = ["FIGURES", "InputError", "aggregates", "bias_tests", "bias_variance", "comparisons", "format_table",
+           "improvement_probabilities", "load", "loss_curves", "metric_curves", "pareto", "ranking", "select", "table", "tidy",
+           "variance_over_training"]

@@ -52,7 +52,7 @@ def final(data: xr.Dataset, group: Group, name: str) -> Mean:
     return mean_interval(np.array(last))
 
 
-def _most_common(data: xr.Dataset, names: list[str], runs: np.ndarray) -> str | None:
+def most_common(data: xr.Dataset, names: list[str], runs: np.ndarray) -> str | None:
     """The first of the variables that the largest number of these runs has."""
     counts = {name: int(np.isfinite(data[name].values[runs]).any(axis=1).sum()) for name in names}
     best = max(counts.values(), default=0)
@@ -77,8 +77,8 @@ def table(data: xr.Dataset, at: str | int = "first") -> pd.DataFrame:
     rows = []
     for (task, model), members in panels(data).items():
         runs = np.concatenate([group.runs for group in members])
-        loss = _most_common(data, evaluation_names(data, "heldout"), runs)
-        metric = _most_common(data, evaluation_names(data, "metric"), runs)
+        loss = most_common(data, evaluation_names(data, "heldout"), runs)
+        metric = most_common(data, evaluation_names(data, "metric"), runs)
         for group in members:
             row: dict[str, object] = {"task": task, "model": model, "estimator": group.estimator, **group.others,
                                       "runs": len(group.runs),

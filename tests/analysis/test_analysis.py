@@ -3,7 +3,6 @@
 
 import numpy as np
 import pytest
-import xarray as xr
 from scipy import stats
 
 from analysis import FIGURES, InputError, bias_variance, format_table, load, loss_curves, metric_curves, table
@@ -12,26 +11,12 @@ from analysis.errors import NotApplicable
 from analysis.statistics import mean_interval
 from analysis.style import COLOURS, KNOWN, MARKERS, looks
 from analysis.table import with_interval
+from made_up import made_up
 
 
 @pytest.fixture(scope="module")
 def data(sample):
     return load(sample / "result.h5")
-
-
-def made_up(**variables) -> xr.Dataset:
-    """Two estimators, two seeds, one task: numbers one can do in the head."""
-    ds = xr.Dataset({"status": ("run", np.zeros(4, np.uint8), {"flag_meanings": "ok failed skipped"}),
-                     "reason": ("run", np.array([""] * 4, object)),
-                     "variance": (("run", "measurement_step"), [[1.0, 9], [3, 9], [0, 9], [0, 9]]),
-                     "squared_bias": (("run", "measurement_step"), [[-1.0, 9], [-3, 9], [4, 9], [4, 9]]),
-                     "heldout_expected_loss": (("run", "evaluation_step"), [[9.0, 2], [9, 4], [1, np.nan], [1, np.nan]]),
-                     **variables},
-                    coords={"measurement_step": [0, 5], "evaluation_step": [0, 5]})
-    attrs = {name: {"grid_axis": name} for name in ("task", "model", "estimator", "seed")}
-    return ds.assign_coords(run=range(4), task=("run", ["t"] * 4, attrs["task"]), model=("run", ["m"] * 4, attrs["model"]),
-                            estimator=("run", ["rloo", "rloo", "soft", "soft"], attrs["estimator"]),
-                            seed=("run", [1, 2, 1, 2], attrs["seed"]))
 
 
 def test_mean_interval_is_students():
