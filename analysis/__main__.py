@@ -9,8 +9,8 @@ import sys
 import warnings
 from pathlib import Path
 
-from .errors import InputError, NotApplicable, OutputError
-from .figures import FIGURES
+from .errors import InputError, OutputError
+from .figures import draw_all
 from .load import load
 from .report import report
 from .table import format_table, table
@@ -39,13 +39,9 @@ def _draw(arguments: argparse.Namespace) -> None:
         raise OutputError(f"{folder}: the folder cannot be made: {error.strerror}") from error
     frame = table(data, arguments.at)
     paths = []
-    for name, draw in FIGURES.items():
-        try:
-            figure = draw(data, arguments.at) if name == "bias_variance" else draw(data)
-        except NotApplicable:
-            continue
-        except InputError as error:
-            print(f"{name}: not drawn: {error}", file=sys.stderr)
+    for name, figure in draw_all(data, arguments.at):
+        if isinstance(figure, InputError):
+            print(f"{name}: not drawn: {figure}", file=sys.stderr)
             continue
         for kind in ("png", "svg"):
             buffer = io.BytesIO()
