@@ -147,6 +147,8 @@ def pareto(data: xr.Dataset, at: str | int = "first", level: float = 0.05) -> pd
     Means over seeds. The estimate of a squared bias of zero is noise around zero, which would decide by chance: |bias| counts
     as zero unless `bias_tests` finds the bias in a run of the group, beyond `level`.
     """
+    for name in ("squared_bias", "variance", "rows"):
+        need(data, name, "set measure.at in the sweep")
     step = measurement_step(data, at)
     tests = bias_tests(data, at, level)
     biased = set(tests.loc[tests["biased"], "run"].tolist())

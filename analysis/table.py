@@ -12,6 +12,9 @@ from .load import need
 from .statistics import Mean, mean_interval
 
 MEASURED = ("squared_bias", "variance", "relative_bias", "work_normalised_variance")
+#: The table's columns of numbers, and how people read them.
+QUANTITIES = (("squared_bias", "squared bias"), ("relative_bias", "relative bias"), ("variance", "variance"),
+              ("work_normalised_variance", "variance × rows"), ("final_loss", "final loss"), ("metric", "metric"))
 # Which held-out loss ranks, where a task and model have several: the first that most runs have.
 _LOSSES = ("heldout_expected_loss", "heldout_marginal_likelihood", "heldout_soft", "heldout_elbo")
 
@@ -127,9 +130,7 @@ def readable(frame: pd.DataFrame) -> pd.DataFrame:
     others = [c for c in frame.columns if c not in fixed and f"{c}_low" not in frame and not c.endswith(("_low", "_high"))]
     out = pd.DataFrame({"rank": [str(int(r)) if np.isfinite(r) else "–" for r in frame["rank"]],
                         "estimator": frame["estimator"], **{name: frame[name] for name in others}})
-    for name, title in (("squared_bias", "squared bias"), ("relative_bias", "relative bias"), ("variance", "variance"),
-                        ("work_normalised_variance", "variance × rows"), ("final_loss", "final loss"),
-                        ("metric", "metric")):
+    for name, title in QUANTITIES:
         if frame[name].notna().any():
             out[title] = [with_interval(*v) for v in frame[[name, f"{name}_low", f"{name}_high"]].to_numpy(float)]
     if "metric" in out:

@@ -115,7 +115,8 @@ def ranks(scores: np.ndarray, lower_is_better: bool = True, level: float = 0.95,
             means = np.where(counts > 0, (weights @ np.where(there, x, 0).T) / counts, np.nan)
         scale = np.nanmax(np.abs(x))
         means = np.round(means / scale, 12) if scale > 0 else means  # equal but for rounding is equal
-        places = stats.rankdata(np.where(np.isnan(means), np.inf, means), axis=1)
+        mine, others = means[:, :, None], means[:, None, :]
+        places = 0.5 + (others < mine).sum(axis=2) + 0.5 * (others == mine).sum(axis=2)  # itself counts one half
         return np.where(np.isnan(means), np.nan, places)
 
     result.rank[known] = ranked(np.ones((1, seeds)))[0]

@@ -38,3 +38,13 @@ def sweep(panels: int, estimators: list[str], seeds: int, effect: float = 1.0, n
                     coords={"measurement_step": [0], "evaluation_step": [100], "run": range(n)})
     labels = zip(("task", "model", "estimator", "seed"), zip(*grid))
     return ds.assign_coords({name: ("run", list(values), {"grid_axis": name}) for name, values in labels})
+
+
+def repeated(data: xr.Dataset, times: int) -> xr.Dataset:
+    """A result with so many times the tasks, each copy under a name of its own."""
+    copies = []
+    for i in range(times):
+        copy = data.isel(run=slice(None))
+        names = np.array([f"{task}{i}" for task in data["task"].values], object)
+        copies.append(copy.assign_coords(task=("run", names, data["task"].attrs), run=data["run"].values + i * data.sizes["run"]))
+    return xr.concat(copies, "run", data_vars="minimal", coords="minimal", combine_attrs="override")
