@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 import re
 import subprocess
 import sys
@@ -149,3 +150,21 @@ def test_bad_output_places(result, tmp_path):
     assert "cannot be written" in complaint(2, "report", result, "--out", tmp_path / "none" / "r.html")
     assert "cannot be made" in complaint(2, "draw", result, "--out", tmp_path / "file" / "below")
     assert run("paint", result).returncode == 2
+
+
+def test_compare(sample, result, tmp_path):
+    done = run("compare", result, sample / "result.h5")
+    assert done.returncode == 0 and re.fullmatch(r"\d+ comparisons: \d+ same\n", done.stdout)
+
+    def slower(f):
+        f["heldout_expected_loss"][:18] += 1.0
+    change(result, slower)
+    done = run("compare", sample / "result.h5", result, "--json")
+    found = json.loads(done.stdout)
+    assert done.returncode == 0 and found["changed"] == 5 and {c["task"] for c in found["cells"] if c["verdict"] == "changed"} == {"bits"}
+    assert "No such file" in complaint(3, "compare", result, tmp_path / "none.h5")
+
+
+def test_compare_of_files_without_anything_to_compare(sample):
+    done = run("compare", sample / "all_failed.h5", sample / "all_failed.h5")
+    assert done.returncode == 0 and done.stdout == "0 comparisons: none\n"
