@@ -1,16 +1,18 @@
-"""Command line: `python3 -m analysis report RESULT.h5` and `python3 -m analysis draw RESULT.h5 --out DIR`."""
+"""Command line: `python3 -m analysis report|draw|compare ...`; `--help` says more."""
 
 from __future__ import annotations
 
 import argparse
 import io
+import json
 import os
 import sys
 import warnings
 from pathlib import Path
 
-from .errors import InputError, NotApplicable, OutputError
-from .figures import FIGURES
+from .compare import as_json, compare, format_comparison
+from .errors import InputError, OutputError
+from .figures import draw_all
 from .load import load
 from .report import report
 from .table import format_table, table
@@ -39,13 +41,9 @@ def _draw(arguments: argparse.Namespace) -> None:
         raise OutputError(f"{folder}: the folder cannot be made: {error.strerror}") from error
     frame = table(data, arguments.at)
     paths = []
-    for name, draw in FIGURES.items():
-        try:
-            figure = draw(data, arguments.at) if name == "bias_variance" else draw(data)
-        except NotApplicable:
-            continue
-        except InputError as error:
-            print(f"{name}: not drawn: {error}", file=sys.stderr)
+    for name, figure in draw_all(data, arguments.at):
+        if isinstance(figure, InputError):
+            print(f"{name}: not drawn: {figure}", file=sys.stderr)
             continue
         for kind in ("png", "svg"):
             buffer = io.BytesIO()
@@ -65,6 +63,11 @@ def _report(arguments: argparse.Namespace) -> None:
     print(out)
 
 
+def _compare(arguments: argparse.Namespace) -> None:
+    found = compare(load(arguments.result), load(arguments.second), arguments.at)
+    print(json.dumps(as_json(found), indent=2) if arguments.json else format_comparison(found))
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Runs a command; returns the exit status: 0, 2 (bad usage or output place) or 3 (bad input)."""
     parser = argparse.ArgumentParser(prog="python3 -m analysis", description="Tables, figures and reports of a result.")
@@ -78,6 +81,13 @@ def main(arguments: list[str] | None = None) -> int:
         verb.add_argument("--at", default="first",
                           help="step whose bias and variance are shown: first, last or a number (default: first)")
         verb.set_defaults(run=run)
+    text = "say what changed between two results beyond noise"
+    verb = verbs.add_parser("compare", help=text, description=text)
+    verb.add_argument("result", metavar="FIRST.h5", help="merged result")
+    verb.add_argument("second", metavar="SECOND.h5", help="the same sweep run again, or one that shares cells with it")
+    verb.add_argument("--at", default="first", help="step whose bias and variance are compared (default: first)")
+    verb.add_argument("--json", action="store_true", help="print JSON")
+    verb.set_defaults(run=_compare)
     parsed = parser.parse_args(arguments)
     warnings.simplefilter("ignore")  # of libraries: a user can do nothing about them
     try:

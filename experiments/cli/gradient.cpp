@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -113,6 +115,18 @@ bool describe_examples(const Episode<T>& episode, GradientDump<T>& dump) {
   return true;
 }
 
+// The integer fields of the batch that hold words, as words.
+std::map<std::string, Array<std::string>> words_of(const Task& task, const Batch& batch) {
+  std::map<std::string, Array<std::string>> words;
+  for (const auto& [name, field] : batch.integers) {
+    Array<std::string> text(field.shape);
+    for (std::size_t i = 0; i < field.size(); ++i) text.data[i] = task.word(name, field.data[i]);
+    if (std::any_of(text.data.begin(), text.data.end(), [](const auto& word) { return !word.empty(); }))
+      words[name] = std::move(text);
+  }
+  return words;
+}
+
 template <class T>
 int dump_gradient(const Options& options) {
   const auto spec = Spec::parse(canonical_spec("estimator", options.estimator));
@@ -136,7 +150,9 @@ int dump_gradient(const Options& options) {
   }
   dump.batch = scene.batch;
   dump.task = scene.task_spec;
+  dump.words = words_of(*scene.task, scene.batch);
   dump.model = scene.model_spec;
+  dump.model_settings = settings_json("model", scene.model_spec);
   dump.estimator = spec.text;
   dump.seed = options.place.seed;
   dump.surrogate = static_cast<double>(estimate.surrogate.item());

@@ -2,9 +2,11 @@
 
 import contextlib
 import io
+import json
 import re
 import subprocess
 import sys
+import time
 from types import SimpleNamespace
 
 import h5py
@@ -13,6 +15,7 @@ import pytest
 
 from analysis.__main__ import main
 from conftest import ROOT
+from made_up import repeated
 
 
 def run(*arguments) -> SimpleNamespace:
@@ -44,7 +47,7 @@ def test_draw_writes_pictures_and_prints_the_table(result, tmp_path):
     done = run("draw", result, "--out", tmp_path / "deep" / "pictures")
     assert done.returncode == 0 and done.stderr == ""
     paths = [line for line in done.stdout.splitlines() if line.endswith((".png", ".svg"))]
-    assert len(paths) == 10 and "rloo[samples=4]" in done.stdout
+    assert len(paths) == 24 and "rloo[samples=4]" in done.stdout
     for path in paths:
         with open(path, "rb") as f:
             assert f.read(5) in (b"\x89PNG\r", b"<?xml")
@@ -54,9 +57,20 @@ def test_report_is_one_page_that_stands_alone(result, tmp_path):
     done = run("report", result, "--out", tmp_path / "r.html")
     assert done.returncode == 0 and done.stdout.strip() == str(tmp_path / "r.html")
     page = (tmp_path / "r.html").read_text()
-    assert page.count("<img") == 5 and "the gradient is not finite at step 12" in page and "grüß" in page
-    assert not re.search(r'(src|href)="(?!data:)', page)  # nothing from elsewhere
+    assert page.count("<img") == 12 and "the gradient is not finite at step 12" in page and "grüß" in page
+    assert not re.search(r'(src|href)="(?!data:|#)', page)  # nothing from elsewhere
     assert "SkylakeX" in page
+
+
+def test_report_of_two_thousand_runs_is_quick(sample):
+    from analysis import load
+    from analysis.report import report
+    data = repeated(load(sample / "result.h5"), 28)
+    start = time.monotonic()
+    page = report(data)
+    assert data.sizes["run"] == 2016 and time.monotonic() - start < 30
+    assert "The first 6 of 112 networks are drawn here" in page and page.count("<img") == 12
+    assert page.count("glimpse27") > 6  # the others are in the tables
 
 
 def test_text_from_files_cannot_become_markup(result, tmp_path):
@@ -67,7 +81,7 @@ def test_text_from_files_cannot_become_markup(result, tmp_path):
         f["status"][0] = 1
     assert run("report", result, "--out", tmp_path / "r.html").returncode == 0
     page = (tmp_path / "r.html").read_text()
-    assert "<script>" not in page and "&lt;script&gt;" in page
+    assert "<script>alert" not in page and "&lt;script&gt;" in page
 
 
 def test_draw_goes_on_without_what_is_missing(sample, tmp_path):
@@ -136,3 +150,21 @@ def test_bad_output_places(result, tmp_path):
     assert "cannot be written" in complaint(2, "report", result, "--out", tmp_path / "none" / "r.html")
     assert "cannot be made" in complaint(2, "draw", result, "--out", tmp_path / "file" / "below")
     assert run("paint", result).returncode == 2
+
+
+def test_compare(sample, result, tmp_path):
+    done = run("compare", result, sample / "result.h5")
+    assert done.returncode == 0 and re.fullmatch(r"\d+ comparisons: \d+ same\n", done.stdout)
+
+    def slower(f):
+        f["heldout_expected_loss"][:18] += 1.0
+    change(result, slower)
+    done = run("compare", sample / "result.h5", result, "--json")
+    found = json.loads(done.stdout)
+    assert done.returncode == 0 and found["changed"] == 5 and {c["task"] for c in found["cells"] if c["verdict"] == "changed"} == {"bits"}
+    assert "No such file" in complaint(3, "compare", result, tmp_path / "none.h5")
+
+
+def test_compare_of_files_without_anything_to_compare(sample):
+    done = run("compare", sample / "all_failed.h5", sample / "all_failed.h5")
+    assert done.returncode == 0 and done.stdout == "0 comparisons: none\n"

@@ -191,6 +191,10 @@ def test_gradient(task, estimator, tmp_path):
         norm = math.sqrt(sum(float(np.sum(np.square(d[()]))) for d in f["gradient"].values()
                              if isinstance(d, h5py.Dataset) and d.dtype.kind == "f" and not d.attrs.get("CLASS") == b"DIMENSION_SCALE"))
         assert norm == pytest.approx(got["gradient_norm"], rel=1e-9)
+        for field in {"qa": ("story", "question", "answer"), "translation": ("source", "target")}.get(task.split("[")[0], ()):
+            text = f[f"batch/{field}_text"]
+            assert text.shape == f[f"batch/{field}"].shape  # a word for every number, none for padding
+            assert np.array_equal(text.asstr()[()] == "", (f[f"batch/{field}"][()] == 0) & (field != "answer"))
         rows = f["row_example"].shape[0]
         if task.startswith("translation") and estimator == "exact":  # every step branches from the examples
             assert rows == 3 and f["logits"].shape[1] == 3 and "choices" not in f
