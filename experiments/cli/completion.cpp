@@ -1,101 +1,95 @@
-// hardgrad completion: a script for the shell, made from the verbs and names there are.
+// hardgrad completion: a script for the shell. It asks the program itself (`hardgrad complete`) what may come next, so that
+// names and parameters, plugins' too, are those there are.
 #include <fmt/format.h>
 
 #include <memory>
 
-#include "core/estimator/estimator.hpp"
-#include "core/models/model.hpp"
 #include "experiments/cli/common.hpp"
+#include "experiments/cli/complete.hpp"
 #include "experiments/cli/verbs.hpp"
-#include "experiments/tasks/task.hpp"
 
 namespace hardgrad::cli {
 namespace {
 
-std::string flags_of(const CLI::App& app) {
-  std::string text;
-  for (const auto* option : app.get_options())
-    for (const auto& name : option->get_lnames()) text += (text.empty() ? "--" : " --") + name;
-  return text;
+constexpr const char* bash = R"(# hardgrad completion bash
+_hardgrad() {
+  mapfile -t COMPREPLY < <("${COMP_WORDS[0]/#\~/$HOME}" complete bash "${COMP_LINE:0:COMP_POINT}" 2>/dev/null)
+  case "${COMPREPLY[*]}" in *[[,=]) compopt -o nospace 2>/dev/null ;; esac
 }
-
-std::string joined(const std::vector<std::string>& names) { return fmt::format("{}", fmt::join(names, " ")); }
-
-void bash(const CLI::App& app, const std::vector<const CLI::App*>& verbs) {
-  std::string names, cases;
-  for (const auto* verb : verbs) {
-    names += (names.empty() ? "" : " ") + verb->get_name();
-    cases += fmt::format("    {}) flags=\"{}\" ;;\n", verb->get_name(), flags_of(*verb));
-  }
-  const auto estimators = joined(Estimators::instance().names()), models = joined(Models::instance().names()),
-             tasks = joined(Tasks::instance().names());
-  fmt::print(R"(# hardgrad completion bash
-_hardgrad() {{
-  local cur="${{COMP_WORDS[COMP_CWORD]}}" prev="${{COMP_WORDS[COMP_CWORD-1]}}" flags="{}" words=""
-  COMPREPLY=()
-  case "${{COMP_WORDS[1]}}" in
-{}  esac
-  if [ "$COMP_CWORD" -eq 1 ]; then
-    words="{} $flags"
-  else
-    case "$prev" in
-      --estimator) words="{}" ;;
-      --model) words="{}" ;;
-      --task) words="{}" ;;
-      --precision) words="float double" ;;
-      --progress) words="auto plain none" ;;
-      list) words="estimators models tasks" ;;
-      describe) words="{} {} {} sweep" ;;
-      completion) words="bash zsh fish" ;;
-      *) case "$cur" in -*) words="$flags" ;; esac ;;
-    esac
-  fi
-  if [ -n "$words" ]; then COMPREPLY=($(compgen -W "$words" -- "$cur")); fi
-}}
 complete -o default -F _hardgrad hardgrad
-)",
-             flags_of(app), cases, names, estimators, models, tasks, estimators, models, tasks);
-}
+)";
 
-void fish(const std::vector<const CLI::App*>& verbs) {
-  fmt::print("# hardgrad completion fish\n");
-  for (const auto* verb : verbs) {
-    fmt::print("complete -c hardgrad -n __fish_use_subcommand -f -a {} -d '{}'\n", verb->get_name(),
-               verb->get_description());
-    for (const auto* option : verb->get_options())
-      for (const auto& name : option->get_lnames()) {
-        std::string values;
-        if (name == "estimator") values = joined(Estimators::instance().names());
-        if (name == "model") values = joined(Models::instance().names());
-        if (name == "task") values = joined(Tasks::instance().names());
-        if (name == "precision") values = "float double";
-        fmt::print("complete -c hardgrad -n '__fish_seen_subcommand_from {}' -l {}{}\n", verb->get_name(),
-                   name, values.empty() ? "" : fmt::format(" -x -a '{}'", values));
-      }
+constexpr const char* zsh = R"(#compdef hardgrad
+# hardgrad completion zsh
+_hardgrad() {
+  local -a found open
+  found=("${(@f)$("${words[1]/#\~/$HOME}" complete zsh "$LBUFFER" 2>/dev/null)}")
+  open=(${(M)found:#*[[,=]})
+  found=(${found:#*[[,=]})
+  (( $#open + $#found )) || { _files; return }
+  (( $#open )) && compadd -S '' -- $open
+  (( $#found )) && compadd -- $found
+}
+compdef _hardgrad hardgrad
+)";
+
+constexpr const char* fish = R"(# hardgrad completion fish
+function __hardgrad_complete
+  set -l words (commandline -opc)
+  set -l found ($words[1] complete fish (commandline -cp | string collect) 2>/dev/null)
+  if test (count $found) -gt 0
+    printf '%s\n' $found
+  else
+    __fish_complete_path (commandline -ct)
+  end
+end
+complete -c hardgrad -f -a '(__hardgrad_complete)'
+)";
+
+// As bash puts it into the line: what stays is left out, and what it would take apart is escaped.
+std::string for_bash(const std::string& word, const TypedLine& line) {
+  auto text = word.substr(std::min(line.kept, word.size()));
+  if (line.quoted) return text;
+  std::string escaped;
+  for (char c : text) {
+    if (std::string_view(" ;&|()<>'\"\\*?$`").find(c) != std::string_view::npos) escaped += '\\';
+    escaped += c;
   }
-  fmt::print("complete -c hardgrad -n '__fish_seen_subcommand_from describe' -f -a '{} {} {} sweep'\n",
-             joined(Estimators::instance().names()), joined(Models::instance().names()),
-             joined(Tasks::instance().names()));
+  return escaped;
 }
 
 }  // namespace
 
 void add_completion(CLI::App& app, Action& action) {
-  auto shell = std::make_shared<std::string>();
-  auto* sub = app.add_subcommand("completion", "a completion script: eval \"$(hardgrad completion bash)\"");
-  sub->add_option("shell", *shell, "bash, zsh or fish")
-      ->required()
-      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
-  sub->callback([shell, &app, &action] {
-    action = [shell, &app] {
-      const CLI::App& all = app;
-      const auto verbs = all.get_subcommands([](const CLI::App*) { return true; });
-      if (*shell == "fish") {
-        fish(verbs);
+  struct Options {
+    std::string shell, line;
+    bool json = false;
+  };
+  auto options = std::make_shared<Options>();
+  const auto shells = CLI::IsMember({"bash", "zsh", "fish"});
+  auto* script = app.add_subcommand("completion", "a completion script: eval \"$(hardgrad completion bash)\"");
+  script->add_option("shell", options->shell, "bash, zsh or fish")->required()->check(shells);
+  script->add_flag("--json", options->json, "print JSON");
+  script->callback([options, &action] {
+    action = [options] {
+      const auto* text = options->shell == "bash" ? bash : options->shell == "zsh" ? zsh : fish;
+      options->json ? print_json({{"shell", options->shell}, {"script", text}}) : fmt::print("{}", text);
+      return 0;
+    };
+  });
+  auto* complete = app.add_subcommand("complete", "what may stand at the end of a line: asked by the scripts")->group("");
+  complete->add_option("shell", options->shell, "")->required()->check(shells);
+  complete->add_option("line", options->line, "the line up to the cursor")->required();
+  complete->add_flag("--json", options->json, "print JSON: whole words");
+  complete->callback([options, &app, &action] {
+    action = [options, &app] {
+      const auto line = read_line(options->line);
+      const auto words = completions(app, line);
+      if (options->json) {
+        print_json(words);
         return 0;
       }
-      if (*shell == "zsh") fmt::print("autoload -U +X bashcompinit && bashcompinit\n");
-      bash(app, verbs);
+      for (const auto& word : words) fmt::print("{}\n", options->shell == "bash" ? for_bash(word, line) : word);
       return 0;
     };
   });

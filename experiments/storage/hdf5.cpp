@@ -130,10 +130,11 @@ H5FD_file_image_callbacks_t keep_in(File::Block& block) {
   return calls;
 }
 
-Id core_access() {
+// Memory grows by `step` bytes at a time.
+Id core_access(std::size_t step) {
   Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V18);
-  H5Pset_fapl_core(access, std::size_t{1} << 20, false);
+  H5Pset_fapl_core(access, step, false);
   return access;
 }
 
@@ -155,7 +156,7 @@ File::File() : lock_(mutex()), name_("new"), block_(std::make_unique<Block>()) {
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
   Id create(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
   H5Pset_link_creation_order(create, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
-  const auto access = core_access();
+  const auto access = core_access(std::size_t{1} << 18);
   auto calls = keep_in(*block_);
   H5Pset_file_image_callbacks(access, &calls);
   file_ = Id(ok(H5Fcreate(unreal_name().c_str(), H5F_ACC_TRUNC, create, access), "no file"), H5Fclose);
@@ -165,7 +166,7 @@ File::File(const std::string& bytes, const std::string& name) : lock_(mutex()), 
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
   if (bytes.size() < 8 || std::memcmp(bytes.data(), "\211HDF\r\n\032\n", 8) != 0)
     throw InputError(name + ": is not an HDF5 file");
-  const auto access = core_access();
+  const auto access = core_access(4096);
   H5Pset_file_image(access, const_cast<char*>(bytes.data()), bytes.size());
   file_ = Id(ok(H5Fopen(unreal_name().c_str(), H5F_ACC_RDONLY, access), "cannot be opened"), H5Fclose);
 }
@@ -362,16 +363,15 @@ Values File::read_array(hid_t set, const std::string& name, std::vector<hsize_t>
 
 Attributes File::read_attributes(hid_t object) {
   Attributes result;
-  H5O_info_t info;
-  if (H5Oget_info2(object, &info, H5O_INFO_NUM_ATTRS) < 0) fail("attributes cannot be read");
-  for (hsize_t i = 0; i < info.num_attrs; ++i) {
-    Id a(H5Aopen_by_idx(object, ".", H5_INDEX_NAME, H5_ITER_INC, i, H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
+  std::vector<std::string> names;  // all at once: opening the i-th of them sorts them anew each time
+  const auto collect = [](hid_t, const char* name, const H5A_info_t*, void* out) -> herr_t {
+    if (!internal(name)) static_cast<std::vector<std::string>*>(out)->emplace_back(name);
+    return 0;
+  };
+  if (H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_INC, nullptr, collect, &names) < 0) fail("attributes cannot be read");
+  for (const auto& name : names) {
+    const Id a(H5Aopen(object, name.c_str(), H5P_DEFAULT), H5Aclose);
     if (a < 0) fail("attributes cannot be read");
-    const auto length = H5Aget_name(a, 0, nullptr);
-    if (length < 0) fail("attributes cannot be read");
-    std::string name(static_cast<std::size_t>(length), '\0');
-    H5Aget_name(a, name.size() + 1, name.data());
-    if (internal(name)) continue;
     const Id type(H5Aget_type(a), H5Tclose);
     const Id space(H5Aget_space(a), H5Sclose);
     const bool scalar = H5Sget_simple_extent_type(space) == H5S_SCALAR;

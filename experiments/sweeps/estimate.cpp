@@ -101,7 +101,7 @@ TrainResult try_training(Trial& trial, Training<T>& training, TrainSettings sett
   settings.measure_at.clear();
   settings.log_every = 1;
   TrainResult result;
-  for (int more : {3, 30}) {  // the second time, only if the first was quick
+  for (int more : {3, 30, 300}) {  // more only if it was quick so far
     settings.steps = std::min(steps, training.step + more);
     const auto start = Clock::now();
     result = train(training, settings, keys, stop);

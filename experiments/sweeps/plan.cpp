@@ -188,7 +188,9 @@ bool filter_keeps(const std::vector<std::string>& filters, const Cell& cell) {
       for (const auto& [axis, value] : cell.axes) names.push_back(axis);
       throw UsageError(fmt::format("--only {}: no axis \"{}\"{}", filter, name, did_you_mean(name, names)));
     }
-    return pattern_matches(pattern, it->second) || it->second.find(pattern) != std::string::npos;
+    // Of a spec a part will do; of a number, seed=1 is not seed=10.
+    const bool spec = name == "task" || name == "model" || name == "estimator";
+    return pattern_matches(pattern, it->second) || (spec && it->second.find(pattern) != std::string::npos);
   });
 }
 

@@ -196,7 +196,7 @@ def test_bad_configurations_end_with_their_place(sweep, tmp_path):
     bad.write_text(SWEEP.replace('"soft"', '"sof"'))
     assert refusal("run", bad) == f'{bad}:6:52: grid.estimator: unknown estimator "sof" (did you mean "soft"?)'
     assert refusal("plan", sweep, "--set", "train.steps=-1") == "--set train.steps: train.steps: value must be at least 0, got -1"
-    assert refusal("run", sweep, "--out", tmp_path / "r", "--only", "task=nothing") == "--only or --shard leaves no cell to run"
+    assert refusal("run", sweep, "--out", tmp_path / "r", "--only", "task=nothing") == "--only task=nothing: matches no cell (there are: bits, not_gate, qa, qa[stories=30,people=2,places=3,memory=6])"
     (tmp_path / "file").write_text("")
     assert "cannot be made" in refusal("run", sweep, "--out", tmp_path / "file" / "run")
     bad.write_text(SWEEP.replace('"bits", ', '"qa[path=/nothing.txt]", '))

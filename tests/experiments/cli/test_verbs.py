@@ -230,9 +230,3 @@ def test_forced_kernel_is_warned_of_once():
     assert done.stderr.count("OPENBLAS_CORETYPE=Haswell") == 1
     assert run("measure", *BITS, "--estimator", "exact").stderr == ""
 
-
-def test_completion():
-    for shell in ("bash", "zsh", "fish"):
-        text = run("completion", shell).stdout
-        assert "rloo" in text and "measure" in text
-    refusal("completion", "tcsh")

@@ -1,0 +1,41 @@
+// Stopping within what is long: measurements, exact moments, exact gradients, evaluations.
+#include <doctest/doctest.h>
+
+#include <atomic>
+
+#include "experiments/sweeps/run.hpp"
+#include "tests/experiments/sweeps/files.hpp"
+
+using namespace hardgrad;
+using namespace hardgrad::testing;
+
+namespace {
+
+// How often a stop was asked for in a cell that was never stopped; with `at`, the cell stops at that question.
+int questions(const std::string& text, int at = -1) {
+  TaskPool tasks;
+  const auto plan = make_plan(config_of(text), tasks);
+  std::atomic<int> asked = 0;
+  const Stop stop = [&] { return ++asked == at; };
+  run_cell(plan, plan.cells.at(0), tasks, "", stop);
+  return asked;
+}
+
+}  // namespace
+
+TEST_CASE("a cell asks between its replicates, visits, examples and batches") {
+  const std::string task = "task = \"qa[stories=12,people=2,places=3,memory=6]\"\n";
+  const std::string cells[] = {
+      "[grid]\ntask = \"bits\"\nestimator = \"rloo\"\n[measure]\nreplicates = 300\n",
+      "precision = \"double\"\n[grid]\ntask = \"bits\"\nmodel = \"bits[bits=3]\"\nestimator = \"rloo[samples=2]\"\n[measure]\nexact = true\n",
+      "[grid]\n" + task + "estimator = \"exact\"\n[measure]\nreplicates = 2\nbatch = 8\n",
+      "[grid]\ntask = \"qa[stories=2000]\"\nestimator = \"soft\"\n[measure]\nat = []\n",
+  };
+  const int least[] = {300, 36, 8, 2};
+  for (int i = 0; i < 4; ++i) {
+    CAPTURE(i);
+    const int all = questions(cells[i]);
+    CHECK(all >= least[i]);
+    for (int at : {1, (all + 1) / 2, all}) CHECK_THROWS_AS(questions(cells[i], at), Interrupted);
+  }
+}

@@ -1,0 +1,48 @@
+// Why a cell would run: what differs from the file there is.
+#include "experiments/sweeps/why.hpp"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+
+#include "experiments/sweeps/run.hpp"
+#include "tests/experiments/sweeps/files.hpp"
+
+using namespace hardgrad;
+using namespace hardgrad::testing;
+
+TEST_CASE("differences of identities") {
+  CHECK(identity_difference("a=1\nb=2\n", "a=1\nb=2\n").empty());
+  CHECK(identity_difference("a=1\nb=2\nroot=0\n", "a=1\nb=3\nroot=7\n") == "b 2 -> 3, seed 0 -> 7");
+  CHECK(identity_difference("a=1\n", "a=1\ntrain.steps=5\n") == "train.steps (none) -> 5");
+  CHECK(identity_difference("plugin.estimator=aa\n", "plugin.estimator=bb\n") == "the estimator's plugin is another build");
+}
+
+TEST_CASE("done, skipped, stale, damaged, not there") {
+  const std::string text = "[grid]\ntask = \"bits\"\nestimator = [\"rloo\", \"arm\", \"exact\"]\nmodel = \"bits[options=3]\"\n[train]\nsteps = 2\n";
+  TestFolder folder;
+  const SweepFolder sweep{folder / "run"};
+  TaskPool tasks;
+  const auto plan = make_plan(config_of(text), tasks);
+  const auto report = run_plan(plan, tasks, {.out = sweep.path, .jobs = 1, .only = {"estimator=rloo"}, .progress = ProgressMode::none});
+  REQUIRE(report.ok == 1);
+  const auto cell = [](const Plan& plan, const std::string& estimator) {
+    for (const auto& c : plan.cells)
+      if (c.axes.at("estimator") == estimator) return c;
+    throw Bug("no such cell");
+  };
+  Why why(plan, sweep);
+  CHECK(why(cell(plan, "rloo")).starts_with("done: "));
+  CHECK(why(cell(plan, "arm")).starts_with("skip: it is for bits"));
+  CHECK(why(cell(plan, "exact")) == "run: there is no " + sweep.cell(cell(plan, "exact").hash));
+
+  const auto longer = make_plan(config_of(text, {"train.steps=3", "seed=4"}), tasks);
+  Why later(longer, sweep);
+  CHECK(later(cell(longer, "rloo")) ==
+        "stale: " + sweep.cell(cell(plan, "rloo").hash) + " differs: seed 0 -> 4, train.steps 2 -> 3");
+  CHECK(later(cell(longer, "exact")).starts_with("run: "));
+
+  const auto file = sweep.cell(cell(plan, "rloo").hash);
+  std::filesystem::resize_file(file, 100);
+  CHECK(why(cell(plan, "rloo")).starts_with("run again: "));
+}
