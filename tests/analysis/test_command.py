@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -168,3 +169,16 @@ def test_compare(sample, result, tmp_path):
 def test_compare_of_files_without_anything_to_compare(sample):
     done = run("compare", sample / "all_failed.h5", sample / "all_failed.h5")
     assert done.returncode == 0 and done.stdout == "0 comparisons: none\n"
+
+
+def test_look(sample, tmp_path):
+    assert "the batch has no field story" in complaint(3, "look", sample / "gradient.h5", "--out", tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+    plain = shutil.copy(sample / "gradient.h5", tmp_path / "g.h5")
+    change(tmp_path / "g.h5", lambda f: f.attrs.__setitem__("model", "another[hops=2]"))
+    done = run("look", plain)
+    assert done.returncode == 0 and [line.rsplit("/", 1)[1] for line in done.stdout.splitlines()] == [
+        "attention_maps.png", "attention_maps.svg", "attention_entropy.png", "attention_entropy.svg"]
+    assert (tmp_path / "g" / "attention_maps.png").read_bytes().startswith(b"\x89PNG")
+    change(tmp_path / "g.h5", lambda f: f.__delitem__("logits"))
+    assert "holds no logits" in complaint(3, "look", plain)
