@@ -30,6 +30,8 @@ def load(path: str | os.PathLike[str]) -> xr.Dataset:
     missing = [name for name in ("run", "task", "model", "estimator", "status", "reason") if name not in data.variables]
     if missing:
         raise InputError(f"{path}: has no variable {', '.join(missing)}: it is not a whole result")
+    if not data.sizes.get("run"):
+        raise InputError(f"{path}: holds no runs")
     data.attrs["path"] = str(path)
     return data
 

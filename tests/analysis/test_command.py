@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import h5py
 import numpy as np
 import pytest
+import xarray as xr
 
 from analysis.__main__ import main
 from conftest import ROOT
@@ -131,6 +132,21 @@ def test_wrong_content(result, sample, tmp_path):
     assert "has schema version 9, this program reads 1" in complaint(3, "report", result)
     change(result, lambda f: f.attrs.__delitem__("schema_version"))
     assert "not a file of Hardgrad" in complaint(3, "report", result)
+
+
+def test_a_result_without_runs(result):
+    with xr.open_dataset(result, engine="h5netcdf") as data:
+        empty = data.load().isel(run=[])
+    for variable in empty.variables.values():
+        variable.encoding = {}
+    empty.to_netcdf(result, engine="h5netcdf", invalid_netcdf=True)
+    assert "holds no runs" in complaint(3, "report", result)
+
+
+def test_a_gradient_without_its_batch(sample, tmp_path):
+    path = shutil.copy(sample / "gradient.h5", tmp_path / "g.h5")
+    change(tmp_path / "g.h5", lambda f: f.__delitem__("batch"))
+    assert "g.h5: cannot be read" in complaint(3, "look", path)
 
 
 def test_missing_variable(result):
