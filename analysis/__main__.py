@@ -1,4 +1,4 @@
-"""Command line: `python3 -m analysis report|draw|compare ...`; `--help` says more."""
+"""Command line: `python3 -m analysis report|draw|look|compare ...`; `--help` says more."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ import sys
 import warnings
 from pathlib import Path
 
+from matplotlib.figure import Figure
+
 from .compare import as_json, compare, format_comparison
 from .errors import InputError, OutputError
 from .figures import draw_all
 from .load import load
 from .report import report
 from .table import format_table, table
+from .views import load_attention, views_of
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -32,24 +35,37 @@ def _write(path: Path, content: bytes) -> None:
         raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
 
 
-def _draw(arguments: argparse.Namespace) -> None:
-    data = load(arguments.result)
+def _folder(arguments: argparse.Namespace) -> Path:
+    """The folder for pictures, made if need be."""
     folder = Path(arguments.out or Path(arguments.result).with_suffix(""))
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(f"{folder}: the folder cannot be made: {error.strerror}") from error
+    return folder
+
+
+def _save(figure: Figure, folder: Path, name: str) -> list[Path]:
+    """The figure as PNG and SVG; their paths."""
+    paths = []
+    for kind in ("png", "svg"):
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
+        paths.append(folder / f"{name}.{kind}")
+        _write(paths[-1], buffer.getvalue())
+    return paths
+
+
+def _draw(arguments: argparse.Namespace) -> None:
+    data = load(arguments.result)
+    folder = _folder(arguments)
     frame = table(data, arguments.at)
     paths = []
     for name, figure in draw_all(data, arguments.at):
         if isinstance(figure, InputError):
             print(f"{name}: not drawn: {figure}", file=sys.stderr)
             continue
-        for kind in ("png", "svg"):
-            buffer = io.BytesIO()
-            figure.savefig(buffer, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
-            paths.append(folder / f"{name}.{kind}")
-            _write(paths[-1], buffer.getvalue())
+        paths += _save(figure, folder, name)
     print(format_table(frame))
     print()
     for path in paths:
@@ -61,6 +77,17 @@ def _report(arguments: argparse.Namespace) -> None:
     out = Path(arguments.out or Path(arguments.result).with_suffix(".html"))
     _write(out, report(data, arguments.at).encode())
     print(out)
+
+
+def _look(arguments: argparse.Namespace) -> None:
+    attention = load_attention(arguments.result)
+    try:
+        figures = {draw.__name__: draw(attention) for draw in views_of(attention.model)}
+    except InputError as error:
+        raise InputError(f"{arguments.result}: {error}") from error
+    folder = _folder(arguments)
+    for name, figure in figures.items():
+        print(*_save(figure, folder, name), sep="\n")
 
 
 def _compare(arguments: argparse.Namespace) -> None:
@@ -81,6 +108,11 @@ def main(arguments: list[str] | None = None) -> int:
         verb.add_argument("--at", default="first",
                           help="step whose bias and variance are shown: first, last or a number (default: first)")
         verb.set_defaults(run=run)
+    text = "draw what a network attended to: alignments, hops, glimpses, entropy"
+    verb = verbs.add_parser("look", help=text, description=text)
+    verb.add_argument("result", metavar="GRADIENT.h5", help="file of `hardgrad gradient --out`")
+    verb.add_argument("--out", help="folder (default: the file's name)")
+    verb.set_defaults(run=_look)
     text = "say what changed between two results beyond noise"
     verb = verbs.add_parser("compare", help=text, description=text)
     verb.add_argument("result", metavar="FIRST.h5", help="merged result")

@@ -83,7 +83,7 @@ def probability_of_improvement(first: Strata, second: Strata, lower_is_better: b
 
 
 class Ranks(NamedTuple):
-    """Ranks of methods; 1 is best, equal ones share the mean of their places. Arrays over methods."""
+    """Ranks of methods; 1 is best, equal ones share the best of their places, as in the table. Arrays over methods."""
 
     rank: np.ndarray
     low: np.ndarray
@@ -116,8 +116,7 @@ def ranks(scores: np.ndarray, lower_is_better: bool = True, level: float = 0.95,
         scale = np.nanmax(np.abs(x))
         means = np.round(means / scale, 12) if scale > 0 else means  # equal but for rounding is equal
         mine, others = means[:, :, None], means[:, None, :]
-        places = 0.5 + (others < mine).sum(axis=2) + 0.5 * (others == mine).sum(axis=2)  # itself counts one half
-        return np.where(np.isnan(means), np.nan, places)
+        return np.where(np.isnan(means), np.nan, 1.0 + (others < mine).sum(axis=2))
 
     result.rank[known] = ranked(np.ones((1, seeds)))[0]
     if seeds < 2:

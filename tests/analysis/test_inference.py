@@ -4,10 +4,30 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import InputError, load, select, tidy
+from analysis import InputError, load, select, table, tidy
+from analysis.compare import compare
 from analysis.frames import per_run
 from analysis.inference import aggregates, bias_tests, comparisons, improvement_probabilities, pareto, ranking
 from made_up import made_up, sweep
+
+
+def test_without_any_one_variable_a_result_is_read_or_refused(sample):
+    whole = select(load(sample / "result.h5"), task="qa")
+    functions = [table, tidy, ranking, pareto, bias_tests, comparisons, aggregates, improvement_probabilities,
+                 lambda data: compare(whole, data), lambda data: compare(data, whole)]
+    refused = set()
+    for name in set(map(str, whole.variables)) - {"run", "task", "model", "estimator", "status", "reason"}:
+        damaged = [whole.drop_vars(name)]
+        if name in whole.data_vars and whole[name].dtype.kind == "f":
+            damaged.append(whole.assign({name: whole[name] * np.nan}))
+        for data in damaged:
+            for function in functions:
+                try:
+                    function(data)
+                except InputError as error:
+                    assert "\n" not in str(error)
+                    refused.add(name)
+    assert {"bias_p_value", "variance", "rows"} <= refused and "seed" not in refused
 
 
 def test_select_by_name_spec_and_list(sample):

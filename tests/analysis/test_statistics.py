@@ -163,7 +163,7 @@ def test_ranks():
     assert np.array_equal(found.best[:3], [0, 1, 0])
     assert ranks(scores, lower_is_better=False).rank[:3].tolist() == [2, 3, 1]
     same = ranks(np.array([shared, shared]))
-    assert same.rank.tolist() == [1.5, 1.5] and same.best.tolist() == [0.5, 0.5]
+    assert same.rank.tolist() == [1, 1] and same.best.tolist() == [0.5, 0.5]
 
 
 def test_ranks_know_when_they_do_not_know():

@@ -1,6 +1,8 @@
 """Verbs, their JSON and their exit statuses."""
 import math
 import re
+import subprocess
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -8,6 +10,7 @@ import pytest
 
 from program import as_json, refusal, run
 
+ROOT = Path(__file__).resolve().parents[3]
 BITS = ("--task", "bits", "--model", "bits[bits=3,t=0.6;0.51;0.48,shared_logit=true,logit=-4,reduce=sum]")
 VERBS = "list describe measure gradient plan run status check merge export test completion".split()
 
@@ -210,6 +213,12 @@ def test_gradient(task, estimator, tmp_path):
                         z = z[np.isfinite(z)]
                         assert log_prob[t, r] == pytest.approx(z[choices[t, r]] - np.logaddexp.reduce(z), abs=1e-12)
     run("check", out)
+    if estimator.startswith("rloo"):
+        view = {"qa": "memory_hops", "translation": "alignments", "bits": "attention_maps"}[task.split("[")[0]]
+        look = subprocess.run(["/usr/bin/python3", "-m", "analysis", "look", str(out), "--out", str(tmp_path / "look")], cwd=ROOT,
+                              capture_output=True, text=True)
+        assert look.returncode == 0 and look.stderr == ""
+        assert (tmp_path / "look" / f"{view}.png").exists() and (tmp_path / "look" / "attention_entropy.svg").exists()
 
 
 def test_bad_input(tmp_path):
