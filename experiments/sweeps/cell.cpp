@@ -1,6 +1,5 @@
 // One cell: train and measure; whatever goes wrong becomes part of the record.
 #include <fmt/format.h>
-#include <time.h>
 
 #include <chrono>
 #include <exception>
@@ -8,6 +7,7 @@
 #include <optional>
 
 #include "core/support/error.hpp"
+#include "core/support/usage.hpp"
 #include "experiments/storage/checkpoint.hpp"
 #include "experiments/sweeps/run.hpp"
 
@@ -16,12 +16,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-double thread_seconds() {
-  timespec t{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
 
 RunKeys run_keys(const CellKeys& keys) { return {keys.init, keys.order, keys.noise}; }
 
