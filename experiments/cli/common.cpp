@@ -12,6 +12,7 @@
 #include <set>
 
 #include "core/support/error.hpp"
+#include "experiments/cli/manual.hpp"
 #include "experiments/storage/provenance.hpp"
 #include "experiments/sweeps/config.hpp"
 
@@ -42,7 +43,7 @@ void print_json(const nlohmann::json& json) {
   fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
-void print_table(const std::vector<std::vector<std::string>>& rows, const std::string& alignment) {
+void print_table(std::vector<std::vector<std::string>> rows, const std::string& alignment, std::size_t most) {
   std::vector<std::size_t> width;
   const auto length = [](const std::string& text) {  // of UTF-8, in characters
     return static_cast<std::size_t>(
@@ -52,7 +53,18 @@ void print_table(const std::vector<std::vector<std::string>>& rows, const std::s
     width.resize(std::max(width.size(), row.size()));
     for (std::size_t i = 0; i < row.size(); ++i) width[i] = std::max(width[i], length(row[i]));
   }
+  if (most != std::string::npos) {
+    std::size_t before = 0;
+    for (std::size_t i = 0; i + 1 < width.size(); ++i) before += width[i] + 2;
+    width.back() = 0;
+    for (auto& row : rows)
+      if (row.size() == width.size() && before < most) {
+        row.back() = shortened(row.back(), most - before);
+        width.back() = std::max(width.back(), length(row.back()));
+      }
+  }
   for (const auto& row : rows) {
+    const bool heading = &row == &rows.front();
     std::string line;
     for (std::size_t i = 0; i < row.size(); ++i) {
       const std::string gap(width[i] - length(row[i]), ' ');
@@ -60,7 +72,7 @@ void print_table(const std::vector<std::vector<std::string>>& rows, const std::s
       line += (i ? "  " : "") + (right ? gap + row[i] : row[i] + gap);
     }
     line.erase(line.find_last_not_of(' ') + 1);
-    fmt::print("{}\n", line);
+    fmt::print("{}\n", heading ? bold(line) : line);
   }
 }
 

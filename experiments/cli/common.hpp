@@ -23,8 +23,10 @@ nlohmann::json to_json(const Value& value);
 /// Pure JSON on stdout.
 void print_json(const nlohmann::json& json);
 
-/// Aligned columns; the first row is the heading. Columns marked 'r' in `alignment` are flush right.
-void print_table(const std::vector<std::vector<std::string>>& rows, const std::string& alignment);
+/// Aligned columns; the first row is the heading. Columns marked 'r' in `alignment` are flush right. The last column is
+/// shortened so that no line is wider than `most` characters.
+void print_table(std::vector<std::vector<std::string>> rows, const std::string& alignment,
+                 std::size_t most = std::string::npos);
 /// "1.23e-05", "-" for NaN
 std::string short_number(double value);
 /// "1:05", "3.2 GB"

@@ -8,6 +8,7 @@
 
 #include "core/support/error.hpp"
 #include "experiments/cli/common.hpp"
+#include "experiments/cli/manual.hpp"
 #include "experiments/cli/verbs.hpp"
 #include "experiments/sweeps/settings_table.hpp"
 
@@ -31,42 +32,92 @@ std::vector<std::pair<std::string, std::string>> support(const EstimatorEntry& e
   return result;
 }
 
-void print_parameters(const std::vector<ParameterInfo>& parameters) {
-  if (parameters.empty()) {
-    fmt::print("\nIt takes no parameters.\n");
-    return;
-  }
-  fmt::print("\n");
-  std::vector<std::vector<std::string>> rows{{"PARAMETER", "TYPE", "DEFAULT", "RANGE", ""}};
+void print_name(Manual& page, const std::string& name, const std::string& noun, const std::string& summary) {
+  page.heading("NAME");
+  page.paragraph(fmt::format("{} ({}) - {}", name, noun, summary));
+}
+
+// name[parameter=default,...]
+void print_synopsis(Manual& page, const std::string& name, const std::vector<ParameterInfo>& parameters,
+                    const std::string& use) {
+  page.heading("SYNOPSIS");
+  std::string spec = name;
+  for (const auto& p : parameters) spec += fmt::format("{}{}={}", &p == &parameters.front() ? "[" : ", ", p.name, to_string(p.fallback));
+  page.paragraph(spec + (parameters.empty() ? "" : "]"));
+  page.paragraph(fmt::format("hardgrad measure {}", use));
+}
+
+void print_parameters(Manual& page, const std::vector<ParameterInfo>& parameters) {
+  page.heading("PARAMETERS");
+  if (parameters.empty()) page.paragraph("It takes none.");
   for (const auto& p : parameters)
-    rows.push_back({p.name, p.type_name(), to_string(p.fallback), p.range(), p.help});
-  print_table(rows, "");
+    page.definition(p.name, fmt::format("{}. {}{}, default {}.", p.help, p.type_name(), p.range().empty() ? "" : " " + p.range(),
+                                        to_string(p.fallback).empty() ? "empty" : to_string(p.fallback)));
+}
+
+// "Kool et al. 2019" of a citation
+std::string author(const std::string& paper) { return paper.substr(0, paper.find(',')); }
+
+void print_see_also(Manual& page, const EstimatorEntry& e) {
+  std::vector<std::string> names;
+  for (const auto& [name, other] : Estimators::instance().entries())
+    if (name != e.name && (author(other.paper) == author(e.paper) ||
+                           (other.target == e.target && e.target != Target::Kind::expected_loss)))
+      names.push_back(name);
+  page.heading("SEE ALSO");
+  if (!names.empty()) page.paragraph(fmt::format("{}.", fmt::join(names, ", ")));
+  page.paragraph(fmt::format("hardgrad list matrix; hardgrad test {}", e.name));
 }
 
 void print(const EstimatorEntry& e) {
-  fmt::print("{}: an estimator. {}\n\n", e.name, e.summary);
-  fmt::print("paper     {}\ntarget    {}{}\nrows      {} an example\n", e.paper, to_string(e.target),
-             e.unbiased ? ", unbiased" : ", biased", e.evaluations);
-  std::string works;
-  for (const auto& [name, reason] : support(e)) {
-    if (reason.empty()) works += (works.empty() ? "" : "; ") + name;
-  }
-  fmt::print("works on  {}\n", works);
-  for (const auto& [name, reason] : support(e))
-    if (!reason.empty()) fmt::print("not on    {}: {}\n", name, reason);
-  if (e.posterior) fmt::print("needs     a network that has a learned posterior (built for it by itself)\n");
-  print_parameters(e.parameters);
+  Manual page;
+  print_name(page, e.name, "estimator", e.summary);
+  print_synopsis(page, e.name, e.parameters, fmt::format("--task bits --estimator '{}' --exact", e.name));
+  page.heading("DESCRIPTION");
+  page.paragraph(fmt::format("{}.", e.paper));
+  print_parameters(page, e.parameters);
+  page.heading("TARGET");
+  page.paragraph(to_string(e.target));
+  page.heading("BIAS");
+  page.paragraph(e.unbiased ? "Unbiased." : "Biased.");
+  page.heading("COST");
+  page.paragraph(fmt::format("Rows of the network for each example: {}.", e.evaluations));
+  page.paragraph("(K, k: samples; S: options; T: choices.)");
+  page.heading("SUPPORTS");
+  for (const auto& [name, reason] : support(e)) page.paragraph(fmt::format("{}: {}.", name, reason.empty() ? "yes" : "no: " + reason));
+  if (e.posterior) page.paragraph("It needs a network with a learned posterior, which is built for it by itself.");
+  print_see_also(page, e);
 }
+
 void print(const ModelEntry& e) {
-  fmt::print("{}: a model. {}\n\n", e.name, e.summary);
-  fmt::print("paper       {}\nchoices     {}\ndependence  {}\n", e.paper, e.kinds, e.dependence);
-  if (!e.needs.empty()) fmt::print("needs       {} of its task\n", fmt::join(e.needs, ", "));
-  print_parameters(e.parameters);
+  Manual page;
+  print_name(page, e.name, "model", e.summary);
+  std::string fitting;
+  for (const auto& [name, task] : Tasks::instance().entries())
+    if (Spec::parse(task.default_model).name == e.name) fitting += (fitting.empty() ? "" : ", ") + name;
+  print_synopsis(page, e.name, e.parameters,
+                 fmt::format("--task {} --model '{}'", fitting.empty() ? "TASK" : fitting.substr(0, fitting.find(',')), e.name));
+  page.heading("DESCRIPTION");
+  page.paragraph(fmt::format("{}.", e.paper));
+  print_parameters(page, e.parameters);
+  page.heading("CHOICES");
+  page.paragraph(fmt::format("{}; {}.", e.kinds, e.dependence));
+  page.heading("NEEDS");
+  page.paragraph(e.needs.empty() ? "Nothing of its task." : fmt::format("Of its task: {}.", fmt::join(e.needs, ", ")));
+  page.heading("SEE ALSO");
+  if (!fitting.empty()) page.paragraph(fmt::format("Tasks that take it by default: {}.", fitting));
+  page.paragraph("hardgrad list models; hardgrad list matrix");
 }
+
 void print(const TaskEntry& e) {
-  fmt::print("{}: a task. {}\n\ndata           {}\ndefault model  {}\n", e.name, e.summary, e.data,
-             e.default_model);
-  print_parameters(e.parameters);
+  Manual page;
+  print_name(page, e.name, "task", e.summary);
+  print_synopsis(page, e.name, e.parameters, fmt::format("--task '{}'", e.name));
+  page.heading("DESCRIPTION");
+  page.paragraph(fmt::format("Data: {}.", e.data));
+  print_parameters(page, e.parameters);
+  page.heading("SEE ALSO");
+  page.paragraph(fmt::format("Its model by default: {}. hardgrad list tasks", e.default_model));
 }
 
 nlohmann::json sweep_json() {

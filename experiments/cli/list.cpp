@@ -15,6 +15,8 @@
 namespace hardgrad::cli {
 namespace {
 
+constexpr std::size_t most_columns = 120;  // one line each: `describe` has the rest
+
 template <class Entry>
 nlohmann::json entries_json() {
   auto list = nlohmann::json::array();
@@ -23,20 +25,20 @@ nlohmann::json entries_json() {
 }
 
 void print_estimators() {
-  std::vector<std::vector<std::string>> rows{{"ESTIMATOR", "TARGET", "UNBIASED", "ROWS", ""}};
+  std::vector<std::vector<std::string>> rows{{"ESTIMATOR", "TARGET", "UNBIASED", ""}};
   for (const auto& [name, e] : Estimators::instance().entries())
-    rows.push_back({name, to_string(e.target), e.unbiased ? "yes" : "no", e.evaluations, e.summary});
-  print_table(rows, "");
+    rows.push_back({name, to_string(e.target), e.unbiased ? "yes" : "no", e.summary});
+  print_table(rows, "", most_columns);
 }
 void print_models() {
   std::vector<std::vector<std::string>> rows{{"MODEL", "CHOICES", ""}};
   for (const auto& [name, e] : Models::instance().entries()) rows.push_back({name, e.kinds, e.summary});
-  print_table(rows, "");
+  print_table(rows, "", most_columns);
 }
 void print_tasks() {
   std::vector<std::vector<std::string>> rows{{"TASK", ""}};
   for (const auto& [name, e] : Tasks::instance().entries()) rows.push_back({name, e.summary});
-  print_table(rows, "");
+  print_table(rows, "", most_columns);
 }
 
 /// Which estimator works on which network, and why not: one row per estimator.

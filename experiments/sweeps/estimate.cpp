@@ -47,6 +47,9 @@ double evaluated(const Task& task, const TrainSettings& settings) {
   const auto all = static_cast<double>(task.size(split_of(settings)));
   return settings.evaluate_examples > 0 ? std::min<double>(settings.evaluate_examples, all) : all;
 }
+double trained_on(const Task& task, const TrainSettings& settings) {
+  return std::min<double>(settings.batch, static_cast<double>(task.size(Split::train)));
+}
 double measured(const Task& task, const TrainSettings& settings) {
   return std::min<double>(settings.measure_batch, static_cast<double>(task.size(Split::train)));
 }
@@ -109,7 +112,7 @@ TrainResult try_training(Trial& trial, Training<T>& training, TrainSettings sett
     const double stepping = log.empty() ? 0 : log.back().seconds;
     if (!log.empty())
       trial.step = (log.size() > 1 ? (stepping - log.front().seconds) / static_cast<double>(log.size() - 1) : stepping) /
-                   settings.batch;
+                   trained_on(*training.task, settings);
     if (examples > 0) trial.evaluation = (result.seconds - stepping) / examples;
     if (since(start) > 0.05 || settings.steps == steps) break;
   }
@@ -144,7 +147,7 @@ void try_cell(Trial& trial, const Plan& plan, const Cell& cell, TaskPool& tasks,
     record.result = try_training(trial, training, settings, run, stop);
   } catch (const Interrupted&) {
     trial.cut = true;
-    trial.step = std::max(trial.step, since(start) / settings.batch);
+    trial.step = std::max(trial.step, since(start) / trained_on(*task, settings));
   }
   if (!settings.measure_at.empty()) record.result.measurements.push_back({0, measurement});
   double write = 0;
@@ -237,9 +240,8 @@ CostEstimate estimate_cost(const Plan& plan, const std::vector<const Cell*>& cel
     const auto points = static_cast<double>(settings.measure_at.size());
     double evaluations = 1 + settings.keep_best;
     if (settings.evaluate_every > 0) evaluations += (settings.steps + settings.evaluate_every - 1) / settings.evaluate_every;
-    const double batch = std::min<double>(settings.batch, static_cast<double>(task->size(Split::train)));
     const double replicates = settings.measure.exact ? 0 : settings.measure.replicates;
-    const double seconds = trial.prepare + trial.step * settings.steps * batch +
+    const double seconds = trial.prepare + trial.step * settings.steps * trained_on(*task, settings) +
                            evaluations * evaluated(*task, settings) * trial.evaluation +
                            points * measured(*task, settings) * (trial.truth + replicates * trial.replicate) + trial.write;
     total.core_seconds += seconds;

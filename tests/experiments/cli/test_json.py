@@ -1,0 +1,101 @@
+"""What experiments/cli/README.md says of every verb's JSON is what is printed; manual pages and tables fit their pages."""
+import os
+import pty
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from program import BINARY, as_json, environment, run
+
+PAGE = Path(__file__).resolve().parents[3] / "experiments" / "cli" / "README.md"
+
+
+@pytest.fixture(scope="module")
+def shapes():
+    rows = re.findall(r"^\| `([^`]+)` \| ([^|]+) \| (.+) \|$", PAGE.read_text("utf-8"), re.M)
+    return {verb: (value.strip().startswith("list"), set(re.findall(r"`(\w+)`", keys))) for verb, value, keys in rows}
+
+
+@pytest.fixture(scope="module")
+def calls(tmp_path_factory):
+    """Arguments by the page's name of each call, in an order in which they can be run."""
+    folder = tmp_path_factory.mktemp("json")
+    sweep = folder / "s.toml"
+    sweep.write_text('[grid]\ntask = "bits"\nestimator = "rloo"\n')
+    out = folder / "run"
+    bits = ("--task", "bits", "--estimator", "rloo")
+    return {
+        "list": ("list",), "list estimators": ("list", "estimators"), "list models": ("list", "models"),
+        "list tasks": ("list", "tasks"), "list matrix": ("list", "matrix"), "describe sweep": ("describe", "sweep"),
+        "measure": ("measure", *bits, "--exact"), "gradient": ("gradient", *bits, "--out", folder / "g.h5"),
+        "plan": ("plan", sweep, "--out", out), "run": ("run", sweep, "--out", out), "status": ("status", out),
+        "check": ("check", out), "merge": ("merge", out, "--out", folder / "m.h5"),
+        "export": ("export", folder / "m.h5", "--csv", folder / "csv"), "test": ("test", "exact"), "completion": ("completion", "bash"),
+    }
+
+
+def test_every_verb_is_on_the_page(shapes, calls):
+    verbs = set(re.findall(r"^  (\w+) {2,}", run("--help").stdout.split("Subcommands:")[1], re.M))
+    assert len(verbs) >= 12 and {name.split()[0] for name in shapes} == verbs
+    assert set(shapes) == set(calls) | {"describe NAME"}
+
+
+def test_keys_are_those_of_the_page(shapes, calls):
+    for name, arguments in calls.items():
+        got = as_json(*arguments)
+        is_list, keys = shapes[name]
+        assert isinstance(got, list) == is_list, name
+        assert set(got[0] if is_list else got) == keys, name
+    for name, kind in (("rloo", "estimators"), ("translator", "models"), ("qa", "tasks")):
+        assert set(as_json("describe", name)) == shapes[f"list {kind}"][1]
+    assert len(as_json("describe", "bits")) == 2
+
+
+def test_describe_reads_like_a_manual_page():
+    names = {kind: [entry["name"] for entry in as_json("list", kind)] for kind in ("estimators", "models", "tasks")}
+    headings = {"estimators": ["NAME", "SYNOPSIS", "DESCRIPTION", "PARAMETERS", "TARGET", "BIAS", "COST", "SUPPORTS", "SEE ALSO"],
+                "models": ["NAME", "SYNOPSIS", "DESCRIPTION", "PARAMETERS", "CHOICES", "NEEDS", "SEE ALSO"],
+                "tasks": ["NAME", "SYNOPSIS", "DESCRIPTION", "PARAMETERS", "SEE ALSO"]}
+    for kind, all_names in names.items():
+        for name in all_names:
+            lines = run("describe", f"{kind[:-1]}:{name}").stdout.splitlines()
+            assert [line for line in lines if line and not line.startswith(" ")] == headings[kind]
+            assert all(len(line) <= 80 for line in lines), name
+
+
+def test_lists_fit_120_columns():
+    lines = run("list").stdout.splitlines()
+    assert max(map(len, lines)) <= 120
+    assert len(lines) == sum(len(entries) for entries in as_json("list").values()) + 5  # one line each
+
+
+def on_terminal(*arguments, **env):
+    """What the program prints on a terminal of its own."""
+    main, other = pty.openpty()
+    process = subprocess.Popen([BINARY, *arguments], stdout=other, stderr=other, env=environment(TERM="xterm", **env))
+    os.close(other)
+    text = b""
+    try:
+        while chunk := os.read(main, 65536):
+            text += chunk
+    except OSError:  # the other end is closed
+        pass
+    os.close(main)
+    assert process.wait(timeout=60) == 0
+    return text.decode()
+
+
+def test_colours_only_on_a_terminal():
+    assert "\033[" not in run("describe", "rloo").stdout
+    assert "\033[1mNAME\033[0m" in on_terminal("describe", "rloo")
+    assert "\033[" not in on_terminal("describe", "rloo", NO_COLOR="1")
+
+
+def test_bar_on_a_terminal(tmp_path):
+    (tmp_path / "s.toml").write_text('[grid]\ntask = "bits"\nestimator = ["rloo", "exact"]\nseed = [1, 2, 3]\n')
+    text = on_terminal("run", str(tmp_path / "s.toml"), "--out", str(tmp_path / "run"))
+    assert "\r\033[K[" in text and "] 3/6 cells" in text
+    # The bar is gone at the end: what stays is the report.
+    assert text.rsplit("\033[K", 1)[1].startswith("6 cells: 6 done now")
