@@ -7,10 +7,15 @@ Three lines give a labelled table::
     print(table(result))
 """
 
+from .curves import loss_curves, metric_curves, variance_over_training
 from .errors import InputError
-from .figures import FIGURES, bias_variance, loss_curves, metric_curves, variance_over_training
+from .figures import FIGURES
+from .frames import select, tidy
+from .inference import aggregates, bias_tests, comparisons, improvement_probabilities, pareto, ranking
 from .load import load
+from .moments import bias_variance
 from .table import format_table, table
 
-__all__ = ["FIGURES", "InputError", "bias_variance", "format_table", "load", "loss_curves", "metric_curves",
-           "table", "variance_over_training"]
+__all__ = ["FIGURES", "InputError", "aggregates", "bias_tests", "bias_variance", "comparisons", "format_table",
+           "improvement_probabilities", "load", "loss_curves", "metric_curves", "pareto", "ranking", "select", "table", "tidy",
+           "variance_over_training"]

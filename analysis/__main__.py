@@ -1,19 +1,24 @@
-"""Command line: `python3 -m analysis report RESULT.h5` and `python3 -m analysis draw RESULT.h5 --out DIR`."""
+"""Command line: `python3 -m analysis report|draw|look|compare ...`; `--help` says more."""
 
 from __future__ import annotations
 
 import argparse
 import io
+import json
 import os
 import sys
 import warnings
 from pathlib import Path
 
-from .errors import InputError, NotApplicable, OutputError
-from .figures import FIGURES
+from matplotlib.figure import Figure
+
+from .compare import as_json, compare, format_comparison
+from .errors import InputError, OutputError
+from .figures import draw_all
 from .load import load
 from .report import report
 from .table import format_table, table
+from .views import load_attention, views_of
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -30,28 +35,37 @@ def _write(path: Path, content: bytes) -> None:
         raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
 
 
-def _draw(arguments: argparse.Namespace) -> None:
-    data = load(arguments.result)
+def _folder(arguments: argparse.Namespace) -> Path:
+    """The folder for pictures, made if need be."""
     folder = Path(arguments.out or Path(arguments.result).with_suffix(""))
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(f"{folder}: the folder cannot be made: {error.strerror}") from error
+    return folder
+
+
+def _save(figure: Figure, folder: Path, name: str) -> list[Path]:
+    """The figure as PNG and SVG; their paths."""
+    paths = []
+    for kind in ("png", "svg"):
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
+        paths.append(folder / f"{name}.{kind}")
+        _write(paths[-1], buffer.getvalue())
+    return paths
+
+
+def _draw(arguments: argparse.Namespace) -> None:
+    data = load(arguments.result)
+    folder = _folder(arguments)
     frame = table(data, arguments.at)
     paths = []
-    for name, draw in FIGURES.items():
-        try:
-            figure = draw(data, arguments.at) if name == "bias_variance" else draw(data)
-        except NotApplicable:
+    for name, figure in draw_all(data, arguments.at):
+        if isinstance(figure, InputError):
+            print(f"{name}: not drawn: {figure}", file=sys.stderr)
             continue
-        except InputError as error:
-            print(f"{name}: not drawn: {error}", file=sys.stderr)
-            continue
-        for kind in ("png", "svg"):
-            buffer = io.BytesIO()
-            figure.savefig(buffer, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
-            paths.append(folder / f"{name}.{kind}")
-            _write(paths[-1], buffer.getvalue())
+        paths += _save(figure, folder, name)
     print(format_table(frame))
     print()
     for path in paths:
@@ -63,6 +77,22 @@ def _report(arguments: argparse.Namespace) -> None:
     out = Path(arguments.out or Path(arguments.result).with_suffix(".html"))
     _write(out, report(data, arguments.at).encode())
     print(out)
+
+
+def _look(arguments: argparse.Namespace) -> None:
+    attention = load_attention(arguments.result)
+    try:
+        figures = {draw.__name__: draw(attention) for draw in views_of(attention.model)}
+    except InputError as error:
+        raise InputError(f"{arguments.result}: {error}") from error
+    folder = _folder(arguments)
+    for name, figure in figures.items():
+        print(*_save(figure, folder, name), sep="\n")
+
+
+def _compare(arguments: argparse.Namespace) -> None:
+    found = compare(load(arguments.result), load(arguments.second), arguments.at)
+    print(json.dumps(as_json(found), indent=2) if arguments.json else format_comparison(found))
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -78,6 +108,18 @@ def main(arguments: list[str] | None = None) -> int:
         verb.add_argument("--at", default="first",
                           help="step whose bias and variance are shown: first, last or a number (default: first)")
         verb.set_defaults(run=run)
+    text = "draw what a network attended to: alignments, hops, glimpses, entropy"
+    verb = verbs.add_parser("look", help=text, description=text)
+    verb.add_argument("result", metavar="GRADIENT.h5", help="file of `hardgrad gradient --out`")
+    verb.add_argument("--out", help="folder (default: the file's name)")
+    verb.set_defaults(run=_look)
+    text = "say what changed between two results beyond noise"
+    verb = verbs.add_parser("compare", help=text, description=text)
+    verb.add_argument("result", metavar="FIRST.h5", help="merged result")
+    verb.add_argument("second", metavar="SECOND.h5", help="the same sweep run again, or one that shares cells with it")
+    verb.add_argument("--at", default="first", help="step whose bias and variance are compared (default: first)")
+    verb.add_argument("--json", action="store_true", help="print JSON")
+    verb.set_defaults(run=_compare)
     parsed = parser.parse_args(arguments)
     warnings.simplefilter("ignore")  # of libraries: a user can do nothing about them
     try:

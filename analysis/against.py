@@ -90,16 +90,16 @@ def against(data: xr.Dataset, quantity: str, parameter: str, at: str | int = "fi
                        quantity.replace("_", " "))
 
 
-def variance_against_samples(data: xr.Dataset) -> Figure:
+def variance_against_samples(data: xr.Dataset, at: str | int = "first") -> Figure:
     """Variance against the number of samples."""
-    return against(data, "variance", "samples")
+    return against(data, "variance", "samples", at)
 
 
-def variance_against_temperature(data: xr.Dataset) -> Figure:
+def variance_against_temperature(data: xr.Dataset, at: str | int = "first") -> Figure:
     """Variance against the temperature of a relaxation."""
-    return against(data, "variance", "temperature")
+    return against(data, "variance", "temperature", at)
 
 
-def bias_against_temperature(data: xr.Dataset) -> Figure:
+def bias_against_temperature(data: xr.Dataset, at: str | int = "first") -> Figure:
     """Squared bias against the temperature of a relaxation."""
-    return against(data, "squared_bias", "temperature")
+    return against(data, "squared_bias", "temperature", at)

@@ -12,12 +12,13 @@ matplotlib.use("Agg")  # no display is needed
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from .style import Look, looks
 
-_FONT = {"font.size": 10, "axes.titlesize": 10.5, "axes.labelsize": 10, "xtick.labelsize": 9, "ytick.labelsize": 9,
+FONT = {"font.size": 10, "axes.titlesize": 10.5, "axes.labelsize": 10, "xtick.labelsize": 9, "ytick.labelsize": 9,
          "legend.fontsize": 9.5, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
          "grid.color": "#dddddd", "grid.linewidth": 0.6, "axes.axisbelow": True, "svg.hashsalt": "hardgrad"}
 
@@ -27,7 +28,7 @@ def draw_panels(found: Mapping[tuple[str, str], list[Any]], title: str, panel: C
     """A grid of panels, one per task and model, under one legend. `found`: what is drawn in each, things with a `label`;
     `panel` draws them and says whether there was anything."""
     look = looks([group.label for members in found.values() for group in members])
-    with matplotlib.rc_context(_FONT):
+    with matplotlib.rc_context(FONT):
         figure = Figure()
         columns = min(len(found), 3 if len(found) != 4 else 2)
         rows = -(-len(found) // columns)
@@ -42,7 +43,6 @@ def draw_panels(found: Mapping[tuple[str, str], list[Any]], title: str, panel: C
         axes = figure.subplots(rows, columns, squeeze=False).ravel()
         for ax, name, members in zip(axes, titles(list(found)), found.values()):
             drawn = panel(ax, members, look)
-            name = _shorten(name)
             ax.set_title(name, loc="left", fontweight="bold", fontsize=10.5 if len(name) < 36 else 8)
             if not drawn:
                 ax.text(0.5, 0.5, "no number here", ha="center", va="center", transform=ax.transAxes, color="#777777")
@@ -64,8 +64,19 @@ def draw_panels(found: Mapping[tuple[str, str], list[Any]], title: str, panel: C
     return figure
 
 
-def titles(keys: list[tuple[str, str]]) -> list[str]:
-    """A short title for every task and model: what all of them share of a spec is said once, in none of them."""
+def titles(keys: list[tuple[str, str]], most: int = 58) -> list[str]:
+    """A short title for every task and model: bare names where those tell it apart, else without the arguments that all of them
+    share; cut at `most` characters."""
+    bare = [tuple(spec.split("[")[0] for spec in key) for key in keys]
+    return [_shorten(_joined(*(bare[i] if bare.count(bare[i]) == 1 else key)), most) for i, key in enumerate(_distinct(keys))]
+
+
+def _joined(task: str, model: str) -> str:
+    return task if task == model else model if model.split("[")[0] == task else f"{task} · {model}"
+
+
+def _distinct(keys: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The specs without the arguments that all of them share."""
     def split(spec: str) -> tuple[str, list[str]]:
         name, _, rest = spec.partition("[")
         return name, rest.removesuffix("]").split(",") if rest else []
@@ -77,11 +88,10 @@ def titles(keys: list[tuple[str, str]]) -> list[str]:
         shared = set.intersection(*(set(arguments) for _, arguments in parts)) if same_name and len(parts) > 1 else set()
         kept = [[a for a in arguments if a not in shared] for _, arguments in parts]
         columns.append([name + (f"[{','.join(arguments)}]" if arguments else "") for (name, _), arguments in zip(parts, kept)])
-    return [task if task == model else model if model.split("[")[0] == task else f"{task} · {model}"
-            for task, model in zip(*columns)]
+    return list(zip(*columns))
 
 
-def _shorten(text: str, most: int = 58) -> str:
+def _shorten(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
@@ -98,7 +108,7 @@ def set_symlog(axis: str, ax: Axes, values: list[float]) -> None:
     """Makes an axis linear around zero and logarithmic beyond, scaled to these values."""
     threshold = _symlog(np.array(values, dtype=float))
     if threshold is not None:
-        getattr(ax, f"set_{axis}scale")("symlog", linthresh=threshold, linscale=0.6)
+        getattr(ax, f"set_{axis}scale")("symlog", linthresh=threshold, linscale=0.6 if axis == "y" else 1)
         which = ax.xaxis if axis == "x" else ax.yaxis
         low, high = np.nanmin([*values, 0]), np.nanmax([*values, 0])
 
@@ -106,8 +116,17 @@ def set_symlog(axis: str, ax: Axes, values: list[float]) -> None:
             if top < threshold:
                 return []
             first, last = int(np.log10(threshold).round()), int(np.floor(np.log10(top)))
-            stride = max(1, -(-(last - first + 1) // (4 if low < 0 and axis == "x" else 6)))
+            stride = max(1, -(-(last - first + 1) // (3 if low < 0 and axis == "x" else 6)))
             return [10.0 ** p for p in range(last, first - 1, -stride)]
 
         which.set_ticks([-p for p in powers(-low)] + [0] + powers(high)[::-1])
         which.set_minor_locator(matplotlib.ticker.NullLocator())
+
+
+def readable_log(axis: Axis, low: float, high: float) -> None:
+    """Ticks for a logarithmic axis from `low` to `high`: plain numbers where there are too few powers of ten to read from."""
+    if high >= 100 * low:
+        return
+    axis.set_major_locator(matplotlib.ticker.LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter(matplotlib.ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(matplotlib.ticker.NullFormatter())

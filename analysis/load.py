@@ -25,26 +25,49 @@ def load(path: str | os.PathLike[str]) -> xr.Dataset:
     """
     path = Path(path)
     _verify(path)
-    try:
-        with xr.open_dataset(path, engine="h5netcdf") as opened:
-            data = opened.load()
-    except Exception as error:  # h5py, h5netcdf and xarray raise every kind there is on odd files
-        raise InputError(f"{path}: cannot be read: {_line(error)}") from error
-
-    version = data.attrs.get("schema_version")
-    if version is None:
-        raise InputError(f"{path}: is not a file of Hardgrad: it has no schema_version")
-    if int(version) != SCHEMA_VERSION:
-        raise InputError(f"{path}: has schema version {int(version)}, this program reads {SCHEMA_VERSION}")
-    kind = data.attrs.get("kind")
-    if kind != "result":
-        hint = "; merge the cells first" if kind == "cell" else ""
-        raise InputError(f"{path}: is a {kind} file, not a result{hint}")
+    data = _open(path)
+    _require(path, data, "result")
     missing = [name for name in ("run", "task", "model", "estimator", "status", "reason") if name not in data.variables]
     if missing:
         raise InputError(f"{path}: has no variable {', '.join(missing)}: it is not a whole result")
+    if not data.sizes.get("run"):
+        raise InputError(f"{path}: holds no runs")
     data.attrs["path"] = str(path)
     return data
+
+
+def load_gradient(path: str | os.PathLike[str]) -> tuple[xr.Dataset, xr.Dataset]:
+    """A file of `hardgrad gradient --out`: what stands in its root (choices, logits, ...), and its batch. Raises InputError, in
+    one line, if it is missing, damaged, or no such file."""
+    path = Path(path)
+    _verify(path)
+    data = _open(path)
+    _require(path, data, "gradient")
+    data.attrs["path"] = str(path)
+    return data, _open(path, "batch")
+
+
+def _open(path: Path, group: str | None = None) -> xr.Dataset:
+    """A group of the file, in memory."""
+    try:
+        with xr.open_dataset(path, engine="h5netcdf", group=group) as opened:
+            return opened.load()
+    except Exception as error:  # h5py, h5netcdf and xarray raise every kind there is on odd files
+        raise InputError(f"{path}: cannot be read: {_line(error)}") from error
+
+
+def _require(path: Path, data: xr.Dataset, wanted: str) -> None:
+    """InputError unless the file is of this schema and kind."""
+    version = data.attrs.get("schema_version")
+    if version is None:
+        raise InputError(f"{path}: is not a file of Hardgrad: it has no schema_version")
+    if str(version) != str(SCHEMA_VERSION):
+        raise InputError(f"{path}: has schema version {version}, this program reads {SCHEMA_VERSION}")
+    kind = data.attrs.get("kind")
+    if kind != wanted:
+        hint = {("cell", "result"): "; merge the cells first", ("gradient", "result"): "; `analysis look` shows it",
+                ("result", "gradient"): "; `analysis report` shows it"}.get((kind, wanted), "")
+        raise InputError(f"{path}: is a {kind} file, not a {wanted}{hint}")
 
 
 def need(data: xr.Dataset, name: str, remedy: str) -> xr.DataArray:

@@ -2,85 +2,154 @@
 
 from __future__ import annotations
 
-import base64
-import io
 from html import escape
 
+import numpy as np
+import pandas as pd
 import xarray as xr
 
-from .errors import InputError, NotApplicable
-from .figures import FIGURES
-from .groups import groups
-from .table import caption, panel_rows, readable, table
+from .drawing import titles
+from .errors import InputError
+from .figures import draw_all
+from .frames import per_run
+from .groups import Group, groups, other_axes, panels
+from .inference import pareto, ranking
+from .page import page, picture, rows_table, sortable_table
+from .table import QUANTITIES, caption, evaluation_names, most_common, readable, table
 
-_STYLE = """
-:root { color-scheme: light; }
-body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 76rem; padding: 1rem; color: #1a1a1a; }
-h1 { font-size: 1.5rem; } h2 { font-size: 1.2rem; margin-top: 2.2rem; } h3 { font-size: 1rem; margin-bottom: .3rem; }
-.scroll { overflow-x: auto; } img { max-width: 100%; height: auto; }
-table { border-collapse: collapse; font-size: .875rem; } caption { text-align: left; color: #444; padding: .3rem 0; }
-th, td { padding: .25rem .7rem; text-align: left; border-bottom: 1px solid #ddd; white-space: nowrap; }
-thead th { border-bottom: 2px solid #888; } td { font-variant-numeric: tabular-nums; } td.wrap { white-space: normal; }
-pre { background: #f5f5f5; padding: .8rem; overflow-x: auto; font-size: .8rem; }
-"""
-
-
-def _rows(cells: list[list[str]], head: list[str], note: str = "") -> str:
-    body = "".join("<tr>" + "".join(f"<td>{escape(str(c))}</td>" for c in row) + "</tr>" for row in cells)
-    title = f"<caption>{escape(note)}</caption>" if note else ""
-    return (f'<div class="scroll"><table>{title}<thead><tr>' + "".join(f"<th>{escape(h)}</th>" for h in head) +
-            f"</tr></thead><tbody>{body}</tbody></table></div>")
+MOST_PANELS = 6  # tasks and models drawn within the page: with hundreds, nobody would see any
 
 
 def report(data: xr.Dataset, at: str | int = "first") -> str:
-    """The page: what was run and where, ranking table, figures, failures and skips with reasons, how to redo it."""
-    parts = [f"<h1>{escape(str(data.attrs.get('title', 'Results')))}</h1>"]
-    counted = [status for group in groups(data) for status in group.status]
-    parts.append("<p>" + escape(f"{data.sizes['run']} runs: " + ", ".join(
-        f"{counted.count(s)} {s}" for s in ("ok", "failed", "skipped") if counted.count(s))) + ".</p>")
-    if data.attrs.get("status") != "complete":
-        parts.append("<p><strong>This result is incomplete: not every cell of the plan is in it.</strong></p>")
+    """The page: what was run and where, ranking table, figures, every cell, failures and skips, how to redo it."""
+    title = str(data.attrs.get("title", "Results"))
+    return page(title, [f"<h1>{escape(title)}</h1>", *_summary(data), *_ranking(data, at), *_figures(data, at), *_cells(data, at),
+                        *_missing(data), *_origin(data)])
 
+
+def _summary(data: xr.Dataset) -> list[str]:
+    counted = [status for group in groups(data) for status in group.status]
+    found = panels(data)
+    labels = {group.label for members in found.values() for group in members}
+    seeds = set(data["seed"].values.tolist()) if "seed" in data.variables else set()
+    parts = ["<p>" + escape(
+        f"{data.sizes['run']} runs: " + ", ".join(f"{counted.count(s)} {s}" for s in ("ok", "failed", "skipped") if counted.count(s))
+        + f". {len(labels)} estimators on {len(found)} networks, {len(seeds)} seeds each at most."
+        + (f" Run on {data.attrs['cpu']} (threads: {data.attrs.get('threads', '?')}); merged {data.attrs.get('created_at', '')}."
+           if "cpu" in data.attrs else "")) + "</p>"]
+    if data.attrs.get("status") != "complete":
+        parts.append('<p class="warn"><strong>This result is incomplete: not every cell of the plan is in it.</strong></p>')
+    parts.append('<nav><a href="#ranking">Ranking</a> <a href="#figures">Figures</a> <a href="#cells">Every run</a> '
+                 '<a href="#origin">Where this comes from</a></nav>')
+    return parts
+
+
+def _ranking(data: xr.Dataset, at: str | int) -> list[str]:
     frame = table(data, at)
     text = readable(frame)
-    parts.append("<h2>Ranking</h2>")
-    for task, model, index in panel_rows(frame):
-        part = text.loc[index]
-        loss = next((name for name in frame.loc[index, "loss_name"] if name), "")
-        parts.append(f"<h3>{escape(task)} · {escape(model)}</h3>")
-        parts.append(_rows(part.astype(str).values.tolist(), list(part.columns),
-                           f"Final loss: held-out {loss}" if loss else ""))
-    parts.append(f"<p>{escape(caption(frame))}</p>")
+    keys = list(zip(frame["task"], frame["model"],
+                    (" ".join([row["estimator"], *(f"{n}={row[n]}" for n in other_axes(data))]) for _, row in frame.iterrows())))
+    names = {panel: name for panel, name in zip(panels(data), titles(list(panels(data)), 100))}
+    text.insert(0, "network", [names[task, model] for task, model, _ in keys])
+    text.insert(0, "estimator", text.pop("estimator"))
+    try:
+        ranked = ranking(data).set_index(["task", "model", "estimator"])
+        span = [(ranked.at[key, "rank_low"], ranked.at[key, "rank_high"], ranked.at[key, "best"]) for key in keys]
+        text["rank"] = [r if r == "–" or not np.isfinite(low) else f"{r} [{low:.3g}, {high:.3g}]"
+                        for r, (low, high, _) in zip(text["rank"], span)]
+        text.insert(3, "first of all", ["–" if not np.isfinite(best) else f"{100 * best:.0f}%" for *_, best in span])
+        frame["first of all"] = [best for *_, best in span]
+    except InputError:
+        pass  # nothing was trained
+    try:
+        front = pareto(data, at).set_index(["task", "model", "estimator"])["front"]
+        text["front"] = ["yes" if front[key] else "" for key in keys]
+    except InputError:
+        pass  # nothing was measured
+    columns = {title: name for name, title in QUANTITIES} | {"rank": "rank", "first of all": "first of all"}
 
-    parts.append("<h2>Figures</h2>")
-    for name, draw in FIGURES.items():
-        try:
-            figure = draw(data, at) if name == "bias_variance" else draw(data)
-        except NotApplicable:
-            continue
-        except InputError as error:
-            parts.append(f"<p>{escape(name)}: not drawn: {escape(str(error))}</p>")
-            continue
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
-        picture = base64.b64encode(buffer.getvalue()).decode()
-        parts.append(f'<p><img alt="{escape(name.replace("_", " "))}" src="data:image/svg+xml;base64,{picture}"></p>')
+    def values(title: str) -> list[object]:
+        return frame[columns[title]].tolist() if title in columns else text[title].tolist()
 
+    cells = list(zip(*(zip(text[title].astype(str), values(title)) for title in text)))
+    words = caption(frame)
+    if "first of all" in text:
+        words += (" In brackets, the rank's 95% interval; “first of all” is the share of resamples in which it ranks first: both from "
+                  "a bootstrap over seeds, which claims too much where there are but a few.")
+    if "front" in text:
+        words += " “front”: on the Pareto front of bias, variance and rows among estimators of the same target."
+    return ['<h2 id="ranking">Ranking</h2>', sortable_table("ranking-table", cells, list(text.columns)), f"<p>{escape(words)}</p>"]
+
+
+def _figures(data: xr.Dataset, at: str | int) -> list[str]:
+    parts, found = ['<h2 id="figures">Figures</h2>'], panels(data)
+    shown = data
+    if len(found) > MOST_PANELS:
+        kept = [run for members in list(found.values())[:MOST_PANELS] for group in members for run in group.runs]
+        shown = data.isel(run=sorted(kept))
+        parts.append(f"<p>The first {MOST_PANELS} of {len(found)} networks are drawn here; "
+                     "<code>python3 -m analysis draw</code> draws them all.</p>")
+    for name, figure in draw_all(shown, at):
+        if isinstance(figure, InputError):
+            parts.append(f"<p>{escape(name)}: not drawn: {escape(str(figure))}</p>")
+        else:
+            parts.append(picture(figure, name.replace("_", " ")))
+    return parts
+
+
+def _cells(data: xr.Dataset, at: str | int) -> list[str]:
+    """Every run, by network and estimator, folded."""
+    losses = evaluation_names(data, "heldout")
+    columns: dict[str, np.ndarray] = {}
+    for name, title in (("squared_bias", "squared bias"), ("variance", "variance"), ("rows", "rows"), ("bias_p_value", "p (unbiased)")):
+        if name in data and "measurement_step" in data[name].dims:
+            columns[title] = per_run(data, name, at)
+    for name, title in (("total_rows", "rows in all"), ("total_seconds", "seconds")):
+        if name in data:
+            columns[title] = per_run(data, name)
+    logs = data["log"].values if "log" in data else None
+    names = ["seed_hex" if int(seed) < 0 else "seed" for seed in data["seed"].values] if "seed" in data.variables else None
+
+    def one(group: Group, final: np.ndarray | None) -> str:
+        here = {"final loss": final, **columns} if final is not None else columns
+        lines = [[str(data[names[run]].values[run]) if names else "", status, *(_number(v[run]) for v in here.values()),
+                  str(data["reason"].values[run])] for run, status in zip(group.runs, group.status)]
+        head = ["seed", "status", *here, "reason"]
+        texts = list(dict.fromkeys(str(logs[run]) for run in group.runs if str(logs[run]).strip())) if logs is not None else []
+        printed = f"<details><summary>printed</summary><pre>{escape(chr(10).join(texts))}</pre></details>" if texts else ""
+        counts = ", ".join(f"{group.status.count(s)} {s}" for s in ("ok", "failed", "skipped") if group.status.count(s))
+        return (f"<details><summary>{escape(group.label)} – {counts}</summary>{rows_table(lines, head, wrap=('reason',))}"
+                f"{printed}</details>")
+
+    parts = ['<h2 id="cells">Every run</h2>']
+    for (task, model), members in panels(data).items():
+        loss = most_common(data, losses, np.concatenate([group.runs for group in members]))
+        final = per_run(data, loss) if loss else None
+        parts.append(f"<details><summary>{escape(task)} · {escape(model)}</summary>"
+                     + "".join(one(group, final) for group in members) + "</details>")
+    return parts
+
+
+def _number(value: float) -> str:
+    return "–" if not np.isfinite(value) else f"{value:.4g}"
+
+
+def _missing(data: xr.Dataset) -> list[str]:
     missing = [(g, i) for g in groups(data) for i in range(len(g.runs)) if g.status[i] != "ok"]
-    if missing:
-        parts.append("<h2>Failed and skipped runs</h2>")
-        parts.append(_rows([[g.status[i], g.task, g.model, g.label, str(data["seed"].values[g.runs[i]]) if "seed" in data
-                             else "", str(data["reason"].values[g.runs[i]])] for g, i in missing],
-                           ["status", "task", "model", "estimator", "seed", "reason"]))
+    if not missing:
+        return []
+    frame = pd.DataFrame([[g.status[i], g.task, g.model, g.label, str(data["reason"].values[g.runs[i]])] for g, i in missing],
+                         columns=["status", "task", "model", "estimator", "reason"])
+    counted = frame.groupby(list(frame.columns), sort=False).size().reset_index(name="runs")
+    return ["<h2>Failed and skipped runs</h2>", rows_table(counted.values.tolist(), list(counted.columns), wrap=("reason",))]
 
-    parts.append("<h2>Where this comes from</h2>")
+
+def _origin(data: xr.Dataset) -> list[str]:
     skip = {"path", "coordinates", "title", "Conventions"}
-    parts.append(_rows([[key, str(value)] for key, value in data.attrs.items() if key not in skip], ["attribute", "value"]))
+    parts = ['<h2 id="origin">Where this comes from</h2>',
+             rows_table([[key, value] for key, value in data.attrs.items() if key not in skip], ["attribute", "value"], wrap=("value",))]
     if "configuration" in data and str(data["configuration"].values):
         parts.append("<h2>How to redo it</h2><p>Save this as <code>sweep.toml</code>, then "
                      "<code>hardgrad run sweep.toml --out DIR &amp;&amp; hardgrad merge DIR --out RESULT.h5</code>.</p>"
                      f"<pre>{escape(str(data['configuration'].values))}</pre>")
-    return ('<!doctype html><html lang="en"><head><meta charset="utf-8">'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">'
-            f"<title>{escape(str(data.attrs.get('title', 'Results')))}</title><style>{_STYLE}</style></head><body>"
-            + "\n".join(parts) + "</body></html>\n")
+    return parts

@@ -12,6 +12,9 @@ from .load import need
 from .statistics import Mean, mean_interval
 
 MEASURED = ("squared_bias", "variance", "relative_bias", "work_normalised_variance")
+#: The table's columns of numbers, and how people read them.
+QUANTITIES = (("squared_bias", "squared bias"), ("relative_bias", "relative bias"), ("variance", "variance"),
+              ("work_normalised_variance", "variance × rows"), ("final_loss", "final loss"), ("metric", "metric"))
 # Which held-out loss ranks, where a task and model have several: the first that most runs have.
 _LOSSES = ("heldout_expected_loss", "heldout_marginal_likelihood", "heldout_soft", "heldout_elbo")
 
@@ -52,7 +55,7 @@ def final(data: xr.Dataset, group: Group, name: str) -> Mean:
     return mean_interval(np.array(last))
 
 
-def _most_common(data: xr.Dataset, names: list[str], runs: np.ndarray) -> str | None:
+def most_common(data: xr.Dataset, names: list[str], runs: np.ndarray) -> str | None:
     """The first of the variables that the largest number of these runs has."""
     counts = {name: int(np.isfinite(data[name].values[runs]).any(axis=1).sum()) for name in names}
     best = max(counts.values(), default=0)
@@ -77,8 +80,8 @@ def table(data: xr.Dataset, at: str | int = "first") -> pd.DataFrame:
     rows = []
     for (task, model), members in panels(data).items():
         runs = np.concatenate([group.runs for group in members])
-        loss = _most_common(data, evaluation_names(data, "heldout"), runs)
-        metric = _most_common(data, evaluation_names(data, "metric"), runs)
+        loss = most_common(data, evaluation_names(data, "heldout"), runs)
+        metric = most_common(data, evaluation_names(data, "metric"), runs)
         for group in members:
             row: dict[str, object] = {"task": task, "model": model, "estimator": group.estimator, **group.others,
                                       "runs": len(group.runs),
@@ -127,9 +130,7 @@ def readable(frame: pd.DataFrame) -> pd.DataFrame:
     others = [c for c in frame.columns if c not in fixed and f"{c}_low" not in frame and not c.endswith(("_low", "_high"))]
     out = pd.DataFrame({"rank": [str(int(r)) if np.isfinite(r) else "–" for r in frame["rank"]],
                         "estimator": frame["estimator"], **{name: frame[name] for name in others}})
-    for name, title in (("squared_bias", "squared bias"), ("relative_bias", "relative bias"), ("variance", "variance"),
-                        ("work_normalised_variance", "variance × rows"), ("final_loss", "final loss"),
-                        ("metric", "metric")):
+    for name, title in QUANTITIES:
         if frame[name].notna().any():
             out[title] = [with_interval(*v) for v in frame[[name, f"{name}_low", f"{name}_high"]].to_numpy(float)]
     if "metric" in out:

@@ -5,9 +5,9 @@
 // with e_i the one-hot vector of option i and p_ij the probability that two of the K categories are i and j. With
 // independent categories (p_ij = p_i p_j) it is leave-one-out REINFORCE. Equal categories of a pair need no weight.
 // Dimitriev & Zhou 2021, CARMS: categorical-antithetic-REINFORCE multi-sample gradient estimator, with the
-// Dirichlet copula and inverse distribution functions: z_k is where u_k falls among the cumulated probabilities of the options in some order. One of
-// S (S - 1) / 2 orders is drawn for all K: every two options are the first and the last of one order, which is what
-// makes every p_ij positive. Two options: ARMS if the first is not the more probable one.
+// Dirichlet copula and inverse distribution functions: z_k is where u_k falls among the cumulated probabilities of the
+// options in some order. One of S (S - 1) / 2 orders is drawn for all K: every two options are the first and the last of
+// one order, which is what makes every p_ij positive. Two options: ARMS if the first is not the more probable one.
 // Target: expected loss. Bias: none. Cost: K rows; 1 + (K - 1) T where choices feed later ones. The laws take time S^3.
 // Departures: the categories are drawn from their joint law, which is discrete and closed, not by u. Where choices feed
 // later ones, every choice's categories are evaluated given the first member's choices before it.

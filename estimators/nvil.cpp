@@ -82,6 +82,7 @@ HARDGRAD_ESTIMATOR(Nvil, {
   .paper = "Mnih & Gregor 2014, Neural variational inference and learning in belief networks, Algorithm 1",
   .target = Target::Kind::expected_loss,
   .unbiased = true,
+  .biased_by = [](const Settings& settings) { return settings.flag("normalise"); },
   .evaluations = "K",
   .parameters = {samples_parameter(),
                  ParameterInfo::flag("normalise", false, "divide the signal by its running deviation where above 1: biased"),

@@ -73,6 +73,7 @@ HARDGRAD_ESTIMATOR(Ovis, {
            "importance-weighted bounds, eq. 12 and 17",
   .target = Target::Kind::importance_bound,
   .unbiased = true,
+  .biased_by = [](const Settings& settings) { return settings.text("variant") == "asymptotic" && settings.real("gamma") != 0; },
   .evaluations = "K + S (mc), K (asymptotic)",
   .parameters = {samples_parameter(2, 2),
                  ParameterInfo::choice("variant", "mc", {"mc", "asymptotic"}, "how the control variate is had"),

@@ -10,8 +10,9 @@
 // ones; four (two) relaxed rows more where the temperature is being tuned.
 // Departures: relaxed losses are differentiated in the weights of their own choice alone; where choices feed later ones
 // they go on with expected weights. a is a moving average of f, 0 until training has shown one and used before its
-// update: where f hardly varies, no multiple of a relaxed loss is near a constant that would centre it. The squared norm is taken at the logits of each sample's choices, and its
-// derivative in the temperature by a central difference with the same noise.
+// update: where f hardly varies, no multiple of a relaxed loss is near a constant that would centre it. The squared norm is
+// taken at the logits of each sample's choices, and its derivative in the temperature by a central difference with the same
+// noise.
 #include <algorithm>
 #include <cmath>
 

@@ -79,6 +79,7 @@ HARDGRAD_ESTIMATOR(WorImportance, {
   .paper = "Kool et al. 2019, Buy 4 REINFORCE samples, get a baseline for free!, eq. 9-11; Duffield et al. 2007",
   .target = Target::Kind::expected_loss,
   .unbiased = true,
+  .biased_by = [](const Settings& settings) { return settings.flag("normalise"); },
   .evaluations = "k",
   .parameters = {ParameterInfo::integer("samples", 4, 1, 1e6, "distinct outcomes per example"),
                  ParameterInfo::flag("baseline", true, "take the built-in baseline off the loss"),

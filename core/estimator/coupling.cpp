@@ -62,7 +62,8 @@ Estimate<T> CoupledEstimator<T>::estimate(const Problem<T>& problem) const {
 
 std::string needs_bits(const Settings&, const Structure& structure) {
   if (structure.options <= 2) return "";
-  return fmt::format("it is for bits, and the choices have up to {} options: take an estimator for categories", structure.options);
+  return fmt::format("it is for bits, and the choices have up to {} options: take an estimator for categories",
+                     structure.options);
 }
 std::string needs_pairs(const Settings& settings, const Structure&) {
   if (const int samples = settings.integer("samples"); samples % 2 != 0)

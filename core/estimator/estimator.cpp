@@ -41,6 +41,11 @@ bool needs_outcomes(Target::Kind kind) {
 
 bool needs_posterior(Target::Kind kind) { return kind == Target::Kind::elbo || needs_outcomes(kind); }
 
+bool claims_unbiased(const Spec& spec) {
+  const auto& entry = Estimators::instance().at(spec.name);
+  return entry.unbiased && !(entry.biased_by && entry.biased_by(Settings(entry.name, entry.parameters, spec)));
+}
+
 std::string unsupported(const Spec& spec, const Structure& structure) {
   const auto& entry = Estimators::instance().at(spec.name);
   const Settings settings(entry.name, entry.parameters, spec);

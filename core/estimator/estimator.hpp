@@ -77,6 +77,8 @@ struct EstimatorEntry {
   std::string paper;    ///< citation
   Target::Kind target = Target::Kind::expected_loss;
   bool unbiased = true;     ///< for its own target
+  /// Settings that cost it that: true if these do. Null if none do.
+  bool (*biased_by)(const Settings&) = nullptr;
   std::string evaluations;  ///< model rows per example: "1", "K", "S^T"
   std::vector<ParameterInfo> parameters = {};
   bool posterior = false;  ///< proposes from a learned posterior: the model is built with one
@@ -93,6 +95,8 @@ std::unique_ptr<Estimator<T>> make_estimator_of(const Settings& settings, const 
   return std::make_unique<E<T>>(settings, structure, init);
 }
 
+/// What the estimator claims with these settings.
+bool claims_unbiased(const Spec& spec);
 /// Why the estimator cannot work on the structure; empty if it can.
 std::string unsupported(const Spec& spec, const Structure& structure);
 /// Makes an estimator from its spec; UsageError with the reason if it does not support the structure.

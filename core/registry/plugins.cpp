@@ -58,8 +58,10 @@ const Plugin& load_plugin(const std::string& path) {
     throw UsageError(fmt::format("plugin {}: cannot be loaded: {}", path, why ? why : "unknown reason"));
   }
   for (const auto& [noun, name] : std::exchange(log.refused, {}))
-    throw UsageError(fmt::format("plugin {}: registers the {} \"{}\", which exists already: give it another name", path, noun, name));
-  Plugin plugin{file, fmt::format("{:016x}", XXH64(bytes.data(), bytes.size(), 0)), {log.made.begin() + static_cast<std::ptrdiff_t>(before), log.made.end()}};
+    throw UsageError(
+        fmt::format("plugin {}: registers the {} \"{}\", which exists already: give it another name", path, noun, name));
+  Plugin plugin{file, fmt::format("{:016x}", XXH64(bytes.data(), bytes.size(), 0)), {}};
+  plugin.registered.assign(log.made.begin() + static_cast<std::ptrdiff_t>(before), log.made.end());
   if (plugin.registered.empty()) throw UsageError(fmt::format("plugin {}: registers nothing; use HARDGRAD_ESTIMATOR", path));
   return plugins().emplace_back(std::move(plugin));
 }

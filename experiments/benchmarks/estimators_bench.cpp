@@ -68,8 +68,8 @@ void add(const std::string& name, const Problem& problem, const std::string& spe
 void add_models() {
   for (const auto& problem : verification::problems())
     for (const auto& [name, entry] : Estimators::instance().entries())
-      for (const auto& spec : has_samples(entry) ? std::vector{name + "[samples=2]", name + "[samples=8]"} : std::vector{name})
-        add(problem.name + "/" + spec, problem, spec);
+      for (const auto* settings : has_samples(entry) ? std::vector{"[samples=2]", "[samples=8]"} : std::vector{""})
+        add(problem.name + "/" + name + settings, problem, name + settings);
 }
 
 /// Growth with samples K, options S and choices T, on bits that each pay their own cost.
@@ -79,7 +79,8 @@ void add_growth() {
   };
   for (const auto& [name, entry] : Estimators::instance().entries()) {
     if (has_samples(entry))
-      for (int k : {2, 4, 8, 16}) add(fmt::format("growth/samples:{}/{}", k, name), bits(8, 2), fmt::format("{}[samples={}]", name, k));
+      for (int k : {2, 4, 8, 16})
+        add(fmt::format("growth/samples:{}/{}", k, name), bits(8, 2), fmt::format("{}[samples={}]", name, k));
     for (int s : {2, 4, 8, 16, 32}) add(fmt::format("growth/options:{}/{}", s, name), bits(2, s), name);
     for (int t : {1, 2, 4, 8, 16, 32}) add(fmt::format("growth/choices:{}/{}", t, name), bits(t, 2), name);
   }

@@ -3,14 +3,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 
 #include "core/support/error.hpp"
+#include "core/support/usage.hpp"
 #include "experiments/cli/common.hpp"
 #include "experiments/cli/verbs.hpp"
+#include "experiments/storage/provenance.hpp"
 #include "experiments/sweeps/config.hpp"
 
 namespace hardgrad::cli {
@@ -19,8 +24,39 @@ namespace {
 struct Options {
   Place place;
   std::string estimator, out;
+  int repeat = 0;
   bool json = false;
 };
+
+// What the same gradient costs, taken again and again on one thread and one tape.
+struct Timing {
+  std::vector<double> seconds, cpu_seconds;
+  std::size_t bytes = 0;  // most memory in use at once, beyond what was before the first
+};
+
+template <class T>
+Timing time_gradient(int repeat, const Estimator<T>& estimator, const Scene<T>& scene, Key noise) {
+  using Clock = std::chrono::steady_clock;
+  Timing timing;
+  forget_peak();
+  const auto before = resident_bytes();
+  Tape<T> tape;
+  std::vector<T> gradient(scene.model->parameters().size());
+  for (int i = 0; i < repeat; ++i) {
+    const auto start = Clock::now();
+    const double cpu = thread_seconds();
+    tape.clear();
+    KeyedRandomness random(noise);
+    const auto estimate = estimator.estimate({tape, *scene.model, scene.batch, random});
+    tape.backward(estimate.surrogate);
+    std::fill(gradient.begin(), gradient.end(), T{0});
+    tape.add_gradient(scene.model->parameters(), std::span<T>(gradient));
+    timing.cpu_seconds.push_back(thread_seconds() - cpu);
+    timing.seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+  }
+  timing.bytes = std::max(peak_resident_bytes(), before) - before;
+  return timing;
+}
 
 // For each final row, the row of `rows` it continues; nothing if the two are on different branches.
 std::optional<std::vector<int>> ancestors(const RowsPtr& final_rows, const RowsPtr& rows) {
@@ -113,13 +149,27 @@ bool describe_examples(const Episode<T>& episode, GradientDump<T>& dump) {
   return true;
 }
 
+// The integer fields of the batch that hold words, as words.
+std::map<std::string, Array<std::string>> words_of(const Task& task, const Batch& batch) {
+  std::map<std::string, Array<std::string>> words;
+  for (const auto& [name, field] : batch.integers) {
+    Array<std::string> text(field.shape);
+    for (std::size_t i = 0; i < field.size(); ++i) text.data[i] = task.word(name, field.data[i]);
+    if (std::any_of(text.data.begin(), text.data.end(), [](const auto& word) { return !word.empty(); }))
+      words[name] = std::move(text);
+  }
+  return words;
+}
+
 template <class T>
 int dump_gradient(const Options& options) {
   const auto spec = Spec::parse(canonical_spec("estimator", options.estimator));
-  require_writable(options.out);
+  if (options.out.empty() && !options.repeat) throw UsageError("--out is needed: the file to write (or --repeat)");
+  if (!options.out.empty()) require_writable(options.out);
   const auto scene = open_scene<T>(options.place, wants_posterior({options.estimator}));
   const Key key(options.place.seed);
   const auto estimator = open_estimator<T>(scene, spec, key / "init");
+  const auto timing = time_gradient<T>(options.repeat, *estimator, scene, key / "noise");
   Tape<T> tape;
   KeyedRandomness random(key / "noise");
   auto estimate = estimator->estimate({tape, *scene.model, scene.batch, random});
@@ -136,7 +186,9 @@ int dump_gradient(const Options& options) {
   }
   dump.batch = scene.batch;
   dump.task = scene.task_spec;
+  dump.words = words_of(*scene.task, scene.batch);
   dump.model = scene.model_spec;
+  dump.model_settings = settings_json("model", scene.model_spec);
   dump.estimator = spec.text;
   dump.seed = options.place.seed;
   dump.surrogate = static_cast<double>(estimate.surrogate.item());
@@ -149,12 +201,15 @@ int dump_gradient(const Options& options) {
                examples ? "the logits are those of the examples, choices and losses are left out"
                         : "logits, choices and losses are left out");
   }
-  write_gradient(options.out, dump);
+  if (!options.out.empty()) write_gradient(options.out, dump);
   double norm = 0;
   for (double g : gradient) norm += g * g;
   norm = std::sqrt(norm);
-  if (options.json)
-    print_json({{"task", dump.task},
+  auto seconds = timing.cpu_seconds;
+  std::sort(seconds.begin(), seconds.end());
+  const double median = seconds.empty() ? 0 : seconds[seconds.size() / 2];
+  if (options.json) {
+    nlohmann::json json = {{"task", dump.task},
                 {"model", dump.model},
                 {"estimator", dump.estimator},
                 {"seed", dump.seed},
@@ -165,10 +220,21 @@ int dump_gradient(const Options& options) {
                 {"surrogate", number(dump.surrogate)},
                 {"loss", number(estimate.loss)},
                 {"rows", dump.row_example.size()},
-                {"out", options.out}});
-  else
-    fmt::print("{} on {}: |gradient| = {:.6g}, loss {:.6g}; written to {}\n", dump.estimator, dump.task, norm,
-               estimate.loss, options.out);
+                {"out", options.out}};
+    if (options.repeat)
+      json["timing"] = {{"seconds", timing.seconds},
+                        {"cpu_seconds", timing.cpu_seconds},
+                        {"bytes", timing.bytes},
+                        {"blas_kernel", blas_kernel()}};
+    print_json(json);
+    return 0;
+  }
+  fmt::print("{} on {}: |gradient| = {:.6g}, loss {:.6g}", dump.estimator, dump.task, norm, estimate.loss);
+  if (!options.out.empty()) fmt::print("; written to {}", options.out);
+  if (options.repeat)
+    fmt::print("; {:.4g} ms of processor time each (median of {}), {}, BLAS kernel {}", 1e3 * median, options.repeat,
+               size_text(static_cast<double>(timing.bytes)), blas_kernel());
+  fmt::print("\n");
   return 0;
 }
 
@@ -179,7 +245,9 @@ void add_gradient(CLI::App& app, Action& action) {
   auto* sub = app.add_subcommand("gradient", "dump one gradient and all that is needed to redo it elsewhere");
   options->place.add_options(*sub);
   sub->add_option("--estimator", options->estimator, "e.g. 'rloo[samples=4]'")->required();
-  sub->add_option("--out", options->out, "the file to write (.h5)")->required();
+  sub->add_option("--out", options->out, "the file to write (.h5)");
+  sub->add_option("--repeat", options->repeat, "first take it so many times on one thread, and say what it costs")
+      ->check(CLI::Range(1, 1000000));
   sub->add_flag("--json", options->json, "print JSON");
   sub->callback([options, &action] {
     action = [options] {

@@ -63,7 +63,10 @@ nlohmann::json matrix_json() {
   auto list = nlohmann::json::array();
   for (const auto& [name, reasons] : matrix.reasons)
     for (std::size_t i = 0; i < reasons.size(); ++i)
-      list.push_back({{"estimator", name}, {"network", matrix.networks[i]}, {"works", reasons[i].empty()}, {"reason", reasons[i]}});
+      list.push_back({{"estimator", name},
+                      {"network", matrix.networks[i]},
+                      {"works", reasons[i].empty()},
+                      {"reason", reasons[i]}});
   return list;
 }
 
@@ -76,9 +79,13 @@ void print_matrix() {
     auto& row = rows.emplace_back(1, name);
     for (auto reason : reasons) {
       reason = std::regex_replace(reason, std::regex("\\d+"), "N");  // the same note whatever the number of options
-      const auto note = std::find(notes.begin(), notes.end(), reason);
-      if (!reason.empty() && note == notes.end()) notes.push_back(reason);
-      row.push_back(reason.empty() ? "works" : fmt::format("no ({})", std::find(notes.begin(), notes.end(), reason) - notes.begin() + 1));
+      if (reason.empty()) {
+        row.push_back("works");
+        continue;
+      }
+      const auto note = std::find(notes.begin(), notes.end(), reason) - notes.begin();
+      if (note == std::ssize(notes)) notes.push_back(reason);
+      row.push_back(fmt::format("no ({})", note + 1));
     }
   }
   print_table(rows, "");

@@ -46,7 +46,12 @@ nlohmann::json result_json(const Measurement& m, const ParameterSet<T>& paramete
       mean[p.name] = list;
     }
   }
-  return {{"estimator", m.estimator},
+  auto covariance = nlohmann::json::array();
+  for (std::size_t i = 0; i < parameters.size() && !m.covariance.empty(); ++i) {
+    const auto row = m.covariance.begin() + static_cast<std::ptrdiff_t>(i * parameters.size());
+    covariance.push_back(std::vector<double>(row, row + static_cast<std::ptrdiff_t>(parameters.size())));
+  }
+  auto result = nlohmann::json{{"estimator", m.estimator},
           {"target", to_string(m.target)},
           {"status", m.status},
           {"reason", m.reason},
@@ -69,6 +74,8 @@ nlohmann::json result_json(const Measurement& m, const ParameterSet<T>& paramete
           {"intervals", intervals},
           {"variance_by_group", groups},
           {"mean_gradient", mean}};
+  if (!covariance.empty()) result["covariance"] = covariance;
+  return result;
 }
 
 // The norm of the expected loss's gradient if an estimator aims at it, else of the first target known.
@@ -148,6 +155,9 @@ int measure_with(const Options& options) {
   }
   if (!options.out.empty()) require_writable(options.out);
   const auto scene = open_scene<T>(options.place, wants_posterior(names));
+  if (options.settings.covariance && scene.model->parameters().size() > most_listed_parameters)
+    throw UsageError(fmt::format("--covariance: the model has {} parameters; it is for at most {}",
+                                 scene.model->parameters().size(), most_listed_parameters));
   Truths<T> truths(*scene.model, scene.batch, options.settings.leaf_cap);
   std::vector<Measurement> measured;
   for (const auto& name : names) {
@@ -205,6 +215,9 @@ void add_measure(CLI::App& app, Action& action) {
       ->capture_default_str();
   sub->add_flag("--exact", options->settings.exact,
                 "visit every outcome with its probability: no noise at all (in double)");
+  sub->add_flag("--covariance", options->settings.covariance,
+                "--exact --json: the covariance matrix too, in the order of mean_gradient")
+      ->needs("--exact");
   sub->add_option("--leaf-cap", options->settings.leaf_cap,
                   "most leaves of the tree behind the exact gradient")
       ->check(CLI::PositiveNumber)

@@ -21,7 +21,10 @@ using verification::Verdict;
 nlohmann::json to_json(const Verdict& verdict) {
   auto checks = nlohmann::json::array();
   for (const auto& check : verdict.checks)
-    checks.push_back({{"check", check.what}, {"where", check.where}, {"outcome", to_string(check.outcome)}, {"detail", check.detail}});
+    checks.push_back({{"check", check.what},
+                      {"where", check.where},
+                      {"outcome", to_string(check.outcome)},
+                      {"detail", check.detail}});
   return {{"estimator", verdict.estimator}, {"passed", verdict.passed()}, {"checks", checks}};
 }
 

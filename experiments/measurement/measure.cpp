@@ -132,10 +132,12 @@ void measure_exactly(Measurement& m, const Estimator<T>& estimator, const Model<
   const auto* truth = truths.of(estimator.target());
   if (!truth) throw UsageError("no exact " + to_string(m.target) + ": " + truths.why());
   const auto start = std::chrono::steady_clock::now();
-  const auto moments = exact_moments(estimator, model, batch, truth->of_example, settings.outcome_cap, false, settings.stop);
+  const auto moments = exact_moments(estimator, model, batch, truth->of_example, settings.outcome_cap,
+                                     settings.covariance, settings.stop);
   m.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / moments.outcomes;
   m.mean = moments.mean;
   m.variances = moments.variances;
+  m.covariance = moments.covariance;
   m.variance = moments.trace;
   m.squared_bias = distance_squared(moments.mean, truth->gradient);
   m.cosine = moments.cosine;

@@ -17,6 +17,7 @@ inline constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 struct MeasureSettings {
   int replicates = 256;         ///< M
   bool exact = false;           ///< visit every outcome instead of sampling
+  bool covariance = false;      ///< of an exact measurement: also the whole covariance matrix
   int directions = 8;           ///< random directions of the bias test, besides the gradient's own
   double level = 0.95;          ///< of the confidence intervals
   double outcome_cap = 2e6;     ///< most outcomes an exact measurement may visit
@@ -50,6 +51,7 @@ struct Measurement {
   std::map<std::string, double> variance_by_group;         ///< by parameter group
   std::vector<double> mean;             ///< [P] mean gradient, in the order of the model's parameters
   std::vector<double> variances;        ///< [P] of each entry
+  std::vector<double> covariance;       ///< [P, P] if asked for
 };
 
 /// Measures one estimator. The noise of replicate m is keyed by noise / m; replicates run in TBB, with the same numbers

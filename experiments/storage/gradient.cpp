@@ -77,6 +77,7 @@ void write_gradient(const std::string& path, const GradientDump<T>& dump) {
   Dataset root, batch;
   root.attributes = {{"task", dump.task},
                      {"model", dump.model},
+                     {"model_settings", dump.model_settings},
                      {"estimator", dump.estimator},
                      {"seed", static_cast<std::int64_t>(dump.seed)},
                      {"seed_hex", hex_seed(dump.seed)},
@@ -103,6 +104,7 @@ void write_gradient(const std::string& path, const GradientDump<T>& dump) {
   }
   for (const auto& [name, field] : dump.batch.integers) add_field(batch, name, field);
   for (const auto& [name, field] : dump.batch.reals) add_field(batch, name, field);
+  for (const auto& [name, field] : dump.words) add_field(batch, name + "_text", field);
 
   std::vector<Archive::Group> groups = {{"parameters", named_dataset(dump.parameters)},
                                         {"gradient", named_dataset(dump.gradient)},

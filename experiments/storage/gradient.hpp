@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ template <class T>
 struct GradientDump {
   std::vector<NamedArray<T>> parameters, gradient;
   Batch batch;
+  /// Of the batch's integer fields that hold words: the words, in the field's shape; empty where it is padded.
+  std::map<std::string, Array<std::string>> words;
   Array<int> choices;                  ///< [T, R] option; -1 where the row had no choice. Empty if relaxed
   Array<T> weights;                    ///< [T, R, S] relaxed weights. Empty if hard
   Array<T> log_prob;                   ///< [T, R] log-probability of the choice
@@ -29,11 +32,12 @@ struct GradientDump {
   Array<T> logits;                     ///< [T, R, S]
   std::vector<int> row_example;        ///< [R]
   std::string task, model, estimator;  ///< specs
+  std::string model_settings = "{}";   ///< every parameter of the model, defaults included, as JSON
   std::uint64_t seed = 0;
   double surrogate = 0;
 };
 
-/// /parameters/<name>, /gradient/<name>, /batch/<field>, /choices or /weights, /log_prob, /loss, /logits,
+/// /parameters/<name>, /gradient/<name>, /batch/<field>, /batch/<field>_text, /choices or /weights, /log_prob, /loss, /logits,
 /// /row_example; empty arrays are left out. Atomic; UsageError if it cannot be written.
 template <class T>
 void write_gradient(const std::string& path, const GradientDump<T>& dump);

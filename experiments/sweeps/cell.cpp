@@ -1,22 +1,17 @@
 // One cell: train and measure; whatever goes wrong becomes part of the record.
 #include <fmt/format.h>
-#include <time.h>
 
 #include <exception>
 #include <filesystem>
 
 #include "core/support/error.hpp"
+#include "core/support/usage.hpp"
 #include "experiments/storage/checkpoint.hpp"
 #include "experiments/sweeps/run.hpp"
 
 namespace hardgrad {
 namespace {
 
-double thread_seconds() {
-  timespec t{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
 
 RunKeys run_keys(const CellKeys& keys) { return {keys.init, keys.order, keys.noise}; }
 

@@ -107,7 +107,8 @@ void ConfigReader::top_level(SweepConfig& config) const {
   if (const auto* node = source_.root().get("seed")) config.seed = std::stoull(axis_value(source_, *node, "seed", "seed"));
   if (const auto* node = source_.root().get("plugins")) {
     if (!node->is_array()) source_.fail(*node, "plugins", "must be a list of paths");
-    for (const auto& item : *node->as_array()) load(config, text_of(source_, item, "plugins", ParameterInfo::text("plugins", "", "")), item);
+    for (const auto& item : *node->as_array())
+      load(config, text_of(source_, item, "plugins", ParameterInfo::text("plugins", "", "")), item);
   }
 }
 

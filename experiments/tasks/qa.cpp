@@ -111,6 +111,12 @@ class QuestionAnswering final : public Task {
     return batch;
   }
 
+  std::string word(const std::string& field, int number) const override {
+    if (field == "answer") return *std::next(answers_.begin(), number);
+    if (number == Vocabulary::pad || (field != "story" && field != "question")) return {};
+    return vocabulary_.word(number);
+  }
+
   std::vector<Metric> metrics() const override {
     return {{.name = "accuracy", .unit = "1"}, {.name = "supporting_fact_hit", .unit = "1"}};
   }

@@ -46,6 +46,8 @@ class Task {
   virtual std::size_t size(Split split) const = 0;
   /// The examples at these indices of a split, padded to the longest. Batch::id is unique over all splits.
   virtual Batch batch(Split split, const std::vector<int>& indices) const = 0;
+  /// The word that a number of a batch's field stands for; empty for padding, and in fields that hold no words.
+  virtual std::string word(const std::string& /*field*/, int /*number*/) const { return {}; }
   /// The metrics of this task, all at zero.
   virtual std::vector<Metric> metrics() const { return {}; }
   /// Adds what teacher-forced (or plain) running of a batch showed.

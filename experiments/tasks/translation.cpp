@@ -135,7 +135,7 @@ class Translation final : public Task {
       throw InputError(fmt::format("{}: no sentence is left to train on; give more text, or heldout=0,test=0",
                                    corpus.origin));
 
-    Vocabulary source, target;
+    auto &source = source_words_, &target = target_words_;
     for (int i : splits_[0]) {
       for (const auto& word : corpus.pairs[i].source) source.count(word);
       for (const auto& word : corpus.pairs[i].target) target.count(word);
@@ -205,6 +205,11 @@ class Translation final : public Task {
     return batch;
   }
 
+  std::string word(const std::string& field, int number) const override {
+    if (number == Vocabulary::pad || (field != "source" && field != "target")) return {};
+    return (field == "source" ? source_words_ : target_words_).word(number);
+  }
+
   std::vector<Metric> metrics() const override {
     std::vector<Metric> result = {{.name = "token_accuracy", .unit = "1"},
                                   {.name = "exact_match", .unit = "1"},
@@ -264,6 +269,7 @@ class Translation final : public Task {
     dimensions_[name] = std::max(dimensions_[name], static_cast<int>(length));
   }
   std::vector<Example> examples_;
+  Vocabulary source_words_, target_words_;
   std::array<std::vector<int>, 3> splits_;
   Dimensions dimensions_;
   bool has_alignment_ = false;

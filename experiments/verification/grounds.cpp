@@ -32,7 +32,8 @@ std::vector<Ground> grounds() {
 }
 
 Ground shifted(int options, double shift) {
-  return {fmt::format("recurrent, {} options, losses + {}", options, shift), std::make_unique<Recurrent<double>>(true, Key(5), options, shift), Recurrent<double>::batch(options)};
+  return {fmt::format("recurrent, {} options, losses + {}", options, shift),
+          std::make_unique<Recurrent<double>>(true, Key(5), options, shift), Recurrent<double>::batch(options)};
 }
 
 }  // namespace hardgrad::verification

@@ -25,13 +25,13 @@ struct Verdict {
 
 std::string to_string(Check::Outcome outcome);
 
-/// Runs every check on the estimator of the spec. Counted and seeded: the same verdict every time. Throws UsageError if there is no
-/// such estimator or its parameters are wrong.
+/// Runs every check on the estimator of the spec. Counted and seeded: the same verdict every time. Throws UsageError if
+/// there is no such estimator or its parameters are wrong.
 ///
-/// contract     an estimate is finite and reproducible in both precisions, leaves the learned state alone, is the same for any
-///              number of threads; the estimate of a batch is the mean of its examples' estimates. Or a reason is given.
+/// contract     an estimate is finite and reproducible in both precisions, leaves the learned state alone, is the same for
+///              any number of threads; the estimate of a batch is the mean of its examples' estimates. Or a reason is given.
 /// exact mean   every outcome visited: mean equal to its target's gradient, to 1e-10 of its largest entry (1e-8 with
-///              quadrature), if the estimator says it is unbiased; else the bias is reported. Sampled where that is too large.
+///              quadrature), if the estimator says it is unbiased; else the bias is reported. Sampled where that is too much.
 /// shift        a constant added to every loss moves the mean no more than that.
 Verdict verify(const Spec& spec);
 

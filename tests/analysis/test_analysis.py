@@ -3,35 +3,23 @@
 
 import numpy as np
 import pytest
-import xarray as xr
 from scipy import stats
 
 from analysis import FIGURES, InputError, bias_variance, format_table, load, loss_curves, metric_curves, table
 from analysis.against import families, variance_against_samples
+from analysis.drawing import titles
 from analysis.errors import NotApplicable
+from analysis.heatmap import heat_map
+from analysis.moments import variance_against_cost
 from analysis.statistics import mean_interval
 from analysis.style import COLOURS, KNOWN, MARKERS, looks
 from analysis.table import with_interval
+from made_up import made_up
 
 
 @pytest.fixture(scope="module")
 def data(sample):
     return load(sample / "result.h5")
-
-
-def made_up(**variables) -> xr.Dataset:
-    """Two estimators, two seeds, one task: numbers one can do in the head."""
-    ds = xr.Dataset({"status": ("run", np.zeros(4, np.uint8), {"flag_meanings": "ok failed skipped"}),
-                     "reason": ("run", np.array([""] * 4, object)),
-                     "variance": (("run", "measurement_step"), [[1.0, 9], [3, 9], [0, 9], [0, 9]]),
-                     "squared_bias": (("run", "measurement_step"), [[-1.0, 9], [-3, 9], [4, 9], [4, 9]]),
-                     "heldout_expected_loss": (("run", "evaluation_step"), [[9.0, 2], [9, 4], [1, np.nan], [1, np.nan]]),
-                     **variables},
-                    coords={"measurement_step": [0, 5], "evaluation_step": [0, 5]})
-    attrs = {name: {"grid_axis": name} for name in ("task", "model", "estimator", "seed")}
-    return ds.assign_coords(run=range(4), task=("run", ["t"] * 4, attrs["task"]), model=("run", ["m"] * 4, attrs["model"]),
-                            estimator=("run", ["rloo", "rloo", "soft", "soft"], attrs["estimator"]),
-                            seed=("run", [1, 2, 1, 2], attrs["seed"]))
 
 
 def test_mean_interval_is_students():
@@ -97,7 +85,11 @@ def test_with_interval_reads_well():
     assert with_interval(0.9, 0.9 - 3e-16, 0.9 + 3e-16) == "0.9"
 
 
-@pytest.mark.parametrize("name", [name for name in FIGURES if "against" not in name])
+#: Figures of a parameter that the sample's sweep does not vary.
+OTHERS = ("variance_against_samples", "variance_against_temperature", "bias_against_temperature")
+
+
+@pytest.mark.parametrize("name", [name for name in FIGURES if name not in (*OTHERS, "heat_map")])
 def test_every_figure_has_a_panel_per_task_and_a_legend_outside_them(data, name):
     figure = FIGURES[name](data)
     assert len(figure.axes) == 4
@@ -119,6 +111,46 @@ def test_bias_variance_shows_negative_bias_where_it_is():
     assert ax.get_xlim()[0] < -2
 
 
+def test_variance_against_cost_is_where_the_numbers_are():
+    ax = variance_against_cost(made_up(rows=(("run", "measurement_step"), [[4.0, 4], [4, 4], [16, 4], [16, 4]]))).axes[0]
+    points = {(float(line.get_xdata()[0]), float(line.get_ydata()[0])) for line in ax.lines if line.get_marker() in MARKERS}
+    assert points == {(4, 2), (16, 0)} and ax.get_xscale() == "log"
+    dotted = [line for line in ax.lines if line.get_linestyle() == ":"]
+    assert dotted and all(np.allclose(line.get_xdata() * line.get_ydata(), line.get_xdata()[0] * line.get_ydata()[0]) for line in dotted)
+
+
+def test_curves_by_cost_stand_at_what_was_spent():
+    """100 rows and 10 s for the first two runs, twice that for the others; the second run stopped half-way."""
+    loss = np.array([[4.0, 3, 2], [4, 3, np.nan], [2, 2, 2], [2, 2, 2]])
+    data = made_up(train_loss=(("run", "step"), loss), total_rows=("run", [100.0, 50, 200, 200]),
+                   train_seconds=(("run", "step"), np.array([[2.0, 5, 10], [2, 5, np.nan], [4, 10, 20], [4, 10, 20]])))
+    data = data.assign_coords(step=[2, 4, 8], evaluation_step=[0, 4])
+    lines = {tuple(line.get_xdata()): line.get_ydata().tolist() for line in loss_curves(data, against="rows").axes[0].lines}
+    assert lines == {(25, 50, 100): [4, 3, 2], (50, 100, 200): [2, 2, 2]}
+    lines = [line.get_xdata().tolist() for line in loss_curves(data, against="seconds").axes[0].lines]
+    assert lines == [[2, 5, 10], [4, 10, 20]]
+    held_out = loss_curves(data, "heldout_expected_loss", "seconds").axes[0].lines[0]
+    assert held_out.get_xdata().tolist() == [5]  # before the first step nothing is spent: no place on a logarithmic axis
+    with pytest.raises(InputError, match="has no variable total_attention_values"):
+        loss_curves(data, against="attention_values")
+
+
+def test_heat_map_says_why_there_is_nothing(data):
+    figure = heat_map(data)
+    cells = [text.get_text() for text in figure.axes[0].texts]
+    assert len(cells) == 24 and cells.count("1") == 4  # the least of every column
+    assert "soft: bits has no relaxed choices" in figure.texts[-1].get_text()
+    assert "more than the cap" in figure.texts[-1].get_text()
+    shown = heat_map(made_up(), quantity="variance")
+    assert [text.get_text() for text in shown.axes[0].texts] == ["1", "0"]
+
+
+def test_titles_are_as_short_as_they_may_be():
+    assert titles([("qa[stories=9]", "memory_reader[hops=2]"), ("bits", "bits[bits=3]")]) == ["qa · memory_reader", "bits"]
+    assert titles([("bits", "bits[bits=3,t=1]"), ("bits", "bits[bits=4,t=1]")]) == ["bits[bits=3]", "bits[bits=4]"]
+    assert titles([("a" * 70, "b"), ("c", "d")])[0] == "a" * 57 + "…"
+
+
 def test_looks_are_distinct_and_steady():
     labels = [f"rloo[samples={k}]" for k in range(2, 12)] + list(KNOWN[1:]) + ["median_baseline", "my_own"]
     look = looks(labels)
@@ -130,8 +162,8 @@ def test_looks_are_distinct_and_steady():
 def test_one_seed_and_odd_files_draw(sample):
     one = load(sample / "one_seed.h5")
     for name, draw in FIGURES.items():
-        if "against" not in name:
-            draw(one).canvas.draw()
+        if name not in OTHERS:
+            draw(one, "last").canvas.draw()
     frame = table(one).set_index(["task", "estimator"])
     row = frame.loc[("qa", "nvil")]  # one seed: the measurement's own interval
     assert row["variance_low"] == pytest.approx(0.85 * row["variance"]) and np.isnan(row["final_loss_low"])

@@ -2,17 +2,22 @@
 
 import contextlib
 import io
+import json
 import re
+import shutil
 import subprocess
 import sys
+import time
 from types import SimpleNamespace
 
 import h5py
 import numpy as np
 import pytest
+import xarray as xr
 
 from analysis.__main__ import main
 from conftest import ROOT
+from made_up import repeated
 
 
 def run(*arguments) -> SimpleNamespace:
@@ -44,7 +49,7 @@ def test_draw_writes_pictures_and_prints_the_table(result, tmp_path):
     done = run("draw", result, "--out", tmp_path / "deep" / "pictures")
     assert done.returncode == 0 and done.stderr == ""
     paths = [line for line in done.stdout.splitlines() if line.endswith((".png", ".svg"))]
-    assert len(paths) == 10 and "rloo[samples=4]" in done.stdout
+    assert len(paths) == 24 and "rloo[samples=4]" in done.stdout
     for path in paths:
         with open(path, "rb") as f:
             assert f.read(5) in (b"\x89PNG\r", b"<?xml")
@@ -54,9 +59,21 @@ def test_report_is_one_page_that_stands_alone(result, tmp_path):
     done = run("report", result, "--out", tmp_path / "r.html")
     assert done.returncode == 0 and done.stdout.strip() == str(tmp_path / "r.html")
     page = (tmp_path / "r.html").read_text()
-    assert page.count("<img") == 5 and "the gradient is not finite at step 12" in page and "grüß" in page
-    assert not re.search(r'(src|href)="(?!data:)', page)  # nothing from elsewhere
+    assert page.count("<img") == 12 and "the gradient is not finite at step 12" in page and "grüß" in page
+    assert not re.search(r'(src|href)="(?!data:|#)', page)  # nothing from elsewhere
     assert "SkylakeX" in page
+
+
+def test_report_of_two_thousand_runs_is_quick(sample):
+    """Half a minute of one core at most, whatever else the machine does."""
+    from analysis import load
+    from analysis.report import report
+    data = repeated(load(sample / "result.h5"), 28)
+    start = time.process_time()
+    page = report(data)
+    assert data.sizes["run"] == 2016 and time.process_time() - start < 30
+    assert "The first 6 of 112 networks are drawn here" in page and page.count("<img") == 12
+    assert page.count("glimpse27") > 6  # the others are in the tables
 
 
 def test_text_from_files_cannot_become_markup(result, tmp_path):
@@ -67,7 +84,7 @@ def test_text_from_files_cannot_become_markup(result, tmp_path):
         f["status"][0] = 1
     assert run("report", result, "--out", tmp_path / "r.html").returncode == 0
     page = (tmp_path / "r.html").read_text()
-    assert "<script>" not in page and "&lt;script&gt;" in page
+    assert "<script>alert" not in page and "&lt;script&gt;" in page
 
 
 def test_draw_goes_on_without_what_is_missing(sample, tmp_path):
@@ -118,6 +135,21 @@ def test_wrong_content(result, sample, tmp_path):
     assert "not a file of Hardgrad" in complaint(3, "report", result)
 
 
+def test_a_result_without_runs(result):
+    with xr.open_dataset(result, engine="h5netcdf") as data:
+        empty = data.load().isel(run=[])
+    for variable in empty.variables.values():
+        variable.encoding = {}
+    empty.to_netcdf(result, engine="h5netcdf", invalid_netcdf=True)
+    assert "holds no runs" in complaint(3, "report", result)
+
+
+def test_a_gradient_without_its_batch(sample, tmp_path):
+    path = shutil.copy(sample / "gradient.h5", tmp_path / "g.h5")
+    change(tmp_path / "g.h5", lambda f: f.__delitem__("batch"))
+    assert "g.h5: cannot be read" in complaint(3, "look", path)
+
+
 def test_missing_variable(result):
     change(result, lambda f: f.__delitem__("estimator"))
     assert "has no variable estimator" in complaint(3, "report", result)
@@ -136,3 +168,34 @@ def test_bad_output_places(result, tmp_path):
     assert "cannot be written" in complaint(2, "report", result, "--out", tmp_path / "none" / "r.html")
     assert "cannot be made" in complaint(2, "draw", result, "--out", tmp_path / "file" / "below")
     assert run("paint", result).returncode == 2
+
+
+def test_compare(sample, result, tmp_path):
+    done = run("compare", result, sample / "result.h5")
+    assert done.returncode == 0 and re.fullmatch(r"\d+ comparisons: \d+ same\n", done.stdout)
+
+    def slower(f):
+        f["heldout_expected_loss"][:18] += 1.0
+    change(result, slower)
+    done = run("compare", sample / "result.h5", result, "--json")
+    found = json.loads(done.stdout)
+    assert done.returncode == 0 and found["changed"] == 5 and {c["task"] for c in found["cells"] if c["verdict"] == "changed"} == {"bits"}
+    assert "No such file" in complaint(3, "compare", result, tmp_path / "none.h5")
+
+
+def test_compare_of_files_without_anything_to_compare(sample):
+    done = run("compare", sample / "all_failed.h5", sample / "all_failed.h5")
+    assert done.returncode == 0 and done.stdout == "0 comparisons: none\n"
+
+
+def test_look(sample, tmp_path):
+    assert "the batch has no field story" in complaint(3, "look", sample / "gradient.h5", "--out", tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+    plain = shutil.copy(sample / "gradient.h5", tmp_path / "g.h5")
+    change(tmp_path / "g.h5", lambda f: f.attrs.__setitem__("model", "another[hops=2]"))
+    done = run("look", plain)
+    assert done.returncode == 0 and [line.rsplit("/", 1)[1] for line in done.stdout.splitlines()] == [
+        "attention_maps.png", "attention_maps.svg", "attention_entropy.png", "attention_entropy.svg"]
+    assert (tmp_path / "g" / "attention_maps.png").read_bytes().startswith(b"\x89PNG")
+    change(tmp_path / "g.h5", lambda f: f.__delitem__("logits"))
+    assert "holds no logits" in complaint(3, "look", plain)

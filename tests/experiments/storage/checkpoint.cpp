@@ -80,6 +80,7 @@ TEST_CASE("a gradient file holds every array in its shape, a wrong gradient is f
   dump.gradient = dump.parameters;
   dump.batch.id = {4, 5};
   dump.batch.integers["source"] = Array<int>({2, 3}, 1);
+  dump.words["source"] = Array<std::string>({2, 3}, {"a", "b", "", "c", "", ""});
   dump.weights = Array<double>({1, 2, 3}, 1.0 / 3);
   dump.logits = Array<double>({1, 2, 3}, 0.0);
   dump.loss = Array<double>({2, 2}, 1.0);  // more losses than choices
@@ -92,6 +93,8 @@ TEST_CASE("a gradient file holds every array in its shape, a wrong gradient is f
   CHECK(archive.group("").variable("loss")->axes[0] == "loss_step");
   CHECK_FALSE(archive.group("").variable("choices"));
   CHECK(archive.group("batch").values<std::int32_t>("source")->size() == 6);
+  CHECK(*archive.group("batch").values<std::string>("source_text") == dump.words["source"].data);
+  CHECK(archive.group("batch").shape(*archive.group("batch").variable("source_text")) == std::vector<std::size_t>{2, 3});
 
   dump.gradient.pop_back();
   write_gradient(folder / "g.h5", dump);

@@ -26,6 +26,7 @@ int main(int count, char** arguments) {
                    {"encoder.bias", Array<float>({2}, 0.25f)}};
   dump.batch.id = {11, 12};
   dump.batch.integers["source"] = Array<int>({2, 3}, {1, 2, 3, 4, 5, 0});
+  dump.words["source"] = Array<std::string>({2, 3}, {"the", "grüne", "n1", "the", "n2", ""});
   dump.batch.reals["target"] = Array<double>({2, 1}, {0.5, 1.5});
   dump.choices = Array<int>({2, 4}, {0, 1, 2, 0, 1, 1, 0, -1});
   dump.log_prob = Array<float>({2, 4}, -0.7f);

@@ -154,3 +154,24 @@ TEST_CASE("accuracy and hits on supporting facts") {
   CHECK(metrics[0].value() == 0.5);
   CHECK(metrics[1].value() == 0.5);
 }
+
+TEST_CASE("a batch's numbers stand for words: the supporting facts name the answer") {
+  const auto task = make("stories=50,supporting_facts=2");
+  const auto batch = whole(*task, Split::train);
+  const auto& story = batch.ints("story");
+  const auto sentences = story.shape[1], words = story.shape[2];
+  int named = 0;
+  for (std::size_t b = 0; b < batch.id.size(); ++b) {
+    const auto answer = task->word("answer", batch.ints("answer").data[b]);
+    bool found = false;
+    for (std::size_t s = 0; s < sentences; ++s)
+      for (std::size_t w = 0; w < words; ++w)
+        found = found || (batch.ints("support").row(b)[s] == 1 &&
+                          task->word("story", story.row(b)[s * words + w]) == answer);
+    CHECK(found);
+    named += !answer.empty();
+  }
+  CHECK(named == static_cast<int>(batch.id.size()));
+  CHECK(task->word("story", 0).empty());
+  CHECK(task->word("support", 1).empty());
+}

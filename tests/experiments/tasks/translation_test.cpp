@@ -83,8 +83,15 @@ TEST_CASE("a batch is padded, ends with the end mark, and is reproducible by key
       CHECK((target.row(b)[t] == 3) == (t == T - 1));
       CHECK((alignment.row(b)[t] >= 0) == (t < T - 1));
       CHECK(alignment.row(b)[t] < S);
+      if (t < T - 1) {
+        const auto at = static_cast<std::size_t>(alignment.row(b)[t]);
+        CHECK(source_of(task->word("target", target.row(b)[t])) == task->word("source", source.row(b)[at]));
+      }
     }
+    CHECK(task->word("target", target.row(b)[T - 1]) == "<eos>");
   }
+  CHECK(task->word("source", 0).empty());
+  CHECK(task->word("alignment", 3).empty());
   CHECK(whole(*make("examples=300,max_length=6"), Split::train).ints("target").data == target.data);
   CHECK(whole(*make("examples=300,max_length=6", 2), Split::train).ints("target").data != target.data);
 }

@@ -1,0 +1,162 @@
+"""What changed between two results beyond noise."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from .drawing import titles
+from .errors import InputError
+from .frames import per_run
+from .groups import Group, groups, panels
+from .inference import by_seed
+from .statistics import Difference, holm, paired_difference, propagated_difference, propagated_mean, welch_difference
+from .table import evaluation_names, measurement_step, most_common
+
+_PROVENANCE = ("version", "git_commit", "git_dirty", "compiler", "flags", "blas", "blas_kernel", "cpu", "threads", "plan_hash")
+
+
+class Comparison(NamedTuple):
+    """`cells`: one row per task, model, estimator and quantity that both results have; estimators that only one has; attributes
+    that differ, with both values."""
+
+    cells: pd.DataFrame
+    only_first: list[tuple[str, str, str]]
+    only_second: list[tuple[str, str, str]]
+    provenance: dict[str, tuple[str, str]]
+
+
+def compare(first: xr.Dataset, second: xr.Dataset, at: str | int = "first", level: float = 0.05) -> Comparison:
+    """Second less first, for the final held-out loss, the metric, and variance and squared bias at step `at` of either.
+
+    What was measured has intervals of its own: their noise is held against the difference over the seeds both have
+    (`propagated_difference`). What was trained is paired over these seeds (`paired_difference`), or, if there are none in common,
+    compared as independent (`welch_difference`). p-values are corrected for all rows together (Holm 1979). `verdict` is "changed"
+    below `level`, "within noise" above, "same" if the numbers are equal but for rounding, "one seed" where one number on either
+    side says nothing of noise. InputError if the results have nothing in common.
+    """
+    sides = [{(g.task, g.model, g.label): g for g in groups(data)} for data in (first, second)]
+    shared = [key for key in sides[0] if key in sides[1]]
+    if not shared:
+        raise InputError(f"{second.attrs.get('path', 'result')}: has no task, model and estimator in common with "
+                         f"{first.attrs.get('path', 'result')}")
+    rows: list[dict[str, object]] = []
+    for quantity, name, values in _quantities(first, second, at):
+        for key in shared:
+            if name is not None and key[:2] not in name:
+                continue
+            pair = tuple(side[key] for side in sides)
+            found = _difference((first, second), pair, quantity, values, at)
+            if found:
+                rows.append({"task": key[0], "model": key[1], "estimator": key[2],
+                             "quantity": name[key[:2]] if name is not None else quantity, **found})
+    frame = pd.DataFrame(rows, columns=["task", "model", "estimator", "quantity", "first", "second", *Difference._fields, "method"])
+    frame = frame.drop(columns="p_sign_flip")
+    frame["p_holm"] = holm(frame["p_value"].to_numpy(dtype=float))
+    same = frame["method"] == "same"
+    frame["verdict"] = np.where(same, "same", np.where(frame["p_value"].isna(), "one seed", np.where(
+        frame["p_holm"] < level, "changed", "within noise")))
+    differ = {n: (str(first.attrs.get(n, "")), str(second.attrs.get(n, ""))) for n in _PROVENANCE
+              if str(first.attrs.get(n, "")) != str(second.attrs.get(n, ""))}
+    return Comparison(frame, [k for k in sides[0] if k not in sides[1]], [k for k in sides[1] if k not in sides[0]], differ)
+
+
+def _quantities(first: xr.Dataset, second: xr.Dataset, at: str | int):
+    """What both have: its name, by panel the name of the evaluation that stands for it, and the runs' numbers on either side."""
+    for quantity, prefix in (("final_loss", "heldout"), ("metric", "metric")):
+        names: dict[tuple[str, str], str] = {}
+        values = [np.full(data.sizes["run"], np.nan) for data in (first, second)]
+        there = [name for name in evaluation_names(first, prefix) if name in second.data_vars]
+        other = panels(second)
+        for panel, members in panels(first).items():
+            runs = np.concatenate([group.runs for group in members])
+            name = most_common(first, there, runs)
+            if name and panel in other:
+                names[panel] = name
+                values[0][runs] = per_run(first, name)[runs]
+                others = np.concatenate([group.runs for group in other[panel]])
+                values[1][others] = per_run(second, name)[others]
+        if names:
+            yield quantity, names, values
+    for quantity in ("variance", "squared_bias"):
+        if all(quantity in data.data_vars and data.sizes.get("measurement_step") for data in (first, second)):
+            yield quantity, None, [per_run(data, quantity, at) for data in (first, second)]
+
+
+def _difference(data: tuple[xr.Dataset, xr.Dataset], pair: tuple[Group, Group], quantity: str, values: list[np.ndarray],
+                at: str | int) -> dict[str, object] | None:
+    """One row's numbers; None if a side has none."""
+    by = [dict(zip(seeds, matrix[0])) for matrix, seeds in (by_seed(d, [g], v) for d, g, v in zip(data, pair, values))]
+    by = [{seed: value for seed, value in side.items() if np.isfinite(value)} for side in by]
+    if not all(by):
+        return None
+    seeds = [seed for seed in by[0] if seed in by[1]]
+    x, y = ([side[seed] for seed in seeds] if seeds else list(side.values()) for side in by)
+    row = {"first": float(np.mean(x)), "second": float(np.mean(y))}
+    if len(x) == len(y) and np.allclose(x, y, rtol=1e-9, atol=_rounding(data[0], pair[0], quantity, at)):
+        return row | Difference(row["second"] - row["first"], np.nan, np.nan, np.nan, np.nan, len(seeds))._asdict() | {"method": "same"}
+    means = [_own(d, g, quantity, seeds or None, at) for d, g in zip(data, pair)]
+    if all(mean is not None and np.isfinite(mean[1:3]).all() for mean in means):
+        found, method = propagated_difference(means[1], means[0]), "measured"
+    elif seeds:
+        found, method = paired_difference(y, x), "paired"
+    else:
+        found, method = welch_difference(y, x), "independent"
+    return row | found._asdict() | {"method": method}
+
+
+def _own(data: xr.Dataset, group: Group, quantity: str, seeds: list[str] | None, at: str | int):
+    """The mean of a measured quantity over these seeds, with the interval of the measurement."""
+    name = f"{quantity}_interval"
+    if name not in data.data_vars:
+        return None
+    values, bounds = per_run(data, quantity, at), data[name].sel(measurement_step=measurement_step(data, at)).values
+    sides = [by_seed(data, [group], numbers) for numbers in (values, bounds[:, 0], bounds[:, 1])]
+    kept = [i for i, seed in enumerate(sides[0][1]) if seeds is None or seed in seeds]
+    return propagated_mean(*(matrix[0][kept] for matrix, _ in sides))
+
+
+def _rounding(data: xr.Dataset, group: Group, quantity: str, at: str | int) -> float:
+    """How much of a quantity is rounding in single precision: of the gradient's squared norm, a part in 10^12."""
+    if quantity not in ("variance", "squared_bias") or "estimand_norm" not in data.data_vars:
+        return 0.0
+    norm = per_run(data, "estimand_norm", at)[group.runs]
+    return float(1e-12 * np.nanmax(np.square(norm))) if np.isfinite(norm).any() else 0.0
+
+
+def as_json(found: Comparison) -> dict[str, object]:
+    """`cells` as a list of objects with NaN as null, `changed` how many have changed, and the rest as in `Comparison`."""
+    cells = [{name: None if isinstance(value, float) and not np.isfinite(value) else value for name, value in row.items()}
+             for row in found.cells.to_dict("records")]
+    keys = ("task", "model", "estimator")
+    return {"changed": int((found.cells["verdict"] == "changed").sum()), "cells": cells,
+            "only_first": [dict(zip(keys, key)) for key in found.only_first],
+            "only_second": [dict(zip(keys, key)) for key in found.only_second],
+            "provenance": {name: list(pair) for name, pair in found.provenance.items()}}
+
+
+def format_comparison(found: Comparison) -> str:
+    """What a person reads: the changes, how much else there is, what differs in origin."""
+    cells, lines = found.cells, []
+    counts = cells["verdict"].value_counts()
+    lines.append(f"{len(cells)} comparisons: " + (", ".join(f"{counts[v]} {v}" for v in ("changed", "within noise", "same", "one seed")
+                                                             if v in counts) or "none"))
+    changed = cells[cells["verdict"] == "changed"].sort_values("p_holm", kind="stable")
+    networks = list(dict.fromkeys(zip(cells["task"], cells["model"])))
+    names = dict(zip(networks, titles(networks)))
+    rows = [["estimator", "network", "quantity", "first", "second", "difference", "95% interval", "p (Holm)"]]
+    for _, row in changed.iterrows():
+        rows.append([row["estimator"], names[row["task"], row["model"]], row["quantity"].replace("_", " "), f"{row['first']:.4g}",
+                     f"{row['second']:.4g}", f"{row['difference']:+.3g}", f"[{row['low']:.3g}, {row['high']:.3g}]", f"{row['p_holm']:.2g}"])
+    if len(rows) > 1:
+        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+        lines += ["", *("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)]
+    for title, keys in (("only in the first", found.only_first), ("only in the second", found.only_second)):
+        if keys:
+            lines += ["", f"{title}:", *(f"  {estimator} on {task} · {model}" for task, model, estimator in keys)]
+    if found.provenance:
+        lines += ["", "run differently:", *(f"  {name}: {a or '–'} | {b or '–'}" for name, (a, b) in found.provenance.items())]
+    return "\n".join(lines)

@@ -1,0 +1,163 @@
+"""Figures of what changes over training: against steps, against what it cost so far."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from .drawing import draw_panels, readable_log
+from .errors import InputError
+from .groups import Group, panels
+from .load import need
+from .style import Look
+from .table import evaluation_names
+
+#: What a curve is drawn against, and the axis' label.
+AGAINST = {"steps": "training step", "rows": "rows so far (samples of the whole network)",
+           "attention_values": "attention values so far", "seconds": "wall time (s)"}
+
+
+def _places(data: xr.Dataset, axis: str, against: str) -> np.ndarray:
+    """Where the points on `axis` of every run stand, [run, axis]; NaN where a run was not trained that far.
+
+    Rows and attention values are recorded as totals of a training: a step costs the same share of them. Wall time between two
+    logged steps is interpolated.
+    """
+    steps = data[axis].values.astype(float)
+    if against == "steps":
+        return np.broadcast_to(steps, (data.sizes["run"], len(steps)))
+    trained = need(data, "train_loss", "nothing was trained: set train.steps in the sweep").notnull().values
+    logged = data["step"].values.astype(float)
+    last = np.where(trained, logged, 0).max(axis=1)[:, None]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        if against != "seconds":
+            total = need(data, f"total_{against}", "the runs did not record their cost").values[:, None]
+            return np.where((steps <= last) & (last > 0), total * steps / last, np.nan)
+    seconds = need(data, "train_seconds", "the runs did not record their time").values
+    places = np.full((len(seconds), len(steps)), np.nan)
+    for run, (time, there) in enumerate(zip(seconds, np.isfinite(seconds))):
+        if there.any():
+            places[run] = np.interp(steps, [0, *logged[there]], [0, *time[there]], right=np.nan)
+    return places
+
+
+def curves(data: xr.Dataset, name: str, axis: str, log: bool, ax: Axes, members: list[Group], look: dict[str, Look],
+           places: np.ndarray | None = None) -> bool:
+    """Mean over seeds with a band from the lowest to the highest seed, one curve per group (an interval of the mean would be
+    wider than the picture with the usual three seeds). With `log`, geometric means; groups at zero are named. `places`
+    [run, axis], if not the steps themselves: of a group, their mean over seeds. False if there was nothing to draw."""
+    zero, drawn = [], False
+    for group in members:
+        values = data[name].values[group.runs]
+        if not np.isfinite(values).any():
+            continue
+        if log and not (values[np.isfinite(values)] > 0).any():
+            zero.append(group.label)
+            continue
+        kept = np.where(np.isfinite(values) & ((values > 0) | (not log)), values, np.nan)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of columns without a number
+            mean = np.exp(np.nanmean(np.log(kept), axis=0)) if log else np.nanmean(kept, axis=0)
+            x = data[axis].values.astype(float) if places is None else np.nanmean(
+                np.where(np.isfinite(kept), places[group.runs], np.nan), axis=0)
+            low, high = np.nanmin(kept, axis=0), np.nanmax(kept, axis=0)
+        there = np.isfinite(mean) & np.isfinite(x) & ((x > 0) | (places is None))
+        if not there.any():
+            continue
+        style = look[group.label]
+        few = there.sum() <= 12
+        ax.plot(x[there], mean[there], color=style.colour, linestyle=style.line, marker=style.marker, markevery=1 if few else 0.12,
+                markersize=6 if few else 5, linewidth=1.6, markeredgecolor="white", markeredgewidth=0.5, zorder=3)
+        ax.fill_between(x[there], low[there], high[there], color=style.colour, alpha=0.15, linewidth=0, zorder=2)
+        drawn = True
+    if zero:
+        ax.text(0.98, 0.02, "zero: " + ", ".join(zero), transform=ax.transAxes, ha="right", va="bottom", fontsize=8.5,
+                color="#333333", bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.5}, zorder=4)
+    if places is not None and drawn:
+        ax.set_xscale("log")
+        readable_log(ax.xaxis, *ax.get_xlim())
+    if log and drawn:
+        ax.set_yscale("log")
+        low, high = ax.get_ylim()
+        if zero:
+            ax.set_ylim(low * (low / high) ** 0.12, high)  # room for the words
+        readable_log(ax.yaxis, low, high)
+    return drawn or bool(zero)
+
+
+def variance_over_training(data: xr.Dataset) -> Figure:
+    """Variance of the gradient at the steps measured: geometric mean over seeds, and their range."""
+    need(data, "variance", "set measure.at in the sweep")
+    return draw_panels(panels(data), "Variance of the gradient over training (geometric mean over seeds; band: their range)",
+                       lambda ax, members, look: curves(data, "variance", "measurement_step", True, ax, members, look),
+                       AGAINST["steps"], "variance")
+
+
+def cosine_over_training(data: xr.Dataset) -> Figure:
+    """Mean cosine between an estimate and the true gradient at the steps measured: 1 is the truth, 0 no better than chance."""
+    need(data, "cosine", "set measure.at in the sweep")
+
+    def panel(ax: Axes, members: list[Group], look: dict[str, Look]) -> bool:
+        drawn = curves(data, "cosine", "measurement_step", False, ax, members, look)
+        if drawn:
+            ax.axhline(0, color="#555555", linewidth=1, zorder=1)
+            ax.set_ylim(min(ax.get_ylim()[0], -0.05), 1.05)
+        return drawn
+
+    return draw_panels(panels(data), "Cosine of estimate and true gradient (mean over seeds; band: their range)", panel,
+                       AGAINST["steps"], "cosine")
+
+
+def loss_curves(data: xr.Dataset, name: str = "train_loss", against: str = "steps") -> Figure:
+    """Training loss (or a held-out one by its variable's name) against what `AGAINST` names: mean over seeds, and their range."""
+    values = need(data, name, "nothing was trained: set train.steps in the sweep")
+    axis = "step" if "step" in values.dims else "evaluation_step"
+    what = "Training loss" if name == "train_loss" else "Held-out loss: " + name.removeprefix("heldout_").replace("_", " ")
+    places = None if against == "steps" else _places(data, axis, against)
+
+    def panel(ax: Axes, members: list[Group], look: dict[str, Look]) -> bool:
+        runs = np.concatenate([group.runs for group in members])
+        finite = values.values[runs]
+        finite = finite[np.isfinite(finite)]
+        drawn = curves(data, name, axis, False, ax, members, look, places)
+        if finite.size and finite.min() > 0 and finite.max() > 30 * finite.min():
+            ax.set_yscale("log")
+        return drawn
+
+    return draw_panels(panels(data), f"{what} (mean over seeds; band: their range)", panel, AGAINST[against], "loss")
+
+
+def heldout_curves(data: xr.Dataset, against: str = "steps") -> Figure:
+    """The held-out loss that most tasks have."""
+    names = evaluation_names(data, "heldout")
+    if not names:
+        raise InputError(f"{data.attrs.get('path', 'result')}: has no held-out loss: nothing was evaluated")
+    return loss_curves(data, names[0], against)
+
+
+def metric_curves(data: xr.Dataset, name: str | None = None, against: str = "steps") -> Figure:
+    """A held-out metric against what `AGAINST` names; without a metric's name, each panel shows the first its task has."""
+    names = [name] if name else evaluation_names(data, "metric")
+    if not names:
+        raise InputError(f"{data.attrs.get('path', 'result')}: has no metric: evaluate a task that has one")
+    for given in names:
+        need(data, given, "the task has no such metric" + (f" (there are: {', '.join(evaluation_names(data, 'metric'))})"))
+    places = None if against == "steps" else _places(data, "evaluation_step", against)
+
+    def panel(ax: Axes, members: list[Group], look: dict[str, Look]) -> bool:
+        runs = np.concatenate([group.runs for group in members])
+        for candidate in names:
+            if np.isfinite(data[candidate].values[runs]).any():
+                drawn = curves(data, candidate, "evaluation_step", False, ax, members, look, places)
+                ax.annotate(candidate.removeprefix("metric_").replace("_", " "), (0, 1.0), xytext=(4, -4),
+                            xycoords="axes fraction", textcoords="offset points", va="top", fontsize=9, color="#444444")
+                return drawn
+        return False
+
+    found = {key: members for key, members in panels(data).items()
+             if any(np.isfinite(data[n].values[np.concatenate([group.runs for group in members])]).any() for n in names)}
+    return draw_panels(found, "Held-out metric (mean over seeds; band: their range)", panel, AGAINST[against], "metric")

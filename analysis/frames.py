@@ -1,0 +1,118 @@
+"""Choosing runs, and tidy data frames of them."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from .errors import InputError
+from .load import need, status_names
+from .table import measurement_step
+
+_AXES = ("measurement_step", "evaluation_step", "step", "run")
+
+
+def select(data: xr.Dataset, **wanted: object) -> xr.Dataset:
+    """The runs whose labels are as wanted: `select(data, task="qa", estimator=["rloo", "nvil"], seed=1, status="ok")`.
+
+    A name chooses every spec of that name ("rloo" also `rloo[samples=4]`), a whole spec only itself; a list chooses any of its
+    members. Labels are `status` and whatever has one value per run: task, model, estimator, seed, further axes of the grid.
+    InputError if there is no such label, or no run is left.
+    """
+    where = data.attrs.get("path", "result")
+    kept = np.ones(data.sizes["run"], dtype=bool)
+    for name, value in wanted.items():
+        if name != "status" and (name not in data.variables or data[name].dims != ("run",)):
+            labels = [str(n) for n in data.variables if data[n].dims == ("run",)]
+            raise InputError(f"{where}: runs have no {name}{_suggest(name, labels)}")
+        have = [str(v) for v in (status_names(data) if name == "status" else data[name].values)]
+        values = [str(v) for v in (value if isinstance(value, Iterable) and not isinstance(value, str) else [value])]
+        for one in values:
+            if not any(_matches(one, label) for label in have):
+                raise InputError(f"{where}: no run has {name} {one}{_suggest(one, have)}")
+        kept &= np.array([any(_matches(one, label) for one in values) for label in have], dtype=bool)
+    if not kept.any():
+        raise InputError(f"{where}: no run has {', '.join(f'{n}={v}' for n, v in wanted.items())} all together")
+    return data.isel(run=np.flatnonzero(kept))
+
+
+def _matches(wanted: str, label: str) -> bool:
+    return label == wanted or ("[" not in wanted and label.split("[")[0] == wanted)
+
+
+def _suggest(word: str, words: Iterable[str]) -> str:
+    near = difflib.get_close_matches(word, set(words) | {w.split("[")[0] for w in words}, 1)
+    return f" (did you mean {near[0]}?)" if near else ""
+
+
+def tidy(data: xr.Dataset, axis: str = "measurement_step") -> pd.DataFrame:
+    """A tidy frame (Wickham 2014): one row per run and place on `axis` (measurement_step, evaluation_step, step, or run alone).
+
+    Columns: run, task, model, estimator, seed and every other number or text there is one of per run; `status` by name;
+    `setting_<parameter>` for every parameter of the estimators, defaults included (missing where an estimator has none such);
+    every variable over the axis, intervals as `<quantity>_low` and `<quantity>_high`. Rows without a number are left out:
+    steps a run did not measure. InputError if the result has no such axis.
+    """
+    if axis not in _AXES:
+        raise InputError(f"tidy: {axis} is no axis to tidy by (there are: {', '.join(_AXES)})")
+    if axis != "run":
+        need(data, axis, "nothing of the kind was recorded")
+    frame = pd.DataFrame({"run": data["run"].values})
+    for name in ("task", "model", "estimator", "seed"):
+        if name in data.variables:
+            frame[name] = data[name].values
+    frame["status"] = status_names(data)
+    done = {*frame.columns, "status", "estimator_settings"}
+    own = [str(n) for n in data.variables if data[n].dims == ("run",) and n not in done]
+    frame = frame.join(pd.DataFrame({name: data[name].values for name in own}, index=frame.index))
+    if "estimator_settings" in data:
+        frame = frame.join(_settings(data["estimator_settings"].values))
+    if axis == "run":
+        return frame
+
+    columns: dict[str, np.ndarray] = {}
+    for name in map(str, data.data_vars):
+        dims = data[name].dims
+        if dims == ("run", axis):
+            columns[name] = data[name].values.ravel()
+        elif dims == ("run", axis, "bound"):
+            stem = name.removesuffix("_interval")
+            for i, side in enumerate(("low", "high")):
+                columns[f"{stem}_{side}"] = data[name].values[..., i].ravel()
+    places = data[axis].values
+    long = frame.loc[frame.index.repeat(len(places))].reset_index(drop=True)
+    long = long.join(pd.DataFrame({axis: np.tile(places, len(frame)), **columns}))
+    numbers = [name for name, values in columns.items() if values.dtype.kind == "f"]
+    return long[long[numbers].notna().any(axis=1)].reset_index(drop=True) if numbers else long
+
+
+def _settings(texts: np.ndarray) -> pd.DataFrame:
+    rows = []
+    for text in texts:
+        try:
+            rows.append({f"setting_{name}": value for name, value in json.loads(str(text) or "{}").items()})
+        except ValueError as error:
+            raise InputError(f"estimator_settings is no JSON: {text}") from error
+    return pd.DataFrame(rows)
+
+
+def per_run(data: xr.Dataset, quantity: str, at: str | int = "first") -> np.ndarray:
+    """One number per run, NaN where there is none: of a measured quantity the one at step `at` (first, last or a number), of what
+    is logged or evaluated over training the last one, of the rest itself. InputError if there is no such variable."""
+    where = data.attrs.get("path", "result")
+    if quantity not in data.data_vars or data[quantity].dtype.kind not in "fiu":
+        numbers = [str(n) for n in data.data_vars if data[n].dtype.kind == "f" and data[n].dims[:1] == ("run",)]
+        raise InputError(f"{where}: has no quantity {quantity}{_suggest(quantity, numbers)}")
+    values = data[quantity]
+    if values.dims == ("run",):
+        return values.values.astype(float)
+    if values.dims == ("run", "measurement_step"):
+        return values.sel(measurement_step=measurement_step(data, at)).values
+    if len(values.dims) == 2 and values.dims[0] == "run":
+        return np.array([row[np.isfinite(row)][-1] if np.isfinite(row).any() else np.nan for row in values.values])
+    raise InputError(f"{where}: {quantity} is no single number per run: it has axes {', '.join(map(str, values.dims))}")

@@ -1,0 +1,168 @@
+"""What a result says beyond noise: data frames of tests, ranks and fronts, per task and model."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from .errors import InputError
+from .frames import per_run
+from .groups import Group, panels
+from .load import need
+from .statistics import holm, interquartile_mean_interval, paired_difference, pareto_front, probability_of_improvement, ranks
+from .table import evaluation_names, measured, measurement_step, most_common
+
+FINAL_LOSS = "final_loss"  # stands for the held-out loss that `table` ranks by
+
+
+def bias_tests(data: xr.Dataset, at: str | int = "first", level: float = 0.05) -> pd.DataFrame:
+    """Is the gradient biased? One row per run measured at step `at`: its p-value of "no bias" (over parameters, Bonferroni) and
+    that corrected for the number of runs by Holm 1979; `biased` where that is below `level`."""
+    need(data, "bias_p_value", "set measure.at in the sweep")
+    step = measurement_step(data, at)
+    p = per_run(data, "bias_p_value", step)
+    there = np.flatnonzero(np.isfinite(p))
+    frame = pd.DataFrame({name: data[name].values[there] for name in ("run", "task", "model", "estimator", "seed") if name in data.variables})
+    frame["squared_bias"] = per_run(data, "squared_bias", step)[there] if "squared_bias" in data else np.nan
+    frame["p_value"], frame["p_holm"] = p[there], holm(p[there])
+    frame["biased"] = frame["p_holm"] < level
+    return frame
+
+
+def lower_is_better(quantity: str) -> bool:
+    """False for metrics other than error rates, and for cosine and signal-to-noise ratio."""
+    return quantity not in ("cosine", "snr") and not (quantity.startswith("metric_") and "error" not in quantity)
+
+
+def _scores(data: xr.Dataset, quantity: str, at: str | int) -> np.ndarray:
+    """The quantity of every run; the final loss is chosen for each panel, as in the table."""
+    if quantity != FINAL_LOSS:
+        return per_run(data, quantity, at)
+    scores = np.full(data.sizes["run"], np.nan)
+    for members in panels(data).values():
+        runs = np.concatenate([group.runs for group in members])
+        name = most_common(data, evaluation_names(data, "heldout"), runs)
+        if name:
+            scores[runs] = per_run(data, name)[runs]
+    if not np.isfinite(scores).any():
+        raise InputError(f"{data.attrs.get('path', 'result')}: has no held-out loss: nothing was evaluated")
+    return scores
+
+
+def by_seed(data: xr.Dataset, members: list[Group], scores: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    """Scores [groups, seeds] of one panel, NaN where a group has no such run; and the seeds."""
+    name = "seed_hex" if "seed_hex" in data.variables else "seed"
+    seeds = [str(s) for s in data[name].values] if name in data.variables else [str(r) for r in range(len(scores))]
+    every = list(dict.fromkeys(seeds[run] for group in members for run in group.runs))
+    matrix = np.full((len(members), len(every)), np.nan)
+    for i, group in enumerate(members):
+        for run in group.runs:
+            matrix[i, every.index(seeds[run])] = scores[run]
+    return matrix, every
+
+
+def comparisons(data: xr.Dataset, quantity: str = FINAL_LOSS, baseline: str | None = None, at: str | int = "first") -> pd.DataFrame:
+    """Every two estimators of a panel (or each against `baseline`, a label), paired over the seeds both have: mean difference
+    with Student's t interval, its p-value, that of the sign-flip test, and the former corrected for all rows (Holm 1979)."""
+    scores = _scores(data, quantity, at)
+    rows: list[dict[str, object]] = []
+    for (task, model), members in panels(data).items():
+        matrix, _ = by_seed(data, members, scores)
+        labels = [group.label for group in members]
+        for i, j in combinations(range(len(members)), 2):
+            if baseline is not None and baseline not in (labels[i], labels[j]):
+                continue
+            if baseline == labels[i]:
+                i, j = j, i  # what is compared first, the baseline second
+            found = paired_difference(matrix[i], matrix[j])
+            if found.count:
+                rows.append({"task": task, "model": model, "first": labels[i], "second": labels[j], **found._asdict()})
+    if not rows:
+        where = data.attrs.get("path", "result")
+        raise InputError(f"{where}: no two runs share a seed and have {quantity}"
+                         + (f" with {baseline}" if baseline is not None else ""))
+    frame = pd.DataFrame(rows)
+    frame["p_holm"] = holm(frame["p_value"].to_numpy())
+    return frame
+
+
+def ranking(data: xr.Dataset, quantity: str = FINAL_LOSS, at: str | int = "first") -> pd.DataFrame:
+    """Rank of every estimator in its panel with a bootstrap interval over seeds, and its chance of being the best."""
+    scores, parts = _scores(data, quantity, at), []
+    for (task, model), members in panels(data).items():
+        found = ranks(by_seed(data, members, scores)[0], lower_is_better(quantity))
+        parts.append(pd.DataFrame({"task": task, "model": model, "estimator": [group.label for group in members],
+                                   "rank": found.rank, "rank_low": found.low, "rank_high": found.high, "best": found.best}))
+    return pd.concat(parts, ignore_index=True).sort_values(["task", "model", "rank"], kind="stable", ignore_index=True)
+
+
+def _strata(data: xr.Dataset, scores: np.ndarray) -> dict[str, dict[tuple[str, str], np.ndarray]]:
+    """By estimator's label and panel: the scores of its runs."""
+    found: dict[str, dict[tuple[str, str], np.ndarray]] = {}
+    for panel, members in panels(data).items():
+        for group in members:
+            if np.isfinite(scores[group.runs]).any():
+                found.setdefault(group.label, {})[panel] = scores[group.runs]
+    return found
+
+
+def aggregates(data: xr.Dataset, quantity: str = FINAL_LOSS, at: str | int = "first") -> pd.DataFrame:
+    """Interquartile mean over all panels' runs with its stratified bootstrap interval (Agarwal et al. 2021), scores scaled in
+    every panel so that its lowest run is 0 and its highest 1. Compare estimators with the same number of `panels` only."""
+    scores = _scores(data, quantity, at).copy()
+    scores[~np.isfinite(scores)] = np.nan
+    for members in panels(data).values():
+        runs = np.concatenate([group.runs for group in members])
+        if np.isfinite(scores[runs]).any():
+            low, high = np.nanmin(scores[runs]), np.nanmax(scores[runs])
+            scores[runs] = (scores[runs] - low) / (high - low if high > low else 1)
+    rows = []
+    for label, strata in _strata(data, scores).items():
+        mean = interquartile_mean_interval(list(strata.values()))
+        rows.append({"estimator": label, "iqm": mean.mean, "iqm_low": mean.low, "iqm_high": mean.high, "panels": len(strata),
+                     "runs": mean.count})
+    return pd.DataFrame(rows).sort_values("iqm", ascending=lower_is_better(quantity), kind="stable", ignore_index=True)
+
+
+def improvement_probabilities(data: xr.Dataset, quantity: str = FINAL_LOSS, at: str | int = "first") -> pd.DataFrame:
+    """Chance that a run of `first` beats one of `second`, averaged over the panels that have both (Agarwal et al. 2021)."""
+    strata = _strata(data, _scores(data, quantity, at))
+    rows = []
+    for first, second in combinations(strata, 2):
+        shared = [panel for panel in strata[first] if panel in strata[second]]
+        if shared:
+            found = probability_of_improvement(*([strata[one][panel] for panel in shared] for one in (first, second)),
+                                               lower_is_better(quantity))
+            rows.append({"first": first, "second": second, "probability": found.mean, "probability_low": found.low,
+                         "probability_high": found.high, "panels": len(shared)})
+    return pd.DataFrame(rows, columns=["first", "second", "probability", "probability_low", "probability_high", "panels"])
+
+
+def pareto(data: xr.Dataset, at: str | int = "first", level: float = 0.05) -> pd.DataFrame:
+    """The Pareto front of |bias|, variance and cost (rows of one gradient), among estimators of the same panel and target.
+
+    Means over seeds. The estimate of a squared bias of zero is noise around zero, which would decide by chance: |bias| counts
+    as zero unless `bias_tests` finds the bias in a run of the group, beyond `level`.
+    """
+    for name in ("squared_bias", "variance", "rows"):
+        need(data, name, "set measure.at in the sweep")
+    step = measurement_step(data, at)
+    tests = bias_tests(data, at, level)
+    biased = set(tests.loc[tests["biased"], "run"].tolist())
+    targets = data["own_target"].sel(measurement_step=step).values if "own_target" in data else None
+    rows = []
+    for (task, model), members in panels(data).items():
+        for group in members:
+            bias, variance, cost = (measured(data, group, name, step).mean for name in ("squared_bias", "variance", "rows"))
+            found = any(run in biased for run in data["run"].values[group.runs])
+            target = next((str(t) for t in targets[group.runs] if str(t)), "") if targets is not None else ""
+            rows.append({"task": task, "model": model, "target": target, "estimator": group.label,
+                         "bias": np.sqrt(max(bias, 0)) if found else 0 * bias, "variance": variance, "rows": cost})
+    frame = pd.DataFrame(rows)
+    frame["front"] = False
+    for _, part in frame.groupby(["task", "model", "target"], sort=False):
+        frame.loc[part.index, "front"] = pareto_front(part[["bias", "variance", "rows"]].to_numpy())
+    return frame

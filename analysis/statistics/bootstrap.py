@@ -1,0 +1,130 @@
+"""Intervals by resampling seeds within every task, after Agarwal et al. 2021, Deep reinforcement learning at the edge of the
+statistical precipice. All are deterministic for a given `seed`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from .means import Mean
+
+Strata = Sequence[np.ndarray]
+
+
+def _clean(strata: Strata) -> list[np.ndarray]:
+    """Every stratum's numbers, without NaN; strata without numbers are left out."""
+    kept = [np.asarray(stratum, dtype=float).ravel() for stratum in strata]
+    kept = [stratum[np.isfinite(stratum)] for stratum in kept]
+    return [stratum for stratum in kept if stratum.size]
+
+
+def _percentiles(values: np.ndarray, level: float) -> tuple[float, float]:
+    low, high = np.quantile(values, [0.5 - level / 2, 0.5 + level / 2])
+    return float(low), float(high)
+
+
+def stratified_bootstrap(strata: Strata, statistic: Callable[[list[np.ndarray]], np.ndarray], level: float = 0.95,
+                         resamples: int = 2000, seed: int = 0) -> Mean:
+    """A statistic of several tasks' runs with its percentile interval (Efron 1979): runs are resampled within each task.
+
+    `statistic` maps a list of arrays [..., runs of a task] to [...]. NaN runs are left out. Bounds are NaN if a task has a
+    single run: resampling it would feign certainty.
+    """
+    kept = _clean(strata)
+    count = sum(stratum.size for stratum in kept)
+    if not kept:
+        return Mean(np.nan, np.nan, np.nan, 0)
+    value = float(statistic(kept))
+    if min(stratum.size for stratum in kept) < 2:
+        return Mean(value, np.nan, np.nan, count)
+    random = np.random.default_rng(seed)
+    drawn = [stratum[random.integers(stratum.size, size=(resamples, stratum.size))] for stratum in kept]
+    return Mean(value, *_percentiles(np.asarray(statistic(drawn)), level), count)
+
+
+def interquartile_mean(values: np.ndarray, axis: int = -1) -> np.ndarray:
+    """Mean of the middle half, the 25% trimmed mean (Agarwal et al. 2021): robust as the median, with less variance."""
+    return stats.trim_mean(values, 0.25, axis=axis)
+
+
+def interquartile_mean_interval(strata: Strata, level: float = 0.95, resamples: int = 2000, seed: int = 0) -> Mean:
+    """Interquartile mean over all tasks' runs together, with its stratified bootstrap interval (Agarwal et al. 2021)."""
+    return stratified_bootstrap(strata, lambda parts: interquartile_mean(np.concatenate(parts, axis=-1)), level, resamples, seed)
+
+
+def probability_of_improvement(first: Strata, second: Strata, lower_is_better: bool = True, level: float = 0.95,
+                               resamples: int = 2000, seed: int = 0) -> Mean:
+    """Chance that a run of the first method beats one of the second on a task, averaged over tasks (Agarwal et al. 2021): the
+    statistic of Mann & Whitney 1947, ties counting one half. Interval by stratified bootstrap of both methods' runs.
+
+    The two lists name the same tasks; tasks where either has no number are left out. ValueError if the lists differ in length.
+    """
+    if len(first) != len(second):
+        raise ValueError("probability_of_improvement: both methods need the same tasks")
+    pairs = [(_clean([x]), _clean([y])) for x, y in zip(first, second)]
+    pairs = [(x[0], y[0]) for x, y in pairs if x and y]
+    if not pairs:
+        return Mean(np.nan, np.nan, np.nan, 0)
+    sign = -1 if lower_is_better else 1
+    wins = [(np.sign(sign * (x[:, None] - y[None, :])) + 1) / 2 for x, y in pairs]
+    value = float(np.mean([won.mean() for won in wins]))
+    count = sum(x.size for x, _ in pairs)
+    if min(min(won.shape) for won in wins) < 2:
+        return Mean(value, np.nan, np.nan, count)
+    random = np.random.default_rng(seed)
+    drawn = np.zeros(resamples)
+    for won in wins:  # how often each run is drawn says all: no pairs need be compared again
+        shares = [random.multinomial(n, np.full(n, 1 / n), size=resamples) / n for n in won.shape]
+        drawn += np.einsum("bi,ij,bj->b", shares[0], won, shares[1]) / len(wins)
+    return Mean(value, *_percentiles(drawn, level), count)
+
+
+class Ranks(NamedTuple):
+    """Ranks of methods; 1 is best, equal ones share the best of their places, as in the table. Arrays over methods."""
+
+    rank: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    best: np.ndarray  # share of resamples in which the method is first (equal firsts share)
+
+
+def ranks(scores: np.ndarray, lower_is_better: bool = True, level: float = 0.95, resamples: int = 2000, seed: int = 0) -> Ranks:
+    """Ranks of methods by their mean over seeds, scores [methods, seeds], with percentile intervals from a bootstrap over seeds
+    (Hall & Miller 2009, Using the bootstrap to quantify the authority of an empirical ranking).
+
+    A resample draws the same seeds for all methods, so that what they share (data, initial parameters) cancels. NaN: a missing
+    run; a method without any has rank NaN, and so has one in resamples that miss all of its runs. With a single seed there are
+    ranks, but no intervals.
+    """
+    x = np.asarray(scores, dtype=float) * (1 if lower_is_better else -1)
+    x = np.where(np.isfinite(x), x, np.nan)
+    known = np.isfinite(x).any(axis=1)
+    nothing = np.full(len(x), np.nan)
+    result = Ranks(nothing.copy(), nothing.copy(), nothing.copy(), nothing.copy())
+    if not known.any():
+        return result
+    x = x[known][:, np.isfinite(x).any(axis=0)]
+    there, seeds = np.isfinite(x), x.shape[1]
+
+    def ranked(weights: np.ndarray) -> np.ndarray:  # [resamples, seeds] -> [resamples, methods]
+        counts = weights @ there.T
+        with np.errstate(invalid="ignore"):
+            means = np.where(counts > 0, (weights @ np.where(there, x, 0).T) / counts, np.nan)
+        scale = np.nanmax(np.abs(x))
+        means = np.round(means / scale, 12) if scale > 0 else means  # equal but for rounding is equal
+        mine, others = means[:, :, None], means[:, None, :]
+        return np.where(np.isnan(means), np.nan, 1.0 + (others < mine).sum(axis=2))
+
+    result.rank[known] = ranked(np.ones((1, seeds)))[0]
+    if seeds < 2:
+        return result
+    weights = np.random.default_rng(seed).multinomial(seeds, np.full(seeds, 1 / seeds), size=resamples).astype(float)
+    drawn = ranked(weights)
+    low, high = np.nanquantile(drawn, [0.5 - level / 2, 0.5 + level / 2], axis=0)
+    first = drawn == np.nanmin(drawn, axis=1, keepdims=True)
+    result.low[known], result.high[known] = low, high
+    result.best[known] = (first / first.sum(axis=1, keepdims=True)).mean(axis=0)
+    return result

@@ -1,0 +1,91 @@
+"""Tests: differences with intervals and p-values, and the correction for making many of them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from .means import Mean
+
+
+class Difference(NamedTuple):
+    """A difference with its confidence interval; NaN where there are too few numbers to say."""
+
+    difference: float
+    low: float
+    high: float
+    p_value: float  # of "no difference"
+    p_sign_flip: float  # the same without assuming a normal distribution; NaN if not paired
+    count: int  # pairs, or numbers of the smaller side
+
+
+_NOTHING = Difference(np.nan, np.nan, np.nan, np.nan, np.nan, 0)
+
+
+def holm(p_values: np.ndarray) -> np.ndarray:
+    """p-values corrected for their number so that the chance of one false alarm among all is kept (Holm 1979, A simple
+    sequentially rejective multiple test procedure). NaN values are no tests: they stay NaN and are not counted."""
+    p = np.asarray(p_values, dtype=float)
+    result = np.full(p.shape, np.nan)
+    there = np.flatnonzero(np.isfinite(p))
+    order = there[np.argsort(p[there], kind="stable")]
+    steps = p[order] * np.arange(len(order), 0, -1)
+    result[order] = np.minimum(np.maximum.accumulate(steps), 1)
+    return result
+
+
+def _interval(difference: float, error: float, freedom: float, level: float) -> tuple[float, float, float]:
+    """Low, high and p of a difference with this standard error."""
+    if not error > 0:
+        return difference, difference, float(difference == 0)
+    half = stats.t.ppf(0.5 + level / 2, freedom) * error
+    return float(difference - half), float(difference + half), float(2 * stats.t.sf(abs(difference) / error, freedom))
+
+
+def paired_difference(first: np.ndarray, second: np.ndarray, level: float = 0.95, resamples: int = 9999, seed: int = 0) -> Difference:
+    """Mean of first - second over pairs that share their random numbers (one per seed); pairs with a NaN are left out.
+
+    Student's t interval and p-value of the differences (Student 1908); and the p-value of the sign-flip randomisation test
+    (Fisher 1935, The design of experiments), exact if all sign patterns fit into `resamples`. With n pairs that is never
+    below 2 / 2^n: three seeds cannot say more than 0.25.
+    """
+    pairs = np.asarray(first, dtype=float) - np.asarray(second, dtype=float)
+    pairs = pairs[np.isfinite(pairs)]
+    if pairs.size < 2:
+        return _NOTHING._replace(difference=float(pairs[0]) if pairs.size else np.nan, count=int(pairs.size))
+    mean = float(pairs.mean())
+    error = float(pairs.std(ddof=1) / np.sqrt(pairs.size))
+    if error <= 1e-12 * abs(mean):
+        error = 0.0  # the same difference every time, but for rounding
+    flips = stats.permutation_test((pairs,), np.mean, permutation_type="samples", vectorized=True, n_resamples=resamples,
+                                   random_state=seed).pvalue if pairs.any() else 1.0
+    return Difference(mean, *_interval(mean, error, pairs.size - 1, level), float(flips), int(pairs.size))
+
+
+def welch_difference(first: np.ndarray, second: np.ndarray, level: float = 0.95) -> Difference:
+    """Difference of the means of two independent samples of unequal variances (Welch 1947); NaN values are left out."""
+    sides = [side[np.isfinite(side)] for side in (np.asarray(first, dtype=float).ravel(), np.asarray(second, dtype=float).ravel())]
+    count = min(side.size for side in sides)
+    if count == 0:
+        return _NOTHING
+    difference = float(sides[0].mean() - sides[1].mean())
+    if count == 1:
+        return _NOTHING._replace(difference=difference, count=1)
+    parts = [side.var(ddof=1) / side.size for side in sides]
+    error = float(np.sqrt(sum(parts)))
+    freedom = sum(parts) ** 2 / sum(part**2 / (side.size - 1) for part, side in zip(parts, sides)) if error > 0 else 1.0
+    return Difference(difference, *_interval(difference, error, freedom, level), np.nan, count)
+
+
+def propagated_difference(first: Mean, second: Mean, level: float = 0.95) -> Difference:
+    """Difference of two independent measurements by their own intervals, of that level, taken as normal: errors add up in
+    squares (Gauss 1823). Without an interval on either side there is no p-value."""
+    difference = first.mean - second.mean
+    count = min(first.count, second.count)
+    halves = [(mean.high - mean.low) / 2 for mean in (first, second)]
+    if not np.isfinite([difference, *halves]).all():
+        return _NOTHING._replace(difference=float(difference), count=count)
+    error = float(np.hypot(*halves) / stats.norm.ppf(0.5 + level / 2))
+    return Difference(float(difference), *_interval(difference, error, np.inf, level), np.nan, count)

@@ -1,0 +1,60 @@
+"""Means with intervals: over seeds, and of numbers that bring an interval of their own."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+
+class Mean(NamedTuple):
+    """A mean with its confidence interval; NaN bounds if there is but one value."""
+
+    mean: float
+    low: float
+    high: float
+    count: int
+
+
+def mean_interval(values: np.ndarray, level: float = 0.95, log: bool = False) -> Mean:
+    """Mean over independent runs with Student's t interval (Student 1908); NaN values are left out.
+
+    `log`: the geometric mean, interval formed on logarithms, for positive quantities of one scale; values that are not
+    positive are left out.
+    """
+    x = np.asarray(values, dtype=float).ravel()
+    x = x[np.isfinite(x)]
+    if log:
+        x = np.log(x[x > 0])
+    if x.size == 0:
+        return Mean(np.nan, np.nan, np.nan, 0)
+    mean = float(x.mean())
+    half = np.nan
+    if x.size > 1:
+        half = float(stats.t.ppf(0.5 + level / 2, x.size - 1) * x.std(ddof=1) / np.sqrt(x.size))
+    low, high = mean - half, mean + half
+    if log:
+        mean, low, high = float(np.exp(mean)), float(np.exp(low)), float(np.exp(high))
+    return Mean(mean, low, high, int(x.size))
+
+
+def propagated_mean(values: np.ndarray, low: np.ndarray, high: np.ndarray) -> Mean:
+    """Mean of independent measurements that each have an interval, by propagation of errors (Gauss 1823).
+
+    The interval, of the measurements' own level, is of measurement noise alone: of the mean over exactly these seeds, not over
+    seeds to come. Its halves add up in squares, below and above by themselves. NaN values are left out.
+    """
+    x, below, above = (np.asarray(a, dtype=float).ravel() for a in (values, low, high))
+    there = np.isfinite(x)
+    if not there.any():
+        return Mean(np.nan, np.nan, np.nan, 0)
+    x, below, above = x[there], x[there] - below[there], above[there] - x[there]
+    mean, n = float(x.mean()), x.size
+    return Mean(mean, mean - float(np.sqrt(np.sum(below**2))) / n, mean + float(np.sqrt(np.sum(above**2))) / n, n)
+
+
+def scaled(mean: Mean, factor: float) -> Mean:
+    """A mean and its interval times a known positive number: variance times cost is the work-normalised variance (Glynn &
+    Whitt 1992, The asymptotic efficiency of simulation estimators)."""
+    return mean._replace(mean=mean.mean * factor, low=mean.low * factor, high=mean.high * factor)

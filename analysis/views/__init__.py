@@ -1,0 +1,15 @@
+"""Looking at what a network attended to, from a gradient's file: every model may bring a view of its own.
+
+A view is a function from `Attention` to a matplotlib Figure, registered under the model's name::
+
+    @view("my_model")
+    def my_paths(attention: Attention) -> Figure: ...
+
+in a module that is imported here. A model without one is shown as plain heat maps.
+"""
+
+from .attention import Attention, load_attention
+from .registry import VIEWS, view, views_of
+from . import general, glimpses, memory, sentences  # noqa: F401  (each registers its views)
+
+__all__ = ["Attention", "VIEWS", "load_attention", "view", "views_of"]

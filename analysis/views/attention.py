@@ -1,0 +1,90 @@
+"""What a gradient's file says of attention: probabilities and choices of every example."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+from scipy.special import entr, softmax
+
+from ..errors import InputError
+from ..load import load_gradient
+
+MOST_EXAMPLES = 4  # drawn side by side
+
+
+@dataclass(frozen=True)
+class Attention:
+    """Attention in one batch: T steps, R rows, S options, B examples."""
+
+    model: str  # its name
+    settings: dict[str, object]  # of the model, defaults included
+    estimator: str  # spec
+    soft: np.ndarray  # [B, T, S] probabilities, mean over an example's rows; NaN where there is no such option or no choice
+    hard: np.ndarray | None  # [B, T, S] share of an example's rows that chose the option (relaxed: mean weights); None if unknown
+    choices: np.ndarray | None  # [T, R] options; -1 where there was no choice; None if unknown or relaxed
+    row_example: np.ndarray  # [R]
+    entropy: np.ndarray  # [B, T] in nat (Shannon 1948), mean over an example's rows; NaN where there was no choice
+    batch: xr.Dataset
+
+    @property
+    def shown(self) -> range:
+        """The examples that are drawn."""
+        return range(min(len(self.soft), MOST_EXAMPLES))
+
+    def field(self, name: str) -> np.ndarray | None:
+        """A field of the batch, None if it has none of that name."""
+        return self.batch[name].values if name in self.batch else None
+
+    def need(self, name: str) -> np.ndarray:
+        """A field of the batch; InputError if it has none of that name."""
+        if name not in self.batch:
+            raise InputError(f"the batch has no field {name}, which the view of {self.model} draws")
+        return self.batch[name].values
+
+    def rows(self, example: int) -> np.ndarray:
+        """The rows of an example."""
+        return np.flatnonzero(self.row_example == example)
+
+
+def load_attention(path: str | os.PathLike[str]) -> Attention:
+    """Attention in a file of `hardgrad gradient --out`. InputError if it cannot be read or the model made no choices there."""
+    data, batch = load_gradient(path)
+    if "logits" not in data or "row_example" not in data:
+        raise InputError(f"{path}: holds no logits: {data.attrs.get('model', 'the model')} made no choices there, or "
+                         f"{data.attrs.get('estimator', 'the estimator')} branches by itself; take a gradient with reinforce or rloo")
+    try:
+        settings = json.loads(str(data.attrs.get("model_settings", "{}")))
+    except ValueError as error:
+        raise InputError(f"{path}: model_settings is no JSON") from error
+    example = data["row_example"].values.astype(int)
+    logits = data["logits"].values.astype(float)  # [T, R, S]
+    options = np.isfinite(logits)
+    probabilities = np.where(options, softmax(np.where(options, logits, -1e300), axis=2), np.nan)
+    choices = data["choices"].values.astype(int) if "choices" in data else None
+    taken = None
+    asked = options.sum(axis=2, keepdims=True) > 1  # a row with one option has nothing to choose
+    if choices is not None:
+        taken = (choices[:, :, None] == np.arange(logits.shape[2])).astype(float)
+        asked = choices[:, :, None] >= 0
+    elif "weights" in data:
+        taken = data["weights"].values.astype(float)
+
+    def by_example(values: np.ndarray) -> np.ndarray:  # [T, R, S] -> [B, T, S], mean over rows
+        values = np.where(asked, values, np.nan)
+        result = np.full((int(example.max(initial=-1)) + 1, *values.shape[::2]), np.nan)
+        for b in range(len(result)):
+            rows = values[:, example == b]
+            there = np.isfinite(rows)
+            result[b] = np.where(there.any(axis=1), np.where(there, rows, 0).sum(axis=1) / np.maximum(there.sum(axis=1), 1), np.nan)
+        return result
+
+    entropy = np.where(options, entr(np.nan_to_num(probabilities)), 0).sum(axis=2, keepdims=True)
+    if taken is not None:
+        taken = np.where(options, taken, np.nan)
+    return Attention(str(data.attrs.get("model", "")).split("[")[0], settings, str(data.attrs.get("estimator", "")),
+                     by_example(probabilities), None if taken is None else by_example(taken), choices, example, by_example(entropy)[:, :, 0],
+                     batch)

@@ -1,0 +1,189 @@
+"""Every statistic on numbers whose answer is known: by hand, in closed form, or because it was built in."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from analysis.statistics import (Mean, gradient_moments, holm, interquartile_mean, interquartile_mean_interval, mean_interval,
+                                 paired_difference, pareto_front, probability_of_improvement, propagated_difference,
+                                 propagated_mean, ranks, scaled, stratified_bootstrap, welch_difference)
+
+
+def coverage_is(hits: np.ndarray, level: float) -> bool:
+    return abs(np.mean(hits) - level) < 4 * np.sqrt(level * (1 - level) / len(hits))
+
+
+def test_gradient_moments_by_hand():
+    squared_bias, variance = gradient_moments([[0.0, 2], [2, 2], [4, 2]], [1, 0])
+    assert variance.mean == 4  # of 0, 2, 4; the second parameter has none
+    assert squared_bias.mean == pytest.approx(1 + 4 - 4 / 3)
+    with pytest.raises(ValueError, match="three estimates"):
+        gradient_moments([[1.0], [2.0]], [0])
+
+
+def test_gradient_moments_jackknife_is_delete_one():
+    x = np.random.default_rng(2).normal(size=(7, 3))
+    bias, variance = gradient_moments(x, np.ones(3))
+    half = {}
+    for name, of in (("variance", lambda y: y.var(axis=0, ddof=1).sum()),
+                     ("bias", lambda y: ((y.mean(axis=0) - 1) ** 2).sum() - y.var(axis=0, ddof=1).sum() / len(y))):
+        without = np.array([of(np.delete(x, i, axis=0)) for i in range(7)])
+        half[name] = stats.t.ppf(0.975, 6) * np.sqrt(6 / 7 * ((without - without.mean()) ** 2).sum())
+    assert variance.high - variance.mean == pytest.approx(half["variance"])
+    assert bias.high - bias.mean == pytest.approx(half["bias"])
+
+
+def test_squared_bias_is_unbiased_and_its_interval_covers():
+    random = np.random.default_rng(3)
+    truth, offset = np.zeros(4), np.array([0.3, 0, 0, -0.4])  # squared bias 0.25, variance 4
+    found = [gradient_moments(random.normal(size=(60, 4)) + offset, truth) for _ in range(2000)]
+    bias, variance = ([m[i] for m in found] for i in (0, 1))
+    error = np.std([m.mean for m in bias]) / np.sqrt(2000)
+    assert abs(np.mean([m.mean for m in bias]) - 0.25) < 4 * error
+    assert abs(np.mean([m.mean for m in bias]) + 4 / 60 - 0.25) > 4 * error  # the plug-in estimate would be seen
+    assert abs(np.mean([m.low < 0.25 < m.high for m in bias]) - 0.95) < 0.03
+    assert abs(np.mean([m.low < 4 < m.high for m in variance]) - 0.95) < 0.03
+    none = [gradient_moments(random.normal(size=(20, 4)), truth).squared_bias.mean for _ in range(500)]
+    assert 0.3 < np.mean(np.array(none) < 0) < 0.7  # no bias: below zero about half of the time
+
+
+def test_work_normalised_variance_scales_its_interval():
+    assert scaled(Mean(2.0, 1, 4, 3), 5) == Mean(10.0, 5, 20, 3)
+
+
+def test_propagated_mean_adds_errors_in_squares():
+    mean = propagated_mean([1, 3, np.nan], [1 - 3, 3 - 4, 0], [1 + 6, 3 + 8, 0])
+    assert mean == Mean(2.0, 2 - 5 / 2, 2 + 10 / 2, 2)
+    assert propagated_mean([np.nan], [0], [0]).count == 0
+
+
+def test_holm_by_hand():
+    p = holm([0.01, 0.04, np.nan, 0.03, 0.005])
+    assert np.allclose(p, [0.03, 0.06, np.nan, 0.06, 0.02], equal_nan=True)
+    assert holm([0.9, 0.8]).tolist() == [1, 1] and holm([]).size == 0
+
+
+def test_holm_keeps_the_familywise_error():
+    p = np.random.default_rng(4).uniform(size=(4000, 20))
+    alarms = np.array([holm(row).min() < 0.05 for row in p])
+    assert np.mean(alarms) < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 4000)
+    assert np.mean(p.min(axis=1) < 0.05) > 0.5  # what goes wrong without it
+
+
+def test_paired_difference_is_the_t_test_and_the_sign_flips():
+    a, b = np.array([3.0, 5, 4, 8, np.nan]), np.array([1.0, 4, 4, 5, 7])
+    d = paired_difference(a, b)
+    t = stats.ttest_rel(a[:4], b[:4])
+    assert d.count == 4 and d.difference == 1.5 and d.p_value == pytest.approx(t.pvalue)
+    assert np.allclose([d.low, d.high], t.confidence_interval(0.95))
+    assert d.p_sign_flip == pytest.approx(4 / 16)  # 2, 1, 0, 3: the zero flips for free, on both sides
+    assert paired_difference([1, 2, 3], [0, 0, 0]).p_sign_flip == 0.25
+    assert paired_difference([1, 2], [1, 2])[:5] == (0, 0, 0, 1, 1)
+    assert paired_difference([1.5, 2.5], [1, 2]).p_value == 0  # the same difference every time
+    one = paired_difference([1.0], [3.0])
+    assert one.difference == -2 and one.count == 1 and np.isnan(one[1:5]).all()
+    assert paired_difference([], []).count == 0
+
+
+def test_pairs_see_what_independent_samples_do_not():
+    random = np.random.default_rng(5)
+    shared = 10 * random.normal(size=12)
+    a, b = shared + 0.1 * random.normal(size=12) + 1, shared + 0.1 * random.normal(size=12)
+    assert paired_difference(a, b).p_value < 1e-6 and paired_difference(a, b).p_sign_flip < 0.001
+    assert welch_difference(a, b).p_value > 0.1
+    assert paired_difference(b, a).difference == pytest.approx(-paired_difference(a, b).difference)
+
+
+def test_welch_difference():
+    random = np.random.default_rng(6)
+    a, b = random.normal(1, 1, 9), random.normal(0, 5, 14)
+    assert welch_difference(a, b).p_value == pytest.approx(stats.ttest_ind(a, b, equal_var=False).pvalue)
+    hits = [d.low < 1 < d.high for d in (welch_difference(random.normal(1, 1, 6), random.normal(0, 4, 10)) for _ in range(2000))]
+    assert abs(np.mean(hits) - 0.95) < 0.02
+    assert welch_difference([1, 1], [1, 1]).p_value == 1 and welch_difference([2, 2], [1, 1]).p_value == 0
+    assert np.isnan(welch_difference([1], [2, 3]).p_value) and welch_difference([], [1]).count == 0
+
+
+def test_propagated_difference():
+    z = stats.norm.ppf(0.975)
+    d = propagated_difference(Mean(5, 5 - 3 * z, 5 + 3 * z, 1), Mean(0, -4 * z, 4 * z, 1))  # errors 3 and 4
+    assert d.p_value == pytest.approx(2 * stats.norm.sf(1)) and np.allclose([d.low, d.high], [5 - 5 * z, 5 + 5 * z])
+    assert np.isnan(propagated_difference(Mean(1, np.nan, np.nan, 1), Mean(0, 0, 0, 1)).p_value)
+    assert propagated_difference(Mean(1, 1, 1, 1), Mean(1, 1, 1, 1)).p_value == 1
+
+
+def test_interquartile_mean_drops_a_quarter_on_each_side():
+    assert interquartile_mean([-1000, 1, 2, 3, 4, 5, 6, 1000]) == 3.5
+    found = interquartile_mean_interval([[0.0, 1, 2, 3], [4.0, 5, 6, 7, np.nan]])
+    assert found.mean == 3.5 and found.low < 3.5 < found.high and found.count == 8
+
+
+def test_stratified_bootstrap_resamples_within_a_task():
+    tasks = [np.array([0.0, 0, 0]), np.array([100.0, 100])]  # no spread within: no width, however far apart the tasks
+    mean = lambda parts: np.concatenate(parts, axis=-1).mean(axis=-1)
+    assert stratified_bootstrap(tasks, mean)[:3] == (40, 40, 40)
+    assert np.isnan(stratified_bootstrap([[1.0], [2.0, 3.0]], mean).low)
+    assert stratified_bootstrap([[np.nan]], mean).count == 0
+
+
+def test_stratified_bootstrap_covers():
+    random = np.random.default_rng(7)
+    mean = lambda parts: np.concatenate(parts, axis=-1).mean(axis=-1)
+    found = [stratified_bootstrap([random.normal(0, 1, 30), random.normal(5, 3, 30)], mean, resamples=400, seed=i)
+             for i in range(500)]
+    assert abs(np.mean([m.low < 2.5 < m.high for m in found]) - 0.95) < 0.04
+
+
+def test_probability_of_improvement_by_hand():
+    better = probability_of_improvement([[1, 2], [5, 5]], [[2, 3], [5, 5]])
+    assert better.mean == (3.5 / 4 + 0.5) / 2 and better.low <= better.mean <= better.high and better.count == 4
+    assert probability_of_improvement([[1, 2]], [[2, 3]], lower_is_better=False).mean == 0.125
+    assert probability_of_improvement([[1, 2]], [[3, 4]])[:3] == (1, 1, 1)
+    assert np.isnan(probability_of_improvement([[1]], [[3]]).low)
+    assert probability_of_improvement([[1, 2], [np.nan]], [[3, 4], [0, 1]]).mean == 1  # nothing to compare on the second
+    with pytest.raises(ValueError, match="same tasks"):
+        probability_of_improvement([[1]], [])
+
+
+def test_probability_of_improvement_is_mann_and_whitneys():
+    random = np.random.default_rng(8)
+    a, b = random.normal(0.5, 1, 40), random.normal(0, 1, 30)
+    found = probability_of_improvement([a], [b], lower_is_better=False)
+    assert found.mean == pytest.approx(stats.mannwhitneyu(a, b).statistic / 1200)
+    assert found.low < stats.norm.cdf(0.5 / np.sqrt(2)) < found.high
+
+
+def test_ranks():
+    random = np.random.default_rng(9)
+    shared = 10 * random.normal(size=8)
+    scores = np.array([shared + 1, shared, shared + 2 + 0.1 * random.normal(size=8), np.full(8, np.nan)])
+    found = ranks(scores)
+    assert np.array_equal(found.rank, [2, 1, 3, np.nan], equal_nan=True)
+    assert np.array_equal(found.low[:3], [2, 1, 3]) and np.array_equal(found.high[:3], [2, 1, 3])  # the shared part cancels
+    assert np.array_equal(found.best[:3], [0, 1, 0])
+    assert ranks(scores, lower_is_better=False).rank[:3].tolist() == [2, 3, 1]
+    same = ranks(np.array([shared, shared]))
+    assert same.rank.tolist() == [1, 1] and same.best.tolist() == [0.5, 0.5]
+
+
+def test_ranks_know_when_they_do_not_know():
+    random = np.random.default_rng(10)
+    found = ranks(random.normal(size=(3, 5)))
+    assert (found.low <= found.rank).all() and (found.rank <= found.high).all() and found.best.sum() == pytest.approx(1)
+    assert (found.low < found.high).sum() == 2  # two methods that noise does not tell apart, one that is worst
+    one = ranks(np.array([[1.0], [2.0]]))
+    assert one.rank.tolist() == [1, 2] and np.isnan(one.low).all()
+    holes = ranks(np.array([[1.0, np.nan, np.nan], [2.0, 3.0, np.nan]]))
+    assert holes.rank.tolist() == [1, 2] and np.isfinite(holes.low).all()
+    assert np.isnan(ranks(np.full((2, 3), np.nan)).rank).all()
+
+
+def test_pareto_front_by_hand():
+    costs = [[0, 5, 1], [1, 4, 1], [1, 5, 1], [2, 2, 2], [2, 2, 2], [np.nan, 0, 0]]
+    assert pareto_front(costs).tolist() == [True, True, False, True, True, False]
+    assert pareto_front(np.zeros((0, 3))).size == 0
+
+
+def test_mean_interval_over_seeds_covers():
+    noise = np.random.default_rng(11).normal(size=(3000, 3))
+    assert coverage_is(np.array([m.low < 0 < m.high for m in map(mean_interval, noise)]), 0.95)

@@ -1,0 +1,113 @@
+"""Views of attention: the numbers behind them, and that every model, known or to come, has one."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from analysis import InputError
+from analysis.views import Attention, VIEWS, load_attention, view, views_of
+from analysis.views.glimpses import window
+
+
+def attention(model="translator", soft=None, choices=None, rows=None, **fields) -> Attention:
+    """Two examples, two steps, three options; the second example has but two options and one step."""
+    if soft is None:
+        soft = np.array([[[0.5, 0.25, 0.25], [0, 1, 0]], [[0.5, 0.5, np.nan], [np.nan] * 3]])
+    hard = np.where(np.isfinite(soft), (soft == np.nanmax(np.nan_to_num(soft), axis=2, keepdims=True)).astype(float), np.nan)
+    batch = xr.Dataset({name: (["example", *(f"{name}_{i}" for i in range(np.ndim(value) - 1))], value) for name, value in fields.items()})
+    with np.errstate(divide="ignore", invalid="ignore"):
+        entropy = np.nansum(np.where(soft > 0, -soft * np.log(soft), 0), axis=2)
+    return Attention(model, {"grid": 2, "patch": 4}, "rloo", soft, hard, choices if choices is not None else np.array([[0, 1], [1, -1]]),
+                     np.arange(2) if rows is None else rows, entropy, batch)
+
+
+SENTENCES = {"source": [[4, 5, 6], [4, 5, 0]], "source_text": np.array([["the", "grüne", "n1"], ["a", "b", ""]], object),
+             "source_length": [3, 2], "target": [[7, 3], [3, 0]], "target_text": np.array([["N1", "<eos>"], ["<eos>", ""]], object),
+             "target_length": [2, 1], "alignment": [[2, -1], [-1, -1]]}
+
+
+def test_attention_in_a_file_is_averaged_over_an_examples_rows(sample):
+    found = load_attention(sample / "gradient.h5")
+    assert found.model == "memory_reader" and found.soft.shape == (2, 2, 3) and list(found.rows(1)) == [2, 3]
+    assert np.allclose(found.soft, 1 / 3) and np.allclose(found.entropy, np.log(3))
+    assert found.hard.tolist() == [[[0.5, 0.5, 0], [0, 1, 0]], [[0.5, 0, 0.5], [1, 0, 0]]]  # the last row had no second choice
+    assert found.field("source_text")[0].tolist() == ["the", "grüne", "n1"] and found.field("nothing") is None
+
+
+def test_files_without_attention_are_refused(sample):
+    with pytest.raises(InputError, match="is a result file, not a gradient; `analysis report` shows it"):
+        load_attention(sample / "result.h5")
+    with pytest.raises(InputError, match="is a checkpoint file, not a gradient"):
+        load_attention(sample / "checkpoint.h5")
+    with pytest.raises(InputError, match="the batch has no field story, which the view of memory_reader draws"):
+        views_of("memory_reader")[0](load_attention(sample / "gradient.h5"))
+
+
+def test_alignments_name_the_words_and_outline_the_truth():
+    figure = views_of("translator")[0](attention(**SENTENCES))
+    soft, other, hard, _ = figure.axes
+    assert [t.get_text() for t in soft.get_xticklabels()] == ["the", "grüne", "n1"]
+    assert [t.get_text() for t in soft.get_yticklabels()] == ["N1", "<eos>"]
+    assert soft.images[0].get_array().tolist() == [[0.5, 0.25, 0.25], [0, 1, 0]]  # above
+    assert hard.images[0].get_array().tolist() == [[1, 0, 0], [0, 1, 0]]  # below
+    assert [box.get_xy() for box in soft.patches] == [(1.5, -0.5)] and len(other.patches) == 0
+    assert [t.get_text() for t in other.get_xticklabels()] == ["a", "b"] and other.images[0].get_array().shape == (1, 2)
+    figure.canvas.draw()
+    numbers = {name: value for name, value in SENTENCES.items() if not name.endswith("_text")}  # a file without words
+    soft = views_of("translator")[0](attention(**numbers)).axes[0]
+    assert [t.get_text() for t in soft.get_xticklabels()] == ["4", "5", "6"]
+
+
+def test_hops_go_over_the_sentences():
+    story = np.zeros((2, 3, 2), int)
+    text = np.array([[["mary", "walks"], ["john", "sleeps"], ["mary", "sits"]], [["a", ""], ["b", ""], ["", ""]]], object)
+    figure = views_of("memory_reader")[0](attention("memory_reader", story=story, story_text=text, story_length=[3, 2],
+                                                     question=[[1, 2]] * 2, question_text=np.array([["where", "mary"]] * 2, object),
+                                                     answer=[0, 0], answer_text=np.array(["here", "there"], object),
+                                                     support=[[0, 0, 1], [0, 0, 0]]))
+    soft, hard = figure.axes[:2]
+    assert [t.get_text() for t in soft.get_yticklabels()] == ["mary walks   ", "john sleeps   ", "mary sits  ★"]
+    assert soft.images[0].get_array().T.tolist() == [[0.5, 0.25, 0.25], [0, 1, 0]]
+    assert hard.lines[0].get_ydata().tolist() == [0, 1]  # row 0: option 0, then 1
+    assert any("where mary – here" in text.get_text() for text in figure.texts)
+    figure.canvas.draw()
+
+
+def test_windows_stand_where_the_sensor_looks():
+    """By the sensor's formula: floor(((2 i + 1) height - side grid + grid) / (2 grid))."""
+    assert [window(c, 3, 4, 12, 12) for c in (0, 4, 8, 2)] == [(0, 0), (4, 4), (8, 8), (0, 8)]
+    assert window(0, 6, 8, 28, 28) == (-2, -2)  # beyond the edge: (28 - 48 + 6) / 12, rounded down
+
+
+def test_glimpse_paths_are_on_the_picture():
+    soft = np.full((2, 2, 4), 0.25)
+    figure = views_of("glimpse_reader")[0](attention("glimpse_reader", soft, np.array([[0, 3], [3, 1]]), image=np.zeros((2, 8, 8)),
+                                                      label=[3, 7]))
+    path = figure.axes[2]
+    assert path.get_title() == "paths" and len(path.patches) == 2
+    assert [box.get_xy() for box in path.patches] == [(-0.5, -0.5), (3.5, 3.5)]  # cells 0 and 3 of a 2 x 2 grid
+    assert figure.axes[0].get_ylabel() == "label 3"
+    figure.canvas.draw()
+
+
+def test_entropy_is_drawn_for_every_model():
+    figure = views_of("translator")[-1](attention(**SENTENCES))
+    lines = {line.get_label(): line.get_ydata() for line in figure.axes[0].lines}
+    assert lines["example 1"][0] == pytest.approx(1.5 * np.log(2)) and lines["example 1"][1] == 0
+
+
+def test_a_model_to_come_is_drawn_plainly_or_by_its_own_view():
+    plain = views_of("median_reader")
+    assert [draw.__name__ for draw in plain] == ["attention_maps", "attention_entropy"]
+    for draw in plain:
+        draw(attention("median_reader")).canvas.draw()
+        draw(replace(attention("median_reader"), hard=None, choices=None)).canvas.draw()
+    try:
+        @view("median_reader")
+        def medians(attention):
+            return plain[0](attention)
+        assert views_of("median_reader")[0] is medians
+    finally:
+        del VIEWS["median_reader"]

@@ -1,0 +1,237 @@
+"""Hardgrad against PyTorch: the same network, parameters, batch, choices, precision (float) and BLAS, one thread each.
+
+    /usr/bin/python3 tests/peers/benchmark.py [--hardgrad build/release/hardgrad] [--rows REGEX] [--rounds N] [--quick]
+
+Each row first compares gradients, then times Hardgrad, PyTorch as people write it (`plain.py`) and PyTorch tuned
+(`tuned.py`, memory kept by malloc) in turn, on one pinned core. Times are processor time of the thread, system calls
+included, medians over all rounds: what else runs on the machine does not count. `peak` is useful arithmetic (the
+products, once per example where no choice touches them; forward and backward) over the rate of a 1024 x 1024 sgemm
+timed in the same rounds. Memory is what a process takes beyond what it had before its first gradient.
+Exit status: 0 all equal, 1 a gradient differs, 2 a program failed."""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import os
+import random
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+TOLERANCE = 1e-3  # of a gradient in float
+SIZES = {"small": (100, 32, 1, 10), "mid": (2000, 64, 8, 20), "large": (4000, 256, 8, 20)}  # V, H, K, L = T
+QUICK = {"tiny": (24, 8, 2, 4)}
+
+
+@dataclass
+class Row:
+    name: str
+    task: str
+    model: str
+    estimator: str
+    samples: int = 1
+    batch: int = 32
+    flops: float = 0  # useful arithmetic
+
+    def spec(self):
+        return f"{self.estimator}[samples={self.samples}]" if self.estimator in ("reinforce", "rloo") else self.estimator
+
+
+def write_texts(folder: Path, name: str, V: int, length: int) -> str:
+    """Parallel texts of sentences of one length whose vocabulary, four special words included, has V words."""
+    rng, words = random.Random(V), [f"w{i}" for i in range(V - 4)]
+    lines = max(64, 2 * V // length)
+    for side, n in (("source", length), ("target", length - 1)):  # the end mark is a word
+        pool = []
+        while len(pool) < lines * n:
+            pool += rng.sample(words, len(words))
+        (folder / f"{name}.{side}").write_text(
+            "".join(" ".join(pool[i * n: (i + 1) * n]) + "\n" for i in range(lines)))
+    return (f"translation[data=text,path={folder / name}.source,target_path={folder / name}.target,vocabulary={V},"
+            f"max_length={length},heldout=0,test=0]")
+
+
+def translator_flops(V, H, K, L, B, estimator):
+    T, R, hard = L, B * K, estimator in ("reinforce", "rloo")
+    decoder = B + (T - 1) * R if hard else T * B  # rows of the decoder: samples part after the first choice
+    said = {"soft": T * B}.get(estimator, T * R if hard else T * B * L)
+    products = (2 * (min(V, B * L) + B * L) * H * 4 * H + B * L * 2 * H * (2 * H + (4 * H if hard else 0)) + B * 2 * H * H
+                + min(V, B * T) * H * 5 * H + decoder * H * 6 * H + said * H * V)
+    return 6.0 * products
+
+
+def rows(folder: Path, quick: bool):
+    for name, (V, H, K, L) in (QUICK if quick else SIZES).items():
+        task = write_texts(folder, name, V, L)
+        for estimator in ("reinforce", "rloo", "exact", "exact_marginal", "soft"):
+            hard, B = estimator in ("reinforce", "rloo"), 4 if quick else 32
+            k = max(K, 2) if estimator == "rloo" else K
+            model = f"translator[embedding={H},hidden={H},feed={'sampled' if hard else 'none'}]"
+            yield Row(f"translator {name}", task, model, estimator, k if hard else 1, B,
+                      translator_flops(V, H, k, L, B, estimator))
+    B = 4 if quick else 32
+    for estimator in ("reinforce", "rloo", "exact", "exact_marginal", "soft"):
+        k = {"reinforce": 1, "rloo": 4}.get(estimator, 1)
+        yield Row("memory reader", "qa", f"memory_reader[embedding={8 if quick else 50},hops={2 if quick else 3}]",
+                  estimator, k, B)
+    for estimator in ("reinforce", "rloo", "soft"):
+        k = {"reinforce": 1, "rloo": 4}.get(estimator, 1)
+        yield Row("glimpse reader", "glimpse", "glimpse_reader[features=8,hidden=8,glimpses=2]" if quick else
+                  "glimpse_reader", estimator, k, B)
+    for estimator in ("exact", "exact_marginal"):
+        yield Row("glimpse reader, 2", "glimpse", "glimpse_reader[features=8,hidden=8,grid=3,glimpses=2]" if quick else
+                  "glimpse_reader[glimpses=2]", estimator, 1, B)
+
+
+class Failed(Exception):
+    pass
+
+
+class Hardgrad:
+    def __init__(self, program, row, environment):
+        self.command = [program, "gradient", "--task", row.task, "--model", row.model, "--estimator", row.spec(),
+                        "--batch", str(row.batch), "--seed", "3", "--json"]
+        self.environment = environment
+
+    def run(self, *more):
+        done = subprocess.run(self.command + list(more), capture_output=True, text=True, env=self.environment)
+        if done.returncode:
+            raise Failed(f"{' '.join(self.command)}: {done.stderr.strip()}")
+        return json.loads(done.stdout)
+
+    def time(self, n):
+        return self.run("--repeat", str(n + 2))["timing"]  # the first ones warm up
+
+
+class Peer:
+    def __init__(self, form, row, path, environment):
+        environment = dict(environment)
+        if form == "tuned":  # memory is kept, in large pages, not given back to the kernel
+            environment |= {"MALLOC_MMAP_THRESHOLD_": str(1 << 33), "MALLOC_TRIM_THRESHOLD_": str(1 << 33),
+                            "MALLOC_TOP_PAD_": str(1 << 26), "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+        model = row.model.split("[")[0]
+        self.process = subprocess.Popen(
+            [sys.executable, str(HERE / "worker.py"), form, model, row.estimator, str(row.samples), path],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+        self.first = self.read()
+
+    def read(self):
+        line = self.process.stdout.readline()
+        if not line:
+            raise Failed("the PyTorch worker ended")
+        return json.loads(line)
+
+    def time(self, n):
+        self.process.stdin.write(f"{n}\n")
+        self.process.stdin.flush()
+        return self.read()
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def sgemm_rate(size=1024):
+    a = np.ones((size, size), np.float32)
+    out = np.empty_like(a)
+    start = time.thread_time()
+    np.matmul(a, a, out=out)
+    return 2 * size ** 3 / (time.thread_time() - start)
+
+
+def blas_kernel():
+    library = ctypes.CDLL("libopenblas.so.0")
+    library.openblas_get_corename.restype = ctypes.c_char_p
+    return library.openblas_get_corename().decode()
+
+
+def compare(row, program, environment, folder, rounds):
+    path = str(folder / "gradient.h5")
+    ours = Hardgrad(program, row, environment)
+    ours.run("--out", path)
+    peers = {form: Peer(form, row, path, environment) for form in ("plain", "tuned")}
+    os.unlink(path)
+    times = {"hardgrad": [], "plain": [], "tuned": []}
+    rates = []
+    try:
+        once = ours.time(1)["cpu_seconds"][-1]
+        n = {"hardgrad": max(1, min(200, int(0.2 / once)))}
+        for form, peer in peers.items():
+            n[form] = max(1, min(100, int(0.2 / peer.time(1)[0])))
+        for _ in range(rounds):
+            rates.append(sgemm_rate())
+            timing = ours.time(n["hardgrad"])
+            times["hardgrad"] += timing["cpu_seconds"][2:]
+            for form, peer in peers.items():
+                times[form] += peer.time(n[form])
+    finally:
+        for peer in peers.values():
+            peer.close()
+    median = {form: statistics.median(t) for form, t in times.items()}
+    kernel = {timing["blas_kernel"], blas_kernel()}
+    return {"row": row.name, "estimator": row.spec(), "ms": {form: 1e3 * t for form, t in median.items()},
+            "plain_ratio": median["plain"] / median["hardgrad"], "tuned_ratio": median["tuned"] / median["hardgrad"],
+            "peak": row.flops / median["hardgrad"] / max(rates) if row.flops else None,
+            "bytes": {"hardgrad": timing["bytes"]} | {form: peer.first["bytes"] for form, peer in peers.items()},
+            "difference": max(peer.first["difference"] for peer in peers.values()),
+            "capability": peers["plain"].first["capability"], "kernel": "/".join(sorted(kernel)),
+            "sgemm_gflops": max(rates) / 1e9}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--hardgrad", default=os.environ.get("HARDGRAD_BINARY", "build/release/hardgrad"))
+    parser.add_argument("--rows", default="", help="only rows whose name and estimator match")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--quick", action="store_true", help="tiny sizes, one round: does it still run?")
+    parser.add_argument("--json", help="also write the figures here")
+    options = parser.parse_args()
+    environment = {k: v for k, v in os.environ.items() if k != "OPENBLAS_CORETYPE"}
+    with open("/proc/cpuinfo") as info:
+        wide = "avx512bw" in info.read()
+    environment |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    if wide:  # PyTorch 1.13 keeps to AVX2 unless told otherwise
+        environment["ATEN_CPU_CAPABILITY"] = "avx512"
+    if os.environ.get("OPENBLAS_CORETYPE") or os.environ.get("OPENBLAS_NUM_THREADS") != "1":  # BLAS reads them at start
+        os.execve(sys.executable, [sys.executable, __file__, *sys.argv[1:]], environment)
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    results, wrong = [], False
+    with tempfile.TemporaryDirectory() as folder:
+        print(f"{'row':20s} {'estimator':22s} {'ms: ours':>9s} {'plain':>8s} {'tuned':>8s} {'ratio':>6s} {'tuned':>6s} "
+              f"{'peak':>5s} {'MB: ours':>9s} {'plain':>7s} {'tuned':>7s} {'difference':>10s}")
+        for row in rows(Path(folder), options.quick):
+            if not re.search(options.rows, f"{row.name} {row.spec()}"):
+                continue
+            try:
+                r = compare(row, options.hardgrad, environment, Path(folder), 1 if options.quick else options.rounds)
+            except (Failed, OSError) as error:
+                print(f"{row.name} {row.spec()}: {error}", file=sys.stderr)
+                return 2
+            results.append(r)
+            same = r["difference"] < TOLERANCE
+            wrong |= not same
+            peak = f"{r['peak']:5.0%}" if r["peak"] else "    -"
+            ms, mb = r["ms"], {form: b / 1e6 for form, b in r["bytes"].items()}
+            print(f"{r['row']:20s} {r['estimator']:22s} {ms['hardgrad']:9.3g} {ms['plain']:8.3g} {ms['tuned']:8.3g} "
+                  f"{r['plain_ratio']:6.1f} {r['tuned_ratio']:6.1f} {peak} {mb['hardgrad']:9.1f} {mb['plain']:7.1f} "
+                  f"{mb['tuned']:7.1f} {r['difference']:10.1e}{'' if same else '  DIFFERS'}", flush=True)
+    if results:
+        print(f"BLAS kernel {results[-1]['kernel']} on both sides, sgemm {max(r['sgemm_gflops'] for r in results):.0f} "
+              f"GFLOP/s; PyTorch's own kernels: {results[-1]['capability']}")
+    if options.json:
+        Path(options.json).write_text(json.dumps(results, indent=1))
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,165 @@
+"""The three networks in PyTorch with Hardgrad's algebra: what depends on an example alone once per example, hard
+choices gathered, no tensor copied per sample, weight gradients of all steps in one product. Same arguments as in
+`plain.py`."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+
+import plain
+from fused import AdditiveScores, Cell, Classify, Shared
+from surrogates import enumerated, sampled
+
+
+def projected(p, name, table, tokens):
+    """x W' + b of embedded tokens [N]: of the whole table where that is smaller."""
+    weight, bias = p[f"{name}.input.weight"], p[f"{name}.bias"]
+    if len(table) <= tokens.numel():
+        return F.embedding(tokens, F.linear(table, weight, bias))
+    return F.linear(F.embedding(tokens, table), weight, bias)
+
+
+def one_way(p, name, table, tokens):
+    """tokens [L, B] -> states, a list of L [B, H]."""
+    gates = projected(p, name, table, tokens)
+    recurrent = Shared(p[f"{name}.recurrent.weight"])
+    c, states = gates.new_zeros(tokens.shape[1], recurrent.x.shape[1]), []
+    for x in gates.unbind(0):
+        h, c = Cell.apply(x + recurrent.linear(states[-1]) if states else x, c)
+        states.append(h)
+    return states
+
+
+def translator(p, data, K, estimator):
+    source, target = data["source"], data["target"]
+    (B, L), T = source.shape, target.shape[1]
+    hard = estimator in ("reinforce", "rloo")
+    table = p["encoder.embedding.weight"]
+    ahead = one_way(p, "encoder.forward", table, source.t())
+    back = one_way(p, "encoder.backward", table, source.t().flip(0))[::-1]
+    a = torch.cat([torch.stack(ahead, 1), torch.stack(back, 1)], 2)  # [B, L, 2H]
+    keys = F.linear(a, p["attention.key.weight"], p["attention.key.bias"])
+    readout = F.linear(a, p["readout.context.weight"]).flatten(0, 1)  # [B L, H]
+    fed = "decoder.context.weight" in p and hard
+    context = Shared(F.linear(a, p["decoder.context.weight"]).flatten(0, 1)) if fed else None
+
+    previous = torch.cat([torch.full((1, B), 2), target.t()[:-1]])  # [T, B]
+    words = p["decoder.embedding.weight"]
+    gates = projected(p, "decoder.lstm", words, previous)  # [T, B, 4H]
+    y = F.embedding(previous, words)
+    recurrent, query = Shared(p["decoder.lstm.recurrent.weight"]), Shared(p["attention.query.weight"])
+    h = torch.tanh(F.linear(torch.cat([ahead[-1], back[0]], 1), p["decoder.initial.weight"], p["decoder.initial.bias"]))
+    c, states, scores, picked, mixed = torch.zeros_like(h), [], [], [], []
+    before = None  # positions chosen last [B K]
+    for t, x in enumerate(gates.unbind(0)):
+        g = recurrent.linear(h)
+        if fed and before is not None:
+            g = g + context.rows(before)
+            copies = len(g) // B
+            g = (g.view(B, copies, -1) + x[:, None]).flatten(0, 1)
+        else:
+            g = g + x
+        h, c = Cell.apply(g, c)
+        copies = len(h) // B
+        log_p = F.log_softmax(AdditiveScores.apply(query.linear(h).view(B, copies, -1), keys,
+                                                   p["attention.score.weight"]), 2)
+        states.append(h)
+        scores.append(log_p)
+        if hard:
+            picked.append(data["places"][t])  # [B K] in the rows of `context`
+            if fed:
+                before = picked[-1]
+                if copies < K:
+                    h, c = (v.repeat_interleave(K, 0) for v in (h, c))  # the samples part here
+        elif estimator == "soft":
+            mixed.append(torch.bmm(log_p.exp(), readout.view(B, L, -1))[:, 0])
+    s = [F.linear(torch.cat(part), p["readout.state.weight"], p["readout.state.bias"])
+         for part in ((states[:1], states[1:]) if hard and K > 1 and fed else (states,)) if part]
+    said = F.linear(y, p["readout.word.weight"])  # [T, B, H]
+    if hard:
+        s = torch.cat([v.view(-1, B, len(v) // B // n, v.shape[1]).expand(-1, B, K, -1)
+                       for v, n in zip(s, (1, T - 1) if len(s) > 1 else (T,))])
+        u = s + said[:, :, None] + F.embedding(torch.stack(picked), readout).view(T, B, K, -1)
+    elif estimator == "soft":
+        u = (s[0].view(T, B, 1, -1) + said[:, :, None]) + torch.stack(mixed)[:, :, None]
+    else:
+        u = (s[0].view(T, B, 1, -1) + said[:, :, None]) + readout.view(B, L, -1)
+    truth = target.t()[:, :, None].expand(u.shape[:3]).reshape(-1)
+    loss = Classify.apply(torch.tanh_(u).flatten(0, 2), p["output.weight"], p["output.bias"], truth).view(u.shape[:3])
+    if hard:
+        log_p = torch.cat([v.expand(B, K, L) for v in scores]).view(T, B * K, L)
+        return sampled(estimator, log_p.gather(2, data["choices"][:, :, None]).sum(0)[:, 0], loss.sum(0).flatten(), K)
+    if estimator == "soft":
+        return loss.sum() / B
+    return enumerated(estimator, torch.stack(scores)[:, :, 0], loss, B)
+
+
+def memory_reader(p, data, K, estimator):
+    story, place, mask = data["story"], data["story_place"], data["mask"]
+    B, N = mask.shape
+    hops = sum(k.startswith("memory.") for k in p) - 1
+    hard = estimator in ("reinforce", "rloo")
+    # All tables side by side: one look-up and one weighing for all hops.
+    tables = torch.stack([p[f"memory.{k}.weight"] for k in range(hops + 1)], 1)  # [V, hops + 1, D]
+    ages = torch.stack([p[f"temporal.{k}.weight"] for k in range(hops + 1)], 1)
+    words = F.embedding(story, tables.flatten(1)).view(*story.shape, hops + 1, -1)
+    memory = torch.einsum("bnwkd,bnwd->bnkd", words, place)
+    memory = memory + F.embedding(data["age"], ages.flatten(1)).view_as(memory) * mask[:, :, None, None]
+    memory = memory.unbind(2)
+    u = (F.embedding(data["question"], p["memory.0.weight"]) * data["question_place"]).sum(1)[:, None]  # [B, 1, D]
+    gone = torch.where(mask.bool(), 0.0, float("-inf"))
+    if not hard and estimator != "soft":
+        return plain.memory_tree(p, memory, u[:, 0], gone, data["answer"], hops, estimator)
+    log_prob = 0
+    for k in range(hops):
+        log_p = F.log_softmax(torch.bmm(u, memory[k].transpose(1, 2)) + gone[:, None], 2)  # [B, 1 or K, N]
+        if hard:
+            choice = data["choices"][k].view(B, K, 1)
+            log_prob = log_prob + log_p.expand(B, K, N).gather(2, choice).flatten()
+            u = u + F.embedding(data["places"][k], memory[k + 1].flatten(0, 1)).view(B, K, -1)
+        else:
+            u = u + torch.bmm(log_p.exp(), memory[k + 1])
+    label = data["answer"][:, None].expand(u.shape[:2]).reshape(-1)
+    loss = Classify.apply(u.flatten(0, 1), p["answer.weight"], None, label)
+    return sampled(estimator, log_prob, loss, K) if hard else loss.mean()
+
+
+def glimpse_reader(p, data, K, estimator):
+    pixels, table = data["pixels"], data["table"]
+    (B, cells), T = (len(pixels), len(table)), data["glimpses"]
+    hard = estimator in ("reinforce", "rloo")
+    linear = lambda name, x: F.linear(x, p[f"{name}.weight"], p.get(f"{name}.bias"))
+    where = p["glimpse.where.weight"]
+
+    def seen(patch, place):  # what a glimpse adds to the core
+        return linear("core.input", torch.relu_(linear("glimpse.what", torch.relu_(linear("glimpse.patch", patch))) + place))
+
+    if estimator == "soft":
+        return plain.glimpse_reader(p, data, K, estimator)
+    recurrent, locator = Shared(p["core.recurrent.weight"]), Shared(p["locator.weight"])
+    h, log_prob = p["core.initial"], 0
+    once = not hard or B * cells < B * K * T  # every cell is looked at once
+    if once:
+        every = seen(pixels[:, table].flatten(0, 1), where.repeat(B, 1))  # [B cells, H]
+    if hard:
+        shared = Shared(every) if once else None
+        example = torch.arange(B).repeat_interleave(K)
+        for t in range(T):
+            log_p = F.log_softmax(locator.linear(h) + p["locator.bias"], 1)  # [1 or B K, cells]
+            choice = data["choices"][t]
+            log_prob = log_prob + log_p.expand(B * K, cells).gather(1, choice[:, None])[:, 0]
+            look = shared.rows(data["places"][t]) if once else seen(pixels[example[:, None], table[choice]], where[choice])
+            h = torch.relu_(recurrent.linear(h) + look)
+        label = data["label"].repeat_interleave(K, 0)
+        return sampled(estimator, log_prob,
+                       Classify.apply(h, p["classifier.weight"], p["classifier.bias"], label), K)
+    every = every.view(B, 1, cells, -1)
+    h, log_path = h.expand(B, -1), h.new_zeros(B, 1)
+    for t in range(T):
+        log_p = F.log_softmax(locator.linear(h) + p["locator.bias"], 1).view(B, -1, cells)
+        log_path = (log_path[:, :, None] + log_p).flatten(1)
+        h = torch.relu_(recurrent.linear(h).view(B, -1, 1, h.shape[1]) + every).flatten(0, 2)
+    label = data["label"][:, None].expand(B, len(h) // B).reshape(-1)
+    loss = Classify.apply(h, p["classifier.weight"], p["classifier.bias"], label).view(B, -1)
+    return enumerated(estimator, log_path[None], loss[None], B)
