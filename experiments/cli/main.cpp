@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <new>
+#include <regex>
 #include <sstream>
 
 #include "core/registry/plugins.hpp"
@@ -56,6 +57,14 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
     return fmt::format("{}\"{}\" is one argument too many", verb, word);
   }
   std::string text = error.what();
+  // "what: estimator not in {estimators,models}"
+  static const std::regex choice(R"((\S+) not in \{([^}]*)\})");
+  if (std::smatch match; std::regex_search(text, match, choice)) {
+    std::vector<std::string> values;
+    std::istringstream list(match[2].str());
+    for (std::string value; std::getline(list, value, ',');) values.push_back(value);
+    return fmt::format("{}unknown \"{}\"{}", verb, match[1].str(), did_you_mean(match[1].str(), values));
+  }
   if (const auto end = text.find('\n'); end != std::string::npos) text.resize(end);
   return verb + text;
 }
