@@ -14,9 +14,9 @@ double norm(std::span<const double> x) {
 }
 // Sums of squares that cancel to less than this share are rounding: an estimate without noise has variance 0.
 constexpr double rounding = 1e-12;
+double beyond_rounding(double scatter, double squares) { return scatter > rounding * squares ? scatter : 0; }
 double scatter_of(double squares, double sum, double count) {
-  const double scatter = squares - sum * sum / count;
-  return scatter > rounding * squares ? scatter : 0;
+  return beyond_rounding(squares - sum * sum / count, squares);
 }
 double dot(std::span<const double> a, std::span<const double> b) {
   double sum = 0;
@@ -93,8 +93,7 @@ Replicates::Moments Replicates::moments_without(int index) const {
     mean_squared += mean * mean;
     squares += total_.squares[i] - (index < 0 ? 0 : left_out.squares[i]);
   }
-  const double scatter = squares - m * mean_squared;
-  const double variance = scatter > rounding * squares ? scatter / (m - 1) : 0;
+  const double variance = beyond_rounding(squares - m * mean_squared, squares) / (m - 1);
   return {variance, mean_squared - variance / m, (total_.cosine - left_out.cosine) / m};
 }
 
