@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "experiments/measurement/at_logits.hpp"
 #include "experiments/measurement/exact_moments.hpp"
 #include "experiments/measurement/parallel.hpp"
 #include "experiments/measurement/statistics.hpp"
@@ -56,7 +57,7 @@ void draw(Replicates& replicates, const Estimator<T>& estimator, const Model<T>&
       tape.clear();
       KeyedRandomness random(noise / static_cast<std::uint64_t>(m));
       const auto estimate = estimator.estimate({tape, model, batch, random});
-      tape.backward(estimate.surrogate);
+      tape.backward_to_leaves(estimate.surrogate);
       std::fill(gradient.begin(), gradient.end(), 0.0);
       tape.add_gradient(model.parameters(), std::span<double>(gradient));
       c.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -78,6 +79,38 @@ void draw(Replicates& replicates, const Estimator<T>& estimator, const Model<T>&
   cost->rows = all.rows / all.count;
   cost->attention_values = all.attention / all.count;
   cost->seconds = all.seconds / all.count;
+}
+
+/// Examples of a run that holds several replicates: enough for tall products, few enough for the cache.
+constexpr int tall = 1024;
+
+/// The same at the logits, several replicates to a run; the numbers do not depend on how many.
+template <class T>
+void draw_at_logits(Replicates& replicates, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
+                    Key noise, Measurement& m) {
+  struct Cost { double rows = 0, attention = 0, seconds = 0; };
+  std::vector<Cost> costs(replicates.blocks());
+  const int together = std::max(1, tall / batch.examples());
+  parallel_for(replicates.blocks(), [&](int block) {
+    Tape<T> tape;
+    const auto [first, last] = replicates.range(block);
+    for (int from = first; from < last; from += together) {
+      const auto start = std::chrono::steady_clock::now();
+      const auto drawn = gradients_at_logits(tape, estimator, model, batch, noise, from, std::min(together, last - from));
+      for (const auto& gradient : drawn.of_replicate) replicates.add(block, gradient);
+      costs[block].seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      costs[block].rows += drawn.rows;
+      costs[block].attention += drawn.attention_values;
+    }
+  });
+  replicates.finish();
+  m.rows = m.attention_values = m.seconds = 0;
+  const double count = replicates.range(replicates.blocks() - 1)[1];
+  for (const auto& c : costs) {
+    m.rows += c.rows / count;
+    m.attention_values += c.attention / count;
+    m.seconds += c.seconds / count;
+  }
 }
 
 /// Where a target cannot be enumerated: the mean of a long run of an unbiased estimator of low variance.
@@ -181,6 +214,34 @@ void measure_by_sampling(Measurement& m, const Estimator<T>& estimator, const Mo
   derive(m);
 }
 
+template <class T>
+void measure_at_logits(Measurement& m, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
+                       const MeasureSettings& settings, Key noise) {
+  std::vector<double> reference;
+  bool known = true;
+  try {
+    reference = exact_gradient_at_logits(estimator.target(), model, batch, settings.leaf_cap);
+  } catch (const UsageError& e) {
+    m.estimand = std::string("unknown: ") + e.what();
+    known = false;
+    Tape<T> tape;
+    reference.resize(gradients_at_logits(tape, estimator, model, batch, noise, 0, 1).of_replicate[0].size());
+  }
+  m.estimand_norm = known ? norm(reference) : not_a_number;
+  Replicates replicates(reference, test_directions(reference, settings.directions, Key(7)), settings.replicates);
+  draw_at_logits(replicates, estimator, model, batch, noise, m);
+  m.variance = replicates.variance();
+  m.intervals["variance"] = replicates.variance_interval(settings.level);
+  if (known) {
+    m.squared_bias = replicates.squared_bias();
+    m.intervals["squared_bias"] = replicates.squared_bias_interval(settings.level);
+    m.cosine = replicates.cosine();
+    m.intervals["cosine"] = replicates.cosine_interval(settings.level);
+    m.bias_p_value = replicates.bias_p_value((sizeof(T) == 4 ? 1e-4 : 1e-9) * std::max(norm(reference), 1e-6));
+  }
+  derive(m);
+}
+
 }  // namespace
 
 Measurement skipped(const Spec& spec, const std::string& reason) {
@@ -196,6 +257,15 @@ template <class T>
 Measurement measure(const Spec& spec, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
                     const MeasureSettings& settings, Key noise, Truths<T>* shared) {
   if (auto reason = unsupported(spec, model.structure()); !reason.empty()) return skipped(spec, reason);
+  if (settings.at_logits) {
+    if (settings.exact) throw UsageError("at the logits, moments are sampled: take either --at-logits or --exact");
+    if (Estimators::instance().at(spec.name).posterior) return skipped(spec, "its gradient is not at the prior's logits alone");
+    Measurement m;
+    m.estimator = spec.text;
+    m.target = estimator.target().kind;
+    measure_at_logits(m, estimator, model, batch, settings, noise);
+    return m;
+  }
   Truths<T> own(model, batch, settings.leaf_cap);
   auto& truths = shared ? *shared : own;
   Measurement m;
