@@ -1,6 +1,8 @@
 #include "experiments/measurement/measure.hpp"
 
 #include <fmt/format.h>
+#include <tbb/task_arena.h>
+
 #include <chrono>
 #include <cmath>
 #include <optional>
@@ -82,35 +84,40 @@ void draw(Replicates& replicates, const Estimator<T>& estimator, const Model<T>&
 }
 
 /// Examples of a run that holds several replicates: enough for tall products, few enough for the cache.
-constexpr int tall = 1024;
+constexpr int tall = 256;
 
-/// The same at the logits, several replicates to a run; the numbers do not depend on how many.
+/// The same at the logits, several replicates to a run; they are added in order, whichever run they came from.
 template <class T>
 void draw_at_logits(Replicates& replicates, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
                     Key noise, Measurement& m) {
-  struct Cost { double rows = 0, attention = 0, seconds = 0; };
-  std::vector<Cost> costs(replicates.blocks());
   const int together = std::max(1, tall / batch.examples());
-  parallel_for(replicates.blocks(), [&](int block) {
-    Tape<T> tape;
-    const auto [first, last] = replicates.range(block);
-    for (int from = first; from < last; from += together) {
-      const auto start = std::chrono::steady_clock::now();
-      const auto drawn = gradients_at_logits(tape, estimator, model, batch, noise, from, std::min(together, last - from));
-      for (const auto& gradient : drawn.of_replicate) replicates.add(block, gradient);
-      costs[block].seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      costs[block].rows += drawn.rows;
-      costs[block].attention += drawn.attention_values;
-    }
-  });
-  replicates.finish();
+  const int count = replicates.range(replicates.blocks() - 1)[1];
+  const int tapes = tbb::this_task_arena::max_concurrency();  // warm ones are worth more than many
+  std::vector<Tape<T>> tape(tapes);
   m.rows = m.attention_values = m.seconds = 0;
-  const double count = replicates.range(replicates.blocks() - 1)[1];
-  for (const auto& c : costs) {
-    m.rows += c.rows / count;
-    m.attention_values += c.attention / count;
-    m.seconds += c.seconds / count;
+  int block = 0;
+  for (int wave = 0; wave < count; wave += tapes * together) {
+    const int runs = std::min(tapes, (count - wave + together - 1) / together);
+    std::vector<LogitGradients> drawn(runs);
+    std::vector<double> seconds(runs);
+    parallel_for(runs, [&](int run) {
+      const auto start = std::chrono::steady_clock::now();
+      const int first = wave + run * together;
+      drawn[run] = gradients_at_logits(tape[run], estimator, model, batch, noise, first, std::min(together, count - first));
+      seconds[run] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    });
+    for (int run = 0, at = wave; run < runs; ++run) {
+      for (const auto& gradient : drawn[run].of_replicate) {
+        while (at >= replicates.range(block)[1]) ++block;
+        replicates.add(block, gradient);
+        ++at;
+      }
+      m.rows += drawn[run].rows / count;
+      m.attention_values += drawn[run].attention_values / count;
+      m.seconds += seconds[run] / count;
+    }
   }
+  replicates.finish();
 }
 
 /// Where a target cannot be enumerated: the mean of a long run of an unbiased estimator of low variance.
