@@ -192,7 +192,7 @@ namespace {
 constexpr std::size_t chunk_rows = 512;
 /// Gradients at the logits up to this size are kept from the forward pass; those of later chunks are
 /// recomputed.
-constexpr std::size_t kept_bytes = std::size_t{1} << 27;
+constexpr std::size_t kept_bytes = std::size_t{1} << 28;
 
 /// A [rows from .. rows to) part of a matrix.
 template <class U>
@@ -244,25 +244,34 @@ Classified<T> linear_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, std::sp
   const MatrixView<T> kept{tape.template scratch<T>(kept_rows * classes).data(), kept_rows, classes};
   const MatrixView<T> work{tape.template scratch<T>(work_rows * classes).data(), work_rows, classes};
   const auto bias_row = bias ? bias.value() : MatrixView<const T>{};
+  const std::size_t group = rows_per_group(classes);
+  const auto totals = tape.template scratch<double>(group), logs = tape.template scratch<double>(group),
+             above = tape.template scratch<double>(group);  // [rows of a group] of the largest logit over the label's
   std::vector<int> guess(rows);
   for (std::size_t first = 0; first < rows; first += chunk_rows) {
     const std::size_t last = std::min(rows, first + chunk_rows);
     const bool keep = last <= kept_rows;
     const auto l = keep ? part(kept, first, last) : part(work, 0, last - first);
     logits(part(x.value(), first, last), weight.value(), bias_row, l);
-    for (std::size_t r = first; r < last; ++r) {
-      T* row = l.row(r - first);
-      const double truth = label[r] < 0 ? 0 : row[label[r]];
-      const T most = kernels::row_max(row, classes);
-      guess[r] =
-          static_cast<int>(std::min<std::size_t>(std::find(row, row + classes, most) - row, classes - 1));
-      if (label[r] < 0 && !keep) {
-        out[r] = T{0};
-        continue;
+    for (std::size_t from = first; from < last; from += group) {
+      const std::size_t to = std::min(last, from + group);
+      for (std::size_t r = from; r < to; ++r) {
+        T* __restrict row = l.row(r - first);
+        const T most = kernels::row_max(row, classes);
+        guess[r] =
+            static_cast<int>(std::min<std::size_t>(std::find(row, row + classes, most) - row, classes - 1));
+        above[r - from] = label[r] < 0 ? 0 : static_cast<double>(most) - static_cast<double>(row[label[r]]);
+        for (std::size_t j = 0; j < classes; ++j) row[j] -= most;
       }
-      const double total = label[r] < 0 ? 1 : kernels::exp_row(row, classes, most);
-      out[r] = label[r] < 0 ? T{0} : static_cast<T>(std::log(total) + (static_cast<double>(most) - truth));
-      if (keep) logit_gradient(row, classes, total, label[r]);
+      T* block = l.row(from - first);
+      kernels::map(block, block, (to - from) * classes, [](const Batch<T>& v) { return kernels::exp<T>(v); });
+      for (std::size_t r = from; r < to; ++r) totals[r - from] = kernels::row_sum(l.row(r - first), classes);
+      kernels::map(totals.data(), logs.data(), to - from,
+                   [](const Batch<double>& v) { return xsimd::log(v); });
+      for (std::size_t r = from; r < to; ++r) {
+        out[r] = label[r] < 0 ? T{0} : static_cast<T>(logs[r - from] + above[r - from]);
+        if (keep) logit_gradient(l.row(r - first), classes, totals[r - from], label[r]);
+      }
     }
   }
   if (!differentiate) return {loss, std::move(guess)};
@@ -291,7 +300,7 @@ Classified<T> linear_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, std::sp
         gemm<T>(dl, false, w, false, some);
         for (std::size_t r = 0; r < n; ++r) {
           const T scale = g.data[first + r], *from = some.row(r);
-          T* to = to_x.to.row(first + r);
+          T* __restrict to = to_x.to.row(first + r);
           if (to_x.first)
             for (std::size_t j = 0; j < in.cols; ++j) to[j] = scale * from[j];
           else
@@ -300,8 +309,11 @@ Classified<T> linear_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, std::sp
       }
       const bool store = first == 0;
       if (to_weight.to.data) {
-        for (std::size_t r = 0; r < n; ++r)
-          for (std::size_t j = 0; j < in.cols; ++j) some(r, j) = g.data[first + r] * in(first + r, j);
+        for (std::size_t r = 0; r < n; ++r) {
+          T* __restrict to = some.row(r);
+          const T scale = g.data[first + r], *from = in.row(first + r);
+          for (std::size_t j = 0; j < in.cols; ++j) to[j] = scale * from[j];
+        }
         gemm<T>(dl, true, some, false, to_weight.to, store ? to_weight.beta() : T{1});
       }
       if (to_bias.to.data)

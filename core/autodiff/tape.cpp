@@ -11,6 +11,27 @@ void Tape<T>::clear() {
   closures_.clear();
   watched_.clear();
   parameters_.clear();
+  for (auto& [size, memory] : released_) memory.clear();
+}
+
+template <class T>
+T* Tape<T>::cotangent_memory(std::size_t size) {
+  for (auto& [of_size, memory] : released_)
+    if (of_size == size && !memory.empty()) {
+      T* found = memory.back();
+      memory.pop_back();
+      return found;
+    }
+  return arena_.allocate<T>(size);
+}
+
+template <class T>
+void Tape<T>::release(Node& node) {
+  if (!node.cotangent) return;
+  const auto size = node.value.size();
+  auto found = std::find_if(released_.begin(), released_.end(), [&](const auto& r) { return r.first == size; });
+  if (found == released_.end()) found = released_.insert(found, {size, {}});
+  found->second.push_back(std::exchange(node.cotangent, nullptr));
 }
 
 template <class T>
@@ -45,7 +66,7 @@ Var<T> Tape<T>::parameter(const Parameter<T>& parameter) {
   for (const auto& [known, id] : parameters_)
     if (known == &parameter) return {this, id};
   // The tape never writes through a leaf: the cast only spares Node a second pointer type.
-  auto x = leaf({const_cast<T*>(parameter.value.data.data()), parameter.rows(), parameter.cols()}, true);
+  auto x = leaf({const_cast<T*>(parameter.value.data.data()), parameter.rows(), parameter.cols()}, !logits_only_);
   parameters_.emplace_back(&parameter, x.id);
   return x;
 }
@@ -64,7 +85,8 @@ Var<T> Tape<T>::output(std::size_t rows, std::size_t cols, std::initializer_list
 template <class T>
 MatrixView<const T> Tape<T>::cotangent(Var<T> x) {
   auto& node = nodes_[x.id];
-  if (!node.cotangent) node.cotangent = arena_.allocate<T>(node.value.size());
+  if (node.received && !node.cotangent) throw Bug("this gradient was not kept: use backward, not backward_to_leaves");
+  if (!node.cotangent) node.cotangent = cotangent_memory(node.value.size());
   if (!node.received) {
     std::fill_n(node.cotangent, node.value.size(), T{0});
     node.received = true;
@@ -75,7 +97,7 @@ MatrixView<const T> Tape<T>::cotangent(Var<T> x) {
 template <class T>
 Sink<T> Tape<T>::sink(Var<T> x) {
   auto& node = nodes_[x.id];
-  if (!node.cotangent) node.cotangent = arena_.allocate<T>(node.value.size());
+  if (!node.cotangent) node.cotangent = cotangent_memory(node.value.size());
   const bool first = !std::exchange(node.received, true);
   return {{node.cotangent, node.value.rows, node.value.cols}, first};
 }
@@ -90,10 +112,25 @@ template <class T>
 void Tape<T>::backward(Var<T> x, MatrixView<const T> cotangent) {
   for (auto& node : nodes_) node.received = false;
   sink(x).accumulate([&](std::size_t i) { return cotangent.data[i]; });
+  run_closures(false);
+}
+
+template <class T>
+void Tape<T>::backward_to_leaves(Var<T> scalar) {
+  if (scalar.value().size() != 1) throw Bug("backward without a cotangent needs a [1, 1] matrix");
+  for (auto& node : nodes_) node.received = false;
+  sink(scalar).accumulate([](std::size_t) { return T{1}; });
+  run_closures(true);
+}
+
+template <class T>
+void Tape<T>::run_closures(bool releasing) {
   for (auto closure = closures_.rbegin(); closure != closures_.rend(); ++closure) {
     bool received = false;
     for (auto i = closure->first; i < closure->last; ++i) received |= nodes_[watched_[i]].received;
     if (received) closure->run(closure->data, *this);
+    if (releasing)
+      for (auto i = closure->first; i < closure->last; ++i) release(nodes_[watched_[i]]);
   }
 }
 

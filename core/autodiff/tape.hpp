@@ -76,6 +76,12 @@ class Tape {
   Var<T> parameter(const Parameter<T>& parameter);
   /// A copy that differentiates: for checks.
   Var<T> input(MatrixView<const T> values);
+  /// Parameters are constants from now on, and the logits of every choice get gradients instead: for measuring there,
+  /// where nothing below a choice is worked out backward.
+  void differentiate_logits_only() { logits_only_ = true; }
+  bool logits_only() const { return logits_only_; }
+  /// From here on x gets a gradient, whatever it was made from.
+  void watch(Var<T> x) { nodes_[x.id].needs_gradient = true; }
   /// The same value, cut off from what produced it.
   Var<T> detach(Var<T> x);
 
@@ -120,6 +126,9 @@ class Tape {
   void backward(Var<T> scalar, T seed = T{1});
   /// Back-propagates a given cotangent of any matrix: for checks.
   void backward(Var<T> x, MatrixView<const T> cotangent);
+  /// As `backward`, but a cotangent's memory serves the next one as soon as it was passed on: afterwards only the
+  /// gradients of leaves (parameters, inputs) can be read.
+  void backward_to_leaves(Var<T> scalar);
   /// After `backward`: d scalar / d x, zeros if it does not depend on x.
   MatrixView<const T> gradient(Var<T> x) { return cotangent(x); }
   /// After `backward`: adds `scale` times the set's gradient to `into` [set.size()], in the set's order.
@@ -140,12 +149,18 @@ class Tape {
     std::uint32_t first, last;  // its outputs, in watched_
   };
   Var<T> leaf(MatrixView<T> value, bool needs_gradient);
+  /// Memory for a cotangent of x: a released one of the same size, or new.
+  T* cotangent_memory(std::size_t size);
+  void release(Node& node);
+  void run_closures(bool releasing);
 
   Arena arena_;
   std::vector<Node> nodes_;
   std::vector<Closure> closures_;
   std::vector<std::uint32_t> watched_;
+  std::vector<std::pair<std::size_t, std::vector<T*>>> released_;  // by size; few sizes
   std::vector<std::pair<const Parameter<T>*, std::uint32_t>> parameters_;
+  bool logits_only_ = false;
 };
 
 template <class T>

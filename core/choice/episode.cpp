@@ -19,6 +19,7 @@ template <class T>
 Choice<T> Episode<T>::choose(Site<T> site) {
   if (site.options.size() != site.rows->size() || site.logits.rows() != site.rows->size())
     throw Bug("a site's logits and options must have one row per asking row");
+  if (tape_.logits_only()) tape_.watch(site.logits);
   Question<T> question;
   question.step = static_cast<int>(steps_.size());
   question.log_prior = log_softmax(site.logits, std::span<const int>(site.options));

@@ -30,6 +30,7 @@
 #include "core/autodiff/softmax.hpp"
 #include "core/models/bilstm.hpp"
 #include "core/models/model.hpp"
+#include "core/models/replicates.hpp"
 #include "core/models/select.hpp"
 #include "core/nn/layers.hpp"
 
@@ -120,12 +121,34 @@ class Translator final : public Model<T> {
     const Batch& batch;
     Episode<T>& episode;
     bool forced;  // fed with the truth
-    std::size_t B, L;
-    std::span<const int> source_length, target_length;
-    const Array<int>& target;
-    Var<T> states;            // [B L, 2H] a_i
-    Var<T> readout_context;   // [B L, H] W_z a_i
-    Var<T> posterior_keys{};  // [B L, H], on demand
+    // Equal examples are encoded once: D of them differ, and `distinct` says which one an example is. Until they choose,
+    // equal examples are one row of the decoder.
+    std::size_t D, L;
+    const std::vector<int>& distinct;                     // [B]
+    std::span<const int> source_length, target_length;    // [D]
+    const Array<int>& target;                             // [D, T]
+    Var<T> states;            // [D L, 2H] a_i
+    Var<T> readout_context;   // [D L, H] W_z a_i
+    Var<T> posterior_keys{};  // [D L, H], on demand
+
+    /// The distinct example of each row.
+    std::vector<int> examples(const Rows& rows) const {
+      std::vector<int> example(rows.size());
+      for (std::size_t r = 0; r < example.size(); ++r) example[r] = distinct[rows.example[r]];
+      return example;
+    }
+    /// Among the rows of values [D L, .]: the items chosen by a hard choice.
+    std::vector<int> chosen(const Choice<T>& choice) const {
+      auto index = examples(*choice.rows);
+      for (std::size_t r = 0; r < index.size(); ++r) index[r] = index[r] * static_cast<int>(L) + choice.option[r];
+      return index;
+    }
+    /// The chosen item, or the mixture of the items: values [D L, C] -> [R', C].
+    Var<T> take(const Choice<T>& choice, Var<T> values) const {
+      const auto index = choice.hard() ? chosen(choice) : examples(*choice.rows);
+      return choice.hard() ? gather_rows(values, std::span<const int>(index))
+                           : mix(choice.weights, values, std::span<const int>(index));
+    }
   };
   // One answered step whose word is still to be predicted.
   struct Pending {
@@ -133,12 +156,13 @@ class Translator final : public Model<T> {
     Choice<T> choice;
     Var<T> state;            // [R, H] s_t of the rows that asked
     Var<T> words;            // [N, H] W_y E_y y_{t-1}
+    std::vector<int> asker;  // [R'] row of `state`
+    bool shared;             // rows of one asker and one option are one
     std::vector<int> word;   // [R'] row of `words`
     std::vector<char> live;  // [R'] whether there is a word to predict
   };
 
-  Var<T> scores(const Run& run, const RowsPtr& rows, Var<T> state, Var<T> keys) const {
-    const std::span<const int> example = rows->example;
+  Var<T> scores(const Run& run, std::span<const int> example, Var<T> state, Var<T> keys) const {
     if (score_ == Score::dot) return dot_scores(state, keys, example, run.L);
     return additive_scores(query_(state), keys, run.episode.tape().parameter(*score_vector_), example, run.L);
   }
@@ -160,22 +184,26 @@ class Translator final : public Model<T> {
 template <class T>
 void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
   auto& tape = episode.tape();
-  const auto &source_length = batch.ints("source_length").data,
-             &target_length = batch.ints("target_length").data;
-  const std::size_t B = batch.examples(), H = decoder_.hidden;
-  const std::size_t L = *std::max_element(source_length.begin(), source_length.end());
   const bool forced = episode.feeding() == Feeding::teacher_forced;
+  const Distinct distinct(batch);
+  if (!forced && !distinct.all()) throw Bug("translator: equal examples can be one only if fed with the truth");
+  const Batch few = distinct.all() ? Batch{} : batch.select(distinct.first);
+  const Batch& data = distinct.all() ? batch : few;
+  const auto &source_length = data.ints("source_length").data, &target_length = data.ints("target_length").data;
+  const std::size_t B = batch.examples(), D = distinct.first.size(), H = decoder_.hidden;
+  const std::size_t L = *std::max_element(source_length.begin(), source_length.end());
   const int steps = forced ? *std::max_element(target_length.begin(), target_length.end()) : structure_.steps;
 
-  const auto encoded = encoder_(tape, source_words_, batch.ints("source"), source_length, L);
+  const auto encoded = encoder_(tape, source_words_, data.ints("source"), source_length, L);
   Run run{batch,
           episode,
           forced,
-          B,
+          D,
           L,
+          distinct.index,
           source_length,
           target_length,
-          batch.ints("target"),
+          data.ints("target"),
           encoded.states,
           readout_context_(encoded.states)};
   const auto keys = key_(encoded.states);                                                // [B L, H]
@@ -190,9 +218,9 @@ void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
     word_readout = readout_word_(words.rows);
   };
   if (forced) {
-    std::vector<int> previous(steps * B, bos_);
+    std::vector<int> previous(steps * D, bos_);
     for (int t = 1; t < steps; ++t)
-      for (std::size_t b = 0; b < B; ++b) previous[t * B + b] = run.target.row(b)[t - 1];
+      for (std::size_t b = 0; b < D; ++b) previous[t * D + b] = run.target.row(b)[t - 1];
     embed(std::move(previous));
   } else {
     embed(std::vector<int>(B, bos_));
@@ -201,41 +229,52 @@ void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
   auto rows = episode.root();
   const auto recurrent = tape.parameter(*decoder_.recurrent);
   auto from_state = linear(tanh(initial_(encoded.ends)), recurrent);  // [R, 4H] of the rows that asked last
-  auto c = tape.constant(B, H);
+  auto c = tape.constant(D, H);
   Var<T> from_context;  // gates' share of the last context: gathered by `context_index` if that is not empty
   std::vector<int> context_index;
   std::vector<char> over(B, false);  // free running: the sentence has ended
   std::vector<Pending> pending;
 
   for (int t = 0; t < steps; ++t) {
-    std::vector<int> word(rows->size()), options(rows->size());
-    for (std::size_t r = 0; r < rows->size(); ++r) {
-      const int b = rows->example[r];
-      word[r] = words.index[(forced ? t * B : 0) + b];
+    const bool root = rows->is_root(), expands = root && D < B;
+    std::vector<int> example = root ? range(0, D) : run.examples(*rows), word(example.size()), options(rows->size());
+    for (std::size_t r = 0; r < word.size(); ++r) word[r] = words.index[(forced ? t * D : 0) + example[r]];
+    for (std::size_t r = 0; r < options.size(); ++r) {
+      const int b = distinct.index[rows->example[r]];
       options[r] = (forced ? t < target_length[b] : !over[b]) ? source_length[b] : 1;
     }
-    const auto parent = parents(*rows);
+    std::vector<int> moved;  // rows that go on from fewer than asked
+    std::span<const int> parent = root ? std::span<const int>{} : parents(*rows);
+    if (!root && rows->origin->is_root() && D < B) {
+      moved = run.examples(*rows);
+      parent = moved;
+    }
     const auto gates = gather_sum<T>(
-        rows->size(), {{from_state, parent}, {word_gates, word}, {from_context, context_index}});
+        word.size(), {{from_state, parent}, {word_gates, word}, {from_context, context_index}});
     const auto state = lstm_cell(gates, parent.empty() ? c : gather_rows(c, parent));
+    const auto every = [&](Var<T> x) { return expands ? gather_rows(x, std::span<const int>(distinct.index)) : x; };
 
     Site<T> site;
     site.rows = rows;
-    site.logits = scores(run, rows, state.h, keys);
+    site.logits = every(scores(run, std::span<const int>(example), state.h, keys));
     site.options = std::move(options);
-    site.state = state.h;
-    if (structure_.posterior) site.proposal = [&, h = state.h, rows] { return proposal(run, rows, h, t); };
+    site.state = every(state.h);
+    if (structure_.posterior)
+      site.proposal = [&, h = site.state, rows] { return proposal(run, rows, h, t); };
     const auto choice = episode.choose(std::move(site));
 
     Pending answered{t,
                      choice,
                      state.h,
                      word_readout,
+                     choice.rows->parent,
+                     root && forced,
                      std::vector<int>(choice.rows->size()),
                      std::vector<char>(choice.rows->size())};
     for (std::size_t r = 0; r < choice.rows->size(); ++r) {
-      const int b = choice.rows->example[r];
-      answered.word[r] = words.index[(forced ? t * B : 0) + b];
+      const int b = distinct.index[choice.rows->example[r]];
+      if (root) answered.asker[r] = b;
+      answered.word[r] = words.index[(forced ? t * D : 0) + b];
       answered.live[r] = forced ? t < target_length[b] : !over[b];
     }
     pending.push_back(std::move(answered));
@@ -257,15 +296,16 @@ void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
     from_state = linear(state.h, recurrent);
     c = state.c;
     if (feed_ == Feed::soft) {
-      const auto weights = probabilities(episode.steps().back().question.log_prior);
-      from_context = mix(weights, context_gates, std::span<const int>(rows->example));
+      auto weights = probabilities(episode.steps().back().question.log_prior);
+      if (expands) weights = gather_rows(weights, std::span<const int>(distinct.first));
+      from_context = mix(weights, context_gates, std::span<const int>(example));
     } else if (feed_ == Feed::sampled) {
       rows = choice.rows;
       if (choice.hard()) {
         from_context = context_gates;
-        context_index = chosen(choice, L);
+        context_index = run.chosen(choice);
       } else {
-        from_context = take(choice, context_gates, L);
+        from_context = run.take(choice, context_gates);
         context_index.clear();
       }
     }
@@ -277,13 +317,14 @@ template <class T>
 Var<T> Translator<T>::proposal(Run& run, const RowsPtr& rows, Var<T> state, int step) const {
   auto& tape = run.episode.tape();
   if (!run.posterior_keys) run.posterior_keys = posterior_key_(run.states);
-  std::vector<int> words(run.B, -1);  // beyond its end an example has no word: zeros
-  for (std::size_t b = 0; b < run.B; ++b)
+  std::vector<int> words(run.D, -1);  // beyond its end an example has no word: zeros
+  for (std::size_t b = 0; b < run.D; ++b)
     if (step < run.target_length[b]) words[b] = run.target.row(b)[step];
   const auto said = posterior_word_(posterior_words_(tape, std::span<const int>(words)));  // [B, H]
-  const auto query = gather_sum<T>(rows->size(), {{posterior_state_(state)}, {said, rows->example}});
+  const auto example = run.examples(*rows);
+  const auto query = gather_sum<T>(rows->size(), {{posterior_state_(state)}, {said, example}});
   return additive_scores(query, run.posterior_keys, tape.parameter(*posterior_vector_),
-                         std::span<const int>(rows->example), run.L);
+                         std::span<const int>(example), run.L);
 }
 
 // The words of the given steps, in one product: [sum of live rows, V_t]. Returns the labels of the last step's rows.
@@ -293,15 +334,29 @@ std::vector<int> Translator<T>::predict(const Run& run, const std::vector<Pendin
   const bool gathers = std::all_of(steps.begin(), steps.end(), [](const auto& s) { return s.choice.hard(); });
   std::vector<Var<T>> states, mixtures;
   std::vector<int> state_row, context_row, word_row, label, example;
+  std::vector<int> place;  // of each row of each step: its place among the rows predicted, -1 if it has none
+  std::vector<int> made;   // where rows are shared: the place of (asker, option)
   int asked = 0, answered = 0;
   for (const auto& s : steps) {
     const auto& rows = *s.choice.rows;
     states.push_back(s.state);
-    if (!gathers) mixtures.push_back(take(s.choice, run.readout_context, run.L));
+    const bool shared = s.shared && gathers;
+    if (!gathers) mixtures.push_back(run.take(s.choice, run.readout_context));
+    if (shared) made.assign(s.state.rows() * run.L, -1);
     for (std::size_t r = 0; r < rows.size(); ++r) {
+      place.push_back(-1);
       if (!s.live[r]) continue;
-      const int b = rows.example[r];
-      state_row.push_back(asked + rows.parent[r]);
+      place.back() = static_cast<int>(label.size());
+      if (shared) {
+        int& known = made[s.asker[r] * run.L + s.choice.option[r]];
+        if (known >= 0) {
+          place.back() = known;
+          continue;
+        }
+        known = place.back();
+      }
+      const int b = run.distinct[rows.example[r]];
+      state_row.push_back(asked + s.asker[r]);
       context_row.push_back(gathers ? b * static_cast<int>(run.L) + s.choice.option[r]
                                     : answered + static_cast<int>(r));
       word_row.push_back(s.word[r]);
@@ -320,7 +375,7 @@ std::vector<int> Translator<T>::predict(const Run& run, const std::vector<Pendin
       {{readout_state_(state), state_row}, {context, context_row}, {steps[0].words, word_row}}));
   if (run.episode.feeding() == Feeding::dreaming) {  // one step, one row an example
     const auto drawn = run.episode.observe(example, output_(u), steps[0].step);
-    std::vector<int> labels(run.B, -1);
+    std::vector<int> labels(run.D, -1);
     for (std::size_t i = 0; i < drawn.size(); ++i) labels[example[i]] = drawn[i];
     return labels;
   }
@@ -332,9 +387,8 @@ std::vector<int> Translator<T>::predict(const Run& run, const std::vector<Pendin
     std::vector<int> row(s.live.size(), -1);
     labels.assign(s.live.size(), -1);
     for (std::size_t r = 0; r < row.size(); ++r) {
-      if (!s.live[r]) continue;
-      labels[r] = word.label[next];
-      row[r] = next++;
+      row[r] = place[next++];
+      if (row[r] >= 0) labels[r] = word.label[row[r]];
     }
     if (run.forced) run.episode.cost(s.choice.rows, gather_rows(word.loss, std::span<const int>(row)));
     run.episode.predict(s.choice.rows, labels);

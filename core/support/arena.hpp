@@ -2,6 +2,8 @@
 // reuses the same pages instead of asking the kernel for new ones.
 #pragma once
 
+#include <sys/mman.h>
+
 #include <cstddef>
 #include <memory>
 #include <new>
@@ -12,7 +14,7 @@ namespace hardgrad {
 
 class Arena {
  public:
-  static constexpr std::size_t alignment = 64;
+  static constexpr std::size_t alignment = 64, huge_page = std::size_t{1} << 21;
 
   template <class T>
   T* allocate(std::size_t count) {
@@ -32,12 +34,18 @@ class Arena {
     for (const auto& block : blocks_) total += block.size;
     return total;
   }
+  /// Bytes handed out since the last `clear` (and what was left over at the ends of blocks).
+  std::size_t used() const {
+    std::size_t total = used_;
+    for (std::size_t i = 0; i < current_; ++i) total += blocks_[i].size;
+    return total;
+  }
   /// Blocks ever asked of the system: stands still once the arena is warm.
   std::size_t system_allocations() const { return blocks_.size(); }
 
  private:
   struct Free {
-    void operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t{alignment}); }
+    void operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t{huge_page}); }
   };
   struct Block {
     std::unique_ptr<std::byte[], Free> memory;
@@ -55,8 +63,9 @@ class Arena {
       const std::size_t size = bytes > doubled ? bytes : (doubled < largest_block ? doubled : largest_block);
       const std::size_t wanted = bytes > size ? bytes : size;
       blocks_.push_back({std::unique_ptr<std::byte[], Free>(static_cast<std::byte*>(
-                             ::operator new[](wanted, std::align_val_t{alignment}))),
+                             ::operator new[](wanted, std::align_val_t{huge_page}))),
                          wanted});
+      if (wanted >= huge_page) ::madvise(blocks_.back().memory.get(), wanted, MADV_HUGEPAGE);  // advice: may fail
       used_ = 0;
     }
     void* p = blocks_[current_].memory.get() + used_;

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "experiments/benchmarks/parts_bench.hpp"
 #include "experiments/measurement/measure.hpp"
 #include "experiments/verification/problems.hpp"
 
@@ -34,7 +35,7 @@ void gradient(benchmark::State& state, const Problem& problem, const std::string
     tape.clear();
     KeyedRandomness random(Key(3) / replicate++);
     const auto estimate = estimator->estimate({tape, model, setting.batch, random});
-    tape.backward(estimate.surrogate);
+    tape.backward_to_leaves(estimate.surrogate);
     std::fill(into.begin(), into.end(), 0.0f);
     tape.add_gradient(model.parameters(), std::span<float>(into));
     benchmark::DoNotOptimize(into.data());
@@ -93,6 +94,7 @@ int main(int argc, char** argv) {
   tbb::global_control one_thread(tbb::global_control::max_allowed_parallelism, 1);
   hardgrad::benchmarks::add_models();
   hardgrad::benchmarks::add_growth();
+  hardgrad::benchmarks::add_parts();
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   benchmark::RunSpecifiedBenchmarks();

@@ -48,7 +48,7 @@ Timing time_gradient(int repeat, const Estimator<T>& estimator, const Scene<T>& 
     tape.clear();
     KeyedRandomness random(noise);
     const auto estimate = estimator.estimate({tape, *scene.model, scene.batch, random});
-    tape.backward(estimate.surrogate);
+    tape.backward_to_leaves(estimate.surrogate);
     std::fill(gradient.begin(), gradient.end(), T{0});
     tape.add_gradient(scene.model->parameters(), std::span<T>(gradient));
     timing.cpu_seconds.push_back(thread_seconds() - cpu);
@@ -173,7 +173,7 @@ int dump_gradient(const Options& options) {
   Tape<T> tape;
   KeyedRandomness random(key / "noise");
   auto estimate = estimator->estimate({tape, *scene.model, scene.batch, random});
-  tape.backward(estimate.surrogate);
+  tape.backward_to_leaves(estimate.surrogate);
   std::vector<double> gradient(scene.model->parameters().size());
   tape.add_gradient(scene.model->parameters(), std::span<double>(gradient));
 

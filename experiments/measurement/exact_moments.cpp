@@ -122,7 +122,7 @@ Moments of_example(const Estimator<T>& estimator, const Model<T>& model, const B
     replay.begin();
     tape.clear();
     const auto estimate = estimator.estimate({tape, model, example, replay});
-    tape.backward(estimate.surrogate);
+    tape.backward_to_leaves(estimate.surrogate);
     std::fill(d.begin(), d.end(), 0.0);
     tape.add_gradient(model.parameters(), std::span<double>(d));
     const double w = replay.weight();

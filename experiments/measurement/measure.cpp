@@ -1,10 +1,13 @@
 #include "experiments/measurement/measure.hpp"
 
 #include <fmt/format.h>
+#include <tbb/task_arena.h>
+
 #include <chrono>
 #include <cmath>
 #include <optional>
 
+#include "experiments/measurement/at_logits.hpp"
 #include "experiments/measurement/exact_moments.hpp"
 #include "experiments/support/parallel.hpp"
 #include "experiments/measurement/statistics.hpp"
@@ -57,7 +60,7 @@ void draw(Replicates& replicates, const Estimator<T>& estimator, const Model<T>&
       tape.clear();
       KeyedRandomness random(noise / static_cast<std::uint64_t>(m));
       const auto estimate = estimator.estimate({tape, model, batch, random});
-      tape.backward(estimate.surrogate);
+      tape.backward_to_leaves(estimate.surrogate);
       std::fill(gradient.begin(), gradient.end(), 0.0);
       tape.add_gradient(model.parameters(), std::span<double>(gradient));
       c.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -79,6 +82,43 @@ void draw(Replicates& replicates, const Estimator<T>& estimator, const Model<T>&
   cost->rows = all.rows / all.count;
   cost->attention_values = all.attention / all.count;
   cost->seconds = all.seconds / all.count;
+}
+
+/// Examples of a run that holds several replicates: enough for tall products, few enough for the cache.
+constexpr int tall = 256;
+
+/// The same at the logits, several replicates to a run; they are added in order, whichever run they came from.
+template <class T>
+void draw_at_logits(Replicates& replicates, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
+                    Key noise, Measurement& m) {
+  const int together = std::max(1, tall / batch.examples());
+  const int count = replicates.range(replicates.blocks() - 1)[1];
+  const int tapes = tbb::this_task_arena::max_concurrency();  // warm ones are worth more than many
+  std::vector<Tape<T>> tape(tapes);
+  m.rows = m.attention_values = m.seconds = 0;
+  int block = 0;
+  for (int wave = 0; wave < count; wave += tapes * together) {
+    const int runs = std::min(tapes, (count - wave + together - 1) / together);
+    std::vector<LogitGradients> drawn(runs);
+    std::vector<double> seconds(runs);
+    parallel_for(runs, [&](int run) {
+      const auto start = std::chrono::steady_clock::now();
+      const int first = wave + run * together;
+      drawn[run] = gradients_at_logits(tape[run], estimator, model, batch, noise, first, std::min(together, count - first));
+      seconds[run] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    });
+    for (int run = 0, at = wave; run < runs; ++run) {
+      for (const auto& gradient : drawn[run].of_replicate) {
+        while (at >= replicates.range(block)[1]) ++block;
+        replicates.add(block, gradient);
+        ++at;
+      }
+      m.rows += drawn[run].rows / count;
+      m.attention_values += drawn[run].attention_values / count;
+      m.seconds += seconds[run] / count;
+    }
+  }
+  replicates.finish();
 }
 
 /// Where a target cannot be enumerated: the mean of a long run of an unbiased estimator of low variance.
@@ -185,6 +225,34 @@ void measure_by_sampling(Measurement& m, const Estimator<T>& estimator, const Mo
   derive(m);
 }
 
+template <class T>
+void measure_at_logits(Measurement& m, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
+                       const MeasureSettings& settings, Key noise) {
+  std::vector<double> reference;
+  bool known = true;
+  try {
+    reference = exact_gradient_at_logits(estimator.target(), model, batch, settings.leaf_cap);
+  } catch (const UsageError& e) {
+    m.estimand = std::string("unknown: ") + e.what();
+    known = false;
+    Tape<T> tape;
+    reference.resize(gradients_at_logits(tape, estimator, model, batch, noise, 0, 1).of_replicate[0].size());
+  }
+  m.estimand_norm = known ? norm(reference) : not_a_number;
+  Replicates replicates(reference, test_directions(reference, settings.directions, Key(7)), settings.replicates);
+  draw_at_logits(replicates, estimator, model, batch, noise, m);
+  m.variance = replicates.variance();
+  m.intervals["variance"] = replicates.variance_interval(settings.level);
+  if (known) {
+    m.squared_bias = replicates.squared_bias();
+    m.intervals["squared_bias"] = replicates.squared_bias_interval(settings.level);
+    m.cosine = replicates.cosine();
+    m.intervals["cosine"] = replicates.cosine_interval(settings.level);
+    m.bias_p_value = replicates.bias_p_value((sizeof(T) == 4 ? 1e-4 : 1e-9) * std::max(norm(reference), 1e-6));
+  }
+  derive(m);
+}
+
 }  // namespace
 
 Measurement skipped(const Spec& spec, const std::string& reason) {
@@ -200,6 +268,15 @@ template <class T>
 Measurement measure(const Spec& spec, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
                     const MeasureSettings& settings, Key noise, Truths<T>* shared) {
   if (auto reason = unsupported(spec, model.structure()); !reason.empty()) return skipped(spec, reason);
+  if (settings.at_logits) {
+    if (settings.exact) throw UsageError("at the logits, moments are sampled: take either --at-logits or --exact");
+    if (Estimators::instance().at(spec.name).posterior) return skipped(spec, "its gradient is not at the prior's logits alone");
+    Measurement m;
+    m.estimator = spec.text;
+    m.target = estimator.target().kind;
+    measure_at_logits(m, estimator, model, batch, settings, noise);
+    return m;
+  }
   Truths<T> own(model, batch, settings.leaf_cap, settings.stop);
   auto& truths = shared ? *shared : own;
   Measurement m;

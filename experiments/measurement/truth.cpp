@@ -18,7 +18,7 @@ Truth exact_truth(const Target& target, const Model<T>& model, const Batch& batc
     Tape<T> tape;
     KeyedRandomness none{Key()};  // an enumeration draws nothing
     const auto estimate = exact_objective<T>(target, {tape, model, example, none}, leaf_cap);
-    tape.backward(estimate.surrogate);
+    tape.backward_to_leaves(estimate.surrogate);
     tape.add_gradient(model.parameters(), std::span<double>(truth.of_example[b]));
     value[b] = estimate.loss;
   });

@@ -25,7 +25,7 @@ struct CellRecord {
   TrainResult result;         ///< partial or empty if it failed
   std::string configuration;  ///< resolved, as TOML
   std::string checkpoint;     ///< name of the checkpoint file, relative to the cell's folder; empty if none
-  std::map<std::string, double> costs;            ///< further costs: cpu_seconds, peak_bytes, ...
+  std::map<std::string, double> costs;            ///< further costs: cpu_seconds, tape_bytes, ...
   std::map<std::string, std::string> provenance;  ///< filled by write_cell (of this build, machine) if empty
 };
 

@@ -73,6 +73,7 @@ CellRecord run_cell(const Plan& plan, const Cell& cell, TaskPool& tasks, const s
   } catch (const std::exception& e) {
     fail(e.what());
   }
+  record.costs["tape_bytes"] = record.result.tape_bytes;
   record.costs["cpu_seconds"] = thread_seconds() - start;
   return record;
 }

@@ -110,11 +110,11 @@ TrainResult train(Training<T>& training, const TrainSettings& settings, const Ru
     tape.clear();
     const auto estimate = estimator->estimate({tape, *model, batch, random, true});
     std::fill(gradient.begin(), gradient.end(), T{0});
-    tape.backward(estimate.surrogate);
+    tape.backward_to_leaves(estimate.surrogate);
     tape.add_gradient(model->parameters(), std::span<T>(gradient));
     if (estimate.own_loss) {
       std::fill(own_gradient.begin(), own_gradient.end(), T{0});
-      tape.backward(estimate.own_loss);
+      tape.backward_to_leaves(estimate.own_loss);
       tape.add_gradient(estimator->own_parameters(), std::span<T>(own_gradient));
       own_optimizer->step(estimator->own_parameters(), own_gradient);
     }
@@ -122,6 +122,7 @@ TrainResult train(Training<T>& training, const TrainSettings& settings, const Ru
     for (T g : gradient) squares += static_cast<double>(g) * static_cast<double>(g);
     optimizer->step(model->parameters(), gradient);
     estimator->learn(estimate);
+    result.tape_bytes = std::max(result.tape_bytes, static_cast<double>(tape.arena().used()));
     result.rows += estimate.rows();
     result.attention_values += estimate.attention_values();
     loss += estimate.loss;

@@ -45,6 +45,7 @@ struct TrainResult {
   std::vector<MeasurementPoint> measurements;
   double seconds = 0;
   double rows = 0, attention_values = 0;  ///< of all training gradients
+  double tape_bytes = 0;                  ///< most memory a gradient took for its values and cotangents
 };
 
 /// A model being trained, and all that goes with it; what a checkpoint holds.

@@ -26,7 +26,7 @@ std::vector<double> gradient_of(const Estimator<T>& estimator, const Model<T>& m
   Tape<T> tape;
   KeyedRandomness random(key);
   const auto estimate = estimator.estimate({tape, model, batch, random});
-  tape.backward(estimate.surrogate);
+  tape.backward_to_leaves(estimate.surrogate);
   std::vector<double> gradient(model.parameters().size());
   tape.add_gradient(model.parameters(), std::span<double>(gradient));
   return gradient;

@@ -141,3 +141,33 @@ TEST_CASE("parameters: one leaf each, gradients in the set's order, of this set 
   CHECK_THROWS_AS(tape.add_gradient(other, std::span<double>(gradient)), Bug);
   CHECK_THROWS_AS(tape.backward(tape.parameter(a)), Bug);
 }
+
+TEST_CASE("backward_to_leaves: the same gradients in less memory; those of intermediate values are gone") {
+  ParameterSet<double> set;
+  auto& w = filled(set, "w", 8, 8, 1);
+  const auto chain = [&](Tape<double>& tape, Var<double>& middle) {
+    auto x = tape.parameter(w);
+    for (int i = 0; i < 50; ++i) {
+      x = square(affine(x, 0.9));
+      if (i == 25) middle = x;
+    }
+    return sum(x);
+  };
+  Tape<double> kept, released;
+  Var<double> a, b;
+  auto full = chain(kept, a), lean = chain(released, b);
+  std::vector<double> expected(64), got(64);
+  for (int round = 0; round < 2; ++round) {  // the second round finds memory released by the first
+    kept.backward(full);
+    released.backward_to_leaves(lean);
+    std::fill(expected.begin(), expected.end(), 0.0);
+    std::fill(got.begin(), got.end(), 0.0);
+    kept.add_gradient(set, std::span<double>(expected));
+    released.add_gradient(set, std::span<double>(got));
+    CHECK(expected == got);
+  }
+  CHECK(released.arena().used() < kept.arena().used());
+  CHECK_NOTHROW(kept.gradient(a));
+  CHECK_THROWS_AS(released.gradient(b), Bug);
+  CHECK_THROWS_AS(released.backward_to_leaves(b), Bug);
+}

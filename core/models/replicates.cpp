@@ -1,0 +1,39 @@
+#include "core/models/replicates.hpp"
+
+#include <numeric>
+
+namespace hardgrad {
+
+Batch repeated(const Batch& batch, int copies) {
+  std::vector<int> position(static_cast<std::size_t>(batch.examples()) * copies), same(position.size());
+  for (std::size_t v = 0; v < position.size(); ++v) {
+    position[v] = static_cast<int>(v) / copies;
+    same[v] = position[v] * copies;
+  }
+  auto result = batch.select(position);
+  std::iota(result.id.begin(), result.id.end(), 0u);
+  result.integers["same_as"] = Array<int>({same.size()}, same);
+  return result;
+}
+
+Distinct::Distinct(const Batch& batch) : index(batch.examples()) {
+  const auto same = batch.integers.find("same_as");
+  for (int b = 0; b < batch.examples(); ++b) {
+    const int source = same == batch.integers.end() ? b : same->second.data[b];
+    if (source == b) first.push_back(b);
+    index[b] = source == b ? static_cast<int>(first.size()) - 1 : index[source];
+  }
+}
+
+ReplicatedRandomness::ReplicatedRandomness(const Batch& batch, Key noise, int first, int copies) : id_(batch.id) {
+  for (int m = first; m < first + copies; ++m) replicates_.emplace_back(noise / static_cast<std::uint64_t>(m));
+}
+
+KeyedRandomness& ReplicatedRandomness::source(Draw& where) {
+  const auto copies = static_cast<std::uint32_t>(replicates_.size());
+  auto& replicate = replicates_[where.example % copies];
+  where.example = id_[where.example / copies];
+  return replicate;
+}
+
+}  // namespace hardgrad

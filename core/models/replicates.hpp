@@ -1,0 +1,40 @@
+// Replicates as rows: a batch in which every example stands several times, so that one run draws many estimates.
+//
+// Copy m of example b is example b M + m of the repeated batch. Its field "same_as" names the first example with the same
+// data: a model that looks at it encodes each example once; one that does not is right too, and slower.
+#pragma once
+
+#include <vector>
+
+#include "core/models/batch.hpp"
+#include "core/random/randomness.hpp"
+
+namespace hardgrad {
+
+/// Every example M times; ids are positions, which `ReplicatedRandomness` understands.
+Batch repeated(const Batch& batch, int copies);
+
+/// The examples that differ, and which of them each example is.
+struct Distinct {
+  std::vector<int> first;  ///< [D] position of each distinct example
+  std::vector<int> index;  ///< [B] which distinct example an example is
+  explicit Distinct(const Batch& batch);
+  bool all() const { return first.size() == index.size(); }
+};
+
+/// Copy m of example b draws what example b would draw with the key noise / (first + m).
+class ReplicatedRandomness final : public Randomness {
+ public:
+  ReplicatedRandomness(const Batch& batch, Key noise, int first, int copies);
+  int categorical(std::span<const double> probabilities, Draw where) override {
+    return source(where).categorical(probabilities, where);
+  }
+  double uniform(Draw where, const Pieces& pieces = {}) override { return source(where).uniform(where, pieces); }
+
+ private:
+  KeyedRandomness& source(Draw& where);
+  std::vector<std::uint32_t> id_;
+  std::vector<KeyedRandomness> replicates_;
+};
+
+}  // namespace hardgrad

@@ -1,0 +1,65 @@
+#include "experiments/measurement/at_logits.hpp"
+
+#include "core/estimator/objectives.hpp"
+#include "core/models/replicates.hpp"
+
+namespace hardgrad {
+namespace {
+
+/// Adds `episode`'s gradients at the logits of copy m of example b, which is row b M + m, to gradient m.
+template <class T>
+void add_episode(Tape<T>& tape, const Episode<T>& episode, int copies, std::vector<std::vector<double>>& into) {
+  std::size_t at = 0;
+  for (const auto& step : episode.steps()) {
+    const auto& site = step.question.site;
+    if (!site.rows->is_root()) continue;
+    const auto g = tape.gradient(site.logits);
+    const std::size_t size = g.size() / copies;
+    for (int m = 0; m < copies; ++m) {
+      if (into[m].size() < at + size) into[m].resize(at + size);
+      for (std::size_t b = 0; b < g.rows / copies; ++b)
+        for (std::size_t j = 0; j < g.cols; ++j)
+          into[m][at + b * g.cols + j] += copies * static_cast<double>(g(b * copies + m, j));
+    }
+    at += size;
+  }
+}
+
+template <class T>
+LogitGradients collect(Tape<T>& tape, const Estimate<T>& estimate, int copies) {
+  tape.backward(estimate.surrogate);
+  LogitGradients result{std::vector<std::vector<double>>(copies), estimate.rows(), estimate.attention_values()};
+  add_episode(tape, *estimate.episode, copies, result.of_replicate);
+  for (const auto& other : estimate.others) add_episode(tape, *other, copies, result.of_replicate);
+  return result;
+}
+
+}  // namespace
+
+template <class T>
+LogitGradients gradients_at_logits(Tape<T>& tape, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
+                                   Key noise, int first, int count) {
+  tape.clear();
+  tape.differentiate_logits_only();
+  const auto rows = repeated(batch, count);
+  ReplicatedRandomness random(batch, noise, first, count);
+  return collect(tape, estimator.estimate({tape, model, rows, random}), count);
+}
+
+template <class T>
+std::vector<double> exact_gradient_at_logits(const Target& target, const Model<T>& model, const Batch& batch,
+                                             double leaf_cap) {
+  Tape<T> tape;
+  tape.differentiate_logits_only();
+  KeyedRandomness unused{Key{}};
+  const auto estimate = exact_objective<T>(target, {tape, model, batch, unused}, leaf_cap);
+  return collect(tape, estimate, 1).of_replicate[0];
+}
+
+#define HARDGRAD_INSTANTIATE(T)                                                                                          \
+  template LogitGradients gradients_at_logits(Tape<T>&, const Estimator<T>&, const Model<T>&, const Batch&, Key, int, int); \
+  template std::vector<double> exact_gradient_at_logits(const Target&, const Model<T>&, const Batch&, double);
+HARDGRAD_INSTANTIATE(float)
+HARDGRAD_INSTANTIATE(double)
+
+}  // namespace hardgrad

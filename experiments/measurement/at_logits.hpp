@@ -1,0 +1,30 @@
+// Gradients at the logits: what an estimator's noise is before the network spreads it over parameters.
+//
+// At the logits of the choices that no other choice moves (all of them in a factorised model, the first in a sequential
+// one). Nothing below them is worked out backward, and replicates are rows of one run (core/models/replicates.hpp).
+#pragma once
+
+#include <vector>
+
+#include "core/estimator/estimator.hpp"
+#include "core/random/key.hpp"
+
+namespace hardgrad {
+
+struct LogitGradients {
+  /// [M][sum over such choices of B S] of the mean over the batch, choice by choice
+  std::vector<std::vector<double>> of_replicate;
+  double rows = 0, attention_values = 0;  ///< of all replicates
+};
+
+/// Replicates [first, first + count), each with the noise it has as a gradient of its own: key noise / m.
+template <class T>
+LogitGradients gradients_at_logits(Tape<T>& tape, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
+                                   Key noise, int first, int count);
+
+/// The exact one of a target. UsageError if there are more than `leaf_cap` terms.
+template <class T>
+std::vector<double> exact_gradient_at_logits(const Target& target, const Model<T>& model, const Batch& batch,
+                                             double leaf_cap);
+
+}  // namespace hardgrad

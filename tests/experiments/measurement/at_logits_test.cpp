@@ -1,0 +1,110 @@
+// Gradients at the logits: replicates that share a run are what separate gradients have there.
+#include "experiments/measurement/at_logits.hpp"
+
+#include <doctest/doctest.h>
+
+#include "core/models/replicates.hpp"
+#include "experiments/measurement/measure.hpp"
+#include "experiments/tasks/task.hpp"
+
+namespace hardgrad::testing {
+namespace {
+
+struct Scene {
+  std::unique_ptr<Task> task;
+  std::unique_ptr<Model<double>> model;
+  Batch batch;
+  Scene(const std::string& what, const std::string& network)
+      : task(make_task(Spec::parse(what), Key(1))),
+        model(make_model<double>(Spec::parse(network), task->dimensions(), Key(2))),
+        batch(task->batch(Split::train, {0, 1, 2})) {}
+};
+
+/// An ordinary gradient, and what its tape says at the logits nobody moves.
+std::vector<double> separate(const Estimator<double>& estimator, const Scene& scene, Key noise) {
+  Tape<double> tape;
+  KeyedRandomness random(noise);
+  const auto estimate = estimator.estimate({tape, *scene.model, scene.batch, random});
+  tape.backward(estimate.surrogate);
+  std::vector<double> all;
+  const auto add = [&](const Episode<double>& episode) {
+    std::size_t at = 0;
+    for (const auto& step : episode.steps()) {
+      if (!step.question.site.rows->is_root()) continue;
+      const auto g = tape.gradient(step.question.site.logits);
+      if (all.size() < at + g.size()) all.resize(at + g.size());
+      for (std::size_t i = 0; i < g.size(); ++i) all[at + i] += g.data[i];
+      at += g.size();
+    }
+  };
+  add(*estimate.episode);
+  for (const auto& other : estimate.others) add(*other);
+  return all;
+}
+
+const Scene& scene(const std::string& name) {
+  static const Scene none("translation[examples=40,words=3,max_length=4]", "translator[embedding=5,hidden=4,feed=none]"),
+      sampled("translation[examples=40,words=3,max_length=4]", "translator[embedding=5,hidden=4,feed=sampled]"),
+      reader("qa[stories=20]", "memory_reader[embedding=4,hops=2]"), glimpses("glimpse[examples=20]",
+      "glimpse_reader[grid=3,features=4,hidden=4,glimpses=2]");
+  return name == "none" ? none : name == "sampled" ? sampled : name == "reader" ? reader : glimpses;
+}
+
+TEST_CASE("replicates of one run have the gradients of separate runs") {
+  for (const auto* name : {"none", "sampled", "reader", "glimpses"})
+    for (const auto* spec : {"reinforce", "rloo[samples=3,reward_to_go=true]", "self_critic", "entropy_regularised",
+                             "straight_through", "gumbel_softmax[samples=2]", "unordered_set", "muprop"}) {
+      CAPTURE(name);
+      CAPTURE(spec);
+      const auto& s = scene(name);
+      const auto estimator = make_estimator<double>(Spec::parse(spec), s.model->structure(), Key(4));
+      Tape<double> tape;
+      const auto together = gradients_at_logits(tape, *estimator, *s.model, s.batch, Key(3), 2, 4);
+      REQUIRE(together.of_replicate.size() == 4);
+      for (int m = 0; m < 4; ++m) {
+        const auto expected = separate(*estimator, s, Key(3) / static_cast<std::uint64_t>(2 + m));
+        REQUIRE(expected.size() == together.of_replicate[m].size());
+        double largest = 0, difference = 0;
+        for (std::size_t i = 0; i < expected.size(); ++i) {
+          largest = std::max(largest, std::abs(expected[i]));
+          difference = std::max(difference, std::abs(expected[i] - together.of_replicate[m][i]));
+        }
+        CHECK(largest > 0);
+        CHECK(difference < 1e-11 * largest);
+      }
+      CHECK(together.of_replicate[0] != together.of_replicate[1]);
+    }
+}
+
+TEST_CASE("the exact gradient is there too, and an unbiased estimator's mean is near it") {
+  const auto& s = scene("none");
+  MeasureSettings settings;
+  settings.at_logits = true;
+  settings.replicates = 400;
+  const auto of = [&](const std::string& text) {
+    const auto spec = Spec::parse(text);
+    return measure(spec, *make_estimator<double>(spec, s.model->structure(), Key(4)), *s.model, s.batch, settings, Key(5));
+  };
+  CHECK(of("exact").variance < 1e-20);
+  CHECK(of("exact").squared_bias < 1e-20);
+  const auto noisy = of("reinforce"), calm = of("rloo[samples=4]");
+  CHECK(noisy.bias_p_value > 1e-3);
+  CHECK(calm.bias_p_value > 1e-3);
+  CHECK(calm.variance < noisy.variance / 4);
+  CHECK(of("straight_through").bias_p_value < 1e-6);
+  settings.exact = true;
+  CHECK_THROWS_AS(of("reinforce"), UsageError);
+}
+
+TEST_CASE("a repeated batch: positions as ids, equal examples known") {
+  const auto& s = scene("none");
+  const auto twice = repeated(s.batch, 2);
+  CHECK(twice.id == std::vector<std::uint32_t>{0, 1, 2, 3, 4, 5});
+  const Distinct distinct(twice);
+  CHECK(distinct.first == std::vector<int>{0, 2, 4});
+  CHECK(distinct.index == std::vector<int>{0, 0, 1, 1, 2, 2});
+  CHECK(Distinct(s.batch).all());
+}
+
+}  // namespace
+}  // namespace hardgrad::testing
