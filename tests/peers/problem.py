@@ -10,7 +10,7 @@ from gradient_file import GradientFile
 def tensors(file: GradientFile, model: str, K: int):
     """-> parameters (float leaves), data."""
     p = {k: v.detach().float().requires_grad_() for k, v in file.parameters.items()}
-    batch = {k: torch.tensor(v) for k, v in file.batch.items()}
+    batch = {k: torch.tensor(v) for k, v in file.batch.items() if v.dtype != object}  # words stay words
     data = {"translator": _translation, "memory_reader": _story, "glimpse_reader": _image}[model](file, batch)
     if file.choices is not None and len(file.row_example) == K * len(batch["id"]):
         choices = torch.tensor(file.choices).clamp_(min=0)  # -1: nothing to choose

@@ -142,7 +142,7 @@ TEST_CASE("parameters: one leaf each, gradients in the set's order, of this set 
   CHECK_THROWS_AS(tape.backward(tape.parameter(a)), Bug);
 }
 
-TEST_CASE("backward_to_leaves: the same gradients in less memory; those of intermediate values are gone") {
+TEST_CASE("backward_to_leaves: the same gradients in less memory without those of intermediate values") {
   ParameterSet<double> set;
   auto& w = filled(set, "w", 8, 8, 1);
   const auto chain = [&](Tape<double>& tape, Var<double>& middle) {
