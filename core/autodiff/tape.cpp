@@ -6,12 +6,23 @@ namespace hardgrad {
 
 template <class T>
 void Tape<T>::clear() {
-  arena_.clear();
-  nodes_.clear();
-  closures_.clear();
-  watched_.clear();
-  parameters_.clear();
+  mark_ = {};
+  rewind();
+}
+
+template <class T>
+void Tape<T>::rewind() {
+  arena_.rewind(mark_.arena);
+  nodes_.resize(mark_.nodes);
+  closures_.resize(mark_.closures);
+  watched_.resize(mark_.watched);
+  shared_.resize(mark_.shared);
+  while (!parameters_.empty() && parameters_.back().second >= mark_.nodes) parameters_.pop_back();
   for (auto& [size, memory] : released_) memory.clear();
+  for (auto& node : nodes_) {  // cotangents lay behind the mark
+    node.cotangent = nullptr;
+    node.received = false;
+  }
 }
 
 template <class T>

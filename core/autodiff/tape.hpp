@@ -2,10 +2,12 @@
 //
 // Every value is a matrix [rows, cols] in memory the tape owns. An operation allocates its output, fills it, and
 // leaves a closure that turns the output's cotangent into its inputs'. The tape is an argument everywhere and
-// belongs to one task at a time; `clear` keeps its memory for the next gradient.
+// belongs to one task at a time; `clear` keeps its memory for the next gradient, `rewind` also what every run over the
+// same data has in common.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -68,6 +70,20 @@ class Tape {
 
   /// Forgets all values and closures; keeps the memory.
   void clear();
+  /// As `clear`, but values of `shared` stay, for another gradient with the same parameters.
+  void rewind();
+  /// What `owner` makes of its data alone, the same in every run over them: made once, found again by `same(const X&)`.
+  /// `rewind` keeps it unless something that differentiates was on the tape before it.
+  template <class X, class Same, class Make>
+  const X& shared(const void* owner, Same same, Make make) {
+    for (const auto& [who, what] : shared_)
+      if (who == owner)
+        if (const auto& x = *static_cast<const X*>(what.get()); same(x)) return x;
+    const bool first = closures_.size() == mark_.closures;
+    shared_.emplace_back(owner, std::make_shared<const X>(make()));
+    if (first) mark_ = {arena_.mark(), nodes_.size(), closures_.size(), watched_.size(), shared_.size()};
+    return *static_cast<const X*>(shared_.back().second.get());
+  }
 
   // Leaves
   Var<T> constant(std::size_t rows, std::size_t cols, T fill = T{0});
@@ -148,6 +164,11 @@ class Tape {
     void* data;
     std::uint32_t first, last;  // its outputs, in watched_
   };
+  // Where `rewind` goes back to.
+  struct Mark {
+    Arena::Mark arena{};
+    std::size_t nodes = 0, closures = 0, watched = 0, shared = 0;
+  };
   Var<T> leaf(MatrixView<T> value, bool needs_gradient);
   /// Memory for a cotangent of x: a released one of the same size, or new.
   T* cotangent_memory(std::size_t size);
@@ -160,6 +181,8 @@ class Tape {
   std::vector<std::uint32_t> watched_;
   std::vector<std::pair<std::size_t, std::vector<T*>>> released_;  // by size; few sizes
   std::vector<std::pair<const Parameter<T>*, std::uint32_t>> parameters_;
+  std::vector<std::pair<const void*, std::shared_ptr<const void>>> shared_;
+  Mark mark_;
   bool logits_only_ = false;
 };
 

@@ -86,6 +86,15 @@ class MemoryReader final : public Model<T> {
     std::size_t words;          // W
     MatrixView<const T> place;  // [texts W, D] l; empty if all ones
   };
+  // What depends on the texts alone.
+  struct Known {
+    std::vector<int> story, question, length;
+    Texts texts;
+    std::vector<int> age;        // [B N] -1 beyond the story
+    std::vector<Var<T>> memory;  // K + 1 of [B N, D]
+    Var<T> asked;                // [B, D] u_0
+  };
+  Known know(Tape<T>& tape, const Batch& batch, std::size_t N) const;
   /// The first `count` texts of W words in each row of `tokens` [B, >= count W].
   Texts read(Tape<T>& tape, const Array<int>& tokens, std::size_t count, std::size_t W) const;
   /// [texts, D], with what the table of ages adds if there is one.
@@ -139,23 +148,37 @@ auto MemoryReader<T>::read(Tape<T>& tape, const Array<int>& tokens, std::size_t 
 }
 
 template <class T>
+auto MemoryReader<T>::know(Tape<T>& tape, const Batch& batch, std::size_t N) const -> Known {
+  const auto &story = batch.ints("story"), &question = batch.ints("question");
+  const auto& length = batch.ints("story_length").data;
+  Known known;
+  known.story = story.data;
+  known.question = question.data;
+  known.length = length;
+  known.texts = read(tape, story, N, story.extent(2));
+  known.age.assign(length.size() * N, -1);
+  for (std::size_t b = 0; b < length.size(); ++b)
+    for (int i = 0; i < length[b]; ++i) known.age[b * N + i] = length[b] - 1 - i;
+  for (int k = 0; k <= hops_; ++k)
+    known.memory.push_back(represent(tape, known.texts, memory_[k], temporal_ ? &ages_[k] : nullptr, known.age));
+  known.asked = represent(tape, read(tape, question, 1, question.extent(1)), memory_[0], nullptr, {});
+  return known;
+}
+
+template <class T>
 void MemoryReader<T>::run(const Batch& batch, Episode<T>& episode) const {
   auto& tape = episode.tape();
-  const auto& story = batch.ints("story");
-  const auto& question = batch.ints("question");
   const auto& length = batch.ints("story_length").data;
   const auto& answer = batch.ints("answer").data;
-  const std::size_t B = batch.examples(), N = std::max(1, *std::max_element(length.begin(), length.end()));
-  const auto texts = read(tape, story, N, story.extent(2));
-  const auto asked = read(tape, question, 1, question.extent(1));
-  std::vector<int> age(B * N, -1);
-  for (std::size_t b = 0; b < B; ++b)
-    for (int i = 0; i < length[b]; ++i) age[b * N + i] = length[b] - 1 - i;
-
-  std::vector<Var<T>> memory;  // K + 1 of [B N, D]
-  for (int k = 0; k <= hops_; ++k)
-    memory.push_back(represent(tape, texts, memory_[k], temporal_ ? &ages_[k] : nullptr, age));
-  auto u = represent(tape, asked, memory_[0], nullptr, {});
+  const std::size_t N = std::max(1, *std::max_element(length.begin(), length.end()));
+  const auto& known = tape.template shared<Known>(
+      this,
+      [&](const Known& k) {
+        return k.length == length && k.story == batch.ints("story").data && k.question == batch.ints("question").data;
+      },
+      [&] { return know(tape, batch, N); });
+  const auto& memory = known.memory;
+  auto u = known.asked;
   Var<T> clues, hints;  // of the posterior: n_i [B N, D], F[answer] [B, D]
 
   auto rows = episode.root();
@@ -168,7 +191,7 @@ void MemoryReader<T>::run(const Batch& batch, Episode<T>& episode) const {
     if (structure_.posterior)
       site.proposal = [&, k] {
         if (!clues) {
-          clues = represent(tape, texts, posterior_memory_, temporal_ ? &posterior_ages_ : nullptr, age);
+          clues = represent(tape, known.texts, posterior_memory_, temporal_ ? &posterior_ages_ : nullptr, known.age);
           hints = posterior_answer_(tape, std::span<const int>(answer));
         }
         const auto query =

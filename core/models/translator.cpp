@@ -116,6 +116,20 @@ class Translator final : public Model<T> {
   }
 
  private:
+  // What depends on the sentences alone.
+  struct Encoded {
+    Array<int> source, target;  // target: if fed with the truth
+    std::vector<int> source_length;
+    Var<T> states;           // [D L, 2H] a_i
+    Var<T> readout_context;  // [D L, H] W_z a_i
+    Var<T> keys;             // [D L, H]
+    Var<T> context_gates;    // [D L, 4H], if a context is fed
+    Var<T> first_gates;      // [D, 4H] of the initial state
+    Words<T> words;          // [T D] y_{t-1}, step by step, if fed with the truth
+    Var<T> word_gates, word_readout;
+  };
+  Encoded encode(Tape<T>& tape, const Batch& data, bool forced, std::size_t L, int steps) const;
+
   // What stays the same for the whole run.
   struct Run {
     const Batch& batch;
@@ -194,7 +208,14 @@ void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
   const std::size_t L = *std::max_element(source_length.begin(), source_length.end());
   const int steps = forced ? *std::max_element(target_length.begin(), target_length.end()) : structure_.steps;
 
-  const auto encoded = encoder_(tape, source_words_, data.ints("source"), source_length, L);
+  const auto& encoded = tape.template shared<Encoded>(
+      this,
+      [&](const Encoded& known) {
+        return known.source.data == data.ints("source").data && known.source_length == source_length &&
+               known.words.index.size() == (forced ? steps * D : D) &&
+               (forced ? known.target.data == data.ints("target").data : known.target.data.empty());
+      },
+      [&] { return encode(tape, data, forced, L, steps); });
   Run run{batch,
           episode,
           forced,
@@ -205,30 +226,14 @@ void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
           target_length,
           data.ints("target"),
           encoded.states,
-          readout_context_(encoded.states)};
-  const auto keys = key_(encoded.states);                                                // [B L, H]
-  const auto context_gates = feed_ == Feed::none ? Var<T>{} : context_(encoded.states);  // [B L, 4H]
-
-  // Everything that depends on the words alone, for all steps at once.
-  Words<T> words;
-  Var<T> word_gates, word_readout;
-  const auto embed = [&](std::vector<int> tokens) {
-    words = Words<T>(tape, target_words_, std::move(tokens));
-    word_gates = decoder_.project(words.rows);
-    word_readout = readout_word_(words.rows);
-  };
-  if (forced) {
-    std::vector<int> previous(steps * D, bos_);
-    for (int t = 1; t < steps; ++t)
-      for (std::size_t b = 0; b < D; ++b) previous[t * D + b] = run.target.row(b)[t - 1];
-    embed(std::move(previous));
-  } else {
-    embed(std::vector<int>(B, bos_));
-  }
+          encoded.readout_context};
+  const auto keys = encoded.keys, context_gates = encoded.context_gates;
+  auto words = encoded.words;
+  auto word_gates = encoded.word_gates, word_readout = encoded.word_readout;
 
   auto rows = episode.root();
   const auto recurrent = tape.parameter(*decoder_.recurrent);
-  auto from_state = linear(tanh(initial_(encoded.ends)), recurrent);  // [R, 4H] of the rows that asked last
+  auto from_state = encoded.first_gates;  // [R, 4H] of the rows that asked last
   auto c = tape.constant(D, H);
   Var<T> from_context;  // gates' share of the last context: gathered by `context_index` if that is not empty
   std::vector<int> context_index;
@@ -289,7 +294,9 @@ void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
         all_over &= static_cast<bool>(over[b]);
       }
       if (all_over) break;
-      embed(std::move(tokens));
+      words = Words<T>(tape, target_words_, std::move(tokens));
+      word_gates = decoder_.project(words.rows);
+      word_readout = readout_word_(words.rows);
     }
     if (t + 1 == steps) break;
 
@@ -311,6 +318,29 @@ void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
     }
   }
   if (forced) predict(run, pending);
+}
+
+template <class T>
+auto Translator<T>::encode(Tape<T>& tape, const Batch& data, bool forced, std::size_t L, int steps) const -> Encoded {
+  const auto& length = data.ints("source_length").data;
+  const std::size_t D = length.size();
+  Encoded made;
+  made.source = data.ints("source");
+  if (forced) made.target = data.ints("target");
+  made.source_length = length;
+  const auto encoded = encoder_(tape, source_words_, made.source, length, L);
+  made.states = encoded.states;
+  made.readout_context = readout_context_(encoded.states);
+  made.keys = key_(encoded.states);
+  if (feed_ != Feed::none) made.context_gates = context_(encoded.states);
+  made.first_gates = linear(tanh(initial_(encoded.ends)), tape.parameter(*decoder_.recurrent));
+  std::vector<int> previous((forced ? steps : 1) * D, bos_);  // the words of all steps at once, if they are known
+  for (std::size_t t = 1; t * D < previous.size(); ++t)
+    for (std::size_t b = 0; b < D; ++b) previous[t * D + b] = made.target.row(b)[t - 1];
+  made.words = Words<T>(tape, target_words_, std::move(previous));
+  made.word_gates = decoder_.project(made.words.rows);
+  made.word_readout = readout_word_(made.words.rows);
+  return made;
 }
 
 template <class T>

@@ -22,11 +22,17 @@ class Arena {
     return static_cast<T*>(raw(count * sizeof(T)));
   }
 
-  /// Everything handed out becomes invalid; the blocks stay.
-  void clear() {
-    current_ = 0;
-    used_ = 0;
+  /// A place to go back to.
+  struct Mark {
+    std::size_t block = 0, used = 0;
+  };
+  Mark mark() const { return {current_, used_}; }
+  /// Everything handed out since `mark` becomes invalid; the blocks stay.
+  void rewind(Mark mark) {
+    current_ = mark.block;
+    used_ = mark.used;
   }
+  void clear() { rewind({}); }
 
   /// Bytes held, in use or not.
   std::size_t capacity() const {

@@ -224,7 +224,7 @@ void add_measure(CLI::App& app, Action& action) {
                 "--exact --json: the covariance matrix too, in the order of mean_gradient")
       ->needs("--exact");
   sub->add_flag("--at-logits", options->settings.at_logits,
-                "moments at the logits that no choice moves instead of the parameters: many times cheaper");
+                "moments at the logits of the choices instead of the parameters: many times cheaper");
   sub->add_option("--leaf-cap", options->settings.leaf_cap,
                   "most leaves of the tree behind the exact gradient")
       ->check(CLI::PositiveNumber)

@@ -6,20 +6,20 @@
 namespace hardgrad {
 namespace {
 
-/// Adds `episode`'s gradients at the logits of copy m of example b, which is row b M + m, to gradient m.
+/// Adds `episode`'s gradients at the logits of copy m of example b, which is example b M + m, to gradient m.
 template <class T>
 void add_episode(Tape<T>& tape, const Episode<T>& episode, int copies, std::vector<std::vector<double>>& into) {
   std::size_t at = 0;
   for (const auto& step : episode.steps()) {
     const auto& site = step.question.site;
-    if (!site.rows->is_root()) continue;
     const auto g = tape.gradient(site.logits);
-    const std::size_t size = g.size() / copies;
-    for (int m = 0; m < copies; ++m) {
-      if (into[m].size() < at + size) into[m].resize(at + size);
-      for (std::size_t b = 0; b < g.rows / copies; ++b)
-        for (std::size_t j = 0; j < g.cols; ++j)
-          into[m][at + b * g.cols + j] += copies * static_cast<double>(g(b * copies + m, j));
+    const std::size_t size = episode.examples() / copies * g.cols;
+    for (auto& gradient : into)
+      if (gradient.size() < at + size) gradient.resize(at + size);
+    for (std::size_t r = 0; r < g.rows; ++r) {
+      const int example = site.rows->example[r];
+      double* to = into[example % copies].data() + at + example / copies * g.cols;
+      for (std::size_t j = 0; j < g.cols; ++j) to[j] += copies * static_cast<double>(g(r, j));
     }
     at += size;
   }
@@ -39,7 +39,7 @@ LogitGradients collect(Tape<T>& tape, const Estimate<T>& estimate, int copies) {
 template <class T>
 LogitGradients gradients_at_logits(Tape<T>& tape, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
                                    Key noise, int first, int count) {
-  tape.clear();
+  tape.rewind();
   tape.differentiate_logits_only();
   const auto rows = repeated(batch, count);
   ReplicatedRandomness random(batch, noise, first, count);

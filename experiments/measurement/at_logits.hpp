@@ -1,7 +1,8 @@
 // Gradients at the logits: what an estimator's noise is before the network spreads it over parameters.
 //
-// At the logits of the choices that no other choice moves (all of them in a factorised model, the first in a sequential
-// one). Nothing below them is worked out backward, and replicates are rows of one run (core/models/replicates.hpp).
+// With respect to an offset of the logits of every choice, example and option, the same whatever was chosen before: the sum
+// over the rows of an example of d / d logits. Nothing below the logits is worked out backward, and replicates are rows
+// of one run (core/models/replicates.hpp).
 #pragma once
 
 #include <vector>
@@ -12,12 +13,13 @@
 namespace hardgrad {
 
 struct LogitGradients {
-  /// [M][sum over such choices of B S] of the mean over the batch, choice by choice
+  /// [M][sum over choices of B S] of the mean over the batch, choice by choice
   std::vector<std::vector<double>> of_replicate;
   double rows = 0, attention_values = 0;  ///< of all replicates
 };
 
-/// Replicates [first, first + count), each with the noise it has as a gradient of its own: key noise / m.
+/// Replicates [first, first + count), each with the noise it has as a gradient of its own: key noise / m. `tape`: new, or of an
+/// earlier call for the same model with the same parameters.
 template <class T>
 LogitGradients gradients_at_logits(Tape<T>& tape, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
                                    Key noise, int first, int count);

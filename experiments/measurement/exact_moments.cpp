@@ -120,7 +120,7 @@ Moments of_example(const Estimator<T>& estimator, const Model<T>& model, const B
   do {
     poll(stop);
     replay.begin();
-    tape.clear();
+    tape.rewind();
     const auto estimate = estimator.estimate({tape, model, example, replay});
     tape.backward_to_leaves(estimate.surrogate);
     std::fill(d.begin(), d.end(), 0.0);

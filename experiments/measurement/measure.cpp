@@ -1,6 +1,7 @@
 #include "experiments/measurement/measure.hpp"
 
 #include <fmt/format.h>
+#include <tbb/enumerable_thread_specific.h>
 #include <tbb/task_arena.h>
 
 #include <chrono>
@@ -49,15 +50,16 @@ void draw(Replicates& replicates, const Estimator<T>& estimator, const Model<T>&
           Measurement* cost, const Stop& stop) {
   struct Cost { double rows = 0, attention = 0, seconds = 0; int count = 0; };
   std::vector<Cost> costs(replicates.blocks());
+  tbb::enumerable_thread_specific<Tape<T>> tapes;  // warm, and what all replicates share stays on them
   parallel_for(replicates.blocks(), [&](int block) {
-    Tape<T> tape;
+    auto& tape = tapes.local();
     std::vector<double> gradient(model.parameters().size());
     const auto [first, last] = replicates.range(block);
     auto& c = costs[block];
     for (int m = first; m < last; ++m) {
       poll(stop);
       const auto start = std::chrono::steady_clock::now();
-      tape.clear();
+      tape.rewind();
       KeyedRandomness random(noise / static_cast<std::uint64_t>(m));
       const auto estimate = estimator.estimate({tape, model, batch, random});
       tape.backward_to_leaves(estimate.surrogate);

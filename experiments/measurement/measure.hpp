@@ -18,7 +18,7 @@ struct MeasureSettings {
   int replicates = 256;         ///< M
   bool exact = false;           ///< visit every outcome instead of sampling
   bool covariance = false;      ///< of an exact measurement: also the whole covariance matrix
-  bool at_logits = false;       ///< moments of the gradient at the logits that no choice moves, not at the parameters
+  bool at_logits = false;       ///< moments of the gradient at the choices' logits, not at the parameters
   int directions = 8;           ///< random directions of the bias test, besides the gradient's own
   double level = 0.95;          ///< of the confidence intervals
   double outcome_cap = 2e6;     ///< most outcomes an exact measurement may visit

@@ -171,3 +171,53 @@ TEST_CASE("backward_to_leaves: the same gradients in less memory without those o
   CHECK_THROWS_AS(released.gradient(b), Bug);
   CHECK_THROWS_AS(released.backward_to_leaves(b), Bug);
 }
+
+TEST_CASE("what runs share is made once, outlives a rewind, and takes the gradient of each run") {
+  struct Made {
+    int of;
+    Var<double> value;
+  };
+  ParameterSet<double> set;
+  auto& w = filled(set, "w", 1, 3, 1);
+  int made = 0;
+  const auto run = [&](Tape<double>& tape, int data, double factor) {
+    const auto& x = tape.shared<Made>(&set, [&](const Made& known) { return known.of == data; },
+                                      [&] { ++made; return Made{data, affine(square(tape.parameter(w)), double(data))}; });
+    tape.backward_to_leaves(sum(affine(square(x.value), factor)));
+    std::vector<double> gradient(3);
+    tape.add_gradient(set, std::span<double>(gradient));
+    return gradient;
+  };
+  const auto alone = [&](int data, double factor) {
+    Tape<double> tape;
+    return run(tape, data, factor);
+  };
+  Tape<double> tape;
+  const auto first = run(tape, 2, 1);
+  const auto used = tape.arena().used();
+  CHECK(made == 1);
+  for (double factor : {3.0, 1.0, 7.0}) {
+    tape.rewind();
+    CHECK(run(tape, 2, factor) == alone(2, factor));
+  }
+  tape.rewind();
+  CHECK(run(tape, 2, 1) == first);
+  CHECK(tape.arena().used() == used);  // nothing piles up
+  made = 0;
+  tape.rewind();
+  CHECK(run(tape, 2, 1) == first);
+  CHECK(made == 0);
+  tape.rewind();
+  CHECK(run(tape, 5, 1) == alone(5, 1));  // other data
+  tape.clear();
+  CHECK(run(tape, 2, 1) == first);
+  tape.clear();  // what differentiates came first: found again by this run alone
+  sum(square(tape.parameter(w)));
+  made = 0;
+  run(tape, 2, 1);
+  run(tape, 2, 1);
+  CHECK(made == 1);
+  tape.rewind();
+  CHECK(run(tape, 2, 1) == first);
+  CHECK(made == 2);
+}

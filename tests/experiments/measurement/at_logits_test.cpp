@@ -20,7 +20,7 @@ struct Scene {
         batch(task->batch(Split::train, {0, 1, 2})) {}
 };
 
-/// An ordinary gradient, and what its tape says at the logits nobody moves.
+/// An ordinary gradient, and what its tape says at the logits: the sum over an example's rows.
 std::vector<double> separate(const Estimator<double>& estimator, const Scene& scene, Key noise) {
   Tape<double> tape;
   KeyedRandomness random(noise);
@@ -30,11 +30,13 @@ std::vector<double> separate(const Estimator<double>& estimator, const Scene& sc
   const auto add = [&](const Episode<double>& episode) {
     std::size_t at = 0;
     for (const auto& step : episode.steps()) {
-      if (!step.question.site.rows->is_root()) continue;
       const auto g = tape.gradient(step.question.site.logits);
-      if (all.size() < at + g.size()) all.resize(at + g.size());
-      for (std::size_t i = 0; i < g.size(); ++i) all[at + i] += g.data[i];
-      at += g.size();
+      const auto& example = step.question.site.rows->example;
+      const std::size_t size = episode.examples() * g.cols;
+      if (all.size() < at + size) all.resize(at + size);
+      for (std::size_t r = 0; r < g.rows; ++r)
+        for (std::size_t j = 0; j < g.cols; ++j) all[at + example[r] * g.cols + j] += g(r, j);
+      at += size;
     }
   };
   add(*estimate.episode);

@@ -1,0 +1,77 @@
+// What a model makes of its data alone is shared by all runs over them: no estimator's gradient may notice.
+#include <doctest/doctest.h>
+
+#include "core/estimator/estimator.hpp"
+#include "experiments/tasks/task.hpp"
+
+namespace hardgrad::testing {
+namespace {
+
+struct Scene {
+  std::unique_ptr<Task> task;
+  std::unique_ptr<Model<double>> model;
+  std::array<Batch, 2> batches;
+  Scene(const std::string& what, const std::string& network)
+      : task(make_task(Spec::parse(what), Key(1))),
+        model(make_model<double>(Spec::parse(network), with_posterior(task->dimensions()), Key(2))),
+        batches{task->batch(Split::train, {0, 1, 2}), task->batch(Split::train, {3, 4, 5})} {}
+  static Dimensions with_posterior(Dimensions dimensions) {
+    dimensions["posterior"] = 1;
+    return dimensions;
+  }
+};
+
+std::vector<double> gradient(Tape<double>& tape, const Estimator<double>& estimator, const Scene& scene, int which, int noise) {
+  KeyedRandomness random(Key(3) / static_cast<std::uint64_t>(noise));
+  const auto estimate = estimator.estimate({tape, *scene.model, scene.batches[which], random});
+  tape.backward_to_leaves(estimate.surrogate);
+  std::vector<double> values(scene.model->parameters().size());
+  tape.add_gradient(scene.model->parameters(), std::span<double>(values));
+  return values;
+}
+
+TEST_CASE("on a rewound tape every estimator's gradient has the bits it has on a new one, whatever ran before") {
+  std::array scenes{Scene("translation[examples=40,words=3,max_length=3]", "translator[embedding=5,hidden=4,feed=sampled]"),
+                    Scene("translation[examples=40,words=3,max_length=3]", "translator[embedding=5,hidden=4,feed=soft]"),
+                    Scene("qa[stories=20]", "memory_reader[embedding=4,hops=2]"),
+                    Scene("glimpse[examples=20]", "glimpse_reader[grid=2,features=4,hidden=4,glimpses=2]")};
+  int pairs = 0;
+  for (std::size_t s = 0; s < scenes.size(); ++s)
+    for (const auto& name : Estimators::instance().names()) {
+      CAPTURE(s);
+      CAPTURE(name);
+      const auto& scene = scenes[s];
+      const auto spec = Spec::parse(name);
+      if (!unsupported(spec, scene.model->structure()).empty()) continue;
+      const auto estimator = make_estimator<double>(spec, scene.model->structure(), Key(4));
+      Tape<double> tape;
+      for (int i = 0; i < 5; ++i) {
+        const int which = i == 3;  // other data in between
+        tape.rewind();
+        const auto got = gradient(tape, *estimator, scene, which, i);
+        Tape<double> fresh;
+        CHECK(got == gradient(fresh, *estimator, scene, which, i));
+      }
+      ++pairs;
+    }
+  CHECK(pairs > 80);
+}
+
+TEST_CASE("and it is shared indeed: parameters that move meanwhile are not seen in it until the tape is cleared") {
+  Scene scene("translation[examples=40,words=3,max_length=3]", "translator[embedding=5,hidden=4,feed=sampled]");
+  const auto estimator = make_estimator<double>(Spec::parse("rloo"), scene.model->structure(), Key(4));
+  Tape<double> tape;
+  const auto before = gradient(tape, *estimator, scene, 0, 0);
+  scene.model->parameters().find("encoder.embedding.weight")->value.data[0] += 0.5;
+  scene.model->parameters().find("attention.key.weight")->value.data[0] += 0.5;
+  Tape<double> fresh;
+  const auto after = gradient(fresh, *estimator, scene, 0, 0);
+  tape.rewind();
+  CHECK(gradient(tape, *estimator, scene, 0, 0) != after);
+  tape.clear();
+  CHECK(gradient(tape, *estimator, scene, 0, 0) == after);
+  CHECK(before != after);
+}
+
+}  // namespace
+}  // namespace hardgrad::testing
