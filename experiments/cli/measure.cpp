@@ -155,6 +155,8 @@ int measure_with(const Options& options) {
   }
   if (options.settings.at_logits && options.settings.exact)
     throw UsageError("--at-logits is sampled: take either it or --exact");
+  if (options.settings.exact && options.settings.estimand == "none")
+    throw UsageError("--estimand none: --exact visits outcomes around the true gradient");
   if (options.settings.at_logits && !options.out.empty())
     throw UsageError("--at-logits prints its result: a file holds moments of parameters");
   if (!options.out.empty()) require_writable(options.out);
@@ -225,6 +227,10 @@ void add_measure(CLI::App& app, Action& action) {
       ->needs("--exact");
   sub->add_flag("--at-logits", options->settings.at_logits,
                 "moments at the logits of the choices instead of the parameters: many times cheaper");
+  sub->add_option("--estimand", options->settings.estimand,
+                  "the true gradient: any (a long run if it cannot be enumerated), enumerated, none (variance and cost alone)")
+      ->check(CLI::IsMember({"any", "enumerated", "none"}))
+      ->capture_default_str();
   sub->add_option("--leaf-cap", options->settings.leaf_cap,
                   "most leaves of the tree behind the exact gradient")
       ->check(CLI::PositiveNumber)

@@ -10,11 +10,13 @@
 
 #include "experiments/measurement/at_logits.hpp"
 #include "experiments/measurement/exact_moments.hpp"
-#include "experiments/support/parallel.hpp"
 #include "experiments/measurement/statistics.hpp"
+#include "experiments/support/parallel.hpp"
 
 namespace hardgrad {
 namespace {
+
+constexpr auto not_wanted = "not asked for";
 
 double norm(const std::vector<double>& x) {
   double sum = 0;
@@ -26,22 +28,6 @@ double distance_squared(const std::vector<double>& a, const std::vector<double>&
   double sum = 0;
   for (std::size_t i = 0; i < a.size(); ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
   return sum;
-}
-
-/// The gradient's own direction (if it has one), then fixed random ones.
-std::vector<std::vector<double>> test_directions(const std::vector<double>& gradient, int random, Key key) {
-  std::vector<std::vector<double>> directions;
-  if (norm(gradient) > 0) directions.push_back(gradient);
-  for (int k = 0; k < random; ++k) {
-    KeyedRandomness noise(key / "direction" / static_cast<std::uint64_t>(k));
-    auto& d = directions.emplace_back(gradient.size());
-    for (std::size_t i = 0; i < d.size(); ++i) d[i] = noise.normal({.index = static_cast<std::uint32_t>(i)});
-  }
-  for (auto& d : directions) {
-    const double length = norm(d);
-    for (auto& v : d) v /= length;
-  }
-  return directions;
 }
 
 /// Draws replicates in TBB; block by block, so that any thread count adds in the same order.
@@ -123,12 +109,7 @@ void draw_at_logits(Replicates& replicates, const Estimator<T>& estimator, const
   replicates.finish();
 }
 
-/// Where a target cannot be enumerated: the mean of a long run of an unbiased estimator of low variance.
-struct LongRun {
-  std::vector<double> gradient;
-  std::string what;
-  double error_squared = 0;  // summed squared standard errors
-};
+/// The mean of an unbiased estimator of low variance.
 template <class T>
 std::optional<LongRun> long_run(const Target& target, const Model<T>& model, const Batch& batch, int replicates, Key noise,
                                 const Stop& stop) {
@@ -142,9 +123,9 @@ std::optional<LongRun> long_run(const Target& target, const Model<T>& model, con
     name = target.samples > 1 ? fmt::format("vimco[samples={}]", target.samples) : "variational_bound[samples=16]";
   if (name.empty()) return {};
   const auto estimator = make_estimator<T>(Spec::parse(name), model.structure(), noise / "init");
-  Replicates run(std::vector<double>(model.parameters().size()), {}, 4 * replicates);
+  Replicates run(std::vector<double>(model.parameters().size()), 0, replicates);
   draw<T>(run, *estimator, model, batch, noise / "long run", nullptr, stop);
-  return LongRun{run.mean(), fmt::format("{} x {}", 4 * replicates, name), run.variance() / (4 * replicates)};
+  return LongRun{run.mean(), fmt::format("{} x {}", replicates, name), run.variance() / replicates};
 }
 
 void derive(Measurement& m) {
@@ -161,8 +142,9 @@ void group_variances(Measurement& m, const ParameterSet<T>& parameters) {
 }
 
 template <class T>
-std::vector<std::pair<std::string, const Truth*>> known_truths(Truths<T>& truths) {
+std::vector<std::pair<std::string, const Truth*>> known_truths(Truths<T>& truths, const MeasureSettings& settings) {
   std::vector<std::pair<std::string, const Truth*>> known;
+  if (settings.estimand == "none") return known;
   for (auto kind : {Target::Kind::expected_loss, Target::Kind::marginal_likelihood, Target::Kind::elbo, Target::Kind::soft})
     if (const auto* truth = truths.of({kind})) known.emplace_back(to_string(kind), truth);
   return known;
@@ -173,6 +155,7 @@ void measure_exactly(Measurement& m, const Estimator<T>& estimator, const Model<
                      const MeasureSettings& settings, Truths<T>& truths) {
   const auto* truth = truths.of(estimator.target());
   if (!truth) throw UsageError("no exact " + to_string(m.target) + ": " + truths.why());
+  m.estimand_norm = norm(truth->gradient);
   const auto start = std::chrono::steady_clock::now();
   const auto moments = exact_moments(estimator, model, batch, truth->of_example, settings.outcome_cap,
                                      settings.covariance, settings.stop);
@@ -186,7 +169,7 @@ void measure_exactly(Measurement& m, const Estimator<T>& estimator, const Model<
   m.outcomes = moments.outcomes;
   m.rows = moments.rows;
   m.attention_values = moments.attention_values;
-  for (const auto& [name, other] : known_truths(truths)) m.bias_against[name] = distance_squared(m.mean, other->gradient);
+  for (const auto& [name, other] : known_truths(truths, settings)) m.bias_against[name] = distance_squared(m.mean, other->gradient);
   derive(m);
   m.intervals["variance"] = {m.variance, m.variance};
   m.intervals["squared_bias"] = {m.squared_bias, m.squared_bias};
@@ -195,17 +178,23 @@ void measure_exactly(Measurement& m, const Estimator<T>& estimator, const Model<
 template <class T>
 void measure_by_sampling(Measurement& m, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
                          const MeasureSettings& settings, Key noise, Truths<T>& truths) {
-  const auto* truth = truths.of(estimator.target());
+  const bool wanted = settings.estimand != "none";
+  const auto* truth = wanted ? truths.of(estimator.target()) : nullptr;
   std::optional<LongRun> stand_in;
-  if (!truth && (stand_in = long_run(estimator.target(), model, batch, settings.replicates, noise, settings.stop))) {
+  if (!truth && settings.estimand == "any")
+    stand_in = truths.long_run(estimator.target(), [&] {
+      return long_run(estimator.target(), model, batch, settings.replicates, noise, settings.stop);
+    });
+  if (stand_in) {
     m.estimand = stand_in->what;
     m.estimand_standard_error = std::sqrt(stand_in->error_squared);
     m.estimand_norm = norm(stand_in->gradient);
   }
   const bool known = truth || stand_in;
-  if (!known) m.estimand = "unknown: " + truths.why();
+  if (truth) m.estimand_norm = norm(truth->gradient);
+  if (!known) m.estimand = wanted ? "unknown: " + truths.why() : not_wanted;
   const auto reference = truth ? truth->gradient : stand_in ? stand_in->gradient : std::vector<double>(model.parameters().size());
-  Replicates replicates(reference, test_directions(reference, settings.directions, Key(7)), settings.replicates);
+  Replicates replicates(reference, settings.directions, settings.replicates);
   draw(replicates, estimator, model, batch, noise, &m, settings.stop);
 
   m.mean = replicates.mean();
@@ -223,7 +212,7 @@ void measure_by_sampling(Measurement& m, const Estimator<T>& estimator, const Mo
     const double rounding = sizeof(T) == 4 ? 1e-4 : 1e-9;  // relative, of a gradient that may be zero
     if (truth) m.bias_p_value = replicates.bias_p_value(rounding * std::max(norm(reference), 1e-6));
   }
-  for (const auto& [name, other] : known_truths(truths)) m.bias_against[name] = replicates.squared_bias(other->gradient);
+  for (const auto& [name, other] : known_truths(truths, settings)) m.bias_against[name] = replicates.squared_bias(other->gradient);
   derive(m);
 }
 
@@ -231,17 +220,20 @@ template <class T>
 void measure_at_logits(Measurement& m, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
                        const MeasureSettings& settings, Key noise) {
   std::vector<double> reference;
-  bool known = true;
-  try {
-    reference = exact_gradient_at_logits(estimator.target(), model, batch, settings.leaf_cap);
-  } catch (const UsageError& e) {
-    m.estimand = std::string("unknown: ") + e.what();
-    known = false;
+  bool known = settings.estimand != "none";
+  if (!known) m.estimand = not_wanted;
+  if (known) try {
+      reference = exact_gradient_at_logits(estimator.target(), model, batch, settings.leaf_cap);
+    } catch (const UsageError& e) {
+      m.estimand = std::string("unknown: ") + e.what();
+      known = false;
+    }
+  if (!known) {
     Tape<T> tape;
     reference.resize(gradients_at_logits(tape, estimator, model, batch, noise, 0, 1).of_replicate[0].size());
   }
   m.estimand_norm = known ? norm(reference) : not_a_number;
-  Replicates replicates(reference, test_directions(reference, settings.directions, Key(7)), settings.replicates);
+  Replicates replicates(reference, settings.directions, settings.replicates);
   draw_at_logits(replicates, estimator, model, batch, noise, m);
   m.variance = replicates.variance();
   m.intervals["variance"] = replicates.variance_interval(settings.level);
@@ -284,7 +276,6 @@ Measurement measure(const Spec& spec, const Estimator<T>& estimator, const Model
   Measurement m;
   m.estimator = spec.text;
   m.target = estimator.target().kind;
-  if (const auto* truth = truths.of(estimator.target())) m.estimand_norm = norm(truth->gradient);
   if (settings.exact)
     measure_exactly(m, estimator, model, batch, settings, truths);
   else

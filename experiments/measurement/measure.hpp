@@ -19,6 +19,7 @@ struct MeasureSettings {
   bool exact = false;           ///< visit every outcome instead of sampling
   bool covariance = false;      ///< of an exact measurement: also the whole covariance matrix
   bool at_logits = false;       ///< moments of the gradient at the choices' logits, not at the parameters
+  std::string estimand = "any"; ///< the true gradient: any (a long run if it cannot be enumerated) | enumerated | none
   int directions = 8;           ///< random directions of the bias test, besides the gradient's own
   double level = 0.95;          ///< of the confidence intervals
   double outcome_cap = 2e6;     ///< most outcomes an exact measurement may visit
@@ -33,7 +34,7 @@ struct Measurement {
   std::string status = "ok";    ///< ok | skipped
   std::string reason;           ///< why skipped
   double estimand_norm = not_a_number;  ///< |g*| of its own target
-  std::string estimand = "enumerated";  ///< how g* was had: enumerated | the spec of a long run, and its replicates
+  std::string estimand = "enumerated";  ///< how g* was had: enumerated | the spec of a long run, and its replicates | why there is none
   double estimand_standard_error = 0;   ///< root of the summed squared standard errors of g*; 0 if enumerated
   double variance = not_a_number;       ///< trace of the covariance, 1/(M-1)
   double squared_bias = not_a_number;   ///< |mean - g*|^2 - variance / M: unbiased, may be negative
@@ -57,7 +58,7 @@ struct Measurement {
 
 /// Measures one estimator. The noise of replicate m is keyed by noise / m; replicates run in TBB, with the same numbers
 /// for any thread count. Interrupted if settings.stop says so. With settings.exact no number is sampled. Does not change the estimator's learned state.
-/// `truths` may be shared by measurements of the same model and batch.
+/// `truths` may be shared by measurements of the same model and batch with the same settings and noise.
 template <class T>
 Measurement measure(const Spec& spec, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
                     const MeasureSettings& settings, Key noise, Truths<T>* truths = nullptr);

@@ -7,32 +7,36 @@
 namespace hardgrad {
 namespace {
 
-double norm(std::span<const double> x) {
-  double sum = 0;
-  for (double v : x) sum += v * v;
-  return std::sqrt(sum);
-}
 // Sums of squares that cancel to less than this share are rounding: an estimate without noise has variance 0.
 constexpr double rounding = 1e-12;
 double beyond_rounding(double scatter, double squares) { return scatter > rounding * squares ? scatter : 0; }
 double scatter_of(double squares, double sum, double count) {
   return beyond_rounding(squares - sum * sum / count, squares);
 }
+/// Sums in lanes, which fill a register: one after the other would wait for each other.
 double dot(std::span<const double> a, std::span<const double> b) {
-  double sum = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  double lanes[32] = {}, sum = 0;
+  for (std::size_t first = 0; first < a.size(); first += 32) {
+    const std::size_t n = std::min<std::size_t>(32, a.size() - first);
+    const double *x = a.data() + first, *y = b.data() + first;
+    for (std::size_t j = 0; j < n; ++j) lanes[j] += x[j] * y[j];
+  }
+  for (double lane : lanes) sum += lane;
   return sum;
 }
 
 }  // namespace
 
-Replicates::Replicates(std::vector<double> reference, std::vector<std::vector<double>> directions, int replicates)
-    : reference_(std::move(reference)), directions_(std::move(directions)), replicates_(replicates) {
+Replicates::Replicates(std::vector<double> reference, int directions, int replicates)
+    : reference_(std::move(reference)),
+      reference_norm_(std::sqrt(dot(reference_, reference_))),
+      probes_(reference_.size(), directions, Key(7) / "direction"),
+      replicates_(replicates) {
   blocks_.resize(std::min(replicates, 32));
   total_.sum.resize(reference_.size());
   total_.squares.resize(reference_.size());
-  total_.along.resize(directions_.size());
-  total_.along_squares.resize(directions_.size());
+  total_.along.resize(this->directions());
+  total_.along_squares.resize(this->directions());
 }
 
 std::array<int, 2> Replicates::range(int block) const {
@@ -45,22 +49,26 @@ void Replicates::add(int index, std::span<const double> gradient) {
   if (block.sum.empty()) {
     block.sum.resize(reference_.size());
     block.squares.resize(reference_.size());
-    block.along.resize(directions_.size());
-    block.along_squares.resize(directions_.size());
+    block.along.resize(directions());
+    block.along_squares.resize(directions());
   }
   ++block.count;
-  std::vector<double> d(reference_.size());
+  static thread_local std::vector<double> d;  // as long as the gradient: not to be asked for again and again
+  d.resize(reference_.size());
   for (std::size_t i = 0; i < d.size(); ++i) {
     d[i] = gradient[i] - reference_[i];
     block.sum[i] += d[i];
     block.squares[i] += d[i] * d[i];
   }
-  const double lengths = norm(gradient) * norm(reference_);
-  if (lengths > 0) block.cosine += dot(gradient, reference_) / lengths;
-  for (std::size_t k = 0; k < directions_.size(); ++k) {
-    const double along = dot(d, directions_[k]);
-    block.along[k] += along;
-    block.along_squares[k] += along * along;
+  auto along = probes_(d);
+  if (reference_norm_ > 0) {
+    along.push_back(dot(d, reference_) / reference_norm_);
+    const double length = std::sqrt(dot(gradient, gradient));
+    if (length > 0) block.cosine += (along.back() + reference_norm_) / length;
+  }
+  for (std::size_t k = 0; k < along.size(); ++k) {
+    block.along[k] += along[k];
+    block.along_squares[k] += along[k] * along[k];
   }
 }
 
@@ -72,7 +80,7 @@ void Replicates::finish() {
       total_.sum[i] += block.sum[i];
       total_.squares[i] += block.squares[i];
     }
-    for (std::size_t k = 0; k < directions_.size(); ++k) {
+    for (std::size_t k = 0; k < directions(); ++k) {
       total_.along[k] += block.along[k];
       total_.along_squares[k] += block.along_squares[k];
     }
@@ -147,7 +155,7 @@ Interval Replicates::cosine_interval(double level) const {
 double Replicates::bias_p_value(double resolution) const {
   const double m = total_.count;
   double smallest = 1;
-  for (std::size_t k = 0; k < directions_.size(); ++k) {
+  for (std::size_t k = 0; k < directions(); ++k) {
     const double mean = total_.along[k] / m;
     const double variance = scatter_of(total_.along_squares[k], total_.along[k], m) / (m - 1);
     if (std::abs(mean) <= resolution) continue;
@@ -156,7 +164,7 @@ double Replicates::bias_p_value(double resolution) const {
     const double t = std::abs(mean) / error;
     smallest = std::min(smallest, 2 * boost::math::cdf(boost::math::complement(boost::math::students_t(m - 1), t)));
   }
-  return std::min(1.0, smallest * static_cast<double>(std::max<std::size_t>(1, directions_.size())));
+  return std::min(1.0, smallest * static_cast<double>(std::max<std::size_t>(1, directions())));
 }
 
 }  // namespace hardgrad

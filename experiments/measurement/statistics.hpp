@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "experiments/measurement/probes.hpp"
+
 namespace hardgrad {
 
 using Interval = std::array<double, 2>;
@@ -13,8 +15,8 @@ using Interval = std::array<double, 2>;
 /// Deviations d_m = g_m - g* in blocks; delete-one-block jackknife (Efron & Stein 1981) gives the intervals.
 class Replicates {
  public:
-  /// `directions` are unit vectors along which deviations are projected for the bias test.
-  Replicates(std::vector<double> reference, std::vector<std::vector<double>> directions, int replicates);
+  /// The bias test looks along the reference's own direction (if it has one) and along `directions` random ones.
+  Replicates(std::vector<double> reference, int directions, int replicates);
 
   /// Blocks are independent: each may be filled by its own thread, its replicates in order.
   int blocks() const { return static_cast<int>(blocks_.size()); }
@@ -44,15 +46,17 @@ class Replicates {
     int count = 0;
     std::vector<double> sum, squares;  ///< [P]
     double cosine = 0;
-    std::vector<double> along, along_squares;  ///< per direction
+    std::vector<double> along, along_squares;  ///< per direction, the reference's own last
   };
+  std::size_t directions() const { return probes_.count() + (reference_norm_ > 0); }
   struct Moments { double variance, squared_bias, cosine; };
   Moments moments_without(int block) const;
   template <class F>
   Interval jackknife(double level, double estimate, F of) const;
 
   std::vector<double> reference_;
-  std::vector<std::vector<double>> directions_;
+  double reference_norm_;
+  Probes probes_;
   int replicates_;
   std::vector<Block> blocks_;
   Block total_;

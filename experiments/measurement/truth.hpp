@@ -18,6 +18,13 @@ struct Truth {
   double value = 0;                                ///< the target itself, mean over the batch
 };
 
+/// What stands in for a truth that cannot be enumerated.
+struct LongRun {
+  std::vector<double> gradient;  ///< [P]
+  std::string what;              ///< of which estimator, and how long
+  double error_squared = 0;      ///< summed squared standard errors
+};
+
 /// By enumeration, one example at a time (in TBB). UsageError that names the count if an example has more than
 /// `leaf_cap` leaves. `stop` is polled between examples.
 template <class T>
@@ -38,6 +45,13 @@ class Truths {
   /// Null if the choices are too many to enumerate (`why` says so), or the model has no posterior for an ELBO.
   const Truth* of(const Target& target);
   const std::string& why() const { return why_; }
+  /// In place of it: what `make` returns when it is first asked for.
+  template <class Make>
+  const std::optional<LongRun>& long_run(const Target& target, Make make) {
+    const auto [known, first] = long_runs_.try_emplace(to_string(target));
+    if (first) known->second = make();
+    return known->second;
+  }
 
  private:
   const Model<T>& model_;
@@ -45,6 +59,7 @@ class Truths {
   double leaf_cap_;
   Stop stop_;
   std::map<std::string, std::optional<Truth>> known_;
+  std::map<std::string, std::optional<LongRun>> long_runs_;
   std::string why_;
 };
 

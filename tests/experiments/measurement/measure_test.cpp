@@ -53,13 +53,37 @@ TEST_CASE("bias is reported against the other targets") {
 TEST_CASE("where the truth cannot be enumerated a long run stands in, named, with its error") {
   Recurrent<double> model(true);
   const auto m = measured("reinforce", model, Recurrent<double>::batch(), false, 200, 3);
-  CHECK(m.estimand == "800 x rloo[samples=16,reward_to_go=true]");
+  CHECK(m.estimand == "200 x rloo[samples=16,reward_to_go=true]");
   CHECK(m.estimand_standard_error > 0);
   const auto truth = exact_gradient({}, model, Recurrent<double>::batch(), 1e6);
   double norm = 0;
   for (double v : truth) norm += v * v;
   CHECK(m.estimand_norm == doctest::Approx(std::sqrt(norm)).epsilon(0.05));
   CHECK(std::isnan(m.bias_p_value));
+}
+
+TEST_CASE("variance needs no true gradient") {
+  Recurrent<double> model(true);
+  MeasureSettings settings;
+  settings.replicates = 100;
+  const auto of = [&](const char* estimand, double leaf_cap) {
+    settings.estimand = estimand;
+    settings.leaf_cap = leaf_cap;
+    return measure(Spec::parse("reinforce"), *estimator_of("reinforce", model), model, Recurrent<double>::batch(), settings, Key(9));
+  };
+  const auto all = of("any", 1e6), none = of("none", 1e6), capped = of("enumerated", 3);
+  CHECK(all.estimand == "enumerated");
+  CHECK(none.estimand == "not asked for");
+  CHECK(capped.estimand.find("unknown: ") == 0);
+  for (const auto& m : {none, capped}) {
+    CHECK(m.variance == doctest::Approx(all.variance).epsilon(1e-10));
+    CHECK(m.intervals.at("variance")[1] == doctest::Approx(all.intervals.at("variance")[1]).epsilon(1e-8));
+    CHECK(std::isnan(m.squared_bias));
+    CHECK(std::isnan(m.estimand_norm));
+    CHECK(std::isnan(m.bias_p_value));
+    CHECK(m.bias_against.empty());
+  }
+  CHECK(std::isfinite(all.squared_bias));
 }
 
 /// The first examples of a real file, or nothing (and a word about it) without HARDGRAD_DATA.

@@ -21,8 +21,8 @@ struct Draws {
         g.back().push_back(mean[i] + deviation[i] * random.normal({.replica = m, .index = i}));
     }
   }
-  Replicates statistics(const std::vector<double>& reference, std::vector<std::vector<double>> directions = {}) const {
-    Replicates r(reference, std::move(directions), static_cast<int>(g.size()));
+  Replicates statistics(const std::vector<double>& reference, int directions = 0) const {
+    Replicates r(reference, directions, static_cast<int>(g.size()));
     for (int b = 0; b < r.blocks(); ++b)
       for (int m = r.range(b)[0]; m < r.range(b)[1]; ++m) r.add(b, g[m]);
     r.finish();
@@ -32,7 +32,7 @@ struct Draws {
 
 TEST_CASE("blocks cover all replicates once") {
   for (int count : {2, 31, 32, 33, 257}) {
-    Replicates r({0}, {}, count);
+    Replicates r({0}, 0, count);
     int next = 0;
     for (int b = 0; b < r.blocks(); ++b) {
       CHECK(r.range(b)[0] == next);
@@ -78,25 +78,50 @@ TEST_CASE("intervals at 95% cover the truth about 95% of the time") {
 }
 
 TEST_CASE("the bias test keeps its level without bias and finds a bias of one standard error times five") {
-  const std::vector<std::vector<double>> directions = {{1, 0}, {0, 1}};
   int rejected = 0, found = 0;
   const int runs = 400;
   for (int k = 0; k < runs; ++k) {
     const Draws fair(64, {0, 0}, {1, 1}, Key(3) / static_cast<std::uint64_t>(k));
-    rejected += fair.statistics({0, 0}, directions).bias_p_value(1e-9) < 0.05;
+    rejected += fair.statistics({0, 0}, 2).bias_p_value(1e-9) < 0.05;
     const Draws biased(64, {5.0 / 8, 0}, {1, 1}, Key(4) / static_cast<std::uint64_t>(k));
-    found += biased.statistics({0, 0}, directions).bias_p_value(1e-9) < 0.05;
+    found += biased.statistics({0, 0}, 2).bias_p_value(1e-9) < 0.05;
   }
   CHECK(rejected < 0.05 * runs + 5 * std::sqrt(0.05 * 0.95 * runs));
   CHECK(rejected > 0);
   CHECK(found > 0.95 * runs);
 }
 
+TEST_CASE("probes are orthonormal, and see a deviation's length on average") {
+  for (auto [size, wanted] : {std::pair{3, 8}, {8, 8}, {100, 8}, {129, 5}, {200, 1}, {5, 0}}) {
+    const Probes probes(size, wanted, Key(6));
+    const int K = std::min(size, wanted);
+    REQUIRE(probes.count() == K);
+    std::vector<std::vector<double>> direction(K, std::vector<double>(size));  // from unit vectors
+    for (int i = 0; i < size; ++i) {
+      std::vector<double> unit(size);
+      unit[i] = 1;
+      const auto along = probes(unit);
+      for (int k = 0; k < K; ++k) direction[k][i] = along[k];
+    }
+    for (int k = 0; k < K; ++k)
+      for (int l = 0; l < K; ++l) {
+        double dot = 0;
+        for (int i = 0; i < size; ++i) dot += direction[k][i] * direction[l][i];
+        CHECK(dot == doctest::Approx(k == l));
+      }
+  }
+  const std::vector<double> ones(64, 1);
+  double seen = 0;
+  for (std::uint64_t key = 0; key < 500; ++key)
+    for (double along : Probes(64, 4, Key(8) / key)(ones)) seen += along * along / 2000;
+  CHECK(seen == doctest::Approx(1).epsilon(0.15));  // |b|^2 / P, within about five standard errors
+}
+
 TEST_CASE("without noise a deviation is a bias, and rounding is none") {
   const Draws exact(4, {1, 1}, {0, 0}, Key(5));
-  CHECK(exact.statistics({1, 1}, {{1, 0}}).bias_p_value(1e-9) == 1);
-  CHECK(exact.statistics({1 + 1e-12, 1}, {{1, 0}}).bias_p_value(1e-9) == 1);
-  CHECK(exact.statistics({1.1, 1}, {{1, 0}}).bias_p_value(1e-9) == 0);
+  CHECK(exact.statistics({1, 1}, 0).bias_p_value(1e-9) == 1);
+  CHECK(exact.statistics({1 + 1e-12, 1}, 0).bias_p_value(1e-9) == 1);
+  CHECK(exact.statistics({1.1, 1}, 0).bias_p_value(1e-9) == 0);
 }
 
 }  // namespace
