@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/autodiff/softmax.hpp"
+#include "core/kernels/functions.hpp"
 #include "core/support/error.hpp"
 
 namespace hardgrad {
@@ -15,36 +16,31 @@ RowsPtr fan_out(const Question<T>& question, int copies) {
   return Rows::after(question.site.rows, std::move(parent), question.step);
 }
 
-namespace {
-
-template <class T>
-int draw_option(const Question<T>& question, int row, Law law, Randomness& random, Draw where, std::vector<double>& p) {
-  const int options = question.site.options[row];
-  if (options == 1) return 0;
-  const auto log_p = question.log_law(law).value();
-  p.resize(options);
-  for (int i = 0; i < options; ++i) p[i] = std::exp(static_cast<double>(log_p(row, i)));
-  return random.categorical(p, where);
-}
-
-}  // namespace
-
 template <class T>
 int draw_option(const Question<T>& question, int row, Law law, Randomness& random, Draw where) {
-  std::vector<double> p;
-  return draw_option(question, row, law, random, where, p);
+  const auto options = static_cast<std::size_t>(question.site.options[row]);
+  if (options == 1) return 0;
+  const T* log_p = question.log_law(law).value().row(row);
+  std::vector<double> p(log_p, log_p + options);
+  kernels::map(p.data(), p.data(), options, [](const auto& v) { return kernels::exp<double>(v); });
+  return random.categorical(p, where);
 }
 
 template <class T>
 std::vector<int> draw_options(const Question<T>& question, const Rows& rows, Law law, Randomness& random,
                               const std::vector<std::uint32_t>& id, const std::vector<bool>* skip) {
   std::vector<int> option(rows.size());
-  std::vector<double> p;
-  for (std::size_t r = 0; r < rows.size(); ++r)
-    if (!skip || !(*skip)[rows.example[r]])
-      option[r] = draw_option(question, rows.parent[r], law, random,
-                              {.example = id[rows.example[r]], .replica = static_cast<std::uint32_t>(rows.replica[r]),
-                               .step = static_cast<std::uint32_t>(question.step)}, p);
+  const auto log_p = question.log_law(law).value();
+  std::vector<double> p(log_p.data, log_p.data + log_p.size());  // of all rows that ask, in double
+  kernels::map(p.data(), p.data(), p.size(), [](const auto& v) { return kernels::exp<double>(v); });
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    const auto options = static_cast<std::size_t>(question.site.options[rows.parent[r]]);
+    if (options > 1 && (!skip || !(*skip)[rows.example[r]]))
+      option[r] = random.categorical({p.data() + rows.parent[r] * log_p.cols, options},
+                                     {.example = id[rows.example[r]],
+                                      .replica = static_cast<std::uint32_t>(rows.replica[r]),
+                                      .step = static_cast<std::uint32_t>(question.step)});
+  }
   return option;
 }
 

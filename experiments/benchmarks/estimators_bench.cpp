@@ -27,6 +27,7 @@ void gradient(benchmark::State& state, const Problem& problem, const std::string
     state.SkipWithError(reason.c_str());
     return;
   }
+  const tbb::global_control one_thread(tbb::global_control::max_allowed_parallelism, 1);
   const auto estimator = make_estimator<float>(spec, model.structure(), Key(2));
   Tape<float> tape;
   std::vector<float> into(model.parameters().size());
@@ -91,10 +92,10 @@ void add_growth() {
 }  // namespace hardgrad::benchmarks
 
 int main(int argc, char** argv) {
-  tbb::global_control one_thread(tbb::global_control::max_allowed_parallelism, 1);
   hardgrad::benchmarks::add_models();
   hardgrad::benchmarks::add_growth();
   hardgrad::benchmarks::add_parts();
+  hardgrad::benchmarks::add_sweeps();
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   benchmark::RunSpecifiedBenchmarks();

@@ -4,7 +4,8 @@
 // op/NAME/...  time of one forward and backward; items/s are output numbers (products: FLOP of the forward product)
 // grow/AXIS:n  a gradient of a sequential translator when batch B, samples K, steps T, source words S or width H grows
 // tree/...     the exact gradient of a translator with T = 3 choices of S options; rows are counted
-// replicates/  64 replicates of rloo[samples=4]: of all parameters one by one, and at the logits in one run
+// replicates/  64 replicates of rloo[samples=4]: gradients on their own, gradients that share what no choice touches, and at the
+//              logits in one run; grow/M:n the latter two
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
@@ -110,9 +111,9 @@ struct Scene {
   }
 };
 
+/// One gradient on a tape that was cleared or rewound; its rows.
 template <class Estimate>
 double differentiate(Tape<float>& tape, const Scene& scene, std::vector<float>& gradient, Estimate&& estimate) {
-  tape.clear();
   const auto made = estimate(tape);
   tape.backward_to_leaves(made.surrogate);
   gradient.assign(scene.model->parameters().size(), 0.0f);
@@ -128,11 +129,13 @@ void add_growth() {
           make_estimator<float>(Spec::parse(fmt::format("rloo[samples={}]", size.samples)), scene.model->structure(), Key(2));
       Tape<float> tape;
       std::vector<float> gradient;
-      for (auto _ : state)
+      for (auto _ : state) {
+        tape.clear();
         state.counters["rows"] = differentiate(tape, scene, gradient, [&](Tape<float>& tape) {
           KeyedRandomness random(Key(3));
           return estimator->estimate({tape, *scene.model, scene.batch, random});
         });
+      }
     })->Unit(benchmark::kMicrosecond);
   };
   for (int n : {2, 8, 32, 128}) add("B", n, {.batch = n});
@@ -164,7 +167,8 @@ void add_trees() {
             Tape<float> tape;
             std::vector<float> gradient;
             KeyedRandomness unused{Key{}};
-            for (auto _ : state)
+            for (auto _ : state) {
+              tape.clear();
               state.counters["rows"] = differentiate(tape, scene, gradient, [&](Tape<float>& tape) {
                 if (shared)
                   return exact_objective<float>({Target::Kind::expected_loss}, {tape, *scene.model, scene.batch, unused}, 1e9);
@@ -174,31 +178,36 @@ void add_trees() {
                 const auto loss = expected_loss(*episode);
                 return Estimate<float>{.surrogate = loss, .episode = std::move(episode)};
               });
+            }
           })->Unit(benchmark::kMicrosecond);
 }
 
 void add_replicates() {
-  for (const std::string feed : {"none", "sampled"})
-    for (const bool together : {false, true})
-      benchmark::RegisterBenchmark(
-          fmt::format("replicates/{}/feed:{}", together ? "at_logits" : "one_by_one", feed).c_str(),
-          [=](benchmark::State& state) {
-            const Scene scene(Size{}, feed);
-            const auto estimator = make_estimator<float>(Spec::parse("rloo[samples=4]"), scene.model->structure(), Key(2));
-            Tape<float> tape;
-            std::vector<float> gradient;
-            for (auto _ : state) {
-              if (together) {
-                gradients_at_logits(tape, *estimator, *scene.model, scene.batch, Key(3), 0, 64);
-                continue;
-              }
-              for (std::uint64_t m = 0; m < 64; ++m)
-                differentiate(tape, scene, gradient, [&](Tape<float>& tape) {
-                  KeyedRandomness random(Key(3) / m);
-                  return estimator->estimate({tape, *scene.model, scene.batch, random});
-                });
-            }
-          })->Unit(benchmark::kMillisecond);
+  const auto add = [](const std::string& name, const std::string& feed, const std::string& how, int count) {
+    benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) {
+      const Scene scene(Size{}, feed);
+      const auto estimator = make_estimator<float>(Spec::parse("rloo[samples=4]"), scene.model->structure(), Key(2));
+      Tape<float> tape;
+      std::vector<float> gradient;
+      for (auto _ : state) {
+        if (how == "at_logits") {
+          gradients_at_logits(tape, *estimator, *scene.model, scene.batch, Key(3), 0, count);
+          continue;
+        }
+        for (int m = 0; m < count; ++m) {
+          how == "alone" ? tape.clear() : tape.rewind();
+          differentiate(tape, scene, gradient, [&](Tape<float>& tape) {
+            KeyedRandomness random(Key(3) / static_cast<std::uint64_t>(m));
+            return estimator->estimate({tape, *scene.model, scene.batch, random});
+          });
+        }
+      }
+    })->Unit(benchmark::kMillisecond);
+  };
+  for (const auto* feed : {"none", "sampled"})
+    for (const auto* how : {"alone", "shared", "at_logits"}) add(fmt::format("replicates/{}/feed:{}", how, feed), feed, how, 64);
+  for (const auto* how : {"shared", "at_logits"})
+    for (int count : {4, 16, 64, 256}) add(fmt::format("grow/M:{}/{}", count, how), "sampled", how, count);
 }
 
 }  // namespace

@@ -1,9 +1,10 @@
-// Benchmarks of what gradients are made of; see parts_bench.cpp.
+// Benchmarks of what gradients are made of (parts_bench.cpp) and of what they make up (sweeps_bench.cpp).
 #pragma once
 
 namespace hardgrad::benchmarks {
 
-/// Registers them.
+/// Register them.
 void add_parts();
+void add_sweeps();
 
 }  // namespace hardgrad::benchmarks

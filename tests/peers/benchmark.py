@@ -5,8 +5,10 @@
 Each row first compares gradients, then times Hardgrad, PyTorch as people write it (`plain.py`) and PyTorch tuned
 (`tuned.py`, memory kept by malloc) in turn, on one pinned core. Times are processor time of the thread, system calls
 included, medians over all rounds: what else runs on the machine does not count. `peak` is useful arithmetic (the
-products, once per example where no choice touches them; forward and backward) over the rate of a 1024 x 1024 sgemm
-timed in the same rounds. Memory is what a process takes beyond what it had before its first gradient.
+products, once per example where no choice touches them; forward and backward) over the best rate of square sgemms
+timed in the same rounds. Rows of replicates time `hardgrad measure`: 64 gradients of one batch with their statistics (128
+less 64, so that reading and building drop out), of all parameters or at the logits, against 64 of PyTorch's gradients. The
+last row is a sweep's wall time on two threads against one. Memory is what a process takes beyond what it had before its first gradient.
 Exit status: 0 all equal, 1 a gradient differs, 2 a program failed."""
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ import json
 import os
 import random
 import re
+import resource
+import shutil
 import statistics
 import subprocess
 import sys
@@ -42,6 +46,7 @@ class Row:
     samples: int = 1
     batch: int = 32
     flops: float = 0  # useful arithmetic
+    replicates: str = ""  # one gradient; or many, of "parameters" or at "logits"
 
     def spec(self):
         return f"{self.estimator}[samples={self.samples}]" if self.estimator in ("reinforce", "rloo") else self.estimator
@@ -77,8 +82,11 @@ def rows(folder: Path, quick: bool):
             hard, B = estimator in ("reinforce", "rloo"), 4 if quick else 32
             k = max(K, 2) if estimator == "rloo" else K
             model = f"translator[embedding={H},hidden={H},feed={'sampled' if hard else 'none'}]"
-            yield Row(f"translator {name}", task, model, estimator, k if hard else 1, B,
-                      translator_flops(V, H, k, L, B, estimator))
+            flops = translator_flops(V, H, k, L, B, estimator)
+            yield Row(f"translator {name}", task, model, estimator, k if hard else 1, B, flops)
+            if estimator == "reinforce" and name != "large":
+                for of in ("parameters", "logits"):
+                    yield Row(f"{name}: 64, {of}", task, model, estimator, k, B, replicates=of)
     B = 4 if quick else 32
     for estimator in ("reinforce", "rloo", "exact", "exact_marginal", "soft"):
         k = {"reinforce": 1, "rloo": 4}.get(estimator, 1)
@@ -112,6 +120,21 @@ class Hardgrad:
     def time(self, n):
         return self.run("--repeat", str(n + 2))["timing"]  # the first ones warm up
 
+    def replicates(self, of, once, M=64):
+        """Processor seconds of M gradients of `hardgrad measure`, of which one by itself takes `once`."""
+        scale = max(1, min(8, int(0.5 / (M * once))))  # small ones drown in what a process takes to start
+        command = [self.command[0], "measure", *self.command[2:], "--estimand", "none", "--jobs", "1"]
+        command += ["--at-logits"] if of == "logits" else []
+        used = []
+        for count in ((1 + scale) * M, M):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            done = subprocess.run([*command, "--replicates", str(count)], capture_output=True, text=True, env=self.environment)
+            if done.returncode:
+                raise Failed(f"{' '.join(command)}: {done.stderr.strip()}")
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            used.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+        return (used[0] - used[1]) / scale
+
 
 class Peer:
     def __init__(self, form, row, path, environment):
@@ -141,12 +164,48 @@ class Peer:
         self.process.wait()
 
 
-def sgemm_rate(size=1024):
-    a = np.ones((size, size), np.float32)
-    out = np.empty_like(a)
-    start = time.thread_time()
-    np.matmul(a, a, out=out)
-    return 2 * size ** 3 / (time.thread_time() - start)
+def sgemm_rate():
+    rates = []
+    for size in (256, 512, 1024):
+        a = np.ones((size, size), np.float32)
+        out = np.empty_like(a)
+        for _ in range(3):
+            start = time.thread_time()
+            np.matmul(a, a, out=out)
+            rates.append(2 * size ** 3 / (time.thread_time() - start))
+    return max(rates)
+
+
+SWEEP = """name = "cells"
+[grid]
+task = ["translation[examples=200,max_length=8]"]
+model = ["translator[embedding={width},hidden={width},feed=sampled]"]
+estimator = ["reinforce", "rloo[samples=2]"]
+seed = [1, 2, 3, 4, 5, 6, 7, 8]
+[train]
+steps = 0
+[measure]
+at = ["start"]
+batch = 32
+replicates = {replicates}
+estimand = "none"
+"""
+
+
+def sweep_seconds(program, environment, folder, cores, quick):
+    """Wall seconds of a sweep of 16 cells on one thread and on two."""
+    config, seconds = folder / "cells.toml", []
+    config.write_text(SWEEP.format(width=4 if quick else 32, replicates=8 if quick else 256))
+    for jobs in (1, 2):
+        start = time.monotonic()
+        done = subprocess.run([program, "run", str(config), "--out", str(folder / f"run{jobs}"), "--jobs", str(jobs), "--progress",
+                               "none"], capture_output=True, text=True, env=environment,
+                              preexec_fn=lambda: os.sched_setaffinity(0, cores))
+        seconds.append(time.monotonic() - start)
+        if done.returncode:
+            raise Failed(f"hardgrad run: {done.stderr.strip()}")
+        shutil.rmtree(folder / f"run{jobs}")
+    return seconds
 
 
 def blas_kernel():
@@ -171,9 +230,9 @@ def compare(row, program, environment, folder, rounds):
         for _ in range(rounds):
             rates.append(sgemm_rate())
             timing = ours.time(n["hardgrad"])
-            times["hardgrad"] += timing["cpu_seconds"][2:]
+            times["hardgrad"] += [ours.replicates(row.replicates, once)] if row.replicates else timing["cpu_seconds"][2:]
             for form, peer in peers.items():
-                times[form] += peer.time(n[form])
+                times[form] += [t * (64 if row.replicates else 1) for t in peer.time(n[form])]
     finally:
         for peer in peers.values():
             peer.close()
@@ -204,7 +263,8 @@ def main():
         environment["ATEN_CPU_CAPABILITY"] = "avx512"
     if os.environ.get("OPENBLAS_CORETYPE") or os.environ.get("OPENBLAS_NUM_THREADS") != "1":  # BLAS reads them at start
         os.execve(sys.executable, [sys.executable, __file__, *sys.argv[1:]], environment)
-    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(cores)})
     results, wrong = [], False
     with tempfile.TemporaryDirectory() as folder:
         print(f"{'row':20s} {'estimator':22s} {'ms: ours':>9s} {'plain':>8s} {'tuned':>8s} {'ratio':>6s} {'tuned':>6s} "
@@ -225,9 +285,19 @@ def main():
             print(f"{r['row']:20s} {r['estimator']:22s} {ms['hardgrad']:9.3g} {ms['plain']:8.3g} {ms['tuned']:8.3g} "
                   f"{r['plain_ratio']:6.1f} {r['tuned_ratio']:6.1f} {peak} {mb['hardgrad']:9.1f} {mb['plain']:7.1f} "
                   f"{mb['tuned']:7.1f} {r['difference']:10.1e}{'' if same else '  DIFFERS'}", flush=True)
-    if results:
-        print(f"BLAS kernel {results[-1]['kernel']} on both sides, sgemm {max(r['sgemm_gflops'] for r in results):.0f} "
-              f"GFLOP/s; PyTorch's own kernels: {results[-1]['capability']}")
+        if re.search(options.rows, "sweep") and len(cores) > 1:
+            try:
+                pairs = [sweep_seconds(options.hardgrad, environment, Path(folder), cores, options.quick)
+                         for _ in range(1 if options.quick else options.rounds)]
+            except (Failed, OSError) as error:
+                print(f"sweep: {error}", file=sys.stderr)
+                return 2
+            one, two = (statistics.median(column) for column in zip(*pairs))
+            print(f"sweep of 16 cells: {one:.2f} s on one thread, {two:.2f} s on two: {one / two:.2f} times faster")
+            results.append({"row": "sweep", "seconds": {"1": one, "2": two}})
+    if results and "kernel" in results[0]:
+        print(f"BLAS kernel {results[0]['kernel']} on both sides, sgemm {max(r.get('sgemm_gflops', 0) for r in results):.0f} "
+              f"GFLOP/s; PyTorch's own kernels: {results[0]['capability']}")
     if options.json:
         Path(options.json).write_text(json.dumps(results, indent=1))
     return 1 if wrong else 0
