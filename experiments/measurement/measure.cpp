@@ -72,21 +72,21 @@ void draw(Replicates& replicates, const Estimator<T>& estimator, const Model<T>&
   cost->seconds = all.seconds / all.count;
 }
 
-/// Examples of a run that holds several replicates: enough for tall products, few enough for the cache.
+/// Examples, or bytes of the tape if that is more, of a run that holds several replicates: short runs are lost to overhead, long
+/// ones to the cache.
 constexpr int tall = 256;
+constexpr double roomy = 16e6;
 
 /// The same at the logits, several replicates to a run; they are added in order, whichever run they came from.
 template <class T>
 void draw_at_logits(Replicates& replicates, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
                     Key noise, Measurement& m) {
-  const int together = std::max(1, tall / batch.examples());
   const int count = replicates.range(replicates.blocks() - 1)[1];
   const int tapes = tbb::this_task_arena::max_concurrency();  // warm ones are worth more than many
   std::vector<Tape<T>> tape(tapes);
   m.rows = m.attention_values = m.seconds = 0;
-  int block = 0;
-  for (int wave = 0; wave < count; wave += tapes * together) {
-    const int runs = std::min(tapes, (count - wave + together - 1) / together);
+  int block = 0, together = std::max(1, tall / batch.examples());
+  for (int wave = 0, runs = 1; wave < count;) {  // the first run alone: it shows what a replicate takes
     std::vector<LogitGradients> drawn(runs);
     std::vector<double> seconds(runs);
     parallel_for(runs, [&](int run) {
@@ -95,16 +95,19 @@ void draw_at_logits(Replicates& replicates, const Estimator<T>& estimator, const
       drawn[run] = gradients_at_logits(tape[run], estimator, model, batch, noise, first, std::min(together, count - first));
       seconds[run] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     });
-    for (int run = 0, at = wave; run < runs; ++run) {
+    for (int run = 0; run < runs; ++run) {
       for (const auto& gradient : drawn[run].of_replicate) {
-        while (at >= replicates.range(block)[1]) ++block;
+        while (wave >= replicates.range(block)[1]) ++block;
         replicates.add(block, gradient);
-        ++at;
+        ++wave;
       }
       m.rows += drawn[run].rows / count;
       m.attention_values += drawn[run].attention_values / count;
       m.seconds += seconds[run] / count;
     }
+    if (wave == together)
+      together = std::max(together, static_cast<int>(roomy * together / static_cast<double>(tape[0].arena().used())));
+    runs = std::min(tapes, (count - wave + together - 1) / together);
   }
   replicates.finish();
 }
