@@ -2,9 +2,11 @@
 #include "experiments/measurement/at_logits.hpp"
 
 #include <doctest/doctest.h>
+#include <tbb/task_arena.h>
 
 #include "core/models/replicates.hpp"
 #include "experiments/measurement/measure.hpp"
+#include "experiments/measurement/statistics.hpp"
 #include "experiments/tasks/task.hpp"
 
 namespace hardgrad::testing {
@@ -96,6 +98,45 @@ TEST_CASE("the exact gradient is there too, and an unbiased estimator's mean is 
   CHECK(of("straight_through").bias_p_value < 1e-6);
   settings.exact = true;
   CHECK_THROWS_AS(of("reinforce"), UsageError);
+}
+
+TEST_CASE("the same bits on any number of threads, of parameters and at the logits, in more runs than threads") {
+  const auto& s = scene("sampled");
+  const auto spec = Spec::parse("rloo[samples=2]");
+  const auto estimator = make_estimator<double>(spec, s.model->structure(), Key(4));
+  MeasureSettings settings;
+  settings.replicates = 700;
+  for (bool at_logits : {false, true}) {
+    CAPTURE(at_logits);
+    settings.at_logits = at_logits;
+    Measurement one, four;
+    tbb::task_arena(1).execute([&] { one = measure(spec, *estimator, *s.model, s.batch, settings, Key(5)); });
+    tbb::task_arena(4).execute([&] { four = measure(spec, *estimator, *s.model, s.batch, settings, Key(5)); });
+    CHECK(one.variance == four.variance);
+    CHECK(one.squared_bias == four.squared_bias);
+    CHECK(one.intervals == four.intervals);
+    CHECK(one.mean == four.mean);
+    CHECK(one.variances == four.variances);
+    CHECK(one.variance > 0);
+  }
+}
+
+TEST_CASE("in a sequential model an exact gradient at the logits is the mean too, of every choice") {
+  const Scene s("translation[examples=40,words=3,max_length=3]", "translator[embedding=5,hidden=4,feed=sampled]");
+  const auto exact = exact_gradient_at_logits({}, *s.model, s.batch, 1e6);
+  Replicates replicates(exact, 8, 4000);
+  const auto estimator = make_estimator<double>(Spec::parse("rloo[samples=4]"), s.model->structure(), Key(4));
+  Tape<double> tape;
+  int m = 0;
+  for (int block = 0; block < replicates.blocks(); ++block)
+    for (const auto [first, last] = replicates.range(block); m < last; ++m)
+      replicates.add(block, gradients_at_logits(tape, *estimator, *s.model, s.batch, Key(6), m, 1).of_replicate[0]);
+  replicates.finish();
+  CHECK(replicates.bias_p_value(1e-12) > 1e-3);
+  double later = 0;  // beyond the first choice there is something to measure
+  const std::size_t first_choice = s.batch.examples() * 4;
+  for (std::size_t i = first_choice; i < exact.size(); ++i) later += std::abs(exact[i]);
+  CHECK(later > 0.01);
 }
 
 TEST_CASE("a repeated batch: positions as ids, equal examples known") {
