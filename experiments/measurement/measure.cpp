@@ -1,8 +1,6 @@
 #include "experiments/measurement/measure.hpp"
 
 #include <fmt/format.h>
-#include <tbb/enumerable_thread_specific.h>
-#include <tbb/task_arena.h>
 
 #include <chrono>
 #include <cmath>
@@ -36,9 +34,9 @@ void draw(Replicates& replicates, const Estimator<T>& estimator, const Model<T>&
           Measurement* cost, const Stop& stop) {
   struct Cost { double rows = 0, attention = 0, seconds = 0; int count = 0; };
   std::vector<Cost> costs(replicates.blocks());
-  tbb::enumerable_thread_specific<Tape<T>> tapes;  // warm, and what all replicates share stays on them
-  parallel_for(replicates.blocks(), [&](int block) {
-    auto& tape = tapes.local();
+  std::vector<Tape<T>> tapes(lanes());  // warm, and what all replicates share stays on them
+  parallel_in_order(replicates.blocks(), [&](int lane, int block) {
+    auto& tape = tapes[lane];
     std::vector<double> gradient(model.parameters().size());
     const auto [first, last] = replicates.range(block);
     auto& c = costs[block];
@@ -57,6 +55,7 @@ void draw(Replicates& replicates, const Estimator<T>& estimator, const Model<T>&
       ++c.count;
       replicates.add(block, gradient);
     }
+    replicates.complete(block);
   });
   replicates.finish();
   if (!cost) return;
@@ -82,7 +81,7 @@ template <class T>
 void draw_at_logits(Replicates& replicates, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
                     Key noise, Measurement& m) {
   const int count = replicates.range(replicates.blocks() - 1)[1];
-  const int tapes = tbb::this_task_arena::max_concurrency();  // warm ones are worth more than many
+  const int tapes = lanes();  // warm ones are worth more than many
   std::vector<Tape<T>> tape(tapes);
   m.rows = m.attention_values = m.seconds = 0;
   int block = 0, together = std::max(1, tall / batch.examples());
@@ -97,7 +96,7 @@ void draw_at_logits(Replicates& replicates, const Estimator<T>& estimator, const
     });
     for (int run = 0; run < runs; ++run) {
       for (const auto& gradient : drawn[run].of_replicate) {
-        while (wave >= replicates.range(block)[1]) ++block;
+        while (wave >= replicates.range(block)[1]) replicates.complete(block++);
         replicates.add(block, gradient);
         ++wave;
       }

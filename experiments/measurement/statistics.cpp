@@ -72,19 +72,29 @@ void Replicates::add(int index, std::span<const double> gradient) {
   }
 }
 
-void Replicates::finish() {
-  for (const auto& block : blocks_) {
+void Replicates::complete(int index) {
+  const std::lock_guard lock(*summing_);
+  blocks_[index].complete = true;
+  for (; summed_ < blocks() && blocks_[summed_].complete; ++summed_) {
+    auto& block = blocks_[summed_];
     total_.count += block.count;
     total_.cosine += block.cosine;
     for (std::size_t i = 0; i < total_.sum.size(); ++i) {
       total_.sum[i] += block.sum[i];
       total_.squares[i] += block.squares[i];
+      block.squared += block.squares[i];
     }
+    total_.squared += block.squared;
     for (std::size_t k = 0; k < directions(); ++k) {
       total_.along[k] += block.along[k];
       total_.along_squares[k] += block.along_squares[k];
     }
+    block.squares = {};
   }
+}
+
+void Replicates::finish() {
+  for (int b = summed_; b < blocks(); ++b) complete(b);
   const auto all = moments_without(-1);
   variance_ = all.variance;
   squared_bias_ = all.squared_bias;
@@ -95,11 +105,11 @@ Replicates::Moments Replicates::moments_without(int index) const {
   static const Block nothing;
   const auto& left_out = index < 0 ? nothing : blocks_[index];
   const double m = total_.count - left_out.count;
-  double mean_squared = 0, squares = 0;
+  const double squares = total_.squared - left_out.squared;
+  double mean_squared = 0;
   for (std::size_t i = 0; i < total_.sum.size(); ++i) {
     const double mean = (total_.sum[i] - (index < 0 ? 0 : left_out.sum[i])) / m;
     mean_squared += mean * mean;
-    squares += total_.squares[i] - (index < 0 ? 0 : left_out.squares[i]);
   }
   const double variance = beyond_rounding(squares - m * mean_squared, squares) / (m - 1);
   return {variance, mean_squared - variance / m, (total_.cosine - left_out.cosine) / m};

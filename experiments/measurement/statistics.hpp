@@ -3,6 +3,8 @@
 
 #include <array>
 #include <cstddef>
+#include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -23,7 +25,9 @@ class Replicates {
   /// Replicates [first, last) belong to a block.
   std::array<int, 2> range(int block) const;
   void add(int block, std::span<const double> gradient);
-  /// Sums the blocks up, in order.
+  /// A block has all its replicates: what need not be kept apart is summed up, in the blocks' order, and its memory released.
+  void complete(int block);
+  /// All blocks have.
   void finish();
 
   const std::vector<double>& reference() const { return reference_; }
@@ -44,7 +48,9 @@ class Replicates {
  private:
   struct Block {
     int count = 0;
-    std::vector<double> sum, squares;  ///< [P]
+    bool complete = false;
+    std::vector<double> sum, squares;  ///< [P]; squares until the block is summed up
+    double squared = 0;                ///< all squares
     double cosine = 0;
     std::vector<double> along, along_squares;  ///< per direction, the reference's own last
   };
@@ -60,6 +66,8 @@ class Replicates {
   int replicates_;
   std::vector<Block> blocks_;
   Block total_;
+  int summed_ = 0;  // blocks that are in the total
+  std::unique_ptr<std::mutex> summing_ = std::make_unique<std::mutex>();
   double variance_ = 0, squared_bias_ = 0, cosine_ = 0;
 };
 

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
 
+#include <algorithm>
 #include <atomic>
 
 namespace hardgrad {
@@ -21,6 +23,17 @@ void parallel_for(int count, F&& f) {
       },
       tbb::simple_partitioner{});
   finished.load(std::memory_order_acquire);
+}
+
+/// f(lane, i) for i in [0, count), begun in order. What carries the number `lane` < lanes() runs one after the other: a lane may
+/// have memory of its own.
+inline int lanes() { return tbb::this_task_arena::max_concurrency(); }
+template <class F>
+void parallel_in_order(int count, F&& f) {
+  std::atomic<int> next{0};
+  parallel_for(std::min(count, lanes()), [&](int lane) {
+    for (int i; (i = next.fetch_add(1, std::memory_order_acq_rel)) < count;) f(lane, i);
+  });
 }
 
 }  // namespace hardgrad
