@@ -13,6 +13,7 @@ from .errors import InputError
 from .frames import per_run
 from .groups import Group, groups, panels
 from .inference import by_seed
+from .rounding import at_step, rounding
 from .statistics import Difference, holm, paired_difference, propagated_difference, propagated_mean, welch_difference
 from .table import evaluation_names, measurement_step, most_common
 
@@ -113,18 +114,17 @@ def _own(data: xr.Dataset, group: Group, quantity: str, seeds: list[str] | None,
     name = f"{quantity}_interval"
     if name not in data.data_vars:
         return None
-    values, bounds = per_run(data, quantity, at), data[name].sel(measurement_step=measurement_step(data, at)).values
+    values, bounds = per_run(data, quantity, at), at_step(data, name, measurement_step(data, at))
     sides = [by_seed(data, [group], numbers) for numbers in (values, bounds[:, 0], bounds[:, 1])]
     kept = [i for i, seed in enumerate(sides[0][1]) if seeds is None or seed in seeds]
     return propagated_mean(*(matrix[0][kept] for matrix, _ in sides))
 
 
 def _rounding(data: xr.Dataset, group: Group, quantity: str, at: str | int) -> float:
-    """How much of a quantity is rounding in single precision: of the gradient's squared norm, a part in 10^12."""
-    if quantity not in ("variance", "squared_bias") or "estimand_norm" not in data.data_vars:
+    """How much of a quantity is rounding."""
+    if quantity not in ("variance", "squared_bias"):
         return 0.0
-    norm = per_run(data, "estimand_norm", at)[group.runs]
-    return float(1e-12 * np.nanmax(np.square(norm))) if np.isfinite(norm).any() else 0.0
+    return float(rounding(data, measurement_step(data, at))[group.runs].max())
 
 
 def as_json(found: Comparison) -> dict[str, object]:

@@ -16,17 +16,22 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from .errors import InputError
 from .style import Look, looks
+
+MOST_PANELS = 24  # tasks and models in one figure: more make no page
 
 FONT = {"font.size": 10, "axes.titlesize": 10.5, "axes.labelsize": 10, "xtick.labelsize": 9, "ytick.labelsize": 9,
          "legend.fontsize": 9.5, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
          "grid.color": "#dddddd", "grid.linewidth": 0.6, "axes.axisbelow": True, "svg.hashsalt": "hardgrad"}
 
 
-def draw_panels(found: Mapping[tuple[str, str], list[Any]], title: str, panel: Callable[[Axes, list[Any], dict[str, Look]], bool], xlabel: str,
-          ylabel: str, lines: bool = True) -> Figure:
+def draw_panels(found: Mapping[tuple[str, str], list[Any]], title: str, panel: Callable[[Axes, list[Any], dict[str, Look]], bool],
+                xlabel: str, ylabel: str, lines: bool = True) -> Figure:
     """A grid of panels, one per task and model, under one legend. `found`: what is drawn in each, things with a `label`;
-    `panel` draws them and says whether there was anything."""
+    `panel` draws them and says whether there was anything. InputError beyond MOST_PANELS."""
+    if len(found) > MOST_PANELS:
+        raise InputError(f"{len(found)} networks are too many for one figure (at most {MOST_PANELS}): select some")
     look = looks([group.label for members in found.values() for group in members])
     with matplotlib.rc_context(FONT):
         figure = Figure()

@@ -9,7 +9,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from .against import bias_against_temperature, variance_against_samples, variance_against_temperature
-from .curves import cosine_over_training, heldout_curves, loss_curves, metric_curves, variance_over_training
+from .curves import cosine_over_training, entropy_over_training, heldout_curves, loss_curves, metric_curves, variance_over_training
 from .errors import InputError, NotApplicable
 from .heatmap import heat_map
 from .moments import bias_variance, variance_against_cost
@@ -22,6 +22,7 @@ FIGURES: dict[str, Callable[[xr.Dataset, str | int], Figure]] = {
     "heat_map": heat_map,
     "variance_over_training": lambda data, at="first": variance_over_training(data),
     "cosine_over_training": lambda data, at="first": cosine_over_training(data),
+    "attention_entropy": lambda data, at="first": entropy_over_training(data),
     "loss_curves": lambda data, at="first": loss_curves(data),
     "loss_by_rows": lambda data, at="first": loss_curves(data, against="rows"),
     "loss_by_time": lambda data, at="first": loss_curves(data, against="seconds"),

@@ -12,6 +12,7 @@ import xarray as xr
 
 from .errors import InputError
 from .load import need, status_names
+from .rounding import at_step
 from .table import measurement_step
 
 _AXES = ("measurement_step", "evaluation_step", "step", "run")
@@ -103,7 +104,8 @@ def _settings(texts: np.ndarray) -> pd.DataFrame:
 
 def per_run(data: xr.Dataset, quantity: str, at: str | int = "first") -> np.ndarray:
     """One number per run, NaN where there is none: of a measured quantity the one at step `at` (first, last or a number), of what
-    is logged or evaluated over training the last one, of the rest itself. InputError if there is no such variable."""
+    is logged or evaluated over training the last one, of the rest itself. A bias that rounding explains is 0. InputError if
+    there is no such variable."""
     where = data.attrs.get("path", "result")
     if quantity not in data.data_vars or data[quantity].dtype.kind not in "fiu":
         numbers = [str(n) for n in data.data_vars if data[n].dtype.kind == "f" and data[n].dims[:1] == ("run",)]
@@ -112,7 +114,7 @@ def per_run(data: xr.Dataset, quantity: str, at: str | int = "first") -> np.ndar
     if values.dims == ("run",):
         return values.values.astype(float)
     if values.dims == ("run", "measurement_step"):
-        return values.sel(measurement_step=measurement_step(data, at)).values
+        return at_step(data, quantity, measurement_step(data, at))
     if len(values.dims) == 2 and values.dims[0] == "run":
         return np.array([row[np.isfinite(row)][-1] if np.isfinite(row).any() else np.nan for row in values.values])
     raise InputError(f"{where}: {quantity} is no single number per run: it has axes {', '.join(map(str, values.dims))}")

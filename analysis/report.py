@@ -13,11 +13,12 @@ from .errors import InputError
 from .figures import draw_all
 from .frames import per_run
 from .groups import Group, groups, other_axes, panels
+from .groups import page as pick_page
 from .inference import pareto, ranking
 from .page import page, picture, rows_table, sortable_table
 from .table import QUANTITIES, caption, evaluation_names, most_common, readable, table
 
-MOST_PANELS = 6  # tasks and models drawn within the page: with hundreds, nobody would see any
+MOST_SHOWN = 6  # tasks and models drawn within the page: with hundreds, nobody would see any
 
 
 def report(data: xr.Dataset, at: str | int = "first") -> str:
@@ -82,13 +83,11 @@ def _ranking(data: xr.Dataset, at: str | int) -> list[str]:
 
 
 def _figures(data: xr.Dataset, at: str | int) -> list[str]:
-    parts, found = ['<h2 id="figures">Figures</h2>'], panels(data)
-    shown = data
-    if len(found) > MOST_PANELS:
-        kept = [run for members in list(found.values())[:MOST_PANELS] for group in members for run in group.runs]
-        shown = data.isel(run=sorted(kept))
-        parts.append(f"<p>The first {MOST_PANELS} of {len(found)} networks are drawn here; "
-                     "<code>python3 -m analysis draw</code> draws them all.</p>")
+    parts = ['<h2 id="figures">Figures</h2>']
+    shown, pages = pick_page(data, 1, MOST_SHOWN)
+    if pages > 1:
+        parts.append(f"<p>The first {MOST_SHOWN} of {len(panels(data))} networks are drawn here; "
+                     "<code>python3 -m analysis draw RESULT.h5 --page N</code> draws them all.</p>")
     for name, figure in draw_all(shown, at):
         if isinstance(figure, InputError):
             parts.append(f"<p>{escape(name)}: not drawn: {escape(str(figure))}</p>")

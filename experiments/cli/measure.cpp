@@ -70,6 +70,7 @@ nlohmann::json result_json(const Measurement& m, const ParameterSet<T>& paramete
           {"seconds", number(m.seconds)},
           {"work_normalised_variance", number(m.work_normalised_variance)},
           {"outcomes", number(m.outcomes)},
+          {"attention_entropy", number(m.attention_entropy)},
           {"bias_against", bias},
           {"intervals", intervals},
           {"variance_by_group", groups},
