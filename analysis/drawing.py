@@ -121,7 +121,7 @@ def set_symlog(axis: str, ax: Axes, values: list[float]) -> None:
             if top < threshold:
                 return []
             first, last = int(np.log10(threshold).round()), int(np.floor(np.log10(top)))
-            stride = max(1, -(-(last - first + 1) // (3 if low < 0 and axis == "x" else 6)))
+            stride = max(1, -(-(last - first + 1) // (2 if low < 0 and axis == "x" else 6)))
             return [10.0 ** p for p in range(last, first - 1, -stride)]
 
         which.set_ticks([-p for p in powers(-low)] + [0] + powers(high)[::-1])
@@ -132,6 +132,12 @@ def readable_log(axis: Axis, low: float, high: float) -> None:
     """Ticks for a logarithmic axis from `low` to `high`: plain numbers where there are too few powers of ten to read from."""
     if high >= 100 * low:
         return
-    axis.set_major_locator(matplotlib.ticker.LogLocator(subs=(1, 2, 5)))
+    powers = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
+    for multiples in ((1, 2, 5), (1, 1.5, 2, 3, 4, 5, 7)):
+        ticks = [tick for tick in np.outer(powers, multiples).ravel() if low <= tick <= high]
+        if len(ticks) > 2:
+            break
+    axis.set_major_locator(matplotlib.ticker.FixedLocator(ticks))
+    axis.set_minor_locator(matplotlib.ticker.NullLocator())
     axis.set_major_formatter(matplotlib.ticker.FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_formatter(matplotlib.ticker.NullFormatter())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -127,11 +129,12 @@ def with_interval(mean: float, low: float, high: float) -> str:
 
 def _plus_minus(mean: float, half: float) -> str:
     """Both to the second digit of the half width, as one reads them off: "0.6603 ± 0.0012", "(0.2 ± 1.6)e-05"."""
+    half = float(f"{half:.1e}")
     largest = int(np.floor(np.log10(max(abs(mean), half))))
     shift = largest if not -3 <= largest < 5 else 0
     mean, half = mean / 10.0**shift, half / 10.0**shift
     digits = min(max(1 - int(np.floor(np.log10(half))), 0), 9)
-    text = f"{mean:.{digits}f} ± {half:.{digits}f}"
+    text = f"{round(mean, digits) + 0.0:.{digits}f} ± {half:.{digits}f}"  # never "-0"
     return f"({text})e{shift:+03d}" if shift else text
 
 
@@ -183,4 +186,4 @@ def format_table(frame: pd.DataFrame) -> str:
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
         lines.insert(1, "  ".join("-" * width for width in widths))
         blocks.append("\n".join([head, *lines]))
-    return "\n\n".join([*blocks, caption(frame)])
+    return "\n\n".join([*blocks, textwrap.fill(caption(frame), 120)])

@@ -84,6 +84,8 @@ def test_with_interval_reads_well():
     assert with_interval(0.66, 0.65919, 0.66081) == "0.66000 ± 0.00081"
     assert with_interval(1.83e-6, 1.83e-6 - 1.6e-5, 1.83e-6 + 1.6e-5) == "(0.2 ± 1.6)e-05"
     assert with_interval(123456, 123000, 123912) == "(1.2346 ± 0.0046)e+05"
+    assert with_interval(1.3e-4, 1.3e-4 - 9.96e-4, 1.3e-4 + 9.96e-4) == "0.0001 ± 0.0010"
+    assert with_interval(-1e-9, -1e-9 - 9e-4, -1e-9 + 9e-4) == "(0.0 ± 9.0)e-04"
     assert with_interval(1, 0.5, 2.5) == "1 [0.5, 2.5]"
     assert with_interval(np.nan, 0, 1) == "–"
     assert with_interval(2, np.nan, np.nan) == "2"
