@@ -30,14 +30,14 @@ class Family(NamedTuple):
 def families(data: xr.Dataset, parameter: str) -> dict[tuple[str, str], list[Family]]:
     """By task and model: estimators that were run with several values of the parameter, and those that stand alone."""
     result: dict[tuple[str, str], list[Family]] = {}
-    settings = data["estimator_settings"].values if "estimator_settings" in data else []
+    settings = data["estimator_settings"].values if "estimator_settings" in data else np.array([])
     for panel, members in panels(data).items():
         found: dict[str, list[tuple[float, Group]]] = {}
         for group in members:
             mine = json.loads(str(settings[group.runs[0]])) if len(settings) else {}
-            if isinstance(mine.get(parameter), (int, float)):
-                label = _without(group.label, parameter)
-                found.setdefault(label, []).append((float(mine[parameter]), group))
+            value = mine.get(parameter)
+            if isinstance(value, (int, float)):
+                found.setdefault(_without(group.label, parameter), []).append((float(value), group))
         several = {label: sorted(points, key=lambda p: p[0]) for label, points in found.items() if len(points) > 1}
         if several:
             result[panel] = [Family(label, [v for v, _ in points], [g for _, g in points]) for label, points in several.items()]

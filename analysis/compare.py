@@ -49,7 +49,7 @@ def compare(first: xr.Dataset, second: xr.Dataset, at: str | int = "first", leve
         for key in shared:
             if name is not None and key[:2] not in name:
                 continue
-            pair = tuple(side[key] for side in sides)
+            pair = sides[0][key], sides[1][key]
             found = _difference((first, second), pair, quantity, values, at)
             if found:
                 rows.append({"task": key[0], "model": key[1], "estimator": key[2],
@@ -95,13 +95,14 @@ def _difference(data: tuple[xr.Dataset, xr.Dataset], pair: tuple[Group, Group], 
     if not all(by):
         return None
     seeds = [seed for seed in by[0] if seed in by[1]]
-    x, y = ([side[seed] for seed in seeds] if seeds else list(side.values()) for side in by)
+    x, y = (np.array([side[seed] for seed in seeds] if seeds else list(side.values())) for side in by)
     row = {"first": float(np.mean(x)), "second": float(np.mean(y))}
     if len(x) == len(y) and np.allclose(x, y, rtol=1e-9, atol=_rounding(data[0], pair[0], quantity, at)):
         return row | Difference(row["second"] - row["first"], np.nan, np.nan, np.nan, np.nan, len(seeds))._asdict() | {"method": "same"}
     means = [_own(d, g, quantity, seeds or None, at) for d, g in zip(data, pair)]
-    if all(mean is not None and np.isfinite(mean[1:3]).all() for mean in means):
-        found, method = propagated_difference(means[1], means[0]), "measured"
+    known = [mean for mean in means if mean is not None and np.isfinite(mean[1:3]).all()]
+    if len(known) == 2:
+        found, method = propagated_difference(known[1], known[0]), "measured"
     elif seeds:
         found, method = paired_difference(y, x), "paired"
     else:

@@ -93,7 +93,7 @@ def _distinct(keys: list[tuple[str, str]]) -> list[tuple[str, str]]:
         shared = set.intersection(*(set(arguments) for _, arguments in parts)) if same_name and len(parts) > 1 else set()
         kept = [[a for a in arguments if a not in shared] for _, arguments in parts]
         columns.append([name + (f"[{','.join(arguments)}]" if arguments else "") for (name, _), arguments in zip(parts, kept)])
-    return list(zip(*columns))
+    return [(task, model) for task, model in zip(*columns)]
 
 
 def _shorten(text: str, most: int) -> str:
@@ -111,8 +111,9 @@ def _symlog(values: np.ndarray, decades: int = 5) -> float | None:
 
 def set_symlog(axis: str, ax: Axes, values: list[float]) -> None:
     """Makes an axis linear around zero and logarithmic beyond, scaled to these values."""
-    threshold = _symlog(np.array(values, dtype=float))
-    if threshold is not None:
+    found = _symlog(np.array(values, dtype=float))
+    if found is not None:
+        threshold = found
         getattr(ax, f"set_{axis}scale")("symlog", linthresh=threshold, linscale=0.6 if axis == "y" else 1)
         which = ax.xaxis if axis == "x" else ax.yaxis
         low, high = np.nanmin([*values, 0]), np.nanmax([*values, 0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Callable
+from typing import Protocol
 
 import xarray as xr
 from matplotlib.figure import Figure
@@ -14,9 +14,16 @@ from .errors import InputError, NotApplicable
 from .heatmap import heat_map
 from .moments import bias_variance, variance_against_cost
 
+
+class Drawing(Protocol):
+    """Draws a result; `at` is the step whose measurements are shown."""
+
+    def __call__(self, data: xr.Dataset, at: str | int = "first") -> Figure: ...
+
+
 #: By the name of its file; each takes a result and the step whose measurements are shown (first, last or a number). Raises
 #: InputError if the result does not hold what it draws, NotApplicable if the sweep was not about it.
-FIGURES: dict[str, Callable[[xr.Dataset, str | int], Figure]] = {
+FIGURES: dict[str, Drawing] = {
     "bias_variance": bias_variance,
     "variance_against_cost": variance_against_cost,
     "heat_map": heat_map,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,7 +19,7 @@ from .table import measurement_step
 _AXES = ("measurement_step", "evaluation_step", "step", "run")
 
 
-def select(data: xr.Dataset, **wanted: object) -> xr.Dataset:
+def select(data: xr.Dataset, **wanted: Any) -> xr.Dataset:
     """The runs whose labels are as wanted: `select(data, task="qa", estimator=["rloo", "nvil"], seed=1, status="ok")`.
 
     A name chooses every spec of that name ("rloo" also `rloo[samples=4]`), a whole spec only itself; a list chooses any of its
@@ -31,8 +32,8 @@ def select(data: xr.Dataset, **wanted: object) -> xr.Dataset:
         if name != "status" and (name not in data.variables or data[name].dims != ("run",)):
             labels = [str(n) for n in data.variables if data[n].dims == ("run",)]
             raise InputError(f"{where}: runs have no {name}{_suggest(name, labels)}")
-        have = [str(v) for v in (status_names(data) if name == "status" else data[name].values)]
-        values = [str(v) for v in (value if isinstance(value, Iterable) and not isinstance(value, str) else [value])]
+        have = status_names(data) if name == "status" else [str(v) for v in data[name].values]
+        values = [str(value)] if isinstance(value, str) or not isinstance(value, Iterable) else [str(v) for v in value]
         for one in values:
             if not any(_matches(one, label) for label in have):
                 raise InputError(f"{where}: no run has {name} {one}{_suggest(one, have)}")

@@ -50,8 +50,8 @@ def groups(data: xr.Dataset) -> list[Group]:
     columns = [[str(value) for value in data[key].values] for key in keys]
     for run, key in enumerate(zip(*columns)):
         found.setdefault(key, []).append(run)
-    return [Group(*key[:3], dict(zip(others, key[3:])), np.array(runs), [status[run] for run in runs])
-            for key, runs in found.items()]
+    return [Group(task, model, estimator, dict(zip(others, rest)), np.array(runs), [status[run] for run in runs])
+            for (task, model, estimator, *rest), runs in found.items()]
 
 
 def page(data: xr.Dataset, number: int, most: int) -> tuple[xr.Dataset, int]:

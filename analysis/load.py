@@ -66,7 +66,7 @@ def _require(path: Path, data: xr.Dataset, wanted: str) -> None:
     kind = data.attrs.get("kind")
     if kind != wanted:
         hint = {("cell", "result"): "; merge the cells first", ("gradient", "result"): "; `analysis look` shows it",
-                ("result", "gradient"): "; `analysis report` shows it"}.get((kind, wanted), "")
+                ("result", "gradient"): "; `analysis report` shows it"}.get((str(kind), wanted), "")
         raise InputError(f"{path}: is a {kind} file, not a {wanted}{hint}")
 
 

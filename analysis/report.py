@@ -47,9 +47,11 @@ def _summary(data: xr.Dataset, description: str) -> list[str]:
     labels = {group.label for members in found.values() for group in members}
     seeds = set(data["seed"].values.tolist()) if "seed" in data.variables else set()
     parts = ["<p>" + escape(
-        (f"{description[:1].upper()}{description[1:]}. " if description else "") + f"{data.sizes['run']} runs: " + ", ".join(f"{counted.count(s)} {s}" for s in ("ok", "failed", "skipped") if counted.count(s))
+        (f"{description[:1].upper()}{description[1:]}. " if description else "")
+        + f"{data.sizes['run']} runs: " + ", ".join(f"{counted.count(s)} {s}" for s in ("ok", "failed", "skipped") if counted.count(s))
         + f". {len(labels)} estimators on {len(found)} networks, {len(seeds)} seeds each at most."
-        + (f" Run on {data.attrs['cpu']} (threads: {data.attrs.get('threads', '?')}); merged {str(data.attrs.get('created_at', ''))[:16].replace('T', ' ')} UTC."
+        + (f" Run on {data.attrs['cpu']} (threads: {data.attrs.get('threads', '?')}); merged "
+           f"{str(data.attrs.get('created_at', ''))[:16].replace('T', ' ')} UTC."
            if "cpu" in data.attrs else "")) + "</p>"]
     if data.attrs.get("status") != "complete":
         parts.append('<p class="warn"><strong>This result is incomplete: not every cell of the plan is in it.</strong></p>')

@@ -16,7 +16,7 @@ def precision(data: xr.Dataset) -> float:
     otherwise."""
     text = str(data["configuration"].values) if "configuration" in data else ""
     double = re.search(r"precision\s*=?\s*['\"]?double", text) or re.match(r"# hardgrad measure .*--exact", text)
-    return float(np.finfo(np.float64 if double else np.float32).eps)
+    return float(np.finfo("float64" if double else "float32").eps)
 
 
 def rounding(data: xr.Dataset, step: int) -> np.ndarray:
