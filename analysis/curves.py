@@ -153,7 +153,7 @@ def metric_curves(data: xr.Dataset, name: str | None = None, against: str = "ste
     if not names:
         raise InputError(f"{data.attrs.get('path', 'result')}: has no metric: evaluate a task that has one")
     for given in names:
-        need(data, given, "the task has no such metric" + (f" (there are: {', '.join(evaluation_names(data, 'metric'))})"))
+        need(data, given, f"what was evaluated has: {', '.join(evaluation_names(data, 'metric')) or 'no metric'}")
     places = None if against == "steps" else _places(data, "evaluation_step", against)
 
     def panel(ax: Axes, members: list[Group], look: dict[str, Look]) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,7 +11,7 @@ import pandas as pd
 import xarray as xr
 
 from .errors import InputError
-from .load import need, status_names
+from .load import estimator_settings, need, status_names
 from .rounding import at_step
 from .table import measurement_step
 
@@ -73,7 +72,8 @@ def tidy(data: xr.Dataset, axis: str = "measurement_step") -> pd.DataFrame:
     own = [str(n) for n in data.variables if data[n].dims == ("run",) and n not in done]
     frame = frame.join(pd.DataFrame({name: data[name].values for name in own}, index=frame.index))
     if "estimator_settings" in data:
-        frame = frame.join(_settings(data["estimator_settings"].values))
+        settings = [{f"setting_{name}": value for name, value in one.items()} for one in estimator_settings(data)]
+        frame = frame.join(pd.DataFrame(settings, index=frame.index))
     if axis == "run":
         return frame
 
@@ -91,16 +91,6 @@ def tidy(data: xr.Dataset, axis: str = "measurement_step") -> pd.DataFrame:
     long = long.join(pd.DataFrame({axis: np.tile(places, len(frame)), **columns}))
     numbers = [name for name, values in columns.items() if values.dtype.kind == "f"]
     return long[long[numbers].notna().any(axis=1)].reset_index(drop=True) if numbers else long
-
-
-def _settings(texts: np.ndarray) -> pd.DataFrame:
-    rows = []
-    for text in texts:
-        try:
-            rows.append({f"setting_{name}": value for name, value in json.loads(str(text) or "{}").items()})
-        except ValueError as error:
-            raise InputError(f"estimator_settings is no JSON: {text}") from error
-    return pd.DataFrame(rows)
 
 
 def per_run(data: xr.Dataset, quantity: str, at: str | int = "first") -> np.ndarray:

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import xarray as xr
 
-_ULPS = 16  # of the gradient's norm: what sums of a network's gradients have been seen to lose, several times over
+_ULPS = 64  # of the gradient's norm: what sums of gradients, and quadratures, have been seen to lose, several times over
 _LEAST = 1e-30  # of a gradient that is zero itself
 
 
@@ -20,7 +20,7 @@ def precision(data: xr.Dataset) -> float:
 
 
 def rounding(data: xr.Dataset, step: int) -> np.ndarray:
-    """[run] The squared bias at a measured step that rounding alone explains: (16 eps)² (|gradient|² + variance), at least 1e-30."""
+    """[run] The squared bias at a measured step that rounding alone explains: (64 eps)² (|gradient|² + variance), at least 1e-30."""
     squares = np.zeros(data.sizes["run"])
     for name, power in (("estimand_norm", 2), ("variance", 1)):
         if name in data.data_vars and data[name].dims == ("run", "measurement_step"):

@@ -92,7 +92,7 @@ double estimand_norm(const std::vector<Measurement>& measured) {
 /// The squared bias that rounding alone explains, as analysis/rounding.py has it.
 double rounding(const Measurement& m, double epsilon) {
   const double variance = std::isfinite(m.variance) ? m.variance : 0;
-  return std::max(std::pow(16 * epsilon, 2) * (m.estimand_norm * m.estimand_norm + variance), 1e-30);
+  return std::max(std::pow(64 * epsilon, 2) * (m.estimand_norm * m.estimand_norm + variance), 1e-30);
 }
 
 void print(const std::vector<Measurement>& measured, bool exact, double epsilon) {

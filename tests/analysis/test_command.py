@@ -150,6 +150,12 @@ def test_a_gradient_without_its_batch(sample, tmp_path):
     assert "g.h5: cannot be read" in complaint(3, "look", path)
 
 
+def test_settings_that_are_no_json(result):
+    change(result, lambda f: f["estimator_settings"].__setitem__(0, "{samples"))
+    assert "estimator_settings is no JSON object: {samples" in complaint(3, "report", result)
+    assert run("compare", result, result).returncode == 0  # which does not look at them
+
+
 def test_missing_variable(result):
     change(result, lambda f: f.__delitem__("estimator"))
     assert "has no variable estimator" in complaint(3, "report", result)
