@@ -13,8 +13,10 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from .compare import as_json, compare, format_comparison
+from .drawing import MOST_PANELS
 from .errors import InputError, OutputError
 from .figures import draw_all
+from .groups import page
 from .load import load
 from .report import report
 from .table import format_table, table
@@ -57,19 +59,22 @@ def _save(figure: Figure, folder: Path, name: str) -> list[Path]:
 
 
 def _draw(arguments: argparse.Namespace) -> None:
-    data = load(arguments.result)
-    folder = _folder(arguments)
+    data, pages = page(load(arguments.result), arguments.page, MOST_PANELS)
     frame = table(data, arguments.at)
+    folder = _folder(arguments)
     paths = []
+    suffix = f"_page{arguments.page}" if pages > 1 else ""
     for name, figure in draw_all(data, arguments.at):
         if isinstance(figure, InputError):
             print(f"{name}: not drawn: {figure}", file=sys.stderr)
             continue
-        paths += _save(figure, folder, name)
+        paths += _save(figure, folder, name + suffix)
     print(format_table(frame))
     print()
     for path in paths:
         print(path)
+    if pages > 1:
+        print(f"page {arguments.page} of {pages}, {MOST_PANELS} networks each; --page N draws another")
 
 
 def _report(arguments: argparse.Namespace) -> None:
@@ -107,6 +112,9 @@ def main(arguments: list[str] | None = None) -> int:
         verb.add_argument("--out", help=out)
         verb.add_argument("--at", default="first",
                           help="step whose bias and variance are shown: first, last or a number (default: first)")
+        if name == "draw":
+            verb.add_argument("--page", type=int, default=1, metavar="N",
+                              help=f"which {MOST_PANELS} networks are drawn, where there are more (default: 1)")
         verb.set_defaults(run=run)
     text = "draw what a network attended to: alignments, hops, glimpses, entropy"
     verb = verbs.add_parser("look", help=text, description=text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +13,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from .drawing import draw_panels, set_symlog
 from .errors import NotApplicable
 from .groups import Group, panels
-from .load import need
+from .load import estimator_settings, need
 from .style import Look
 from .table import measured, measurement_step
 
@@ -30,14 +29,13 @@ class Family(NamedTuple):
 def families(data: xr.Dataset, parameter: str) -> dict[tuple[str, str], list[Family]]:
     """By task and model: estimators that were run with several values of the parameter, and those that stand alone."""
     result: dict[tuple[str, str], list[Family]] = {}
-    settings = data["estimator_settings"].values if "estimator_settings" in data else []
+    settings = estimator_settings(data)
     for panel, members in panels(data).items():
         found: dict[str, list[tuple[float, Group]]] = {}
         for group in members:
-            mine = json.loads(str(settings[group.runs[0]])) if len(settings) else {}
-            if isinstance(mine.get(parameter), (int, float)):
-                label = _without(group.label, parameter)
-                found.setdefault(label, []).append((float(mine[parameter]), group))
+            value = settings[group.runs[0]].get(parameter)
+            if isinstance(value, (int, float)):
+                found.setdefault(_without(group.label, parameter), []).append((float(value), group))
         several = {label: sorted(points, key=lambda p: p[0]) for label, points in found.items() if len(points) > 1}
         if several:
             result[panel] = [Family(label, [v for v, _ in points], [g for _, g in points]) for label, points in several.items()]

@@ -13,6 +13,7 @@ from .errors import InputError
 from .frames import per_run
 from .groups import Group, groups, panels
 from .inference import by_seed
+from .rounding import at_step, rounding
 from .statistics import Difference, holm, paired_difference, propagated_difference, propagated_mean, welch_difference
 from .table import evaluation_names, measurement_step, most_common
 
@@ -48,7 +49,7 @@ def compare(first: xr.Dataset, second: xr.Dataset, at: str | int = "first", leve
         for key in shared:
             if name is not None and key[:2] not in name:
                 continue
-            pair = tuple(side[key] for side in sides)
+            pair = sides[0][key], sides[1][key]
             found = _difference((first, second), pair, quantity, values, at)
             if found:
                 rows.append({"task": key[0], "model": key[1], "estimator": key[2],
@@ -94,13 +95,14 @@ def _difference(data: tuple[xr.Dataset, xr.Dataset], pair: tuple[Group, Group], 
     if not all(by):
         return None
     seeds = [seed for seed in by[0] if seed in by[1]]
-    x, y = ([side[seed] for seed in seeds] if seeds else list(side.values()) for side in by)
+    x, y = (np.array([side[seed] for seed in seeds] if seeds else list(side.values())) for side in by)
     row = {"first": float(np.mean(x)), "second": float(np.mean(y))}
     if len(x) == len(y) and np.allclose(x, y, rtol=1e-9, atol=_rounding(data[0], pair[0], quantity, at)):
         return row | Difference(row["second"] - row["first"], np.nan, np.nan, np.nan, np.nan, len(seeds))._asdict() | {"method": "same"}
     means = [_own(d, g, quantity, seeds or None, at) for d, g in zip(data, pair)]
-    if all(mean is not None and np.isfinite(mean[1:3]).all() for mean in means):
-        found, method = propagated_difference(means[1], means[0]), "measured"
+    known = [mean for mean in means if mean is not None and np.isfinite(mean[1:3]).all()]
+    if len(known) == 2:
+        found, method = propagated_difference(known[1], known[0]), "measured"
     elif seeds:
         found, method = paired_difference(y, x), "paired"
     else:
@@ -113,18 +115,17 @@ def _own(data: xr.Dataset, group: Group, quantity: str, seeds: list[str] | None,
     name = f"{quantity}_interval"
     if name not in data.data_vars:
         return None
-    values, bounds = per_run(data, quantity, at), data[name].sel(measurement_step=measurement_step(data, at)).values
+    values, bounds = per_run(data, quantity, at), at_step(data, name, measurement_step(data, at))
     sides = [by_seed(data, [group], numbers) for numbers in (values, bounds[:, 0], bounds[:, 1])]
     kept = [i for i, seed in enumerate(sides[0][1]) if seeds is None or seed in seeds]
     return propagated_mean(*(matrix[0][kept] for matrix, _ in sides))
 
 
 def _rounding(data: xr.Dataset, group: Group, quantity: str, at: str | int) -> float:
-    """How much of a quantity is rounding in single precision: of the gradient's squared norm, a part in 10^12."""
-    if quantity not in ("variance", "squared_bias") or "estimand_norm" not in data.data_vars:
+    """How much of a quantity is rounding."""
+    if quantity not in ("variance", "squared_bias"):
         return 0.0
-    norm = per_run(data, "estimand_norm", at)[group.runs]
-    return float(1e-12 * np.nanmax(np.square(norm))) if np.isfinite(norm).any() else 0.0
+    return float(rounding(data, measurement_step(data, at))[group.runs].max())
 
 
 def as_json(found: Comparison) -> dict[str, object]:

@@ -24,24 +24,18 @@ AGAINST = {"steps": "training step", "rows": "rows so far (samples of the whole 
 def _places(data: xr.Dataset, axis: str, against: str) -> np.ndarray:
     """Where the points on `axis` of every run stand, [run, axis]; NaN where a run was not trained that far.
 
-    Rows and attention values are recorded as totals of a training: a step costs the same share of them. Wall time between two
-    logged steps is interpolated.
+    Rows, attention values and wall time so far are recorded at every logged step; in between they are interpolated.
     """
     steps = data[axis].values.astype(float)
     if against == "steps":
         return np.broadcast_to(steps, (data.sizes["run"], len(steps)))
-    trained = need(data, "train_loss", "nothing was trained: set train.steps in the sweep").notnull().values
+    need(data, "train_loss", "nothing was trained: set train.steps in the sweep")
     logged = data["step"].values.astype(float)
-    last = np.where(trained, logged, 0).max(axis=1)[:, None]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        if against != "seconds":
-            total = need(data, f"total_{against}", "the runs did not record their cost").values[:, None]
-            return np.where((steps <= last) & (last > 0), total * steps / last, np.nan)
-    seconds = need(data, "train_seconds", "the runs did not record their time").values
-    places = np.full((len(seconds), len(steps)), np.nan)
-    for run, (time, there) in enumerate(zip(seconds, np.isfinite(seconds))):
+    so_far = need(data, f"train_{against}", "it was recorded by an earlier version: run the sweep again").values
+    places = np.full((len(so_far), len(steps)), np.nan)
+    for run, (cost, there) in enumerate(zip(so_far, np.isfinite(so_far))):
         if there.any():
-            places[run] = np.interp(steps, [0, *logged[there]], [0, *time[there]], right=np.nan)
+            places[run] = np.interp(steps, [0, *logged[there]], [0, *cost[there]], right=np.nan)
     return places
 
 
@@ -112,6 +106,20 @@ def cosine_over_training(data: xr.Dataset) -> Figure:
                        AGAINST["steps"], "cosine")
 
 
+def entropy_over_training(data: xr.Dataset) -> Figure:
+    """Mean entropy of one choice of the network at the steps measured: 0 is decided, log S all of S options alike."""
+    need(data, "attention_entropy", "set measure.at in the sweep; earlier versions did not record it")
+
+    def panel(ax: Axes, members: list[Group], look: dict[str, Look]) -> bool:
+        drawn = curves(data, "attention_entropy", "measurement_step", False, ax, members, look)
+        if drawn:
+            ax.set_ylim(0, max(1.05 * ax.get_ylim()[1], 0.1))
+        return drawn
+
+    return draw_panels(panels(data), "Attention entropy: nats per choice (mean over seeds; band: their range)", panel, AGAINST["steps"],
+                       "entropy (nat)")
+
+
 def loss_curves(data: xr.Dataset, name: str = "train_loss", against: str = "steps") -> Figure:
     """Training loss (or a held-out one by its variable's name) against what `AGAINST` names: mean over seeds, and their range."""
     values = need(data, name, "nothing was trained: set train.steps in the sweep")
@@ -145,7 +153,7 @@ def metric_curves(data: xr.Dataset, name: str | None = None, against: str = "ste
     if not names:
         raise InputError(f"{data.attrs.get('path', 'result')}: has no metric: evaluate a task that has one")
     for given in names:
-        need(data, given, "the task has no such metric" + (f" (there are: {', '.join(evaluation_names(data, 'metric'))})"))
+        need(data, given, f"what was evaluated has: {', '.join(evaluation_names(data, 'metric')) or 'no metric'}")
     places = None if against == "steps" else _places(data, "evaluation_step", against)
 
     def panel(ax: Axes, members: list[Group], look: dict[str, Look]) -> bool:

@@ -16,17 +16,22 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from .errors import InputError
 from .style import Look, looks
+
+MOST_PANELS = 24  # tasks and models in one figure: more make no page
 
 FONT = {"font.size": 10, "axes.titlesize": 10.5, "axes.labelsize": 10, "xtick.labelsize": 9, "ytick.labelsize": 9,
          "legend.fontsize": 9.5, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
          "grid.color": "#dddddd", "grid.linewidth": 0.6, "axes.axisbelow": True, "svg.hashsalt": "hardgrad"}
 
 
-def draw_panels(found: Mapping[tuple[str, str], list[Any]], title: str, panel: Callable[[Axes, list[Any], dict[str, Look]], bool], xlabel: str,
-          ylabel: str, lines: bool = True) -> Figure:
+def draw_panels(found: Mapping[tuple[str, str], list[Any]], title: str, panel: Callable[[Axes, list[Any], dict[str, Look]], bool],
+                xlabel: str, ylabel: str, lines: bool = True) -> Figure:
     """A grid of panels, one per task and model, under one legend. `found`: what is drawn in each, things with a `label`;
-    `panel` draws them and says whether there was anything."""
+    `panel` draws them and says whether there was anything. InputError beyond MOST_PANELS."""
+    if len(found) > MOST_PANELS:
+        raise InputError(f"{len(found)} networks are too many for one figure (at most {MOST_PANELS}): select some")
     look = looks([group.label for members in found.values() for group in members])
     with matplotlib.rc_context(FONT):
         figure = Figure()
@@ -88,7 +93,7 @@ def _distinct(keys: list[tuple[str, str]]) -> list[tuple[str, str]]:
         shared = set.intersection(*(set(arguments) for _, arguments in parts)) if same_name and len(parts) > 1 else set()
         kept = [[a for a in arguments if a not in shared] for _, arguments in parts]
         columns.append([name + (f"[{','.join(arguments)}]" if arguments else "") for (name, _), arguments in zip(parts, kept)])
-    return list(zip(*columns))
+    return [(task, model) for task, model in zip(*columns)]
 
 
 def _shorten(text: str, most: int) -> str:
@@ -106,8 +111,9 @@ def _symlog(values: np.ndarray, decades: int = 5) -> float | None:
 
 def set_symlog(axis: str, ax: Axes, values: list[float]) -> None:
     """Makes an axis linear around zero and logarithmic beyond, scaled to these values."""
-    threshold = _symlog(np.array(values, dtype=float))
-    if threshold is not None:
+    found = _symlog(np.array(values, dtype=float))
+    if found is not None:
+        threshold = found
         getattr(ax, f"set_{axis}scale")("symlog", linthresh=threshold, linscale=0.6 if axis == "y" else 1)
         which = ax.xaxis if axis == "x" else ax.yaxis
         low, high = np.nanmin([*values, 0]), np.nanmax([*values, 0])
@@ -116,7 +122,7 @@ def set_symlog(axis: str, ax: Axes, values: list[float]) -> None:
             if top < threshold:
                 return []
             first, last = int(np.log10(threshold).round()), int(np.floor(np.log10(top)))
-            stride = max(1, -(-(last - first + 1) // (3 if low < 0 and axis == "x" else 6)))
+            stride = max(1, -(-(last - first + 1) // (2 if low < 0 and axis == "x" else 6)))
             return [10.0 ** p for p in range(last, first - 1, -stride)]
 
         which.set_ticks([-p for p in powers(-low)] + [0] + powers(high)[::-1])
@@ -127,6 +133,12 @@ def readable_log(axis: Axis, low: float, high: float) -> None:
     """Ticks for a logarithmic axis from `low` to `high`: plain numbers where there are too few powers of ten to read from."""
     if high >= 100 * low:
         return
-    axis.set_major_locator(matplotlib.ticker.LogLocator(subs=(1, 2, 5)))
+    powers = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
+    for multiples in ((1, 2, 5), (1, 1.5, 2, 3, 4, 5, 7)):
+        ticks = [tick for tick in np.outer(powers, multiples).ravel() if low <= tick <= high]
+        if len(ticks) > 2:
+            break
+    axis.set_major_locator(matplotlib.ticker.FixedLocator(ticks))
+    axis.set_minor_locator(matplotlib.ticker.NullLocator())
     axis.set_major_formatter(matplotlib.ticker.FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_formatter(matplotlib.ticker.NullFormatter())

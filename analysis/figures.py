@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Callable
+from typing import Protocol
 
 import xarray as xr
 from matplotlib.figure import Figure
 
 from .against import bias_against_temperature, variance_against_samples, variance_against_temperature
-from .curves import cosine_over_training, heldout_curves, loss_curves, metric_curves, variance_over_training
+from .curves import cosine_over_training, entropy_over_training, heldout_curves, loss_curves, metric_curves, variance_over_training
 from .errors import InputError, NotApplicable
 from .heatmap import heat_map
 from .moments import bias_variance, variance_against_cost
 
+
+class Drawing(Protocol):
+    """Draws a result; `at` is the step whose measurements are shown."""
+
+    def __call__(self, data: xr.Dataset, at: str | int = "first") -> Figure: ...
+
+
 #: By the name of its file; each takes a result and the step whose measurements are shown (first, last or a number). Raises
 #: InputError if the result does not hold what it draws, NotApplicable if the sweep was not about it.
-FIGURES: dict[str, Callable[[xr.Dataset, str | int], Figure]] = {
+FIGURES: dict[str, Drawing] = {
     "bias_variance": bias_variance,
     "variance_against_cost": variance_against_cost,
     "heat_map": heat_map,
     "variance_over_training": lambda data, at="first": variance_over_training(data),
     "cosine_over_training": lambda data, at="first": cosine_over_training(data),
+    "attention_entropy": lambda data, at="first": entropy_over_training(data),
     "loss_curves": lambda data, at="first": loss_curves(data),
     "loss_by_rows": lambda data, at="first": loss_curves(data, against="rows"),
     "loss_by_time": lambda data, at="first": loss_curves(data, against="seconds"),

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import difflib
-import json
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
 from .errors import InputError
-from .load import need, status_names
+from .load import estimator_settings, need, status_names
+from .rounding import at_step
 from .table import measurement_step
 
 _AXES = ("measurement_step", "evaluation_step", "step", "run")
 
 
-def select(data: xr.Dataset, **wanted: object) -> xr.Dataset:
+def select(data: xr.Dataset, **wanted: Any) -> xr.Dataset:
     """The runs whose labels are as wanted: `select(data, task="qa", estimator=["rloo", "nvil"], seed=1, status="ok")`.
 
     A name chooses every spec of that name ("rloo" also `rloo[samples=4]`), a whole spec only itself; a list chooses any of its
@@ -30,8 +31,8 @@ def select(data: xr.Dataset, **wanted: object) -> xr.Dataset:
         if name != "status" and (name not in data.variables or data[name].dims != ("run",)):
             labels = [str(n) for n in data.variables if data[n].dims == ("run",)]
             raise InputError(f"{where}: runs have no {name}{_suggest(name, labels)}")
-        have = [str(v) for v in (status_names(data) if name == "status" else data[name].values)]
-        values = [str(v) for v in (value if isinstance(value, Iterable) and not isinstance(value, str) else [value])]
+        have = status_names(data) if name == "status" else [str(v) for v in data[name].values]
+        values = [str(value)] if isinstance(value, str) or not isinstance(value, Iterable) else [str(v) for v in value]
         for one in values:
             if not any(_matches(one, label) for label in have):
                 raise InputError(f"{where}: no run has {name} {one}{_suggest(one, have)}")
@@ -71,7 +72,8 @@ def tidy(data: xr.Dataset, axis: str = "measurement_step") -> pd.DataFrame:
     own = [str(n) for n in data.variables if data[n].dims == ("run",) and n not in done]
     frame = frame.join(pd.DataFrame({name: data[name].values for name in own}, index=frame.index))
     if "estimator_settings" in data:
-        frame = frame.join(_settings(data["estimator_settings"].values))
+        settings = [{f"setting_{name}": value for name, value in one.items()} for one in estimator_settings(data)]
+        frame = frame.join(pd.DataFrame(settings, index=frame.index))
     if axis == "run":
         return frame
 
@@ -91,19 +93,10 @@ def tidy(data: xr.Dataset, axis: str = "measurement_step") -> pd.DataFrame:
     return long[long[numbers].notna().any(axis=1)].reset_index(drop=True) if numbers else long
 
 
-def _settings(texts: np.ndarray) -> pd.DataFrame:
-    rows = []
-    for text in texts:
-        try:
-            rows.append({f"setting_{name}": value for name, value in json.loads(str(text) or "{}").items()})
-        except ValueError as error:
-            raise InputError(f"estimator_settings is no JSON: {text}") from error
-    return pd.DataFrame(rows)
-
-
 def per_run(data: xr.Dataset, quantity: str, at: str | int = "first") -> np.ndarray:
     """One number per run, NaN where there is none: of a measured quantity the one at step `at` (first, last or a number), of what
-    is logged or evaluated over training the last one, of the rest itself. InputError if there is no such variable."""
+    is logged or evaluated over training the last one, of the rest itself. A bias that rounding explains is 0. InputError if
+    there is no such variable."""
     where = data.attrs.get("path", "result")
     if quantity not in data.data_vars or data[quantity].dtype.kind not in "fiu":
         numbers = [str(n) for n in data.data_vars if data[n].dtype.kind == "f" and data[n].dims[:1] == ("run",)]
@@ -112,7 +105,7 @@ def per_run(data: xr.Dataset, quantity: str, at: str | int = "first") -> np.ndar
     if values.dims == ("run",):
         return values.values.astype(float)
     if values.dims == ("run", "measurement_step"):
-        return values.sel(measurement_step=measurement_step(data, at)).values
+        return at_step(data, quantity, measurement_step(data, at))
     if len(values.dims) == 2 and values.dims[0] == "run":
         return np.array([row[np.isfinite(row)][-1] if np.isfinite(row).any() else np.nan for row in values.values])
     raise InputError(f"{where}: {quantity} is no single number per run: it has axes {', '.join(map(str, values.dims))}")

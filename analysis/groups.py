@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
+from .errors import InputError
 from .load import status_names
 
 
@@ -49,8 +50,21 @@ def groups(data: xr.Dataset) -> list[Group]:
     columns = [[str(value) for value in data[key].values] for key in keys]
     for run, key in enumerate(zip(*columns)):
         found.setdefault(key, []).append(run)
-    return [Group(*key[:3], dict(zip(others, key[3:])), np.array(runs), [status[run] for run in runs])
-            for key, runs in found.items()]
+    return [Group(task, model, estimator, dict(zip(others, rest)), np.array(runs), [status[run] for run in runs])
+            for (task, model, estimator, *rest), runs in found.items()]
+
+
+def page(data: xr.Dataset, number: int, most: int) -> tuple[xr.Dataset, int]:
+    """The runs of the networks (tasks and models) on a page of `most`, and how many pages there are. InputError if there is no such
+    page."""
+    found = list(panels(data).values())
+    pages = -(-len(found) // most)
+    if not 1 <= number <= pages:
+        raise InputError(f"{data.attrs.get('path', 'result')}: has no page {number}: {len(found)} networks fill {pages}")
+    if pages == 1:
+        return data, 1
+    here = found[(number - 1) * most : number * most]
+    return data.isel(run=np.sort(np.concatenate([group.runs for members in here for group in members]))), pages
 
 
 def panels(data: xr.Dataset) -> dict[tuple[str, str], list[Group]]:

@@ -134,8 +134,8 @@ def improvement_probabilities(data: xr.Dataset, quantity: str = FINAL_LOSS, at: 
     for first, second in combinations(strata, 2):
         shared = [panel for panel in strata[first] if panel in strata[second]]
         if shared:
-            found = probability_of_improvement(*([strata[one][panel] for panel in shared] for one in (first, second)),
-                                               lower_is_better(quantity))
+            runs = [[strata[one][panel] for panel in shared] for one in (first, second)]
+            found = probability_of_improvement(runs[0], runs[1], lower_is_better(quantity))
             rows.append({"first": first, "second": second, "probability": found.mean, "probability_low": found.low,
                          "probability_high": found.high, "panels": len(shared)})
     return pd.DataFrame(rows, columns=["first", "second", "probability", "probability_low", "probability_high", "panels"])

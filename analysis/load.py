@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import stat
 import zlib
 from pathlib import Path
+from typing import Any
 
 import xarray as xr
 
@@ -66,7 +68,7 @@ def _require(path: Path, data: xr.Dataset, wanted: str) -> None:
     kind = data.attrs.get("kind")
     if kind != wanted:
         hint = {("cell", "result"): "; merge the cells first", ("gradient", "result"): "; `analysis look` shows it",
-                ("result", "gradient"): "; `analysis report` shows it"}.get((kind, wanted), "")
+                ("result", "gradient"): "; `analysis report` shows it"}.get((str(kind), wanted), "")
         raise InputError(f"{path}: is a {kind} file, not a {wanted}{hint}")
 
 
@@ -84,6 +86,21 @@ def status_names(data: xr.Dataset) -> list[str]:
     """"ok", "failed" or "skipped" for every run."""
     meanings = str(data["status"].attrs.get("flag_meanings", "ok failed skipped")).split()
     return [meanings[int(code)] if int(code) < len(meanings) else "unknown" for code in data["status"].values]
+
+
+def estimator_settings(data: xr.Dataset) -> list[dict[str, Any]]:
+    """Every run's parameters of the estimator, by name; empty where the result holds none. InputError if one is no JSON object."""
+    texts = data["estimator_settings"].values if "estimator_settings" in data else [""] * data.sizes["run"]
+    found = []
+    for text in texts:
+        try:
+            settings = json.loads(str(text) or "{}")
+        except ValueError:
+            settings = None
+        if not isinstance(settings, dict):
+            raise InputError(f"{data.attrs.get('path', 'result')}: estimator_settings is no JSON object: {text}")
+        found.append(settings)
+    return found
 
 
 def _verify(path: Path) -> None:

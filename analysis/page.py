@@ -15,9 +15,13 @@ STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 84rem; padding: 1rem; color: #1a1a1a;
   overflow-wrap: anywhere; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.2rem; margin-top: 2.2rem; }
-nav a { margin-right: 1rem; } a { color: #0059a0; }
-.scroll { overflow-x: auto; max-width: 100%; } .tall { max-height: 70vh; overflow-y: auto; }
-figure { margin: 1.5rem 0; overflow-x: auto; } img { width: 100%; max-width: max-content; min-width: 44rem; height: auto; }
+h3 { font-size: 1rem; margin: 1.8rem 0 0; } nav { line-height: 1.9; } nav a { margin-right: 1rem; } a { color: #0059a0; }
+.scroll { overflow-x: auto; max-width: 100%; } .tall { max-height: 70vh; overflow-y: auto; border-bottom: 2px solid #888; }
+figure { margin: .5rem 0 1.5rem; overflow-x: auto; }
+.scroll, figure { background: linear-gradient(90deg, #fff 40%, #fff0) left / 3rem 100% local no-repeat,
+  linear-gradient(270deg, #fff 40%, #fff0) right / 3rem 100% local no-repeat, linear-gradient(90deg, #0003, #0000) left / .8rem 100% no-repeat,
+  linear-gradient(270deg, #0003, #0000) right / .8rem 100% no-repeat; } /* a shadow on the side where there is more */
+img { mix-blend-mode: multiply; width: 100%; max-width: max-content; min-width: 44rem; height: auto; }
 table { border-collapse: collapse; font-size: .875rem; overflow-wrap: normal; }
 th, td { padding: .25rem .7rem; text-align: left; border-bottom: 1px solid #ddd; white-space: nowrap; }
 thead th { border-bottom: 2px solid #888; position: sticky; top: 0; background: #fff; }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
 from html import escape
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,29 +15,43 @@ from .errors import InputError
 from .figures import draw_all
 from .frames import per_run
 from .groups import Group, groups, other_axes, panels
+from .groups import page as pick_page
 from .inference import pareto, ranking
 from .page import page, picture, rows_table, sortable_table
 from .table import QUANTITIES, caption, evaluation_names, most_common, readable, table
 
-MOST_PANELS = 6  # tasks and models drawn within the page: with hundreds, nobody would see any
+MOST_SHOWN = 6  # tasks and models drawn within the page: with hundreds, nobody would see any
 
 
 def report(data: xr.Dataset, at: str | int = "first") -> str:
     """The page: what was run and where, ranking table, figures, every cell, failures and skips, how to redo it."""
-    title = str(data.attrs.get("title", "Results"))
-    return page(title, [f"<h1>{escape(title)}</h1>", *_summary(data), *_ranking(data, at), *_figures(data, at), *_cells(data, at),
-                        *_missing(data), *_origin(data)])
+    sweep = _sweep(data)
+    title = sweep.get("name") or Path(str(data.attrs.get("path", ""))).stem or "Results"
+    return page(f"{title}: {data.attrs.get('title', 'results')}",
+                [f"<h1>{escape(title)}</h1>", *_summary(data, sweep.get("description", "")), *_ranking(data, at), *_figures(data, at),
+                 *_cells(data, at), *_missing(data), *_origin(data)])
 
 
-def _summary(data: xr.Dataset) -> list[str]:
+def _sweep(data: xr.Dataset) -> dict[str, str]:
+    """Texts at the top of the sweep's configuration, such as name and description; none if it is no sweep's."""
+    try:
+        found = tomllib.loads(str(data["configuration"].values)) if "configuration" in data else {}
+    except tomllib.TOMLDecodeError:
+        return {}
+    return {key: value for key, value in found.items() if isinstance(value, str)}
+
+
+def _summary(data: xr.Dataset, description: str) -> list[str]:
     counted = [status for group in groups(data) for status in group.status]
     found = panels(data)
     labels = {group.label for members in found.values() for group in members}
     seeds = set(data["seed"].values.tolist()) if "seed" in data.variables else set()
     parts = ["<p>" + escape(
-        f"{data.sizes['run']} runs: " + ", ".join(f"{counted.count(s)} {s}" for s in ("ok", "failed", "skipped") if counted.count(s))
+        (f"{description[:1].upper()}{description[1:]}. " if description else "")
+        + f"{data.sizes['run']} runs: " + ", ".join(f"{counted.count(s)} {s}" for s in ("ok", "failed", "skipped") if counted.count(s))
         + f". {len(labels)} estimators on {len(found)} networks, {len(seeds)} seeds each at most."
-        + (f" Run on {data.attrs['cpu']} (threads: {data.attrs.get('threads', '?')}); merged {data.attrs.get('created_at', '')}."
+        + (f" Run on {data.attrs['cpu']} (threads: {data.attrs.get('threads', '?')}); merged "
+           f"{str(data.attrs.get('created_at', ''))[:16].replace('T', ' ')} UTC."
            if "cpu" in data.attrs else "")) + "</p>"]
     if data.attrs.get("status") != "complete":
         parts.append('<p class="warn"><strong>This result is incomplete: not every cell of the plan is in it.</strong></p>')
@@ -57,8 +73,8 @@ def _ranking(data: xr.Dataset, at: str | int) -> list[str]:
         span = [(ranked.at[key, "rank_low"], ranked.at[key, "rank_high"], ranked.at[key, "best"]) for key in keys]
         text["rank"] = [r if r == "–" or not np.isfinite(low) else f"{r} [{low:.3g}, {high:.3g}]"
                         for r, (low, high, _) in zip(text["rank"], span)]
-        text.insert(3, "first of all", ["–" if not np.isfinite(best) else f"{100 * best:.0f}%" for *_, best in span])
-        frame["first of all"] = [best for *_, best in span]
+        text.insert(3, "ranks first", ["–" if not np.isfinite(best) else f"{100 * best:.0f}%" for *_, best in span])
+        frame["ranks first"] = [best for *_, best in span]
     except InputError:
         pass  # nothing was trained
     try:
@@ -66,15 +82,15 @@ def _ranking(data: xr.Dataset, at: str | int) -> list[str]:
         text["front"] = ["yes" if front[key] else "" for key in keys]
     except InputError:
         pass  # nothing was measured
-    columns = {title: name for name, title in QUANTITIES} | {"rank": "rank", "first of all": "first of all"}
+    columns = {title: name for name, title in QUANTITIES} | {"rank": "rank", "ranks first": "ranks first"}
 
     def values(title: str) -> list[object]:
         return frame[columns[title]].tolist() if title in columns else text[title].tolist()
 
     cells = list(zip(*(zip(text[title].astype(str), values(title)) for title in text)))
     words = caption(frame)
-    if "first of all" in text:
-        words += (" In brackets, the rank's 95% interval; “first of all” is the share of resamples in which it ranks first: both from "
+    if "ranks first" in text:
+        words += (" In brackets, the rank's 95% interval; “ranks first” is the share of resamples in which it ranks first: both from "
                   "a bootstrap over seeds, which claims too much where there are but a few.")
     if "front" in text:
         words += " “front”: on the Pareto front of bias, variance and rows among estimators of the same target."
@@ -82,19 +98,20 @@ def _ranking(data: xr.Dataset, at: str | int) -> list[str]:
 
 
 def _figures(data: xr.Dataset, at: str | int) -> list[str]:
-    parts, found = ['<h2 id="figures">Figures</h2>'], panels(data)
-    shown = data
-    if len(found) > MOST_PANELS:
-        kept = [run for members in list(found.values())[:MOST_PANELS] for group in members for run in group.runs]
-        shown = data.isel(run=sorted(kept))
-        parts.append(f"<p>The first {MOST_PANELS} of {len(found)} networks are drawn here; "
-                     "<code>python3 -m analysis draw</code> draws them all.</p>")
+    parts = ['<h2 id="figures">Figures</h2>']
+    shown, pages = pick_page(data, 1, MOST_SHOWN)
+    if pages > 1:
+        parts.append(f"<p>The first {MOST_SHOWN} of {len(panels(data))} networks are drawn here; "
+                     "<code>python3 -m analysis draw RESULT.h5 --page N</code> draws them all.</p>")
+    links, drawn = [], []
     for name, figure in draw_all(shown, at):
+        title = name.replace("_", " ").replace("bias v", "bias and v").replace("heldout", "held-out").capitalize()
         if isinstance(figure, InputError):
-            parts.append(f"<p>{escape(name)}: not drawn: {escape(str(figure))}</p>")
+            drawn.append(f"<p>{escape(title)}: not drawn: {escape(str(figure))}</p>")
         else:
-            parts.append(picture(figure, name.replace("_", " ")))
-    return parts
+            links.append(f'<a href="#{name}">{escape(title)}</a>')
+            drawn.append(f'<h3 id="{name}">{escape(title)}</h3>{picture(figure, title)}')
+    return [*parts, f"<nav>{' '.join(links)}</nav>", *drawn]
 
 
 def _cells(data: xr.Dataset, at: str | int) -> list[str]:
@@ -138,8 +155,8 @@ def _missing(data: xr.Dataset) -> list[str]:
     missing = [(g, i) for g in groups(data) for i in range(len(g.runs)) if g.status[i] != "ok"]
     if not missing:
         return []
-    frame = pd.DataFrame([[g.status[i], g.task, g.model, g.label, str(data["reason"].values[g.runs[i]])] for g, i in missing],
-                         columns=["status", "task", "model", "estimator", "reason"])
+    frame = pd.DataFrame([[g.status[i], g.label, str(data["reason"].values[g.runs[i]]), g.task, g.model] for g, i in missing],
+                         columns=["status", "estimator", "reason", "task", "model"])
     counted = frame.groupby(list(frame.columns), sort=False).size().reset_index(name="runs")
     return ["<h2>Failed and skipped runs</h2>", rows_table(counted.values.tolist(), list(counted.columns), wrap=("reason",))]
 

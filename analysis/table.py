@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -9,6 +11,7 @@ import xarray as xr
 from .errors import InputError
 from .groups import Group, panels
 from .load import need
+from .rounding import at_step
 from .statistics import Mean, mean_interval
 
 MEASURED = ("squared_bias", "variance", "relative_bias", "work_normalised_variance")
@@ -39,11 +42,11 @@ def measurement_step(data: xr.Dataset, at: str | int = "first") -> int:
 
 def measured(data: xr.Dataset, group: Group, name: str, step: int) -> Mean:
     """Mean over the group's seeds of a measured quantity; of a single seed, with the measurement's own interval."""
-    values = data[name].sel(measurement_step=step).values[group.runs]
+    values = at_step(data, name, step)[group.runs]
     mean = mean_interval(values)
     interval = f"{name}_interval"
     if mean.count == 1 and interval in data:
-        own = data[interval].sel(measurement_step=step).values[group.runs][np.isfinite(values)]
+        own = at_step(data, interval, step)[group.runs][np.isfinite(values)]
         mean = mean._replace(low=float(own[0][0]), high=float(own[0][1]))
     return mean
 
@@ -113,15 +116,26 @@ def _number(value: float) -> str:
 
 
 def with_interval(mean: float, low: float, high: float) -> str:
-    """"1.23 ± 0.04", "1.23 [1.1, 1.5]" if lopsided, "1.23" without an interval, "–" without a number."""
+    """"1.234 ± 0.034", "1.23 [1.1, 1.5]" if lopsided, "1.23" without an interval, "–" without a number."""
     if not np.isfinite(mean) or not (np.isfinite(low) and np.isfinite(high)):
         return _number(mean)
     below, above = mean - low, high - mean
     if max(below, above) < 1e-9 * abs(mean):
         return _number(mean)  # the same number every time, but for rounding
     if abs(below - above) <= 1e-6 * (abs(below) + abs(above)):
-        return f"{_number(mean)} ± {above:.2g}" if above else _number(mean)
+        return _plus_minus(mean, above) if above else _number(mean)
     return f"{_number(mean)} [{_number(low)}, {_number(high)}]"
+
+
+def _plus_minus(mean: float, half: float) -> str:
+    """Both to the second digit of the half width, as one reads them off: "0.6603 ± 0.0012", "(0.2 ± 1.6)e-05"."""
+    half = float(f"{half:.1e}")
+    largest = int(np.floor(np.log10(max(abs(mean), half))))
+    shift = largest if not -3 <= largest < 5 else 0
+    mean, half = mean / 10.0**shift, half / 10.0**shift
+    digits = min(max(1 - int(np.floor(np.log10(half))), 0), 9)
+    text = f"{round(mean, digits) + 0.0:.{digits}f} ± {half:.{digits}f}"  # never "-0"
+    return f"({text})e{shift:+03d}" if shift else text
 
 
 def readable(frame: pd.DataFrame) -> pd.DataFrame:
@@ -146,7 +160,8 @@ def caption(frame: pd.DataFrame) -> str:
     if step is not None:
         words += f"Bias and variance as measured at step {step}"
         words += ", where estimators that share a seed share their parameters. " if step == 0 else ". "
-    return words + "Squared bias is an unbiased estimate and may be negative; ranked by final held-out loss."
+    return words + ("Squared bias is an unbiased estimate and may be negative (0 if rounding explains it); ranked by final held-out "
+                    "loss.")
 
 
 def panel_rows(frame: pd.DataFrame) -> list[tuple[str, str, list[int]]]:
@@ -171,4 +186,4 @@ def format_table(frame: pd.DataFrame) -> str:
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
         lines.insert(1, "  ".join("-" * width for width in widths))
         blocks.append("\n".join([head, *lines]))
-    return "\n\n".join([*blocks, caption(frame)])
+    return "\n\n".join([*blocks, textwrap.fill(caption(frame), 120)])

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# From a fresh Debian 12 to a first result: installs what is missing, builds, runs the quick-start sweep, draws it.
+# From a fresh Debian 12 to a first result: installs what is missing, builds, runs the quick-start sweep, draws it, reports it.
 # Run it again at any time: what is done is not done twice.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -9,5 +9,10 @@ hardgrad_build --target hardgrad
 mkdir -p results
 build/release/hardgrad run experiments/configs/quickstart.toml --force
 build/release/hardgrad merge results/quickstart-run --out results/quickstart.h5
-PYTHONDONTWRITEBYTECODE=1 "$hardgrad_python" -m analysis draw results/quickstart.h5 --out results/quickstart
-echo "the result: results/quickstart.h5; the figures: results/quickstart/"
+export PYTHONDONTWRITEBYTECODE=1
+"$hardgrad_python" -m analysis draw results/quickstart.h5 --out results/quickstart
+"$hardgrad_python" -m analysis report results/quickstart.h5 >/dev/null
+echo
+echo "report:  results/quickstart.html (open it in a browser; it needs nothing else)"
+echo "numbers: results/quickstart.h5"
+echo "figures: results/quickstart/*.png and *.svg"

@@ -64,8 +64,8 @@ def probability_of_improvement(first: Strata, second: Strata, lower_is_better: b
     """
     if len(first) != len(second):
         raise ValueError("probability_of_improvement: both methods need the same tasks")
-    pairs = [(_clean([x]), _clean([y])) for x, y in zip(first, second)]
-    pairs = [(x[0], y[0]) for x, y in pairs if x and y]
+    cleaned = [(_clean([x]), _clean([y])) for x, y in zip(first, second)]
+    pairs = [(x[0], y[0]) for x, y in cleaned if x and y]
     if not pairs:
         return Mean(np.nan, np.nan, np.nan, 0)
     sign = -1 if lower_is_better else 1

@@ -18,7 +18,7 @@ class Difference(NamedTuple):
     high: float
     p_value: float  # of "no difference"
     p_sign_flip: float  # the same without assuming a normal distribution; NaN if not paired
-    count: int  # pairs, or numbers of the smaller side
+    count: int  # type: ignore[assignment]  # hides tuple.count: pairs, or numbers of the smaller side
 
 
 _NOTHING = Difference(np.nan, np.nan, np.nan, np.nan, np.nan, 0)
@@ -87,5 +87,5 @@ def propagated_difference(first: Mean, second: Mean, level: float = 0.95) -> Dif
     halves = [(mean.high - mean.low) / 2 for mean in (first, second)]
     if not np.isfinite([difference, *halves]).all():
         return _NOTHING._replace(difference=float(difference), count=count)
-    error = float(np.hypot(*halves) / stats.norm.ppf(0.5 + level / 2))
+    error = float(np.hypot(halves[0], halves[1]) / stats.norm.ppf(0.5 + level / 2))
     return Difference(float(difference), *_interval(difference, error, np.inf, level), np.nan, count)

@@ -14,7 +14,7 @@ class Mean(NamedTuple):
     mean: float
     low: float
     high: float
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count
 
 
 def mean_interval(values: np.ndarray, level: float = 0.95, log: bool = False) -> Mean:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -21,7 +22,7 @@ class Attention:
     """Attention in one batch: T steps, R rows, S options, B examples."""
 
     model: str  # its name
-    settings: dict[str, object]  # of the model, defaults included
+    settings: dict[str, Any]  # of the model, defaults included
     estimator: str  # spec
     soft: np.ndarray  # [B, T, S] probabilities, mean over an example's rows; NaN where there is no such option or no choice
     hard: np.ndarray | None  # [B, T, S] share of an example's rows that chose the option (relaxed: mean weights); None if unknown

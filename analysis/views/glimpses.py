@@ -18,8 +18,10 @@ _PATHS = 3  # rows of an example whose path is drawn
 
 def window(cell: int, grid: int, side: int, height: int, width: int) -> tuple[int, int]:
     """First row and column of the window with `side` pixels around a cell of the grid, as the sensor places it."""
-    return tuple(((2 * place + 1) * extent - side * grid + grid) // (2 * grid)
-                 for place, extent in ((cell // grid, height), (cell % grid, width)))
+    def first(place: int, extent: int) -> int:
+        return ((2 * place + 1) * extent - side * grid + grid) // (2 * grid)
+
+    return first(cell // grid, height), first(cell % grid, width)
 
 
 def _image(ax: Axes, image: np.ndarray) -> None:
@@ -57,18 +59,18 @@ def glimpse_paths(attention: Attention) -> Figure:
             if labels is not None:
                 row[0].set_ylabel(f"label {labels[b]}")
             if attention.choices is not None:
-                _paths(row[-1], attention, b, grid, side, images[b])
+                _paths(row[-1], attention, attention.choices, b, grid, side, images[b])
         figure.suptitle(f"Glimpses: probabilities (darkest: the most likely place), paths of up to {_PATHS} rows ({attention.estimator})",
                         x=0.01, ha="left", fontsize=11)
     return figure
 
 
-def _paths(ax: Axes, attention: Attention, example: int, grid: int, side: int, image: np.ndarray) -> None:
+def _paths(ax: Axes, attention: Attention, choices: np.ndarray, example: int, grid: int, side: int, image: np.ndarray) -> None:
     _image(ax, image)
     ax.set_title("paths", fontsize=9)
     for i, row in enumerate(attention.rows(example)[:_PATHS]):
         colour = (COLOURS[0], COLOURS[1], COLOURS[2])[i]
-        corners = [window(int(c), grid, side, *image.shape) for c in attention.choices[:, row] if c >= 0]
+        corners = [window(int(c), grid, side, *image.shape) for c in choices[:, row] if c >= 0]
         for top, left in corners:
             ax.add_patch(Rectangle((left - 0.5, top - 0.5), side, side, fill=False, edgecolor=colour, linewidth=1.2, alpha=0.8))
         middle = np.array([(left + side / 2 - 0.5, top + side / 2 - 0.5) for top, left in corners]).reshape(-1, 2)

@@ -9,6 +9,7 @@
 #include "core/estimator/estimator.hpp"
 #include "experiments/cli/common.hpp"
 #include "experiments/cli/describe.hpp"
+#include "experiments/cli/manual.hpp"
 #include "experiments/cli/verbs.hpp"
 #include "experiments/verification/problems.hpp"
 
@@ -73,8 +74,12 @@ nlohmann::json matrix_json() {
 void print_matrix() {
   const auto matrix = support_matrix();
   std::vector<std::string> notes;
-  std::vector<std::vector<std::string>> rows{{"ESTIMATOR"}};
-  rows[0].insert(rows[0].end(), matrix.networks.begin(), matrix.networks.end());
+  std::vector<std::vector<std::string>> rows{{"ESTIMATOR"}, {""}};
+  for (const auto& name : matrix.networks) {  // on two lines, or they would not fit one
+    const auto cut = std::min(name.find('_'), name.size() - 1) + 1;
+    rows[0].push_back(name.substr(0, cut));
+    rows[1].push_back(name.substr(cut));
+  }
   for (const auto& [name, reasons] : matrix.reasons) {
     auto& row = rows.emplace_back(1, name);
     for (auto reason : reasons) {
@@ -89,7 +94,11 @@ void print_matrix() {
     }
   }
   print_table(rows, "");
-  for (std::size_t i = 0; i < notes.size(); ++i) fmt::print("{}({}) {}\n", i == 0 ? "\n" : "", i + 1, notes[i]);
+  for (std::size_t i = 0; i < notes.size(); ++i) {
+    const auto lines = wrapped(notes[i], most_columns - 5);
+    for (std::size_t k = 0; k < lines.size(); ++k)
+      fmt::print("{}{} {}\n", i + k == 0 ? "\n" : "", k == 0 ? fmt::format("({})", i + 1) : "   ", lines[k]);
+  }
 }
 
 }  // namespace

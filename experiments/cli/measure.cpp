@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 
 #include "core/support/error.hpp"
@@ -70,6 +71,7 @@ nlohmann::json result_json(const Measurement& m, const ParameterSet<T>& paramete
           {"seconds", number(m.seconds)},
           {"work_normalised_variance", number(m.work_normalised_variance)},
           {"outcomes", number(m.outcomes)},
+          {"attention_entropy", number(m.attention_entropy)},
           {"bias_against", bias},
           {"intervals", intervals},
           {"variance_by_group", groups},
@@ -87,14 +89,21 @@ double estimand_norm(const std::vector<Measurement>& measured) {
   return not_a_number;
 }
 
-void print(const std::vector<Measurement>& measured, bool exact) {
+/// The squared bias that rounding alone explains, as analysis/rounding.py has it.
+double rounding(const Measurement& m, double epsilon) {
+  const double variance = std::isfinite(m.variance) ? m.variance : 0;
+  return std::max(std::pow(64 * epsilon, 2) * (m.estimand_norm * m.estimand_norm + variance), 1e-30);
+}
+
+void print(const std::vector<Measurement>& measured, bool exact, double epsilon) {
   std::vector<std::vector<std::string>> rows{{"ESTIMATOR", "TARGET", "|GRADIENT|", "BIAS^2", "REL.BIAS",
                                               "VARIANCE", "SNR", "COSINE", exact ? "OUTCOMES" : "P(UNBIASED)",
                                               "ROWS", "MS", "VAR x ROWS"}};
   for (const auto& m : measured) {
     if (m.status != "ok") continue;
-    rows.push_back({m.estimator, to_string(m.target), short_number(m.estimand_norm),
-                    short_number(m.squared_bias), short_number(m.relative_bias), short_number(m.variance),
+    const bool none = std::abs(m.squared_bias) <= rounding(m, epsilon);
+    rows.push_back({m.estimator, to_string(m.target), short_number(m.estimand_norm), short_number(none ? 0 : m.squared_bias),
+                    short_number(none ? 0 : m.relative_bias), short_number(m.variance),
                     short_number(m.snr), short_number(m.cosine),
                     short_number(exact ? m.outcomes : m.bias_p_value), short_number(m.rows),
                     short_number(1e3 * m.seconds), short_number(m.work_normalised_variance)});
@@ -204,7 +213,7 @@ int measure_with(const Options& options) {
              options.settings.exact
                  ? "every outcome visited"
                  : counted(static_cast<std::size_t>(options.settings.replicates), "replicate"));
-  print(measured, options.settings.exact);
+  print(measured, options.settings.exact, std::numeric_limits<T>::epsilon());
   if (!options.out.empty()) fmt::print("\nwritten to {}\n", options.out);
   return status(measured);
 }

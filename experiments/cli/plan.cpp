@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <memory>
 #include <thread>
+#include <utility>
 
 #include "core/registry/plugins.hpp"
 #include "core/support/error.hpp"
@@ -166,6 +167,7 @@ void add_plan(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   auto* sub = app.add_subcommand("plan", "cells, skips with reasons, what is done, estimated time and disk");
   options->sweep.add(*sub);
+  sub->get_option("sweep")->required(false);  // `--why FILE` takes it for its own
   auto* why = sub->add_option("--why", options->why,
                               "why a cell would (not) be run: digits of its hash, or a pattern as of --only; without: all")
                   ->expected(0, 1)
@@ -177,6 +179,10 @@ void add_plan(CLI::App& app, Action& action) {
   sub->add_flag("--json", options->json, "print JSON");
   sub->callback([options, why, &action] {
     options->explain = why->count() > 0;
+    if (options->sweep.file.empty()) {
+      if (!std::filesystem::is_regular_file(options->why)) throw CLI::RequiredError("sweep");
+      options->sweep.file = std::exchange(options->why, {});
+    }
     action = [options] { return show_plan(*options); };
   });
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
 #include <memory>
 
 #include "core/support/error.hpp"
@@ -73,7 +74,8 @@ int run_sweep(const Options& options) {
   if (report.interrupted || !report.failures.empty())
     fmt::print("the same command goes on from here\n");
   else
-    fmt::print("next: hardgrad merge {} --out {}.h5\n", config.out, config.name);
+    fmt::print("next: hardgrad merge {} --out {}\n", config.out,
+               (std::filesystem::path(config.out).parent_path() / (config.name + ".h5")).string());
   return report.exit_status();
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "experiments/measurement/at_logits.hpp"
+#include "experiments/measurement/choice_entropy.hpp"
 #include "experiments/measurement/exact_moments.hpp"
 #include "experiments/measurement/statistics.hpp"
 #include "experiments/support/parallel.hpp"
@@ -128,6 +129,16 @@ std::optional<LongRun> long_run(const Target& target, const Model<T>& model, con
   Replicates run(std::vector<double>(model.parameters().size()), 0, replicates);
   draw<T>(run, *estimator, model, batch, noise / "long run", nullptr, stop);
   return LongRun{run.mean(), fmt::format("{} x {}", replicates, name), run.variance() / replicates};
+}
+
+/// Leaves of an example that are enumerated for the entropy of its choices alone.
+constexpr double entropy_leaves = 4096;
+
+template <class T>
+double attention_entropy(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
+                         const MeasureSettings& settings, Key noise) {
+  const double cap = settings.exact ? settings.leaf_cap : std::min(settings.leaf_cap, entropy_leaves);
+  return choice_entropy(estimator.target(), model, batch, cap, noise / "entropy", settings.stop);
 }
 
 void derive(Measurement& m) {
@@ -271,6 +282,7 @@ Measurement measure(const Spec& spec, const Estimator<T>& estimator, const Model
     m.estimator = spec.text;
     m.target = estimator.target().kind;
     measure_at_logits(m, estimator, model, batch, settings, noise);
+    m.attention_entropy = attention_entropy(estimator, model, batch, settings, noise);
     return m;
   }
   Truths<T> own(model, batch, settings.leaf_cap, settings.stop);
@@ -283,6 +295,7 @@ Measurement measure(const Spec& spec, const Estimator<T>& estimator, const Model
   else
     measure_by_sampling(m, estimator, model, batch, settings, noise, truths);
   group_variances(m, model.parameters());
+  m.attention_entropy = attention_entropy(estimator, model, batch, settings, noise);
   return m;
 }
 

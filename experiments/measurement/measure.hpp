@@ -48,6 +48,7 @@ struct Measurement {
   double seconds = not_a_number;        ///< wall seconds per gradient
   double work_normalised_variance = not_a_number;  ///< variance x rows
   double outcomes = not_a_number;       ///< visited, if exact
+  double attention_entropy = not_a_number;  ///< nats a choice, see choice_entropy.hpp; of the network, not the estimator
   std::map<std::string, double> bias_against;  ///< squared bias against each target that can be had, by name
   std::map<std::string, std::array<double, 2>> intervals;  ///< by name of the field above
   std::map<std::string, double> variance_by_group;         ///< by parameter group

@@ -96,7 +96,7 @@ void write_file(const std::string& given, const std::string& bytes) {
 
   static std::atomic<unsigned> counter{0};
   const fs::path temporary =
-      folder / ("." + path.filename().string().substr(0, 200) + "." + std::to_string(::getpid()) + "." +
+      folder / (std::string(".").append(path.filename().string(), 0, 200) + "." + std::to_string(::getpid()) + "." +
                 std::to_string(counter++) + ".partial");
   ::unlink(temporary.c_str());  // of a dead process that had our number
   Descriptor file{::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)};

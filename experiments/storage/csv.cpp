@@ -102,10 +102,10 @@ std::string table(const Dataset& data, const std::vector<std::string>& axes) {
       if (a == 0) run = rest % extent[a];
     }
     for (const auto& p : places) row += (row.empty() ? "" : ",") + p;
-    for (auto* v : labels) row += "," + value_text(*v, run);
+    for (auto* v : labels) row.append(",").append(value_text(*v, run));
     for (auto* v : columns) {
       const auto n = v->axes.size() == axes.size() ? 1 : bound->size();
-      for (std::size_t k = 0; k < n; ++k) row += "," + value_text(*v, i * n + k);
+      for (std::size_t k = 0; k < n; ++k) row.append(",").append(value_text(*v, i * n + k));
     }
     out += row + '\n';
   }

@@ -28,7 +28,8 @@ const std::vector<MeasurementField>& measurement_fields() {
       {"attention_values", &M::attention_values, "1", "attention values computed per gradient"},
       {"seconds", &M::seconds, "s", "wall time per gradient"},
       {"work_normalised_variance", &M::work_normalised_variance, "1", "variance times rows"},
-      {"outcomes", &M::outcomes, "1", "outcomes visited by an exact measurement"}};
+      {"outcomes", &M::outcomes, "1", "outcomes visited by an exact measurement"},
+      {"attention_entropy", &M::attention_entropy, "nat", "mean entropy of one choice of the network"}};
   return fields;
 }
 
@@ -211,6 +212,9 @@ void add_training(Builder& b, const Records& records) {
   numbers("train_loss", &LogPoint::loss, "1", "training loss, mean since the last logged step");
   numbers("train_seconds", &LogPoint::seconds, "s", "wall time of training up to the step");
   numbers("gradient_norm", &LogPoint::gradient_norm, "1", "norm of the gradient estimate");
+  numbers("train_rows", &LogPoint::rows, "1", "model rows of the training gradients up to the step");
+  numbers("train_attention_values", &LogPoint::attention_values, "1",
+          "attention values of the training gradients up to the step");
 }
 
 void add_evaluations(Builder& b, const Records& records) {
@@ -339,6 +343,8 @@ TrainResult from_columns(const Dataset& data) {
     if (!found) throw InputError("has no variable " + name);
     return *found;
   };
+  // Cells of earlier builds lack these.
+  const auto late = [&](const char* name, std::size_t i) { return data.variable(name) ? numbers(name).at(i) : not_a_number; };
   const auto strings = [&](const std::string& name) -> const std::vector<std::string>& {
     auto* found = data.values<std::string>(name);
     if (!found) throw InputError("has no variable " + name);
@@ -350,7 +356,7 @@ TrainResult from_columns(const Dataset& data) {
   for (auto step : labels("step")) {
     const auto i = result.log.size();
     result.log.push_back({static_cast<int>(step), numbers("train_loss").at(i), numbers("train_seconds").at(i),
-                          numbers("gradient_norm").at(i)});
+                          numbers("gradient_norm").at(i), late("train_rows", i), late("train_attention_values", i)});
   }
   for (auto step : labels("evaluation_step")) result.evaluations.push_back({static_cast<int>(step), {}, {}});
   const auto steps = labels("measurement_step");
@@ -363,7 +369,8 @@ TrainResult from_columns(const Dataset& data) {
     m.status = status->at(i) == 0 ? "ok" : "skipped";
     for (auto kind : target_kinds)
       if (to_string(kind) == strings("own_target").at(i)) m.target = kind;
-    for (const auto& field : measurement_fields()) m.*field.value = numbers(field.name).at(i);
+    for (const auto& field : measurement_fields())
+      m.*field.value = field.value == &Measurement::attention_entropy ? late(field.name, i) : numbers(field.name).at(i);
     const auto family = [&](const char* variable, const char* axis, std::map<std::string, double>& out) {
       const auto names = words(axis);
       for (std::size_t k = 0; k < names.size(); ++k)

@@ -216,6 +216,8 @@ SweepConfig read_config(const std::string& path, const std::vector<std::string>&
   std::ostringstream text;
   if (std::filesystem::is_directory(path) || !in || !(text << in.rdbuf()))
     throw InputError(fmt::format("{}: cannot be read; give the path of a sweep's TOML file", path));
+  if (text.view().starts_with("\x89HDF"))
+    throw InputError(fmt::format("{}: is an HDF5 file; give the path of a sweep's TOML file", path));
   toml::table root;
   try {
     root = toml::parse(text.str(), path);

@@ -52,7 +52,8 @@ bool is_done(CellState state, const Cell& cell) {
 
 nlohmann::json read_plan(const SweepFolder& folder) {
   if (!std::filesystem::exists(folder.plan()))
-    throw InputError(fmt::format("{}: not the folder of a sweep: it has no plan.json", folder.path));
+    throw InputError(fmt::format("{}: not the folder of a sweep: it {}", folder.path,
+                                 std::filesystem::is_regular_file(folder.path) ? "is a file" : "has no plan.json"));
   auto plan = nlohmann::json::parse(read_file(folder.plan()), nullptr, false);
   const auto text = [](const nlohmann::json& object, const char* key) {
     return object.contains(key) && object.at(key).is_string();

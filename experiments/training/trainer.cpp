@@ -128,7 +128,8 @@ TrainResult train(Training<T>& training, const TrainSettings& settings, const Ru
     loss += estimate.loss;
     ++since;
     if ((step + 1) % settings.log_every == 0 || step + 1 == settings.steps) {
-      result.log.push_back({step + 1, loss / since, seconds_since(start), std::sqrt(squares)});
+      result.log.push_back({step + 1, loss / since, seconds_since(start), std::sqrt(squares), result.rows,
+                            result.attention_values});
       loss = 0;
       since = 0;
     }

@@ -29,8 +29,12 @@ struct TrainSettings {
   MeasureSettings measure;
 };
 
-/// One logged point of training.
-struct LogPoint { int step; double loss; double seconds; double gradient_norm; };
+/// One logged point of training; seconds, rows and attention values of all gradients so far.
+struct LogPoint {
+  int step;
+  double loss, seconds, gradient_norm;
+  double rows = not_a_number, attention_values = not_a_number;
+};
 /// One evaluation.
 struct EvaluationPoint {
   int step;

@@ -7,14 +7,16 @@ from scipy import stats
 
 from analysis import FIGURES, InputError, bias_variance, format_table, load, loss_curves, metric_curves, table
 from analysis.against import families, variance_against_samples
-from analysis.drawing import titles
+from analysis.curves import entropy_over_training
+from analysis.drawing import MOST_PANELS, titles
 from analysis.errors import NotApplicable
+from analysis.frames import per_run, tidy
 from analysis.heatmap import heat_map
 from analysis.moments import variance_against_cost
 from analysis.statistics import mean_interval
 from analysis.style import COLOURS, KNOWN, MARKERS, looks
 from analysis.table import with_interval
-from made_up import made_up
+from made_up import made_up, sweep
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +80,12 @@ def test_table_of_a_file(data):
 
 
 def test_with_interval_reads_well():
-    assert with_interval(1.234, 1.2, 1.268) == "1.23 ± 0.034"
+    assert with_interval(1.234, 1.2, 1.268) == "1.234 ± 0.034"
+    assert with_interval(0.66, 0.65919, 0.66081) == "0.66000 ± 0.00081"
+    assert with_interval(1.83e-6, 1.83e-6 - 1.6e-5, 1.83e-6 + 1.6e-5) == "(0.2 ± 1.6)e-05"
+    assert with_interval(123456, 123000, 123912) == "(1.2346 ± 0.0046)e+05"
+    assert with_interval(1.3e-4, 1.3e-4 - 9.96e-4, 1.3e-4 + 9.96e-4) == "0.0001 ± 0.0010"
+    assert with_interval(-1e-9, -1e-9 - 9e-4, -1e-9 + 9e-4) == "(0.0 ± 9.0)e-04"
     assert with_interval(1, 0.5, 2.5) == "1 [0.5, 2.5]"
     assert with_interval(np.nan, 0, 1) == "–"
     assert with_interval(2, np.nan, np.nan) == "2"
@@ -120,19 +127,57 @@ def test_variance_against_cost_is_where_the_numbers_are():
 
 
 def test_curves_by_cost_stand_at_what_was_spent():
-    """100 rows and 10 s for the first two runs, twice that for the others; the second run stopped half-way."""
+    """100 rows and 10 s for the first two runs, unevenly spent, twice that for the others; the second run stopped half-way."""
     loss = np.array([[4.0, 3, 2], [4, 3, np.nan], [2, 2, 2], [2, 2, 2]])
-    data = made_up(train_loss=(("run", "step"), loss), total_rows=("run", [100.0, 50, 200, 200]),
+    data = made_up(train_loss=(("run", "step"), loss), train_rows=(("run", "step"), np.array([[10.0, 50, 100], [10, 50, np.nan], [50, 100, 200], [50, 100, 200]])),
                    train_seconds=(("run", "step"), np.array([[2.0, 5, 10], [2, 5, np.nan], [4, 10, 20], [4, 10, 20]])))
     data = data.assign_coords(step=[2, 4, 8], evaluation_step=[0, 4])
     lines = {tuple(line.get_xdata()): line.get_ydata().tolist() for line in loss_curves(data, against="rows").axes[0].lines}
-    assert lines == {(25, 50, 100): [4, 3, 2], (50, 100, 200): [2, 2, 2]}
+    assert lines == {(10, 50, 100): [4, 3, 2], (50, 100, 200): [2, 2, 2]}
     lines = [line.get_xdata().tolist() for line in loss_curves(data, against="seconds").axes[0].lines]
     assert lines == [[2, 5, 10], [4, 10, 20]]
     held_out = loss_curves(data, "heldout_expected_loss", "seconds").axes[0].lines[0]
     assert held_out.get_xdata().tolist() == [5]  # before the first step nothing is spent: no place on a logarithmic axis
-    with pytest.raises(InputError, match="has no variable total_attention_values"):
+    with pytest.raises(InputError, match="has no variable train_attention_values"):
         loss_curves(data, against="attention_values")
+
+
+def test_entropy_over_training_is_drawn_from_zero():
+    entropy = np.array([[0.6, 0.2], [0.4, 0.1], [0.3, 0.3], [0.3, 0.3]])
+    ax = entropy_over_training(made_up(attention_entropy=(("run", "measurement_step"), entropy))).axes[0]
+    assert [np.round(line.get_ydata(), 12).tolist() for line in ax.lines] == [[0.5, 0.15], [0.3, 0.3]]
+    assert ax.get_ylim()[0] == 0 and ax.get_ylabel() == "entropy (nat)"
+    with pytest.raises(InputError, match="earlier versions did not record it"):
+        entropy_over_training(made_up())
+
+
+def test_rounding_is_no_bias():
+    """Of a gradient of norm 1 single precision loses some 1e-7, double precision 1e-16."""
+    bias = (("run", "measurement_step"), [[3e-14, 9], [-2e-14, 9], [1e-9, 9], [1e-34, 9]])
+    ends = (("run", "measurement_step", "bound"), np.full((4, 2, 2), 1e-14))
+    data = made_up(squared_bias=bias, squared_bias_interval=ends, estimand_norm=(("run", "measurement_step"), np.ones((4, 2))))
+    data["variance"][:] = 0
+    assert per_run(data, "squared_bias").tolist() == [0, 0, 1e-9, 0]
+    frame = table(data).set_index("estimator")
+    assert frame.loc["rloo", ["squared_bias", "squared_bias_low", "squared_bias_high"]].tolist() == [0, 0, 0]
+    assert "1e-34" not in format_table(table(data)) and tidy(data)["squared_bias"].iloc[0] == 3e-14  # the data stay as they are
+    one = table(data.isel(run=[0]))
+    assert one.loc[0, ["squared_bias", "squared_bias_low", "squared_bias_high"]].tolist() == [0, 0, 0]
+    for words in ("precision = 'double'", "# hardgrad measure --task bits --exact\n"):
+        precise = data.assign(configuration=((), words))
+        assert per_run(precise, "squared_bias").tolist() == [3e-14, -2e-14, 1e-9, 0], words
+
+
+def test_too_many_networks_are_refused_or_turned_over():
+    from analysis.groups import page
+    data = sweep(30, ["rloo", "nvil"], 1)
+    with pytest.raises(InputError, match="30 networks are too many for one figure"):
+        bias_variance(data)
+    second, pages = page(data, 2, MOST_PANELS)
+    assert pages == 2 and sorted(set(second["task"].values)) == [f"t{i}" for i in range(24, 30)]
+    assert len(bias_variance(second).axes) == 6
+    with pytest.raises(InputError, match="has no page 3: 30 networks fill 2"):
+        page(data, 3, MOST_PANELS)
 
 
 def test_heat_map_says_why_there_is_nothing(data):

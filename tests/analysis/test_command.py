@@ -49,7 +49,7 @@ def test_draw_writes_pictures_and_prints_the_table(result, tmp_path):
     done = run("draw", result, "--out", tmp_path / "deep" / "pictures")
     assert done.returncode == 0 and done.stderr == ""
     paths = [line for line in done.stdout.splitlines() if line.endswith((".png", ".svg"))]
-    assert len(paths) == 24 and "rloo[samples=4]" in done.stdout
+    assert len(paths) == 26 and "rloo[samples=4]" in done.stdout
     for path in paths:
         with open(path, "rb") as f:
             assert f.read(5) in (b"\x89PNG\r", b"<?xml")
@@ -59,7 +59,7 @@ def test_report_is_one_page_that_stands_alone(result, tmp_path):
     done = run("report", result, "--out", tmp_path / "r.html")
     assert done.returncode == 0 and done.stdout.strip() == str(tmp_path / "r.html")
     page = (tmp_path / "r.html").read_text()
-    assert page.count("<img") == 12 and "the gradient is not finite at step 12" in page and "grüß" in page
+    assert page.count("<img") == 13 and "the gradient is not finite at step 12" in page and "grüß" in page
     assert not re.search(r'(src|href)="(?!data:|#)', page)  # nothing from elsewhere
     assert "SkylakeX" in page
 
@@ -72,7 +72,7 @@ def test_report_of_two_thousand_runs_is_quick(sample):
     start = time.process_time()
     page = report(data)
     assert data.sizes["run"] == 2016 and time.process_time() - start < 30
-    assert "The first 6 of 112 networks are drawn here" in page and page.count("<img") == 12
+    assert "The first 6 of 112 networks are drawn here" in page and page.count("<img") == 13
     assert page.count("glimpse27") > 6  # the others are in the tables
 
 
@@ -148,6 +148,12 @@ def test_a_gradient_without_its_batch(sample, tmp_path):
     path = shutil.copy(sample / "gradient.h5", tmp_path / "g.h5")
     change(tmp_path / "g.h5", lambda f: f.__delitem__("batch"))
     assert "g.h5: cannot be read" in complaint(3, "look", path)
+
+
+def test_settings_that_are_no_json(result):
+    change(result, lambda f: f["estimator_settings"].__setitem__(0, "{samples"))
+    assert "estimator_settings is no JSON object: {samples" in complaint(3, "report", result)
+    assert run("compare", result, result).returncode == 0  # which does not look at them
 
 
 def test_missing_variable(result):

@@ -113,3 +113,28 @@ def test_h5dump_reads_it(sample, name):
         pytest.skip("h5dump is not installed")
     done = subprocess.run(["h5dump", str(sample / name)], capture_output=True, text=True)
     assert done.returncode == 0 and "unable" not in done.stderr
+
+
+READ_IN_R = """
+suppressMessages(library(rhdf5))
+path <- commandArgs(TRUE)[1]
+variance <- h5read(path, "variance")          # R counts axes the other way round: [measurement_step, run]
+estimator <- h5read(path, "estimator")
+title <- h5readAttributes(path, "variance")$long_name
+cat(dim(variance), "\\n")
+cat(length(estimator), estimator[1], "\\n")
+cat(sprintf("%.17g", variance[2, 4]), "\\n")
+cat(title, "\\n")
+"""
+
+
+def test_rhdf5_reads_it(sample):
+    if not shutil.which("Rscript"):
+        pytest.skip("R is not installed")
+    if subprocess.run(["Rscript", "-e", "library(rhdf5)"], capture_output=True).returncode:
+        pytest.skip("R has no package rhdf5")
+    done = subprocess.run(["Rscript", "-", str(sample / "result.h5")], input=READ_IN_R, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    lines = [line.strip() for line in done.stdout.splitlines()]
+    with h5py.File(sample / "result.h5") as f:
+        assert lines == ["3 72", "72 exact", f"{f['variance'][3, 1]:.17g}", f["variance"].attrs["long_name"]]

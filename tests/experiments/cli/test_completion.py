@@ -1,6 +1,11 @@
-"""Completion as the shell asks for it: bash's own function in a process of its own."""
+"""Completion as the shells ask for it: bash's own function in a process of its own; zsh and fish typed to on a terminal."""
+import os
+import pty
+import select
 import shutil
+import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -83,6 +88,61 @@ def test_scripts_are_scripts(shell, tmp_path):
     if shutil.which(shell):
         (tmp_path / "script").write_text(script)
         subprocess.run([shell, "-n", tmp_path / "script"], check=True, timeout=60)
+
+
+def types(shell, tmp_path, line):
+    """What stands on an interactive shell's line after a Tab at its end: the shell runs on a terminal of its own."""
+    buffer = tmp_path / "line"
+    setting = {"zsh": f"""autoload -Uz compinit; compinit -u -D; eval "$(hardgrad completion zsh)"
+show() {{ print -rn -- "$BUFFER" > {buffer}.new; mv {buffer}.new {buffer} }}; zle -N show; bindkey '^T' show; setopt no_beep
+touch {buffer}.ready
+""", "fish": f"""hardgrad completion fish | source
+function show; printf %s (commandline) > {buffer}.new; mv {buffer}.new {buffer}; end; bind \\ct show; touch {buffer}.ready
+"""}[shell]
+    (tmp_path / "setting").write_text(setting)
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "hardgrad").symlink_to(PROGRAM)
+    env = environment(PATH=f"{folder}:{os.environ['PATH']}", HOME=str(tmp_path), XDG_CONFIG_HOME=str(tmp_path), TERM="xterm",
+                      ZDOTDIR=str(tmp_path))
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(tmp_path)
+        os.execvpe(shell, [shell, "-f", "-i"] if shell == "zsh" else [shell, "-N", "-i"], env)
+
+    def wait_for(path):
+        end = time.monotonic() + 30
+        while not path.exists():
+            assert time.monotonic() < end, f"{shell} does not answer"
+            if select.select([terminal], [], [], 0.05)[0]:  # or it would wait for its words to be read
+                os.read(terminal, 65536)
+    try:
+        os.write(terminal, b"source " + str(tmp_path / "setting").encode() + b"\r")
+        wait_for(Path(f"{buffer}.ready"))
+        os.write(terminal, line.encode() + b"\t\x14")
+        wait_for(buffer)
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(terminal)
+    return buffer.read_text()
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+@pytest.mark.parametrize("line, expected", [
+    ("hardgrad mea", "hardgrad measure "),
+    ("hardgrad measure --repl", "hardgrad measure --replicates "),
+    ("hardgrad describe reinm", "hardgrad describe reinmax"),
+    ("hardgrad measure --estimator 'rloo[sam", "hardgrad measure --estimator 'rloo[samples="),
+    ("hardgrad measure --model 'translator[fe", "hardgrad measure --model 'translator[feed="),
+    ("hardgrad run x.toml --set train.st", "hardgrad run x.toml --set train.steps="),
+    ("hardgrad check some_f", "hardgrad check some_file"),
+])
+def test_zsh_and_fish_complete_on_a_terminal(shell, tmp_path, line, expected):
+    if not shutil.which(shell):
+        pytest.skip(f"{shell} is not installed")
+    (tmp_path / "some_file").touch()
+    assert types(shell, tmp_path, line).rstrip() == expected.rstrip()
 
 
 def test_unknown_shell():

@@ -42,6 +42,8 @@ def test_why(sweep, tmp_path):
     assert len(stale) == 6 and all(what.endswith("differs: train.clip 0 -> 1, train.steps 20 -> 21") for what in stale)
     assert any(one in what for what in stale)
     assert refusal("plan", sweep, "--quick", "--why", "nothing").startswith("--why nothing: there is no such cell")
+    assert len(as_json("plan", "--why", sweep, "--out", out, "--quick")["cells"]) == 12  # the file may stand anywhere
+    assert refusal("plan", "--quick", "--why", "nothing.toml") == "plan: sweep is required"
 
 
 def test_filters_are_exact_and_suggest(sweep):

@@ -98,7 +98,8 @@ def test_matrix():
     assert len(matrix) == len(as_json("list", "estimators")) * len({network for _, network in matrix})
     assert matrix["rloo", "translator"]["works"] and not matrix["arm", "translator"]["works"]
     assert all(x["works"] == (x["reason"] == "") for x in matrix.values())
-    assert "no (1)" in run("list", "matrix").stdout
+    lines = run("list", "matrix").stdout.splitlines()
+    assert any("no (1)" in line for line in lines) and max(map(len, lines)) <= 120
 
 
 def test_test_tells_right_from_wrong():
@@ -240,3 +241,24 @@ def test_forced_kernel_is_warned_of_once():
     assert done.stderr.count("OPENBLAS_CORETYPE=Haswell") == 1
     assert run("measure", *BITS, "--estimator", "exact").stderr == ""
 
+
+
+def test_what_is_no_sweep_and_no_result(tmp_path):
+    text, picture = tmp_path / "text.h5", tmp_path / "file.h5"
+    text.write_text("hello\n")
+    picture.write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(600))
+    for verb in ("status", "check", "merge"):
+        more = ("--out", tmp_path / "x.h5") if verb == "merge" else ()
+        assert refusal(verb, tmp_path, *more, status=3) == f"{tmp_path}: not the folder of a sweep: it has no plan.json"
+    assert refusal("status", text, status=3) == f"{text}: not the folder of a sweep: it is a file"
+    for verb in ("plan", "run"):
+        assert refusal(verb, picture, status=3) == f"{picture}: is an HDF5 file; give the path of a sweep's TOML file"
+    assert "is not an HDF5 file" in refusal("export", text, "--csv", tmp_path / "csv", status=3)
+
+
+def test_rounding_is_no_bias():
+    spec = ("measure", "--task", "bits", "--exact", "--estimator", "arm", "--estimator", "gapped_st")
+    recorded = {m["estimator"]: m["squared_bias"] for m in as_json(*spec)["results"]}
+    shown = {line.split()[0]: line.split()[3] for line in run(*spec).stdout.splitlines() if line.startswith(("arm", "gapped_st"))}
+    assert 0 < recorded["arm"] < 1e-30 and shown["arm"] == "0"  # recorded as it came out
+    assert recorded["gapped_st"] > 1e-6 and float(shown["gapped_st"]) > 1e-6

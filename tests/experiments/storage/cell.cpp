@@ -37,6 +37,8 @@ void check_same(const CellRecord& a, const CellRecord& b) {
     CHECK(same(a.result.log[i].loss, b.result.log[i].loss));
     CHECK(a.result.log[i].seconds == b.result.log[i].seconds);
     CHECK(a.result.log[i].gradient_norm == b.result.log[i].gradient_norm);
+    CHECK(same(a.result.log[i].rows, b.result.log[i].rows));
+    CHECK(same(a.result.log[i].attention_values, b.result.log[i].attention_values));
   }
   REQUIRE(a.result.evaluations.size() == b.result.evaluations.size());
   for (std::size_t i = 0; i < a.result.evaluations.size(); ++i) {
@@ -56,6 +58,7 @@ void check_same(const CellRecord& a, const CellRecord& b) {
     CHECK(same(m.squared_bias, n.squared_bias));
     CHECK(same(m.outcomes, n.outcomes));
     CHECK(same(m.work_normalised_variance, n.work_normalised_variance));
+    CHECK(same(m.attention_entropy, n.attention_entropy));
     CHECK(m.bias_against == n.bias_against);
     CHECK(m.intervals == n.intervals);
     CHECK(m.variance_by_group == n.variance_by_group);

@@ -33,6 +33,7 @@ inline Measurement sample_measurement(const std::string& estimator, double scale
   m.attention_values = 40;
   m.seconds = 1e-3;
   m.work_normalised_variance = m.variance * m.rows;
+  m.attention_entropy = 0.5 * scale;
   const double half = scale * scale * 0.05 * variance;
   m.intervals = {{"variance", {m.variance * 0.85, m.variance * 1.2}},
                  {"squared_bias", {m.squared_bias - half, m.squared_bias + half}}};
@@ -66,7 +67,7 @@ inline CellRecord sample_cell(const std::string& task, const std::string& model,
   const double speed = 1 / (40 + 60 * variance / (1 + variance)), floor = 0.8 + 3 * bias;
   for (int step = 0; step <= 300; step += 10)
     result.log.push_back({step, floor + 2.5 * std::exp(-step * speed) + 0.05 * wobble(noise), 0.01 * step,
-                          1 + std::exp(-step * speed)});
+                          1 + std::exp(-step * speed), 128.0 * step, 1280.0 * step});
   for (int step = 0; step <= 300; step += 100) {
     EvaluationPoint point{step, {}, {}};
     point.losses["expected_loss"] = floor + 0.1 + 2.5 * std::exp(-step * speed);

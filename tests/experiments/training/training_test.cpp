@@ -39,6 +39,9 @@ TEST_CASE("the same keys give the same run, another noise another one, from the 
   for (std::size_t i = 0; i < a.log.size(); ++i) CHECK(a.log[i].loss == b.log[i].loss);
   CHECK(a.log.back().loss != c.log.back().loss);
   CHECK(a.evaluations.front().losses.at("expected_loss") == c.evaluations.front().losses.at("expected_loss"));
+  CHECK(a.log[0].rows == 5 * 8 * 2 * 2);  // steps, examples, samples, hops
+  CHECK(a.log.back().rows == a.rows);
+  CHECK(a.log.back().attention_values == a.attention_values);
   CHECK(a.evaluations.size() == 3);  // 0, 10 and the end
   CHECK(a.measurements.size() == 2);
   CHECK(a.measurements[1].step == 20);

@@ -1,0 +1,79 @@
+// The entropy of choices: by hand for bits, by the chain rule for ragged choices that feed later ones.
+#include "experiments/measurement/choice_entropy.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "core/choice/choosers.hpp"
+#include "experiments/measurement/measure.hpp"
+#include "tests/support/exactness.hpp"
+#include "tests/support/recurrent.hpp"
+
+namespace hardgrad::testing {
+namespace {
+
+double entropy_of(const Model<double>& model, const Batch& batch, Target::Kind kind = Target::Kind::expected_loss,
+                  double leaf_cap = 1e6) {
+  return choice_entropy({kind}, model, batch, leaf_cap, Key(1));
+}
+
+const double three_to_one = -(0.75 * std::log(0.75) + 0.25 * std::log(0.25));
+
+TEST_CASE("bits: the mean of their entropies") {
+  const auto model = model_of("bits[bits=2,t=0.1,logit=0;1.0986122886681098]");  // odds of one to one, and of three to one
+  CHECK(entropy_of(*model, one_example()) == doctest::Approx((std::log(2) + three_to_one) / 2).epsilon(1e-14));
+  CHECK(entropy_of(*model, one_example(), Target::Kind::soft) == entropy_of(*model, one_example()));
+}
+
+TEST_CASE("sparsemax: of its own weights") {
+  // Logits (0, 1/2) give the weights (1/4, 3/4); (0, 2) leave one option.
+  CHECK(entropy_of(*model_of("bits[t=0.1,logit=0.5]"), one_example(), Target::Kind::sparsemax) ==
+        doctest::Approx(three_to_one).epsilon(1e-14));
+  CHECK(entropy_of(*model_of("bits[t=0.1,logit=2]"), one_example(), Target::Kind::sparsemax) == 0);
+}
+
+TEST_CASE("choices that feed later ones: the entropy of complete sets over their length; padding counts for nothing") {
+  const Recurrent<double> model(true);
+  const auto batch = Recurrent<double>::batch();
+  Tape<double> tape;
+  EnumerateChooser<double> chooser;
+  Episode<double> episode(tape, chooser, batch.examples());
+  model.run(batch, episode);
+  const auto& leaves = episode.steps().back().choice.rows;
+  const auto log_p = episode.path_log_probability(leaves).value();
+  double mean = 0;
+  for (std::size_t r = 0; r < leaves->size(); ++r)
+    mean -= std::exp(log_p(r, 0)) * log_p(r, 0) / batch.ints("length").data[leaves->example[r]] / batch.examples();
+  CHECK(entropy_of(model, batch) == doctest::Approx(mean).epsilon(1e-12));
+  CHECK(entropy_of(model, batch, Target::Kind::soft) != doctest::Approx(mean).epsilon(1e-6));  // other prefixes
+  const double sampled = entropy_of(model, batch, Target::Kind::expected_loss, 5);
+  CHECK(sampled != mean);
+  CHECK(sampled == doctest::Approx(mean).epsilon(0.02));
+  CHECK(std::isnan(entropy_of(model, batch, Target::Kind::sparsemax, 5)));
+}
+
+TEST_CASE("examples without a choice are left out; without any there is no number") {
+  const Recurrent<double> model(true);
+  auto batch = Recurrent<double>::batch();
+  const double last = entropy_of(model, batch.select({2}));
+  batch.integers["options"].data = {1, 1, 3};
+  CHECK(entropy_of(model, batch) == last);
+  batch.integers["options"].data = {1, 1, 1};
+  CHECK(std::isnan(entropy_of(model, batch)));
+}
+
+TEST_CASE("a measurement records it, of the network whatever the estimator") {
+  const Recurrent<double> model(true);
+  const auto batch = Recurrent<double>::batch();
+  for (const auto* name : {"rloo", "variational_bound"}) {
+    const auto spec = Spec::parse(name);
+    const auto estimator = make_estimator<double>(spec, model.structure(), Key(2));
+    MeasureSettings settings;
+    settings.replicates = 4;
+    CHECK(measure(spec, *estimator, model, batch, settings, Key(9)).attention_entropy == entropy_of(model, batch));
+  }
+}
+
+}  // namespace
+}  // namespace hardgrad::testing
