@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "core/autodiff/softmax.hpp"
 #include "core/support/error.hpp"
@@ -18,20 +19,19 @@ RowsPtr fan_out(const Question<T>& question, int copies) {
 namespace {
 
 template <class T>
-int draw_option(const Question<T>& question, int row, Law law, Randomness& random, Draw where, std::vector<double>& p) {
+int draw_option(const Question<T>& question, int row, Law law, Randomness& random, Draw where, std::span<double> p) {
   const int options = question.site.options[row];
   if (options == 1) return 0;
   const auto log_p = question.log_law(law).value();
-  p.resize(options);
   for (int i = 0; i < options; ++i) p[i] = std::exp(static_cast<double>(log_p(row, i)));
-  return random.categorical(p, where);
+  return random.categorical(p.first(options), where);
 }
 
 }  // namespace
 
 template <class T>
 int draw_option(const Question<T>& question, int row, Law law, Randomness& random, Draw where) {
-  std::vector<double> p;
+  std::vector<double> p(question.log_prior.cols());
   return draw_option(question, row, law, random, where, p);
 }
 
@@ -39,7 +39,7 @@ template <class T>
 std::vector<int> draw_options(const Question<T>& question, const Rows& rows, Law law, Randomness& random,
                               const std::vector<std::uint32_t>& id, const std::vector<bool>* skip) {
   std::vector<int> option(rows.size());
-  std::vector<double> p;
+  const auto p = question.log_prior.tape->template scratch<double>(question.log_prior.cols());
   for (std::size_t r = 0; r < rows.size(); ++r)
     if (!skip || !(*skip)[rows.example[r]])
       option[r] = draw_option(question, rows.parent[r], law, random,
@@ -57,9 +57,13 @@ Choice<T> SampleChooser<T>::choose(Tape<T>&, const Question<T>& question) {
 
 template <class T>
 Choice<T> EnumerateChooser<T>::choose(Tape<T>&, const Question<T>& question) {
+  const auto& options = question.site.options;
+  const auto total = std::accumulate(options.begin(), options.end(), std::size_t{0});
   std::vector<int> parent, option;
-  for (std::size_t r = 0; r < question.site.rows->size(); ++r)
-    for (int i = 0; i < question.site.options[r]; ++i) {
+  parent.reserve(total);
+  option.reserve(total);
+  for (std::size_t r = 0; r < options.size(); ++r)
+    for (int i = 0; i < options[r]; ++i) {
       parent.push_back(static_cast<int>(r));
       option.push_back(i);
     }

@@ -12,6 +12,7 @@
 
 #include "core/autodiff/attention.hpp"
 #include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/gradient.hpp"
 #include "core/autodiff/lstm.hpp"
 #include "core/autodiff/product.hpp"
 #include "core/autodiff/reduce.hpp"
@@ -111,12 +112,11 @@ struct Scene {
 };
 
 template <class Estimate>
-double differentiate(Tape<float>& tape, const Scene& scene, std::vector<float>& gradient, Estimate&& estimate) {
+double take(Tape<float>& tape, const Scene& scene, std::vector<float>& gradient, Estimate&& estimate) {
   tape.clear();
   const auto made = estimate(tape);
-  tape.backward_to_leaves(made.surrogate);
-  gradient.assign(scene.model->parameters().size(), 0.0f);
-  tape.add_gradient(scene.model->parameters(), std::span<float>(gradient));
+  gradient.resize(scene.model->parameters().size());
+  differentiate(made.surrogate, scene.model->parameters(), gradient);
   return made.rows();
 }
 
@@ -129,7 +129,7 @@ void add_growth() {
       Tape<float> tape;
       std::vector<float> gradient;
       for (auto _ : state)
-        state.counters["rows"] = differentiate(tape, scene, gradient, [&](Tape<float>& tape) {
+        state.counters["rows"] = take(tape, scene, gradient, [&](Tape<float>& tape) {
           KeyedRandomness random(Key(3));
           return estimator->estimate({tape, *scene.model, scene.batch, random});
         });
@@ -165,7 +165,7 @@ void add_trees() {
             std::vector<float> gradient;
             KeyedRandomness unused{Key{}};
             for (auto _ : state)
-              state.counters["rows"] = differentiate(tape, scene, gradient, [&](Tape<float>& tape) {
+              state.counters["rows"] = take(tape, scene, gradient, [&](Tape<float>& tape) {
                 if (shared)
                   return exact_objective<float>({Target::Kind::expected_loss}, {tape, *scene.model, scene.batch, unused}, 1e9);
                 ForcedChooser<float> chooser(every_path(size.batch, size.steps, size.options));
@@ -193,7 +193,7 @@ void add_replicates() {
                 continue;
               }
               for (std::uint64_t m = 0; m < 64; ++m)
-                differentiate(tape, scene, gradient, [&](Tape<float>& tape) {
+                take(tape, scene, gradient, [&](Tape<float>& tape) {
                   KeyedRandomness random(Key(3) / m);
                   return estimator->estimate({tape, *scene.model, scene.batch, random});
                 });
