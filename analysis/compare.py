@@ -17,7 +17,8 @@ from .rounding import at_step, rounding
 from .statistics import Difference, holm, paired_difference, propagated_difference, propagated_mean, welch_difference
 from .table import evaluation_names, measurement_step, most_common
 
-_PROVENANCE = ("version", "git_commit", "git_dirty", "compiler", "flags", "blas", "blas_kernel", "cpu", "threads", "plan_hash")
+_PROVENANCE = ("version", "git_commit", "git_dirty", "compiler", "flags", "blas", "blas_kernel", "instruction_set", "cpu", "threads",
+               "plan_hash")
 
 
 class Comparison(NamedTuple):

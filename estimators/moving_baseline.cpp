@@ -24,14 +24,12 @@ class MovingBaseline final : public AveragingEstimator<T> {
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
     Sampled<T> sampled(problem, samples_);
-    std::vector<std::vector<double>> signal;
     std::vector<double> observed;
-    for (int t = 0; t < sampled.steps(); ++t) {
-      signal.push_back(sampled.returns(t, credit_));
-      observed.push_back(sampled.mean_where_chosen(t, signal.back()));
-      for (auto& f : signal.back()) f -= this->average_[t];
-    }
-    auto surrogate = add(sampled.score(signal), sampled.path());
+    const auto score = sampled.score(credit_, [&](int t, std::vector<double>& f) {
+      observed.push_back(sampled.mean_where_chosen(t, f));
+      for (auto& value : f) value -= this->average_[t];
+    });
+    auto surrogate = add(score, sampled.path());
     return {.surrogate = surrogate, .episode = sampled.release(), .loss = sampled.mean_loss(), .observed = observed};
   }
 

@@ -20,12 +20,8 @@ class Rloo final : public Estimator<T> {
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
     Sampled<T> sampled(problem, samples_);
-    std::vector<std::vector<double>> signal;
-    for (int t = 0; t < sampled.steps(); ++t) {
-      signal.push_back(sampled.returns(t, credit_));
-      leave_one_out(signal.back(), samples_);
-    }
-    auto surrogate = add(sampled.score(signal), sampled.path());
+    const auto score = sampled.score(credit_, [this](int, std::vector<double>& f) { leave_one_out(f, samples_); });
+    auto surrogate = add(score, sampled.path());
     return {.surrogate = surrogate, .episode = sampled.release(), .loss = sampled.mean_loss()};
   }
 

@@ -41,17 +41,15 @@ class VariationalBound final : public AveragingEstimator<T> {
       sampled.add(question.site.rows, kl);
       divergences = add(divergences, sampled.mean(question.site.rows, kl));
     }
-    std::vector<std::vector<double>> signal;
     std::vector<double> observed;
-    for (int t = 0; t < sampled.steps(); ++t) {
-      signal.push_back(sampled.returns(t, credit_));
-      observed.push_back(sampled.mean_where_chosen(t, signal.back()));
+    const auto score = sampled.score(credit_, [&](int t, std::vector<double>& f) {
+      observed.push_back(sampled.mean_where_chosen(t, f));
       if (samples_ > 1)
-        leave_one_out(signal.back(), samples_);
+        leave_one_out(f, samples_);
       else
-        for (auto& c : signal.back()) c -= this->average_[t];
-    }
-    auto surrogate = add(add(sampled.score(signal), sampled.path()), divergences);
+        for (auto& c : f) c -= this->average_[t];
+    });
+    auto surrogate = add(add(score, sampled.path()), divergences);
     return {.surrogate = surrogate,
             .episode = sampled.release(),
             .loss = sampled.mean_loss() + static_cast<double>(divergences.item()),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "core/autodiff/softmax.hpp"
 #include "core/kernels/functions.hpp"
@@ -31,7 +32,8 @@ std::vector<int> draw_options(const Question<T>& question, const Rows& rows, Law
                               const std::vector<std::uint32_t>& id, const std::vector<bool>* skip) {
   std::vector<int> option(rows.size());
   const auto log_p = question.log_law(law).value();
-  std::vector<double> p(log_p.data, log_p.data + log_p.size());  // of all rows that ask, in double
+  const auto p = question.log_prior.tape->template scratch<double>(log_p.size());  // of all rows that ask, in double
+  std::copy_n(log_p.data, log_p.size(), p.data());
   kernels::map(p.data(), p.data(), p.size(), [](const auto& v) { return kernels::exp<double>(v); });
   for (std::size_t r = 0; r < rows.size(); ++r) {
     const auto options = static_cast<std::size_t>(question.site.options[rows.parent[r]]);
@@ -53,9 +55,13 @@ Choice<T> SampleChooser<T>::choose(Tape<T>&, const Question<T>& question) {
 
 template <class T>
 Choice<T> EnumerateChooser<T>::choose(Tape<T>&, const Question<T>& question) {
+  const auto& options = question.site.options;
+  const auto total = std::accumulate(options.begin(), options.end(), std::size_t{0});
   std::vector<int> parent, option;
-  for (std::size_t r = 0; r < question.site.rows->size(); ++r)
-    for (int i = 0; i < question.site.options[r]; ++i) {
+  parent.reserve(total);
+  option.reserve(total);
+  for (std::size_t r = 0; r < options.size(); ++r)
+    for (int i = 0; i < options[r]; ++i) {
       parent.push_back(static_cast<int>(r));
       option.push_back(i);
     }

@@ -91,6 +91,14 @@ class Episode {
   Episode(Tape<T>& tape, Chooser<T>& chooser, int examples, Feeding feeding = Feeding::teacher_forced)
       : tape_(tape), chooser_(chooser), root_(Rows::root(examples)), feeding_(feeding) {}
 
+  /// Room for what `steps` choices leave behind.
+  void expect(int steps) {
+    steps_.reserve(steps);
+    costs_.reserve(steps + 1);
+    picked_.reserve(steps);
+    paths_.reserve(steps);
+  }
+
   // What a model calls
   Tape<T>& tape() const { return tape_; }
   const RowsPtr& root() const { return root_; }

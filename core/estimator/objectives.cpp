@@ -153,6 +153,7 @@ Estimate<T> exact_objective(const Target& target, const Problem<T>& problem, dou
   auto& batch = problem.batch;
   const auto run = [&](Chooser<T>& chooser) {
     auto episode = std::make_unique<Episode<T>>(tape, chooser, batch.examples());
+    episode->expect(model.structure().steps);
     model.run(batch, *episode);
     return episode;
   };

@@ -1,5 +1,6 @@
 #include "core/estimator/score_function.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 #include "core/autodiff/elementwise.hpp"
@@ -18,7 +19,9 @@ template <class T>
 Sampled<T>::Sampled(const Problem<T>& problem, int samples, Chooser<T>& chooser, Law law)
     : samples_(samples), examples_(problem.batch.examples()), law_(law) {
   episode_ = std::make_unique<Episode<T>>(problem.tape, chooser, problem.batch.examples());
+  episode_->expect(problem.model.structure().steps);
   problem.model.run(problem.batch, *episode_);
+  parts_.reserve(episode_->costs().size());
   for (const auto& cost : episode_->costs()) add(cost.rows, cost.loss);
   own_ = parts_.size();
 }
@@ -72,12 +75,15 @@ double Sampled<T>::mean_loss() const {
 template <class T>
 Var<T> Sampled<T>::score(const std::vector<std::vector<double>>& signal) {
   auto total = episode_->tape().constant(1, 1);
-  std::vector<double> weight(rows());
-  for (int t = 0; t < steps(); ++t) {
-    for (std::size_t r = 0; r < weight.size(); ++r) weight[r] = signal[t][r] / static_cast<double>(rows());
-    total = hardgrad::add(total, weighted_sum(episode_->log_probability(t, law_), std::span<const double>(weight)));
-  }
+  std::vector<double> weight;
+  for (int t = 0; t < steps(); ++t) total = with_score(total, t, weight = signal[t]);
   return total;
+}
+
+template <class T>
+Var<T> Sampled<T>::with_score(Var<T> total, int step, std::vector<double>& signal) {
+  for (auto& weight : signal) weight /= static_cast<double>(rows());
+  return hardgrad::add(total, weighted_sum(episode_->log_probability(step, law_), std::span<const double>(signal)));
 }
 
 template <class T>
@@ -96,8 +102,9 @@ template class Sampled<float>;
 template class Sampled<double>;
 
 void leave_one_out(std::vector<double>& returns, int samples) {
+  std::vector<double> f(samples);
   for (auto example = returns.begin(); example != returns.end(); example += samples) {
-    const std::vector<double> f(example, example + samples);
+    std::copy_n(example, samples, f.begin());
     for (int k = 0; k < samples; ++k) {
       double sum = 0;  // differences come before the sum, so that equal losses give an exact zero
       for (double other : f) sum += f[k] - other;
@@ -108,12 +115,10 @@ void leave_one_out(std::vector<double>& returns, int samples) {
 
 template <class T>
 Estimate<T> with_constant_baseline(Sampled<T> sampled, double baseline, Credit credit) {
-  std::vector<std::vector<double>> signal;
-  for (int t = 0; t < sampled.steps(); ++t) {
-    signal.push_back(sampled.returns(t, credit));
-    for (auto& f : signal.back()) f -= baseline;
-  }
-  auto surrogate = add(sampled.score(signal), sampled.path());
+  const auto score = sampled.score(credit, [baseline](int, std::vector<double>& f) {
+    for (auto& value : f) value -= baseline;
+  });
+  auto surrogate = add(score, sampled.path());
   return {.surrogate = surrogate, .episode = sampled.release(), .loss = sampled.mean_loss()};
 }
 template Estimate<float> with_constant_baseline(Sampled<float>, double, Credit);

@@ -45,6 +45,21 @@ class Sampled {
 
   /// 1/(B K) sum_t sum_r signal[t][r] log law(choice t of row r): its gradient is the score-function term.
   Var<T> score(const std::vector<std::vector<double>>& signal);
+  /// The same, where make(t, f) turns the returns f [B K] of step t into its signal, in place.
+  template <class F>
+  Var<T> score(Credit credit, F&& make) {
+    auto total = episode_->tape().constant(1, 1);
+    std::vector<double> f, whole;
+    for (int t = 0; t < steps(); ++t) {
+      if (credit == Credit::reward_to_go)
+        f = returns(t, credit);
+      else
+        f = t == 0 ? (whole = returns(t, credit)) : whole;  // the same at every step
+      make(t, f);
+      total = with_score(total, t, f);
+    }
+    return total;
+  }
   /// 1/(B K) sum of the costs: its gradient is the path term.
   Var<T> path();
   /// Mean over samples (and examples) of a value [R, 1] on `rows`.
@@ -56,6 +71,8 @@ class Sampled {
     Var<T> value;
     double weight;
   };
+  /// total + 1/(B K) sum_r signal[r] log law(choice `step` of row r); uses the signal up.
+  Var<T> with_score(Var<T> total, int step, std::vector<double>& signal);
   void spread(const Part& part, std::vector<double>& into) const;
   int samples_;
   std::size_t examples_ = 0;

@@ -10,6 +10,7 @@
 // Parameter: bits.logits [D, 1] (binary), [D, S] (categorical); [1, 1] or [1, S] if shared.
 // With posterior: posterior.logits of the same shape. Relaxed bits use x_i = E[x_i]; `table` is multilinear in the weights.
 // Sources: the D = 1 problem (b - t)^2 of Tucker et al. 2017 (REBAR); three shared bits of Kool et al. 2020.
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -102,7 +103,8 @@ class Bits final : public Model<T> {
   }
 
   Var<T> site_logits(Tape<T>& tape, const Parameter<T>& logits, int bit, std::size_t rows) const {
-    const std::vector<int> index(rows, shared_ ? 0 : bit);
+    const auto index = tape.template scratch<int>(rows);
+    std::fill(index.begin(), index.end(), shared_ ? 0 : bit);
     auto phi = gather_rows(tape.parameter(logits), std::span<const int>(index));
     return options_ == 2 ? concat_columns({tape.constant(rows, 1), phi}) : phi;
   }
@@ -110,17 +112,17 @@ class Bits final : public Model<T> {
   /// f_i of the choice [R, 1], before it is averaged or summed.
   Var<T> own_cost(Tape<T>& tape, const Choice<T>& choice, int bit) const {
     const auto weights = choice.one_hot(tape, options_);
-    std::vector<T> column(options_);
+    const auto column = tape.template scratch<T>(options_);
     for (int o = 0; o < options_; ++o)
       column[o] = static_cast<T>(function_ == "linear" ? table_[bit * options_ + o] : static_cast<double>(o) / (options_ - 1));
-    auto x = matmul_column(tape, weights, column);
+    auto x = matmul_column(tape, weights, std::span<const T>(column));
     if (function_ == "linear") return x;
     auto squared = square(affine(x, T{1}, static_cast<T>(-target_[bit])));
     return function_ == "square" ? squared : exp(affine(log(squared), static_cast<T>(power_ / 2)));  // |d|^p
   }
 
   /// weights [R, S] times a constant column [S] -> [R, 1]
-  Var<T> matmul_column(Tape<T>& tape, Var<T> weights, const std::vector<T>& column) const {
+  Var<T> matmul_column(Tape<T>& tape, Var<T> weights, std::span<const T> column) const {
     return matmul(weights, tape.constant(MatrixView<const T>{column.data(), column.size(), 1}));
   }
 

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "core/autodiff/gradient.hpp"
 #include "experiments/benchmarks/parts_bench.hpp"
 #include "experiments/measurement/measure.hpp"
 #include "experiments/verification/problems.hpp"
@@ -36,9 +37,7 @@ void gradient(benchmark::State& state, const Problem& problem, const std::string
     tape.clear();
     KeyedRandomness random(Key(3) / replicate++);
     const auto estimate = estimator->estimate({tape, model, setting.batch, random});
-    tape.backward_to_leaves(estimate.surrogate);
-    std::fill(into.begin(), into.end(), 0.0f);
-    tape.add_gradient(model.parameters(), std::span<float>(into));
+    differentiate(estimate.surrogate, model.parameters(), into);
     benchmark::DoNotOptimize(into.data());
   }
   MeasureSettings settings;

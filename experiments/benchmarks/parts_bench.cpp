@@ -13,6 +13,7 @@
 
 #include "core/autodiff/attention.hpp"
 #include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/gradient.hpp"
 #include "core/autodiff/lstm.hpp"
 #include "core/autodiff/product.hpp"
 #include "core/autodiff/reduce.hpp"
@@ -113,11 +114,10 @@ struct Scene {
 
 /// One gradient on a tape that was cleared or rewound; its rows.
 template <class Estimate>
-double differentiate(Tape<float>& tape, const Scene& scene, std::vector<float>& gradient, Estimate&& estimate) {
+double take(Tape<float>& tape, const Scene& scene, std::vector<float>& gradient, Estimate&& estimate) {
   const auto made = estimate(tape);
-  tape.backward_to_leaves(made.surrogate);
-  gradient.assign(scene.model->parameters().size(), 0.0f);
-  tape.add_gradient(scene.model->parameters(), std::span<float>(gradient));
+  gradient.resize(scene.model->parameters().size());
+  differentiate(made.surrogate, scene.model->parameters(), gradient);
   return made.rows();
 }
 
@@ -131,7 +131,7 @@ void add_growth() {
       std::vector<float> gradient;
       for (auto _ : state) {
         tape.clear();
-        state.counters["rows"] = differentiate(tape, scene, gradient, [&](Tape<float>& tape) {
+        state.counters["rows"] = take(tape, scene, gradient, [&](Tape<float>& tape) {
           KeyedRandomness random(Key(3));
           return estimator->estimate({tape, *scene.model, scene.batch, random});
         });
@@ -169,7 +169,7 @@ void add_trees() {
             KeyedRandomness unused{Key{}};
             for (auto _ : state) {
               tape.clear();
-              state.counters["rows"] = differentiate(tape, scene, gradient, [&](Tape<float>& tape) {
+              state.counters["rows"] = take(tape, scene, gradient, [&](Tape<float>& tape) {
                 if (shared)
                   return exact_objective<float>({Target::Kind::expected_loss}, {tape, *scene.model, scene.batch, unused}, 1e9);
                 ForcedChooser<float> chooser(every_path(size.batch, size.steps, size.options));
@@ -196,7 +196,7 @@ void add_replicates() {
         }
         for (int m = 0; m < count; ++m) {
           how == "alone" ? tape.clear() : tape.rewind();
-          differentiate(tape, scene, gradient, [&](Tape<float>& tape) {
+          take(tape, scene, gradient, [&](Tape<float>& tape) {
             KeyedRandomness random(Key(3) / static_cast<std::uint64_t>(m));
             return estimator->estimate({tape, *scene.model, scene.batch, random});
           });

@@ -3,6 +3,7 @@
 #include "experiments/cli/describe.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <memory>
 
@@ -69,6 +70,17 @@ void print_see_also(Manual& page, const EstimatorEntry& e) {
   page.paragraph(fmt::format("hardgrad list matrix; hardgrad test {}", e.name));
 }
 
+/// Flags and choices that, with all else at its default, cost the estimator its lack of bias: "normalise=true".
+std::vector<std::string> biasing_settings(const EstimatorEntry& e) {
+  std::vector<std::string> found;
+  if (!e.unbiased || !e.biased_by) return found;
+  for (const auto& p : e.parameters)
+    for (const auto& value : p.type == ParameterInfo::Type::boolean ? std::vector<std::string>{"false", "true"} : p.choices)
+      if (auto setting = fmt::format("{}={}", p.name, value); !claims_unbiased(Spec::parse(fmt::format("{}[{}]", e.name, setting))))
+        found.push_back(std::move(setting));
+  return found;
+}
+
 void print(const EstimatorEntry& e) {
   Manual page;
   print_name(page, e.name, "estimator", e.summary);
@@ -79,7 +91,10 @@ void print(const EstimatorEntry& e) {
   page.heading("TARGET");
   page.paragraph(to_string(e.target));
   page.heading("BIAS");
-  page.paragraph(e.unbiased ? "Unbiased." : "Biased.");
+  const auto biasing = biasing_settings(e);
+  page.paragraph(!e.unbiased        ? "Biased."
+                 : biasing.empty() ? "Unbiased."
+                                   : fmt::format("Unbiased, but not with {}.", fmt::join(biasing, " or ")));
   page.heading("COST");
   page.paragraph(fmt::format("Rows of the network for each example: {}.", e.evaluations));
   page.paragraph("(K, k: samples; S: options; T: choices.)");
@@ -208,6 +223,7 @@ nlohmann::json entry_json(const EstimatorEntry& e) {
   return {{"kind", "estimator"},           {"name", e.name},
           {"summary", e.summary},          {"paper", e.paper},
           {"target", to_string(e.target)}, {"unbiased", e.unbiased},
+          {"biased_by", biasing_settings(e)},
           {"evaluations", e.evaluations},  {"posterior", e.posterior},
           {"supports", supports},          {"parameters", to_json(e.parameters)}};
 }

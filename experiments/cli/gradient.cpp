@@ -11,7 +11,9 @@
 #include <memory>
 #include <optional>
 
+#include "core/autodiff/gradient.hpp"
 #include "core/support/error.hpp"
+#include "core/support/instruction_set.hpp"
 #include "core/support/usage.hpp"
 #include "experiments/cli/common.hpp"
 #include "experiments/cli/verbs.hpp"
@@ -48,9 +50,7 @@ Timing time_gradient(int repeat, const Estimator<T>& estimator, const Scene<T>& 
     tape.clear();
     KeyedRandomness random(noise);
     const auto estimate = estimator.estimate({tape, *scene.model, scene.batch, random});
-    tape.backward_to_leaves(estimate.surrogate);
-    std::fill(gradient.begin(), gradient.end(), T{0});
-    tape.add_gradient(scene.model->parameters(), std::span<T>(gradient));
+    differentiate(estimate.surrogate, scene.model->parameters(), gradient);
     timing.cpu_seconds.push_back(thread_seconds() - cpu);
     timing.seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
   }
@@ -173,9 +173,8 @@ int dump_gradient(const Options& options) {
   Tape<T> tape;
   KeyedRandomness random(key / "noise");
   auto estimate = estimator->estimate({tape, *scene.model, scene.batch, random});
-  tape.backward_to_leaves(estimate.surrogate);
   std::vector<double> gradient(scene.model->parameters().size());
-  tape.add_gradient(scene.model->parameters(), std::span<double>(gradient));
+  differentiate(estimate.surrogate, scene.model->parameters(), gradient);
 
   GradientDump<T> dump;
   for (const auto& p : scene.model->parameters()) {
@@ -225,15 +224,16 @@ int dump_gradient(const Options& options) {
       json["timing"] = {{"seconds", timing.seconds},
                         {"cpu_seconds", timing.cpu_seconds},
                         {"bytes", timing.bytes},
-                        {"blas_kernel", blas_kernel()}};
+                        {"blas_kernel", blas_kernel()},
+                        {"instruction_set", instruction_set()}};
     print_json(json);
     return 0;
   }
   fmt::print("{} on {}: |gradient| = {:.6g}, loss {:.6g}", dump.estimator, dump.task, norm, estimate.loss);
   if (!options.out.empty()) fmt::print("; written to {}", options.out);
   if (options.repeat)
-    fmt::print("; {:.4g} ms of processor time each (median of {}), {}, BLAS kernel {}", 1e3 * median, options.repeat,
-               size_text(static_cast<double>(timing.bytes)), blas_kernel());
+    fmt::print("; {:.4g} ms of processor time each (median of {}), {}, BLAS kernel {}, vectors of {}", 1e3 * median, options.repeat,
+               size_text(static_cast<double>(timing.bytes)), blas_kernel(), instruction_set());
   fmt::print("\n");
   return 0;
 }

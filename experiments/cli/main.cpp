@@ -9,6 +9,7 @@
 #include "core/registry/plugins.hpp"
 #include "core/registry/settings.hpp"
 #include "core/support/error.hpp"
+#include "core/support/instruction_set.hpp"
 #include "experiments/cli/common.hpp"
 #include "experiments/cli/verbs.hpp"
 
@@ -73,7 +74,7 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
 
 int main(int argc, char** argv) {
   CLI::App app("hardgrad: compares gradient estimators for hard attention", "hardgrad");
-  app.set_version_flag("--version", std::string("hardgrad ") + HARDGRAD_VERSION);
+  app.set_version_flag("--version", "hardgrad " HARDGRAD_VERSION ", vectors of " + instruction_set());
   app.require_subcommand(0, 1);
   app.get_formatter()->column_width(34);
   app.fallthrough();  // --plugin may stand before or after the verb

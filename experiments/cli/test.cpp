@@ -25,7 +25,8 @@ nlohmann::json to_json(const Verdict& verdict) {
                       {"where", check.where},
                       {"outcome", to_string(check.outcome)},
                       {"detail", check.detail}});
-  return {{"estimator", verdict.estimator}, {"passed", verdict.passed()}, {"checks", checks}};
+  return {{"estimator", verdict.estimator}, {"claims_unbiased", verdict.unbiased}, {"passed", verdict.passed()},
+          {"checks", checks}};
 }
 
 void print(const Verdict& verdict) {
@@ -40,8 +41,8 @@ void print(const Verdict& verdict) {
   else if (!verdict.passed())
     fmt::print("{}: {}, it works on no network\n", verdict.estimator, red("FAILED"));
   else
-    fmt::print("{}: passed, {} checks, {} skipped\n", verdict.estimator, verdict.count(Check::Outcome::passed),
-               verdict.count(Check::Outcome::skipped));
+    fmt::print("{}: passed, {} checks, {} skipped{}\n", verdict.estimator, verdict.count(Check::Outcome::passed),
+               verdict.count(Check::Outcome::skipped), verdict.unbiased ? "" : "; biased as it says: its bias is shown, not judged");
 }
 
 }  // namespace

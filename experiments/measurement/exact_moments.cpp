@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/autodiff/gradient.hpp"
 #include "experiments/support/parallel.hpp"
 #include "experiments/measurement/quadrature.hpp"
 
@@ -122,9 +123,7 @@ Moments of_example(const Estimator<T>& estimator, const Model<T>& model, const B
     replay.begin();
     tape.rewind();
     const auto estimate = estimator.estimate({tape, model, example, replay});
-    tape.backward_to_leaves(estimate.surrogate);
-    std::fill(d.begin(), d.end(), 0.0);
-    tape.add_gradient(model.parameters(), std::span<double>(d));
+    differentiate(estimate.surrogate, model.parameters(), d);
     const double w = replay.weight();
     double norm = 0, dot = 0;
     for (std::size_t i = 0; i < size; ++i) {

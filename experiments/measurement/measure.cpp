@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 
+#include "core/autodiff/gradient.hpp"
 #include "experiments/measurement/at_logits.hpp"
 #include "experiments/measurement/choice_entropy.hpp"
 #include "experiments/measurement/exact_moments.hpp"
@@ -47,9 +48,7 @@ void draw(Replicates& replicates, const Estimator<T>& estimator, const Model<T>&
       tape.rewind();
       KeyedRandomness random(noise / static_cast<std::uint64_t>(m));
       const auto estimate = estimator.estimate({tape, model, batch, random});
-      tape.backward_to_leaves(estimate.surrogate);
-      std::fill(gradient.begin(), gradient.end(), 0.0);
-      tape.add_gradient(model.parameters(), std::span<double>(gradient));
+      differentiate(estimate.surrogate, model.parameters(), gradient);
       c.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       c.rows += estimate.rows();
       c.attention += estimate.attention_values();

@@ -1,6 +1,8 @@
 #include "experiments/measurement/truth.hpp"
 
 #include <fmt/format.h>
+
+#include "core/autodiff/gradient.hpp"
 #include "core/estimator/objectives.hpp"
 #include "experiments/support/parallel.hpp"
 
@@ -18,8 +20,7 @@ Truth exact_truth(const Target& target, const Model<T>& model, const Batch& batc
     Tape<T> tape;
     KeyedRandomness none{Key()};  // an enumeration draws nothing
     const auto estimate = exact_objective<T>(target, {tape, model, example, none}, leaf_cap);
-    tape.backward_to_leaves(estimate.surrogate);
-    tape.add_gradient(model.parameters(), std::span<double>(truth.of_example[b]));
+    differentiate(estimate.surrogate, model.parameters(), truth.of_example[b]);
     value[b] = estimate.loss;
   });
   for (int b = 0; b < examples; ++b) {

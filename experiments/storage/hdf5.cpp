@@ -33,6 +33,9 @@ std::string complaint() {
   return words;
 }
 
+/// Where an axis' scale stands, as seen from the group that has or inherits it.
+std::string place_of(const Axis& axis) { return (axis.inherited ? "/" : "") + axis.name; }
+
 Id string_type() {
   Id type(H5Tcopy(H5T_C_S1), H5Tclose);
   H5Tset_size(type, H5T_VARIABLE);
@@ -317,7 +320,7 @@ void File::write(hid_t group, const Dataset& data, bool compress) {
                 false);
     const Id set(H5Dopen2(group, variable.name.c_str(), H5P_DEFAULT), H5Dclose);
     for (unsigned i = 0; i < variable.axes.size(); ++i) {
-      const auto place = (data.axis(variable.axes[i])->inherited ? "/" : "") + variable.axes[i];
+      const auto place = place_of(*data.axis(variable.axes[i]));
       const Id scale(ok(H5Dopen2(group, place.c_str(), H5P_DEFAULT), place), H5Dclose);
       if (H5DSattach_scale(set, scale, i) < 0) fail("axis " + variable.axes[i] + " of " + variable.name);
     }
@@ -454,11 +457,13 @@ Dataset File::read(hid_t group) {
         variable.axes.push_back(axis);
         const bool own = std::find(names.begin(), names.end(), axis) != names.end();
         if (!own && !data.axis(axis)) {
-          const auto place = "/" + axis;
+          Axis inherited{axis, {}, {}, true};
+          const auto place = place_of(inherited);
           const Id scale(ok(H5Dopen2(group, place.c_str(), H5P_DEFAULT), place), H5Dclose);
           std::vector<hsize_t> length;
-          auto labels = read_array(scale, axis, length);
-          data.axes.push_back({axis, std::move(labels), read_attributes(scale), true});
+          inherited.labels = read_array(scale, axis, length);
+          inherited.attributes = read_attributes(scale);
+          data.axes.push_back(std::move(inherited));
         }
       }
       data.variables.push_back(std::move(variable));

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <thread>
 
+#include "core/support/instruction_set.hpp"
 #include "hardgrad_build.hpp"
 
 namespace hardgrad {
@@ -61,6 +62,7 @@ std::map<std::string, std::string> provenance() {
       {"flags", HARDGRAD_FLAGS},
       {"blas", blas},
       {"blas_kernel", blas_kernel()},
+      {"instruction_set", instruction_set()},
       {"cpu", cpu()},
       {"threads", std::to_string(threads)},
   };

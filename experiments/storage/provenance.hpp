@@ -6,7 +6,7 @@
 
 namespace hardgrad {
 
-/// git_commit, git_dirty, compiler, flags, version, blas, blas_kernel, cpu, threads.
+/// git_commit, git_dirty, compiler, flags, version, blas, blas_kernel, instruction_set, cpu, threads.
 std::map<std::string, std::string> provenance();
 /// The number of threads provenance() reports; the machine's until it is called.
 void provenance_threads(int threads);

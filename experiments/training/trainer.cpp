@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "core/autodiff/gradient.hpp"
 #include "experiments/training/evaluation.hpp"
 
 namespace hardgrad {
@@ -109,13 +110,9 @@ TrainResult train(Training<T>& training, const TrainSettings& settings, const Ru
     KeyedRandomness random(keys.noise / "train" / static_cast<std::uint64_t>(step));
     tape.clear();
     const auto estimate = estimator->estimate({tape, *model, batch, random, true});
-    std::fill(gradient.begin(), gradient.end(), T{0});
-    tape.backward_to_leaves(estimate.surrogate);
-    tape.add_gradient(model->parameters(), std::span<T>(gradient));
+    differentiate(estimate.surrogate, model->parameters(), gradient);
     if (estimate.own_loss) {
-      std::fill(own_gradient.begin(), own_gradient.end(), T{0});
-      tape.backward_to_leaves(estimate.own_loss);
-      tape.add_gradient(estimator->own_parameters(), std::span<T>(own_gradient));
+      differentiate(estimate.own_loss, estimator->own_parameters(), own_gradient);
       own_optimizer->step(estimator->own_parameters(), own_gradient);
     }
     double squares = 0;

@@ -10,6 +10,7 @@
 
 #include "experiments/measurement/exact_moments.hpp"
 #include "experiments/measurement/measure.hpp"
+#include "experiments/verification/estimates.hpp"
 #include "experiments/verification/grounds.hpp"
 #include "experiments/verification/problems.hpp"
 
@@ -21,47 +22,15 @@ constexpr int draws = 20000;          // where that is too few
 constexpr int model_draws = 300;      // on whole models
 constexpr double least_p_value = 1e-6;
 
-template <class T>
-std::vector<double> gradient_of(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, Key key) {
-  Tape<T> tape;
-  KeyedRandomness random(key);
-  const auto estimate = estimator.estimate({tape, model, batch, random});
-  tape.backward_to_leaves(estimate.surrogate);
-  std::vector<double> gradient(model.parameters().size());
-  tape.add_gradient(model.parameters(), std::span<double>(gradient));
-  return gradient;
-}
-
-double largest(const std::vector<double>& x) {
-  double most = 0;
-  for (double v : x) most = std::max(most, std::abs(v));
-  return most;
-}
-double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
-  double most = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(a[i] - b[i]));
-  return most;
-}
 bool finite(const std::vector<double>& x) {
   return std::all_of(x.begin(), x.end(), [](double v) { return std::isfinite(v); });
-}
-
-/// Learned state away from its start, where its influence would show.
-template <class T>
-void stir(Estimator<T>& estimator) {
-  auto state = estimator.state();
-  for (std::size_t i = 0; i < state.size(); ++i) state[i] = 2.3 + 0.1 * static_cast<double>(i);
-  if (!state.empty()) estimator.restore(state);
-  int i = 0;
-  for (auto& parameter : estimator.own_parameters())
-    for (auto& value : parameter.value.data) value += static_cast<T>(0.05 * std::sin(++i));
 }
 
 /// Runs the checks one after the other and notes what they find.
 class Verifier {
  public:
   explicit Verifier(const Spec& spec)
-      : spec_(spec), entry_(Estimators::instance().at(spec.name)), unbiased_(claims_unbiased(spec)), verdict_{spec.text, {}} {
+      : spec_(spec), entry_(Estimators::instance().at(spec.name)), unbiased_(claims_unbiased(spec)), verdict_{spec.text, unbiased_, {}} {
   }
 
   Verdict run() {

@@ -18,6 +18,7 @@ struct Check {
 
 struct Verdict {
   std::string estimator;  ///< the spec as given
+  bool unbiased;          ///< as it claims with these settings: otherwise bias is reported, not judged
   std::vector<Check> checks;
   bool passed() const;
   int count(Check::Outcome outcome) const;

@@ -90,7 +90,7 @@ def test_merged_numbers_are_chunked_compressed_checksummed(sample):
         assert np.isnan(f["variance"].attrs["_FillValue"]) and np.isnan(f["variance"].fillvalue)
         assert "grüß" in f["configuration"][()].decode()
         for name in ("Conventions", "created_at", "git_commit", "git_dirty", "compiler", "flags", "blas", "blas_kernel",
-                     "cpu", "threads", "plan_hash"):
+                     "instruction_set", "cpu", "threads", "plan_hash"):
             assert name in f.attrs
 
 

@@ -4,7 +4,9 @@
 #include <cstdlib>
 #include <fmt/format.h>
 #include <new>
+#include <numeric>
 
+#include "core/autodiff/gradient.hpp"
 #include "core/estimator/estimator.hpp"
 #include "experiments/tasks/task.hpp"
 
@@ -28,13 +30,14 @@ struct Steady {
   std::size_t allocations, bytes, blocks_before, blocks_after;
 };
 
-/// The fourth gradient, after three that warmed the tape.
-Steady fourth(const std::string& spec, int width) {
-  const auto task = make_task(Spec::parse("translation[examples=40,max_length=6]"), Key(1));
-  const auto model = make_model<float>(Spec::parse(fmt::format("translator[embedding={0},hidden={0},feed=sampled]", width)),
-                                       task->dimensions(), Key(2));
+/// The fourth gradient of so many examples, after three that warmed the tape.
+Steady fourth(const std::string& spec, const std::string& task_spec, const std::string& model_spec, int examples) {
+  const auto task = make_task(Spec::parse(task_spec), Key(1));
+  const auto model = make_model<float>(Spec::parse(model_spec), task->dimensions(), Key(2));
   const auto estimator = make_estimator<float>(Spec::parse(spec), model->structure(), Key(3));
-  const auto batch = task->batch(Split::train, {0, 1, 2, 3});
+  std::vector<int> indices(examples);
+  std::iota(indices.begin(), indices.end(), 0);
+  const auto batch = task->batch(Split::train, indices);
   Tape<float> tape;
   std::vector<float> gradient(model->parameters().size());
   Steady steady{};
@@ -44,8 +47,7 @@ Steady fourth(const std::string& spec, int width) {
     tape.clear();
     KeyedRandomness random(Key(4));
     const auto estimate = estimator->estimate({tape, *model, batch, random});
-    tape.backward_to_leaves(estimate.surrogate);
-    tape.add_gradient(model->parameters(), std::span<float>(gradient));
+    differentiate(estimate.surrogate, model->parameters(), gradient);
     steady.allocations = allocations - count;
     steady.bytes = bytes - size;
     steady.blocks_after = tape.arena().system_allocations();
@@ -56,12 +58,32 @@ Steady fourth(const std::string& spec, int width) {
 TEST_CASE("a warm tape takes no block, and the heap holds lists of rows, never matrices") {
   for (const auto* spec : {"reinforce", "rloo[samples=4]"}) {
     CAPTURE(spec);
-    const auto narrow = fourth(spec, 8), wide = fourth(spec, 64);
+    const auto of_width = [spec](int width) {
+      return fourth(spec, "translation[examples=40,max_length=6]",
+                    fmt::format("translator[embedding={0},hidden={0},feed=sampled]", width), 4);
+    };
+    const auto narrow = of_width(8), wide = of_width(64);
     CHECK(wide.blocks_before == wide.blocks_after);
     CHECK(narrow.allocations > 0);  // rows, options, signals: lists of as many numbers as there are rows
     CHECK(narrow.allocations == wide.allocations);
     CHECK(narrow.bytes == wide.bytes);
   }
+}
+
+TEST_CASE("more examples, samples and options make lists longer, not more of them; a choice makes a fixed few") {
+  const auto bits = [](const std::string& spec, int choices, int options, int examples) {
+    return fourth(spec, "bits", fmt::format("bits[bits={},options={},logit=0.3]", choices, options), examples).allocations;
+  };
+  for (const std::string spec : {"reinforce", "rloo[samples=4]", "exact"}) {
+    CAPTURE(spec);
+    const auto few = bits(spec, 16, 3, 2);
+    CHECK(bits(spec, 16, 3, 50) == few);
+    CHECK(bits(spec, 16, 7, 2) == few);
+    const auto of_choices = bits(spec, 32, 3, 2) - few;
+    CHECK(of_choices % 16 == 0);
+    CHECK(of_choices / 16 <= 8);  // options, parents, choices (twice), rows (three), and what the signal takes
+  }
+  CHECK(bits("rloo[samples=4]", 16, 3, 2) == bits("rloo[samples=50]", 16, 3, 2));
 }
 
 }  // namespace

@@ -6,11 +6,14 @@
 #include "core/estimator/importance.hpp"
 #include "core/estimator/outcome_objectives.hpp"
 #include "experiments/measurement/measure.hpp"
+#include "experiments/verification/recurrent.hpp"
 #include "tests/support/exactness.hpp"
-#include "tests/support/recurrent.hpp"
+#include "tests/support/toys.hpp"
 
 namespace hardgrad::testing {
 namespace {
+
+using verification::Recurrent;
 
 using Kind = Target::Kind;
 
@@ -29,19 +32,6 @@ const std::vector<std::string> unbiased = {"iwae_reinforce",
                                            "tvo[partitions=1,samples=2]",
                                            "tvo[partitions=1,samples=3]"};
 
-const std::vector<std::string> toys = {"bits[bits=3,t=0.6;0.51;0.48,shared_logit=true,logit=-1]",
-                                       "bits[bits=2,options=3,function=linear,logit=0.2;-0.1;0.4]",
-                                       "bits[bits=2,function=table,logit=0.3;-0.8]", "bits[logit=2]"};
-
-std::vector<double> mean_of(const Estimator<double>& estimator, const Model<double>& model, const Batch& batch) {
-  const std::vector<std::vector<double>> zero(batch.examples(), std::vector<double>(model.parameters().size()));
-  return exact_moments(estimator, model, batch, zero, 1e6).mean;
-}
-double distance(const std::vector<double>& a, const std::vector<double>& b) {
-  double worst = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) worst = std::max(worst, std::abs(a[i] - b[i]));
-  return worst;
-}
 /// A model whose posterior is not its prior, as both are made: the posterior's parameters are moved.
 std::unique_ptr<Model<double>> toy_of(const std::string& spec) {
   auto model = model_of(spec, true);
@@ -111,7 +101,7 @@ TEST_CASE("the K-sample bound and the thermodynamic objective are the evidence l
                                Target{.kind = Kind::thermodynamic, .partition = {0, 1}}}) {
       const auto other = exact_truth(target, model, batch, 1e6);
       CHECK(other.value == doctest::Approx(elbo.value).epsilon(1e-12));
-      CHECK(distance(other.gradient, elbo.gradient) < 1e-12);
+      CHECK(largest_difference(other.gradient, elbo.gradient) < 1e-12);
     }
   }
 }
@@ -141,7 +131,7 @@ TEST_CASE("bounds lie between the evidence lower bound and the likelihood, and t
   double gap = 0, slope_gap = 0;
   for (int samples : {16, 32, 64, 128}) {
     const auto bound = exact_truth({.kind = Kind::importance_bound, .samples = samples}, *bit, one_example(), 1e6);
-    const double now = bound.value - limit.value, slope_now = distance(bound.gradient, limit.gradient);
+    const double now = bound.value - limit.value, slope_now = largest_difference(bound.gradient, limit.gradient);
     if (gap > 0) CHECK(gap / now == doctest::Approx(2).epsilon(0.1));
     if (gap > 0) CHECK(slope_gap / slope_now == doctest::Approx(2).epsilon(0.1));
     gap = now;
@@ -210,8 +200,8 @@ TEST_CASE("independent choices: what adds up over the steps is what the whole se
   const Outcomes<double> whole(episode);
   const auto check = [&](auto&& objective, const Target& target) {
     const auto truth = exact_truth(target, model, batch, 1e6).gradient;
-    CHECK(distance(gradient_of({&whole}, objective), truth) < 1e-13);
-    CHECK(distance(gradient_of({&parts[0], &parts[1], &parts[2]}, objective), truth) < 1e-13);
+    CHECK(largest_difference(gradient_of({&whole}, objective), truth) < 1e-13);
+    CHECK(largest_difference(gradient_of({&parts[0], &parts[1], &parts[2]}, objective), truth) < 1e-13);
   };
   check([](const auto& z) { return wake_field(z); }, {.kind = Kind::wake});
   check([&](const auto& z) { return thermodynamic_objective(z, partition); },
@@ -316,7 +306,7 @@ TEST_CASE("the bias of self-normalised weights falls as 1 / K") {
 }
 
 TEST_CASE("learning signals of their own and control variates lower the variance") {
-  auto toy = toy_of("bits[bits=3,t=0.6;0.51;0.48,shared_logit=true,logit=-1]");
+  auto toy = toy_of(three_bits);
   Recurrent<double> recurrent(true);
   const auto batch = Recurrent<double>::batch().select({1});
   const std::vector<std::pair<const Model<double>*, Batch>> problems = {{toy.get(), one_example()}, {&recurrent, batch}};

@@ -10,22 +10,14 @@
 #include "core/estimator/score_function.hpp"
 #include "core/estimator/sloped_samples.hpp"
 #include "experiments/training/trainer.hpp"
+#include "experiments/verification/recurrent.hpp"
 #include "tests/support/exactness.hpp"
-#include "tests/support/recurrent.hpp"
+#include "tests/support/toys.hpp"
 
 namespace hardgrad::testing {
 namespace {
 
-const char* const toys[] = {"bits[bits=3,t=0.6;0.51;0.48,shared_logit=true,logit=-1]",
-                            "bits[bits=2,options=3,function=linear,logit=0.2;-0.1;0.4]",
-                            "bits[bits=2,function=table,logit=0.3;-0.8]", "bits[logit=2]"};
-
-/// The estimator's own parameters away from their start.
-void stir(Estimator<double>& estimator) {
-  double x = 0.3;
-  for (auto& parameter : estimator.own_parameters())
-    for (auto& value : parameter.value.data) value = x = std::sin(17 * x + 1);
-}
+using verification::Recurrent;
 
 void check_categorical(const std::string& spec) {
   CAPTURE(spec);
@@ -191,16 +183,15 @@ void check_continuous(const std::string& spec, std::vector<const char*> toys, st
   }
 }
 const char* const shared = "bits[bits=2,t=0.6;0.51,shared_logit=true,logit=-1]";
-const char* const table = "bits[bits=2,function=table,logit=0.3;-0.8]";
 
 TEST_CASE("rebar has no bias: quadrature over its noise, dependent and independent choices") {
-  check_continuous("rebar[coupled=true]", {shared, table}, {true});
+  check_continuous("rebar[coupled=true]", {shared, table_bits}, {true});
   check_continuous("rebar[coupled=true,reward_to_go=true]", {}, {false});
   check_continuous("rebar", {}, {});
 }
 
 TEST_CASE("relax has no bias: quadrature over its noise, dependent and independent choices") {
-  check_continuous("relax", {table}, {});
+  check_continuous("relax", {table_bits}, {});
   check_continuous("relax[reward_to_go=true]", {}, {true});
   check_continuous("relax[relaxed_model=true]", {}, {true});
 }

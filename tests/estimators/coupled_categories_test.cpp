@@ -4,11 +4,14 @@
 
 #include "core/estimator/antithetic_bits.hpp"
 #include "core/estimator/dirichlet_swaps.hpp"
+#include "experiments/verification/recurrent.hpp"
 #include "tests/support/coupling.hpp"
-#include "tests/support/recurrent.hpp"
+#include "tests/support/toys.hpp"
 
 namespace hardgrad::testing {
 namespace {
+
+using verification::Recurrent;
 
 const std::vector<std::string> exact_ones = {
     "carms[samples=2]", "carms[samples=3]", "carms[samples=2,reward_to_go=true]",
@@ -24,7 +27,7 @@ TEST_CASE("coupled categories have the gradient of the expected loss as mean, de
       Recurrent<double> model(feeding);
       CHECK(bias_of(*estimator_of(spec, model), model, affordable(Recurrent<double>::batch(), has_many_outcomes(spec))) < 1e-10);
     }
-    for (const auto* toy : {"bits[bits=2,options=3,function=linear,logit=0.2;-0.1;0.4]", "bits[bits=2,options=3,function=table,logit=0.9;-0.1;0.4]",
+    for (const auto* toy : {linear_bits, "bits[bits=2,options=3,function=table,logit=0.9;-0.1;0.4]",
                             "bits[options=5,function=linear,logit=0.2;-2;0.4;1;0]", "bits[options=4,logit=-3;0.1;0.4;1]"}) {
       CAPTURE(toy);
       const auto model = model_of(toy);
@@ -81,8 +84,8 @@ TEST_CASE("single precision follows double precision") {
   for (const auto* spec : {"carms", "disarm_tree", "disarm_stick", "ars", "arsm"}) {
     CAPTURE(spec);
     KeyedRandomness random(Key(21));
-    const auto exact = one_gradient<double>(*estimator_of(spec, model), model, model, batch, random);
-    const auto rounded = one_gradient<float>(*make_estimator<float>(Spec::parse(spec), single.structure(), Key(11)), single, single, batch, random);
+    const auto exact = gradient_of<double>(*estimator_of(spec, model), model, batch, random);
+    const auto rounded = gradient_of<float>(*make_estimator<float>(Spec::parse(spec), single.structure(), Key(11)), single, batch, random);
     for (std::size_t i = 0; i < exact.size(); ++i) CHECK(std::abs(exact[i] - rounded[i]) < 1e-5);
   }
 }
@@ -98,8 +101,8 @@ TEST_CASE("a constant cost gives zero per draw and a shift changes nothing") {
     const auto estimator = estimator_of(spec, *table);
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
       KeyedRandomness random{Key(seed)};
-      const auto plain = one_gradient<double>(*estimator, *table, *table, one_example(), random);
-      const auto shifted = one_gradient<double>(*estimator, Shifted(*table, 3), *table, one_example(), random);
+      const auto plain = gradient_of<double>(*estimator, *table, one_example(), random);
+      const auto shifted = gradient_of<double>(*estimator, Shifted(*table, 3), one_example(), random, table->parameters());
       for (std::size_t i = 0; i < plain.size(); ++i) REQUIRE(std::abs(plain[i] - shifted[i]) < 1e-12);
     }
   }
@@ -113,7 +116,7 @@ TEST_CASE("choices that are all but certain stay finite") {
         CAPTURE(spec);
         CAPTURE(logits);
         KeyedRandomness random{Key(seed)};
-        for (double g : one_gradient<double>(*estimator_of(spec, *table), *table, *table, one_example(), random)) REQUIRE(std::isfinite(g));
+        for (double g : gradient_of<double>(*estimator_of(spec, *table), *table, one_example(), random)) REQUIRE(std::isfinite(g));
       }
   }
 }

@@ -4,11 +4,14 @@
 
 #include "core/estimator/antithetic_bits.hpp"
 #include "core/estimator/dirichlet_copula.hpp"
+#include "experiments/verification/recurrent.hpp"
 #include "tests/support/coupling.hpp"
-#include "tests/support/recurrent.hpp"
+#include "tests/support/toys.hpp"
 
 namespace hardgrad::testing {
 namespace {
+
+using verification::Recurrent;
 
 const std::vector<std::string> for_bits = {
     "disarm", "disarm[samples=4]", "disarm[reward_to_go=true]",
@@ -29,7 +32,7 @@ TEST_CASE("coupled bits have the gradient of the expected loss as mean, dependen
       Recurrent<double> model(feeding, Key(5), 2);
       CHECK(bias_of(*estimator_of(spec, model), model, affordable(Recurrent<double>::batch(2), has_many_outcomes(spec))) < 1e-10);
     }
-    for (const auto* toy : {"bits[bits=2,t=0.6;0.51,shared_logit=true,logit=-1]", "bits[bits=2,function=table,logit=0.3;-0.8]",
+    for (const auto* toy : {"bits[bits=2,t=0.6;0.51,shared_logit=true,logit=-1]", table_bits,
                             "bits[bits=2,function=norm,reduce=mean,t=0.3]", "bits[logit=2]"}) {
       CAPTURE(toy);
       const auto model = model_of(toy);
@@ -40,7 +43,7 @@ TEST_CASE("coupled bits have the gradient of the expected loss as mean, dependen
 
 TEST_CASE("three bits that share a logit, and a table over three") {
   for (const auto* spec : {"disarm", "arm", "arms[samples=3]", "mvd", "arsm", "carms[samples=3]", "disarm_tree"})
-    for (const auto* toy : {"bits[bits=3,t=0.6;0.51;0.48,shared_logit=true,logit=-1]", "bits[bits=3,function=table,logit=0.3;-0.8;1.5]"}) {
+    for (const auto* toy : {three_bits, "bits[bits=3,function=table,logit=0.3;-0.8;1.5]"}) {
       CAPTURE(spec);
       CAPTURE(toy);
       const auto model = model_of(toy);
@@ -90,15 +93,15 @@ TEST_CASE("disarm is the mean of arm given the pair, and its variance is not lar
       Told noise;
       noise.u = (ends[piece] + ends[piece + 1]) / 2;
       noise.outcome = outcomes[piece];
-      const auto arm = one_gradient<double>(*estimator_of("arm", *bit.model), *bit.model, *bit.model, one_example(), noise);
-      const auto disarm = one_gradient<double>(*estimator_of("disarm", *bit.model), *bit.model, *bit.model, one_example(), noise);
+      const auto arm = gradient_of<double>(*estimator_of("arm", *bit.model), *bit.model, one_example(), noise);
+      const auto disarm = gradient_of<double>(*estimator_of("disarm", *bit.model), *bit.model, one_example(), noise);
       CHECK(arm[0] == doctest::Approx(disarm[0]).epsilon(1e-13));
     }
   }
   const auto compare = [](const Model<double>& model, const Batch& batch) {
     CHECK(variance_of(*estimator_of("disarm", model), model, batch) <= variance_of(*estimator_of("arm", model), model, batch) + 1e-15);
   };
-  for (const auto* toy : {"bits[bits=2,function=table,logit=0.3;-0.8]", "bits[bits=3,function=table,table_seed=4,logit=-2;0.1;1]",
+  for (const auto* toy : {table_bits, "bits[bits=3,function=table,table_seed=4,logit=-2;0.1;1]",
                           "bits[bits=2,function=norm,t=0.3,logit=1;-1]"})
     compare(*model_of(toy), one_example());
   for (bool feeding : {false, true}) compare(Recurrent<double>(feeding, Key(5), 2), Recurrent<double>::batch(2).select({1}));
@@ -113,7 +116,7 @@ TEST_CASE("two antithetic bits or categories are disarm, four beat two pairs on 
     }
   };
   const std::vector<std::string> pairs = {"arms[samples=2]", "carms[samples=2]", "disarm_tree", "disarm_stick", "disarm_stick[order=ascending]"};
-  same(*model_of("bits[bits=2,function=table,logit=0.3;-0.8]"), one_example(), pairs);
+  same(*model_of(table_bits), one_example(), pairs);
   for (bool feeding : {false, true}) same(Recurrent<double>(feeding, Key(5), 2), Recurrent<double>::batch(2), pairs);
   for (double phi : {-3.0, -1.0, 0.5}) {
     const OneBit bit{phi};
@@ -127,7 +130,7 @@ TEST_CASE("two antithetic bits or categories are disarm, four beat two pairs on 
 
 TEST_CASE("a constant cost gives zero per draw, a shift changes nothing, and separate costs leave mvd no noise") {
   const auto constant = model_of("bits[bits=2,t=0.5,logit=0.7]");
-  const auto table = model_of("bits[bits=2,function=table,logit=0.3;-0.8]");
+  const auto table = model_of(table_bits);
   Recurrent<double> feeding(true, Key(5), 2);
   for (const auto& spec : for_bits) {
     CAPTURE(spec);
@@ -136,8 +139,8 @@ TEST_CASE("a constant cost gives zero per draw, a shift changes nothing, and sep
       const auto batch = model == &feeding ? Recurrent<double>::batch(2) : one_example();
       KeyedRandomness random(Key(8));
       const auto estimator = estimator_of(spec, *model);
-      const auto plain = one_gradient<double>(*estimator, *model, *model, batch, random);
-      const auto shifted = one_gradient<double>(*estimator, Shifted(*model, 3), *model, batch, random);
+      const auto plain = gradient_of<double>(*estimator, *model, batch, random);
+      const auto shifted = gradient_of<double>(*estimator, Shifted(*model, 3), batch, random, model->parameters());
       for (std::size_t i = 0; i < plain.size(); ++i) CHECK(std::abs(plain[i] - shifted[i]) < 1e-12);
     }
   }
@@ -152,7 +155,7 @@ TEST_CASE("choices that are all but certain stay finite") {
       for (std::uint64_t seed = 0; seed < 5; ++seed) {
         CAPTURE(spec);
         KeyedRandomness random{Key(seed)};
-        const auto g = one_gradient<double>(*estimator_of(spec, *table), *table, *table, one_example(), random);
+        const auto g = gradient_of<double>(*estimator_of(spec, *table), *table, one_example(), random);
         CHECK(largest(g) < 1e-3);
         CHECK(std::isfinite(g[0] + g[1]));
       }
@@ -240,7 +243,7 @@ TEST_CASE("wrong couplings of bits are caught") {
   const auto flip = [](const Coupling& c, std::span<const double> f) {
     return c.p[0] * c.p[1] * (c.option[0] - c.option[1]) * (f[0] - f[1]);
   };
-  const auto table = model_of("bits[bits=2,function=table,logit=0.3;-0.8]");
+  const auto table = model_of(table_bits);
   const auto bias = [&](const Made& made) { return bias_of(made, *table, one_example()); };
   CHECK(bias(Made(2, pair, at_logit(disarm(1)))) < 1e-10);
   CHECK(bias(Made(2, pair, at_logit(disarm(-1)))) > 1e-3);

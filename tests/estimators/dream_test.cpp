@@ -103,11 +103,6 @@ TEST_CASE("a dream is drawn with the probability the model gives it when judged 
     }
 }
 
-std::vector<double> mean_of(const Estimator<double>& estimator, const Model<double>& model, const Batch& batch) {
-  const std::vector<std::vector<double>> zero(batch.examples(), std::vector<double>(model.parameters().size()));
-  return exact_moments(estimator, model, batch, zero, 1e6).mean;
-}
-
 /// The wake phase of the network alone.
 class WakePhase final : public Estimator<double> {
  public:

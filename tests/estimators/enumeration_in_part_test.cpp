@@ -4,18 +4,16 @@
 #include "core/autodiff/rearrange.hpp"
 #include "core/autodiff/reduce.hpp"
 #include "core/estimator/paths.hpp"
+#include "experiments/verification/recurrent.hpp"
 #include "tests/support/exactness.hpp"
 #include "tests/support/outcomes.hpp"
-#include "tests/support/recurrent.hpp"
+#include "tests/support/toys.hpp"
 
 namespace hardgrad::testing {
 namespace {
 
-const auto* const three_bits = "bits[bits=3,t=0.6;0.51;0.48,shared_logit=true,logit=-1]";
-const auto* const linear_bits = "bits[bits=2,options=3,function=linear,logit=0.2;-0.1;0.4]";
-const auto* const table_bits = "bits[bits=2,function=table,logit=0.3;-0.8]";
-const auto* const one_bit = "bits[logit=2]";
-const auto* const table_of_trits = "bits[bits=2,options=3,function=table,logit=0.2;-0.1;0.4;1;0.3;-0.5]";
+using verification::Recurrent;
+
 
 TEST_CASE("local expectation has the exact mean, dependent and independent choices") {
   for (const auto* spec : {"local_expectation", "local_expectation[baseline=0.7]", "local_expectation[samples=2]"}) {

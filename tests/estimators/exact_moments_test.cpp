@@ -3,11 +3,14 @@
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/estimator/score_function.hpp"
+#include "experiments/verification/recurrent.hpp"
 #include "tests/support/exactness.hpp"
-#include "tests/support/recurrent.hpp"
+#include "tests/support/toys.hpp"
 
 namespace hardgrad::testing {
 namespace {
+
+using verification::Recurrent;
 
 const std::vector<std::string> unbiased = {
     "exact",
@@ -39,13 +42,6 @@ const std::vector<std::string> unbiased = {
     "variational_bound[enumerate=true]",
 };
 
-/// Learned state away from its start, so that its influence on the mean would show.
-void stir(Estimator<double>& estimator) {
-  auto state = estimator.state();
-  for (std::size_t i = 0; i < state.size(); ++i) state[i] = 0.3 + 0.1 * static_cast<double>(i);
-  if (!state.empty()) estimator.restore(state);
-}
-
 TEST_CASE("the exact mean is the target's gradient on a recurrent model, dependent and independent choices") {
   for (bool feeding : {false, true}) {
     Recurrent<double> model(feeding);
@@ -62,8 +58,8 @@ TEST_CASE("the exact mean is the target's gradient on a recurrent model, depende
 }
 
 TEST_CASE("the exact mean is the target's gradient on bits, binary and categorical, shared and separate") {
-  for (const auto* toy : {"bits[bits=3,t=0.6;0.51;0.48,shared_logit=true,logit=-1]", "bits[bits=2,options=3,function=linear,logit=0.2;-0.1;0.4]",
-                          "bits[bits=2,function=table,logit=0.3;-0.8]", "bits[bits=2,function=norm,reduce=mean,t=0.3]", "bits[logit=2]"})
+  for (const auto* toy : {three_bits, linear_bits,
+                          table_bits, "bits[bits=2,function=norm,reduce=mean,t=0.3]", "bits[logit=2]"})
     for (const auto& spec : unbiased) {
       CAPTURE(toy);
       CAPTURE(spec);

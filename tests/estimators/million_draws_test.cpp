@@ -4,11 +4,14 @@
 #include "core/autodiff/elementwise.hpp"
 #include "core/estimator/score_function.hpp"
 #include "experiments/measurement/measure.hpp"
+#include "experiments/verification/recurrent.hpp"
 #include "tests/support/exactness.hpp"
-#include "tests/support/recurrent.hpp"
+#include "tests/support/toys.hpp"
 
 namespace hardgrad::testing {
 namespace {
+
+using verification::Recurrent;
 
 constexpr int copies = 1000, replicates = 1000;
 
@@ -31,7 +34,7 @@ TEST_CASE("continuous noise on categories: no bias in a million draws, independe
   const std::vector<const char*> specs = {"ars", "arsm", "rebar", "rebar[coupled=true]", "relax", "relax[relaxed_model=true]"};
   for (const auto* spec : specs) {
     CAPTURE(spec);
-    for (const auto* toy : {"bits[bits=2,options=3,function=linear,logit=0.2;-0.1;0.4]", "bits[bits=2,options=3,function=table,logit=0.2;-0.7;0.4]"}) {
+    for (const auto* toy : {linear_bits, "bits[bits=2,options=3,function=table,logit=0.2;-0.7;0.4]"}) {
       CAPTURE(toy);
       const auto model = model_of(toy);
       CHECK(p_of_no_bias(*estimator_of(spec, *model), *model, copies_of(one_example(), 0), spec) > least);
@@ -57,7 +60,7 @@ struct Shrunk final : Estimator<double> {
 };
 
 TEST_CASE("a million draws see a gradient that is a twentieth too small") {
-  const auto model = model_of("bits[bits=2,options=3,function=linear,logit=0.2;-0.1;0.4]");
+  const auto model = model_of(linear_bits);
   CHECK(p_of_no_bias(Shrunk(), *model, copies_of(one_example(), 0), "reinforce") < 1e-6);
 }
 

@@ -4,11 +4,13 @@
 #include "core/estimator/moving_average.hpp"
 #include "core/estimator/score_function.hpp"
 #include "core/nn/optimizer.hpp"
+#include "experiments/verification/recurrent.hpp"
 #include "tests/support/exactness.hpp"
-#include "tests/support/recurrent.hpp"
 
 namespace hardgrad::testing {
 namespace {
+
+using verification::Recurrent;
 
 TEST_CASE("returns: whole losses are equal at all steps, rewards to go fall by what is past") {
   Recurrent<double> model(true);

@@ -3,11 +3,14 @@
 
 #include "core/choice/choosers.hpp"
 #include "core/estimator/score_function.hpp"
+#include "experiments/verification/recurrent.hpp"
 #include "tests/support/exactness.hpp"
-#include "tests/support/recurrent.hpp"
+#include "tests/support/toys.hpp"
 
 namespace hardgrad::testing {
 namespace {
+
+using verification::Recurrent;
 
 const std::vector<std::string> specs = {"stratified[samples=1]", "stratified[samples=2]", "stratified[samples=2,baseline=0.7,reward_to_go=true]",
                                         "systematic[samples=1]", "systematic[samples=2]", "systematic[samples=2,baseline=0.7,reward_to_go=true]"};
@@ -26,8 +29,7 @@ TEST_CASE("stratified and systematic samples have the exact mean on a recurrent 
 }
 
 TEST_CASE("stratified and systematic samples have the exact mean on bits") {
-  for (const auto* toy : {"bits[bits=3,t=0.6;0.51;0.48,shared_logit=true,logit=-1]", "bits[bits=2,options=3,function=linear,logit=0.2;-0.1;0.4]",
-                          "bits[bits=2,function=table,logit=0.3;-0.8]", "bits[logit=2]"}) {
+  for (const auto* toy : toys) {
     auto model = model_of(toy);
     for (const auto& spec : specs) {
       CAPTURE(toy);
@@ -101,7 +103,7 @@ class Unshuffled final : public Estimator<double> {
 };
 
 TEST_CASE("strata that are not dealt anew at every choice are caught") {
-  auto model = model_of("bits[bits=2,function=table,logit=0.3;-0.8]");
+  auto model = model_of(table_bits);
   CHECK(bias_of(Unshuffled(), *model, one_example()) > 1e-3);
   auto one = model_of("bits[logit=2]");
   CHECK(bias_of(Unshuffled(), *one, one_example()) < 1e-10);  // for one choice it does not matter

@@ -1,18 +1,19 @@
 // The enumerated gradients are the gradients of the enumerated values: finite differences in double.
 #include <doctest/doctest.h>
 
+#include "experiments/verification/recurrent.hpp"
 #include "tests/support/exactness.hpp"
-#include "tests/support/recurrent.hpp"
+#include "tests/support/toys.hpp"
 
 namespace hardgrad::testing {
 namespace {
 
+using verification::Recurrent;
+
 double disagreement(const Target& target, Model<double>& model, const Batch& batch) {
   const auto gradient = exact_truth(target, model, batch, 1e6).gradient;
   const auto differences = finite_differences(target, model, batch);
-  double worst = 0;
-  for (std::size_t i = 0; i < gradient.size(); ++i) worst = std::max(worst, std::abs(gradient[i] - differences[i]));
-  return worst / std::max(1.0, largest(gradient));
+  return largest_difference(gradient, differences) / std::max(1.0, largest(gradient));
 }
 
 const std::vector<Target> scalar_targets = {{Target::Kind::expected_loss},
@@ -36,7 +37,7 @@ TEST_CASE("every target's enumerated gradient equals finite differences") {
 }
 
 TEST_CASE("finite differences agree on bits of every kind") {
-  for (const auto* spec : {"bits[bits=3,t=0.6;0.51;0.48,shared_logit=true,logit=-1]", "bits[bits=2,function=norm,t=0.3]",
+  for (const auto* spec : {three_bits, "bits[bits=2,function=norm,t=0.3]",
                            "bits[bits=3,options=3,function=linear,logit=0.2;-0.1;0.4]", "bits[bits=3,function=table,logit=0.3]"})
     for (const auto& target : scalar_targets) {
       CAPTURE(spec);

@@ -37,41 +37,13 @@ struct Told final : Randomness {
   double uniform(Draw, const Pieces&) override { return u; }
 };
 
-/// A model with a constant added to its cost.
-class Shifted final : public Model<double> {
- public:
-  Shifted(const Model<double>& inner, double shift) : inner_(inner), shift_(shift) {}
-  const Structure& structure() const override { return inner_.structure(); }
-  std::vector<double> outcomes(const Batch& batch) const override { return inner_.outcomes(batch); }
-  void run(const Batch& batch, Episode<double>& episode) const override {
-    episode.cost(episode.root(), episode.tape().constant(episode.root()->size(), 1, shift_));
-    inner_.run(batch, episode);
-  }
-
- private:
-  const Model<double>& inner_;
-  double shift_;
-};
-
-/// One estimate, with the noise of `random`, of the gradient in the parameters of `of`.
-template <class T>
-std::vector<double> one_gradient(const Estimator<T>& estimator, const Model<T>& model, const Model<T>& of, const Batch& batch,
-                                 Randomness& random) {
-  Tape<T> tape;
-  const auto estimate = estimator.estimate({tape, model, batch, random});
-  tape.backward(estimate.surrogate);
-  std::vector<double> gradient(of.parameters().size());
-  tape.add_gradient(of.parameters(), std::span<double>(gradient));
-  return gradient;
-}
-
 /// Largest |z| over the parameters of the mean of `draws` estimates against the exact gradient.
 inline double z_of(const Estimator<double>& estimator, const Model<double>& model, const Batch& batch, int draws) {
   const auto truth = exact_gradient(estimator.target(), model, batch, 1e6);
   std::vector<std::vector<double>> each(draws);
   parallel_for(draws, [&](int m) {
     KeyedRandomness random(Key(1234) / static_cast<std::uint64_t>(m));
-    each[m] = one_gradient<double>(estimator, model, model, batch, random);
+    each[m] = gradient_of<double>(estimator, model, batch, random);
   });
   double worst = 0;
   for (std::size_t i = 0; i < truth.size(); ++i) {

@@ -8,14 +8,14 @@
 #include "core/estimator/estimator.hpp"
 #include "experiments/measurement/exact_moments.hpp"
 #include "experiments/measurement/truth.hpp"
+#include "experiments/verification/estimates.hpp"
 
 namespace hardgrad::testing {
 
-inline double largest(const std::vector<double>& x) {
-  double m = 0;
-  for (double v : x) m = std::max(m, std::abs(v));
-  return m;
-}
+using verification::gradient_of;
+using verification::largest;
+using verification::largest_difference;
+using verification::stir;
 
 /// Largest deviation of the estimator's exact mean from its target's exact gradient, relative to the gradient's largest
 /// entry (at least 1): 1e-10 is exact, for doubles.
@@ -23,10 +23,13 @@ inline double bias_of(const Estimator<double>& estimator, const Model<double>& m
                       double outcome_cap = 1e6) {
   const auto truth = exact_truth(estimator.target(), model, batch, 1e6);
   const auto moments = exact_moments(estimator, model, batch, truth.of_example, outcome_cap);
-  double worst = 0;
-  for (std::size_t i = 0; i < truth.gradient.size(); ++i)
-    worst = std::max(worst, std::abs(moments.mean[i] - truth.gradient[i]));
-  return worst / std::max(1.0, largest(truth.gradient));
+  return largest_difference(moments.mean, truth.gradient) / std::max(1.0, largest(truth.gradient));
+}
+
+/// The exact mean.
+inline std::vector<double> mean_of(const Estimator<double>& estimator, const Model<double>& model, const Batch& batch) {
+  const std::vector<std::vector<double>> zero(batch.examples(), std::vector<double>(model.parameters().size()));
+  return exact_moments(estimator, model, batch, zero, 1e6).mean;
 }
 
 /// Trace of the exact covariance.

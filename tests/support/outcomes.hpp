@@ -79,17 +79,6 @@ void for_sets(int n, int k, F&& f) {
   }
 }
 
-/// The estimate of one noise.
-inline std::vector<double> gradient_of(const Estimator<double>& estimator, const Model<double>& model, const Batch& batch,
-                                       Key key) {
-  Tape<double> tape;
-  KeyedRandomness random(key);
-  tape.backward(estimator.estimate({tape, model, batch, random}).surrogate);
-  std::vector<double> gradient(model.parameters().size());
-  tape.add_gradient(model.parameters(), std::span<double>(gradient));
-  return gradient;
-}
-
 /// Examples that differ in nothing but their noise.
 inline Batch many(int examples) {
   Batch batch;

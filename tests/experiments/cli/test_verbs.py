@@ -109,7 +109,8 @@ def test_test_tells_right_from_wrong():
     # Normalised by its variance, nvil claims nothing: its bias is reported, and no failure. (tests/plugin has one that fails.)
     scaled = as_json("test", "nvil[normalise=true,samples=2]")[0]
     off = [float(re.search(r"off by (\S+)", c["detail"])[1]) for c in scaled["checks"] if c["check"] == "exact mean"]
-    assert scaled["passed"] and max(off) > 1e-2
+    assert scaled["passed"] and max(off) > 1e-2 and verdict["claims_unbiased"] and not scaled["claims_unbiased"]
+    assert "biased as it says" in run("test", "straight_through").stdout
 
 
 def test_describe():
@@ -117,6 +118,9 @@ def test_describe():
         text = " ".join(run("describe", e["name"]).stdout.split())  # as one line
         assert e["paper"] in text and all(p["name"] in text for p in e["parameters"])
         assert as_json("describe", e["name"])["name"] == e["name"]
+    biased_by = {name: as_json("describe", name)["biased_by"] for name in ("nvil", "ovis", "rloo", "straight_through")}
+    assert biased_by == {"nvil": ["normalise=true"], "ovis": ["variant=asymptotic"], "rloo": [], "straight_through": []}
+    assert "Unbiased, but not with normalise=true." in run("describe", "nvil").stdout
     assert {x["kind"] for x in as_json("describe", "bits")} == {"model", "task"}
     assert as_json("describe", "model:bits")["kind"] == "model"
     assert "train.learning_rate" in run("describe", "sweep").stdout

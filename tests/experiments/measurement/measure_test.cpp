@@ -7,11 +7,13 @@
 #include <numeric>
 
 #include "experiments/tasks/task.hpp"
+#include "experiments/verification/recurrent.hpp"
 #include "tests/support/exactness.hpp"
-#include "tests/support/recurrent.hpp"
 
 namespace hardgrad::testing {
 namespace {
+
+using verification::Recurrent;
 
 Measurement measured(const std::string& spec, const Model<double>& model, const Batch& batch, bool exact, int replicates = 400,
                      double leaf_cap = 1e6) {

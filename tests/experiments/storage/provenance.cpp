@@ -9,7 +9,7 @@ TEST_CASE("provenance names build and machine") {
   provenance_threads(3);
   const auto p = provenance();
   for (const char* key :
-       {"git_commit", "git_dirty", "version", "compiler", "flags", "blas", "blas_kernel", "cpu"})
+       {"git_commit", "git_dirty", "version", "compiler", "flags", "blas", "blas_kernel", "instruction_set", "cpu"})
     CHECK_MESSAGE(!p.at(key).empty(), key);
   CHECK(p.at("threads") == "3");
   CHECK(timestamp().size() == 20);

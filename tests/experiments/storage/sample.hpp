@@ -62,7 +62,7 @@ inline CellRecord sample_cell(const std::string& task, const std::string& model,
   record.checkpoint = record.cell_hash + ".checkpoint.h5";
   record.provenance = {{"git_commit", "abc"},  {"git_dirty", "false"}, {"compiler", "GNU 12.2.0"},
                        {"flags", "-O3"},       {"blas", "OpenBLAS"},   {"blas_kernel", "SkylakeX"},
-                       {"cpu", "a processor"}, {"threads", "2"}};
+                       {"instruction_set", "avx512bw"}, {"cpu", "a processor"}, {"threads", "2"}};
   auto& result = record.result;
   const double speed = 1 / (40 + 60 * variance / (1 + variance)), floor = 0.8 + 3 * bias;
   for (int step = 0; step <= 300; step += 10)

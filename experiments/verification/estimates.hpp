@@ -1,0 +1,56 @@
+// Single estimates, and estimators whose learned state shows: what `hardgrad test` and the tests have in common.
+#pragma once
+
+#include <cmath>
+#include <vector>
+
+#include "core/autodiff/gradient.hpp"
+#include "core/estimator/estimator.hpp"
+
+namespace hardgrad::verification {
+
+/// One estimate, with the given noise, of the gradient in `parameters`.
+template <class T>
+std::vector<double> gradient_of(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, Randomness& random,
+                                const ParameterSet<T>& parameters) {
+  Tape<T> tape;
+  std::vector<double> gradient(parameters.size());
+  differentiate(estimator.estimate({tape, model, batch, random}).surrogate, parameters, gradient);
+  return gradient;
+}
+/// In the model's own parameters.
+template <class T>
+std::vector<double> gradient_of(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, Randomness& random) {
+  return gradient_of(estimator, model, batch, random, model.parameters());
+}
+template <class T>
+std::vector<double> gradient_of(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, Key key) {
+  KeyedRandomness random(key);
+  return gradient_of(estimator, model, batch, random);
+}
+
+/// Largest absolute value; 0 if there is none.
+inline double largest(const std::vector<double>& x) {
+  double most = 0;
+  for (double v : x) most = std::max(most, std::abs(v));
+  return most;
+}
+/// The same of a - b, which are of one size.
+inline double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
+  double most = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(a[i] - b[i]));
+  return most;
+}
+
+/// Learned state and own parameters away from their start, where their influence would show.
+template <class T>
+void stir(Estimator<T>& estimator) {
+  auto state = estimator.state();
+  for (std::size_t i = 0; i < state.size(); ++i) state[i] = 2.3 + 0.1 * static_cast<double>(i);
+  if (!state.empty()) estimator.restore(state);
+  int i = 0;
+  for (auto& parameter : estimator.own_parameters())
+    for (auto& value : parameter.value.data) value += static_cast<T>(0.5 * std::sin(++i));
+}
+
+}  // namespace hardgrad::verification
