@@ -88,8 +88,15 @@ class Tape {
   // For operations
   /// A new uninitialised output; `inputs` decide whether it needs a gradient.
   Var<T> output(std::size_t rows, std::size_t cols, std::initializer_list<Var<T>> inputs);
+  /// The same in the memory of x, whose numbers only this operation reads and writes over: Bug if anybody asks for x's
+  /// value later. Where x is a leaf, or shares its memory, new memory that holds its numbers.
+  Var<T> output_over(Var<T> x, std::initializer_list<Var<T>> inputs);
   MatrixView<T> mutable_value(Var<T> x) { return nodes_[x.id].value; }
-  MatrixView<const T> value(Var<T> x) const { return nodes_[x.id].value; }
+  MatrixView<const T> value(Var<T> x) const {
+    const auto& node = nodes_[x.id];
+    if (node.overwritten) [[unlikely]] throw Bug("a value that another operation wrote over is read");
+    return node.value;
+  }
   bool needs_gradient(Var<T> x) const { return nodes_[x.id].needs_gradient; }
   /// Arena memory that lives as long as the values.
   template <class U>
@@ -120,6 +127,8 @@ class Tape {
   MatrixView<const T> cotangent(Var<T> x);
   /// In a closure: where to put the cotangent of an input that needs one.
   Sink<T> sink(Var<T> x);
+  /// At the end of a closure: the cotangent of its output y is that of its input x too.
+  void pass_on(Var<T> y, Var<T> x);
 
   // Results
   /// Back-propagates from a [1, 1] matrix.
@@ -142,6 +151,8 @@ class Tape {
     MatrixView<T> value;
     T* cotangent = nullptr;
     bool needs_gradient = false, received = false;
+    bool writable = false;     // an operation made it, and nothing shares its memory
+    bool overwritten = false;  // by output_over
   };
   struct Closure {
     void (*run)(void*, Tape&);
@@ -160,7 +171,7 @@ class Tape {
   std::vector<std::uint32_t> watched_;
   std::vector<std::pair<std::size_t, std::vector<T*>>> released_;  // by size; few sizes
   std::vector<std::pair<const Parameter<T>*, std::uint32_t>> parameters_;
-  bool logits_only_ = false;
+  bool logits_only_ = false, releasing_ = false;
 };
 
 template <class T>

@@ -228,7 +228,7 @@ void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
 
   auto rows = episode.root();
   const auto recurrent = tape.parameter(*decoder_.recurrent);
-  auto from_state = linear(tanh(initial_(encoded.ends)), recurrent);  // [R, 4H] of the rows that asked last
+  auto h = tanh(initial_(encoded.ends));  // [R, H] of the rows that asked last
   auto c = tape.constant(D, H);
   Var<T> from_context;  // gates' share of the last context: gathered by `context_index` if that is not empty
   std::vector<int> context_index;
@@ -249,8 +249,11 @@ void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
       moved = run.examples(*rows);
       parent = moved;
     }
-    const auto gates = gather_sum<T>(
-        word.size(), {{from_state, parent}, {word_gates, word}, {from_context, context_index}});
+    // Where rows branch, the product is taken before; where they do not, in place.
+    const auto from_state = parent.empty() ? Var<T>{} : linear(h, recurrent);
+    auto gates =
+        gather_sum<T>(word.size(), {{from_state, parent}, {word_gates, word}, {from_context, context_index}});
+    if (!from_state) gates = add_linear(gates, h, recurrent);
     const auto state = lstm_cell(gates, parent.empty() ? c : gather_rows(c, parent));
     const auto every = [&](Var<T> x) { return expands ? gather_rows(x, std::span<const int>(distinct.index)) : x; };
 
@@ -293,7 +296,7 @@ void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
     }
     if (t + 1 == steps) break;
 
-    from_state = linear(state.h, recurrent);
+    h = state.h;
     c = state.c;
     if (feed_ == Feed::soft) {
       auto weights = probabilities(episode.steps().back().question.log_prior);
