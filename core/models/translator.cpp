@@ -26,6 +26,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/autodiff/cross_entropy.hpp"
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/softmax.hpp"
 #include "core/models/bilstm.hpp"
@@ -339,6 +340,7 @@ std::vector<int> Translator<T>::predict(const Run& run, const std::vector<Pendin
   std::vector<int> state_row, context_row, word_row, label, example;
   std::vector<int> place;  // of each row of each step: its place among the rows predicted, -1 if it has none
   std::vector<int> made;   // where rows are shared: the place of (asker, option)
+  std::vector<double> share;  // of the rows' loss in the mean of each step's costs
   int asked = 0, answered = 0;
   for (const auto& s : steps) {
     const auto& rows = *s.choice.rows;
@@ -354,6 +356,7 @@ std::vector<int> Translator<T>::predict(const Run& run, const std::vector<Pendin
         int& known = made[s.asker[r] * run.L + s.choice.option[r]];
         if (known >= 0) {
           place.back() = known;
+          share[known] += 1.0 / static_cast<double>(rows.size());
           continue;
         }
         known = place.back();
@@ -365,6 +368,7 @@ std::vector<int> Translator<T>::predict(const Run& run, const std::vector<Pendin
       word_row.push_back(s.word[r]);
       label.push_back(run.forced ? run.target.row(b)[s.step] : -1);
       example.push_back(b);
+      share.push_back(1.0 / static_cast<double>(rows.size()));
     }
     asked += static_cast<int>(s.state.rows());
     answered += static_cast<int>(rows.size());
@@ -383,7 +387,9 @@ std::vector<int> Translator<T>::predict(const Run& run, const std::vector<Pendin
     return labels;
   }
   const auto word = linear_cross_entropy(u, tape.parameter(*output_.weight), tape.parameter(*output_.bias),
-                                         std::span<const int>(label));
+                                         std::span<const int>(label),
+                                         run.episode.averages_costs() ? std::span<const double>(share)
+                                                                      : std::span<const double>{});
   std::vector<int> labels;
   int next = 0;
   for (const auto& s : steps) {
