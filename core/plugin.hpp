@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/abi.hpp"
+#include "core/autodiff/cross_entropy.hpp"
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/rearrange.hpp"
 #include "core/autodiff/reduce.hpp"

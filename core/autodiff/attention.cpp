@@ -146,23 +146,23 @@ Var<T> additive_scores(Var<T> query, Var<T> keys, Var<T> v, std::span<const int>
   tape.on_backward({y}, [query, keys, v, y, t, example = tape.keep(example)](Tape<T>& tape) {
     const auto g = tape.cotangent(y), q = tape.value(query), k = tape.value(keys), weight = tape.value(v);
     const std::size_t items = g.cols, width = k.cols;
-    // Each input's cotangent is gathered in scratch first: the inputs may be the same matrix.
+    const auto wanted = [&](Var<T> x) { return tape.needs_gradient(x) ? tape.sink(x).scattered() : MatrixView<T>{}; };
+    const auto to_q = wanted(query), to_k = wanted(keys);  // perhaps the same matrix: a row is written when it is done
     const auto dv = tape.template scratch<double>(width);
-    const auto dv_row = tape.template scratch<T>(width);
-    const MatrixView<T> dq{tape.template scratch<T>(q.size()).data(), q.rows, q.cols};
-    const MatrixView<T> dk{tape.template scratch<T>(k.size()).data(), k.rows, k.cols};
+    const auto dv_row = tape.template scratch<T>(width), dq_row = tape.template scratch<T>(width),
+               unwanted = tape.template scratch<T>(width);
     std::fill(dv.begin(), dv.end(), 0.0);
-    std::fill_n(dq.data, dq.size(), T{0});
-    std::fill_n(dk.data, dk.size(), T{0});
     for (std::size_t r = 0; r < g.rows; ++r) {
       const std::size_t from = example[r] * items;
       tanh_sums<T>(q.row(r), part(k, from, items), t.data());
       std::fill(dv_row.begin(), dv_row.end(), T{0});
+      std::fill(dq_row.begin(), dq_row.end(), T{0});
       for (std::size_t i = 0; i < items; ++i) {
         const T gi = g(r, i);
         if (gi == 0) continue;
         const T* __restrict ti = t.data() + i * width, * __restrict w = weight.data;
-        T* __restrict dqr = dq.row(r), * __restrict dki = dk.row(from + i), * __restrict dvr = dv_row.data();
+        T* __restrict dqr = dq_row.data(), * __restrict dvr = dv_row.data(),
+            * __restrict dki = to_k.data ? to_k.row(from + i) : unwanted.data();
         for (std::size_t j = 0; j < width; ++j) {
           const T d = gi * w[j] * (T{1} - ti[j] * ti[j]);
           dqr[j] += d;
@@ -171,9 +171,8 @@ Var<T> additive_scores(Var<T> query, Var<T> keys, Var<T> v, std::span<const int>
         }
       }
       for (std::size_t j = 0; j < width; ++j) dv[j] += static_cast<double>(dv_row[j]);
+      for (std::size_t j = 0; to_q.data && j < width; ++j) to_q(r, j) += dq_row[j];
     }
-    if (tape.needs_gradient(query)) tape.sink(query).accumulate([=](std::size_t i) { return dq.data[i]; });
-    if (tape.needs_gradient(keys)) tape.sink(keys).accumulate([=](std::size_t i) { return dk.data[i]; });
     if (tape.needs_gradient(v)) tape.sink(v).accumulate([=](std::size_t j) { return static_cast<T>(dv[j]); });
   });
   return y;

@@ -1,4 +1,4 @@
-// The LSTM cell in one pass over memory; the activations are kept for the way back.
+// The LSTM cell in one pass over memory; the activations take the place of the gates and are kept for the way back.
 #include "core/autodiff/lstm.hpp"
 
 #include "core/kernels/functions.hpp"
@@ -13,17 +13,17 @@ void put(const Lane& lane, const Sink<T>& sink, T* to, const kernels::Batch<T>& 
   lane.store(to, sink.first ? x : lane.load(to) + x);
 }
 
-/// A row's cotangents from its activations a = (i, f, g, o), t = tanh(c'), the last c, and those of its results:
+/// A row's cotangents from its activations a = (i, f, g, o), its c', t = tanh(c'), the last c, and those of its results:
 /// d = dc' + dh o (1 - t^2); di = d g i (1 - i), df = d c f (1 - f), dg = d i (1 - g^2),
 /// do = dh t o (1 - o); dc = d f.
 template <class T>
-void cell_backward(std::size_t hidden, const T* a, const T* t_row, const T* c, const T* dh_row,
+void cell_backward(std::size_t hidden, const T* a, const T* next, const T* c, const T* dh_row,
                    const T* dc_row, const Sink<T>& to_gates, T* gates, const Sink<T>& to_c, T* last) {
   const kernels::Batch<T> one(T{1});
   kernels::for_lanes<T>(hidden, [&](auto lane) {
     const auto i = lane.load(a), f = lane.load(a + hidden), g = lane.load(a + 2 * hidden),
                o = lane.load(a + 3 * hidden);
-    const auto t = lane.load(t_row), dh = lane.load(dh_row);
+    const auto t = kernels::tanh<T>(lane.load(next)), dh = lane.load(dh_row);
     const auto d = lane.load(dc_row) + dh * o * (one - t * t);
     if (gates) {
       put<T>(lane, to_gates, gates, d * g * i * (one - i));
@@ -45,40 +45,36 @@ LstmState<T> lstm_cell(Var<T> gates, Var<T> c) {
   auto& tape = *gates.tape;
   auto h = tape.output(rows, hidden, {gates, c}), next = tape.output(rows, hidden, {gates, c});
   const bool keep = tape.needs_gradient(h);
-  const auto activations = tape.template scratch<T>(keep ? rows * 4 * hidden : 0);
-  const auto tanhs = tape.template scratch<T>(keep ? rows * hidden : 0);
-  const auto in = gates.value(), last = c.value();
+  const auto activations = tape.output_over(gates, {});
+  const auto in = tape.mutable_value(activations);
+  const auto last = c.value();
   const auto h_out = tape.mutable_value(h), c_out = tape.mutable_value(next);
   for (std::size_t r = 0; r < rows; ++r) {
-    const T *row = in.row(r), *c_row = last.row(r);
-    T *h_row = h_out.row(r), *next_row = c_out.row(r);
-    T* a = keep ? activations.data() + r * 4 * hidden : nullptr;
-    T* tanh_row = keep ? tanhs.data() + r * hidden : nullptr;
+    const T* c_row = last.row(r);
+    T *row = in.row(r), *h_row = h_out.row(r), *next_row = c_out.row(r);
     kernels::for_lanes<T>(hidden, [&](auto lane) {
       const auto i = kernels::sigmoid<T>(lane.load(row)), f = kernels::sigmoid<T>(lane.load(row + hidden));
       const auto g = kernels::tanh<T>(lane.load(row + 2 * hidden));
       const auto o = kernels::sigmoid<T>(lane.load(row + 3 * hidden));
       const auto cell = f * lane.load(c_row) + i * g;
-      const auto t = kernels::tanh<T>(cell);
       lane.store(next_row, cell);
-      lane.store(h_row, o * t);
+      lane.store(h_row, o * kernels::tanh<T>(cell));
       if (!keep) return;
-      lane.store(a, i);
-      lane.store(a + hidden, f);
-      lane.store(a + 2 * hidden, g);
-      lane.store(a + 3 * hidden, o);
-      lane.store(tanh_row, t);
+      lane.store(row, i);
+      lane.store(row + hidden, f);
+      lane.store(row + 2 * hidden, g);
+      lane.store(row + 3 * hidden, o);
     });
   }
   if (!keep) return {h, next};
-  tape.on_backward({h, next}, [gates, c, h, next, activations, tanhs](Tape<T>& tape) {
-    const auto dh = tape.cotangent(h), dc = tape.cotangent(next), last = tape.value(c);
+  tape.on_backward({h, next}, [gates, c, h, next, activations](Tape<T>& tape) {
+    const auto dh = tape.cotangent(h), dc = tape.cotangent(next), last = tape.value(c), a = tape.value(activations),
+               cell = tape.value(next);
     const std::size_t hidden = last.cols;
     const auto wanted = [&](Var<T> x) { return tape.needs_gradient(x) ? tape.sink(x) : Sink<T>{}; };
     const auto to_gates = wanted(gates), to_c = wanted(c);
     for (std::size_t r = 0; r < last.rows; ++r)
-      cell_backward<T>(hidden, activations.data() + r * 4 * hidden, tanhs.data() + r * hidden, last.row(r),
-                       dh.row(r), dc.row(r), to_gates, to_gates.to.data ? to_gates.to.row(r) : nullptr, to_c,
+      cell_backward<T>(hidden, a.row(r), cell.row(r), last.row(r), dh.row(r), dc.row(r), to_gates, to_gates.to.data ? to_gates.to.row(r) : nullptr, to_c,
                        to_c.to.data ? to_c.to.row(r) : nullptr);
   });
   return {h, next};

@@ -76,14 +76,12 @@ template <class T>
 Var<T> add_linear(Var<T> base, Var<T> x, Var<T> weight) {
   require_shapes(x.cols() == weight.cols() && base.rows() == x.rows() && base.cols() == weight.rows(),
                  "add_linear", {base, x, weight});
-  auto y = x.tape->output(x.rows(), weight.rows(), {base, x, weight});
-  const auto out = x.tape->mutable_value(y);
-  std::copy_n(base.value().data, out.size(), out.data);
-  gemm<T>(x.value(), false, weight.value(), true, out, T{1});
+  if (base.id == x.id || base.id == weight.id) throw Bug("add_linear: the base is written over");
+  auto y = x.tape->output_over(base, {base, x, weight});
+  gemm<T>(x.value(), false, weight.value(), true, x.tape->mutable_value(y), T{1});
   x.tape->on_backward({y}, [base, x, weight, y](Tape<T>& tape) {
-    const auto g = tape.cotangent(y);
-    if (tape.needs_gradient(base)) tape.sink(base).accumulate([p = g.data](std::size_t i) { return p[i]; });
-    linear_backward(tape, x, weight, g);
+    linear_backward(tape, x, weight, tape.cotangent(y));
+    tape.pass_on(y, base);
   });
   return y;
 }

@@ -12,7 +12,7 @@ void gemm(MatrixView<const T> a, bool transpose_a, MatrixView<const T> b, bool t
 
 /// x [R, I] W' + b: W [O, I], b [1, O] or empty -> [R, O].
 template <class T> Var<T> linear(Var<T> x, Var<T> weight, Var<T> bias = {});
-/// base [R, O] + x [R, I] W': a recurrent step's second product, added in place.
+/// base [R, O] + x [R, I] W': a recurrent step's second product, in the memory of `base` (see Tape::output_over).
 template <class T> Var<T> add_linear(Var<T> base, Var<T> x, Var<T> weight);
 /// a [R, I] b [I, C] -> [R, C]
 template <class T> Var<T> matmul(Var<T> a, Var<T> b);

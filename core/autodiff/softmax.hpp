@@ -1,9 +1,8 @@
-// Normalised distributions over a row's options, and losses of them. A row's options are its first `options[r]`
+// Normalised distributions over a row's options. A row's options are its first `options[r]`
 // columns; the others have probability exactly 0 and log probability -inf, and neither give nor take gradient.
 #pragma once
 
 #include <span>
-#include <vector>
 
 #include "core/autodiff/tape.hpp"
 
@@ -17,15 +16,5 @@ template <class T> Var<T> probabilities(Var<T> log_p);
 template <class T> Var<T> entropy(Var<T> log_p);
 /// KL(q || p) in nats of each row -> [R, 1].
 template <class T> Var<T> kl_divergence(Var<T> log_q, Var<T> log_p);
-
-template <class T>
-struct Classified {
-  Var<T> loss;             ///< [R, 1] -log softmax(logits)[label] in nats; 0 where label is -1
-  std::vector<int> label;  ///< [R] the most probable class
-};
-/// Softmax cross-entropy of the logits x W' + b, fused: x [R, I], W [V, I], b [1, V] or empty, label [R] in [0, V) or -1.
-/// Logits are worked off in chunks of rows.
-template <class T>
-Classified<T> linear_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, std::span<const int> label);
 
 }  // namespace hardgrad

@@ -47,7 +47,7 @@ void Tape<T>::release(Node& node) {
 
 template <class T>
 Var<T> Tape<T>::leaf(MatrixView<T> value, bool needs_gradient) {
-  nodes_.push_back({value, nullptr, needs_gradient, false});
+  nodes_.push_back({.value = value, .needs_gradient = needs_gradient});
   return {this, static_cast<std::uint32_t>(nodes_.size() - 1)};
 }
 
@@ -84,13 +84,31 @@ Var<T> Tape<T>::parameter(const Parameter<T>& parameter) {
 
 template <class T>
 Var<T> Tape<T>::detach(Var<T> x) {
+  value(x);  // a Bug if it is no more
+  nodes_[x.id].writable = false;
   return leaf(nodes_[x.id].value, false);
 }
 
 template <class T>
 Var<T> Tape<T>::output(std::size_t rows, std::size_t cols, std::initializer_list<Var<T>> inputs) {
   const bool needed = std::any_of(inputs.begin(), inputs.end(), [&](auto x) { return x && needs_gradient(x); });
-  return leaf({arena_.allocate<T>(rows * cols), rows, cols}, needed);
+  auto y = leaf({arena_.allocate<T>(rows * cols), rows, cols}, needed);
+  nodes_[y.id].writable = true;
+  return y;
+}
+
+template <class T>
+Var<T> Tape<T>::output_over(Var<T> x, std::initializer_list<Var<T>> inputs) {
+  const auto from = value(x);
+  if (!nodes_[x.id].writable) {
+    auto y = output(from.rows, from.cols, inputs);
+    std::copy_n(from.data, from.size(), mutable_value(y).data);
+    return y;
+  }
+  const bool needed = std::any_of(inputs.begin(), inputs.end(), [&](auto x) { return x && needs_gradient(x); });
+  auto y = leaf(nodes_[x.id].value, needed);
+  nodes_[x.id].overwritten = nodes_[y.id].writable = true;
+  return y;
 }
 
 template <class T>
@@ -111,6 +129,19 @@ Sink<T> Tape<T>::sink(Var<T> x) {
   if (!node.cotangent) node.cotangent = cotangent_memory(node.value.size());
   const bool first = !std::exchange(node.received, true);
   return {{node.cotangent, node.value.rows, node.value.cols}, first};
+}
+
+template <class T>
+void Tape<T>::pass_on(Var<T> y, Var<T> x) {
+  if (!needs_gradient(x)) return;
+  auto &from = nodes_[y.id], &to = nodes_[x.id];
+  if (!releasing_ || to.received) {
+    sink(x).accumulate([g = from.cotangent](std::size_t i) { return g[i]; });
+    return;
+  }
+  release(to);
+  to.cotangent = std::exchange(from.cotangent, nullptr);  // nobody reads y's again
+  to.received = true;
 }
 
 template <class T>
@@ -136,6 +167,7 @@ void Tape<T>::backward_to_leaves(Var<T> scalar) {
 
 template <class T>
 void Tape<T>::run_closures(bool releasing) {
+  releasing_ = releasing;
   for (auto closure = closures_.rbegin(); closure != closures_.rend(); ++closure) {
     bool received = false;
     for (auto i = closure->first; i < closure->last; ++i) received |= nodes_[watched_[i]].received;

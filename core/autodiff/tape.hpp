@@ -81,6 +81,7 @@ class Tape {
         if (const auto& x = *static_cast<const X*>(what.get()); same(x)) return x;
     const bool first = closures_.size() == mark_.closures;
     shared_.emplace_back(owner, std::make_shared<const X>(make()));
+    for (auto& node : nodes_) node.writable = false;  // other runs read it too
     if (first) mark_ = {arena_.mark(), nodes_.size(), closures_.size(), watched_.size(), shared_.size()};
     return *static_cast<const X*>(shared_.back().second.get());
   }
@@ -104,8 +105,15 @@ class Tape {
   // For operations
   /// A new uninitialised output; `inputs` decide whether it needs a gradient.
   Var<T> output(std::size_t rows, std::size_t cols, std::initializer_list<Var<T>> inputs);
+  /// The same in the memory of x, whose numbers only this operation reads and writes over: Bug if anybody asks for x's
+  /// value later. Where x is a leaf, or shares its memory, new memory that holds its numbers.
+  Var<T> output_over(Var<T> x, std::initializer_list<Var<T>> inputs);
   MatrixView<T> mutable_value(Var<T> x) { return nodes_[x.id].value; }
-  MatrixView<const T> value(Var<T> x) const { return nodes_[x.id].value; }
+  MatrixView<const T> value(Var<T> x) const {
+    const auto& node = nodes_[x.id];
+    if (node.overwritten) [[unlikely]] throw Bug("a value that another operation wrote over is read");
+    return node.value;
+  }
   bool needs_gradient(Var<T> x) const { return nodes_[x.id].needs_gradient; }
   /// Arena memory that lives as long as the values.
   template <class U>
@@ -136,6 +144,8 @@ class Tape {
   MatrixView<const T> cotangent(Var<T> x);
   /// In a closure: where to put the cotangent of an input that needs one.
   Sink<T> sink(Var<T> x);
+  /// At the end of a closure: the cotangent of its output y is that of its input x too.
+  void pass_on(Var<T> y, Var<T> x);
 
   // Results
   /// Back-propagates from a [1, 1] matrix.
@@ -158,6 +168,8 @@ class Tape {
     MatrixView<T> value;
     T* cotangent = nullptr;
     bool needs_gradient = false, received = false;
+    bool writable = false;     // an operation made it, and nothing shares its memory
+    bool overwritten = false;  // by output_over
   };
   struct Closure {
     void (*run)(void*, Tape&);
@@ -183,7 +195,7 @@ class Tape {
   std::vector<std::pair<const Parameter<T>*, std::uint32_t>> parameters_;
   std::vector<std::pair<const void*, std::shared_ptr<const void>>> shared_;
   Mark mark_;
-  bool logits_only_ = false;
+  bool logits_only_ = false, releasing_ = false;
 };
 
 template <class T>

@@ -104,6 +104,9 @@ class Episode {
   const RowsPtr& root() const { return root_; }
   int examples() const { return static_cast<int>(root_->size()); }
   Feeding feeding() const { return feeding_; }
+  /// Whether the surrogate will be linear in the mean of each cost over its rows: a hint that saves work if it is true.
+  bool averages_costs() const { return averages_costs_; }
+  void will_average_costs() { averages_costs_ = true; }
   /// Asks. Rows of the answer continue rows of the site through `Choice::rows->parent`.
   Choice<T> choose(Site<T> site);
   /// Hands over a loss [R, 1] incurred on `rows`; an example's loss is the sum of all its costs.
@@ -140,6 +143,7 @@ class Episode {
   Chooser<T>& chooser_;
   RowsPtr root_;
   Feeding feeding_;
+  bool averages_costs_ = false;
   std::vector<Step> steps_;
   std::vector<Cost> costs_;
   std::vector<Prediction> predictions_;

@@ -7,7 +7,7 @@ namespace hardgrad {
 
 template <class T>
 ImportanceSamples<T>::ImportanceSamples(const Problem<T>& problem, int samples)
-    : samples_(samples), sampled_(problem, samples, Law::proposal), log_weight_(sampled_.losses()),
+    : samples_(samples), sampled_(problem, samples, Law::proposal, Costs::weighted), log_weight_(sampled_.losses()),
       log_ratio_(log_weight_.size()) {
   auto& episode = sampled_.episode();
   for (int t = 0; t < sampled_.steps(); ++t) {

@@ -151,15 +151,16 @@ Estimate<T> exact_objective(const Target& target, const Problem<T>& problem, dou
   auto& tape = problem.tape;
   auto& model = problem.model;
   auto& batch = problem.batch;
-  const auto run = [&](Chooser<T>& chooser) {
+  const auto run = [&](Chooser<T>& chooser, bool averages_costs = false) {
     auto episode = std::make_unique<Episode<T>>(tape, chooser, batch.examples());
     episode->expect(model.structure().steps);
+    if (averages_costs) episode->will_average_costs();
     model.run(batch, *episode);
     return episode;
   };
   const auto run_soft = [&] {
     ExpectedChooser<T> chooser;
-    return run(chooser);
+    return run(chooser, true);
   };
   if (target.kind == Target::Kind::soft) {
     auto episode = run_soft();

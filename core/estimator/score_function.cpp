@@ -10,16 +10,17 @@
 namespace hardgrad {
 
 template <class T>
-Sampled<T>::Sampled(const Problem<T>& problem, int samples, Law law) : samples_(samples), law_(law) {
+Sampled<T>::Sampled(const Problem<T>& problem, int samples, Law law, Costs costs) : samples_(samples), law_(law) {
   SampleChooser<T> chooser(samples, problem.random, problem.batch.id, law);
-  *this = Sampled(problem, samples, chooser, law);
+  *this = Sampled(problem, samples, chooser, law, costs);
 }
 
 template <class T>
-Sampled<T>::Sampled(const Problem<T>& problem, int samples, Chooser<T>& chooser, Law law)
+Sampled<T>::Sampled(const Problem<T>& problem, int samples, Chooser<T>& chooser, Law law, Costs costs)
     : samples_(samples), examples_(problem.batch.examples()), law_(law) {
   episode_ = std::make_unique<Episode<T>>(problem.tape, chooser, problem.batch.examples());
   episode_->expect(problem.model.structure().steps);
+  if (costs == Costs::averaged) episode_->will_average_costs();
   problem.model.run(problem.batch, *episode_);
   parts_.reserve(episode_->costs().size());
   for (const auto& cost : episode_->costs()) add(cost.rows, cost.loss);

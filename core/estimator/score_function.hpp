@@ -17,14 +17,20 @@ enum class Credit {
   reward_to_go  ///< only with the costs that come after it (of factorised models: its own step's)
 };
 
+/// What the path term of the surrogate takes of the costs.
+enum class Costs {
+  averaged,  ///< their mean, `Sampled::path`
+  weighted   ///< something else
+};
+
 /// A sampled run. Feed `add` with costs that are not the model's (entropies, divergences), then ask for returns.
 template <class T>
 class Sampled {
  public:
   /// Runs the problem's model with `samples` draws an example from `law`.
-  Sampled(const Problem<T>& problem, int samples, Law law = Law::prior);
+  Sampled(const Problem<T>& problem, int samples, Law law = Law::prior, Costs costs = Costs::averaged);
   /// Any other chooser whose rows are (b, k).
-  Sampled(const Problem<T>& problem, int samples, Chooser<T>& chooser, Law law = Law::prior);
+  Sampled(const Problem<T>& problem, int samples, Chooser<T>& chooser, Law law = Law::prior, Costs costs = Costs::averaged);
 
   Episode<T>& episode() { return *episode_; }
   std::unique_ptr<Episode<T>> release() { return std::move(episode_); }

@@ -30,6 +30,19 @@ inline T row_max(const T* x, std::size_t n) {
   return *std::max_element(parts, parts + w);
 }
 
+/// The first place of `value` among n numbers; n if there is none.
+template <class T>
+inline std::size_t find(const T* x, std::size_t n, T value) {
+  constexpr std::size_t block = 64;  // searched as a whole: a loop that may end anywhere is not vectorised
+  std::size_t from = 0;
+  for (; from + block <= n; from += block) {
+    unsigned found = 0;
+    for (std::size_t j = 0; j < block; ++j) found |= x[from + j] == value;
+    if (found) break;
+  }
+  return static_cast<std::size_t>(std::find(x + from, x + n, value) - x);
+}
+
 /// Adds x[i .. n) to `total` in `w` independent partial sums, as far as whole blocks go; returns where it
 /// stopped.
 template <std::size_t w, class T>

@@ -76,8 +76,8 @@ struct BiLstm {
     std::vector<Var<T>> h;
     auto c = tape.constant(B, lstm.hidden);
     for (std::size_t i = 0; i < L; ++i) {
-      const auto gates = gather_sum<T>(B, {{projected, std::span(words.index).subspan(i * B, B)},
-                                           {i ? linear(h.back(), recurrent) : Var<T>{}}});
+      auto gates = gather_rows(projected, std::span<const int>(words.index).subspan(i * B, B));
+      if (i) gates = add_linear(gates, h.back(), recurrent);
       const auto state = lstm_cell(gates, c);
       h.push_back(state.h);
       c = state.c;

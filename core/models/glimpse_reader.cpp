@@ -22,6 +22,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/autodiff/cross_entropy.hpp"
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/product.hpp"
 #include "core/autodiff/softmax.hpp"

@@ -26,6 +26,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/autodiff/cross_entropy.hpp"
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/softmax.hpp"
 #include "core/models/bilstm.hpp"
@@ -124,7 +125,7 @@ class Translator final : public Model<T> {
     Var<T> readout_context;  // [D L, H] W_z a_i
     Var<T> keys;             // [D L, H]
     Var<T> context_gates;    // [D L, 4H], if a context is fed
-    Var<T> first_gates;      // [D, 4H] of the initial state
+    Var<T> first_state;      // [D, H] s_0
     Words<T> words;          // [T D] y_{t-1}, step by step, if fed with the truth
     Var<T> word_gates, word_readout;
   };
@@ -233,7 +234,7 @@ void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
 
   auto rows = episode.root();
   const auto recurrent = tape.parameter(*decoder_.recurrent);
-  auto from_state = encoded.first_gates;  // [R, 4H] of the rows that asked last
+  auto h = encoded.first_state;  // [R, H] of the rows that asked last
   auto c = tape.constant(D, H);
   Var<T> from_context;  // gates' share of the last context: gathered by `context_index` if that is not empty
   std::vector<int> context_index;
@@ -254,8 +255,11 @@ void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
       moved = run.examples(*rows);
       parent = moved;
     }
-    const auto gates = gather_sum<T>(
-        word.size(), {{from_state, parent}, {word_gates, word}, {from_context, context_index}});
+    // Where rows branch, the product is taken before; where they do not, in place.
+    const auto from_state = parent.empty() ? Var<T>{} : linear(h, recurrent);
+    auto gates =
+        gather_sum<T>(word.size(), {{from_state, parent}, {word_gates, word}, {from_context, context_index}});
+    if (!from_state) gates = add_linear(gates, h, recurrent);
     const auto state = lstm_cell(gates, parent.empty() ? c : gather_rows(c, parent));
     const auto every = [&](Var<T> x) { return expands ? gather_rows(x, std::span<const int>(distinct.index)) : x; };
 
@@ -300,7 +304,7 @@ void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
     }
     if (t + 1 == steps) break;
 
-    from_state = linear(state.h, recurrent);
+    h = state.h;
     c = state.c;
     if (feed_ == Feed::soft) {
       auto weights = probabilities(episode.steps().back().question.log_prior);
@@ -333,7 +337,7 @@ auto Translator<T>::encode(Tape<T>& tape, const Batch& data, bool forced, std::s
   made.readout_context = readout_context_(encoded.states);
   made.keys = key_(encoded.states);
   if (feed_ != Feed::none) made.context_gates = context_(encoded.states);
-  made.first_gates = linear(tanh(initial_(encoded.ends)), tape.parameter(*decoder_.recurrent));
+  made.first_state = tanh(initial_(encoded.ends));
   std::vector<int> previous((forced ? steps : 1) * D, bos_);  // the words of all steps at once, if they are known
   for (std::size_t t = 1; t * D < previous.size(); ++t)
     for (std::size_t b = 0; b < D; ++b) previous[t * D + b] = made.target.row(b)[t - 1];
@@ -366,6 +370,7 @@ std::vector<int> Translator<T>::predict(const Run& run, const std::vector<Pendin
   std::vector<int> state_row, context_row, word_row, label, example;
   std::vector<int> place;  // of each row of each step: its place among the rows predicted, -1 if it has none
   std::vector<int> made;   // where rows are shared: the place of (asker, option)
+  std::vector<double> share;  // of the rows' loss in the mean of each step's costs
   int asked = 0, answered = 0;
   for (const auto& s : steps) {
     const auto& rows = *s.choice.rows;
@@ -381,6 +386,7 @@ std::vector<int> Translator<T>::predict(const Run& run, const std::vector<Pendin
         int& known = made[s.asker[r] * run.L + s.choice.option[r]];
         if (known >= 0) {
           place.back() = known;
+          share[known] += 1.0 / static_cast<double>(rows.size());
           continue;
         }
         known = place.back();
@@ -392,6 +398,7 @@ std::vector<int> Translator<T>::predict(const Run& run, const std::vector<Pendin
       word_row.push_back(s.word[r]);
       label.push_back(run.forced ? run.target.row(b)[s.step] : -1);
       example.push_back(b);
+      share.push_back(1.0 / static_cast<double>(rows.size()));
     }
     asked += static_cast<int>(s.state.rows());
     answered += static_cast<int>(rows.size());
@@ -410,7 +417,9 @@ std::vector<int> Translator<T>::predict(const Run& run, const std::vector<Pendin
     return labels;
   }
   const auto word = linear_cross_entropy(u, tape.parameter(*output_.weight), tape.parameter(*output_.bias),
-                                         std::span<const int>(label));
+                                         std::span<const int>(label),
+                                         run.episode.averages_costs() ? std::span<const double>(share)
+                                                                      : std::span<const double>{});
   std::vector<int> labels;
   int next = 0;
   for (const auto& s : steps) {

@@ -12,6 +12,7 @@
 #include <cmath>
 
 #include "core/autodiff/attention.hpp"
+#include "core/autodiff/cross_entropy.hpp"
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/gradient.hpp"
 #include "core/autodiff/lstm.hpp"

@@ -84,6 +84,18 @@ TEST_CASE_TEMPLATE("a number's result does not depend on its place", T, float, d
   }
 }
 
+TEST_CASE("find: the first of equal numbers, anywhere; the length if there is none") {
+  for (std::size_t n = 1; n < 200; n += 3) {
+    std::vector<float> x(n, 1.0f);
+    CHECK(kernels::find(x.data(), n, 2.0f) == n);
+    for (std::size_t at = n; at-- > 0;) {
+      x[at] = 2;
+      CHECK(kernels::find(x.data(), n, 2.0f) == at);
+    }
+    CHECK(kernels::find(x.data(), n, NAN) == n);
+  }
+}
+
 TEST_CASE_TEMPLATE("row reductions of every length", T, float, double) {
   for (std::size_t n = 1; n < 70; ++n) {
     std::vector<T> x(n), y(n);

@@ -1,5 +1,6 @@
 #include "core/autodiff/product.hpp"
 
+#include "core/autodiff/elementwise.hpp"
 #include "tests/support/gradient_check.hpp"
 
 using namespace hardgrad;
@@ -40,6 +41,30 @@ TEST_CASE("linear, add_linear, matmul") {
                     {x, w, random_matrix(r, 3, 4)});
     expect_gradient([](auto&, const auto& v) { return matmul(v[0], v[1]); }, {x, random_matrix(4, 5, 5)});
   }
+}
+
+TEST_CASE("add_linear takes over what an operation made, and copies what is a leaf") {
+  const auto x = random_matrix(3, 4, 1), w = random_matrix(2, 4, 2), base = random_matrix(3, 2, 3);
+  expect_gradient([](auto&, const auto& v) { return add_linear(add(v[2], v[2]), v[0], v[1]); }, {x, w, base});
+  // A chain of them, the base's cotangent joining another.
+  expect_gradient(
+      [](auto&, const auto& v) {
+        const auto y = square(v[2]);
+        return add_linear(add_linear(add(y, v[2]), v[0], v[1]), v[0], v[1]);
+      },
+      {x, w, base});
+  Tape<double> tape;
+  const auto v = place(tape, {x, w, base});
+  const auto leaf = add_linear(v[2], v[0], v[1]);
+  CHECK(v[2].value().data[0] == base.data[0]);
+  const auto made = square(v[2]), kept = tape.detach(made);
+  CHECK(add_linear(made, v[0], v[1]).value().data != kept.value().data);  // shared: not written over
+  const auto own = square(v[2]);
+  const double* memory = own.value().data;
+  CHECK(add_linear(own, v[0], v[1]).value().data == memory);
+  CHECK_THROWS_AS(own.value(), Bug);
+  CHECK_THROWS_AS(square(own), Bug);
+  CHECK_THROWS_AS(add_linear(leaf, leaf, v[1]), Bug);
 }
 
 TEST_CASE("products of a matrix with itself, and weights used twice") {

@@ -2,6 +2,7 @@
 #include "core/autodiff/tape.hpp"
 
 #include "core/autodiff/attention.hpp"
+#include "core/autodiff/cross_entropy.hpp"
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/lstm.hpp"
 #include "core/autodiff/product.hpp"

@@ -1,6 +1,7 @@
 // The translator: gradients, padding, branching, relaxed and enumerated answers, decoding.
 #include <doctest/doctest.h>
 
+#include "core/estimator/score_function.hpp"
 #include "tests/core/models/model_check.hpp"
 
 using namespace hardgrad;
@@ -203,4 +204,46 @@ TEST_CASE("translator: float agrees with double") {
   for (const auto& cost : episode.costs())
     for (int b = 0; b < 3; ++b) total[b] += cost.loss.value().data[b];
   for (int b = 0; b < 3; ++b) CHECK(total[b] == doctest::Approx(loss[b]).epsilon(1e-5));
+}
+
+namespace {
+
+/// The gradient of a surrogate of sampled costs: their means, or something else; `claimed` is what the model was told.
+/// `meddle` moves the output layer's bias after the forward pass: only logits taken again would notice.
+std::vector<double> sampled_gradient(Model<double>& model, const Batch& batch, Costs claimed, bool means, bool meddle = false) {
+  Tape<double> tape;
+  KeyedRandomness random(Key(3));
+  Sampled<double> sampled({tape, model, batch, random}, 6, Law::prior, claimed);
+  const auto surrogate = means ? sampled.path() : mixture(sampled.episode());
+  auto& bias = model.parameters().find("output.bias")->value.data;
+  const auto kept = bias;
+  if (meddle) bias[0] += 1;
+  tape.backward_to_leaves(surrogate);
+  bias = kept;
+  std::vector<double> gradient(model.parameters().size());
+  tape.add_gradient(model.parameters(), std::span<double>(gradient));
+  return gradient;
+}
+
+double distance(const std::vector<double>& a, const std::vector<double>& b) {
+  double worst = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) worst = std::max(worst, std::abs(a[i] - b[i]));
+  return worst;
+}
+
+}  // namespace
+
+TEST_CASE("translator: told that costs are averaged, it takes each row's share right, and no logits are taken twice") {
+  const auto batch = three_sentences();  // 6 samples of up to 4 options: rows are shared
+  for (const auto& spec : specs()) {
+    CAPTURE(spec);
+    auto model = lively(spec, dimensions);
+    const auto plain = sampled_gradient(*model, batch, Costs::weighted, true);
+    CHECK(distance(plain, sampled_gradient(*model, batch, Costs::averaged, true)) < 1e-14);
+    CHECK(distance(plain, sampled_gradient(*model, batch, Costs::averaged, true, true)) < 1e-14);
+    // Told so wrongly: the same gradient, from logits taken again.
+    const auto other = sampled_gradient(*model, batch, Costs::weighted, false);
+    CHECK(distance(other, sampled_gradient(*model, batch, Costs::averaged, false)) < 1e-12);
+    CHECK(distance(other, sampled_gradient(*model, batch, Costs::averaged, false, true)) > 1e-4);
+  }
 }

@@ -1,0 +1,201 @@
+// l = x W' + b; loss[r] = m + log sum_j exp(l[r, j] - m) - l[r, label], m the row's maximum; with d = softmax(l) -
+// one-hot(label) and the losses' cotangent g: gx[r] = g[r] d[r] W, gW = sum_r g[r] d[r]' x[r], gb = sum_r g[r] d[r].
+// The forward pass knows d [R, V], the largest matrix by far, but not g. Three ways:
+//   formed       if the caller expects g = s w: gx, gW and gb for g = w, while a chunk of d is in the cache. The
+//                backward pass checks g and multiplies by s; if g is something else, d is recomputed;
+//   kept         d, up to so many bytes;
+//   recomputed   the chunks of d beyond.
+// g is applied to rows of x and gx, which are shorter than those of d.
+#include "core/autodiff/cross_entropy.hpp"
+
+#include <cmath>
+#include <optional>
+
+#include "core/autodiff/product.hpp"
+#include "core/kernels/require.hpp"
+#include "core/kernels/softmax.hpp"
+
+namespace hardgrad {
+namespace {
+
+using kernels::Batch;
+
+constexpr std::size_t chunk_rows = 256;
+constexpr std::size_t kept_bytes = std::size_t{1} << 28;
+
+/// Rows [from, to) of a matrix.
+template <class U>
+MatrixView<U> part(MatrixView<U> x, std::size_t from, std::size_t to) {
+  return {x.row(from), to - from, x.cols};
+}
+
+template <class T>
+MatrixView<T> new_matrix(Tape<T>& tape, std::size_t rows, std::size_t cols) {
+  return {tape.template scratch<T>(rows * cols).data(), rows, cols};
+}
+
+/// The logits of some rows, x W' + b.
+template <class T>
+void logits(MatrixView<const T> x, MatrixView<const T> weight, MatrixView<const T> bias, MatrixView<T> out) {
+  if (bias.data)
+    for (std::size_t r = 0; r < out.rows; ++r) std::copy_n(bias.data, out.cols, out.row(r));
+  gemm<T>(x, false, weight, true, out, bias.data ? T{1} : T{0});
+}
+
+/// A row exp(l - m), of sum `total`, becomes d.
+template <class T>
+void logit_gradient(T* row, std::size_t n, double total, int label) {
+  if (label < 0) {
+    std::fill_n(row, n, T{0});
+    return;
+  }
+  const T scale = static_cast<T>(1 / total);
+  for (std::size_t j = 0; j < n; ++j) row[j] *= scale;
+  row[label] -= T{1};
+}
+
+/// Where the gradients of the layer's inputs go; one that is not wanted has no data.
+template <class T>
+struct Gradients {
+  Sink<T> x, weight, bias;
+
+  /// (+)= those of the rows from `first` on: d [n, V] and x [n, I] of these rows, g [n] the cotangents of their losses.
+  /// `some` [n, I] is worked in.
+  void add(std::size_t first, MatrixView<const T> d, const T* g, MatrixView<const T> in, MatrixView<const T> w,
+           MatrixView<T> some) const {
+    const bool store = first == 0;
+    if (x.to.data) {
+      gemm<T>(d, false, w, false, some);
+      for (std::size_t r = 0; r < d.rows; ++r) {
+        const T scale = g[r], *from = some.row(r);
+        T* __restrict to = x.to.row(first + r);
+        for (std::size_t j = 0; j < in.cols; ++j) to[j] = scale * from[j] + (x.first ? T{0} : to[j]);
+      }
+    }
+    if (weight.to.data) {
+      for (std::size_t r = 0; r < d.rows; ++r) {
+        T* __restrict to = some.row(r);
+        const T scale = g[r], *from = in.row(r);
+        for (std::size_t j = 0; j < in.cols; ++j) to[j] = scale * from[j];
+      }
+      gemm<T>(d, true, some, false, weight.to, store ? weight.beta() : T{1});
+    }
+    if (bias.to.data) kernels::column_sums(d.data, d.rows, d.cols, bias.to.data, store && bias.first, g);
+  }
+};
+
+/// The s for which g = s w up to rounding, if there is one.
+template <class T>
+std::optional<T> common_factor(std::span<const T> w, const T* g) {
+  std::size_t most = 0;
+  for (std::size_t r = 1; r < w.size(); ++r)
+    if (std::abs(w[r]) > std::abs(w[most])) most = r;
+  if (w.empty() || w[most] == 0) return {};
+  const double s = static_cast<double>(g[most]) / static_cast<double>(w[most]);
+  const double tolerance = 16.0 * static_cast<double>(std::numeric_limits<T>::epsilon());
+  for (std::size_t r = 0; r < w.size(); ++r) {
+    const double expected = s * static_cast<double>(w[r]);
+    if (!(std::abs(static_cast<double>(g[r]) - expected) <= tolerance * std::abs(expected))) return {};
+  }
+  return static_cast<T>(s);
+}
+
+}  // namespace
+
+template <class T>
+Classified<T> linear_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, std::span<const int> label,
+                                   std::span<const double> expected) {
+  const std::size_t rows = x.rows(), classes = weight.rows();
+  require_shapes(
+      x.cols() == weight.cols() && label.size() == rows && classes > 0 && x.id != weight.id &&
+          (expected.empty() || expected.size() == rows) &&
+          (!bias || (bias.rows() == 1 && bias.cols() == classes && bias.id != x.id && bias.id != weight.id)),
+      "linear_cross_entropy", {x, weight, bias});
+  require_indices("linear_cross_entropy (label)", label, -1, classes);
+  auto& tape = *x.tape;
+  auto loss = tape.output(rows, 1, {x, weight, bias});
+  T* out = tape.mutable_value(loss).data;
+  const bool differentiate = tape.needs_gradient(loss), form = differentiate && !expected.empty();
+  // Whole chunks are kept; `work` serves the others, here and in the backward pass.
+  const std::size_t keepable = kept_bytes / (chunk_rows * classes * sizeof(T)) * chunk_rows;
+  const std::size_t kept_rows = differentiate && !form ? std::min(rows, keepable) : 0;
+  const auto kept = new_matrix(tape, kept_rows, classes);
+  const auto work = new_matrix(tape, std::min(chunk_rows, rows - kept_rows), classes);
+  const auto some = new_matrix(tape, differentiate ? std::min(chunk_rows, rows) : 0, x.cols());
+  const auto w = tape.template scratch<T>(form ? rows : 0);
+  if (form) std::copy(expected.begin(), expected.end(), w.begin());
+  const auto room = [&](Var<T> v) {
+    return form && v && tape.needs_gradient(v) ? Sink<T>{new_matrix(tape, v.rows(), v.cols()), true} : Sink<T>{};
+  };
+  const Gradients<T> formed{room(x), room(weight), room(bias)};
+  const auto bias_row = bias ? bias.value() : MatrixView<const T>{};
+  const std::size_t group = kernels::rows_per_group(classes);
+  const auto totals = tape.template scratch<double>(group), logs = tape.template scratch<double>(group),
+             above = tape.template scratch<double>(group);  // [rows of a group] of the largest logit over the label's
+  std::vector<int> guess(rows);
+  for (std::size_t first = 0; first < rows; first += chunk_rows) {
+    const std::size_t last = std::min(rows, first + chunk_rows);
+    const bool keep = last <= kept_rows;
+    const auto l = keep ? part(kept, first, last) : part(work, 0, last - first);
+    logits<T>(part(x.value(), first, last), weight.value(), bias_row, l);
+    for (std::size_t from = first; from < last; from += group) {
+      const std::size_t to = std::min(last, from + group);
+      for (std::size_t r = from; r < to; ++r) {
+        T* __restrict row = l.row(r - first);
+        const T most = kernels::row_max(row, classes);
+        guess[r] = static_cast<int>(std::min(kernels::find(row, classes, most), classes - 1));  // a NaN is nowhere
+        above[r - from] = label[r] < 0 ? 0 : static_cast<double>(most) - static_cast<double>(row[label[r]]);
+        for (std::size_t j = 0; j < classes; ++j) row[j] -= most;
+      }
+      T* block = l.row(from - first);
+      kernels::map(block, block, (to - from) * classes, [](const Batch<T>& v) { return kernels::exp<T>(v); });
+      for (std::size_t r = from; r < to; ++r) totals[r - from] = kernels::row_sum(l.row(r - first), classes);
+      kernels::map(totals.data(), logs.data(), to - from,
+                   [](const Batch<double>& v) { return xsimd::log(v); });
+      for (std::size_t r = from; r < to; ++r) {
+        out[r] = label[r] < 0 ? T{0} : static_cast<T>(logs[r - from] + above[r - from]);
+        if (keep || form) logit_gradient(l.row(r - first), classes, totals[r - from], label[r]);
+      }
+    }
+    if (form)
+      formed.add(first, l, w.data() + first, part(x.value(), first, last), weight.value(), part(some, 0, last - first));
+  }
+  if (!differentiate) return {loss, std::move(guess)};
+  tape.on_backward({loss}, [x, weight, bias, loss, kept, work, some, formed, w = std::span<const T>(w),
+                            label = tape.keep(label)](Tape<T>& tape) {
+    const auto g = tape.cotangent(loss), in = tape.value(x), matrix = tape.value(weight);
+    const auto wanted = [&](Var<T> v) { return v && tape.needs_gradient(v) ? tape.sink(v) : Sink<T>{}; };
+    const Gradients<T> to{wanted(x), wanted(weight), wanted(bias)};  // three different matrices
+    if (const auto s = common_factor<T>(w, g.data)) {
+      const auto scaled = [s = *s](const Sink<T>& sink, const Sink<T>& formed) {
+        sink.accumulate([=, from = formed.to.data](std::size_t i) { return s * from[i]; });
+      };
+      scaled(to.x, formed.x);
+      scaled(to.weight, formed.weight);
+      scaled(to.bias, formed.bias);
+      return;
+    }
+    const auto bias_row = bias ? tape.value(bias) : MatrixView<const T>{};
+    for (std::size_t first = 0; first < in.rows; first += chunk_rows) {
+      const std::size_t last = std::min(in.rows, first + chunk_rows), n = last - first;
+      const auto d = last <= kept.rows ? part(kept, first, last) : part(work, 0, n);
+      if (last > kept.rows) {
+        logits<T>(part(in, first, last), matrix, bias_row, d);
+        for (std::size_t r = 0; r < n; ++r) {
+          const bool dead = label[first + r] < 0;
+          const double total = dead ? 1 : kernels::exp_row(d.row(r), d.cols, kernels::row_max(d.row(r), d.cols));
+          logit_gradient(d.row(r), d.cols, total, label[first + r]);
+        }
+      }
+      to.add(first, d, g.data + first, part(in, first, last), matrix, part(some, 0, n));
+    }
+  });
+  return {loss, std::move(guess)};
+}
+
+template Classified<float> linear_cross_entropy(Var<float>, Var<float>, Var<float>, std::span<const int>,
+                                                std::span<const double>);
+template Classified<double> linear_cross_entropy(Var<double>, Var<double>, Var<double>, std::span<const int>,
+                                                 std::span<const double>);
+
+}  // namespace hardgrad

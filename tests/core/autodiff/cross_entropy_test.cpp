@@ -1,0 +1,166 @@
+#include "core/autodiff/cross_entropy.hpp"
+
+#include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/product.hpp"
+#include "core/autodiff/rearrange.hpp"
+#include "core/autodiff/reduce.hpp"
+#include "core/autodiff/softmax.hpp"
+#include "tests/support/gradient_check.hpp"
+
+using namespace hardgrad;
+using namespace hardgrad::testing;
+
+TEST_CASE("linear_cross_entropy: with and without bias, dead rows, one row") {
+  for (const std::vector<int>& label : {std::vector<int>{2}, {-1}, {0, 4, -1, 2, 2, -1, 1}}) {
+    const std::span<const int> y(label);
+    const auto x = random_matrix(label.size(), 3, 1), w = random_matrix(5, 3, 2), b = random_matrix(1, 5, 3);
+    expect_gradient([&](auto&, const auto& v) { return linear_cross_entropy(v[0], v[1], v[2], y).loss; },
+                    {x, w, b});
+    expect_gradient(
+        [&](auto&, const auto& v) {
+          using V = std::decay_t<decltype(v[0])>;
+          return linear_cross_entropy(v[0], v[1], V{}, y).loss;
+        },
+        {x, w});
+    // Everything used elsewhere too: its cotangents add to others.
+    expect_gradient(
+        [&](auto&, const auto& v) {
+          return add(linear_cross_entropy(v[0], v[1], v[2], y).loss,
+                     slice_columns(linear(v[0], v[1], v[2]), 1, 1));
+        },
+        {x, w, b});
+  }
+  Tape<double> tape;
+  const std::vector<int> bad{5};
+  CHECK_THROWS_AS(
+      linear_cross_entropy(tape.constant(1, 3), tape.constant(5, 3), {}, std::span<const int>(bad)), Bug);
+}
+
+namespace {
+
+/// Loss and gradients of the fused loss and of the same from single operations, with many rows.
+void compare_with_parts(std::size_t rows, std::size_t inner, std::size_t classes) {
+  std::vector<int> label(rows), each(rows), options(rows, static_cast<int>(classes));
+  for (std::size_t r = 0; r < rows; ++r) {
+    each[r] = static_cast<int>(r);
+    label[r] = r % 7 == 3 ? -1 : static_cast<int>((r * 31) % classes);
+  }
+  const std::vector<Matrix> inputs{random_matrix(rows, inner, 1), random_matrix(classes, inner, 2),
+                                   random_matrix(1, classes, 3)};
+  auto fused = [&](auto&, const auto& v) {
+    return linear_cross_entropy(v[0], v[1], v[2], std::span<const int>(label)).loss;
+  };
+  auto parts = [&](auto& tape, const auto& v) {
+    auto l = log_softmax(linear(v[0], v[1], v[2]), std::span<const int>(options));
+    std::vector<int> column(label);
+    for (int& c : column) c = std::max(c, 0);
+    using T = Number<decltype(tape)>;
+    std::vector<T> live(rows);
+    for (std::size_t r = 0; r < rows; ++r) live[r] = label[r] < 0 ? 0 : -1;
+    return multiply(pick(l, std::span<const int>(each), std::span<const int>(column)),
+                    tape.constant({live.data(), rows, 1}));
+  };
+  const auto a = evaluate<double>(fused, inputs), b = evaluate<double>(parts, inputs);
+  double worst = 0;
+  for (std::size_t i = 0; i < a.first.size(); ++i) worst = std::max(worst, std::abs(a.first[i] - b.first[i]));
+  for (std::size_t i = 0; i < a.second.size(); ++i)
+    worst = std::max(worst, std::abs(a.second[i] - b.second[i]));
+  CHECK(worst < 1e-10);
+  const auto rounding = precision_error(fused, inputs, 1e-4);
+  CHECK_MESSAGE(rounding.empty(), rounding);
+}
+
+}  // namespace
+
+TEST_CASE("linear_cross_entropy over several chunks equals its parts") {
+  compare_with_parts(512, 3, 4);
+  compare_with_parts(1500, 3, 17);
+}
+
+TEST_CASE("linear_cross_entropy beyond what it keeps recomputes the same") {
+  compare_with_parts(1700, 2, 20000);  // in double 1536 rows are kept, the others recomputed
+}
+
+TEST_CASE("linear_cross_entropy names the most probable class, of dead rows too") {
+  Tape<float> tape;
+  const std::vector<float> x{1, 0, 0, 1, 1, 1}, w{0, 0, 2, 1, 1, 3, -4, 0};
+  const std::vector<int> label{0, -1, 3};
+  const auto result = linear_cross_entropy(tape.constant({x.data(), 3, 2}), tape.constant({w.data(), 4, 2}),
+                                           {}, std::span<const int>(label));
+  CHECK(result.label == std::vector<int>{1, 2, 2});
+  CHECK(result.loss.value().data[1] == 0);
+}
+
+namespace {
+
+/// Loss and gradients of x, W and b when the losses' cotangents are `cotangent` and `expected` is what was announced; no
+/// parameter where `constant` says so.
+struct Run {
+  std::vector<double> loss, gradient;
+  std::size_t bytes = 0;
+};
+template <class T>
+Run with_expected(std::size_t rows, std::size_t classes, const std::vector<double>& cotangent,
+                  const std::vector<double>& expected, bool leaves = false) {
+  Tape<T> tape;
+  const auto v = place(tape, {random_matrix(rows, 5, 1), random_matrix(classes, 5, 2), random_matrix(1, classes, 3)});
+  std::vector<int> label(rows);
+  for (std::size_t r = 0; r < rows; ++r) label[r] = r % 5 == 4 ? -1 : static_cast<int>(r * 13 % classes);
+  const auto loss = linear_cross_entropy(v[0], v[1], v[2], std::span<const int>(label), expected).loss;
+  // Everything is used elsewhere too: cotangents add to others.
+  const auto total = add(weighted_sum(loss, std::span<const double>(cotangent)),
+                         add(sum(v[0]), add(sum(v[1]), sum(v[2]))));
+  leaves ? tape.backward_to_leaves(total) : tape.backward(total);
+  Run run;
+  run.loss.assign(loss.value().data, loss.value().data + rows);
+  for (auto x : v) {
+    const auto g = tape.gradient(x);
+    run.gradient.insert(run.gradient.end(), g.data, g.data + g.size());
+  }
+  run.bytes = tape.arena().used();
+  return run;
+}
+
+double distance(const std::vector<double>& a, const std::vector<double>& b) {
+  double worst = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) worst = std::max(worst, std::abs(a[i] - b[i]));
+  return a.size() == b.size() ? worst : INFINITY;
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("expected cotangents: the same gradients, formed at once", T, float, double) {
+  const double tolerance = sizeof(T) == 4 ? 2e-5 : 1e-12;
+  for (std::size_t rows : {1, 7, 512, 1300}) {
+    std::vector<double> expected(rows), cotangent(rows);
+    for (std::size_t r = 0; r < rows; ++r) {
+      expected[r] = static_cast<double>(r % 4) / 8.0 + (rows == 1);  // 0 among them
+      cotangent[r] = -3 * expected[r];
+    }
+    const auto plain = with_expected<T>(rows, 40, cotangent, {}), formed = with_expected<T>(rows, 40, cotangent, expected);
+    CHECK(plain.loss == formed.loss);
+    CHECK(distance(plain.gradient, formed.gradient) < tolerance * 3);
+    CHECK(formed.gradient == with_expected<T>(rows, 40, cotangent, expected).gradient);
+    CHECK(formed.gradient == with_expected<T>(rows, 40, cotangent, expected, true).gradient);
+    CHECK((rows < 1300 || formed.bytes < plain.bytes));
+  }
+}
+
+TEST_CASE_TEMPLATE("wrongly expected cotangents are noticed, and the gradient is right", T, float, double) {
+  const std::size_t rows = 700;
+  std::vector<double> even(rows, 1.0 / rows), uneven(even), zero(rows, 0.0), broken(even);
+  uneven[650] *= 1.01;
+  broken[3] = NAN;
+  const double tolerance = sizeof(T) == 4 ? 1e-6 : 1e-13;
+  // Expected and true cotangents differ in one row; nothing was expected of any row; expected where none come.
+  const std::vector<std::pair<std::vector<double>, std::vector<double>>> cases{{even, uneven}, {uneven, even}, {zero, even}, {even, zero}};
+  for (const auto& [expected, cotangent] : cases) {
+    const auto plain = with_expected<T>(rows, 40, cotangent, {}), formed = with_expected<T>(rows, 40, cotangent, expected);
+    CHECK(distance(plain.gradient, formed.gradient) < tolerance);
+  }
+  CHECK(std::isnan(with_expected<T>(rows, 40, broken, even).gradient[3 * 5]));
+  Tape<T> tape;
+  const std::vector<int> label{0, 1};
+  const std::vector<double> one{1};
+  CHECK_THROWS_AS(linear_cross_entropy(tape.constant(2, 3), tape.constant(5, 3), {}, std::span<const int>(label), one), Bug);
+}
