@@ -1,7 +1,8 @@
-// l = x W' + b; loss[r] = m + log sum_j exp(l[r, j] - m) - l[r, label], m the row's maximum; with d = softmax(l) -
-// one-hot(label) and the losses' cotangent g: gx[r] = g[r] d[r] W, gW = sum_r g[r] d[r]' x[r], gb = sum_r g[r] d[r].
-// The forward pass knows d [R, V], the largest matrix by far, but not g. Three ways:
-//   formed       if the caller expects g = s w: gx, gW and gb for g = w, while a chunk of d is in the cache. The
+// l = x W' + b; loss[r] = m + log sum_j exp(l[r, j] - m) - l[r, label], m the row's maximum; with d =
+// softmax(l) - one-hot(label) and the losses' cotangent g: gx[r] = g[r] d[r] W, gW = sum_r g[r] d[r]' x[r],
+// gb = sum_r g[r] d[r]. The forward pass knows d [R, V], the largest matrix by far, but not g. Three ways:
+//   formed       if the caller expects g = s w: gx, gW and gb for g = w, while a chunk of d is in the cache.
+//   The
 //                backward pass checks g and multiplies by s; if g is something else, d is recomputed;
 //   kept         d, up to so many bytes;
 //   recomputed   the chunks of d beyond.
@@ -59,10 +60,10 @@ template <class T>
 struct Gradients {
   Sink<T> x, weight, bias;
 
-  /// (+)= those of the rows from `first` on: d [n, V] and x [n, I] of these rows, g [n] the cotangents of their losses.
-  /// `some` [n, I] is worked in.
-  void add(std::size_t first, MatrixView<const T> d, const T* g, MatrixView<const T> in, MatrixView<const T> w,
-           MatrixView<T> some) const {
+  /// (+)= those of the rows from `first` on: d [n, V] and x [n, I] of these rows, g [n] the cotangents of
+  /// their losses. `some` [n, I] is worked in.
+  void add(std::size_t first, MatrixView<const T> d, const T* g, MatrixView<const T> in,
+           MatrixView<const T> w, MatrixView<T> some) const {
     const bool store = first == 0;
     if (x.to.data) {
       gemm<T>(d, false, w, false, some);
@@ -125,13 +126,15 @@ Classified<T> linear_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, std::sp
   const auto w = tape.template scratch<T>(form ? rows : 0);
   if (form) std::copy(expected.begin(), expected.end(), w.begin());
   const auto room = [&](Var<T> v) {
-    return form && v && tape.needs_gradient(v) ? Sink<T>{new_matrix(tape, v.rows(), v.cols()), true} : Sink<T>{};
+    return form && v && tape.needs_gradient(v) ? Sink<T>{new_matrix(tape, v.rows(), v.cols()), true}
+                                               : Sink<T>{};
   };
   const Gradients<T> formed{room(x), room(weight), room(bias)};
   const auto bias_row = bias ? bias.value() : MatrixView<const T>{};
   const std::size_t group = kernels::rows_per_group(classes);
   const auto totals = tape.template scratch<double>(group), logs = tape.template scratch<double>(group),
-             above = tape.template scratch<double>(group);  // [rows of a group] of the largest logit over the label's
+             above = tape.template scratch<double>(
+                 group);  // [rows of a group] of the largest logit over the label's
   std::vector<int> guess(rows);
   for (std::size_t first = 0; first < rows; first += chunk_rows) {
     const std::size_t last = std::min(rows, first + chunk_rows);
@@ -143,7 +146,8 @@ Classified<T> linear_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, std::sp
       for (std::size_t r = from; r < to; ++r) {
         T* __restrict row = l.row(r - first);
         const T most = kernels::row_max(row, classes);
-        guess[r] = static_cast<int>(std::min(kernels::find(row, classes, most), classes - 1));  // a NaN is nowhere
+        guess[r] =
+            static_cast<int>(std::min(kernels::find(row, classes, most), classes - 1));  // a NaN is nowhere
         above[r - from] = label[r] < 0 ? 0 : static_cast<double>(most) - static_cast<double>(row[label[r]]);
         for (std::size_t j = 0; j < classes; ++j) row[j] -= most;
       }
@@ -158,7 +162,8 @@ Classified<T> linear_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, std::sp
       }
     }
     if (form)
-      formed.add(first, l, w.data() + first, part(x.value(), first, last), weight.value(), part(some, 0, last - first));
+      formed.add(first, l, w.data() + first, part(x.value(), first, last), weight.value(),
+                 part(some, 0, last - first));
   }
   if (!differentiate) return {loss, std::move(guess)};
   tape.on_backward({loss}, [x, weight, bias, loss, kept, work, some, formed, w = std::span<const T>(w),
@@ -183,7 +188,8 @@ Classified<T> linear_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, std::sp
         logits<T>(part(in, first, last), matrix, bias_row, d);
         for (std::size_t r = 0; r < n; ++r) {
           const bool dead = label[first + r] < 0;
-          const double total = dead ? 1 : kernels::exp_row(d.row(r), d.cols, kernels::row_max(d.row(r), d.cols));
+          const double total =
+              dead ? 1 : kernels::exp_row(d.row(r), d.cols, kernels::row_max(d.row(r), d.cols));
           logit_gradient(d.row(r), d.cols, total, label[first + r]);
         }
       }

@@ -13,10 +13,10 @@ struct Classified {
   Var<T> loss;             ///< [R, 1] -log softmax(logits)[label] in nats; 0 where label is -1
   std::vector<int> label;  ///< [R] the most probable class
 };
-/// Softmax cross-entropy of the logits x W' + b, fused: x [R, I], W [V, I], b [1, V] or empty, label [R] in [0, V) or -1.
-/// Logits are worked off in chunks of rows. `expected` [R], if not empty, says what the losses' cotangents will be up to
-/// one common factor: gradients are then formed at once and no logits are kept. Other cotangents give the right gradient
-/// too, at the price of a second pass.
+/// Softmax cross-entropy of the logits x W' + b, fused: x [R, I], W [V, I], b [1, V] or empty, label [R] in [0, V) or
+/// -1. Logits are worked off in chunks of rows. `expected` [R], if not empty, says what the losses' cotangents will be
+/// up to one common factor: gradients are then formed at once and no logits are kept. Other cotangents give the right
+/// gradient too, at the price of a second pass.
 template <class T>
 Classified<T> linear_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, std::span<const int> label,
                                    std::span<const double> expected = {});

@@ -1,5 +1,5 @@
-// Normalised distributions over a row's options. A row's options are its first `options[r]`
-// columns; the others have probability exactly 0 and log probability -inf, and neither give nor take gradient.
+// Normalised distributions over a row's options. A row's options are its first `options[r]` columns; the others have
+// probability exactly 0 and log probability -inf, and neither give nor take gradient.
 #pragma once
 
 #include <span>

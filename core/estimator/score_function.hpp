@@ -30,7 +30,8 @@ class Sampled {
   /// Runs the problem's model with `samples` draws an example from `law`.
   Sampled(const Problem<T>& problem, int samples, Law law = Law::prior, Costs costs = Costs::averaged);
   /// Any other chooser whose rows are (b, k).
-  Sampled(const Problem<T>& problem, int samples, Chooser<T>& chooser, Law law = Law::prior, Costs costs = Costs::averaged);
+  Sampled(const Problem<T>& problem, int samples, Chooser<T>& chooser, Law law = Law::prior,
+          Costs costs = Costs::averaged);
 
   Episode<T>& episode() { return *episode_; }
   std::unique_ptr<Episode<T>> release() { return std::move(episode_); }

@@ -368,8 +368,8 @@ std::vector<int> Translator<T>::predict(const Run& run, const std::vector<Pendin
   const bool gathers = std::all_of(steps.begin(), steps.end(), [](const auto& s) { return s.choice.hard(); });
   std::vector<Var<T>> states, mixtures;
   std::vector<int> state_row, context_row, word_row, label, example;
-  std::vector<int> place;  // of each row of each step: its place among the rows predicted, -1 if it has none
-  std::vector<int> made;   // where rows are shared: the place of (asker, option)
+  std::vector<int> place;     // of each row of each step: its place among the rows predicted, -1 if it has none
+  std::vector<int> made;      // where rows are shared: the place of (asker, option)
   std::vector<double> share;  // of the rows' loss in the mean of each step's costs
   int asked = 0, answered = 0;
   for (const auto& s : steps) {

@@ -93,23 +93,23 @@ TEST_CASE("linear_cross_entropy names the most probable class, of dead rows too"
 
 namespace {
 
-/// Loss and gradients of x, W and b when the losses' cotangents are `cotangent` and `expected` is what was announced; no
-/// parameter where `constant` says so.
 struct Run {
   std::vector<double> loss, gradient;
   std::size_t bytes = 0;
 };
+/// Loss and gradients of x, W and b when the losses' cotangents are `cotangent` and `expected` is what was announced.
 template <class T>
 Run with_expected(std::size_t rows, std::size_t classes, const std::vector<double>& cotangent,
                   const std::vector<double>& expected, bool leaves = false) {
   Tape<T> tape;
-  const auto v = place(tape, {random_matrix(rows, 5, 1), random_matrix(classes, 5, 2), random_matrix(1, classes, 3)});
+  const auto v =
+      place(tape, {random_matrix(rows, 5, 1), random_matrix(classes, 5, 2), random_matrix(1, classes, 3)});
   std::vector<int> label(rows);
   for (std::size_t r = 0; r < rows; ++r) label[r] = r % 5 == 4 ? -1 : static_cast<int>(r * 13 % classes);
   const auto loss = linear_cross_entropy(v[0], v[1], v[2], std::span<const int>(label), expected).loss;
   // Everything is used elsewhere too: cotangents add to others.
-  const auto total = add(weighted_sum(loss, std::span<const double>(cotangent)),
-                         add(sum(v[0]), add(sum(v[1]), sum(v[2]))));
+  const auto total =
+      add(weighted_sum(loss, std::span<const double>(cotangent)), add(sum(v[0]), add(sum(v[1]), sum(v[2]))));
   leaves ? tape.backward_to_leaves(total) : tape.backward(total);
   Run run;
   run.loss.assign(loss.value().data, loss.value().data + rows);
@@ -137,7 +137,8 @@ TEST_CASE_TEMPLATE("expected cotangents: the same gradients, formed at once", T,
       expected[r] = static_cast<double>(r % 4) / 8.0 + (rows == 1);  // 0 among them
       cotangent[r] = -3 * expected[r];
     }
-    const auto plain = with_expected<T>(rows, 40, cotangent, {}), formed = with_expected<T>(rows, 40, cotangent, expected);
+    const auto plain = with_expected<T>(rows, 40, cotangent, {}),
+               formed = with_expected<T>(rows, 40, cotangent, expected);
     CHECK(plain.loss == formed.loss);
     CHECK(distance(plain.gradient, formed.gradient) < tolerance * 3);
     CHECK(formed.gradient == with_expected<T>(rows, 40, cotangent, expected).gradient);
@@ -152,15 +153,20 @@ TEST_CASE_TEMPLATE("wrongly expected cotangents are noticed, and the gradient is
   uneven[650] *= 1.01;
   broken[3] = NAN;
   const double tolerance = sizeof(T) == 4 ? 1e-6 : 1e-13;
-  // Expected and true cotangents differ in one row; nothing was expected of any row; expected where none come.
-  const std::vector<std::pair<std::vector<double>, std::vector<double>>> cases{{even, uneven}, {uneven, even}, {zero, even}, {even, zero}};
+  // Expected and true cotangents differ in one row; nothing was expected of any row; expected where none
+  // come.
+  const std::vector<std::pair<std::vector<double>, std::vector<double>>> cases{
+      {even, uneven}, {uneven, even}, {zero, even}, {even, zero}};
   for (const auto& [expected, cotangent] : cases) {
-    const auto plain = with_expected<T>(rows, 40, cotangent, {}), formed = with_expected<T>(rows, 40, cotangent, expected);
+    const auto plain = with_expected<T>(rows, 40, cotangent, {}),
+               formed = with_expected<T>(rows, 40, cotangent, expected);
     CHECK(distance(plain.gradient, formed.gradient) < tolerance);
   }
   CHECK(std::isnan(with_expected<T>(rows, 40, broken, even).gradient[3 * 5]));
   Tape<T> tape;
   const std::vector<int> label{0, 1};
   const std::vector<double> one{1};
-  CHECK_THROWS_AS(linear_cross_entropy(tape.constant(2, 3), tape.constant(5, 3), {}, std::span<const int>(label), one), Bug);
+  CHECK_THROWS_AS(
+      linear_cross_entropy(tape.constant(2, 3), tape.constant(5, 3), {}, std::span<const int>(label), one),
+      Bug);
 }

@@ -210,7 +210,8 @@ namespace {
 
 /// The gradient of a surrogate of sampled costs: their means, or something else; `claimed` is what the model was told.
 /// `meddle` moves the output layer's bias after the forward pass: only logits taken again would notice.
-std::vector<double> sampled_gradient(Model<double>& model, const Batch& batch, Costs claimed, bool means, bool meddle = false) {
+std::vector<double> sampled_gradient(Model<double>& model, const Batch& batch, Costs claimed, bool means,
+                                     bool meddle = false) {
   Tape<double> tape;
   KeyedRandomness random(Key(3));
   Sampled<double> sampled({tape, model, batch, random}, 6, Law::prior, claimed);
