@@ -90,7 +90,7 @@ def status_names(data: xr.Dataset) -> list[str]:
 
 def estimator_settings(data: xr.Dataset) -> list[dict[str, Any]]:
     """Every run's parameters of the estimator, by name; empty where the result holds none. InputError if one is no JSON object."""
-    texts = data["estimator_settings"].values if "estimator_settings" in data else [""] * data.sizes["run"]
+    texts = list(data["estimator_settings"].values) if "estimator_settings" in data else [""] * data.sizes["run"]
     found = []
     for text in texts:
         try:

@@ -1,6 +1,8 @@
 // The resolved configuration as TOML: read again, it is the same sweep.
+#include <fmt/format.h>
 #include <toml++/toml.h>
 
+#include <regex>
 #include <sstream>
 
 #include "experiments/sweeps/config.hpp"
@@ -93,7 +95,16 @@ toml::table echo_table(const SweepConfig& config) {
 std::string echo(const SweepConfig& config) {
   std::ostringstream text;
   text << toml::toml_formatter(echo_table(config)) << "\n";
-  return text.str();
+  // toml++ writes 0.95 with all its digits; the shortest number that reads back the same is what the user wrote.
+  static const std::regex number(R"((^|\n)(\w+ = )(-?\d+\.\d{15,})(?=\n))");
+  const auto all = text.str();
+  std::string result;
+  auto rest = all.begin();
+  for (std::sregex_iterator match(all.begin(), all.end(), number), end; match != end; ++match) {
+    result.append(rest, (*match)[3].first).append(fmt::format("{}", std::stod((*match)[3].str())));
+    rest = (*match)[3].second;
+  }
+  return result.append(rest, all.end());
 }
 
 }  // namespace hardgrad

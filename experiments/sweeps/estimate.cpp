@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <exception>
 #include <filesystem>
 #include <numeric>
@@ -20,7 +21,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-constexpr double bytes_per_log = 32, bytes_per_point = 1000;  // four numbers; names of losses and metrics aside
+constexpr double bytes_per_log = 48, bytes_per_point = 1000;  // six numbers; names of losses and metrics aside
 
 // What one kind of cell costs: seconds on one core, for one of each.
 struct Trial {
@@ -84,12 +85,13 @@ Measurement try_measurement(Trial& trial, const Training<T>& training, const Tra
     }
     return since(start);
   };
-  const double cold = timed();  // with the exact gradients, which the second time are known
+  const double cold = timed();  // with the exact gradients and the entropy, which no replicate needs
   trial.truth = cold / examples;
   if (how.exact || trial.cut) return result;
-  const double warm = timed();
-  trial.replicate = warm / how.replicates / examples;
-  trial.truth = std::max(0.0, cold - warm) / examples;
+  timed();  // of warm replicates
+  const double replicate = std::isfinite(result.seconds) ? result.seconds : 0;  // a measurement that was skipped has none
+  trial.replicate = replicate / examples;
+  trial.truth = std::max(0.0, cold - how.replicates * replicate) / examples;
   return result;
 }
 
@@ -113,7 +115,7 @@ TrainResult try_training(Trial& trial, Training<T>& training, TrainSettings sett
     if (!log.empty())
       trial.step = (log.size() > 1 ? (stepping - log.front().seconds) / static_cast<double>(log.size() - 1) : stepping) /
                    trained_on(*training.task, settings);
-    if (examples > 0) trial.evaluation = (result.seconds - stepping) / examples;
+    if (examples > 0) trial.evaluation = (since(start) - result.seconds) / examples;
     if (since(start) > 0.05 || settings.steps == steps) break;
   }
   return result;
@@ -156,6 +158,7 @@ void try_cell(Trial& trial, const Plan& plan, const Cell& cell, TaskPool& tasks,
     write_cell(path, record);
     write = since(start);
   });
+  trial.bytes -= bytes_per_log * static_cast<double>(record.result.log.size());  // counted by the steps of each cell
   trial.write = write;
   if (cell.settings.checkpoint)
     trial.checkpoint_bytes = size_of_written([&](const std::string& path) { save_checkpoint(path, checkpoint_of(training)); });

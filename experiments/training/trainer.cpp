@@ -100,12 +100,18 @@ TrainResult train(Training<T>& training, const TrainSettings& settings, const Ru
     result.evaluations.push_back(std::move(point));
   };
 
+  double aside = 0;  // seconds of what is not training
+  const auto look = [&](bool evaluating) {
+    const auto began = std::chrono::steady_clock::now();
+    measure_now();
+    if (evaluating) evaluate_now(false);
+    aside += seconds_since(began);
+  };
   double loss = 0;
   int since = 0;
   for (; step < settings.steps; ++step) {
     poll(stop);
-    measure_now();
-    if (settings.evaluate_every > 0 && step % settings.evaluate_every == 0) evaluate_now(false);
+    look(settings.evaluate_every > 0 && step % settings.evaluate_every == 0);
     const auto batch = batches.at(step);
     KeyedRandomness random(keys.noise / "train" / static_cast<std::uint64_t>(step));
     tape.clear();
@@ -125,12 +131,13 @@ TrainResult train(Training<T>& training, const TrainSettings& settings, const Ru
     loss += estimate.loss;
     ++since;
     if ((step + 1) % settings.log_every == 0 || step + 1 == settings.steps) {
-      result.log.push_back({step + 1, loss / since, seconds_since(start), std::sqrt(squares), result.rows,
+      result.log.push_back({step + 1, loss / since, seconds_since(start) - aside, std::sqrt(squares), result.rows,
                             result.attention_values});
       loss = 0;
       since = 0;
     }
   }
+  result.seconds = seconds_since(start) - aside;
   measure_now();
   evaluate_now(!settings.keep_best);
   if (settings.keep_best && !best_values.empty()) {
@@ -138,7 +145,6 @@ TrainResult train(Training<T>& training, const TrainSettings& settings, const Ru
     result.evaluations.pop_back();
     evaluate_now(true);
   }
-  result.seconds = seconds_since(start);
   return result;
 }
 

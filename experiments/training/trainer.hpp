@@ -29,7 +29,7 @@ struct TrainSettings {
   MeasureSettings measure;
 };
 
-/// One logged point of training; seconds, rows and attention values of all gradients so far.
+/// One logged point of training; seconds (without measurements and evaluations), rows and attention values so far.
 struct LogPoint {
   int step;
   double loss, seconds, gradient_norm;
@@ -47,7 +47,7 @@ struct TrainResult {
   std::vector<LogPoint> log;
   std::vector<EvaluationPoint> evaluations;
   std::vector<MeasurementPoint> measurements;
-  double seconds = 0;
+  double seconds = 0;                     ///< of the steps, without measurements and evaluations
   double rows = 0, attention_values = 0;  ///< of all training gradients
   double tape_bytes = 0;                  ///< most memory a gradient took for its values and cotangents
 };

@@ -184,6 +184,7 @@ TEST_CASE("the echo is the same sweep again") {
   const auto again = config_of(config.echo);
   CHECK(again.echo == config.echo);
   CHECK(again.base.train.optimizer.clip == 0.3);
+  CHECK(config.echo.find("\nclip = 0.3\n") != std::string::npos);  // not 0.29999999999999999
   CHECK(again.axes.size() == config.axes.size());
   CHECK(again.excludes.size() == 1);
   CHECK(again.overrides.size() == 1);

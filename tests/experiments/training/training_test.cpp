@@ -1,6 +1,7 @@
 // Training and evaluation: what is logged is what happened.
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <cmath>
 
 #include "experiments/training/evaluation.hpp"
@@ -45,6 +46,20 @@ TEST_CASE("the same keys give the same run, another noise another one, from the 
   CHECK(a.evaluations.size() == 3);  // 0, 10 and the end
   CHECK(a.measurements.size() == 2);
   CHECK(a.measurements[1].step == 20);
+}
+
+TEST_CASE("the time of training is without that of measurements") {
+  auto how = settings(4);
+  how.evaluate_every = 0;
+  how.measure_at = {0, 2};
+  how.measure.replicates = 2000;  // a thousand times the work of the steps
+  auto training = prepare<float>(stories(), small_reader, Spec::parse("rloo"), how, keys);
+  const auto start = std::chrono::steady_clock::now();
+  const auto result = train(training, how, keys);
+  const double all = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  CHECK(result.log.back().seconds > 0);
+  CHECK(result.log.back().seconds <= result.seconds);
+  CHECK(result.seconds < all / 2);
 }
 
 TEST_CASE("the best parameters come back with keep_best") {
