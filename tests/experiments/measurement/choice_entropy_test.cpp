@@ -7,11 +7,13 @@
 
 #include "core/choice/choosers.hpp"
 #include "experiments/measurement/measure.hpp"
+#include "experiments/verification/recurrent.hpp"
 #include "tests/support/exactness.hpp"
-#include "tests/support/recurrent.hpp"
 
 namespace hardgrad::testing {
 namespace {
+
+using verification::Recurrent;
 
 double entropy_of(const Model<double>& model, const Batch& batch, Target::Kind kind = Target::Kind::expected_loss,
                   double leaf_cap = 1e6) {
