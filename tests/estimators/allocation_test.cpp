@@ -70,7 +70,7 @@ TEST_CASE("a warm tape takes no block, and the heap holds lists of rows, never m
   }
 }
 
-TEST_CASE("more examples, samples and options make lists longer, not more of them; a choice makes a fixed few") {
+TEST_CASE("more examples and samples and options make lists longer, not more of them and a choice makes a fixed few") {
   const auto bits = [](const std::string& spec, int choices, int options, int examples) {
     return fourth(spec, "bits", fmt::format("bits[bits={},options={},logit=0.3]", choices, options), examples).allocations;
   };

@@ -403,7 +403,7 @@ TEST_CASE("measure: bounds are held against their own target, others, or a long 
   CHECK(exactly.squared_bias < 1e-25);
   for (const auto* other : {"expected_loss", "marginal_likelihood", "elbo"}) CHECK(exactly.bias_against.at(other) > 1e-6);
   const auto sampled = measure(spec, *estimator, *toy.model, one_example(), {.replicates = 100, .leaf_cap = 9}, Key(1));
-  CHECK(sampled.estimand == "400 x vimco[samples=2]");  // there are ten pairs of four outcomes
+  CHECK(sampled.estimand == "100 x vimco[samples=2]");  // there are ten pairs of four outcomes
   CHECK(std::isfinite(sampled.squared_bias));
   const auto wsram = estimator_of("wsram", *toy.model);
   const auto wake = measure(Spec::parse("wsram"), *wsram, *toy.model, one_example(), {.exact = true}, Key(1));

@@ -84,7 +84,7 @@ TEST_CASE_TEMPLATE("a number's result does not depend on its place", T, float, d
   }
 }
 
-TEST_CASE("find: the first of equal numbers, anywhere; the length if there is none") {
+TEST_CASE("find: the first of equal numbers, anywhere or the length if there is none") {
   for (std::size_t n = 1; n < 200; n += 3) {
     std::vector<float> x(n, 1.0f);
     CHECK(kernels::find(x.data(), n, 2.0f) == n);

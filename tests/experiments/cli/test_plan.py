@@ -9,6 +9,7 @@ from program import BINARY, as_json, environment, refusal, run
 
 SWEEP = """
 name = "small sweep"
+out = "OUT"
 [grid]
 task = ["bits", "not_gate"]
 estimator = ["rloo[samples=2]", "reinforce"]
@@ -23,7 +24,7 @@ replicates = 8
 @pytest.fixture
 def sweep(tmp_path):
     path = tmp_path / "it's.toml"  # a name that a shell must quote
-    path.write_text(SWEEP)
+    path.write_text(SWEEP.replace("OUT", str(tmp_path / "small sweep-run")))
     return path
 
 

@@ -35,7 +35,7 @@ TEST_CASE("sparsemax: of its own weights") {
   CHECK(entropy_of(*model_of("bits[t=0.1,logit=2]"), one_example(), Target::Kind::sparsemax) == 0);
 }
 
-TEST_CASE("choices that feed later ones: the entropy of complete sets over their length; padding counts for nothing") {
+TEST_CASE("choices that feed later ones: the entropy of complete sets over their length and padding counts for nothing") {
   const Recurrent<double> model(true);
   const auto batch = Recurrent<double>::batch();
   Tape<double> tape;
@@ -55,7 +55,7 @@ TEST_CASE("choices that feed later ones: the entropy of complete sets over their
   CHECK(std::isnan(entropy_of(model, batch, Target::Kind::sparsemax, 5)));
 }
 
-TEST_CASE("examples without a choice are left out; without any there is no number") {
+TEST_CASE("examples without a choice are left out, and without any there is no number") {
   const Recurrent<double> model(true);
   auto batch = Recurrent<double>::batch();
   const double last = entropy_of(model, batch.select({2}));
