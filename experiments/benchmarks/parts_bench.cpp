@@ -5,7 +5,7 @@
 // grow/AXIS:n  a gradient of a sequential translator when batch B, samples K, steps T, source words S or width H grows
 // tree/...     the exact gradient of a translator with T = 3 choices of S options; rows are counted
 // replicates/  64 replicates of rloo[samples=4]: gradients on their own, gradients that share what no choice touches, and at the
-//              logits in one run; grow/M:n the latter two
+//              logits, 32 to a run; grow/M:n the latter two
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
@@ -192,7 +192,8 @@ void add_replicates() {
       std::vector<float> gradient;
       for (auto _ : state) {
         if (how == "at_logits") {
-          gradients_at_logits(tape, *estimator, *scene.model, scene.batch, Key(3), 0, count);
+          for (int first = 0; first < count; first += 32)
+            gradients_at_logits(tape, *estimator, *scene.model, scene.batch, Key(3), first, std::min(32, count - first));
           continue;
         }
         for (int m = 0; m < count; ++m) {
