@@ -64,7 +64,7 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
     std::vector<std::string> values;
     std::istringstream list(match[2].str());
     for (std::string value; std::getline(list, value, ',');) values.push_back(value);
-    return fmt::format("{}unknown \"{}\"{}", verb, match[1].str(), did_you_mean(match[1].str(), values));
+    return fmt::format("{}{}unknown \"{}\"{}", verb, match.prefix().str(), match[1].str(), did_you_mean(match[1].str(), values));
   }
   if (const auto end = text.find('\n'); end != std::string::npos) text.resize(end);
   return verb + text;
