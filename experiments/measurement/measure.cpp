@@ -6,12 +6,10 @@
 #include <cmath>
 #include <optional>
 
-#include "core/autodiff/gradient.hpp"
 #include "experiments/measurement/at_logits.hpp"
 #include "experiments/measurement/choice_entropy.hpp"
+#include "experiments/measurement/draw.hpp"
 #include "experiments/measurement/exact_moments.hpp"
-#include "experiments/measurement/statistics.hpp"
-#include "experiments/support/parallel.hpp"
 
 namespace hardgrad {
 namespace {
@@ -30,87 +28,6 @@ double distance_squared(const std::vector<double>& a, const std::vector<double>&
   return sum;
 }
 
-/// Draws replicates in TBB; block by block, so that any thread count adds in the same order.
-template <class T>
-void draw(Replicates& replicates, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, Key noise,
-          Measurement* cost, const Stop& stop) {
-  struct Cost { double rows = 0, attention = 0, seconds = 0; int count = 0; };
-  std::vector<Cost> costs(replicates.blocks());
-  std::vector<Tape<T>> tapes(lanes());  // warm, and what all replicates share stays on them
-  parallel_in_order(replicates.blocks(), [&](int lane, int block) {
-    auto& tape = tapes[lane];
-    std::vector<double> gradient(model.parameters().size());
-    const auto [first, last] = replicates.range(block);
-    auto& c = costs[block];
-    for (int m = first; m < last; ++m) {
-      poll(stop);
-      const auto start = std::chrono::steady_clock::now();
-      tape.rewind();
-      KeyedRandomness random(noise / static_cast<std::uint64_t>(m));
-      const auto estimate = estimator.estimate({tape, model, batch, random});
-      differentiate(estimate.surrogate, model.parameters(), gradient);
-      c.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      c.rows += estimate.rows();
-      c.attention += estimate.attention_values();
-      ++c.count;
-      replicates.add(block, gradient);
-    }
-    replicates.complete(block);
-  });
-  replicates.finish();
-  if (!cost) return;
-  Cost all;
-  for (const auto& c : costs) {
-    all.rows += c.rows;
-    all.attention += c.attention;
-    all.seconds += c.seconds;
-    all.count += c.count;
-  }
-  cost->rows = all.rows / all.count;
-  cost->attention_values = all.attention / all.count;
-  cost->seconds = all.seconds / all.count;
-}
-
-/// Examples, or bytes of the tape if that is more, of a run that holds several replicates: short runs are lost to overhead, long
-/// ones to the cache.
-constexpr int tall = 256;
-constexpr double roomy = 16e6;
-
-/// The same at the logits, several replicates to a run; they are added in order, whichever run they came from.
-template <class T>
-void draw_at_logits(Replicates& replicates, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
-                    Key noise, Measurement& m) {
-  const int count = replicates.range(replicates.blocks() - 1)[1];
-  const int tapes = lanes();  // warm ones are worth more than many
-  std::vector<Tape<T>> tape(tapes);
-  m.rows = m.attention_values = m.seconds = 0;
-  int block = 0, together = std::max(1, tall / batch.examples());
-  for (int wave = 0, runs = 1; wave < count;) {  // the first run alone: it shows what a replicate takes
-    std::vector<LogitGradients> drawn(runs);
-    std::vector<double> seconds(runs);
-    parallel_for(runs, [&](int run) {
-      const auto start = std::chrono::steady_clock::now();
-      const int first = wave + run * together;
-      drawn[run] = gradients_at_logits(tape[run], estimator, model, batch, noise, first, std::min(together, count - first));
-      seconds[run] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    });
-    for (int run = 0; run < runs; ++run) {
-      for (const auto& gradient : drawn[run].of_replicate) {
-        while (wave >= replicates.range(block)[1]) replicates.complete(block++);
-        replicates.add(block, gradient);
-        ++wave;
-      }
-      m.rows += drawn[run].rows / count;
-      m.attention_values += drawn[run].attention_values / count;
-      m.seconds += seconds[run] / count;
-    }
-    if (wave == together)
-      together = std::max(together, static_cast<int>(roomy * together / static_cast<double>(tape[0].arena().used())));
-    runs = std::min(tapes, (count - wave + together - 1) / together);
-  }
-  replicates.finish();
-}
-
 /// The mean of an unbiased estimator of low variance.
 template <class T>
 std::optional<LongRun> long_run(const Target& target, const Model<T>& model, const Batch& batch, int replicates, Key noise,
@@ -126,7 +43,7 @@ std::optional<LongRun> long_run(const Target& target, const Model<T>& model, con
   if (name.empty()) return {};
   const auto estimator = make_estimator<T>(Spec::parse(name), model.structure(), noise / "init");
   Replicates run(std::vector<double>(model.parameters().size()), 0, replicates);
-  draw<T>(run, *estimator, model, batch, noise / "long run", nullptr, stop);
+  draw<T>(run, *estimator, model, batch, noise / "long run", stop);
   return LongRun{run.mean(), fmt::format("{} x {}", replicates, name), run.variance() / replicates};
 }
 
@@ -138,6 +55,12 @@ double attention_entropy(const Estimator<T>& estimator, const Model<T>& model, c
                          const MeasureSettings& settings, Key noise) {
   const double cap = settings.exact ? settings.leaf_cap : std::min(settings.leaf_cap, entropy_leaves);
   return choice_entropy(estimator.target(), model, batch, cap, noise / "entropy", settings.stop);
+}
+
+void charge(Measurement& m, const Cost& each) {
+  m.rows = each.rows;
+  m.attention_values = each.attention_values;
+  m.seconds = each.seconds;
 }
 
 void derive(Measurement& m) {
@@ -207,7 +130,7 @@ void measure_by_sampling(Measurement& m, const Estimator<T>& estimator, const Mo
   if (!known) m.estimand = wanted ? "unknown: " + truths.why() : not_wanted;
   const auto reference = truth ? truth->gradient : stand_in ? stand_in->gradient : std::vector<double>(model.parameters().size());
   Replicates replicates(reference, settings.directions, settings.replicates);
-  draw(replicates, estimator, model, batch, noise, &m, settings.stop);
+  charge(m, draw(replicates, estimator, model, batch, noise, settings.stop));
 
   m.mean = replicates.mean();
   m.variances = replicates.variances();
@@ -246,7 +169,7 @@ void measure_at_logits(Measurement& m, const Estimator<T>& estimator, const Mode
   }
   m.estimand_norm = known ? norm(reference) : not_a_number;
   Replicates replicates(reference, settings.directions, settings.replicates);
-  draw_at_logits(replicates, estimator, model, batch, noise, m);
+  charge(m, draw_at_logits(replicates, estimator, model, batch, noise, settings.stop));
   m.variance = replicates.variance();
   m.intervals["variance"] = replicates.variance_interval(settings.level);
   if (known) {

@@ -22,6 +22,7 @@ class Replicates {
 
   /// Blocks are independent: each may be filled by its own thread, its replicates in order.
   int blocks() const { return static_cast<int>(blocks_.size()); }
+  int count() const { return replicates_; }
   /// Replicates [first, last) belong to a block.
   std::array<int, 2> range(int block) const;
   void add(int block, std::span<const double> gradient);

@@ -1,0 +1,102 @@
+#include "experiments/measurement/draw.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "core/autodiff/gradient.hpp"
+#include "experiments/measurement/at_logits.hpp"
+#include "experiments/support/parallel.hpp"
+
+namespace hardgrad {
+namespace {
+
+class Clock {
+ public:
+  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+void add(Cost& to, const Cost& cost, double share) {
+  to.rows += share * cost.rows;
+  to.attention_values += share * cost.attention_values;
+  to.seconds += share * cost.seconds;
+}
+
+/// Examples, or bytes of the tape if that is more, of a run that holds several replicates: short runs are lost to overhead, long
+/// ones to the cache.
+constexpr int tall = 256;
+constexpr double roomy = 16e6;
+
+}  // namespace
+
+template <class T>
+Cost draw(Replicates& replicates, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, Key noise,
+          const Stop& stop) {
+  const double share = 1.0 / replicates.count();
+  std::vector<Cost> costs(replicates.blocks());
+  std::vector<Tape<T>> tapes(lanes());  // warm, and what all replicates share stays on them
+  parallel_in_order(replicates.blocks(), [&](int lane, int block) {
+    auto& tape = tapes[lane];
+    std::vector<double> gradient(model.parameters().size());
+    const auto [first, last] = replicates.range(block);
+    for (int m = first; m < last; ++m) {
+      poll(stop);
+      const Clock clock;
+      tape.rewind();
+      KeyedRandomness random(noise / static_cast<std::uint64_t>(m));
+      const auto estimate = estimator.estimate({tape, model, batch, random});
+      differentiate(estimate.surrogate, model.parameters(), gradient);
+      add(costs[block], {double(estimate.rows()), double(estimate.attention_values()), clock.seconds()}, share);
+      replicates.add(block, gradient);
+    }
+    replicates.complete(block);
+  });
+  replicates.finish();
+  Cost each;
+  for (const auto& cost : costs) add(each, cost, 1);
+  return each;
+}
+
+template <class T>
+Cost draw_at_logits(Replicates& replicates, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
+                    Key noise, const Stop& stop) {
+  const int count = replicates.count();
+  std::vector<Tape<T>> tapes(lanes());
+  Cost each;
+  int block = 0, together = std::max(1, tall / batch.examples());
+  for (int drawn = 0, runs = 1; drawn < count;) {  // the first run alone: it shows what a replicate takes
+    poll(stop);
+    std::vector<LogitGradients> gradients(runs);
+    std::vector<double> seconds(runs);
+    parallel_for(runs, [&](int run) {
+      const Clock clock;
+      const int first = drawn + run * together;
+      gradients[run] =
+          gradients_at_logits(tapes[run], estimator, model, batch, noise, first, std::min(together, count - first));
+      seconds[run] = clock.seconds();
+    });
+    for (int run = 0; run < runs; ++run) {  // in order, whichever run they came from
+      for (const auto& gradient : gradients[run].of_replicate) {
+        while (drawn >= replicates.range(block)[1]) replicates.complete(block++);
+        replicates.add(block, gradient);
+        ++drawn;
+      }
+      add(each, {gradients[run].rows, gradients[run].attention_values, seconds[run]}, 1.0 / count);
+    }
+    if (drawn == together)
+      together = std::max(together, static_cast<int>(roomy * together / static_cast<double>(tapes[0].arena().used())));
+    runs = std::min(lanes(), (count - drawn + together - 1) / together);
+  }
+  replicates.finish();
+  return each;
+}
+
+#define HARDGRAD_INSTANTIATE(T)                                                                                     \
+  template Cost draw(Replicates&, const Estimator<T>&, const Model<T>&, const Batch&, Key, const Stop&);            \
+  template Cost draw_at_logits(Replicates&, const Estimator<T>&, const Model<T>&, const Batch&, Key, const Stop&);
+HARDGRAD_INSTANTIATE(float)
+HARDGRAD_INSTANTIATE(double)
+
+}  // namespace hardgrad

@@ -1,0 +1,28 @@
+// Draws the replicates of a measurement in TBB, and says what one costs. Sums are the same for any number of threads: blocks are
+// added up in order, whoever filled them. Interrupted if `stop` says so.
+#pragma once
+
+#include "core/estimator/estimator.hpp"
+#include "core/random/key.hpp"
+#include "experiments/measurement/statistics.hpp"
+#include "experiments/support/stop.hpp"
+
+namespace hardgrad {
+
+/// Of one replicate, on average.
+struct Cost {
+  double rows = 0, attention_values = 0;
+  double seconds = 0;  ///< wall, without the statistics
+};
+
+/// Gradients of all parameters; the noise of replicate m is keyed by noise / m.
+template <class T>
+Cost draw(Replicates& replicates, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, Key noise,
+          const Stop& stop);
+
+/// The same noise, gradients at the logits (at_logits.hpp): several replicates to a run.
+template <class T>
+Cost draw_at_logits(Replicates& replicates, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
+                    Key noise, const Stop& stop);
+
+}  // namespace hardgrad
