@@ -63,6 +63,26 @@ void charge(Measurement& m, const Cost& each) {
   m.seconds = each.seconds;
 }
 
+void take_variance(Measurement& m, const Replicates& replicates, const MeasureSettings& settings) {
+  m.variance = replicates.variance();
+  m.intervals["variance"] = replicates.variance_interval(settings.level);
+}
+
+/// Against the reference, whose own squared error is `slack`.
+void take_bias(Measurement& m, const Replicates& replicates, const MeasureSettings& settings, double slack) {
+  m.squared_bias = replicates.squared_bias() - slack;
+  const auto interval = replicates.squared_bias_interval(settings.level);
+  m.intervals["squared_bias"] = {interval[0] - slack, interval[1] - slack};
+  m.cosine = replicates.cosine();
+  m.intervals["cosine"] = replicates.cosine_interval(settings.level);
+}
+
+template <class T>
+void test_bias(Measurement& m, const Replicates& replicates) {
+  const double rounding = sizeof(T) == 4 ? 1e-4 : 1e-9;  // relative, of a gradient that may be zero
+  m.bias_p_value = replicates.bias_p_value(rounding * std::max(norm(replicates.reference()), 1e-6));
+}
+
 void derive(Measurement& m) {
   m.relative_bias = m.estimand_norm > 0 ? std::sqrt(std::max(m.squared_bias, 0.0)) / m.estimand_norm : not_a_number;
   m.mse = m.variance + m.squared_bias;
@@ -134,19 +154,10 @@ void measure_by_sampling(Measurement& m, const Estimator<T>& estimator, const Mo
 
   m.mean = replicates.mean();
   m.variances = replicates.variances();
-  m.variance = replicates.variance();
-  m.intervals["variance"] = replicates.variance_interval(settings.level);
-  if (known) {
-    const double slack = stand_in ? stand_in->error_squared : 0;
-    m.squared_bias = replicates.squared_bias() - slack;
-    auto interval = replicates.squared_bias_interval(settings.level);
-    m.intervals["squared_bias"] = {interval[0] - slack, interval[1] - slack};
-    m.cosine = replicates.cosine();
-    m.intervals["cosine"] = replicates.cosine_interval(settings.level);
-    // A stand-in has noise of its own, which the test does not know of.
-    const double rounding = sizeof(T) == 4 ? 1e-4 : 1e-9;  // relative, of a gradient that may be zero
-    if (truth) m.bias_p_value = replicates.bias_p_value(rounding * std::max(norm(reference), 1e-6));
-  }
+  take_variance(m, replicates, settings);
+  if (known) take_bias(m, replicates, settings, stand_in ? stand_in->error_squared : 0);
+  // A stand-in has noise of its own, which the test does not know of.
+  if (truth) test_bias<T>(m, replicates);
   for (const auto& [name, other] : known_truths(truths, settings)) m.bias_against[name] = replicates.squared_bias(other->gradient);
   derive(m);
 }
@@ -170,14 +181,10 @@ void measure_at_logits(Measurement& m, const Estimator<T>& estimator, const Mode
   m.estimand_norm = known ? norm(reference) : not_a_number;
   Replicates replicates(reference, settings.directions, settings.replicates);
   charge(m, draw_at_logits(replicates, estimator, model, batch, noise, settings.stop));
-  m.variance = replicates.variance();
-  m.intervals["variance"] = replicates.variance_interval(settings.level);
+  take_variance(m, replicates, settings);
   if (known) {
-    m.squared_bias = replicates.squared_bias();
-    m.intervals["squared_bias"] = replicates.squared_bias_interval(settings.level);
-    m.cosine = replicates.cosine();
-    m.intervals["cosine"] = replicates.cosine_interval(settings.level);
-    m.bias_p_value = replicates.bias_p_value((sizeof(T) == 4 ? 1e-4 : 1e-9) * std::max(norm(reference), 1e-6));
+    take_bias(m, replicates, settings, 0);
+    test_bias<T>(m, replicates);
   }
   derive(m);
 }
@@ -197,26 +204,22 @@ template <class T>
 Measurement measure(const Spec& spec, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
                     const MeasureSettings& settings, Key noise, Truths<T>* shared) {
   if (auto reason = unsupported(spec, model.structure()); !reason.empty()) return skipped(spec, reason);
-  if (settings.at_logits) {
-    if (settings.exact) throw UsageError("at the logits, moments are sampled: take either --at-logits or --exact");
-    if (Estimators::instance().at(spec.name).posterior) return skipped(spec, "its gradient is not at the prior's logits alone");
-    Measurement m;
-    m.estimator = spec.text;
-    m.target = estimator.target().kind;
-    measure_at_logits(m, estimator, model, batch, settings, noise);
-    m.attention_entropy = attention_entropy(estimator, model, batch, settings, noise);
-    return m;
-  }
+  if (settings.at_logits && settings.exact)
+    throw UsageError("at the logits, moments are sampled: take either --at-logits or --exact");
+  if (settings.at_logits && Estimators::instance().at(spec.name).posterior)
+    return skipped(spec, "its gradient is not at the prior's logits alone");
   Truths<T> own(model, batch, settings.leaf_cap, settings.stop);
   auto& truths = shared ? *shared : own;
   Measurement m;
   m.estimator = spec.text;
   m.target = estimator.target().kind;
-  if (settings.exact)
+  if (settings.at_logits)
+    measure_at_logits(m, estimator, model, batch, settings, noise);
+  else if (settings.exact)
     measure_exactly(m, estimator, model, batch, settings, truths);
   else
     measure_by_sampling(m, estimator, model, batch, settings, noise, truths);
-  group_variances(m, model.parameters());
+  if (!settings.at_logits) group_variances(m, model.parameters());
   m.attention_entropy = attention_entropy(estimator, model, batch, settings, noise);
   return m;
 }
