@@ -1,19 +1,47 @@
-// Attention: scores of a query against its own example's items, and mixtures of them. Items of example b are rows
-// b L .. b L + L - 1 of a matrix [B L, D]; row r of the queries belongs to example[r] (non-decreasing).
+// Attention: scores of a query against its own example's items, and mixtures of them. Examples may have different numbers
+// of items; row r of the queries belongs to example[r] (non-decreasing).
 #pragma once
 
+#include <algorithm>
+#include <numeric>
 #include <span>
+#include <vector>
 
 #include "core/autodiff/tape.hpp"
 
 namespace hardgrad {
 
-/// e[r, i] = query_r . key_{example r, i}: query [R, D], keys [B L, D] -> [R, L].
-template <class T> Var<T> dot_scores(Var<T> query, Var<T> keys, std::span<const int> example, std::size_t items);
-/// e[r, i] = v . tanh(query_r + key_{example r, i}): v [1, D] -> [R, L]. The tanh is recomputed in the backward pass.
+/// Which rows of a matrix are whose: item i of example b is row first[b] + i, and the next example's follow.
+class Items {
+ public:
+  Items() = default;
+  /// `count` [B] items, or B times `each`.
+  explicit Items(std::span<const int> count) : first_(count.size() + 1, 0) {
+    std::partial_sum(count.begin(), count.end(), first_.begin() + 1);
+    for (int n : count) most_ = std::max(most_, static_cast<std::size_t>(n));
+  }
+  Items(std::size_t examples, std::size_t each) : Items(std::vector<int>(examples, static_cast<int>(each))) {}
+
+  std::size_t examples() const { return first_.size() - 1; }
+  std::size_t total() const { return first_.back(); }
+  std::size_t most() const { return most_; }  ///< S: of any example
+  int row(int example, int i) const { return first_[example] + i; }
+  int count(int example) const { return first_[example + 1] - first_[example]; }
+  std::span<const int> first() const { return first_; }  ///< [B + 1]
+  bool operator==(const Items&) const = default;
+
+ private:
+  std::vector<int> first_{0};
+  std::size_t most_ = 0;
+};
+
+/// e[r, i] = query_r . key_{example r, i}: query [R, D], keys [items, D] -> [R, S], 0 beyond an example's items.
+template <class T> Var<T> dot_scores(Var<T> query, Var<T> keys, std::span<const int> example, const Items& items);
+/// e[r, i] = v . tanh(query_r + key_{example r, i}): v [1, D] -> [R, S], 0 beyond an example's items. The tanh is recomputed
+/// in the backward pass.
 template <class T>
-Var<T> additive_scores(Var<T> query, Var<T> keys, Var<T> v, std::span<const int> example, std::size_t items);
-/// z[r] = sum_i weights[r, i] values_{example r, i}: weights [R, L], values [B L, D] -> [R, D].
-template <class T> Var<T> mix(Var<T> weights, Var<T> values, std::span<const int> example);
+Var<T> additive_scores(Var<T> query, Var<T> keys, Var<T> v, std::span<const int> example, const Items& items);
+/// z[r] = sum_i weights[r, i] values_{example r, i}: weights [R, S], values [items, D] -> [R, D].
+template <class T> Var<T> mix(Var<T> weights, Var<T> values, std::span<const int> example, const Items& items);
 
 }  // namespace hardgrad

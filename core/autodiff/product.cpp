@@ -33,22 +33,22 @@ void linear_backward(Tape<T>& tape, Var<T> x, Var<T> weight, MatrixView<const T>
 }  // namespace
 
 template <class T>
-void gemm(MatrixView<const T> a, bool transpose_a, MatrixView<const T> b, bool transpose_b, MatrixView<T> c,
-          T beta, T alpha) {
+void gemm(Block<const T> a, bool transpose_a, Block<const T> b, bool transpose_b, Block<T> c, T beta,
+          T alpha) {
   const std::size_t inner = transpose_a ? a.rows : a.cols;
   if ((transpose_a ? a.cols : a.rows) != c.rows || (transpose_b ? b.rows : b.cols) != c.cols ||
       (transpose_b ? b.cols : b.rows) != inner)
     throw Bug("gemm: shapes do not fit");
-  if (c.size() == 0) return;
+  if (c.rows == 0 || c.cols == 0) return;
   if (inner == 0) {
-    if (beta == 0) std::fill_n(c.data, c.size(), T{0});
+    for (std::size_t r = 0; beta == 0 && r < c.rows; ++r) std::fill_n(c.data + r * c.stride, c.cols, T{0});
     return;
   }
   const auto size = [](std::size_t n) { return static_cast<xt::blas_index_t>(n); };
   const auto turn = [](bool transpose) { return transpose ? cxxblas::Trans : cxxblas::NoTrans; };
   cxxblas::gemm<xt::blas_index_t>(cxxblas::RowMajor, turn(transpose_a), turn(transpose_b), size(c.rows),
-                                  size(c.cols), size(inner), alpha, a.data, size(a.cols), b.data,
-                                  size(b.cols), beta, c.data, size(c.cols));
+                                  size(c.cols), size(inner), alpha, a.data, size(a.stride), b.data,
+                                  size(b.stride), beta, c.data, size(c.stride));
 }
 
 // y = x W' + b; gx = g W, gW = g' x, gb = column sums of g
@@ -107,7 +107,7 @@ Var<T> matmul(Var<T> a, Var<T> b) {
 }
 
 #define HARDGRAD_INSTANTIATE(T)                                                                  \
-  template void gemm(MatrixView<const T>, bool, MatrixView<const T>, bool, MatrixView<T>, T, T); \
+  template void gemm(Block<const T>, bool, Block<const T>, bool, Block<T>, T, T);                \
   template Var<T> linear(Var<T>, Var<T>, Var<T>);                                                \
   template Var<T> add_linear(Var<T>, Var<T>, Var<T>);                                            \
   template Var<T> matmul(Var<T>, Var<T>);

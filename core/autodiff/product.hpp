@@ -5,10 +5,24 @@
 
 namespace hardgrad {
 
-/// c (+)= alpha op(a) op(b), on views: the one door to BLAS. beta 0 stores, 1 adds.
+/// The first `cols` columns of a matrix of `stride` columns.
 template <class T>
-void gemm(MatrixView<const T> a, bool transpose_a, MatrixView<const T> b, bool transpose_b, MatrixView<T> c,
-          T beta = T{0}, T alpha = T{1});
+struct Block {
+  T* data;
+  std::size_t rows, cols, stride;
+
+  template <class U>
+  Block(MatrixView<U> whole) : data(whole.data), rows(whole.rows), cols(whole.cols), stride(whole.cols) {}
+  template <class U>
+  Block(MatrixView<U> whole, std::size_t columns) : Block(whole) {
+    cols = columns;
+  }
+};
+
+/// c (+)= alpha op(a) op(b): the one door to BLAS. beta 0 stores, 1 adds.
+template <class T>
+void gemm(Block<const T> a, bool transpose_a, Block<const T> b, bool transpose_b, Block<T> c, T beta = T{0},
+          T alpha = T{1});
 
 /// x [R, I] W' + b: W [O, I], b [1, O] or empty -> [R, O].
 template <class T> Var<T> linear(Var<T> x, Var<T> weight, Var<T> bias = {});

@@ -46,6 +46,45 @@ Var<T> gather_rows(Var<T> x, std::span<const int> index) {
   return y;
 }
 
+// With index[r] the row i of block k: y[r] = xk[i]; gxk[i] += g[r]
+template <class T>
+Var<T> gather_rows(std::span<const Var<T>> blocks, std::span<const int> index) {
+  if (blocks.empty()) throw Bug("gather_rows: no blocks");
+  auto& tape = *blocks[0].tape;
+  const std::size_t cols = blocks[0].cols();
+  struct Place {
+    int block, row;
+  };
+  std::vector<Place> stacked;
+  for (std::size_t k = 0; k < blocks.size(); ++k) {
+    require_shapes(blocks[k].cols() == cols, "gather_rows", {blocks[0], blocks[k]});
+    for (std::size_t i = 0; i < blocks[k].rows(); ++i)
+      stacked.push_back({static_cast<int>(k), static_cast<int>(i)});
+  }
+  require_indices("gather_rows", index, -1, stacked.size());
+  auto y = tape.output(index.size(), cols, {representative(blocks)});
+  const auto out = tape.mutable_value(y);
+  const auto places = tape.template scratch<Place>(index.size());
+  for (std::size_t r = 0; r < index.size(); ++r) {
+    const auto [block, row] = places[r] = index[r] < 0 ? Place{-1, 0} : stacked[index[r]];
+    if (block >= 0)
+      copy_row(blocks[block].value().row(row), cols, out.row(r));
+    else
+      std::fill_n(out.row(r), cols, T{0});
+  }
+  if (!tape.needs_gradient(y)) return y;
+  tape.on_backward({y}, [y, places, kept = tape.keep(blocks)](Tape<T>& tape) {
+    const auto g = tape.cotangent(y);
+    const auto to = tape.template scratch<MatrixView<T>>(kept.size());
+    for (std::size_t k = 0; k < kept.size(); ++k)
+      to[k] = tape.needs_gradient(kept[k]) ? tape.sink(kept[k]).scattered() : MatrixView<T>{};
+    for (std::size_t r = 0; r < g.rows; ++r)
+      if (const auto [block, row] = places[r]; block >= 0 && to[block].data)
+        copy_row(g.row(r), g.cols, to[block].row(row), false);
+  });
+  return y;
+}
+
 // y = [x1 x2 ...]; gxk = its columns of g
 template <class T>
 Var<T> concat_columns(std::initializer_list<Var<T>> blocks) {
@@ -181,31 +220,6 @@ Var<T> bag(Var<T> table, std::span<const int> tokens, std::size_t words, MatrixV
   return y;
 }
 
-// y[b L + t] = blocks[t][b]; gblocks[t][b] = g[b L + t]
-template <class T>
-Var<T> interleave(std::span<const Var<T>> blocks) {
-  if (blocks.empty()) throw Bug("interleave: no blocks");
-  auto& tape = *blocks[0].tape;
-  const std::size_t length = blocks.size(), batch = blocks[0].rows(), cols = blocks[0].cols();
-  for (auto block : blocks) require_shapes(same_shape(block, blocks[0]), "interleave", {blocks[0], block});
-  auto y = tape.output(batch * length, cols, {representative(blocks)});
-  const auto out = tape.mutable_value(y);
-  for (std::size_t t = 0; t < length; ++t)
-    for (std::size_t b = 0; b < batch; ++b)
-      std::copy_n(blocks[t].value().row(b), cols, out.row(b * length + t));
-  if (!tape.needs_gradient(y)) return y;
-  tape.on_backward({y}, [y, kept = tape.keep(blocks)](Tape<T>& tape) {
-    const auto g = tape.cotangent(y);
-    for (std::size_t t = 0; t < kept.size(); ++t) {
-      if (!tape.needs_gradient(kept[t])) continue;
-      const auto sink = tape.sink(kept[t]);
-      for (std::size_t b = 0; b < sink.to.rows; ++b)
-        copy_row(g.row(b * kept.size() + t), g.cols, sink.to.row(b), sink.first);
-    }
-  });
-  return y;
-}
-
 #define HARDGRAD_INSTANTIATE(T)                                                        \
   template Var<T> gather_rows(Var<T>, std::span<const int>);                           \
   template Var<T> concat_columns(std::initializer_list<Var<T>>);                       \
@@ -213,7 +227,7 @@ Var<T> interleave(std::span<const Var<T>> blocks) {
   template Var<T> stack_rows(std::span<const Var<T>>);                                 \
   template Var<T> pick(Var<T>, std::span<const int>, std::span<const int>);            \
   template Var<T> bag(Var<T>, std::span<const int>, std::size_t, MatrixView<const T>); \
-  template Var<T> interleave(std::span<const Var<T>>);
+  template Var<T> gather_rows(std::span<const Var<T>>, std::span<const int>);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)
 

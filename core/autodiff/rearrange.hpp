@@ -11,6 +11,8 @@ namespace hardgrad {
 
 /// Rows x[index[r]] -> [R', C]; the cotangent is scattered back. index -1 gives a row of zeros.
 template <class T> Var<T> gather_rows(Var<T> x, std::span<const int> index);
+/// The same of the blocks stacked one above the other, without stacking them.
+template <class T> Var<T> gather_rows(std::span<const Var<T>> blocks, std::span<const int> index);
 /// The blocks side by side: [R, C1], [R, C2], ... -> [R, C1 + C2 + ...].
 template <class T> Var<T> concat_columns(std::initializer_list<Var<T>> blocks);
 /// Columns [from, from + count) of x.
@@ -23,7 +25,5 @@ template <class T> Var<T> pick(Var<T> x, std::span<const int> row, std::span<con
 /// nothing; weights [N W, D] or an empty view for all ones.
 template <class T>
 Var<T> bag(Var<T> table, std::span<const int> tokens, std::size_t words, MatrixView<const T> weights = {});
-/// Example-major [B L, C] from T-major blocks: row b L + t is row b of blocks[t]. L = blocks.size().
-template <class T> Var<T> interleave(std::span<const Var<T>> blocks);
 
 }  // namespace hardgrad

@@ -72,6 +72,17 @@ Var<T> Episode<T>::path_log_probability(const RowsPtr& rows, Law law) {
 }
 
 template <class T>
+std::vector<double> Episode<T>::cost_weights(const RowsPtr& rows) {
+  std::vector<double> weights;
+  if (cost_weights_ == CostWeights::unknown) return weights;
+  weights.assign(rows->size(), 1.0 / static_cast<double>(rows->size()));
+  if (cost_weights_ == CostWeights::equal) return weights;
+  const auto log_p = path_log_probability(rows).value();
+  for (std::size_t r = 0; r < weights.size(); ++r) weights[r] = std::exp(static_cast<double>(log_p.data[r]));
+  return weights;
+}
+
+template <class T>
 std::size_t Episode<T>::rows_evaluated() const {
   std::size_t rows = steps_.empty() ? root_->size() : 0;
   for (const auto& step : steps_) rows += step.choice.rows->size();

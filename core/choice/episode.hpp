@@ -72,6 +72,13 @@ class Chooser {
 /// draws from them instead of being judged (dreaming).
 enum class Feeding { teacher_forced, free_running, dreaming };
 
+/// What an estimator says beforehand of its surrogate's slope in the cost of a row, up to one common factor.
+enum class CostWeights {
+  unknown,
+  equal,            ///< the same for all rows of one choice, summing to the same for all choices
+  path_probability  ///< the probability of the choices on the way
+};
+
 template <class T>
 class Episode {
  public:
@@ -104,9 +111,10 @@ class Episode {
   const RowsPtr& root() const { return root_; }
   int examples() const { return static_cast<int>(root_->size()); }
   Feeding feeding() const { return feeding_; }
-  /// Whether the surrogate will be linear in the mean of each cost over its rows: a hint that saves work if it is true.
-  bool averages_costs() const { return averages_costs_; }
-  void will_average_costs() { averages_costs_ = true; }
+  /// [R] the slopes of the surrogate in a cost on `rows`, as far as they are known beforehand; empty if they are not. A
+  /// hint that saves work if it is true.
+  std::vector<double> cost_weights(const RowsPtr& rows);
+  void announce(CostWeights weights) { cost_weights_ = weights; }
   /// Asks. Rows of the answer continue rows of the site through `Choice::rows->parent`.
   Choice<T> choose(Site<T> site);
   /// Hands over a loss [R, 1] incurred on `rows`; an example's loss is the sum of all its costs.
@@ -143,7 +151,7 @@ class Episode {
   Chooser<T>& chooser_;
   RowsPtr root_;
   Feeding feeding_;
-  bool averages_costs_ = false;
+  CostWeights cost_weights_ = CostWeights::unknown;
   std::vector<Step> steps_;
   std::vector<Cost> costs_;
   std::vector<Prediction> predictions_;

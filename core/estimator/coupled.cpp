@@ -61,7 +61,7 @@ class CoupledChooser final : public Chooser<T> {
     std::vector<int> index(from.size());
     const auto forks = static_cast<int>(fork.weights.rows());
     for (std::size_t r = 0; r < index.size(); ++r) index[r] = from[r] >= 0 ? from[r] : forks + rows->parent[r];
-    const auto all = gather_rows(stack_rows(std::span<const Var<T>>(both)), std::span<const int>(index));
+    const auto all = gather_rows(std::span<const Var<T>>(both), std::span<const int>(index));
     return {rows, std::move(option), all};
   }
 

@@ -151,16 +151,16 @@ Estimate<T> exact_objective(const Target& target, const Problem<T>& problem, dou
   auto& tape = problem.tape;
   auto& model = problem.model;
   auto& batch = problem.batch;
-  const auto run = [&](Chooser<T>& chooser, bool averages_costs = false) {
+  const auto run = [&](Chooser<T>& chooser, CostWeights weights) {
     auto episode = std::make_unique<Episode<T>>(tape, chooser, batch.examples());
     episode->expect(model.structure().steps);
-    if (averages_costs) episode->will_average_costs();
+    episode->announce(weights);
     model.run(batch, *episode);
     return episode;
   };
   const auto run_soft = [&] {
     ExpectedChooser<T> chooser;
-    return run(chooser, true);
+    return run(chooser, CostWeights::equal);
   };
   if (target.kind == Target::Kind::soft) {
     auto episode = run_soft();
@@ -181,7 +181,8 @@ Estimate<T> exact_objective(const Target& target, const Problem<T>& problem, dou
   }
   if (needs_outcomes(target.kind)) return outcome_objective(target, problem);
   EnumerateChooser<T> chooser(needs_posterior(target.kind));
-  auto episode = run(chooser);
+  const bool by_path = target.kind == Target::Kind::expected_loss || target.kind == Target::Kind::regularised;
+  auto episode = run(chooser, by_path ? CostWeights::path_probability : CostWeights::unknown);
   Var<T> objective;
   switch (target.kind) {
     case Target::Kind::expected_loss: objective = expected_loss(*episode); break;

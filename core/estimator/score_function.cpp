@@ -20,7 +20,7 @@ Sampled<T>::Sampled(const Problem<T>& problem, int samples, Chooser<T>& chooser,
     : samples_(samples), examples_(problem.batch.examples()), law_(law) {
   episode_ = std::make_unique<Episode<T>>(problem.tape, chooser, problem.batch.examples());
   episode_->expect(problem.model.structure().steps);
-  if (costs == Costs::averaged) episode_->will_average_costs();
+  if (costs == Costs::averaged) episode_->announce(CostWeights::equal);
   problem.model.run(problem.batch, *episode_);
   parts_.reserve(episode_->costs().size());
   for (const auto& cost : episode_->costs()) add(cost.rows, cost.loss);

@@ -1,42 +1,26 @@
-// A bidirectional LSTM over padded token sequences; padding never reaches a state that is used.
+// A bidirectional LSTM over token sequences of different lengths: a step takes the sequences that have come so far.
 //
 //   x_i = E[token_i],  forward: f_i = LSTM(x_i, f_{i-1}),  backward: b_i = LSTM(x_i, b_{i+1}),  a_i = [f_i; b_i]
 // with f and b zero before their first word; the backward direction starts at each sequence's own last word.
 // Parameters: <name>.forward.* and <name>.backward.*, an Lstm of `hidden` units each.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
+#include "core/autodiff/attention.hpp"
 #include "core/autodiff/product.hpp"
-#include "core/models/select.hpp"
-#include "core/nn/layers.hpp"
+#include "core/autodiff/rearrange.hpp"
+#include "core/models/words.hpp"
 
 namespace hardgrad {
-
-/// Embedded tokens: token n is row index[n] of `rows`. Where the vocabulary is smaller than the text, the table
-/// itself, so that what is projected is projected once per word of the vocabulary.
-template <class T>
-struct Words {
-  Var<T> rows;             ///< [N, E]
-  std::vector<int> index;  ///< [tokens]
-
-  Words(Tape<T>& tape, const Embedding<T>& embedding, std::vector<int> tokens) : index(std::move(tokens)) {
-    if (embedding.weight->rows() <= index.size()) {
-      rows = tape.parameter(*embedding.weight);
-    } else {
-      rows = embedding(tape, std::span<const int>(index));
-      std::iota(index.begin(), index.end(), 0);
-    }
-  }
-  Words() = default;
-};
 
 template <class T>
 struct BiLstm {
   Lstm<T> forward, backward;
   struct Encoded {
-    Var<T> states;  ///< [B L, 2 H] a_i, example-major; padded positions hold numbers nobody may use
+    Var<T> states;  ///< [words, 2 H] a_i, sequence by sequence
     Var<T> ends;    ///< [B, 2 H] [f at the last word; b at the first]
   };
 
@@ -45,44 +29,63 @@ struct BiLstm {
       : forward(set, name + ".forward", in, hidden, init),
         backward(set, name + ".backward", in, hidden, init) {}
 
-  /// tokens [B, >= L], length [B] in [1, L]
-  Encoded operator()(Tape<T>& tape, const Embedding<T>& embedding, const Array<int>& tokens,
-                     std::span<const int> length, std::size_t L) const {
-    const std::size_t B = length.size();
-    std::vector<int> ahead(L * B), reversed(L * B), back(B * L), last(B), first(B);
-    for (std::size_t b = 0; b < B; ++b) {
-      const auto row = tokens.row(b);
-      const std::size_t n = length[b];
-      for (std::size_t i = 0; i < L; ++i) {
-        ahead[i * B + b] = row[i];
-        reversed[i * B + b] = i < n ? row[n - 1 - i] : row[i];
-        back[b * L + i] = i < n ? static_cast<int>(b * L + n - 1 - i) : -1;
+  /// tokens [B, >= S], of which sequence b has words.count(b) >= 1
+  Encoded operator()(Tape<T>& tape, const Embedding<T>& embedding, const Array<int>& tokens, const Items& words) const {
+    const auto B = static_cast<int>(words.examples());
+    // Longest first, the sequences of a step are the first ones of the step before.
+    std::vector<int> order(B), taking;  // taking [S]: sequences of a step
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return words.count(a) > words.count(b); });
+    std::vector<int> ahead, reversed;                           // [words] step by step
+    std::vector<int> forth(words.total()), back(words.total()), end(B);  // their places, sequence by sequence
+    for (int i = 0; i < static_cast<int>(words.most()); ++i) {
+      taking.push_back(0);
+      for (int b : order) {
+        const int n = words.count(b), place = static_cast<int>(ahead.size());
+        if (i >= n) break;
+        ahead.push_back(tokens.row(b)[i]);
+        reversed.push_back(tokens.row(b)[n - 1 - i]);
+        forth[words.row(b, i)] = back[words.row(b, n - 1 - i)] = place;
+        if (i == n - 1) end[b] = place;
+        ++taking.back();
       }
-      last[b] = static_cast<int>(b * L + n - 1);
-      first[b] = static_cast<int>(b * L);
     }
-    const auto f = one_way(tape, forward, Words<T>(tape, embedding, std::move(ahead)), B, L);
-    const auto turned = one_way(tape, backward, Words<T>(tape, embedding, std::move(reversed)), B, L);
-    const auto b = gather_rows(turned, std::span<const int>(back));
-    return {concat_columns({f, b}), concat_columns({gather_rows(f, std::span<const int>(last)),
-                                                    gather_rows(b, std::span<const int>(first))})};
+    ahead.insert(ahead.end(), reversed.begin(), reversed.end());
+    const Words<T> said(tape, embedding, std::move(ahead));
+    const auto index = std::span<const int>(said.index);
+    const auto f = one_way(tape, forward, said.rows, index.first(words.total()), taking),
+               b = one_way(tape, backward, said.rows, index.last(words.total()), taking);
+    const auto both = [&](const std::vector<int>& of_f, const std::vector<int>& of_b) {
+      return concat_columns({gather_rows(std::span<const Var<T>>(f), std::span<const int>(of_f)),
+                             gather_rows(std::span<const Var<T>>(b), std::span<const int>(of_b))});
+    };
+    return {both(forth, back), both(end, end)};
   }
 
  private:
-  static Var<T> one_way(Tape<T>& tape, const Lstm<T>& lstm, const Words<T>& words, std::size_t B,
-                        std::size_t L) {
-    const auto projected = lstm.project(words.rows);
+  /// The states of each step; `word` [words] is the row of `rows` [., E] each step's sequences take.
+  static std::vector<Var<T>> one_way(Tape<T>& tape, const Lstm<T>& lstm, Var<T> rows, std::span<const int> word,
+                                     const std::vector<int>& taking) {
+    const auto projected = lstm.project(rows);
     const auto recurrent = tape.parameter(*lstm.recurrent);
+    std::vector<int> all(taking[0]);
+    std::iota(all.begin(), all.end(), 0);
     std::vector<Var<T>> h;
-    auto c = tape.constant(B, lstm.hidden);
-    for (std::size_t i = 0; i < L; ++i) {
-      auto gates = gather_rows(projected, std::span<const int>(words.index).subspan(i * B, B));
-      if (i) gates = add_linear(gates, h.back(), recurrent);
-      const auto state = lstm_cell(gates, c);
+    auto c = tape.constant(taking[0], lstm.hidden);
+    std::size_t from = 0;
+    for (std::size_t i = 0; i < taking.size(); ++i) {
+      const auto n = static_cast<std::size_t>(taking[i]);
+      const auto remaining = [&](Var<T> x) {
+        return x.rows() == n ? x : gather_rows(x, std::span<const int>(all).first(n));
+      };
+      auto gates = gather_rows(projected, word.subspan(from, n));
+      if (i) gates = add_linear(gates, remaining(h.back()), recurrent);
+      const auto state = lstm_cell(gates, remaining(c));
       h.push_back(state.h);
       c = state.c;
+      from += n;
     }
-    return interleave(std::span<const Var<T>>(h));
+    return h;
   }
 };
 

@@ -26,8 +26,9 @@
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/product.hpp"
 #include "core/autodiff/softmax.hpp"
+#include "core/models/histories.hpp"
 #include "core/models/model.hpp"
-#include "core/models/select.hpp"
+#include "core/autodiff/gather_sum.hpp"
 #include "core/models/sensor.hpp"
 #include "core/nn/layers.hpp"
 
@@ -83,21 +84,22 @@ class GlimpseReader final : public Model<T> {
 
   void run(const Batch& batch, Episode<T>& episode) const override {
     auto& tape = episode.tape();
+    const Distinct distinct(batch);
     const auto& label = batch.ints("label").data;
     const std::size_t cells = sensor_.cells();
-    Seen seen{batch.numbers("image"), {}, {}};
+    Seen seen{batch.numbers("image"), Items(batch.examples(), cells), {}, {}};
     Var<T> clues, hints;  // of the posterior: [B cells, D], [B, D]
 
     auto rows = episode.root();
-    const std::vector<int> zeros(rows->size(), 0);
-    auto h = gather_rows(tape.parameter(*initial_), std::span<const int>(zeros));
-    auto c = lstm_ ? tape.constant(h.rows(), h.cols()) : Var<T>{};
+    auto now = Histories::one(rows->size());  // before the first glimpse nothing was seen
+    auto h = tape.parameter(*initial_);
+    auto c = lstm_ ? tape.constant(1, h.cols()) : Var<T>{};
     for (int t = 0; t < glimpses_; ++t) {
       Site<T> site;
       site.rows = rows;
-      site.logits = locator_(h);
+      site.logits = now.on_rows(locator_(h));
       site.options.assign(rows->size(), static_cast<int>(cells));
-      site.state = h;
+      site.state = now.on_rows(h);
       if (structure_.posterior)
         site.proposal = [&] {
           if (!clues) {
@@ -106,36 +108,38 @@ class GlimpseReader final : public Model<T> {
                                                   {tape.parameter(*posterior_where_.weight), places}});
             hints = posterior_label_(tape, std::span<const int>(label));
           }
-          const auto query = gather_sum<T>(rows->size(), {{posterior_state_(h)}, {hints, rows->example}});
+          const auto query = gather_sum<T>(rows->size(), {{posterior_state_(h), now.of_row}, {hints, rows->example}});
           return additive_scores(query, clues, tape.parameter(*posterior_score_),
-                                 std::span<const int>(rows->example), cells);
+                                 std::span<const int>(rows->example), seen.cells);
         };
       const auto choice = episode.choose(std::move(site));
-      const auto parent = parents(*choice.rows);
-      const auto [input, index] = look(tape, choice, seen);
-      // The recurrent product is taken before rows branch.
+      const auto next = now.after(choice, cells, distinct);
+      const auto moved = next.moved(now.size());
+      const auto [input, index] = look(tape, choice, next, distinct, seen);
+      // The recurrent product is taken before states part.
       const auto recurrent = lstm_ ? linear(h, tape.parameter(*core_.recurrent)) : recurrent_(h);
-      const auto sum = gather_sum<T>(choice.rows->size(), {{recurrent, parent}, {input, index}});
+      const auto sum = gather_sum<T>(next.size(), {{recurrent, moved}, {input, index}});
       if (lstm_) {
-        const auto state = lstm_cell(sum, parent.empty() ? c : gather_rows(c, parent));
+        const auto state = lstm_cell(sum, moved.empty() ? c : gather_rows(c, moved));
         h = state.h;
         c = state.c;
       } else {
         h = relu(sum);
       }
+      now = next;
       rows = choice.rows;
     }
 
     if (episode.feeding() == Feeding::dreaming) {
-      episode.observe(rows->example, classifier_(h), 0);
+      episode.observe(rows->example, now.on_rows(classifier_(h)), 0);
       return;
     }
     std::vector<int> target;
-    for (int b : rows->example) target.push_back(label[b]);
+    for (int d : now.example) target.push_back(label[distinct.first[d]]);
     auto said = linear_cross_entropy(h, tape.parameter(*classifier_.weight),
                                      tape.parameter(*classifier_.bias), std::span<const int>(target));
-    episode.cost(rows, said.loss);
-    episode.predict(rows, std::move(said.label));
+    episode.cost(rows, now.on_rows(said.loss));
+    episode.predict(rows, now.labels_on_rows(said.label));
   }
 
   Batch with_observations(const Batch& batch, const std::vector<std::vector<int>>& drawn) const override {
@@ -148,12 +152,13 @@ class GlimpseReader final : public Model<T> {
   // What was computed of the images so far.
   struct Seen {
     const Array<double>& image;
+    Items cells;     // of each image
     Var<T> patches;  // [B cells, S P P], on demand
     Var<T> inputs;   // [B cells, core's input], on demand
   };
   struct Look {
     Var<T> input;            // the core's share of the glimpse, without the recurrent product
-    std::vector<int> index;  // [R'] rows of `input`; empty if it has one row per row
+    std::vector<int> index;  // [N] rows of `input`; empty if it has one row per state
   };
 
   std::vector<int> every_cell(std::size_t examples) const {
@@ -170,19 +175,21 @@ class GlimpseReader final : public Model<T> {
     const auto g = relu(gather_sum<T>(patch.rows(), {{what_(relu(patch_(patch)))}, {places, cell}}));
     return lstm_ ? core_.project(g) : input_(g);
   }
-  // A glimpse depends on the example and the cell alone: with more rows than cells every cell is worked out once.
-  Look look(Tape<T>& tape, const Choice<T>& choice, Seen& seen) const {
+  // A glimpse depends on the image and the cell alone: with more states than cells every cell is worked out once.
+  Look look(Tape<T>& tape, const Choice<T>& choice, const Histories& states, const Distinct& distinct, Seen& seen) const {
     const auto places = tape.parameter(*where_.weight);
-    if (!choice.hard())
-      return {input(take(choice, patches(tape, seen), sensor_.cells()), matmul(choice.weights, places), {}),
+    std::vector<int> image;
+    for (int d : states.example) image.push_back(distinct.first[d]);
+    if (!choice.hard()) {
+      const auto weights = states.on_states(choice.weights);
+      return {input(mix(weights, patches(tape, seen), std::span<const int>(image), seen.cells), matmul(weights, places), {}),
               {}};
-    const std::size_t all = seen.image.extent(0) * sensor_.cells();
-    if (!seen.inputs && choice.rows->size() < all)
-      return {input(sensor_.patches(tape, seen.image, choice.rows->example, choice.option), places,
-                    choice.option),
-              {}};
+    }
+    if (!seen.inputs && states.size() < seen.cells.total())
+      return {input(sensor_.patches(tape, seen.image, image, states.option), places, states.option), {}};
     if (!seen.inputs) seen.inputs = input(patches(tape, seen), places, every_cell(seen.image.extent(0)));
-    return {seen.inputs, chosen(choice, sensor_.cells())};
+    for (std::size_t n = 0; n < image.size(); ++n) image[n] = seen.cells.row(image[n], states.option[n]);
+    return {seen.inputs, image};
   }
 
   Structure structure_;

@@ -23,8 +23,9 @@
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/product.hpp"
 #include "core/autodiff/softmax.hpp"
+#include "core/models/histories.hpp"
 #include "core/models/model.hpp"
-#include "core/models/select.hpp"
+#include "core/autodiff/gather_sum.hpp"
 #include "core/nn/layers.hpp"
 
 namespace hardgrad {
@@ -90,14 +91,15 @@ class MemoryReader final : public Model<T> {
   // What depends on the texts alone.
   struct Known {
     std::vector<int> story, question, length;
+    Items sentences;             // of each story; one empty sentence stands for none
     Texts texts;
-    std::vector<int> age;        // [B N] -1 beyond the story
-    std::vector<Var<T>> memory;  // K + 1 of [B N, D]
+    std::vector<int> age;        // [sentences] -1 of the empty one
+    std::vector<Var<T>> memory;  // K + 1 of [sentences, D]
     Var<T> asked;                // [B, D] u_0
   };
-  Known know(Tape<T>& tape, const Batch& batch, std::size_t N) const;
-  /// The first `count` texts of W words in each row of `tokens` [B, >= count W].
-  Texts read(Tape<T>& tape, const Array<int>& tokens, std::size_t count, std::size_t W) const;
+  Known know(Tape<T>& tape, const Batch& batch) const;
+  /// The first count(b) texts of W words in each row of `tokens` [B, >= most W].
+  Texts read(Tape<T>& tape, const Array<int>& tokens, const Items& count, std::size_t W) const;
   /// [texts, D], with what the table of ages adds if there is one.
   Var<T> represent(Tape<T>& tape, const Texts& texts, const Embedding<T>& table, const Embedding<T>* ages,
                    std::span<const int> age) const {
@@ -117,18 +119,16 @@ class MemoryReader final : public Model<T> {
 };
 
 template <class T>
-auto MemoryReader<T>::read(Tape<T>& tape, const Array<int>& tokens, std::size_t count, std::size_t W) const
-    -> Texts {
-  const std::size_t B = tokens.extent(0);
-  Texts texts{std::vector<int>(B * count * W), W, {}};
-  for (std::size_t b = 0; b < B; ++b)
-    for (std::size_t i = 0; i < count * W; ++i) {
+auto MemoryReader<T>::read(Tape<T>& tape, const Array<int>& tokens, const Items& count, std::size_t W) const -> Texts {
+  Texts texts{{}, W, {}};
+  for (std::size_t b = 0; b < count.examples(); ++b)
+    for (std::size_t i = 0; i < count.count(b) * W; ++i) {
       const int token = tokens.row(b)[i];
-      texts.token[b * count * W + i] = token == 0 ? -1 : token;
+      texts.token.push_back(token == 0 ? -1 : token);
     }
   if (!position_encoding_) return texts;
   const auto place = tape.template scratch<T>(texts.token.size() * width_);
-  for (std::size_t n = 0; n < B * count; ++n) {
+  for (std::size_t n = 0; n < count.total(); ++n) {
     const int* word = texts.token.data() + n * W;
     const auto J = static_cast<double>(W - std::count(word, word + W, -1));
     double j = 0;
@@ -149,74 +149,79 @@ auto MemoryReader<T>::read(Tape<T>& tape, const Array<int>& tokens, std::size_t 
 }
 
 template <class T>
-auto MemoryReader<T>::know(Tape<T>& tape, const Batch& batch, std::size_t N) const -> Known {
+auto MemoryReader<T>::know(Tape<T>& tape, const Batch& batch) const -> Known {
   const auto &story = batch.ints("story"), &question = batch.ints("question");
-  const auto& length = batch.ints("story_length").data;
   Known known;
   known.story = story.data;
   known.question = question.data;
-  known.length = length;
-  known.texts = read(tape, story, N, story.extent(2));
-  known.age.assign(length.size() * N, -1);
-  for (std::size_t b = 0; b < length.size(); ++b)
-    for (int i = 0; i < length[b]; ++i) known.age[b * N + i] = length[b] - 1 - i;
+  known.length = batch.ints("story_length").data;
+  auto count = known.length;
+  for (int& n : count) n = std::max(n, 1);
+  known.sentences = Items(count);
+  known.texts = read(tape, story, known.sentences, story.extent(2));
+  for (std::size_t b = 0; b < count.size(); ++b)
+    for (int i = 0; i < count[b]; ++i) known.age.push_back(known.length[b] - 1 - i);
   for (int k = 0; k <= hops_; ++k)
     known.memory.push_back(represent(tape, known.texts, memory_[k], temporal_ ? &ages_[k] : nullptr, known.age));
-  known.asked = represent(tape, read(tape, question, 1, question.extent(1)), memory_[0], nullptr, {});
+  known.asked =
+      represent(tape, read(tape, question, Items(count.size(), 1), question.extent(1)), memory_[0], nullptr, {});
   return known;
 }
 
 template <class T>
 void MemoryReader<T>::run(const Batch& batch, Episode<T>& episode) const {
   auto& tape = episode.tape();
-  const auto& length = batch.ints("story_length").data;
-  const auto& answer = batch.ints("answer").data;
-  const std::size_t N = std::max(1, *std::max_element(length.begin(), length.end()));
+  const Distinct distinct(batch);
+  const Batch few = distinct.all() ? Batch{} : batch.select(distinct.first);
+  const Batch& data = distinct.all() ? batch : few;
+  const auto& answer = data.ints("answer").data;
   const auto& known = tape.template shared<Known>(
       this,
       [&](const Known& k) {
-        return k.length == length && k.story == batch.ints("story").data && k.question == batch.ints("question").data;
+        return k.length == data.ints("story_length").data && k.story == data.ints("story").data &&
+               k.question == data.ints("question").data;
       },
-      [&] { return know(tape, batch, N); });
-  const auto& memory = known.memory;
+      [&] { return know(tape, data); });
+  const auto& [memory, sentences] = std::tie(known.memory, known.sentences);
   auto u = known.asked;
-  Var<T> clues, hints;  // of the posterior: n_i [B N, D], F[answer] [B, D]
+  Var<T> clues, hints;  // of the posterior: n_i [sentences, D], F[answer] [D', D] of the distinct examples
 
   auto rows = episode.root();
+  auto now = Histories::root(distinct);
   for (int k = 1; k <= hops_; ++k) {
+    const std::span<const int> example(now.example);
     Site<T> site;
     site.rows = rows;
-    site.logits = dot_scores(u, memory[k - 1], std::span<const int>(rows->example), N);
-    for (int b : rows->example) site.options.push_back(std::max(length[b], 1));
-    site.state = u;
+    site.logits = now.on_rows(dot_scores(u, memory[k - 1], example, sentences));
+    for (int b : rows->example) site.options.push_back(sentences.count(distinct.index[b]));
+    site.state = now.on_rows(u);
     if (structure_.posterior)
       site.proposal = [&, k] {
         if (!clues) {
           clues = represent(tape, known.texts, posterior_memory_, temporal_ ? &posterior_ages_ : nullptr, known.age);
           hints = posterior_answer_(tape, std::span<const int>(answer));
         }
-        const auto query =
-            gather_sum<T>(rows->size(), {{posterior_query_[k - 1](u)}, {hints, rows->example}});
-        return dot_scores(query, clues, std::span<const int>(rows->example), N);
+        const auto query = gather_sum<T>(now.size(), {{posterior_query_[k - 1](u)}, {hints, example}});
+        return now.on_rows(dot_scores(query, clues, example, sentences));
       };
     const auto choice = episode.choose(std::move(site));
-    const auto parent = parents(*choice.rows);
-    if (choice.hard())
-      u = gather_sum<T>(choice.rows->size(), {{u, parent}, {memory[k], chosen(choice, N)}});
-    else
-      u = gather_sum<T>(choice.rows->size(), {{u, parent}, {take(choice, memory[k], N)}});
+    const auto next = now.after(choice, sentences.most(), distinct);
+    const auto moved = next.moved(now.size());
+    u = choice.hard() ? gather_sum<T>(next.size(), {{u, moved}, {memory[k], next.chosen(sentences)}})
+                      : gather_sum<T>(next.size(), {{u, moved}, {next.mixed(choice.weights, memory[k], sentences)}});
+    now = next;
     rows = choice.rows;
   }
 
   if (episode.feeding() == Feeding::dreaming) {
-    episode.observe(rows->example, linear(u, tape.parameter(*answer_.weight)), 0);
+    episode.observe(rows->example, now.on_rows(linear(u, tape.parameter(*answer_.weight))), 0);
     return;
   }
   std::vector<int> label;
-  for (int b : rows->example) label.push_back(answer[b]);
+  for (int b : now.example) label.push_back(answer[b]);
   auto said = linear_cross_entropy(u, tape.parameter(*answer_.weight), Var<T>{}, std::span<const int>(label));
-  episode.cost(rows, said.loss);
-  episode.predict(rows, std::move(said.label));
+  episode.cost(rows, now.on_rows(said.loss));
+  episode.predict(rows, now.labels_on_rows(said.label));
 }
 
 HARDGRAD_MODEL(MemoryReader, {

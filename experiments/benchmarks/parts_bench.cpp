@@ -70,12 +70,13 @@ void add_operations() {
       for (std::size_t r = 0; r < e.size(); ++r) e[r] = static_cast<int>(r) / 8;
       return e;
     }();
+    const Items items(32, 20);
     add(fmt::format("additive_scores/256x20x{}", n), {numbers(256, n), numbers(640, n), numbers(1, n)},
-        [=](auto& x) { return additive_scores(x[0], x[1], x[2], std::span<const int>(example), 20); });
+        [=](auto& x) { return additive_scores(x[0], x[1], x[2], std::span<const int>(example), items); });
     add(fmt::format("dot_scores/256x20x{}", n), {numbers(256, n), numbers(640, n)},
-        [=](auto& x) { return dot_scores(x[0], x[1], std::span<const int>(example), 20); });
+        [=](auto& x) { return dot_scores(x[0], x[1], std::span<const int>(example), items); });
     add(fmt::format("mix/256x20x{}", n), {numbers(256, 20), numbers(640, n)},
-        [=](auto& x) { return mix(x[0], x[1], std::span<const int>(example)); });
+        [=](auto& x) { return mix(x[0], x[1], std::span<const int>(example), items); });
     const std::vector<int> options(512, static_cast<int>(n));
     add(fmt::format("log_softmax/512x{}", n), {numbers(512, n)},
         [=](auto& x) { return log_softmax(x[0], std::span<const int>(options)); });

@@ -15,29 +15,51 @@ const std::vector<std::vector<int>> groupings{{0}, {0, 0, 0, 0, 0, 0},      {0, 
 }  // namespace
 
 TEST_CASE("scores and mixtures, groups of every size") {
-  const std::size_t batch = 3, width = 4;
+  const std::size_t width = 4;
   for (const auto& grouping : groupings)
-    for (std::size_t items : {1, 3}) {
+    for (const Items& items : {Items(3, 1), Items(3, 3), Items(std::vector<int>{2, 3, 1}), Items(std::vector<int>{1, 0, 4})}) {
       const std::span<const int> example(grouping);
-      const auto query = random_matrix(grouping.size(), width, 1),
-                 keys = random_matrix(batch * items, width, 2);
-      const auto v = random_matrix(1, width, 3), weights = random_matrix(grouping.size(), items, 4);
+      const auto query = random_matrix(grouping.size(), width, 1), keys = random_matrix(items.total(), width, 2);
+      const auto v = random_matrix(1, width, 3), weights = random_matrix(grouping.size(), items.most(), 4);
       expect_gradient([&](auto&, const auto& x) { return dot_scores(x[0], x[1], example, items); },
                       {query, keys});
       expect_gradient([&](auto&, const auto& x) { return additive_scores(x[0], x[1], x[2], example, items); },
                       {query, keys, v});
-      expect_gradient([&](auto&, const auto& x) { return mix(x[0], x[1], example); }, {weights, keys});
+      expect_gradient([&](auto&, const auto& x) { return mix(x[0], x[1], example, items); }, {weights, keys});
     }
+}
+
+TEST_CASE("an example's scores are those it has alone, and 0 beyond its items") {
+  const Items items(std::vector<int>{2, 3, 1});
+  for (const auto& grouping : groupings) {
+    Tape<double> tape;
+    const std::span<const int> example(grouping);
+    const auto x = place(tape, {random_matrix(grouping.size(), 5, 1), random_matrix(6, 5, 2), random_matrix(1, 5, 3)});
+    const auto dots = dot_scores(x[0], x[1], example, items).value(),
+               sums = additive_scores(x[0], x[1], x[2], example, items).value();
+    for (std::size_t r = 0; r < example.size(); ++r)
+      for (int i = 0; i < 3; ++i) {
+        double dot = 0, sum = 0;
+        for (std::size_t j = 0; j < 5 && i < items.count(example[r]); ++j) {
+          const double q = x[0].value()(r, j), k = x[1].value()(items.row(example[r], i), j);
+          dot += q * k;
+          sum += x[2].value()(0, j) * std::tanh(q + k);
+        }
+        CHECK(dots(r, i) == doctest::Approx(dot).epsilon(1e-12));
+        CHECK(sums(r, i) == doctest::Approx(sum).epsilon(1e-12));
+      }
+  }
 }
 
 TEST_CASE("attention as a network uses it: keys are values, scores are weights") {
   for (const auto& grouping : groupings) {
     const std::span<const int> example(grouping);
+    const Items items(3, 2);
     const auto query = random_matrix(grouping.size(), 5, 1), keys = random_matrix(3 * 2, 5, 2);
     expect_gradient(
         [&](auto&, const auto& x) {
-          auto z = mix(dot_scores(x[0], x[1], example, 2), x[1], example);
-          return add(mix(additive_scores(z, x[1], x[2], example, 2), x[1], example), z);
+          auto z = mix(dot_scores(x[0], x[1], example, items), x[1], example, items);
+          return add(mix(additive_scores(z, x[1], x[2], example, items), x[1], example, items), z);
         },
         {query, keys, random_matrix(1, 5, 3)});
   }
@@ -46,22 +68,24 @@ TEST_CASE("attention as a network uses it: keys are values, scores are weights")
 TEST_CASE("one matrix as query, keys and weights") {
   const std::vector<int> example{0, 1, 2};
   const std::span<const int> e(example);
-  expect_gradient([&](auto&, const auto& x) { return dot_scores(x[0], x[0], e, 1); },
+  const Items one(3, 1);
+  expect_gradient([&](auto&, const auto& x) { return dot_scores(x[0], x[0], e, one); },
                   {random_matrix(3, 4, 1)});
-  expect_gradient([&](auto&, const auto& x) { return additive_scores(x[0], x[0], x[1], e, 1); },
+  expect_gradient([&](auto&, const auto& x) { return additive_scores(x[0], x[0], x[1], e, one); },
                   {random_matrix(3, 4, 1), random_matrix(1, 4, 2)});
-  expect_gradient([&](auto&, const auto& x) { return mix(x[0], x[0], e); }, {random_matrix(3, 1, 1)});
+  expect_gradient([&](auto&, const auto& x) { return mix(x[0], x[0], e, one); }, {random_matrix(3, 1, 1)});
 }
 
 TEST_CASE("widths beyond a register") {
   const std::vector<int> example{0, 0, 1, 1, 1, 1, 1};
   const std::span<const int> e(example);
+  const Items items(2, 3);
   for (std::size_t width : {16, 19, 33}) {
     const auto query = random_matrix(7, width, 1), keys = random_matrix(2 * 3, width, 2);
-    expect_gradient([&](auto&, const auto& x) { return dot_scores(x[0], x[1], e, 3); }, {query, keys});
-    expect_gradient([&](auto&, const auto& x) { return additive_scores(x[0], x[1], x[2], e, 3); },
+    expect_gradient([&](auto&, const auto& x) { return dot_scores(x[0], x[1], e, items); }, {query, keys});
+    expect_gradient([&](auto&, const auto& x) { return additive_scores(x[0], x[1], x[2], e, items); },
                     {query, keys, random_matrix(1, width, 3)});
-    expect_gradient([&](auto&, const auto& x) { return mix(x[0], x[1], e); }, {random_matrix(7, 3, 4), keys});
+    expect_gradient([&](auto&, const auto& x) { return mix(x[0], x[1], e, items); }, {random_matrix(7, 3, 4), keys});
   }
 }
 
@@ -69,7 +93,9 @@ TEST_CASE("examples that do not exist are refused") {
   Tape<double> tape;
   const std::vector<int> example{0, 2};
   auto q = tape.constant(2, 3), k = tape.constant(4, 3);
-  CHECK_THROWS_AS(dot_scores(q, k, std::span<const int>(example), 2), Bug);
-  CHECK_THROWS_AS(mix(tape.constant(2, 2), k, std::span<const int>(example)), Bug);
-  CHECK_THROWS_AS(dot_scores(q, k, std::span<const int>(example).first(1), 2), Bug);
+  const Items items(2, 2);
+  CHECK_THROWS_AS(dot_scores(q, k, std::span<const int>(example), items), Bug);
+  CHECK_THROWS_AS(mix(tape.constant(2, 2), k, std::span<const int>(example), items), Bug);
+  CHECK_THROWS_AS(dot_scores(q, k, std::span<const int>(example).first(1), items), Bug);
+  CHECK_THROWS_AS(dot_scores(q, tape.constant(3, 3), std::span<const int>(example), items), Bug);
 }

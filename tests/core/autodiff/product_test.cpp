@@ -6,30 +6,45 @@
 using namespace hardgrad;
 using namespace hardgrad::testing;
 
+namespace {
+
+/// The first `cols` columns of a matrix.
+Block<const double> columns(const Matrix& x, std::size_t cols) {
+  return {MatrixView<const double>{x.data.data(), x.shape[0], x.shape[1]}, cols};
+}
+
+}  // namespace
+
 TEST_CASE("gemm is the triple loop, for every transposition, stored or added") {
   const std::size_t m = 3, n = 5, k = 4;
   for (bool ta : {false, true})
     for (bool tb : {false, true})
       for (double beta : {0.0, 1.0}) {
-        const auto a = ta ? random_matrix(k, m, 1) : random_matrix(m, k, 1);
-        const auto b = tb ? random_matrix(n, k, 2) : random_matrix(k, n, 2);
-        // What stands in the output does not matter when it is stored over.
-        Matrix c({m, n}, beta == 0 ? std::nan("") : 0.25);
-        gemm<double>({a.data.data(), a.shape[0], a.shape[1]}, ta, {b.data.data(), b.shape[0], b.shape[1]}, tb,
-                     {c.data.data(), m, n}, beta, 2.0);
-        for (std::size_t i = 0; i < m; ++i)
-          for (std::size_t j = 0; j < n; ++j) {
-            double sum = 0;
-            for (std::size_t l = 0; l < k; ++l)
-              sum +=
-                  (ta ? a.data[l * m + i] : a.data[i * k + l]) * (tb ? b.data[j * k + l] : b.data[l * n + j]);
-            CHECK(c.data[i * n + j] == doctest::Approx(2 * sum + beta * 0.25));
+        // Each a block of a matrix with more columns, or the whole.
+        for (std::size_t more : {0, 2}) {
+          const std::size_t p = (ta ? m : k) + more, q = (tb ? k : n) + more, s = n + more;
+          const auto a = random_matrix(ta ? k : m, p, 1), b = random_matrix(tb ? n : k, q, 2);
+          // What stands in the output does not matter when it is stored over.
+          Matrix c({m, s}, beta == 0 ? std::nan("") : 0.25);
+          for (std::size_t i = 0; i < m; ++i) std::fill(&c.data[i * s + n], &c.data[i * s] + s, 7.0);
+          gemm<double>(columns(a, p - more), ta, columns(b, q - more), tb,
+                       {MatrixView<double>{c.data.data(), m, s}, n}, beta, 2.0);
+          for (std::size_t i = 0; i < m; ++i) {
+            for (std::size_t j = 0; j < n; ++j) {
+              double sum = 0;
+              for (std::size_t l = 0; l < k; ++l)
+                sum += (ta ? a.data[l * p + i] : a.data[i * p + l]) * (tb ? b.data[j * q + l] : b.data[l * q + j]);
+              CHECK(c.data[i * s + j] == doctest::Approx(2 * sum + beta * 0.25));
+            }
+            for (std::size_t j = n; j < s; ++j) CHECK(c.data[i * s + j] == 7);
           }
+        }
       }
   double one = 7;
-  gemm<double>({&one, 1, 0}, false, {&one, 0, 1}, false, {&one, 1, 1});
+  const auto view = [&](std::size_t rows, std::size_t cols) { return MatrixView<double>{&one, rows, cols}; };
+  gemm<double>(view(1, 0), false, view(0, 1), false, view(1, 1));
   CHECK(one == 0);
-  CHECK_THROWS_AS(gemm<double>({&one, 1, 1}, false, {&one, 1, 1}, false, {&one, 2, 1}), Bug);
+  CHECK_THROWS_AS(gemm<double>(view(1, 1), false, view(1, 1), false, view(2, 1)), Bug);
 }
 
 TEST_CASE("linear, add_linear, matmul") {

@@ -35,25 +35,23 @@ TEST_CASE("concat_columns and slice_columns") {
   }
 }
 
-TEST_CASE("stack_rows and interleave") {
-  const auto f = [](auto how) { return [how](auto&, const auto& v) { return how(std::span(v)); }; };
-  const auto stack = f(
-      [](auto blocks) { return stack_rows(std::span<const typename decltype(blocks)::value_type>(blocks)); });
-  const auto weave = f(
-      [](auto blocks) { return interleave(std::span<const typename decltype(blocks)::value_type>(blocks)); });
-  for (std::size_t blocks : {1, 3}) {
-    std::vector<Matrix> x;
-    for (std::size_t t = 0; t < blocks; ++t) x.push_back(random_matrix(2, 3, t));
-    expect_gradient(stack, x);
-    expect_gradient(weave, x);
-  }
-  expect_gradient(stack, {random_matrix(2, 3, 1), random_matrix(1, 3, 2), random_matrix(4, 3, 3)});
-  // Example-major order.
+TEST_CASE("stack_rows, and gathers from a stack") {
+  const auto f = [](auto how) {
+    return [how](auto&, const auto& v) { return how(std::span<const std::decay_t<decltype(v[0])>>(v)); };
+  };
+  const std::vector<Matrix> one{random_matrix(2, 3, 1)},
+      several{random_matrix(2, 3, 1), random_matrix(1, 3, 2), random_matrix(4, 3, 3)};
+  for (const auto& x : {one, several}) expect_gradient(f([](auto blocks) { return stack_rows(blocks); }), x);
+  const std::vector<int> index{6, 2, 0, -1, 2, 3};
+  expect_gradient(f([&](auto blocks) { return gather_rows(blocks, std::span<const int>(index)); }), several);
   Tape<double> tape;
-  const std::vector<Var<double>> v = place(tape, {random_matrix(2, 3, 1), random_matrix(2, 3, 2)});
-  const auto y = interleave(std::span<const Var<double>>(v)).value();
-  CHECK(y(0 * 2 + 1, 2) == v[1].value()(0, 2));
-  CHECK(y(1 * 2 + 0, 1) == v[0].value()(1, 1));
+  const auto v = place(tape, several);
+  const auto y = gather_rows(std::span<const Var<double>>(v), std::span<const int>(index)).value();
+  CHECK(y(0, 2) == v[2].value()(3, 2));
+  CHECK(y(1, 1) == v[1].value()(0, 1));
+  CHECK(y(3, 0) == 0);
+  const std::vector<int> beyond{7};
+  CHECK_THROWS_AS(gather_rows(std::span<const Var<double>>(v), std::span<const int>(beyond)), Bug);
 }
 
 TEST_CASE("stack_rows differentiates when only a later block needs it") {

@@ -33,11 +33,12 @@ std::vector<T> network(Tape<T>& tape, ParameterSet<T>& set) {
   const std::vector<int> options{2, 1, 2, 2, 2, 2};
   auto x = gather_rows(p("table"), std::span<const int>(index));
   auto s = lstm_cell(linear(x, p("gates")), tape.constant(6, 3, T(0.2)));
+  const Items items(2, 2);
   auto keys = slice_columns(p("table"), 0, 3);
-  auto e = add(dot_scores(s.h, keys, std::span<const int>(example), 2),
-               additive_scores(s.c, keys, p("v"), std::span<const int>(example), 2));
+  auto e = add(dot_scores(s.h, keys, std::span<const int>(example), items),
+               additive_scores(s.c, keys, p("v"), std::span<const int>(example), items));
   auto log_p = log_softmax(e, std::span<const int>(options));
-  auto z = mix(probabilities(log_p), keys, std::span<const int>(example));
+  auto z = mix(probabilities(log_p), keys, std::span<const int>(example), items);
   auto loss = linear_cross_entropy(tanh(z), p("out"), {}, std::span<const int>(label)).loss;
   auto total = add(sum(loss), sum(entropy(log_p), 0.3));
   tape.backward(total);

@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "core/autodiff/reduce.hpp"
-#include "core/models/select.hpp"
+#include "core/autodiff/gather_sum.hpp"
 
 using namespace hardgrad;
 
