@@ -46,6 +46,7 @@ struct Histories {
   Histories after(const Choice<T>& choice, std::size_t options, const Distinct& distinct) const {
     Histories next;
     next.of_row.resize(choice.rows->size(), -1);
+    for (auto* list : {&next.row, &next.example, &next.parent, &next.option}) list->reserve(choice.rows->size());
     struct Made {
       int example = -1, state = -1;
     };
@@ -81,6 +82,7 @@ struct Histories {
   template <class F>
   Histories only(F goes_on) const {
     Histories left;
+    for (auto* list : {&left.row, &left.example, &left.parent, &left.option}) list->reserve(size());
     std::vector<int> place(size(), -1);
     for (std::size_t n = 0; n < size(); ++n) {
       if (!goes_on(example[n])) continue;

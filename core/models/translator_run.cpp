@@ -65,8 +65,9 @@ void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
     Site<T> site;
     site.rows = rows;
     site.logits = now.on_rows(scores(run, now.example, state.h));
+    site.options.resize(rows->size());
     for (std::size_t r = 0; r < rows->size(); ++r)
-      site.options.push_back(now.of_row[r] < 0 ? 1 : positions.count(distinct.index[rows->example[r]]));
+      site.options[r] = now.of_row[r] < 0 ? 1 : positions.count(distinct.index[rows->example[r]]);
     site.state = now.on_rows(state.h);
     if (structure_.posterior) site.proposal = [&, h = state.h] { return proposal(run, now, h, t); };
     const auto choice = episode.choose(std::move(site));

@@ -66,7 +66,8 @@ TEST_CASE("a warm tape takes no block, and the heap holds lists of rows, never m
     CHECK(wide.blocks_before == wide.blocks_after);
     CHECK(narrow.allocations > 0);  // rows, options, signals: lists of as many numbers as there are rows
     CHECK(narrow.allocations == wide.allocations);
-    CHECK(narrow.bytes == wide.bytes);
+    // How many rows share a state is a matter of what they drew; a matrix would be much more.
+    CHECK(double(wide.bytes) == doctest::Approx(double(narrow.bytes)).epsilon(0.02));
   }
 }
 
