@@ -99,14 +99,37 @@ void require_examples(const char* operation, std::span<const int> example, std::
   require_indices(operation, example, 0, items.examples());
 }
 
-/// t[i, j] = tanh(q[j] + k[i, j]) for the items of one row: k [L, D].
+/// e[i] = sum_j v[j] tanh(q[j] + k[i, j]) for the items of one row: k [n, D]. `sums` [n] is worked in.
 template <class T>
-void tanh_sums(const T* __restrict q, MatrixView<const T> k, T* __restrict t) {
-  for (std::size_t i = 0; i < k.rows; ++i) {
-    const T* row = k.row(i);
-    for (std::size_t j = 0; j < k.cols; ++j) t[i * k.cols + j] = q[j] + row[j];
-  }
-  kernels::map(t, t, k.size(), [](const kernels::Batch<T>& x) { return kernels::tanh<T>(x); });
+void additive_row(const T* q, MatrixView<const T> k, const T* v, kernels::Batch<T>* sums, T* e) {
+  std::fill_n(sums, k.rows, kernels::Batch<T>(T{0}));
+  kernels::for_lanes<T>(k.cols, [&](auto lane) {
+    const auto query = lane.load(q), weight = lane.load(v);
+    for (std::size_t i = 0; i < k.rows; ++i)
+      sums[i] = xsimd::fma(weight, kernels::tanh<T>(query + lane.load(k.row(i))), sums[i]);
+  });
+  for (std::size_t i = 0; i < k.rows; ++i) e[i] = xsimd::hadd(sums[i]);
+}
+
+/// Its cotangents, given g of e, with t the tanh and d = g[i] v (1 - t^2): dq = sum_i d, dv = sum_i g[i] t, dk[i] += d if it
+/// is wanted.
+template <class T>
+void additive_row_backward(const T* g, const T* q, MatrixView<const T> k, const T* v, T* dq, T* dv, MatrixView<T> dk) {
+  const kernels::Batch<T> one(T{1}), zero(T{0});
+  kernels::for_lanes<T>(k.cols, [&](auto lane) {
+    const auto query = lane.load(q), weight = lane.load(v);
+    auto to_q = zero, to_v = zero;
+    for (std::size_t i = 0; i < k.rows; ++i) {
+      if (g[i] == 0) continue;
+      const auto t = kernels::tanh<T>(query + lane.load(k.row(i))), slope = kernels::Batch<T>(g[i]);
+      const auto d = slope * weight * (one - t * t);
+      to_q += d;
+      to_v += slope * t;
+      if (dk.data) lane.store(dk.row(i), lane.load(dk.row(i)) + d);
+    }
+    lane.store(dq, to_q);
+    lane.store(dv, to_v);
+  });
 }
 
 }  // namespace
@@ -140,47 +163,28 @@ Var<T> additive_scores(Var<T> query, Var<T> keys, Var<T> v, std::span<const int>
   require_shapes(query.cols() == keys.cols() && v.rows() == 1 && v.cols() == keys.cols(), "additive_scores",
                  {query, keys, v});
   auto& tape = *query.tape;
-  const std::size_t width = keys.cols();
   auto y = tape.output(query.rows(), items.most(), {query, keys, v});
-  const auto t = tape.template scratch<T>(items.most() * width);
+  const auto sums = tape.template scratch<kernels::Batch<T>>(items.most());
   const auto q = query.value(), k = keys.value();
   const auto out = tape.mutable_value(y);
   for (std::size_t r = 0; r < out.rows; ++r) {
     const auto mine = items_of(k, items.first(), example[r]);
-    tanh_sums<T>(q.row(r), mine, t.data());
-    for (std::size_t i = 0; i < mine.rows; ++i)
-      out(r, i) = kernels::dot(t.data() + i * width, v.value().data, width);
+    additive_row<T>(q.row(r), mine, v.value().data, sums.data(), out.row(r));
     std::fill_n(out.row(r) + mine.rows, out.cols - mine.rows, T{0});
   }
   if (!tape.needs_gradient(y)) return y;
-  tape.on_backward({y}, [query, keys, v, y, t, example = tape.keep(example),
-                         first = tape.keep(items.first())](Tape<T>& tape) {
+  tape.on_backward({y}, [query, keys, v, y, example = tape.keep(example), first = tape.keep(items.first())](Tape<T>& tape) {
     const auto g = tape.cotangent(y), q = tape.value(query), k = tape.value(keys), weight = tape.value(v);
-    const std::size_t width = k.cols;
     const auto wanted = [&](Var<T> x) { return tape.needs_gradient(x) ? tape.sink(x).scattered() : MatrixView<T>{}; };
     const auto to_q = wanted(query), to_k = wanted(keys);  // perhaps the same matrix: a row is written when it is done
+    const std::size_t width = k.cols;
     const auto dv = tape.template scratch<double>(width);
-    const auto dv_row = tape.template scratch<T>(width), dq_row = tape.template scratch<T>(width),
-               unwanted = tape.template scratch<T>(width);
+    const auto dv_row = tape.template scratch<T>(width), dq_row = tape.template scratch<T>(width);
     std::fill(dv.begin(), dv.end(), 0.0);
     for (std::size_t r = 0; r < g.rows; ++r) {
-      const std::size_t from = first[example[r]], items = first[example[r] + 1] - from;
-      tanh_sums<T>(q.row(r), part(k, from, items), t.data());
-      std::fill(dv_row.begin(), dv_row.end(), T{0});
-      std::fill(dq_row.begin(), dq_row.end(), T{0});
-      for (std::size_t i = 0; i < items; ++i) {
-        const T gi = g(r, i);
-        if (gi == 0) continue;
-        const T* __restrict ti = t.data() + i * width, * __restrict w = weight.data;
-        T* __restrict dqr = dq_row.data(), * __restrict dvr = dv_row.data(),
-            * __restrict dki = to_k.data ? to_k.row(from + i) : unwanted.data();
-        for (std::size_t j = 0; j < width; ++j) {
-          const T d = gi * w[j] * (T{1} - ti[j] * ti[j]);
-          dqr[j] += d;
-          dki[j] += d;
-          dvr[j] += gi * ti[j];
-        }
-      }
+      const int e = example[r];
+      additive_row_backward<T>(g.row(r), q.row(r), items_of(k, first, e), weight.data, dq_row.data(), dv_row.data(),
+                               to_k.data ? items_of(to_k, first, e) : MatrixView<T>{});
       for (std::size_t j = 0; j < width; ++j) dv[j] += static_cast<double>(dv_row[j]);
       for (std::size_t j = 0; to_q.data && j < width; ++j) to_q(r, j) += dq_row[j];
     }

@@ -59,7 +59,8 @@ class Translator final : public Model<T> {
   };
   // What stays the same for the whole run. Equal examples are encoded once: D of them differ.
   struct Run {
-    const Batch& data;  // of the distinct examples
+    const Array<int>& target;                 // [D, T]
+    const std::vector<int>& target_length;    // [D]
     Episode<T>& episode;
     const Distinct& distinct;
     const Encoded& encoded;
@@ -69,7 +70,7 @@ class Translator final : public Model<T> {
 
     /// Whether there is a word to predict at step t.
     bool says(int example, int t) const {
-      return forced ? t < data.ints("target_length").data[example] : !over[example];
+      return forced ? t < target_length[example] : !over[example];
     }
   };
   // One answered step whose words are still to be predicted.

@@ -30,7 +30,7 @@ void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
                (forced ? known.target.data == data.ints("target").data : known.target.data.empty());
       },
       [&] { return encode(tape, data, positions, forced, steps); });
-  Run run{data, episode, distinct, encoded, forced, std::vector<char>(D, false)};
+  Run run{data.ints("target"), target_length, episode, distinct, encoded, forced, std::vector<char>(D, false)};
   auto words = encoded.words;
   auto word_gates = encoded.word_gates, word_readout = encoded.word_readout;
   const auto words_of = [&](const Histories& states, int t) {
@@ -141,7 +141,7 @@ Var<T> Translator<T>::proposal(Run& run, const Histories& asking, Var<T> state, 
   auto& tape = run.episode.tape();
   if (!run.posterior_keys) run.posterior_keys = posterior_key_(run.encoded.states);
   std::vector<int> words(asking.size());
-  for (std::size_t n = 0; n < words.size(); ++n) words[n] = run.data.ints("target").row(asking.example[n])[step];
+  for (std::size_t n = 0; n < words.size(); ++n) words[n] = run.target.row(asking.example[n])[step];
   const auto said = posterior_word_(posterior_words_(tape, std::span<const int>(words)));  // [N, H]
   return asking.on_rows(additive_scores(gather_sum<T>(words.size(), {{posterior_state_(state)}, {said}}), run.posterior_keys,
                                         tape.parameter(*posterior_vector_), std::span<const int>(asking.example),
@@ -175,7 +175,7 @@ std::vector<int> Translator<T>::predict(const Run& run, const std::vector<Answer
     }
     append(word_row, s.word);
     append(example, s.after.example);
-    for (int b : s.after.example) label.push_back(run.forced ? run.data.ints("target").row(b)[s.step] : -1);
+    for (int b : s.after.example) label.push_back(run.forced ? run.target.row(b)[s.step] : -1);
     const auto of_rows = episode.cost_weights(s.choice.rows);
     if (!of_rows.empty()) weight.resize(label.size());
     for (std::size_t r = 0; r < of_rows.size(); ++r)
