@@ -1,0 +1,58 @@
+// What an estimator announces of its surrogate must be what the surrogate does: the slopes in the costs, up to one factor.
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "core/estimator/estimator.hpp"
+#include "experiments/tasks/task.hpp"
+
+namespace hardgrad::testing {
+namespace {
+
+/// Largest deviation of slope / announced from its first value, relative to it; -1 if nothing was announced.
+double deviation(const std::string& name, const Model<double>& model, const Batch& batch) {
+  const auto estimator = make_estimator<double>(Spec::parse(name), model.structure(), Key(4));
+  Tape<double> tape;
+  KeyedRandomness random(Key(3));
+  const auto estimate = estimator->estimate({tape, model, batch, random});
+  if (!estimate.episode || estimate.episode->cost_weights(estimate.episode->root()).empty()) return -1;
+  for (const auto& cost : estimate.episode->costs()) tape.watch(cost.loss);
+  tape.backward(estimate.surrogate);
+  double factor = 0, worst = 0;
+  for (const auto& cost : estimate.episode->costs()) {
+    const auto announced = estimate.episode->cost_weights(cost.rows);
+    const auto slope = tape.gradient(cost.loss);
+    for (std::size_t r = 0; r < announced.size(); ++r) {
+      if (factor == 0) factor = slope.data[r] / announced[r];
+      worst = std::max(worst, std::abs(slope.data[r] - factor * announced[r]) / std::abs(factor * announced[r]));
+    }
+  }
+  return worst;
+}
+
+TEST_CASE("announced weights of costs are the surrogate's slopes, for every estimator that announces any") {
+  for (const std::string feed : {"none", "soft", "sampled"}) {
+    const auto task = make_task(Spec::parse("translation[examples=40,words=3,max_length=3]"), Key(1));
+    auto dimensions = task->dimensions();
+    dimensions["posterior"] = 1;
+    const auto model = make_model<double>(Spec::parse("translator[embedding=5,hidden=4,feed=" + feed + "]"), dimensions, Key(2));
+    const auto batch = task->batch(Split::train, {0, 1, 2, 3});
+    int announcing = 0;
+    for (const auto& name : Estimators::instance().names()) {
+      CAPTURE(feed);
+      CAPTURE(name);
+      if (!unsupported(Spec::parse(name), model->structure()).empty()) continue;
+      const double worst = deviation(name, *model, batch);
+      CHECK(worst < 1e-10);
+      announcing += worst >= 0;
+    }
+    for (const auto* name : {"exact", "soft", "reinforce", "rloo", "entropy_regularised"}) {
+      CAPTURE(name);
+      CHECK(deviation(name, *model, batch) >= 0);
+    }
+    CHECK(announcing >= 5);
+  }
+}
+
+}  // namespace
+}  // namespace hardgrad::testing
