@@ -11,7 +11,8 @@
 namespace hardgrad::hdf5 {
 namespace {
 
-/// Names of a group's members of one type, in order of creation if the file tracks it; none if they cannot be listed.
+/// Names of a group's members of one type, in order of creation if the file tracks it; nothing if they cannot
+/// be listed.
 std::optional<std::vector<std::string>> members(hid_t group, H5O_type_t wanted) {
   struct Context {
     std::vector<std::string> names;

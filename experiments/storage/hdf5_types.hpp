@@ -1,4 +1,4 @@
-// Between C++ values and HDF5's: types of numbers and texts, strings as pointers. For the files hdf5*.cpp alone.
+// Types of numbers and texts in a file and in memory, strings as pointers. For the files hdf5*.cpp alone.
 #pragma once
 
 #include <hdf5.h>
