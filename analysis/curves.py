@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 import xarray as xr
@@ -83,41 +84,41 @@ def curves(data: xr.Dataset, name: str, axis: str, log: bool, ax: Axes, members:
     return drawn or bool(zero)
 
 
+def _measured(data: xr.Dataset, name: str, why: str, title: str, label: str, log: bool = False,
+              finish: Callable[[Axes], object] = lambda ax: None) -> Figure:
+    """The variable `name` at the steps measured; `why` it may be missing, for the message; `finish` sets the axis `label` stands at,
+    of panels with something drawn."""
+    need(data, name, why)
+
+    def panel(ax: Axes, members: list[Group], look: dict[str, Look]) -> bool:
+        drawn = curves(data, name, "measurement_step", log, ax, members, look)
+        if drawn:
+            finish(ax)
+        return drawn
+
+    mean = "geometric mean" if log else "mean"
+    return draw_panels(panels(data), f"{title} ({mean} over seeds; band: their range)", panel, AGAINST["steps"], label)
+
+
 def variance_over_training(data: xr.Dataset) -> Figure:
     """Variance of the gradient at the steps measured: geometric mean over seeds, and their range."""
-    need(data, "variance", "set measure.at in the sweep")
-    return draw_panels(panels(data), "Variance of the gradient over training (geometric mean over seeds; band: their range)",
-                       lambda ax, members, look: curves(data, "variance", "measurement_step", True, ax, members, look),
-                       AGAINST["steps"], "variance")
+    return _measured(data, "variance", "set measure.at in the sweep", "Variance of the gradient over training", "variance", log=True)
 
 
 def cosine_over_training(data: xr.Dataset) -> Figure:
     """Mean cosine between an estimate and the true gradient at the steps measured: 1 is the truth, 0 no better than chance."""
-    need(data, "cosine", "set measure.at in the sweep")
+    def finish(ax: Axes) -> None:
+        ax.axhline(0, color="#555555", linewidth=1, zorder=1)
+        ax.set_ylim(min(ax.get_ylim()[0], -0.05), 1.05)
 
-    def panel(ax: Axes, members: list[Group], look: dict[str, Look]) -> bool:
-        drawn = curves(data, "cosine", "measurement_step", False, ax, members, look)
-        if drawn:
-            ax.axhline(0, color="#555555", linewidth=1, zorder=1)
-            ax.set_ylim(min(ax.get_ylim()[0], -0.05), 1.05)
-        return drawn
-
-    return draw_panels(panels(data), "Cosine of estimate and true gradient (mean over seeds; band: their range)", panel,
-                       AGAINST["steps"], "cosine")
+    return _measured(data, "cosine", "set measure.at in the sweep", "Cosine of estimate and true gradient", "cosine", finish=finish)
 
 
 def entropy_over_training(data: xr.Dataset) -> Figure:
     """Mean entropy of one choice of the network at the steps measured: 0 is decided, log S all of S options alike."""
-    need(data, "attention_entropy", "set measure.at in the sweep; earlier versions did not record it")
-
-    def panel(ax: Axes, members: list[Group], look: dict[str, Look]) -> bool:
-        drawn = curves(data, "attention_entropy", "measurement_step", False, ax, members, look)
-        if drawn:
-            ax.set_ylim(0, max(1.05 * ax.get_ylim()[1], 0.1))
-        return drawn
-
-    return draw_panels(panels(data), "Attention entropy: nats per choice (mean over seeds; band: their range)", panel, AGAINST["steps"],
-                       "entropy (nat)")
+    return _measured(data, "attention_entropy", "set measure.at in the sweep; earlier versions did not record it",
+                     "Attention entropy: nats per choice", "entropy (nat)",
+                     finish=lambda ax: ax.set_ylim(0, max(1.05 * ax.get_ylim()[1], 0.1)))
 
 
 def loss_curves(data: xr.Dataset, name: str = "train_loss", against: str = "steps") -> Figure:

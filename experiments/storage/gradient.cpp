@@ -3,7 +3,7 @@
 
 #include "core/support/error.hpp"
 #include "experiments/storage/provenance.hpp"
-#include "experiments/storage/results.hpp"
+#include "experiments/storage/seed.hpp"
 
 namespace hardgrad {
 namespace {

@@ -1,7 +1,7 @@
 // A thin layer over HDF5's C interface: handles that close themselves, errors in one line, one caller at a
 // time.
 //
-// Only this file, hdf5.cpp and archive.cpp know HDF5. Debian's library is not thread-safe, so a File holds
+// Only the files hdf5* and archive.cpp know HDF5. Debian's library is not thread-safe, so a File holds
 // the one lock of the process for as long as it lives.
 #pragma once
 
@@ -78,7 +78,10 @@ class File {
   void write_array(hid_t group, const std::string& name, const std::vector<std::size_t>& shape,
                    const Values& values, const Attributes& attributes, bool compress, bool scale);
   Values read_array(hid_t dataset, const std::string& name, std::vector<hsize_t>& shape);
+  Attribute read_attribute(hid_t object, const std::string& name);
   Attributes read_attributes(hid_t object);
+  /// The scale of an axis that `group` has, or inherits: then it stands in the root.
+  Id open_scale(hid_t group, const Axis& axis);
 
   std::unique_lock<std::recursive_mutex> lock_;  // first in, last out
   std::string name_;

@@ -68,4 +68,9 @@ std::map<std::string, std::string> provenance() {
   };
 }
 
+void add_provenance(Attributes& attributes, const std::map<std::string, std::string>& provenance) {
+  attributes.emplace_back("created_at", timestamp());
+  for (const auto& [key, value] : provenance) attributes.emplace_back(key, value);
+}
+
 }  // namespace hardgrad

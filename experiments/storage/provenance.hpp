@@ -4,6 +4,8 @@
 #include <map>
 #include <string>
 
+#include "experiments/storage/dataset.hpp"
+
 namespace hardgrad {
 
 /// git_commit, git_dirty, compiler, flags, version, blas, blas_kernel, instruction_set, cpu, threads.
@@ -14,5 +16,7 @@ void provenance_threads(int threads);
 std::string blas_kernel();
 /// Now, ISO 8601, UTC.
 std::string timestamp();
+/// Appends provenance as attributes, after created_at.
+void add_provenance(Attributes& attributes, const std::map<std::string, std::string>& provenance);
 
 }  // namespace hardgrad

@@ -1,10 +1,6 @@
-// What cells and merged results share: names of fields, how points become columns, provenance, seeds.
+// What cells and merged results share: names of fields, how points become columns and back.
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "experiments/storage/cell.hpp"
@@ -27,12 +23,5 @@ const std::vector<MeasurementField>& measurement_fields();
 Dataset columns(const std::vector<CellRecord>& records, bool with_runs);
 /// The record behind columns without runs, the inverse of the above; labels and hashes are not its business.
 TrainResult from_columns(const Dataset& data);
-
-/// Appends provenance as attributes, after created_at.
-void add_provenance(Attributes& attributes, const std::map<std::string, std::string>& provenance);
-/// "0x00000000000000ff"
-std::string hex_seed(std::uint64_t seed);
-/// Decimal or 0x...; InputError otherwise.
-std::uint64_t parse_seed(const std::string& text);
 
 }  // namespace hardgrad

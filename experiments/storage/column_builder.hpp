@@ -1,0 +1,92 @@
+// Builds the columns of results: axes of labels, then variables over runs and axes. For the files that fill
+// them (results*.cpp) alone.
+#pragma once
+
+#include <algorithm>
+#include <cctype>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "experiments/storage/cell.hpp"
+#include "experiments/storage/dataset.hpp"
+
+namespace hardgrad {
+
+using Records = std::vector<CellRecord>;
+
+/// A dataset in the making; one row per run, or a single one without the axis run.
+class ColumnBuilder {
+ public:
+  ColumnBuilder(std::size_t runs, bool with_runs) : runs_(runs), with_runs_(with_runs) {
+    if (!with_runs) return;
+    std::vector<std::int64_t> labels(runs);
+    for (std::size_t i = 0; i < runs; ++i) labels[i] = static_cast<std::int64_t>(i);
+    data_.axes.push_back(
+        {"run", std::move(labels), {{"long_name", "number of the run, in the plan's order"}}});
+  }
+
+  /// An axis of distinct labels, sorted if `place` is asked; left out if there are none.
+  template <template <class...> class C, class L>
+  void axis(const std::string& name, const C<L>& labels, const std::string& long_name) {
+    if (!labels.empty())
+      data_.axes.push_back({name, std::vector<L>(labels.begin(), labels.end()), {{"long_name", long_name}}});
+  }
+
+  /// A column over run and `inner`; null if one of these has no label. `fill` stands where nothing is put.
+  /// The pointer holds until the next column.
+  template <class V>
+  std::vector<V>* column(const std::string& name, std::vector<std::string> inner, V fill,
+                         Attributes attributes) {
+    std::size_t count = runs_;
+    for (const auto& a : inner) {
+      auto* found = data_.axis(a);
+      if (!found) return nullptr;
+      count *= found->size();
+    }
+    if (with_runs_) inner.insert(inner.begin(), "run");
+    data_.variables.push_back({name, std::move(inner), std::vector<V>(count, fill), std::move(attributes)});
+    return &std::get<std::vector<V>>(data_.variables.back().values);
+  }
+
+  /// Where in the axis a label stands.
+  template <class L>
+  std::size_t place(const std::string& axis, const L& label) const {
+    const auto& labels = std::get<std::vector<L>>(data_.axis(axis)->labels);
+    return static_cast<std::size_t>(std::lower_bound(labels.begin(), labels.end(), label) - labels.begin());
+  }
+  std::size_t length(const std::string& axis) const {
+    auto* found = data_.axis(axis);
+    return found ? found->size() : 0;
+  }
+  bool taken(const std::string& name) const { return data_.axis(name) || data_.variable(name); }
+  Dataset take() { return std::move(data_); }
+
+ private:
+  std::size_t runs_;
+  bool with_runs_;
+  Dataset data_;
+};
+
+/// A name fit for a variable: other characters than letters, digits, "_", "." and "-" become "_".
+inline std::string safe_name(std::string name) {
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_' && c != '.' && c != '-') c = '_';
+  return name;
+}
+
+/// The attributes and, for reading, to which map of numbers the column belongs and under which key.
+inline Attributes keyed(Attributes attributes, const std::string& family, const std::string& key) {
+  attributes.emplace_back("family", family);
+  attributes.emplace_back("key", key);
+  return attributes;
+}
+
+/// One value per run: labels, costs.
+void add_runs(ColumnBuilder& b, const Records& records);
+/// What was logged, evaluated and measured, over the steps.
+void add_training(ColumnBuilder& b, const Records& records);
+void add_evaluations(ColumnBuilder& b, const Records& records);
+void add_measurements(ColumnBuilder& b, const Records& records);
+
+}  // namespace hardgrad

@@ -1,0 +1,113 @@
+// One dataset's values, to HDF5 and back.
+#include <hdf5_hl.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "experiments/storage/hdf5.hpp"
+#include "experiments/storage/hdf5_types.hpp"
+
+namespace hardgrad::hdf5 {
+namespace {
+
+/// The shape halved along its largest extents until it holds at most 2^16 values.
+std::vector<hsize_t> chunk_of(std::vector<hsize_t> shape) {
+  for (;;) {
+    hsize_t count = 1;
+    for (auto n : shape) count *= n;
+    if (count <= hsize_t{1} << 16) return shape;
+    auto& largest = *std::max_element(shape.begin(), shape.end());
+    largest = (largest + 1) / 2;
+  }
+}
+
+}  // namespace
+
+void File::write_array(hid_t group, const std::string& name, const std::vector<std::size_t>& shape,
+                       const Values& values, const Attributes& attributes, bool compress, bool scale) {
+  const std::vector<hsize_t> extent(shape.begin(), shape.end());
+  const Id space(extent.empty() ? H5Screate(H5S_SCALAR)
+                                : H5Screate_simple(static_cast<int>(extent.size()), extent.data(), nullptr),
+                 H5Sclose);
+  const auto text = string_type();
+  std::visit(
+      [&](const auto& v) {
+        using E = typename std::decay_t<decltype(v)>::value_type;
+        const Id create(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+        hid_t type = text, memory = text;
+        if constexpr (!std::is_same_v<E, std::string>) {
+          type = file_type<E>();
+          memory = memory_type<E>();
+          if (compress && !extent.empty()) {
+            H5Pset_chunk(create, static_cast<int>(extent.size()), chunk_of(extent).data());
+            H5Pset_shuffle(create);
+            H5Pset_deflate(create, 4);
+            H5Pset_fletcher32(create);
+          }
+          if constexpr (std::is_floating_point_v<E>) {
+            const E missing = std::numeric_limits<E>::quiet_NaN();
+            H5Pset_fill_value(create, memory, &missing);
+          }
+        }
+        H5Pset_obj_track_times(create, false);
+        const Id set(ok(H5Dcreate2(group, name.c_str(), type, space, H5P_DEFAULT, create, H5P_DEFAULT), name),
+                     H5Dclose);
+        herr_t wrote;
+        if constexpr (std::is_same_v<E, std::string>) {
+          const auto raw = pointers(v);
+          wrote = H5Dwrite(set, text, H5S_ALL, H5S_ALL, H5P_DEFAULT, raw.data());
+        } else {
+          wrote = H5Dwrite(set, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, v.data());
+        }
+        if (wrote < 0) fail("values of " + name);
+        if (scale) {
+          if (H5DSset_scale(set, name.c_str()) < 0) fail("scale " + name);
+        } else if constexpr (std::is_floating_point_v<E>) {
+          const E missing = std::numeric_limits<E>::quiet_NaN();
+          const Id scalar(H5Screate(H5S_SCALAR), H5Sclose);
+          Id a(H5Acreate2(set, "_FillValue", type, scalar, H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
+          H5Awrite(a, memory, &missing);
+        }
+        write_attributes(set, attributes);
+      },
+      values);
+}
+
+Values File::read_array(hid_t set, const std::string& name, std::vector<hsize_t>& shape) {
+  const Id space(ok(H5Dget_space(set), name), H5Sclose);
+  const Id type(ok(H5Dget_type(set), name), H5Tclose);
+  const int rank = H5Sget_simple_extent_ndims(space);
+  if (rank < 0 || H5Sget_simple_extent_type(space) == H5S_NULL) fail(name + " has no shape");
+  shape.resize(static_cast<std::size_t>(rank));
+  H5Sget_simple_extent_dims(space, shape.data(), nullptr);
+  double wanted = 1;
+  for (auto n : shape) wanted *= static_cast<double>(n);
+  if (wanted > 4e9) fail(name + " claims " + std::to_string(wanted) + " values");
+  const auto count = static_cast<std::size_t>(wanted);
+  const auto numbers = [&]<class E>(E) -> Values {
+    std::vector<E> v(count);
+    if (H5Dread(set, memory_type<E>(), H5S_ALL, H5S_ALL, H5P_DEFAULT, v.data()) < 0)
+      fail("values of " + name + " cannot be read");
+    return v;
+  };
+  const auto bytes = H5Tget_size(type);
+  switch (H5Tget_class(type)) {
+    case H5T_FLOAT:
+      return bytes == 4 ? numbers(float{}) : numbers(double{});
+    case H5T_INTEGER:
+      if (bytes == 1) return numbers(std::uint8_t{});
+      return bytes == 4 ? numbers(std::int32_t{}) : numbers(std::int64_t{});
+    case H5T_STRING: {
+      if (H5Tis_variable_str(type) <= 0) fail(name + " holds strings of fixed length");
+      std::vector<char*> raw(count, nullptr);
+      const auto memory = string_type();
+      if (H5Dread(set, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, raw.data()) < 0)
+        fail("strings of " + name + " cannot be read");
+      return take(raw, memory, space);
+    }
+    default:
+      fail(name + " is of a type this version does not know");
+  }
+}
+
+}  // namespace hardgrad::hdf5

@@ -1,0 +1,67 @@
+// Types of numbers and texts in a file and in memory, strings as pointers. For the files hdf5*.cpp alone.
+#pragma once
+
+#include <hdf5.h>
+
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "experiments/storage/hdf5.hpp"
+
+namespace hardgrad::hdf5 {
+
+/// Every text is UTF-8 of variable length.
+inline Id string_type() {
+  Id type(H5Tcopy(H5T_C_S1), H5Tclose);
+  H5Tset_size(type, H5T_VARIABLE);
+  H5Tset_cset(type, H5T_CSET_UTF8);
+  return type;
+}
+
+/// Type of a number in the file.
+template <class V>
+hid_t file_type() {
+  if constexpr (std::is_same_v<V, double>)
+    return H5T_IEEE_F64LE;
+  else if constexpr (std::is_same_v<V, float>)
+    return H5T_IEEE_F32LE;
+  else if constexpr (std::is_same_v<V, std::int64_t>)
+    return H5T_STD_I64LE;
+  else if constexpr (std::is_same_v<V, std::int32_t>)
+    return H5T_STD_I32LE;
+  else
+    return H5T_STD_U8LE;
+}
+/// Type of a number in memory.
+template <class V>
+hid_t memory_type() {
+  if constexpr (std::is_same_v<V, double>)
+    return H5T_NATIVE_DOUBLE;
+  else if constexpr (std::is_same_v<V, float>)
+    return H5T_NATIVE_FLOAT;
+  else if constexpr (std::is_same_v<V, std::int64_t>)
+    return H5T_NATIVE_INT64;
+  else if constexpr (std::is_same_v<V, std::int32_t>)
+    return H5T_NATIVE_INT32;
+  else
+    return H5T_NATIVE_UINT8;
+}
+
+/// What HDF5 writes of strings; they must outlive it.
+inline std::vector<const char*> pointers(const std::vector<std::string>& strings) {
+  std::vector<const char*> result;
+  for (const auto& s : strings) result.push_back(s.c_str());
+  return result;
+}
+
+/// The strings HDF5 read, whose memory it gets back.
+inline std::vector<std::string> take(std::vector<char*>& raw, hid_t type, hid_t space) {
+  std::vector<std::string> result;
+  for (auto* s : raw) result.emplace_back(s ? s : "");
+  H5Dvlen_reclaim(type, space, H5P_DEFAULT, raw.data());
+  return result;
+}
+
+}  // namespace hardgrad::hdf5

@@ -1,0 +1,111 @@
+// Columns without runs become the record they were made of.
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/support/error.hpp"
+#include "experiments/storage/results.hpp"
+
+namespace hardgrad {
+namespace {
+
+// The target of that name; of an unknown one the expected loss.
+Target::Kind target_kind(const std::string& name) {
+  using enum Target::Kind;
+  for (auto kind : {expected_loss, marginal_likelihood, elbo, regularised, sparsemax, soft, importance_bound,
+                    wake, wake_sleep, thermodynamic})
+    if (to_string(kind) == name) return kind;
+  return expected_loss;
+}
+
+/// What a cell's variables are looked up by; InputError says which is missing.
+class Columns {
+ public:
+  explicit Columns(const Dataset& data) : data_(data) {}
+  /// Labels of an axis; none if it is not there.
+  template <class L>
+  std::vector<L> labels(const std::string& name) const {
+    auto* axis = data_.axis(name);
+    auto* found = axis ? std::get_if<std::vector<L>>(&axis->labels) : nullptr;
+    return found ? *found : std::vector<L>{};
+  }
+  template <class V>
+  const std::vector<V>& values(const std::string& name) const {
+    auto* found = data_.values<V>(name);
+    if (!found) throw InputError("has no variable " + name);
+    return *found;
+  }
+  double number(const std::string& name, std::size_t i) const { return values<double>(name).at(i); }
+  const std::string& word(const std::string& name, std::size_t i) const {
+    return values<std::string>(name).at(i);
+  }
+  /// A number that cells of earlier builds lack.
+  double late(const std::string& name, std::size_t i) const {
+    return data_.variable(name) ? number(name, i) : not_a_number;
+  }
+
+ private:
+  const Dataset& data_;
+};
+
+Measurement measurement(const Columns& columns, std::size_t i) {
+  Measurement m;
+  m.estimator = columns.word("measured_estimator", i);
+  m.reason = columns.word("measurement_reason", i);
+  m.status = columns.values<std::uint8_t>("measurement_status").at(i) == 0 ? "ok" : "skipped";
+  m.target = target_kind(columns.word("own_target", i));
+  for (const auto& field : measurement_fields())
+    m.*field.value = field.value == &Measurement::attention_entropy ? columns.late(field.name, i)
+                                                                    : columns.number(field.name, i);
+  const auto family = [&](const char* variable, const char* axis, std::map<std::string, double>& out) {
+    const auto names = columns.labels<std::string>(axis);
+    for (std::size_t k = 0; k < names.size(); ++k)
+      if (const double value = columns.number(variable, i * names.size() + k); !std::isnan(value))
+        out[names[k]] = value;
+  };
+  family("variance_by_group", "parameter_group", m.variance_by_group);
+  family("bias_against", "target", m.bias_against);
+  return m;
+}
+
+// Columns that are one key of a map each: losses, metrics, intervals.
+void take_keyed(const Dataset& data, TrainResult& result) {
+  for (const auto& variable : data.variables) {
+    const auto kind = text(variable.attributes, "family"), key = text(variable.attributes, "key");
+    auto* values = std::get_if<std::vector<double>>(&variable.values);
+    if (kind.empty() || !values) continue;
+    for (std::size_t i = 0; i < result.evaluations.size(); ++i)
+      if ((kind == "heldout" || kind == "metric") && !std::isnan(values->at(i)))
+        (kind == "heldout" ? result.evaluations[i].losses : result.evaluations[i].metrics)[key] =
+            values->at(i);
+    for (std::size_t i = 0; i < result.measurements.size(); ++i)
+      if (kind == "interval" && !(std::isnan(values->at(2 * i)) && std::isnan(values->at(2 * i + 1))))
+        result.measurements[i].measurement.intervals[key] = {values->at(2 * i), values->at(2 * i + 1)};
+  }
+}
+
+}  // namespace
+
+TrainResult from_columns(const Dataset& data) {
+  const Columns columns(data);
+  TrainResult result;
+  result.seconds = columns.number("total_seconds", 0);
+  result.rows = columns.number("total_rows", 0);
+  result.attention_values = columns.number("total_attention_values", 0);
+  for (auto step : columns.labels<std::int64_t>("step")) {
+    const auto i = result.log.size();
+    result.log.push_back({static_cast<int>(step), columns.number("train_loss", i),
+                          columns.number("train_seconds", i), columns.number("gradient_norm", i),
+                          columns.late("train_rows", i), columns.late("train_attention_values", i)});
+  }
+  for (auto step : columns.labels<std::int64_t>("evaluation_step"))
+    result.evaluations.push_back({static_cast<int>(step), {}, {}});
+  for (auto step : columns.labels<std::int64_t>("measurement_step"))
+    result.measurements.push_back({static_cast<int>(step), measurement(columns, result.measurements.size())});
+  take_keyed(data, result);
+  return result;
+}
+
+}  // namespace hardgrad
