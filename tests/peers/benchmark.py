@@ -53,16 +53,20 @@ class Row:
         return f"{self.estimator}[samples={self.samples}]" if self.estimator in ("reinforce", "rloo") else self.estimator
 
 
-def write_texts(folder: Path, name: str, V: int, length: int) -> str:
-    """Parallel texts of sentences of one length whose vocabulary, four special words included, has V words."""
+def write_texts(folder: Path, name: str, V: int, length: int, shortest: int = 0) -> str:
+    """Parallel texts whose vocabulary, four special words included, has V words; their sentences have one length, or from
+    `shortest` on."""
     rng, words = random.Random(V), [f"w{i}" for i in range(V - 4)]
     lines = max(64, 2 * V // length)
-    for side, n in (("source", length), ("target", length - 1)):  # the end mark is a word
-        pool = []
-        while len(pool) < lines * n:
-            pool += rng.sample(words, len(words))
-        (folder / f"{name}.{side}").write_text(
-            "".join(" ".join(pool[i * n: (i + 1) * n]) + "\n" for i in range(lines)))
+    for side, most in (("source", length), ("target", length - 1)):  # the end mark is a word
+        pool, sentences = [], []
+        for _ in range(lines):
+            n = rng.randint(shortest, most) if shortest else most
+            while len(pool) < n:
+                pool += rng.sample(words, len(words))
+            sentences.append(" ".join(pool[:n]))
+            del pool[:n]
+        (folder / f"{name}.{side}").write_text("\n".join(sentences) + "\n")
     return (f"translation[data=text,path={folder / name}.source,target_path={folder / name}.target,vocabulary={V},"
             f"max_length={length},heldout=0,test=0]")
 
@@ -89,6 +93,12 @@ def rows(folder: Path, quick: bool):
                 for of in ("parameters", "logits"):
                     yield Row(f"{name}: 64, {of}", task, model, estimator, k, B, replicates=of)
     B = 4 if quick else 32
+    V, H, K, L = QUICK["tiny"] if quick else SIZES["mid"]
+    task = write_texts(folder, "ragged", V, L, max(1, L // 6))
+    for estimator in ("rloo", "exact", "exact_marginal", "soft"):
+        feed = "sampled" if estimator == "rloo" else "none"
+        yield Row("translator ragged", task, f"translator[embedding={H},hidden={H},feed={feed}]", estimator,
+                  K if estimator == "rloo" else 1, B)
     for estimator in ("reinforce", "rloo", "exact", "exact_marginal", "soft"):
         k = {"reinforce": 1, "rloo": 4}.get(estimator, 1)
         yield Row("memory reader", "qa", f"memory_reader[embedding={8 if quick else 50},hops={2 if quick else 3}]",

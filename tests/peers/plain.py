@@ -8,20 +8,26 @@ from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from surrogates import enumerated, sampled
 
 
-def bidirectional(p, x):
-    """x [B, L, E] -> states [B, L, 2H] and ends [B, 2H]; no padding."""
+def bidirectional(p, x, length):
+    """x [B, L, E] -> states [B, L, 2H] and ends [B, 2H]; length [B], or None if there is no padding."""
     hidden = p["encoder.forward.recurrent.weight"].shape[1]
     weights = []
     for way in ("forward", "backward"):
         bias = p[f"encoder.{way}.bias"]
         weights += [p[f"encoder.{way}.input.weight"], p[f"encoder.{way}.recurrent.weight"], bias, torch.zeros_like(bias)]
     zero = x.new_zeros(2, len(x), hidden)
-    states, ends, _ = torch._VF.lstm(x, (zero, zero), weights, True, 1, 0.0, True, True, True)
-    return states, ends.transpose(0, 1).flatten(1)
+    if length is None:
+        states, ends, _ = torch._VF.lstm(x, (zero, zero), weights, True, 1, 0.0, True, True, True)
+        return states, ends.transpose(0, 1).flatten(1)
+    packed = pack_padded_sequence(x, length, batch_first=True, enforce_sorted=False)
+    states, ends, _ = torch._VF.lstm(packed.data, packed.batch_sizes, (zero, zero), weights, True, 1, 0.0, True, True)
+    states, _ = pad_packed_sequence(packed._replace(data=states), batch_first=True)
+    return states, ends[:, packed.unsorted_indices].transpose(0, 1).flatten(1)
 
 
 def translator(p, data, K, estimator):
@@ -30,7 +36,8 @@ def translator(p, data, K, estimator):
     hard = estimator in ("reinforce", "rloo")
     copies = K if hard else 1
     fed = "decoder.context.weight" in p
-    a, ends = bidirectional(p, F.embedding(source, p["encoder.embedding.weight"]))
+    a, ends = bidirectional(p, F.embedding(source, p["encoder.embedding.weight"]), data.get("length"))
+    beyond = data["beyond"].repeat_interleave(copies, 0) if "beyond" in data else None
     keys = F.linear(a, p["attention.key.weight"], p["attention.key.bias"])
     a, keys = a.repeat_interleave(copies, 0), keys.repeat_interleave(copies, 0)  # [R, L, .]
     R, rows = B * copies, torch.arange(B * copies)
@@ -49,7 +56,8 @@ def translator(p, data, K, estimator):
         h, c = torch.lstm_cell(torch.cat([y, z], 1) if fed else y, (h, c), weight, p["decoder.lstm.recurrent.weight"],
                                bias, none)
         mixed = torch.tanh(F.linear(h, p["attention.query.weight"])[:, None] + keys)
-        log_p = F.log_softmax(mixed @ p["attention.score.weight"][0], dim=1)  # [R, L]
+        score = mixed @ p["attention.score.weight"][0]
+        log_p = F.log_softmax(score if beyond is None else score + beyond, dim=1)  # [R, L]
         if hard:
             z = a[rows, choices[t]]
             seen.append(z)
@@ -69,8 +77,13 @@ def translator(p, data, K, estimator):
         u = u + from_context
     logits = F.linear(torch.tanh(u), p["output.weight"], p["output.bias"])
     loss = F.cross_entropy(logits.flatten(0, -2), truth.flatten(), reduction="none").view(truth.shape)
+    chosen = log_p.gather(2, choices[:, :, None])[:, :, 0] if hard else None
+    if "said" in data:  # nothing is chosen or lost after the last word
+        said = data["said"].repeat_interleave(copies, 1)
+        chosen = chosen * said if hard else None
+        loss = loss * (said[:, :, None] if loss.dim() == 3 else said)
     if hard:
-        return sampled(estimator, log_p.gather(2, choices[:, :, None]).sum(0)[:, 0], loss.sum(0), K)
+        return sampled(estimator, chosen.sum(0), loss.sum(0), K)
     if estimator == "soft":
         return loss.sum() / B
     return enumerated(estimator, log_p, loss, B)

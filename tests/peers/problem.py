@@ -20,10 +20,18 @@ def tensors(file: GradientFile, model: str, K: int):
 
 
 def _translation(file, batch):
-    source, target = batch["source"].long(), batch["target"].long()
-    full = (batch["source_length"] == source.shape[1]).all() and (batch["target_length"] == target.shape[1]).all()
-    assert full, "the batched networks know no padding in sentences"
-    return {"source": source, "target": target, "items": source.shape[1]}
+    """Of sentences of different lengths besides: `length` [B] of the sources, `beyond` [B, L] 0 or -inf for scores past them,
+    `turned` [B, L] the places of a source read backward, `said` [T, B] 1 where there is a target word."""
+    length, target_length = batch["source_length"].long(), batch["target_length"].long()
+    L, T = int(length.max()), int(target_length.max())
+    data = {"source": batch["source"].long()[:, :L], "target": batch["target"].long()[:, :T], "items": L}
+    if (length == L).all() and (target_length == T).all():
+        return data
+    at = torch.arange(L)
+    within = at < length[:, None]
+    return data | {"length": length, "beyond": torch.zeros(within.shape).masked_fill(~within, -torch.inf),
+                   "turned": torch.where(within, length[:, None] - 1 - at, at),
+                   "said": (torch.arange(T)[:, None] < target_length).float()}
 
 
 def _places(tokens, width):

@@ -37,8 +37,16 @@ def translator(p, data, K, estimator):
     hard = estimator in ("reinforce", "rloo")
     table = p["encoder.embedding.weight"]
     ahead = one_way(p, "encoder.forward", table, source.t())
-    back = one_way(p, "encoder.backward", table, source.t().flip(0))[::-1]
-    a = torch.cat([torch.stack(ahead, 1), torch.stack(back, 1)], 2)  # [B, L, 2H]
+    if "turned" in data:
+        turned, rows, last = data["turned"], torch.arange(B), data["length"] - 1
+        forth = torch.stack(ahead, 1)
+        back = torch.stack(one_way(p, "encoder.backward", table, source.gather(1, turned).t()), 1)[rows[:, None], turned]
+        a, ends = torch.cat([forth, back], 2), torch.cat([forth[rows, last], back[:, 0]], 1)
+    else:
+        back = one_way(p, "encoder.backward", table, source.t().flip(0))[::-1]
+        a = torch.cat([torch.stack(ahead, 1), torch.stack(back, 1)], 2)  # [B, L, 2H]
+        ends = torch.cat([ahead[-1], back[0]], 1)
+    beyond = data["beyond"][:, None] if "beyond" in data else None
     keys = F.linear(a, p["attention.key.weight"], p["attention.key.bias"])
     readout = F.linear(a, p["readout.context.weight"]).flatten(0, 1)  # [B L, H]
     fed = "decoder.context.weight" in p and hard
@@ -49,7 +57,7 @@ def translator(p, data, K, estimator):
     gates = projected(p, "decoder.lstm", words, previous)  # [T, B, 4H]
     y = F.embedding(previous, words)
     recurrent, query = Shared(p["decoder.lstm.recurrent.weight"]), Shared(p["attention.query.weight"])
-    h = torch.tanh(F.linear(torch.cat([ahead[-1], back[0]], 1), p["decoder.initial.weight"], p["decoder.initial.bias"]))
+    h = torch.tanh(F.linear(ends, p["decoder.initial.weight"], p["decoder.initial.bias"]))
     c, states, scores, picked, mixed = torch.zeros_like(h), [], [], [], []
     before = None  # positions chosen last [B K]
     for t, x in enumerate(gates.unbind(0)):
@@ -62,8 +70,8 @@ def translator(p, data, K, estimator):
             g = g + x
         h, c = Cell.apply(g, c)
         copies = len(h) // B
-        log_p = F.log_softmax(AdditiveScores.apply(query.linear(h).view(B, copies, -1), keys,
-                                                   p["attention.score.weight"]), 2)
+        score = AdditiveScores.apply(query.linear(h).view(B, copies, -1), keys, p["attention.score.weight"])
+        log_p = F.log_softmax(score if beyond is None else score + beyond, 2)
         states.append(h)
         scores.append(log_p)
         if hard:
@@ -85,11 +93,20 @@ def translator(p, data, K, estimator):
         u = (s[0].view(T, B, 1, -1) + said[:, :, None]) + torch.stack(mixed)[:, :, None]
     else:
         u = (s[0].view(T, B, 1, -1) + said[:, :, None]) + readout.view(B, L, -1)
-    truth = target.t()[:, :, None].expand(u.shape[:3]).reshape(-1)
-    loss = Classify.apply(torch.tanh_(u).flatten(0, 2), p["output.weight"], p["output.bias"], truth).view(u.shape[:3])
+    truth = target.t()[:, :, None].expand(u.shape[:3])
+    layer, said = (p["output.weight"], p["output.bias"]), None
+    if "said" in data:  # nothing is chosen or lost after the last word, nor at a position that is none
+        said = data["said"][:, :, None]
+        asked = (said > 0).expand(u.shape[:3])
+        if not hard and estimator != "soft":
+            asked = asked & (data["beyond"] == 0)
+        loss = torch.zeros(u.shape[:3]).masked_scatter(asked, Classify.apply(torch.tanh_(u[asked]), *layer, truth[asked]))
+    else:
+        loss = Classify.apply(torch.tanh_(u).flatten(0, 2), *layer, truth.reshape(-1)).view(u.shape[:3])
     if hard:
         log_p = torch.cat([v.expand(B, K, L) for v in scores]).view(T, B * K, L)
-        return sampled(estimator, log_p.gather(2, data["choices"][:, :, None]).sum(0)[:, 0], loss.sum(0).flatten(), K)
+        chosen = log_p.gather(2, data["choices"][:, :, None]).view(T, B, K)
+        return sampled(estimator, (chosen if said is None else chosen * said).sum(0).flatten(), loss.sum(0).flatten(), K)
     if estimator == "soft":
         return loss.sum() / B
     return enumerated(estimator, torch.stack(scores)[:, :, 0], loss, B)
