@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <type_traits>
 
 #include "core/autodiff/tape.hpp"
 
@@ -11,9 +12,13 @@ namespace hardgrad {
 /// read afterwards.
 template <class T, class U>
 void differentiate(Var<T> scalar, const ParameterSet<T>& set, std::vector<U>& into) {
-  scalar.tape->backward_to_leaves(scalar);
-  std::fill(into.begin(), into.end(), U{0});
-  scalar.tape->add_gradient(set, std::span<U>(into));
+  if constexpr (std::is_same_v<T, U>) {
+    scalar.tape->backward_to_leaves(scalar, set, into);
+  } else {
+    scalar.tape->backward_to_leaves(scalar);
+    std::fill(into.begin(), into.end(), U{0});
+    scalar.tape->add_gradient(set, std::span<U>(into));
+  }
 }
 
 }  // namespace hardgrad

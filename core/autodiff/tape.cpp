@@ -21,7 +21,7 @@ void Tape<T>::rewind() {
   for (auto& [size, memory] : released_) memory.clear();
   for (auto& node : nodes_) {  // cotangents lay behind the mark
     node.cotangent = nullptr;
-    node.received = false;
+    node.received = node.lent = false;
   }
 }
 
@@ -135,7 +135,7 @@ template <class T>
 void Tape<T>::pass_on(Var<T> y, Var<T> x) {
   if (!needs_gradient(x)) return;
   auto &from = nodes_[y.id], &to = nodes_[x.id];
-  if (!releasing_ || to.received) {
+  if (!releasing_ || to.received || to.lent) {
     sink(x).accumulate([g = from.cotangent](std::size_t i) { return g[i]; });
     return;
   }
@@ -166,6 +166,31 @@ void Tape<T>::backward_to_leaves(Var<T> scalar) {
 }
 
 template <class T>
+auto Tape<T>::node_of(const Parameter<T>& parameter) -> Node* {
+  for (const auto& [known, id] : parameters_)
+    if (known == &parameter) return &nodes_[id];
+  return nullptr;
+}
+
+template <class T>
+void Tape<T>::backward_to_leaves(Var<T> scalar, const ParameterSet<T>& set, std::span<T> into) {
+  if (into.size() != set.size()) throw Bug("gradient buffer of the wrong size");
+  for (const auto& parameter : set)
+    if (Node* node = node_of(parameter)) {
+      node->cotangent = into.data() + parameter.offset;
+      node->lent = true;
+    }
+  backward_to_leaves(scalar);
+  for (const auto& parameter : set) {
+    Node* node = node_of(parameter);
+    if (!node || !node->received) std::fill_n(into.data() + parameter.offset, parameter.value.size(), T{0});
+    if (!node) continue;
+    node->cotangent = nullptr;
+    node->lent = false;
+  }
+}
+
+template <class T>
 void Tape<T>::run_closures(bool releasing) {
   releasing_ = releasing;
   for (auto closure = closures_.rbegin(); closure != closures_.rend(); ++closure) {
@@ -181,13 +206,12 @@ template <class T>
 template <class U>
 void Tape<T>::add_gradient(const ParameterSet<T>& set, std::span<U> into, U scale) {
   if (into.size() != set.size()) throw Bug("gradient buffer of the wrong size");
-  for (const auto& [parameter, id] : parameters_) {
-    const auto& node = nodes_[id];
-    if (!node.received) continue;
-    const bool ours = std::any_of(set.begin(), set.end(), [p = parameter](const auto& q) { return &q == p; });
-    if (!ours) continue;
-    U* out = into.data() + parameter->offset;
-    for (std::size_t i = 0; i < node.value.size(); ++i) out[i] += scale * static_cast<U>(node.cotangent[i]);
+  for (const auto& parameter : set) {
+    const Node* node = node_of(parameter);
+    if (!node || !node->received) continue;
+    if (!node->cotangent) throw Bug("this gradient was formed elsewhere");
+    U* out = into.data() + parameter.offset;
+    for (std::size_t i = 0; i < node->value.size(); ++i) out[i] += scale * static_cast<U>(node->cotangent[i]);
   }
 }
 

@@ -155,6 +155,8 @@ class Tape {
   /// As `backward`, but a cotangent's memory serves the next one as soon as it was passed on: afterwards only the
   /// gradients of leaves (parameters, inputs) can be read.
   void backward_to_leaves(Var<T> scalar);
+  /// The same with the set's gradient formed in `into` [set.size()] itself, in the set's order: it is not kept here.
+  void backward_to_leaves(Var<T> scalar, const ParameterSet<T>& set, std::span<T> into);
   /// After `backward`: d scalar / d x, zeros if it does not depend on x.
   MatrixView<const T> gradient(Var<T> x) { return cotangent(x); }
   /// After `backward`: adds `scale` times the set's gradient to `into` [set.size()], in the set's order.
@@ -170,6 +172,7 @@ class Tape {
     bool needs_gradient = false, received = false;
     bool writable = false;     // an operation made it, and nothing shares its memory
     bool overwritten = false;  // by output_over
+    bool lent = false;         // the cotangent's memory is somebody else's
   };
   struct Closure {
     void (*run)(void*, Tape&);
@@ -182,6 +185,8 @@ class Tape {
     std::size_t nodes = 0, closures = 0, watched = 0, shared = 0;
   };
   Var<T> leaf(MatrixView<T> value, bool needs_gradient);
+  /// The parameter's node, null if it is not on the tape.
+  Node* node_of(const Parameter<T>& parameter);
   /// Memory for a cotangent of x: a released one of the same size, or new.
   T* cotangent_memory(std::size_t size);
   void release(Node& node);

@@ -174,6 +174,37 @@ TEST_CASE("backward_to_leaves: the same gradients in less memory without those o
   CHECK_THROWS_AS(released.backward_to_leaves(b), Bug);
 }
 
+TEST_CASE("a gradient formed in the caller's memory is the one the tape keeps, and nobody's after that") {
+  ParameterSet<double> set, other;
+  auto &w = filled(set, "w", 3, 3, 1), &b = filled(set, "b", 2, 3, 2);
+  filled(set, "unused", 2, 2, 3);
+  auto& elsewhere = filled(other, "elsewhere", 2, 3, 4);
+  const auto loss = [&](Tape<double>& tape) {  // b is handed its cotangent as a whole, and once more
+    auto base = tape.parameter(b), x = tape.parameter(elsewhere);
+    auto y = add_linear(base, tanh(add_linear(x, base, tape.parameter(w))), tape.parameter(w));
+    return sum(add(square(y), x));
+  };
+  Tape<double> kept, lean;
+  std::vector<double> expected(set.size()), got(set.size(), 7.0), last(set.size(), 7.0);
+  kept.backward_to_leaves(loss(kept));
+  kept.add_gradient(set, std::span<double>(expected));
+  for (int round = 0; round < 2; ++round) {
+    lean.clear();
+    const auto total = loss(lean);
+    lean.backward_to_leaves(total, set, std::span<double>(got));
+    CHECK(got == expected);
+    CHECK(lean.arena().used() < kept.arena().used());
+    CHECK(lean.gradient(lean.parameter(elsewhere))(1, 2) == kept.gradient(kept.parameter(elsewhere))(1, 2));
+    CHECK_THROWS_AS(lean.gradient(lean.parameter(w)), Bug);
+    CHECK_THROWS_AS(lean.add_gradient(set, std::span<double>(last)), Bug);
+    // Another backward pass leaves the caller's memory alone.
+    lean.backward_to_leaves(affine(total, 3.0), set, std::span<double>(last));
+    CHECK(got == expected);
+    CHECK(last[0] == doctest::Approx(3 * expected[0]));
+  }
+  CHECK_THROWS_AS(lean.backward_to_leaves(loss(lean), set, std::span<double>(got).first(3)), Bug);
+}
+
 TEST_CASE("what runs share is made once, outlives a rewind, and takes the gradient of each run") {
   struct Made {
     int of;

@@ -22,7 +22,7 @@ Distinct all_different(int examples) {
 
 }  // namespace
 
-TEST_CASE("rows of one example and one past share a state; another example's do not") {
+TEST_CASE("rows of one example and one past share a state, not with another example") {
   const auto distinct = all_different(2);
   const auto root = Histories::root(distinct);
   CHECK(root.of_row == Ints{0, 1});
@@ -41,7 +41,7 @@ TEST_CASE("rows of one example and one past share a state; another example's do 
   CHECK(then.chosen(Items(Ints{2, 4})) == Ints{1, 1, 2, 3});
 }
 
-TEST_CASE("before anything was seen, one state serves all examples; the first choice parts them") {
+TEST_CASE("before anything was seen, one state serves all examples until the first choice") {
   const auto distinct = all_different(2);
   const auto one = Histories::one(2);
   CHECK(one.size() == 1);
