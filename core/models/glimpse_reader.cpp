@@ -85,10 +85,10 @@ class GlimpseReader final : public Model<T> {
   void run(const Batch& batch, Episode<T>& episode) const override {
     auto& tape = episode.tape();
     const Distinct distinct(batch);
-    const auto& label = batch.ints("label").data;
+    const auto& label = distinct.batch().ints("label").data;
     const std::size_t cells = sensor_.cells();
-    Seen seen{batch.numbers("image"), Items(batch.examples(), cells), {}, {}};
-    Var<T> clues, hints;  // of the posterior: [B cells, D], [B, D]
+    Seen seen{distinct.batch().numbers("image"), Items(distinct.size(), cells), {}, {}};
+    Var<T> clues, hints;  // of the posterior: [images cells, D], [images, D]
 
     auto rows = episode.root();
     auto now = Histories::one(rows->size());  // before the first glimpse nothing was seen
@@ -103,19 +103,20 @@ class GlimpseReader final : public Model<T> {
       if (structure_.posterior)
         site.proposal = [&] {
           if (!clues) {
-            const auto places = every_cell(batch.examples());
+            const auto places = every_cell(distinct.size());
             clues = gather_sum<T>(places.size(), {{posterior_patch_(patches(tape, seen))},
                                                   {tape.parameter(*posterior_where_.weight), places}});
             hints = posterior_label_(tape, std::span<const int>(label));
           }
-          const auto query = gather_sum<T>(rows->size(), {{posterior_state_(h), now.of_row}, {hints, rows->example}});
-          return additive_scores(query, clues, tape.parameter(*posterior_score_),
-                                 std::span<const int>(rows->example), seen.cells);
+          std::vector<int> image;  // of each row: at the root a state has none
+          for (int b : rows->example) image.push_back(distinct.index[b]);
+          const auto query = gather_sum<T>(rows->size(), {{posterior_state_(h), now.of_row}, {hints, image}});
+          return additive_scores(query, clues, tape.parameter(*posterior_score_), std::span<const int>(image), seen.cells);
         };
       const auto choice = episode.choose(std::move(site));
       const auto next = now.after(choice, cells, distinct);
       const auto moved = next.moved(now.size());
-      const auto [input, index] = look(tape, choice, next, distinct, seen);
+      const auto [input, index] = look(tape, choice, next, seen);
       // The recurrent product is taken before states part.
       const auto recurrent = lstm_ ? linear(h, tape.parameter(*core_.recurrent)) : recurrent_(h);
       const auto sum = gather_sum<T>(next.size(), {{recurrent, moved}, {input, index}});
@@ -135,7 +136,7 @@ class GlimpseReader final : public Model<T> {
       return;
     }
     std::vector<int> target;
-    for (int d : now.example) target.push_back(label[distinct.first[d]]);
+    for (int d : now.example) target.push_back(label[d]);
     auto said = linear_cross_entropy(h, tape.parameter(*classifier_.weight),
                                      tape.parameter(*classifier_.bias), std::span<const int>(target));
     episode.cost(rows, now.on_rows(said.loss));
@@ -153,8 +154,8 @@ class GlimpseReader final : public Model<T> {
   struct Seen {
     const Array<double>& image;
     Items cells;     // of each image
-    Var<T> patches;  // [B cells, S P P], on demand
-    Var<T> inputs;   // [B cells, core's input], on demand
+    Var<T> patches;  // [images cells, S P P], on demand
+    Var<T> inputs;   // [images cells, core's input], on demand
   };
   struct Look {
     Var<T> input;            // the core's share of the glimpse, without the recurrent product
@@ -176,20 +177,16 @@ class GlimpseReader final : public Model<T> {
     return lstm_ ? core_.project(g) : input_(g);
   }
   // A glimpse depends on the image and the cell alone: with more states than cells every cell is worked out once.
-  Look look(Tape<T>& tape, const Choice<T>& choice, const Histories& states, const Distinct& distinct, Seen& seen) const {
+  Look look(Tape<T>& tape, const Choice<T>& choice, const Histories& states, Seen& seen) const {
     const auto places = tape.parameter(*where_.weight);
-    std::vector<int> image;
-    for (int d : states.example) image.push_back(distinct.first[d]);
-    if (!choice.hard()) {
-      const auto weights = states.on_states(choice.weights);
-      return {input(mix(weights, patches(tape, seen), std::span<const int>(image), seen.cells), matmul(weights, places), {}),
+    if (!choice.hard())
+      return {input(states.mixed(choice.weights, patches(tape, seen), seen.cells),
+                    matmul(states.on_states(choice.weights), places), {}),
               {}};
-    }
     if (!seen.inputs && states.size() < seen.cells.total())
-      return {input(sensor_.patches(tape, seen.image, image, states.option), places, states.option), {}};
+      return {input(sensor_.patches(tape, seen.image, states.example, states.option), places, states.option), {}};
     if (!seen.inputs) seen.inputs = input(patches(tape, seen), places, every_cell(seen.image.extent(0)));
-    for (std::size_t n = 0; n < image.size(); ++n) image[n] = seen.cells.row(image[n], states.option[n]);
-    return {seen.inputs, image};
+    return {seen.inputs, states.chosen(seen.cells)};
   }
 
   Structure structure_;

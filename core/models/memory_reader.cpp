@@ -172,8 +172,7 @@ template <class T>
 void MemoryReader<T>::run(const Batch& batch, Episode<T>& episode) const {
   auto& tape = episode.tape();
   const Distinct distinct(batch);
-  const Batch few = distinct.all() ? Batch{} : batch.select(distinct.first);
-  const Batch& data = distinct.all() ? batch : few;
+  const Batch& data = distinct.batch();
   const auto& answer = data.ints("answer").data;
   const auto& known = tape.template shared<Known>(
       this,
@@ -184,7 +183,7 @@ void MemoryReader<T>::run(const Batch& batch, Episode<T>& episode) const {
       [&] { return know(tape, data); });
   const auto& [memory, sentences] = std::tie(known.memory, known.sentences);
   auto u = known.asked;
-  Var<T> clues, hints;  // of the posterior: n_i [sentences, D], F[answer] [D', D] of the distinct examples
+  Var<T> clues, hints;  // of the posterior: n_i [sentences, D], F[answer], one for each example that differs
 
   auto rows = episode.root();
   auto now = Histories::root(distinct);

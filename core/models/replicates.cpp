@@ -16,13 +16,14 @@ Batch repeated(const Batch& batch, int copies) {
   return result;
 }
 
-Distinct::Distinct(const Batch& batch) : index(batch.examples()) {
+Distinct::Distinct(const Batch& batch) : index(batch.examples()), whole_(batch) {
   const auto same = batch.integers.find("same_as");
   for (int b = 0; b < batch.examples(); ++b) {
     const int source = same == batch.integers.end() ? b : same->second.data[b];
     if (source == b) first.push_back(b);
     index[b] = source == b ? static_cast<int>(first.size()) - 1 : index[source];
   }
+  if (!all()) few_ = batch.select(first);
 }
 
 ReplicatedRandomness::ReplicatedRandomness(const Batch& batch, Key noise, int first, int copies) : id_(batch.id) {

@@ -14,12 +14,20 @@ namespace hardgrad {
 /// Every example M times; ids are positions, which `ReplicatedRandomness` understands.
 Batch repeated(const Batch& batch, int copies);
 
-/// The examples that differ, and which of them each example is.
+/// The examples of a batch that differ, and which of them each example is. The batch must outlive it.
 struct Distinct {
   std::vector<int> first;  ///< [D] position of each distinct example
   std::vector<int> index;  ///< [B] which distinct example an example is
   explicit Distinct(const Batch& batch);
+  Distinct(const Distinct&) = delete;
   bool all() const { return first.size() == index.size(); }
+  std::size_t size() const { return first.size(); }
+  /// The distinct examples [D].
+  const Batch& batch() const { return all() ? whole_ : few_; }
+
+ private:
+  const Batch& whole_;
+  Batch few_;
 };
 
 /// Copy m of example b draws what example b would draw with the key noise / (first + m).

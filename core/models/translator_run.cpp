@@ -15,10 +15,9 @@ void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
   const bool forced = episode.feeding() == Feeding::teacher_forced;
   const Distinct distinct(batch);
   if (!forced && !distinct.all()) throw Bug("translator: equal examples can be one only if fed with the truth");
-  const Batch few = distinct.all() ? Batch{} : batch.select(distinct.first);
-  const Batch& data = distinct.all() ? batch : few;
+  const Batch& data = distinct.batch();
   const auto& target_length = data.ints("target_length").data;
-  const std::size_t D = distinct.first.size();
+  const std::size_t D = distinct.size();
   const int steps = forced ? *std::max_element(target_length.begin(), target_length.end()) : structure_.steps;
 
   const Items positions(data.ints("source_length").data);

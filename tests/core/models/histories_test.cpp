@@ -14,16 +14,17 @@ Choice<double> answer(RowsPtr asking, Ints parent, Ints option, int step) {
   return {Rows::after(std::move(asking), std::move(parent), step), std::move(option), {}};
 }
 
-Distinct all_different(int examples) {
+Batch batch_of(int examples) {
   Batch batch;
   batch.id.resize(examples);
-  return Distinct(batch);
+  return batch;
 }
 
 }  // namespace
 
 TEST_CASE("rows of one example and one past share a state, not with another example") {
-  const auto distinct = all_different(2);
+  const auto batch = batch_of(2);
+  const Distinct distinct(batch);
   const auto root = Histories::root(distinct);
   CHECK(root.of_row == Ints{0, 1});
   const auto first = answer(Rows::root(2), {0, 0, 0, 1, 1}, {2, 0, 2, 2, 2}, 0);
@@ -42,7 +43,8 @@ TEST_CASE("rows of one example and one past share a state, not with another exam
 }
 
 TEST_CASE("before anything was seen, one state serves all examples until the first choice") {
-  const auto distinct = all_different(2);
+  const auto batch = batch_of(2);
+  const Distinct distinct(batch);
   const auto one = Histories::one(2);
   CHECK(one.size() == 1);
   const auto after = one.after(answer(Rows::root(2), {0, 0, 1, 1}, {1, 1, 1, 1}, 0), 2, distinct);
@@ -65,7 +67,8 @@ TEST_CASE("copies of one example are one until they choose differently") {
 }
 
 TEST_CASE("finished examples leave, their rows have no state") {
-  const auto distinct = all_different(3);
+  const auto batch = batch_of(3);
+  const Distinct distinct(batch);
   const auto left = Histories::root(distinct).only([](int example) { return example != 1; });
   CHECK(left.of_row == Ints{0, -1, 1});
   CHECK(left.example == Ints{0, 2});
@@ -87,7 +90,8 @@ TEST_CASE("finished examples leave, their rows have no state") {
 
 TEST_CASE("after a relaxed choice every row has its own state") {
   Tape<double> tape;
-  const auto distinct = all_different(1);
+  const auto batch = batch_of(1);
+  const Distinct distinct(batch);
   Choice<double> relaxed{Rows::after(Rows::root(1), {0, 0}, 0), {}, tape.constant(2, 3, 1.0 / 3)};
   const auto after = Histories::root(distinct).after(relaxed, 3, distinct);
   CHECK(after.of_row == Ints{0, 1});
