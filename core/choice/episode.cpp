@@ -29,6 +29,7 @@ Choice<T> Episode<T>::choose(Site<T> site) {
   }
   question.site = std::move(site);
   auto choice = chooser_.choose(tape_, question);
+  choice.apart = apart_;
   steps_.push_back({std::move(question), choice});
   return choice;
 }

@@ -33,6 +33,7 @@ struct Choice {
   RowsPtr rows;             ///< the rows that go on, [R']
   std::vector<int> option;  ///< [R'] the chosen option (0 where a row is relaxed); empty if all rows are relaxed
   Var<T> weights;           ///< [R', S] weights summing to 1 per row, if relaxed
+  bool apart = false;       ///< rows that chose alike are not to share their states: see Episode::keep_apart
   bool hard() const { return !weights; }
   /// The choice as weights [R', S] whichever it is: constant ones and zeros if hard.
   Var<T> one_hot(Tape<T>& tape, std::size_t options) const {
@@ -122,6 +123,9 @@ class Episode {
   /// Hands over what the network would answer on `rows`, for metrics.
   void predict(RowsPtr rows, std::vector<int> label) { predictions_.push_back({std::move(rows), std::move(label)}); }
 
+  /// Makes models work out every row by itself, also those that are the same so far: for checks and benchmarks.
+  void keep_apart() { apart_ = true; }
+
   /// Instead of a cost, if dreaming: draws a label from softmax(logits [n, V]) for each of the examples [n], as what
   /// they show at `place`.
   std::vector<int> observe(std::span<const int> example, Var<T> logits, int place);
@@ -152,6 +156,7 @@ class Episode {
   RowsPtr root_;
   Feeding feeding_;
   CostWeights cost_weights_ = CostWeights::unknown;
+  bool apart_ = false;
   std::vector<Step> steps_;
   std::vector<Cost> costs_;
   std::vector<Prediction> predictions_;

@@ -50,12 +50,13 @@ struct Histories {
     struct Made {
       int example = -1, state = -1;
     };
-    std::vector<Made> made(choice.hard() ? size() * options : 0);
+    const bool share = choice.hard() && !choice.apart;
+    std::vector<Made> made(share ? size() * options : 0);
     for (std::size_t r = 0; r < next.of_row.size(); ++r) {
       const int from = of_row[choice.rows->parent[r]], whose = distinct.index[choice.rows->example[r]];
       if (from < 0) continue;
       const int option = choice.hard() ? choice.option[r] : 0;
-      auto known = choice.hard() ? &made[from * options + option] : nullptr;
+      auto known = share ? &made[from * options + option] : nullptr;
       if (known && known->example == whose) {
         next.of_row[r] = known->state;
         continue;

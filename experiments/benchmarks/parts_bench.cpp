@@ -176,6 +176,7 @@ void add_trees() {
                   return exact_objective<float>({Target::Kind::expected_loss}, {tape, *scene.model, scene.batch, unused}, 1e9);
                 ForcedChooser<float> chooser(every_path(size.batch, size.steps, size.options));
                 auto episode = std::make_unique<Episode<float>>(tape, chooser, size.batch);
+                episode->keep_apart();
                 scene.model->run(scene.batch, *episode);
                 const auto loss = expected_loss(*episode);
                 return Estimate<float>{.surrogate = loss, .episode = std::move(episode)};

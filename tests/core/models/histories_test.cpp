@@ -3,6 +3,12 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "tests/core/models/model_check.hpp"
+
 using namespace hardgrad;
 
 namespace {
@@ -96,4 +102,77 @@ TEST_CASE("after a relaxed choice every row has its own state") {
   const auto after = Histories::root(distinct).after(relaxed, 3, distinct);
   CHECK(after.of_row == Ints{0, 1});
   CHECK(after.option.empty());
+}
+
+namespace {
+
+/// [losses of all rows..., gradient of a number that depends on everything] of one run.
+std::vector<double> everything(const Model<double>& model, const Batch& batch, Chooser<double>& chooser, bool apart) {
+  Tape<double> tape;
+  Episode<double> episode(tape, chooser, batch.examples());
+  if (apart) episode.keep_apart();
+  model.run(batch, episode);
+  std::vector<double> all;
+  for (const auto& cost : episode.costs())
+    all.insert(all.end(), cost.loss.value().data, cost.loss.value().data + cost.loss.rows());
+  const auto total = test::mixture(episode);
+  std::vector<double> gradient(model.parameters().size());
+  tape.backward(total);
+  tape.add_gradient(model.parameters(), std::span<double>(gradient));
+  all.insert(all.end(), gradient.begin(), gradient.end());
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("rows that share states have the losses and gradients they have by themselves") {
+  struct Scene {
+    std::string model;
+    Dimensions dimensions;
+    std::map<std::string, Array<int>> integers;
+  };
+  const std::vector<int> source{3, 4, 5, 2, 4, 1, 0, 0, 5, 3, 3, 0}, target{3, 4, 2, 2, 0, 0, 4, 2, 0};
+  const Dimensions sentences{{"source_vocabulary", 6}, {"target_vocabulary", 5}, {"source_length", 5},
+                             {"target_length", 4},     {"bos", 1},               {"eos", 2}};
+  const std::map<std::string, Array<int>> pairs{{"source", {{3, 4}, source}},
+                                                {"source_length", {{3}, Ints{4, 2, 3}}},
+                                                {"target", {{3, 3}, target}},
+                                                {"target_length", {{3}, Ints{3, 1, 2}}}};
+  std::vector<Scene> scenes;
+  for (std::string feed : {"none", "soft", "sampled"})
+    scenes.push_back({"translator[embedding=3,hidden=3,feed=" + feed + "]", sentences, pairs});
+  scenes.push_back({"memory_reader[embedding=3,hops=3]",
+                    {{"vocabulary", 6}, {"answers", 3}, {"sentences", 3}, {"words", 2}},
+                    {{"story", {{3, 3, 2}, Ints{1, 2, 3, 0, 0, 0, 4, 5, 0, 0, 0, 0, 2, 1, 5, 5, 3, 4}}},
+                     {"story_length", {{3}, Ints{2, 1, 3}}},
+                     {"question", {{3, 2}, Ints{1, 2, 3, 0, 5, 4}}},
+                     {"answer", {{3}, Ints{0, 2, 1}}}}});
+  for (std::string core : {"rnn", "lstm"})
+    scenes.push_back({"glimpse_reader[grid=2,patch=2,features=3,hidden=3,glimpses=3,core=" + core + "]",
+                      {{"height", 4}, {"width", 4}, {"classes", 3}},
+                      {{"label", {{3}, Ints{0, 2, 1}}}}});
+  for (const auto& scene : scenes) {
+    CAPTURE(scene.model);
+    const auto model = test::lively(scene.model, scene.dimensions);
+    auto batch = batch_of(3);
+    batch.integers = scene.integers;
+    Array<double> image({3, 4, 4});
+    for (std::size_t i = 0; i < image.size(); ++i) image.data[i] = std::sin(double(i));
+    batch.reals["image"] = image;
+    const auto same = [&](auto make) {
+      auto together = make(), apart = make();
+      const auto shared = everything(*model, batch, *together, false), alone = everything(*model, batch, *apart, true);
+      REQUIRE(shared.size() == alone.size());
+      double worst = 0, most = 0;
+      for (std::size_t i = 0; i < shared.size(); ++i) {
+        worst = std::max(worst, std::abs(shared[i] - alone[i]));
+        most = std::max(most, std::abs(alone[i]));
+      }
+      CHECK(worst < 1e-12 * most);
+    };
+    same([&] { return std::make_unique<EnumerateChooser<double>>(); });
+    KeyedRandomness random(Key(5)), again(Key(5));
+    auto* next = &random;
+    same([&] { return std::make_unique<SampleChooser<double>>(6, *std::exchange(next, &again), batch.id, Law::prior); });
+  }
 }
