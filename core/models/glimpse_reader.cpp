@@ -114,7 +114,7 @@ class GlimpseReader final : public Model<T> {
           return additive_scores(query, clues, tape.parameter(*posterior_score_), std::span<const int>(image), seen.cells);
         };
       const auto choice = episode.choose(std::move(site));
-      const auto next = now.after(choice, cells, distinct);
+      auto next = now.after(choice, cells, distinct);
       const auto moved = next.moved(now.size());
       const auto [input, index] = look(tape, choice, next, seen);
       // The recurrent product is taken before states part.
@@ -127,7 +127,7 @@ class GlimpseReader final : public Model<T> {
       } else {
         h = relu(sum);
       }
-      now = next;
+      now = std::move(next);
       rows = choice.rows;
     }
 

@@ -4,6 +4,7 @@
 // state; rows of relaxed choices have their own; a row that is finished has none.
 #pragma once
 
+#include <algorithm>
 #include <numeric>
 #include <span>
 #include <vector>
@@ -81,7 +82,8 @@ struct Histories {
 
   /// Only the states whose examples `goes_on(example)`; the rows of the others have none.
   template <class F>
-  Histories only(F goes_on) const {
+  Histories only(F goes_on) && {
+    if (std::all_of(example.begin(), example.end(), goes_on)) return std::move(*this);
     Histories left;
     for (auto* list : {&left.row, &left.example, &left.parent, &left.option}) list->reserve(size());
     std::vector<int> place(size(), -1);
@@ -93,7 +95,7 @@ struct Histories {
       left.parent.push_back(parent[n]);
       if (!option.empty()) left.option.push_back(option[n]);
     }
-    left.of_row = of_row;
+    left.of_row = std::move(of_row);
     for (int& state : left.of_row)
       if (state >= 0) state = place[state];
     return left;

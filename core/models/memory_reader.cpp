@@ -204,11 +204,11 @@ void MemoryReader<T>::run(const Batch& batch, Episode<T>& episode) const {
         return now.on_rows(dot_scores(query, clues, example, sentences));
       };
     const auto choice = episode.choose(std::move(site));
-    const auto next = now.after(choice, sentences.most(), distinct);
+    auto next = now.after(choice, sentences.most(), distinct);
     const auto moved = next.moved(now.size());
     u = choice.hard() ? gather_sum<T>(next.size(), {{u, moved}, {memory[k], next.chosen(sentences)}})
                       : gather_sum<T>(next.size(), {{u, moved}, {next.mixed(choice.weights, memory[k], sentences)}});
-    now = next;
+    now = std::move(next);
     rows = choice.rows;
   }
 

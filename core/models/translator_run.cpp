@@ -37,8 +37,8 @@ void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
     for (std::size_t n = 0; n < word.size(); ++n) word[n] = words.index[(forced ? t * D : 0) + states.example[n]];
     return word;
   };
-  const auto only_saying = [&](const Histories& states, int t) {
-    return states.only([&](int example) { return run.says(example, t); });
+  const auto only_saying = [&](Histories states, int t) {
+    return std::move(states).only([&](int example) { return run.says(example, t); });
   };
 
   auto rows = episode.root();
