@@ -1,8 +1,7 @@
 // l = x W' + b; loss[r] = m + log sum_j exp(l[r, j] - m) - l[r, label], m the row's maximum; with d =
 // softmax(l) - one-hot(label) and the losses' cotangent g: gx[r] = g[r] d[r] W, gW = sum_r g[r] d[r]' x[r],
 // gb = sum_r g[r] d[r]. The forward pass knows d [R, V], the largest matrix by far, but not g. Three ways:
-//   formed       if the caller expects g = s w: gx, gW and gb for g = w, while a chunk of d is in the cache.
-//   The
+//   formed       if the caller expects g = s w: gx, gW and gb for g = w, while a chunk of d is in the cache. The
 //                backward pass checks g and multiplies by s; if g is something else, d is recomputed;
 //   kept         d, up to so many bytes;
 //   recomputed   the chunks of d beyond.
@@ -55,6 +54,34 @@ void logit_gradient(T* row, std::size_t n, double total, int label) {
   row[label] -= T{1};
 }
 
+/// Where the chunk that begins at row `first` ends: groups are not torn.
+std::size_t end_of_chunk(std::size_t first, std::size_t rows, std::span<const int> group) {
+  std::size_t last = std::min(rows, first + chunk_rows);
+  if (group.empty() || last == rows) return last;
+  const auto inside = [&](std::size_t r) { return r < rows && group[r] == group[r - 1]; };
+  while (last > first + 1 && inside(last)) --last;
+  if (last == first + 1 && inside(last))  // one group is more than a chunk
+    while (inside(last)) ++last;
+  return last;
+}
+
+/// The weights w of some rows become the cotangents expected given their losses.
+template <class T>
+void share_out(std::span<const int> group, const T* loss, std::span<T> w) {
+  for (std::size_t from = 0, to; from < w.size(); from = to) {
+    double least = std::numeric_limits<double>::infinity(), all = 0, total = 0;
+    for (to = from; to < w.size() && group[to] == group[from]; ++to) {
+      all += static_cast<double>(w[to]);
+      if (w[to] > 0) least = std::min(least, static_cast<double>(loss[to]));
+    }
+    const auto share = [&](std::size_t r) {
+      return w[r] > 0 ? static_cast<double>(w[r]) * std::exp(least - static_cast<double>(loss[r])) : 0.0;
+    };
+    for (std::size_t r = from; r < to; ++r) total += share(r);
+    for (std::size_t r = from; r < to; ++r) w[r] = total > 0 ? static_cast<T>(all * share(r) / total) : T{0};
+  }
+}
+
 /// Where the gradients of the layer's inputs go; one that is not wanted has no data.
 template <class T>
 struct Gradients {
@@ -93,7 +120,7 @@ std::optional<T> common_factor(std::span<const T> w, const T* g) {
     if (std::abs(w[r]) > std::abs(w[most])) most = r;
   if (w.empty() || w[most] == 0) return {};
   const double s = static_cast<double>(g[most]) / static_cast<double>(w[most]);
-  const double tolerance = 16.0 * static_cast<double>(std::numeric_limits<T>::epsilon());
+  const double tolerance = 64.0 * static_cast<double>(std::numeric_limits<T>::epsilon());
   for (std::size_t r = 0; r < w.size(); ++r) {
     const double expected = s * static_cast<double>(w[r]);
     if (!(std::abs(static_cast<double>(g[r]) - expected) <= tolerance * std::abs(expected))) return {};
@@ -105,44 +132,51 @@ std::optional<T> common_factor(std::span<const T> w, const T* g) {
 
 template <class T>
 Classified<T> linear_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, std::span<const int> label,
-                                   std::span<const double> expected) {
+                                   ExpectedCotangents expected) {
   const std::size_t rows = x.rows(), classes = weight.rows();
   require_shapes(
       x.cols() == weight.cols() && label.size() == rows && classes > 0 && x.id != weight.id &&
-          (expected.empty() || expected.size() == rows) &&
+          (expected.weight.empty() || expected.weight.size() == rows) &&
+          (expected.group.empty() || expected.group.size() == rows) &&
           (!bias || (bias.rows() == 1 && bias.cols() == classes && bias.id != x.id && bias.id != weight.id)),
       "linear_cross_entropy", {x, weight, bias});
   require_indices("linear_cross_entropy (label)", label, -1, classes);
   auto& tape = *x.tape;
   auto loss = tape.output(rows, 1, {x, weight, bias});
   T* out = tape.mutable_value(loss).data;
-  const bool differentiate = tape.needs_gradient(loss), form = differentiate && !expected.empty();
+  const bool differentiate = tape.needs_gradient(loss), form = differentiate && !expected.weight.empty();
+  const auto group_of = form ? expected.group : std::span<const int>{};
+  std::size_t longest = 0;  // of the chunks
+  for (std::size_t first = 0, last; first < rows; first = last) {
+    last = end_of_chunk(first, rows, group_of);
+    longest = std::max(longest, last - first);
+  }
   // Whole chunks are kept; `work` serves the others, here and in the backward pass.
   const std::size_t keepable = kept_bytes / (chunk_rows * classes * sizeof(T)) * chunk_rows;
   const std::size_t kept_rows = differentiate && !form ? std::min(rows, keepable) : 0;
   const auto kept = new_matrix(tape, kept_rows, classes);
-  const auto work = new_matrix(tape, std::min(chunk_rows, rows - kept_rows), classes);
-  const auto some = new_matrix(tape, differentiate ? std::min(chunk_rows, rows) : 0, x.cols());
+  const auto work = new_matrix(tape, std::min(longest, rows - kept_rows), classes);
+  const auto some = new_matrix(tape, differentiate ? longest : 0, x.cols());
   const auto w = tape.template scratch<T>(form ? rows : 0);
-  if (form) std::copy(expected.begin(), expected.end(), w.begin());
+  if (form) std::copy(expected.weight.begin(), expected.weight.end(), w.begin());
   const auto room = [&](Var<T> v) {
     return form && v && tape.needs_gradient(v) ? Sink<T>{new_matrix(tape, v.rows(), v.cols()), true}
                                                : Sink<T>{};
   };
   const Gradients<T> formed{room(x), room(weight), room(bias)};
   const auto bias_row = bias ? bias.value() : MatrixView<const T>{};
-  const std::size_t group = kernels::rows_per_group(classes);
-  const auto totals = tape.template scratch<double>(group), logs = tape.template scratch<double>(group),
+  const std::size_t block_rows = kernels::rows_per_group(classes);
+  const auto totals = tape.template scratch<double>(block_rows), logs = tape.template scratch<double>(block_rows),
              above = tape.template scratch<double>(
-                 group);  // [rows of a group] of the largest logit over the label's
+                 block_rows);  // [rows of a block] of the largest logit over the label's
   std::vector<int> guess(rows);
-  for (std::size_t first = 0; first < rows; first += chunk_rows) {
-    const std::size_t last = std::min(rows, first + chunk_rows);
+  for (std::size_t first = 0, last; first < rows; first = last) {
+    last = end_of_chunk(first, rows, group_of);
     const bool keep = last <= kept_rows;
     const auto l = keep ? part(kept, first, last) : part(work, 0, last - first);
     logits<T>(part(x.value(), first, last), weight.value(), bias_row, l);
-    for (std::size_t from = first; from < last; from += group) {
-      const std::size_t to = std::min(last, from + group);
+    for (std::size_t from = first; from < last; from += block_rows) {
+      const std::size_t to = std::min(last, from + block_rows);
       for (std::size_t r = from; r < to; ++r) {
         T* __restrict row = l.row(r - first);
         const T most = kernels::row_max(row, classes);
@@ -161,6 +195,7 @@ Classified<T> linear_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, std::sp
         if (keep || form) logit_gradient(l.row(r - first), classes, totals[r - from], label[r]);
       }
     }
+    if (!group_of.empty()) share_out<T>(group_of.subspan(first, last - first), out + first, w.subspan(first, last - first));
     if (form)
       formed.add(first, l, w.data() + first, part(x.value(), first, last), weight.value(),
                  part(some, 0, last - first));
@@ -200,8 +235,8 @@ Classified<T> linear_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, std::sp
 }
 
 template Classified<float> linear_cross_entropy(Var<float>, Var<float>, Var<float>, std::span<const int>,
-                                                std::span<const double>);
+                                                ExpectedCotangents);
 template Classified<double> linear_cross_entropy(Var<double>, Var<double>, Var<double>, std::span<const int>,
-                                                 std::span<const double>);
+                                                 ExpectedCotangents);
 
 }  // namespace hardgrad

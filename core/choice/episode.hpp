@@ -77,7 +77,8 @@ enum class Feeding { teacher_forced, free_running, dreaming };
 enum class CostWeights {
   unknown,
   equal,            ///< the same for all rows of one choice, summing to the same for all choices
-  path_probability  ///< the probability of the choices on the way
+  path_probability, ///< the probability of the choices on the way
+  posterior         ///< that of a choice given the costs: path_probability times exp(-cost), shared out among those who ask alike
 };
 
 template <class T>
@@ -113,8 +114,9 @@ class Episode {
   int examples() const { return static_cast<int>(root_->size()); }
   Feeding feeding() const { return feeding_; }
   /// [R] the slopes of the surrogate in a cost on `rows`, as far as they are known beforehand; empty if they are not. A
-  /// hint that saves work if it is true.
+  /// hint that saves work if it is true. Of the posterior, the prior.
   std::vector<double> cost_weights(const RowsPtr& rows);
+  CostWeights announced() const { return cost_weights_; }
   void announce(CostWeights weights) { cost_weights_ = weights; }
   /// Asks. Rows of the answer continue rows of the site through `Choice::rows->parent`.
   Choice<T> choose(Site<T> site);

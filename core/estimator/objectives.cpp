@@ -181,8 +181,12 @@ Estimate<T> exact_objective(const Target& target, const Problem<T>& problem, dou
   }
   if (needs_outcomes(target.kind)) return outcome_objective(target, problem);
   EnumerateChooser<T> chooser(needs_posterior(target.kind));
-  const bool by_path = target.kind == Target::Kind::expected_loss || target.kind == Target::Kind::regularised;
-  auto episode = run(chooser, by_path ? CostWeights::path_probability : CostWeights::unknown);
+  auto weights = CostWeights::unknown;
+  if (target.kind == Target::Kind::expected_loss || target.kind == Target::Kind::regularised)
+    weights = CostWeights::path_probability;
+  if (target.kind == Target::Kind::marginal_likelihood && model.structure().dependence == Dependence::factorised)
+    weights = CostWeights::posterior;
+  auto episode = run(chooser, weights);
   Var<T> objective;
   switch (target.kind) {
     case Target::Kind::expected_loss: objective = expected_loss(*episode); break;

@@ -191,8 +191,11 @@ std::vector<int> Translator<T>::predict(const Run& run, const std::vector<Answer
     const auto drawn = episode.observe(example, output_(u), steps[0].step);
     return steps[0].after.labels_on_rows(drawn);
   }
+  // Those who ask alike are the words of one state.
+  const ExpectedCotangents expected{
+      weight, episode.announced() == CostWeights::posterior ? std::span<const int>(state_row) : std::span<const int>{}};
   const auto word = linear_cross_entropy(u, tape.parameter(*output_.weight), tape.parameter(*output_.bias),
-                                         std::span<const int>(label), std::span<const double>(weight));
+                                         std::span<const int>(label), expected);
   std::vector<int> labels;
   int first = 0;
   for (const auto& s : steps) {

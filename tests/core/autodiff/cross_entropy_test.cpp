@@ -100,13 +100,13 @@ struct Run {
 /// Loss and gradients of x, W and b when the losses' cotangents are `cotangent` and `expected` is what was announced.
 template <class T>
 Run with_expected(std::size_t rows, std::size_t classes, const std::vector<double>& cotangent,
-                  const std::vector<double>& expected, bool leaves = false) {
+                  const std::vector<double>& expected, bool leaves = false, const std::vector<int>& group = {}) {
   Tape<T> tape;
   const auto v =
       place(tape, {random_matrix(rows, 5, 1), random_matrix(classes, 5, 2), random_matrix(1, classes, 3)});
   std::vector<int> label(rows);
   for (std::size_t r = 0; r < rows; ++r) label[r] = r % 5 == 4 ? -1 : static_cast<int>(r * 13 % classes);
-  const auto loss = linear_cross_entropy(v[0], v[1], v[2], std::span<const int>(label), expected).loss;
+  const auto loss = linear_cross_entropy(v[0], v[1], v[2], std::span<const int>(label), {expected, group}).loss;
   // Everything is used elsewhere too: cotangents add to others.
   const auto total =
       add(weighted_sum(loss, std::span<const double>(cotangent)), add(sum(v[0]), add(sum(v[1]), sum(v[2]))));
@@ -167,6 +167,38 @@ TEST_CASE_TEMPLATE("wrongly expected cotangents are noticed, and the gradient is
   const std::vector<int> label{0, 1};
   const std::vector<double> one{1};
   CHECK_THROWS_AS(
-      linear_cross_entropy(tape.constant(2, 3), tape.constant(5, 3), {}, std::span<const int>(label), one),
+      linear_cross_entropy(tape.constant(2, 3), tape.constant(5, 3), {}, std::span<const int>(label), {one, {}}),
       Bug);
+  CHECK_THROWS_AS(
+      linear_cross_entropy(tape.constant(1, 3), tape.constant(5, 3), {}, std::span<const int>(label).first(1), {one, label}),
+      Bug);
+}
+
+TEST_CASE_TEMPLATE("cotangents expected to be shared out in groups by the losses", T, float, double) {
+  const std::size_t rows = 1300;
+  std::vector<int> group(rows);
+  std::vector<double> prior(rows), posterior(rows);
+  for (std::size_t r = 0; r < rows; ++r) {
+    group[r] = r < 600 ? static_cast<int>(r) / 7 : r < 950 ? 100 : 101 + static_cast<int>(r) / 50;  // one beyond a chunk
+    prior[r] = static_cast<double>(r % 4) / 8.0;
+  }
+  const auto loss = with_expected<T>(rows, 40, prior, {}).loss;
+  for (std::size_t from = 0, to; from < rows; from = to) {
+    double weight = 0, total = 0;
+    for (to = from; to < rows && group[to] == group[from]; ++to) {
+      weight += prior[to];
+      total += prior[to] * std::exp(-loss[to]);
+    }
+    for (std::size_t r = from; r < to; ++r) posterior[r] = weight * prior[r] * std::exp(-loss[r]) / total;
+  }
+  const double tolerance = sizeof(T) == 4 ? 2e-5 : 1e-12;
+  const auto plain = with_expected<T>(rows, 40, posterior, {}),
+             formed = with_expected<T>(rows, 40, posterior, prior, false, group);
+  CHECK(plain.loss == formed.loss);
+  CHECK(distance(plain.gradient, formed.gradient) < tolerance);
+  CHECK(formed.bytes < plain.bytes);
+  // Losses do not share out equally: the prior itself is another cotangent.
+  CHECK(distance(plain.gradient, with_expected<T>(rows, 40, prior, {}).gradient) > 0.1);
+  CHECK(distance(with_expected<T>(rows, 40, prior, {}).gradient,
+                 with_expected<T>(rows, 40, prior, prior, false, group).gradient) < tolerance);
 }
