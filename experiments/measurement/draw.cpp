@@ -27,7 +27,7 @@ void add(Cost& to, const Cost& cost, double share) {
 /// Examples, or bytes of the tape if that is more, of a run that holds several replicates: short runs are lost to overhead, long
 /// ones to the cache.
 constexpr int tall = 256;
-constexpr double roomy = 16e6;
+constexpr double roomy = 8e6;
 
 }  // namespace
 
