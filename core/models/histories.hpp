@@ -45,15 +45,16 @@ struct Histories {
   /// After these rows were answered. `options`: more than any option.
   template <class T>
   Histories after(const Choice<T>& choice, std::size_t options, const Distinct& distinct) const {
-    Histories next;
-    next.of_row.resize(choice.rows->size(), -1);
-    for (auto* list : {&next.row, &next.example, &next.parent, &next.option}) list->reserve(choice.rows->size());
+    const std::size_t rows = choice.rows->size();
+    Histories next{.of_row = std::vector<int>(rows, -1), .row = {}, .example = {}, .parent = {}, .option = {}};
+    for (auto* list : {&next.row, &next.example, &next.parent, &next.option}) list->resize(rows);
     struct Made {
       int example = -1, state = -1;
     };
     const bool share = choice.hard() && !choice.apart;
     std::vector<Made> made(share ? size() * options : 0);
-    for (std::size_t r = 0; r < next.of_row.size(); ++r) {
+    int states = 0;
+    for (std::size_t r = 0; r < rows; ++r) {
       const int from = of_row[choice.rows->parent[r]], whose = distinct.index[choice.rows->example[r]];
       if (from < 0) continue;
       const int option = choice.hard() ? choice.option[r] : 0;
@@ -62,13 +63,15 @@ struct Histories {
         next.of_row[r] = known->state;
         continue;
       }
-      const auto state = next.of_row[r] = static_cast<int>(next.size());
-      if (known) *known = {whose, state};
-      next.row.push_back(static_cast<int>(r));
-      next.example.push_back(whose);
-      next.parent.push_back(from);
-      if (choice.hard()) next.option.push_back(option);
+      if (known) *known = {whose, states};
+      next.row[states] = static_cast<int>(r);
+      next.example[states] = whose;
+      next.parent[states] = from;
+      next.option[states] = option;
+      next.of_row[r] = states++;
     }
+    for (auto* list : {&next.row, &next.example, &next.parent, &next.option}) list->resize(states);
+    if (!choice.hard()) next.option.clear();
     return next;
   }
 
@@ -110,6 +113,13 @@ struct Histories {
   template <class T>
   Var<T> on_states(Var<T> x) const {
     return is_range(row, x.rows()) ? x : gather_rows(x, std::span<const int>(row));
+  }
+  /// Sums of the rows' numbers [R] over their states [N]; of none, none.
+  std::vector<double> summed(const std::vector<double>& of_rows) const {
+    std::vector<double> sums(of_rows.empty() ? 0 : size());
+    for (std::size_t r = 0; r < of_rows.size(); ++r)
+      if (of_row[r] >= 0) sums[of_row[r]] += of_rows[r];
+    return sums;
   }
   /// Labels of the states [N] on the rows [R]; -1 where there is none.
   std::vector<int> labels_on_rows(const std::vector<int>& label) const {

@@ -159,7 +159,6 @@ std::vector<int> Translator<T>::predict(const Run& run, const std::vector<Answer
   int asked = 0;
   const auto append = [](std::vector<int>& to, const std::vector<int>& from) { to.insert(to.end(), from.begin(), from.end()); };
   for (const auto& s : steps) {
-    const auto first = static_cast<int>(label.size());
     states.push_back(s.state);
     for (int parent : s.after.parent) state_row.push_back(asked + parent);
     asked += static_cast<int>(s.state.rows());
@@ -175,10 +174,8 @@ std::vector<int> Translator<T>::predict(const Run& run, const std::vector<Answer
     append(word_row, s.word);
     append(example, s.after.example);
     for (int b : s.after.example) label.push_back(run.forced ? run.target.row(b)[s.step] : -1);
-    const auto of_rows = episode.cost_weights(s.choice.rows);
-    if (!of_rows.empty()) weight.resize(label.size());
-    for (std::size_t r = 0; r < of_rows.size(); ++r)
-      if (const int n = s.after.of_row[r]; n >= 0) weight[first + n] += of_rows[r];
+    const auto weights = s.after.summed(episode.cost_weights(s.choice.rows));
+    weight.insert(weight.end(), weights.begin(), weights.end());
   }
   const auto stacked = [](const std::vector<Var<T>>& parts) {
     return parts.size() == 1 ? parts[0] : stack_rows(std::span<const Var<T>>(parts));
