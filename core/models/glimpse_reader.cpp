@@ -24,11 +24,11 @@
 
 #include "core/autodiff/cross_entropy.hpp"
 #include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/gather_sum.hpp"
 #include "core/autodiff/product.hpp"
 #include "core/autodiff/softmax.hpp"
 #include "core/models/histories.hpp"
 #include "core/models/model.hpp"
-#include "core/autodiff/gather_sum.hpp"
 #include "core/models/sensor.hpp"
 #include "core/nn/layers.hpp"
 

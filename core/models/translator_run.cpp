@@ -3,8 +3,8 @@
 
 #include "core/autodiff/cross_entropy.hpp"
 #include "core/autodiff/elementwise.hpp"
-#include "core/autodiff/softmax.hpp"
 #include "core/autodiff/gather_sum.hpp"
+#include "core/autodiff/softmax.hpp"
 #include "core/models/translator.hpp"
 
 namespace hardgrad {

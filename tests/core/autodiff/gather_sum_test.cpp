@@ -1,8 +1,8 @@
 // gather_sum against its definition, forwards and backwards.
 #include <doctest/doctest.h>
 
-#include "core/autodiff/reduce.hpp"
 #include "core/autodiff/gather_sum.hpp"
+#include "core/autodiff/reduce.hpp"
 
 using namespace hardgrad;
 
