@@ -91,7 +91,7 @@ TEST_CASE("variance needs no true gradient") {
 /// The first examples of a real file, or nothing (and a word about it) without HARDGRAD_DATA.
 std::optional<Batch> real_batch(const std::string& task_spec, Dimensions& dimensions, int examples) {
   const char* data = std::getenv("HARDGRAD_DATA");
-  if (!data) {
+  if (!data || !*data) {
     MESSAGE("SKIPPED: set HARDGRAD_DATA to the folder of real files");
     return {};
   }
