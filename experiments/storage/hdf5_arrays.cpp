@@ -36,8 +36,8 @@ void File::write_array(hid_t group, const std::string& name, const std::vector<s
         const Id create(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
         hid_t type = text, memory = text;
         if constexpr (!std::is_same_v<E, std::string>) {
-          type = file_type<E>();
-          memory = memory_type<E>();
+          type = number_type<E>().file;
+          memory = number_type<E>().memory;
           if (compress && !extent.empty()) {
             H5Pset_chunk(create, static_cast<int>(extent.size()), chunk_of(extent).data());
             H5Pset_shuffle(create);
@@ -86,7 +86,7 @@ Values File::read_array(hid_t set, const std::string& name, std::vector<hsize_t>
   const auto count = static_cast<std::size_t>(wanted);
   const auto numbers = [&]<class E>(E) -> Values {
     std::vector<E> v(count);
-    if (H5Dread(set, memory_type<E>(), H5S_ALL, H5S_ALL, H5P_DEFAULT, v.data()) < 0)
+    if (H5Dread(set, number_type<E>().memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, v.data()) < 0)
       fail("values of " + name + " cannot be read");
     return v;
   };

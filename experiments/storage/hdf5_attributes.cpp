@@ -40,7 +40,7 @@ void File::write_attributes(hid_t object, const Attributes& attributes) {
             const char* pointer = value.c_str();
             put(text, text, scalar, &pointer);
           } else if constexpr (std::is_arithmetic_v<V>) {
-            put(file_type<V>(), memory_type<V>(), scalar, &value);
+            put(number_type<V>().file, number_type<V>().memory, scalar, &value);
           } else {
             if (value.empty())
               return;  // no attribute is the same as an empty list: null dataspaces trouble readers
@@ -51,7 +51,7 @@ void File::write_attributes(hid_t object, const Attributes& attributes) {
               put(text, text, line, raw.data());
             } else {
               using E = typename V::value_type;
-              put(file_type<E>(), memory_type<E>(), line, value.data());
+              put(number_type<E>().file, number_type<E>().memory, line, value.data());
             }
           }
         },
@@ -70,7 +70,7 @@ Attribute File::read_attribute(hid_t object, const std::string& name) {
   const auto count = static_cast<std::size_t>(points);
   const auto numbers = [&]<class E>(E) {
     std::vector<E> v(count);
-    if (H5Aread(a, memory_type<E>(), v.data()) < 0) fail("attribute " + name + " cannot be read");
+    if (H5Aread(a, number_type<E>().memory, v.data()) < 0) fail("attribute " + name + " cannot be read");
     return v;
   };
   switch (H5Tget_class(type)) {

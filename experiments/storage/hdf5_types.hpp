@@ -20,33 +20,22 @@ inline Id string_type() {
   return type;
 }
 
-/// Type of a number in the file.
+/// The type of a number V in the file and in memory.
+struct NumberType {
+  hid_t file, memory;
+};
 template <class V>
-hid_t file_type() {
+NumberType number_type() {
   if constexpr (std::is_same_v<V, double>)
-    return H5T_IEEE_F64LE;
+    return {H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE};
   else if constexpr (std::is_same_v<V, float>)
-    return H5T_IEEE_F32LE;
+    return {H5T_IEEE_F32LE, H5T_NATIVE_FLOAT};
   else if constexpr (std::is_same_v<V, std::int64_t>)
-    return H5T_STD_I64LE;
+    return {H5T_STD_I64LE, H5T_NATIVE_INT64};
   else if constexpr (std::is_same_v<V, std::int32_t>)
-    return H5T_STD_I32LE;
+    return {H5T_STD_I32LE, H5T_NATIVE_INT32};
   else
-    return H5T_STD_U8LE;
-}
-/// Type of a number in memory.
-template <class V>
-hid_t memory_type() {
-  if constexpr (std::is_same_v<V, double>)
-    return H5T_NATIVE_DOUBLE;
-  else if constexpr (std::is_same_v<V, float>)
-    return H5T_NATIVE_FLOAT;
-  else if constexpr (std::is_same_v<V, std::int64_t>)
-    return H5T_NATIVE_INT64;
-  else if constexpr (std::is_same_v<V, std::int32_t>)
-    return H5T_NATIVE_INT32;
-  else
-    return H5T_NATIVE_UINT8;
+    return {H5T_STD_U8LE, H5T_NATIVE_UINT8};
 }
 
 /// What HDF5 writes of strings; they must outlive it.
