@@ -122,7 +122,7 @@ struct Histories {
     return sums;
   }
   /// Labels of the states [N] on the rows [R]; -1 where there is none.
-  std::vector<int> labels_on_rows(const std::vector<int>& label) const {
+  std::vector<int> labels_on_rows(std::span<const int> label) const {
     std::vector<int> all(of_row.size(), -1);
     for (std::size_t r = 0; r < all.size(); ++r)
       if (of_row[r] >= 0) all[r] = label[of_row[r]];

@@ -154,7 +154,7 @@ std::vector<int> Translator<T>::predict(const Run& run, const std::vector<Answer
   auto& tape = episode.tape();
   const bool gathers = std::all_of(steps.begin(), steps.end(), [](const auto& s) { return s.choice.hard(); });
   std::vector<Var<T>> states, contexts;
-  std::vector<int> state_row, context_row, word_row, label, example;
+  std::vector<int> state_row, context_row, word_row, label;
   std::vector<double> weight;  // expected, of each loss
   int asked = 0;
   const auto append = [](std::vector<int>& to, const std::vector<int>& from) { to.insert(to.end(), from.begin(), from.end()); };
@@ -172,7 +172,6 @@ std::vector<int> Translator<T>::predict(const Run& run, const std::vector<Answer
       contexts.push_back(s.after.mixed(s.choice.weights, run.encoded.readout_context, run.encoded.positions));
     }
     append(word_row, s.word);
-    append(example, s.after.example);
     for (int b : s.after.example) label.push_back(run.forced ? run.target.row(b)[s.step] : -1);
     const auto weights = s.after.summed(episode.cost_weights(s.choice.rows));
     weight.insert(weight.end(), weights.begin(), weights.end());
@@ -185,8 +184,8 @@ std::vector<int> Translator<T>::predict(const Run& run, const std::vector<Answer
                                                    {context, context_row},
                                                    {steps[0].word_readout, word_row}}));
   if (episode.feeding() == Feeding::dreaming) {  // one step, one row an example
-    const auto drawn = episode.observe(example, output_(u), steps[0].step);
-    return steps[0].after.labels_on_rows(drawn);
+    const auto& after = steps[0].after;
+    return after.labels_on_rows(episode.observe(after.example, output_(u), steps[0].step));
   }
   // Those who ask alike are the words of one state.
   const ExpectedCotangents expected{
@@ -199,9 +198,7 @@ std::vector<int> Translator<T>::predict(const Run& run, const std::vector<Answer
     auto place = s.after.of_row;
     for (int& n : place)
       if (n >= 0) n += first;
-    labels.assign(place.size(), -1);
-    for (std::size_t r = 0; r < place.size(); ++r)
-      if (place[r] >= 0) labels[r] = word.label[place[r]];
+    labels = s.after.labels_on_rows(std::span<const int>(word.label).subspan(first, s.after.size()));
     first += static_cast<int>(s.after.size());
     if (run.forced) episode.cost(s.choice.rows, gather_rows(word.loss, std::span<const int>(place)));
     episode.predict(s.choice.rows, labels);

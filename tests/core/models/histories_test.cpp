@@ -79,7 +79,7 @@ TEST_CASE("finished examples leave, their rows have no state") {
   CHECK(left.of_row == Ints{0, -1, 1});
   CHECK(left.example == Ints{0, 2});
   CHECK(left.parent == Ints{0, 2});
-  CHECK(left.labels_on_rows({5, 6}) == Ints{5, -1, 6});
+  CHECK(left.labels_on_rows(Ints{5, 6}) == Ints{5, -1, 6});
   const auto after = left.after(answer(Rows::root(3), {0, 0, 1, 2}, {0, 1, 0, 1}, 0), 2, distinct);
   CHECK(after.of_row == Ints{0, 1, -1, 2});
   CHECK(after.parent == Ints{0, 0, 1});
