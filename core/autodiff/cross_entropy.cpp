@@ -54,7 +54,7 @@ void logit_gradient(T* row, std::size_t n, double total, int label) {
   row[label] -= T{1};
 }
 
-/// Where the chunk that begins at row `first` ends: groups are not torn.
+/// Where the chunk that begins at row `first` ends: groups are not torn, so a chunk may be shorter or longer than `chunk_rows`.
 std::size_t end_of_chunk(std::size_t first, std::size_t rows, std::span<const int> group) {
   std::size_t last = std::min(rows, first + chunk_rows);
   if (group.empty() || last == rows) return last;
@@ -65,18 +65,38 @@ std::size_t end_of_chunk(std::size_t first, std::size_t rows, std::span<const in
   return last;
 }
 
-/// The weights w of some rows become the cotangents expected given their losses.
+/// The chunks of both passes: where each ends.
+std::vector<int> chunk_ends(std::size_t rows, std::span<const int> group) {
+  std::vector<int> ends;
+  for (std::size_t first = 0; first < rows; ends.push_back(static_cast<int>(first))) first = end_of_chunk(first, rows, group);
+  return ends;
+}
+
+/// f(first, last) for the rows [first, last) of every chunk.
+template <class F>
+void for_chunks(std::span<const int> ends, F&& f) {
+  std::size_t first = 0;
+  for (int last : ends) {
+    f(first, static_cast<std::size_t>(last));
+    first = last;
+  }
+}
+
+/// The prior weights of some rows become the cotangents w expected given their losses: in each group w[r] = prior[r] exp(-loss[r]),
+/// scaled to the sum of the priors. By logarithms, since peaked priors and large losses leave the range of any number.
 template <class T>
-void share_out(std::span<const int> group, const T* loss, std::span<T> w) {
+void share_out(std::span<const int> group, const T* loss, std::span<const double> prior, std::span<T> w) {
+  constexpr double nothing = -std::numeric_limits<double>::infinity();
   for (std::size_t from = 0, to; from < w.size(); from = to) {
-    double least = std::numeric_limits<double>::infinity(), all = 0, total = 0;
-    for (to = from; to < w.size() && group[to] == group[from]; ++to) {
-      all += static_cast<double>(w[to]);
-      if (w[to] > 0) least = std::min(least, static_cast<double>(loss[to]));
-    }
-    const auto share = [&](std::size_t r) {
-      return w[r] > 0 ? static_cast<double>(w[r]) * std::exp(least - static_cast<double>(loss[r])) : 0.0;
+    const auto log_share = [&](std::size_t r) {
+      return prior[r] > 0 ? std::log(prior[r]) - static_cast<double>(loss[r]) : nothing;
     };
+    double most = nothing, all = 0, total = 0;
+    for (to = from; to < w.size() && group[to] == group[from]; ++to) {
+      all += prior[to];
+      most = std::max(most, log_share(to));
+    }
+    const auto share = [&](std::size_t r) { return prior[r] > 0 ? std::exp(log_share(r) - most) : 0.0; };
     for (std::size_t r = from; r < to; ++r) total += share(r);
     for (std::size_t r = from; r < to; ++r) w[r] = total > 0 ? static_cast<T>(all * share(r) / total) : T{0};
   }
@@ -112,18 +132,25 @@ struct Gradients {
   }
 };
 
-/// The s for which g = s w up to rounding, if there is one.
+/// The s for which g = s w up to rounding, if there is one. Cotangents that are shared out by the losses are exponentials of
+/// log prior - loss, a number of type T whose rounding is in proportion to its size: so is the tolerance (prior and loss empty:
+/// size 0). Where w or g is below the least normal number, it has few digits or none.
 template <class T>
-std::optional<T> common_factor(std::span<const T> w, const T* g) {
+std::optional<T> common_factor(std::span<const T> w, const T* g, std::span<const double> prior, const T* loss) {
   std::size_t most = 0;
   for (std::size_t r = 1; r < w.size(); ++r)
     if (std::abs(w[r]) > std::abs(w[most])) most = r;
   if (w.empty() || w[most] == 0) return {};
-  const double s = static_cast<double>(g[most]) / static_cast<double>(w[most]);
-  const double tolerance = 64.0 * static_cast<double>(std::numeric_limits<T>::epsilon());
+  using limits = std::numeric_limits<T>;
+  const auto size = [&](std::size_t r) {
+    return prior.empty() ? 0.0 : std::abs(std::log(prior[r])) + std::abs(static_cast<double>(loss[r]));
+  };
+  const double s = static_cast<double>(g[most]) / static_cast<double>(w[most]), size_most = size(most);
+  const double smallest = 4 * static_cast<double>(limits::min()) * (1 + std::abs(s));
   for (std::size_t r = 0; r < w.size(); ++r) {
     const double expected = s * static_cast<double>(w[r]);
-    if (!(std::abs(static_cast<double>(g[r]) - expected) <= tolerance * std::abs(expected))) return {};
+    const double relative = w[r] == 0 ? 0 : (64 + 2 * (size(r) + size_most)) * static_cast<double>(limits::epsilon());
+    if (!(std::abs(static_cast<double>(g[r]) - expected) <= relative * std::abs(expected) + smallest)) return {};
   }
   return static_cast<T>(s);
 }
@@ -146,11 +173,9 @@ Classified<T> linear_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, std::sp
   T* out = tape.mutable_value(loss).data;
   const bool differentiate = tape.needs_gradient(loss), form = differentiate && !expected.weight.empty();
   const auto group_of = form ? expected.group : std::span<const int>{};
+  const auto ends = tape.keep(chunk_ends(rows, group_of));
   std::size_t longest = 0;  // of the chunks
-  for (std::size_t first = 0, last; first < rows; first = last) {
-    last = end_of_chunk(first, rows, group_of);
-    longest = std::max(longest, last - first);
-  }
+  for_chunks(ends, [&](std::size_t first, std::size_t last) { longest = std::max(longest, last - first); });
   // Whole chunks are kept; `work` serves the others, here and in the backward pass.
   const std::size_t keepable = kept_bytes / (chunk_rows * classes * sizeof(T)) * chunk_rows;
   const std::size_t kept_rows = differentiate && !form ? std::min(rows, keepable) : 0;
@@ -159,6 +184,7 @@ Classified<T> linear_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, std::sp
   const auto some = new_matrix(tape, differentiate ? longest : 0, x.cols());
   const auto w = tape.template scratch<T>(form ? rows : 0);
   if (form) std::copy(expected.weight.begin(), expected.weight.end(), w.begin());
+  const auto prior = group_of.empty() ? std::span<const double>{} : tape.keep(expected.weight);
   const auto room = [&](Var<T> v) {
     return form && v && tape.needs_gradient(v) ? Sink<T>{new_matrix(tape, v.rows(), v.cols()), true}
                                                : Sink<T>{};
@@ -170,8 +196,7 @@ Classified<T> linear_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, std::sp
              above = tape.template scratch<double>(
                  block_rows);  // [rows of a block] of the largest logit over the label's
   std::vector<int> guess(rows);
-  for (std::size_t first = 0, last; first < rows; first = last) {
-    last = end_of_chunk(first, rows, group_of);
+  for_chunks(ends, [&](std::size_t first, std::size_t last) {
     const bool keep = last <= kept_rows;
     const auto l = keep ? part(kept, first, last) : part(work, 0, last - first);
     logits<T>(part(x.value(), first, last), weight.value(), bias_row, l);
@@ -195,18 +220,21 @@ Classified<T> linear_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, std::sp
         if (keep || form) logit_gradient(l.row(r - first), classes, totals[r - from], label[r]);
       }
     }
-    if (!group_of.empty()) share_out<T>(group_of.subspan(first, last - first), out + first, w.subspan(first, last - first));
+    if (!group_of.empty()) {
+      const auto chunk = [&](auto all) { return all.subspan(first, last - first); };
+      share_out<T>(chunk(group_of), out + first, chunk(prior), chunk(w));
+    }
     if (form)
       formed.add(first, l, w.data() + first, part(x.value(), first, last), weight.value(),
                  part(some, 0, last - first));
-  }
+  });
   if (!differentiate) return {loss, std::move(guess)};
-  tape.on_backward({loss}, [x, weight, bias, loss, kept, work, some, formed, w = std::span<const T>(w),
+  tape.on_backward({loss}, [x, weight, bias, loss, kept, work, some, formed, ends, prior, w = std::span<const T>(w),
                             label = tape.keep(label)](Tape<T>& tape) {
     const auto g = tape.cotangent(loss), in = tape.value(x), matrix = tape.value(weight);
     const auto wanted = [&](Var<T> v) { return v && tape.needs_gradient(v) ? tape.sink(v) : Sink<T>{}; };
     const Gradients<T> to{wanted(x), wanted(weight), wanted(bias)};  // three different matrices
-    if (const auto s = common_factor<T>(w, g.data)) {
+    if (const auto s = common_factor<T>(w, g.data, prior, tape.value(loss).data)) {
       const auto scaled = [s = *s](const Sink<T>& sink, const Sink<T>& formed) {
         sink.accumulate([=, from = formed.to.data](std::size_t i) { return s * from[i]; });
       };
@@ -215,9 +243,10 @@ Classified<T> linear_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, std::sp
       scaled(to.bias, formed.bias);
       return;
     }
+    if (!w.empty()) tape.count_missed_hint();
     const auto bias_row = bias ? tape.value(bias) : MatrixView<const T>{};
-    for (std::size_t first = 0; first < in.rows; first += chunk_rows) {
-      const std::size_t last = std::min(in.rows, first + chunk_rows), n = last - first;
+    for_chunks(ends, [&](std::size_t first, std::size_t last) {
+      const std::size_t n = last - first;
       const auto d = last <= kept.rows ? part(kept, first, last) : part(work, 0, n);
       if (last > kept.rows) {
         logits<T>(part(in, first, last), matrix, bias_row, d);
@@ -229,7 +258,7 @@ Classified<T> linear_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, std::sp
         }
       }
       to.add(first, d, g.data + first, part(in, first, last), matrix, part(some, 0, n));
-    }
+    });
   });
   return {loss, std::move(guess)};
 }

@@ -5,6 +5,7 @@
 
 #include "core/kernels/require.hpp"
 #include "core/kernels/rows.hpp"
+#include "core/support/poison.hpp"
 
 #ifndef HAVE_CBLAS
 #error "xtensor-blas would use its own slow products: HAVE_CBLAS must be on"
@@ -30,6 +31,15 @@ void linear_backward(Tape<T>& tape, Var<T> x, Var<T> weight, MatrixView<const T>
   }
 }
 
+/// BLAS is not instrumented: under the address sanitizer its operands are looked at before.
+template <class T>
+void require_readable([[maybe_unused]] const char* operand, [[maybe_unused]] const Block<T>& x) {
+  if constexpr (poisoning)
+    for (std::size_t r = 0; r < x.rows; ++r)
+      if (poisoned(x.data + r * x.stride, x.cols * sizeof(T)))
+        throw Bug(std::string("gemm: memory that nobody holds in row ") + std::to_string(r) + " of " + operand);
+}
+
 }  // namespace
 
 template <class T>
@@ -44,6 +54,9 @@ void gemm(Block<const T> a, bool transpose_a, Block<const T> b, bool transpose_b
     for (std::size_t r = 0; beta == 0 && r < c.rows; ++r) std::fill_n(c.data + r * c.stride, c.cols, T{0});
     return;
   }
+  require_readable("a", a);
+  require_readable("b", b);
+  require_readable("c", c);
   const auto size = [](std::size_t n) { return static_cast<xt::blas_index_t>(n); };
   const auto turn = [](bool transpose) { return transpose ? cxxblas::Trans : cxxblas::NoTrans; };
   cxxblas::gemm<xt::blas_index_t>(cxxblas::RowMajor, turn(transpose_a), turn(transpose_b), size(c.rows),

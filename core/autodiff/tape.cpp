@@ -18,6 +18,7 @@ void Tape<T>::rewind() {
   watched_.resize(mark_.watched);
   shared_.resize(mark_.shared);
   while (!parameters_.empty() && parameters_.back().second >= mark_.nodes) parameters_.pop_back();
+  missed_hints_ = 0;
   for (auto& [size, memory] : released_) memory.clear();
   for (auto& node : nodes_) {  // cotangents lay behind the mark
     node.cotangent = nullptr;
@@ -31,6 +32,7 @@ T* Tape<T>::cotangent_memory(std::size_t size) {
     if (of_size == size && !memory.empty()) {
       T* found = memory.back();
       memory.pop_back();
+      arena_.resume(found, size);
       return found;
     }
   return arena_.allocate<T>(size);
@@ -42,6 +44,7 @@ void Tape<T>::release(Node& node) {
   const auto size = node.value.size();
   auto found = std::find_if(released_.begin(), released_.end(), [&](const auto& r) { return r.first == size; });
   if (found == released_.end()) found = released_.insert(found, {size, {}});
+  arena_.suspend(node.cotangent, size);
   found->second.push_back(std::exchange(node.cotangent, nullptr));
 }
 

@@ -144,6 +144,8 @@ class Tape {
   MatrixView<const T> cotangent(Var<T> x);
   /// In a closure: where to put the cotangent of an input that needs one.
   Sink<T> sink(Var<T> x);
+  /// In a closure: what was said beforehand of its output's cotangent was not so, and the work was done again.
+  void count_missed_hint() { ++missed_hints_; }
   /// At the end of a closure: the cotangent of its output y is that of its input x too.
   void pass_on(Var<T> y, Var<T> x);
 
@@ -162,6 +164,9 @@ class Tape {
   /// After `backward`: adds `scale` times the set's gradient to `into` [set.size()], in the set's order.
   template <class U>
   void add_gradient(const ParameterSet<T>& set, std::span<U> into, U scale = U{1});
+
+  /// How often that happened since the last `clear` or `rewind`.
+  std::size_t missed_hints() const { return missed_hints_; }
 
   const Arena& arena() const { return arena_; }
 
@@ -200,6 +205,7 @@ class Tape {
   std::vector<std::pair<const Parameter<T>*, std::uint32_t>> parameters_;
   std::vector<std::pair<const void*, std::shared_ptr<const void>>> shared_;
   Mark mark_;
+  std::size_t missed_hints_ = 0;
   bool logits_only_ = false, releasing_ = false;
 };
 

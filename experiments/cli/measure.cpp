@@ -68,6 +68,7 @@ nlohmann::json result_json(const Measurement& m, const ParameterSet<T>& paramete
           {"bias_p_value", number(m.bias_p_value)},
           {"rows", number(m.rows)},
           {"attention_values", number(m.attention_values)},
+          {"missed_hints", number(m.missed_hints)},
           {"seconds", number(m.seconds)},
           {"work_normalised_variance", number(m.work_normalised_variance)},
           {"outcomes", number(m.outcomes)},

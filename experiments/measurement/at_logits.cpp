@@ -28,7 +28,8 @@ void add_episode(Tape<T>& tape, const Episode<T>& episode, int copies, std::vect
 template <class T>
 LogitGradients collect(Tape<T>& tape, const Estimate<T>& estimate, int copies) {
   tape.backward(estimate.surrogate);
-  LogitGradients result{std::vector<std::vector<double>>(copies), estimate.rows(), estimate.attention_values()};
+  LogitGradients result{std::vector<std::vector<double>>(copies), estimate.rows(), estimate.attention_values(),
+                        static_cast<double>(tape.missed_hints())};
   add_episode(tape, *estimate.episode, copies, result.of_replicate);
   for (const auto& other : estimate.others) add_episode(tape, *other, copies, result.of_replicate);
   return result;

@@ -15,7 +15,7 @@ namespace hardgrad {
 struct LogitGradients {
   /// [M][sum over choices of B S] of the mean over the batch, choice by choice
   std::vector<std::vector<double>> of_replicate;
-  double rows = 0, attention_values = 0;  ///< of all replicates
+  double rows = 0, attention_values = 0, missed_hints = 0;  ///< of all replicates
 };
 
 /// Replicates [first, first + count), each with the noise it has as a gradient of its own: key noise / m. `tape`: new, or of an

@@ -21,6 +21,7 @@ class Clock {
 void add(Cost& to, const Cost& cost, double share) {
   to.rows += share * cost.rows;
   to.attention_values += share * cost.attention_values;
+  to.missed_hints += share * cost.missed_hints;
   to.seconds += share * cost.seconds;
 }
 
@@ -48,7 +49,7 @@ Cost draw(Replicates& replicates, const Estimator<T>& estimator, const Model<T>&
       KeyedRandomness random(noise / static_cast<std::uint64_t>(m));
       const auto estimate = estimator.estimate({tape, model, batch, random});
       differentiate(estimate.surrogate, model.parameters(), gradient);
-      add(costs[block], {double(estimate.rows()), double(estimate.attention_values()), clock.seconds()}, share);
+      add(costs[block], {estimate.rows(), estimate.attention_values(), double(tape.missed_hints()), clock.seconds()}, share);
       replicates.add(block, gradient);
     }
     replicates.complete(block);
@@ -83,7 +84,7 @@ Cost draw_at_logits(Replicates& replicates, const Estimator<T>& estimator, const
         replicates.add(block, gradient);
         ++drawn;
       }
-      add(each, {gradients[run].rows, gradients[run].attention_values, seconds[run]}, 1.0 / count);
+      add(each, {gradients[run].rows, gradients[run].attention_values, gradients[run].missed_hints, seconds[run]}, 1.0 / count);
     }
     if (drawn == together)
       together = std::max(together, static_cast<int>(roomy * together / static_cast<double>(tapes[0].arena().used())));

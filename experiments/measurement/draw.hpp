@@ -12,6 +12,7 @@ namespace hardgrad {
 /// Of one replicate, on average.
 struct Cost {
   double rows = 0, attention_values = 0;
+  double missed_hints = 0;  ///< Tape::missed_hints
   double seconds = 0;  ///< wall, without the statistics
 };
 

@@ -139,6 +139,7 @@ Moments of_example(const Estimator<T>& estimator, const Model<T>& model, const B
     if (norm > 0 && reference_norm > 0) m.cosine += w * dot / (std::sqrt(norm) * reference_norm);
     m.rows += w * estimate.rows();
     m.attention_values += w * estimate.attention_values();
+    m.missed_hints += w * static_cast<double>(tape.missed_hints());
     m.continuous = replay.continuous();
     if (++m.outcomes == 1) visits = replay.expected_visits(model.outcomes(example)[0]);
     if (std::max(m.outcomes, visits) > outcome_cap)
@@ -181,6 +182,7 @@ Moments exact_moments(const Estimator<T>& estimator, const Model<T>& model, cons
     total.continuous |= m.continuous;
     total.rows += m.rows;
     total.attention_values += m.attention_values;
+    total.missed_hints += m.missed_hints;
   }
   for (auto& g : total.mean) g /= examples;
   for (auto& v : total.variances) v /= double(examples) * examples;

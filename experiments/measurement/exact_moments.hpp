@@ -63,7 +63,7 @@ struct Moments {
   double cosine = 0;               ///< E of the cosine to the reference; NaN for more than one example
   double outcomes = 0;             ///< visited
   bool continuous = false;         ///< some of them are nodes of a quadrature
-  double rows = 0, attention_values = 0;  ///< expected cost of one gradient
+  double rows = 0, attention_values = 0, missed_hints = 0;  ///< expected cost of one gradient
 };
 
 /// Moments of `estimator` on `batch`. `reference` [B][P] are gradients close to each example's mean (its exact gradient):

@@ -60,6 +60,7 @@ double attention_entropy(const Estimator<T>& estimator, const Model<T>& model, c
 void charge(Measurement& m, const Cost& each) {
   m.rows = each.rows;
   m.attention_values = each.attention_values;
+  m.missed_hints = each.missed_hints;
   m.seconds = each.seconds;
 }
 
@@ -124,6 +125,7 @@ void measure_exactly(Measurement& m, const Estimator<T>& estimator, const Model<
   m.outcomes = moments.outcomes;
   m.rows = moments.rows;
   m.attention_values = moments.attention_values;
+  m.missed_hints = moments.missed_hints;
   for (const auto& [name, other] : known_truths(truths, settings)) m.bias_against[name] = distance_squared(m.mean, other->gradient);
   derive(m);
   m.intervals["variance"] = {m.variance, m.variance};

@@ -45,6 +45,7 @@ struct Measurement {
   double bias_p_value = not_a_number;   ///< Bonferroni-corrected, over the gradient's direction and random ones
   double rows = not_a_number;           ///< model rows per gradient
   double attention_values = not_a_number;  ///< per gradient
+  double missed_hints = not_a_number;   ///< Tape::missed_hints per gradient: work done twice, never a wrong number
   double seconds = not_a_number;        ///< wall seconds per gradient
   double work_normalised_variance = not_a_number;  ///< variance x rows
   double outcomes = not_a_number;       ///< visited, if exact

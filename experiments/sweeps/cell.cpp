@@ -74,6 +74,7 @@ CellRecord run_cell(const Plan& plan, const Cell& cell, TaskPool& tasks, const s
     fail(e.what());
   }
   record.costs["tape_bytes"] = record.result.tape_bytes;
+  record.costs["missed_hints"] = record.result.missed_hints;
   record.costs["cpu_seconds"] = thread_seconds() - start;
   return record;
 }

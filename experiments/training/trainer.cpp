@@ -117,6 +117,7 @@ TrainResult train(Training<T>& training, const TrainSettings& settings, const Ru
     tape.clear();
     const auto estimate = estimator->estimate({tape, *model, batch, random, true});
     differentiate(estimate.surrogate, model->parameters(), gradient);
+    result.missed_hints += static_cast<double>(tape.missed_hints());
     if (estimate.own_loss) {
       differentiate(estimate.own_loss, estimator->own_parameters(), own_gradient);
       own_optimizer->step(estimator->own_parameters(), own_gradient);

@@ -50,6 +50,7 @@ struct TrainResult {
   double seconds = 0;                     ///< of the steps, without measurements and evaluations
   double rows = 0, attention_values = 0;  ///< of all training gradients
   double tape_bytes = 0;                  ///< most memory a gradient took for its values and cotangents
+  double missed_hints = 0;                ///< Tape::missed_hints of all training gradients
 };
 
 /// A model being trained, and all that goes with it; what a checkpoint holds.

@@ -202,3 +202,67 @@ TEST_CASE_TEMPLATE("cotangents expected to be shared out in groups by the losses
   CHECK(distance(with_expected<T>(rows, 40, prior, {}).gradient,
                  with_expected<T>(rows, 40, prior, prior, false, group).gradient) < tolerance);
 }
+
+// Whole groups make a chunk shorter than its most rows, and where the expectation fails the backward pass recomputes chunk by
+// chunk: in chunks of the same rows, or it writes beyond its buffers.
+TEST_CASE_TEMPLATE("wrongly expected shares in groups that end chunks early give the right gradient", T, float, double) {
+  for (const int members : {3, 5, 7, 100}) {
+    CAPTURE(members);
+    const std::size_t rows = 1300;
+    std::vector<int> group(rows);
+    std::vector<double> prior(rows), cotangent(rows);
+    for (std::size_t r = 0; r < rows; ++r) {
+      group[r] = static_cast<int>(r) / members;
+      prior[r] = static_cast<double>(1 + r % 4) / 8.0;
+      cotangent[r] = std::sin(static_cast<double>(r));  // not what the losses share out
+    }
+    const auto plain = with_expected<T>(rows, 40, cotangent, {}),
+               formed = with_expected<T>(rows, 40, cotangent, prior, false, group);
+    CHECK(distance(plain.gradient, formed.gradient) < (sizeof(T) == 4 ? 1e-4 : 1e-11));
+  }
+  std::vector<int> label(260), group(260);
+  std::vector<double> prior(260, 0.5);
+  for (std::size_t r = 0; r < label.size(); ++r) {
+    label[r] = static_cast<int>(r % 3);
+    group[r] = static_cast<int>(r) / 5;  // 255 rows, then 5
+  }
+  expect_gradient(
+      [&](auto&, const auto& v) {
+        return linear_cross_entropy(v[0], v[1], v[2], std::span<const int>(label), {prior, group}).loss;
+      },
+      {random_matrix(260, 2, 1), random_matrix(3, 2, 2), random_matrix(1, 3, 3)});
+}
+
+TEST_CASE_TEMPLATE("announced shares fit however peaked they are, down to priors below the least number", T, float, double) {
+  const std::size_t rows = 600;
+  std::vector<int> label(rows), group(rows);
+  std::vector<double> prior(rows);
+  std::vector<T> log_prior(rows);
+  for (std::size_t r = 0; r < rows; ++r) {
+    label[r] = static_cast<int>(r * 13 % 40);
+    group[r] = static_cast<int>(r) / 4;
+    log_prior[r] = static_cast<T>(r % 4 == 0 ? 0 : -40.7 * static_cast<double>(1 + r % 13));  // with the first, one in all
+    prior[r] = std::exp(static_cast<double>(log_prior[r]));
+  }
+  const auto run = [&](ExpectedCotangents expected, std::vector<double>& gradient) {
+    Tape<T> tape;
+    const auto v = place(tape, {random_matrix(rows, 5, 1, -9, 9), random_matrix(40, 5, 2, -9, 9), random_matrix(1, 40, 3)});
+    const auto loss = linear_cross_entropy(v[0], v[1], v[2], std::span<const int>(label), expected).loss;
+    const auto joint = subtract(tape.constant({log_prior.data(), rows, 1}), loss);
+    tape.backward(sum(segment_logsumexp(joint, std::span<const int>(group), rows / 4)));
+    for (auto x : v) {
+      const auto g = tape.gradient(x);
+      gradient.insert(gradient.end(), g.data, g.data + g.size());
+    }
+    return tape.missed_hints();
+  };
+  std::vector<double> plain, formed;
+  CHECK(run({}, plain) == 0);
+  CHECK(run({prior, group}, formed) == 0);
+  CHECK(distance(plain, formed) < (sizeof(T) == 4 ? 1e-2 : 1e-10));
+  prior[2] *= 1 + (sizeof(T) == 4 ? 1e-2 : 1e-6);  // and a weight that is truly another is noticed
+  prior[1] = 1;
+  std::vector<double> noticed;
+  CHECK(run({prior, group}, noticed) == 1);
+  CHECK(distance(plain, noticed) < (sizeof(T) == 4 ? 1e-2 : 1e-10));
+}

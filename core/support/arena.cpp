@@ -1,0 +1,101 @@
+#include "core/support/arena.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <new>
+
+#include "core/support/error.hpp"
+#include "core/support/poison.hpp"
+
+namespace hardgrad {
+namespace {
+
+#ifdef NDEBUG
+constexpr bool guards_on = false;
+#else
+constexpr bool guards_on = true;
+#endif
+
+constexpr std::size_t first_block = std::size_t{1} << 18, largest_block = std::size_t{1} << 26;
+constexpr std::byte guard_byte{0xA5}, unwritten_byte{0xFF};  // eight of the latter are a NaN, four are one too
+
+/// Reads poisoned bytes: the sanitizer is not to look.
+HARDGRAD_UNSANITIZED bool intact(const std::byte* first, std::size_t bytes) {
+  const volatile auto* p = first;  // volatile: no call of a checked memcmp
+  for (std::size_t i = 0; i < bytes; ++i)
+    if (p[i] != guard_byte) return false;
+  return true;
+}
+
+std::size_t aligned(std::size_t bytes) { return (bytes + Arena::alignment - 1) / Arena::alignment * Arena::alignment; }
+
+}  // namespace
+
+const bool Arena::guarded = guards_on;
+
+Arena::Block::Block(std::size_t bytes)
+    : memory(static_cast<std::byte*>(::operator new[](bytes, std::align_val_t{huge_page}))), size(bytes) {
+  if (bytes >= huge_page) ::madvise(memory.get(), bytes, MADV_HUGEPAGE);  // advice: may fail
+  poison(memory.get(), bytes);
+}
+Arena::Block::~Block() {
+  if (memory) unpoison(memory.get(), size);
+}
+void Arena::Block::Free::operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t{huge_page}); }
+
+void* Arena::raw(std::size_t bytes) {
+  const std::size_t piece = aligned(bytes) + (guards_on ? alignment : 0);
+  while (current_ < blocks_.size() && used_ + piece > blocks_[current_].size) {
+    ++current_;
+    used_ = 0;
+  }
+  if (current_ == blocks_.size()) {
+    const std::size_t doubled = blocks_.empty() ? first_block : 2 * blocks_.back().size;
+    blocks_.emplace_back(std::max(piece, std::min(doubled, largest_block)));
+    used_ = 0;
+  }
+  auto* p = blocks_[current_].memory.get() + used_;
+  used_ += piece;
+  if constexpr (guards_on) {
+    unpoison(p, piece);
+    std::fill_n(p, bytes, unwritten_byte);
+    std::fill_n(p + bytes, piece - bytes, guard_byte);
+    poison(p + bytes, piece - bytes);
+    guards_.push_back({p + bytes, piece - bytes});
+  }
+  return p;
+}
+
+void Arena::rewind(Mark mark) {
+  for (; guards_.size() > mark.guards; guards_.pop_back())
+    if (!intact(guards_.back().first, guards_.back().bytes))
+      throw Bug("memory of the tape was written beyond its end");
+  current_ = mark.block;
+  used_ = mark.used;
+  if constexpr (poisoning)
+    for (std::size_t i = current_; i < blocks_.size(); ++i) {
+      const std::size_t kept = i == current_ ? used_ : 0;
+      poison(blocks_[i].memory.get() + kept, blocks_[i].size - kept);
+    }
+}
+
+void Arena::suspend_bytes(void* piece, std::size_t bytes) {
+  if constexpr (guards_on) std::fill_n(static_cast<std::byte*>(piece), bytes, unwritten_byte);
+  poison(piece, bytes);
+}
+void Arena::resume_bytes(void* piece, std::size_t bytes) { unpoison(piece, bytes); }
+
+std::size_t Arena::capacity() const {
+  std::size_t total = 0;
+  for (const auto& block : blocks_) total += block.size;
+  return total;
+}
+
+std::size_t Arena::used() const {
+  std::size_t total = used_;
+  for (std::size_t i = 0; i < current_; ++i) total += blocks_[i].size;
+  return total - guards_.size() * (guards_on ? alignment : 0);
+}
+
+}  // namespace hardgrad
