@@ -14,7 +14,7 @@ import xarray as xr
 
 from .errors import InputError
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _SEAL = b"\nHARDGRAD-SEAL "
 
 
@@ -64,7 +64,8 @@ def _require(path: Path, data: xr.Dataset, wanted: str) -> None:
     if version is None:
         raise InputError(f"{path}: is not a file of Hardgrad: it has no schema_version")
     if str(version) != str(SCHEMA_VERSION):
-        raise InputError(f"{path}: has schema version {version}, this program reads {SCHEMA_VERSION}")
+        raise InputError(f"{path}: has schema version {version}, this program reads {SCHEMA_VERSION}: make it "
+                         "anew, or read it with the release that wrote it")
     kind = data.attrs.get("kind")
     if kind != wanted:
         hint = {("cell", "result"): "; merge the cells first", ("gradient", "result"): "; `analysis look` shows it",

@@ -8,10 +8,11 @@
 #include "core/autodiff/reduce.hpp"
 #include "core/autodiff/softmax.hpp"
 #include "core/choice/choosers.hpp"
-#include "core/estimator/coupling.hpp"
-#include "core/estimator/moving_average.hpp"
-#include "core/estimator/objectives.hpp"
-#include "core/estimator/score_function.hpp"
+#include "core/estimator/coupling/coupled_estimator.hpp"
+#include "core/estimator/score_function/moving_average.hpp"
+#include "core/estimator/enumeration/objectives.hpp"
+#include "core/estimator/enumeration/outcome_objectives.hpp"
+#include "core/estimator/score_function/score_function.hpp"
 #include "core/nn/layers.hpp"
 
 namespace hardgrad {

@@ -6,7 +6,7 @@
 // one u for each bit, and all bits flipped together.
 // Target: expected loss. Bias: none. Cost: 2 rows a pair; 1 + T where choices feed later ones.
 // Departures: where choices feed later ones, every choice's pair is evaluated given the first member's choices before it.
-#include "core/estimator/coupling.hpp"
+#include "core/estimator/coupling/coupled_estimator.hpp"
 
 namespace hardgrad {
 namespace {
@@ -37,11 +37,12 @@ HARDGRAD_ESTIMATOR(Arm, {
   .name = "arm",
   .summary = "antithetic pairs of bits, weighted by the uniform number that made them",
   .paper = "Yin & Zhou 2019, ARM: augment-REINFORCE-merge gradient, Theorem 1",
-  .target = Target::Kind::expected_loss,
+  .target = "expected_loss",
   .unbiased = true,
   .evaluations = "2; 1 + T if sequential",
   .parameters = {samples_parameter(2, 2), credit_parameter()},
-  .unsupported = needs_pairs_of_bits,
+  .needs = {need::bits},
+  .unsupported = needs_pairs,
 })
 
 }  // namespace hardgrad

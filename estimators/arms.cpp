@@ -11,8 +11,8 @@
 // later ones, every choice's bits are evaluated given the first member's choices before it.
 #include <algorithm>
 
-#include "core/estimator/coupling.hpp"
-#include "core/estimator/dirichlet_copula.hpp"
+#include "core/estimator/coupling/coupled_estimator.hpp"
+#include "core/estimator/coupling/dirichlet_copula.hpp"
 
 namespace hardgrad {
 namespace {
@@ -58,11 +58,11 @@ HARDGRAD_ESTIMATOR(Arms, {
   .name = "arms",
   .summary = "K mutually antithetic bits by a Dirichlet copula, leave-one-out, debiased",
   .paper = "Dimitriev & Zhou 2021, ARMS: antithetic-REINFORCE-multi-sample gradient for binary variables",
-  .target = Target::Kind::expected_loss,
+  .target = "expected_loss",
   .unbiased = true,
   .evaluations = "K; 1 + (K - 1) T if sequential",
   .parameters = {ParameterInfo::integer("samples", 4, 2, DirichletCopula::most, "bits drawn together"), credit_parameter()},
-  .unsupported = needs_bits,
+  .needs = {need::bits},
 })
 
 }  // namespace hardgrad

@@ -9,7 +9,7 @@
 // Departures: each choice draws its own reference category. Swaps that lead to the same option are evaluated each. Choices
 // with fewer options than others repeat their true action. Where choices feed later ones, every choice's swaps are
 // evaluated given the choices before it on one path.
-#include "core/estimator/dirichlet_swaps.hpp"
+#include "core/estimator/coupling/dirichlet_swaps.hpp"
 
 namespace hardgrad {
 namespace {
@@ -18,7 +18,7 @@ template <class T>
 class Ars final : public CoupledEstimator<T> {
  public:
   Ars(const Settings& settings, const Structure& structure, Key)
-      : CoupledEstimator<T>(settings.integer("samples"), structure.options, 1, credit_of(settings)) {}
+      : CoupledEstimator<T>(settings.integer("samples"), structure.most_options(), 1, credit_of(settings)) {}
 
  private:
   void draw(Coupling& coupling, Randomness& random, Draw where) const override {
@@ -44,11 +44,11 @@ HARDGRAD_ESTIMATOR(Ars, {
   .name = "ars",
   .summary = "categories by Dirichlet noise, against the swaps of a reference coordinate",
   .paper = "Yin, Yue & Zhou 2019, ARSM: augment-REINFORCE-swap-merge estimator (ARS)",
-  .target = Target::Kind::expected_loss,
+  .target = "expected_loss",
   .unbiased = true,
   .evaluations = "S; 1 + (S - 1) T if sequential",
   .parameters = {samples_parameter(), credit_parameter()},
-  .unsupported = too_many_swaps,
+  .needs = {few_enough_to_swap},
 })
 
 }  // namespace hardgrad

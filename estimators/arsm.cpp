@@ -12,7 +12,7 @@
 // given the choices before it on one path.
 #include <algorithm>
 
-#include "core/estimator/dirichlet_swaps.hpp"
+#include "core/estimator/coupling/dirichlet_swaps.hpp"
 
 namespace hardgrad {
 namespace {
@@ -27,8 +27,8 @@ template <class T>
 class Arsm final : public CoupledEstimator<T> {
  public:
   Arsm(const Settings& settings, const Structure& structure, Key)
-      : CoupledEstimator<T>(settings.integer("samples"), structure.options * (structure.options - 1) / 2 + 1,
-                            structure.options, credit_of(settings)) {}
+      : CoupledEstimator<T>(settings.integer("samples"), structure.most_options() * (structure.most_options() - 1) / 2 + 1,
+                            structure.most_options(), credit_of(settings)) {}
 
  private:
   void draw(Coupling& coupling, Randomness& random, Draw where) const override {
@@ -55,11 +55,11 @@ HARDGRAD_ESTIMATOR(Arsm, {
   .name = "arsm",
   .summary = "categories by Dirichlet noise, against the swaps of every two coordinates",
   .paper = "Yin, Yue & Zhou 2019, ARSM: augment-REINFORCE-swap-merge estimator",
-  .target = Target::Kind::expected_loss,
+  .target = "expected_loss",
   .unbiased = true,
   .evaluations = "S (S - 1) / 2 + 1; S (S - 1) / 2 T + 1 if sequential",
   .parameters = {samples_parameter(), credit_parameter()},
-  .unsupported = too_many_swaps,
+  .needs = {few_enough_to_swap},
 })
 
 }  // namespace hardgrad

@@ -15,8 +15,8 @@
 
 #include <algorithm>
 
-#include "core/estimator/coupling.hpp"
-#include "core/estimator/dirichlet_copula.hpp"
+#include "core/estimator/coupling/coupled_estimator.hpp"
+#include "core/estimator/coupling/dirichlet_copula.hpp"
 
 namespace hardgrad {
 namespace {
@@ -99,23 +99,17 @@ class Carms final : public CoupledEstimator<T> {
   DirichletCopula copula_;
 };
 
-std::string unsupported_carms(const Settings&, const Structure& structure) {
-  if (structure.options <= most_options) return "";
-  return fmt::format("the choices have up to {} options, which are drawn in one of {} orders: it is for at most {}",
-                     structure.options, structure.options * (structure.options - 1) / 2, most_options);
-}
-
 }  // namespace
 
 HARDGRAD_ESTIMATOR(Carms, {
   .name = "carms",
   .summary = "K mutually antithetic categories by a Dirichlet copula, leave-one-out, weighted",
   .paper = "Dimitriev & Zhou 2021, CARMS: categorical-antithetic-REINFORCE multi-sample gradient estimator",
-  .target = Target::Kind::expected_loss,
+  .target = "expected_loss",
   .unbiased = true,
   .evaluations = "K; 1 + (K - 1) T if sequential",
   .parameters = {ParameterInfo::integer("samples", 4, 2, 12, "categories drawn together"), credit_parameter()},
-  .unsupported = unsupported_carms,
+  .needs = {need::options(most_options, "all of them are drawn in one of S (S - 1) / 2 orders")},
 })
 
 }  // namespace hardgrad

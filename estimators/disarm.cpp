@@ -9,8 +9,8 @@
 // Departures: where choices feed later ones, every choice's pair is evaluated given the first member's choices before it.
 #include <algorithm>
 
-#include "core/estimator/antithetic_bits.hpp"
-#include "core/estimator/coupling.hpp"
+#include "core/estimator/coupling/antithetic_bits.hpp"
+#include "core/estimator/coupling/coupled_estimator.hpp"
 
 namespace hardgrad {
 namespace {
@@ -39,11 +39,12 @@ HARDGRAD_ESTIMATOR(DisArm, {
   .name = "disarm",
   .summary = "antithetic pairs of bits, their common uniform number integrated out",
   .paper = "Dong, Mnih & Tucker 2020, DisARM, eq. 7",
-  .target = Target::Kind::expected_loss,
+  .target = "expected_loss",
   .unbiased = true,
   .evaluations = "2; 1 + T if sequential",
   .parameters = {samples_parameter(2, 2), credit_parameter()},
-  .unsupported = needs_pairs_of_bits,
+  .needs = {need::bits},
+  .unsupported = needs_pairs,
 })
 
 }  // namespace hardgrad

@@ -4,7 +4,7 @@
 //
 // Option i is the first whose bit is 1; the pair parts at m = min(z, z~), 1 - r is the probability of m given that no
 // earlier one was taken, and of P and P~ one is e_m, the other the distribution of the options after m
-// (core/estimator/split_coupling.hpp).
+// (core/estimator/coupling/split_coupling.hpp).
 // Dong, Mnih & Tucker 2021, Coupled gradient estimators for discrete latent variables: DisARM-SB. Two options:
 // DisARM.
 // Target: expected loss. Bias: none. Cost: 2 rows a pair; 1 + T where choices feed later ones.
@@ -12,7 +12,7 @@
 // choice's pair is evaluated given the first member's choices before it.
 #include <algorithm>
 
-#include "core/estimator/split_coupling.hpp"
+#include "core/estimator/coupling/split_coupling.hpp"
 
 namespace hardgrad {
 namespace {
@@ -41,13 +41,14 @@ HARDGRAD_ESTIMATOR(DisArmStick, {
   .name = "disarm_stick",
   .summary = "antithetic pairs of categories through the bits of stick breaking",
   .paper = "Dong, Mnih & Tucker 2021, Coupled gradient estimators for discrete latent variables (DisARM-SB)",
-  .target = Target::Kind::expected_loss,
+  .target = "expected_loss",
   .unbiased = true,
   .evaluations = "2; 1 + T if sequential",
   .parameters = {samples_parameter(2, 2),
                  ParameterInfo::choice("order", "given", {"given", "ascending", "descending"},
                                        "order of the sticks: as given, or by the options' probabilities"),
                  credit_parameter()},
+  .needs = {need::categorical},
   .unsupported = needs_pairs,
 })
 

@@ -3,14 +3,14 @@
 //   g_logits = 1/2 (f(z) - f(z~)) (e_z - e_z~ - min(r, 1 - r) (P - P~))                   per pair and choice
 //
 // r: probability of going right at the node where the pair parts; P, P~: distributions of the option below it, on z's and
-// on z~'s side (core/estimator/split_coupling.hpp).
+// on z~'s side (core/estimator/coupling/split_coupling.hpp).
 // Dong, Mnih & Tucker 2021, Coupled gradient estimators for discrete latent variables: DisARM-Tree. Two options:
 // DisARM.
 // Target: expected loss. Bias: none. Cost: 2 rows a pair; 1 + T where choices feed later ones.
 // Departures: any number of options (the paper's trees have 2^n leaves): the left part of an odd number is the smaller. Bits
 // below the parting are drawn at once, as the option they lead to. Where choices feed later ones, every choice's pair is
 // evaluated given the first member's choices before it.
-#include "core/estimator/split_coupling.hpp"
+#include "core/estimator/coupling/split_coupling.hpp"
 
 namespace hardgrad {
 namespace {
@@ -30,10 +30,11 @@ HARDGRAD_ESTIMATOR(DisArmTree, {
   .name = "disarm_tree",
   .summary = "antithetic pairs of categories through the bits of a balanced tree",
   .paper = "Dong, Mnih & Tucker 2021, Coupled gradient estimators for discrete latent variables (DisARM-Tree)",
-  .target = Target::Kind::expected_loss,
+  .target = "expected_loss",
   .unbiased = true,
   .evaluations = "2; 1 + T if sequential",
   .parameters = {samples_parameter(2, 2), credit_parameter()},
+  .needs = {need::categorical},
   .unsupported = needs_pairs,
 })
 

@@ -12,7 +12,7 @@
 // Departures: categories besides bits; |g|^2 is taken at the logits, row by row. With reward_to_go only the choices whose cost is
 // credited enter b_k.
 #include "core/autodiff/reduce.hpp"
-#include "core/estimator/sloped_samples.hpp"
+#include "core/estimator/relaxation/sloped_samples.hpp"
 
 namespace hardgrad {
 namespace {
@@ -23,7 +23,7 @@ class DoubleCv final : public Estimator<T> {
   DoubleCv(const Settings& settings, const Structure& structure, Key)
       : samples_(settings.integer("samples")),
         credit_(credit_of(settings)),
-        sequential_(structure.dependence == Dependence::sequential),
+        sequential_(!structure.factorised()),
         alpha_(this->own_.add("double_cv.alpha", {1})) {
     alpha_.value.data[0] = static_cast<T>(settings.real("alpha"));
   }
@@ -79,12 +79,13 @@ HARDGRAD_ESTIMATOR(DoubleCv, {
   .name = "double_cv",
   .summary = "leave-one-out with a control variate from the other samples' derivatives",
   .paper = "Titsias & Shi 2022, Double control variates for gradient estimation in discrete latent variable models",
-  .target = Target::Kind::expected_loss,
+  .target = "expected_loss",
   .unbiased = true,
   .evaluations = "K",
   .parameters = {samples_parameter(4, 2),
                  ParameterInfo::real("alpha", 0, -1e6, 1e6, "weight of the second control variate, at first"),
                  credit_parameter()},
+  .needs = {need::relaxable},
 })
 
 }  // namespace hardgrad

@@ -8,13 +8,15 @@
 // Departures: the paper differentiates the entropy of each visited site only; where a choice leads to later sites their
 // entropies are credited to it as well, so that H is the entropy of the whole set of choices and the estimate has a
 // scalar target (lambda_r = 1). `entropy = sampled` replaces H by -log p of the sample. b is used before its update.
-#include "core/estimator/score_function.hpp"
+#include "core/estimator/score_function/score_function.hpp"
+
+#include <fmt/format.h>
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/rearrange.hpp"
 #include "core/autodiff/softmax.hpp"
 #include "core/choice/choosers.hpp"
-#include "core/estimator/moving_average.hpp"
+#include "core/estimator/score_function/moving_average.hpp"
 
 namespace hardgrad {
 namespace {
@@ -31,12 +33,12 @@ class SemiChooser final : public Chooser<T> {
   const std::vector<bool>& soft() const { return soft_; }
 
   Choice<T> choose(Tape<T>& tape, const Question<T>& question) override {
-    auto expected = probabilities(question.log_prior);
+    auto expected = probabilities(question.log_p);
     auto rows = fan_out(question, question.site.rows->is_root() ? samples_ : 1);
     auto hard = tape.constant(rows->size(), expected.cols());
     auto is_soft = tape.constant(rows->size(), 1);
     auto one_hot = tape.mutable_value(hard);
-    auto option = draw_options(question, *rows, Law::prior, random_, id_, &soft_);
+    auto option = draw_options(question, *rows, random_, id_, &soft_);
     for (std::size_t r = 0; r < rows->size(); ++r) {
       const bool soft = soft_[rows->example[r]];
       if (!soft) one_hot(r, option[r]) = 1;
@@ -57,19 +59,20 @@ template <class T>
 class EntropyRegularised final : public AveragingEstimator<T> {
  public:
   EntropyRegularised(const Settings& settings, const Structure& structure, Key)
-      : AveragingEstimator<T>(structure.steps, settings.real("decay")),
+      : AveragingEstimator<T>(structure.steps(), settings.real("decay")),
         samples_(settings.integer("samples")),
-        target_{Target::Kind::regularised, settings.real("lambda_r"), settings.real("lambda_e"), settings.flag("semi")},
+        lambda_r_(settings.real("lambda_r")),
+        lambda_e_(settings.real("lambda_e")),
+        semi_(settings.flag("semi")),
         analytic_(settings.text("entropy") == "analytic"),
         credit_(credit_of(settings)) {
-    if (target_.semi && !analytic_)
+    if (semi_ && !analytic_)
       throw UsageError("entropy_regularised: semi needs entropy=analytic, because an expected choice has no sample");
   }
-  Target target() const override { return target_; }
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    SemiChooser<T> semi(target_.semi ? samples_ : 0, problem.random, target_.semi ? problem.batch.id : none_);
-    auto sampled = target_.semi ? Sampled<T>(problem, samples_, semi) : Sampled<T>(problem, samples_);
+    SemiChooser<T> semi(semi_ ? samples_ : 0, problem.random, semi_ ? problem.batch.id : none_);
+    auto sampled = semi_ ? Sampled<T>(problem, samples_, semi) : Sampled<T>(problem, samples_);
     auto& episode = sampled.episode();
     std::vector<std::vector<double>> signal;
     std::vector<double> observed;
@@ -78,15 +81,15 @@ class EntropyRegularised final : public AveragingEstimator<T> {
       observed.push_back(sampled.mean_where_chosen(t, signal.back()));
     }
     auto regulariser = problem.tape.constant(1, 1);
-    for (int t = 0; t < sampled.steps() && target_.lambda_e != 0; ++t) {
+    for (int t = 0; t < sampled.steps() && lambda_e_ != 0; ++t) {
       const auto& step = episode.steps()[t];
       if (analytic_) {
         const auto& rows = step.question.site.rows;
-        auto h = entropy(step.question.log_prior);
-        sampled.add(rows, h, -target_.lambda_e);
-        regulariser = add(regulariser, affine(sampled.mean(rows, h), static_cast<T>(-target_.lambda_e)));
+        auto h = entropy(step.question.log_p);
+        sampled.add(rows, h, -lambda_e_);
+        regulariser = add(regulariser, affine(sampled.mean(rows, h), static_cast<T>(-lambda_e_)));
       } else {
-        sampled.add(step.choice.rows, episode.log_probability(t), target_.lambda_e);
+        sampled.add(step.choice.rows, episode.log_probability(t), lambda_e_);
       }
     }
     for (int t = 0; t < sampled.steps(); ++t) {
@@ -94,8 +97,8 @@ class EntropyRegularised final : public AveragingEstimator<T> {
       const auto& rows = *episode.steps()[t].choice.rows;
       auto& s = signal[t];
       for (std::size_t r = 0; r < s.size(); ++r) {
-        const bool soft = target_.semi && semi.soft()[rows.example[r]];  // no choice was drawn: no score
-        s[r] = soft ? 0 : target_.lambda_r * (s[r] - this->average_[t]) + (regularised[r] - s[r]);
+        const bool soft = semi_ && semi.soft()[rows.example[r]];  // no choice was drawn: no score
+        s[r] = soft ? 0 : lambda_r_ * (s[r] - this->average_[t]) + (regularised[r] - s[r]);
       }
     }
     auto surrogate = add(add(sampled.score(signal), sampled.path()), regulariser);
@@ -104,11 +107,16 @@ class EntropyRegularised final : public AveragingEstimator<T> {
 
  private:
   int samples_;
-  Target target_;
-  bool analytic_;
+  double lambda_r_, lambda_e_;
+  bool semi_, analytic_;
   Credit credit_;
   std::vector<std::uint32_t> none_;
 };
+
+std::string regularised_target(const Settings& settings) {
+  return fmt::format("regularised[lambda_r={},lambda_e={},semi={}]", settings.real("lambda_r"), settings.real("lambda_e"),
+                     settings.flag("semi"));
+}
 
 }  // namespace
 
@@ -116,7 +124,8 @@ HARDGRAD_ESTIMATOR(EntropyRegularised, {
   .name = "entropy_regularised",
   .summary = "score function with moving baseline and an entropy bonus: the rule of Show, Attend and Tell",
   .paper = "Xu et al. 2015, Show, Attend and Tell, sec. 4.1",
-  .target = Target::Kind::regularised,
+  .target = "regularised",
+  .target_of = regularised_target,
   .unbiased = true,
   .evaluations = "K",
   .parameters = {samples_parameter(),
@@ -126,6 +135,7 @@ HARDGRAD_ESTIMATOR(EntropyRegularised, {
                  ParameterInfo::flag("semi", false, "replace an example's choices by their expectation with probability 1/2"),
                  ParameterInfo::real("decay", 0.9, 0, 1, "share of the old baseline kept at each step").below(),
                  credit_parameter()},
+  .needs = {need::categorical},
 })
 
 }  // namespace hardgrad

@@ -4,7 +4,7 @@
 //
 // Factorised models cost S rows a step; sequential ones a tree whose prefixes are computed once, S^T leaves.
 // Target: L_s = E_p[f]. Bias: none. Variance: none.
-#include "core/estimator/objectives.hpp"
+#include "core/estimator/enumeration/objectives.hpp"
 
 namespace hardgrad {
 namespace {
@@ -14,7 +14,7 @@ class Exact final : public Estimator<T> {
  public:
   Exact(const Settings& settings, const Structure&, Key) : cap_(settings.real("cap")) {}
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    return exact_objective<T>({Target::Kind::expected_loss}, problem, cap_);
+    return exact_objective(this->target(), problem, cap_);
   }
 
  private:
@@ -27,10 +27,11 @@ HARDGRAD_ESTIMATOR(Exact, {
   .name = "exact",
   .summary = "enumerates every choice: the gradient of the expected loss itself",
   .paper = "Definition; the expected loss L_s of Xu et al. 2015, Show, Attend and Tell, sec. 4.1",
-  .target = Target::Kind::expected_loss,
+  .target = "expected_loss",
   .unbiased = true,
   .evaluations = "S per step; S^T leaves if sequential",
   .parameters = {ParameterInfo::real("cap", 1e6, 1, 1e12, "most rows an enumeration may have; beyond it is an error")},
+  .needs = {need::enumerable},
 })
 
 }  // namespace hardgrad

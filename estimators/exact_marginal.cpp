@@ -4,7 +4,7 @@
 //
 // With independent choices the sum factorises over the steps: Deng et al. 2018, eq. 3 and sec. 3 ("exact EM").
 // Target: marginal likelihood. Bias: none. Variance: none. Cost: as `exact`.
-#include "core/estimator/objectives.hpp"
+#include "core/estimator/enumeration/objectives.hpp"
 
 namespace hardgrad {
 namespace {
@@ -13,8 +13,7 @@ template <class T>
 class ExactMarginal final : public Estimator<T> {
  public:
   ExactMarginal(const Settings& settings, const Structure&, Key) : cap_(settings.real("cap")) {}
-  Target target() const override { return {Target::Kind::marginal_likelihood}; }
-  Estimate<T> estimate(const Problem<T>& problem) const override { return exact_objective(target(), problem, cap_); }
+  Estimate<T> estimate(const Problem<T>& problem) const override { return exact_objective(this->target(), problem, cap_); }
 
  private:
   double cap_;
@@ -26,10 +25,11 @@ HARDGRAD_ESTIMATOR(ExactMarginal, {
   .name = "exact_marginal",
   .summary = "enumerates every choice: the gradient of -log sum_z p(z) exp(-f(z))",
   .paper = "Deng et al. 2018, Latent Alignment and Variational Attention, eq. 3",
-  .target = Target::Kind::marginal_likelihood,
+  .target = "marginal_likelihood",
   .unbiased = true,
   .evaluations = "S per step; S^T leaves if sequential",
   .parameters = {ParameterInfo::real("cap", 1e6, 1, 1e12, "most rows an enumeration may have; beyond it is an error")},
+  .needs = {need::enumerable},
 })
 
 }  // namespace hardgrad

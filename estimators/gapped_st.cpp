@@ -6,7 +6,7 @@
 // Fan, Chi, Rudnicky & Ramadge 2022, Training discrete deep generative models via gapped straight-through estimator:
 // what st_gumbel needs of its noise, without noise. The moves are constants.
 // Target: expected loss. Bias: yes. Cost: K rows.
-#include "core/estimator/relaxation.hpp"
+#include "core/estimator/relaxation/relaxation.hpp"
 
 #include <algorithm>
 
@@ -40,11 +40,12 @@ HARDGRAD_ESTIMATOR(GappedSt, {
   .name = "gapped_st",
   .summary = "straight-through by logits moved to agree with the choice, a gap apart",
   .paper = "Fan, Chi, Rudnicky & Ramadge 2022, Training discrete deep generative models via gapped straight-through estimator",
-  .target = Target::Kind::expected_loss,
+  .target = "expected_loss",
   .unbiased = false,
   .evaluations = "K",
   .parameters = {samples_parameter(), temperature_parameter(1),
                  ParameterInfo::real("gap", 1, 0, 1e6, "least distance of the chosen logit from the others")},
+  .needs = {need::relaxable},
 })
 
 }  // namespace hardgrad

@@ -5,7 +5,7 @@
 // Paulus, Maddison & Krause 2021, Rao-Blackwellizing the straight-through Gumbel-softmax gradient estimator: the
 // noise is drawn anew M times given the choice (conditional Gumbels), at no further evaluation of f.
 // Target: expected loss. Bias: that of st_gumbel, whatever M. Variance: not above st_gumbel's. Cost: K rows.
-#include "core/estimator/relaxation.hpp"
+#include "core/estimator/relaxation/relaxation.hpp"
 
 #include "core/autodiff/elementwise.hpp"
 
@@ -19,7 +19,7 @@ class GumbelRao final : public RelaxationEstimator<T> {
       : RelaxationEstimator<T>(settings),
         temperature_(settings.real("temperature")),
         rao_samples_(settings.integer("rao_samples")),
-        options_(static_cast<std::uint32_t>(structure.options)) {}
+        options_(static_cast<std::uint32_t>(structure.most_options())) {}
   bool exchangeable() const override { return false; }
 
  private:
@@ -43,11 +43,12 @@ HARDGRAD_ESTIMATOR(GumbelRao, {
   .name = "gumbel_rao",
   .summary = "straight-through Gumbel-softmax with its noise averaged given the choice",
   .paper = "Paulus, Maddison & Krause 2021, Rao-Blackwellizing the straight-through Gumbel-softmax gradient estimator",
-  .target = Target::Kind::expected_loss,
+  .target = "expected_loss",
   .unbiased = false,
   .evaluations = "K",
   .parameters = {samples_parameter(), temperature_parameter(0.5),
                  ParameterInfo::integer("rao_samples", 10, 1, 1e6, "draws of the noise given each choice")},
+  .needs = {need::relaxable},
 })
 
 }  // namespace hardgrad

@@ -6,7 +6,7 @@
 // concrete distribution. Between two options the Gumbels' difference is drawn: one logistic number.
 // Target: expected loss. Bias: that of the relaxed loss, which shrinks with the temperature while the variance grows.
 // Cost: K rows.
-#include "core/estimator/relaxation.hpp"
+#include "core/estimator/relaxation/relaxation.hpp"
 
 namespace hardgrad {
 namespace {
@@ -31,10 +31,11 @@ HARDGRAD_ESTIMATOR(GumbelSoftmax, {
   .name = "gumbel_softmax",
   .summary = "choices relaxed to softmax weights of Gumbel-perturbed logits",
   .paper = "Jang, Gu & Poole 2017, Gumbel-softmax, eq. 2; Maddison, Mnih & Teh 2017, The concrete distribution",
-  .target = Target::Kind::expected_loss,
+  .target = "expected_loss",
   .unbiased = false,
   .evaluations = "K",
   .parameters = {samples_parameter(), temperature_parameter(0.5)},
+  .needs = {need::relaxable},
 })
 
 }  // namespace hardgrad

@@ -6,7 +6,7 @@
 // The bound: Burda, Grosse & Salakhutdinov 2016, Importance weighted autoencoders. Its "naive Monte Carlo estimator",
 // where every sample is credited with the same L: Mnih & Rezende 2016, Variational inference for Monte Carlo objectives.
 // Target: the K-sample bound. Bias: none. Cost: K rows.
-#include "core/estimator/importance.hpp"
+#include "core/estimator/importance/importance.hpp"
 
 namespace hardgrad {
 namespace {
@@ -15,7 +15,6 @@ template <class T>
 class IwaeReinforce final : public Estimator<T> {
  public:
   IwaeReinforce(const Settings& settings, const Structure&, Key) : samples_(settings.integer("samples")) {}
-  Target target() const override { return {.kind = Target::Kind::importance_bound, .samples = samples_}; }
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
     ImportanceSamples<T> drawn(problem, samples_);
@@ -42,11 +41,12 @@ HARDGRAD_ESTIMATOR(IwaeReinforce, {
   .summary = "K-sample importance-weighted bound, plain score function for the posterior",
   .paper = "Burda et al. 2016, Importance weighted autoencoders (bound); Mnih & Rezende 2016, Variational inference for "
            "Monte Carlo objectives (naive estimator)",
-  .target = Target::Kind::importance_bound,
+  .target = "importance_bound",
+  .target_of = samples_of_bound,
   .unbiased = true,
   .evaluations = "K",
   .parameters = {samples_parameter(2)},
-  .posterior = true,
+  .needs = {need::log_density},
 })
 
 }  // namespace hardgrad

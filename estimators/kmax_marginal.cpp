@@ -10,7 +10,7 @@
 // by a beam search of width k.
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
-#include "core/estimator/subset.hpp"
+#include "core/estimator/without_replacement/subset.hpp"
 
 namespace hardgrad {
 namespace {
@@ -19,8 +19,7 @@ template <class T>
 class KmaxMarginal final : public Estimator<T> {
  public:
   KmaxMarginal(const Settings& settings, const Structure& structure, Key)
-      : k_(settings.integer("k")), per_step_(structure.dependence != Dependence::sequential) {}
-  Target target() const override { return {Target::Kind::marginal_likelihood}; }
+      : k_(settings.integer("k")), per_step_(structure.factorised()) {}
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
     auto subset = Subset<T>::most_probable(problem, k_, per_step_);
@@ -45,10 +44,11 @@ HARDGRAD_ESTIMATOR(KmaxMarginal, {
   .name = "kmax_marginal",
   .summary = "marginal likelihood truncated to the most probable options",
   .paper = "Shankar, Garg & Sarawagi 2018, Surprisingly easy hard-attention for sequence to sequence learning",
-  .target = Target::Kind::marginal_likelihood,
+  .target = "marginal_likelihood",
   .unbiased = false,
   .evaluations = "k",
   .parameters = {ParameterInfo::integer("k", 5, 1, 1e6, "most probable options (or paths) that are kept")},
+  .needs = {need::enumerable},
 })
 
 }  // namespace hardgrad

@@ -17,9 +17,9 @@
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
 #include "core/choice/branching.hpp"
-#include "core/estimator/objectives.hpp"
+#include "core/estimator/enumeration/objectives.hpp"
 #include "core/estimator/paths.hpp"
-#include "core/estimator/score_function.hpp"
+#include "core/estimator/score_function/score_function.hpp"
 
 namespace hardgrad {
 namespace {
@@ -30,15 +30,14 @@ class LocalExpectation final : public Estimator<T> {
   LocalExpectation(const Settings& settings, const Structure& structure, Key)
       : samples_(settings.integer("samples")),
         baseline_(settings.real("baseline")),
-        dependent_(structure.dependence == Dependence::sequential) {}
+        dependent_(!structure.factorised()) {}
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
     if (!dependent_)
-      return exact_objective<T>({Target::Kind::expected_loss}, problem, std::numeric_limits<double>::infinity());
+      return exact_objective(this->target(), problem, std::numeric_limits<double>::infinity());
 
     BranchingChooser<T> chooser(samples_, problem.random, problem.batch.id);
-    auto episode = std::make_unique<Episode<T>>(problem.tape, chooser, problem.batch.examples());
-    problem.model.run(problem.batch, *episode);
+    auto episode = problem.run(chooser);
     const auto paths = paths_to_leaves(*episode);
     const auto f = path_cost_values(*episode, paths, true);
     const auto log_p = path_log_probability_values(*episode, paths);
@@ -91,10 +90,11 @@ HARDGRAD_ESTIMATOR(LocalExpectation, {
   .name = "local_expectation",
   .summary = "enumerates every choice in turn and keeps the others as sampled",
   .paper = "Titsias & Lazaro-Gredilla 2015, Local expectation gradients for black box variational inference",
-  .target = Target::Kind::expected_loss,
+  .target = "expected_loss",
   .unbiased = true,
   .evaluations = "S per step; K (1 + T (S - 1)) if sequential",
   .parameters = {samples_parameter(), baseline_parameter()},
+  .needs = {need::enumerable},
 })
 
 }  // namespace hardgrad

@@ -6,10 +6,10 @@
 // Target: expected loss. Bias: none, because the average is used before it is updated. Cost: K rows.
 // Departures: the first observation is taken over whole (no slow start from 0); with reward_to_go every step has an
 // average of its own, taken over the rows that really choose there.
-#include "core/estimator/score_function.hpp"
+#include "core/estimator/score_function/score_function.hpp"
 
 #include "core/autodiff/elementwise.hpp"
-#include "core/estimator/moving_average.hpp"
+#include "core/estimator/score_function/moving_average.hpp"
 
 namespace hardgrad {
 namespace {
@@ -18,7 +18,7 @@ template <class T>
 class MovingBaseline final : public AveragingEstimator<T> {
  public:
   MovingBaseline(const Settings& settings, const Structure& structure, Key)
-      : AveragingEstimator<T>(structure.steps, settings.real("decay")),
+      : AveragingEstimator<T>(structure.steps(), settings.real("decay")),
         samples_(settings.integer("samples")),
         credit_(credit_of(settings)) {}
 
@@ -44,12 +44,13 @@ HARDGRAD_ESTIMATOR(MovingBaseline, {
   .name = "moving_baseline",
   .summary = "score function with a moving average of past losses as baseline",
   .paper = "Williams 1992, sec. 4; Xu et al. 2015, sec. 4.1",
-  .target = Target::Kind::expected_loss,
+  .target = "expected_loss",
   .unbiased = true,
   .evaluations = "K",
   .parameters = {samples_parameter(),
                  ParameterInfo::real("decay", 0.9, 0, 1, "share of the old average kept at each step").below(),
                  credit_parameter()},
+  .needs = {need::log_density},
 })
 
 }  // namespace hardgrad

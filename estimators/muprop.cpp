@@ -9,7 +9,7 @@
 // Target: expected loss. Bias: none. Cost: K + 1 rows.
 // Departures: where choices feed later ones the terms of later choices are left out, since their means depend on z_t. With
 // reward_to_go the expansion is that of the costs from t on, in choice t alone. No further baseline.
-#include "core/estimator/score_function.hpp"
+#include "core/estimator/score_function/score_function.hpp"
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
@@ -51,7 +51,7 @@ class MuProp final : public Estimator<T> {
       std::vector<double> weight(asking.size() * m.cols);
       for (std::size_t i = 0; i < weight.size(); ++i)
         weight[i] = slopes[t][asking.example[i / m.cols] * m.cols + i % m.cols] / static_cast<double>(asking.size());
-      surrogate = add(surrogate, weighted_sum(probabilities(question.log_prior), std::span<const double>(weight)));
+      surrogate = add(surrogate, weighted_sum(probabilities(question.log_p), std::span<const double>(weight)));
     }
     for (int t = 0; t < sampled.steps(); ++t)
       for (int u = 0; u < sampled.steps(); ++u)
@@ -85,10 +85,11 @@ HARDGRAD_ESTIMATOR(MuProp, {
   .name = "muprop",
   .summary = "score function with the Taylor expansion around the deterministic network as control variate",
   .paper = "Gu, Levine, Sutskever & Mnih 2016, MuProp: unbiased backpropagation for stochastic neural networks, sec. 3",
-  .target = Target::Kind::expected_loss,
+  .target = "expected_loss",
   .unbiased = true,
   .evaluations = "K + 1",
   .parameters = {samples_parameter(), credit_parameter()},
+  .needs = {need::relaxable},
 })
 
 }  // namespace hardgrad

@@ -9,7 +9,7 @@
 // choice needs a flip of its own, because the flipped value is no draw.
 // Departures: one of the two values is the base path's. The flipped row shares the later choices of the base path where
 // its flip does not change their distribution (common random numbers, sec. 7); otherwise it draws its own.
-#include "core/estimator/coupling.hpp"
+#include "core/estimator/coupling/coupled_estimator.hpp"
 
 namespace hardgrad {
 namespace {
@@ -33,23 +33,17 @@ class Mvd final : public CoupledEstimator<T> {
   bool all_lawful() const override { return false; }
 };
 
-std::string unsupported_mvd(const Settings&, const Structure& structure) {
-  if (structure.options <= 2) return "";
-  return "it is for bits, and the choices have up to " + std::to_string(structure.options) +
-         " options: the derivatives' positive parts are all of them, which local_expectation evaluates without drawing one";
-}
-
 }  // namespace
 
 HARDGRAD_ESTIMATOR(Mvd, {
   .name = "mvd",
   .summary = "measure-valued derivative: both values of a bit, the rest being equal",
   .paper = "Mohamed et al. 2020, Monte Carlo gradient estimation in machine learning, sec. 6",
-  .target = Target::Kind::expected_loss,
+  .target = "expected_loss",
   .unbiased = true,
   .evaluations = "2 per choice; 1 + T if choices share a cost",
   .parameters = {samples_parameter()},
-  .unsupported = unsupported_mvd,
+  .needs = {need::bits},
 })
 
 }  // namespace hardgrad

@@ -7,7 +7,7 @@
 // Target: expected loss. Bias: none without variance normalisation (with it, a scale on the score term). Cost: K rows.
 // Departures: the model's own state (detached) is the baseline's input, since a choice of p is made from it; averages
 // are updated after use, one c per step.
-#include "core/estimator/score_function.hpp"
+#include "core/estimator/score_function/score_function.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -15,7 +15,7 @@
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/rearrange.hpp"
 #include "core/autodiff/reduce.hpp"
-#include "core/estimator/moving_average.hpp"
+#include "core/estimator/score_function/moving_average.hpp"
 #include "core/nn/layers.hpp"
 
 namespace hardgrad {
@@ -25,13 +25,13 @@ template <class T>
 class Nvil final : public AveragingEstimator<T> {
  public:
   Nvil(const Settings& settings, const Structure& structure, Key init)
-      : AveragingEstimator<T>(structure.steps + 1, settings.real("decay")),  // c per step, then the mean square of the signal
+      : AveragingEstimator<T>(structure.steps() + 1, settings.real("decay")),  // c per step, then the mean square of the signal
         samples_(settings.integer("samples")),
         normalise_(settings.flag("normalise")),
         credit_(credit_of(settings)),
-        steps_(structure.steps) {
+        steps_(structure.steps()) {
     const auto width = static_cast<std::size_t>(settings.integer("hidden"));
-    hidden_ = Linear<T>(this->own_, "baseline.hidden", structure.state_width, width, init);
+    hidden_ = Linear<T>(this->own_, "baseline.hidden", structure.state_width(), width, init);
     out_ = Linear<T>(this->own_, "baseline.out", width, 1, init);
   }
 
@@ -80,7 +80,7 @@ HARDGRAD_ESTIMATOR(Nvil, {
   .name = "nvil",
   .summary = "score function with a learned, state-dependent baseline and a running mean",
   .paper = "Mnih & Gregor 2014, Neural variational inference and learning in belief networks, Algorithm 1",
-  .target = Target::Kind::expected_loss,
+  .target = "expected_loss",
   .unbiased = true,
   .biased_by = [](const Settings& settings) { return settings.flag("normalise"); },
   .evaluations = "K",
@@ -89,6 +89,7 @@ HARDGRAD_ESTIMATOR(Nvil, {
                  ParameterInfo::integer("hidden", 100, 1, 65536, "tanh units of the baseline network"),
                  ParameterInfo::real("decay", 0.9, 0, 1, "share of the old averages kept at each step").below(),
                  credit_parameter()},
+  .needs = {need::log_density},
 })
 
 }  // namespace hardgrad

@@ -7,7 +7,7 @@
 // & Schaal 2008 take one per component. Target: expected loss. Bias: none, because b_k leaves sample k out. Cost: K rows.
 // Departure: |s_t|^2 is taken at the logits of choice t, |onehot(z_t) - p_t|^2, not over all parameters.
 #include "core/autodiff/elementwise.hpp"
-#include "core/estimator/score_function.hpp"
+#include "core/estimator/score_function/score_function.hpp"
 
 #include <cmath>
 
@@ -45,7 +45,7 @@ class OptimalBaseline final : public Estimator<T> {
  private:
   /// [B K] |onehot(z) - p|^2
   static std::vector<double> squared_scores(const typename Episode<T>::Step& step) {
-    const auto log_p = step.question.log_prior.value();
+    const auto log_p = step.question.log_p.value();
     const auto& rows = *step.choice.rows;
     std::vector<double> result(rows.size());
     for (std::size_t r = 0; r < result.size(); ++r) {
@@ -68,10 +68,11 @@ HARDGRAD_ESTIMATOR(OptimalBaseline, {
   .name = "optimal_baseline",
   .summary = "score function with the constant baseline of least variance, estimated on the other samples",
   .paper = "Greensmith et al. 2004, Variance reduction techniques for gradient estimates, th. 8",
-  .target = Target::Kind::expected_loss,
+  .target = "expected_loss",
   .unbiased = true,
   .evaluations = "K",
   .parameters = {samples_parameter(4, 2), credit_parameter()},
+  .needs = {need::categorical},
 })
 
 }  // namespace hardgrad

@@ -11,7 +11,7 @@
 // does, and the mean is off by -gamma sum_k E[v_k grad log q(z_k)]: at gamma = 1 the posterior follows the wake phase of
 // reweighted wake-sleep. Cost: K rows, K + S for mc.
 // Departures: the auxiliary samples serve the control variate alone. The default is mc, which is unbiased.
-#include "core/estimator/importance.hpp"
+#include "core/estimator/importance/importance.hpp"
 
 #include <cmath>
 
@@ -25,7 +25,6 @@ class Ovis final : public Estimator<T> {
       : samples_(settings.integer("samples")),
         auxiliary_(settings.text("variant") == "mc" ? settings.integer("auxiliary") : 0),
         gamma_(settings.real("gamma")) {}
-  Target target() const override { return {.kind = Target::Kind::importance_bound, .samples = samples_}; }
   bool exchangeable() const override { return auxiliary_ == 0; }  // an auxiliary sample is not like the others
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
@@ -71,7 +70,8 @@ HARDGRAD_ESTIMATOR(Ovis, {
   .summary = "K-sample importance-weighted bound, nearly optimal control variates",
   .paper = "Lievin et al. 2020, Optimal variance control of the score-function gradient estimator for "
            "importance-weighted bounds, eq. 12 and 17",
-  .target = Target::Kind::importance_bound,
+  .target = "importance_bound",
+  .target_of = samples_of_bound,
   .unbiased = true,
   .biased_by = [](const Settings& settings) { return settings.text("variant") == "asymptotic" && settings.real("gamma") != 0; },
   .evaluations = "K + S (mc), K (asymptotic)",
@@ -80,7 +80,7 @@ HARDGRAD_ESTIMATOR(Ovis, {
                  ParameterInfo::integer("auxiliary", 1, 1, 1e6, "auxiliary samples S of variant=mc"),
                  ParameterInfo::real("gamma", 1, 0, 1,
                                      "of variant=asymptotic: 1 where many samples count, 0 where few do; biased above 0")},
-  .posterior = true,
+  .needs = {need::log_density},
 })
 
 }  // namespace hardgrad

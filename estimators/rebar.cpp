@@ -18,8 +18,8 @@
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
-#include "core/estimator/moving_average.hpp"
-#include "core/estimator/relaxed_control.hpp"
+#include "core/estimator/score_function/moving_average.hpp"
+#include "core/estimator/relaxation/relaxed_control.hpp"
 
 namespace hardgrad {
 namespace {
@@ -28,7 +28,7 @@ template <class T>
 class Rebar final : public AveragingEstimator<T> {
  public:
   Rebar(const Settings& settings, const Structure& structure, Key)
-      : AveragingEstimator<T>(structure.steps, settings.real("decay")),
+      : AveragingEstimator<T>(structure.steps(), settings.real("decay")),
         samples_(settings.integer("samples")),
         coupled_(settings.flag("coupled")),
         tune_(settings.flag("tune")),
@@ -89,7 +89,7 @@ HARDGRAD_ESTIMATOR(Rebar, {
   .name = "rebar",
   .summary = "score function with the relaxed loss as control variate, tuned for low variance",
   .paper = "Tucker, Mnih, Maddison, Lawson & Sohl-Dickstein 2017, REBAR, sec. 3",
-  .target = Target::Kind::expected_loss,
+  .target = "expected_loss",
   .unbiased = true,
   .evaluations = "3 K; (1 + 2 T) K if sequential",
   .parameters = {samples_parameter(),
@@ -99,6 +99,7 @@ HARDGRAD_ESTIMATOR(Rebar, {
                  ParameterInfo::flag("coupled", false, "let the noise given the choice be that which made it"),
                  ParameterInfo::real("decay", 0.9, 0, 1, "share of the old average of losses kept at each step").below(),
                  credit_parameter()},
+  .needs = {need::relaxable},
 })
 
 }  // namespace hardgrad

@@ -5,7 +5,7 @@
 // Williams 1992, Simple statistical gradient-following algorithms, eq. 11 (the episodic form of his sec. 5 for several
 // choices). With reward_to_go a choice is credited only with the costs it can change.
 // Target: expected loss. Bias: none. Cost: K rows.
-#include "core/estimator/score_function.hpp"
+#include "core/estimator/score_function/score_function.hpp"
 
 namespace hardgrad {
 namespace {
@@ -32,12 +32,13 @@ HARDGRAD_ESTIMATOR(Reinforce, {
   .name = "reinforce",
   .summary = "score function with a constant baseline",
   .paper = "Williams 1992, Simple statistical gradient-following algorithms for connectionist reinforcement learning",
-  .target = Target::Kind::expected_loss,
+  .target = "expected_loss",
   .unbiased = true,
   .evaluations = "K",
   .parameters = {samples_parameter(),
                  baseline_parameter(),
                  credit_parameter()},
+  .needs = {need::log_density},
 })
 
 }  // namespace hardgrad

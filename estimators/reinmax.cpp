@@ -5,7 +5,7 @@
 // Liu, Dong, Liu, Yu & Gao 2023, Bridging discrete and backpropagation: straight-through and beyond, Algorithm 2 (ReinMax, by
 // Heun's method); p_T is the softmax at a temperature T, which the authors take at least 1.
 // Target: expected loss. Bias: of third order in f; none for quadratic f of one bit at temperature 1. Cost: K rows.
-#include "core/estimator/relaxation.hpp"
+#include "core/estimator/relaxation/relaxation.hpp"
 
 #include <cmath>
 
@@ -43,10 +43,11 @@ HARDGRAD_ESTIMATOR(ReinMax, {
   .name = "reinmax",
   .summary = "straight-through of second order (Heun's method)",
   .paper = "Liu, Dong, Liu, Yu & Gao 2023, Bridging discrete and backpropagation: straight-through and beyond",
-  .target = Target::Kind::expected_loss,
+  .target = "expected_loss",
   .unbiased = false,
   .evaluations = "K",
   .parameters = {samples_parameter(), temperature_parameter(1)},
+  .needs = {need::relaxable},
 })
 
 }  // namespace hardgrad

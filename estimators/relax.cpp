@@ -18,7 +18,7 @@
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/rearrange.hpp"
 #include "core/autodiff/reduce.hpp"
-#include "core/estimator/relaxed_control.hpp"
+#include "core/estimator/relaxation/relaxed_control.hpp"
 #include "core/nn/layers.hpp"
 
 namespace hardgrad {
@@ -30,10 +30,10 @@ class Relax final : public Estimator<T> {
   Relax(const Settings& settings, const Structure& structure, Key init)
       : samples_(settings.integer("samples")),
         temperature_(settings.real("temperature")),
-        options_(structure.options),
+        options_(structure.most_options()),
         credit_(credit_of(settings)) {
     const auto width = static_cast<std::size_t>(settings.integer("hidden"));
-    hidden_ = Linear<T>(this->own_, "control.hidden", structure.state_width + options_, width, init);
+    hidden_ = Linear<T>(this->own_, "control.hidden", structure.state_width() + options_, width, init);
     out_ = Linear<T>(this->own_, "control.out", width, 1, init);
     if (!settings.flag("relaxed_model")) return;
     eta_ = &this->own_.add("relax.eta", {1});
@@ -165,7 +165,7 @@ HARDGRAD_ESTIMATOR(Relax, {
   .name = "relax",
   .summary = "score function with a learned control variate on relaxed choices",
   .paper = "Grathwohl, Choi, Wu, Roeder & Duvenaud 2018, Backpropagation through the void, sec. 3",
-  .target = Target::Kind::expected_loss,
+  .target = "expected_loss",
   .unbiased = true,
   .evaluations = "K; with relaxed_model 2 K, (1 + T) K if sequential",
   .parameters = {samples_parameter(),
@@ -174,6 +174,7 @@ HARDGRAD_ESTIMATOR(Relax, {
                  ParameterInfo::flag("relaxed_model", false, "add the loss of the relaxed network to the control"),
                  ParameterInfo::real("eta", 1, -1e6, 1e6, "weight of the relaxed network's loss, at first"),
                  credit_parameter()},
+  .needs = {need::relaxable},
 })
 
 }  // namespace hardgrad

@@ -5,7 +5,7 @@
 // Kool, van Hoof & Welling 2019, Buy 4 REINFORCE samples, get a baseline for free!, eq. 8; Salimans & Knowles 2014;
 // the multi-sample baseline of Mnih & Rezende 2016, sec. 2.5. (f_k - mean of the others = K/(K-1) (f_k - mean f).)
 // Target: expected loss. Bias: none. Cost: K rows.
-#include "core/estimator/score_function.hpp"
+#include "core/estimator/score_function/score_function.hpp"
 
 #include "core/autodiff/elementwise.hpp"
 
@@ -36,10 +36,11 @@ HARDGRAD_ESTIMATOR(Rloo, {
   .name = "rloo",
   .summary = "score function with the mean of the other samples as baseline (leave-one-out)",
   .paper = "Kool et al. 2019, Buy 4 REINFORCE samples, get a baseline for free!, eq. 8",
-  .target = Target::Kind::expected_loss,
+  .target = "expected_loss",
   .unbiased = true,
   .evaluations = "K",
   .parameters = {samples_parameter(4, 2), credit_parameter()},
+  .needs = {need::log_density},
 })
 
 }  // namespace hardgrad

@@ -14,7 +14,7 @@
 // Departures: as said for dependent choices; categories besides bits; tanh units; |g|^2 is taken at the logits, row by row.
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
-#include "core/estimator/sloped_samples.hpp"
+#include "core/estimator/relaxation/sloped_samples.hpp"
 #include "core/nn/layers.hpp"
 
 namespace hardgrad {
@@ -181,13 +181,14 @@ HARDGRAD_ESTIMATOR(Rodeo, {
   .name = "rodeo",
   .summary = "leave-one-out with Stein control variates of a learned surrogate of the loss",
   .paper = "Shi, Zhou, Hwang, Titsias & Mackey 2022, Gradient estimation with discrete Stein operators",
-  .target = Target::Kind::expected_loss,
+  .target = "expected_loss",
   .unbiased = true,
   .evaluations = "K",
   .parameters = {samples_parameter(4, 2),
                  ParameterInfo::real("alpha", 0, -1e6, 1e6, "weight of the control variate on the baseline, at first"),
                  ParameterInfo::real("beta", 0, -1e6, 1e6, "weight of the control variate on the gradient, at first"),
                  ParameterInfo::integer("hidden", 100, 1, 65536, "units of the surrogate network")},
+  .needs = {need::relaxable},
 })
 
 }  // namespace hardgrad

@@ -6,7 +6,7 @@
 // of Deng et al. 2018 in its greedy form. Target: expected loss. Bias: none. Cost: K + 1 rows.
 // Departure: the paper has one sample; here the mean of K.
 #include "core/choice/choosers.hpp"
-#include "core/estimator/reference_run.hpp"
+#include "core/estimator/score_function/reference_run.hpp"
 
 namespace hardgrad {
 namespace {
@@ -32,10 +32,11 @@ HARDGRAD_ESTIMATOR(SelfCritic, {
   .name = "self_critic",
   .summary = "score function with the loss of the most probable choices as baseline",
   .paper = "Rennie et al. 2017, Self-critical sequence training, eq. 6-9",
-  .target = Target::Kind::expected_loss,
+  .target = "expected_loss",
   .unbiased = true,
   .evaluations = "K + 1",
   .parameters = {samples_parameter(), credit_parameter()},
+  .needs = {need::categorical},
 })
 
 }  // namespace hardgrad

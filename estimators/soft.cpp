@@ -5,7 +5,9 @@
 // Bahdanau et al. 2015, Neural machine translation by jointly learning to align and translate, eq. 5; the deterministic
 // "soft" attention of Xu et al. 2015, sec. 4.2.
 // Target: the soft network's loss. Bias: none for it (biased for the expected loss). Variance: none. Cost: 1 row.
-#include "core/estimator/objectives.hpp"
+#include <limits>
+
+#include "core/estimator/enumeration/objectives.hpp"
 
 namespace hardgrad {
 namespace {
@@ -14,8 +16,7 @@ template <class T>
 class Soft final : public Estimator<T> {
  public:
   Soft(const Settings&, const Structure&, Key) {}
-  Target target() const override { return {Target::Kind::soft}; }
-  Estimate<T> estimate(const Problem<T>& problem) const override { return exact_objective(target(), problem, 1); }
+  Estimate<T> estimate(const Problem<T>& problem) const override { return exact_objective(this->target(), problem, std::numeric_limits<double>::infinity()); }
 };
 
 }  // namespace
@@ -24,9 +25,10 @@ HARDGRAD_ESTIMATOR(Soft, {
   .name = "soft",
   .summary = "soft attention: the deterministic network fed with expected choices",
   .paper = "Bahdanau et al. 2015, eq. 5; Xu et al. 2015, sec. 4.2",
-  .target = Target::Kind::soft,
+  .target = "soft",
   .unbiased = true,
   .evaluations = "1",
+  .needs = {need::relaxable, need::no_choice},
 })
 
 }  // namespace hardgrad

@@ -6,7 +6,7 @@
 // baseline"). The soft loss is a number here: nothing is differentiated through it.
 // Target: expected loss. Bias: none. Cost: K + 1 rows.
 #include "core/choice/choosers.hpp"
-#include "core/estimator/reference_run.hpp"
+#include "core/estimator/score_function/reference_run.hpp"
 
 namespace hardgrad {
 namespace {
@@ -32,10 +32,11 @@ HARDGRAD_ESTIMATOR(SoftBaseline, {
   .name = "soft_baseline",
   .summary = "score function with the soft network's loss as baseline",
   .paper = "Deng et al. 2018, Latent Alignment and Variational Attention, sec. 3",
-  .target = Target::Kind::expected_loss,
+  .target = "expected_loss",
   .unbiased = true,
   .evaluations = "K + 1",
   .parameters = {samples_parameter(), credit_parameter()},
+  .needs = {need::relaxable},
 })
 
 }  // namespace hardgrad

@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "core/estimator/objectives.hpp"
+#include "core/estimator/enumeration/objectives.hpp"
 
 namespace hardgrad {
 namespace {
@@ -21,7 +21,7 @@ class SupportChooser final : public Chooser<T> {
  public:
   explicit SupportChooser(double cap) : cap_(cap) {}
   Choice<T> choose(Tape<T>&, const Question<T>& question) override {
-    const auto logits = question.site.logits.value();
+    const auto logits = question.logits.value();
     std::vector<int> parent, option;
     for (std::size_t r = 0; r < logits.rows; ++r) {
       const int options = question.site.options[r];
@@ -49,12 +49,10 @@ template <class T>
 class Sparsemax final : public Estimator<T> {
  public:
   Sparsemax(const Settings& settings, const Structure&, Key) : cap_(settings.real("cap")) {}
-  Target target() const override { return {Target::Kind::sparsemax}; }
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
     SupportChooser<T> chooser(cap_);
-    auto episode = std::make_unique<Episode<T>>(problem.tape, chooser, problem.batch.examples());
-    problem.model.run(problem.batch, *episode);
+    auto episode = problem.run(chooser);
     auto loss = sparse_expected_loss(*episode);
     return {.surrogate = loss, .episode = std::move(episode), .loss = static_cast<double>(loss.item())};
   }
@@ -70,10 +68,11 @@ HARDGRAD_ESTIMATOR(Sparsemax, {
   .summary = "attention by sparsemax, summed exactly over its support",
   .paper = "Martins & Astudillo 2016, From softmax to sparsemax; Correia et al. 2020, Efficient marginalization of "
            "discrete and structured latent variables via sparsity",
-  .target = Target::Kind::sparsemax,
+  .target = "sparsemax",
   .unbiased = true,
   .evaluations = "support per step; its paths if sequential",
   .parameters = {ParameterInfo::real("cap", 1e6, 1, 1e12, "most rows of one choice's support; beyond it is an error")},
+  .needs = {need::categorical},
 })
 
 }  // namespace hardgrad

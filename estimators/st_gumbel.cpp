@@ -5,7 +5,7 @@
 //
 // Jang, Gu & Poole 2017, Categorical reparameterization with Gumbel-softmax, sec. 2.2 (straight-through Gumbel-softmax).
 // Target: expected loss. Bias: yes; it does not vanish as the temperature falls. Cost: K rows.
-#include "core/estimator/relaxation.hpp"
+#include "core/estimator/relaxation/relaxation.hpp"
 
 namespace hardgrad {
 namespace {
@@ -32,10 +32,11 @@ HARDGRAD_ESTIMATOR(StGumbel, {
   .name = "st_gumbel",
   .summary = "hard Gumbel-max choices going forward, their Gumbel-softmax going backward",
   .paper = "Jang, Gu & Poole 2017, Categorical reparameterization with Gumbel-softmax, sec. 2.2",
-  .target = Target::Kind::expected_loss,
+  .target = "expected_loss",
   .unbiased = false,
   .evaluations = "K",
   .parameters = {samples_parameter(), temperature_parameter(0.5)},
+  .needs = {need::relaxable},
 })
 
 }  // namespace hardgrad

@@ -6,7 +6,7 @@
 // computation (the straight-through estimator that keeps the derivative of the sigmoid; here of the softmax).
 // Target: expected loss. Bias: of first order in f's curvature; for one bit and f(b) = (b - t)^2 it is p (1 - p) (2p - 1).
 // Exact where f is linear in every choice and no choice feeds later ones. Cost: K rows.
-#include "core/estimator/relaxation.hpp"
+#include "core/estimator/relaxation/relaxation.hpp"
 
 namespace hardgrad {
 namespace {
@@ -28,10 +28,11 @@ HARDGRAD_ESTIMATOR(StraightThrough, {
   .name = "straight_through",
   .summary = "hard choices going forward, their probabilities going backward",
   .paper = "Bengio, Leonard & Courville 2013, Estimating or propagating gradients through stochastic neurons",
-  .target = Target::Kind::expected_loss,
+  .target = "expected_loss",
   .unbiased = false,
   .evaluations = "K",
   .parameters = {samples_parameter()},
+  .needs = {need::relaxable},
 })
 
 }  // namespace hardgrad

@@ -8,7 +8,7 @@
 // uniform on the strata and independent of the past; hence every path by itself has the law p. Cost: K rows.
 // The samples share strata one choice at a time, as a Latin hypercube does: nothing is stratified jointly over choices.
 #include "core/choice/stratified.hpp"
-#include "core/estimator/score_function.hpp"
+#include "core/estimator/score_function/score_function.hpp"
 
 namespace hardgrad {
 namespace {
@@ -37,10 +37,11 @@ HARDGRAD_ESTIMATOR(Stratified, {
   .name = "stratified",
   .summary = "score function on K samples spread over K strata of the unit interval",
   .paper = "Owen 2013, Monte Carlo theory, methods and examples, sec. 8.4; Kitagawa 1996",
-  .target = Target::Kind::expected_loss,
+  .target = "expected_loss",
   .unbiased = true,
   .evaluations = "K",
   .parameters = {samples_parameter(4), baseline_parameter(), credit_parameter()},
+  .needs = {need::categorical},
 })
 
 }  // namespace hardgrad

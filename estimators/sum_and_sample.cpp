@@ -11,8 +11,8 @@
 // Departures: in the same run that finds C, the sample is drawn from the prefixes that leave the beam, by a reservoir; C is
 // what a beam search of width k - 1 finds: the most probable outcomes if choices are independent, else nearly. The
 // constant baseline b is an addition (0: as published). Default k = 4.
-#include "core/estimator/score_function.hpp"
-#include "core/estimator/subset.hpp"
+#include "core/estimator/score_function/score_function.hpp"
+#include "core/estimator/without_replacement/subset.hpp"
 
 namespace hardgrad {
 namespace {
@@ -55,13 +55,14 @@ HARDGRAD_ESTIMATOR(SumAndSample, {
   .summary = "the most probable outcomes summed exactly, and one sample for the others",
   .paper = "Liang et al. 2018, Memory augmented policy optimization; Liu et al. 2019, Rao-Blackwellized stochastic "
            "gradients for discrete distributions",
-  .target = Target::Kind::expected_loss,
+  .target = "expected_loss",
   .unbiased = true,
   .evaluations = "k",
   .parameters = {ParameterInfo::integer("samples", 2, 1, 1e6, "outcomes per example: all but one summed, one sampled"),
                  ParameterInfo::choice("set", "top", {"top", "sampled"},
                                        "the summed outcomes: the most probable, or a sample without replacement"),
                  baseline_parameter(), per_step_parameter()},
+  .needs = {need::enumerable},
   .unsupported = refuse_subset,
 })
 

@@ -8,7 +8,7 @@
 // v_t are independent of the past; hence every path by itself has the law p. Cost: K rows.
 // Unlike `stratified` it is not sure to beat independent samples: variance depends on the order of the options.
 #include "core/choice/stratified.hpp"
-#include "core/estimator/score_function.hpp"
+#include "core/estimator/score_function/score_function.hpp"
 
 namespace hardgrad {
 namespace {
@@ -37,10 +37,11 @@ HARDGRAD_ESTIMATOR(Systematic, {
   .name = "systematic",
   .summary = "score function on K samples at equally spaced places of the unit interval",
   .paper = "Madow & Madow 1944; Kitagawa 1996; Douc & Cappe 2005, Comparison of resampling schemes for particle filtering",
-  .target = Target::Kind::expected_loss,
+  .target = "expected_loss",
   .unbiased = true,
   .evaluations = "K",
   .parameters = {samples_parameter(4), baseline_parameter(), credit_parameter()},
+  .needs = {need::categorical},
 })
 
 }  // namespace hardgrad

@@ -8,7 +8,10 @@
 // w_k^b_j / sum_l w_l^b_j over K samples of q; the covariance is multiplied by K / (K - 1).
 // Target: L. Bias: of order 1/K from the normalised weights. The first term (b_0 = 0, equal weights) has none, so with
 // partitions = 1 this is the evidence lower bound's leave-one-out estimator, unbiased. Cost: K rows.
-#include "core/estimator/importance.hpp"
+#include "core/estimator/importance/importance.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <numeric>
@@ -28,13 +31,11 @@ class Tvo final : public Estimator<T> {
  public:
   Tvo(const Settings& settings, const Structure&, Key)
       : samples_(settings.integer("samples")),
-        target_{.kind = Target::Kind::thermodynamic,
-                .partition = log_uniform(settings.integer("partitions"), settings.real("beta1"))} {}
-  Target target() const override { return target_; }
+        partition_(log_uniform(settings.integer("partitions"), settings.real("beta1"))) {}
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
     ImportanceSamples<T> drawn(problem, samples_);
-    const auto& b = target_.partition;
+    const auto& b = partition_;
     const double unbiased = samples_ / (samples_ - 1.0);
     return drawn.estimate([&](int example, Slopes& slope) {
       const auto l = drawn.log_weights(example);
@@ -58,8 +59,12 @@ class Tvo final : public Estimator<T> {
 
  private:
   int samples_;
-  Target target_;
+  std::vector<double> partition_;
 };
+
+std::string thermodynamic_target(const Settings& settings) {
+  return fmt::format("thermodynamic[partition={}]", fmt::join(log_uniform(settings.integer("partitions"), settings.real("beta1")), ";"));
+}
 
 }  // namespace
 
@@ -67,7 +72,8 @@ HARDGRAD_ESTIMATOR(Tvo, {
   .name = "tvo",
   .summary = "thermodynamic variational objective, covariance gradient estimator",
   .paper = "Masrani, Le & Wood 2019, The thermodynamic variational objective, eq. 11-13",
-  .target = Target::Kind::thermodynamic,
+  .target = "thermodynamic",
+  .target_of = thermodynamic_target,
   .unbiased = false,
   .evaluations = "K",
   .parameters = {samples_parameter(4, 2),
@@ -75,7 +81,7 @@ HARDGRAD_ESTIMATOR(Tvo, {
                  ParameterInfo::real("beta1", 0.1, 0, 1, "first partition point above 0, if there are two terms or more")
                      .above()
                      .below()},
-  .posterior = true,
+  .needs = {need::log_density},
 })
 
 }  // namespace hardgrad

@@ -10,8 +10,8 @@
 // without bias, so that its score has mean zero. Cost: k rows a step (fewer where fewer prefixes exist). All outcomes: exact.
 // Departures: the ratios come from a recursion over subsets (k <= 12) instead of over orders; f - B is formed from
 // differences of losses, which is the same because the weights of B sum to 1. Default k = 4.
-#include "core/estimator/leave_one_out_ratios.hpp"
-#include "core/estimator/subset.hpp"
+#include "core/estimator/without_replacement/leave_one_out_ratios.hpp"
+#include "core/estimator/without_replacement/subset.hpp"
 
 namespace hardgrad {
 namespace {
@@ -55,11 +55,12 @@ HARDGRAD_ESTIMATOR(UnorderedSet, {
   .name = "unordered_set",
   .summary = "distinct outcomes without replacement, weighted by leave-one-out ratios, with built-in baseline",
   .paper = "Kool et al. 2020, Estimating gradients for discrete random variables by sampling without replacement",
-  .target = Target::Kind::expected_loss,
+  .target = "expected_loss",
   .unbiased = true,
   .evaluations = "k",
   .parameters = {ParameterInfo::integer("samples", 2, 1, 1024, "distinct outcomes per example"),
                  ParameterInfo::flag("baseline", true, "take the built-in baseline off the loss"), per_step_parameter()},
+  .needs = {need::enumerable},
   .unsupported = refuse,
 })
 

@@ -13,10 +13,9 @@
 #include <algorithm>
 
 #include "core/autodiff/elementwise.hpp"
-#include "core/autodiff/softmax.hpp"
-#include "core/estimator/moving_average.hpp"
-#include "core/estimator/objectives.hpp"
-#include "core/estimator/score_function.hpp"
+#include "core/estimator/score_function/moving_average.hpp"
+#include "core/estimator/enumeration/objectives.hpp"
+#include "core/estimator/score_function/score_function.hpp"
 
 namespace hardgrad {
 namespace {
@@ -25,22 +24,15 @@ template <class T>
 class VariationalBound final : public AveragingEstimator<T> {
  public:
   VariationalBound(const Settings& settings, const Structure& structure, Key)
-      : AveragingEstimator<T>(structure.steps, settings.real("decay")),
+      : AveragingEstimator<T>(structure.steps(), settings.real("decay")),
         enumerated_(settings.flag("enumerate")),
         samples_(settings.integer("samples")),
         cap_(settings.real("cap")),
         credit_(credit_of(settings)) {}
-  Target target() const override { return {Target::Kind::elbo}; }
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    if (enumerated_) return exact_objective(target(), problem, cap_);
-    Sampled<T> sampled(problem, samples_, Law::proposal);
-    auto divergences = problem.tape.constant(1, 1);
-    for (const auto& [question, choice] : sampled.episode().steps()) {
-      auto kl = kl_divergence(question.log_proposal, question.log_prior);
-      sampled.add(question.site.rows, kl);
-      divergences = add(divergences, sampled.mean(question.site.rows, kl));
-    }
+    if (enumerated_) return exact_objective(this->target(), problem, cap_);
+    Sampled<T> sampled(problem, samples_);
     std::vector<double> observed;
     const auto score = sampled.score(credit_, [&](int t, std::vector<double>& f) {
       observed.push_back(sampled.mean_where_chosen(t, f));
@@ -49,11 +41,8 @@ class VariationalBound final : public AveragingEstimator<T> {
       else
         for (auto& c : f) c -= this->average_[t];
     });
-    auto surrogate = add(add(score, sampled.path()), divergences);
-    return {.surrogate = surrogate,
-            .episode = sampled.release(),
-            .loss = sampled.mean_loss() + static_cast<double>(divergences.item()),
-            .observed = observed};
+    auto surrogate = add(score, sampled.path());
+    return {.surrogate = surrogate, .episode = sampled.release(), .loss = sampled.mean_loss(), .observed = observed};
   }
 
  private:
@@ -69,7 +58,7 @@ HARDGRAD_ESTIMATOR(VariationalBound, {
   .name = "variational_bound",
   .summary = "evidence lower bound with a learned posterior, sampled or enumerated",
   .paper = "Deng et al. 2018, Latent Alignment and Variational Attention, eq. 4-5",
-  .target = Target::Kind::elbo,
+  .target = "elbo",
   .unbiased = true,
   .evaluations = "K, or as exact",
   .parameters = {samples_parameter(),
@@ -77,7 +66,7 @@ HARDGRAD_ESTIMATOR(VariationalBound, {
                  ParameterInfo::real("decay", 0.9, 0, 1, "share of the old baseline kept at each step (one sample)").below(),
                  ParameterInfo::real("cap", 1e6, 1, 1e12, "most rows an enumeration may have; beyond it is an error"),
                  credit_parameter()},
-  .posterior = true,
+  .needs = {need::categorical},
 })
 
 }  // namespace hardgrad

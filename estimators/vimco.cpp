@@ -6,7 +6,7 @@
 // Mnih & Rezende 2016, Variational inference for Monte Carlo objectives, the local learning signals: L_-k is what the
 // bound would have been had sample k been like the others. It does not depend on z_k, so it is a baseline.
 // Target: the K-sample bound. Bias: none. Cost: K rows.
-#include "core/estimator/importance.hpp"
+#include "core/estimator/importance/importance.hpp"
 
 #include <numeric>
 
@@ -18,7 +18,6 @@ class Vimco final : public Estimator<T> {
  public:
   Vimco(const Settings& settings, const Structure&, Key)
       : samples_(settings.integer("samples")), geometric_(settings.text("mean") == "geometric") {}
-  Target target() const override { return {.kind = Target::Kind::importance_bound, .samples = samples_}; }
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
     ImportanceSamples<T> drawn(problem, samples_);
@@ -52,13 +51,14 @@ HARDGRAD_ESTIMATOR(Vimco, {
   .name = "vimco",
   .summary = "K-sample importance-weighted bound, leave-one-out learning signals",
   .paper = "Mnih & Rezende 2016, Variational inference for Monte Carlo objectives (local learning signals)",
-  .target = Target::Kind::importance_bound,
+  .target = "importance_bound",
+  .target_of = samples_of_bound,
   .unbiased = true,
   .evaluations = "K",
   .parameters = {samples_parameter(2, 2),
                  ParameterInfo::choice("mean", "geometric", {"geometric", "arithmetic"},
                                        "mean of the other weights that stands in for a sample's own")},
-  .posterior = true,
+  .needs = {need::log_density},
 })
 
 }  // namespace hardgrad

@@ -9,26 +9,20 @@
 // Target: the field -log p(y) for the network, KL(p(z | x, y) || q) averaged over y from p(y | x) for the posterior, summed
 // where they share parameters. Bias: none in the sleep phase, of order 1/K in the wake phase. Cost: K rows and two more.
 // Departures: one dream an example, whatever K.
-#include "core/estimator/importance.hpp"
+#include "core/estimator/importance/importance.hpp"
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
 #include "core/choice/choosers.hpp"
-#include "core/models/dream.hpp"
+#include "core/models/dreams.hpp"
 
 namespace hardgrad {
 namespace {
-
-std::string needs_an_observation(const Settings&, const Structure& structure) {
-  if (structure.labels > 0) return "";
-  return "the model is judged by nothing it could dream (an answer, a label, a sentence): use wake_wake";
-}
 
 template <class T>
 class WakeSleep final : public Estimator<T> {
  public:
   WakeSleep(const Settings& settings, const Structure&, Key) : samples_(settings.integer("samples")) {}
-  Target target() const override { return {.kind = Target::Kind::wake_sleep}; }
   bool exchangeable() const override { return false; }  // the dream is none of the samples
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
@@ -40,12 +34,11 @@ class WakeSleep final : public Estimator<T> {
       return -log_mean_exp(log_w);
     });
     auto dreamt = dream(problem.model, problem.batch, problem.tape, problem.random, samples_);
-    ForcedChooser<T> chooser(dreamt.choices, true);
-    auto sleep = std::make_unique<Episode<T>>(problem.tape, chooser, problem.batch.examples());
-    problem.model.run(dreamt.batch, *sleep);
+    ForcedChooser<T> chooser(dreamt.choices);
+    auto sleep = Problem<T>{problem.tape, problem.model, dreamt.batch, problem.random, false, problem.terms}.run(chooser);
     const double share = 1.0 / problem.batch.examples();
     for (int t = 0; t < static_cast<int>(sleep->steps().size()); ++t)
-      estimate.surrogate = add(estimate.surrogate, sum(sleep->log_probability(t, Law::proposal), -share));
+      estimate.surrogate = add(estimate.surrogate, sum(sleep->log_probability(t), -share));
     estimate.others.push_back(std::move(dreamt.episode));
     estimate.others.push_back(std::move(sleep));
     return estimate;
@@ -61,12 +54,11 @@ HARDGRAD_ESTIMATOR(WakeSleep, {
   .name = "wake_sleep",
   .summary = "reweighted wake-sleep: weighted samples for the network, its dreams for the posterior",
   .paper = "Hinton et al. 1995, The wake-sleep algorithm; Bornschein & Bengio 2015, Reweighted wake-sleep",
-  .target = Target::Kind::wake_sleep,
+  .target = "wake_sleep",
   .unbiased = false,
   .evaluations = "K + 2",
   .parameters = {samples_parameter(4)},
-  .posterior = true,
-  .unsupported = needs_an_observation,
+  .needs = {need::log_density, need::dreams},
 })
 
 }  // namespace hardgrad

@@ -7,7 +7,7 @@
 // wake-sleep for models with stochastic control flow (wake-theta, wake-phi).
 // Target: the field -log p(y) for the network, the inclusive KL(p(z|y) || q) for the posterior, summed where they share
 // parameters. Bias: of order 1/K, from normalising the weights by their own sum. Cost: K rows.
-#include "core/estimator/importance.hpp"
+#include "core/estimator/importance/importance.hpp"
 
 namespace hardgrad {
 namespace {
@@ -16,7 +16,6 @@ template <class T>
 class WakeWake final : public Estimator<T> {
  public:
   WakeWake(const Settings& settings, const Structure&, Key) : samples_(settings.integer("samples")) {}
-  Target target() const override { return {.kind = Target::Kind::wake}; }
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
     ImportanceSamples<T> drawn(problem, samples_);
@@ -41,11 +40,11 @@ HARDGRAD_ESTIMATOR(WakeWake, {
   .name = "wake_wake",
   .summary = "reweighted wake-sleep: self-normalised weights for the network and for the posterior",
   .paper = "Bornschein & Bengio 2015, Reweighted wake-sleep; Le et al. 2019, Revisiting reweighted wake-sleep",
-  .target = Target::Kind::wake,
+  .target = "wake",
   .unbiased = false,
   .evaluations = "K",
   .parameters = {samples_parameter(4, 2)},
-  .posterior = true,
+  .needs = {need::log_density},
 })
 
 }  // namespace hardgrad

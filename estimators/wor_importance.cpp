@@ -18,8 +18,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/estimator/leave_one_out_ratios.hpp"
-#include "core/estimator/subset.hpp"
+#include "core/estimator/without_replacement/leave_one_out_ratios.hpp"
+#include "core/estimator/without_replacement/subset.hpp"
 
 namespace hardgrad {
 namespace {
@@ -77,7 +77,7 @@ HARDGRAD_ESTIMATOR(WorImportance, {
   .name = "wor_importance",
   .summary = "distinct outcomes without replacement, with importance weights from a threshold (normalise=true is biased)",
   .paper = "Kool et al. 2019, Buy 4 REINFORCE samples, get a baseline for free!, eq. 9-11; Duffield et al. 2007",
-  .target = Target::Kind::expected_loss,
+  .target = "expected_loss",
   .unbiased = true,
   .biased_by = [](const Settings& settings) { return settings.flag("normalise"); },
   .evaluations = "k",
@@ -85,6 +85,7 @@ HARDGRAD_ESTIMATOR(WorImportance, {
                  ParameterInfo::flag("baseline", true, "take the built-in baseline off the loss"),
                  ParameterInfo::flag("normalise", false, "divide by the sum of the weights: biased, less noise"),
                  per_step_parameter()},
+  .needs = {need::enumerable},
   .unsupported = refuse,
 })
 

@@ -9,7 +9,7 @@
 // Target: the field of wake_wake. Bias: of order 1/K. The posterior's control variate adds none; the prior's is itself
 // self-normalised and shifts the bias by E[sum_k u_k grad log p(z_k)], which vanishes with K. Cost: K rows.
 // Departures: the paper's heuristics for exploration and its smoothing of the attention maps are left out.
-#include "core/estimator/importance.hpp"
+#include "core/estimator/importance/importance.hpp"
 
 namespace hardgrad {
 namespace {
@@ -18,7 +18,6 @@ template <class T>
 class WsRam final : public Estimator<T> {
  public:
   WsRam(const Settings& settings, const Structure&, Key) : samples_(settings.integer("samples")) {}
-  Target target() const override { return {.kind = Target::Kind::wake}; }
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
     ImportanceSamples<T> drawn(problem, samples_);
@@ -44,11 +43,11 @@ HARDGRAD_ESTIMATOR(WsRam, {
   .name = "wsram",
   .summary = "reweighted wake-sleep with control variates for prior and posterior",
   .paper = "Ba et al. 2015, Learning wake-sleep recurrent attention models",
-  .target = Target::Kind::wake,
+  .target = "wake",
   .unbiased = false,
   .evaluations = "K",
   .parameters = {samples_parameter(4, 2)},
-  .posterior = true,
+  .needs = {need::log_density},
 })
 
 }  // namespace hardgrad

@@ -179,11 +179,54 @@ Var<T> kl_divergence(Var<T> log_q, Var<T> log_p) {
   return y;
 }
 
+// y[r] = sum_j w[r, j] (log q - log p)[parent[r], j]; gw[r, j] = g[r] (log q - log p), g log q = g w, g log p = -g w. An option
+// that is none (log q = -inf) has no term.
+template <class T>
+Var<T> log_ratio(Var<T> weights, Var<T> log_q, Var<T> log_p, std::span<const int> parent) {
+  require_shapes(same_shape(log_q, log_p) && weights.cols() == log_q.cols() && parent.size() == weights.rows(), "log_ratio",
+                 {weights, log_q, log_p});
+  require_indices("log_ratio", parent, 0, log_q.rows());
+  auto& tape = *weights.tape;
+  auto y = tape.output(weights.rows(), 1, {weights, log_q, log_p});
+  const auto w = weights.value(), a = log_q.value(), b = log_p.value();
+  T* out = tape.mutable_value(y).data;
+  for (std::size_t r = 0; r < w.rows; ++r) {
+    const T *q = a.row(parent[r]), *p = b.row(parent[r]);
+    double total = 0;
+    for (std::size_t j = 0; j < w.cols; ++j)
+      if (q[j] != nothing<T> && w(r, j) != 0)
+        total += static_cast<double>(w(r, j)) * (static_cast<double>(q[j]) - static_cast<double>(p[j]));
+    out[r] = static_cast<T>(total);
+  }
+  tape.on_backward({y}, [weights, log_q, log_p, y, parent = tape.keep(parent)](Tape<T>& tape) {
+    const T* g = tape.cotangent(y).data;
+    const auto w = tape.value(weights), a = tape.value(log_q), b = tape.value(log_p);
+    if (tape.needs_gradient(weights)) {
+      const auto sink = tape.sink(weights);
+      for (std::size_t r = 0; r < w.rows; ++r)
+        put_row(sink, r, [q = a.row(parent[r]), p = b.row(parent[r]), gr = g[r]](std::size_t j) {
+          return q[j] == nothing<T> ? T{0} : gr * (q[j] - p[j]);
+        });
+    }
+    const auto back = [&](Var<T> input, T sign) {
+      if (!tape.needs_gradient(input)) return;
+      const auto to = tape.sink(input).scattered();
+      for (std::size_t r = 0; r < w.rows; ++r)
+        for (std::size_t j = 0; j < w.cols; ++j)
+          if (a(parent[r], j) != nothing<T>) to(parent[r], j) += sign * g[r] * w(r, j);
+    };
+    back(log_q, T{1});
+    back(log_p, T{-1});
+  });
+  return y;
+}
+
 #define HARDGRAD_INSTANTIATE(T)                              \
   template Var<T> log_softmax(Var<T>, std::span<const int>); \
   template Var<T> probabilities(Var<T>);                     \
   template Var<T> entropy(Var<T>);                           \
-  template Var<T> kl_divergence(Var<T>, Var<T>);
+  template Var<T> kl_divergence(Var<T>, Var<T>);             \
+  template Var<T> log_ratio(Var<T>, Var<T>, Var<T>, std::span<const int>);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)
 

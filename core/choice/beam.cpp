@@ -63,7 +63,7 @@ Choice<T> BeamChooser<T>::choose(Tape<T>&, const Question<T>& question) {
       begin(static_cast<int>(b), question.step, beams_.back()[b].paths[0]);
     }
   }
-  const auto log_p = question.log_prior.value();
+  const auto log_p = question.log_p.value();
   std::vector<int> parent, option;
   for (std::size_t b = 0; b < id_.size(); ++b) {
     auto& beam = beams_.back()[b];

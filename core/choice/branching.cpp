@@ -12,7 +12,7 @@ Choice<T> BranchingChooser<T>::choose(Tape<T>&, const Question<T>& question) {
     for (int n = 0; n < samples_ * static_cast<int>(id_.size()); ++n) branches_.push_back({n, -1, true});
     choosing_.assign(branches_.size(), {});
   }
-  const auto log_p = question.log_prior.value();
+  const auto log_p = question.log_p.value();
   const auto asks = [&](std::size_t j) { return root ? branches_[j].sample / samples_ : static_cast<int>(j); };
   const auto takes = [&](int row, int i) {
     return i < question.site.options[row] && static_cast<double>(log_p(row, i)) != -INFINITY;
@@ -50,7 +50,7 @@ int BranchingChooser<T>::draw(const Question<T>& question, int row, int sample) 
   const int options = question.site.options[row];
   if (options == 1) return 0;
   std::vector<double> p(options);
-  for (int i = 0; i < options; ++i) p[i] = std::exp(static_cast<double>(question.log_prior.value()(row, i)));
+  for (int i = 0; i < options; ++i) p[i] = std::exp(static_cast<double>(question.log_p.value()(row, i)));
   return random_.categorical(p, {.example = id_[sample / samples_],
                                  .replica = static_cast<std::uint32_t>(sample % samples_),
                                  .step = static_cast<std::uint32_t>(question.step)});

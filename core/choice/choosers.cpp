@@ -18,21 +18,21 @@ RowsPtr fan_out(const Question<T>& question, int copies) {
 }
 
 template <class T>
-int draw_option(const Question<T>& question, int row, Law law, Randomness& random, Draw where) {
+int draw_option(const Question<T>& question, int row, Randomness& random, Draw where) {
   const auto options = static_cast<std::size_t>(question.site.options[row]);
   if (options == 1) return 0;
-  const T* log_p = question.log_law(law).value().row(row);
+  const T* log_p = question.log_p.value().row(row);
   std::vector<double> p(log_p, log_p + options);
   kernels::map(p.data(), p.data(), options, [](const auto& v) { return kernels::exp<double>(v); });
   return random.categorical(p, where);
 }
 
 template <class T>
-std::vector<int> draw_options(const Question<T>& question, const Rows& rows, Law law, Randomness& random,
+std::vector<int> draw_options(const Question<T>& question, const Rows& rows, Randomness& random,
                               const std::vector<std::uint32_t>& id, const std::vector<bool>* skip) {
   std::vector<int> option(rows.size());
-  const auto log_p = question.log_law(law).value();
-  const auto p = question.log_prior.tape->template scratch<double>(log_p.size());  // of all rows that ask, in double
+  const auto log_p = question.log_p.value();
+  const auto p = question.log_p.tape->template scratch<double>(log_p.size());  // of all rows that ask, in double
   std::copy_n(log_p.data, log_p.size(), p.data());
   kernels::map(p.data(), p.data(), p.size(), [](const auto& v) { return kernels::exp<double>(v); });
   for (std::size_t r = 0; r < rows.size(); ++r) {
@@ -49,7 +49,7 @@ std::vector<int> draw_options(const Question<T>& question, const Rows& rows, Law
 template <class T>
 Choice<T> SampleChooser<T>::choose(Tape<T>&, const Question<T>& question) {
   auto rows = fan_out(question, question.site.rows->is_root() ? samples_ : 1);
-  auto option = draw_options(question, *rows, law_, random_, id_);
+  auto option = draw_options(question, *rows, random_, id_);
   return {rows, std::move(option), {}};
 }
 
@@ -79,7 +79,7 @@ Choice<T> ForcedChooser<T>::choose(Tape<T>&, const Question<T>& question) {
 
 template <class T>
 Choice<T> GreedyChooser<T>::choose(Tape<T>&, const Question<T>& question) {
-  const auto log_p = question.log_prior.value();
+  const auto log_p = question.log_p.value();
   std::vector<int> option(log_p.rows);
   for (std::size_t r = 0; r < log_p.rows; ++r)
     option[r] = static_cast<int>(std::max_element(log_p.row(r), log_p.row(r) + question.site.options[r]) - log_p.row(r));
@@ -88,13 +88,13 @@ Choice<T> GreedyChooser<T>::choose(Tape<T>&, const Question<T>& question) {
 
 template <class T>
 Choice<T> ExpectedChooser<T>::choose(Tape<T>&, const Question<T>& question) {
-  return {fan_out(question, 1), {}, probabilities(question.log_prior)};
+  return {fan_out(question, 1), {}, probabilities(question.log_p)};
 }
 
 #define HARDGRAD_INSTANTIATE(T)                                                                         \
   template RowsPtr fan_out(const Question<T>&, int);                                                    \
-  template int draw_option(const Question<T>&, int, Law, Randomness&, Draw);                            \
-  template std::vector<int> draw_options(const Question<T>&, const Rows&, Law, Randomness&,             \
+  template int draw_option(const Question<T>&, int, Randomness&, Draw);                                 \
+  template std::vector<int> draw_options(const Question<T>&, const Rows&, Randomness&,                  \
                                          const std::vector<std::uint32_t>&, const std::vector<bool>*);  \
   template class SampleChooser<T>;                                                                      \
   template class EnumerateChooser<T>;                                                                   \

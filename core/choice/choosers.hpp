@@ -13,16 +13,14 @@ namespace hardgrad {
 template <class T>
 class SampleChooser final : public Chooser<T> {
  public:
-  SampleChooser(int samples, Randomness& random, const std::vector<std::uint32_t>& id, Law law = Law::prior)
-      : samples_(samples), random_(random), id_(id), law_(law) {}
+  SampleChooser(int samples, Randomness& random, const std::vector<std::uint32_t>& id)
+      : samples_(samples), random_(random), id_(id) {}
   Choice<T> choose(Tape<T>& tape, const Question<T>& question) override;
-  bool wants_proposal() const override { return law_ == Law::proposal; }
 
  private:
   int samples_;
   Randomness& random_;
   const std::vector<std::uint32_t>& id_;
-  Law law_;
 };
 
 /// Enumerates: one row per option. A factorised model branches at every step from its root, a sequential one grows a
@@ -30,27 +28,18 @@ class SampleChooser final : public Chooser<T> {
 template <class T>
 class EnumerateChooser final : public Chooser<T> {
  public:
-  explicit EnumerateChooser(bool with_proposal = false) : with_proposal_(with_proposal) {}
   Choice<T> choose(Tape<T>& tape, const Question<T>& question) override;
-  bool wants_proposal() const override { return with_proposal_; }
-
- private:
-  bool with_proposal_;
 };
 
-/// Answers what it was given: option[step] has one entry per asking row, or a multiple of it (rows fan out alike). With
-/// `with_proposal`, the posterior is evaluated too.
+/// Answers what it was given: option[step] has one entry per asking row, or a multiple of it (rows fan out alike).
 template <class T>
 class ForcedChooser final : public Chooser<T> {
  public:
-  explicit ForcedChooser(std::vector<std::vector<int>> option, bool with_proposal = false)
-      : option_(std::move(option)), with_proposal_(with_proposal) {}
+  explicit ForcedChooser(std::vector<std::vector<int>> option) : option_(std::move(option)) {}
   Choice<T> choose(Tape<T>& tape, const Question<T>& question) override;
-  bool wants_proposal() const override { return with_proposal_; }
 
  private:
   std::vector<std::vector<int>> option_;
-  bool with_proposal_;
 };
 
 /// The most probable option.
@@ -70,13 +59,13 @@ class ExpectedChooser final : public Chooser<T> {
 /// For choosers: the rows after `question` when each asking row is continued `copies` times.
 template <class T>
 RowsPtr fan_out(const Question<T>& question, int copies);
-/// For choosers: an option of the site's row, drawn from its law; 0 without a draw if it has only one.
+/// For choosers: an option of the site's row, drawn from its distribution; 0 without a draw if it has only one.
 template <class T>
-int draw_option(const Question<T>& question, int row, Law law, Randomness& random, Draw where);
-/// For choosers: one option per row of `rows`, drawn from the law of the row it continues. Rows of an example marked in
+int draw_option(const Question<T>& question, int row, Randomness& random, Draw where);
+/// For choosers: one option per row of `rows`, drawn from the distribution of the row it continues. Rows of an example marked in
 /// `skip` draw nothing and get option 0.
 template <class T>
-std::vector<int> draw_options(const Question<T>& question, const Rows& rows, Law law, Randomness& random,
+std::vector<int> draw_options(const Question<T>& question, const Rows& rows, Randomness& random,
                               const std::vector<std::uint32_t>& id, const std::vector<bool>* skip = nullptr);
 
 }  // namespace hardgrad

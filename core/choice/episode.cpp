@@ -11,64 +11,59 @@
 namespace hardgrad {
 
 template <class T>
-int Chooser<T>::observe(std::span<const double>, int, int) {
-  throw Bug("this chooser draws no observations");
-}
-
-template <class T>
 Choice<T> Episode<T>::choose(Site<T> site) {
+  using enum TargetTerms::Divergence;
   if (site.options.size() != site.rows->size() || site.logits.rows() != site.rows->size())
     throw Bug("a site's logits and options must have one row per asking row");
   if (tape_.logits_only()) tape_.watch(site.logits);
   Question<T> question;
   question.step = static_cast<int>(steps_.size());
-  question.log_prior = log_softmax(site.logits, std::span<const int>(site.options));
-  if (chooser_.wants_proposal()) {
-    if (!site.proposal) throw Bug("a proposal is wanted of a model built without a posterior");
-    question.log_proposal = log_softmax(site.proposal(), std::span<const int>(site.options));
+  const std::span<const int> options(site.options);
+  question.logits = site.logits;
+  question.log_p = question.log_prior = log_softmax(site.logits, options);
+  if (terms_.drawn_from == Distribution::posterior) {
+    if (!site.posterior) throw Bug("a posterior is wanted of a model built without one");
+    question.logits = site.posterior();
+    question.log_p = log_softmax(question.logits, options);
   }
   question.site = std::move(site);
+  if (terms_.divergence == analytic)
+    cost(question.site.rows, kl_divergence(question.log_p, question.log_prior));
   auto choice = chooser_.choose(tape_, question);
   choice.apart = apart_;
   steps_.push_back({std::move(question), choice});
+  if (terms_.divergence == sampled) {
+    const auto& asked = steps_.back().question;
+    const std::span<const int> parent(choice.rows->parent);
+    cost(choice.rows, choice.hard() ? subtract(log_probability(asked.step, Distribution::posterior),
+                                               log_probability(asked.step, Distribution::prior))
+                                    : log_ratio(choice.weights, asked.log_p, asked.log_prior, parent));
+  }
   return choice;
 }
 
 template <class T>
-std::vector<int> Episode<T>::observe(std::span<const int> example, Var<T> logits, int place) {
-  const std::vector<int> labels(example.size(), static_cast<int>(logits.cols()));
-  const auto log_p = log_softmax(logits, std::span<const int>(labels)).value();
-  if (observed_.size() <= static_cast<std::size_t>(place)) observed_.resize(place + 1, std::vector<int>(examples(), -1));
-  std::vector<int> drawn(example.size());
-  std::vector<double> p(log_p.cols);
-  for (std::size_t r = 0; r < drawn.size(); ++r) {
-    for (std::size_t i = 0; i < p.size(); ++i) p[i] = std::exp(static_cast<double>(log_p(r, i)));
-    observed_[place][example[r]] = drawn[r] = chooser_.observe(p, example[r], place);
-  }
-  return drawn;
-}
-
-template <class T>
-Var<T> Episode<T>::log_probability(int step, Law law) {
+Var<T> Episode<T>::log_probability(int step, Distribution of) {
   const auto& [question, choice] = steps_.at(step);
   for (const auto& made : picked_)
-    if (made.rows == choice.rows.get() && made.law == law) return made.value;
+    if (made.rows == choice.rows.get() && made.of == of) return made.value;
   if (choice.option.empty()) throw Bug("a relaxed choice has no log probability");
-  auto value = pick(question.log_law(law), std::span<const int>(choice.rows->parent),
+  if (of == Distribution::posterior && terms_.drawn_from == Distribution::prior) throw Bug("this run has no posterior");
+  auto value = pick(of == terms_.drawn_from ? question.log_p : question.log_prior, std::span<const int>(choice.rows->parent),
                     std::span<const int>(choice.option));
-  picked_.push_back({choice.rows.get(), law, value});
+  picked_.push_back({choice.rows.get(), of, value});
   return value;
 }
 
 template <class T>
-Var<T> Episode<T>::path_log_probability(const RowsPtr& rows, Law law) {
+Var<T> Episode<T>::path_log_probability(const RowsPtr& rows, Distribution of) {
   if (rows->is_root()) return tape_.constant(rows->size(), 1);
   for (const auto& made : paths_)
-    if (made.rows == rows.get() && made.law == law) return made.value;
-  auto value = log_probability(rows->step, law);
+    if (made.rows == rows.get() && made.of == of) return made.value;
+  auto value = log_probability(rows->step, of);
   if (!rows->origin->is_root())
-    value = add(value, gather_rows(path_log_probability(rows->origin, law), std::span<const int>(rows->parent)));
-  paths_.push_back({rows.get(), law, value});
+    value = add(value, gather_rows(path_log_probability(rows->origin, of), std::span<const int>(rows->parent)));
+  paths_.push_back({rows.get(), of, value});
   return value;
 }
 
@@ -100,8 +95,6 @@ std::size_t Episode<T>::attention_values() const {
   return values;
 }
 
-template class Chooser<float>;
-template class Chooser<double>;
 template class Episode<float>;
 template class Episode<double>;
 

@@ -8,6 +8,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/autodiff/tape.hpp"
@@ -15,16 +16,17 @@
 
 namespace hardgrad {
 
-/// A question: which of S options, for each of R rows.
+/// A question of the model: which of S options, for each of R rows.
 template <class T>
 struct Site {
+  std::string_view name;     ///< as the model declares it
   RowsPtr rows;              ///< who asks, [R]
-  Var<T> logits;             ///< prior logits [R, S]
+  Var<T> logits;             ///< of the prior [R, S]
   std::vector<int> options;  ///< [R] how many options a row has: the first ones. 1 is no choice at all (a finished row)
   Var<T> state;              ///< [R, C] what the network knew when it asked; learned baselines look at it
   /// Logits [R, S] of the learned posterior q(z | x, y); empty if the model was built without one. Called at most
-  /// once, and only for estimators that propose from it.
-  std::function<Var<T>()> proposal;
+  /// once, and only for targets that need it.
+  std::function<Var<T>()> posterior = {};
 };
 
 /// An answer: one hard option per new row, or relaxed weights over all options.
@@ -44,17 +46,25 @@ struct Choice {
   }
 };
 
-/// The distribution a chooser draws from.
-enum class Law { prior, proposal };
+/// The two distributions of a site.
+enum class Distribution { prior, posterior };
 
-/// A site as the chooser and the surrogates see it: normalised.
+/// What a target asks of a run: the distribution choices are drawn from, and what is added to the model's costs.
+struct TargetTerms {
+  Distribution drawn_from = Distribution::prior;
+  /// The divergence of the posterior q from the prior p: not at all; at every site asked, KL(q || p) given what came before;
+  /// or log q(z) - log p(z) of what was chosen, whose mean that is.
+  enum class Divergence { none, analytic, sampled } divergence = Divergence::none;
+};
+
+/// A site as the chooser and the surrogates see it.
 template <class T>
 struct Question {
   Site<T> site;
-  int step = 0;        ///< index of the choice in the run
-  Var<T> log_prior;    ///< [R, S] log softmax over the row's options; -inf beyond them
-  Var<T> log_proposal; ///< the same of the proposal; empty unless the chooser asked for it
-  const Var<T>& log_law(Law law) const { return law == Law::prior ? log_prior : log_proposal; }
+  int step = 0;       ///< index of the choice in the run
+  Var<T> logits;      ///< [R, S] of the distribution the choice is drawn from
+  Var<T> log_p;       ///< [R, S] its log softmax over the row's options; -inf beyond them
+  Var<T> log_prior;   ///< [R, S] the same of the prior
 };
 
 /// Answers questions. One object answers one run.
@@ -63,15 +73,19 @@ class Chooser {
  public:
   virtual ~Chooser() = default;
   virtual Choice<T> choose(Tape<T>& tape, const Question<T>& question) = 0;
-  /// True if the proposal is to be evaluated at every site.
-  virtual bool wants_proposal() const { return false; }
-  /// Of dreaming runs only: draws the label that `example` shows at `place`.
-  virtual int observe(std::span<const double> probabilities, int example, int place);
 };
 
-/// How the model is fed what came before: with the truth, with its own predictions (for decoding), or with what it
-/// draws from them instead of being judged (dreaming).
-enum class Feeding { teacher_forced, free_running, dreaming };
+/// Draws what a model is judged by from its predictions, instead of judging them (core/models/dreams.hpp).
+template <class T>
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  /// A label from softmax(logits [n, V]) for each of the examples [n], as what they show at `place`.
+  virtual std::vector<int> observe(std::span<const int> example, Var<T> logits, int place) = 0;
+};
+
+/// How the model is fed what came before: with the truth, or with its own predictions (for decoding).
+enum class Feeding { teacher_forced, free_running };
 
 /// What an estimator says beforehand of its surrogate's slope in the cost of a row, up to one common factor.
 enum class CostWeights {
@@ -97,8 +111,15 @@ class Episode {
     std::vector<int> label;  ///< [R]
   };
 
-  Episode(Tape<T>& tape, Chooser<T>& chooser, int examples, Feeding feeding = Feeding::teacher_forced)
-      : tape_(tape), chooser_(chooser), root_(Rows::root(examples)), feeding_(feeding) {}
+  Episode(Tape<T>& tape, Chooser<T>& chooser, int examples, TargetTerms terms = {})
+      : tape_(tape), chooser_(chooser), root_(Rows::root(examples)), terms_(terms) {}
+  /// The model is fed with its own predictions.
+  void run_freely() { feeding_ = Feeding::free_running; }
+  /// The model hands its predictions over to be drawn from, and is fed with what was drawn.
+  void observe_by(Observer<T>& observer) {
+    observer_ = &observer;
+    run_freely();
+  }
 
   /// Room for what `steps` choices leave behind.
   void expect(int steps) {
@@ -113,6 +134,8 @@ class Episode {
   const RowsPtr& root() const { return root_; }
   int examples() const { return static_cast<int>(root_->size()); }
   Feeding feeding() const { return feeding_; }
+  /// If there is one, it takes the place of the costs.
+  Observer<T>* observer() const { return observer_; }
   /// [R] the slopes of the surrogate in a cost on `rows`, as far as they are known beforehand; empty if they are not. A
   /// hint that saves work if it is true. Of the posterior, the prior.
   std::vector<double> cost_weights(const RowsPtr& rows);
@@ -128,20 +151,18 @@ class Episode {
   /// Makes models work out every row by itself, also those that are the same so far: for checks and benchmarks.
   void keep_apart() { apart_ = true; }
 
-  /// Instead of a cost, if dreaming: draws a label from softmax(logits [n, V]) for each of the examples [n], as what
-  /// they show at `place`.
-  std::vector<int> observe(std::span<const int> example, Var<T> logits, int place);
-
   // What surrogates, metrics and dumps read
   const std::vector<Step>& steps() const { return steps_; }
   const std::vector<Cost>& costs() const { return costs_; }
   const std::vector<Prediction>& predictions() const { return predictions_; }
-  /// [place][B] the labels a dreaming run drew; -1 is none.
-  const std::vector<std::vector<int>>& observed() const { return observed_; }
-  /// log law(option) of hard choice `step`, [R', 1] on the rows after it. Made once, on demand.
-  Var<T> log_probability(int step, Law law = Law::prior);
-  /// log law of all choices on the way to `rows` [R, 1]; zeros at the root.
-  Var<T> path_log_probability(const RowsPtr& rows, Law law = Law::prior);
+  /// log probability of hard choice `step`, [R', 1] on the rows after it, under the distribution it was drawn from. Made once,
+  /// on demand.
+  Var<T> log_probability(int step) { return log_probability(step, terms_.drawn_from); }
+  Var<T> log_probability(int step, Distribution of);
+  /// The same of all choices on the way to `rows` [R, 1]; zeros at the root.
+  Var<T> path_log_probability(const RowsPtr& rows) { return path_log_probability(rows, terms_.drawn_from); }
+  Var<T> path_log_probability(const RowsPtr& rows, Distribution of);
+  const TargetTerms& terms() const { return terms_; }
   /// Model rows evaluated: the rows that came out of each choice, summed over the choices. The unit of cost.
   std::size_t rows_evaluated() const;
   /// Attention values computed: entries of all score matrices, [R, S] each.
@@ -150,19 +171,21 @@ class Episode {
  private:
   struct Made {
     const Rows* rows;
-    Law law;
+    Distribution of;
     Var<T> value;
   };
+
   Tape<T>& tape_;
   Chooser<T>& chooser_;
   RowsPtr root_;
-  Feeding feeding_;
+  TargetTerms terms_;
+  Feeding feeding_ = Feeding::teacher_forced;
+  Observer<T>* observer_ = nullptr;
   CostWeights cost_weights_ = CostWeights::unknown;
   bool apart_ = false;
   std::vector<Step> steps_;
   std::vector<Cost> costs_;
   std::vector<Prediction> predictions_;
-  std::vector<std::vector<int>> observed_;
   std::vector<Made> picked_, paths_;
 };
 

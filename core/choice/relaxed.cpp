@@ -8,7 +8,7 @@ namespace hardgrad {
 
 template <class T>
 std::vector<double> Relaxing<T>::log_p(std::size_t row) const {
-  const T* from = question.log_prior.value().row(rows.parent[row]);
+  const T* from = question.log_p.value().row(rows.parent[row]);
   return {from, from + options(row)};
 }
 
@@ -22,14 +22,14 @@ template <class T>
 Var<T> Relaxing<T>::softmax(Var<T> shift, double temperature) const {
   std::vector<int> count(size());
   for (std::size_t r = 0; r < size(); ++r) count[r] = options(r);
-  const auto logits = gather_rows(question.site.logits, std::span<const int>(rows.parent));
+  const auto logits = gather_rows(question.logits, std::span<const int>(rows.parent));
   const auto scaled = affine(add(logits, shift), static_cast<T>(1 / temperature));
   return probabilities(log_softmax(scaled, std::span<const int>(count)));
 }
 
 template <class T>
 Var<T> Relaxing<T>::softmax() const {
-  return gather_rows(probabilities(question.log_prior), std::span<const int>(rows.parent));
+  return gather_rows(probabilities(question.log_p), std::span<const int>(rows.parent));
 }
 
 namespace {

@@ -30,7 +30,7 @@ struct Relaxing {
   /// A constant [R, S]: put(row, its numbers [options]) for every row that has a choice, 0 elsewhere.
   template <class F>
   Var<T> constants(F&& put) const {
-    auto all = tape.constant(size(), question.log_prior.cols());
+    auto all = tape.constant(size(), question.log_p.cols());
     auto to = tape.mutable_value(all);
     for (std::size_t r = 0; r < size(); ++r)
       if (const int n = options(r); n > 1) {
@@ -40,7 +40,7 @@ struct Relaxing {
     return all;
   }
   /// One option per row, drawn from the probabilities.
-  std::vector<int> draw() const { return draw_options(question, rows, Law::prior, random, id); }
+  std::vector<int> draw() const { return draw_options(question, rows, random, id); }
   /// Constant noise [R, S] with logits + noise = z up to a constant per row. Options, if wanted, are those it chooses.
   Var<T> gumbels(std::vector<int>* option = nullptr) const;
   /// The same given the options, whose draws stand at `index` and after it.

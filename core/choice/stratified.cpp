@@ -53,7 +53,7 @@ std::vector<int> StratifiedChooser<T>::deal(std::uint32_t example, std::uint32_t
 template <class T>
 Choice<T> StratifiedChooser<T>::choose(Tape<T>&, const Question<T>& question) {
   auto rows = fan_out(question, question.site.rows->is_root() ? samples_ : 1);
-  const auto log_p = question.log_prior.value();
+  const auto log_p = question.log_p.value();
   const auto step = static_cast<std::uint32_t>(question.step);
   std::vector<int> option(rows->size());
   for (std::size_t first = 0; first < rows->size(); first += samples_) {

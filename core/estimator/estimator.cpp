@@ -1,57 +1,52 @@
 #include "core/estimator/estimator.hpp"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <type_traits>
 
 namespace hardgrad {
 
-std::string to_string(Target::Kind kind) {
-  switch (kind) {
-    case Target::Kind::expected_loss: return "expected_loss";
-    case Target::Kind::marginal_likelihood: return "marginal_likelihood";
-    case Target::Kind::elbo: return "elbo";
-    case Target::Kind::regularised: return "regularised";
-    case Target::Kind::sparsemax: return "sparsemax";
-    case Target::Kind::soft: return "soft";
-    case Target::Kind::importance_bound: return "importance_bound";
-    case Target::Kind::wake: return "wake";
-    case Target::Kind::wake_sleep: return "wake_sleep";
-    case Target::Kind::thermodynamic: return "thermodynamic";
-  }
-  throw Bug("unknown target");
+template <class T>
+std::unique_ptr<Episode<T>> Problem<T>::run(Chooser<T>& chooser, CostWeights weights) const {
+  auto episode = std::make_unique<Episode<T>>(tape, chooser, batch.examples(), terms);
+  episode->expect(model.structure().steps());
+  episode->announce(weights);
+  model.run(batch, *episode);
+  return episode;
 }
 
-std::string to_string(const Target& target) {
-  switch (target.kind) {
-    case Target::Kind::regularised:
-      return fmt::format("regularised[lambda_r={},lambda_e={},semi={}]", target.lambda_r, target.lambda_e, target.semi);
-    case Target::Kind::importance_bound: return fmt::format("importance_bound[samples={}]", target.samples);
-    case Target::Kind::thermodynamic:
-      return fmt::format("thermodynamic[partition={}]", fmt::join(target.partition, ";"));
-    default: return to_string(target.kind);
-  }
+namespace {
+
+Settings settings_of(const EstimatorEntry& entry, const Spec& spec) { return {entry.name, entry.parameters, spec}; }
+
+}  // namespace
+
+std::vector<ParameterInfo> target_parameters() {
+  return {ParameterInfo::choice("target", "expected_loss", {"expected_loss", "elbo"},
+                                "the mean it estimates: of the loss under the prior, or the evidence lower bound under a learned posterior"),
+          ParameterInfo::choice("kl", "analytic", {"analytic", "sampled"},
+                                "the divergence of the posterior in target=elbo: summed over options, or of the choices drawn")};
 }
 
-bool needs_outcomes(Target::Kind kind) {
-  return kind == Target::Kind::importance_bound || kind == Target::Kind::wake || kind == Target::Kind::wake_sleep ||
-         kind == Target::Kind::thermodynamic;
+Target target_of(const Spec& spec) {
+  const auto& entry = Estimators::instance().at(spec.name);
+  const auto settings = settings_of(entry, spec);
+  if (entry.target == "expected_loss")
+    return settings.text("target") == "expected_loss" ? Target() : Target("elbo[kl=" + settings.text("kl") + "]");
+  return entry.target_of ? Target(entry.target_of(settings)) : Target(entry.target);
 }
 
-bool needs_posterior(Target::Kind kind) { return kind == Target::Kind::elbo || needs_outcomes(kind); }
+bool wants_posterior(const Spec& spec) { return target_of(spec).terms().drawn_from == Distribution::posterior; }
 
 bool claims_unbiased(const Spec& spec) {
   const auto& entry = Estimators::instance().at(spec.name);
-  return entry.unbiased && !(entry.biased_by && entry.biased_by(Settings(entry.name, entry.parameters, spec)));
+  return entry.unbiased && !(entry.biased_by && entry.biased_by(settings_of(entry, spec)));
 }
 
 std::string unsupported(const Spec& spec, const Structure& structure) {
   const auto& entry = Estimators::instance().at(spec.name);
-  const Settings settings(entry.name, entry.parameters, spec);
-  if (structure.dependence == Dependence::deterministic && entry.target != Target::Kind::soft)
-    return "the model makes no choice";
-  if (entry.posterior && !structure.posterior) return "the model has no learned posterior";
+  const auto settings = settings_of(entry, spec);
+  auto needs = entry.needs;
+  if (wants_posterior(spec)) needs.push_back(need::posterior);
+  if (const auto reason = unmet(needs, structure)) return *reason;
   return entry.unsupported ? entry.unsupported(settings, structure) : "";
 }
 
@@ -59,13 +54,18 @@ template <class T>
 std::unique_ptr<Estimator<T>> make_estimator(const Spec& spec, const Structure& structure, Key init) {
   if (auto reason = unsupported(spec, structure); !reason.empty()) throw UsageError(spec.name + ": " + reason);
   const auto& entry = Estimators::instance().at(spec.name);
-  const Settings settings(entry.name, entry.parameters, spec);
+  const auto settings = settings_of(entry, spec);
+  std::unique_ptr<Estimator<T>> estimator;
   if constexpr (std::is_same_v<T, float>)
-    return entry.make_float(settings, structure, init);
+    estimator = entry.make_float(settings, structure, init);
   else
-    return entry.make_double(settings, structure, init);
+    estimator = entry.make_double(settings, structure, init);
+  estimator->aim(target_of(spec));
+  return estimator;
 }
 
+template struct Problem<float>;
+template struct Problem<double>;
 template std::unique_ptr<Estimator<float>> make_estimator(const Spec&, const Structure&, Key);
 template std::unique_ptr<Estimator<double>> make_estimator(const Spec&, const Structure&, Key);
 

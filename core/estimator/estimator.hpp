@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/choice/episode.hpp"
+#include "core/estimator/needs.hpp"
 #include "core/estimator/target.hpp"
 #include "core/models/model.hpp"
 #include "core/random/randomness.hpp"
@@ -20,6 +21,11 @@ struct Problem {
   const Batch& batch;
   Randomness& random;
   bool learning = false;  ///< the estimator's own parameters are being trained: Estimate::own_loss is wanted
+  TargetTerms terms = {};  ///< of the target: Estimator::draw sets them
+
+  /// Runs the model under the target: choices are drawn from its distribution, and it adds to the costs. `weights`: what is known
+  /// beforehand of the surrogate's slopes in the costs.
+  std::unique_ptr<Episode<T>> run(Chooser<T>& chooser, CostWeights weights = CostWeights::unknown) const;
 };
 
 /// One estimate. Its gradient is that of `surrogate`; the surrogate's own value means nothing.
@@ -49,10 +55,14 @@ template <class T>
 class Estimator {
  public:
   virtual ~Estimator() = default;
-  virtual Target target() const { return {}; }
   /// One estimate of the gradient of the mean over the batch of the target. Const: learned state is frozen, so that
   /// replicates can be drawn at one point.
-  virtual Estimate<T> estimate(const Problem<T>& problem) const = 0;
+  Estimate<T> draw(Problem<T> problem) const {
+    problem.terms = target().terms();
+    return estimate(problem);
+  }
+  const Target& target() const { return target_; }
+  void aim(Target target) { target_ = std::move(target); }
 
   /// Called once after each training step with what `estimate` returned: averages are updated here, after use.
   virtual void learn(const Estimate<T>&) {}
@@ -66,7 +76,12 @@ class Estimator {
   virtual bool exchangeable() const { return true; }
 
  protected:
+  /// What an estimator is: called by `draw`.
+  virtual Estimate<T> estimate(const Problem<T>& problem) const = 0;
   ParameterSet<T> own_;
+
+ private:
+  Target target_;
 };
 
 /// An estimator's entry in the registry.
@@ -75,17 +90,28 @@ struct EstimatorEntry {
   std::string name;
   std::string summary;  ///< one line
   std::string paper;    ///< citation
-  Target::Kind target = Target::Kind::expected_loss;
+  /// Name of its target. Estimators of the expected loss estimate any mean over choices: settings `target` and `kl` are added to
+  /// theirs.
+  std::string target = "expected_loss";
+  /// The target with these settings, where it has numbers of its own. Null: the target's name is all.
+  std::string (*target_of)(const Settings&) = nullptr;
   bool unbiased = true;     ///< for its own target
   /// Settings that cost it that: true if these do. Null if none do.
   bool (*biased_by)(const Settings&) = nullptr;
   std::string evaluations;  ///< model rows per example: "1", "K", "S^T"
   std::vector<ParameterInfo> parameters = {};
-  bool posterior = false;  ///< proposes from a learned posterior: the model is built with one
-  /// Why it cannot work on a structure; empty if it can. Null means it works everywhere there is a choice.
+  /// What it needs of a model (core/estimator/needs.hpp). Empty: it works nowhere.
+  std::vector<Need> needs = {};
+  /// Why these settings cannot be on a structure that has what it needs; empty if they can. Null if they always can.
   std::string (*unsupported)(const Settings&, const Structure&) = nullptr;
   std::unique_ptr<Estimator<float>> (*make_float)(const Settings&, const Structure&, Key init) = nullptr;
   std::unique_ptr<Estimator<double>> (*make_double)(const Settings&, const Structure&, Key init) = nullptr;
+
+  /// Why it can never be used; empty if it can.
+  std::string fault() const {
+    return declares_a_site(needs) ? "" : "does not declare what choices it works on, and so works on none: list its needs, e.g. "
+                                         ".needs = {need::log_density}";
+  }
 };
 using Estimators = Registry<EstimatorEntry>;
 
@@ -97,6 +123,12 @@ std::unique_ptr<Estimator<T>> make_estimator_of(const Settings& settings, const 
 
 /// What the estimator claims with these settings.
 bool claims_unbiased(const Spec& spec);
+/// Its target with these settings.
+Target target_of(const Spec& spec);
+/// True if the model is to be built with a learned posterior for it.
+bool wants_posterior(const Spec& spec);
+/// The parameters `target` and `kl` of an estimator of a mean over choices.
+std::vector<ParameterInfo> target_parameters();
 /// Why the estimator cannot work on the structure; empty if it can.
 std::string unsupported(const Spec& spec, const Structure& structure);
 /// Makes an estimator from its spec; UsageError with the reason if it does not support the structure.
@@ -108,6 +140,8 @@ std::unique_ptr<Estimator<T>> make_estimator(const Spec& spec, const Structure& 
   namespace {                                                                           \
   const Registration<EstimatorEntry> registered_##E([] {                                \
     EstimatorEntry entry __VA_ARGS__;                                                   \
+    if (entry.target == "expected_loss")                                                \
+      for (auto& parameter : target_parameters()) entry.parameters.push_back(parameter);\
     entry.make_float = make_estimator_of<E, float>;                                     \
     entry.make_double = make_estimator_of<E, double>;                                   \
     return entry;                                                                       \

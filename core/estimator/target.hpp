@@ -1,43 +1,91 @@
-// What an estimator estimates: its target is data, and its exact gradient can be had wherever choices can be
-// enumerated.
+// Targets: what an estimator estimates. A target says which distribution choices are drawn from, what it adds to the costs, and
+// what it is exactly on a batch small enough to enumerate. It is a registered object; a plugin may bring one.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "core/choice/episode.hpp"
+#include "core/registry/registry.hpp"
+
 namespace hardgrad {
 
-struct Target {
-  enum class Kind {
-    expected_loss,        ///< L_s = E_p(z)[f(z)]
-    marginal_likelihood,  ///< -log E_p(z)[exp(-f(z))]
-    elbo,                 ///< E_q(z)[f(z)] + KL(q || p): the negative evidence lower bound
-    regularised,          ///< lambda_r score term + path term - lambda_e entropy (Show, Attend and Tell)
-    sparsemax,            ///< E[f] with softmax replaced by sparsemax
-    soft,                 ///< the loss of the deterministic network fed with expected weights
-    importance_bound,     ///< -E_q(z_1..z_K)[log 1/K sum_k p(z_k) exp(-f(z_k)) / q(z_k)]: the K-sample bound
-    wake,                 ///< reweighted wake-sleep: a field, -log p(y) for the network, KL(p(z|y) || q) for the posterior
-    wake_sleep,           ///< a field as wake, but for the posterior KL(p(z|x,y) || q) over y the network itself draws
-    thermodynamic         ///< -sum_j (b_j+1 - b_j) E_pi_j[log p exp(-f) / q], pi_j ~ (p exp(-f))^b_j q^(1 - b_j)
-  };
-  Kind kind = Kind::expected_loss;
-  // Of `regularised` only:
-  double lambda_r = 1;   ///< weight of the score-function term
-  double lambda_e = 0;   ///< weight of the entropy of every site visited
-  bool semi = false;     ///< every choice replaced by its expectation with probability 1/2
-  // Of `importance_bound` only:
-  int samples = 1;       ///< K
-  // Of `thermodynamic` only:
-  std::vector<double> partition = {};  ///< 0 = b_0 < b_1 < ... = 1
+template <class T>
+class Model;
+template <class T>
+struct Problem;
+template <class T>
+struct Estimate;
+struct Batch;
+struct TargetEntry;
+
+/// A registered target with its numbers, e.g. `importance_bound[samples=4]`.
+class Target {
+ public:
+  /// From a spec, by default the expected loss. UsageError if there is no such target.
+  Target(const std::string& spec = "expected_loss");
+  Target(const char* spec) : Target(std::string(spec)) {}
+  const std::string& name() const;
+  /// With its numbers: two with the same text are the same target.
+  const std::string& text() const { return text_; }
+  const Settings& settings() const { return settings_; }
+  const TargetEntry& entry() const { return *entry_; }
+  const TargetTerms& terms() const { return terms_; }
+  friend bool operator==(const Target& a, const Target& b) { return a.text_ == b.text_; }
+
+ private:
+  const TargetEntry* entry_;
+  Settings settings_;
+  std::string text_;
+  TargetTerms terms_;
 };
 
-/// The kind's name as it is written above.
-std::string to_string(Target::Kind kind);
-/// The target with all its numbers: two with the same text are the same target.
-std::string to_string(const Target& target);
-/// True if it is a target of the learned posterior q too.
-bool needs_posterior(Target::Kind kind);
-/// True if its exact form weighs complete sets of choices one by one.
-bool needs_outcomes(Target::Kind kind);
+/// The exact form of a target, by enumeration.
+template <class T>
+struct ExactTarget {
+  /// A surrogate with exactly the target's gradient; Estimate::loss is its value.
+  Estimate<T> (*objective)(const Target&, const Problem<T>&) = nullptr;
+  /// [B] how many terms that sums for each example.
+  std::vector<double> (*terms)(const Target&, const Model<T>&, const Batch&) = nullptr;
+};
+
+struct TargetEntry {
+  static constexpr const char* noun = "target";
+  std::string name;
+  std::string summary;  ///< one line, with its formula
+  std::vector<ParameterInfo> parameters = {};
+  TargetTerms (*terms)(const Settings&) = nullptr;  ///< null: the prior, and nothing added
+  bool dreams = false;         ///< its exact form sums over what the model could be judged by
+  std::string counted = "rows";  ///< what the terms of its exact form are, for messages
+  /// Spec of an unbiased estimator of low variance, which stands in by a long run where nothing can be enumerated; empty if there is
+  /// none. Null: none.
+  std::string (*stand_in)(const Target&) = nullptr;
+  ExactTarget<float> exact_float = {};
+  ExactTarget<double> exact_double = {};
+
+  template <class T>
+  const ExactTarget<T>& exact() const;
+};
+using Targets = Registry<TargetEntry>;
+
+template <>
+inline const ExactTarget<float>& TargetEntry::exact() const {
+  return exact_float;
+}
+template <>
+inline const ExactTarget<double>& TargetEntry::exact() const {
+  return exact_double;
+}
+
+/// Registers a target whose exact form are two function templates; the tag only names the registration.
+#define HARDGRAD_TARGET(tag_, objective_, terms_, ...)                     \
+  namespace {                                                              \
+  const Registration<TargetEntry> registered_target_##tag_([] {           \
+    TargetEntry entry __VA_ARGS__;                                         \
+    entry.exact_float = {objective_<float>, terms_<float>};                \
+    entry.exact_double = {objective_<double>, terms_<double>};             \
+    return entry;                                                          \
+  }());                                                                    \
+  }
 
 }  // namespace hardgrad

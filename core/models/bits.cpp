@@ -27,36 +27,29 @@ namespace {
 template <class T>
 class Bits final : public Model<T> {
  public:
-  Bits(const Settings& settings, const Dimensions& dimensions, Key init)
-      : bits_(settings.integer("bits")),
-        options_(settings.integer("options")),
-        shared_(settings.flag("shared_logit")),
-        function_(settings.text("function")),
-        power_(settings.real("power")),
-        share_(settings.text("reduce") == "mean" ? 1.0 / bits_ : 1.0),
-        target_(settings.reals("t")) {
+  explicit Bits(const Blueprint& b)
+      : bits_(b.settings.integer("bits")),
+        options_(b.settings.integer("options")),
+        shared_(b.settings.flag("shared_logit")),
+        function_(b.settings.text("function")),
+        power_(b.settings.real("power")),
+        share_(b.settings.text("reduce") == "mean" ? 1.0 / bits_ : 1.0),
+        target_(b.settings.reals("t")) {
+    const auto& [settings, dimensions, init, posterior] = b;  // the starting point is given, not drawn
     if (target_.size() == 1) target_.resize(bits_, target_[0]);
     if (target_.size() != static_cast<std::size_t>(bits_))
       throw UsageError("bits: t must have 1 or bits=" + std::to_string(bits_) + " numbers, got " +
                        std::to_string(target_.size()));
     const bool tabled = function_ == "table";
-    structure_ = {.steps = bits_,
-                  .options = options_,
-                  .dependence = bits_ == 1 ? Dependence::one_choice
-                                           : (tabled ? Dependence::sequential : Dependence::factorised),
-                  .joint_cost = tabled,
-                  .state_width = 1,
-                  .posterior = dimensions.at("posterior") != 0};
+    structure_ = {.sites = {{.name = "bit", .options = options_, .times = bits_, .state_width = 1,
+                             .reach = tabled ? Reach::later_costs : Reach::own_costs}},
+                  .posterior = posterior};
     logits_ = add_logits("bits.logits", settings.reals("logit"));
     if (structure_.posterior) posterior_ = add_logits("posterior.logits", settings.reals("logit"));
-    (void)init;  // the starting point is given, not drawn
     make_table(Key(settings.integer("table_seed")), tabled);
   }
 
   const Structure& structure() const override { return structure_; }
-  std::vector<double> outcomes(const Batch& batch) const override {
-    return std::vector<double>(batch.examples(), std::pow(options_, bits_));
-  }
 
   void run(const Batch&, Episode<T>& episode) const override {
     auto& tape = episode.tape();
@@ -68,12 +61,13 @@ class Bits final : public Model<T> {
     }
     for (int i = 0; i < bits_; ++i) {
       Site<T> site;
+      site.name = "bit";
       site.rows = rows;
       site.logits = site_logits(tape, *logits_, i, rows->size());
       site.options.assign(rows->size(), options_);
       site.state = tape.constant(rows->size(), 1, T{1});
       if (posterior_)
-        site.proposal = [this, &tape, i, n = rows->size()] { return site_logits(tape, *posterior_, i, n); };
+        site.posterior = [this, &tape, i, n = rows->size()] { return site_logits(tape, *posterior_, i, n); };
       auto choice = episode.choose(std::move(site));
       if (joint) {
         joint = narrow(tape, gather_rows(joint, std::span<const int>(choice.rows->parent)), choice);

@@ -27,8 +27,8 @@
 #include "core/autodiff/gather_sum.hpp"
 #include "core/autodiff/product.hpp"
 #include "core/autodiff/softmax.hpp"
+#include "core/models/dreams.hpp"
 #include "core/models/histories.hpp"
-#include "core/models/model.hpp"
 #include "core/models/sensor.hpp"
 #include "core/nn/layers.hpp"
 
@@ -36,14 +36,15 @@ namespace hardgrad {
 namespace {
 
 template <class T>
-class GlimpseReader final : public Model<T> {
+class GlimpseReader final : public Model<T>, public Dreams {
  public:
-  GlimpseReader(const Settings& settings, const Dimensions& dimensions, Key init)
-      : sensor_{settings.integer("grid"), settings.integer("patch"), settings.integer("scales"),
-                dimensions.at("height"), dimensions.at("width")},
-        glimpses_(settings.integer("glimpses")),
-        lstm_(settings.text("core") == "lstm") {
+  explicit GlimpseReader(const Blueprint& b)
+      : sensor_{b.settings.integer("grid"), b.settings.integer("patch"), b.settings.integer("scales"),
+                b.dimensions.at("height"), b.dimensions.at("width")},
+        glimpses_(b.settings.integer("glimpses")),
+        lstm_(b.settings.text("core") == "lstm") {
     auto& set = this->parameters_;
+    const auto& [settings, dimensions, init, posterior] = b;
     const std::size_t H = settings.integer("hidden"), D = settings.integer("features");
     const std::size_t cells = sensor_.cells(), classes = dimensions.at("classes");
     const double bound = 1 / std::sqrt(double(H));
@@ -60,12 +61,11 @@ class GlimpseReader final : public Model<T> {
     locator_ = {set, "locator", H, cells, init};
     classifier_ = {set, "classifier", H, classes, init};
 
-    structure_.steps = glimpses_;
-    structure_.options = static_cast<int>(cells);
-    structure_.dependence = glimpses_ == 1 ? Dependence::one_choice : Dependence::sequential;
-    structure_.state_width = static_cast<int>(H);
-    structure_.labels = static_cast<int>(classes);
-    structure_.posterior = dimensions.contains("posterior") && dimensions.at("posterior");
+    structure_.sites = {{.name = "place", .options = static_cast<int>(cells), .times = glimpses_,
+                         .state_width = static_cast<int>(H), .reach = Reach::later_choices}};
+    structure_.posterior = posterior;
+    structure_.dreams = this;
+    labels = static_cast<int>(classes);
     if (structure_.posterior) {
       posterior_state_ = {set, "posterior.state", H, D, init, false};
       posterior_label_ = {set, "posterior.label", classes, D, init};
@@ -77,10 +77,6 @@ class GlimpseReader final : public Model<T> {
   }
 
   const Structure& structure() const override { return structure_; }
-
-  std::vector<double> outcomes(const Batch& batch) const override {
-    return std::vector<double>(batch.examples(), std::pow(double(sensor_.cells()), double(glimpses_)));
-  }
 
   void run(const Batch& batch, Episode<T>& episode) const override {
     auto& tape = episode.tape();
@@ -96,12 +92,13 @@ class GlimpseReader final : public Model<T> {
     auto c = lstm_ ? tape.constant(1, h.cols()) : Var<T>{};
     for (int t = 0; t < glimpses_; ++t) {
       Site<T> site;
+      site.name = "place";
       site.rows = rows;
       site.logits = now.on_rows(locator_(h));
       site.options.assign(rows->size(), static_cast<int>(cells));
       site.state = now.on_rows(h);
       if (structure_.posterior)
-        site.proposal = [&] {
+        site.posterior = [&] {
           if (!clues) {
             const auto places = every_cell(distinct.size());
             clues = gather_sum<T>(places.size(), {{posterior_patch_(patches(tape, seen))},
@@ -131,8 +128,8 @@ class GlimpseReader final : public Model<T> {
       rows = choice.rows;
     }
 
-    if (episode.feeding() == Feeding::dreaming) {
-      episode.observe(rows->example, now.on_rows(classifier_(h)), 0);
+    if (auto* observer = episode.observer()) {
+      observer->observe(rows->example, now.on_rows(classifier_(h)), 0);
       return;
     }
     std::vector<int> target;

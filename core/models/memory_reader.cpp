@@ -24,22 +24,23 @@
 #include "core/autodiff/gather_sum.hpp"
 #include "core/autodiff/product.hpp"
 #include "core/autodiff/softmax.hpp"
+#include "core/models/dreams.hpp"
 #include "core/models/histories.hpp"
-#include "core/models/model.hpp"
 #include "core/nn/layers.hpp"
 
 namespace hardgrad {
 namespace {
 
 template <class T>
-class MemoryReader final : public Model<T> {
+class MemoryReader final : public Model<T>, public Dreams {
  public:
-  MemoryReader(const Settings& settings, const Dimensions& dimensions, Key init)
-      : hops_(settings.integer("hops")),
-        width_(settings.integer("embedding")),
-        position_encoding_(settings.flag("position_encoding")),
-        temporal_(settings.flag("temporal")) {
+  explicit MemoryReader(const Blueprint& b)
+      : hops_(b.settings.integer("hops")),
+        width_(b.settings.integer("embedding")),
+        position_encoding_(b.settings.flag("position_encoding")),
+        temporal_(b.settings.flag("temporal")) {
     auto& set = this->parameters_;
+    const auto& [settings, dimensions, init, posterior] = b;
     const std::size_t V = dimensions.at("vocabulary"), N = dimensions.at("sentences"),
                       A = dimensions.at("answers");
     for (int k = 0; k <= hops_; ++k)
@@ -49,12 +50,11 @@ class MemoryReader final : public Model<T> {
         ages_.emplace_back(set, "temporal." + std::to_string(k), N, width_, init);
     answer_ = {set, "answer", A, width_, init};
 
-    structure_.steps = hops_;
-    structure_.options = static_cast<int>(N);
-    structure_.dependence = hops_ == 1 ? Dependence::one_choice : Dependence::sequential;
-    structure_.state_width = static_cast<int>(width_);
-    structure_.labels = static_cast<int>(A);
-    structure_.posterior = dimensions.contains("posterior") && dimensions.at("posterior");
+    structure_.sites = {{.name = "sentence", .options = static_cast<int>(N), .times = hops_,
+                         .state_width = static_cast<int>(width_), .reach = Reach::later_choices}};
+    structure_.posterior = posterior;
+    structure_.dreams = this;
+    labels = static_cast<int>(A);
     if (structure_.posterior) {
       posterior_memory_ = {set, "posterior.memory", V, width_, init};
       if (temporal_) posterior_ages_ = {set, "posterior.temporal", N, width_, init};
@@ -66,11 +66,8 @@ class MemoryReader final : public Model<T> {
 
   const Structure& structure() const override { return structure_; }
 
-  std::vector<double> outcomes(const Batch& batch) const override {
-    std::vector<double> count;
-    for (int n : batch.ints("story_length").data)
-      count.push_back(std::pow(double(std::max(n, 1)), double(hops_)));
-    return count;
+  typename Model<T>::Asked asked(const Batch& batch, std::size_t, int example) const override {
+    return {std::max(batch.ints("story_length").data[example], 1), hops_};
   }
 
   void run(const Batch& batch, Episode<T>& episode) const override;
@@ -190,12 +187,13 @@ void MemoryReader<T>::run(const Batch& batch, Episode<T>& episode) const {
   for (int k = 1; k <= hops_; ++k) {
     const std::span<const int> example(now.example);
     Site<T> site;
+    site.name = "sentence";
     site.rows = rows;
     site.logits = now.on_rows(dot_scores(u, memory[k - 1], example, sentences));
     for (int b : rows->example) site.options.push_back(sentences.count(distinct.index[b]));
     site.state = now.on_rows(u);
     if (structure_.posterior)
-      site.proposal = [&, k] {
+      site.posterior = [&, k] {
         if (!clues) {
           clues = represent(tape, known.texts, posterior_memory_, temporal_ ? &posterior_ages_ : nullptr, known.age);
           hints = posterior_answer_(tape, std::span<const int>(answer));
@@ -212,8 +210,8 @@ void MemoryReader<T>::run(const Batch& batch, Episode<T>& episode) const {
     rows = choice.rows;
   }
 
-  if (episode.feeding() == Feeding::dreaming) {
-    episode.observe(rows->example, now.on_rows(linear(u, tape.parameter(*answer_.weight))), 0);
+  if (auto* observer = episode.observer()) {
+    observer->observe(rows->example, now.on_rows(linear(u, tape.parameter(*answer_.weight))), 0);
     return;
   }
   std::vector<int> label;

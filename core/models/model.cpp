@@ -1,17 +1,19 @@
 #include "core/models/model.hpp"
 
+#include <cmath>
 #include <type_traits>
 
 namespace hardgrad {
 
-std::string to_string(Dependence dependence) {
-  switch (dependence) {
-    case Dependence::deterministic: return "deterministic";
-    case Dependence::one_choice: return "one choice";
-    case Dependence::factorised: return "factorised";
-    case Dependence::sequential: return "sequential";
-  }
-  throw Bug("unknown dependence");
+template <class T>
+std::vector<double> Model<T>::outcomes(const Batch& batch) const {
+  std::vector<double> count(batch.examples(), 1.0);
+  for (int b = 0; b < batch.examples(); ++b)
+    for (std::size_t site = 0; site < structure().sites.size(); ++site) {
+      const auto [options, times] = asked(batch, site, b);
+      count[b] *= std::pow(static_cast<double>(options), static_cast<double>(times));
+    }
+  return count;
 }
 
 template <class T>
@@ -21,14 +23,15 @@ std::unique_ptr<Model<T>> make_model(const Spec& spec, const Dimensions& dimensi
   for (const auto& need : entry.needs)
     if (!dimensions.contains(need))
       throw UsageError("model " + entry.name + " does not fit this task: the task has no " + need);
-  auto known = dimensions;
-  known["posterior"] = posterior;
+  const Blueprint blueprint{settings, dimensions, init, posterior};
   if constexpr (std::is_same_v<T, float>)
-    return entry.make_float(settings, known, init);
+    return entry.make_float(blueprint);
   else
-    return entry.make_double(settings, known, init);
+    return entry.make_double(blueprint);
 }
 
+template class Model<float>;
+template class Model<double>;
 template std::unique_ptr<Model<float>> make_model(const Spec&, const Dimensions&, Key, bool);
 template std::unique_ptr<Model<double>> make_model(const Spec&, const Dimensions&, Key, bool);
 

@@ -16,12 +16,10 @@ namespace {
 template <class T>
 class NotGate final : public Model<T> {
  public:
-  NotGate(const Settings& settings, const Dimensions& dimensions, Key init) {
-    structure_ = {.steps = 1,
-                  .options = 2,
-                  .dependence = Dependence::one_choice,
-                  .state_width = 1,
-                  .posterior = dimensions.at("posterior") != 0};
+  explicit NotGate(const Blueprint& b) {
+    const auto& [settings, dimensions, init, posterior] = b;
+    structure_ = {.sites = {{.name = "gate", .options = 2, .state_width = 1, .reach = Reach::own_costs}},
+                  .posterior = posterior};
     w0_ = number("gate.weight", {1, 1}, settings.real("w0"));
     b0_ = number("gate.bias", {1}, settings.real("b0"));
     w1_ = number("output.weight", {1, 1}, settings.real("w1"));
@@ -30,7 +28,6 @@ class NotGate final : public Model<T> {
   }
 
   const Structure& structure() const override { return structure_; }
-  std::vector<double> outcomes(const Batch& batch) const override { return std::vector<double>(batch.examples(), 2); }
 
   void run(const Batch& batch, Episode<T>& episode) const override {
     auto& tape = episode.tape();
@@ -42,9 +39,9 @@ class NotGate final : public Model<T> {
     auto x = column(batch.numbers("x")), target = column(batch.numbers("target"));
 
     auto gate = linear(x, tape.parameter(*w0_), tape.parameter(*b0_));
-    Site<T> site{rows, concat_columns({tape.constant(rows->size(), 1), gate}), std::vector<int>(rows->size(), 2), x, {}};
+    Site<T> site{"gate", rows, concat_columns({tape.constant(rows->size(), 1), gate}), std::vector<int>(rows->size(), 2), x, {}};
     if (structure_.posterior)
-      site.proposal = [&] {
+      site.posterior = [&] {
         return concat_columns({tape.constant(rows->size(), 1), posterior_(concat_columns({x, target}))});
       };
     auto choice = episode.choose(std::move(site));

@@ -6,13 +6,14 @@
 namespace hardgrad {
 
 template <class T>
-Translator<T>::Translator(const Settings& settings, const Dimensions& dimensions, Key init)
-    : score_(settings.text("score") == "dot" ? Score::dot : Score::additive),
-      feed_(settings.text("feed") == "none"   ? Feed::none
-            : settings.text("feed") == "soft" ? Feed::soft
+Translator<T>::Translator(const Blueprint& b)
+    : score_(b.settings.text("score") == "dot" ? Score::dot : Score::additive),
+      feed_(b.settings.text("feed") == "none"   ? Feed::none
+            : b.settings.text("feed") == "soft" ? Feed::soft
                                               : Feed::sampled),
-      bos_(dimensions.at("bos")),
-      eos_(dimensions.at("eos")) {
+      bos_(b.dimensions.at("bos")),
+      eos_(b.dimensions.at("eos")) {
+  const auto& [settings, dimensions, init, posterior] = b;
   const auto E = settings.integer("embedding"), H = settings.integer("hidden");
   auto& set = this->parameters_;
   const int source = dimensions.at("source_vocabulary"), target = dimensions.at("target_vocabulary");
@@ -34,14 +35,13 @@ Translator<T>::Translator(const Settings& settings, const Dimensions& dimensions
   readout_word_ = {set, "readout.word", e, h, init, false};
   output_ = {set, "output", h, std::size_t(target), init};
 
-  structure_.steps = dimensions.at("target_length");
-  structure_.options = dimensions.at("source_length");
-  structure_.dependence = feed_ == Feed::sampled ? Dependence::sequential : Dependence::factorised;
-  structure_.state_width = H;
-  structure_.labels = target;
-  structure_.places = structure_.steps;
-  structure_.last_label = eos_;
-  structure_.posterior = dimensions.contains("posterior") && dimensions.at("posterior");
+  structure_.sites = {{.name = "position", .options = dimensions.at("source_length"), .times = dimensions.at("target_length"),
+                       .state_width = H, .reach = feed_ == Feed::sampled ? Reach::later_choices : Reach::own_costs}};
+  structure_.posterior = posterior;
+  structure_.dreams = this;
+  labels = target;
+  places = structure_.steps();
+  last_label = eos_;
   if (structure_.posterior) {
     posterior_key_ = {set, "posterior.key", 2 * h, h, init};
     posterior_state_ = {set, "posterior.state", h, h, init, false};
@@ -53,11 +53,8 @@ Translator<T>::Translator(const Settings& settings, const Dimensions& dimensions
 }
 
 template <class T>
-std::vector<double> Translator<T>::outcomes(const Batch& batch) const {
-  const auto &source = batch.ints("source_length").data, &target = batch.ints("target_length").data;
-  std::vector<double> count(source.size());
-  for (std::size_t b = 0; b < count.size(); ++b) count[b] = std::pow(double(source[b]), double(target[b]));
-  return count;
+auto Translator<T>::asked(const Batch& batch, std::size_t, int example) const -> typename Model<T>::Asked {
+  return {batch.ints("source_length").data[example], batch.ints("target_length").data[example]};
 }
 
 template <class T>
@@ -77,8 +74,8 @@ Batch Translator<T>::with_observations(const Batch& batch, const std::vector<std
 }
 
 #define HARDGRAD_INSTANTIATE(T)                                                      \
-  template Translator<T>::Translator(const Settings&, const Dimensions&, Key);       \
-  template std::vector<double> Translator<T>::outcomes(const Batch&) const;          \
+  template Translator<T>::Translator(const Blueprint&);                              \
+  template auto Translator<T>::asked(const Batch&, std::size_t, int) const -> typename Model<T>::Asked; \
   template Batch Translator<T>::with_observations(const Batch&, const std::vector<std::vector<int>>&) const;
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)

@@ -26,18 +26,18 @@
 #pragma once
 
 #include "core/models/bilstm.hpp"
+#include "core/models/dreams.hpp"
 #include "core/models/histories.hpp"
-#include "core/models/model.hpp"
 
 namespace hardgrad {
 
 template <class T>
-class Translator final : public Model<T> {
+class Translator final : public Model<T>, public Dreams {
  public:
-  Translator(const Settings& settings, const Dimensions& dimensions, Key init);
+  explicit Translator(const Blueprint& blueprint);
 
   const Structure& structure() const override { return structure_; }
-  std::vector<double> outcomes(const Batch& batch) const override;
+  typename Model<T>::Asked asked(const Batch& batch, std::size_t site, int example) const override;
   void run(const Batch& batch, Episode<T>& episode) const override;
   Batch with_observations(const Batch& batch, const std::vector<std::vector<int>>& drawn) const override;
 
@@ -85,7 +85,7 @@ class Translator final : public Model<T> {
 
   Encoded encode(Tape<T>& tape, const Batch& data, Items positions, bool forced, int steps) const;
   Var<T> scores(const Run& run, std::span<const int> example, Var<T> state) const;
-  Var<T> proposal(Run& run, const Histories& asking, Var<T> state, int step) const;
+  Var<T> posterior(Run& run, const Histories& asking, Var<T> state, int step) const;
   std::vector<int> predict(const Run& run, const std::vector<Answered>& steps) const;
 
   Structure structure_;

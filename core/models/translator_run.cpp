@@ -18,7 +18,7 @@ void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
   const Batch& data = distinct.batch();
   const auto& target_length = data.ints("target_length").data;
   const std::size_t D = distinct.size();
-  const int steps = forced ? *std::max_element(target_length.begin(), target_length.end()) : structure_.steps;
+  const int steps = forced ? *std::max_element(target_length.begin(), target_length.end()) : structure_.steps();
 
   const Items positions(data.ints("source_length").data);
   const auto& encoded = tape.template shared<Encoded>(
@@ -62,13 +62,14 @@ void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
     const auto state = lstm_cell(gates, moved.empty() ? c : gather_rows(c, moved));
 
     Site<T> site;
+    site.name = "position";
     site.rows = rows;
     site.logits = now.on_rows(scores(run, now.example, state.h));
     site.options.resize(rows->size());
     for (std::size_t r = 0; r < rows->size(); ++r)
       site.options[r] = now.of_row[r] < 0 ? 1 : positions.count(distinct.index[rows->example[r]]);
     site.state = now.on_rows(state.h);
-    if (structure_.posterior) site.proposal = [&, h = state.h] { return proposal(run, now, h, t); };
+    if (structure_.posterior) site.posterior = [&, h = state.h] { return posterior(run, now, h, t); };
     const auto choice = episode.choose(std::move(site));
     auto after = now.after(choice, positions.most(), distinct);
     auto word = words_of(after, t);
@@ -136,7 +137,7 @@ Var<T> Translator<T>::scores(const Run& run, std::span<const int> example, Var<T
 }
 
 template <class T>
-Var<T> Translator<T>::proposal(Run& run, const Histories& asking, Var<T> state, int step) const {
+Var<T> Translator<T>::posterior(Run& run, const Histories& asking, Var<T> state, int step) const {
   auto& tape = run.episode.tape();
   if (!run.posterior_keys) run.posterior_keys = posterior_key_(run.encoded.states);
   std::vector<int> words(asking.size());
@@ -183,9 +184,9 @@ std::vector<int> Translator<T>::predict(const Run& run, const std::vector<Answer
   const auto u = tanh(gather_sum<T>(label.size(), {{readout_state_(stacked(states)), state_row},
                                                    {context, context_row},
                                                    {steps[0].word_readout, word_row}}));
-  if (episode.feeding() == Feeding::dreaming) {  // one step, one row an example
+  if (auto* observer = episode.observer()) {  // one step, one row an example
     const auto& after = steps[0].after;
-    return after.labels_on_rows(episode.observe(after.example, output_(u), steps[0].step));
+    return after.labels_on_rows(observer->observe(after.example, output_(u), steps[0].step));
   }
   // Those who ask alike are the words of one state.
   const ExpectedCotangents expected{

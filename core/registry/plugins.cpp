@@ -60,6 +60,7 @@ const Plugin& load_plugin(const std::string& path) {
   for (const auto& [noun, name] : std::exchange(log.refused, {}))
     throw UsageError(
         fmt::format("plugin {}: registers the {} \"{}\", which exists already: give it another name", path, noun, name));
+  for (const auto& fault : std::exchange(log.faults, {})) throw UsageError(fmt::format("plugin {}: its {}", path, fault));
   Plugin plugin{file, fmt::format("{:016x}", XXH64(bytes.data(), bytes.size(), 0)), {}};
   plugin.registered.assign(log.made.begin() + static_cast<std::ptrdiff_t>(before), log.made.end());
   if (plugin.registered.empty()) throw UsageError(fmt::format("plugin {}: registers nothing; use HARDGRAD_ESTIMATOR", path));

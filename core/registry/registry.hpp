@@ -18,6 +18,7 @@ namespace hardgrad {
 /// exception while a library is loading, so it is noted.
 struct Registrations {
   std::vector<std::pair<std::string, std::string>> made, refused;  ///< (noun, name)
+  std::vector<std::string> faults;                                 ///< of entries that cannot be used, in words
   bool loading_plugin = false;
 };
 Registrations& registrations();
@@ -34,6 +35,8 @@ class Registry {
   void add(Entry entry) {
     auto name = entry.name;
     auto& log = registrations();
+    if constexpr (requires { entry.fault(); })
+      if (auto fault = entry.fault(); !fault.empty()) log.faults.push_back(std::string(Entry::noun) + " \"" + name + "\" " + fault);
     if (entries_.emplace(name, std::move(entry)).second)
       log.made.emplace_back(Entry::noun, name);
     else if (log.loading_plugin)

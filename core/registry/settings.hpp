@@ -55,6 +55,8 @@ struct Spec {
 
   /// Throws UsageError with the column of what is wrong.
   static Spec parse(const std::string& text);
+  /// The same with another value of an argument.
+  Spec with(const std::string& key, const std::string& value) const;
 };
 
 /// Complete, checked values of all declared parameters.

@@ -64,7 +64,26 @@ struct SpecReader {
   }
 };
 
+bool needs_quotes(const std::string& value) { return value.find_first_of("[],\"\\ ") != std::string::npos; }
+
+std::string quoted(const std::string& value) {
+  if (!needs_quotes(value)) return value;
+  std::string text = "\"";
+  for (char c : value) {
+    if (c == '"' || c == '\\') text += '\\';
+    text += c;
+  }
+  return text + '"';
+}
+
 }  // namespace
+
+Spec Spec::with(const std::string& key, const std::string& value) const {
+  std::string all;
+  for (const auto& [name, old] : arguments)
+    if (name != key) all += name + "=" + quoted(old) + ",";
+  return parse(name + "[" + all + key + "=" + quoted(value) + "]");
+}
 
 Spec Spec::parse(const std::string& text) {
   SpecReader in{text};

@@ -71,13 +71,13 @@ void Arena::rewind(Mark mark) {
   for (; guards_.size() > mark.guards; guards_.pop_back())
     if (!intact(guards_.back().first, guards_.back().bytes))
       throw Bug("memory of the tape was written beyond its end");
+  if constexpr (poisoning)
+    for (std::size_t i = mark.block; i < blocks_.size() && i <= current_; ++i) {
+      const std::size_t first = i == mark.block ? mark.used : 0, last = i == current_ ? used_ : blocks_[i].size;
+      poison(blocks_[i].memory.get() + first, last - first);
+    }
   current_ = mark.block;
   used_ = mark.used;
-  if constexpr (poisoning)
-    for (std::size_t i = current_; i < blocks_.size(); ++i) {
-      const std::size_t kept = i == current_ ? used_ : 0;
-      poison(blocks_[i].memory.get() + kept, blocks_[i].size - kept);
-    }
 }
 
 void Arena::suspend_bytes(void* piece, std::size_t bytes) {

@@ -22,7 +22,7 @@ using verification::Setting;
 
 void gradient(benchmark::State& state, const Problem& problem, const std::string& text) {
   const auto spec = Spec::parse(text);
-  const Setting setting(problem, Estimators::instance().at(spec.name).posterior);
+  const Setting setting(problem, wants_posterior(spec));
   const auto& model = *setting.model;
   if (const auto reason = unsupported(spec, model.structure()); !reason.empty()) {
     state.SkipWithError(reason.c_str());
@@ -36,7 +36,7 @@ void gradient(benchmark::State& state, const Problem& problem, const std::string
   for (auto _ : state) {
     tape.clear();
     KeyedRandomness random(Key(3) / replicate++);
-    const auto estimate = estimator->estimate({tape, model, setting.batch, random});
+    const auto estimate = estimator->draw({tape, model, setting.batch, random});
     differentiate(estimate.surrogate, model.parameters(), into);
     benchmark::DoNotOptimize(into.data());
   }

@@ -20,7 +20,7 @@
 #include "core/autodiff/reduce.hpp"
 #include "core/autodiff/softmax.hpp"
 #include "core/choice/choosers.hpp"
-#include "core/estimator/objectives.hpp"
+#include "core/estimator/enumeration/objectives.hpp"
 #include "core/nn/layers.hpp"
 #include "experiments/benchmarks/parts_bench.hpp"
 #include "experiments/measurement/at_logits.hpp"
@@ -135,7 +135,7 @@ void add_growth() {
         tape.clear();
         state.counters["rows"] = take(tape, scene, gradient, [&](Tape<float>& tape) {
           KeyedRandomness random(Key(3));
-          return estimator->estimate({tape, *scene.model, scene.batch, random});
+          return estimator->draw({tape, *scene.model, scene.batch, random});
         });
       }
     })->Unit(benchmark::kMicrosecond);
@@ -173,7 +173,7 @@ void add_trees() {
               tape.clear();
               state.counters["rows"] = take(tape, scene, gradient, [&](Tape<float>& tape) {
                 if (shared)
-                  return exact_objective<float>({Target::Kind::expected_loss}, {tape, *scene.model, scene.batch, unused}, 1e9);
+                  return exact_objective<float>("expected_loss", {tape, *scene.model, scene.batch, unused}, 1e9);
                 ForcedChooser<float> chooser(every_path(size.batch, size.steps, size.options));
                 auto episode = std::make_unique<Episode<float>>(tape, chooser, size.batch);
                 episode->keep_apart();
@@ -202,7 +202,7 @@ void add_replicates() {
           how == "alone" ? tape.clear() : tape.rewind();
           take(tape, scene, gradient, [&](Tape<float>& tape) {
             KeyedRandomness random(Key(3) / static_cast<std::uint64_t>(m));
-            return estimator->estimate({tape, *scene.model, scene.batch, random});
+            return estimator->draw({tape, *scene.model, scene.batch, random});
           });
         }
       }

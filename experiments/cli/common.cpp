@@ -112,7 +112,7 @@ void Place::add_options(CLI::App& app) {
 
 bool wants_posterior(const std::vector<std::string>& estimators) {
   return std::any_of(estimators.begin(), estimators.end(), [](const auto& text) {
-    return Estimators::instance().at(Spec::parse(text).name).posterior;
+    return hardgrad::wants_posterior(Spec::parse(text));
   });
 }
 

@@ -7,6 +7,7 @@
 
 #include <memory>
 
+#include "core/models/dreams.hpp"
 #include "core/support/error.hpp"
 #include "experiments/cli/common.hpp"
 #include "experiments/cli/manual.hpp"
@@ -18,19 +19,34 @@ namespace {
 
 // What an estimator says to each kind of network, by its defaults.
 std::vector<std::pair<std::string, std::string>> support(const EstimatorEntry& entry) {
-  std::vector<std::pair<std::string, std::string>> result;
-  const auto ask = [&](const std::string& name, Structure s) {
-    s.posterior = entry.posterior;
-    s.labels = 2;  // judged by a label
-    result.emplace_back(name, unsupported(Spec::parse(entry.name), s));
+  struct Label final : Dreams {
+    Batch with_observations(const Batch& batch, const std::vector<std::vector<int>>&) const override { return batch; }
   };
-  ask("one choice", {.steps = 1, .options = 4, .dependence = Dependence::one_choice, .state_width = 4});
-  ask("factorised", {.steps = 3, .options = 4, .dependence = Dependence::factorised, .state_width = 4});
-  ask("sequential", {.steps = 3, .options = 4, .dependence = Dependence::sequential, .state_width = 4});
-  ask("binary, factorised",
-      {.steps = 3, .options = 2, .dependence = Dependence::factorised, .state_width = 4});
-  ask("no choice", {.dependence = Dependence::deterministic});
+  static const Label label;
+  const auto spec = Spec::parse(entry.name);
+  std::vector<std::pair<std::string, std::string>> result;
+  const auto ask = [&](const std::string& name, std::vector<SiteDeclaration> sites) {
+    result.emplace_back(name, unsupported(spec, {std::move(sites), wants_posterior(spec), &label}));
+  };
+  const auto site = [](int options, int times, Reach reach) {
+    return SiteDeclaration{.name = "choice", .options = options, .times = times, .state_width = 4, .reach = reach};
+  };
+  ask("one choice", {site(4, 1, Reach::own_costs)});
+  ask("factorised", {site(4, 3, Reach::own_costs)});
+  ask("sequential", {site(4, 3, Reach::later_choices)});
+  ask("binary, factorised", {site(2, 3, Reach::own_costs)});
+  ask("no choice", {});
   return result;
+}
+
+nlohmann::json needs_json(const EstimatorEntry& entry) {
+  auto list = nlohmann::json::array();
+  for (const auto& need : entry.needs) {
+    nlohmann::json one = {{"kind", kind_name(need)}, {"text", to_string(need)}};
+    if (need.most) one["most"] = need.most;
+    list.push_back(one);
+  }
+  return list;
 }
 
 void print_name(Manual& page, const std::string& name, const std::string& noun, const std::string& summary) {
@@ -63,7 +79,7 @@ void print_see_also(Manual& page, const EstimatorEntry& e) {
   std::vector<std::string> names;
   for (const auto& [name, other] : Estimators::instance().entries())
     if (name != e.name && (author(other.paper) == author(e.paper) ||
-                           (other.target == e.target && e.target != Target::Kind::expected_loss)))
+                           (other.target == e.target && e.target != "expected_loss")))
       names.push_back(name);
   page.heading("SEE ALSO");
   if (!names.empty()) page.paragraph(fmt::format("{}.", fmt::join(names, ", ")));
@@ -89,7 +105,7 @@ void print(const EstimatorEntry& e) {
   page.paragraph(fmt::format("{}.", e.paper));
   print_parameters(page, e.parameters);
   page.heading("TARGET");
-  page.paragraph(to_string(e.target));
+  page.paragraph(fmt::format("{}: {}.", e.target, Targets::instance().at(e.target).summary));
   page.heading("BIAS");
   const auto biasing = biasing_settings(e);
   page.paragraph(!e.unbiased        ? "Biased."
@@ -98,9 +114,14 @@ void print(const EstimatorEntry& e) {
   page.heading("COST");
   page.paragraph(fmt::format("Rows of the network for each example: {}.", e.evaluations));
   page.paragraph("(K, k: samples; S: options; T: choices.)");
+  page.heading("NEEDS");
+  std::vector<std::string> needs;
+  for (const auto& need : e.needs) needs.push_back(to_string(need));
+  page.paragraph(needs.empty() ? "It declares no needs, and so works nowhere." : fmt::format("{}.", fmt::join(needs, "; ")));
   page.heading("SUPPORTS");
   for (const auto& [name, reason] : support(e)) page.paragraph(fmt::format("{}: {}.", name, reason.empty() ? "yes" : "no: " + reason));
-  if (e.posterior) page.paragraph("It needs a network with a learned posterior, which is built for it by itself.");
+  if (wants_posterior(Spec::parse(e.name)))
+    page.paragraph("It needs a network with a learned posterior, which is built for it by itself.");
   print_see_also(page, e);
 }
 
@@ -133,6 +154,22 @@ void print(const TaskEntry& e) {
   print_parameters(page, e.parameters);
   page.heading("SEE ALSO");
   page.paragraph(fmt::format("Its model by default: {}. hardgrad list tasks", e.default_model));
+}
+
+void print(const TargetEntry& e) {
+  Manual page;
+  print_name(page, e.name, "target", e.summary);
+  print_synopsis(page, e.name, e.parameters, "--task bits --estimator exact --exact");
+  page.heading("DESCRIPTION");
+  const auto target = Target(e.name);
+  page.paragraph(target.terms().drawn_from == Distribution::posterior ? "Choices are drawn from the learned posterior."
+                                                                      : "Choices are drawn from the prior.");
+  print_parameters(page, e.parameters);
+  std::vector<std::string> names;
+  for (const auto& [name, estimator] : Estimators::instance().entries())
+    if (estimator.target == e.name || (e.name == "elbo" && estimator.target == "expected_loss")) names.push_back(name);
+  page.heading("SEE ALSO");
+  page.paragraph(fmt::format("Estimated by {}.", fmt::join(names, ", ")));
 }
 
 nlohmann::json sweep_json() {
@@ -201,10 +238,11 @@ int describe_all(const std::string& text, bool json) {
   bool any = describe<EstimatorEntry>(kind, name, json, found, true);
   any |= describe<ModelEntry>(kind, name, json, found, !any);
   any |= describe<TaskEntry>(kind, name, json, found, !any);
+  if (!any) any = describe<TargetEntry>(kind, name, json, found, true);  // an estimator of the same name comes first
   if (!any) {
     std::vector<std::string> names{"sweep"};
-    for (const auto& more :
-         {Estimators::instance().names(), Models::instance().names(), Tasks::instance().names()})
+    for (const auto& more : {Estimators::instance().names(), Models::instance().names(), Tasks::instance().names(),
+                             Targets::instance().names()})
       for (const auto& n : more)
         if (std::find(names.begin(), names.end(), n) == names.end()) names.push_back(n);
     throw UsageError(
@@ -222,9 +260,10 @@ nlohmann::json entry_json(const EstimatorEntry& e) {
     supports[name] = reason.empty() ? nlohmann::json(true) : nlohmann::json(reason);
   return {{"kind", "estimator"},           {"name", e.name},
           {"summary", e.summary},          {"paper", e.paper},
-          {"target", to_string(e.target)}, {"unbiased", e.unbiased},
+          {"target", e.target}, {"unbiased", e.unbiased},
           {"biased_by", biasing_settings(e)},
-          {"evaluations", e.evaluations},  {"posterior", e.posterior},
+          {"evaluations", e.evaluations},  {"posterior", wants_posterior(Spec::parse(e.name))},
+          {"needs", needs_json(e)},
           {"supports", supports},          {"parameters", to_json(e.parameters)}};
 }
 nlohmann::json entry_json(const ModelEntry& e) {
@@ -235,6 +274,13 @@ nlohmann::json entry_json(const ModelEntry& e) {
           {"dependence", e.dependence},
           {"kinds", e.kinds},
           {"needs", e.needs},
+          {"parameters", to_json(e.parameters)}};
+}
+nlohmann::json entry_json(const TargetEntry& e) {
+  return {{"kind", "target"},
+          {"name", e.name},
+          {"summary", e.summary},
+          {"posterior", Target(e.name).terms().drawn_from == Distribution::posterior},
           {"parameters", to_json(e.parameters)}};
 }
 nlohmann::json entry_json(const TaskEntry& e) {
@@ -253,8 +299,8 @@ void add_describe(CLI::App& app, Action& action) {
   };
   auto options = std::make_shared<Options>();
   auto* sub = app.add_subcommand("describe",
-                                 "one estimator, model or task in full; `describe sweep` for a sweep's file");
-  sub->add_option("name", options->name, "a name; model:bits or task:bits where two share it")->required();
+                                 "one estimator, model, task or target in full; `describe sweep` for a sweep's file");
+  sub->add_option("name", options->name, "a name; model:bits, task:bits or target:soft where two share it")->required();
   sub->add_flag("--json", options->json,
                 "print JSON: an object, or a list of them where several share the name");
   sub->callback(

@@ -12,5 +12,6 @@ namespace hardgrad::cli {
 nlohmann::json entry_json(const EstimatorEntry& entry);
 nlohmann::json entry_json(const ModelEntry& entry);
 nlohmann::json entry_json(const TaskEntry& entry);
+nlohmann::json entry_json(const TargetEntry& entry);
 
 }  // namespace hardgrad::cli

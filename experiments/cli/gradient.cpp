@@ -49,7 +49,7 @@ Timing time_gradient(int repeat, const Estimator<T>& estimator, const Scene<T>& 
     const double cpu = thread_seconds();
     tape.clear();
     KeyedRandomness random(noise);
-    const auto estimate = estimator.estimate({tape, *scene.model, scene.batch, random});
+    const auto estimate = estimator.draw({tape, *scene.model, scene.batch, random});
     differentiate(estimate.surrogate, scene.model->parameters(), gradient);
     timing.cpu_seconds.push_back(thread_seconds() - cpu);
     timing.seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
@@ -172,7 +172,7 @@ int dump_gradient(const Options& options) {
   const auto timing = time_gradient<T>(options.repeat, *estimator, scene, key / "noise");
   Tape<T> tape;
   KeyedRandomness random(key / "noise");
-  auto estimate = estimator->estimate({tape, *scene.model, scene.batch, random});
+  auto estimate = estimator->draw({tape, *scene.model, scene.batch, random});
   std::vector<double> gradient(scene.model->parameters().size());
   differentiate(estimate.surrogate, scene.model->parameters(), gradient);
 
@@ -200,6 +200,8 @@ int dump_gradient(const Options& options) {
                examples ? "the logits are those of the examples, choices and losses are left out"
                         : "logits, choices and losses are left out");
   }
+  if (dump.logits.size())
+    for (const auto& step : estimate.episode->steps()) dump.sites.emplace_back(step.question.site.name);
   if (!options.out.empty()) write_gradient(options.out, dump);
   double norm = 0;
   for (double g : gradient) norm += g * g;

@@ -28,12 +28,17 @@ nlohmann::json entries_json() {
 void print_estimators() {
   std::vector<std::vector<std::string>> rows{{"ESTIMATOR", "TARGET", "UNBIASED", ""}};
   for (const auto& [name, e] : Estimators::instance().entries())
-    rows.push_back({name, to_string(e.target), e.unbiased ? "yes" : "no", e.summary});
+    rows.push_back({name, e.target, e.unbiased ? "yes" : "no", e.summary});
   print_table(rows, "", most_columns);
 }
 void print_models() {
   std::vector<std::vector<std::string>> rows{{"MODEL", "CHOICES", ""}};
   for (const auto& [name, e] : Models::instance().entries()) rows.push_back({name, e.kinds, e.summary});
+  print_table(rows, "", most_columns);
+}
+void print_targets() {
+  std::vector<std::vector<std::string>> rows{{"TARGET", ""}};
+  for (const auto& [name, e] : Targets::instance().entries()) rows.push_back({name, e.summary});
   print_table(rows, "", most_columns);
 }
 void print_tasks() {
@@ -51,10 +56,11 @@ Matrix support_matrix() {
   Matrix matrix;
   for (const auto& problem : verification::problems()) {
     matrix.networks.push_back(problem.name);
-    const Structure with[] = {verification::Setting(problem, false).model->structure(),
-                              verification::Setting(problem, true).model->structure()};
-    for (const auto& [name, entry] : Estimators::instance().entries())
-      matrix.reasons[name].push_back(unsupported(Spec::parse(name), with[entry.posterior]));
+    const verification::Setting with[] = {{problem, false}, {problem, true}};
+    for (const auto& name : Estimators::instance().names()) {
+      const auto spec = Spec::parse(name);
+      matrix.reasons[name].push_back(unsupported(spec, with[wants_posterior(spec)].model->structure()));
+    }
   }
   return matrix;
 }
@@ -110,8 +116,8 @@ void add_list(CLI::App& app, Action& action) {
   };
   auto options = std::make_shared<Options>();
   auto* sub = app.add_subcommand("list", "what is registered, one line each");
-  sub->add_option("what", options->what, "estimators, models, tasks, or matrix: which estimator works on which network")
-      ->check(CLI::IsMember({"estimators", "models", "tasks", "matrix"}));
+  sub->add_option("what", options->what, "estimators, models, tasks, targets, or matrix: which estimator works on which network")
+      ->check(CLI::IsMember({"estimators", "models", "tasks", "targets", "matrix"}));
   sub->add_flag("--json", options->json, "print JSON");
   sub->callback([options, &action] {
     action = [options] {
@@ -120,6 +126,7 @@ void add_list(CLI::App& app, Action& action) {
         if (what == "estimators") print_json(entries_json<EstimatorEntry>());
         if (what == "models") print_json(entries_json<ModelEntry>());
         if (what == "tasks") print_json(entries_json<TaskEntry>());
+        if (what == "targets") print_json(entries_json<TargetEntry>());
         if (what == "matrix") print_json(matrix_json());
         if (what.empty())
           print_json({{"estimators", entries_json<EstimatorEntry>()},
@@ -128,6 +135,7 @@ void add_list(CLI::App& app, Action& action) {
         return 0;
       }
       if (what == "matrix") print_matrix();
+      if (what == "targets") print_targets();
       if (what.empty() || what == "estimators") print_estimators();
       if (what.empty()) fmt::print("\n");
       if (what.empty() || what == "models") print_models();

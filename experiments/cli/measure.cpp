@@ -47,13 +47,16 @@ nlohmann::json result_json(const Measurement& m, const ParameterSet<T>& paramete
       mean[p.name] = list;
     }
   }
+  auto entropies = nlohmann::json::object(), variances = nlohmann::json::object();
+  for (const auto& [site, value] : m.entropy_by_site) entropies[site] = number(value);
+  for (const auto& [site, value] : m.variance_by_site) variances[site] = number(value);
   auto covariance = nlohmann::json::array();
   for (std::size_t i = 0; i < parameters.size() && !m.covariance.empty(); ++i) {
     const auto row = m.covariance.begin() + static_cast<std::ptrdiff_t>(i * parameters.size());
     covariance.push_back(std::vector<double>(row, row + static_cast<std::ptrdiff_t>(parameters.size())));
   }
   auto result = nlohmann::json{{"estimator", m.estimator},
-          {"target", to_string(m.target)},
+          {"target", m.target},
           {"status", m.status},
           {"reason", m.reason},
           {"estimand_norm", number(m.estimand_norm)},
@@ -73,6 +76,8 @@ nlohmann::json result_json(const Measurement& m, const ParameterSet<T>& paramete
           {"work_normalised_variance", number(m.work_normalised_variance)},
           {"outcomes", number(m.outcomes)},
           {"attention_entropy", number(m.attention_entropy)},
+          {"entropy_by_site", entropies},
+          {"variance_by_site", variances},
           {"bias_against", bias},
           {"intervals", intervals},
           {"variance_by_group", groups},
@@ -84,7 +89,7 @@ nlohmann::json result_json(const Measurement& m, const ParameterSet<T>& paramete
 // The norm of the expected loss's gradient if an estimator aims at it, else of the first target known.
 double estimand_norm(const std::vector<Measurement>& measured) {
   for (const auto& m : measured)
-    if (m.target == Target::Kind::expected_loss && std::isfinite(m.estimand_norm)) return m.estimand_norm;
+    if (m.target == "expected_loss" && std::isfinite(m.estimand_norm)) return m.estimand_norm;
   for (const auto& m : measured)
     if (std::isfinite(m.estimand_norm)) return m.estimand_norm;
   return not_a_number;
@@ -103,7 +108,7 @@ void print(const std::vector<Measurement>& measured, bool exact, double epsilon)
   for (const auto& m : measured) {
     if (m.status != "ok") continue;
     const bool none = std::abs(m.squared_bias) <= rounding(m, epsilon);
-    rows.push_back({m.estimator, to_string(m.target), short_number(m.estimand_norm), short_number(none ? 0 : m.squared_bias),
+    rows.push_back({m.estimator, m.target, short_number(m.estimand_norm), short_number(none ? 0 : m.squared_bias),
                     short_number(none ? 0 : m.relative_bias), short_number(m.variance),
                     short_number(m.snr), short_number(m.cosine),
                     short_number(exact ? m.outcomes : m.bias_p_value), short_number(m.rows),

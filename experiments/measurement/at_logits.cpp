@@ -1,6 +1,6 @@
 #include "experiments/measurement/at_logits.hpp"
 
-#include "core/estimator/objectives.hpp"
+#include "core/estimator/enumeration/objectives.hpp"
 #include "core/models/replicates.hpp"
 
 namespace hardgrad {
@@ -8,8 +8,9 @@ namespace {
 
 /// Adds `episode`'s gradients at the logits of copy m of example b, which is example b M + m, to gradient m.
 template <class T>
-void add_episode(Tape<T>& tape, const Episode<T>& episode, int copies, std::vector<std::vector<double>>& into) {
-  std::size_t at = 0;
+void add_episode(Tape<T>& tape, const Episode<T>& episode, int copies, LogitGradients& result) {
+  auto& into = result.of_replicate;
+  std::size_t at = 0, step_of_run = 0;
   for (const auto& step : episode.steps()) {
     const auto& site = step.question.site;
     const auto g = tape.gradient(site.logits);
@@ -22,16 +23,17 @@ void add_episode(Tape<T>& tape, const Episode<T>& episode, int copies, std::vect
       for (std::size_t j = 0; j < g.cols; ++j) to[j] += copies * static_cast<double>(g(r, j));
     }
     at += size;
+    if (result.sites.size() < ++step_of_run) result.sites.emplace_back(site.name, size);
   }
 }
 
 template <class T>
 LogitGradients collect(Tape<T>& tape, const Estimate<T>& estimate, int copies) {
   tape.backward(estimate.surrogate);
-  LogitGradients result{std::vector<std::vector<double>>(copies), estimate.rows(), estimate.attention_values(),
+  LogitGradients result{std::vector<std::vector<double>>(copies), {}, estimate.rows(), estimate.attention_values(),
                         static_cast<double>(tape.missed_hints())};
-  add_episode(tape, *estimate.episode, copies, result.of_replicate);
-  for (const auto& other : estimate.others) add_episode(tape, *other, copies, result.of_replicate);
+  add_episode(tape, *estimate.episode, copies, result);
+  for (const auto& other : estimate.others) add_episode(tape, *other, copies, result);
   return result;
 }
 
@@ -44,7 +46,7 @@ LogitGradients gradients_at_logits(Tape<T>& tape, const Estimator<T>& estimator,
   tape.differentiate_logits_only();
   const auto rows = repeated(batch, count);
   ReplicatedRandomness random(batch, noise, first, count);
-  return collect(tape, estimator.estimate({tape, model, rows, random}), count);
+  return collect(tape, estimator.draw({tape, model, rows, random}), count);
 }
 
 template <class T>

@@ -5,6 +5,8 @@
 // of one run (core/models/replicates.hpp).
 #pragma once
 
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "core/estimator/estimator.hpp"
@@ -15,6 +17,8 @@ namespace hardgrad {
 struct LogitGradients {
   /// [M][sum over choices of B S] of the mean over the batch, choice by choice
   std::vector<std::vector<double>> of_replicate;
+  /// The sites of these entries: name and number of entries, in order.
+  std::vector<std::pair<std::string, std::size_t>> sites;
   double rows = 0, attention_values = 0, missed_hints = 0;  ///< of all replicates
 };
 

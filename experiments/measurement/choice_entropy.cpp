@@ -54,34 +54,57 @@ class Weights {
   std::map<const Rows*, std::vector<double>> made_;
 };
 
-/// Of a run: summed entropies over the number of choices, of its one example; -1 without a choice.
-template <class T>
-double per_choice(const Episode<T>& episode, bool sparse, bool sampled) {
-  Weights<T> weights(episode, sparse, sampled);
+/// Summed entropies, and the expected number of choices they are of.
+struct Sum {
   double entropy = 0, choices = 0;
+  void add(const Sum& other) {
+    entropy += other.entropy;
+    choices += other.choices;
+  }
+};
+
+/// Of a run, by site.
+template <class T>
+std::map<std::string, Sum> sums(const Episode<T>& episode, bool sparse, bool sampled) {
+  Weights<T> weights(episode, sparse, sampled);
+  std::map<std::string, Sum> of_site;
   for (const auto& [question, choice] : episode.steps()) {
     const auto& weight = weights.of(*question.site.rows);
+    auto& sum = of_site[std::string(question.site.name)];
     for (std::size_t r = 0; r < weight.size(); ++r) {
       if (question.site.options[r] < 2) continue;
-      choices += weight[r];
+      sum.choices += weight[r];
       for (int i = 0; i < question.site.options[r]; ++i)
-        if (const double p = weights.probability(question, r, i); p != 0) entropy -= weight[r] * p * std::log(p);
+        if (const double p = weights.probability(question, r, i); p != 0) sum.entropy -= weight[r] * p * std::log(p);
     }
   }
-  return choices == 0 ? -1 : entropy / choices;
+  return of_site;
 }
+
+/// Mean over the examples that choose at all of entropy over choices; NaN if none does.
+class Mean {
+ public:
+  void add(const Sum& sum) {
+    if (sum.choices > 0) total_ += sum.entropy / sum.choices, ++count_;
+  }
+  double value() const { return count_ ? total_ / count_ : std::numeric_limits<double>::quiet_NaN(); }
+
+ private:
+  double total_ = 0;
+  int count_ = 0;
+};
 
 }  // namespace
 
 template <class T>
-double choice_entropy(const Target& target, const Model<T>& model, const Batch& batch, double leaf_cap, Key noise,
+ChoiceEntropy choice_entropy(const Target& target, const Model<T>& model, const Batch& batch, double leaf_cap, Key noise,
                       const Stop& stop) {
-  const bool soft = target.kind == Target::Kind::soft, sparse = target.kind == Target::Kind::sparsemax;
+  const bool soft = target.name() == "soft", sparse = target.name() == "sparsemax";
   const bool feeding = !model.structure().independent();  // else one run says it all, whatever it chooses
   const auto leaves = feeding ? model.outcomes(batch) : std::vector<double>(batch.examples(), 1.0);
   const bool enumerate = std::all_of(leaves.begin(), leaves.end(), [&](double n) { return n <= leaf_cap; });
-  if (sparse && !enumerate) return std::numeric_limits<double>::quiet_NaN();
-  std::vector<double> of_example(batch.examples());
+  if (sparse && !enumerate) return {std::numeric_limits<double>::quiet_NaN(), {}};
+  std::vector<std::map<std::string, Sum>> of_example(batch.examples());
   parallel_for(batch.examples(), [&](int b) {
     poll(stop);
     const auto example = batch.select({b});
@@ -98,16 +121,24 @@ double choice_entropy(const Target& target, const Model<T>& model, const Batch& 
       chooser = std::make_unique<SampleChooser<T>>(paths, random, example.id);
     Episode<T> episode(tape, *chooser, 1);
     model.run(example, episode);
-    of_example[b] = per_choice(episode, sparse, !feeding || !enumerate);
+    of_example[b] = sums(episode, sparse, !feeding || !enumerate);
   });
-  double sum = 0;
-  int count = 0;
-  for (double value : of_example)
-    if (value != -1) sum += value, ++count;
-  return count ? sum / count : std::numeric_limits<double>::quiet_NaN();
+  Mean all;
+  std::map<std::string, Mean> by_site;
+  for (const auto& example : of_example) {
+    Sum whole;
+    for (const auto& [site, sum] : example) {
+      whole.add(sum);
+      by_site[site].add(sum);
+    }
+    all.add(whole);
+  }
+  ChoiceEntropy result{all.value(), {}};
+  for (const auto& [site, mean] : by_site) result.by_site[site] = mean.value();
+  return result;
 }
 
-template double choice_entropy(const Target&, const Model<float>&, const Batch&, double, Key, const Stop&);
-template double choice_entropy(const Target&, const Model<double>&, const Batch&, double, Key, const Stop&);
+template ChoiceEntropy choice_entropy(const Target&, const Model<float>&, const Batch&, double, Key, const Stop&);
+template ChoiceEntropy choice_entropy(const Target&, const Model<double>&, const Batch&, double, Key, const Stop&);
 
 }  // namespace hardgrad

@@ -1,10 +1,18 @@
 // How undecided a network is where it chooses.
 #pragma once
 
+#include <map>
+#include <string>
+
 #include "core/estimator/estimator.hpp"
 #include "experiments/support/stop.hpp"
 
 namespace hardgrad {
+
+struct ChoiceEntropy {
+  double mean = 0;                        ///< over all choices
+  std::map<std::string, double> by_site;  ///< over those of one site alone
+};
 
 /// Mean entropy of one choice, in nats (Shannon 1948): of each example, the entropy H[p(z)] of all its choices together
 /// (by the chain rule the expected sum of the entropies of p(z_t | z_<t)) over the expected number of its choices; then
@@ -16,7 +24,7 @@ namespace hardgrad {
 /// are enumerated if no example has more than `leaf_cap` sets of choices; else paths are sampled, 64 an example, keyed by
 /// `noise` (of sparsemax: NaN). `stop` is polled between examples.
 template <class T>
-double choice_entropy(const Target& target, const Model<T>& model, const Batch& batch, double leaf_cap, Key noise,
+ChoiceEntropy choice_entropy(const Target& target, const Model<T>& model, const Batch& batch, double leaf_cap, Key noise,
                       const Stop& stop = {});
 
 }  // namespace hardgrad

@@ -47,7 +47,7 @@ Cost draw(Replicates& replicates, const Estimator<T>& estimator, const Model<T>&
       const Clock clock;
       tape.rewind();
       KeyedRandomness random(noise / static_cast<std::uint64_t>(m));
-      const auto estimate = estimator.estimate({tape, model, batch, random});
+      const auto estimate = estimator.draw({tape, model, batch, random});
       differentiate(estimate.surrogate, model.parameters(), gradient);
       add(costs[block], {estimate.rows(), estimate.attention_values(), double(tape.missed_hints()), clock.seconds()}, share);
       replicates.add(block, gradient);
@@ -86,6 +86,7 @@ Cost draw_at_logits(Replicates& replicates, const Estimator<T>& estimator, const
       }
       add(each, {gradients[run].rows, gradients[run].attention_values, gradients[run].missed_hints, seconds[run]}, 1.0 / count);
     }
+    each.sites = gradients[0].sites;
     if (drawn == together)
       together = std::max(together, static_cast<int>(roomy * together / static_cast<double>(tapes[0].arena().used())));
     runs = std::min(lanes(), (count - drawn + together - 1) / together);

@@ -2,6 +2,10 @@
 // added up in order, whoever filled them. Interrupted if `stop` says so.
 #pragma once
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "core/estimator/estimator.hpp"
 #include "core/random/key.hpp"
 #include "experiments/measurement/statistics.hpp"
@@ -14,6 +18,7 @@ struct Cost {
   double rows = 0, attention_values = 0;
   double missed_hints = 0;  ///< Tape::missed_hints
   double seconds = 0;  ///< wall, without the statistics
+  std::vector<std::pair<std::string, std::size_t>> sites = {};  ///< of draws at the logits: LogitGradients::sites
 };
 
 /// Gradients of all parameters; the noise of replicate m is keyed by noise / m.

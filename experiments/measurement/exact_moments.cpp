@@ -122,7 +122,7 @@ Moments of_example(const Estimator<T>& estimator, const Model<T>& model, const B
     poll(stop);
     replay.begin();
     tape.rewind();
-    const auto estimate = estimator.estimate({tape, model, example, replay});
+    const auto estimate = estimator.draw({tape, model, example, replay});
     differentiate(estimate.surrogate, model.parameters(), d);
     const double w = replay.weight();
     double norm = 0, dot = 0;

@@ -32,14 +32,7 @@ double distance_squared(const std::vector<double>& a, const std::vector<double>&
 template <class T>
 std::optional<LongRun> long_run(const Target& target, const Model<T>& model, const Batch& batch, int replicates, Key noise,
                                 const Stop& stop) {
-  std::string name;
-  if (target.kind == Target::Kind::expected_loss) name = "rloo[samples=16,reward_to_go=true]";
-  if (target.kind == Target::Kind::elbo) name = "variational_bound[samples=16,reward_to_go=true]";
-  if (target.kind == Target::Kind::regularised)
-    name = fmt::format("entropy_regularised[samples=16,reward_to_go=true,lambda_r={},lambda_e={},semi={}]",
-                       target.lambda_r, target.lambda_e, target.semi);
-  if (target.kind == Target::Kind::importance_bound)  // of one sample it is the ELBO
-    name = target.samples > 1 ? fmt::format("vimco[samples={}]", target.samples) : "variational_bound[samples=16]";
+  const auto name = target.entry().stand_in ? target.entry().stand_in(target) : "";
   if (name.empty()) return {};
   const auto estimator = make_estimator<T>(Spec::parse(name), model.structure(), noise / "init");
   Replicates run(std::vector<double>(model.parameters().size()), 0, replicates);
@@ -51,7 +44,7 @@ std::optional<LongRun> long_run(const Target& target, const Model<T>& model, con
 constexpr double entropy_leaves = 4096;
 
 template <class T>
-double attention_entropy(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
+ChoiceEntropy attention_entropy(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
                          const MeasureSettings& settings, Key noise) {
   const double cap = settings.exact ? settings.leaf_cap : std::min(settings.leaf_cap, entropy_leaves);
   return choice_entropy(estimator.target(), model, batch, cap, noise / "entropy", settings.stop);
@@ -101,8 +94,8 @@ template <class T>
 std::vector<std::pair<std::string, const Truth*>> known_truths(Truths<T>& truths, const MeasureSettings& settings) {
   std::vector<std::pair<std::string, const Truth*>> known;
   if (settings.estimand == "none") return known;
-  for (auto kind : {Target::Kind::expected_loss, Target::Kind::marginal_likelihood, Target::Kind::elbo, Target::Kind::soft})
-    if (const auto* truth = truths.of({kind})) known.emplace_back(to_string(kind), truth);
+  for (const auto* name : {"expected_loss", "marginal_likelihood", "elbo", "soft"})
+    if (const auto* truth = truths.of(name)) known.emplace_back(name, truth);
   return known;
 }
 
@@ -110,7 +103,7 @@ template <class T>
 void measure_exactly(Measurement& m, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
                      const MeasureSettings& settings, Truths<T>& truths) {
   const auto* truth = truths.of(estimator.target());
-  if (!truth) throw UsageError("no exact " + to_string(m.target) + ": " + truths.why());
+  if (!truth) throw UsageError("no exact " + m.target + ": " + truths.why());
   m.estimand_norm = norm(truth->gradient);
   const auto start = std::chrono::steady_clock::now();
   const auto moments = exact_moments(estimator, model, batch, truth->of_example, settings.outcome_cap,
@@ -182,7 +175,12 @@ void measure_at_logits(Measurement& m, const Estimator<T>& estimator, const Mode
   }
   m.estimand_norm = known ? norm(reference) : not_a_number;
   Replicates replicates(reference, settings.directions, settings.replicates);
-  charge(m, draw_at_logits(replicates, estimator, model, batch, noise, settings.stop));
+  const auto each = draw_at_logits(replicates, estimator, model, batch, noise, settings.stop);
+  charge(m, each);
+  const auto variances = replicates.variances();
+  auto first = variances.begin();
+  for (const auto& [site, count] : each.sites)
+    for (const auto last = first + static_cast<std::ptrdiff_t>(count); first != last; ++first) m.variance_by_site[site] += *first;
   take_variance(m, replicates, settings);
   if (known) {
     take_bias(m, replicates, settings, 0);
@@ -196,7 +194,7 @@ void measure_at_logits(Measurement& m, const Estimator<T>& estimator, const Mode
 Measurement skipped(const Spec& spec, const std::string& reason) {
   Measurement m;
   m.estimator = spec.text;
-  m.target = Estimators::instance().at(spec.name).target;
+  m.target = target_of(spec).name();
   m.status = "skipped";
   m.reason = reason;
   return m;
@@ -208,13 +206,13 @@ Measurement measure(const Spec& spec, const Estimator<T>& estimator, const Model
   if (auto reason = unsupported(spec, model.structure()); !reason.empty()) return skipped(spec, reason);
   if (settings.at_logits && settings.exact)
     throw UsageError("at the logits, moments are sampled: take either --at-logits or --exact");
-  if (settings.at_logits && Estimators::instance().at(spec.name).posterior)
+  if (settings.at_logits && estimator.target().terms().drawn_from == Distribution::posterior)
     return skipped(spec, "its gradient is not at the prior's logits alone");
   Truths<T> own(model, batch, settings.leaf_cap, settings.stop);
   auto& truths = shared ? *shared : own;
   Measurement m;
   m.estimator = spec.text;
-  m.target = estimator.target().kind;
+  m.target = estimator.target().name();
   if (settings.at_logits)
     measure_at_logits(m, estimator, model, batch, settings, noise);
   else if (settings.exact)
@@ -222,7 +220,9 @@ Measurement measure(const Spec& spec, const Estimator<T>& estimator, const Model
   else
     measure_by_sampling(m, estimator, model, batch, settings, noise, truths);
   if (!settings.at_logits) group_variances(m, model.parameters());
-  m.attention_entropy = attention_entropy(estimator, model, batch, settings, noise);
+  const auto entropy = attention_entropy(estimator, model, batch, settings, noise);
+  m.attention_entropy = entropy.mean;
+  m.entropy_by_site = entropy.by_site;
   return m;
 }
 

@@ -30,7 +30,7 @@ struct MeasureSettings {
 /// What is measured; NaN where it cannot be had. Sums of squares run over all parameters unless said otherwise.
 struct Measurement {
   std::string estimator;        ///< the spec as given
-  Target::Kind target = Target::Kind::expected_loss;
+  std::string target = "expected_loss";  ///< name of its own target
   std::string status = "ok";    ///< ok | skipped
   std::string reason;           ///< why skipped
   double estimand_norm = not_a_number;  ///< |g*| of its own target
@@ -50,9 +50,11 @@ struct Measurement {
   double work_normalised_variance = not_a_number;  ///< variance x rows
   double outcomes = not_a_number;       ///< visited, if exact
   double attention_entropy = not_a_number;  ///< nats a choice, see choice_entropy.hpp; of the network, not the estimator
+  std::map<std::string, double> entropy_by_site;   ///< the same of the choices of one site
   std::map<std::string, double> bias_against;  ///< squared bias against each target that can be had, by name
   std::map<std::string, std::array<double, 2>> intervals;  ///< by name of the field above
   std::map<std::string, double> variance_by_group;         ///< by parameter group
+  std::map<std::string, double> variance_by_site;          ///< at the logits: by the site they are of
   std::vector<double> mean;             ///< [P] mean gradient, in the order of the model's parameters
   std::vector<double> variances;        ///< [P] of each entry
   std::vector<double> covariance;       ///< [P, P] if asked for

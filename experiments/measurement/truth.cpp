@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/autodiff/gradient.hpp"
-#include "core/estimator/objectives.hpp"
+#include "core/estimator/enumeration/objectives.hpp"
 #include "experiments/support/parallel.hpp"
 
 namespace hardgrad {
@@ -33,25 +33,21 @@ Truth exact_truth(const Target& target, const Model<T>& model, const Batch& batc
 template <class T>
 const Truth* Truths<T>::of(const Target& target) {
   const auto& structure = model_.structure();
-  if (needs_posterior(target.kind) && !structure.posterior) {
+  if (target.terms().drawn_from == Distribution::posterior && !structure.posterior) {
     why_ = "the model has no learned posterior";
     return nullptr;
   }
-  if (target.kind == Target::Kind::wake_sleep && structure.labels == 0) {
+  if (target.entry().dreams && !structure.dreams) {
     why_ = "the model is judged by nothing it could dream";
     return nullptr;
   }
-  const auto name = to_string(target);
+  const auto& name = target.text();
   if (auto it = known_.find(name); it != known_.end()) return it->second ? &*it->second : nullptr;
   auto& slot = known_[name];
   const auto of_example = enumeration_terms(target, model_, batch_);
   for (std::size_t b = 0; b < of_example.size(); ++b)
     if (const double terms = of_example[b]; terms > leaf_cap_) {
-      const auto what = target.kind == Target::Kind::importance_bound
-                            ? fmt::format("multisets of {} sets of choices", target.samples)
-                        : target.kind == Target::Kind::wake_sleep ? "sets of choices and observations"
-                                                                  : "complete sets of choices";
-      why_ = fmt::format("example {} has {:.6g} {}, more than the cap of {:.6g}", b, terms, what, leaf_cap_);
+      why_ = fmt::format("example {} has {:.6g} {}, more than the cap of {:.6g}", b, terms, target.entry().counted, leaf_cap_);
       return nullptr;
     }
   slot = exact_truth(target, model_, batch_, leaf_cap_, stop_);

@@ -48,7 +48,7 @@ class Truths {
   /// In place of it: what `make` returns when it is first asked for.
   template <class Make>
   const std::optional<LongRun>& long_run(const Target& target, Make make) {
-    const auto [known, first] = long_runs_.try_emplace(to_string(target));
+    const auto [known, first] = long_runs_.try_emplace(target.text());
     if (first) known->second = make();
     return known->second;
   }

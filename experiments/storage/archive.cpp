@@ -244,8 +244,8 @@ Archive read_archive(const std::string& path, const std::string& kind) {
   if (!(version == version) || archive.kind.empty())
     throw InputError(path + ": is not a file of Hardgrad: it has no schema_version and kind");
   if (version != static_cast<double>(schema_version))
-    throw InputError(path + ": has schema version " + std::to_string(static_cast<long long>(version)) +
-                     ", this program reads " + std::to_string(schema_version));
+    throw InputError(path + ": has schema version " + std::to_string(static_cast<long long>(version)) + ", this program reads " +
+                     std::to_string(schema_version) + ": make it anew, or read it with the release that wrote it");
   if (!kind.empty() && archive.kind != kind)
     throw InputError(path + ": is a " + archive.kind + " file, not a " + kind + " file");
   std::erase_if(root.attributes, [](const auto& a) {

@@ -16,7 +16,7 @@
 
 namespace hardgrad {
 
-inline constexpr std::int64_t schema_version = 1;
+inline constexpr std::int64_t schema_version = 2;
 
 struct Archive {
   std::string kind;       ///< cell | result | gradient | checkpoint

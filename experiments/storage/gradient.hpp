@@ -30,6 +30,7 @@ struct GradientDump {
   Array<T> log_prob;                   ///< [T, R] log-probability of the choice
   Array<T> loss;                       ///< [T, R]; another first length than the choices' is allowed
   Array<T> logits;                     ///< [T, R, S]
+  std::vector<std::string> sites;      ///< [T] the site that was asked
   std::vector<int> row_example;        ///< [R]
   std::string task, model, estimator;  ///< specs
   std::string model_settings = "{}";   ///< every parameter of the model, defaults included, as JSON
@@ -37,7 +38,7 @@ struct GradientDump {
   double surrogate = 0;
 };
 
-/// /parameters/<name>, /gradient/<name>, /batch/<field>, /batch/<field>_text, /choices or /weights, /log_prob, /loss, /logits,
+/// /parameters/<name>, /gradient/<name>, /batch/<field>, /batch/<field>_text, /choices or /weights, /log_prob, /loss, /logits, /site,
 /// /row_example; empty arrays are left out. Atomic; UsageError if it cannot be written.
 template <class T>
 void write_gradient(const std::string& path, const GradientDump<T>& dump);

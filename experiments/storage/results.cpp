@@ -33,7 +33,7 @@ const std::vector<MeasurementField>& measurement_fields() {
 Dataset columns(const std::vector<CellRecord>& records, bool with_runs) {
   ColumnBuilder b(records.size(), with_runs);
   std::set<std::int64_t> steps, evaluations, measurements;
-  std::set<std::string> groups, targets;
+  std::set<std::string> groups, sites, targets;
   bool intervals = false;
   for (const auto& record : records) {
     for (const auto& point : record.result.log) steps.insert(point.step);
@@ -41,6 +41,7 @@ Dataset columns(const std::vector<CellRecord>& records, bool with_runs) {
     for (const auto& point : record.result.measurements) {
       measurements.insert(point.step);
       for (const auto& [name, value] : point.measurement.variance_by_group) groups.insert(name);
+      for (const auto& [name, value] : point.measurement.entropy_by_site) sites.insert(name);
       for (const auto& [name, value] : point.measurement.bias_against) targets.insert(name);
       intervals = intervals || !point.measurement.intervals.empty();
     }
@@ -49,6 +50,7 @@ Dataset columns(const std::vector<CellRecord>& records, bool with_runs) {
   b.axis("evaluation_step", evaluations, "training steps done before the evaluation");
   b.axis("measurement_step", measurements, "training steps done before the measurement");
   b.axis("parameter_group", groups, "group of parameters");
+  b.axis("site", sites, "site of the model: where it chooses");
   b.axis("target", targets, "objective whose gradient is the truth");
   if (intervals) b.axis("bound", std::vector<std::string>{"low", "high"}, "end of an interval");
   add_runs(b, records);

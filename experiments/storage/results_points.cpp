@@ -70,7 +70,7 @@ void add_measurements(ColumnBuilder& b, const Records& records) {
   each([&](std::size_t i, const Measurement& m) { status[i] = m.status == "ok" ? 0 : 1; });
   strings("measurement_reason", "why the measurement was skipped", [](auto& m) { return m.reason; });
   strings("measured_estimator", "estimator measured, as given", [](auto& m) { return m.estimator; });
-  strings("own_target", "target the estimator aims at", [](auto& m) { return to_string(m.target); });
+  strings("own_target", "target the estimator aims at", [](auto& m) { return m.target; });
   for (const auto& field : measurement_fields()) {
     auto& out =
         *b.column(field.name, {"measurement_step"}, not_a_number, described(field.units, field.long_name));
@@ -89,8 +89,8 @@ void add_measurements(ColumnBuilder& b, const Records& records) {
     });
   }
   const auto family = [&](const char* variable, const char* axis, const char* words,
-                          std::map<std::string, double> Measurement::*field) {
-    auto* out = b.column(variable, {"measurement_step", axis}, not_a_number, described("1", words));
+                          std::map<std::string, double> Measurement::*field, const char* units = "1") {
+    auto* out = b.column(variable, {"measurement_step", axis}, not_a_number, described(units, words));
     if (!out) return;
     each([&](std::size_t i, const Measurement& m) {
       for (const auto& [name, value] : m.*field)
@@ -99,6 +99,8 @@ void add_measurements(ColumnBuilder& b, const Records& records) {
   };
   family("variance_by_group", "parameter_group", "trace of the covariance within a group of parameters",
          &Measurement::variance_by_group);
+  family("attention_entropy_by_site", "site", "mean entropy of one choice at a site of the network",
+         &Measurement::entropy_by_site, "nat");
   family("bias_against", "target", "squared bias against each target that can be had",
          &Measurement::bias_against);
 }

@@ -11,15 +11,6 @@
 namespace hardgrad {
 namespace {
 
-// The target of that name; of an unknown one the expected loss.
-Target::Kind target_kind(const std::string& name) {
-  using enum Target::Kind;
-  for (auto kind : {expected_loss, marginal_likelihood, elbo, regularised, sparsemax, soft, importance_bound,
-                    wake, wake_sleep, thermodynamic})
-    if (to_string(kind) == name) return kind;
-  return expected_loss;
-}
-
 /// What a cell's variables are looked up by; InputError says which is missing.
 class Columns {
  public:
@@ -41,10 +32,6 @@ class Columns {
   const std::string& word(const std::string& name, std::size_t i) const {
     return values<std::string>(name).at(i);
   }
-  /// A number that cells of earlier builds lack.
-  double late(const std::string& name, std::size_t i) const {
-    return data_.variable(name) ? number(name, i) : not_a_number;
-  }
 
  private:
   const Dataset& data_;
@@ -55,10 +42,8 @@ Measurement measurement(const Columns& columns, std::size_t i) {
   m.estimator = columns.word("measured_estimator", i);
   m.reason = columns.word("measurement_reason", i);
   m.status = columns.values<std::uint8_t>("measurement_status").at(i) == 0 ? "ok" : "skipped";
-  m.target = target_kind(columns.word("own_target", i));
-  for (const auto& field : measurement_fields())
-    m.*field.value = field.value == &Measurement::attention_entropy ? columns.late(field.name, i)
-                                                                    : columns.number(field.name, i);
+  m.target = columns.word("own_target", i);
+  for (const auto& field : measurement_fields()) m.*field.value = columns.number(field.name, i);
   const auto family = [&](const char* variable, const char* axis, std::map<std::string, double>& out) {
     const auto names = columns.labels<std::string>(axis);
     for (std::size_t k = 0; k < names.size(); ++k)
@@ -66,6 +51,7 @@ Measurement measurement(const Columns& columns, std::size_t i) {
         out[names[k]] = value;
   };
   family("variance_by_group", "parameter_group", m.variance_by_group);
+  family("attention_entropy_by_site", "site", m.entropy_by_site);
   family("bias_against", "target", m.bias_against);
   return m;
 }
@@ -98,7 +84,7 @@ TrainResult from_columns(const Dataset& data) {
     const auto i = result.log.size();
     result.log.push_back({static_cast<int>(step), columns.number("train_loss", i),
                           columns.number("train_seconds", i), columns.number("gradient_norm", i),
-                          columns.late("train_rows", i), columns.late("train_attention_values", i)});
+                          columns.number("train_rows", i), columns.number("train_attention_values", i)});
   }
   for (auto step : columns.labels<std::int64_t>("evaluation_step"))
     result.evaluations.push_back({static_cast<int>(step), {}, {}});

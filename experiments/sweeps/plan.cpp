@@ -30,7 +30,7 @@ CellSettings settings_of(const SweepConfig& config, const AxisValues& axes, std:
 
 // What an estimator must know of a (task, model) pair, or why there is none.
 struct Fit {
-  Structure structure;
+  std::shared_ptr<const Model<float>> model;
   std::string refusal;
 };
 
@@ -38,7 +38,7 @@ Fit fit(const Cell& cell, bool posterior, std::uint64_t root, TaskPool& tasks) {
   const CellKeys keys(root, cell.axes);
   const auto task = tasks.get(cell.axes.at("task"), keys.data);
   try {
-    return {make_model<float>(cell.spec("model"), task->dimensions(), keys.init, posterior)->structure(), ""};
+    return {make_model<float>(cell.spec("model"), task->dimensions(), keys.init, posterior), ""};
   } catch (const UsageError& e) {
     return {{}, e.what()};
   }
@@ -153,12 +153,12 @@ Plan make_plan(const SweepConfig& config, TaskPool& tasks) {
     if (!hashes.insert(cell.hash).second) continue;  // zipped lists may repeat a combination
 
     const auto estimator = cell.spec("estimator");
-    const bool posterior = Estimators::instance().at(estimator.name).posterior;
+    const bool posterior = wants_posterior(estimator);
     const std::tuple key{cell.axes.at("task"), cell.axes.at("model"), posterior};
     auto it = fits.find(key);
     if (it == fits.end()) it = fits.emplace(key, fit(cell, posterior, config.seed, tasks)).first;
     cell.skip =
-        it->second.refusal.empty() ? unsupported(estimator, it->second.structure) : it->second.refusal;
+        it->second.refusal.empty() ? unsupported(estimator, it->second.model->structure()) : it->second.refusal;
     plan.cells.push_back(std::move(cell));
   }
   for (std::size_t i = 0; i < excluded.size(); ++i)

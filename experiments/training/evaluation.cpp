@@ -1,11 +1,12 @@
 #include "experiments/training/evaluation.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "core/choice/choosers.hpp"
-#include "core/estimator/objectives.hpp"
-#include "core/estimator/score_function.hpp"
+#include "core/estimator/enumeration/objectives.hpp"
+#include "core/estimator/score_function/score_function.hpp"
 
 namespace hardgrad {
 namespace {
@@ -19,7 +20,7 @@ std::vector<int> consecutive(std::size_t from, std::size_t to) {
 /// The answers metrics are taken of: the most probable options, or the expected weights.
 template <class T>
 std::unique_ptr<Chooser<T>> plain_chooser(const Target& target) {
-  if (target.kind == Target::Kind::soft) return std::make_unique<ExpectedChooser<T>>();
+  if (target.name() == "soft") return std::make_unique<ExpectedChooser<T>>();
   return std::make_unique<GreedyChooser<T>>();
 }
 
@@ -50,12 +51,15 @@ void add_enumerated(std::map<std::string, double>& sums, Tape<T>& tape, const Mo
     poll(stop);
     const auto examples = static_cast<double>(part.size());
     tape.clear();
-    EnumerateChooser<T> chooser(elbo);
-    Episode<T> episode(tape, chooser, static_cast<int>(part.size()));
-    model.run(batch.select(part), episode);
+    EnumerateChooser<T> chooser;
+    const auto some = batch.select(part);
+    KeyedRandomness none{Key()};  // an enumeration draws nothing
+    const Problem<T> problem{tape, model, some, none};
+    const auto run = problem.run(chooser);
+    auto& episode = *run;
     sums["expected_loss"] += examples * static_cast<double>(expected_loss(episode).item());
     sums["marginal_likelihood"] += examples * static_cast<double>(marginal_likelihood_loss(episode).item());
-    if (elbo) sums["elbo"] += examples * static_cast<double>(negative_elbo(episode).item());
+    if (elbo) sums["elbo"] += examples * exact_objective("elbo", problem, std::numeric_limits<double>::infinity()).loss;
   }
 }
 
@@ -102,23 +106,24 @@ EvaluationPoint evaluate(const Task& task, const Model<T>& model, const Target& 
       tape.clear();
       Episode<T> episode(tape, *plain, batch.examples());
       model.run(batch, episode);
-      sums[target.kind == Target::Kind::soft ? "soft" : "greedy_loss"] +=
+      sums[target.name() == "soft" ? "soft" : "greedy_loss"] +=
           batch.examples() * static_cast<double>(plain_loss(episode).item());
       task.score(batch, observe(episode), metrics);
     }
     if (settings.decode && task.decodes()) {
       tape.clear();
-      Episode<T> episode(tape, *plain, batch.examples(), Feeding::free_running);
+      Episode<T> episode(tape, *plain, batch.examples());
+      episode.run_freely();
       model.run(batch, episode);
       task.score_decoded(batch, observe(episode), metrics);
     }
-    if (target.kind == Target::Kind::soft) continue;  // its loss is the plain run's
+    if (target.name() == "soft") continue;  // its loss is the plain run's
     tape.clear();
     sums["sampled_loss"] += batch.examples() * Sampled<T>({tape, model, batch, random}, 1).mean_loss();
     if (!enumerable) continue;
     const auto parts = enumerable_parts(model, batch, settings.row_cap);
     enumerable = !parts.empty();
-    add_enumerated(sums, tape, model, batch, parts, needs_posterior(target.kind), settings.stop);
+    add_enumerated(sums, tape, model, batch, parts, target.terms().drawn_from == Distribution::posterior, settings.stop);
   }
   if (!enumerable)  // a mean over some of the examples would be a silent bias
     for (const auto* name : {"expected_loss", "marginal_likelihood", "elbo"}) sums.erase(name);

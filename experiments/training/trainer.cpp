@@ -51,7 +51,7 @@ void put_values(ParameterSet<T>& set, const std::vector<std::vector<T>>& values)
 
 /// The number by which evaluations are ranked: the loss of the estimator's own target where it was had.
 double own_loss(const EvaluationPoint& point, const Target& target) {
-  for (const auto& name : {to_string(target.kind), std::string("expected_loss"), std::string("sampled_loss")})
+  for (const auto& name : {target.name(), std::string("expected_loss"), std::string("sampled_loss")})
     if (auto it = point.losses.find(name); it != point.losses.end()) return it->second;
   return point.losses.begin()->second;
 }
@@ -115,7 +115,7 @@ TrainResult train(Training<T>& training, const TrainSettings& settings, const Ru
     const auto batch = batches.at(step);
     KeyedRandomness random(keys.noise / "train" / static_cast<std::uint64_t>(step));
     tape.clear();
-    const auto estimate = estimator->estimate({tape, *model, batch, random, true});
+    const auto estimate = estimator->draw({tape, *model, batch, random, true});
     differentiate(estimate.surrogate, model->parameters(), gradient);
     result.missed_hints += static_cast<double>(tape.missed_hints());
     if (estimate.own_loss) {
@@ -155,7 +155,7 @@ Training<T> prepare(std::shared_ptr<const Task> task, const Spec& model, const S
   Training<T> training;
   training.task = std::move(task);
   training.estimator_spec = estimator;
-  const bool posterior = Estimators::instance().at(estimator.name).posterior;
+  const bool posterior = wants_posterior(estimator);
   training.model = make_model<T>(model, training.task->dimensions(), keys.init, posterior);
   if (auto reason = unsupported(estimator, training.model->structure()); !reason.empty()) throw Unsupported(reason);
   training.estimator = make_estimator<T>(estimator, training.model->structure(), keys.init / "estimator");

@@ -15,7 +15,7 @@ std::vector<double> gradient_of(const Estimator<T>& estimator, const Model<T>& m
                                 const ParameterSet<T>& parameters) {
   Tape<T> tape;
   std::vector<double> gradient(parameters.size());
-  differentiate(estimator.estimate({tape, model, batch, random}).surrogate, parameters, gradient);
+  differentiate(estimator.draw({tape, model, batch, random}).surrogate, parameters, gradient);
   return gradient;
 }
 /// In the model's own parameters.

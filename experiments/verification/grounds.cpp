@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "experiments/verification/recurrent.hpp"
 
 namespace hardgrad::verification {
@@ -15,7 +17,12 @@ Ground recurrent(bool feeding, int options) {
 Ground toy(const std::string& spec) {
   Batch batch;
   batch.id = {0};
-  return {spec, make_model<double>(Spec::parse(spec), {{"bits", 1}}, Key(3), true), std::move(batch)};
+  auto model = make_model<double>(Spec::parse(spec), {{"bits", 1}}, Key(3), true);
+  int i = 0;
+  for (auto& parameter : model->parameters())  // a posterior that is not the prior
+    if (parameter.group() == "posterior")
+      for (double& logit : parameter.value.data) logit += 0.6 * std::sin(++i);
+  return {spec, std::move(model), std::move(batch)};
 }
 
 }  // namespace

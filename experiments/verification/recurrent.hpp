@@ -22,10 +22,8 @@ class Recurrent final : public Model<T> {
 
   explicit Recurrent(bool feeding, Key key = Key(5), int options = 3, double shift = 0)
       : feeding_(feeding), options_(options), shift_(shift) {
-    structure_ = {.steps = longest,
-                  .options = options,
-                  .dependence = feeding ? Dependence::sequential : Dependence::factorised,
-                  .state_width = hidden,
+    structure_ = {.sites = {{.name = "step", .options = options, .times = longest, .state_width = hidden,
+                             .reach = feeding ? Reach::later_choices : Reach::own_costs}},
                   .posterior = true};
     recurrent_ = Linear<T>(this->parameters_, "core", hidden, hidden, key, false);
     scores_ = Linear<T>(this->parameters_, "score", hidden, options, key);
@@ -46,11 +44,8 @@ class Recurrent final : public Model<T> {
   }
 
   const Structure& structure() const override { return structure_; }
-  std::vector<double> outcomes(const Batch& batch) const override {
-    std::vector<double> result;
-    for (int b = 0; b < batch.examples(); ++b)
-      result.push_back(std::pow(batch.ints("options").data[b], batch.ints("length").data[b]));
-    return result;
+  typename Model<T>::Asked asked(const Batch& batch, std::size_t, int example) const override {
+    return {batch.ints("options").data[example], batch.ints("length").data[example]};
   }
 
   void run(const Batch& batch, Episode<T>& episode) const override {
@@ -70,8 +65,8 @@ class Recurrent final : public Model<T> {
         const int b = rows->example[r];
         allowed[r] = t < batch.ints("length").data[b] ? batch.ints("options").data[b] : 1;
       }
-      Site<T> site{rows, scores_(h), allowed, h, {}};
-      site.proposal = [&, h, rows] {
+      Site<T> site{"step", rows, scores_(h), allowed, h};
+      site.posterior = [&, h, rows] {
         return posterior_(concat_columns({h, gather_rows(target, std::span<const int>(rows->example))}));
       };
       auto choice = episode.choose(std::move(site));

@@ -37,6 +37,7 @@ class Verifier {
     for (const auto& problem : problems()) on_model(problem);
     for (const auto& ground : grounds()) on_ground(ground);
     shift();
+    other_targets();
     return std::move(verdict_);
   }
 
@@ -54,11 +55,11 @@ class Verifier {
   }
 
   void on_model(const Problem& problem) {
-    const Setting setting(problem, entry_.posterior);
+    const Setting setting(problem, wants_posterior(spec_));
     const auto& structure = setting.model->structure();
     if (!supported(structure, "contract", problem.name)) return;
     const auto wide_model = make_model<double>(Spec::parse(problem.model), setting.task->dimensions(), Key(1) / "init",
-                                               entry_.posterior);
+                                               wants_posterior(spec_));
     const auto narrow = make_estimator<float>(spec_, structure, Key(1));
     const auto wide = make_estimator<double>(spec_, structure, Key(1));
     add("contract", problem.name, guarded([&] {
@@ -97,10 +98,11 @@ class Verifier {
 
   void on_ground(const Ground& ground) {
     const auto& structure = ground.model->structure();
-    if (!supported(structure, "exact mean", ground.name)) return;
+    const auto what = target_of(spec_) == Target() ? "exact mean" : "exact mean, " + target_of(spec_).text();
+    if (!supported(structure, what, ground.name)) return;
     auto estimator = make_estimator<double>(spec_, structure, Key(1));
     stir(*estimator);
-    exact_mean("exact mean", ground, *estimator);
+    exact_mean(what, ground, *estimator);
   }
 
   void exact_mean(const std::string& what, const Ground& ground, const Estimator<double>& estimator) {
@@ -155,6 +157,17 @@ class Verifier {
         verdict_.checks.back().detail += fmt::format("; variance x {:.3g}", after.variance / before.variance);
       return;
     }
+  }
+
+  /// An estimator of a mean over choices is one of the evidence lower bound, too, however its divergence is had.
+  void other_targets() {
+    if (entry_.target != "expected_loss" || target_of(spec_) != Target()) return;
+    const auto own = spec_;
+    for (const auto* kl : {"analytic", "sampled"}) {
+      spec_ = own.with("target", "elbo").with("kl", kl);
+      for (const auto& ground : grounds()) on_ground(ground);
+    }
+    spec_ = own;
   }
 
   static std::string guarded(const std::function<std::string()>& check) {

@@ -138,7 +138,7 @@ def test_wrong_content(result, sample, tmp_path):
     assert "is a folder" in complaint(3, "report", tmp_path)
     assert "nothing was measured at step 7" in complaint(3, "draw", result, "--at", "7", "--out", tmp_path / "x")
     change(result, lambda f: f.attrs.__setitem__("schema_version", 9))
-    assert "has schema version 9, this program reads 1" in complaint(3, "report", result)
+    assert "has schema version 9, this program reads 2: make it anew" in complaint(3, "report", result)
     change(result, lambda f: f.attrs.__delitem__("schema_version"))
     assert "not a file of Hardgrad" in complaint(3, "report", result)
 

@@ -25,7 +25,7 @@ def groups_of(path):
 @pytest.mark.parametrize("name", FILES)
 def test_every_axis_has_a_scale_where_readers_look(sample, name):
     with h5py.File(sample / name) as f:
-        assert f.attrs["status"] == "complete" and f.attrs["schema_version"] == 1
+        assert f.attrs["status"] == "complete" and f.attrs["schema_version"] == 2
         for group in groups_of(sample / name):
             for dataset in f[group].values():
                 if not isinstance(dataset, h5py.Dataset) or h5py.h5ds.is_scale(dataset.id):

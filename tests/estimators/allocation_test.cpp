@@ -46,7 +46,7 @@ Steady fourth(const std::string& spec, const std::string& task_spec, const std::
     const auto count = allocations, size = bytes;
     tape.clear();
     KeyedRandomness random(Key(4));
-    const auto estimate = estimator->estimate({tape, *model, batch, random});
+    const auto estimate = estimator->draw({tape, *model, batch, random});
     differentiate(estimate.surrogate, model->parameters(), gradient);
     steady.allocations = allocations - count;
     steady.bytes = bytes - size;

@@ -1,10 +1,11 @@
 // Multi-sample bounds and wake-sleep: exact means, known relations, closed forms on one bit, and wrong twins.
 #include <doctest/doctest.h>
+#include <fmt/ranges.h>
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/choice/choosers.hpp"
-#include "core/estimator/importance.hpp"
-#include "core/estimator/outcome_objectives.hpp"
+#include "core/estimator/importance/importance.hpp"
+#include "core/estimator/enumeration/outcome_objectives.hpp"
 #include "experiments/measurement/measure.hpp"
 #include "experiments/verification/recurrent.hpp"
 #include "tests/support/exactness.hpp"
@@ -15,7 +16,10 @@ namespace {
 
 using verification::Recurrent;
 
-using Kind = Target::Kind;
+Target bound_of(int samples) { return "importance_bound[samples=" + std::to_string(samples) + "]"; }
+Target thermodynamic(const std::vector<double>& partition) { return fmt::format("thermodynamic[partition={}]", fmt::join(partition, ";")); }
+
+constexpr TargetTerms from_posterior{.drawn_from = Distribution::posterior};
 
 const std::vector<std::string> unbiased = {"iwae_reinforce",
                                            "iwae_reinforce[samples=1]",
@@ -69,8 +73,8 @@ TEST_CASE("outcomes: probabilities sum to one and average to the objectives of r
     Recurrent<double> model(feeding);
     const auto batch = Recurrent<double>::batch();
     Tape<double> tape;
-    EnumerateChooser<double> chooser(true);
-    Episode<double> episode(tape, chooser, batch.examples());
+    EnumerateChooser<double> chooser;
+    Episode<double> episode(tape, chooser, batch.examples(), from_posterior);
     model.run(batch, episode);
     const Outcomes<double> outcomes(episode);
     double loss = 0, marginal = 0;
@@ -87,8 +91,8 @@ TEST_CASE("outcomes: probabilities sum to one and average to the objectives of r
       CHECK(q == doctest::Approx(1).epsilon(1e-12));
       marginal -= std::log(joint) / 3;
     }
-    CHECK(loss == doctest::Approx(exact_truth({Kind::expected_loss}, model, batch, 1e6).value).epsilon(1e-12));
-    CHECK(marginal == doctest::Approx(exact_truth({Kind::marginal_likelihood}, model, batch, 1e6).value).epsilon(1e-12));
+    CHECK(loss == doctest::Approx(exact_truth("expected_loss", model, batch, 1e6).value).epsilon(1e-12));
+    CHECK(marginal == doctest::Approx(exact_truth("marginal_likelihood", model, batch, 1e6).value).epsilon(1e-12));
   }
 }
 
@@ -96,9 +100,9 @@ TEST_CASE("the K-sample bound and the thermodynamic objective are the evidence l
   for (bool feeding : {false, true}) {
     Recurrent<double> model(feeding);
     const auto batch = Recurrent<double>::batch();
-    const auto elbo = exact_truth({Kind::elbo}, model, batch, 1e6);
-    for (const auto& target : {Target{.kind = Kind::importance_bound, .samples = 1},
-                               Target{.kind = Kind::thermodynamic, .partition = {0, 1}}}) {
+    const auto elbo = exact_truth("elbo", model, batch, 1e6);
+    for (const Target target : {"importance_bound[samples=1]",
+                               "thermodynamic[partition=0;1]"}) {
       const auto other = exact_truth(target, model, batch, 1e6);
       CHECK(other.value == doctest::Approx(elbo.value).epsilon(1e-12));
       CHECK(largest_difference(other.gradient, elbo.gradient) < 1e-12);
@@ -109,28 +113,28 @@ TEST_CASE("the K-sample bound and the thermodynamic objective are the evidence l
 TEST_CASE("bounds lie between the evidence lower bound and the likelihood, and tighten") {
   Recurrent<double> model(true);
   const auto batch = Recurrent<double>::batch();
-  const auto marginal = exact_truth({Kind::marginal_likelihood}, model, batch, 1e6);
-  const double bottom = exact_truth({Kind::elbo}, model, batch, 1e6).value;
+  const auto marginal = exact_truth("marginal_likelihood", model, batch, 1e6);
+  const double bottom = exact_truth("elbo", model, batch, 1e6).value;
   double before = bottom;
   for (int samples : {2, 3, 4}) {
-    const double bound = exact_truth({.kind = Kind::importance_bound, .samples = samples}, model, batch, 1e6).value;
+    const double bound = exact_truth(bound_of(samples), model, batch, 1e6).value;
     CHECK(bound < before);
     CHECK(bound > marginal.value);
     before = bound;
   }
   before = bottom;
   for (const auto& partition : std::vector<std::vector<double>>{{0, 0.4, 1}, {0, 0.1, 0.4, 0.7, 1}}) {
-    const double bound = exact_truth({.kind = Kind::thermodynamic, .partition = partition}, model, batch, 1e6).value;
+    const double bound = exact_truth(thermodynamic(partition), model, batch, 1e6).value;
     CHECK(bound < before);
     CHECK(bound > marginal.value);
     before = bound;
   }
   // One bit affords many samples: value and gradient close in on the likelihood's, as 1 / K.
   auto bit = toy_of("bits[t=0.1,logit=0.7]");
-  const auto limit = exact_truth({Kind::marginal_likelihood}, *bit, one_example(), 1e6);
+  const auto limit = exact_truth("marginal_likelihood", *bit, one_example(), 1e6);
   double gap = 0, slope_gap = 0;
   for (int samples : {16, 32, 64, 128}) {
-    const auto bound = exact_truth({.kind = Kind::importance_bound, .samples = samples}, *bit, one_example(), 1e6);
+    const auto bound = exact_truth(bound_of(samples), *bit, one_example(), 1e6);
     const double now = bound.value - limit.value, slope_now = largest_difference(bound.gradient, limit.gradient);
     if (gap > 0) CHECK(gap / now == doctest::Approx(2).epsilon(0.1));
     if (gap > 0) CHECK(slope_gap / slope_now == doctest::Approx(2).epsilon(0.1));
@@ -179,8 +183,8 @@ TEST_CASE("independent choices: what adds up over the steps is what the whole se
   Recurrent<double> model(false);
   const auto batch = Recurrent<double>::batch();
   Tape<double> tape;
-  EnumerateChooser<double> chooser(true);
-  Episode<double> episode(tape, chooser, batch.examples());
+  EnumerateChooser<double> chooser;
+  Episode<double> episode(tape, chooser, batch.examples(), from_posterior);
   model.run(batch, episode);
   const auto parts = Outcomes<double>::parts(episode);
   REQUIRE(parts.size() == 3);
@@ -203,16 +207,16 @@ TEST_CASE("independent choices: what adds up over the steps is what the whole se
     CHECK(largest_difference(gradient_of({&whole}, objective), truth) < 1e-13);
     CHECK(largest_difference(gradient_of({&parts[0], &parts[1], &parts[2]}, objective), truth) < 1e-13);
   };
-  check([](const auto& z) { return wake_field(z); }, {.kind = Kind::wake});
+  check([](const auto& z) { return wake_field(z); }, "wake");
   check([&](const auto& z) { return thermodynamic_objective(z, partition); },
-        {.kind = Kind::thermodynamic, .partition = partition});
+        thermodynamic(partition));
 }
 
 TEST_CASE("the K-sample bound equals its definition over ordered tuples") {
   const TwoBits toy;
   for (int samples : {1, 2, 3, 4}) {
     const double bound = toy.expect(samples, [&](const auto& z) { return -std::log(toy.sum_w(z) / samples); });
-    CHECK(exact_truth({.kind = Kind::importance_bound, .samples = samples}, *toy.model, one_example(), 1e6).value ==
+    CHECK(exact_truth(bound_of(samples), *toy.model, one_example(), 1e6).value ==
           doctest::Approx(bound).epsilon(1e-13));
   }
 }
@@ -220,8 +224,8 @@ TEST_CASE("the K-sample bound equals its definition over ordered tuples") {
 // Parameters of bits: the prior's logits [0, 2), the posterior's [2, 4).
 TEST_CASE("the field of reweighted wake-sleep: likelihood for the network, inclusive divergence for the posterior") {
   const TwoBits toy;
-  const auto field = exact_truth({.kind = Kind::wake}, *toy.model, one_example(), 1e6);
-  const auto marginal = exact_truth({Kind::marginal_likelihood}, *toy.model, one_example(), 1e6);
+  const auto field = exact_truth("wake", *toy.model, one_example(), 1e6);
+  const auto marginal = exact_truth("marginal_likelihood", *toy.model, one_example(), 1e6);
   CHECK(field.value == doctest::Approx(marginal.value).epsilon(1e-13));
   double evidence = 0;
   for (int z = 0; z < 4; ++z) evidence += toy.p(z) * std::exp(-toy.f(z));
@@ -260,10 +264,10 @@ TEST_CASE("wake_wake and wsram have the means of their definitions at finite K")
       CHECK(std::abs(wsram[2 + i] - wake[2 + i]) < 1e-13);
     }
     // The network's part is the K-sample bound's gradient.
-    const auto bound = exact_truth({.kind = Kind::importance_bound, .samples = samples}, *toy.model, one_example(), 1e6);
+    const auto bound = exact_truth(bound_of(samples), *toy.model, one_example(), 1e6);
     for (int i = 0; i < 2; ++i) CHECK(std::abs(wake[i] - bound.gradient[i]) < 1e-13);
   }
-  CHECK(evidence == doctest::Approx(std::exp(-exact_truth({.kind = Kind::wake}, *toy.model, one_example(), 10).value)));
+  CHECK(evidence == doctest::Approx(std::exp(-exact_truth("wake", *toy.model, one_example(), 10).value)));
 }
 
 TEST_CASE("ovis with gamma is off by gamma times the wake phase of the posterior") {
@@ -274,7 +278,7 @@ TEST_CASE("ovis with gamma is off by gamma times the wake phase of the posterior
       const auto spec = "ovis[variant=asymptotic,gamma=" + std::to_string(gamma) + ",samples=" + number + "]";
       const auto mean = mean_of(*estimator_of(spec, *toy.model), *toy.model, one_example());
       const auto wake = mean_of(*estimator_of("wake_wake[samples=" + number + "]", *toy.model), *toy.model, one_example());
-      const auto bound = exact_truth({.kind = Kind::importance_bound, .samples = samples}, *toy.model, one_example(), 1e6);
+      const auto bound = exact_truth(bound_of(samples), *toy.model, one_example(), 1e6);
       for (int i = 0; i < 2; ++i) {
         CHECK(std::abs(mean[i] - bound.gradient[i]) < 1e-13);
         CHECK(std::abs(mean[2 + i] - bound.gradient[2 + i] - gamma * wake[2 + i]) < 1e-13);
@@ -341,8 +345,7 @@ enum class Mistake { none, sign, no_weights, signal_includes_itself, weights_wit
 
 class Wrong final : public Estimator<double> {
  public:
-  explicit Wrong(Mistake mistake) : mistake_(mistake) {}
-  Target target() const override { return {.kind = Kind::importance_bound, .samples = 2}; }
+  explicit Wrong(Mistake mistake) : mistake_(mistake) { aim("importance_bound[samples=2]"); }
   Estimate<double> estimate(const Problem<double>& problem) const override {
     ImportanceSamples<double> drawn(problem, 2);
     return drawn.estimate([&](int b, Slopes& slope) {
@@ -377,17 +380,17 @@ TEST_CASE("bounds: the exact mean catches what is wrong") {
 
 TEST_CASE("bounds: what cannot be is refused") {
   auto model = model_of("bits[bits=12,function=table]", true);
-  CHECK_THROWS_WITH_AS(exact_truth({.kind = Kind::importance_bound, .samples = 2}, *model, one_example(), 1e6),
-                       doctest::Contains("needs 8.39066e+06 multisets of 2 samples"), UsageError);
-  CHECK_THROWS_WITH_AS(exact_truth({.kind = Kind::wake}, *model, one_example(), 1000), doctest::Contains("needs 4096 rows"),
+  CHECK_THROWS_WITH_AS(exact_truth("importance_bound[samples=2]", *model, one_example(), 1e6),
+                       doctest::Contains("needs 8.39066e+06 multisets of samples"), UsageError);
+  CHECK_THROWS_WITH_AS(exact_truth("wake", *model, one_example(), 1000), doctest::Contains("needs 4096 rows"),
                        UsageError);
   auto factorised = model_of("bits[bits=30]", true);  // 60 rows, but 2^30 sets of choices
-  CHECK_NOTHROW(exact_truth({.kind = Kind::wake}, *factorised, one_example(), 60));
+  CHECK_NOTHROW(exact_truth("wake", *factorised, one_example(), 60));
   const auto batch = one_example();
   Truths<double> truths(*factorised, batch, 1e6);
-  CHECK(truths.of({.kind = Kind::importance_bound, .samples = 2}) == nullptr);
-  CHECK(truths.why().find("multisets of 2 sets of choices") != std::string::npos);
-  CHECK(truths.of({Kind::elbo}) != nullptr);
+  CHECK(truths.of("importance_bound[samples=2]") == nullptr);
+  CHECK(truths.why().find("multisets of samples") != std::string::npos);
+  CHECK(truths.of("elbo") != nullptr);
   CHECK_THROWS_WITH_AS(estimator_of("vimco[samples=1]", *model), doctest::Contains("samples must be at least 2"), UsageError);
   CHECK_THROWS_AS(estimator_of("tvo[beta1=0]", *model), UsageError);
   CHECK_THROWS_AS(estimator_of("ovis[gamma=1.5]", *model), UsageError);
@@ -399,7 +402,7 @@ TEST_CASE("measure: bounds are held against their own target, others, or a long 
   const auto spec = Spec::parse("ovis");
   const auto estimator = estimator_of("ovis", *toy.model);
   const auto exactly = measure(spec, *estimator, *toy.model, one_example(), {.exact = true}, Key(1));
-  CHECK(exactly.target == Kind::importance_bound);
+  CHECK(exactly.target == "importance_bound");
   CHECK(exactly.squared_bias < 1e-25);
   for (const auto* other : {"expected_loss", "marginal_likelihood", "elbo"}) CHECK(exactly.bias_against.at(other) > 1e-6);
   const auto sampled = measure(spec, *estimator, *toy.model, one_example(), {.replicates = 100, .leaf_cap = 9}, Key(1));
@@ -407,7 +410,7 @@ TEST_CASE("measure: bounds are held against their own target, others, or a long 
   CHECK(std::isfinite(sampled.squared_bias));
   const auto wsram = estimator_of("wsram", *toy.model);
   const auto wake = measure(Spec::parse("wsram"), *wsram, *toy.model, one_example(), {.exact = true}, Key(1));
-  CHECK(wake.target == Kind::wake);
+  CHECK(wake.target == "wake");
   CHECK(wake.squared_bias > 1e-8);
 }
 
@@ -416,13 +419,13 @@ TEST_CASE("a posterior that is all but certain leaves bounds and slopes finite")
   for (auto& p : model->parameters())
     if (p.name == "posterior.logits") p.value.data[0] = 900;
   const double log_w = std::log(0.5) - 0.49;  // of the bit that is always drawn
-  for (const auto& target : {Target{.kind = Kind::importance_bound, .samples = 3},
-                             Target{.kind = Kind::thermodynamic, .partition = {0, 0.2, 1}}}) {
+  for (const Target target : {"importance_bound[samples=3]",
+                             "thermodynamic[partition=0;0.2;1]"}) {
     const auto truth = exact_truth(target, *model, one_example(), 100);
-    CAPTURE(to_string(target));
+    CAPTURE(target.text());
     CHECK(std::isfinite(truth.value));
     for (double g : truth.gradient) CHECK(std::isfinite(g));
-    if (target.kind == Kind::importance_bound) CHECK(truth.value == doctest::Approx(-log_w).epsilon(1e-12));
+    if (target.name() == "importance_bound") CHECK(truth.value == doctest::Approx(-log_w).epsilon(1e-12));
   }
   for (const auto* spec : {"vimco", "ovis", "tvo", "wake_wake", "wsram"})
     for (double g : mean_of(*estimator_of(spec, *model), *model, one_example())) CHECK(std::isfinite(g));
@@ -432,14 +435,14 @@ TEST_CASE("truths of one kind with other numbers are other truths") {
   const TwoBits toy;
   const auto batch = one_example();
   Truths<double> truths(*toy.model, batch, 1e6);
-  const auto* two = truths.of({.kind = Kind::importance_bound, .samples = 2});
-  const auto* three = truths.of({.kind = Kind::importance_bound, .samples = 3});
+  const auto* two = truths.of("importance_bound[samples=2]");
+  const auto* three = truths.of("importance_bound[samples=3]");
   REQUIRE(two != nullptr);
   REQUIRE(three != nullptr);
   CHECK(two->value > three->value);
-  CHECK(truths.of({.kind = Kind::importance_bound, .samples = 2}) == two);
-  CHECK(truths.of({.kind = Kind::thermodynamic, .partition = {0, 0.2, 1}})->value >
-        truths.of({.kind = Kind::thermodynamic, .partition = {0, 0.2, 0.6, 1}})->value);
+  CHECK(truths.of("importance_bound[samples=2]") == two);
+  CHECK(truths.of("thermodynamic[partition=0;0.2;1]")->value >
+        truths.of("thermodynamic[partition=0;0.2;0.6;1]")->value);
 }
 
 }  // namespace

@@ -6,9 +6,9 @@
 #include "core/autodiff/reduce.hpp"
 #include "core/autodiff/softmax.hpp"
 #include "core/choice/choosers.hpp"
-#include "core/estimator/relaxed_control.hpp"
-#include "core/estimator/score_function.hpp"
-#include "core/estimator/sloped_samples.hpp"
+#include "core/estimator/relaxation/relaxed_control.hpp"
+#include "core/estimator/score_function/score_function.hpp"
+#include "core/estimator/relaxation/sloped_samples.hpp"
 #include "experiments/training/trainer.hpp"
 #include "experiments/verification/recurrent.hpp"
 #include "tests/support/exactness.hpp"
@@ -77,7 +77,7 @@ struct PlainMuProp final : Estimator<double> {
       signal.push_back({sampled.losses()[0] - slopes[t][step.choice.option[0]]});
       const auto& at = compensation == Compensation::mean_field ? mean.episode().steps()[t] : step;
       if (compensation != Compensation::none)
-        surrogate = add(surrogate, weighted_sum(probabilities(at.question.log_prior), std::span<const double>(slopes[t])));
+        surrogate = add(surrogate, weighted_sum(probabilities(at.question.log_p), std::span<const double>(slopes[t])));
     }
     surrogate = add(surrogate, sampled.score(signal));
     return {.surrogate = surrogate, .episode = sampled.release()};
@@ -97,7 +97,7 @@ struct Uncompensated final : Estimator<double> {
   std::unique_ptr<Estimator<double>> inner;
   double slope = 0;
   Estimate<double> estimate(const Problem<double>& problem) const override {
-    auto estimate = inner->estimate(problem);
+    auto estimate = inner->draw(problem);
     auto p = sigmoid(problem.tape.parameter(*problem.model.parameters().begin()));
     estimate.surrogate = add(estimate.surrogate, sum(p, -slope));
     return estimate;
@@ -231,7 +231,7 @@ double standard_errors(const std::string& spec, const Model<double>& model, cons
   for (int n = 0; n < count; ++n) {
     tape.clear();
     KeyedRandomness random(Key(23) / static_cast<std::uint64_t>(n));
-    tape.backward(estimator->estimate({tape, model, batch, random}).surrogate);
+    tape.backward(estimator->draw({tape, model, batch, random}).surrogate);
     std::vector<double> g(truth.size());
     tape.add_gradient(model.parameters(), std::span<double>(g));
     for (std::size_t i = 0; i < g.size(); ++i) {
@@ -308,7 +308,7 @@ void check_own_gradient(const std::string& spec, const Model<double>& model, dou
     int which;
     bool exchangeable() const override { return inner->exchangeable(); }
     Estimate<double> estimate(const Problem<double>& p) const override {
-      auto estimate = inner->estimate({p.tape, p.model, p.batch, p.random, true});
+      auto estimate = inner->draw({p.tape, p.model, p.batch, p.random, true});
       p.tape.backward(estimate.own_loss);
       std::vector<double> g(inner->own_parameters().size());
       p.tape.add_gradient(inner->own_parameters(), std::span<double>(g));

@@ -2,8 +2,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "core/estimator/antithetic_bits.hpp"
-#include "core/estimator/dirichlet_swaps.hpp"
+#include "core/estimator/coupling/antithetic_bits.hpp"
+#include "core/estimator/coupling/dirichlet_swaps.hpp"
 #include "experiments/verification/recurrent.hpp"
 #include "tests/support/coupling.hpp"
 #include "tests/support/toys.hpp"
@@ -140,16 +140,16 @@ TEST_CASE("what cannot work is refused with a remedy") {
     CAPTURE(spec);
     CHECK_THROWS_WITH_AS(estimator_of(spec, *model_of(toy)), doctest::Contains(why), UsageError);
   };
-  for (const auto* spec : {"arm", "disarm", "arms"}) refused(spec, "bits[options=3]", "it is for bits, and the choices have up to 3 options");
-  refused("mvd", "bits[options=3]", "local_expectation");
+  for (const auto* spec : {"arm", "disarm", "arms"}) refused(spec, "bits[options=3]", "needs bits; site `bit` has up to 3 options");
+  refused("mvd", "bits[options=3]", "take an estimator for categories, e.g. local_expectation");
   for (const auto* spec : {"arm[samples=3]", "disarm[samples=5]", "disarm_tree[samples=3]", "disarm_stick[samples=3]"})
     refused(spec, "bits", "take an even number");
   refused("arms[samples=33]", "bits", "samples must be at most 32");
   refused("arms[samples=1]", "bits", "samples must be at least 2");
   refused("carms[samples=13]", "bits", "samples must be at most 12");
   refused("ars[samples=0]", "bits", "samples must be at least 1");
-  refused("arsm", "bits[options=65]", "2081 rows each");
-  refused("carms", "bits[options=65]", "one of 2080 orders");
+  refused("arsm", "bits[options=65]", "S (S - 1) / 2 rows each");
+  refused("carms", "bits[options=65]", "one of S (S - 1) / 2 orders");
   const auto model = model_of("bits[options=3,function=linear]");
   CHECK_THROWS_WITH_AS(variance_of(*estimator_of("arsm", *model), *model, one_example()), doctest::Contains("sample replicates"), UsageError);
 }

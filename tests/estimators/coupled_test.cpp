@@ -2,8 +2,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "core/estimator/antithetic_bits.hpp"
-#include "core/estimator/dirichlet_copula.hpp"
+#include "core/estimator/coupling/antithetic_bits.hpp"
+#include "core/estimator/coupling/dirichlet_copula.hpp"
 #include "experiments/verification/recurrent.hpp"
 #include "tests/support/coupling.hpp"
 #include "tests/support/toys.hpp"
@@ -167,7 +167,7 @@ TEST_CASE("what runs cost: rows of joint and of branching members") {
   const auto rows = [](const std::string& spec, const Model<double>& model) {
     Tape<double> tape;
     KeyedRandomness random(Key(1));
-    return estimator_of(spec, model)->estimate({tape, model, one_example(), random}).rows();
+    return estimator_of(spec, model)->draw({tape, model, one_example(), random}).rows();
   };
   CHECK(rows("arms", *table) == 3 * 4);
   CHECK(rows("mvd", *table) == 2 + 3 + 4);

@@ -3,9 +3,9 @@
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/choice/choosers.hpp"
-#include "core/estimator/importance.hpp"
-#include "core/estimator/outcomes.hpp"
-#include "core/models/dream.hpp"
+#include "core/estimator/importance/importance.hpp"
+#include "core/estimator/enumeration/outcomes.hpp"
+#include "core/models/dreams.hpp"
 #include "tests/core/models/model_check.hpp"
 #include "tests/support/exactness.hpp"
 
@@ -63,17 +63,17 @@ TEST_CASE("observations are all there are: their probabilities sum to one") {
     CAPTURE(name);
     std::vector<double> total(2);
     double count = 0;
-    for_every_observation(model->structure(), 2, [&, &model = *model, &batch = batch](const auto& observed) {
+    for_every_observation(*model->structure().dreams, 2, [&, &model = *model, &batch = batch](const auto& observed) {
       ++count;
       Tape<double> tape;
       EnumerateChooser<double> chooser;
       Episode<double> episode(tape, chooser, 2);
-      model.run(model.with_observations(batch, observed), episode);
+      model.run(model.structure().dreams->with_observations(batch, observed), episode);
       const Outcomes<double> outcomes(episode);
       for (int b = 0; b < 2; ++b)
         for (const auto& z : outcomes.of(b)) total[b] += std::exp(z.log_p - z.loss);
     });
-    CHECK(count == observations(model->structure()));
+    CHECK(count == observations(*model->structure().dreams));
     for (double sum : total) CHECK(sum == doctest::Approx(1).epsilon(1e-12));
   }
 }
@@ -106,7 +106,7 @@ TEST_CASE("a dream is drawn with the probability the model gives it when judged 
 /// The wake phase of the network alone.
 class WakePhase final : public Estimator<double> {
  public:
-  explicit WakePhase(int samples) : samples_(samples) {}
+  explicit WakePhase(int samples) : samples_(samples) { aim("wake"); }
   Estimate<double> estimate(const Problem<double>& problem) const override {
     ImportanceSamples<double> drawn(problem, samples_);
     return drawn.estimate([&](int b, Slopes& slope) {
@@ -126,8 +126,8 @@ TEST_CASE("wake_sleep: the sleep phase has exactly the mean of its definition") 
     for (int samples : {1, 2}) {
       CAPTURE(name);
       CAPTURE(samples);
-      const auto truth = exact_truth({.kind = Target::Kind::wake_sleep}, *model, batch, 1e6);
-      const auto likelihood = exact_truth({Target::Kind::marginal_likelihood}, *model, batch, 1e6);
+      const auto truth = exact_truth("wake_sleep", *model, batch, 1e6);
+      const auto likelihood = exact_truth("marginal_likelihood", *model, batch, 1e6);
       CHECK(truth.value == doctest::Approx(likelihood.value).epsilon(1e-12));
       const auto estimator = estimator_of("wake_sleep[samples=" + std::to_string(samples) + "]", *model);
       const auto mean = mean_of(*estimator, *model, batch);
@@ -150,16 +150,16 @@ TEST_CASE("wake_sleep: the sleep phase has exactly the mean of its definition") 
 /// Dreams, but has the posterior look at something else: the data, or a dream of other choices.
 class WrongSleep final : public Estimator<double> {
  public:
-  explicit WrongSleep(bool data) : data_(data) {}
+  explicit WrongSleep(bool data) : data_(data) { aim("wake_sleep"); }
   Estimate<double> estimate(const Problem<double>& problem) const override {
     auto dreamt = dream(problem.model, problem.batch, problem.tape, problem.random, 0);
     if (!data_) dreamt.choices = dream(problem.model, problem.batch, problem.tape, problem.random, 1).choices;
-    ForcedChooser<double> chooser(dreamt.choices, true);
-    auto sleep = std::make_unique<Episode<double>>(problem.tape, chooser, problem.batch.examples());
+    ForcedChooser<double> chooser(dreamt.choices);
+    auto sleep = std::make_unique<Episode<double>>(problem.tape, chooser, problem.batch.examples(), problem.terms);
     problem.model.run(data_ ? problem.batch : dreamt.batch, *sleep);
     auto surrogate = problem.tape.constant(1, 1);
     for (std::size_t t = 0; t < sleep->steps().size(); ++t)
-      surrogate = subtract(surrogate, sleep->log_probability(static_cast<int>(t), Law::proposal));
+      surrogate = subtract(surrogate, sleep->log_probability(static_cast<int>(t), Distribution::posterior));
     return {.surrogate = surrogate, .episode = std::move(sleep)};
   }
   bool exchangeable() const override { return false; }
@@ -171,7 +171,7 @@ class WrongSleep final : public Estimator<double> {
 TEST_CASE("wake_sleep: the exact mean catches a posterior that sleeps badly") {
   const auto all = cases();
   const auto& [name, model, batch] = all[1];  // memory_reader, two hops
-  const auto truth = exact_truth({.kind = Target::Kind::wake_sleep}, *model, batch, 1e6);
+  const auto truth = exact_truth("wake_sleep", *model, batch, 1e6);
   for (bool data : {true, false}) {
     CAPTURE(data);
     const auto mean = mean_of(WrongSleep(data), *model, batch);
@@ -186,12 +186,10 @@ TEST_CASE("wake_sleep: the exact mean catches a posterior that sleeps badly") {
 
 TEST_CASE("dreams: who cannot draw observations says so") {
   auto bits = model_of("bits", true);
-  CHECK_THROWS_AS(bits->with_observations(one_example(), {{0}}), Bug);
-  const auto all = cases();
+  CHECK(bits->structure().dreams == nullptr);
   Tape<double> tape;
-  GreedyChooser<double> chooser;
-  Episode<double> episode(tape, chooser, 2, Feeding::dreaming);
-  CHECK_THROWS_AS(all[0].model->run(all[0].batch, episode), Bug);
+  KeyedRandomness random(Key(1));
+  CHECK_THROWS_AS(dream(*bits, one_example(), tape, random, 0), Bug);
 }
 
 TEST_CASE("wake_sleep: a model that cannot dream is refused, and so is a truth beyond the cap") {
@@ -199,12 +197,12 @@ TEST_CASE("wake_sleep: a model that cannot dream is refused, and so is a truth b
   CHECK_THROWS_WITH_AS(estimator_of("wake_sleep", *bits), doctest::Contains("nothing it could dream"), UsageError);
   const auto batch = one_example();
   Truths<double> truths(*bits, batch, 1e6);
-  CHECK(truths.of({.kind = Target::Kind::wake_sleep}) == nullptr);
+  CHECK(truths.of("wake_sleep") == nullptr);
   CHECK(truths.why().find("dream") != std::string::npos);
   const auto all = cases();
   const auto& [name, model, text] = all.back();
   // 1 + 3 x 4 observations with up to 4 sets of choices of the first example, and its own 4
-  CHECK_THROWS_WITH_AS(exact_truth({.kind = Target::Kind::wake_sleep}, *model, text.select({0}), 50),
+  CHECK_THROWS_WITH_AS(exact_truth("wake_sleep", *model, text.select({0}), 50),
                        doctest::Contains("needs 56 sets of choices and observations"), UsageError);
 }
 

@@ -45,7 +45,7 @@ TEST_CASE("local expectation is exact on one choice and on independent ones, qui
   auto estimator = estimator_of("local_expectation", model);
   Tape<double> tape;
   KeyedRandomness random{Key(1)};
-  CHECK(estimator->estimate({tape, model, batch.select({1}), random}).episode->rows_evaluated() == 3 + 5 + 5);
+  CHECK(estimator->draw({tape, model, batch.select({1}), random}).episode->rows_evaluated() == 3 + 5 + 5);
 }
 
 /// The mean of local expectations, from the tree of all outcomes: given the other choices z_{-t}, choice t is weighted with
@@ -151,8 +151,8 @@ TEST_CASE("sparsemax has its own target's gradient, and the target's value is wh
     Recurrent<double> model(feeding);
     const auto batch = Recurrent<double>::batch();
     CHECK(bias_of(*estimator_of("sparsemax", model), model, batch) < 1e-10);
-    const auto differences = finite_differences({Target::Kind::sparsemax}, model, batch);
-    const auto gradient = exact_gradient({Target::Kind::sparsemax}, model, batch, 1e6);
+    const auto differences = finite_differences("sparsemax", model, batch);
+    const auto gradient = exact_gradient("sparsemax", model, batch, 1e6);
     for (std::size_t i = 0; i < gradient.size(); ++i) CHECK(std::abs(gradient[i] - differences[i]) < 1e-7);
   }
   for (const auto* toy : {three_bits, linear_bits, table_bits, one_bit, table_of_trits}) {
@@ -166,14 +166,14 @@ TEST_CASE("sparsemax in closed form: two options, and a support of one") {
   // Logits (0, phi): the weight of 1 is (1 + phi) / 2 between -1 and 1, beyond that it is decided.
   for (double phi : {-0.6, 0.0, 0.35}) {
     auto model = model_of("bits[t=0.3,logit=" + std::to_string(phi) + "]");
-    const auto truth = exact_truth({Target::Kind::sparsemax}, *model, one_example(), 10);
+    const auto truth = exact_truth("sparsemax", *model, one_example(), 10);
     CHECK(truth.value == doctest::Approx((1 - phi) / 2 * 0.09 + (1 + phi) / 2 * 0.49).epsilon(1e-13));
     CHECK(truth.gradient[0] == doctest::Approx(0.2).epsilon(1e-13));
   }
   auto decided = model_of("bits[bits=4,function=table,logit=2]");
   Tape<double> tape;
   KeyedRandomness random{Key(1)};
-  const auto estimate = estimator_of("sparsemax", *decided)->estimate({tape, *decided, one_example(), random});
+  const auto estimate = estimator_of("sparsemax", *decided)->draw({tape, *decided, one_example(), random});
   CHECK(estimate.episode->rows_evaluated() == 4);  // one row a step where softmax has 2 + 4 + 8 + 16
   CHECK_THROWS_WITH_AS(gradient_of(*estimator_of("sparsemax[cap=3]", *model_of("bits[bits=3,function=table]")),
                                    *model_of("bits[bits=3,function=table]"), one_example(), Key(1)),

@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "core/autodiff/elementwise.hpp"
-#include "core/estimator/score_function.hpp"
+#include "core/estimator/score_function/score_function.hpp"
 #include "experiments/verification/recurrent.hpp"
 #include "tests/support/exactness.hpp"
 #include "tests/support/toys.hpp"
@@ -73,7 +73,7 @@ TEST_CASE("the exact mean is the target's gradient on bits, binary and categoric
 TEST_CASE("multisets and ordered samples have the same moments") {
   struct Ordered final : Estimator<double> {
     std::unique_ptr<Estimator<double>> inner;
-    Estimate<double> estimate(const Problem<double>& p) const override { return inner->estimate(p); }
+    Estimate<double> estimate(const Problem<double>& p) const override { return inner->draw(p); }
     bool exchangeable() const override { return false; }
   };
   Recurrent<double> model(true);

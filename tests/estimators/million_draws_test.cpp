@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "core/autodiff/elementwise.hpp"
-#include "core/estimator/score_function.hpp"
+#include "core/estimator/score_function/score_function.hpp"
 #include "experiments/measurement/measure.hpp"
 #include "experiments/verification/recurrent.hpp"
 #include "tests/support/exactness.hpp"

@@ -8,7 +8,7 @@
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/rearrange.hpp"
 #include "core/autodiff/softmax.hpp"
-#include "core/estimator/relaxation.hpp"
+#include "core/estimator/relaxation/relaxation.hpp"
 #include "experiments/verification/recurrent.hpp"
 #include "tests/support/exactness.hpp"
 
@@ -174,7 +174,7 @@ class Frozen final : public Chooser<double> {
   std::vector<std::vector<double>> at_departure;  // filled by the first run
   double probability = 1;
   Choice<double> choose(Tape<double>& tape, const Question<double>& question) override {
-    const auto log_p = question.log_prior.value();
+    const auto log_p = question.log_p.value();
     const auto step = static_cast<std::size_t>(question.step);
     if (at_departure.size() == step) {
       at_departure.emplace_back();
@@ -238,7 +238,7 @@ struct Sampling {
     for (int n = 0; n < count; ++n) {
       tape.clear();
       KeyedRandomness random(Key(17) / static_cast<std::uint64_t>(n));
-      tape.backward(estimator.estimate({tape, model, batch, random}).surrogate);
+      tape.backward(estimator.draw({tape, model, batch, random}).surrogate);
       std::vector<double> g(size);
       tape.add_gradient(model.parameters(), std::span<double>(g));
       for (std::size_t i = 0; i < size; ++i) {

@@ -1,8 +1,8 @@
 // Returns, leave-one-out, and learned state.
 #include <doctest/doctest.h>
 
-#include "core/estimator/moving_average.hpp"
-#include "core/estimator/score_function.hpp"
+#include "core/estimator/score_function/moving_average.hpp"
+#include "core/estimator/score_function/score_function.hpp"
 #include "core/nn/optimizer.hpp"
 #include "experiments/verification/recurrent.hpp"
 #include "tests/support/exactness.hpp"
@@ -71,7 +71,7 @@ TEST_CASE("the baseline is used before it is updated") {
   const auto gradient = [&](Estimator<double>& e, std::uint64_t seed, bool learn) {
     tape.clear();
     KeyedRandomness random{Key(seed)};
-    const auto estimate = e.estimate({tape, *model, batch, random});
+    const auto estimate = e.draw({tape, *model, batch, random});
     tape.backward(estimate.surrogate);
     std::vector<double> g(1);
     tape.add_gradient(model->parameters(), std::span<double>(g));
@@ -97,7 +97,7 @@ TEST_CASE("nvil's baseline learns to lower the variance") {
   for (std::uint64_t step = 0; step < 300; ++step) {
     tape.clear();
     KeyedRandomness random(Key(2) / step);
-    const auto estimate = estimator->estimate({tape, model, batch, random});
+    const auto estimate = estimator->draw({tape, model, batch, random});
     std::fill(gradient.begin(), gradient.end(), 0.0);
     tape.backward(estimate.own_loss);
     tape.add_gradient(estimator->own_parameters(), std::span<double>(gradient));

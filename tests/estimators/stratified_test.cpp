@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "core/choice/choosers.hpp"
-#include "core/estimator/score_function.hpp"
+#include "core/estimator/score_function/score_function.hpp"
 #include "experiments/verification/recurrent.hpp"
 #include "tests/support/exactness.hpp"
 #include "tests/support/toys.hpp"
@@ -76,7 +76,7 @@ class UnshuffledChooser final : public Chooser<double> {
     auto rows = fan_out(question, question.site.rows->is_root() ? 2 : 1);
     std::vector<int> option(rows->size());
     for (std::size_t r = 0; r < rows->size(); ++r) {
-      const auto log_p = question.log_prior.value();
+      const auto log_p = question.log_p.value();
       std::vector<double> share;
       double from = 0;
       for (int i = 0; i < question.site.options[rows->parent[r]]; ++i) {

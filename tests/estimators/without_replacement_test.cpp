@@ -3,8 +3,8 @@
 
 #include <map>
 
-#include "core/estimator/leave_one_out_ratios.hpp"
-#include "core/estimator/subset.hpp"
+#include "core/estimator/without_replacement/leave_one_out_ratios.hpp"
+#include "core/estimator/without_replacement/subset.hpp"
 #include "experiments/verification/recurrent.hpp"
 #include "tests/support/exactness.hpp"
 #include "tests/support/outcomes.hpp"
@@ -423,7 +423,7 @@ TEST_CASE("rows are shared by what is common, and no more than k a step are run"
   for (auto* model : {&sequential, &factorised})
     for (const auto* spec : {"unordered_set[samples=4]", "sum_and_sample[samples=4]"}) {
       Tape<double> tape;
-      const auto estimate = estimator_of(spec, *model)->estimate({tape, *model, batch.select({1}), random});
+      const auto estimate = estimator_of(spec, *model)->draw({tape, *model, batch.select({1}), random});
       CHECK(estimate.episode->rows_evaluated() <= 3 + 4 + 4);
       if (model == &factorised) CHECK(estimate.episode->rows_evaluated() <= 3 + 3 + 1);
       CHECK(std::isfinite(estimate.loss));

@@ -80,6 +80,17 @@ def test_model_and_task_of_a_plugin(built, hardgrad, tmp_path):
     assert words == ["lamps[lamps="]
 
 
+def test_target_of_a_plugin(built, hardgrad):
+    plugin = ("--plugin", library(built, "second"))
+    assert "second_moment" in hardgrad("list", "targets", *plugin).stdout
+    assert "second_moment (target)" in hardgrad("describe", "target:second_moment", *plugin).stdout
+    measured = json.loads(hardgrad("measure", "--task", "bits", "--model", "bits[bits=2,function=table,logit=0.3]", "--estimator", "second_moment",
+                                   "--estimator", "rloo", "--exact", "--json", *plugin).stdout)["results"]
+    assert [m["target"] for m in measured] == ["second_moment", "expected_loss"]
+    assert abs(measured[0]["squared_bias"]) < 1e-24 and measured[0]["bias_against"]["expected_loss"] > 1e-6
+    assert "second_moment: passed" in hardgrad("test", *plugin).stdout
+
+
 def test_wrong_plugin_fails(built, hardgrad):
     verdict = json.loads(hardgrad("test", "--json", "--plugin", library(built, "wrong"), status=1).stdout)[0]
     assert verdict["estimator"] == "wrong_baseline" and not verdict["passed"]
@@ -115,6 +126,7 @@ def test_refusals(built, hardgrad, tmp_path):
     assert "is no plugin of hardgrad" in refusal(tmp_path / "text.so")
     assert "is no plugin of hardgrad" in refusal("/bin/true")
     assert 'registers the estimator "rloo", which exists already' in refusal(library(built, "clashing"))
+    assert 'its estimator "silent" does not declare what choices it works on' in refusal(library(built, "silent"))
     other = library(built, "my").read_bytes()
     at = other.index(b"hardgrad-abi:") + len(b"hardgrad-abi:")
     (tmp_path / "old.so").write_bytes(other[:at] + b"9" + other[at + 1:])

@@ -4,7 +4,7 @@
 #include <functional>
 #include <map>
 
-#include "core/estimator/coupling.hpp"
+#include "core/estimator/coupling/coupled_estimator.hpp"
 #include "experiments/support/parallel.hpp"
 #include "tests/support/exactness.hpp"
 

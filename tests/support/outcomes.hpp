@@ -22,7 +22,7 @@ struct Outcome {
 
 /// All outcomes of the batch's only example, in lexicographic order. Every one is a run of its own.
 inline std::vector<Outcome> all_outcomes(const Model<double>& model, const Batch& batch) {
-  const int steps = model.structure().steps, options = model.structure().options;
+  const int steps = model.structure().steps(), options = model.structure().most_options();
   std::vector<Outcome> all;
   for (int code = 0; code < std::pow(options, steps); ++code) {
     Outcome outcome;

@@ -18,7 +18,7 @@ class Shifted final : public Model<double> {
  public:
   Shifted(const Model<double>& inner, double shift) : inner_(inner), shift_(shift) {}
   const Structure& structure() const override { return inner_.structure(); }
-  std::vector<double> outcomes(const Batch& batch) const override { return inner_.outcomes(batch); }
+  Asked asked(const Batch& batch, std::size_t site, int example) const override { return inner_.asked(batch, site, example); }
   void run(const Batch& batch, Episode<double>& episode) const override {
     episode.cost(episode.root(), episode.tape().constant(episode.root()->size(), 1, shift_));
     inner_.run(batch, episode);

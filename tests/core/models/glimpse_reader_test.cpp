@@ -33,9 +33,9 @@ TEST_CASE("glimpse_reader: gradients of losses, log probabilities and states, in
   for (const auto& spec : specs()) {
     CAPTURE(spec);
     auto model = lively(spec, dimensions), with_posterior = lively(spec, dimensions, true);
-    const auto check = [&](const char* how, Model<double>& m, const MakeChooser& make) {
+    const auto check = [&](const char* how, Model<double>& m, const MakeChooser& make, TargetTerms terms = {}) {
       CAPTURE(how);
-      const auto [error, where] = gradient_error(m, batch, make);
+      const auto [error, where] = gradient_error(m, batch, make, false, terms);
       CAPTURE(where);
       CHECK(error < 1e-7);
     };
@@ -45,7 +45,8 @@ TEST_CASE("glimpse_reader: gradients of losses, log probabilities and states, in
     check("weights", *model, [] { return std::make_unique<ForcedWeights>(forced, 0.6); });
     check("expected", *model, [] { return std::make_unique<ExpectedChooser<double>>(); });
     check("enumerated", *model, [] { return std::make_unique<EnumerateChooser<double>>(); });
-    check("posterior", *with_posterior, [] { return std::make_unique<ForcedProposal>(copied(forced, 2)); });
+    check("posterior", *with_posterior, [] { return std::make_unique<ForcedChooser<double>>(copied(forced, 2)); },
+          with_posterior_terms);
   }
 }
 

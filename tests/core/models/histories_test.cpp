@@ -173,6 +173,6 @@ TEST_CASE("rows that share states have the losses and gradients they have by the
     same([&] { return std::make_unique<EnumerateChooser<double>>(); });
     KeyedRandomness random(Key(5)), again(Key(5));
     auto* next = &random;
-    same([&] { return std::make_unique<SampleChooser<double>>(6, *std::exchange(next, &again), batch.id, Law::prior); });
+    same([&] { return std::make_unique<SampleChooser<double>>(6, *std::exchange(next, &again), batch.id); });
   }
 }

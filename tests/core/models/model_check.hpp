@@ -20,26 +20,13 @@ namespace hardgrad::test {
 
 using Options = std::vector<std::vector<int>>;  ///< [step][row]
 
-/// Answers as forced, and has the posterior evaluated too.
-class ForcedProposal final : public Chooser<double> {
- public:
-  explicit ForcedProposal(Options option) : forced_(std::move(option)) {}
-  Choice<double> choose(Tape<double>& tape, const Question<double>& question) override {
-    return forced_.choose(tape, question);
-  }
-  bool wants_proposal() const override { return true; }
-
- private:
-  ForcedChooser<double> forced_;
-};
-
 /// Answers with constant weights: all on the forced option, or spread.
 class ForcedWeights final : public Chooser<double> {
  public:
   ForcedWeights(Options option, double sharpness) : forced_(std::move(option)), sharpness_(sharpness) {}
   Choice<double> choose(Tape<double>& tape, const Question<double>& question) override {
     auto hard = forced_.choose(tape, question);
-    const std::size_t S = question.log_prior.cols();
+    const std::size_t S = question.log_p.cols();
     Array<double> weights({hard.rows->size(), S});
     for (std::size_t r = 0; r < hard.rows->size(); ++r) {
       const int n = question.site.options[hard.rows->parent[r]];
@@ -79,7 +66,7 @@ inline std::vector<double> losses(const Model<double>& model, const Batch& batch
   return total;
 }
 
-/// A number that depends on every cost, every log probability and every proposal, each with another weight.
+/// A number that depends on every cost, every log probability (of prior and posterior, if there is one), each with another weight.
 inline Var<double> mixture(Episode<double>& episode, bool with_log_probabilities = true) {
   auto& tape = episode.tape();
   auto total = tape.constant(1, 1);
@@ -94,26 +81,30 @@ inline Var<double> mixture(Episode<double>& episode, bool with_log_probabilities
     const auto& [question, choice] = episode.steps()[t];
     if (choice.hard()) {
       include(episode.log_probability(static_cast<int>(t)));
-      if (question.log_proposal) include(episode.log_probability(static_cast<int>(t), Law::proposal));
+      if (episode.terms().drawn_from == Distribution::posterior)
+        include(episode.log_probability(static_cast<int>(t), Distribution::prior));
     } else {
-      include(entropy(question.log_prior));
+      include(entropy(question.log_p));
     }
     include(question.site.state);
   }
   return total;
 }
 
+/// Every term a target may want of a posterior.
+constexpr TargetTerms with_posterior_terms{Distribution::posterior, TargetTerms::Divergence::analytic};
+
 using MakeChooser = std::function<std::unique_ptr<Chooser<double>>()>;
 
 /// Largest |analytic - numeric| / (1 + |numeric|) over all parameters, and its parameter's name. `wrong` leaves the log
 /// probabilities out of the analytic side only: a deliberate bug.
 inline std::pair<double, std::string> gradient_error(Model<double>& model, const Batch& batch,
-                                                     const MakeChooser& make, bool wrong = false) {
+                                                     const MakeChooser& make, bool wrong = false, TargetTerms terms = {}) {
   Tape<double> tape;
   const auto value = [&](bool complete) {
     tape.clear();
     auto chooser = make();
-    auto episode = std::make_unique<Episode<double>>(tape, *chooser, batch.examples());
+    auto episode = std::make_unique<Episode<double>>(tape, *chooser, batch.examples(), terms);
     model.run(batch, *episode);
     return mixture(*episode, complete);
   };

@@ -28,7 +28,7 @@ def calls(tmp_path_factory):
     bits = ("--task", "bits", "--estimator", "rloo")
     return {
         "list": ("list",), "list estimators": ("list", "estimators"), "list models": ("list", "models"),
-        "list tasks": ("list", "tasks"), "list matrix": ("list", "matrix"), "describe sweep": ("describe", "sweep"),
+        "list tasks": ("list", "tasks"), "list targets": ("list", "targets"), "list matrix": ("list", "matrix"), "describe sweep": ("describe", "sweep"),
         "measure": ("measure", *bits, "--exact"), "gradient": ("gradient", *bits, "--out", folder / "g.h5"),
         "plan": ("plan", sweep, "--out", out), "run": ("run", sweep, "--out", out), "status": ("status", out),
         "check": ("check", out), "merge": ("merge", out, "--out", folder / "m.h5"),
@@ -48,16 +48,17 @@ def test_keys_are_those_of_the_page(shapes, calls):
         is_list, keys = shapes[name]
         assert isinstance(got, list) == is_list, name
         assert set(got[0] if is_list else got) == keys, name
-    for name, kind in (("rloo", "estimators"), ("translator", "models"), ("qa", "tasks")):
+    for name, kind in (("rloo", "estimators"), ("translator", "models"), ("qa", "tasks"), ("elbo", "targets")):
         assert set(as_json("describe", name)) == shapes[f"list {kind}"][1]
     assert len(as_json("describe", "bits")) == 2
 
 
 def test_describe_reads_like_a_manual_page():
-    names = {kind: [entry["name"] for entry in as_json("list", kind)] for kind in ("estimators", "models", "tasks")}
-    headings = {"estimators": ["NAME", "SYNOPSIS", "DESCRIPTION", "PARAMETERS", "TARGET", "BIAS", "COST", "SUPPORTS", "SEE ALSO"],
+    names = {kind: [entry["name"] for entry in as_json("list", kind)] for kind in ("estimators", "models", "tasks", "targets")}
+    headings = {"estimators": ["NAME", "SYNOPSIS", "DESCRIPTION", "PARAMETERS", "TARGET", "BIAS", "COST", "NEEDS", "SUPPORTS", "SEE ALSO"],
                 "models": ["NAME", "SYNOPSIS", "DESCRIPTION", "PARAMETERS", "CHOICES", "NEEDS", "SEE ALSO"],
-                "tasks": ["NAME", "SYNOPSIS", "DESCRIPTION", "PARAMETERS", "SEE ALSO"]}
+                "tasks": ["NAME", "SYNOPSIS", "DESCRIPTION", "PARAMETERS", "SEE ALSO"],
+                "targets": ["NAME", "SYNOPSIS", "DESCRIPTION", "PARAMETERS", "SEE ALSO"]}
     for kind, all_names in names.items():
         for name in all_names:
             lines = run("describe", f"{kind[:-1]}:{name}").stdout.splitlines()

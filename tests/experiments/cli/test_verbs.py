@@ -42,7 +42,7 @@ def test_every_verb_has_help(verb):
     (("measure", "--task", "bits", "--estimator", "gumbel_softmax[temperature=-1]"), "gumbel_softmax: temperature must be above 0, got -1"),
     (("measure", "--task", "bits", "--estimator", "unordered_set[samples=3]"),
      "measure: unordered_set[samples=3]: samples=3 is more than the 2 outcomes there are: take at most 2"),
-    (("measure", "--task", "qa", "--estimator", "arm"), "measure: arm: it is for bits, and the choices have up to"),
+    (("measure", "--task", "qa", "--estimator", "arm"), "measure: arm: needs bits; site `sentence` has up to 10 options"),
     (("measure", "--task", "bits", "--estimator", "disarm[samples=3]"), "measure: disarm[samples=3]: samples=3 does not make pairs"),
     (("test", "rlo"), 'unknown estimator "rlo" (did you mean "rloo"?)'),
     (("test", "--plugin", "/nonexistent.so", "x"), "plugin /nonexistent.so: no such file"),
@@ -106,7 +106,8 @@ def test_matrix():
 
 def test_test_tells_right_from_wrong():
     verdict = as_json("test", "disarm")[0]
-    assert verdict["passed"] and {c["check"] for c in verdict["checks"]} == {"contract", "mean", "exact mean", "shift"}
+    assert verdict["passed"] and {c["check"] for c in verdict["checks"]} == {
+        "contract", "mean", "exact mean", "shift", "exact mean, elbo", "exact mean, elbo[kl=sampled]"}
     assert all(c["detail"] for c in verdict["checks"] if c["outcome"] == "skipped")
     # Normalised by its variance, nvil claims nothing: its bias is reported, and no failure. (tests/plugin has one that fails.)
     scaled = as_json("test", "nvil[normalise=true,samples=2]")[0]

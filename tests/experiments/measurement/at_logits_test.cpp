@@ -26,7 +26,7 @@ struct Scene {
 std::vector<double> separate(const Estimator<double>& estimator, const Scene& scene, Key noise) {
   Tape<double> tape;
   KeyedRandomness random(noise);
-  const auto estimate = estimator.estimate({tape, *scene.model, scene.batch, random});
+  const auto estimate = estimator.draw({tape, *scene.model, scene.batch, random});
   tape.backward(estimate.surrogate);
   std::vector<double> all;
   const auto add = [&](const Episode<double>& episode) {

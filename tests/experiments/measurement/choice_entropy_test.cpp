@@ -15,9 +15,9 @@ namespace {
 
 using verification::Recurrent;
 
-double entropy_of(const Model<double>& model, const Batch& batch, Target::Kind kind = Target::Kind::expected_loss,
+double entropy_of(const Model<double>& model, const Batch& batch, const Target& target = "expected_loss",
                   double leaf_cap = 1e6) {
-  return choice_entropy({kind}, model, batch, leaf_cap, Key(1));
+  return choice_entropy(target, model, batch, leaf_cap, Key(1)).mean;
 }
 
 const double three_to_one = -(0.75 * std::log(0.75) + 0.25 * std::log(0.25));
@@ -25,14 +25,14 @@ const double three_to_one = -(0.75 * std::log(0.75) + 0.25 * std::log(0.25));
 TEST_CASE("bits: the mean of their entropies") {
   const auto model = model_of("bits[bits=2,t=0.1,logit=0;1.0986122886681098]");  // odds of one to one, and of three to one
   CHECK(entropy_of(*model, one_example()) == doctest::Approx((std::log(2) + three_to_one) / 2).epsilon(1e-14));
-  CHECK(entropy_of(*model, one_example(), Target::Kind::soft) == entropy_of(*model, one_example()));
+  CHECK(entropy_of(*model, one_example(), "soft") == entropy_of(*model, one_example()));
 }
 
 TEST_CASE("sparsemax: of its own weights") {
   // Logits (0, 1/2) give the weights (1/4, 3/4); (0, 2) leave one option.
-  CHECK(entropy_of(*model_of("bits[t=0.1,logit=0.5]"), one_example(), Target::Kind::sparsemax) ==
+  CHECK(entropy_of(*model_of("bits[t=0.1,logit=0.5]"), one_example(), "sparsemax") ==
         doctest::Approx(three_to_one).epsilon(1e-14));
-  CHECK(entropy_of(*model_of("bits[t=0.1,logit=2]"), one_example(), Target::Kind::sparsemax) == 0);
+  CHECK(entropy_of(*model_of("bits[t=0.1,logit=2]"), one_example(), "sparsemax") == 0);
 }
 
 TEST_CASE("choices that feed later ones: the entropy of complete sets over their length and padding counts for nothing") {
@@ -48,11 +48,11 @@ TEST_CASE("choices that feed later ones: the entropy of complete sets over their
   for (std::size_t r = 0; r < leaves->size(); ++r)
     mean -= std::exp(log_p(r, 0)) * log_p(r, 0) / batch.ints("length").data[leaves->example[r]] / batch.examples();
   CHECK(entropy_of(model, batch) == doctest::Approx(mean).epsilon(1e-12));
-  CHECK(entropy_of(model, batch, Target::Kind::soft) != doctest::Approx(mean).epsilon(1e-6));  // other prefixes
-  const double sampled = entropy_of(model, batch, Target::Kind::expected_loss, 5);
+  CHECK(entropy_of(model, batch, "soft") != doctest::Approx(mean).epsilon(1e-6));  // other prefixes
+  const double sampled = entropy_of(model, batch, "expected_loss", 5);
   CHECK(sampled != mean);
   CHECK(sampled == doctest::Approx(mean).epsilon(0.02));
-  CHECK(std::isnan(entropy_of(model, batch, Target::Kind::sparsemax, 5)));
+  CHECK(std::isnan(entropy_of(model, batch, "sparsemax", 5)));
 }
 
 TEST_CASE("examples without a choice are left out, and without any there is no number") {
@@ -75,6 +75,12 @@ TEST_CASE("a measurement records it, of the network whatever the estimator") {
     settings.replicates = 4;
     CHECK(measure(spec, *estimator, model, batch, settings, Key(9)).attention_entropy == entropy_of(model, batch));
   }
+}
+
+TEST_CASE("entropy by site: of a network with one site it is the whole") {
+  const auto model = model_of("bits[bits=2,t=0.1,logit=0;1.0986122886681098]");
+  const auto entropy = choice_entropy<double>("expected_loss", *model, one_example(), 1e6, Key(1));
+  CHECK(entropy.by_site == std::map<std::string, double>{{"bit", entropy.mean}});
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ TEST_CASE("done, skipped, stale, damaged, not there") {
   };
   Why why(plan, sweep);
   CHECK(why(cell(plan, "rloo")).starts_with("done: "));
-  CHECK(why(cell(plan, "arm")).starts_with("skip: it is for bits"));
+  CHECK(why(cell(plan, "arm")).starts_with("skip: needs bits"));
   CHECK(why(cell(plan, "exact")) == "run: there is no " + sweep.cell(cell(plan, "exact").hash));
 
   const auto longer = make_plan(config_of(text, {"train.steps=3", "seed=4"}), tasks);

@@ -12,4 +12,4 @@ struct Clashing final : Estimator<T> {
   }
 };
 
-HARDGRAD_ESTIMATOR(Clashing, {.name = "rloo", .summary = "a name that is taken", .paper = "none"})
+HARDGRAD_ESTIMATOR(Clashing, {.name = "rloo", .summary = "a name that is taken", .paper = "none", .needs = {need::log_density}})

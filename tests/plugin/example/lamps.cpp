@@ -11,18 +11,16 @@ using namespace hardgrad;
 template <class T>
 class LampReader final : public Model<T> {
  public:
-  LampReader(const Settings&, const Dimensions& dimensions, Key init) {
+  explicit LampReader(const Blueprint& b) {
+    const auto& [settings, dimensions, init, posterior] = b;
     const int lamps = dimensions.at("lamps");
-    structure_ = {.steps = 1, .options = lamps, .dependence = Dependence::one_choice, .state_width = lamps,
-                  .posterior = dimensions.at("posterior") != 0};
+    structure_ = {.sites = {{.name = "lamp", .options = lamps, .state_width = lamps, .reach = Reach::own_costs}},
+                  .posterior = posterior};
     reader_ = Linear<T>(this->parameters_, "reader", lamps, lamps, init);
     if (structure_.posterior) posterior_ = Linear<T>(this->parameters_, "posterior", lamps, lamps, init);
   }
 
   const Structure& structure() const override { return structure_; }
-  std::vector<double> outcomes(const Batch& batch) const override {
-    return std::vector<double>(batch.examples(), structure_.options);
-  }
 
   void run(const Batch& batch, Episode<T>& episode) const override {
     auto& tape = episode.tape();
@@ -30,11 +28,12 @@ class LampReader final : public Model<T> {
     const auto& light = batch.numbers("light");
     const std::vector<T> values(light.data.begin(), light.data.end());
     const auto x = tape.constant(MatrixView<const T>{values.data(), rows->size(), light.shape[1]});
-    Site<T> site{rows, reader_(x), std::vector<int>(rows->size(), structure_.options), x, {}};
-    if (structure_.posterior) site.proposal = [&] { return posterior_(x); };
+    const int lamps = structure_.most_options();
+    Site<T> site{"lamp", rows, reader_(x), std::vector<int>(rows->size(), lamps), x};
+    if (structure_.posterior) site.posterior = [&] { return posterior_(x); };
     const auto choice = episode.choose(std::move(site));
     // Rows of the answer know the row they came from; one_hot serves sampled, enumerated and relaxed choices alike.
-    const auto seen = multiply(choice.one_hot(tape, structure_.options), gather_rows(x, std::span<const int>(choice.rows->parent)));
+    const auto seen = multiply(choice.one_hot(tape, lamps), gather_rows(x, std::span<const int>(choice.rows->parent)));
     episode.cost(choice.rows, square(affine(row_sums(seen), T{-1}, T{1})));
   }
 

@@ -30,4 +30,4 @@ struct MedianBaseline final : Estimator<T> {
 
 HARDGRAD_ESTIMATOR(MedianBaseline, {
   .name = "median_baseline", .summary = "score function minus the median loss of the other samples", .paper = "none: an example",
-  .target = Target::Kind::expected_loss, .unbiased = true, .evaluations = "K", .parameters = {samples_parameter(5, 2)}})
+  .unbiased = true, .evaluations = "K", .parameters = {samples_parameter(5, 2)}, .needs = {need::log_density}})

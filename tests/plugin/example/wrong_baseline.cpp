@@ -22,4 +22,4 @@ struct WrongBaseline final : Estimator<T> {
 
 HARDGRAD_ESTIMATOR(WrongBaseline, {
   .name = "wrong_baseline", .summary = "a baseline that includes its own sample", .paper = "none: a mistake",
-  .target = Target::Kind::expected_loss, .unbiased = true, .evaluations = "2"})
+  .unbiased = true, .evaluations = "2", .needs = {need::log_density}})

@@ -1,0 +1,69 @@
+// What a model declares of its sites before it runs, and what follows from that.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace hardgrad {
+
+struct Dreams;
+
+/// The distributions a site's choices may have.
+enum class SiteKind { categorical, normal };
+
+/// What a choice changes besides costs on the rows of its own answer.
+enum class Reach {
+  own_costs,     ///< nothing: no other choice's rows see it
+  later_costs,   ///< costs that other choices change too, but no other choice's distribution
+  later_choices  ///< the distributions of later choices
+};
+
+/// A place where the model asks.
+struct SiteDeclaration {
+  std::string name;     ///< in files, pages and refusals
+  int options = 0;      ///< most options of a choice
+  int times = 1;        ///< how often it is asked in the longest run
+  int state_width = 0;  ///< columns of Site::state
+  Reach reach = Reach::later_choices;
+  SiteKind kind = SiteKind::categorical;
+};
+
+/// What may be known of a model before it runs.
+struct Structure {
+  std::vector<SiteDeclaration> sites;  ///< in the order in which they are first asked; empty: the model makes no choice
+  bool posterior = false;              ///< every site offers a learned posterior
+  const Dreams* dreams = nullptr;      ///< how it draws what it is judged by (core/models/dreams.hpp); null if it cannot
+
+  /// Questions in the longest run.
+  int steps() const {
+    int sum = 0;
+    for (const auto& site : sites) sum += site.times;
+    return sum;
+  }
+  int most_options() const { return most(&SiteDeclaration::options); }
+  int state_width() const { return most(&SiteDeclaration::state_width); }
+  /// True if a choice changes only costs of its own: choices can be enumerated one by one.
+  bool factorised() const { return steps() <= 1 || reach() == Reach::own_costs; }
+  /// True if no choice changes the distribution of another.
+  bool independent() const { return steps() <= 1 || reach() != Reach::later_choices; }
+  /// "no choice", "one choice", "factorised", "joint cost" or "sequential".
+  std::string dependence() const {
+    if (steps() <= 1) return sites.empty() ? "no choice" : "one choice";
+    return factorised() ? "factorised" : independent() ? "joint cost" : "sequential";
+  }
+
+ private:
+  int most(int SiteDeclaration::*field) const {
+    int largest = 0;
+    for (const auto& site : sites) largest = std::max(largest, site.*field);
+    return largest;
+  }
+  Reach reach() const {
+    auto farthest = Reach::own_costs;
+    for (const auto& site : sites) farthest = std::max(farthest, site.reach);
+    return farthest;
+  }
+};
+
+}  // namespace hardgrad

@@ -1,0 +1,76 @@
+// Coupled samples: at every choice, K members whose options are drawn together.
+//
+// Where no choice changes another's distribution, member k of every choice belongs to the one path k: K rows in all.
+// Where choices feed later ones, the first member's options make a base path, and the other members of choice t leave it
+// there and go on by themselves: 1 + (K - 1) T rows. So they do where a member is no draw of its choice's distribution
+// and would spoil the losses of other choices. Either way the losses of a choice's members say what its options cost,
+// given everything before it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "core/estimator/score_function/score_function.hpp"
+
+namespace hardgrad {
+
+/// The members of the groups that choose at one step; groups of an example stand together.
+template <class T>
+struct Fork {
+  std::vector<int> option;  ///< [groups K] (0 where relaxed)
+  Var<T> weights = {};      ///< [groups K, S] if some members are relaxed (hard ones are one-hot)
+};
+
+/// One group at one step.
+struct Forking {
+  int row;      ///< the site's row that chooses; if it has one option, all members take option 0
+  Draw where;   ///< example, group (as replica) and step: draws of the group have it, and any index below `continuing`
+  static constexpr std::uint32_t continuing = 1u << 30;
+};
+
+/// How the members that left the base path answer the later choices.
+enum class Continuation {
+  sampled,   ///< by draws of their own
+  expected,  ///< by the expected weights
+  alike      ///< as the base path does: only where no choice changes another's distribution
+};
+
+template <class T>
+class Coupled {
+ public:
+  using Forker = std::function<Fork<T>(Tape<T>&, const Question<T>&, const std::vector<Forking>&)>;
+  /// Runs the problem's model with `groups` independent groups an example, of `members` (K) each. If not `lawful`, members
+  /// but the first need not have the choice's distribution: credit a choice with reward_to_go only.
+  Coupled(const Problem<T>& problem, int groups, int members, Forker forker,
+          Continuation continuation = Continuation::sampled, bool lawful = true);
+
+  Episode<T>& episode() { return *episode_; }
+  std::unique_ptr<Episode<T>> release() { return std::move(episode_); }
+  int steps() const { return static_cast<int>(episode_->steps().size()); }
+  std::size_t groups() const { return groups_ * static_cast<std::size_t>(episode_->examples()); }  ///< of all examples
+  const std::vector<Forking>& forking(int step) const { return record_->forking[step]; }           ///< [groups]
+  const Fork<T>& fork(int step) const { return record_->fork[step]; }
+  /// [groups K] what the members of choice `step` cost, all in all or (reward_to_go) from that choice on.
+  std::vector<double> losses(int step, Credit credit) const;
+  /// Mean over the groups of <gradient[g], logits of the row that chose>; gradient is [groups, S].
+  Var<T> at_logits(int step, const std::vector<double>& gradient);
+  /// Mean of the costs: of all members if each is a draw of its own and they share no rows, else of the first ones.
+  Var<T> path(bool all_members);
+  /// Mean loss of the first members.
+  double mean_loss() const;
+
+  struct Record {
+    std::vector<std::vector<Forking>> forking;
+    std::vector<Fork<T>> fork;
+  };
+
+ private:
+  int position(int step, int member) const;
+  int groups_, members_;
+  bool joint_;
+  std::unique_ptr<Record> record_;
+  std::unique_ptr<Episode<T>> episode_;
+};
+
+}  // namespace hardgrad

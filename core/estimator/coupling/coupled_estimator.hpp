@@ -1,0 +1,45 @@
+// Estimators made of a coupling: how K options are drawn together, and what their losses say about the logits.
+#pragma once
+
+#include "core/estimator/coupling/coupled.hpp"
+
+namespace hardgrad {
+
+/// The coupled draws of one choice with probabilities p [S].
+struct Coupling {
+  std::span<const double> p;
+  std::span<int> option;     ///< [K]
+  std::span<double> kept;    ///< numbers that `gradient` needs besides the options
+};
+
+/// An estimator that is told, choice by choice, what its coupled options cost.
+template <class T>
+class CoupledEstimator : public Estimator<T> {
+ public:
+  Estimate<T> estimate(const Problem<T>& problem) const final;
+  bool exchangeable() const final { return false; }
+
+ protected:
+  /// `groups`: independent sets of K `members`; `kept`: numbers a choice keeps.
+  CoupledEstimator(int groups, int members, int kept, Credit credit)
+      : groups_(groups), members_(members), kept_(kept), credit_(credit) {}
+  int members() const { return members_; }
+  /// Draws the K options (0 on entry) of a choice; the first must have the law p.
+  virtual void draw(Coupling& coupling, Randomness& random, Draw where) const = 0;
+  /// An unbiased estimate of dE[f]/dlogits [S] (0 on entry) from the members' losses f [K].
+  virtual void gradient(const Coupling& coupling, std::span<const double> f, std::span<double> logits) const = 0;
+  /// True if every member has the law p, so that all of them may serve the path term and the losses of other choices.
+  virtual bool all_lawful() const { return true; }
+
+ private:
+  int groups_, members_, kept_;
+  Credit credit_;
+};
+
+/// `unsupported` of estimators that draw pairs.
+std::string needs_pairs(const Settings& settings, const Structure&);
+
+extern template class CoupledEstimator<float>;
+extern template class CoupledEstimator<double>;
+
+}  // namespace hardgrad

@@ -1,0 +1,54 @@
+// Objectives of an episode as functions on the tape, and their exact forms where every choice is enumerated.
+#pragma once
+
+#include "core/estimator/estimator.hpp"
+
+namespace hardgrad {
+
+/// Mean over the examples of the summed costs, each path weighted by its probability under the distribution it was drawn from
+/// (differentiably). On an enumerated episode this is E[f] itself; with relaxed or no choices it is the plain loss.
+template <class T>
+Var<T> expected_loss(Episode<T>& episode);
+
+/// Mean over all rows of each cost, summed: the loss of a run with one row per example, whoever answered.
+template <class T>
+Var<T> plain_loss(Episode<T>& episode);
+
+/// Mean over the examples of -log sum_z p(z) exp(-f(z)), on an enumerated episode. Independent sites factorise.
+template <class T>
+Var<T> marginal_likelihood_loss(Episode<T>& episode);
+
+/// Mean over the examples of the summed entropies of the sites, paths weighted by their probability: the entropy
+/// H[p(z)] of the whole set of choices. On an episode of relaxed choices, the entropies along it.
+template <class T>
+Var<T> path_entropy(Episode<T>& episode);
+
+/// Mean over the examples of the summed costs, each path weighted by the product of its choices' sparsemax weights. The
+/// episode must hold at least every path whose weight is not 0.
+template <class T>
+Var<T> sparse_expected_loss(Episode<T>& episode);
+
+/// A surrogate with exactly the target's gradient, by enumeration (or, for `soft`, by the expected weights);
+/// Estimate::loss is the target's value. UsageError naming the count if the batch has more than `leaf_cap` terms.
+template <class T>
+Estimate<T> exact_objective(const Target& target, Problem<T> problem, double leaf_cap);
+
+/// [B] how many terms the exact form of the target sums for each example.
+template <class T>
+std::vector<double> enumeration_terms(const Target& target, const Model<T>& model, const Batch& batch);
+
+/// E[f] of an enumerated run under the problem's target, and its terms: the exact form of the expected loss and of the ELBO.
+template <class T>
+Estimate<T> enumerated_mean(const Target& target, const Problem<T>& problem);
+
+/// [B] rows an enumeration computes at its last site for each example: leaves of its tree, or options of one site where
+/// the choices are independent.
+template <class T>
+std::vector<double> enumeration_rows(const Model<T>& model, const Batch& batch);
+/// The same as a target has it.
+template <class T>
+std::vector<double> rows_of_enumeration(const Target&, const Model<T>& model, const Batch& batch) {
+  return enumeration_rows(model, batch);
+}
+
+}  // namespace hardgrad

@@ -1,0 +1,85 @@
+#include "core/estimator/needs.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace hardgrad {
+namespace {
+
+bool of_network(const Need& need) {
+  using enum Need::Kind;
+  return need.kind == posterior || need.kind == dreams || need.kind == no_choice;
+}
+
+/// What the site has in place of what is needed; nothing if it has that.
+std::optional<std::string> missing(const Need& need, const SiteDeclaration& site) {
+  using enum Need::Kind;
+  const bool categories = site.kind == SiteKind::categorical;
+  const int most = need.kind == bits ? 2 : need.kind == options ? need.most : site.options;
+  if (need.kind == log_density || (categories && site.options <= most)) return {};
+  if (!categories) return "is a Normal";
+  return fmt::format("has up to {} options", site.options);
+}
+
+std::string remedy(const Need& need, const SiteDeclaration& site) {
+  if (need.kind == Need::Kind::options) return fmt::format(" ({}): take local_expectation or disarm_tree", need.why);
+  if (need.kind == Need::Kind::bits && site.kind == SiteKind::categorical)
+    return ": take an estimator for categories, e.g. local_expectation or disarm_tree";
+  return "";
+}
+
+}  // namespace
+
+std::string to_string(const Need& need) {
+  switch (need.kind) {
+    case Need::Kind::log_density: return "choices with a log probability";
+    case Need::Kind::categorical: return "categories";
+    case Need::Kind::bits: return "bits";
+    case Need::Kind::options: return fmt::format("at most {} options", need.most);
+    case Need::Kind::enumerable: return "choices that can be enumerated";
+    case Need::Kind::relaxable: return "choices that can be weights over options";
+    case Need::Kind::posterior: return "a learned posterior";
+    case Need::Kind::dreams: return "a network that can draw what it is judged by";
+    case Need::Kind::no_choice: return "nothing where there is no choice";
+  }
+  return "";
+}
+
+std::string kind_name(const Need& need) {
+  switch (need.kind) {
+    case Need::Kind::log_density: return "log_density";
+    case Need::Kind::categorical: return "categorical";
+    case Need::Kind::bits: return "bits";
+    case Need::Kind::options: return "options";
+    case Need::Kind::enumerable: return "enumerable";
+    case Need::Kind::relaxable: return "relaxable";
+    case Need::Kind::posterior: return "posterior";
+    case Need::Kind::dreams: return "dreams";
+    case Need::Kind::no_choice: return "no_choice";
+  }
+  return "";
+}
+
+bool declares_a_site(const std::vector<Need>& needs) {
+  return std::any_of(needs.begin(), needs.end(), [](const Need& need) { return !of_network(need); });
+}
+
+std::optional<std::string> unmet(const std::vector<Need>& needs, const Structure& structure) {
+  if (!declares_a_site(needs))
+    return "it does not declare what choices it works on, and so works on none: list its needs, e.g. need::log_density";
+  const auto lists = [&](const Need& need) { return std::find(needs.begin(), needs.end(), need) != needs.end(); };
+  if (structure.sites.empty() && !lists(need::no_choice)) return "the model makes no choice";
+  for (const auto& need : needs) {
+    if (need == need::posterior && !structure.posterior) return "the model has no learned posterior";
+    if (need == need::dreams && !structure.dreams)
+      return "the model is judged by nothing it could dream (an answer, a label, a sentence): use wake_wake";
+    if (of_network(need)) continue;
+    for (const auto& site : structure.sites)
+      if (const auto has = missing(need, site))
+        return fmt::format("needs {}; site `{}` {}{}", to_string(need), site.name, *has, remedy(need, site));
+  }
+  return {};
+}
+
+}  // namespace hardgrad

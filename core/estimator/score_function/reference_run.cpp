@@ -1,0 +1,23 @@
+#include "core/estimator/score_function/reference_run.hpp"
+
+#include "core/autodiff/elementwise.hpp"
+
+namespace hardgrad {
+
+template <class T>
+Estimate<T> score_against(const Problem<T>& problem, int samples, Credit credit, Chooser<T>& reference) {
+  Sampled<T> sampled(problem, samples), against(problem, 1, reference);
+  const auto score = sampled.score(credit, [&](int t, std::vector<double>& f) {
+    const auto baseline = against.returns(t, credit);  // [B]
+    for (std::size_t r = 0; r < f.size(); ++r) f[r] -= baseline[r / samples];
+  });
+  Estimate<T> estimate{.surrogate = add(score, sampled.path()), .loss = sampled.mean_loss()};
+  estimate.episode = sampled.release();
+  estimate.others.push_back(against.release());
+  return estimate;
+}
+
+template Estimate<float> score_against(const Problem<float>&, int, Credit, Chooser<float>&);
+template Estimate<double> score_against(const Problem<double>&, int, Credit, Chooser<double>&);
+
+}  // namespace hardgrad

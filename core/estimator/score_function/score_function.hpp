@@ -1,0 +1,103 @@
+// What score-function estimators share: running K samples an example, returns in double, and surrogates.
+//
+// Rows of a sampled episode are (example b, sample k) in the order b K + k at every step, for sequential and
+// factorised models alike; f - b is formed in double, because it cancels.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "core/estimator/estimator.hpp"
+
+namespace hardgrad {
+
+/// How far a choice's credit reaches.
+enum class Credit {
+  whole,        ///< every choice is credited with the whole loss
+  reward_to_go  ///< only with the costs that come after it (of factorised models: its own step's)
+};
+
+/// What the path term of the surrogate takes of the costs.
+enum class Costs {
+  averaged,  ///< their mean, `Sampled::path`
+  weighted   ///< something else
+};
+
+/// A sampled run. Feed `add` with costs that are not the model's (entropies, divergences), then ask for returns.
+template <class T>
+class Sampled {
+ public:
+  /// Runs the problem's model with `samples` draws an example.
+  Sampled(const Problem<T>& problem, int samples, Costs costs = Costs::averaged);
+  /// Any other chooser whose rows are (b, k).
+  Sampled(const Problem<T>& problem, int samples, Chooser<T>& chooser, Costs costs = Costs::averaged);
+
+  Episode<T>& episode() { return *episode_; }
+  std::unique_ptr<Episode<T>> release() { return std::move(episode_); }
+  int samples() const { return samples_; }
+  int steps() const { return static_cast<int>(episode_->steps().size()); }
+  std::size_t rows() const { return static_cast<std::size_t>(samples_) * examples_; }
+
+  /// Adds weight x value [R, 1] to the returns, as a cost incurred on `rows`.
+  void add(const RowsPtr& rows, Var<T> value, double weight = 1);
+  /// [B K] what the choices of `step` are credited with.
+  std::vector<double> returns(int step, Credit credit) const;
+  /// Mean of a step's returns [B K] over the rows that had a choice there; NaN if none had.
+  double mean_where_chosen(int step, const std::vector<double>& returns) const;
+  /// [B K] the model's own losses.
+  std::vector<double> losses() const;
+  /// Their mean.
+  double mean_loss() const;
+
+  /// 1/(B K) sum_t sum_r signal[t][r] log p(choice t of row r): its gradient is the score-function term.
+  Var<T> score(const std::vector<std::vector<double>>& signal);
+  /// The same, where make(t, f) turns the returns f [B K] of step t into its signal, in place.
+  template <class F>
+  Var<T> score(Credit credit, F&& make) {
+    auto total = episode_->tape().constant(1, 1);
+    std::vector<double> f, whole;
+    for (int t = 0; t < steps(); ++t) {
+      if (credit == Credit::reward_to_go)
+        f = returns(t, credit);
+      else
+        f = t == 0 ? (whole = returns(t, credit)) : whole;  // the same at every step
+      make(t, f);
+      total = with_score(total, t, f);
+    }
+    return total;
+  }
+  /// 1/(B K) sum of the costs: its gradient is the path term.
+  Var<T> path();
+  /// Mean over samples (and examples) of a value [R, 1] on `rows`.
+  Var<T> mean(const RowsPtr& rows, Var<T> value);
+
+ private:
+  struct Part {
+    RowsPtr rows;
+    Var<T> value;
+    double weight;
+  };
+  /// total + 1/(B K) sum_r signal[r] log p(choice `step` of row r); uses the signal up.
+  Var<T> with_score(Var<T> total, int step, std::vector<double>& signal);
+  void spread(const Part& part, std::vector<double>& into) const;
+  int samples_;
+  std::size_t examples_ = 0;
+  std::unique_ptr<Episode<T>> episode_;
+  std::vector<Part> parts_;
+  std::size_t own_ = 0;  // the first parts are the model's costs
+};
+
+/// returns [B K] become each sample's minus the mean of its example's other samples; exactly 0 where they are equal.
+void leave_one_out(std::vector<double>& returns, int samples);
+
+/// The estimate 1/K sum_k [ (f_k - baseline) grad log p(z_k) + grad f_k ].
+template <class T>
+Estimate<T> with_constant_baseline(Sampled<T> sampled, double baseline, Credit credit);
+
+/// The parameters most score-function estimators share.
+ParameterInfo samples_parameter(int fallback = 1, int low = 1);
+ParameterInfo credit_parameter();
+ParameterInfo baseline_parameter();
+Credit credit_of(const Settings& settings);
+
+}  // namespace hardgrad

@@ -1,0 +1,142 @@
+#include "core/estimator/without_replacement/subset.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/reduce.hpp"
+#include "core/estimator/without_replacement/leave_one_out_ratios.hpp"
+
+namespace hardgrad {
+namespace {
+
+/// k outcomes of every example without replacement, by categorical draws over all of them.
+template <class T>
+std::vector<std::vector<std::vector<int>>> draw_paths(const Problem<T>& problem, std::size_t k) {
+  for (double outcomes : problem.model.outcomes(problem.batch))
+    if (outcomes > 1e4)
+      throw UsageError(fmt::format("replaying a sample without replacement enumerates all outcomes, and an example has {:.6g}: "
+                                   "measure it with replicates",
+                                   outcomes));
+  Tape<T> side;
+  TopChooser<T> all(static_cast<std::size_t>(-1), problem.batch.id, false);
+  Problem<T>{side, problem.model, problem.batch, problem.random, false, problem.terms}.run(all);
+  std::vector<std::vector<std::vector<int>>> drawn(problem.batch.examples());
+  for (std::size_t b = 0; b < drawn.size(); ++b) {
+    const auto& beam = all.beams()[0][b];
+    for (int i : draw_in_order(probabilities(beam), k, problem.random, {.example = problem.batch.id[b], .step = Draw::whole}))
+      drawn[b].push_back(beam.paths[i].option);
+  }
+  return drawn;
+}
+
+}  // namespace
+
+std::vector<double> probabilities(const Beam& beam) {
+  std::vector<double> p;
+  for (const auto& path : beam.paths) p.push_back(std::exp(path.log_p));
+  return p;
+}
+
+template <class T>
+Subset<T>::Subset(const Problem<T>& problem, std::unique_ptr<BeamChooser<T>> chooser, bool per_step)
+    : whole_(!per_step), chooser_(std::move(chooser)) {
+  episode_ = problem.run(*chooser_);
+  beams_ = chooser_->beams();
+  for (std::size_t d = 0; d < beams_.size(); ++d) {
+    Paths paths{static_cast<int>(d), {}, {}};
+    paths.row.resize(beams_[d].front().paths.front().row.size());
+    for (std::size_t b = 0; b < beams_[d].size(); ++b)
+      for (const auto& path : beams_[d][b].paths) {
+        paths.example.push_back(static_cast<int>(b));
+        for (std::size_t t = 0; t < path.row.size(); ++t) paths.row[t].push_back(path.row[t]);
+      }
+    groups_.push_back({&beams_[d], std::move(paths)});
+  }
+}
+
+template <class T>
+Subset<T> Subset<T>::most_probable(const Problem<T>& problem, std::size_t k, bool per_step) {
+  return {problem, std::make_unique<TopChooser<T>>(k, problem.batch.id, per_step), per_step};
+}
+
+template <class T>
+Subset<T> Subset<T>::most_probable_and_one(const Problem<T>& problem, std::size_t k, bool per_step) {
+  return {problem, std::make_unique<TopAndOneChooser<T>>(k, problem.batch.id, per_step, problem.random), per_step};
+}
+
+template <class T>
+Subset<T> Subset<T>::without_replacement(const Problem<T>& problem, std::size_t k, bool per_step, bool with_threshold) {
+  auto& random = problem.random;
+  const auto& id = problem.batch.id;
+  if (!random.replays() || per_step) {
+    Subset subset(problem, std::make_unique<StochasticChooser<T>>(k, id, per_step, random), per_step);
+    if (random.replays() && with_threshold) subset.draw_thresholds(id, random);
+    return subset;
+  }
+  Subset subset(problem, std::make_unique<GivenChooser<T>>(draw_paths(problem, k), id), per_step);
+  if (with_threshold) subset.draw_thresholds(id, random);
+  return subset;
+}
+
+template <class T>
+void Subset<T>::draw_thresholds(const std::vector<std::uint32_t>& id, Randomness& random) {
+  for (std::size_t d = 0; d < beams_.size(); ++d)
+    for (std::size_t b = 0; b < id.size(); ++b) {
+      auto& beam = beams_[d][b];
+      if (beam.rest == 0) continue;  // nothing is outside
+      const auto nodes = threshold_nodes(probabilities(beam), beam.rest);
+      const auto step = whole_ ? Draw::whole : static_cast<std::uint32_t>(d);
+      beam.threshold = nodes.kappa[random.categorical(nodes.weight, {.example = id[b], .step = step, .index = 1})];
+    }
+}
+
+template <class T>
+Var<T> Subset<T>::root_cost() const {
+  auto total = episode_->tape().constant(1, 1);
+  for (const auto& cost : episode_->costs())
+    if (cost.rows->is_root()) total = add(total, sum(cost.loss, 1.0 / episode_->examples()));
+  return total;
+}
+
+template <class T>
+Estimate<T> Subset<T>::estimate(const Rule& rule) && {
+  const double share = 1.0 / episode_->examples();
+  auto surrogate = whole_ ? episode_->tape().constant(1, 1) : root_cost();
+  auto loss = static_cast<double>(surrogate.item());
+  for (const auto& group : groups_) {
+    const auto f = path_cost_values(*episode_, group.paths, whole_);
+    std::vector<double> score, path;
+    for (const auto& beam : *group.beams) {
+      const auto weights = rule(beam, std::span(f).subspan(score.size(), beam.paths.size()));
+      for (std::size_t s = 0; s < weights.score.size(); ++s) {
+        loss += share * weights.path[s] * f[score.size()];
+        score.push_back(share * weights.score[s]);
+        path.push_back(share * weights.path[s]);
+      }
+    }
+    surrogate = add(surrogate, weighted_sum(path_log_probability(*episode_, group.paths), std::span<const double>(score)));
+    surrogate = add(surrogate, weighted_sum(path_cost(*episode_, group.paths, whole_), std::span<const double>(path)));
+  }
+  return {.surrogate = surrogate, .episode = std::move(episode_), .loss = loss};
+}
+
+template class Subset<float>;
+template class Subset<double>;
+
+ParameterInfo per_step_parameter() {
+  return ParameterInfo::flag("per_step", false, "take every choice of independent ones as a draw of its own");
+}
+std::string refuse_subset(const Settings& settings, const Structure& structure) {
+  const bool per_step = settings.flag("per_step");
+  if (per_step && !structure.factorised())
+    return "per_step=true takes choices one by one, but this model's depend on each other: set per_step=false";
+  const double outcomes = std::pow(structure.most_options(), per_step ? 1 : structure.steps());
+  if (const int samples = settings.integer("samples"); samples > outcomes)
+    return fmt::format("samples={} is more than the {} {} there are: take at most {}", samples, outcomes,
+                       per_step ? "options" : "outcomes", outcomes);
+  return "";
+}
+
+}  // namespace hardgrad

@@ -1,0 +1,93 @@
+#include "core/models/dreams.hpp"
+
+#include <cmath>
+
+#include "core/autodiff/softmax.hpp"
+#include "core/choice/choosers.hpp"
+
+namespace hardgrad {
+namespace {
+
+/// Answers with a draw of its own for each example, and observes likewise.
+template <class T>
+class Dreamer final : public Chooser<T>, public Observer<T> {
+ public:
+  Dreamer(const Batch& batch, Randomness& random, int replica) : id_(batch.id), random_(random), replica_(replica) {}
+  Choice<T> choose(Tape<T>&, const Question<T>& question) override {
+    auto rows = fan_out(question, 1);
+    std::vector<int> option;
+    for (std::size_t r = 0; r < rows->size(); ++r)
+      option.push_back(draw_option(question, rows->parent[r], random_, place(rows->example[r], question.step, 0)));
+    return {rows, std::move(option), {}};
+  }
+  std::vector<int> observe(std::span<const int> example, Var<T> logits, int at) override {
+    const std::vector<int> labels(example.size(), static_cast<int>(logits.cols()));
+    const auto log_p = log_softmax(logits, std::span<const int>(labels)).value();
+    if (observed_.size() <= static_cast<std::size_t>(at)) observed_.resize(at + 1, std::vector<int>(id_.size(), -1));
+    std::vector<int> drawn(example.size());
+    std::vector<double> p(log_p.cols);
+    for (std::size_t r = 0; r < drawn.size(); ++r) {
+      for (std::size_t i = 0; i < p.size(); ++i) p[i] = std::exp(static_cast<double>(log_p(r, i)));
+      observed_[at][example[r]] = drawn[r] = random_.categorical(p, place(example[r], at, 1));
+    }
+    return drawn;
+  }
+  /// [place][B] the labels drawn; -1 is none.
+  const std::vector<std::vector<int>>& observed() const { return observed_; }
+
+ private:
+  Draw place(int example, int step, std::uint32_t index) const {
+    return {id_[example], static_cast<std::uint32_t>(replica_), static_cast<std::uint32_t>(step), index};
+  }
+  const std::vector<std::uint32_t>& id_;
+  Randomness& random_;
+  int replica_;
+  std::vector<std::vector<int>> observed_;
+};
+
+}  // namespace
+
+template <class T>
+Dream<T> dream(const Model<T>& model, const Batch& batch, Tape<T>& tape, Randomness& random, int replica) {
+  const auto* dreams = model.structure().dreams;
+  if (!dreams) throw Bug("the model draws no observations");
+  Dreamer<T> dreamer(batch, random, replica);
+  auto episode = std::make_unique<Episode<T>>(tape, dreamer, batch.examples());
+  episode->observe_by(dreamer);
+  model.run(batch, *episode);
+  Dream<T> result{dreams->with_observations(batch, dreamer.observed()), {}, {}};
+  for (const auto& step : episode->steps()) result.choices.push_back(step.choice.option);
+  result.episode = std::move(episode);
+  return result;
+}
+
+void for_every_observation(const Dreams& dreams, int examples,
+                           const std::function<void(const std::vector<std::vector<int>>&)>& f) {
+  std::vector<std::vector<int>> drawn;
+  const std::function<void()> extend = [&] {
+    const bool complete = !drawn.empty() && (drawn.back()[0] == dreams.last_label ||
+                                             static_cast<int>(drawn.size()) == dreams.places);
+    if (complete) return f(drawn);
+    for (int label = 0; label < dreams.labels; ++label) {
+      drawn.emplace_back(examples, label);
+      extend();
+      drawn.pop_back();
+    }
+  };
+  if (dreams.labels > 0) extend();
+}
+
+double observations(const Dreams& dreams) {
+  if (dreams.last_label < 0) return std::pow(dreams.labels, dreams.places);
+  double open = 1, complete = 0;  // not yet ended; ended
+  for (int place = 0; place < dreams.places; ++place) {
+    complete += open;
+    open *= dreams.labels - 1;
+  }
+  return complete + open;
+}
+
+template Dream<float> dream(const Model<float>&, const Batch&, Tape<float>&, Randomness&, int);
+template Dream<double> dream(const Model<double>&, const Batch&, Tape<double>&, Randomness&, int);
+
+}  // namespace hardgrad

@@ -1,0 +1,12 @@
+// expected_loss: E_p(z)[f(z)], choices drawn from the prior; L_s of Xu et al. 2015, Show, Attend and Tell.
+#include "core/estimator/enumeration/objectives.hpp"
+
+namespace hardgrad {
+
+HARDGRAD_TARGET(expected_loss, enumerated_mean, rows_of_enumeration, {
+  .name = "expected_loss",
+  .summary = "E_p(z)[f(z)]: the mean loss under the prior",
+  .stand_in = [](const Target&) -> std::string { return "rloo[samples=16,reward_to_go=true]"; },
+})
+
+}  // namespace hardgrad

@@ -1,0 +1,40 @@
+// importance_bound: -E_q(z_1..z_K)[log 1/K sum_k p(z_k) exp(-f(z_k)) / q(z_k)], the K-sample bound.
+//
+// Burda, Grosse & Salakhutdinov 2016, Importance weighted autoencoders. The samples may be permuted: exactly it is a sum over
+// multisets with multinomial weights.
+#include <fmt/format.h>
+
+#include "core/estimator/enumeration/outcome_objectives.hpp"
+
+namespace hardgrad {
+namespace {
+
+TargetTerms terms_of(const Settings&) { return {.drawn_from = Distribution::posterior}; }
+
+template <class T>
+Estimate<T> objective(const Target& target, const Problem<T>& problem) {
+  const int samples = target.settings().integer("samples");
+  return enumerated_outcomes<T>(problem, false, [&](const auto& outcomes) { return importance_bound(outcomes, samples); });
+}
+template <class T>
+std::vector<double> terms(const Target& target, const Model<T>& model, const Batch& batch) {
+  auto count = model.outcomes(batch);
+  for (auto& n : count) n = multisets(n, target.settings().integer("samples"));
+  return count;
+}
+
+}  // namespace
+
+HARDGRAD_TARGET(importance_bound, objective, terms, {
+  .name = "importance_bound",
+  .summary = "-E_q[log 1/K sum_k p(z_k) exp(-f(z_k)) / q(z_k)]: the K-sample bound",
+  .parameters = {ParameterInfo::integer("samples", 1, 1, 1e6, "K")},
+  .terms = terms_of,
+  .counted = "multisets of samples",
+  .stand_in = [](const Target& target) -> std::string {  // of one sample it is the ELBO
+    const int samples = target.settings().integer("samples");
+    return samples > 1 ? fmt::format("vimco[samples={}]", samples) : "rloo[samples=16,target=elbo]";
+  },
+})
+
+}  // namespace hardgrad

@@ -1,0 +1,60 @@
+// regularised: lambda_r score term + path term - lambda_e entropy, the rule of Xu et al. 2015, Show, Attend and Tell, sec. 4.1.
+//
+// With lambda_r = 1 it is the gradient of E[f] - lambda_e H[p(z)]. semi: half of it is taken with every choice replaced by its
+// expectation.
+#include <fmt/format.h>
+
+#include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/reduce.hpp"
+#include "core/choice/choosers.hpp"
+#include "core/estimator/enumeration/objectives.hpp"
+
+namespace hardgrad {
+namespace {
+
+/// sum_z detach(p(z)) f(z): the path term alone.
+template <class T>
+Var<T> path_term(Episode<T>& episode) {
+  auto total = episode.tape().constant(1, 1);
+  for (const auto& cost : episode.costs()) {
+    const auto weight = exp(episode.tape().detach(episode.path_log_probability(cost.rows)));
+    total = add(total, sum(multiply(weight, cost.loss), 1.0 / episode.examples()));
+  }
+  return total;
+}
+
+template <class T>
+Estimate<T> objective(const Target& target, const Problem<T>& problem) {
+  const auto lambda_r = static_cast<T>(target.settings().real("lambda_r"));
+  const auto lambda_e = static_cast<T>(target.settings().real("lambda_e"));
+  EnumerateChooser<T> chooser;
+  auto episode = problem.run(chooser, CostWeights::path_probability);
+  auto total = affine(expected_loss(*episode), lambda_r);
+  if (lambda_r != 1) total = add(total, affine(path_term(*episode), 1 - lambda_r));
+  if (lambda_e != 0) total = add(total, affine(path_entropy(*episode), -lambda_e));
+  if (target.settings().flag("semi")) {
+    ExpectedChooser<T> expected;
+    const auto soft = problem.run(expected, CostWeights::equal);
+    auto half = expected_loss(*soft);
+    if (lambda_e != 0) half = add(half, affine(path_entropy(*soft), -lambda_e));
+    total = affine(add(total, half), T{0.5});
+  }
+  return {.surrogate = total, .episode = std::move(episode), .loss = static_cast<double>(total.item())};
+}
+
+}  // namespace
+
+HARDGRAD_TARGET(regularised, objective, rows_of_enumeration, {
+  .name = "regularised",
+  .summary = "lambda_r score term + path term - lambda_e entropy",
+  .parameters = {ParameterInfo::real("lambda_r", 1, 0, 1e6, "weight of the score term"),
+                 ParameterInfo::real("lambda_e", 0, 0, 1e6, "weight of the entropy of every site visited"),
+                 ParameterInfo::flag("semi", false, "every choice replaced by its expectation with probability 1/2")},
+  .stand_in = [](const Target& target) {
+    const auto& s = target.settings();
+    return fmt::format("entropy_regularised[samples=16,reward_to_go=true,lambda_r={},lambda_e={},semi={}]", s.real("lambda_r"),
+                       s.real("lambda_e"), s.flag("semi"));
+  },
+})
+
+}  // namespace hardgrad

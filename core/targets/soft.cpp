@@ -1,0 +1,27 @@
+// soft: the loss of the deterministic network fed with expected choices, Bahdanau, Cho & Bengio 2015.
+#include "core/choice/choosers.hpp"
+#include "core/estimator/enumeration/objectives.hpp"
+
+namespace hardgrad {
+namespace {
+
+template <class T>
+Estimate<T> objective(const Target&, const Problem<T>& problem) {
+  ExpectedChooser<T> chooser;
+  auto episode = problem.run(chooser, CostWeights::equal);
+  auto loss = expected_loss(*episode);
+  return {.surrogate = loss, .episode = std::move(episode), .loss = static_cast<double>(loss.item())};
+}
+template <class T>
+std::vector<double> terms(const Target&, const Model<T>&, const Batch& batch) {
+  return std::vector<double>(batch.examples(), 1.0);
+}
+
+}  // namespace
+
+HARDGRAD_TARGET(soft, objective, terms, {
+  .name = "soft",
+  .summary = "the loss of the deterministic network fed with expected weights",
+})
+
+}  // namespace hardgrad

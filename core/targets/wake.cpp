@@ -1,0 +1,25 @@
+// wake: the field of reweighted wake-sleep, -log p(y) for the network and KL(p(z | y) || q) for the posterior.
+//
+// Bornschein & Bengio 2015, Reweighted wake-sleep. No gradient of a scalar where the two share parameters; its value is -log p(y).
+#include "core/estimator/enumeration/objectives.hpp"
+#include "core/estimator/enumeration/outcome_objectives.hpp"
+
+namespace hardgrad {
+namespace {
+
+TargetTerms terms_of(const Settings&) { return {.drawn_from = Distribution::posterior}; }
+
+template <class T>
+Estimate<T> objective(const Target&, const Problem<T>& problem) {
+  return enumerated_outcomes<T>(problem, true, [](const auto& outcomes) { return wake_field(outcomes); });
+}
+
+}  // namespace
+
+HARDGRAD_TARGET(wake, objective, rows_of_enumeration, {
+  .name = "wake",
+  .summary = "reweighted wake-sleep: -log p(y) for the network, KL(p(z|y) || q) for the posterior",
+  .terms = terms_of,
+})
+
+}  // namespace hardgrad

@@ -1,0 +1,49 @@
+// wake_sleep: the field whose posterior learns from dreams, KL(p(z | x, y) || q) over y the network itself draws.
+//
+// Hinton, Dayan, Frey & Neal 1995, The wake-sleep algorithm; Bornschein & Bengio 2015. Exactly: a sum over all choices and all that
+// the network could be judged by.
+#include "core/autodiff/elementwise.hpp"
+#include "core/estimator/enumeration/outcome_objectives.hpp"
+#include "core/models/dreams.hpp"
+
+namespace hardgrad {
+namespace {
+
+TargetTerms terms_of(const Settings&) { return {.drawn_from = Distribution::posterior}; }
+
+template <class T>
+Estimate<T> objective(const Target&, const Problem<T>& problem) {
+  auto estimate = enumerated_outcomes<T>(problem, false, [](const auto& outcomes) { return wake_field(outcomes, false); });
+  const auto& dreams = *problem.model.structure().dreams;
+  for_every_observation(dreams, problem.batch.examples(), [&](const auto& observed) {
+    const auto dreamt = dreams.with_observations(problem.batch, observed);
+    auto sleep = enumerated_outcomes<T>({problem.tape, problem.model, dreamt, problem.random, false, problem.terms}, false, sleep_field);
+    estimate.surrogate = add(estimate.surrogate, sleep.surrogate);
+    estimate.others.push_back(std::move(sleep.episode));
+  });
+  return estimate;
+}
+
+template <class T>
+std::vector<double> terms(const Target&, const Model<T>& model, const Batch& batch) {
+  const auto* dreams = model.structure().dreams;
+  if (!dreams) throw UsageError("wake_sleep: the model is judged by nothing it could dream");
+  auto count = model.outcomes(batch);
+  const int label = dreams->last_label == 0 ? 1 : 0;  // never ends
+  const std::vector<std::vector<int>> longest(dreams->places, std::vector<int>(batch.examples(), label));
+  const auto dreamt = model.outcomes(dreams->with_observations(batch, longest));
+  for (std::size_t b = 0; b < count.size(); ++b) count[b] += observations(*dreams) * dreamt[b];
+  return count;
+}
+
+}  // namespace
+
+HARDGRAD_TARGET(wake_sleep, objective, terms, {
+  .name = "wake_sleep",
+  .summary = "as wake, but for the posterior KL(p(z|x,y) || q) over y the network itself draws",
+  .terms = terms_of,
+  .dreams = true,
+  .counted = "sets of choices and observations",
+})
+
+}  // namespace hardgrad

@@ -1,0 +1,101 @@
+// What an estimator needs is declared, and the default is refusal.
+#include "core/estimator/needs.hpp"
+
+#include <doctest/doctest.h>
+
+#include "core/estimator/estimator.hpp"
+
+namespace hardgrad {
+namespace {
+
+Structure structure_of(SiteDeclaration site) { return {.sites = {std::move(site)}}; }
+
+const Structure bits = structure_of({.name = "gate", .options = 2});
+const Structure categories = structure_of({.name = "word", .options = 20});
+const Structure place = structure_of({.name = "place", .kind = SiteKind::normal});
+
+TEST_CASE("who declares nothing works nowhere") {
+  for (const auto& structure : {bits, categories, place}) {
+    CHECK(unmet({}, structure)->find("does not declare what choices it works on") != std::string::npos);
+    CHECK(unmet({need::posterior}, structure)->find("does not declare") != std::string::npos);
+  }
+  CHECK(!EstimatorEntry{}.fault().empty());
+}
+
+TEST_CASE("a refusal names the site and what it has") {
+  CHECK(!unmet({need::bits}, bits));
+  CHECK(*unmet({need::bits}, categories) ==
+        "needs bits; site `word` has up to 20 options: take an estimator for categories, e.g. local_expectation or disarm_tree");
+  CHECK(*unmet({need::options(8, "eight rows each")}, categories) ==
+        "needs at most 8 options; site `word` has up to 20 options (eight rows each): take local_expectation or disarm_tree");
+  CHECK(!unmet({need::options(20, "")}, categories));
+  CHECK(*unmet({need::relaxable, need::posterior}, categories) == "the model has no learned posterior");
+  CHECK(unmet({need::log_density, need::dreams}, categories)->find("nothing it could dream") != std::string::npos);
+}
+
+TEST_CASE("every site must have what is needed, the second one too") {
+  const Structure two{.sites = {{.name = "gate", .options = 2}, {.name = "word", .options = 20}}};
+  CHECK(unmet({need::bits}, two)->find("site `word`") != std::string::npos);
+  CHECK(!unmet({need::categorical}, two));
+}
+
+TEST_CASE("of a Normal only a log probability may be asked, and a model without a choice refuses who does not say so") {
+  CHECK(!unmet({need::log_density}, place));
+  for (const auto& need : {need::categorical, need::bits, need::enumerable, need::relaxable, need::options(64, "")})
+    CHECK(unmet({need}, place)->find("site `place` is a Normal") != std::string::npos);
+  CHECK(*unmet({need::log_density}, Structure{}) == "the model makes no choice");
+  CHECK(!unmet({need::relaxable, need::no_choice}, Structure{}));
+}
+
+TEST_CASE("structure: dependence is derived from what the sites' choices reach") {
+  const auto of = [](int times, Reach reach) { return structure_of({.name = "s", .options = 3, .times = times, .reach = reach}); };
+  CHECK(Structure{}.dependence() == "no choice");
+  for (auto reach : {Reach::own_costs, Reach::later_costs, Reach::later_choices}) {
+    CHECK(of(1, reach).dependence() == "one choice");
+    CHECK(of(1, reach).factorised());
+  }
+  CHECK(of(3, Reach::own_costs).dependence() == "factorised");
+  CHECK(of(3, Reach::later_costs).dependence() == "joint cost");
+  CHECK((!of(3, Reach::later_costs).factorised() && of(3, Reach::later_costs).independent()));
+  CHECK(of(3, Reach::later_choices).dependence() == "sequential");
+  CHECK(!of(3, Reach::later_choices).independent());
+  const Structure mixed{.sites = {{.name = "a", .options = 2, .times = 2, .reach = Reach::own_costs},
+                                  {.name = "b", .options = 5, .times = 3, .state_width = 7, .reach = Reach::later_choices}}};
+  CHECK(mixed.dependence() == "sequential");
+  CHECK(mixed.steps() == 5);
+  CHECK(mixed.most_options() == 5);
+  CHECK(mixed.state_width() == 7);
+}
+
+TEST_CASE("targets: names, numbers and what they add, and an unknown one is refused") {
+  CHECK(Target().name() == "expected_loss");
+  CHECK(Target("importance_bound[samples=4]") == Target("importance_bound[ samples = 4 ]"));
+  CHECK(Target("importance_bound[samples=4]").text() == "importance_bound[samples=4]");
+  CHECK(!(Target("elbo") == Target("elbo[kl=sampled]")));
+  CHECK(Target("elbo").terms().drawn_from == Distribution::posterior);
+  CHECK(Target("elbo").terms().divergence == TargetTerms::Divergence::analytic);
+  CHECK(Target("elbo[kl=sampled]").terms().divergence == TargetTerms::Divergence::sampled);
+  CHECK(Target("wake").terms().divergence == TargetTerms::Divergence::none);
+  CHECK_THROWS_WITH_AS(Target("elbow"), doctest::Contains("unknown target \"elbow\" (did you mean \"elbo\"?)"), UsageError);
+  CHECK(Targets::instance().names().size() == 10);
+}
+
+TEST_CASE("every estimator of a mean over choices takes another target, and says which one it has") {
+  int means = 0;
+  for (const auto& [name, entry] : Estimators::instance().entries()) {
+    CAPTURE(name);
+    CHECK(entry.fault().empty());
+    CHECK(target_of(Spec::parse(name)).name() == entry.target);
+    if (entry.target != "expected_loss") continue;
+    ++means;
+    const auto bound = Spec::parse(name).with("target", "elbo");
+    CHECK(target_of(bound).name() == "elbo");
+    CHECK(wants_posterior(bound));
+    CHECK(!wants_posterior(Spec::parse(name)));
+    CHECK(target_of(bound.with("kl", "sampled")).text() == "elbo[kl=sampled]");
+  }
+  CHECK(means == 34);
+}
+
+}  // namespace
+}  // namespace hardgrad

@@ -1,0 +1,15 @@
+// silent: an estimator that does not say what it needs.
+#include <hardgrad/plugin.hpp>
+
+using namespace hardgrad;
+
+template <class T>
+struct Silent final : Estimator<T> {
+  Silent(const Settings&, const Structure&, Key) {}
+  Estimate<T> estimate(const Problem<T>& problem) const override {
+    Sampled<T> sampled(problem, 1);
+    return {.surrogate = sampled.path(), .episode = sampled.release()};
+  }
+};
+
+HARDGRAD_ESTIMATOR(Silent, {.name = "silent", .summary = "declares nothing", .paper = "none: a mistake"})
