@@ -39,7 +39,8 @@ def run(folder, *command, text):
 
 def test_all_guides_are_found():
     found = {str(path.relative_to(TREE)) for path in GUIDES}
-    assert {"README.md", "core/models/README.md", "experiments/tasks/README.md", "experiments/configs/README.md"} <= found
+    assert {"README.md", "core/models/README.md", "estimators/README.md", "experiments/configs/README.md", "experiments/tasks/README.md",
+            "results/README.md"} <= found
     for path in TREE.glob("**/README.md"):  # a marker that is misspelt would run nothing
         if "build" not in path.relative_to(TREE).parts:
             text = path.read_text("utf-8")

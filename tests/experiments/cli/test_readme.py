@@ -1,4 +1,4 @@
-"""The README names what is registered, with its target. (Its commands are run by tests/guides.)"""
+"""The tables of estimators, models and tasks name what is registered. (The pages' commands are run by tests/guides.)"""
 import re
 from pathlib import Path
 
@@ -6,14 +6,29 @@ import pytest
 
 from program import as_json
 
-README = Path(__file__).resolve().parents[3] / "README.md"
+TREE = Path(__file__).resolve().parents[3]
+ESTIMATORS = TREE / "estimators" / "README.md"
+FAMILIES = {"Score function", "Enumeration and deterministic attention", "Coupled samples", "Relaxation and control variates",
+            "Without replacement", "Importance weights and learned posteriors"}
 
 
-def rows(heading: str) -> list[list[str]]:
-    """Cells of the first table's rows after a heading, the title row left out."""
-    text = README.read_text(encoding="utf-8").split(f"## {heading}\n", 1)[1].split("\n## ", 1)[0]
-    lines = [line for line in text.split("\n\n| ", 1)[1].splitlines() if line.startswith("|")]
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if not set(line) <= set("|-")]
+def tables(page: Path) -> dict[str, list[list[list[str]]]]:
+    """Of a page, the tables under each `##` heading ("" before the first): their rows' cells, the title row first."""
+    found: dict[str, list[list[list[str]]]] = {"": []}
+    heading, inside = "", False
+    for line in page.read_text(encoding="utf-8").splitlines():
+        if line.startswith("## "):
+            heading = line[3:].strip()
+            assert heading not in found, f"{page}: two headings {heading}"
+            found[heading] = []
+        if not line.startswith("|"):
+            inside = False
+        elif not set(line) <= set("|-"):
+            if not inside:
+                found[heading].append([])
+            inside = True
+            found[heading][-1].append([cell.strip() for cell in line.strip("|").split("|")])
+    return found
 
 
 def names(cell: str) -> list[str]:
@@ -21,7 +36,17 @@ def names(cell: str) -> list[str]:
 
 
 def test_estimators_are_those_registered():
-    table = {names(row[0])[0]: row for row in rows("Estimators")}
+    families = {heading: inside for heading, inside in tables(ESTIMATORS).items() if inside}
+    assert families.keys() == FAMILIES
+    rows = []
+    for heading, inside in families.items():
+        assert len(inside) == 1 and len(inside[0]) > 1, heading
+        title, *body = inside[0]
+        assert [title[i] for i in (0, 3, 4)] == ["name and file", "target", "unbiased"], heading
+        assert all(len(row) == len(title) for row in body), heading
+        rows += body
+    table = {names(row[0])[0]: row for row in rows}
+    assert len(table) == len(rows), "an estimator has two rows"
     registered = {entry["name"]: entry for entry in as_json("list", "estimators")}
     assert table.keys() == registered.keys()
     words = {"expected loss": "expected_loss", "marginal likelihood": "marginal_likelihood", "ELBO": "elbo",
@@ -29,13 +54,14 @@ def test_estimators_are_those_registered():
              "reweighted wake-sleep": "wake", "dreamt wake-sleep": "wake_sleep", "thermodynamic objective": "thermodynamic",
              "expected loss under sparsemax": "sparsemax"}
     for name, row in table.items():
+        assert row[0] == f"[`{name}`]({name}.cpp)" and (ESTIMATORS.parent / f"{name}.cpp").is_file(), name
         assert words[row[3]] == registered[name]["target"], name
         assert row[4].startswith("yes") == registered[name]["unbiased"], name
 
 
-@pytest.mark.parametrize("kind", ["models", "tasks"])
-def test_models_and_tasks_are_those_registered(kind):
-    text = README.read_text(encoding="utf-8").split("## Models and tasks\n", 1)[1].split("\n## ", 1)[0]
-    table = text.strip().split("\n\n")[0 if kind == "models" else 1]
-    named = {name for line in table.splitlines()[2:] for name in names(line.strip("|").split("|")[0])}
-    assert named == {entry["name"] for entry in as_json("list", kind)}
+@pytest.mark.parametrize("kind, page", [("models", "core/models/README.md"), ("tasks", "experiments/tasks/README.md")])
+def test_models_and_tasks_are_those_registered(kind, page):
+    title, *body = tables(TREE / page)[""][0]
+    assert title[0] == kind.removesuffix("s")
+    listed = [name for row in body for name in names(row[0])]
+    assert sorted(listed) == sorted(entry["name"] for entry in as_json("list", kind))
