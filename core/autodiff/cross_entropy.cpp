@@ -85,20 +85,21 @@ void for_chunks(std::span<const int> ends, F&& f) {
 /// The prior weights of some rows become the cotangents w expected given their losses: in each group w[r] = prior[r] exp(-loss[r]),
 /// scaled to the sum of the priors. By logarithms, since peaked priors and large losses leave the range of any number.
 template <class T>
-void share_out(std::span<const int> group, const T* loss, std::span<const double> prior, std::span<T> w) {
-  constexpr double nothing = -std::numeric_limits<double>::infinity();
+void share_out(std::span<const int> group, const T* loss, std::span<const double> prior, std::span<const double> log_prior,
+               std::span<T> w) {
   for (std::size_t from = 0, to; from < w.size(); from = to) {
-    const auto log_share = [&](std::size_t r) {
-      return prior[r] > 0 ? std::log(prior[r]) - static_cast<double>(loss[r]) : nothing;
-    };
-    double most = nothing, all = 0, total = 0;
+    double most = -std::numeric_limits<double>::infinity(), all = 0, total = 0;
     for (to = from; to < w.size() && group[to] == group[from]; ++to) {
       all += prior[to];
-      most = std::max(most, log_share(to));
+      most = std::max(most, log_prior[to] - static_cast<double>(loss[to]));
     }
-    const auto share = [&](std::size_t r) { return prior[r] > 0 ? std::exp(log_share(r) - most) : 0.0; };
-    for (std::size_t r = from; r < to; ++r) total += share(r);
-    for (std::size_t r = from; r < to; ++r) w[r] = total > 0 ? static_cast<T>(all * share(r) / total) : T{0};
+    if (all == 0) continue;  // w is 0 as it stands
+    for (std::size_t r = from; r < to; ++r) {
+      const double share = std::exp(log_prior[r] - static_cast<double>(loss[r]) - most);
+      w[r] = static_cast<T>(share);
+      total += share;
+    }
+    for (std::size_t r = from; r < to; ++r) w[r] = static_cast<T>(all / total * static_cast<double>(w[r]));
   }
 }
 
@@ -133,17 +134,16 @@ struct Gradients {
 };
 
 /// The s for which g = s w up to rounding, if there is one. Cotangents that are shared out by the losses are exponentials of
-/// log prior - loss, a number of type T whose rounding is in proportion to its size: so is the tolerance (prior and loss empty:
-/// size 0). Where w or g is below the least normal number, it has few digits or none.
+/// log prior - loss, a number of type T whose rounding is in proportion to its size: so is the tolerance (log_prior empty: size 0). Where w or g is below the least normal number, it has few digits or none.
 template <class T>
-std::optional<T> common_factor(std::span<const T> w, const T* g, std::span<const double> prior, const T* loss) {
+std::optional<T> common_factor(std::span<const T> w, const T* g, std::span<const double> log_prior, const T* loss) {
   std::size_t most = 0;
   for (std::size_t r = 1; r < w.size(); ++r)
     if (std::abs(w[r]) > std::abs(w[most])) most = r;
   if (w.empty() || w[most] == 0) return {};
   using limits = std::numeric_limits<T>;
   const auto size = [&](std::size_t r) {
-    return prior.empty() ? 0.0 : std::abs(std::log(prior[r])) + std::abs(static_cast<double>(loss[r]));
+    return log_prior.empty() ? 0.0 : std::abs(log_prior[r]) + std::abs(static_cast<double>(loss[r]));
   };
   const double s = static_cast<double>(g[most]) / static_cast<double>(w[most]), size_most = size(most);
   const double smallest = 4 * static_cast<double>(limits::min()) * (1 + std::abs(s));
@@ -184,7 +184,8 @@ Classified<T> linear_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, std::sp
   const auto some = new_matrix(tape, differentiate ? longest : 0, x.cols());
   const auto w = tape.template scratch<T>(form ? rows : 0);
   if (form) std::copy(expected.weight.begin(), expected.weight.end(), w.begin());
-  const auto prior = group_of.empty() ? std::span<const double>{} : tape.keep(expected.weight);
+  const auto log_prior = tape.template scratch<double>(group_of.empty() ? 0 : rows);
+  for (std::size_t r = 0; r < log_prior.size(); ++r) log_prior[r] = std::log(expected.weight[r]);
   const auto room = [&](Var<T> v) {
     return form && v && tape.needs_gradient(v) ? Sink<T>{new_matrix(tape, v.rows(), v.cols()), true}
                                                : Sink<T>{};
@@ -222,19 +223,19 @@ Classified<T> linear_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, std::sp
     }
     if (!group_of.empty()) {
       const auto chunk = [&](auto all) { return all.subspan(first, last - first); };
-      share_out<T>(chunk(group_of), out + first, chunk(prior), chunk(w));
+      share_out<T>(chunk(group_of), out + first, chunk(expected.weight), chunk(std::span<const double>(log_prior)), chunk(w));
     }
     if (form)
       formed.add(first, l, w.data() + first, part(x.value(), first, last), weight.value(),
                  part(some, 0, last - first));
   });
   if (!differentiate) return {loss, std::move(guess)};
-  tape.on_backward({loss}, [x, weight, bias, loss, kept, work, some, formed, ends, prior, w = std::span<const T>(w),
-                            label = tape.keep(label)](Tape<T>& tape) {
+  tape.on_backward({loss}, [x, weight, bias, loss, kept, work, some, formed, ends, w = std::span<const T>(w),
+                            log_prior = std::span<const double>(log_prior), label = tape.keep(label)](Tape<T>& tape) {
     const auto g = tape.cotangent(loss), in = tape.value(x), matrix = tape.value(weight);
     const auto wanted = [&](Var<T> v) { return v && tape.needs_gradient(v) ? tape.sink(v) : Sink<T>{}; };
     const Gradients<T> to{wanted(x), wanted(weight), wanted(bias)};  // three different matrices
-    if (const auto s = common_factor<T>(w, g.data, prior, tape.value(loss).data)) {
+    if (const auto s = common_factor<T>(w, g.data, log_prior, tape.value(loss).data)) {
       const auto scaled = [s = *s](const Sink<T>& sink, const Sink<T>& formed) {
         sink.accumulate([=, from = formed.to.data](std::size_t i) { return s * from[i]; });
       };
