@@ -85,7 +85,7 @@ HARDGRAD_ESTIMATOR(DoubleCv, {
   .parameters = {samples_parameter(4, 2),
                  ParameterInfo::real("alpha", 0, -1e6, 1e6, "weight of the second control variate, at first"),
                  credit_parameter()},
-  .needs = {need::relaxable},
+  .needs = {need::relaxable, need::one_column},
 })
 
 }  // namespace hardgrad

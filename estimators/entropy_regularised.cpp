@@ -135,7 +135,7 @@ HARDGRAD_ESTIMATOR(EntropyRegularised, {
                  ParameterInfo::flag("semi", false, "replace an example's choices by their expectation with probability 1/2"),
                  ParameterInfo::real("decay", 0.9, 0, 1, "share of the old baseline kept at each step").below(),
                  credit_parameter()},
-  .needs = {need::categorical},
+  .needs = {need::categorical, need::one_column},
 })
 
 }  // namespace hardgrad

@@ -48,7 +48,7 @@ HARDGRAD_ESTIMATOR(KmaxMarginal, {
   .unbiased = false,
   .evaluations = "k",
   .parameters = {ParameterInfo::integer("k", 5, 1, 1e6, "most probable options (or paths) that are kept")},
-  .needs = {need::enumerable},
+  .needs = {need::enumerable, need::one_column},
 })
 
 }  // namespace hardgrad

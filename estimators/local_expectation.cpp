@@ -94,7 +94,7 @@ HARDGRAD_ESTIMATOR(LocalExpectation, {
   .unbiased = true,
   .evaluations = "S per step; K (1 + T (S - 1)) if sequential",
   .parameters = {samples_parameter(), baseline_parameter()},
-  .needs = {need::enumerable},
+  .needs = {need::enumerable, need::one_column},
 })
 
 }  // namespace hardgrad

@@ -89,7 +89,7 @@ HARDGRAD_ESTIMATOR(MuProp, {
   .unbiased = true,
   .evaluations = "K + 1",
   .parameters = {samples_parameter(), credit_parameter()},
-  .needs = {need::relaxable},
+  .needs = {need::relaxable, need::one_column},
 })
 
 }  // namespace hardgrad

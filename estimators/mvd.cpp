@@ -43,7 +43,7 @@ HARDGRAD_ESTIMATOR(Mvd, {
   .unbiased = true,
   .evaluations = "2 per choice; 1 + T if choices share a cost",
   .parameters = {samples_parameter()},
-  .needs = {need::bits},
+  .needs = {need::bits, need::one_column},
 })
 
 }  // namespace hardgrad

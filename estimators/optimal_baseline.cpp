@@ -72,7 +72,7 @@ HARDGRAD_ESTIMATOR(OptimalBaseline, {
   .unbiased = true,
   .evaluations = "K",
   .parameters = {samples_parameter(4, 2), credit_parameter()},
-  .needs = {need::categorical},
+  .needs = {need::categorical, need::one_column},
 })
 
 }  // namespace hardgrad

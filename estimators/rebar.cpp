@@ -99,7 +99,7 @@ HARDGRAD_ESTIMATOR(Rebar, {
                  ParameterInfo::flag("coupled", false, "let the noise given the choice be that which made it"),
                  ParameterInfo::real("decay", 0.9, 0, 1, "share of the old average of losses kept at each step").below(),
                  credit_parameter()},
-  .needs = {need::relaxable},
+  .needs = {need::relaxable, need::one_column},
 })
 
 }  // namespace hardgrad

@@ -174,7 +174,7 @@ HARDGRAD_ESTIMATOR(Relax, {
                  ParameterInfo::flag("relaxed_model", false, "add the loss of the relaxed network to the control"),
                  ParameterInfo::real("eta", 1, -1e6, 1e6, "weight of the relaxed network's loss, at first"),
                  credit_parameter()},
-  .needs = {need::relaxable},
+  .needs = {need::relaxable, need::one_column},
 })
 
 }  // namespace hardgrad

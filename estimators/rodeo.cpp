@@ -188,7 +188,7 @@ HARDGRAD_ESTIMATOR(Rodeo, {
                  ParameterInfo::real("alpha", 0, -1e6, 1e6, "weight of the control variate on the baseline, at first"),
                  ParameterInfo::real("beta", 0, -1e6, 1e6, "weight of the control variate on the gradient, at first"),
                  ParameterInfo::integer("hidden", 100, 1, 65536, "units of the surrogate network")},
-  .needs = {need::relaxable},
+  .needs = {need::relaxable, need::one_column},
 })
 
 }  // namespace hardgrad

@@ -72,7 +72,7 @@ HARDGRAD_ESTIMATOR(Sparsemax, {
   .unbiased = true,
   .evaluations = "support per step; its paths if sequential",
   .parameters = {ParameterInfo::real("cap", 1e6, 1, 1e12, "most rows of one choice's support; beyond it is an error")},
-  .needs = {need::categorical},
+  .needs = {need::categorical, need::one_column},
 })
 
 }  // namespace hardgrad

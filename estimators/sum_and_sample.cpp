@@ -62,7 +62,7 @@ HARDGRAD_ESTIMATOR(SumAndSample, {
                  ParameterInfo::choice("set", "top", {"top", "sampled"},
                                        "the summed outcomes: the most probable, or a sample without replacement"),
                  baseline_parameter(), per_step_parameter()},
-  .needs = {need::enumerable},
+  .needs = {need::enumerable, need::one_column},
   .unsupported = refuse_subset,
 })
 

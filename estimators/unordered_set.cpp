@@ -60,7 +60,7 @@ HARDGRAD_ESTIMATOR(UnorderedSet, {
   .evaluations = "k",
   .parameters = {ParameterInfo::integer("samples", 2, 1, 1024, "distinct outcomes per example"),
                  ParameterInfo::flag("baseline", true, "take the built-in baseline off the loss"), per_step_parameter()},
-  .needs = {need::enumerable},
+  .needs = {need::enumerable, need::one_column},
   .unsupported = refuse,
 })
 

@@ -4,7 +4,7 @@
 
 #include "core/autodiff/product.hpp"
 #include "core/kernels/functions.hpp"
-#include "core/kernels/require.hpp"
+#include "core/autodiff/require.hpp"
 #include "core/kernels/rows.hpp"
 
 namespace hardgrad {

@@ -12,7 +12,7 @@
 #include <optional>
 
 #include "core/autodiff/product.hpp"
-#include "core/kernels/require.hpp"
+#include "core/autodiff/require.hpp"
 #include "core/kernels/softmax.hpp"
 
 namespace hardgrad {

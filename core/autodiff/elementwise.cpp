@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "core/kernels/functions.hpp"
-#include "core/kernels/require.hpp"
+#include "core/autodiff/require.hpp"
 #include "core/kernels/rows.hpp"
 
 namespace hardgrad {

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "core/kernels/require.hpp"
+#include "core/autodiff/require.hpp"
 
 namespace hardgrad {
 namespace {

@@ -3,7 +3,7 @@
 #include "core/autodiff/lstm.hpp"
 
 #include "core/kernels/functions.hpp"
-#include "core/kernels/require.hpp"
+#include "core/autodiff/require.hpp"
 
 namespace hardgrad {
 namespace {

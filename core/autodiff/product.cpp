@@ -3,7 +3,7 @@
 
 #include <xtensor-blas/xblas.hpp>
 
-#include "core/kernels/require.hpp"
+#include "core/autodiff/require.hpp"
 #include "core/kernels/rows.hpp"
 #include "core/support/poison.hpp"
 

@@ -1,7 +1,7 @@
 // Moving numbers forward, and cotangents back along the same ways.
 #include "core/autodiff/rearrange.hpp"
 
-#include "core/kernels/require.hpp"
+#include "core/autodiff/require.hpp"
 
 namespace hardgrad {
 namespace {
@@ -220,7 +220,22 @@ Var<T> bag(Var<T> table, std::span<const int> tokens, std::size_t words, MatrixV
   return y;
 }
 
+// y[i] = x[i] by flat index; gx = g
+template <class T>
+Var<T> reshape(Var<T> x, std::size_t cols) {
+  const std::size_t size = x.value().size();
+  require_shapes(cols > 0 && size % cols == 0, "reshape", {x});
+  auto y = x.tape->output(size / cols, cols, {x});
+  std::copy_n(x.value().data, size, x.tape->mutable_value(y).data);
+  x.tape->on_backward({y}, [x, y](Tape<T>& tape) {
+    const T* g = tape.cotangent(y).data;
+    tape.sink(x).accumulate([=](std::size_t i) { return g[i]; });
+  });
+  return y;
+}
+
 #define HARDGRAD_INSTANTIATE(T)                                                        \
+  template Var<T> reshape(Var<T>, std::size_t); \
   template Var<T> gather_rows(Var<T>, std::span<const int>);                           \
   template Var<T> concat_columns(std::initializer_list<Var<T>>);                       \
   template Var<T> slice_columns(Var<T>, std::size_t, std::size_t);                     \

@@ -26,4 +26,7 @@ template <class T> Var<T> pick(Var<T> x, std::span<const int> row, std::span<con
 template <class T>
 Var<T> bag(Var<T> table, std::span<const int> tokens, std::size_t words, MatrixView<const T> weights = {});
 
+/// The same numbers, in the same order, in rows of `cols`: x [R, C] -> [R C / cols, cols].
+template <class T> Var<T> reshape(Var<T> x, std::size_t cols);
+
 }  // namespace hardgrad

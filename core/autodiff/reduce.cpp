@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/kernels/require.hpp"
+#include "core/autodiff/require.hpp"
 #include "core/kernels/rows.hpp"
 
 namespace hardgrad {
@@ -92,9 +92,30 @@ Var<T> segment_logsumexp(Var<T> x, std::span<const int> group, std::size_t group
   return y;
 }
 
+// y[r] = sum_i x[r n + i]; gx[r n + i] = g[r]
+template <class T>
+Var<T> group_sums(Var<T> x, std::size_t count) {
+  if (count == 1) return x;
+  require_shapes(x.cols() == 1 && count > 0 && x.rows() % count == 0, "group_sums", {x});
+  auto y = x.tape->output(x.rows() / count, 1, {x});
+  const auto out = x.tape->mutable_value(y);
+  const T* in = x.value().data;
+  for (std::size_t r = 0; r < out.rows; ++r) {
+    double total = 0;
+    for (std::size_t i = 0; i < count; ++i) total += static_cast<double>(in[r * count + i]);
+    out.data[r] = static_cast<T>(total);
+  }
+  x.tape->on_backward({y}, [x, y, count](Tape<T>& tape) {
+    const T* g = tape.cotangent(y).data;
+    tape.sink(x).accumulate([=](std::size_t i) { return g[i / count]; });
+  });
+  return y;
+}
+
 #define HARDGRAD_INSTANTIATE(T)                                  \
   template Var<T> weighted_sum(Var<T>, std::span<const double>); \
   template Var<T> sum(Var<T>, double);                           \
+  template Var<T> group_sums(Var<T>, std::size_t);               \
   template Var<T> row_sums(Var<T>);                              \
   template Var<T> segment_logsumexp(Var<T>, std::span<const int>, std::size_t);
 HARDGRAD_INSTANTIATE(float)

@@ -17,4 +17,7 @@ template <class T> Var<T> row_sums(Var<T> x);
 /// a row. Accumulated in double.
 template <class T> Var<T> segment_logsumexp(Var<T> x, std::span<const int> group, std::size_t groups);
 
+/// Sums of every `count` consecutive rows of x [R count, 1] -> [R, 1].
+template <class T> Var<T> group_sums(Var<T> x, std::size_t count);
+
 }  // namespace hardgrad

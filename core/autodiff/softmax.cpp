@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "core/kernels/require.hpp"
+#include "core/autodiff/require.hpp"
 #include "core/kernels/softmax.hpp"
 
 namespace hardgrad {

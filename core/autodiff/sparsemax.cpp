@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "core/kernels/require.hpp"
+#include "core/autodiff/require.hpp"
 
 namespace hardgrad {
 

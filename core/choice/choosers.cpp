@@ -18,10 +18,10 @@ RowsPtr fan_out(const Question<T>& question, int copies) {
 }
 
 template <class T>
-int draw_option(const Question<T>& question, int row, Randomness& random, Draw where) {
-  const auto options = static_cast<std::size_t>(question.site.options[row]);
+int draw_option(const Question<T>& question, int cell, Randomness& random, Draw where) {
+  const auto options = static_cast<std::size_t>(question.site.options[cell]);
   if (options == 1) return 0;
-  const T* log_p = question.log_p.value().row(row);
+  const T* log_p = question.log_p.value().row(cell);
   std::vector<double> p(log_p, log_p + options);
   kernels::map(p.data(), p.data(), options, [](const auto& v) { return kernels::exp<double>(v); });
   return random.categorical(p, where);
@@ -30,18 +30,21 @@ int draw_option(const Question<T>& question, int row, Randomness& random, Draw w
 template <class T>
 std::vector<int> draw_options(const Question<T>& question, const Rows& rows, Randomness& random,
                               const std::vector<std::uint32_t>& id, const std::vector<bool>* skip) {
-  std::vector<int> option(rows.size());
+  const std::size_t D = question.site.columns;
+  std::vector<int> option(rows.size() * D);
   const auto log_p = question.log_p.value();
   const auto p = question.log_p.tape->template scratch<double>(log_p.size());  // of all rows that ask, in double
   std::copy_n(log_p.data, log_p.size(), p.data());
   kernels::map(p.data(), p.data(), p.size(), [](const auto& v) { return kernels::exp<double>(v); });
   for (std::size_t r = 0; r < rows.size(); ++r) {
-    const auto options = static_cast<std::size_t>(question.site.options[rows.parent[r]]);
-    if (options > 1 && (!skip || !(*skip)[rows.example[r]]))
-      option[r] = random.categorical({p.data() + rows.parent[r] * log_p.cols, options},
-                                     {.example = id[rows.example[r]],
-                                      .replica = static_cast<std::uint32_t>(rows.replica[r]),
-                                      .step = static_cast<std::uint32_t>(question.step)});
+    if (skip && (*skip)[rows.example[r]]) continue;
+    Draw where{.example = id[rows.example[r]], .replica = static_cast<std::uint32_t>(rows.replica[r]),
+               .step = static_cast<std::uint32_t>(question.step)};
+    for (std::size_t d = 0; d < D; ++d) {
+      const std::size_t cell = rows.parent[r] * D + d, options = question.site.options[cell];
+      where.column = static_cast<std::uint32_t>(d);
+      if (options > 1) option[r * D + d] = random.categorical({p.data() + cell * log_p.cols, options}, where);
+    }
   }
   return option;
 }
@@ -56,21 +59,28 @@ Choice<T> SampleChooser<T>::choose(Tape<T>&, const Question<T>& question) {
 template <class T>
 Choice<T> EnumerateChooser<T>::choose(Tape<T>&, const Question<T>& question) {
   const auto& options = question.site.options;
-  const auto total = std::accumulate(options.begin(), options.end(), std::size_t{0});
-  std::vector<int> parent, option;
-  parent.reserve(total);
-  option.reserve(total);
-  for (std::size_t r = 0; r < options.size(); ++r)
-    for (int i = 0; i < options[r]; ++i) {
+  const std::size_t D = question.site.columns, asking = question.site.rows->size();
+  std::vector<int> parent, option, set(D);
+  for (std::size_t r = 0; r < asking; ++r) {
+    const int* most = options.data() + r * D;
+    std::fill(set.begin(), set.end(), 0);
+    for (bool more = true; more;) {
       parent.push_back(static_cast<int>(r));
-      option.push_back(i);
+      option.insert(option.end(), set.begin(), set.end());
+      more = false;
+      for (std::size_t d = D; d-- > 0 && !more;)  // the last column counts up first
+        if (++set[d] < most[d])
+          more = true;
+        else
+          set[d] = 0;
     }
+  }
   return {Rows::after(question.site.rows, std::move(parent), question.step), std::move(option), {}};
 }
 
 template <class T>
 Choice<T> ForcedChooser<T>::choose(Tape<T>&, const Question<T>& question) {
-  const auto asking = question.site.rows->size();
+  const auto asking = question.site.options.size();
   const auto step = static_cast<std::size_t>(question.step);
   if (step >= option_.size() || option_[step].size() % asking != 0)
     throw Bug("forced choices do not fit the model's questions");

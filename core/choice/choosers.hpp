@@ -23,7 +23,7 @@ class SampleChooser final : public Chooser<T> {
   const std::vector<std::uint32_t>& id_;
 };
 
-/// Enumerates: one row per option. A factorised model branches at every step from its root, a sequential one grows a
+/// Enumerates: one row per option, or set of options where a site has several columns. A factorised model branches at every step from its root, a sequential one grows a
 /// tree breadth-first in which every prefix is computed once.
 template <class T>
 class EnumerateChooser final : public Chooser<T> {
@@ -31,7 +31,7 @@ class EnumerateChooser final : public Chooser<T> {
   Choice<T> choose(Tape<T>& tape, const Question<T>& question) override;
 };
 
-/// Answers what it was given: option[step] has one entry per asking row, or a multiple of it (rows fan out alike).
+/// Answers what it was given: option[step] has one entry per cell that is asked, or a multiple of it (rows fan out alike).
 template <class T>
 class ForcedChooser final : public Chooser<T> {
  public:
@@ -59,10 +59,10 @@ class ExpectedChooser final : public Chooser<T> {
 /// For choosers: the rows after `question` when each asking row is continued `copies` times.
 template <class T>
 RowsPtr fan_out(const Question<T>& question, int copies);
-/// For choosers: an option of the site's row, drawn from its distribution; 0 without a draw if it has only one.
+/// For choosers: an option of the site's cell, drawn from its distribution; 0 without a draw if it has only one.
 template <class T>
-int draw_option(const Question<T>& question, int row, Randomness& random, Draw where);
-/// For choosers: one option per row of `rows`, drawn from the distribution of the row it continues. Rows of an example marked in
+int draw_option(const Question<T>& question, int cell, Randomness& random, Draw where);
+/// For choosers: one option per cell of `rows`, drawn from the distribution of the cell it continues. Rows of an example marked in
 /// `skip` draw nothing and get option 0.
 template <class T>
 std::vector<int> draw_options(const Question<T>& question, const Rows& rows, Randomness& random,

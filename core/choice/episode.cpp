@@ -1,20 +1,38 @@
 #include "core/choice/episode.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/rearrange.hpp"
+#include "core/autodiff/reduce.hpp"
 #include "core/autodiff/softmax.hpp"
 #include "core/support/error.hpp"
 
 namespace hardgrad {
 
 template <class T>
+std::vector<int> Question<T>::cells(const Rows& rows) const {
+  const int D = site.columns;
+  if (D == 1) return rows.parent;
+  std::vector<int> cell(rows.size() * D);
+  for (std::size_t c = 0; c < cell.size(); ++c) cell[c] = rows.parent[c / D] * D + static_cast<int>(c) % D;
+  return cell;
+}
+
+template <class T>
+bool Question<T>::chooses(std::size_t row) const {
+  const auto first = site.options.begin() + static_cast<std::ptrdiff_t>(row * site.columns);
+  return std::any_of(first, first + site.columns, [](int n) { return n > 1; });
+}
+
+template <class T>
 Choice<T> Episode<T>::choose(Site<T> site) {
   using enum TargetTerms::Divergence;
-  if (site.options.size() != site.rows->size() || site.logits.rows() != site.rows->size())
-    throw Bug("a site's logits and options must have one row per asking row");
+  const auto cells = site.rows->size() * site.columns;
+  if (site.options.size() != cells || site.logits.rows() != cells)
+    throw Bug("a site's logits and options must have one row per column of each asking row");
   if (tape_.logits_only()) tape_.watch(site.logits);
   Question<T> question;
   question.step = static_cast<int>(steps_.size());
@@ -28,16 +46,17 @@ Choice<T> Episode<T>::choose(Site<T> site) {
   }
   question.site = std::move(site);
   if (terms_.divergence == analytic)
-    cost(question.site.rows, kl_divergence(question.log_p, question.log_prior));
+    cost(question.site.rows, group_sums(kl_divergence(question.log_p, question.log_prior), question.site.columns));
   auto choice = chooser_.choose(tape_, question);
   choice.apart = apart_;
   steps_.push_back({std::move(question), choice});
   if (terms_.divergence == sampled) {
     const auto& asked = steps_.back().question;
-    const std::span<const int> parent(choice.rows->parent);
+    const auto from = asked.cells(*choice.rows);
     cost(choice.rows, choice.hard() ? subtract(log_probability(asked.step, Distribution::posterior),
                                                log_probability(asked.step, Distribution::prior))
-                                    : log_ratio(choice.weights, asked.log_p, asked.log_prior, parent));
+                                    : group_sums(log_ratio(choice.weights, asked.log_p, asked.log_prior, std::span<const int>(from)),
+                                                 asked.site.columns));
   }
   return choice;
 }
@@ -49,8 +68,11 @@ Var<T> Episode<T>::log_probability(int step, Distribution of) {
     if (made.rows == choice.rows.get() && made.of == of) return made.value;
   if (choice.option.empty()) throw Bug("a relaxed choice has no log probability");
   if (of == Distribution::posterior && terms_.drawn_from == Distribution::prior) throw Bug("this run has no posterior");
-  auto value = pick(of == terms_.drawn_from ? question.log_p : question.log_prior, std::span<const int>(choice.rows->parent),
-                    std::span<const int>(choice.option));
+  const auto log_p = of == terms_.drawn_from ? question.log_p : question.log_prior;
+  const std::span<const int> option(choice.option);
+  auto value = question.site.columns == 1
+                   ? pick(log_p, std::span<const int>(choice.rows->parent), option)
+                   : group_sums(pick(log_p, std::span<const int>(question.cells(*choice.rows)), option), question.site.columns);
   picked_.push_back({choice.rows.get(), of, value});
   return value;
 }
@@ -95,6 +117,8 @@ std::size_t Episode<T>::attention_values() const {
   return values;
 }
 
+template struct Question<float>;
+template struct Question<double>;
 template class Episode<float>;
 template class Episode<double>;
 

@@ -16,28 +16,31 @@
 
 namespace hardgrad {
 
-/// A question of the model: which of S options, for each of R rows.
+/// A question of the model: which of S options, for each of D columns of each of R rows. Columns are choices made at once,
+/// independent of each other given everything before, that share their costs: the heads of an attention, the bits of a code. A
+/// row's columns stand one under the other: cell r D + d.
 template <class T>
 struct Site {
   std::string_view name;     ///< as the model declares it
   RowsPtr rows;              ///< who asks, [R]
-  Var<T> logits;             ///< of the prior [R, S]
-  std::vector<int> options;  ///< [R] how many options a row has: the first ones. 1 is no choice at all (a finished row)
+  Var<T> logits;             ///< of the prior [R D, S]
+  std::vector<int> options;  ///< [R D] how many options a cell has: the first ones. 1 is no choice at all (a finished row)
   Var<T> state;              ///< [R, C] what the network knew when it asked; learned baselines look at it
-  /// Logits [R, S] of the learned posterior q(z | x, y); empty if the model was built without one. Called at most
+  /// Logits [R D, S] of the learned posterior q(z | x, y); empty if the model was built without one. Called at most
   /// once, and only for targets that need it.
   std::function<Var<T>()> posterior = {};
+  int columns = 1;           ///< D
 };
 
-/// An answer: one hard option per new row, or relaxed weights over all options.
+/// An answer: one hard option per column of each new row, or relaxed weights over all options.
 template <class T>
 struct Choice {
   RowsPtr rows;             ///< the rows that go on, [R']
-  std::vector<int> option;  ///< [R'] the chosen option (0 where a row is relaxed); empty if all rows are relaxed
-  Var<T> weights;           ///< [R', S] weights summing to 1 per row, if relaxed
+  std::vector<int> option;  ///< [R' D] the chosen option (0 where a row is relaxed); empty if all rows are relaxed
+  Var<T> weights;           ///< [R' D, S] weights summing to 1 per cell, if relaxed
   bool apart = false;       ///< rows that chose alike are not to share their states: see Episode::keep_apart
   bool hard() const { return !weights; }
-  /// The choice as weights [R', S] whichever it is: constant ones and zeros if hard.
+  /// The choice as weights [R' D, S] whichever it is: constant ones and zeros if hard.
   Var<T> one_hot(Tape<T>& tape, std::size_t options) const {
     if (weights) return weights;
     auto ones = tape.constant(option.size(), options);
@@ -62,9 +65,14 @@ template <class T>
 struct Question {
   Site<T> site;
   int step = 0;       ///< index of the choice in the run
-  Var<T> logits;      ///< [R, S] of the distribution the choice is drawn from
-  Var<T> log_p;       ///< [R, S] its log softmax over the row's options; -inf beyond them
-  Var<T> log_prior;   ///< [R, S] the same of the prior
+  Var<T> logits;      ///< [R D, S] of the distribution the choice is drawn from
+  Var<T> log_p;       ///< [R D, S] its log softmax over the cell's options; -inf beyond them
+  Var<T> log_prior;   ///< [R D, S] the same of the prior
+
+  /// [R' D] the cell of the site that each cell of `rows`, which continue its rows, comes from.
+  std::vector<int> cells(const Rows& rows) const;
+  /// True if a row has a choice in any of its columns.
+  bool chooses(std::size_t row) const;
 };
 
 /// Answers questions. One object answers one run.
@@ -155,8 +163,8 @@ class Episode {
   const std::vector<Step>& steps() const { return steps_; }
   const std::vector<Cost>& costs() const { return costs_; }
   const std::vector<Prediction>& predictions() const { return predictions_; }
-  /// log probability of hard choice `step`, [R', 1] on the rows after it, under the distribution it was drawn from. Made once,
-  /// on demand.
+  /// log probability of hard choice `step`, [R', 1] on the rows after it, under the distribution it was drawn from: the sum over
+  /// its columns. Made once, on demand.
   Var<T> log_probability(int step) { return log_probability(step, terms_.drawn_from); }
   Var<T> log_probability(int step, Distribution of);
   /// The same of all choices on the way to `rows` [R, 1]; zeros at the root.
@@ -189,6 +197,8 @@ class Episode {
   std::vector<Made> picked_, paths_;
 };
 
+extern template struct Question<float>;
+extern template struct Question<double>;
 extern template class Episode<float>;
 extern template class Episode<double>;
 

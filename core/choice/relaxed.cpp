@@ -7,29 +7,30 @@
 namespace hardgrad {
 
 template <class T>
-std::vector<double> Relaxing<T>::log_p(std::size_t row) const {
-  const T* from = question.log_p.value().row(rows.parent[row]);
-  return {from, from + options(row)};
+std::vector<double> Relaxing<T>::log_p(std::size_t cell) const {
+  const T* first = question.log_p.value().row(from[cell]);
+  return {first, first + options(cell)};
 }
 
 template <class T>
-Draw Relaxing<T>::where(std::size_t row, std::uint32_t index) const {
+Draw Relaxing<T>::where(std::size_t cell, std::uint32_t index) const {
+  const std::size_t D = question.site.columns, row = cell / D;
   return {.example = id[rows.example[row]], .replica = static_cast<std::uint32_t>(rows.replica[row]),
-          .step = static_cast<std::uint32_t>(question.step), .index = index};
+          .step = static_cast<std::uint32_t>(question.step), .index = index, .column = static_cast<std::uint32_t>(cell % D)};
 }
 
 template <class T>
 Var<T> Relaxing<T>::softmax(Var<T> shift, double temperature) const {
   std::vector<int> count(size());
   for (std::size_t r = 0; r < size(); ++r) count[r] = options(r);
-  const auto logits = gather_rows(question.logits, std::span<const int>(rows.parent));
+  const auto logits = gather_rows(question.logits, std::span<const int>(from));
   const auto scaled = affine(add(logits, shift), static_cast<T>(1 / temperature));
   return probabilities(log_softmax(scaled, std::span<const int>(count)));
 }
 
 template <class T>
 Var<T> Relaxing<T>::softmax() const {
-  return gather_rows(probabilities(question.log_p), std::span<const int>(rows.parent));
+  return gather_rows(probabilities(question.log_p), std::span<const int>(from));
 }
 
 namespace {

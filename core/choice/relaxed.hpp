@@ -9,7 +9,7 @@
 
 namespace hardgrad {
 
-/// The rows that go on from one question, each waiting for its weights.
+/// The cells (columns of rows) that go on from one question, each waiting for its weights: R of them.
 template <class T>
 struct Relaxing {
   Tape<T>& tape;
@@ -18,16 +18,18 @@ struct Relaxing {
   Randomness& random;
   const std::vector<std::uint32_t>& id;
 
-  std::size_t size() const { return rows.size(); }
-  int options(std::size_t row) const { return question.site.options[rows.parent[row]]; }
-  /// Log probabilities of a row's options.
-  std::vector<double> log_p(std::size_t row) const;
-  Draw where(std::size_t row, std::uint32_t index = 0) const;
-  /// softmax((logits + shift) / temperature) over each row's options [R, S]; shift [R, S] is constant.
+  std::vector<int> from = question.cells(rows);  ///< [R] the cell each continues
+
+  std::size_t size() const { return from.size(); }
+  int options(std::size_t cell) const { return question.site.options[from[cell]]; }
+  /// Log probabilities of a cell's options.
+  std::vector<double> log_p(std::size_t cell) const;
+  Draw where(std::size_t cell, std::uint32_t index = 0) const;
+  /// softmax((logits + shift) / temperature) over each cell's options [R, S]; shift [R, S] is constant.
   Var<T> softmax(Var<T> shift, double temperature) const;
   /// The probabilities themselves [R, S].
   Var<T> softmax() const;
-  /// A constant [R, S]: put(row, its numbers [options]) for every row that has a choice, 0 elsewhere.
+  /// A constant [R, S]: put(cell, its numbers [options]) for every cell that has a choice, 0 elsewhere.
   template <class F>
   Var<T> constants(F&& put) const {
     auto all = tape.constant(size(), question.log_p.cols());
@@ -39,7 +41,7 @@ struct Relaxing {
       }
     return all;
   }
-  /// One option per row, drawn from the probabilities.
+  /// One option per cell, drawn from the probabilities.
   std::vector<int> draw() const { return draw_options(question, rows, random, id); }
   /// Constant noise [R, S] with logits + noise = z up to a constant per row. Options, if wanted, are those it chooses.
   Var<T> gumbels(std::vector<int>* option = nullptr) const;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,10 @@ struct SiteDeclaration {
   int state_width = 0;  ///< columns of Site::state
   Reach reach = Reach::later_choices;
   SiteKind kind = SiteKind::categorical;
+  int columns = 1;      ///< most choices asked at once: independent of each other given everything before
+
+  /// Sets of options of one question, at most.
+  double sets() const { return std::pow(options, columns); }
 };
 
 /// What may be known of a model before it runs.
@@ -42,7 +47,14 @@ struct Structure {
     return sum;
   }
   int most_options() const { return most(&SiteDeclaration::options); }
+  int most_columns() const { return most(&SiteDeclaration::columns); }
   int state_width() const { return most(&SiteDeclaration::state_width); }
+  /// Sets of options of one question, at most.
+  double most_sets() const {
+    double largest = 0;
+    for (const auto& site : sites) largest = std::max(largest, site.sets());
+    return largest;
+  }
   /// True if a choice changes only costs of its own: choices can be enumerated one by one.
   bool factorised() const { return steps() <= 1 || reach() == Reach::own_costs; }
   /// True if no choice changes the distribution of another.

@@ -16,8 +16,13 @@ class Dreamer final : public Chooser<T>, public Observer<T> {
   Choice<T> choose(Tape<T>&, const Question<T>& question) override {
     auto rows = fan_out(question, 1);
     std::vector<int> option;
-    for (std::size_t r = 0; r < rows->size(); ++r)
-      option.push_back(draw_option(question, rows->parent[r], random_, place(rows->example[r], question.step, 0)));
+    const auto cells = question.cells(*rows);
+    const std::size_t D = question.site.columns;
+    for (std::size_t c = 0; c < cells.size(); ++c) {
+      auto where = place(rows->example[c / D], question.step, 0);
+      where.column = static_cast<std::uint32_t>(c % D);
+      option.push_back(draw_option(question, cells[c], random_, where));
+    }
     return {rows, std::move(option), {}};
   }
   std::vector<int> observe(std::span<const int> example, Var<T> logits, int at) override {

@@ -67,7 +67,7 @@ class MemoryReader final : public Model<T>, public Dreams {
   const Structure& structure() const override { return structure_; }
 
   typename Model<T>::Asked asked(const Batch& batch, std::size_t, int example) const override {
-    return {std::max(batch.ints("story_length").data[example], 1), hops_};
+    return {{std::max(batch.ints("story_length").data[example], 1)}, hops_};
   }
 
   void run(const Batch& batch, Episode<T>& episode) const override;

@@ -11,7 +11,7 @@ std::vector<double> Model<T>::outcomes(const Batch& batch) const {
   for (int b = 0; b < batch.examples(); ++b)
     for (std::size_t site = 0; site < structure().sites.size(); ++site) {
       const auto [options, times] = asked(batch, site, b);
-      count[b] *= std::pow(static_cast<double>(options), static_cast<double>(times));
+      for (int n : options) count[b] *= std::pow(static_cast<double>(n), static_cast<double>(times));
     }
   return count;
 }

@@ -24,13 +24,15 @@ class Model {
   virtual void run(const Batch& batch, Episode<T>& episode) const = 0;
   /// What a site asks of one example; by default of every example what is declared of the longest.
   struct Asked {
-    int options;  ///< of each choice
-    int times;    ///< how often
+    std::vector<int> options;  ///< of each column
+    int times;                 ///< how often
   };
   virtual Asked asked(const Batch&, std::size_t site, int /*example*/) const {
-    return {structure().sites[site].options, structure().sites[site].times};
+    const auto& declared = structure().sites[site];
+    return {std::vector<int>(declared.columns, declared.options), declared.times};
   }
-  /// [B] number of complete sets of choices of each example (the leaves of its tree): options ^ times over all sites.
+  /// [B] number of complete sets of choices of each example (the leaves of its tree): the product of the
+  /// options of all columns, as often as they are asked.
   std::vector<double> outcomes(const Batch& batch) const;
 
   ParameterSet<T>& parameters() { return parameters_; }

@@ -54,7 +54,7 @@ Translator<T>::Translator(const Blueprint& b)
 
 template <class T>
 auto Translator<T>::asked(const Batch& batch, std::size_t, int example) const -> typename Model<T>::Asked {
-  return {batch.ints("source_length").data[example], batch.ints("target_length").data[example]};
+  return {{batch.ints("source_length").data[example]}, batch.ints("target_length").data[example]};
 }
 
 template <class T>

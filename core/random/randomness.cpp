@@ -17,7 +17,8 @@ Key Key::operator/(std::string_view name) const {
 Key Key::operator/(std::uint64_t number) const { return {Raw{}, XXH64(&number, sizeof number, value_ ^ 0x6e756d)}; }
 
 std::uint64_t KeyedRandomness::bits(Draw where) const {
-  const auto k = key_.value();
+  // A column has a key of its own: the counter is full with the rest. Column 0 has the stream's.
+  const auto k = where.column == 0 ? key_.value() : (key_ / std::uint64_t{where.column}).value();
   const auto words = r123::Philox4x32{}({{where.example, where.replica, where.step, where.index}},
                                         {{static_cast<std::uint32_t>(k), static_cast<std::uint32_t>(k >> 32)}});
   return (std::uint64_t{words[0]} << 32) | words[1];

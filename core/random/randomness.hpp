@@ -16,6 +16,7 @@ struct Draw {
   std::uint32_t replica = 0;  ///< which of the example's samples
   std::uint32_t step = 0;     ///< which choice
   std::uint32_t index = 0;    ///< which draw of that choice
+  std::uint32_t column = 0;   ///< which of the choices made at once
   /// As `step`: a draw for the example as a whole, not for one of its samples.
   static constexpr std::uint32_t whole = ~0u;
 };

@@ -6,11 +6,10 @@
 
 #include <deque>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "core/abi.hpp"
 #include "core/registry/registry.hpp"
+#include "core/support/text.hpp"
 
 namespace hardgrad {
 namespace {
@@ -36,11 +35,10 @@ const Plugin& load_plugin(const std::string& path) {
   if (error) throw UsageError(fmt::format("plugin {}: no such file; give the path of a shared library", path));
   for (const auto& plugin : plugins())
     if (plugin.path == file) return plugin;
-  std::ifstream in(file, std::ios::binary);
-  std::ostringstream text;
-  if (std::filesystem::is_directory(file) || !in || !(text << in.rdbuf()))
-    throw UsageError(fmt::format("plugin {}: cannot be read", path));
-  const auto bytes = text.str(), abi = abi_of(bytes);
+  const auto contents = file_contents(file);
+  if (!contents) throw UsageError(fmt::format("plugin {}: cannot be read", path));
+  const auto& bytes = *contents;
+  const auto abi = abi_of(bytes);
   constexpr std::string_view ours = HARDGRAD_ABI;
   if (!bytes.starts_with("\x7f" "ELF") || abi.empty())
     throw UsageError(fmt::format("plugin {}: is no plugin of hardgrad; build it with hardgrad_add_plugin() and "

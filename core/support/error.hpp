@@ -20,6 +20,11 @@ struct UsageError : Error {
   explicit UsageError(const std::string& message) : Error(2, message) {}
 };
 
+/// What is asked for cannot be had exactly, or has more terms than its cap allows: there may be another way.
+struct NotExact : UsageError {
+  using UsageError::UsageError;
+};
+
 /// A file is missing, damaged or not what it should be.
 struct InputError : Error {
   explicit InputError(const std::string& message) : Error(3, message) {}

@@ -57,7 +57,7 @@ void add(const std::string& name, const Problem& problem, const std::string& spe
   const auto run = [problem, spec](benchmark::State& state) {
     try {
       gradient(state, problem, spec);
-    } catch (const UsageError& e) {  // more samples than it takes, or a truth too large
+    } catch (const NotExact& e) {
       state.SkipWithError(e.what());
     }
   };

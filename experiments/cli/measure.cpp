@@ -192,7 +192,7 @@ int measure_with(const Options& options) {
       const auto estimator = open_estimator<T>(scene, spec, Key(options.place.seed) / "init");
       measured.push_back(measure<T>(spec, *estimator, *scene.model, scene.batch, options.settings,
                                     Key(options.place.seed) / "noise", &truths));
-    } catch (const UsageError& e) {  // too many outcomes for this one
+    } catch (const NotExact& e) {  // too many outcomes for this one
       measured.push_back(skipped(spec, e.what()));
     }
   }

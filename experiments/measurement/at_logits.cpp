@@ -14,13 +14,13 @@ void add_episode(Tape<T>& tape, const Episode<T>& episode, int copies, LogitGrad
   for (const auto& step : episode.steps()) {
     const auto& site = step.question.site;
     const auto g = tape.gradient(site.logits);
-    const std::size_t size = episode.examples() / copies * g.cols;
+    const std::size_t D = site.columns, size = episode.examples() / copies * D * g.cols;
     for (auto& gradient : into)
       if (gradient.size() < at + size) gradient.resize(at + size);
-    for (std::size_t r = 0; r < g.rows; ++r) {
-      const int example = site.rows->example[r];
-      double* to = into[example % copies].data() + at + example / copies * g.cols;
-      for (std::size_t j = 0; j < g.cols; ++j) to[j] += copies * static_cast<double>(g(r, j));
+    for (std::size_t cell = 0; cell < g.rows; ++cell) {
+      const int example = site.rows->example[cell / D];
+      double* to = into[example % copies].data() + at + (example / copies * D + cell % D) * g.cols;
+      for (std::size_t j = 0; j < g.cols; ++j) to[j] += copies * static_cast<double>(g(cell, j));
     }
     at += size;
     if (result.sites.size() < ++step_of_run) result.sites.emplace_back(site.name, size);

@@ -21,13 +21,13 @@ class Weights {
  public:
   Weights(const Episode<T>& episode, bool sparse, bool sampled) : episode_(episode), sparse_(sparse), sampled_(sampled) {}
 
-  /// p(option) of a row of a question, as the target means it.
-  double probability(const Question<T>& question, std::size_t row, std::size_t option) const {
-    const int options = question.site.options[row];
+  /// p(option) of a cell of a question, as the target means it.
+  double probability(const Question<T>& question, std::size_t cell, std::size_t option) const {
+    const int options = question.site.options[cell];
     if (static_cast<int>(option) >= options) return 0;
-    if (!sparse_) return std::exp(static_cast<double>(question.log_prior.value()(row, option)));
+    if (!sparse_) return std::exp(static_cast<double>(question.log_prior.value()(cell, option)));
     const auto logits = question.site.logits.value();
-    return std::max(static_cast<double>(logits(row, option)) - sparsemax_threshold(logits.row(row), options), 0.0);
+    return std::max(static_cast<double>(logits(cell, option)) - sparsemax_threshold(logits.row(cell), options), 0.0);
   }
 
   /// [R]
@@ -42,7 +42,10 @@ class Weights {
       for (std::size_t r = 0; r < rows.size(); ++r) {
         const auto parent = static_cast<std::size_t>(rows.parent[r]);
         const bool drawn = sampled_ || !choice.hard();
-        weight[r] = before[parent] * (drawn ? 1.0 / copies[parent] : probability(question, parent, choice.option[r]));
+        weight[r] = before[parent];
+        if (drawn) weight[r] /= copies[parent];
+        const std::size_t D = question.site.columns;
+        for (std::size_t d = 0; !drawn && d < D; ++d) weight[r] *= probability(question, parent * D + d, choice.option[r * D + d]);
       }
     }
     return made_[&rows] = std::move(weight);
@@ -71,11 +74,12 @@ std::map<std::string, Sum> sums(const Episode<T>& episode, bool sparse, bool sam
   for (const auto& [question, choice] : episode.steps()) {
     const auto& weight = weights.of(*question.site.rows);
     auto& sum = of_site[std::string(question.site.name)];
-    for (std::size_t r = 0; r < weight.size(); ++r) {
-      if (question.site.options[r] < 2) continue;
-      sum.choices += weight[r];
-      for (int i = 0; i < question.site.options[r]; ++i)
-        if (const double p = weights.probability(question, r, i); p != 0) sum.entropy -= weight[r] * p * std::log(p);
+    for (std::size_t cell = 0; cell < question.site.options.size(); ++cell) {
+      if (question.site.options[cell] < 2) continue;
+      const double of_row = weight[cell / question.site.columns];
+      sum.choices += of_row;
+      for (int i = 0; i < question.site.options[cell]; ++i)
+        if (const double p = weights.probability(question, cell, i); p != 0) sum.entropy -= of_row * p * std::log(p);
     }
   }
   return of_site;

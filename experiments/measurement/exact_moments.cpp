@@ -52,7 +52,7 @@ int Replay::categorical(std::span<const double> probabilities, Draw where) {
 
 double Replay::uniform(Draw, const Pieces& pieces) {
   if (pieces.jumps)
-    throw UsageError("exact moments: an estimate jumps with its continuous noise at places that cannot be told: "
+    throw NotExact("exact moments: an estimate jumps with its continuous noise at places that cannot be told: "
                      "sample replicates instead");
   if (exchangeable_) throw Bug("samples with continuous noise cannot be visited as multisets");
   if (position_ == path_.size()) {
@@ -143,7 +143,7 @@ Moments of_example(const Estimator<T>& estimator, const Model<T>& model, const B
     m.continuous = replay.continuous();
     if (++m.outcomes == 1) visits = replay.expected_visits(model.outcomes(example)[0]);
     if (std::max(m.outcomes, visits) > outcome_cap)
-      throw UsageError(fmt::format("exact moments need about {:.6g} {} for one example, more than its share {:.6g} of the cap: "
+      throw NotExact(fmt::format("exact moments need about {:.6g} {} for one example, more than its share {:.6g} of the cap: "
                                    "take fewer samples, steps, options or examples, or raise the cap",
                                    std::max(m.outcomes, visits),
                                    replay.continuous() ? "outcomes and quadrature nodes (the noise is continuous)" : "outcomes",

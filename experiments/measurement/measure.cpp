@@ -103,7 +103,7 @@ template <class T>
 void measure_exactly(Measurement& m, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
                      const MeasureSettings& settings, Truths<T>& truths) {
   const auto* truth = truths.of(estimator.target());
-  if (!truth) throw UsageError("no exact " + m.target + ": " + truths.why());
+  if (!truth) throw NotExact("no exact " + m.target + ": " + truths.why());
   m.estimand_norm = norm(truth->gradient);
   const auto start = std::chrono::steady_clock::now();
   const auto moments = exact_moments(estimator, model, batch, truth->of_example, settings.outcome_cap,
@@ -165,7 +165,7 @@ void measure_at_logits(Measurement& m, const Estimator<T>& estimator, const Mode
   if (!known) m.estimand = not_wanted;
   if (known) try {
       reference = exact_gradient_at_logits(estimator.target(), model, batch, settings.leaf_cap);
-    } catch (const UsageError& e) {
+    } catch (const NotExact& e) {
       m.estimand = std::string("unknown: ") + e.what();
       known = false;
     }

@@ -5,12 +5,11 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <set>
-#include <sstream>
 
 #include "core/registry/plugins.hpp"
 #include "core/support/error.hpp"
+#include "core/support/text.hpp"
 #include "experiments/sweeps/config_values.hpp"
 
 namespace hardgrad {
@@ -212,15 +211,15 @@ SweepConfig ConfigReader::read() {
 }  // namespace
 
 SweepConfig read_config(const std::string& path, const std::vector<std::string>& sets) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  if (std::filesystem::is_directory(path) || !in || !(text << in.rdbuf()))
-    throw InputError(fmt::format("{}: cannot be read; give the path of a sweep's TOML file", path));
-  if (text.view().starts_with("\x89HDF"))
+  const auto text = file_contents(path);
+  if (!text) throw InputError(fmt::format("{}: cannot be read; give the path of a sweep's TOML file", path));
+  if (text->find_first_not_of(" \t\r\n") == std::string::npos)
+    throw UsageError(fmt::format("{}: is empty: a sweep names at least a task and an estimator, in a table [grid]", path));
+  if (text->starts_with("\x89HDF"))
     throw InputError(fmt::format("{}: is an HDF5 file; give the path of a sweep's TOML file", path));
   toml::table root;
   try {
-    root = toml::parse(text.str(), path);
+    root = toml::parse(*text, path);
   } catch (const toml::parse_error& e) {
     throw UsageError(
         fmt::format("{}:{}:{}: {}", path, e.source().begin.line, e.source().begin.column, e.description()));

@@ -142,7 +142,7 @@ void try_cell(Trial& trial, const Plan& plan, const Cell& cell, TaskPool& tasks,
   Measurement measurement;
   try {
     if (!settings.measure_at.empty()) measurement = try_measurement(trial, training, settings, keys.noise, stop);
-  } catch (const UsageError&) {  // too much for an exact measurement: the run will say so
+  } catch (const NotExact&) {  // the run will say so
   }
   try {
     start = Clock::now();

@@ -70,19 +70,24 @@ Observation observe(const Episode<T>& episode) {
   const auto examples = static_cast<std::size_t>(episode.examples());
   const auto& steps = episode.steps();
   const auto& predictions = episode.predictions();
-  Observation seen{Array<int>({examples, predictions.size()}, -1), Array<int>({examples, steps.size()}, -1)};
-  for (std::size_t t = 0; t < steps.size(); ++t)
-    for (std::size_t b = 0; b < examples; ++b) {
-      const auto& choice = steps[t].choice;
+  std::size_t choices = 0;
+  for (const auto& step : steps) choices += step.question.site.columns;
+  Observation seen{Array<int>({examples, predictions.size()}, -1), Array<int>({examples, choices}, -1)};
+  std::size_t first = 0;
+  for (const auto& [question, choice] : steps) {
+    const std::size_t D = question.site.columns;
+    for (std::size_t cell = 0; cell < examples * D; ++cell) {
       int option;
       if (choice.hard()) {
-        option = choice.option[b];
+        option = choice.option[cell];
       } else {
-        const auto* row = choice.weights.value().row(b);
+        const auto* row = choice.weights.value().row(cell);
         option = static_cast<int>(std::max_element(row, row + choice.weights.cols()) - row);
       }
-      seen.choices.row(b)[t] = option;
+      seen.choices.row(cell / D)[first + cell % D] = option;
     }
+    first += D;
+  }
   for (std::size_t p = 0; p < predictions.size(); ++p)
     for (std::size_t b = 0; b < examples; ++b) seen.predictions.row(b)[p] = predictions[p].label[b];
   return seen;

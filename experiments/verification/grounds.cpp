@@ -9,9 +9,10 @@
 namespace hardgrad::verification {
 namespace {
 
-Ground recurrent(bool feeding, int options) {
-  return {fmt::format("recurrent, {}, {} options", feeding ? "dependent" : "independent", options),
-          std::make_unique<Recurrent<double>>(feeding, Key(5), options), Recurrent<double>::batch(options)};
+Ground recurrent(bool feeding, int options, int columns = 1) {
+  const auto name = fmt::format("recurrent, {}, {} options{}", feeding ? "dependent" : "independent", options,
+                                columns > 1 ? fmt::format(", {} columns", columns) : "");
+  return {name, std::make_unique<Recurrent<double>>(feeding, Key(5), options, 0, columns), Recurrent<double>::batch(options)};
 }
 
 Ground toy(const std::string& spec) {
@@ -31,6 +32,7 @@ std::vector<Ground> grounds() {
   std::vector<Ground> all;
   for (int options : {2, 3})
     for (bool feeding : {true, false}) all.push_back(recurrent(feeding, options));
+  for (bool feeding : {true, false}) all.push_back(recurrent(feeding, 3, 2));  // choices made at once
   for (const auto* spec : {"bits[logit=0.7]", "bits[bits=3,t=0.6;0.51;0.48,shared_logit=true,logit=-1]",
                            "bits[bits=2,function=table,logit=0.3;-0.8]", "bits[options=3,function=linear,logit=0.2;-0.1;0.4]",
                            "bits[bits=2,options=3,function=table,logit=0.2;-0.1;0.4]"})

@@ -14,21 +14,22 @@
 namespace hardgrad::verification {
 
 /// h_{t+1} = tanh(W h_t + E[z_t] + x); logits_t = A h_t; cost_t = (v . h_{t+1} - target)^2. If not `feeding`, the
-/// recurrence goes on without the choice (h_{t+1} = tanh(W h_t + x)) and cost_t alone sees E[z_t]: a factorised model.
+/// recurrence goes on without the choice (h_{t+1} = tanh(W h_t + x)) and cost_t alone sees E[z_t]: a factorised model. With several
+/// columns z_t is so many choices made at once, and E[z_t] the sum of theirs; column d has d options less, at least one.
 template <class T>
 class Recurrent final : public Model<T> {
  public:
   static constexpr int hidden = 2, longest = 3;
 
-  explicit Recurrent(bool feeding, Key key = Key(5), int options = 3, double shift = 0)
-      : feeding_(feeding), options_(options), shift_(shift) {
+  explicit Recurrent(bool feeding, Key key = Key(5), int options = 3, double shift = 0, int columns = 1)
+      : feeding_(feeding), options_(options), columns_(columns), shift_(shift) {
     structure_ = {.sites = {{.name = "step", .options = options, .times = longest, .state_width = hidden,
-                             .reach = feeding ? Reach::later_choices : Reach::own_costs}},
+                             .reach = feeding ? Reach::later_choices : Reach::own_costs, .columns = columns}},
                   .posterior = true};
     recurrent_ = Linear<T>(this->parameters_, "core", hidden, hidden, key, false);
-    scores_ = Linear<T>(this->parameters_, "score", hidden, options, key);
-    posterior_ = Linear<T>(this->parameters_, "posterior", hidden + 1, options, key);
-    embedding_ = Embedding<T>(this->parameters_, "embedding", options, hidden, key, 0.8);
+    scores_ = Linear<T>(this->parameters_, "score", hidden, options * columns, key);
+    posterior_ = Linear<T>(this->parameters_, "posterior", hidden + 1, options * columns, key);
+    embedding_ = Embedding<T>(this->parameters_, "embedding", options * columns, hidden, key, 0.8);
     out_ = Linear<T>(this->parameters_, "out", hidden, 1, key);
   }
 
@@ -44,8 +45,11 @@ class Recurrent final : public Model<T> {
   }
 
   const Structure& structure() const override { return structure_; }
-  typename Model<T>::Asked asked(const Batch& batch, std::size_t, int example) const override {
-    return {batch.ints("options").data[example], batch.ints("length").data[example]};
+  using Asked = typename Model<T>::Asked;
+  Asked asked(const Batch& batch, std::size_t, int example) const override {
+    Asked asked{{}, batch.ints("length").data[example]};
+    for (int d = 0; d < columns_; ++d) asked.options.push_back(options_of(batch, example, d));
+    return asked;
   }
 
   void run(const Batch& batch, Episode<T>& episode) const override {
@@ -60,18 +64,17 @@ class Recurrent final : public Model<T> {
     episode.cost(rows, square(out_(h)));  // before any choice
     if (shift_ != 0) episode.cost(rows, tape.constant(rows->size(), 1, static_cast<T>(shift_)));
     for (int t = 0; t < longest; ++t) {
-      std::vector<int> allowed(rows->size());
-      for (std::size_t r = 0; r < rows->size(); ++r) {
-        const int b = rows->example[r];
-        allowed[r] = t < batch.ints("length").data[b] ? batch.ints("options").data[b] : 1;
-      }
-      Site<T> site{"step", rows, scores_(h), allowed, h};
+      std::vector<int> allowed;
+      for (int b : rows->example)
+        for (int d = 0; d < columns_; ++d) allowed.push_back(t < batch.ints("length").data[b] ? options_of(batch, b, d) : 1);
+      Site<T> site{"step", rows, reshape(scores_(h), options_), allowed, h};
       site.posterior = [&, h, rows] {
-        return posterior_(concat_columns({h, gather_rows(target, std::span<const int>(rows->example))}));
+        return reshape(posterior_(concat_columns({h, gather_rows(target, std::span<const int>(rows->example))})), options_);
       };
+      site.columns = columns_;
       auto choice = episode.choose(std::move(site));
       const std::span<const int> parent(choice.rows->parent), example(choice.rows->example);
-      const auto chosen = matmul(choice.one_hot(tape, options_), tape.parameter(*embedding_.weight));
+      const auto chosen = matmul(reshape(choice.one_hot(tape, options_), options_ * columns_), tape.parameter(*embedding_.weight));
       const auto before = add(recurrent_(gather_rows(h, parent)), gather_rows(x, example));
       const auto after = tanh(add(before, chosen));
       auto loss = square(subtract(out_(after), gather_rows(target, example)));
@@ -90,8 +93,11 @@ class Recurrent final : public Model<T> {
   }
 
  private:
+  static int options_of(const Batch& batch, int example, int column) {
+    return std::max(batch.ints("options").data[example] - column, 1);
+  }
   bool feeding_;
-  int options_;
+  int options_, columns_;
   double shift_;
   Linear<T> recurrent_, scores_, posterior_, out_;
   Embedding<T> embedding_;

@@ -119,7 +119,7 @@ class Verifier {
         const bool wrong = unbiased_ && !(off < (moments.continuous ? 1e-8 : 1e-10));
         add(what, ground.name, wrong ? "says it is unbiased, but the mean is " + found : "", found);
         return;
-      } catch (const UsageError&) {  // too many outcomes
+      } catch (const NotExact&) {  // the next smaller batch, or draws
       } catch (const std::exception& e) {
         add(what, ground.name, e.what());
         return;

@@ -32,6 +32,13 @@ from pathlib import Path
 
 import numpy as np
 
+try:
+    import torch  # noqa: F401  (the workers import it; better to say here what is missing)
+except ImportError:
+    print("benchmark: PyTorch is missing; on Debian: apt-get install python3-torch, and run this with /usr/bin/python3",
+          file=sys.stderr)
+    sys.exit(2)
+
 HERE = Path(__file__).resolve().parent
 TOLERANCE = 1e-3  # of a gradient in float
 SIZES = {"small": (100, 32, 1, 10), "mid": (2000, 64, 8, 20), "large": (4000, 256, 8, 20)}  # V, H, K, L = T

@@ -125,6 +125,8 @@ def test_refusals(built, hardgrad, tmp_path):
     (tmp_path / "text.so").write_text("not a library")
     assert "is no plugin of hardgrad" in refusal(tmp_path / "text.so")
     assert "is no plugin of hardgrad" in refusal("/bin/true")
+    (tmp_path / "empty.so").touch()
+    assert "is no plugin of hardgrad" in refusal(tmp_path / "empty.so")
     assert 'registers the estimator "rloo", which exists already' in refusal(library(built, "clashing"))
     assert 'its estimator "silent" does not declare what choices it works on' in refusal(library(built, "silent"))
     other = library(built, "my").read_bytes()

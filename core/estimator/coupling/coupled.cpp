@@ -95,12 +95,13 @@ std::vector<double> Coupled<T>::losses(int step, Credit credit) const {
   for (const auto& cost : episode_->costs()) {
     if (credit == Credit::reward_to_go && !cost.rows->descends_from(step)) continue;
     const T* value = cost.loss.value().data;
-    const int width = cost.rows->is_root() ? 0 : static_cast<int>(cost.rows->size() / groups());
+    const std::size_t width = cost.rows->is_root() ? 0 : cost.rows->size() / groups();
+    const bool left = joint_ || cost.rows->step >= step;  // else the members are still one, on the base path
     for (std::size_t i = 0; i < result.size(); ++i) {
       const auto group = i / members_;
-      const int at = position(step, static_cast<int>(i % members_));
-      const auto row = width == 0 ? group / groups_ : group * width + (at < width ? at : 0);
-      result[i] += static_cast<double>(value[row]);
+      const std::size_t at = left ? position(step, static_cast<int>(i % members_)) : 0;
+      if (width != 0 && at >= width) throw Bug("a coupled member has no row of its own");
+      result[i] += static_cast<double>(value[width == 0 ? group / groups_ : group * width + at]);
     }
   }
   return result;

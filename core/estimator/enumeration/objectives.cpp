@@ -68,7 +68,8 @@ template <class T>
 Var<T> path_entropy(Episode<T>& episode) {
   Var<T> total = episode.tape().constant(1, 1);
   for (const auto& step : episode.steps())
-    total = add(total, weighted_by_path(episode, step.question.site.rows, entropy(step.question.log_p)));
+    total = add(total, weighted_by_path(episode, step.question.site.rows,
+                                        group_sums(entropy(step.question.log_p), step.question.site.columns)));
   return total;
 }
 
@@ -103,7 +104,7 @@ template <class T>
 std::vector<double> enumeration_rows(const Model<T>& model, const Batch& batch) {
   const auto& structure = model.structure();
   if (!structure.factorised()) return model.outcomes(batch);
-  return std::vector<double>(batch.examples(), structure.most_options());
+  return std::vector<double>(batch.examples(), structure.most_sets());
 }
 
 template <class T>
@@ -125,7 +126,7 @@ Estimate<T> exact_objective(const Target& target, Problem<T> problem, double lea
   const auto& structure = problem.model.structure();
   const auto of_example = enumeration_terms(target, problem.model, problem.batch);
   if (const double terms = std::accumulate(of_example.begin(), of_example.end(), 0.0); terms > leaf_cap)
-    throw UsageError(fmt::format(
+    throw NotExact(fmt::format(
         "exact enumeration needs {:.6g} {} ({} choices of up to {} options, {} examples), more than the cap of {:.6g}: "
         "take fewer samples, steps, options or examples, or raise the cap",
         terms, target.entry().counted, structure.steps(), structure.most_options(), problem.batch.examples(), leaf_cap));

@@ -50,7 +50,7 @@ double Sampled<T>::mean_where_chosen(int step, const std::vector<double>& return
   const auto& [question, choice] = episode_->steps()[step];
   double sum = 0, count = 0;
   for (std::size_t r = 0; r < returns.size(); ++r)
-    if (question.site.options[choice.rows->parent[r]] > 1) {
+    if (question.chooses(choice.rows->parent[r])) {
       sum += returns[r];
       ++count;
     }

@@ -16,7 +16,7 @@ template <class T>
 std::vector<std::vector<std::vector<int>>> draw_paths(const Problem<T>& problem, std::size_t k) {
   for (double outcomes : problem.model.outcomes(problem.batch))
     if (outcomes > 1e4)
-      throw UsageError(fmt::format("replaying a sample without replacement enumerates all outcomes, and an example has {:.6g}: "
+      throw NotExact(fmt::format("replaying a sample without replacement enumerates all outcomes, and an example has {:.6g}: "
                                    "measure it with replicates",
                                    outcomes));
   Tape<T> side;

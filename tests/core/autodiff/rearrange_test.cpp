@@ -92,3 +92,15 @@ TEST_CASE("bag: words repeated and missing, with and without weights") {
         {table});
   }
 }
+
+TEST_CASE("reshape keeps the numbers and their order") {
+  for (std::size_t cols : {1, 2, 3, 4, 6, 12})
+    expect_gradient([&](auto&, const auto& v) { return reshape(v[0], cols); }, {random_matrix(3, 4, 1)});
+  Tape<double> tape;
+  const std::vector<double> x{1, 2, 3, 4, 5, 6};
+  const auto y = reshape(tape.constant({x.data(), 2, 3}), 2).value();
+  CHECK((y.rows == 3 && y.cols == 2));
+  CHECK(y(1, 0) == 3);
+  CHECK(y(2, 1) == 6);
+  CHECK_THROWS_AS(reshape(tape.constant({x.data(), 2, 3}), 4), Bug);
+}

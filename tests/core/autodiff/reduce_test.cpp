@@ -21,6 +21,19 @@ TEST_CASE("sums") {
   }
 }
 
+TEST_CASE("sums of consecutive rows") {
+  for (std::size_t count : {1, 2, 3, 6})
+    expect_gradient([&](auto&, const auto& v) { return group_sums(v[0], count); }, {random_matrix(6, 1, 1)});
+  Tape<double> tape;
+  const std::vector<double> x{1, 20, 300, 4000};
+  const auto y = group_sums(tape.constant({x.data(), 4, 1}), 2).value();
+  CHECK(y.rows == 2);
+  CHECK(y.data[0] == 21);
+  CHECK(y.data[1] == 4300);
+  CHECK_THROWS_AS(group_sums(tape.constant({x.data(), 4, 1}), 3), Bug);
+  CHECK_THROWS_AS(group_sums(tape.constant({x.data(), 2, 2}), 2), Bug);
+}
+
 TEST_CASE("sums are carried in double") {
   Tape<float> tape;
   const std::size_t n = 1 << 20;

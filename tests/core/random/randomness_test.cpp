@@ -53,6 +53,27 @@ TEST_CASE("uniforms, normals and categories have their laws, within five standar
   for (int k : {0, 2, 3}) CHECK(std::abs(counts[k] / n - p[k]) < 5 * std::sqrt(p[k] * (1 - p[k]) / n));
 }
 
+TEST_CASE("columns have draws of their own, and the first one those of a choice by itself") {
+  KeyedRandomness random(Key(3));
+  const Draw where{.example = 1, .replica = 2, .step = 3, .index = 4};
+  auto column = where;
+  CHECK(random.uniform(column) == random.uniform(where));
+  double sum = 0, squares = 0, products = 0, before = 0;
+  const int n = 20000;
+  for (int d = 0; d < n; ++d) {
+    column.column = static_cast<std::uint32_t>(d);
+    const double u = random.uniform(column);
+    CHECK(u == random.uniform(column));
+    sum += u;
+    squares += u * u;
+    products += (u - 0.5) * before;
+    before = u - 0.5;
+  }
+  CHECK(std::abs(sum / n - 0.5) < 5 / std::sqrt(12.0 * n));
+  CHECK(std::abs(squares / n - 1.0 / 3) < 5 * std::sqrt(4.0 / 45 / n));
+  CHECK(std::abs(products / n) < 5 / (12 * std::sqrt(double(n))));  // neighbours know nothing of each other
+}
+
 TEST_CASE("a permutation holds every number once and follows its key") {
   auto order = permutation(100, Key(4));
   CHECK(order == permutation(100, Key(4)));

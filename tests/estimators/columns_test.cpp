@@ -1,0 +1,150 @@
+// Several choices at once: columns of one site, against sums over every set of choices run by itself.
+#include <doctest/doctest.h>
+
+#include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/reduce.hpp"
+#include "core/choice/choosers.hpp"
+#include "core/estimator/enumeration/objectives.hpp"
+#include "core/estimator/score_function/score_function.hpp"
+#include "experiments/verification/recurrent.hpp"
+#include "tests/support/exactness.hpp"
+
+namespace hardgrad::testing {
+namespace {
+
+using verification::Recurrent;
+
+struct Path {
+  double p = 1, f = 0;
+};
+
+/// Every set of choices of the batch's only example, each in a run of its own. Column d of a question has options - d options.
+std::vector<Path> every_path(const Model<double>& model, const Batch& batch, int columns) {
+  const int length = batch.ints("length").data[0], options = batch.ints("options").data[0];
+  std::vector<int> most;  // of every choice
+  for (int t = 0; t < Recurrent<double>::longest; ++t)
+    for (int d = 0; d < columns; ++d) most.push_back(t < length ? std::max(options - d, 1) : 1);
+  std::vector<Path> all;
+  std::vector<int> set(most.size());
+  while (true) {
+    std::vector<std::vector<int>> forced(Recurrent<double>::longest);
+    for (std::size_t i = 0; i < set.size(); ++i) forced[i / columns].push_back(set[i]);
+    ForcedChooser<double> chooser(forced);
+    Tape<double> tape;
+    Episode<double> episode(tape, chooser, 1);
+    model.run(batch, episode);
+    Path path;
+    for (int t = 0; t < Recurrent<double>::longest; ++t) {
+      const auto log_p = episode.steps()[t].question.log_p.value();  // [D, S]: by hand, without log_probability
+      for (int d = 0; d < columns; ++d) path.p *= std::exp(log_p(d, forced[t][d]));
+    }
+    for (const auto& cost : episode.costs()) path.f += cost.loss.item();
+    all.push_back(path);
+    std::size_t i = 0;
+    while (i < set.size() && ++set[i] == most[i]) set[i++] = 0;
+    if (i == set.size()) return all;
+  }
+}
+
+TEST_CASE("columns: enumeration multiplies them, and its values are the sums over every set of choices") {
+  for (bool feeding : {true, false})
+    for (int columns : {1, 2, 3})
+      for (int b = 0; b < 3; ++b) {
+        CAPTURE(feeding);
+        CAPTURE(columns);
+        CAPTURE(b);
+        const Recurrent<double> model(feeding, Key(5), 3, 0, columns);
+        const auto batch = Recurrent<double>::batch(3).select({b});
+        const auto paths = every_path(model, batch, columns);
+        double mass = 0, mean = 0, likelihood = 0;
+        for (const auto& [p, f] : paths) {
+          mass += p;
+          mean += p * f;
+          likelihood += p * std::exp(-f);
+        }
+        CHECK(mass == doctest::Approx(1).epsilon(1e-13));
+        CHECK(model.outcomes(batch)[0] == paths.size());
+        CHECK(exact_truth("expected_loss", model, batch, 1e6).value == doctest::Approx(mean).epsilon(1e-12));
+        CHECK(exact_truth("marginal_likelihood", model, batch, 1e6).value == doctest::Approx(-std::log(likelihood)).epsilon(1e-12));
+      }
+}
+
+TEST_CASE("columns: gradients of the exact targets are those of their values") {
+  for (bool feeding : {true, false}) {
+    Recurrent<double> model(feeding, Key(5), 3, 0, 2);
+    const auto batch = Recurrent<double>::batch(3);
+    for (const Target target : {"expected_loss", "marginal_likelihood", "elbo", "soft", "regularised[lambda_e=0.3]"}) {
+      CAPTURE(target.text());
+      CHECK(largest_difference(exact_truth(target, model, batch, 1e6).gradient, finite_differences(target, model, batch)) < 1e-7);
+    }
+  }
+}
+
+TEST_CASE("columns: independent ones cost the product of their options a step, dependent ones a tree of these") {
+  const auto rows = [](bool feeding) {
+    const Recurrent<double> model(feeding, Key(5), 3, 0, 2);
+    const auto batch = Recurrent<double>::batch(3).select({1});  // two steps of 3 x 2
+    Tape<double> tape;
+    KeyedRandomness random(Key(1));
+    return estimator_of("exact", model)->draw({tape, model, batch, random}).rows();
+  };
+  CHECK(rows(false) == 6 + 6 + 1);
+  CHECK(rows(true) == 6 + 36 + 36);
+}
+
+TEST_CASE("columns: sums and relaxations that hold for one choice hold for several") {
+  int visited = 0;
+  for (bool feeding : {true, false}) {
+    const Recurrent<double> model(feeding, Key(5), 3, 0, 2);
+    const auto batch = Recurrent<double>::batch(3).select({1});
+    for (const auto* spec : {"reinforce", "rloo[samples=2]", "moving_baseline", "nvil", "self_critic", "soft_baseline", "exact", "exact_marginal",
+                             "variational_bound", "vimco[samples=2]", "iwae_reinforce[samples=2]", "rloo[samples=2,target=elbo]",
+                             "rloo[samples=2,target=elbo,kl=sampled]", "self_critic[target=elbo]"}) {
+      CAPTURE(feeding);
+      CAPTURE(spec);
+      CHECK(bias_of(*estimator_of(spec, model), model, batch) < 1e-10);
+      ++visited;
+    }
+    for (const auto* spec : {"straight_through", "gumbel_softmax", "st_gumbel", "gumbel_rao", "gapped_st", "reinmax"})
+      for (double g : gradient_of(*estimator_of(spec, model), model, batch, Key(3))) CHECK(std::isfinite(g));
+  }
+  CHECK(visited == 28);
+}
+
+TEST_CASE("columns: who has not learnt them says so, with the site") {
+  const Recurrent<double> model(true, Key(5), 2, 0, 2);
+  int refused = 0, works = 0;
+  for (const auto& name : Estimators::instance().names()) {
+    const auto reason = unsupported(Spec::parse(name), model.structure());
+    const bool columns = reason == "needs one choice at a time; site `step` asks for up to 2 at once";
+    refused += columns;
+    works += reason.empty();
+    CHECK_MESSAGE((columns || reason.empty() || name == "wake_sleep"), name << ": " << reason);
+  }
+  CHECK(refused == 24);
+  CHECK(works == 22);
+}
+
+TEST_CASE("columns: a mean that forgets one of them is caught") {
+  class Forgetful final : public Estimator<double> {
+    Estimate<double> estimate(const Problem<double>& problem) const override {
+      Sampled<double> sampled(problem, 1);
+      auto surrogate = sampled.path();
+      const auto f = sampled.losses();
+      for (const auto& [question, choice] : sampled.episode().steps()) {
+        std::vector<double> weight(question.log_p.value().size());
+        for (std::size_t r = 0; r < choice.rows->size(); ++r) {
+          const auto cell = static_cast<std::size_t>(choice.rows->parent[r]) * 2;  // the first column alone
+          weight[cell * question.log_p.cols() + choice.option[2 * r]] += f[r] / static_cast<double>(f.size());
+        }
+        surrogate = add(surrogate, weighted_sum(question.log_p, std::span<const double>(weight)));
+      }
+      return {.surrogate = surrogate, .episode = sampled.release()};
+    }
+  };
+  const Recurrent<double> model(true, Key(5), 3, 0, 2);
+  CHECK(bias_of(Forgetful(), model, Recurrent<double>::batch(3).select({1})) > 1e-3);
+}
+
+}  // namespace
+}  // namespace hardgrad::testing
