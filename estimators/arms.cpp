@@ -62,7 +62,7 @@ HARDGRAD_ESTIMATOR(Arms, {
   .unbiased = true,
   .evaluations = "K; 1 + (K - 1) T if sequential",
   .parameters = {ParameterInfo::integer("samples", 4, 2, DirichletCopula::most, "bits drawn together"), credit_parameter()},
-  .needs = {need::bits, need::one_column},
+  .needs = {need::bits},
 })
 
 }  // namespace hardgrad

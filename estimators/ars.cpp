@@ -48,7 +48,7 @@ HARDGRAD_ESTIMATOR(Ars, {
   .unbiased = true,
   .evaluations = "S; 1 + (S - 1) T if sequential",
   .parameters = {samples_parameter(), credit_parameter()},
-  .needs = {few_enough_to_swap, need::one_column},
+  .needs = {few_enough_to_swap},
 })
 
 }  // namespace hardgrad

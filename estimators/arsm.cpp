@@ -59,7 +59,7 @@ HARDGRAD_ESTIMATOR(Arsm, {
   .unbiased = true,
   .evaluations = "S (S - 1) / 2 + 1; S (S - 1) / 2 T + 1 if sequential",
   .parameters = {samples_parameter(), credit_parameter()},
-  .needs = {few_enough_to_swap, need::one_column},
+  .needs = {few_enough_to_swap},
 })
 
 }  // namespace hardgrad

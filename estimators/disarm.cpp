@@ -43,7 +43,7 @@ HARDGRAD_ESTIMATOR(DisArm, {
   .unbiased = true,
   .evaluations = "2; 1 + T if sequential",
   .parameters = {samples_parameter(2, 2), credit_parameter()},
-  .needs = {need::bits, need::one_column},
+  .needs = {need::bits},
   .unsupported = needs_pairs,
 })
 

@@ -48,7 +48,7 @@ HARDGRAD_ESTIMATOR(DisArmStick, {
                  ParameterInfo::choice("order", "given", {"given", "ascending", "descending"},
                                        "order of the sticks: as given, or by the options' probabilities"),
                  credit_parameter()},
-  .needs = {need::categorical, need::one_column},
+  .needs = {need::categorical},
   .unsupported = needs_pairs,
 })
 

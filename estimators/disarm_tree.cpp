@@ -34,7 +34,7 @@ HARDGRAD_ESTIMATOR(DisArmTree, {
   .unbiased = true,
   .evaluations = "2; 1 + T if sequential",
   .parameters = {samples_parameter(2, 2), credit_parameter()},
-  .needs = {need::categorical, need::one_column},
+  .needs = {need::categorical},
   .unsupported = needs_pairs,
 })
 

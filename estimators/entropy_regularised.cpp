@@ -14,6 +14,7 @@
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/rearrange.hpp"
+#include "core/autodiff/reduce.hpp"
 #include "core/autodiff/softmax.hpp"
 #include "core/choice/choosers.hpp"
 #include "core/estimator/score_function/moving_average.hpp"
@@ -35,16 +36,17 @@ class SemiChooser final : public Chooser<T> {
   Choice<T> choose(Tape<T>& tape, const Question<T>& question) override {
     auto expected = probabilities(question.log_p);
     auto rows = fan_out(question, question.site.rows->is_root() ? samples_ : 1);
-    auto hard = tape.constant(rows->size(), expected.cols());
-    auto is_soft = tape.constant(rows->size(), 1);
+    const auto cells = question.cells(*rows);
+    auto hard = tape.constant(cells.size(), expected.cols());
+    auto is_soft = tape.constant(cells.size(), 1);
     auto one_hot = tape.mutable_value(hard);
     auto option = draw_options(question, *rows, random_, id_, &soft_);
-    for (std::size_t r = 0; r < rows->size(); ++r) {
-      const bool soft = soft_[rows->example[r]];
-      if (!soft) one_hot(r, option[r]) = 1;
-      tape.mutable_value(is_soft).data[r] = soft;
+    for (std::size_t c = 0; c < cells.size(); ++c) {
+      const bool soft = soft_[rows->example[c / question.site.columns]];
+      if (!soft) one_hot(c, option[c]) = 1;
+      tape.mutable_value(is_soft).data[c] = soft;
     }
-    auto mixed = gather_rows(expected, std::span<const int>(rows->parent));
+    auto mixed = gather_rows(expected, std::span<const int>(cells));
     return {rows, std::move(option), add(scale_rows(mixed, is_soft), hard)};
   }
 
@@ -85,7 +87,7 @@ class EntropyRegularised final : public AveragingEstimator<T> {
       const auto& step = episode.steps()[t];
       if (analytic_) {
         const auto& rows = step.question.site.rows;
-        auto h = entropy(step.question.log_p);
+        auto h = group_sums(entropy(step.question.log_p), step.question.site.columns);
         sampled.add(rows, h, -lambda_e_);
         regulariser = add(regulariser, affine(sampled.mean(rows, h), static_cast<T>(-lambda_e_)));
       } else {
@@ -135,7 +137,7 @@ HARDGRAD_ESTIMATOR(EntropyRegularised, {
                  ParameterInfo::flag("semi", false, "replace an example's choices by their expectation with probability 1/2"),
                  ParameterInfo::real("decay", 0.9, 0, 1, "share of the old baseline kept at each step").below(),
                  credit_parameter()},
-  .needs = {need::categorical, need::one_column},
+  .needs = {need::categorical},
 })
 
 }  // namespace hardgrad

@@ -39,18 +39,21 @@ class MuProp final : public Estimator<T> {
       const auto at_mean = mean.returns(t, credit_);
       signal.push_back(sampled.returns(t, credit_));
       term.emplace_back(sampled.rows());
+      const std::size_t D = question.site.columns, of_row = D * m.cols;
       for (std::size_t r = 0; r < sampled.rows(); ++r) {
         const int b = choice.rows->example[r];
-        const double* slope = slopes[t].data() + b * m.cols;
-        term[t][r] = slope[choice.option[r]];
-        for (std::size_t i = 0; i < m.cols; ++i) term[t][r] -= slope[i] * static_cast<double>(m(b, i));
+        for (std::size_t d = 0; d < D; ++d) {
+          const double* slope = slopes[t].data() + (b * D + d) * m.cols;
+          term[t][r] += slope[choice.option[r * D + d]];
+          for (std::size_t i = 0; i < m.cols; ++i) term[t][r] -= slope[i] * static_cast<double>(m(b * D + d, i));
+        }
         signal[t][r] -= at_mean[b];
       }
       // f'_t . p_t(z_<t), with the weight of the asking rows' mean
       const auto& asking = *question.site.rows;
-      std::vector<double> weight(asking.size() * m.cols);
+      std::vector<double> weight(asking.size() * of_row);
       for (std::size_t i = 0; i < weight.size(); ++i)
-        weight[i] = slopes[t][asking.example[i / m.cols] * m.cols + i % m.cols] / static_cast<double>(asking.size());
+        weight[i] = slopes[t][asking.example[i / of_row] * of_row + i % of_row] / static_cast<double>(asking.size());
       surrogate = add(surrogate, weighted_sum(probabilities(question.log_p), std::span<const double>(weight)));
     }
     for (int t = 0; t < sampled.steps(); ++t)
@@ -65,7 +68,7 @@ class MuProp final : public Estimator<T> {
   }
 
  private:
-  /// Per step [B, S]: the derivative of the mean-field loss in the weights, which the next backward pass overwrites.
+  /// Per step [B D, S]: the derivative of the mean-field loss in the weights, which the next backward pass overwrites.
   static std::vector<std::vector<double>> slopes_of(Tape<T>& tape, Sampled<T>& mean) {
     std::vector<std::vector<double>> slopes;
     for (const auto& step : mean.episode().steps()) {
@@ -89,7 +92,7 @@ HARDGRAD_ESTIMATOR(MuProp, {
   .unbiased = true,
   .evaluations = "K + 1",
   .parameters = {samples_parameter(), credit_parameter()},
-  .needs = {need::relaxable, need::one_column},
+  .needs = {need::relaxable},
 })
 
 }  // namespace hardgrad

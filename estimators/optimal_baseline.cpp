@@ -43,18 +43,16 @@ class OptimalBaseline final : public Estimator<T> {
   }
 
  private:
-  /// [B K] |onehot(z) - p|^2
+  /// [B K] |onehot(z) - p|^2, summed over the columns
   static std::vector<double> squared_scores(const typename Episode<T>::Step& step) {
     const auto log_p = step.question.log_p.value();
-    const auto& rows = *step.choice.rows;
-    std::vector<double> result(rows.size());
-    for (std::size_t r = 0; r < result.size(); ++r) {
-      const int from = rows.parent[r];
-      for (int i = 0; i < step.question.site.options[from]; ++i) {
-        const double p = std::exp(static_cast<double>(log_p(from, i))), d = (i == step.choice.option[r]) - p;
-        result[r] += d * d;
+    const auto cells = step.question.cells(*step.choice.rows);
+    std::vector<double> result(step.choice.rows->size());
+    for (std::size_t c = 0; c < cells.size(); ++c)
+      for (int i = 0; i < step.question.site.options[cells[c]]; ++i) {
+        const double p = std::exp(static_cast<double>(log_p(cells[c], i))), d = (i == step.choice.option[c]) - p;
+        result[c / step.question.site.columns] += d * d;
       }
-    }
     return result;
   }
 
@@ -72,7 +70,7 @@ HARDGRAD_ESTIMATOR(OptimalBaseline, {
   .unbiased = true,
   .evaluations = "K",
   .parameters = {samples_parameter(4, 2), credit_parameter()},
-  .needs = {need::categorical, need::one_column},
+  .needs = {need::categorical},
 })
 
 }  // namespace hardgrad

@@ -41,7 +41,7 @@ HARDGRAD_ESTIMATOR(Stratified, {
   .unbiased = true,
   .evaluations = "K",
   .parameters = {samples_parameter(4), baseline_parameter(), credit_parameter()},
-  .needs = {need::categorical, need::one_column},
+  .needs = {need::categorical},
 })
 
 }  // namespace hardgrad

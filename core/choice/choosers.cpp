@@ -60,7 +60,13 @@ template <class T>
 Choice<T> EnumerateChooser<T>::choose(Tape<T>&, const Question<T>& question) {
   const auto& options = question.site.options;
   const std::size_t D = question.site.columns, asking = question.site.rows->size();
+  std::size_t total = 0;
+  for (std::size_t r = 0; r < asking; ++r)
+    total += std::accumulate(options.begin() + static_cast<std::ptrdiff_t>(r * D),
+                             options.begin() + static_cast<std::ptrdiff_t>((r + 1) * D), std::size_t{1}, std::multiplies<>());
   std::vector<int> parent, option, set(D);
+  parent.reserve(total);
+  option.reserve(total * D);
   for (std::size_t r = 0; r < asking; ++r) {
     const int* most = options.data() + r * D;
     std::fill(set.begin(), set.end(), 0);

@@ -37,12 +37,13 @@ double draw_offset(std::span<const std::vector<double>> rows, Randomness& random
 
 /// A random stratum for each sample, all different.
 template <class T>
-std::vector<int> StratifiedChooser<T>::deal(std::uint32_t example, std::uint32_t step) {
+std::vector<int> StratifiedChooser<T>::deal(std::uint32_t example, std::uint32_t step, std::uint32_t column) {
   std::vector<int> left(samples_), dealt;
   std::iota(left.begin(), left.end(), 0);
   while (!left.empty()) {
     const std::vector<double> even(left.size(), 1.0 / static_cast<double>(left.size()));
-    const Draw where{.example = example, .replica = static_cast<std::uint32_t>(dealt.size()), .step = step, .index = 1};
+    const Draw where{.example = example, .replica = static_cast<std::uint32_t>(dealt.size()), .step = step, .index = 1,
+                     .column = column};
     const int which = left.size() == 1 ? 0 : random_.categorical(even, where);
     dealt.push_back(left[which]);
     left.erase(left.begin() + which);
@@ -55,25 +56,29 @@ Choice<T> StratifiedChooser<T>::choose(Tape<T>&, const Question<T>& question) {
   auto rows = fan_out(question, question.site.rows->is_root() ? samples_ : 1);
   const auto log_p = question.log_p.value();
   const auto step = static_cast<std::uint32_t>(question.step);
-  std::vector<int> option(rows->size());
-  for (std::size_t first = 0; first < rows->size(); first += samples_) {
-    const auto options = [&](int k) { return question.site.options[rows->parent[first + k]]; };
+  const int D = question.site.columns;
+  std::vector<int> option(rows->size() * D);
+  for (std::size_t set = 0; set < option.size() / samples_; ++set) {  // the samples of an example, in one column
+    const std::size_t first = set / D * samples_, d = set % D;
+    const auto cell = [&](int k) { return rows->parent[first + k] * D + static_cast<int>(d); };
+    const auto options = [&](int k) { return question.site.options[cell(k)]; };
     bool chooses = false;
     for (int k = 0; k < samples_; ++k) chooses |= options(k) > 1;
     if (!chooses) continue;
     const auto example = id_[rows->example[first]];
-    const auto stratum = deal(example, step);
+    const auto column = static_cast<std::uint32_t>(d);
+    const auto stratum = deal(example, step, column);
     std::vector<std::vector<double>> edge;
     for (int k = 0; k < samples_; ++k)
-      edge.push_back(edges(log_p.row(rows->parent[first + k]), options(k), stratum[k], samples_));
+      edge.push_back(edges(log_p.row(cell(k)), options(k), stratum[k], samples_));
     double v = 0;
     for (int k = 0; k < samples_; ++k) {
-      const Draw where{.example = example, .replica = static_cast<std::uint32_t>(k), .step = step};
+      const Draw where{.example = example, .replica = static_cast<std::uint32_t>(k), .step = step, .column = column};
       if (offsets_ == Offsets::own)
         v = draw_offset(std::span(edge).subspan(k, 1), random_, where);
       else if (k == 0)
         v = draw_offset(edge, random_, where);
-      option[first + k] = static_cast<int>(std::upper_bound(edge[k].begin(), edge[k].end(), v) - edge[k].begin());
+      option[(first + k) * D + d] = static_cast<int>(std::upper_bound(edge[k].begin(), edge[k].end(), v) - edge[k].begin());
     }
   }
   return {rows, std::move(option), {}};

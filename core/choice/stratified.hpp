@@ -9,7 +9,7 @@
 namespace hardgrad {
 
 /// Answers a site by the inverse distribution function at u_k = (stratum of sample k + v_k) / K, rows (b, k) as
-/// SampleChooser's. Strata are dealt to the samples anew at every choice, so that u_k is uniform given all that the sample
+/// SampleChooser's. Strata are dealt to the samples anew at every choice, and in every column (a Latin hypercube), so that u_k is uniform given all that the sample
 /// chose before: every path by itself is a true draw. v_k is a number in (0, 1) of each sample's own (stratified), or one
 /// for all samples of the example (systematic). Only the piece of (0, 1) it falls into matters, and that is what is drawn.
 template <class T>
@@ -21,7 +21,7 @@ class StratifiedChooser final : public Chooser<T> {
   Choice<T> choose(Tape<T>& tape, const Question<T>& question) override;
 
  private:
-  std::vector<int> deal(std::uint32_t example, std::uint32_t step);
+  std::vector<int> deal(std::uint32_t example, std::uint32_t step, std::uint32_t column);
   int samples_;
   Offsets offsets_;
   Randomness& random_;

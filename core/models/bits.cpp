@@ -171,7 +171,7 @@ HARDGRAD_MODEL(Bits, {
   .name = "bits",
   .summary = "D independent choices with a known cost: the field's toy problem",
   .paper = "Tucker et al. 2017, REBAR, sec. 5.1; Kool et al. 2020, Estimating gradients for discrete random variables",
-  .dependence = "factorised (square, norm, linear), sequential (table), one choice (bits=1)",
+  .dependence = "factorised (square, norm, linear), joint cost (table), one choice (bits=1)",
   .kinds = "binary (options=2), categorical",
   .parameters = {ParameterInfo::integer("bits", 1, 1, 100000, "number of choices D"),
                  ParameterInfo::integer("options", 2, 2, 10000, "options per choice S"),

@@ -56,7 +56,7 @@ struct ModelEntry {
   std::string name;
   std::string summary;     ///< one line
   std::string paper;       ///< citation
-  std::string dependence;  ///< e.g. "sequential", "factorised (feed=none|soft), sequential (feed=sampled)"; tested against sites
+  std::string dependence;  ///< Structure::dependence by settings: "factorised (feed=none|soft), sequential (feed=sampled)"
   std::string kinds;       ///< of choices: "binary", "categorical"
   std::vector<ParameterInfo> parameters;
   std::vector<std::string> needs;  ///< dimensions it must be told; a task that has them all can be run on it

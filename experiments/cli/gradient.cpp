@@ -104,17 +104,21 @@ bool describe_rows(const Episode<T>& episode, GradientDump<T>& dump) {
   if (relaxed) dump.weights = Array<T>({steps_count, R, S});
   if (!relaxed) dump.choices = Array<int>({steps_count, R}, -1);
   if (!relaxed) dump.log_prob = Array<T>({steps_count, R});
+  const bool posterior = episode.terms().drawn_from == Distribution::posterior;
+  if (posterior) dump.posterior_logits = Array<T>({steps_count, R, S}, -std::numeric_limits<T>::infinity());
+  if (posterior && !relaxed) dump.posterior_log_prob = Array<T>({steps_count, R});
   for (std::size_t t = 0; t < steps_count; ++t) {
     const auto& [question, choice] = steps[t];
     const auto at = ancestors(final_rows, choice.rows);
     if (!at) return false;
     const auto logits = question.site.logits.value();
-    const auto log_prior = question.log_prior.value();
+    const auto log_prior = question.log_prior.value(), log_p = question.log_p.value(), drawn_from = question.logits.value();
     for (std::size_t r = 0; r < R; ++r) {
       const auto row = static_cast<std::size_t>((*at)[r]);
       const auto asked = static_cast<std::size_t>(choice.rows->parent[row]);
       const auto options = static_cast<std::size_t>(question.site.options[asked]);
       std::copy_n(logits.row(asked), options, &dump.logits.data[(t * R + r) * S]);
+      if (posterior) std::copy_n(drawn_from.row(asked), options, &dump.posterior_logits.data[(t * R + r) * S]);
       if (relaxed && choice.hard()) {
         dump.weights.data[(t * R + r) * S + static_cast<std::size_t>(choice.option[row])] = 1;
       } else if (relaxed) {
@@ -123,6 +127,7 @@ bool describe_rows(const Episode<T>& episode, GradientDump<T>& dump) {
       } else if (options > 1) {
         dump.choices.data[t * R + r] = choice.option[row];
         dump.log_prob.data[t * R + r] = log_prior(asked, static_cast<std::size_t>(choice.option[row]));
+        if (posterior) dump.posterior_log_prob.data[t * R + r] = log_p(asked, static_cast<std::size_t>(choice.option[row]));
       }
     }
   }
@@ -195,7 +200,7 @@ int dump_gradient(const Options& options) {
   dump.surrogate = static_cast<double>(estimate.surrogate.item());
   if (!estimate.episode || !describe_rows(*estimate.episode, dump)) {
     dump.choices = {};
-    dump.weights = dump.log_prob = dump.loss = dump.logits = {};
+    dump.weights = dump.log_prob = dump.loss = dump.logits = dump.posterior_log_prob = dump.posterior_logits = {};
     dump.row_example.clear();
     const bool examples = estimate.episode && describe_examples(*estimate.episode, dump);
     fmt::print(stderr, "hardgrad: note: {} branches at every step by itself; {}\n", spec.text,

@@ -91,6 +91,9 @@ void write_gradient(const std::string& path, const GradientDump<T>& dump) {
   add(root, "log_prob", dump.log_prob, {"step", "row"}, "nat", "log-probability of the choice");
   add(root, "logits", dump.logits, {"step", "row", "option"}, "nat",
       "logits of the options; -inf beyond a row's options");
+  add(root, "posterior_log_prob", dump.posterior_log_prob, {"step", "row"}, "nat", "log-probability of the choice under the posterior");
+  add(root, "posterior_logits", dump.posterior_logits, {"step", "row", "option"}, "nat",
+      "logits of the posterior the choices are drawn from; -inf beyond a row's options");
   add(root, "site", Array<std::string>({dump.sites.size()}, dump.sites), {"step"}, "1", "site of the model that was asked");
   add(root, "loss", dump.loss, {aligned ? "step" : "loss_step", "row"}, "nat", "loss incurred at the step");
   add(root, "row_example", Array<int>({dump.row_example.size()}, dump.row_example), {"row"}, "1",

@@ -27,9 +27,10 @@ struct GradientDump {
   std::map<std::string, Array<std::string>> words;
   Array<int> choices;                  ///< [T, R] option; -1 where the row had no choice. Empty if relaxed
   Array<T> weights;                    ///< [T, R, S] relaxed weights. Empty if hard
-  Array<T> log_prob;                   ///< [T, R] log-probability of the choice
+  Array<T> log_prob;                   ///< [T, R] log-probability of the choice under the prior
   Array<T> loss;                       ///< [T, R]; another first length than the choices' is allowed
-  Array<T> logits;                     ///< [T, R, S]
+  Array<T> logits;                     ///< [T, R, S] of the prior
+  Array<T> posterior_log_prob, posterior_logits;  ///< the same of the posterior, where choices are drawn from it
   std::vector<std::string> sites;      ///< [T] the site that was asked
   std::vector<int> row_example;        ///< [R]
   std::string task, model, estimator;  ///< specs

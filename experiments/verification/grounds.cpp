@@ -32,7 +32,8 @@ std::vector<Ground> grounds() {
   std::vector<Ground> all;
   for (int options : {2, 3})
     for (bool feeding : {true, false}) all.push_back(recurrent(feeding, options));
-  for (bool feeding : {true, false}) all.push_back(recurrent(feeding, 3, 2));  // choices made at once
+  for (int options : {2, 3})
+    for (bool feeding : {true, false}) all.push_back(recurrent(feeding, options, 2));  // choices made at once
   for (const auto* spec : {"bits[logit=0.7]", "bits[bits=3,t=0.6;0.51;0.48,shared_logit=true,logit=-1]",
                            "bits[bits=2,function=table,logit=0.3;-0.8]", "bits[options=3,function=linear,logit=0.2;-0.1;0.4]",
                            "bits[bits=2,options=3,function=table,logit=0.2;-0.1;0.4]"})

@@ -15,7 +15,7 @@ namespace hardgrad::verification {
 
 /// h_{t+1} = tanh(W h_t + E[z_t] + x); logits_t = A h_t; cost_t = (v . h_{t+1} - target)^2. If not `feeding`, the
 /// recurrence goes on without the choice (h_{t+1} = tanh(W h_t + x)) and cost_t alone sees E[z_t]: a factorised model. With several
-/// columns z_t is so many choices made at once, and E[z_t] the sum of theirs; column d has d options less, at least one.
+/// columns z_t is so many choices made at once, and E[z_t] the sum of theirs; column d has d options less, at least two.
 template <class T>
 class Recurrent final : public Model<T> {
  public:
@@ -94,7 +94,8 @@ class Recurrent final : public Model<T> {
 
  private:
   static int options_of(const Batch& batch, int example, int column) {
-    return std::max(batch.ints("options").data[example] - column, 1);
+    const int options = batch.ints("options").data[example];
+    return column == 0 ? options : std::max(options - column, 2);
   }
   bool feeding_;
   int options_, columns_;

@@ -47,20 +47,28 @@ class CoupledChooser final : public Chooser<T> {
 
  private:
   Choice<T> answer(const Question<T>& question, const RowsPtr& rows, const std::vector<int>& from, const Fork<T>& fork) {
-    std::vector<int> option(from.size());
-    for (std::size_t r = 0; r < from.size(); ++r)
+    const int D = question.site.columns;
+    std::vector<int> option(from.size() * D);
+    for (std::size_t c = 0; c < option.size(); ++c) {
+      const std::size_t r = c / D;
+      const auto d = static_cast<int>(c % D);
       if (from[r] >= 0)
-        option[r] = fork.option[from[r]];
+        option[c] = fork.option[from[r] * D + d];
       else if (continuation_ == Continuation::sampled)
-        option[r] = draw_option(question, rows->parent[r], random_,
+        option[c] = draw_option(question, rows->parent[r] * D + d, random_,
                                 {.example = id_[rows->example[r]], .replica = static_cast<std::uint32_t>(rows->replica[r]),
-                                 .step = static_cast<std::uint32_t>(question.step), .index = Forking::continuing});
+                                 .step = static_cast<std::uint32_t>(question.step), .index = Forking::continuing,
+                                 .column = static_cast<std::uint32_t>(d)});
+    }
     if (!fork.weights) return {rows, std::move(option), {}};
-    // The forks' weights above the expected ones: every row takes one of these.
+    // The forks' weights above the expected ones: every cell takes one of these.
     const Var<T> both[] = {fork.weights, probabilities(question.log_p)};
-    std::vector<int> index(from.size());
+    std::vector<int> index(option.size());
     const auto forks = static_cast<int>(fork.weights.rows());
-    for (std::size_t r = 0; r < index.size(); ++r) index[r] = from[r] >= 0 ? from[r] : forks + rows->parent[r];
+    for (std::size_t c = 0; c < index.size(); ++c) {
+      const int cell = static_cast<int>(c) % D, r = static_cast<int>(c) / D;
+      index[c] = (from[r] >= 0 ? from[r] * D : forks + rows->parent[r] * D) + cell;
+    }
     const auto all = gather_rows(std::span<const Var<T>>(both), std::span<const int>(index));
     return {rows, std::move(option), all};
   }
@@ -109,12 +117,13 @@ std::vector<double> Coupled<T>::losses(int step, Credit credit) const {
 
 template <class T>
 Var<T> Coupled<T>::at_logits(int step, const std::vector<double>& gradient) {
-  const auto logits = episode_->steps()[step].question.logits;
-  const auto S = logits.cols();
+  const auto& question = episode_->steps()[step].question;
+  const auto logits = question.logits;
+  const auto of_row = logits.cols() * question.site.columns;  // numbers
   std::vector<double> weight(logits.value().size());
   for (std::size_t g = 0; g < groups(); ++g)
-    for (std::size_t i = 0; i < S; ++i)
-      weight[record_->forking[step][g].row * S + i] += gradient[g * S + i] / static_cast<double>(groups());
+    for (std::size_t i = 0; i < of_row; ++i)
+      weight[record_->forking[step][g].row * of_row + i] += gradient[g * of_row + i] / static_cast<double>(groups());
   return weighted_sum(logits, std::span<const double>(weight));
 }
 

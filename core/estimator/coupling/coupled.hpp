@@ -1,4 +1,5 @@
-// Coupled samples: at every choice, K members whose options are drawn together.
+// Coupled samples: at every choice, K members whose options are drawn together. Columns of a site are coupled each by itself, and
+// member k of all of them is one row.
 //
 // Where no choice changes another's distribution, member k of every choice belongs to the one path k: K rows in all.
 // Where choices feed later ones, the first member's options make a base path, and the other members of choice t leave it
@@ -18,13 +19,13 @@ namespace hardgrad {
 /// The members of the groups that choose at one step; groups of an example stand together.
 template <class T>
 struct Fork {
-  std::vector<int> option;  ///< [groups K] (0 where relaxed)
-  Var<T> weights = {};      ///< [groups K, S] if some members are relaxed (hard ones are one-hot)
+  std::vector<int> option;  ///< [groups K D] (0 where relaxed)
+  Var<T> weights = {};      ///< [groups K D, S] if some members are relaxed (hard ones are one-hot)
 };
 
 /// One group at one step.
 struct Forking {
-  int row;      ///< the site's row that chooses; if it has one option, all members take option 0
+  int row;      ///< the site's row that chooses; in a column with one option all members take option 0
   Draw where;   ///< example, group (as replica) and step: draws of the group have it, and any index below `continuing`
   static constexpr std::uint32_t continuing = 1u << 30;
 };
@@ -53,7 +54,7 @@ class Coupled {
   const Fork<T>& fork(int step) const { return record_->fork[step]; }
   /// [groups K] what the members of choice `step` cost, all in all or (reward_to_go) from that choice on.
   std::vector<double> losses(int step, Credit credit) const;
-  /// Mean over the groups of <gradient[g], logits of the row that chose>; gradient is [groups, S].
+  /// Mean over the groups of <gradient[g], logits of the row that chose>; gradient is [groups D, S].
   Var<T> at_logits(int step, const std::vector<double>& gradient);
   /// Mean of the costs: of all members if each is a draw of its own and they share no rows, else of the first ones.
   Var<T> path(bool all_members);

@@ -3,7 +3,10 @@
 
 #include <doctest/doctest.h>
 
+#include <set>
+
 #include "core/estimator/estimator.hpp"
+#include "core/models/model.hpp"
 
 namespace hardgrad {
 namespace {
@@ -65,6 +68,26 @@ TEST_CASE("structure: dependence is derived from what the sites' choices reach")
   CHECK(mixed.steps() == 5);
   CHECK(mixed.most_options() == 5);
   CHECK(mixed.state_width() == 7);
+}
+
+TEST_CASE("what a model's page says of its dependence is what its sites make of it") {
+  const Dimensions all = {{"bits", 1}, {"not_gate", 1}, {"source_vocabulary", 5}, {"target_vocabulary", 5}, {"source_length", 3},
+                          {"target_length", 3}, {"bos", 1}, {"eos", 2}, {"vocabulary", 5}, {"answers", 2}, {"sentences", 3},
+                          {"words", 2}, {"height", 4}, {"width", 4}, {"classes", 2}};
+  const std::pair<const char*, const char*> cases[] = {
+      {"bits", "one choice"}, {"bits[bits=3]", "factorised"}, {"bits[bits=3,function=table]", "joint cost"}, {"not_gate", "one choice"},
+      {"translator[feed=none]", "factorised"}, {"translator[feed=soft]", "factorised"}, {"translator[feed=sampled]", "sequential"},
+      {"memory_reader[hops=1]", "one choice"}, {"memory_reader[hops=2]", "sequential"},
+      {"glimpse_reader[grid=2,glimpses=1]", "one choice"}, {"glimpse_reader[grid=2,glimpses=2]", "sequential"}};
+  std::set<std::string> visited;
+  for (const auto& [spec, dependence] : cases) {
+    CAPTURE(spec);
+    const auto parsed = Spec::parse(spec);
+    CHECK(make_model<float>(parsed, all, Key(1))->structure().dependence() == dependence);
+    CHECK(Models::instance().at(parsed.name).dependence.find(dependence) != std::string::npos);
+    visited.insert(parsed.name);
+  }
+  CHECK(visited.size() == Models::instance().names().size());
 }
 
 TEST_CASE("targets: names, numbers and what they add, and an unknown one is refused") {

@@ -193,7 +193,7 @@ def test_measure_out(tmp_path):
 
 @pytest.mark.parametrize("task, estimator", [("bits", "rloo[samples=7]"), ("not_gate", "exact"), ("qa[stories=20]", "rloo[samples=2]"),
                                              ("qa[stories=20]", "exact"), ("qa[stories=20]", "soft"), ("glimpse[examples=20]", "reinforce"),
-                                             ("translation[examples=60]", "rloo[samples=2]"), ("translation[examples=60]", "exact")])
+                                             ("translation[examples=60]", "rloo[samples=2]"), ("qa[stories=20]", "rloo[samples=2,target=elbo]"), ("translation[examples=60]", "exact")])
 def test_gradient(task, estimator, tmp_path):
     out = tmp_path / "g.h5"
     got = as_json("gradient", "--task", task, "--estimator", estimator, "--seed", 4, "--batch", 3, "--precision", "double", "--out", out)
@@ -221,6 +221,13 @@ def test_gradient(task, estimator, tmp_path):
                         z = logits[t, r]
                         z = z[np.isfinite(z)]
                         assert log_prob[t, r] == pytest.approx(z[choices[t, r]] - np.logaddexp.reduce(z), abs=1e-12)
+                        if "elbo" in estimator:
+                            q = f["posterior_logits"][t, r][:len(z)]
+                            drawn = q[choices[t, r]] - np.logaddexp.reduce(q)
+                            assert f["posterior_log_prob"][t, r] == pytest.approx(drawn, abs=1e-12) and drawn != log_prob[t, r]
+            assert ("posterior_logits" in f) == ("elbo" in estimator)
+            assert set(f["site"].asstr()[()]) == {{"bits": "bit", "not_gate": "gate", "qa": "sentence", "glimpse": "place",
+                                                   "translation": "position"}[task.split("[")[0]]}
     run("check", out)
     if estimator.startswith("rloo"):
         view = {"qa": "memory_hops", "translation": "alignments", "bits": "attention_maps"}[task.split("[")[0]]

@@ -19,8 +19,8 @@ TEST_CASE("bad configurations are refused with place, key and remedy") {
     const char* message;
   };
   const Case cases[] = {
-      {"", "sweep.toml: is empty: a sweep names at least a task and an estimator"},
-      {" \n\n", "sweep.toml: is empty: a sweep names at least a task and an estimator"},
+      {"", "sweep.toml: is empty: a sweep names at least a task and an estimator, in a table [grid]"},
+      {" \n\n", "sweep.toml: is empty: a sweep names at least a task and an estimator, in a table [grid]"},
       {"[grid]\ntask = \"bits\"\nestimator = [\n  \"rloo\",\n  \"rlo\"]\n",
        "sweep.toml:5:3: grid.estimator: unknown estimator \"rlo\" (did you mean \"rloo\"?)"},
       {"[grid]\ntask = \"bitz\"\nestimator = \"rloo\"\n",
