@@ -9,9 +9,9 @@
 #include "core/autodiff/softmax.hpp"
 #include "core/choice/choosers.hpp"
 #include "core/estimator/coupling/coupled_estimator.hpp"
-#include "core/estimator/score_function/moving_average.hpp"
 #include "core/estimator/enumeration/objectives.hpp"
 #include "core/estimator/enumeration/outcome_objectives.hpp"
+#include "core/estimator/score_function/moving_average.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 #include "core/nn/layers.hpp"
 

@@ -33,16 +33,17 @@ class Arm final : public CoupledEstimator<T> {
 
 }  // namespace
 
-HARDGRAD_ESTIMATOR(Arm, {
-  .name = "arm",
-  .summary = "antithetic pairs of bits, weighted by the uniform number that made them",
-  .paper = "Yin & Zhou 2019, ARM: augment-REINFORCE-merge gradient, Theorem 1",
-  .target = "expected_loss",
-  .unbiased = true,
-  .evaluations = "2; 1 + T if sequential",
-  .parameters = {samples_parameter(2, 2), credit_parameter()},
-  .needs = {need::bits},
-  .unsupported = needs_pairs,
-})
+const EstimatorEntry entry = {
+    .name = "arm",
+    .summary = "antithetic pairs of bits, weighted by the uniform number that made them",
+    .paper = "Yin & Zhou 2019, ARM: augment-REINFORCE-merge gradient, Theorem 1",
+    .target = "expected_loss",
+    .unbiased = true,
+    .evaluations = "2; 1 + T if sequential",
+    .parameters = {samples_parameter(2, 2), credit_parameter()},
+    .needs = {need::bits},
+    .unsupported = needs_pairs,
+};
+HARDGRAD_ESTIMATOR(Arm, entry)
 
 }  // namespace hardgrad

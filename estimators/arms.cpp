@@ -54,15 +54,16 @@ class Arms final : public CoupledEstimator<T> {
 
 }  // namespace
 
-HARDGRAD_ESTIMATOR(Arms, {
-  .name = "arms",
-  .summary = "K mutually antithetic bits by a Dirichlet copula, leave-one-out, debiased",
-  .paper = "Dimitriev & Zhou 2021, ARMS: antithetic-REINFORCE-multi-sample gradient for binary variables",
-  .target = "expected_loss",
-  .unbiased = true,
-  .evaluations = "K; 1 + (K - 1) T if sequential",
-  .parameters = {ParameterInfo::integer("samples", 4, 2, DirichletCopula::most, "bits drawn together"), credit_parameter()},
-  .needs = {need::bits},
-})
+const EstimatorEntry entry = {
+    .name = "arms",
+    .summary = "K mutually antithetic bits by a Dirichlet copula, leave-one-out, debiased",
+    .paper = "Dimitriev & Zhou 2021, ARMS: antithetic-REINFORCE-multi-sample gradient for binary variables",
+    .target = "expected_loss",
+    .unbiased = true,
+    .evaluations = "K; 1 + (K - 1) T if sequential",
+    .parameters = {ParameterInfo::integer("samples", 4, 2, DirichletCopula::most, "bits drawn together"), credit_parameter()},
+    .needs = {need::bits},
+};
+HARDGRAD_ESTIMATOR(Arms, entry)
 
 }  // namespace hardgrad

@@ -40,15 +40,16 @@ class Ars final : public CoupledEstimator<T> {
 
 }  // namespace
 
-HARDGRAD_ESTIMATOR(Ars, {
-  .name = "ars",
-  .summary = "categories by Dirichlet noise, against the swaps of a reference coordinate",
-  .paper = "Yin, Yue & Zhou 2019, ARSM: augment-REINFORCE-swap-merge estimator (ARS)",
-  .target = "expected_loss",
-  .unbiased = true,
-  .evaluations = "S; 1 + (S - 1) T if sequential",
-  .parameters = {samples_parameter(), credit_parameter()},
-  .needs = {few_enough_to_swap},
-})
+const EstimatorEntry entry = {
+    .name = "ars",
+    .summary = "categories by Dirichlet noise, against the swaps of a reference coordinate",
+    .paper = "Yin, Yue & Zhou 2019, ARSM: augment-REINFORCE-swap-merge estimator (ARS)",
+    .target = "expected_loss",
+    .unbiased = true,
+    .evaluations = "S; 1 + (S - 1) T if sequential",
+    .parameters = {samples_parameter(), credit_parameter()},
+    .needs = {few_enough_to_swap},
+};
+HARDGRAD_ESTIMATOR(Ars, entry)
 
 }  // namespace hardgrad

@@ -51,15 +51,16 @@ class Arsm final : public CoupledEstimator<T> {
 
 }  // namespace
 
-HARDGRAD_ESTIMATOR(Arsm, {
-  .name = "arsm",
-  .summary = "categories by Dirichlet noise, against the swaps of every two coordinates",
-  .paper = "Yin, Yue & Zhou 2019, ARSM: augment-REINFORCE-swap-merge estimator",
-  .target = "expected_loss",
-  .unbiased = true,
-  .evaluations = "S (S - 1) / 2 + 1; S (S - 1) / 2 T + 1 if sequential",
-  .parameters = {samples_parameter(), credit_parameter()},
-  .needs = {few_enough_to_swap},
-})
+const EstimatorEntry entry = {
+    .name = "arsm",
+    .summary = "categories by Dirichlet noise, against the swaps of every two coordinates",
+    .paper = "Yin, Yue & Zhou 2019, ARSM: augment-REINFORCE-swap-merge estimator",
+    .target = "expected_loss",
+    .unbiased = true,
+    .evaluations = "S (S - 1) / 2 + 1; S (S - 1) / 2 T + 1 if sequential",
+    .parameters = {samples_parameter(), credit_parameter()},
+    .needs = {few_enough_to_swap},
+};
+HARDGRAD_ESTIMATOR(Arsm, entry)
 
 }  // namespace hardgrad

@@ -87,7 +87,8 @@ class Carms final : public CoupledEstimator<T> {
       for (std::size_t k = 0; k < K; ++k)
         for (std::size_t l = k + 1; l < K; ++l)
           law[k * K + l] += (copula_.power(1 - high[k] - high[l]) - copula_.power(1 - low[k] - high[l]) -
-                             copula_.power(1 - high[k] - low[l]) + copula_.power(1 - low[k] - low[l])) / orders;
+                             copula_.power(1 - high[k] - low[l]) + copula_.power(1 - low[k] - low[l])) /
+                            orders;
     });
     // Where i is first and j last, they come together at least as often as by chance: a bound against rounding.
     for (std::size_t k = 0; k < K; ++k)
@@ -101,15 +102,16 @@ class Carms final : public CoupledEstimator<T> {
 
 }  // namespace
 
-HARDGRAD_ESTIMATOR(Carms, {
-  .name = "carms",
-  .summary = "K mutually antithetic categories by a Dirichlet copula, leave-one-out, weighted",
-  .paper = "Dimitriev & Zhou 2021, CARMS: categorical-antithetic-REINFORCE multi-sample gradient estimator",
-  .target = "expected_loss",
-  .unbiased = true,
-  .evaluations = "K; 1 + (K - 1) T if sequential",
-  .parameters = {ParameterInfo::integer("samples", 4, 2, 12, "categories drawn together"), credit_parameter()},
-  .needs = {need::options(most_options, "all of them are drawn in one of S (S - 1) / 2 orders")},
-})
+const EstimatorEntry entry = {
+    .name = "carms",
+    .summary = "K mutually antithetic categories by a Dirichlet copula, leave-one-out, weighted",
+    .paper = "Dimitriev & Zhou 2021, CARMS: categorical-antithetic-REINFORCE multi-sample gradient estimator",
+    .target = "expected_loss",
+    .unbiased = true,
+    .evaluations = "K; 1 + (K - 1) T if sequential",
+    .parameters = {ParameterInfo::integer("samples", 4, 2, 12, "categories drawn together"), credit_parameter()},
+    .needs = {need::options(most_options, "all of them are drawn in one of S (S - 1) / 2 orders")},
+};
+HARDGRAD_ESTIMATOR(Carms, entry)
 
 }  // namespace hardgrad

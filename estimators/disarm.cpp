@@ -35,16 +35,17 @@ class DisArm final : public CoupledEstimator<T> {
 
 }  // namespace
 
-HARDGRAD_ESTIMATOR(DisArm, {
-  .name = "disarm",
-  .summary = "antithetic pairs of bits, their common uniform number integrated out",
-  .paper = "Dong, Mnih & Tucker 2020, DisARM, eq. 7",
-  .target = "expected_loss",
-  .unbiased = true,
-  .evaluations = "2; 1 + T if sequential",
-  .parameters = {samples_parameter(2, 2), credit_parameter()},
-  .needs = {need::bits},
-  .unsupported = needs_pairs,
-})
+const EstimatorEntry entry = {
+    .name = "disarm",
+    .summary = "antithetic pairs of bits, their common uniform number integrated out",
+    .paper = "Dong, Mnih & Tucker 2020, DisARM, eq. 7",
+    .target = "expected_loss",
+    .unbiased = true,
+    .evaluations = "2; 1 + T if sequential",
+    .parameters = {samples_parameter(2, 2), credit_parameter()},
+    .needs = {need::bits},
+    .unsupported = needs_pairs,
+};
+HARDGRAD_ESTIMATOR(DisArm, entry)
 
 }  // namespace hardgrad

@@ -20,8 +20,7 @@ namespace {
 template <class T>
 class DisArmStick final : public SplitCoupling<T> {
  public:
-  DisArmStick(const Settings& settings, const Structure&, Key)
-      : SplitCoupling<T>(settings), order_(settings.text("order")) {}
+  DisArmStick(const Settings& settings, const Structure&, Key) : SplitCoupling<T>(settings), order_(settings.text("order")) {}
 
  private:
   std::vector<int> order(std::span<const double> p) const override {
@@ -37,19 +36,20 @@ class DisArmStick final : public SplitCoupling<T> {
 
 }  // namespace
 
-HARDGRAD_ESTIMATOR(DisArmStick, {
-  .name = "disarm_stick",
-  .summary = "antithetic pairs of categories through the bits of stick breaking",
-  .paper = "Dong, Mnih & Tucker 2021, Coupled gradient estimators for discrete latent variables (DisARM-SB)",
-  .target = "expected_loss",
-  .unbiased = true,
-  .evaluations = "2; 1 + T if sequential",
-  .parameters = {samples_parameter(2, 2),
-                 ParameterInfo::choice("order", "given", {"given", "ascending", "descending"},
-                                       "order of the sticks: as given, or by the options' probabilities"),
-                 credit_parameter()},
-  .needs = {need::categorical},
-  .unsupported = needs_pairs,
-})
+const EstimatorEntry entry = {
+    .name = "disarm_stick",
+    .summary = "antithetic pairs of categories through the bits of stick breaking",
+    .paper = "Dong, Mnih & Tucker 2021, Coupled gradient estimators for discrete latent variables (DisARM-SB)",
+    .target = "expected_loss",
+    .unbiased = true,
+    .evaluations = "2; 1 + T if sequential",
+    .parameters = {samples_parameter(2, 2),
+                   ParameterInfo::choice("order", "given", {"given", "ascending", "descending"},
+                                         "order of the sticks: as given, or by the options' probabilities"),
+                   credit_parameter()},
+    .needs = {need::categorical},
+    .unsupported = needs_pairs,
+};
+HARDGRAD_ESTIMATOR(DisArmStick, entry)
 
 }  // namespace hardgrad

@@ -26,16 +26,17 @@ class DisArmTree final : public SplitCoupling<T> {
 
 }  // namespace
 
-HARDGRAD_ESTIMATOR(DisArmTree, {
-  .name = "disarm_tree",
-  .summary = "antithetic pairs of categories through the bits of a balanced tree",
-  .paper = "Dong, Mnih & Tucker 2021, Coupled gradient estimators for discrete latent variables (DisARM-Tree)",
-  .target = "expected_loss",
-  .unbiased = true,
-  .evaluations = "2; 1 + T if sequential",
-  .parameters = {samples_parameter(2, 2), credit_parameter()},
-  .needs = {need::categorical},
-  .unsupported = needs_pairs,
-})
+const EstimatorEntry entry = {
+    .name = "disarm_tree",
+    .summary = "antithetic pairs of categories through the bits of a balanced tree",
+    .paper = "Dong, Mnih & Tucker 2021, Coupled gradient estimators for discrete latent variables (DisARM-Tree)",
+    .target = "expected_loss",
+    .unbiased = true,
+    .evaluations = "2; 1 + T if sequential",
+    .parameters = {samples_parameter(2, 2), credit_parameter()},
+    .needs = {need::categorical},
+    .unsupported = needs_pairs,
+};
+HARDGRAD_ESTIMATOR(DisArmTree, entry)
 
 }  // namespace hardgrad

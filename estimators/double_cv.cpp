@@ -9,8 +9,8 @@
 // p_kt has the mean 0 given what came before it, so this holds where choices feed later ones too. alpha descends |g|^2.
 // Target: expected loss. Bias: none. Cost: K rows, one backward pass more.
 // Before any training it is leave-one-out (alpha = 0, as in the authors' code); alpha = -1 takes the expansion off whole.
-// Departures: categories besides bits; |g|^2 is taken at the logits, row by row. With reward_to_go only the choices whose cost is
-// credited enter b_k.
+// Departures: categories besides bits; |g|^2 is taken at the logits, row by row. With reward_to_go only the choices whose cost
+// is credited enter b_k.
 #include "core/autodiff/reduce.hpp"
 #include "core/estimator/relaxation/sloped_samples.hpp"
 
@@ -75,17 +75,18 @@ class DoubleCv final : public Estimator<T> {
 
 }  // namespace
 
-HARDGRAD_ESTIMATOR(DoubleCv, {
-  .name = "double_cv",
-  .summary = "leave-one-out with a control variate from the other samples' derivatives",
-  .paper = "Titsias & Shi 2022, Double control variates for gradient estimation in discrete latent variable models",
-  .target = "expected_loss",
-  .unbiased = true,
-  .evaluations = "K",
-  .parameters = {samples_parameter(4, 2),
-                 ParameterInfo::real("alpha", 0, -1e6, 1e6, "weight of the second control variate, at first"),
-                 credit_parameter()},
-  .needs = {need::relaxable, need::one_column},
-})
+const EstimatorEntry entry = {
+    .name = "double_cv",
+    .summary = "leave-one-out with a control variate from the other samples' derivatives",
+    .paper = "Titsias & Shi 2022, Double control variates for gradient estimation in discrete latent variable models",
+    .target = "expected_loss",
+    .unbiased = true,
+    .evaluations = "K",
+    .parameters = {samples_parameter(4, 2),
+                   ParameterInfo::real("alpha", 0, -1e6, 1e6, "weight of the second control variate, at first"),
+                   credit_parameter()},
+    .needs = {need::relaxable, need::one_column},
+};
+HARDGRAD_ESTIMATOR(DoubleCv, entry)
 
 }  // namespace hardgrad

@@ -122,22 +122,22 @@ std::string regularised_target(const Settings& settings) {
 
 }  // namespace
 
-HARDGRAD_ESTIMATOR(EntropyRegularised, {
-  .name = "entropy_regularised",
-  .summary = "score function with moving baseline and an entropy bonus: the rule of Show, Attend and Tell",
-  .paper = "Xu et al. 2015, Show, Attend and Tell, sec. 4.1",
-  .target = "regularised",
-  .target_of = regularised_target,
-  .unbiased = true,
-  .evaluations = "K",
-  .parameters = {samples_parameter(),
-                 ParameterInfo::real("lambda_r", 1, 0, 1e6, "weight of the score term"),
-                 ParameterInfo::real("lambda_e", 0.01, 0, 1e6, "weight of the entropy"),
-                 ParameterInfo::choice("entropy", "analytic", {"analytic", "sampled"}, "how the entropy is had"),
-                 ParameterInfo::flag("semi", false, "replace an example's choices by their expectation with probability 1/2"),
-                 ParameterInfo::real("decay", 0.9, 0, 1, "share of the old baseline kept at each step").below(),
-                 credit_parameter()},
-  .needs = {need::categorical},
-})
+const EstimatorEntry entry = {
+    .name = "entropy_regularised",
+    .summary = "score function with moving baseline and an entropy bonus: the rule of Show, Attend and Tell",
+    .paper = "Xu et al. 2015, Show, Attend and Tell, sec. 4.1",
+    .target = "regularised",
+    .target_of = regularised_target,
+    .unbiased = true,
+    .evaluations = "K",
+    .parameters = {samples_parameter(), ParameterInfo::real("lambda_r", 1, 0, 1e6, "weight of the score term"),
+                   ParameterInfo::real("lambda_e", 0.01, 0, 1e6, "weight of the entropy"),
+                   ParameterInfo::choice("entropy", "analytic", {"analytic", "sampled"}, "how the entropy is had"),
+                   ParameterInfo::flag("semi", false, "replace an example's choices by their expectation with probability 1/2"),
+                   ParameterInfo::real("decay", 0.9, 0, 1, "share of the old baseline kept at each step").below(),
+                   credit_parameter()},
+    .needs = {need::categorical},
+};
+HARDGRAD_ESTIMATOR(EntropyRegularised, entry)
 
 }  // namespace hardgrad

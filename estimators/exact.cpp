@@ -13,9 +13,7 @@ template <class T>
 class Exact final : public Estimator<T> {
  public:
   Exact(const Settings& settings, const Structure&, Key) : cap_(settings.real("cap")) {}
-  Estimate<T> estimate(const Problem<T>& problem) const override {
-    return exact_objective(this->target(), problem, cap_);
-  }
+  Estimate<T> estimate(const Problem<T>& problem) const override { return exact_objective(this->target(), problem, cap_); }
 
  private:
   double cap_;
@@ -23,15 +21,16 @@ class Exact final : public Estimator<T> {
 
 }  // namespace
 
-HARDGRAD_ESTIMATOR(Exact, {
-  .name = "exact",
-  .summary = "enumerates every choice: the gradient of the expected loss itself",
-  .paper = "Definition; the expected loss L_s of Xu et al. 2015, Show, Attend and Tell, sec. 4.1",
-  .target = "expected_loss",
-  .unbiased = true,
-  .evaluations = "S per step; S^T leaves if sequential",
-  .parameters = {ParameterInfo::real("cap", 1e6, 1, 1e12, "most rows an enumeration may have; beyond it is an error")},
-  .needs = {need::enumerable},
-})
+const EstimatorEntry entry = {
+    .name = "exact",
+    .summary = "enumerates every choice: the gradient of the expected loss itself",
+    .paper = "Definition; the expected loss L_s of Xu et al. 2015, Show, Attend and Tell, sec. 4.1",
+    .target = "expected_loss",
+    .unbiased = true,
+    .evaluations = "S per step; S^T leaves if sequential",
+    .parameters = {ParameterInfo::real("cap", 1e6, 1, 1e12, "most rows an enumeration may have; beyond it is an error")},
+    .needs = {need::enumerable},
+};
+HARDGRAD_ESTIMATOR(Exact, entry)
 
 }  // namespace hardgrad

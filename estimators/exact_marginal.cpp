@@ -21,15 +21,16 @@ class ExactMarginal final : public Estimator<T> {
 
 }  // namespace
 
-HARDGRAD_ESTIMATOR(ExactMarginal, {
-  .name = "exact_marginal",
-  .summary = "enumerates every choice: the gradient of -log sum_z p(z) exp(-f(z))",
-  .paper = "Deng et al. 2018, Latent Alignment and Variational Attention, eq. 3",
-  .target = "marginal_likelihood",
-  .unbiased = true,
-  .evaluations = "S per step; S^T leaves if sequential",
-  .parameters = {ParameterInfo::real("cap", 1e6, 1, 1e12, "most rows an enumeration may have; beyond it is an error")},
-  .needs = {need::enumerable},
-})
+const EstimatorEntry entry = {
+    .name = "exact_marginal",
+    .summary = "enumerates every choice: the gradient of -log sum_z p(z) exp(-f(z))",
+    .paper = "Deng et al. 2018, Latent Alignment and Variational Attention, eq. 3",
+    .target = "marginal_likelihood",
+    .unbiased = true,
+    .evaluations = "S per step; S^T leaves if sequential",
+    .parameters = {ParameterInfo::real("cap", 1e6, 1, 1e12, "most rows an enumeration may have; beyond it is an error")},
+    .needs = {need::enumerable},
+};
+HARDGRAD_ESTIMATOR(ExactMarginal, entry)
 
 }  // namespace hardgrad

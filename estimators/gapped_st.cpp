@@ -36,16 +36,18 @@ class GappedSt final : public RelaxationEstimator<T> {
 
 }  // namespace
 
-HARDGRAD_ESTIMATOR(GappedSt, {
-  .name = "gapped_st",
-  .summary = "straight-through by logits moved to agree with the choice, a gap apart",
-  .paper = "Fan, Chi, Rudnicky & Ramadge 2022, Training discrete deep generative models via gapped straight-through estimator",
-  .target = "expected_loss",
-  .unbiased = false,
-  .evaluations = "K",
-  .parameters = {samples_parameter(), temperature_parameter(1),
-                 ParameterInfo::real("gap", 1, 0, 1e6, "least distance of the chosen logit from the others")},
-  .needs = {need::relaxable},
-})
+const EstimatorEntry entry = {
+    .name = "gapped_st",
+    .summary = "straight-through by logits moved to agree with the choice, a gap apart",
+    .paper =
+        "Fan, Chi, Rudnicky & Ramadge 2022, Training discrete deep generative models via gapped straight-through estimator",
+    .target = "expected_loss",
+    .unbiased = false,
+    .evaluations = "K",
+    .parameters = {samples_parameter(), temperature_parameter(1),
+                   ParameterInfo::real("gap", 1, 0, 1e6, "least distance of the chosen logit from the others")},
+    .needs = {need::relaxable},
+};
+HARDGRAD_ESTIMATOR(GappedSt, entry)
 
 }  // namespace hardgrad

@@ -39,16 +39,17 @@ class GumbelRao final : public RelaxationEstimator<T> {
 
 }  // namespace
 
-HARDGRAD_ESTIMATOR(GumbelRao, {
-  .name = "gumbel_rao",
-  .summary = "straight-through Gumbel-softmax with its noise averaged given the choice",
-  .paper = "Paulus, Maddison & Krause 2021, Rao-Blackwellizing the straight-through Gumbel-softmax gradient estimator",
-  .target = "expected_loss",
-  .unbiased = false,
-  .evaluations = "K",
-  .parameters = {samples_parameter(), temperature_parameter(0.5),
-                 ParameterInfo::integer("rao_samples", 10, 1, 1e6, "draws of the noise given each choice")},
-  .needs = {need::relaxable},
-})
+const EstimatorEntry entry = {
+    .name = "gumbel_rao",
+    .summary = "straight-through Gumbel-softmax with its noise averaged given the choice",
+    .paper = "Paulus, Maddison & Krause 2021, Rao-Blackwellizing the straight-through Gumbel-softmax gradient estimator",
+    .target = "expected_loss",
+    .unbiased = false,
+    .evaluations = "K",
+    .parameters = {samples_parameter(), temperature_parameter(0.5),
+                   ParameterInfo::integer("rao_samples", 10, 1, 1e6, "draws of the noise given each choice")},
+    .needs = {need::relaxable},
+};
+HARDGRAD_ESTIMATOR(GumbelRao, entry)
 
 }  // namespace hardgrad

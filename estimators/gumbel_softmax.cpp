@@ -19,23 +19,22 @@ class GumbelSoftmax final : public RelaxationEstimator<T> {
   bool exchangeable() const override { return false; }
 
  private:
-  Relaxed<T> relax(const Relaxing<T>& asked) const override {
-    return {{}, asked.softmax(asked.gumbels(), temperature_)};
-  }
+  Relaxed<T> relax(const Relaxing<T>& asked) const override { return {{}, asked.softmax(asked.gumbels(), temperature_)}; }
   double temperature_;
 };
 
 }  // namespace
 
-HARDGRAD_ESTIMATOR(GumbelSoftmax, {
-  .name = "gumbel_softmax",
-  .summary = "choices relaxed to softmax weights of Gumbel-perturbed logits",
-  .paper = "Jang, Gu & Poole 2017, Gumbel-softmax, eq. 2; Maddison, Mnih & Teh 2017, The concrete distribution",
-  .target = "expected_loss",
-  .unbiased = false,
-  .evaluations = "K",
-  .parameters = {samples_parameter(), temperature_parameter(0.5)},
-  .needs = {need::relaxable},
-})
+const EstimatorEntry entry = {
+    .name = "gumbel_softmax",
+    .summary = "choices relaxed to softmax weights of Gumbel-perturbed logits",
+    .paper = "Jang, Gu & Poole 2017, Gumbel-softmax, eq. 2; Maddison, Mnih & Teh 2017, The concrete distribution",
+    .target = "expected_loss",
+    .unbiased = false,
+    .evaluations = "K",
+    .parameters = {samples_parameter(), temperature_parameter(0.5)},
+    .needs = {need::relaxable},
+};
+HARDGRAD_ESTIMATOR(GumbelSoftmax, entry)
 
 }  // namespace hardgrad

@@ -36,17 +36,19 @@ class IwaeReinforce final : public Estimator<T> {
 
 }  // namespace
 
-HARDGRAD_ESTIMATOR(IwaeReinforce, {
-  .name = "iwae_reinforce",
-  .summary = "K-sample importance-weighted bound, plain score function for the posterior",
-  .paper = "Burda et al. 2016, Importance weighted autoencoders (bound); Mnih & Rezende 2016, Variational inference for "
-           "Monte Carlo objectives (naive estimator)",
-  .target = "importance_bound",
-  .target_of = samples_of_bound,
-  .unbiased = true,
-  .evaluations = "K",
-  .parameters = {samples_parameter(2)},
-  .needs = {need::log_density},
-})
+const EstimatorEntry entry = {
+    .name = "iwae_reinforce",
+    .summary = "K-sample importance-weighted bound, plain score function for the posterior",
+    .paper =
+        "Burda et al. 2016, Importance weighted autoencoders (bound); Mnih & Rezende 2016, Variational inference for "
+        "Monte Carlo objectives (naive estimator)",
+    .target = "importance_bound",
+    .target_of = samples_of_bound,
+    .unbiased = true,
+    .evaluations = "K",
+    .parameters = {samples_parameter(2)},
+    .needs = {need::log_density},
+};
+HARDGRAD_ESTIMATOR(IwaeReinforce, entry)
 
 }  // namespace hardgrad

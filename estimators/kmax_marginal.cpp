@@ -40,15 +40,16 @@ class KmaxMarginal final : public Estimator<T> {
 
 }  // namespace
 
-HARDGRAD_ESTIMATOR(KmaxMarginal, {
-  .name = "kmax_marginal",
-  .summary = "marginal likelihood truncated to the most probable options",
-  .paper = "Shankar, Garg & Sarawagi 2018, Surprisingly easy hard-attention for sequence to sequence learning",
-  .target = "marginal_likelihood",
-  .unbiased = false,
-  .evaluations = "k",
-  .parameters = {ParameterInfo::integer("k", 5, 1, 1e6, "most probable options (or paths) that are kept")},
-  .needs = {need::enumerable, need::one_column},
-})
+const EstimatorEntry entry = {
+    .name = "kmax_marginal",
+    .summary = "marginal likelihood truncated to the most probable options",
+    .paper = "Shankar, Garg & Sarawagi 2018, Surprisingly easy hard-attention for sequence to sequence learning",
+    .target = "marginal_likelihood",
+    .unbiased = false,
+    .evaluations = "k",
+    .parameters = {ParameterInfo::integer("k", 5, 1, 1e6, "most probable options (or paths) that are kept")},
+    .needs = {need::enumerable, need::one_column},
+};
+HARDGRAD_ESTIMATOR(KmaxMarginal, entry)
 
 }  // namespace hardgrad

@@ -28,13 +28,10 @@ template <class T>
 class LocalExpectation final : public Estimator<T> {
  public:
   LocalExpectation(const Settings& settings, const Structure& structure, Key)
-      : samples_(settings.integer("samples")),
-        baseline_(settings.real("baseline")),
-        dependent_(!structure.factorised()) {}
+      : samples_(settings.integer("samples")), baseline_(settings.real("baseline")), dependent_(!structure.factorised()) {}
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    if (!dependent_)
-      return exact_objective(this->target(), problem, std::numeric_limits<double>::infinity());
+    if (!dependent_) return exact_objective(this->target(), problem, std::numeric_limits<double>::infinity());
 
     BranchingChooser<T> chooser(samples_, problem.random, problem.batch.id);
     auto episode = problem.run(chooser);
@@ -74,7 +71,8 @@ class LocalExpectation final : public Estimator<T> {
       }
     auto surrogate = weighted_sum(path_cost(*episode, paths, true), std::span<const double>(path));
     for (std::size_t t = 0; t < score.size(); ++t)
-      surrogate = add(surrogate, weighted_sum(episode->log_probability(static_cast<int>(t)), std::span<const double>(score[t])));
+      surrogate =
+          add(surrogate, weighted_sum(episode->log_probability(static_cast<int>(t)), std::span<const double>(score[t])));
     return {.surrogate = surrogate, .episode = std::move(episode), .loss = loss};
   }
 
@@ -86,15 +84,16 @@ class LocalExpectation final : public Estimator<T> {
 
 }  // namespace
 
-HARDGRAD_ESTIMATOR(LocalExpectation, {
-  .name = "local_expectation",
-  .summary = "enumerates every choice in turn and keeps the others as sampled",
-  .paper = "Titsias & Lazaro-Gredilla 2015, Local expectation gradients for black box variational inference",
-  .target = "expected_loss",
-  .unbiased = true,
-  .evaluations = "S per step; K (1 + T (S - 1)) if sequential",
-  .parameters = {samples_parameter(), baseline_parameter()},
-  .needs = {need::enumerable, need::one_column},
-})
+const EstimatorEntry entry = {
+    .name = "local_expectation",
+    .summary = "enumerates every choice in turn and keeps the others as sampled",
+    .paper = "Titsias & Lazaro-Gredilla 2015, Local expectation gradients for black box variational inference",
+    .target = "expected_loss",
+    .unbiased = true,
+    .evaluations = "S per step; K (1 + T (S - 1)) if sequential",
+    .parameters = {samples_parameter(), baseline_parameter()},
+    .needs = {need::enumerable, need::one_column},
+};
+HARDGRAD_ESTIMATOR(LocalExpectation, entry)
 
 }  // namespace hardgrad

@@ -40,17 +40,18 @@ class MovingBaseline final : public AveragingEstimator<T> {
 
 }  // namespace
 
-HARDGRAD_ESTIMATOR(MovingBaseline, {
-  .name = "moving_baseline",
-  .summary = "score function with a moving average of past losses as baseline",
-  .paper = "Williams 1992, sec. 4; Xu et al. 2015, sec. 4.1",
-  .target = "expected_loss",
-  .unbiased = true,
-  .evaluations = "K",
-  .parameters = {samples_parameter(),
-                 ParameterInfo::real("decay", 0.9, 0, 1, "share of the old average kept at each step").below(),
-                 credit_parameter()},
-  .needs = {need::log_density},
-})
+const EstimatorEntry entry = {
+    .name = "moving_baseline",
+    .summary = "score function with a moving average of past losses as baseline",
+    .paper = "Williams 1992, sec. 4; Xu et al. 2015, sec. 4.1",
+    .target = "expected_loss",
+    .unbiased = true,
+    .evaluations = "K",
+    .parameters = {samples_parameter(),
+                   ParameterInfo::real("decay", 0.9, 0, 1, "share of the old average kept at each step").below(),
+                   credit_parameter()},
+    .needs = {need::log_density},
+};
+HARDGRAD_ESTIMATOR(MovingBaseline, entry)
 
 }  // namespace hardgrad

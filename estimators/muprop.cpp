@@ -84,15 +84,16 @@ class MuProp final : public Estimator<T> {
 
 }  // namespace
 
-HARDGRAD_ESTIMATOR(MuProp, {
-  .name = "muprop",
-  .summary = "score function with the Taylor expansion around the deterministic network as control variate",
-  .paper = "Gu, Levine, Sutskever & Mnih 2016, MuProp: unbiased backpropagation for stochastic neural networks, sec. 3",
-  .target = "expected_loss",
-  .unbiased = true,
-  .evaluations = "K + 1",
-  .parameters = {samples_parameter(), credit_parameter()},
-  .needs = {need::relaxable},
-})
+const EstimatorEntry entry = {
+    .name = "muprop",
+    .summary = "score function with the Taylor expansion around the deterministic network as control variate",
+    .paper = "Gu, Levine, Sutskever & Mnih 2016, MuProp: unbiased backpropagation for stochastic neural networks, sec. 3",
+    .target = "expected_loss",
+    .unbiased = true,
+    .evaluations = "K + 1",
+    .parameters = {samples_parameter(), credit_parameter()},
+    .needs = {need::relaxable},
+};
+HARDGRAD_ESTIMATOR(MuProp, entry)
 
 }  // namespace hardgrad

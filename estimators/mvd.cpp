@@ -35,15 +35,16 @@ class Mvd final : public CoupledEstimator<T> {
 
 }  // namespace
 
-HARDGRAD_ESTIMATOR(Mvd, {
-  .name = "mvd",
-  .summary = "measure-valued derivative: both values of a bit, the rest being equal",
-  .paper = "Mohamed et al. 2020, Monte Carlo gradient estimation in machine learning, sec. 6",
-  .target = "expected_loss",
-  .unbiased = true,
-  .evaluations = "2 per choice; 1 + T if choices share a cost",
-  .parameters = {samples_parameter()},
-  .needs = {need::bits, need::one_column},
-})
+const EstimatorEntry entry = {
+    .name = "mvd",
+    .summary = "measure-valued derivative: both values of a bit, the rest being equal",
+    .paper = "Mohamed et al. 2020, Monte Carlo gradient estimation in machine learning, sec. 6",
+    .target = "expected_loss",
+    .unbiased = true,
+    .evaluations = "2 per choice; 1 + T if choices share a cost",
+    .parameters = {samples_parameter()},
+    .needs = {need::bits, need::one_column},
+};
+HARDGRAD_ESTIMATOR(Mvd, entry)
 
 }  // namespace hardgrad

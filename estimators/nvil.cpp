@@ -62,7 +62,10 @@ class Nvil final : public AveragingEstimator<T> {
     }
     observed[steps_] = squares / static_cast<double>(sampled.rows() * std::max(1, sampled.steps()));
     auto surrogate = add(sampled.score(signal), sampled.path());
-    return {.surrogate = surrogate, .own_loss = own_loss, .episode = sampled.release(), .loss = sampled.mean_loss(),
+    return {.surrogate = surrogate,
+            .own_loss = own_loss,
+            .episode = sampled.release(),
+            .loss = sampled.mean_loss(),
             .observed = observed};
   }
 
@@ -76,20 +79,21 @@ class Nvil final : public AveragingEstimator<T> {
 
 }  // namespace
 
-HARDGRAD_ESTIMATOR(Nvil, {
-  .name = "nvil",
-  .summary = "score function with a learned, state-dependent baseline and a running mean",
-  .paper = "Mnih & Gregor 2014, Neural variational inference and learning in belief networks, Algorithm 1",
-  .target = "expected_loss",
-  .unbiased = true,
-  .biased_by = [](const Settings& settings) { return settings.flag("normalise"); },
-  .evaluations = "K",
-  .parameters = {samples_parameter(),
-                 ParameterInfo::flag("normalise", false, "divide the signal by its running deviation where above 1: biased"),
-                 ParameterInfo::integer("hidden", 100, 1, 65536, "tanh units of the baseline network"),
-                 ParameterInfo::real("decay", 0.9, 0, 1, "share of the old averages kept at each step").below(),
-                 credit_parameter()},
-  .needs = {need::log_density},
-})
+const EstimatorEntry entry = {
+    .name = "nvil",
+    .summary = "score function with a learned, state-dependent baseline and a running mean",
+    .paper = "Mnih & Gregor 2014, Neural variational inference and learning in belief networks, Algorithm 1",
+    .target = "expected_loss",
+    .unbiased = true,
+    .biased_by = [](const Settings& settings) { return settings.flag("normalise"); },
+    .evaluations = "K",
+    .parameters = {samples_parameter(),
+                   ParameterInfo::flag("normalise", false, "divide the signal by its running deviation where above 1: biased"),
+                   ParameterInfo::integer("hidden", 100, 1, 65536, "tanh units of the baseline network"),
+                   ParameterInfo::real("decay", 0.9, 0, 1, "share of the old averages kept at each step").below(),
+                   credit_parameter()},
+    .needs = {need::log_density},
+};
+HARDGRAD_ESTIMATOR(Nvil, entry)
 
 }  // namespace hardgrad

@@ -62,15 +62,16 @@ class OptimalBaseline final : public Estimator<T> {
 
 }  // namespace
 
-HARDGRAD_ESTIMATOR(OptimalBaseline, {
-  .name = "optimal_baseline",
-  .summary = "score function with the constant baseline of least variance, estimated on the other samples",
-  .paper = "Greensmith et al. 2004, Variance reduction techniques for gradient estimates, th. 8",
-  .target = "expected_loss",
-  .unbiased = true,
-  .evaluations = "K",
-  .parameters = {samples_parameter(4, 2), credit_parameter()},
-  .needs = {need::categorical},
-})
+const EstimatorEntry entry = {
+    .name = "optimal_baseline",
+    .summary = "score function with the constant baseline of least variance, estimated on the other samples",
+    .paper = "Greensmith et al. 2004, Variance reduction techniques for gradient estimates, th. 8",
+    .target = "expected_loss",
+    .unbiased = true,
+    .evaluations = "K",
+    .parameters = {samples_parameter(4, 2), credit_parameter()},
+    .needs = {need::categorical},
+};
+HARDGRAD_ESTIMATOR(OptimalBaseline, entry)
 
 }  // namespace hardgrad

@@ -65,22 +65,25 @@ class Ovis final : public Estimator<T> {
 
 }  // namespace
 
-HARDGRAD_ESTIMATOR(Ovis, {
-  .name = "ovis",
-  .summary = "K-sample importance-weighted bound, nearly optimal control variates",
-  .paper = "Lievin et al. 2020, Optimal variance control of the score-function gradient estimator for "
-           "importance-weighted bounds, eq. 12 and 17",
-  .target = "importance_bound",
-  .target_of = samples_of_bound,
-  .unbiased = true,
-  .biased_by = [](const Settings& settings) { return settings.text("variant") == "asymptotic" && settings.real("gamma") != 0; },
-  .evaluations = "K + S (mc), K (asymptotic)",
-  .parameters = {samples_parameter(2, 2),
-                 ParameterInfo::choice("variant", "mc", {"mc", "asymptotic"}, "how the control variate is had"),
-                 ParameterInfo::integer("auxiliary", 1, 1, 1e6, "auxiliary samples S of variant=mc"),
-                 ParameterInfo::real("gamma", 1, 0, 1,
-                                     "of variant=asymptotic: 1 where many samples count, 0 where few do; biased above 0")},
-  .needs = {need::log_density},
-})
+const EstimatorEntry entry = {
+    .name = "ovis",
+    .summary = "K-sample importance-weighted bound, nearly optimal control variates",
+    .paper =
+        "Lievin et al. 2020, Optimal variance control of the score-function gradient estimator for "
+        "importance-weighted bounds, eq. 12 and 17",
+    .target = "importance_bound",
+    .target_of = samples_of_bound,
+    .unbiased = true,
+    .biased_by =
+        [](const Settings& settings) { return settings.text("variant") == "asymptotic" && settings.real("gamma") != 0; },
+    .evaluations = "K + S (mc), K (asymptotic)",
+    .parameters = {samples_parameter(2, 2),
+                   ParameterInfo::choice("variant", "mc", {"mc", "asymptotic"}, "how the control variate is had"),
+                   ParameterInfo::integer("auxiliary", 1, 1, 1e6, "auxiliary samples S of variant=mc"),
+                   ParameterInfo::real("gamma", 1, 0, 1,
+                                       "of variant=asymptotic: 1 where many samples count, 0 where few do; biased above 0")},
+    .needs = {need::log_density},
+};
+HARDGRAD_ESTIMATOR(Ovis, entry)
 
 }  // namespace hardgrad

@@ -18,8 +18,8 @@
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
-#include "core/estimator/score_function/moving_average.hpp"
 #include "core/estimator/relaxation/relaxed_control.hpp"
+#include "core/estimator/score_function/moving_average.hpp"
 
 namespace hardgrad {
 namespace {
@@ -47,7 +47,7 @@ class Rebar final : public AveragingEstimator<T> {
     if (tuning) temperatures = {temperature, temperature * std::exp(difference), temperature * std::exp(-difference)};
     RelaxedRun<T> run(problem, samples_, coupled_, temperatures);
 
-    double in_eta = 0, in_log_temperature = 0;  // derivatives of the sum of |g|^2
+    double in_eta = 0, in_log_temperature = 0;                    // derivatives of the sum of |g|^2
     std::vector<double> seen(run.steps()), choices(run.steps());  // losses, per step
     auto surrogate = run.surrogate(credit_, [&](int t, std::size_t i, double f, const auto& controls) {
       seen[t] += f;
@@ -85,21 +85,21 @@ class Rebar final : public AveragingEstimator<T> {
 
 }  // namespace
 
-HARDGRAD_ESTIMATOR(Rebar, {
-  .name = "rebar",
-  .summary = "score function with the relaxed loss as control variate, tuned for low variance",
-  .paper = "Tucker, Mnih, Maddison, Lawson & Sohl-Dickstein 2017, REBAR, sec. 3",
-  .target = "expected_loss",
-  .unbiased = true,
-  .evaluations = "3 K; (1 + 2 T) K if sequential",
-  .parameters = {samples_parameter(),
-                 ParameterInfo::real("eta", 1, -1e6, 1e6, "weight of the control variate, at first"),
-                 ParameterInfo::real("temperature", 0.5, 0, 1e6, "of the relaxation, at first").above(),
-                 ParameterInfo::flag("tune", true, "let training tune both by the squared norm of the gradient"),
-                 ParameterInfo::flag("coupled", false, "let the noise given the choice be that which made it"),
-                 ParameterInfo::real("decay", 0.9, 0, 1, "share of the old average of losses kept at each step").below(),
-                 credit_parameter()},
-  .needs = {need::relaxable, need::one_column},
-})
+const EstimatorEntry entry = {
+    .name = "rebar",
+    .summary = "score function with the relaxed loss as control variate, tuned for low variance",
+    .paper = "Tucker, Mnih, Maddison, Lawson & Sohl-Dickstein 2017, REBAR, sec. 3",
+    .target = "expected_loss",
+    .unbiased = true,
+    .evaluations = "3 K; (1 + 2 T) K if sequential",
+    .parameters = {samples_parameter(), ParameterInfo::real("eta", 1, -1e6, 1e6, "weight of the control variate, at first"),
+                   ParameterInfo::real("temperature", 0.5, 0, 1e6, "of the relaxation, at first").above(),
+                   ParameterInfo::flag("tune", true, "let training tune both by the squared norm of the gradient"),
+                   ParameterInfo::flag("coupled", false, "let the noise given the choice be that which made it"),
+                   ParameterInfo::real("decay", 0.9, 0, 1, "share of the old average of losses kept at each step").below(),
+                   credit_parameter()},
+    .needs = {need::relaxable, need::one_column},
+};
+HARDGRAD_ESTIMATOR(Rebar, entry)
 
 }  // namespace hardgrad

@@ -28,17 +28,16 @@ class Reinforce final : public Estimator<T> {
 
 }  // namespace
 
-HARDGRAD_ESTIMATOR(Reinforce, {
-  .name = "reinforce",
-  .summary = "score function with a constant baseline",
-  .paper = "Williams 1992, Simple statistical gradient-following algorithms for connectionist reinforcement learning",
-  .target = "expected_loss",
-  .unbiased = true,
-  .evaluations = "K",
-  .parameters = {samples_parameter(),
-                 baseline_parameter(),
-                 credit_parameter()},
-  .needs = {need::log_density},
-})
+const EstimatorEntry entry = {
+    .name = "reinforce",
+    .summary = "score function with a constant baseline",
+    .paper = "Williams 1992, Simple statistical gradient-following algorithms for connectionist reinforcement learning",
+    .target = "expected_loss",
+    .unbiased = true,
+    .evaluations = "K",
+    .parameters = {samples_parameter(), baseline_parameter(), credit_parameter()},
+    .needs = {need::log_density},
+};
+HARDGRAD_ESTIMATOR(Reinforce, entry)
 
 }  // namespace hardgrad

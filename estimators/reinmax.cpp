@@ -39,15 +39,16 @@ class ReinMax final : public RelaxationEstimator<T> {
 
 }  // namespace
 
-HARDGRAD_ESTIMATOR(ReinMax, {
-  .name = "reinmax",
-  .summary = "straight-through of second order (Heun's method)",
-  .paper = "Liu, Dong, Liu, Yu & Gao 2023, Bridging discrete and backpropagation: straight-through and beyond",
-  .target = "expected_loss",
-  .unbiased = false,
-  .evaluations = "K",
-  .parameters = {samples_parameter(), temperature_parameter(1)},
-  .needs = {need::relaxable},
-})
+const EstimatorEntry entry = {
+    .name = "reinmax",
+    .summary = "straight-through of second order (Heun's method)",
+    .paper = "Liu, Dong, Liu, Yu & Gao 2023, Bridging discrete and backpropagation: straight-through and beyond",
+    .target = "expected_loss",
+    .unbiased = false,
+    .evaluations = "K",
+    .parameters = {samples_parameter(), temperature_parameter(1)},
+    .needs = {need::relaxable},
+};
+HARDGRAD_ESTIMATOR(ReinMax, entry)
 
 }  // namespace hardgrad

@@ -161,20 +161,20 @@ class Relax final : public Estimator<T> {
 
 }  // namespace
 
-HARDGRAD_ESTIMATOR(Relax, {
-  .name = "relax",
-  .summary = "score function with a learned control variate on relaxed choices",
-  .paper = "Grathwohl, Choi, Wu, Roeder & Duvenaud 2018, Backpropagation through the void, sec. 3",
-  .target = "expected_loss",
-  .unbiased = true,
-  .evaluations = "K; with relaxed_model 2 K, (1 + T) K if sequential",
-  .parameters = {samples_parameter(),
-                 ParameterInfo::integer("hidden", 10, 1, 65536, "tanh units of the control network"),
-                 ParameterInfo::real("temperature", 0.5, 0, 1e6, "of the relaxation the control sees").above(),
-                 ParameterInfo::flag("relaxed_model", false, "add the loss of the relaxed network to the control"),
-                 ParameterInfo::real("eta", 1, -1e6, 1e6, "weight of the relaxed network's loss, at first"),
-                 credit_parameter()},
-  .needs = {need::relaxable, need::one_column},
-})
+const EstimatorEntry entry = {
+    .name = "relax",
+    .summary = "score function with a learned control variate on relaxed choices",
+    .paper = "Grathwohl, Choi, Wu, Roeder & Duvenaud 2018, Backpropagation through the void, sec. 3",
+    .target = "expected_loss",
+    .unbiased = true,
+    .evaluations = "K; with relaxed_model 2 K, (1 + T) K if sequential",
+    .parameters = {samples_parameter(), ParameterInfo::integer("hidden", 10, 1, 65536, "tanh units of the control network"),
+                   ParameterInfo::real("temperature", 0.5, 0, 1e6, "of the relaxation the control sees").above(),
+                   ParameterInfo::flag("relaxed_model", false, "add the loss of the relaxed network to the control"),
+                   ParameterInfo::real("eta", 1, -1e6, 1e6, "weight of the relaxed network's loss, at first"),
+                   credit_parameter()},
+    .needs = {need::relaxable, need::one_column},
+};
+HARDGRAD_ESTIMATOR(Relax, entry)
 
 }  // namespace hardgrad

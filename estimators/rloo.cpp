@@ -15,8 +15,7 @@ namespace {
 template <class T>
 class Rloo final : public Estimator<T> {
  public:
-  Rloo(const Settings& settings, const Structure&, Key)
-      : samples_(settings.integer("samples")), credit_(credit_of(settings)) {}
+  Rloo(const Settings& settings, const Structure&, Key) : samples_(settings.integer("samples")), credit_(credit_of(settings)) {}
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
     Sampled<T> sampled(problem, samples_);
@@ -32,15 +31,16 @@ class Rloo final : public Estimator<T> {
 
 }  // namespace
 
-HARDGRAD_ESTIMATOR(Rloo, {
-  .name = "rloo",
-  .summary = "score function with the mean of the other samples as baseline (leave-one-out)",
-  .paper = "Kool et al. 2019, Buy 4 REINFORCE samples, get a baseline for free!, eq. 8",
-  .target = "expected_loss",
-  .unbiased = true,
-  .evaluations = "K",
-  .parameters = {samples_parameter(4, 2), credit_parameter()},
-  .needs = {need::log_density},
-})
+const EstimatorEntry entry = {
+    .name = "rloo",
+    .summary = "score function with the mean of the other samples as baseline (leave-one-out)",
+    .paper = "Kool et al. 2019, Buy 4 REINFORCE samples, get a baseline for free!, eq. 8",
+    .target = "expected_loss",
+    .unbiased = true,
+    .evaluations = "K",
+    .parameters = {samples_parameter(4, 2), credit_parameter()},
+    .needs = {need::log_density},
+};
+HARDGRAD_ESTIMATOR(Rloo, entry)
 
 }  // namespace hardgrad

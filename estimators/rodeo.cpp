@@ -43,8 +43,8 @@ class Rodeo final : public Estimator<T> {
     const double alpha = alpha_.value.data[0], beta = beta_.value.data[0];
 
     // Stein operator of both, choice by choice: sum_y (p(y) - [y = z_t]) h(y) / T.
-    std::vector<double> stein(samples.rows());          // (A h_k)(z_k)
-    std::vector<double> second(samples.rows());         // (A h'_k)(z_k)
+    std::vector<double> stein(samples.rows());   // (A h_k)(z_k)
+    std::vector<double> second(samples.rows());  // (A h'_k)(z_k)
     for (const auto& c : choices)
       for (std::size_t y = 0; y < c.weight.size(); ++y) {
         stein[c.row] += c.weight[y] * static_cast<double>(value(c.first + y, 0));
@@ -177,18 +177,19 @@ class Rodeo final : public Estimator<T> {
 
 }  // namespace
 
-HARDGRAD_ESTIMATOR(Rodeo, {
-  .name = "rodeo",
-  .summary = "leave-one-out with Stein control variates of a learned surrogate of the loss",
-  .paper = "Shi, Zhou, Hwang, Titsias & Mackey 2022, Gradient estimation with discrete Stein operators",
-  .target = "expected_loss",
-  .unbiased = true,
-  .evaluations = "K",
-  .parameters = {samples_parameter(4, 2),
-                 ParameterInfo::real("alpha", 0, -1e6, 1e6, "weight of the control variate on the baseline, at first"),
-                 ParameterInfo::real("beta", 0, -1e6, 1e6, "weight of the control variate on the gradient, at first"),
-                 ParameterInfo::integer("hidden", 100, 1, 65536, "units of the surrogate network")},
-  .needs = {need::relaxable, need::one_column},
-})
+const EstimatorEntry entry = {
+    .name = "rodeo",
+    .summary = "leave-one-out with Stein control variates of a learned surrogate of the loss",
+    .paper = "Shi, Zhou, Hwang, Titsias & Mackey 2022, Gradient estimation with discrete Stein operators",
+    .target = "expected_loss",
+    .unbiased = true,
+    .evaluations = "K",
+    .parameters = {samples_parameter(4, 2),
+                   ParameterInfo::real("alpha", 0, -1e6, 1e6, "weight of the control variate on the baseline, at first"),
+                   ParameterInfo::real("beta", 0, -1e6, 1e6, "weight of the control variate on the gradient, at first"),
+                   ParameterInfo::integer("hidden", 100, 1, 65536, "units of the surrogate network")},
+    .needs = {need::relaxable, need::one_column},
+};
+HARDGRAD_ESTIMATOR(Rodeo, entry)
 
 }  // namespace hardgrad

@@ -28,15 +28,16 @@ class SelfCritic final : public Estimator<T> {
 
 }  // namespace
 
-HARDGRAD_ESTIMATOR(SelfCritic, {
-  .name = "self_critic",
-  .summary = "score function with the loss of the most probable choices as baseline",
-  .paper = "Rennie et al. 2017, Self-critical sequence training, eq. 6-9",
-  .target = "expected_loss",
-  .unbiased = true,
-  .evaluations = "K + 1",
-  .parameters = {samples_parameter(), credit_parameter()},
-  .needs = {need::categorical},
-})
+const EstimatorEntry entry = {
+    .name = "self_critic",
+    .summary = "score function with the loss of the most probable choices as baseline",
+    .paper = "Rennie et al. 2017, Self-critical sequence training, eq. 6-9",
+    .target = "expected_loss",
+    .unbiased = true,
+    .evaluations = "K + 1",
+    .parameters = {samples_parameter(), credit_parameter()},
+    .needs = {need::categorical},
+};
+HARDGRAD_ESTIMATOR(SelfCritic, entry)
 
 }  // namespace hardgrad

@@ -16,19 +16,22 @@ template <class T>
 class Soft final : public Estimator<T> {
  public:
   Soft(const Settings&, const Structure&, Key) {}
-  Estimate<T> estimate(const Problem<T>& problem) const override { return exact_objective(this->target(), problem, std::numeric_limits<double>::infinity()); }
+  Estimate<T> estimate(const Problem<T>& problem) const override {
+    return exact_objective(this->target(), problem, std::numeric_limits<double>::infinity());
+  }
 };
 
 }  // namespace
 
-HARDGRAD_ESTIMATOR(Soft, {
-  .name = "soft",
-  .summary = "soft attention: the deterministic network fed with expected choices",
-  .paper = "Bahdanau et al. 2015, eq. 5; Xu et al. 2015, sec. 4.2",
-  .target = "soft",
-  .unbiased = true,
-  .evaluations = "1",
-  .needs = {need::relaxable, need::no_choice},
-})
+const EstimatorEntry entry = {
+    .name = "soft",
+    .summary = "soft attention: the deterministic network fed with expected choices",
+    .paper = "Bahdanau et al. 2015, eq. 5; Xu et al. 2015, sec. 4.2",
+    .target = "soft",
+    .unbiased = true,
+    .evaluations = "1",
+    .needs = {need::relaxable, need::no_choice},
+};
+HARDGRAD_ESTIMATOR(Soft, entry)
 
 }  // namespace hardgrad

@@ -28,15 +28,16 @@ class SoftBaseline final : public Estimator<T> {
 
 }  // namespace
 
-HARDGRAD_ESTIMATOR(SoftBaseline, {
-  .name = "soft_baseline",
-  .summary = "score function with the soft network's loss as baseline",
-  .paper = "Deng et al. 2018, Latent Alignment and Variational Attention, sec. 3",
-  .target = "expected_loss",
-  .unbiased = true,
-  .evaluations = "K + 1",
-  .parameters = {samples_parameter(), credit_parameter()},
-  .needs = {need::relaxable},
-})
+const EstimatorEntry entry = {
+    .name = "soft_baseline",
+    .summary = "score function with the soft network's loss as baseline",
+    .paper = "Deng et al. 2018, Latent Alignment and Variational Attention, sec. 3",
+    .target = "expected_loss",
+    .unbiased = true,
+    .evaluations = "K + 1",
+    .parameters = {samples_parameter(), credit_parameter()},
+    .needs = {need::relaxable},
+};
+HARDGRAD_ESTIMATOR(SoftBaseline, entry)
 
 }  // namespace hardgrad

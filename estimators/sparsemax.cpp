@@ -35,9 +35,10 @@ class SupportChooser final : public Chooser<T> {
         }
     }
     if (static_cast<double>(parent.size()) > cap_)
-      throw UsageError(fmt::format("sparsemax: choice {} has {} rows in its support, more than the cap of {:.6g}: take "
-                                   "fewer steps, options or examples, or raise the cap",
-                                   question.step + 1, parent.size(), cap_));
+      throw UsageError(
+          fmt::format("sparsemax: choice {} has {} rows in its support, more than the cap of {:.6g}: take "
+                      "fewer steps, options or examples, or raise the cap",
+                      question.step + 1, parent.size(), cap_));
     return {Rows::after(question.site.rows, std::move(parent), question.step), std::move(option), {}};
   }
 
@@ -63,16 +64,18 @@ class Sparsemax final : public Estimator<T> {
 
 }  // namespace
 
-HARDGRAD_ESTIMATOR(Sparsemax, {
-  .name = "sparsemax",
-  .summary = "attention by sparsemax, summed exactly over its support",
-  .paper = "Martins & Astudillo 2016, From softmax to sparsemax; Correia et al. 2020, Efficient marginalization of "
-           "discrete and structured latent variables via sparsity",
-  .target = "sparsemax",
-  .unbiased = true,
-  .evaluations = "support per step; its paths if sequential",
-  .parameters = {ParameterInfo::real("cap", 1e6, 1, 1e12, "most rows of one choice's support; beyond it is an error")},
-  .needs = {need::categorical, need::one_column},
-})
+const EstimatorEntry entry = {
+    .name = "sparsemax",
+    .summary = "attention by sparsemax, summed exactly over its support",
+    .paper =
+        "Martins & Astudillo 2016, From softmax to sparsemax; Correia et al. 2020, Efficient marginalization of "
+        "discrete and structured latent variables via sparsity",
+    .target = "sparsemax",
+    .unbiased = true,
+    .evaluations = "support per step; its paths if sequential",
+    .parameters = {ParameterInfo::real("cap", 1e6, 1, 1e12, "most rows of one choice's support; beyond it is an error")},
+    .needs = {need::categorical, need::one_column},
+};
+HARDGRAD_ESTIMATOR(Sparsemax, entry)
 
 }  // namespace hardgrad

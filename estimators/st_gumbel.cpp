@@ -28,15 +28,16 @@ class StGumbel final : public RelaxationEstimator<T> {
 
 }  // namespace
 
-HARDGRAD_ESTIMATOR(StGumbel, {
-  .name = "st_gumbel",
-  .summary = "hard Gumbel-max choices going forward, their Gumbel-softmax going backward",
-  .paper = "Jang, Gu & Poole 2017, Categorical reparameterization with Gumbel-softmax, sec. 2.2",
-  .target = "expected_loss",
-  .unbiased = false,
-  .evaluations = "K",
-  .parameters = {samples_parameter(), temperature_parameter(0.5)},
-  .needs = {need::relaxable},
-})
+const EstimatorEntry entry = {
+    .name = "st_gumbel",
+    .summary = "hard Gumbel-max choices going forward, their Gumbel-softmax going backward",
+    .paper = "Jang, Gu & Poole 2017, Categorical reparameterization with Gumbel-softmax, sec. 2.2",
+    .target = "expected_loss",
+    .unbiased = false,
+    .evaluations = "K",
+    .parameters = {samples_parameter(), temperature_parameter(0.5)},
+    .needs = {need::relaxable},
+};
+HARDGRAD_ESTIMATOR(StGumbel, entry)
 
 }  // namespace hardgrad

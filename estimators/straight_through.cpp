@@ -17,22 +17,21 @@ class StraightThrough final : public RelaxationEstimator<T> {
   StraightThrough(const Settings& settings, const Structure&, Key) : RelaxationEstimator<T>(settings) {}
 
  private:
-  Relaxed<T> relax(const Relaxing<T>& asked) const override {
-    return straight_through(asked, asked.draw(), asked.softmax());
-  }
+  Relaxed<T> relax(const Relaxing<T>& asked) const override { return straight_through(asked, asked.draw(), asked.softmax()); }
 };
 
 }  // namespace
 
-HARDGRAD_ESTIMATOR(StraightThrough, {
-  .name = "straight_through",
-  .summary = "hard choices going forward, their probabilities going backward",
-  .paper = "Bengio, Leonard & Courville 2013, Estimating or propagating gradients through stochastic neurons",
-  .target = "expected_loss",
-  .unbiased = false,
-  .evaluations = "K",
-  .parameters = {samples_parameter()},
-  .needs = {need::relaxable},
-})
+const EstimatorEntry entry = {
+    .name = "straight_through",
+    .summary = "hard choices going forward, their probabilities going backward",
+    .paper = "Bengio, Leonard & Courville 2013, Estimating or propagating gradients through stochastic neurons",
+    .target = "expected_loss",
+    .unbiased = false,
+    .evaluations = "K",
+    .parameters = {samples_parameter()},
+    .needs = {need::relaxable},
+};
+HARDGRAD_ESTIMATOR(StraightThrough, entry)
 
 }  // namespace hardgrad

@@ -33,15 +33,16 @@ class Stratified final : public Estimator<T> {
 
 }  // namespace
 
-HARDGRAD_ESTIMATOR(Stratified, {
-  .name = "stratified",
-  .summary = "score function on K samples spread over K strata of the unit interval",
-  .paper = "Owen 2013, Monte Carlo theory, methods and examples, sec. 8.4; Kitagawa 1996",
-  .target = "expected_loss",
-  .unbiased = true,
-  .evaluations = "K",
-  .parameters = {samples_parameter(4), baseline_parameter(), credit_parameter()},
-  .needs = {need::categorical},
-})
+const EstimatorEntry entry = {
+    .name = "stratified",
+    .summary = "score function on K samples spread over K strata of the unit interval",
+    .paper = "Owen 2013, Monte Carlo theory, methods and examples, sec. 8.4; Kitagawa 1996",
+    .target = "expected_loss",
+    .unbiased = true,
+    .evaluations = "K",
+    .parameters = {samples_parameter(4), baseline_parameter(), credit_parameter()},
+    .needs = {need::categorical},
+};
+HARDGRAD_ESTIMATOR(Stratified, entry)
 
 }  // namespace hardgrad

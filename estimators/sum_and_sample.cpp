@@ -50,20 +50,22 @@ class SumAndSample final : public Estimator<T> {
 
 }  // namespace
 
-HARDGRAD_ESTIMATOR(SumAndSample, {
-  .name = "sum_and_sample",
-  .summary = "the most probable outcomes summed exactly, and one sample for the others",
-  .paper = "Liang et al. 2018, Memory augmented policy optimization; Liu et al. 2019, Rao-Blackwellized stochastic "
-           "gradients for discrete distributions",
-  .target = "expected_loss",
-  .unbiased = true,
-  .evaluations = "k",
-  .parameters = {ParameterInfo::integer("samples", 2, 1, 1e6, "outcomes per example: all but one summed, one sampled"),
-                 ParameterInfo::choice("set", "top", {"top", "sampled"},
-                                       "the summed outcomes: the most probable, or a sample without replacement"),
-                 baseline_parameter(), per_step_parameter()},
-  .needs = {need::enumerable, need::one_column},
-  .unsupported = refuse_subset,
-})
+const EstimatorEntry entry = {
+    .name = "sum_and_sample",
+    .summary = "the most probable outcomes summed exactly, and one sample for the others",
+    .paper =
+        "Liang et al. 2018, Memory augmented policy optimization; Liu et al. 2019, Rao-Blackwellized stochastic "
+        "gradients for discrete distributions",
+    .target = "expected_loss",
+    .unbiased = true,
+    .evaluations = "k",
+    .parameters = {ParameterInfo::integer("samples", 2, 1, 1e6, "outcomes per example: all but one summed, one sampled"),
+                   ParameterInfo::choice("set", "top", {"top", "sampled"},
+                                         "the summed outcomes: the most probable, or a sample without replacement"),
+                   baseline_parameter(), per_step_parameter()},
+    .needs = {need::enumerable, need::one_column},
+    .unsupported = refuse_subset,
+};
+HARDGRAD_ESTIMATOR(SumAndSample, entry)
 
 }  // namespace hardgrad

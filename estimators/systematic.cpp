@@ -33,15 +33,16 @@ class Systematic final : public Estimator<T> {
 
 }  // namespace
 
-HARDGRAD_ESTIMATOR(Systematic, {
-  .name = "systematic",
-  .summary = "score function on K samples at equally spaced places of the unit interval",
-  .paper = "Madow & Madow 1944; Kitagawa 1996; Douc & Cappe 2005, Comparison of resampling schemes for particle filtering",
-  .target = "expected_loss",
-  .unbiased = true,
-  .evaluations = "K",
-  .parameters = {samples_parameter(4), baseline_parameter(), credit_parameter()},
-  .needs = {need::categorical},
-})
+const EstimatorEntry entry = {
+    .name = "systematic",
+    .summary = "score function on K samples at equally spaced places of the unit interval",
+    .paper = "Madow & Madow 1944; Kitagawa 1996; Douc & Cappe 2005, Comparison of resampling schemes for particle filtering",
+    .target = "expected_loss",
+    .unbiased = true,
+    .evaluations = "K",
+    .parameters = {samples_parameter(4), baseline_parameter(), credit_parameter()},
+    .needs = {need::categorical},
+};
+HARDGRAD_ESTIMATOR(Systematic, entry)
 
 }  // namespace hardgrad

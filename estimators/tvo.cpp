@@ -63,25 +63,27 @@ class Tvo final : public Estimator<T> {
 };
 
 std::string thermodynamic_target(const Settings& settings) {
-  return fmt::format("thermodynamic[partition={}]", fmt::join(log_uniform(settings.integer("partitions"), settings.real("beta1")), ";"));
+  return fmt::format("thermodynamic[partition={}]",
+                     fmt::join(log_uniform(settings.integer("partitions"), settings.real("beta1")), ";"));
 }
 
 }  // namespace
 
-HARDGRAD_ESTIMATOR(Tvo, {
-  .name = "tvo",
-  .summary = "thermodynamic variational objective, covariance gradient estimator",
-  .paper = "Masrani, Le & Wood 2019, The thermodynamic variational objective, eq. 11-13",
-  .target = "thermodynamic",
-  .target_of = thermodynamic_target,
-  .unbiased = false,
-  .evaluations = "K",
-  .parameters = {samples_parameter(4, 2),
-                 ParameterInfo::integer("partitions", 2, 1, 1000, "terms of the Riemann sum; 1 is the evidence lower bound"),
-                 ParameterInfo::real("beta1", 0.1, 0, 1, "first partition point above 0, if there are two terms or more")
-                     .above()
-                     .below()},
-  .needs = {need::log_density},
-})
+const EstimatorEntry entry = {
+    .name = "tvo",
+    .summary = "thermodynamic variational objective, covariance gradient estimator",
+    .paper = "Masrani, Le & Wood 2019, The thermodynamic variational objective, eq. 11-13",
+    .target = "thermodynamic",
+    .target_of = thermodynamic_target,
+    .unbiased = false,
+    .evaluations = "K",
+    .parameters = {samples_parameter(4, 2),
+                   ParameterInfo::integer("partitions", 2, 1, 1000, "terms of the Riemann sum; 1 is the evidence lower bound"),
+                   ParameterInfo::real("beta1", 0.1, 0, 1, "first partition point above 0, if there are two terms or more")
+                       .above()
+                       .below()},
+    .needs = {need::log_density},
+};
+HARDGRAD_ESTIMATOR(Tvo, entry)
 
 }  // namespace hardgrad

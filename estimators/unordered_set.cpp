@@ -29,8 +29,7 @@ class UnorderedSet final : public Estimator<T> {
           typename Subset<T>::Weights weights{std::vector<double>(f.size()), ratios.first};
           for (std::size_t s = 0; s < f.size(); ++s) {
             double signal = baseline_ ? 0 : f[s];
-            for (std::size_t o = 0; o < f.size() && baseline_; ++o)
-              signal += ratios.second[s * f.size() + o] * (f[s] - f[o]);
+            for (std::size_t o = 0; o < f.size() && baseline_; ++o) signal += ratios.second[s * f.size() + o] * (f[s] - f[o]);
             weights.score[s] = ratios.first[s] * signal;
           }
           return weights;
@@ -51,17 +50,18 @@ std::string refuse(const Settings& settings, const Structure& structure) {
 
 }  // namespace
 
-HARDGRAD_ESTIMATOR(UnorderedSet, {
-  .name = "unordered_set",
-  .summary = "distinct outcomes without replacement, weighted by leave-one-out ratios, with built-in baseline",
-  .paper = "Kool et al. 2020, Estimating gradients for discrete random variables by sampling without replacement",
-  .target = "expected_loss",
-  .unbiased = true,
-  .evaluations = "k",
-  .parameters = {ParameterInfo::integer("samples", 2, 1, 1024, "distinct outcomes per example"),
-                 ParameterInfo::flag("baseline", true, "take the built-in baseline off the loss"), per_step_parameter()},
-  .needs = {need::enumerable, need::one_column},
-  .unsupported = refuse,
-})
+const EstimatorEntry entry = {
+    .name = "unordered_set",
+    .summary = "distinct outcomes without replacement, weighted by leave-one-out ratios, with built-in baseline",
+    .paper = "Kool et al. 2020, Estimating gradients for discrete random variables by sampling without replacement",
+    .target = "expected_loss",
+    .unbiased = true,
+    .evaluations = "k",
+    .parameters = {ParameterInfo::integer("samples", 2, 1, 1024, "distinct outcomes per example"),
+                   ParameterInfo::flag("baseline", true, "take the built-in baseline off the loss"), per_step_parameter()},
+    .needs = {need::enumerable, need::one_column},
+    .unsupported = refuse,
+};
+HARDGRAD_ESTIMATOR(UnorderedSet, entry)
 
 }  // namespace hardgrad

@@ -13,8 +13,8 @@
 #include <algorithm>
 
 #include "core/autodiff/elementwise.hpp"
-#include "core/estimator/score_function/moving_average.hpp"
 #include "core/estimator/enumeration/objectives.hpp"
+#include "core/estimator/score_function/moving_average.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 
 namespace hardgrad {
@@ -54,19 +54,19 @@ class VariationalBound final : public AveragingEstimator<T> {
 
 }  // namespace
 
-HARDGRAD_ESTIMATOR(VariationalBound, {
-  .name = "variational_bound",
-  .summary = "evidence lower bound with a learned posterior, sampled or enumerated",
-  .paper = "Deng et al. 2018, Latent Alignment and Variational Attention, eq. 4-5",
-  .target = "elbo",
-  .unbiased = true,
-  .evaluations = "K, or as exact",
-  .parameters = {samples_parameter(),
-                 ParameterInfo::flag("enumerate", false, "sum over every choice instead of sampling"),
-                 ParameterInfo::real("decay", 0.9, 0, 1, "share of the old baseline kept at each step (one sample)").below(),
-                 ParameterInfo::real("cap", 1e6, 1, 1e12, "most rows an enumeration may have; beyond it is an error"),
-                 credit_parameter()},
-  .needs = {need::categorical},
-})
+const EstimatorEntry entry = {
+    .name = "variational_bound",
+    .summary = "evidence lower bound with a learned posterior, sampled or enumerated",
+    .paper = "Deng et al. 2018, Latent Alignment and Variational Attention, eq. 4-5",
+    .target = "elbo",
+    .unbiased = true,
+    .evaluations = "K, or as exact",
+    .parameters = {samples_parameter(), ParameterInfo::flag("enumerate", false, "sum over every choice instead of sampling"),
+                   ParameterInfo::real("decay", 0.9, 0, 1, "share of the old baseline kept at each step (one sample)").below(),
+                   ParameterInfo::real("cap", 1e6, 1, 1e12, "most rows an enumeration may have; beyond it is an error"),
+                   credit_parameter()},
+    .needs = {need::categorical},
+};
+HARDGRAD_ESTIMATOR(VariationalBound, entry)
 
 }  // namespace hardgrad

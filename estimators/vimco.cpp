@@ -47,18 +47,19 @@ class Vimco final : public Estimator<T> {
 
 }  // namespace
 
-HARDGRAD_ESTIMATOR(Vimco, {
-  .name = "vimco",
-  .summary = "K-sample importance-weighted bound, leave-one-out learning signals",
-  .paper = "Mnih & Rezende 2016, Variational inference for Monte Carlo objectives (local learning signals)",
-  .target = "importance_bound",
-  .target_of = samples_of_bound,
-  .unbiased = true,
-  .evaluations = "K",
-  .parameters = {samples_parameter(2, 2),
-                 ParameterInfo::choice("mean", "geometric", {"geometric", "arithmetic"},
-                                       "mean of the other weights that stands in for a sample's own")},
-  .needs = {need::log_density},
-})
+const EstimatorEntry entry = {
+    .name = "vimco",
+    .summary = "K-sample importance-weighted bound, leave-one-out learning signals",
+    .paper = "Mnih & Rezende 2016, Variational inference for Monte Carlo objectives (local learning signals)",
+    .target = "importance_bound",
+    .target_of = samples_of_bound,
+    .unbiased = true,
+    .evaluations = "K",
+    .parameters = {samples_parameter(2, 2),
+                   ParameterInfo::choice("mean", "geometric", {"geometric", "arithmetic"},
+                                         "mean of the other weights that stands in for a sample's own")},
+    .needs = {need::log_density},
+};
+HARDGRAD_ESTIMATOR(Vimco, entry)
 
 }  // namespace hardgrad

@@ -50,15 +50,16 @@ class WakeSleep final : public Estimator<T> {
 
 }  // namespace
 
-HARDGRAD_ESTIMATOR(WakeSleep, {
-  .name = "wake_sleep",
-  .summary = "reweighted wake-sleep: weighted samples for the network, its dreams for the posterior",
-  .paper = "Hinton et al. 1995, The wake-sleep algorithm; Bornschein & Bengio 2015, Reweighted wake-sleep",
-  .target = "wake_sleep",
-  .unbiased = false,
-  .evaluations = "K + 2",
-  .parameters = {samples_parameter(4)},
-  .needs = {need::log_density, need::dreams},
-})
+const EstimatorEntry entry = {
+    .name = "wake_sleep",
+    .summary = "reweighted wake-sleep: weighted samples for the network, its dreams for the posterior",
+    .paper = "Hinton et al. 1995, The wake-sleep algorithm; Bornschein & Bengio 2015, Reweighted wake-sleep",
+    .target = "wake_sleep",
+    .unbiased = false,
+    .evaluations = "K + 2",
+    .parameters = {samples_parameter(4)},
+    .needs = {need::log_density, need::dreams},
+};
+HARDGRAD_ESTIMATOR(WakeSleep, entry)
 
 }  // namespace hardgrad

@@ -36,15 +36,16 @@ class WakeWake final : public Estimator<T> {
 
 }  // namespace
 
-HARDGRAD_ESTIMATOR(WakeWake, {
-  .name = "wake_wake",
-  .summary = "reweighted wake-sleep: self-normalised weights for the network and for the posterior",
-  .paper = "Bornschein & Bengio 2015, Reweighted wake-sleep; Le et al. 2019, Revisiting reweighted wake-sleep",
-  .target = "wake",
-  .unbiased = false,
-  .evaluations = "K",
-  .parameters = {samples_parameter(4, 2)},
-  .needs = {need::log_density},
-})
+const EstimatorEntry entry = {
+    .name = "wake_wake",
+    .summary = "reweighted wake-sleep: self-normalised weights for the network and for the posterior",
+    .paper = "Bornschein & Bengio 2015, Reweighted wake-sleep; Le et al. 2019, Revisiting reweighted wake-sleep",
+    .target = "wake",
+    .unbiased = false,
+    .evaluations = "K",
+    .parameters = {samples_parameter(4, 2)},
+    .needs = {need::log_density},
+};
+HARDGRAD_ESTIMATOR(WakeWake, entry)
 
 }  // namespace hardgrad

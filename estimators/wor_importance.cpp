@@ -73,20 +73,21 @@ std::string refuse(const Settings& settings, const Structure& structure) {
 
 }  // namespace
 
-HARDGRAD_ESTIMATOR(WorImportance, {
-  .name = "wor_importance",
-  .summary = "distinct outcomes without replacement, with importance weights from a threshold (normalise=true is biased)",
-  .paper = "Kool et al. 2019, Buy 4 REINFORCE samples, get a baseline for free!, eq. 9-11; Duffield et al. 2007",
-  .target = "expected_loss",
-  .unbiased = true,
-  .biased_by = [](const Settings& settings) { return settings.flag("normalise"); },
-  .evaluations = "k",
-  .parameters = {ParameterInfo::integer("samples", 4, 1, 1e6, "distinct outcomes per example"),
-                 ParameterInfo::flag("baseline", true, "take the built-in baseline off the loss"),
-                 ParameterInfo::flag("normalise", false, "divide by the sum of the weights: biased, less noise"),
-                 per_step_parameter()},
-  .needs = {need::enumerable, need::one_column},
-  .unsupported = refuse,
-})
+const EstimatorEntry entry = {
+    .name = "wor_importance",
+    .summary = "distinct outcomes without replacement, with importance weights from a threshold (normalise=true is biased)",
+    .paper = "Kool et al. 2019, Buy 4 REINFORCE samples, get a baseline for free!, eq. 9-11; Duffield et al. 2007",
+    .target = "expected_loss",
+    .unbiased = true,
+    .biased_by = [](const Settings& settings) { return settings.flag("normalise"); },
+    .evaluations = "k",
+    .parameters = {ParameterInfo::integer("samples", 4, 1, 1e6, "distinct outcomes per example"),
+                   ParameterInfo::flag("baseline", true, "take the built-in baseline off the loss"),
+                   ParameterInfo::flag("normalise", false, "divide by the sum of the weights: biased, less noise"),
+                   per_step_parameter()},
+    .needs = {need::enumerable, need::one_column},
+    .unsupported = refuse,
+};
+HARDGRAD_ESTIMATOR(WorImportance, entry)
 
 }  // namespace hardgrad

@@ -39,15 +39,16 @@ class WsRam final : public Estimator<T> {
 
 }  // namespace
 
-HARDGRAD_ESTIMATOR(WsRam, {
-  .name = "wsram",
-  .summary = "reweighted wake-sleep with control variates for prior and posterior",
-  .paper = "Ba et al. 2015, Learning wake-sleep recurrent attention models",
-  .target = "wake",
-  .unbiased = false,
-  .evaluations = "K",
-  .parameters = {samples_parameter(4, 2)},
-  .needs = {need::log_density},
-})
+const EstimatorEntry entry = {
+    .name = "wsram",
+    .summary = "reweighted wake-sleep with control variates for prior and posterior",
+    .paper = "Ba et al. 2015, Learning wake-sleep recurrent attention models",
+    .target = "wake",
+    .unbiased = false,
+    .evaluations = "K",
+    .parameters = {samples_parameter(4, 2)},
+    .needs = {need::log_density},
+};
+HARDGRAD_ESTIMATOR(WsRam, entry)
 
 }  // namespace hardgrad

@@ -3,8 +3,8 @@
 #include "core/autodiff/attention.hpp"
 
 #include "core/autodiff/product.hpp"
-#include "core/kernels/functions.hpp"
 #include "core/autodiff/require.hpp"
+#include "core/kernels/functions.hpp"
 #include "core/kernels/rows.hpp"
 
 namespace hardgrad {
@@ -34,15 +34,14 @@ MatrixView<T> items_of(MatrixView<T> x, std::span<const int> first, std::size_t 
 
 /// to[r, i] = (store ? 0 : to) + a_r . b_{example r, i}: a [R, D], b [items, D], to [R, S]; 0 beyond the items.
 template <class T>
-void grouped_dots(MatrixView<const T> a, MatrixView<const T> b, std::span<const int> example,
-                  std::span<const int> first_item, MatrixView<T> to, bool store) {
+void grouped_dots(MatrixView<const T> a, MatrixView<const T> b, std::span<const int> example, std::span<const int> first_item,
+                  MatrixView<T> to, bool store) {
   for_runs(example, [&](std::size_t e, std::size_t first, std::size_t last) {
     const auto mine = items_of(b, first_item, e);
-    for (std::size_t r = first; store && r < last; ++r)
-      std::fill_n(to.row(r) + mine.rows, to.cols - mine.rows, T{0});
+    for (std::size_t r = first; store && r < last; ++r) std::fill_n(to.row(r) + mine.rows, to.cols - mine.rows, T{0});
     if (last - first >= product_rows)
-      return gemm<T>(part(a, first, last - first), false, mine, true,
-                     Block<T>(part(to, first, last - first), mine.rows), store ? T{0} : T{1});
+      return gemm<T>(part(a, first, last - first), false, mine, true, Block<T>(part(to, first, last - first), mine.rows),
+                     store ? T{0} : T{1});
     for (std::size_t r = first; r < last; ++r)
       for (std::size_t i = 0; i < mine.rows; ++i) {
         const T dot = kernels::dot(a.row(r), mine.row(i), a.cols);
@@ -58,8 +57,8 @@ void grouped_mixtures(MatrixView<const T> w, MatrixView<const T> b, std::span<co
   for_runs(example, [&](std::size_t e, std::size_t first, std::size_t last) {
     const auto mine = items_of(b, first_item, e);
     if (last - first >= product_rows)
-      return gemm<T>(Block<const T>(part(w, first, last - first), mine.rows), false, mine, false,
-                     part(to, first, last - first), store ? T{0} : T{1});
+      return gemm<T>(Block<const T>(part(w, first, last - first), mine.rows), false, mine, false, part(to, first, last - first),
+                     store ? T{0} : T{1});
     for (std::size_t r = first; r < last; ++r) {
       T* out = to.row(r);
       if (store) std::fill_n(out, to.cols, T{0});
@@ -74,13 +73,13 @@ void grouped_mixtures(MatrixView<const T> w, MatrixView<const T> b, std::span<co
 
 /// to_{example r, i} += w[r, i] a_r: w [R, S], a [R, D], to [items, D].
 template <class T>
-void grouped_outer(MatrixView<const T> w, MatrixView<const T> a, std::span<const int> example,
-                   std::span<const int> first_item, MatrixView<T> to) {
+void grouped_outer(MatrixView<const T> w, MatrixView<const T> a, std::span<const int> example, std::span<const int> first_item,
+                   MatrixView<T> to) {
   for_runs(example, [&](std::size_t e, std::size_t first, std::size_t last) {
     const auto mine = items_of(to, first_item, e);
     if (last - first >= product_rows)
-      return gemm<T>(Block<const T>(part(w, first, last - first), mine.rows), true, part(a, first, last - first),
-                     false, mine, T{1});
+      return gemm<T>(Block<const T>(part(w, first, last - first), mine.rows), true, part(a, first, last - first), false, mine,
+                     T{1});
     for (std::size_t r = first; r < last; ++r)
       for (std::size_t i = 0; i < mine.rows; ++i) {
         const T weight = w(r, i), *from = a.row(r);
@@ -149,8 +148,7 @@ Var<T> dot_scores(Var<T> query, Var<T> keys, std::span<const int> example, const
       const auto sink = tape.sink(query);
       grouped_mixtures<T>(g, tape.value(keys), example, first, sink.to, sink.first);
     }
-    if (tape.needs_gradient(keys))
-      grouped_outer<T>(g, tape.value(query), example, first, tape.sink(keys).scattered());
+    if (tape.needs_gradient(keys)) grouped_outer<T>(g, tape.value(query), example, first, tape.sink(keys).scattered());
   });
   return y;
 }
@@ -160,8 +158,7 @@ Var<T> dot_scores(Var<T> query, Var<T> keys, std::span<const int> example, const
 template <class T>
 Var<T> additive_scores(Var<T> query, Var<T> keys, Var<T> v, std::span<const int> example, const Items& items) {
   require_examples("additive_scores", example, query.rows(), items, keys.rows());
-  require_shapes(query.cols() == keys.cols() && v.rows() == 1 && v.cols() == keys.cols(), "additive_scores",
-                 {query, keys, v});
+  require_shapes(query.cols() == keys.cols() && v.rows() == 1 && v.cols() == keys.cols(), "additive_scores", {query, keys, v});
   auto& tape = *query.tape;
   auto y = tape.output(query.rows(), items.most(), {query, keys, v});
   const auto sums = tape.template scratch<kernels::Batch<T>>(items.most());
@@ -202,15 +199,13 @@ Var<T> mix(Var<T> weights, Var<T> values, std::span<const int> example, const It
   auto y = tape.output(weights.rows(), values.cols(), {weights, values});
   grouped_mixtures<T>(weights.value(), values.value(), example, items.first(), tape.mutable_value(y), true);
   if (!tape.needs_gradient(y)) return y;
-  tape.on_backward({y}, [weights, values, y, example = tape.keep(example),
-                         first = tape.keep(items.first())](Tape<T>& tape) {
+  tape.on_backward({y}, [weights, values, y, example = tape.keep(example), first = tape.keep(items.first())](Tape<T>& tape) {
     const auto g = tape.cotangent(y);
     if (tape.needs_gradient(weights)) {
       const auto sink = tape.sink(weights);
       grouped_dots<T>(g, tape.value(values), example, first, sink.to, sink.first);
     }
-    if (tape.needs_gradient(values))
-      grouped_outer<T>(tape.value(weights), g, example, first, tape.sink(values).scattered());
+    if (tape.needs_gradient(values)) grouped_outer<T>(tape.value(weights), g, example, first, tape.sink(values).scattered());
   });
   return y;
 }

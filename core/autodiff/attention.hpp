@@ -36,12 +36,14 @@ class Items {
 };
 
 /// e[r, i] = query_r . key_{example r, i}: query [R, D], keys [items, D] -> [R, S], 0 beyond an example's items.
-template <class T> Var<T> dot_scores(Var<T> query, Var<T> keys, std::span<const int> example, const Items& items);
+template <class T>
+Var<T> dot_scores(Var<T> query, Var<T> keys, std::span<const int> example, const Items& items);
 /// e[r, i] = v . tanh(query_r + key_{example r, i}): v [1, D] -> [R, S], 0 beyond an example's items. The tanh is recomputed
 /// in the backward pass.
 template <class T>
 Var<T> additive_scores(Var<T> query, Var<T> keys, Var<T> v, std::span<const int> example, const Items& items);
 /// z[r] = sum_i weights[r, i] values_{example r, i}: weights [R, S], values [items, D] -> [R, D].
-template <class T> Var<T> mix(Var<T> weights, Var<T> values, std::span<const int> example, const Items& items);
+template <class T>
+Var<T> mix(Var<T> weights, Var<T> values, std::span<const int> example, const Items& items);
 
 }  // namespace hardgrad

@@ -82,8 +82,9 @@ void for_chunks(std::span<const int> ends, F&& f) {
   }
 }
 
-/// The prior weights of some rows become the cotangents w expected given their losses: in each group w[r] = prior[r] exp(-loss[r]),
-/// scaled to the sum of the priors. By logarithms, since peaked priors and large losses leave the range of any number.
+/// The prior weights of some rows become the cotangents w expected given their losses: in each group w[r] = prior[r]
+/// exp(-loss[r]), scaled to the sum of the priors. By logarithms, since peaked priors and large losses leave the range of any
+/// number.
 template <class T>
 void share_out(std::span<const int> group, const T* loss, std::span<const double> prior, std::span<const double> log_prior,
                std::span<T> w) {
@@ -110,8 +111,8 @@ struct Gradients {
 
   /// (+)= those of the rows from `first` on: d [n, V] and x [n, I] of these rows, g [n] the cotangents of
   /// their losses. `some` [n, I] is worked in.
-  void add(std::size_t first, MatrixView<const T> d, const T* g, MatrixView<const T> in,
-           MatrixView<const T> w, MatrixView<T> some) const {
+  void add(std::size_t first, MatrixView<const T> d, const T* g, MatrixView<const T> in, MatrixView<const T> w,
+           MatrixView<T> some) const {
     const bool store = first == 0;
     if (x.to.data) {
       gemm<T>(d, false, w, false, some);
@@ -134,7 +135,8 @@ struct Gradients {
 };
 
 /// The s for which g = s w up to rounding, if there is one. Cotangents that are shared out by the losses are exponentials of
-/// log prior - loss, a number of type T whose rounding is in proportion to its size: so is the tolerance (log_prior empty: size 0). Where w or g is below the least normal number, it has few digits or none.
+/// log prior - loss, a number of type T whose rounding is in proportion to its size: so is the tolerance (log_prior empty: size
+/// 0). Where w or g is below the least normal number, it has few digits or none.
 template <class T>
 std::optional<T> common_factor(std::span<const T> w, const T* g, std::span<const double> log_prior, const T* loss) {
   std::size_t most = 0;
@@ -161,12 +163,11 @@ template <class T>
 Classified<T> linear_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, std::span<const int> label,
                                    ExpectedCotangents expected) {
   const std::size_t rows = x.rows(), classes = weight.rows();
-  require_shapes(
-      x.cols() == weight.cols() && label.size() == rows && classes > 0 && x.id != weight.id &&
-          (expected.weight.empty() || expected.weight.size() == rows) &&
-          (expected.group.empty() || expected.group.size() == rows) &&
-          (!bias || (bias.rows() == 1 && bias.cols() == classes && bias.id != x.id && bias.id != weight.id)),
-      "linear_cross_entropy", {x, weight, bias});
+  require_shapes(x.cols() == weight.cols() && label.size() == rows && classes > 0 && x.id != weight.id &&
+                     (expected.weight.empty() || expected.weight.size() == rows) &&
+                     (expected.group.empty() || expected.group.size() == rows) &&
+                     (!bias || (bias.rows() == 1 && bias.cols() == classes && bias.id != x.id && bias.id != weight.id)),
+                 "linear_cross_entropy", {x, weight, bias});
   require_indices("linear_cross_entropy (label)", label, -1, classes);
   auto& tape = *x.tape;
   auto loss = tape.output(rows, 1, {x, weight, bias});
@@ -187,15 +188,13 @@ Classified<T> linear_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, std::sp
   const auto log_prior = tape.template scratch<double>(group_of.empty() ? 0 : rows);
   for (std::size_t r = 0; r < log_prior.size(); ++r) log_prior[r] = std::log(expected.weight[r]);
   const auto room = [&](Var<T> v) {
-    return form && v && tape.needs_gradient(v) ? Sink<T>{new_matrix(tape, v.rows(), v.cols()), true}
-                                               : Sink<T>{};
+    return form && v && tape.needs_gradient(v) ? Sink<T>{new_matrix(tape, v.rows(), v.cols()), true} : Sink<T>{};
   };
   const Gradients<T> formed{room(x), room(weight), room(bias)};
   const auto bias_row = bias ? bias.value() : MatrixView<const T>{};
   const std::size_t block_rows = kernels::rows_per_group(classes);
   const auto totals = tape.template scratch<double>(block_rows), logs = tape.template scratch<double>(block_rows),
-             above = tape.template scratch<double>(
-                 block_rows);  // [rows of a block] of the largest logit over the label's
+             above = tape.template scratch<double>(block_rows);  // [rows of a block] of the largest logit over the label's
   std::vector<int> guess(rows);
   for_chunks(ends, [&](std::size_t first, std::size_t last) {
     const bool keep = last <= kept_rows;
@@ -206,16 +205,14 @@ Classified<T> linear_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, std::sp
       for (std::size_t r = from; r < to; ++r) {
         T* __restrict row = l.row(r - first);
         const T most = kernels::row_max(row, classes);
-        guess[r] =
-            static_cast<int>(std::min(kernels::find(row, classes, most), classes - 1));  // a NaN is nowhere
+        guess[r] = static_cast<int>(std::min(kernels::find(row, classes, most), classes - 1));  // a NaN is nowhere
         above[r - from] = label[r] < 0 ? 0 : static_cast<double>(most) - static_cast<double>(row[label[r]]);
         for (std::size_t j = 0; j < classes; ++j) row[j] -= most;
       }
       T* block = l.row(from - first);
       kernels::map(block, block, (to - from) * classes, [](const Batch<T>& v) { return kernels::exp<T>(v); });
       for (std::size_t r = from; r < to; ++r) totals[r - from] = kernels::row_sum(l.row(r - first), classes);
-      kernels::map(totals.data(), logs.data(), to - from,
-                   [](const Batch<double>& v) { return xsimd::log(v); });
+      kernels::map(totals.data(), logs.data(), to - from, [](const Batch<double>& v) { return xsimd::log(v); });
       for (std::size_t r = from; r < to; ++r) {
         out[r] = label[r] < 0 ? T{0} : static_cast<T>(logs[r - from] + above[r - from]);
         if (keep || form) logit_gradient(l.row(r - first), classes, totals[r - from], label[r]);
@@ -225,9 +222,7 @@ Classified<T> linear_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, std::sp
       const auto chunk = [&](auto all) { return all.subspan(first, last - first); };
       share_out<T>(chunk(group_of), out + first, chunk(expected.weight), chunk(std::span<const double>(log_prior)), chunk(w));
     }
-    if (form)
-      formed.add(first, l, w.data() + first, part(x.value(), first, last), weight.value(),
-                 part(some, 0, last - first));
+    if (form) formed.add(first, l, w.data() + first, part(x.value(), first, last), weight.value(), part(some, 0, last - first));
   });
   if (!differentiate) return {loss, std::move(guess)};
   tape.on_backward({loss}, [x, weight, bias, loss, kept, work, some, formed, ends, w = std::span<const T>(w),
@@ -253,8 +248,7 @@ Classified<T> linear_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, std::sp
         logits<T>(part(in, first, last), matrix, bias_row, d);
         for (std::size_t r = 0; r < n; ++r) {
           const bool dead = label[first + r] < 0;
-          const double total =
-              dead ? 1 : kernels::exp_row(d.row(r), d.cols, kernels::row_max(d.row(r), d.cols));
+          const double total = dead ? 1 : kernels::exp_row(d.row(r), d.cols, kernels::row_max(d.row(r), d.cols));
           logit_gradient(d.row(r), d.cols, total, label[first + r]);
         }
       }
@@ -264,8 +258,7 @@ Classified<T> linear_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, std::sp
   return {loss, std::move(guess)};
 }
 
-template Classified<float> linear_cross_entropy(Var<float>, Var<float>, Var<float>, std::span<const int>,
-                                                ExpectedCotangents);
+template Classified<float> linear_cross_entropy(Var<float>, Var<float>, Var<float>, std::span<const int>, ExpectedCotangents);
 template Classified<double> linear_cross_entropy(Var<double>, Var<double>, Var<double>, std::span<const int>,
                                                  ExpectedCotangents);
 

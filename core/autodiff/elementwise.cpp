@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "core/kernels/functions.hpp"
 #include "core/autodiff/require.hpp"
+#include "core/kernels/functions.hpp"
 #include "core/kernels/rows.hpp"
 
 namespace hardgrad {
@@ -125,8 +125,7 @@ Var<T> scale_rows(Var<T> x, Var<T> w) {
   const auto in = x.value(), weight = w.value();
   const auto out = x.tape->mutable_value(y);
   for (std::size_t r = 0; r < out.rows; ++r)
-    for (std::size_t j = 0; j < out.cols; ++j)
-      out(r, j) = weight.data[r] == 0 ? T{0} : in(r, j) * weight.data[r];
+    for (std::size_t j = 0; j < out.cols; ++j) out(r, j) = weight.data[r] == 0 ? T{0} : in(r, j) * weight.data[r];
   x.tape->on_backward({y}, [x, w, y](Tape<T>& tape) {
     const auto g = tape.cotangent(y), in = tape.value(x), weight = tape.value(w);
     if (tape.needs_gradient(x)) {

@@ -5,21 +5,33 @@
 
 namespace hardgrad {
 
-template <class T> Var<T> add(Var<T> a, Var<T> b);
-template <class T> Var<T> subtract(Var<T> a, Var<T> b);
-template <class T> Var<T> multiply(Var<T> a, Var<T> b);
+template <class T>
+Var<T> add(Var<T> a, Var<T> b);
+template <class T>
+Var<T> subtract(Var<T> a, Var<T> b);
+template <class T>
+Var<T> multiply(Var<T> a, Var<T> b);
 /// factor * a + shift
-template <class T> Var<T> affine(Var<T> a, T factor, T shift = T{0});
+template <class T>
+Var<T> affine(Var<T> a, T factor, T shift = T{0});
 /// x [R, C] plus the row b [1, C].
-template <class T> Var<T> add_row(Var<T> x, Var<T> b);
+template <class T>
+Var<T> add_row(Var<T> x, Var<T> b);
 /// Row r of x [R, C] times w [R, 1].
-template <class T> Var<T> scale_rows(Var<T> x, Var<T> w);
-template <class T> Var<T> tanh(Var<T> a);
-template <class T> Var<T> sigmoid(Var<T> a);
-template <class T> Var<T> relu(Var<T> a);
-template <class T> Var<T> exp(Var<T> a);
+template <class T>
+Var<T> scale_rows(Var<T> x, Var<T> w);
+template <class T>
+Var<T> tanh(Var<T> a);
+template <class T>
+Var<T> sigmoid(Var<T> a);
+template <class T>
+Var<T> relu(Var<T> a);
+template <class T>
+Var<T> exp(Var<T> a);
 /// Natural logarithm.
-template <class T> Var<T> log(Var<T> a);
-template <class T> Var<T> square(Var<T> a);
+template <class T>
+Var<T> log(Var<T> a);
+template <class T>
+Var<T> square(Var<T> a);
 
 }  // namespace hardgrad

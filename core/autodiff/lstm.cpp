@@ -2,8 +2,8 @@
 // back.
 #include "core/autodiff/lstm.hpp"
 
-#include "core/kernels/functions.hpp"
 #include "core/autodiff/require.hpp"
+#include "core/kernels/functions.hpp"
 
 namespace hardgrad {
 namespace {
@@ -18,12 +18,11 @@ void put(const Lane& lane, const Sink<T>& sink, T* to, const kernels::Batch<T>& 
 /// its results: d = dc' + dh o (1 - t^2); di = d g i (1 - i), df = d c f (1 - f), dg = d i (1 - g^2), do = dh
 /// t o (1 - o); dc = d f.
 template <class T>
-void cell_backward(std::size_t hidden, const T* a, const T* next, const T* c, const T* dh_row,
-                   const T* dc_row, const Sink<T>& to_gates, T* gates, const Sink<T>& to_c, T* last) {
+void cell_backward(std::size_t hidden, const T* a, const T* next, const T* c, const T* dh_row, const T* dc_row,
+                   const Sink<T>& to_gates, T* gates, const Sink<T>& to_c, T* last) {
   const kernels::Batch<T> one(T{1});
   kernels::for_lanes<T>(hidden, [&](auto lane) {
-    const auto i = lane.load(a), f = lane.load(a + hidden), g = lane.load(a + 2 * hidden),
-               o = lane.load(a + 3 * hidden);
+    const auto i = lane.load(a), f = lane.load(a + hidden), g = lane.load(a + 2 * hidden), o = lane.load(a + 3 * hidden);
     const auto t = kernels::tanh<T>(lane.load(next)), dh = lane.load(dh_row);
     const auto d = lane.load(dc_row) + dh * o * (one - t * t);
     if (gates) {
@@ -69,15 +68,14 @@ LstmState<T> lstm_cell(Var<T> gates, Var<T> c) {
   }
   if (!keep) return {h, next};
   tape.on_backward({h, next}, [gates, c, h, next, activations](Tape<T>& tape) {
-    const auto dh = tape.cotangent(h), dc = tape.cotangent(next), last = tape.value(c),
-               a = tape.value(activations), cell = tape.value(next);
+    const auto dh = tape.cotangent(h), dc = tape.cotangent(next), last = tape.value(c), a = tape.value(activations),
+               cell = tape.value(next);
     const std::size_t hidden = last.cols;
     const auto wanted = [&](Var<T> x) { return tape.needs_gradient(x) ? tape.sink(x) : Sink<T>{}; };
     const auto to_gates = wanted(gates), to_c = wanted(c);
     for (std::size_t r = 0; r < last.rows; ++r)
       cell_backward<T>(hidden, a.row(r), cell.row(r), last.row(r), dh.row(r), dc.row(r), to_gates,
-                       to_gates.to.data ? to_gates.to.row(r) : nullptr, to_c,
-                       to_c.to.data ? to_c.to.row(r) : nullptr);
+                       to_gates.to.data ? to_gates.to.row(r) : nullptr, to_c, to_c.to.data ? to_c.to.row(r) : nullptr);
   });
   return {h, next};
 }

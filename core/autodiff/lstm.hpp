@@ -12,6 +12,7 @@ struct LstmState {
 
 /// One step from pre-activations [R, 4 H] in the order i, f, g, o and the last c [R, H]:
 /// c' = sig(f) c + sig(i) tanh(g), h' = sig(o) tanh(c'). The gates are written over (see Tape::output_over).
-template <class T> LstmState<T> lstm_cell(Var<T> gates, Var<T> c);
+template <class T>
+LstmState<T> lstm_cell(Var<T> gates, Var<T> c);
 
 }  // namespace hardgrad

@@ -43,8 +43,7 @@ void require_readable([[maybe_unused]] const char* operand, [[maybe_unused]] con
 }  // namespace
 
 template <class T>
-void gemm(Block<const T> a, bool transpose_a, Block<const T> b, bool transpose_b, Block<T> c, T beta,
-          T alpha) {
+void gemm(Block<const T> a, bool transpose_a, Block<const T> b, bool transpose_b, Block<T> c, T beta, T alpha) {
   const std::size_t inner = transpose_a ? a.rows : a.cols;
   if ((transpose_a ? a.cols : a.rows) != c.rows || (transpose_b ? b.rows : b.cols) != c.cols ||
       (transpose_b ? b.cols : b.rows) != inner)
@@ -59,16 +58,16 @@ void gemm(Block<const T> a, bool transpose_a, Block<const T> b, bool transpose_b
   require_readable("c", c);
   const auto size = [](std::size_t n) { return static_cast<xt::blas_index_t>(n); };
   const auto turn = [](bool transpose) { return transpose ? cxxblas::Trans : cxxblas::NoTrans; };
-  cxxblas::gemm<xt::blas_index_t>(cxxblas::RowMajor, turn(transpose_a), turn(transpose_b), size(c.rows),
-                                  size(c.cols), size(inner), alpha, a.data, size(a.stride), b.data,
-                                  size(b.stride), beta, c.data, size(c.stride));
+  cxxblas::gemm<xt::blas_index_t>(cxxblas::RowMajor, turn(transpose_a), turn(transpose_b), size(c.rows), size(c.cols),
+                                  size(inner), alpha, a.data, size(a.stride), b.data, size(b.stride), beta, c.data,
+                                  size(c.stride));
 }
 
 // y = x W' + b; gx = g W, gW = g' x, gb = column sums of g
 template <class T>
 Var<T> linear(Var<T> x, Var<T> weight, Var<T> bias) {
-  require_shapes(x.cols() == weight.cols() && (!bias || (bias.rows() == 1 && bias.cols() == weight.rows())),
-                 "linear", {x, weight, bias});
+  require_shapes(x.cols() == weight.cols() && (!bias || (bias.rows() == 1 && bias.cols() == weight.rows())), "linear",
+                 {x, weight, bias});
   auto y = x.tape->output(x.rows(), weight.rows(), {x, weight, bias});
   const auto out = x.tape->mutable_value(y);
   if (bias)
@@ -87,8 +86,8 @@ Var<T> linear(Var<T> x, Var<T> weight, Var<T> bias) {
 // y = base + x W'; gbase = g, gx = g W, gW = g' x
 template <class T>
 Var<T> add_linear(Var<T> base, Var<T> x, Var<T> weight) {
-  require_shapes(x.cols() == weight.cols() && base.rows() == x.rows() && base.cols() == weight.rows(),
-                 "add_linear", {base, x, weight});
+  require_shapes(x.cols() == weight.cols() && base.rows() == x.rows() && base.cols() == weight.rows(), "add_linear",
+                 {base, x, weight});
   if (base.id == x.id || base.id == weight.id) throw Bug("add_linear: the base is written over");
   auto y = x.tape->output_over(base, {base, x, weight});
   gemm<T>(x.value(), false, weight.value(), true, x.tape->mutable_value(y), T{1});
@@ -119,10 +118,10 @@ Var<T> matmul(Var<T> a, Var<T> b) {
   return y;
 }
 
-#define HARDGRAD_INSTANTIATE(T)                                                                  \
-  template void gemm(Block<const T>, bool, Block<const T>, bool, Block<T>, T, T);                \
-  template Var<T> linear(Var<T>, Var<T>, Var<T>);                                                \
-  template Var<T> add_linear(Var<T>, Var<T>, Var<T>);                                            \
+#define HARDGRAD_INSTANTIATE(T)                                                   \
+  template void gemm(Block<const T>, bool, Block<const T>, bool, Block<T>, T, T); \
+  template Var<T> linear(Var<T>, Var<T>, Var<T>);                                 \
+  template Var<T> add_linear(Var<T>, Var<T>, Var<T>);                             \
   template Var<T> matmul(Var<T>, Var<T>);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)

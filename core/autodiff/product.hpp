@@ -21,14 +21,16 @@ struct Block {
 
 /// c (+)= alpha op(a) op(b): the one door to BLAS. beta 0 stores, 1 adds.
 template <class T>
-void gemm(Block<const T> a, bool transpose_a, Block<const T> b, bool transpose_b, Block<T> c, T beta = T{0},
-          T alpha = T{1});
+void gemm(Block<const T> a, bool transpose_a, Block<const T> b, bool transpose_b, Block<T> c, T beta = T{0}, T alpha = T{1});
 
 /// x [R, I] W' + b: W [O, I], b [1, O] or empty -> [R, O].
-template <class T> Var<T> linear(Var<T> x, Var<T> weight, Var<T> bias = {});
+template <class T>
+Var<T> linear(Var<T> x, Var<T> weight, Var<T> bias = {});
 /// base [R, O] + x [R, I] W': a recurrent step's second product, in the memory of `base` (see Tape::output_over).
-template <class T> Var<T> add_linear(Var<T> base, Var<T> x, Var<T> weight);
+template <class T>
+Var<T> add_linear(Var<T> base, Var<T> x, Var<T> weight);
 /// a [R, I] b [I, C] -> [R, C]
-template <class T> Var<T> matmul(Var<T> a, Var<T> b);
+template <class T>
+Var<T> matmul(Var<T> a, Var<T> b);
 
 }  // namespace hardgrad

@@ -58,8 +58,7 @@ Var<T> gather_rows(std::span<const Var<T>> blocks, std::span<const int> index) {
   std::vector<Place> stacked;
   for (std::size_t k = 0; k < blocks.size(); ++k) {
     require_shapes(blocks[k].cols() == cols, "gather_rows", {blocks[0], blocks[k]});
-    for (std::size_t i = 0; i < blocks[k].rows(); ++i)
-      stacked.push_back({static_cast<int>(k), static_cast<int>(i)});
+    for (std::size_t i = 0; i < blocks[k].rows(); ++i) stacked.push_back({static_cast<int>(k), static_cast<int>(i)});
   }
   require_indices("gather_rows", index, -1, stacked.size());
   auto y = tape.output(index.size(), cols, {representative(blocks)});
@@ -105,19 +104,18 @@ Var<T> concat_columns(std::initializer_list<Var<T>> blocks) {
     from += in.cols;
   }
   if (!tape.needs_gradient(y)) return y;
-  tape.on_backward(
-      {y}, [y, kept = tape.keep(std::span<const Var<T>>(blocks.begin(), blocks.size()))](Tape<T>& tape) {
-        const auto g = tape.cotangent(y);
-        std::size_t from = 0;
-        for (auto block : kept) {
-          const std::size_t n = block.cols();
-          if (tape.needs_gradient(block)) {
-            const auto sink = tape.sink(block);
-            for (std::size_t r = 0; r < g.rows; ++r) copy_row(g.row(r) + from, n, sink.to.row(r), sink.first);
-          }
-          from += n;
-        }
-      });
+  tape.on_backward({y}, [y, kept = tape.keep(std::span<const Var<T>>(blocks.begin(), blocks.size()))](Tape<T>& tape) {
+    const auto g = tape.cotangent(y);
+    std::size_t from = 0;
+    for (auto block : kept) {
+      const std::size_t n = block.cols();
+      if (tape.needs_gradient(block)) {
+        const auto sink = tape.sink(block);
+        for (std::size_t r = 0; r < g.rows; ++r) copy_row(g.row(r) + from, n, sink.to.row(r), sink.first);
+      }
+      from += n;
+    }
+  });
   return y;
 }
 
@@ -235,7 +233,7 @@ Var<T> reshape(Var<T> x, std::size_t cols) {
 }
 
 #define HARDGRAD_INSTANTIATE(T)                                                        \
-  template Var<T> reshape(Var<T>, std::size_t); \
+  template Var<T> reshape(Var<T>, std::size_t);                                        \
   template Var<T> gather_rows(Var<T>, std::span<const int>);                           \
   template Var<T> concat_columns(std::initializer_list<Var<T>>);                       \
   template Var<T> slice_columns(Var<T>, std::size_t, std::size_t);                     \

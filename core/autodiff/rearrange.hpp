@@ -10,23 +10,30 @@
 namespace hardgrad {
 
 /// Rows x[index[r]] -> [R', C]; the cotangent is scattered back. index -1 gives a row of zeros.
-template <class T> Var<T> gather_rows(Var<T> x, std::span<const int> index);
+template <class T>
+Var<T> gather_rows(Var<T> x, std::span<const int> index);
 /// The same of the blocks stacked one above the other, without stacking them.
-template <class T> Var<T> gather_rows(std::span<const Var<T>> blocks, std::span<const int> index);
+template <class T>
+Var<T> gather_rows(std::span<const Var<T>> blocks, std::span<const int> index);
 /// The blocks side by side: [R, C1], [R, C2], ... -> [R, C1 + C2 + ...].
-template <class T> Var<T> concat_columns(std::initializer_list<Var<T>> blocks);
+template <class T>
+Var<T> concat_columns(std::initializer_list<Var<T>> blocks);
 /// Columns [from, from + count) of x.
-template <class T> Var<T> slice_columns(Var<T> x, std::size_t from, std::size_t count);
+template <class T>
+Var<T> slice_columns(Var<T> x, std::size_t from, std::size_t count);
 /// The matrices one above the other: T blocks [R, C] -> [T R, C].
-template <class T> Var<T> stack_rows(std::span<const Var<T>> blocks);
+template <class T>
+Var<T> stack_rows(std::span<const Var<T>> blocks);
 /// x[row[r], column[r]] -> [R', 1].
-template <class T> Var<T> pick(Var<T> x, std::span<const int> row, std::span<const int> column);
+template <class T>
+Var<T> pick(Var<T> x, std::span<const int> row, std::span<const int> column);
 /// Sums of embeddings: out[n] = sum_w weights[n W + w] (.) table[tokens[n W + w]] -> [N, D]. tokens [N W], -1 is
 /// nothing; weights [N W, D] or an empty view for all ones.
 template <class T>
 Var<T> bag(Var<T> table, std::span<const int> tokens, std::size_t words, MatrixView<const T> weights = {});
 
 /// The same numbers, in the same order, in rows of `cols`: x [R, C] -> [R C / cols, cols].
-template <class T> Var<T> reshape(Var<T> x, std::size_t cols);
+template <class T>
+Var<T> reshape(Var<T> x, std::size_t cols);
 
 }  // namespace hardgrad

@@ -74,8 +74,7 @@ Var<T> segment_logsumexp(Var<T> x, std::span<const int> group, std::size_t group
     for (; r < group.size() && group[r] == static_cast<int>(k); ++r)
       if (in[r] > most || std::isnan(in[r])) most = in[r];  // a NaN stays
     if (r == first) throw Bug("segment_logsumexp: a group without a row, or groups out of order");
-    for (std::size_t i = first; i < r && most != nothing; ++i)
-      total += std::exp(static_cast<double>(in[i]) - most);
+    for (std::size_t i = first; i < r && most != nothing; ++i) total += std::exp(static_cast<double>(in[i]) - most);
     exact[k] = most == nothing ? nothing : most + std::log(total);
     out[k] = static_cast<T>(exact[k]);
   }

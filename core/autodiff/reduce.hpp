@@ -8,16 +8,21 @@
 namespace hardgrad {
 
 /// sum_i weight[i] x[i] over all entries -> [1, 1]; accumulated in double.
-template <class T> Var<T> weighted_sum(Var<T> x, std::span<const double> weight);
+template <class T>
+Var<T> weighted_sum(Var<T> x, std::span<const double> weight);
 /// weight * sum of all entries -> [1, 1]; accumulated in double.
-template <class T> Var<T> sum(Var<T> x, double weight = 1);
+template <class T>
+Var<T> sum(Var<T> x, double weight = 1);
 /// Row sums -> [R, 1].
-template <class T> Var<T> row_sums(Var<T> x);
+template <class T>
+Var<T> row_sums(Var<T> x);
 /// log sum exp of the entries of x [R, 1] in each group -> [groups, 1]. group [R] is non-decreasing; every group has
 /// a row. Accumulated in double.
-template <class T> Var<T> segment_logsumexp(Var<T> x, std::span<const int> group, std::size_t groups);
+template <class T>
+Var<T> segment_logsumexp(Var<T> x, std::span<const int> group, std::size_t groups);
 
 /// Sums of every `count` consecutive rows of x [R count, 1] -> [R, 1].
-template <class T> Var<T> group_sums(Var<T> x, std::size_t count);
+template <class T>
+Var<T> group_sums(Var<T> x, std::size_t count);
 
 }  // namespace hardgrad

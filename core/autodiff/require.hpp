@@ -11,8 +11,7 @@ namespace hardgrad {
 template <class T>
 [[noreturn]] void shape_bug(const char* operation, std::initializer_list<Var<T>> inputs) {
   std::string message = std::string(operation) + ": shapes do not fit:";
-  for (auto x : inputs)
-    message += x ? " [" + std::to_string(x.rows()) + ", " + std::to_string(x.cols()) + "]" : " []";
+  for (auto x : inputs) message += x ? " [" + std::to_string(x.rows()) + ", " + std::to_string(x.cols()) + "]" : " []";
   throw Bug(message);
 }
 
@@ -26,8 +25,8 @@ inline void require_shapes(bool fit, const char* operation, std::initializer_lis
 inline void require_indices(const char* operation, std::span<const int> index, int least, std::size_t end) {
   for (int i : index)
     if (i < least || (i >= 0 && static_cast<std::size_t>(i) >= end)) [[unlikely]]
-      throw Bug(std::string(operation) + ": index " + std::to_string(i) + " outside [" +
-                std::to_string(least) + ", " + std::to_string(end) + ")");
+      throw Bug(std::string(operation) + ": index " + std::to_string(i) + " outside [" + std::to_string(least) + ", " +
+                std::to_string(end) + ")");
 }
 
 template <class T>

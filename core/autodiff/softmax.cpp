@@ -51,8 +51,7 @@ Var<T> log_softmax(Var<T> x, std::span<const int> options) {
       const T shift = most == nothing<T> ? T{0} : most;  // a row of nothing but -inf stays one
       for (std::size_t j = 0; j < n; ++j) o[j] = v[j] - shift;
     }
-    kernels::map(out.row(first), powers.data(), (last - first) * cols,
-                 [](const Batch<T>& v) { return kernels::exp<T>(v); });
+    kernels::map(out.row(first), powers.data(), (last - first) * cols, [](const Batch<T>& v) { return kernels::exp<T>(v); });
     for (std::size_t r = first; r < last; ++r) {
       const std::size_t n = options[r];
       const double total = kernels::row_sum(powers.data() + (r - first) * cols, n);
@@ -69,8 +68,7 @@ Var<T> log_softmax(Var<T> x, std::span<const int> options) {
     const std::size_t rows = g.rows, cols = g.cols;
     for (std::size_t first = 0; first < rows; first += group) {
       const std::size_t last = std::min(rows, first + group);
-      kernels::map(out.row(first), powers.data(), (last - first) * cols,
-                   [](const Batch<T>& v) { return kernels::exp<T>(v); });
+      kernels::map(out.row(first), powers.data(), (last - first) * cols, [](const Batch<T>& v) { return kernels::exp<T>(v); });
       for (std::size_t r = first; r < last; ++r) {
         const T *p = powers.data() + (r - first) * cols, *gr = g.row(r), *o = out.row(r);
         T* __restrict live = given.data();
@@ -105,8 +103,7 @@ void for_probabilities(Tape<T>& tape, MatrixView<const T> log_p, F&& f) {
   const auto p = tape.template scratch<T>(std::min(group, log_p.rows) * log_p.cols);
   for (std::size_t first = 0; first < log_p.rows; first += group) {
     const std::size_t last = std::min(log_p.rows, first + group);
-    kernels::map(log_p.row(first), p.data(), (last - first) * log_p.cols,
-                 [](const Batch<T>& v) { return kernels::exp<T>(v); });
+    kernels::map(log_p.row(first), p.data(), (last - first) * log_p.cols, [](const Batch<T>& v) { return kernels::exp<T>(v); });
     f(first, last, MatrixView<T>{p.data(), last - first, log_p.cols});
   }
 }
@@ -123,8 +120,7 @@ Var<T> entropy(Var<T> log_p) {
     for (std::size_t r = first; r < last; ++r) {
       T* __restrict term = p.row(r - first);
       const T* log_row = l.row(r);
-      for (std::size_t j = 0; j < l.cols; ++j)
-        term[j] = log_row[j] == nothing<T> ? T{0} : -term[j] * log_row[j];
+      for (std::size_t j = 0; j < l.cols; ++j) term[j] = log_row[j] == nothing<T> ? T{0} : -term[j] * log_row[j];
       out[r] = static_cast<T>(kernels::row_sum(term, l.cols));
     }
   });
@@ -155,8 +151,7 @@ Var<T> kl_divergence(Var<T> log_q, Var<T> log_p) {
       double total = 0;
       for (std::size_t j = 0; j < a.cols; ++j)
         if (a(r, j) != nothing<T>)
-          total += static_cast<double>(q(r - first, j)) *
-                   (static_cast<double>(a(r, j)) - static_cast<double>(b(r, j)));
+          total += static_cast<double>(q(r - first, j)) * (static_cast<double>(a(r, j)) - static_cast<double>(b(r, j)));
       out[r] = static_cast<T>(total);
     }
   });

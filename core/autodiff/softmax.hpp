@@ -9,15 +9,20 @@
 namespace hardgrad {
 
 /// log softmax of x [R, S] over each row's options -> [R, S].
-template <class T> Var<T> log_softmax(Var<T> x, std::span<const int> options);
+template <class T>
+Var<T> log_softmax(Var<T> x, std::span<const int> options);
 /// exp of a matrix of log probabilities; -inf becomes an exact 0 without gradient.
-template <class T> Var<T> probabilities(Var<T> log_p);
+template <class T>
+Var<T> probabilities(Var<T> log_p);
 /// Entropy in nats of each row of log_p [R, S] -> [R, 1]; 0 log 0 = 0.
-template <class T> Var<T> entropy(Var<T> log_p);
+template <class T>
+Var<T> entropy(Var<T> log_p);
 /// KL(q || p) in nats of each row -> [R, 1].
-template <class T> Var<T> kl_divergence(Var<T> log_q, Var<T> log_p);
+template <class T>
+Var<T> kl_divergence(Var<T> log_q, Var<T> log_p);
 /// Mean of log q - log p under weights of one's own: weights [R', S], log_q and log_p [R, S], parent [R'] the row each is of
 /// -> [R', 1] sum_j w_j (log q_j - log p_j).
-template <class T> Var<T> log_ratio(Var<T> weights, Var<T> log_q, Var<T> log_p, std::span<const int> parent);
+template <class T>
+Var<T> log_ratio(Var<T> weights, Var<T> log_q, Var<T> log_p, std::span<const int> parent);
 
 }  // namespace hardgrad

@@ -59,7 +59,7 @@ Var<T> sparsemax(Var<T> x, std::span<const int> options) {
   return y;
 }
 
-#define HARDGRAD_INSTANTIATE(T)                          \
+#define HARDGRAD_INSTANTIATE(T)                               \
   template double sparsemax_threshold(const T*, std::size_t); \
   template Var<T> sparsemax(Var<T>, std::span<const int>);
 HARDGRAD_INSTANTIATE(float)

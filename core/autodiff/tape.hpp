@@ -111,7 +111,8 @@ class Tape {
   MatrixView<T> mutable_value(Var<T> x) { return nodes_[x.id].value; }
   MatrixView<const T> value(Var<T> x) const {
     const auto& node = nodes_[x.id];
-    if (node.overwritten) [[unlikely]] throw Bug("a value that another operation wrote over is read");
+    if (node.overwritten) [[unlikely]]
+      throw Bug("a value that another operation wrote over is read");
     return node.value;
   }
   bool needs_gradient(Var<T> x) const { return nodes_[x.id].needs_gradient; }
@@ -137,8 +138,8 @@ class Tape {
     auto* stored = new (arena_.allocate<F>(1)) F(std::move(f));
     const auto first = static_cast<std::uint32_t>(watched_.size());
     for (auto out : outputs) watched_.push_back(out.id);
-    closures_.push_back({[](void* p, Tape& tape) { (*static_cast<F*>(p))(tape); }, stored, first,
-                         static_cast<std::uint32_t>(watched_.size())});
+    closures_.push_back(
+        {[](void* p, Tape& tape) { (*static_cast<F*>(p))(tape); }, stored, first, static_cast<std::uint32_t>(watched_.size())});
   }
   /// In a closure: the cotangent of an output (zeros if it received none).
   MatrixView<const T> cotangent(Var<T> x);

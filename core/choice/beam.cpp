@@ -28,9 +28,8 @@ void rank(const Beam& beam, std::vector<Candidate>& candidates) {
     const auto &x = beam.paths[a.member].option, &y = beam.paths[b.member].option;
     return a.member == b.member ? a.option < b.option : x < y;
   };
-  std::sort(candidates.begin(), candidates.end(), [&](const Candidate& a, const Candidate& b) {
-    return a.log_p != b.log_p ? a.log_p > b.log_p : before(a, b);
-  });
+  std::sort(candidates.begin(), candidates.end(),
+            [&](const Candidate& a, const Candidate& b) { return a.log_p != b.log_p ? a.log_p > b.log_p : before(a, b); });
   for (auto from = candidates.begin(); from != candidates.end();) {
     auto to = from + 1;
     while (to != candidates.end() && (to - 1)->log_p - to->log_p <= tie) ++to;
@@ -131,9 +130,7 @@ std::vector<Candidate> TopAndOneChooser<T>::keep(int example, int step, Beam& be
 template <class T>
 void StochasticChooser<T>::begin(int example, int step, Path& empty) {
   if (random_.replays()) return;
-  empty.perturbed = gumbel(random_, {.example = this->id_[example],
-                                     .replica = ~0u,
-                                     .step = static_cast<std::uint32_t>(step)});
+  empty.perturbed = gumbel(random_, {.example = this->id_[example], .replica = ~0u, .step = static_cast<std::uint32_t>(step)});
 }
 
 template <class T>
@@ -204,11 +201,11 @@ std::vector<int> draw_in_order(std::vector<double> probability, std::size_t k, R
   return drawn;
 }
 
-#define HARDGRAD_INSTANTIATE(T)         \
-  template class BeamChooser<T>;        \
-  template class TopChooser<T>;         \
-  template class TopAndOneChooser<T>;   \
-  template class StochasticChooser<T>;  \
+#define HARDGRAD_INSTANTIATE(T)        \
+  template class BeamChooser<T>;       \
+  template class TopChooser<T>;        \
+  template class TopAndOneChooser<T>;  \
+  template class StochasticChooser<T>; \
   template class GivenChooser<T>;
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)

@@ -64,8 +64,7 @@ class BeamChooser : public Chooser<T> {
 template <class T>
 class TopChooser : public BeamChooser<T> {
  public:
-  TopChooser(std::size_t k, const std::vector<std::uint32_t>& id, bool per_step)
-      : BeamChooser<T>(id, per_step), k_(k) {}
+  TopChooser(std::size_t k, const std::vector<std::uint32_t>& id, bool per_step) : BeamChooser<T>(id, per_step), k_(k) {}
 
  protected:
   std::vector<Candidate> keep(int example, int step, Beam& beam, std::vector<Candidate> candidates) override;

@@ -38,7 +38,8 @@ std::vector<int> draw_options(const Question<T>& question, const Rows& rows, Ran
   kernels::map(p.data(), p.data(), p.size(), [](const auto& v) { return kernels::exp<double>(v); });
   for (std::size_t r = 0; r < rows.size(); ++r) {
     if (skip && (*skip)[rows.example[r]]) continue;
-    Draw where{.example = id[rows.example[r]], .replica = static_cast<std::uint32_t>(rows.replica[r]),
+    Draw where{.example = id[rows.example[r]],
+               .replica = static_cast<std::uint32_t>(rows.replica[r]),
                .step = static_cast<std::uint32_t>(question.step)};
     for (std::size_t d = 0; d < D; ++d) {
       const std::size_t cell = rows.parent[r] * D + d, options = question.site.options[cell];
@@ -107,15 +108,15 @@ Choice<T> ExpectedChooser<T>::choose(Tape<T>&, const Question<T>& question) {
   return {fan_out(question, 1), {}, probabilities(question.log_p)};
 }
 
-#define HARDGRAD_INSTANTIATE(T)                                                                         \
-  template RowsPtr fan_out(const Question<T>&, int);                                                    \
-  template int draw_option(const Question<T>&, int, Randomness&, Draw);                                 \
-  template std::vector<int> draw_options(const Question<T>&, const Rows&, Randomness&,                  \
-                                         const std::vector<std::uint32_t>&, const std::vector<bool>*);  \
-  template class SampleChooser<T>;                                                                      \
-  template class EnumerateChooser<T>;                                                                   \
-  template class ForcedChooser<T>;                                                                      \
-  template class GreedyChooser<T>;                                                                      \
+#define HARDGRAD_INSTANTIATE(T)                                                                                           \
+  template RowsPtr fan_out(const Question<T>&, int);                                                                      \
+  template int draw_option(const Question<T>&, int, Randomness&, Draw);                                                   \
+  template std::vector<int> draw_options(const Question<T>&, const Rows&, Randomness&, const std::vector<std::uint32_t>&, \
+                                         const std::vector<bool>*);                                                       \
+  template class SampleChooser<T>;                                                                                        \
+  template class EnumerateChooser<T>;                                                                                     \
+  template class ForcedChooser<T>;                                                                                        \
+  template class GreedyChooser<T>;                                                                                        \
   template class ExpectedChooser<T>;
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)

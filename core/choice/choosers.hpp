@@ -23,8 +23,8 @@ class SampleChooser final : public Chooser<T> {
   const std::vector<std::uint32_t>& id_;
 };
 
-/// Enumerates: one row per option, or set of options where a site has several columns. A factorised model branches at every step from its root, a sequential one grows a
-/// tree breadth-first in which every prefix is computed once.
+/// Enumerates: one row per option, or set of options where a site has several columns. A factorised model branches at every
+/// step from its root, a sequential one grows a tree breadth-first in which every prefix is computed once.
 template <class T>
 class EnumerateChooser final : public Chooser<T> {
  public:
@@ -62,8 +62,8 @@ RowsPtr fan_out(const Question<T>& question, int copies);
 /// For choosers: an option of the site's cell, drawn from its distribution; 0 without a draw if it has only one.
 template <class T>
 int draw_option(const Question<T>& question, int cell, Randomness& random, Draw where);
-/// For choosers: one option per cell of `rows`, drawn from the distribution of the cell it continues. Rows of an example marked in
-/// `skip` draw nothing and get option 0.
+/// For choosers: one option per cell of `rows`, drawn from the distribution of the cell it continues. Rows of an example marked
+/// in `skip` draw nothing and get option 0.
 template <class T>
 std::vector<int> draw_options(const Question<T>& question, const Rows& rows, Randomness& random,
                               const std::vector<std::uint32_t>& id, const std::vector<bool>* skip = nullptr);

@@ -53,10 +53,11 @@ Choice<T> Episode<T>::choose(Site<T> site) {
   if (terms_.divergence == sampled) {
     const auto& asked = steps_.back().question;
     const auto from = asked.cells(*choice.rows);
-    cost(choice.rows, choice.hard() ? subtract(log_probability(asked.step, Distribution::posterior),
-                                               log_probability(asked.step, Distribution::prior))
-                                    : group_sums(log_ratio(choice.weights, asked.log_p, asked.log_prior, std::span<const int>(from)),
-                                                 asked.site.columns));
+    cost(choice.rows,
+         choice.hard()
+             ? subtract(log_probability(asked.step, Distribution::posterior), log_probability(asked.step, Distribution::prior))
+             : group_sums(log_ratio(choice.weights, asked.log_p, asked.log_prior, std::span<const int>(from)),
+                          asked.site.columns));
   }
   return choice;
 }

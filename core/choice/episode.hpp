@@ -29,7 +29,7 @@ struct Site {
   /// Logits [R D, S] of the learned posterior q(z | x, y); empty if the model was built without one. Called at most
   /// once, and only for targets that need it.
   std::function<Var<T>()> posterior = {};
-  int columns = 1;           ///< D
+  int columns = 1;  ///< D
 };
 
 /// An answer: one hard option per column of each new row, or relaxed weights over all options.
@@ -64,10 +64,10 @@ struct TargetTerms {
 template <class T>
 struct Question {
   Site<T> site;
-  int step = 0;       ///< index of the choice in the run
-  Var<T> logits;      ///< [R D, S] of the distribution the choice is drawn from
-  Var<T> log_p;       ///< [R D, S] its log softmax over the cell's options; -inf beyond them
-  Var<T> log_prior;   ///< [R D, S] the same of the prior
+  int step = 0;      ///< index of the choice in the run
+  Var<T> logits;     ///< [R D, S] of the distribution the choice is drawn from
+  Var<T> log_p;      ///< [R D, S] its log softmax over the cell's options; -inf beyond them
+  Var<T> log_prior;  ///< [R D, S] the same of the prior
 
   /// [R' D] the cell of the site that each cell of `rows`, which continue its rows, comes from.
   std::vector<int> cells(const Rows& rows) const;
@@ -98,9 +98,9 @@ enum class Feeding { teacher_forced, free_running };
 /// What an estimator says beforehand of its surrogate's slope in the cost of a row, up to one common factor.
 enum class CostWeights {
   unknown,
-  equal,            ///< the same for all rows of one choice, summing to the same for all choices
-  path_probability, ///< the probability of the choices on the way
-  posterior         ///< that of a choice given the costs: path_probability times exp(-cost), shared out among those who ask alike
+  equal,             ///< the same for all rows of one choice, summing to the same for all choices
+  path_probability,  ///< the probability of the choices on the way
+  posterior  ///< that of a choice given the costs: path_probability times exp(-cost), shared out among those who ask alike
 };
 
 template <class T>
@@ -163,8 +163,8 @@ class Episode {
   const std::vector<Step>& steps() const { return steps_; }
   const std::vector<Cost>& costs() const { return costs_; }
   const std::vector<Prediction>& predictions() const { return predictions_; }
-  /// log probability of hard choice `step`, [R', 1] on the rows after it, under the distribution it was drawn from: the sum over
-  /// its columns. Made once, on demand.
+  /// log probability of hard choice `step`, [R', 1] on the rows after it, under the distribution it was drawn from: the sum
+  /// over its columns. Made once, on demand.
   Var<T> log_probability(int step) { return log_probability(step, terms_.drawn_from); }
   Var<T> log_probability(int step, Distribution of);
   /// The same of all choices on the way to `rows` [R, 1]; zeros at the root.

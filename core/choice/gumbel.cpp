@@ -32,14 +32,15 @@ Perturbed perturb_given(std::span<const double> log_p, int option, Randomness& r
     // u = q + p v or q v: z = log(1 + e^phi v) - log(1 - v) or log v - log(1 + e^-phi (1 - v)), no exponential above 1.
     const double phi = log_p[1] - log_p[0], v = random.uniform(where), small = std::exp(-std::abs(phi));
     const double inside = option == 1 ? v : 1 - v, toward = option == 1 ? phi : -phi;
-    const double grown = toward > 0 ? toward + std::log(small + inside) : std::log1p(small * inside);  // log(1 + e^toward inside)
+    const double grown =
+        toward > 0 ? toward + std::log(small + inside) : std::log1p(small * inside);  // log(1 + e^toward inside)
     return {option, {0, option == 1 ? grown - std::log1p(-v) : std::log(v) - grown}};
   }
   Perturbed noise{option, std::vector<double>(log_p.size())};
   const double top = exponential(random, where, option);
   for (std::size_t i = 0; i < log_p.size(); ++i)
-    noise.z[i] = static_cast<int>(i) == option ? -std::log(top)
-                                               : -std::log(exponential(random, where, i) * std::exp(-log_p[i]) + top);
+    noise.z[i] =
+        static_cast<int>(i) == option ? -std::log(top) : -std::log(exponential(random, where, i) * std::exp(-log_p[i]) + top);
   return noise;
 }
 

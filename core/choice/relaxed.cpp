@@ -15,8 +15,11 @@ std::vector<double> Relaxing<T>::log_p(std::size_t cell) const {
 template <class T>
 Draw Relaxing<T>::where(std::size_t cell, std::uint32_t index) const {
   const std::size_t D = question.site.columns, row = cell / D;
-  return {.example = id[rows.example[row]], .replica = static_cast<std::uint32_t>(rows.replica[row]),
-          .step = static_cast<std::uint32_t>(question.step), .index = index, .column = static_cast<std::uint32_t>(cell % D)};
+  return {.example = id[rows.example[row]],
+          .replica = static_cast<std::uint32_t>(rows.replica[row]),
+          .step = static_cast<std::uint32_t>(question.step),
+          .index = index,
+          .column = static_cast<std::uint32_t>(cell % D)};
 }
 
 template <class T>
@@ -78,9 +81,9 @@ Choice<T> RelaxedChooser<T>::choose(Tape<T>& tape, const Question<T>& question) 
   return {rows, std::move(made.option), made.weights};
 }
 
-#define HARDGRAD_INSTANTIATE(T)                                                             \
-  template struct Relaxing<T>;                                                              \
-  template Relaxed<T> straight_through(const Relaxing<T>&, std::vector<int>, Var<T>);       \
+#define HARDGRAD_INSTANTIATE(T)                                                       \
+  template struct Relaxing<T>;                                                        \
+  template Relaxed<T> straight_through(const Relaxing<T>&, std::vector<int>, Var<T>); \
   template class RelaxedChooser<T>;
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)

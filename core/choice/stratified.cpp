@@ -42,8 +42,8 @@ std::vector<int> StratifiedChooser<T>::deal(std::uint32_t example, std::uint32_t
   std::iota(left.begin(), left.end(), 0);
   while (!left.empty()) {
     const std::vector<double> even(left.size(), 1.0 / static_cast<double>(left.size()));
-    const Draw where{.example = example, .replica = static_cast<std::uint32_t>(dealt.size()), .step = step, .index = 1,
-                     .column = column};
+    const Draw where{
+        .example = example, .replica = static_cast<std::uint32_t>(dealt.size()), .step = step, .index = 1, .column = column};
     const int which = left.size() == 1 ? 0 : random_.categorical(even, where);
     dealt.push_back(left[which]);
     left.erase(left.begin() + which);
@@ -69,8 +69,7 @@ Choice<T> StratifiedChooser<T>::choose(Tape<T>&, const Question<T>& question) {
     const auto column = static_cast<std::uint32_t>(d);
     const auto stratum = deal(example, step, column);
     std::vector<std::vector<double>> edge;
-    for (int k = 0; k < samples_; ++k)
-      edge.push_back(edges(log_p.row(cell(k)), options(k), stratum[k], samples_));
+    for (int k = 0; k < samples_; ++k) edge.push_back(edges(log_p.row(cell(k)), options(k), stratum[k], samples_));
     double v = 0;
     for (int k = 0; k < samples_; ++k) {
       const Draw where{.example = example, .replica = static_cast<std::uint32_t>(k), .step = step, .column = column};

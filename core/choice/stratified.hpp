@@ -9,9 +9,10 @@
 namespace hardgrad {
 
 /// Answers a site by the inverse distribution function at u_k = (stratum of sample k + v_k) / K, rows (b, k) as
-/// SampleChooser's. Strata are dealt to the samples anew at every choice, and in every column (a Latin hypercube), so that u_k is uniform given all that the sample
-/// chose before: every path by itself is a true draw. v_k is a number in (0, 1) of each sample's own (stratified), or one
-/// for all samples of the example (systematic). Only the piece of (0, 1) it falls into matters, and that is what is drawn.
+/// SampleChooser's. Strata are dealt to the samples anew at every choice, and in every column (a Latin hypercube), so that u_k
+/// is uniform given all that the sample chose before: every path by itself is a true draw. v_k is a number in (0, 1) of each
+/// sample's own (stratified), or one for all samples of the example (systematic). Only the piece of (0, 1) it falls into
+/// matters, and that is what is drawn.
 template <class T>
 class StratifiedChooser final : public Chooser<T> {
  public:

@@ -28,7 +28,7 @@ struct SiteDeclaration {
   int state_width = 0;  ///< columns of Site::state
   Reach reach = Reach::later_choices;
   SiteKind kind = SiteKind::categorical;
-  int columns = 1;      ///< most choices asked at once: independent of each other given everything before
+  int columns = 1;  ///< most choices asked at once: independent of each other given everything before
 
   /// Sets of options of one question, at most.
   double sets() const { return std::pow(options, columns); }

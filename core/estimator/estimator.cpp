@@ -20,10 +20,12 @@ Settings settings_of(const EstimatorEntry& entry, const Spec& spec) { return {en
 }  // namespace
 
 std::vector<ParameterInfo> target_parameters() {
-  return {ParameterInfo::choice("target", "expected_loss", {"expected_loss", "elbo"},
-                                "the mean it estimates: of the loss under the prior, or the evidence lower bound under a learned posterior"),
-          ParameterInfo::choice("kl", "analytic", {"analytic", "sampled"},
-                                "the divergence of the posterior in target=elbo: summed over options, or of the choices drawn")};
+  return {
+      ParameterInfo::choice(
+          "target", "expected_loss", {"expected_loss", "elbo"},
+          "the mean it estimates: of the loss under the prior, or the evidence lower bound under a learned posterior"),
+      ParameterInfo::choice("kl", "analytic", {"analytic", "sampled"},
+                            "the divergence of the posterior in target=elbo: summed over options, or of the choices drawn")};
 }
 
 Target target_of(const Spec& spec) {

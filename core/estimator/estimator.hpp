@@ -20,11 +20,11 @@ struct Problem {
   const Model<T>& model;
   const Batch& batch;
   Randomness& random;
-  bool learning = false;  ///< the estimator's own parameters are being trained: Estimate::own_loss is wanted
+  bool learning = false;   ///< the estimator's own parameters are being trained: Estimate::own_loss is wanted
   TargetTerms terms = {};  ///< of the target: Estimator::draw sets them
 
-  /// Runs the model under the target: choices are drawn from its distribution, and it adds to the costs. `weights`: what is known
-  /// beforehand of the surrogate's slopes in the costs.
+  /// Runs the model under the target: choices are drawn from its distribution, and it adds to the costs. `weights`: what is
+  /// known beforehand of the surrogate's slopes in the costs.
   std::unique_ptr<Episode<T>> run(Chooser<T>& chooser, CostWeights weights = CostWeights::unknown) const;
 };
 
@@ -34,14 +34,18 @@ struct Estimate {
   Var<T> surrogate;  ///< [1, 1]
   /// [1, 1] loss of the estimator's own parameters; depends on no model parameter. Empty if nothing is learned.
   Var<T> own_loss = {};
-  std::unique_ptr<Episode<T>> episode = {};  ///< the run it rests on: for dumps, metrics and cost
+  std::unique_ptr<Episode<T>> episode = {};              ///< the run it rests on: for dumps, metrics and cost
   std::vector<std::unique_ptr<Episode<T>>> others = {};  ///< further runs, which cost too
-  double loss = 0;                           ///< the loss seen (mean over examples and samples): what training logs
-  std::vector<double> observed = {};         ///< statistics for `learn`, in a layout of the estimator's own
+  double loss = 0;                                       ///< the loss seen (mean over examples and samples): what training logs
+  std::vector<double> observed = {};                     ///< statistics for `learn`, in a layout of the estimator's own
 
   /// Model rows evaluated, and attention values computed, by all runs.
-  double rows() const { return total([](const auto& run) { return run.rows_evaluated(); }); }
-  double attention_values() const { return total([](const auto& run) { return run.attention_values(); }); }
+  double rows() const {
+    return total([](const auto& run) { return run.rows_evaluated(); });
+  }
+  double attention_values() const {
+    return total([](const auto& run) { return run.attention_values(); });
+  }
   /// Sum of count(run) over all runs.
   template <class F>
   double total(F count) const {
@@ -90,12 +94,12 @@ struct EstimatorEntry {
   std::string name;
   std::string summary;  ///< one line
   std::string paper;    ///< citation
-  /// Name of its target. Estimators of the expected loss estimate any mean over choices: settings `target` and `kl` are added to
-  /// theirs.
+  /// Name of its target. Estimators of the expected loss estimate any mean over choices: settings `target` and `kl` are added
+  /// to theirs.
   std::string target = "expected_loss";
   /// The target with these settings, where it has numbers of its own. Null: the target's name is all.
   std::string (*target_of)(const Settings&) = nullptr;
-  bool unbiased = true;     ///< for its own target
+  bool unbiased = true;  ///< for its own target
   /// Settings that cost it that: true if these do. Null if none do.
   bool (*biased_by)(const Settings&) = nullptr;
   std::string evaluations;  ///< model rows per example: "1", "K", "S^T"
@@ -109,8 +113,9 @@ struct EstimatorEntry {
 
   /// Why it can never be used; empty if it can.
   std::string fault() const {
-    return declares_a_site(needs) ? "" : "does not declare what choices it works on, and so works on none: list its needs, e.g. "
-                                         ".needs = {need::log_density}";
+    return declares_a_site(needs) ? ""
+                                  : "does not declare what choices it works on, and so works on none: list its needs, e.g. "
+                                    ".needs = {need::log_density}";
   }
 };
 using Estimators = Registry<EstimatorEntry>;
@@ -135,17 +140,16 @@ std::string unsupported(const Spec& spec, const Structure& structure);
 template <class T>
 std::unique_ptr<Estimator<T>> make_estimator(const Spec& spec, const Structure& structure, Key init);
 
-/// Registers estimator template E under the entry's name, for float and double.
-#define HARDGRAD_ESTIMATOR(E, ...)                                                      \
-  namespace {                                                                           \
-  const Registration<EstimatorEntry> registered_##E([] {                                \
-    EstimatorEntry entry __VA_ARGS__;                                                   \
-    if (entry.target == "expected_loss")                                                \
-      for (auto& parameter : target_parameters()) entry.parameters.push_back(parameter);\
-    entry.make_float = make_estimator_of<E, float>;                                     \
-    entry.make_double = make_estimator_of<E, double>;                                   \
-    return entry;                                                                       \
-  }());                                                                                 \
+/// Registers estimator template E as declared, for float and double.
+#define HARDGRAD_ESTIMATOR(E, declared)                                                  \
+  namespace {                                                                            \
+  const Registration<EstimatorEntry> registered_##E([](EstimatorEntry entry) {           \
+    if (entry.target == "expected_loss")                                                 \
+      for (auto& parameter : target_parameters()) entry.parameters.push_back(parameter); \
+    entry.make_float = make_estimator_of<E, float>;                                      \
+    entry.make_double = make_estimator_of<E, double>;                                    \
+    return entry;                                                                        \
+  }(declared));                                                                          \
   }
 
 }  // namespace hardgrad

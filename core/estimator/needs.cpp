@@ -68,7 +68,8 @@ std::string kind_name(const Need& need) {
 }
 
 bool declares_a_site(const std::vector<Need>& needs) {
-  return std::any_of(needs.begin(), needs.end(), [](const Need& need) { return !of_network(need) && need != need::one_column; });
+  return std::any_of(needs.begin(), needs.end(),
+                     [](const Need& need) { return !of_network(need) && need != need::one_column; });
 }
 
 std::optional<std::string> unmet(const std::vector<Need>& needs, const Structure& structure) {

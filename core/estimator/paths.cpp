@@ -55,9 +55,7 @@ Var<T> path_cost(const Episode<T>& episode, const Paths& paths, bool with_root) 
 template <class T>
 std::vector<double> path_cost_values(const Episode<T>& episode, const Paths& paths, bool with_root) {
   std::vector<double> total(paths.size());
-  for_costs(episode, paths, with_root, [&](Var<T> loss, const std::vector<int>& index) {
-    accumulate(loss, index, total);
-  });
+  for_costs(episode, paths, with_root, [&](Var<T> loss, const std::vector<int>& index) { accumulate(loss, index, total); });
   return total;
 }
 
@@ -65,8 +63,8 @@ template <class T>
 Var<T> path_log_probability(Episode<T>& episode, const Paths& paths) {
   Var<T> total = episode.tape().constant(paths.size(), 1);
   for (std::size_t t = 0; t < paths.row.size(); ++t)
-    total = add(total, gather_rows(episode.log_probability(paths.from + static_cast<int>(t)),
-                                   std::span<const int>(paths.row[t])));
+    total =
+        add(total, gather_rows(episode.log_probability(paths.from + static_cast<int>(t)), std::span<const int>(paths.row[t])));
   return total;
 }
 
@@ -78,11 +76,11 @@ std::vector<double> path_log_probability_values(Episode<T>& episode, const Paths
   return total;
 }
 
-#define HARDGRAD_INSTANTIATE(T)                                                                    \
-  template Paths paths_to_leaves(const Episode<T>&);                                               \
-  template Var<T> path_cost(const Episode<T>&, const Paths&, bool);                                \
-  template std::vector<double> path_cost_values(const Episode<T>&, const Paths&, bool);            \
-  template Var<T> path_log_probability(Episode<T>&, const Paths&);                                 \
+#define HARDGRAD_INSTANTIATE(T)                                                         \
+  template Paths paths_to_leaves(const Episode<T>&);                                    \
+  template Var<T> path_cost(const Episode<T>&, const Paths&, bool);                     \
+  template std::vector<double> path_cost_values(const Episode<T>&, const Paths&, bool); \
+  template Var<T> path_log_probability(Episode<T>&, const Paths&);                      \
   template std::vector<double> path_log_probability_values(Episode<T>&, const Paths&);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)

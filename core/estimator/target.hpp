@@ -55,10 +55,10 @@ struct TargetEntry {
   std::string summary;  ///< one line, with its formula
   std::vector<ParameterInfo> parameters = {};
   TargetTerms (*terms)(const Settings&) = nullptr;  ///< null: the prior, and nothing added
-  bool dreams = false;         ///< its exact form sums over what the model could be judged by
-  std::string counted = "rows";  ///< what the terms of its exact form are, for messages
-  /// Spec of an unbiased estimator of low variance, which stands in by a long run where nothing can be enumerated; empty if there is
-  /// none. Null: none.
+  bool dreams = false;                              ///< its exact form sums over what the model could be judged by
+  std::string counted = "rows";                     ///< what the terms of its exact form are, for messages
+  /// Spec of an unbiased estimator of low variance, which stands in by a long run where nothing can be enumerated; empty if
+  /// there is none. Null: none.
   std::string (*stand_in)(const Target&) = nullptr;
   ExactTarget<float> exact_float = {};
   ExactTarget<double> exact_double = {};
@@ -78,14 +78,13 @@ inline const ExactTarget<double>& TargetEntry::exact() const {
 }
 
 /// Registers a target whose exact form are two function templates; the tag only names the registration.
-#define HARDGRAD_TARGET(tag_, objective_, terms_, ...)                     \
-  namespace {                                                              \
-  const Registration<TargetEntry> registered_target_##tag_([] {           \
-    TargetEntry entry __VA_ARGS__;                                         \
-    entry.exact_float = {objective_<float>, terms_<float>};                \
-    entry.exact_double = {objective_<double>, terms_<double>};             \
-    return entry;                                                          \
-  }());                                                                    \
+#define HARDGRAD_TARGET(tag_, objective_, terms_, declared)                        \
+  namespace {                                                                      \
+  const Registration<TargetEntry> registered_target_##tag_([](TargetEntry entry) { \
+    entry.exact_float = {objective_<float>, terms_<float>};                        \
+    entry.exact_double = {objective_<double>, terms_<double>};                     \
+    return entry;                                                                  \
+  }(declared));                                                                    \
   }
 
 }  // namespace hardgrad

@@ -25,10 +25,8 @@ inline Batch<T> tanh(const Batch<T>& x) {
     const auto horner = [&](float c4, float c3, float c2, float c1) {
       return xsimd::fma(xsimd::fma(xsimd::fma(xsimd::fma(B(c4), z, B(c3)), z, B(c2)), z, B(c1)), z, B(1.f));
     };
-    const B p = horner(1.331887933275766e-08f, 2.0583336663548835e-05f, 3.4940256737172604e-03f,
-                       0.13379710912704468f);
-    const B q = horner(7.761938718431338e-07f, 3.2830782583914697e-04f, 2.5871040299534798e-02f,
-                       0.46713024377822876f);
+    const B p = horner(1.331887933275766e-08f, 2.0583336663548835e-05f, 3.4940256737172604e-03f, 0.13379710912704468f);
+    const B q = horner(7.761938718431338e-07f, 3.2830782583914697e-04f, 2.5871040299534798e-02f, 0.46713024377822876f);
     return xsimd::max(B(-1.f), xsimd::min(B(1.f), a * p / q));
   }
 }

@@ -75,8 +75,7 @@ inline T dot(const T* a, const T* b, std::size_t n) {
   std::size_t i = 0;
   if (n >= w) {
     Batch<T> sum(T{0});
-    for (; i + w <= n; i += w)
-      sum = xsimd::fma(Batch<T>::load_unaligned(a + i), Batch<T>::load_unaligned(b + i), sum);
+    for (; i + w <= n; i += w) sum = xsimd::fma(Batch<T>::load_unaligned(a + i), Batch<T>::load_unaligned(b + i), sum);
     total = xsimd::hadd(sum);
   }
   for (; i < n; ++i) total += a[i] * b[i];
@@ -85,8 +84,7 @@ inline T dot(const T* a, const T* b, std::size_t n) {
 
 /// to[j] (+)= sum_r weight[r] x[r, j], carried in double: x [rows, cols]; no weight is 1.
 template <class T>
-inline void column_sums(const T* x, std::size_t rows, std::size_t cols, T* to, bool store,
-                        const T* weight = nullptr) {
+inline void column_sums(const T* x, std::size_t rows, std::size_t cols, T* to, bool store, const T* weight = nullptr) {
   constexpr std::size_t block = 256;
   double sums[block];
   for (std::size_t from = 0; from < cols; from += block) {
@@ -97,8 +95,7 @@ inline void column_sums(const T* x, std::size_t rows, std::size_t cols, T* to, b
       const T* row = x + r * cols + from;
       for (std::size_t j = 0; j < n; ++j) sums[j] += w * static_cast<double>(row[j]);
     }
-    for (std::size_t j = 0; j < n; ++j)
-      to[from + j] = static_cast<T>(sums[j]) + (store ? T{0} : to[from + j]);
+    for (std::size_t j = 0; j < n; ++j) to[from + j] = static_cast<T>(sums[j]) + (store ? T{0} : to[from + j]);
   }
 }
 

@@ -26,8 +26,7 @@ struct BiLstm {
 
   BiLstm() = default;
   BiLstm(ParameterSet<T>& set, const std::string& name, std::size_t in, std::size_t hidden, Key init)
-      : forward(set, name + ".forward", in, hidden, init),
-        backward(set, name + ".backward", in, hidden, init) {}
+      : forward(set, name + ".forward", in, hidden, init), backward(set, name + ".backward", in, hidden, init) {}
 
   /// tokens [B, >= S], of which sequence b has words.count(b) >= 1
   Encoded operator()(Tape<T>& tape, const Embedding<T>& embedding, const Array<int>& tokens, const Items& words) const {
@@ -36,7 +35,7 @@ struct BiLstm {
     std::vector<int> order(B), taking;  // taking [S]: sequences of a step
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return words.count(a) > words.count(b); });
-    std::vector<int> ahead, reversed;                           // [words] step by step
+    std::vector<int> ahead, reversed;                                    // [words] step by step
     std::vector<int> forth(words.total()), back(words.total()), end(B);  // their places, sequence by sequence
     for (int i = 0; i < static_cast<int>(words.most()); ++i) {
       taking.push_back(0);
@@ -75,9 +74,7 @@ struct BiLstm {
     std::size_t from = 0;
     for (std::size_t i = 0; i < taking.size(); ++i) {
       const auto n = static_cast<std::size_t>(taking[i]);
-      const auto remaining = [&](Var<T> x) {
-        return x.rows() == n ? x : gather_rows(x, std::span<const int>(all).first(n));
-      };
+      const auto remaining = [&](Var<T> x) { return x.rows() == n ? x : gather_rows(x, std::span<const int>(all).first(n)); };
       auto gates = gather_rows(projected, word.subspan(from, n));
       if (i) gates = add_linear(gates, remaining(h.back()), recurrent);
       const auto state = lstm_cell(gates, remaining(c));

@@ -41,7 +41,10 @@ class Bits final : public Model<T> {
       throw UsageError("bits: t must have 1 or bits=" + std::to_string(bits_) + " numbers, got " +
                        std::to_string(target_.size()));
     const bool tabled = function_ == "table";
-    structure_ = {.sites = {{.name = "bit", .options = options_, .times = bits_, .state_width = 1,
+    structure_ = {.sites = {{.name = "bit",
+                             .options = options_,
+                             .times = bits_,
+                             .state_width = 1,
                              .reach = tabled ? Reach::later_costs : Reach::own_costs}},
                   .posterior = posterior};
     logits_ = add_logits("bits.logits", settings.reals("logit"));
@@ -66,8 +69,7 @@ class Bits final : public Model<T> {
       site.logits = site_logits(tape, *logits_, i, rows->size());
       site.options.assign(rows->size(), options_);
       site.state = tape.constant(rows->size(), 1, T{1});
-      if (posterior_)
-        site.posterior = [this, &tape, i, n = rows->size()] { return site_logits(tape, *posterior_, i, n); };
+      if (posterior_) site.posterior = [this, &tape, i, n = rows->size()] { return site_logits(tape, *posterior_, i, n); };
       auto choice = episode.choose(std::move(site));
       if (joint) {
         joint = narrow(tape, gather_rows(joint, std::span<const int>(choice.rows->parent)), choice);
@@ -167,22 +169,23 @@ class Bits final : public Model<T> {
 
 }  // namespace
 
-HARDGRAD_MODEL(Bits, {
-  .name = "bits",
-  .summary = "D independent choices with a known cost: the field's toy problem",
-  .paper = "Tucker et al. 2017, REBAR, sec. 5.1; Kool et al. 2020, Estimating gradients for discrete random variables",
-  .dependence = "factorised (square, norm, linear), joint cost (table), one choice (bits=1)",
-  .kinds = "binary (options=2), categorical",
-  .parameters = {ParameterInfo::integer("bits", 1, 1, 100000, "number of choices D"),
-                 ParameterInfo::integer("options", 2, 2, 10000, "options per choice S"),
-                 ParameterInfo::reals("t", {0.45}, "targets t_i: one for all, or one each"),
-                 ParameterInfo::reals("logit", {0}, "starting logits: one for all, one site's, or all sites'"),
-                 ParameterInfo::flag("shared_logit", false, "one logit (vector) serves all choices"),
-                 ParameterInfo::choice("reduce", "sum", {"sum", "mean"}, "how the choices' costs make f"),
-                 ParameterInfo::choice("function", "square", {"square", "norm", "linear", "table"}, "the cost f"),
-                 ParameterInfo::real("power", 1.5, 0, 100, "exponent p of function=norm").above(),
-                 ParameterInfo::integer("table_seed", 1, 0, 1e9, "draws the numbers of function=linear and table")},
-  .needs = {"bits"},
-})
+const ModelEntry entry = {
+    .name = "bits",
+    .summary = "D independent choices with a known cost: the field's toy problem",
+    .paper = "Tucker et al. 2017, REBAR, sec. 5.1; Kool et al. 2020, Estimating gradients for discrete random variables",
+    .dependence = "factorised (square, norm, linear), joint cost (table), one choice (bits=1)",
+    .kinds = "binary (options=2), categorical",
+    .parameters = {ParameterInfo::integer("bits", 1, 1, 100000, "number of choices D"),
+                   ParameterInfo::integer("options", 2, 2, 10000, "options per choice S"),
+                   ParameterInfo::reals("t", {0.45}, "targets t_i: one for all, or one each"),
+                   ParameterInfo::reals("logit", {0}, "starting logits: one for all, one site's, or all sites'"),
+                   ParameterInfo::flag("shared_logit", false, "one logit (vector) serves all choices"),
+                   ParameterInfo::choice("reduce", "sum", {"sum", "mean"}, "how the choices' costs make f"),
+                   ParameterInfo::choice("function", "square", {"square", "norm", "linear", "table"}, "the cost f"),
+                   ParameterInfo::real("power", 1.5, 0, 100, "exponent p of function=norm").above(),
+                   ParameterInfo::integer("table_seed", 1, 0, 1e9, "draws the numbers of function=linear and table")},
+    .needs = {"bits"},
+};
+HARDGRAD_MODEL(Bits, entry)
 
 }  // namespace hardgrad

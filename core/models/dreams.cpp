@@ -70,8 +70,8 @@ void for_every_observation(const Dreams& dreams, int examples,
                            const std::function<void(const std::vector<std::vector<int>>&)>& f) {
   std::vector<std::vector<int>> drawn;
   const std::function<void()> extend = [&] {
-    const bool complete = !drawn.empty() && (drawn.back()[0] == dreams.last_label ||
-                                             static_cast<int>(drawn.size()) == dreams.places);
+    const bool complete =
+        !drawn.empty() && (drawn.back()[0] == dreams.last_label || static_cast<int>(drawn.size()) == dreams.places);
     if (complete) return f(drawn);
     for (int label = 0; label < dreams.labels; ++label) {
       drawn.emplace_back(examples, label);

@@ -11,8 +11,8 @@
 
 namespace hardgrad {
 
-/// How a model draws what it is judged by: labels in a row. A run with an Episode::observer hands every prediction to it instead of
-/// a cost.
+/// How a model draws what it is judged by: labels in a row. A run with an Episode::observer hands every prediction to it
+/// instead of a cost.
 struct Dreams {
   int labels = 0;       ///< of so many
   int places = 1;       ///< most labels in a row: 1, or the length of a sentence

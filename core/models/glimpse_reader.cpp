@@ -61,8 +61,11 @@ class GlimpseReader final : public Model<T>, public Dreams {
     locator_ = {set, "locator", H, cells, init};
     classifier_ = {set, "classifier", H, classes, init};
 
-    structure_.sites = {{.name = "place", .options = static_cast<int>(cells), .times = glimpses_,
-                         .state_width = static_cast<int>(H), .reach = Reach::later_choices}};
+    structure_.sites = {{.name = "place",
+                         .options = static_cast<int>(cells),
+                         .times = glimpses_,
+                         .state_width = static_cast<int>(H),
+                         .reach = Reach::later_choices}};
     structure_.posterior = posterior;
     structure_.dreams = this;
     labels = static_cast<int>(classes);
@@ -71,8 +74,7 @@ class GlimpseReader final : public Model<T>, public Dreams {
       posterior_label_ = {set, "posterior.label", classes, D, init};
       posterior_patch_ = {set, "posterior.patch", sensor_.values(), D, init};
       posterior_where_ = {set, "posterior.where", cells, D, init};
-      posterior_score_ =
-          &uniform_parameter(set, "posterior.score.weight", {1, D}, 1 / std::sqrt(double(D)), init);
+      posterior_score_ = &uniform_parameter(set, "posterior.score.weight", {1, D}, 1 / std::sqrt(double(D)), init);
     }
   }
 
@@ -101,8 +103,8 @@ class GlimpseReader final : public Model<T>, public Dreams {
         site.posterior = [&] {
           if (!clues) {
             const auto places = every_cell(distinct.size());
-            clues = gather_sum<T>(places.size(), {{posterior_patch_(patches(tape, seen))},
-                                                  {tape.parameter(*posterior_where_.weight), places}});
+            clues = gather_sum<T>(
+                places.size(), {{posterior_patch_(patches(tape, seen))}, {tape.parameter(*posterior_where_.weight), places}});
             hints = posterior_label_(tape, std::span<const int>(label));
           }
           std::vector<int> image;  // of each row: at the root a state has none
@@ -134,8 +136,8 @@ class GlimpseReader final : public Model<T>, public Dreams {
     }
     std::vector<int> target;
     for (int d : now.example) target.push_back(label[d]);
-    auto said = linear_cross_entropy(h, tape.parameter(*classifier_.weight),
-                                     tape.parameter(*classifier_.bias), std::span<const int>(target));
+    auto said = linear_cross_entropy(h, tape.parameter(*classifier_.weight), tape.parameter(*classifier_.bias),
+                                     std::span<const int>(target));
     episode.cost(rows, now.on_rows(said.loss));
     episode.predict(rows, now.labels_on_rows(said.label));
   }
@@ -196,21 +198,22 @@ class GlimpseReader final : public Model<T>, public Dreams {
   const Parameter<T>*initial_ = nullptr, *posterior_score_ = nullptr;
 };
 
-HARDGRAD_MODEL(GlimpseReader, {
-  .name = "glimpse_reader",
-  .summary = "recurrent reader that classifies an image after a few glimpses at cells of a grid",
-  .paper = "Mnih, Heess, Graves & Kavukcuoglu 2014, Recurrent models of visual attention (with places on a grid)",
-  .dependence = "one choice (glimpses=1), sequential (glimpses>1)",
-  .kinds = "categorical",
-  .parameters = {ParameterInfo::integer("grid", 6, 1, 64, "cells per side of the grid of centres"),
-                 ParameterInfo::integer("patch", 8, 1, 64, "pixels per side of a patch"),
-                 ParameterInfo::integer("scales", 1, 1, 4, "patches per glimpse, each twice as wide as the one before"),
-                 ParameterInfo::integer("glimpses", 6, 1, 32, "glimpses before the answer"),
-                 ParameterInfo::integer("features", 128, 1, 4096, "width of what is seen in a patch"),
-                 ParameterInfo::integer("hidden", 128, 1, 4096, "units of the core"),
-                 ParameterInfo::choice("core", "rnn", {"rnn", "lstm"}, "the recurrent core")},
-  .needs = {"height", "width", "classes"},
-})
+const ModelEntry entry = {
+    .name = "glimpse_reader",
+    .summary = "recurrent reader that classifies an image after a few glimpses at cells of a grid",
+    .paper = "Mnih, Heess, Graves & Kavukcuoglu 2014, Recurrent models of visual attention (with places on a grid)",
+    .dependence = "one choice (glimpses=1), sequential (glimpses>1)",
+    .kinds = "categorical",
+    .parameters = {ParameterInfo::integer("grid", 6, 1, 64, "cells per side of the grid of centres"),
+                   ParameterInfo::integer("patch", 8, 1, 64, "pixels per side of a patch"),
+                   ParameterInfo::integer("scales", 1, 1, 4, "patches per glimpse, each twice as wide as the one before"),
+                   ParameterInfo::integer("glimpses", 6, 1, 32, "glimpses before the answer"),
+                   ParameterInfo::integer("features", 128, 1, 4096, "width of what is seen in a patch"),
+                   ParameterInfo::integer("hidden", 128, 1, 4096, "units of the core"),
+                   ParameterInfo::choice("core", "rnn", {"rnn", "lstm"}, "the recurrent core")},
+    .needs = {"height", "width", "classes"},
+};
+HARDGRAD_MODEL(GlimpseReader, entry)
 
 }  // namespace
 }  // namespace hardgrad

@@ -41,17 +41,17 @@ class MemoryReader final : public Model<T>, public Dreams {
         temporal_(b.settings.flag("temporal")) {
     auto& set = this->parameters_;
     const auto& [settings, dimensions, init, posterior] = b;
-    const std::size_t V = dimensions.at("vocabulary"), N = dimensions.at("sentences"),
-                      A = dimensions.at("answers");
-    for (int k = 0; k <= hops_; ++k)
-      memory_.emplace_back(set, "memory." + std::to_string(k), V, width_, init);
+    const std::size_t V = dimensions.at("vocabulary"), N = dimensions.at("sentences"), A = dimensions.at("answers");
+    for (int k = 0; k <= hops_; ++k) memory_.emplace_back(set, "memory." + std::to_string(k), V, width_, init);
     if (temporal_)
-      for (int k = 0; k <= hops_; ++k)
-        ages_.emplace_back(set, "temporal." + std::to_string(k), N, width_, init);
+      for (int k = 0; k <= hops_; ++k) ages_.emplace_back(set, "temporal." + std::to_string(k), N, width_, init);
     answer_ = {set, "answer", A, width_, init};
 
-    structure_.sites = {{.name = "sentence", .options = static_cast<int>(N), .times = hops_,
-                         .state_width = static_cast<int>(width_), .reach = Reach::later_choices}};
+    structure_.sites = {{.name = "sentence",
+                         .options = static_cast<int>(N),
+                         .times = hops_,
+                         .state_width = static_cast<int>(width_),
+                         .reach = Reach::later_choices}};
     structure_.posterior = posterior;
     structure_.dreams = this;
     labels = static_cast<int>(A);
@@ -88,7 +88,7 @@ class MemoryReader final : public Model<T>, public Dreams {
   // What depends on the texts alone.
   struct Known {
     std::vector<int> story, question, length;
-    Items sentences;             // of each story; one empty sentence stands for none
+    Items sentences;  // of each story; one empty sentence stands for none
     Texts texts;
     std::vector<int> age;        // [sentences] -1 of the empty one
     std::vector<Var<T>> memory;  // K + 1 of [sentences, D]
@@ -100,8 +100,7 @@ class MemoryReader final : public Model<T>, public Dreams {
   /// [texts, D], with what the table of ages adds if there is one.
   Var<T> represent(Tape<T>& tape, const Texts& texts, const Embedding<T>& table, const Embedding<T>* ages,
                    std::span<const int> age) const {
-    const auto sums =
-        bag(tape.parameter(*table.weight), std::span<const int>(texts.token), texts.words, texts.place);
+    const auto sums = bag(tape.parameter(*table.weight), std::span<const int>(texts.token), texts.words, texts.place);
     return ages ? gather_sum<T>(sums.rows(), {{sums}, {tape.parameter(*ages->weight), age}}) : sums;
   }
 
@@ -137,8 +136,7 @@ auto MemoryReader<T>::read(Tape<T>& tape, const Array<int>& tokens, const Items&
       }
       ++j;
       const double base = 1 - j / J, slope = (1 - 2 * j / J) / static_cast<double>(width_);
-      for (std::size_t d = 0; d < width_; ++d)
-        l[d] = static_cast<T>(base - static_cast<double>(d + 1) * slope);
+      for (std::size_t d = 0; d < width_; ++d) l[d] = static_cast<T>(base - static_cast<double>(d + 1) * slope);
     }
   }
   texts.place = {place.data(), texts.token.size(), width_};
@@ -160,8 +158,7 @@ auto MemoryReader<T>::know(Tape<T>& tape, const Batch& batch) const -> Known {
     for (int i = 0; i < count[b]; ++i) known.age.push_back(known.length[b] - 1 - i);
   for (int k = 0; k <= hops_; ++k)
     known.memory.push_back(represent(tape, known.texts, memory_[k], temporal_ ? &ages_[k] : nullptr, known.age));
-  known.asked =
-      represent(tape, read(tape, question, Items(count.size(), 1), question.extent(1)), memory_[0], nullptr, {});
+  known.asked = represent(tape, read(tape, question, Items(count.size(), 1), question.extent(1)), memory_[0], nullptr, {});
   return known;
 }
 
@@ -221,18 +218,19 @@ void MemoryReader<T>::run(const Batch& batch, Episode<T>& episode) const {
   episode.predict(rows, now.labels_on_rows(said.label));
 }
 
-HARDGRAD_MODEL(MemoryReader, {
-  .name = "memory_reader",
-  .summary = "end-to-end memory network that reads one sentence per hop",
-  .paper = "Sukhbaatar, Szlam, Weston & Fergus 2015, End-to-end memory networks",
-  .dependence = "one choice (hops=1), sequential (hops>1)",
-  .kinds = "categorical",
-  .parameters = {ParameterInfo::integer("embedding", 20, 1, 4096, "width of the memories"),
-                 ParameterInfo::integer("hops", 3, 1, 6, "sentences read, one after the other"),
-                 ParameterInfo::flag("position_encoding", true, "weigh words by their place in the sentence"),
-                 ParameterInfo::flag("temporal", true, "add a learned vector for the age of a sentence")},
-  .needs = {"vocabulary", "answers", "sentences", "words"},
-})
+const ModelEntry entry = {
+    .name = "memory_reader",
+    .summary = "end-to-end memory network that reads one sentence per hop",
+    .paper = "Sukhbaatar, Szlam, Weston & Fergus 2015, End-to-end memory networks",
+    .dependence = "one choice (hops=1), sequential (hops>1)",
+    .kinds = "categorical",
+    .parameters = {ParameterInfo::integer("embedding", 20, 1, 4096, "width of the memories"),
+                   ParameterInfo::integer("hops", 3, 1, 6, "sentences read, one after the other"),
+                   ParameterInfo::flag("position_encoding", true, "weigh words by their place in the sentence"),
+                   ParameterInfo::flag("temporal", true, "add a learned vector for the age of a sentence")},
+    .needs = {"vocabulary", "answers", "sentences", "words"},
+};
+HARDGRAD_MODEL(MemoryReader, entry)
 
 }  // namespace
 }  // namespace hardgrad

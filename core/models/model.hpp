@@ -76,15 +76,14 @@ std::unique_ptr<Model<T>> make_model_of(const Blueprint& blueprint) {
 template <class T>
 std::unique_ptr<Model<T>> make_model(const Spec& spec, const Dimensions& dimensions, Key init, bool posterior = false);
 
-/// Registers model template M under the entry's name, for float and double.
-#define HARDGRAD_MODEL(M, ...)                        \
-  namespace {                                         \
-  const Registration<ModelEntry> registered_##M([] {  \
-    ModelEntry entry __VA_ARGS__;                     \
-    entry.make_float = make_model_of<M, float>;       \
-    entry.make_double = make_model_of<M, double>;     \
-    return entry;                                     \
-  }());                                               \
+/// Registers model template M as declared, for float and double.
+#define HARDGRAD_MODEL(M, declared)                                    \
+  namespace {                                                          \
+  const Registration<ModelEntry> registered_##M([](ModelEntry entry) { \
+    entry.make_float = make_model_of<M, float>;                        \
+    entry.make_double = make_model_of<M, double>;                      \
+    return entry;                                                      \
+  }(declared));                                                        \
   }
 
 }  // namespace hardgrad

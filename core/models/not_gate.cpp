@@ -39,7 +39,8 @@ class NotGate final : public Model<T> {
     auto x = column(batch.numbers("x")), target = column(batch.numbers("target"));
 
     auto gate = linear(x, tape.parameter(*w0_), tape.parameter(*b0_));
-    Site<T> site{"gate", rows, concat_columns({tape.constant(rows->size(), 1), gate}), std::vector<int>(rows->size(), 2), x, {}};
+    Site<T> site{"gate", rows, concat_columns({tape.constant(rows->size(), 1), gate}), std::vector<int>(rows->size(), 2),
+                 x,      {}};
     if (structure_.posterior)
       site.posterior = [&] {
         return concat_columns({tape.constant(rows->size(), 1), posterior_(concat_columns({x, target}))});
@@ -65,17 +66,18 @@ class NotGate final : public Model<T> {
 
 }  // namespace
 
-HARDGRAD_MODEL(NotGate, {
-  .name = "not_gate",
-  .summary = "one stochastic gate that should learn NOT",
-  .paper = "the smallest network with a stochastic unit; its four numbers are its whole state",
-  .dependence = "one choice",
-  .kinds = "binary",
-  .parameters = {ParameterInfo::real("w0", 0.5, -1e6, 1e6, "weight of the gate"),
-                 ParameterInfo::real("b0", -0.25, -1e6, 1e6, "bias of the gate"),
-                 ParameterInfo::real("w1", 0.3, -1e6, 1e6, "weight of the output"),
-                 ParameterInfo::real("b1", 0.1, -1e6, 1e6, "bias of the output")},
-  .needs = {"not_gate"},
-})
+const ModelEntry entry = {
+    .name = "not_gate",
+    .summary = "one stochastic gate that should learn NOT",
+    .paper = "the smallest network with a stochastic unit; its four numbers are its whole state",
+    .dependence = "one choice",
+    .kinds = "binary",
+    .parameters = {ParameterInfo::real("w0", 0.5, -1e6, 1e6, "weight of the gate"),
+                   ParameterInfo::real("b0", -0.25, -1e6, 1e6, "bias of the gate"),
+                   ParameterInfo::real("w1", 0.3, -1e6, 1e6, "weight of the output"),
+                   ParameterInfo::real("b1", 0.1, -1e6, 1e6, "bias of the output")},
+    .needs = {"not_gate"},
+};
+HARDGRAD_MODEL(NotGate, entry)
 
 }  // namespace hardgrad

@@ -22,12 +22,10 @@ struct Sensor {
 
   /// images [B, height, width] -> constant [R, values()]: the glimpse of image example[r] at cell[r].
   template <class T>
-  Var<T> patches(Tape<T>& tape, const Array<double>& images, std::span<const int> example,
-                 std::span<const int> cell) const {
+  Var<T> patches(Tape<T>& tape, const Array<double>& images, std::span<const int> example, std::span<const int> cell) const {
     auto out = tape.output(example.size(), values(), {});
     const auto to = tape.mutable_value(out);
-    for (std::size_t r = 0; r < example.size(); ++r)
-      glimpse(images.row(example[r]).data(), cell[r], to.row(r));
+    for (std::size_t r = 0; r < example.size(); ++r) glimpse(images.row(example[r]).data(), cell[r], to.row(r));
     return out;
   }
 
@@ -53,13 +51,11 @@ struct Sensor {
   void glimpse(const double* image, int cell, T* out) const {
     for (int s = 0; s < scales; ++s) {
       const int block = 1 << s;
-      const int top = first(cell / grid, height, patch * block),
-                left = first(cell % grid, width, patch * block);
+      const int top = first(cell / grid, height, patch * block), left = first(cell % grid, width, patch * block);
       const double share = 1.0 / (block * block);
       for (int i = 0; i < patch; ++i)
         for (int j = 0; j < patch; ++j) {
-          const int y1 = std::min(height, top + (i + 1) * block),
-                    x1 = std::min(width, left + (j + 1) * block);
+          const int y1 = std::min(height, top + (i + 1) * block), x1 = std::min(width, left + (j + 1) * block);
           double sum = 0;
           for (int y = std::max(0, top + i * block); y < y1; ++y)
             for (int x = std::max(0, left + j * block); x < x1; ++x) sum += image[y * width + x];

@@ -14,8 +14,9 @@
 // Posterior (if asked for): q(i_t | x, y) = softmax_i of  v_q . tanh(W_qs s_t + W_qy E_q y_t + W_qk a_i + b_qk).
 //
 // Parameters (LSTM gates i, f, g, o; V_s, V_t vocabularies):
-//   encoder.embedding.weight [V_s, E]     encoder.{forward,backward}.{input.weight [4H, E], recurrent.weight [4H, H], bias [4H]}
-//   attention.key.weight [H, 2H]          attention.key.bias [H], attention.query.weight [H, H], attention.score.weight [1, H]
+//   encoder.embedding.weight [V_s, E]     encoder.{forward,backward}.{input.weight [4H, E], recurrent.weight [4H, H], bias
+//   [4H]} attention.key.weight [H, 2H]          attention.key.bias [H], attention.query.weight [H, H], attention.score.weight
+//   [1, H]
 //                                         (the last three only for score=additive)
 //   decoder.embedding.weight [V_t, E]     decoder.initial.{weight [H, 2H], bias [H]}
 //   decoder.lstm.{input.weight [4H, E], recurrent.weight [4H, H], bias [4H]}    decoder.context.weight [4H, 2H] (feed != none)
@@ -59,8 +60,8 @@ class Translator final : public Model<T>, public Dreams {
   };
   // What stays the same for the whole run. Equal examples are encoded once: D of them differ.
   struct Run {
-    const Array<int>& target;                 // [D, T]
-    const std::vector<int>& target_length;    // [D]
+    const Array<int>& target;               // [D, T]
+    const std::vector<int>& target_length;  // [D]
     Episode<T>& episode;
     const Distinct& distinct;
     const Encoded& encoded;
@@ -69,9 +70,7 @@ class Translator final : public Model<T>, public Dreams {
     Var<T> posterior_keys{};  // [positions, H], on demand
 
     /// Whether there is a word to predict at step t.
-    bool says(int example, int t) const {
-      return forced ? t < target_length[example] : !over[example];
-    }
+    bool says(int example, int t) const { return forced ? t < target_length[example] : !over[example]; }
   };
   // One answered step whose words are still to be predicted.
   struct Answered {

@@ -56,8 +56,8 @@ void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
     const bool parts = now.size() > h.rows();
     if (!parts && !moved.empty()) h = gather_rows(h, moved);
     const auto from_state = parts ? linear(h, recurrent) : Var<T>{};
-    auto gates = gather_sum<T>(
-        now.size(), {{from_state, moved}, {word_gates, words_of(now, t)}, {from_context, context_index}});
+    auto gates =
+        gather_sum<T>(now.size(), {{from_state, moved}, {word_gates, words_of(now, t)}, {from_context, context_index}});
     if (!parts) gates = add_linear(gates, h, recurrent);
     const auto state = lstm_cell(gates, moved.empty() ? c : gather_rows(c, moved));
 
@@ -181,9 +181,8 @@ std::vector<int> Translator<T>::predict(const Run& run, const std::vector<Answer
     return parts.size() == 1 ? parts[0] : stack_rows(std::span<const Var<T>>(parts));
   };
   const auto context = gathers ? run.encoded.readout_context : stacked(contexts);
-  const auto u = tanh(gather_sum<T>(label.size(), {{readout_state_(stacked(states)), state_row},
-                                                   {context, context_row},
-                                                   {steps[0].word_readout, word_row}}));
+  const auto u = tanh(gather_sum<T>(
+      label.size(), {{readout_state_(stacked(states)), state_row}, {context, context_row}, {steps[0].word_readout, word_row}}));
   if (auto* observer = episode.observer()) {  // one step, one row an example
     const auto& after = steps[0].after;
     return after.labels_on_rows(observer->observe(after.example, output_(u), steps[0].step));

@@ -12,8 +12,7 @@ namespace {
 
 /// A parameter whose i-th number is draw(randomness, place i) of the stream init / name.
 template <class T, class F>
-Parameter<T>& drawn(ParameterSet<T>& set, std::string name, std::vector<std::size_t> shape, Key init,
-                    F draw) {
+Parameter<T>& drawn(ParameterSet<T>& set, std::string name, std::vector<std::size_t> shape, Key init, F draw) {
   KeyedRandomness randomness(init / name);
   auto& parameter = set.add(std::move(name), std::move(shape));
   std::uint32_t index = 0;
@@ -22,12 +21,9 @@ Parameter<T>& drawn(ParameterSet<T>& set, std::string name, std::vector<std::siz
 }
 
 template <class T>
-Parameter<T>& uniform(ParameterSet<T>& set, std::string name, std::vector<std::size_t> shape, double bound,
-                      Key init) {
+Parameter<T>& uniform(ParameterSet<T>& set, std::string name, std::vector<std::size_t> shape, double bound, Key init) {
   return drawn(set, std::move(name), std::move(shape), init,
-               [bound](KeyedRandomness& randomness, Draw where) {
-                 return bound * (2 * randomness.uniform(where) - 1);
-               });
+               [bound](KeyedRandomness& randomness, Draw where) { return bound * (2 * randomness.uniform(where) - 1); });
 }
 
 double fan_bound(std::size_t n) { return 1 / std::sqrt(static_cast<double>(n)); }
@@ -35,22 +31,20 @@ double fan_bound(std::size_t n) { return 1 / std::sqrt(static_cast<double>(n)); 
 }  // namespace
 
 template <class T>
-const Parameter<T>& uniform_parameter(ParameterSet<T>& set, std::string name, std::vector<std::size_t> shape,
-                                      double bound, Key init) {
+const Parameter<T>& uniform_parameter(ParameterSet<T>& set, std::string name, std::vector<std::size_t> shape, double bound,
+                                      Key init) {
   return uniform(set, std::move(name), std::move(shape), bound, init);
 }
 
 template <class T>
-const Parameter<T>& normal_parameter(ParameterSet<T>& set, std::string name, std::vector<std::size_t> shape,
-                                     double deviation, Key init) {
-  return drawn(
-      set, std::move(name), std::move(shape), init,
-      [deviation](KeyedRandomness& randomness, Draw where) { return deviation * randomness.normal(where); });
+const Parameter<T>& normal_parameter(ParameterSet<T>& set, std::string name, std::vector<std::size_t> shape, double deviation,
+                                     Key init) {
+  return drawn(set, std::move(name), std::move(shape), init,
+               [deviation](KeyedRandomness& randomness, Draw where) { return deviation * randomness.normal(where); });
 }
 
 template <class T>
-Linear<T>::Linear(ParameterSet<T>& set, const std::string& name, std::size_t in, std::size_t out, Key init,
-                  bool with_bias) {
+Linear<T>::Linear(ParameterSet<T>& set, const std::string& name, std::size_t in, std::size_t out, Key init, bool with_bias) {
   weight = &uniform(set, name + ".weight", {out, in}, fan_bound(in), init);
   if (with_bias) bias = &uniform(set, name + ".bias", {out}, fan_bound(in), init);
 }
@@ -61,8 +55,8 @@ Var<T> Linear<T>::operator()(Var<T> x) const {
 }
 
 template <class T>
-Embedding<T>::Embedding(ParameterSet<T>& set, const std::string& name, std::size_t count, std::size_t width,
-                        Key init, double deviation) {
+Embedding<T>::Embedding(ParameterSet<T>& set, const std::string& name, std::size_t count, std::size_t width, Key init,
+                        double deviation) {
   weight = &normal_parameter(set, name + ".weight", {count, width}, deviation, init);
 }
 
@@ -72,14 +66,12 @@ Var<T> Embedding<T>::operator()(Tape<T>& tape, std::span<const int> index) const
 }
 
 template <class T>
-Lstm<T>::Lstm(ParameterSet<T>& set, const std::string& name, std::size_t in, std::size_t hidden, Key init)
-    : hidden(hidden) {
+Lstm<T>::Lstm(ParameterSet<T>& set, const std::string& name, std::size_t in, std::size_t hidden, Key init) : hidden(hidden) {
   const double bound = fan_bound(hidden);
   input = &uniform(set, name + ".input.weight", {4 * hidden, in}, bound, init);
   recurrent = &uniform(set, name + ".recurrent.weight", {4 * hidden, hidden}, bound, init);
   auto& b = uniform(set, name + ".bias", {4 * hidden}, bound, init);
-  std::fill_n(b.value.data.begin() + static_cast<std::ptrdiff_t>(hidden), hidden,
-              T{1});  // remember, at first
+  std::fill_n(b.value.data.begin() + static_cast<std::ptrdiff_t>(hidden), hidden, T{1});  // remember, at first
   bias = &b;
 }
 
@@ -98,13 +90,11 @@ LstmState<T> Lstm<T>::zero(Tape<T>& tape, std::size_t rows) const {
   return {tape.constant(rows, hidden), tape.constant(rows, hidden)};
 }
 
-#define HARDGRAD_INSTANTIATE(T)                                                                           \
-  template const Parameter<T>& uniform_parameter(ParameterSet<T>&, std::string, std::vector<std::size_t>, \
-                                                 double, Key);                                            \
-  template const Parameter<T>& normal_parameter(ParameterSet<T>&, std::string, std::vector<std::size_t>,  \
-                                                double, Key);                                             \
-  template struct Linear<T>;                                                                              \
-  template struct Embedding<T>;                                                                           \
+#define HARDGRAD_INSTANTIATE(T)                                                                                         \
+  template const Parameter<T>& uniform_parameter(ParameterSet<T>&, std::string, std::vector<std::size_t>, double, Key); \
+  template const Parameter<T>& normal_parameter(ParameterSet<T>&, std::string, std::vector<std::size_t>, double, Key);  \
+  template struct Linear<T>;                                                                                            \
+  template struct Embedding<T>;                                                                                         \
   template struct Lstm<T>;
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)

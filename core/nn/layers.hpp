@@ -13,12 +13,12 @@ namespace hardgrad {
 
 /// Adds a parameter drawn from the uniform distribution on [-bound, bound], by the stream init / name.
 template <class T>
-const Parameter<T>& uniform_parameter(ParameterSet<T>& set, std::string name, std::vector<std::size_t> shape,
-                                      double bound, Key init);
+const Parameter<T>& uniform_parameter(ParameterSet<T>& set, std::string name, std::vector<std::size_t> shape, double bound,
+                                      Key init);
 /// The same from the normal distribution with mean 0.
 template <class T>
-const Parameter<T>& normal_parameter(ParameterSet<T>& set, std::string name, std::vector<std::size_t> shape,
-                                     double deviation, Key init);
+const Parameter<T>& normal_parameter(ParameterSet<T>& set, std::string name, std::vector<std::size_t> shape, double deviation,
+                                     Key init);
 
 /// y = x W' + b. Parameters: <name>.weight [O, I], <name>.bias [O]; uniform in +-1/sqrt(I), as PyTorch's Linear.
 template <class T>

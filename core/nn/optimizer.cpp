@@ -19,8 +19,7 @@ double learning_rate(const OptimizerSettings& s, int step) {
   double share = 1;
   if (s.schedule == "linear") share = 1 - (1 - s.floor) * q;
   if (s.schedule == "cosine") share = s.floor + (1 - s.floor) * (1 + std::cos(std::numbers::pi * q)) / 2;
-  if (s.schedule == "step" && s.drop_every > 0)
-    share = std::max(s.floor, std::pow(s.drop, after / s.drop_every));
+  if (s.schedule == "step" && s.drop_every > 0) share = std::max(s.floor, std::pow(s.drop, after / s.drop_every));
   return s.learning_rate * share;
 }
 
@@ -53,9 +52,8 @@ class Rule : public Optimizer<T> {
 
   void restore(const std::vector<double>& state) final {
     if (state.size() != 1 + averages_.size() * parameters_)
-      throw InputError("optimizer state of " + std::to_string(state.size()) + " numbers where " +
-                       settings_.name + " on this network has " +
-                       std::to_string(1 + averages_.size() * parameters_) +
+      throw InputError("optimizer state of " + std::to_string(state.size()) + " numbers where " + settings_.name +
+                       " on this network has " + std::to_string(1 + averages_.size() * parameters_) +
                        ": it was saved by another configuration");
     steps_ = static_cast<int>(state[0]);
     auto from = state.begin() + 1;
@@ -76,8 +74,7 @@ class Rule : public Optimizer<T> {
     double squares = 0;
     for (const auto& p : set) {
       double part = 0;
-      for (T g : gradient.subspan(p.offset, p.value.size()))
-        part += static_cast<double>(g) * static_cast<double>(g);
+      for (T g : gradient.subspan(p.offset, p.value.size())) part += static_cast<double>(g) * static_cast<double>(g);
       if (!std::isfinite(part))
         throw Error(1, "the gradient of " + p.name + " is not finite at step " + std::to_string(steps_) +
                            ": try a smaller learning_rate, or clip");
@@ -158,8 +155,7 @@ class Adam final : public Rule<T> {
 template <class T>
 std::unique_ptr<Optimizer<T>> make_optimizer(const OptimizerSettings& s, std::size_t parameters) {
   if (s.schedule != "constant" && s.schedule != "linear" && s.schedule != "cosine" && s.schedule != "step")
-    throw UsageError("optimizer: unknown schedule \"" + s.schedule +
-                     "\"; there are constant, linear, cosine, step");
+    throw UsageError("optimizer: unknown schedule \"" + s.schedule + "\"; there are constant, linear, cosine, step");
   if ((s.schedule == "linear" || s.schedule == "cosine") && s.total_steps <= s.warmup)
     throw UsageError("optimizer: schedule \"" + s.schedule + "\" needs total_steps above warmup, got " +
                      std::to_string(s.total_steps));

@@ -11,18 +11,18 @@
 namespace hardgrad {
 
 struct OptimizerSettings {
-  std::string name = "adam";   ///< sgd | rmsprop | adam
+  std::string name = "adam";  ///< sgd | rmsprop | adam
   double learning_rate = 1e-3;
-  double momentum = 0;         ///< of sgd
-  double decay = 0.99;         ///< rmsprop's average of squares
+  double momentum = 0;                                ///< of sgd
+  double decay = 0.99;                                ///< rmsprop's average of squares
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  ///< adam's; epsilon also rmsprop's
-  double clip = 0;             ///< largest norm of the gradient; 0 is no limit
+  double clip = 0;                                    ///< largest norm of the gradient; 0 is no limit
   std::string schedule = "constant";  ///< constant | linear | cosine | step: of the learning rate, down to `floor`
-  double floor = 0;            ///< the learning rate at the end, as a share of the first
-  double drop = 0.5;           ///< step: factor applied
-  int drop_every = 0;          ///< step: every so many steps
-  int warmup = 0;              ///< steps of linear increase at the start
-  int total_steps = 0;         ///< the horizon of linear and cosine
+  double floor = 0;                   ///< the learning rate at the end, as a share of the first
+  double drop = 0.5;                  ///< step: factor applied
+  int drop_every = 0;                 ///< step: every so many steps
+  int warmup = 0;                     ///< steps of linear increase at the start
+  int total_steps = 0;                ///< the horizon of linear and cosine
 };
 
 template <class T>

@@ -11,9 +11,7 @@
 namespace hardgrad {
 
 Key::Key(std::uint64_t root_seed) : value_(XXH64(&root_seed, sizeof root_seed, 0)) {}
-Key Key::operator/(std::string_view name) const {
-  return {Raw{}, XXH64(name.data(), name.size(), value_ ^ 0x6e616d65)};
-}
+Key Key::operator/(std::string_view name) const { return {Raw{}, XXH64(name.data(), name.size(), value_ ^ 0x6e616d65)}; }
 Key Key::operator/(std::uint64_t number) const { return {Raw{}, XXH64(&number, sizeof number, value_ ^ 0x6e756d)}; }
 
 std::uint64_t KeyedRandomness::bits(Draw where) const {
@@ -54,8 +52,7 @@ std::vector<int> permutation(std::size_t n, Key key) {
   std::vector<int> order(n);
   std::iota(order.begin(), order.end(), 0);
   KeyedRandomness random(key);
-  for (std::size_t i = n; i > 1; --i)
-    std::swap(order[i - 1], order[random.below(i, {.step = static_cast<std::uint32_t>(i)})]);
+  for (std::size_t i = n; i > 1; --i) std::swap(order[i - 1], order[random.below(i, {.step = static_cast<std::uint32_t>(i)})]);
   return order;
 }
 

@@ -40,12 +40,18 @@ const Plugin& load_plugin(const std::string& path) {
   const auto& bytes = *contents;
   const auto abi = abi_of(bytes);
   constexpr std::string_view ours = HARDGRAD_ABI;
-  if (!bytes.starts_with("\x7f" "ELF") || abi.empty())
-    throw UsageError(fmt::format("plugin {}: is no plugin of hardgrad; build it with hardgrad_add_plugin() and "
-                                 "#include <hardgrad/plugin.hpp>", path));
+  if (!bytes.starts_with("\x7f"
+                         "ELF") ||
+      abi.empty())
+    throw UsageError(
+        fmt::format("plugin {}: is no plugin of hardgrad; build it with hardgrad_add_plugin() and "
+                    "#include <hardgrad/plugin.hpp>",
+                    path));
   if (abi != ours)
-    throw UsageError(fmt::format("plugin {}: was built against hardgrad {}, this is {}: build it again against this "
-                                 "program's installation", path, abi, ours));
+    throw UsageError(
+        fmt::format("plugin {}: was built against hardgrad {}, this is {}: build it again against this "
+                    "program's installation",
+                    path, abi, ours));
   auto& log = registrations();
   const auto before = log.made.size();
   log.loading_plugin = true;

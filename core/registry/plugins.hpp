@@ -9,8 +9,8 @@
 namespace hardgrad {
 
 struct Plugin {
-  std::string path;         ///< as found
-  std::string fingerprint;  ///< hash of the file: results of another build are not these
+  std::string path;                                             ///< as found
+  std::string fingerprint;                                      ///< hash of the file: results of another build are not these
   std::vector<std::pair<std::string, std::string>> registered;  ///< (noun, name)
 };
 

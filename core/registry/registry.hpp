@@ -36,7 +36,8 @@ class Registry {
     auto name = entry.name;
     auto& log = registrations();
     if constexpr (requires { entry.fault(); })
-      if (auto fault = entry.fault(); !fault.empty()) log.faults.push_back(std::string(Entry::noun) + " \"" + name + "\" " + fault);
+      if (auto fault = entry.fault(); !fault.empty())
+        log.faults.push_back(std::string(Entry::noun) + " \"" + name + "\" " + fault);
     if (entries_.emplace(name, std::move(entry)).second)
       log.made.emplace_back(Entry::noun, name);
     else if (log.loading_plugin)

@@ -47,27 +47,19 @@ std::string quoted_if_needed(const std::string& text) {
 
 std::string what_would_do(const ParameterInfo& info) {
   switch (info.type) {
-    case Type::boolean:
-      return "true or false";
-    case Type::integer:
-      return "an integer";
-    case Type::real:
-      return "a finite number";
-    case Type::text:
-      return "text";
-    case Type::choice:
-      return "one of " + fmt::format("{}", fmt::join(info.choices, ", "));
-    case Type::reals:
-      return "finite numbers separated by ';'";
+    case Type::boolean: return "true or false";
+    case Type::integer: return "an integer";
+    case Type::real: return "a finite number";
+    case Type::text: return "text";
+    case Type::choice: return "one of " + fmt::format("{}", fmt::join(info.choices, ", "));
+    case Type::reals: return "finite numbers separated by ';'";
   }
   return {};
 }
 
-void check_range(const std::string& owner, const ParameterInfo& info, double value,
-                 const std::string& given) {
+void check_range(const std::string& owner, const ParameterInfo& info, double value, const std::string& given) {
   const auto refuse = [&](const char* relation, double bound) {
-    throw UsageError(
-        fmt::format("{}: {} must be {} {}, got {}", owner, info.name, relation, number_text(bound), given));
+    throw UsageError(fmt::format("{}: {} must be {} {}, got {}", owner, info.name, relation, number_text(bound), given));
   };
   if (info.open_low ? value <= info.low && std::isfinite(info.low) : value < info.low)
     refuse(info.open_low ? "above" : "at least", info.low);
@@ -77,10 +69,8 @@ void check_range(const std::string& owner, const ParameterInfo& info, double val
 
 Value checked(const std::string& owner, const ParameterInfo& info, const std::string& text) {
   const auto wrong = [&]() -> UsageError {
-    auto hint =
-        info.type == Type::choice && nearest(text, info.choices) ? did_you_mean(text, info.choices) : "";
-    return UsageError(
-        fmt::format("{}: {} must be {}, got \"{}\"{}", owner, info.name, what_would_do(info), text, hint));
+    auto hint = info.type == Type::choice && nearest(text, info.choices) ? did_you_mean(text, info.choices) : "";
+    return UsageError(fmt::format("{}: {} must be {}, got \"{}\"{}", owner, info.name, what_would_do(info), text, hint));
   };
   switch (info.type) {
     case Type::boolean:
@@ -101,8 +91,7 @@ Value checked(const std::string& owner, const ParameterInfo& info, const std::st
       check_range(owner, info, *value, text);
       return *value;
     }
-    case Type::text:
-      return text;
+    case Type::text: return text;
     case Type::choice:
       if (std::find(info.choices.begin(), info.choices.end(), text) == info.choices.end()) throw wrong();
       return text;
@@ -128,27 +117,15 @@ Value checked(const std::string& owner, const ParameterInfo& info, const std::st
 ParameterInfo ParameterInfo::flag(std::string name, bool fallback, std::string help) {
   return {.name = std::move(name), .type = Type::boolean, .fallback = fallback, .help = std::move(help)};
 }
-ParameterInfo ParameterInfo::integer(std::string name, std::int64_t fallback, double low, double high,
-                                     std::string help) {
-  return {.name = std::move(name),
-          .type = Type::integer,
-          .fallback = fallback,
-          .help = std::move(help),
-          .low = low,
-          .high = high};
+ParameterInfo ParameterInfo::integer(std::string name, std::int64_t fallback, double low, double high, std::string help) {
+  return {
+      .name = std::move(name), .type = Type::integer, .fallback = fallback, .help = std::move(help), .low = low, .high = high};
 }
-ParameterInfo ParameterInfo::real(std::string name, double fallback, double low, double high,
-                                  std::string help) {
-  return {.name = std::move(name),
-          .type = Type::real,
-          .fallback = fallback,
-          .help = std::move(help),
-          .low = low,
-          .high = high};
+ParameterInfo ParameterInfo::real(std::string name, double fallback, double low, double high, std::string help) {
+  return {.name = std::move(name), .type = Type::real, .fallback = fallback, .help = std::move(help), .low = low, .high = high};
 }
 ParameterInfo ParameterInfo::text(std::string name, std::string fallback, std::string help) {
-  return {
-      .name = std::move(name), .type = Type::text, .fallback = std::move(fallback), .help = std::move(help)};
+  return {.name = std::move(name), .type = Type::text, .fallback = std::move(fallback), .help = std::move(help)};
 }
 ParameterInfo ParameterInfo::choice(std::string name, std::string fallback, std::vector<std::string> choices,
                                     std::string help) {
@@ -159,24 +136,17 @@ ParameterInfo ParameterInfo::choice(std::string name, std::string fallback, std:
           .choices = std::move(choices)};
 }
 ParameterInfo ParameterInfo::reals(std::string name, std::vector<double> fallback, std::string help) {
-  return {
-      .name = std::move(name), .type = Type::reals, .fallback = std::move(fallback), .help = std::move(help)};
+  return {.name = std::move(name), .type = Type::reals, .fallback = std::move(fallback), .help = std::move(help)};
 }
 
 std::string ParameterInfo::type_name() const {
   switch (type) {
-    case Type::boolean:
-      return "boolean";
-    case Type::integer:
-      return "integer";
-    case Type::real:
-      return "real";
-    case Type::text:
-      return "text";
-    case Type::choice:
-      return "choice";
-    case Type::reals:
-      return "reals";
+    case Type::boolean: return "boolean";
+    case Type::integer: return "integer";
+    case Type::real: return "real";
+    case Type::text: return "text";
+    case Type::choice: return "choice";
+    case Type::reals: return "reals";
   }
   throw Bug("unknown parameter type");
 }
@@ -185,8 +155,8 @@ std::string ParameterInfo::range() const {
   if (type == Type::choice) return fmt::format("{}", fmt::join(choices, "|"));
   if (type == Type::boolean || type == Type::text) return {};
   if (type == Type::reals && std::isinf(low) && std::isinf(high)) return {};
-  return fmt::format("{}{}, {}{}", open_low || std::isinf(low) ? '(' : '[', number_text(low),
-                     number_text(high), open_high || std::isinf(high) ? ')' : ']');
+  return fmt::format("{}{}, {}{}", open_low || std::isinf(low) ? '(' : '[', number_text(low), number_text(high),
+                     open_high || std::isinf(high) ? ')' : ']');
 }
 
 std::string to_string(const Value& value) {
@@ -214,8 +184,7 @@ Settings::Settings(const std::string& owner, const std::vector<ParameterInfo>& d
   }
   std::map<std::string, bool> seen;
   for (const auto& [key, text] : spec.arguments) {
-    const auto info =
-        std::find_if(declared.begin(), declared.end(), [&](const auto& d) { return d.name == key; });
+    const auto info = std::find_if(declared.begin(), declared.end(), [&](const auto& d) { return d.name == key; });
     if (info == declared.end())
       throw UsageError(fmt::format("{}: unknown parameter \"{}\"{}", owner, key,
                                    names.empty() ? " (it takes none)" : did_you_mean(key, names)));

@@ -31,12 +31,17 @@ struct ParameterInfo {
   static ParameterInfo integer(std::string name, std::int64_t fallback, double low, double high, std::string help);
   static ParameterInfo real(std::string name, double fallback, double low, double high, std::string help);
   static ParameterInfo text(std::string name, std::string fallback, std::string help);
-  static ParameterInfo choice(std::string name, std::string fallback, std::vector<std::string> choices,
-                              std::string help);
+  static ParameterInfo choice(std::string name, std::string fallback, std::vector<std::string> choices, std::string help);
   static ParameterInfo reals(std::string name, std::vector<double> fallback, std::string help);
   /// The bounds given, but with the lower (upper) one excluded.
-  ParameterInfo above() && { open_low = true; return std::move(*this); }
-  ParameterInfo below() && { open_high = true; return std::move(*this); }
+  ParameterInfo above() && {
+    open_low = true;
+    return std::move(*this);
+  }
+  ParameterInfo below() && {
+    open_high = true;
+    return std::move(*this);
+  }
 
   /// "integer", "real", ...
   std::string type_name() const;

@@ -10,9 +10,7 @@
 namespace hardgrad {
 namespace {
 
-bool is_name_character(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.';
-}
+bool is_name_character(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.'; }
 
 // Reads a spec from left to right; `at` is the position, so that every error knows its column.
 struct SpecReader {
@@ -21,8 +19,7 @@ struct SpecReader {
 
   [[noreturn]] void fail(const std::string& what) const { fail_at(at, what); }
   [[noreturn]] void fail_at(std::size_t position, const std::string& what) const {
-    throw UsageError(fmt::format("\"{}\": column {}: {}; a spec is written name[key=value,...]", text,
-                                 position + 1, what));
+    throw UsageError(fmt::format("\"{}\": column {}: {}; a spec is written name[key=value,...]", text, position + 1, what));
   }
   bool done() const { return at >= text.size(); }
   void skip_space() {
@@ -32,8 +29,7 @@ struct SpecReader {
     skip_space();
     const auto start = at;
     while (!done() && is_name_character(text[at])) ++at;
-    if (at == start)
-      fail(done() ? fmt::format("expected {}", what) : fmt::format("expected {}, got '{}'", what, text[at]));
+    if (at == start) fail(done() ? fmt::format("expected {}", what) : fmt::format("expected {}, got '{}'", what, text[at]));
     auto result = text.substr(start, at - start);
     skip_space();
     return result;

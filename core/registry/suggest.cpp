@@ -56,8 +56,7 @@ std::optional<std::string> nearest(const std::string& word, const std::vector<st
 
 std::string did_you_mean(const std::string& word, const std::vector<std::string>& candidates) {
   if (const auto meant = nearest(word, candidates)) return fmt::format(" (did you mean \"{}\"?)", *meant);
-  return candidates.empty() ? " (there are none)"
-                            : fmt::format(" (there are: {})", fmt::join(candidates, ", "));
+  return candidates.empty() ? " (there are none)" : fmt::format(" (there are: {})", fmt::join(candidates, ", "));
 }
 
 }  // namespace hardgrad

@@ -69,8 +69,7 @@ void* Arena::raw(std::size_t bytes) {
 
 void Arena::rewind(Mark mark) {
   for (; guards_.size() > mark.guards; guards_.pop_back())
-    if (!intact(guards_.back().first, guards_.back().bytes))
-      throw Bug("memory of the tape was written beyond its end");
+    if (!intact(guards_.back().first, guards_.back().bytes)) throw Bug("memory of the tape was written beyond its end");
   if constexpr (poisoning)
     for (std::size_t i = mark.block; i < blocks_.size() && i <= current_; ++i) {
       const std::size_t first = i == mark.block ? mark.used : 0, last = i == current_ ? used_ : blocks_[i].size;

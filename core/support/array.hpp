@@ -16,10 +16,8 @@ struct Array {
   std::vector<T> data;
 
   Array() = default;
-  explicit Array(std::vector<std::size_t> dimensions, T fill = T{})
-      : shape(std::move(dimensions)), data(count(shape), fill) {}
-  Array(std::vector<std::size_t> dimensions, std::vector<T> values)
-      : shape(std::move(dimensions)), data(std::move(values)) {}
+  explicit Array(std::vector<std::size_t> dimensions, T fill = T{}) : shape(std::move(dimensions)), data(count(shape), fill) {}
+  Array(std::vector<std::size_t> dimensions, std::vector<T> values) : shape(std::move(dimensions)), data(std::move(values)) {}
 
   std::size_t size() const { return data.size(); }
   /// Length of axis `axis`; 1 beyond the rank, so that a vector reads as a matrix of one column.

@@ -1,8 +1,9 @@
-// elbo: E_q(z)[f(z) + log q(z) - log p(z)], choices drawn from the learned posterior q(z | x, y): the negative evidence lower bound.
+// elbo: E_q(z)[f(z) + log q(z) - log p(z)], choices drawn from the learned posterior q(z | x, y): the negative evidence lower
+// bound.
 //
-// The divergence is summed over the options of every site asked, given what came before it (kl=analytic), or is that of the choices
-// drawn (kl=sampled): the same mean, another variance.
-// Deng et al. 2018, Latent Alignment and Variational Attention, eq. 4-5.
+// The divergence is summed over the options of every site asked, given what came before it (kl=analytic), or is that of the
+// choices drawn (kl=sampled): the same mean, another variance. Deng et al. 2018, Latent Alignment and Variational Attention,
+// eq. 4-5.
 #include "core/estimator/enumeration/objectives.hpp"
 
 namespace hardgrad {
@@ -15,12 +16,14 @@ TargetTerms terms_of(const Settings& settings) {
 
 }  // namespace
 
-HARDGRAD_TARGET(elbo, enumerated_mean, rows_of_enumeration, {
-  .name = "elbo",
-  .summary = "E_q(z)[f(z)] + KL(q || p): the negative evidence lower bound",
-  .parameters = {ParameterInfo::choice("kl", "analytic", {"analytic", "sampled"}, "summed over options, or of the choices drawn")},
-  .terms = terms_of,
-  .stand_in = [](const Target&) -> std::string { return "rloo[samples=16,reward_to_go=true,target=elbo]"; },
-})
+const TargetEntry entry = {
+    .name = "elbo",
+    .summary = "E_q(z)[f(z)] + KL(q || p): the negative evidence lower bound",
+    .parameters = {ParameterInfo::choice("kl", "analytic", {"analytic", "sampled"},
+                                         "summed over options, or of the choices drawn")},
+    .terms = terms_of,
+    .stand_in = [](const Target&) -> std::string { return "rloo[samples=16,reward_to_go=true,target=elbo]"; },
+};
+HARDGRAD_TARGET(elbo, enumerated_mean, rows_of_enumeration, entry)
 
 }  // namespace hardgrad

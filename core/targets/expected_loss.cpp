@@ -3,10 +3,11 @@
 
 namespace hardgrad {
 
-HARDGRAD_TARGET(expected_loss, enumerated_mean, rows_of_enumeration, {
-  .name = "expected_loss",
-  .summary = "E_p(z)[f(z)]: the mean loss under the prior",
-  .stand_in = [](const Target&) -> std::string { return "rloo[samples=16,reward_to_go=true]"; },
-})
+const TargetEntry entry = {
+    .name = "expected_loss",
+    .summary = "E_p(z)[f(z)]: the mean loss under the prior",
+    .stand_in = [](const Target&) -> std::string { return "rloo[samples=16,reward_to_go=true]"; },
+};
+HARDGRAD_TARGET(expected_loss, enumerated_mean, rows_of_enumeration, entry)
 
 }  // namespace hardgrad

@@ -25,16 +25,17 @@ std::vector<double> terms(const Target& target, const Model<T>& model, const Bat
 
 }  // namespace
 
-HARDGRAD_TARGET(importance_bound, objective, terms, {
-  .name = "importance_bound",
-  .summary = "-E_q[log 1/K sum_k p(z_k) exp(-f(z_k)) / q(z_k)]: the K-sample bound",
-  .parameters = {ParameterInfo::integer("samples", 1, 1, 1e6, "K")},
-  .terms = terms_of,
-  .counted = "multisets of samples",
-  .stand_in = [](const Target& target) -> std::string {  // of one sample it is the ELBO
-    const int samples = target.settings().integer("samples");
-    return samples > 1 ? fmt::format("vimco[samples={}]", samples) : "rloo[samples=16,target=elbo]";
-  },
-})
+const TargetEntry entry = {
+    .name = "importance_bound",
+    .summary = "-E_q[log 1/K sum_k p(z_k) exp(-f(z_k)) / q(z_k)]: the K-sample bound",
+    .parameters = {ParameterInfo::integer("samples", 1, 1, 1e6, "K")},
+    .terms = terms_of,
+    .counted = "multisets of samples",
+    .stand_in = [](const Target& target) -> std::string {  // of one sample it is the ELBO
+      const int samples = target.settings().integer("samples");
+      return samples > 1 ? fmt::format("vimco[samples={}]", samples) : "rloo[samples=16,target=elbo]";
+    },
+};
+HARDGRAD_TARGET(importance_bound, objective, terms, entry)
 
 }  // namespace hardgrad

@@ -1,5 +1,5 @@
-// marginal_likelihood: -log E_p(z)[exp(-f(z))], the likelihood of the data if f = -log p(y | x, z). With independent choices the sum
-// factorises over them: Deng et al. 2018, Latent Alignment and Variational Attention, eq. 3.
+// marginal_likelihood: -log E_p(z)[exp(-f(z))], the likelihood of the data if f = -log p(y | x, z). With independent choices
+// the sum factorises over them: Deng et al. 2018, Latent Alignment and Variational Attention, eq. 3.
 #include "core/choice/choosers.hpp"
 #include "core/estimator/enumeration/objectives.hpp"
 
@@ -17,9 +17,10 @@ Estimate<T> objective(const Target&, const Problem<T>& problem) {
 
 }  // namespace
 
-HARDGRAD_TARGET(marginal_likelihood, objective, rows_of_enumeration, {
-  .name = "marginal_likelihood",
-  .summary = "-log E_p(z)[exp(-f(z))]",
-})
+const TargetEntry entry = {
+    .name = "marginal_likelihood",
+    .summary = "-log E_p(z)[exp(-f(z))]",
+};
+HARDGRAD_TARGET(marginal_likelihood, objective, rows_of_enumeration, entry)
 
 }  // namespace hardgrad

@@ -44,17 +44,19 @@ Estimate<T> objective(const Target& target, const Problem<T>& problem) {
 
 }  // namespace
 
-HARDGRAD_TARGET(regularised, objective, rows_of_enumeration, {
-  .name = "regularised",
-  .summary = "lambda_r score term + path term - lambda_e entropy",
-  .parameters = {ParameterInfo::real("lambda_r", 1, 0, 1e6, "weight of the score term"),
-                 ParameterInfo::real("lambda_e", 0, 0, 1e6, "weight of the entropy of every site visited"),
-                 ParameterInfo::flag("semi", false, "every choice replaced by its expectation with probability 1/2")},
-  .stand_in = [](const Target& target) {
-    const auto& s = target.settings();
-    return fmt::format("entropy_regularised[samples=16,reward_to_go=true,lambda_r={},lambda_e={},semi={}]", s.real("lambda_r"),
-                       s.real("lambda_e"), s.flag("semi"));
-  },
-})
+const TargetEntry entry = {
+    .name = "regularised",
+    .summary = "lambda_r score term + path term - lambda_e entropy",
+    .parameters = {ParameterInfo::real("lambda_r", 1, 0, 1e6, "weight of the score term"),
+                   ParameterInfo::real("lambda_e", 0, 0, 1e6, "weight of the entropy of every site visited"),
+                   ParameterInfo::flag("semi", false, "every choice replaced by its expectation with probability 1/2")},
+    .stand_in =
+        [](const Target& target) {
+          const auto& s = target.settings();
+          return fmt::format("entropy_regularised[samples=16,reward_to_go=true,lambda_r={},lambda_e={},semi={}]",
+                             s.real("lambda_r"), s.real("lambda_e"), s.flag("semi"));
+        },
+};
+HARDGRAD_TARGET(regularised, objective, rows_of_enumeration, entry)
 
 }  // namespace hardgrad

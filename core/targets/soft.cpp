@@ -19,9 +19,10 @@ std::vector<double> terms(const Target&, const Model<T>&, const Batch& batch) {
 
 }  // namespace
 
-HARDGRAD_TARGET(soft, objective, terms, {
-  .name = "soft",
-  .summary = "the loss of the deterministic network fed with expected weights",
-})
+const TargetEntry entry = {
+    .name = "soft",
+    .summary = "the loss of the deterministic network fed with expected weights",
+};
+HARDGRAD_TARGET(soft, objective, terms, entry)
 
 }  // namespace hardgrad

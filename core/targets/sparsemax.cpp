@@ -1,4 +1,5 @@
-// sparsemax: E[f] with the softmax of every choice replaced by its sparsemax; Martins & Astudillo 2016, From softmax to sparsemax.
+// sparsemax: E[f] with the softmax of every choice replaced by its sparsemax; Martins & Astudillo 2016, From softmax to
+// sparsemax.
 #include "core/choice/choosers.hpp"
 #include "core/estimator/enumeration/objectives.hpp"
 
@@ -15,9 +16,10 @@ Estimate<T> objective(const Target&, const Problem<T>& problem) {
 
 }  // namespace
 
-HARDGRAD_TARGET(sparsemax, objective, rows_of_enumeration, {
-  .name = "sparsemax",
-  .summary = "E[f] with softmax replaced by sparsemax",
-})
+const TargetEntry entry = {
+    .name = "sparsemax",
+    .summary = "E[f] with softmax replaced by sparsemax",
+};
+HARDGRAD_TARGET(sparsemax, objective, rows_of_enumeration, entry)
 
 }  // namespace hardgrad

@@ -1,6 +1,7 @@
 // wake: the field of reweighted wake-sleep, -log p(y) for the network and KL(p(z | y) || q) for the posterior.
 //
-// Bornschein & Bengio 2015, Reweighted wake-sleep. No gradient of a scalar where the two share parameters; its value is -log p(y).
+// Bornschein & Bengio 2015, Reweighted wake-sleep. No gradient of a scalar where the two share parameters; its value is -log
+// p(y).
 #include "core/estimator/enumeration/objectives.hpp"
 #include "core/estimator/enumeration/outcome_objectives.hpp"
 
@@ -16,10 +17,11 @@ Estimate<T> objective(const Target&, const Problem<T>& problem) {
 
 }  // namespace
 
-HARDGRAD_TARGET(wake, objective, rows_of_enumeration, {
-  .name = "wake",
-  .summary = "reweighted wake-sleep: -log p(y) for the network, KL(p(z|y) || q) for the posterior",
-  .terms = terms_of,
-})
+const TargetEntry entry = {
+    .name = "wake",
+    .summary = "reweighted wake-sleep: -log p(y) for the network, KL(p(z|y) || q) for the posterior",
+    .terms = terms_of,
+};
+HARDGRAD_TARGET(wake, objective, rows_of_enumeration, entry)
 
 }  // namespace hardgrad

@@ -1,7 +1,7 @@
 // wake_sleep: the field whose posterior learns from dreams, KL(p(z | x, y) || q) over y the network itself draws.
 //
-// Hinton, Dayan, Frey & Neal 1995, The wake-sleep algorithm; Bornschein & Bengio 2015. Exactly: a sum over all choices and all that
-// the network could be judged by.
+// Hinton, Dayan, Frey & Neal 1995, The wake-sleep algorithm; Bornschein & Bengio 2015. Exactly: a sum over all choices and all
+// that the network could be judged by.
 #include "core/autodiff/elementwise.hpp"
 #include "core/estimator/enumeration/outcome_objectives.hpp"
 #include "core/models/dreams.hpp"
@@ -17,7 +17,8 @@ Estimate<T> objective(const Target&, const Problem<T>& problem) {
   const auto& dreams = *problem.model.structure().dreams;
   for_every_observation(dreams, problem.batch.examples(), [&](const auto& observed) {
     const auto dreamt = dreams.with_observations(problem.batch, observed);
-    auto sleep = enumerated_outcomes<T>({problem.tape, problem.model, dreamt, problem.random, false, problem.terms}, false, sleep_field);
+    auto sleep =
+        enumerated_outcomes<T>({problem.tape, problem.model, dreamt, problem.random, false, problem.terms}, false, sleep_field);
     estimate.surrogate = add(estimate.surrogate, sleep.surrogate);
     estimate.others.push_back(std::move(sleep.episode));
   });
@@ -38,12 +39,13 @@ std::vector<double> terms(const Target&, const Model<T>& model, const Batch& bat
 
 }  // namespace
 
-HARDGRAD_TARGET(wake_sleep, objective, terms, {
-  .name = "wake_sleep",
-  .summary = "as wake, but for the posterior KL(p(z|x,y) || q) over y the network itself draws",
-  .terms = terms_of,
-  .dreams = true,
-  .counted = "sets of choices and observations",
-})
+const TargetEntry entry = {
+    .name = "wake_sleep",
+    .summary = "as wake, but for the posterior KL(p(z|x,y) || q) over y the network itself draws",
+    .terms = terms_of,
+    .dreams = true,
+    .counted = "sets of choices and observations",
+};
+HARDGRAD_TARGET(wake_sleep, objective, terms, entry)
 
 }  // namespace hardgrad

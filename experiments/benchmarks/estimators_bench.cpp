@@ -61,8 +61,7 @@ void add(const std::string& name, const Problem& problem, const std::string& spe
       state.SkipWithError(e.what());
     }
   };
-  benchmark::RegisterBenchmark(name.c_str(), run)
-      ->Unit(benchmark::kMicrosecond);
+  benchmark::RegisterBenchmark(name.c_str(), run)->Unit(benchmark::kMicrosecond);
 }
 
 /// Every estimator on every model, with few samples and with more.

@@ -4,7 +4,8 @@
 // op/NAME/...  time of one forward and backward; items/s are output numbers (products: FLOP of the forward product)
 // grow/AXIS:n  a gradient of a sequential translator when batch B, samples K, steps T, source words S or width H grows
 // tree/...     the exact gradient of a translator with T = 3 choices of S options; rows are counted
-// replicates/  64 replicates of rloo[samples=4]: gradients on their own, gradients that share what no choice touches, and at the
+// replicates/  64 replicates of rloo[samples=4]: gradients on their own, gradients that share what no choice touches, and at
+// the
 //              logits, 32 to a run; grow/M:n the latter two
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
@@ -83,9 +84,8 @@ void add_operations() {
   }
   for (std::size_t classes : {6, 100, 2000}) {
     const std::vector<int> label(512, 1);
-    add(fmt::format("linear_cross_entropy/512x64x{}", classes), {numbers(512, 64), numbers(classes, 64)}, [=](auto& x) {
-      return linear_cross_entropy(x[0], x[1], Var<float>{}, std::span<const int>(label)).loss;
-    });
+    add(fmt::format("linear_cross_entropy/512x64x{}", classes), {numbers(512, 64), numbers(classes, 64)},
+        [=](auto& x) { return linear_cross_entropy(x[0], x[1], Var<float>{}, std::span<const int>(label)).loss; });
   }
 }
 
@@ -98,10 +98,14 @@ struct Scene {
   Batch batch;
   explicit Scene(const Size& n, const std::string& feed = "sampled") {
     const int words = 100;
-    model = make_model<float>(
-        Spec::parse(fmt::format("translator[embedding={0},hidden={0},feed={1}]", n.width, feed)),
-        {{"source_vocabulary", words}, {"target_vocabulary", words}, {"source_length", n.options},
-         {"target_length", n.steps}, {"bos", 2}, {"eos", 3}}, Key(1));
+    model = make_model<float>(Spec::parse(fmt::format("translator[embedding={0},hidden={0},feed={1}]", n.width, feed)),
+                              {{"source_vocabulary", words},
+                               {"target_vocabulary", words},
+                               {"source_length", n.options},
+                               {"target_length", n.steps},
+                               {"bos", 2},
+                               {"eos", 3}},
+                              Key(1));
     const std::size_t B = n.batch, L = n.options, T = n.steps;
     Array<int> source({B, L}), target({B, T});
     for (std::size_t i = 0; i < source.size(); ++i) source.data[i] = 4 + static_cast<int>(7 * i % (words - 4));
@@ -172,8 +176,7 @@ void add_trees() {
             for (auto _ : state) {
               tape.clear();
               state.counters["rows"] = take(tape, scene, gradient, [&](Tape<float>& tape) {
-                if (shared)
-                  return exact_objective<float>("expected_loss", {tape, *scene.model, scene.batch, unused}, 1e9);
+                if (shared) return exact_objective<float>("expected_loss", {tape, *scene.model, scene.batch, unused}, 1e9);
                 ForcedChooser<float> chooser(every_path(size.batch, size.steps, size.options));
                 auto episode = std::make_unique<Episode<float>>(tape, chooser, size.batch);
                 episode->keep_apart();
@@ -182,7 +185,8 @@ void add_trees() {
                 return Estimate<float>{.surrogate = loss, .episode = std::move(episode)};
               });
             }
-          })->Unit(benchmark::kMicrosecond);
+          })
+          ->Unit(benchmark::kMicrosecond);
 }
 
 void add_replicates() {
@@ -209,7 +213,8 @@ void add_replicates() {
     })->Unit(benchmark::kMillisecond);
   };
   for (const auto* feed : {"none", "sampled"})
-    for (const auto* how : {"alone", "shared", "at_logits"}) add(fmt::format("replicates/{}/feed:{}", how, feed), feed, how, 64);
+    for (const auto* how : {"alone", "shared", "at_logits"})
+      add(fmt::format("replicates/{}/feed:{}", how, feed), feed, how, 64);
   for (const auto* how : {"shared", "at_logits"})
     for (int count : {4, 16, 64, 256}) add(fmt::format("grow/M:{}/{}", count, how), "sampled", how, count);
 }

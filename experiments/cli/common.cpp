@@ -20,9 +20,7 @@ extern "C" void openblas_set_num_threads(int) __attribute__((weak));
 
 namespace hardgrad::cli {
 
-nlohmann::json number(double value) {
-  return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json();
-}
+nlohmann::json number(double value) { return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(); }
 
 nlohmann::json to_json(const Value& value) {
   return std::visit([](const auto& v) { return nlohmann::json(v); }, value);
@@ -31,11 +29,8 @@ nlohmann::json to_json(const Value& value) {
 nlohmann::json to_json(const std::vector<ParameterInfo>& parameters) {
   auto list = nlohmann::json::array();
   for (const auto& p : parameters)
-    list.push_back({{"name", p.name},
-                    {"type", p.type_name()},
-                    {"default", to_json(p.fallback)},
-                    {"range", p.range()},
-                    {"help", p.help}});
+    list.push_back(
+        {{"name", p.name}, {"type", p.type_name()}, {"default", to_json(p.fallback)}, {"range", p.range()}, {"help", p.help}});
   return list;
 }
 
@@ -46,8 +41,7 @@ void print_json(const nlohmann::json& json) {
 void print_table(std::vector<std::vector<std::string>> rows, const std::string& alignment, std::size_t most) {
   std::vector<std::size_t> width;
   const auto length = [](const std::string& text) {  // of UTF-8, in characters
-    return static_cast<std::size_t>(
-        std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+    return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
   };
   for (const auto& row : rows) {
     width.resize(std::max(width.size(), row.size()));
@@ -85,35 +79,28 @@ std::string size_text(double bytes) {
   return fmt::format("{:.3g} {}", bytes, units[unit]);
 }
 
-std::string counted(std::size_t n, const std::string& thing) {
-  return fmt::format("{} {}{}", n, thing, n == 1 ? "" : "s");
-}
+std::string counted(std::size_t n, const std::string& thing) { return fmt::format("{} {}{}", n, thing, n == 1 ? "" : "s"); }
 
-CLI::Option* add_repeated(CLI::App& app, const std::string& name, std::vector<std::string>& into,
-                          const std::string& help) {
+CLI::Option* add_repeated(CLI::App& app, const std::string& name, std::vector<std::string>& into, const std::string& help) {
   return app.add_option(name, into, help)->allow_extra_args(false)->take_all();
 }
 
 void Place::add_options(CLI::App& app) {
   app.add_option("--task", task, "task, e.g. bits or 'translation[examples=1000]'");
   app.add_option("--model", model, "network; by default the task's own");
-  seed_option =
-      app.add_option("--seed", seed, "seed of data, parameters and noise (with --checkpoint: of the noise)")
-          ->check(CLI::NonNegativeNumber)
-          ->capture_default_str();
+  seed_option = app.add_option("--seed", seed, "seed of data, parameters and noise (with --checkpoint: of the noise)")
+                    ->check(CLI::NonNegativeNumber)
+                    ->capture_default_str();
   app.add_option("--batch", batch, "examples: the first of the training split")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
-  app.add_option("--precision", precision, "float or double")
-      ->check(CLI::IsMember({"float", "double"}))
-      ->capture_default_str();
+  app.add_option("--precision", precision, "float or double")->check(CLI::IsMember({"float", "double"}))->capture_default_str();
   app.add_option("--checkpoint", checkpoint, "take parameters (and task and model) from a checkpoint");
 }
 
 bool wants_posterior(const std::vector<std::string>& estimators) {
-  return std::any_of(estimators.begin(), estimators.end(), [](const auto& text) {
-    return hardgrad::wants_posterior(Spec::parse(text));
-  });
+  return std::any_of(estimators.begin(), estimators.end(),
+                     [](const auto& text) { return hardgrad::wants_posterior(Spec::parse(text)); });
 }
 
 template <class T>
@@ -126,8 +113,7 @@ Scene<T> open_scene(const Place& place, bool posterior) {
     scene.data_seed = scene.checkpoint->seed;
     const auto agree = [&](const char* kind, std::string& given, const std::string& saved) {
       if (!given.empty() && canonical_spec(kind, given) != canonical_spec(kind, saved))
-        throw UsageError(
-            fmt::format("--{}: {} is not what the checkpoint was trained on: {}", kind, given, saved));
+        throw UsageError(fmt::format("--{}: {} is not what the checkpoint was trained on: {}", kind, given, saved));
       given = saved;
     };
     agree("task", task, scene.checkpoint->task);
@@ -140,8 +126,7 @@ Scene<T> open_scene(const Place& place, bool posterior) {
 
   scene.task = make_task(Spec::parse(scene.task_spec), Key(scene.data_seed) / "data");
   const auto make = [&](bool with) {
-    return make_model<T>(Spec::parse(scene.model_spec), scene.task->dimensions(),
-                         Key(scene.data_seed) / "init", with);
+    return make_model<T>(Spec::parse(scene.model_spec), scene.task->dimensions(), Key(scene.data_seed) / "init", with);
   };
   scene.model = make(posterior);
   if (scene.checkpoint) {
@@ -158,8 +143,7 @@ Scene<T> open_scene(const Place& place, bool posterior) {
     }
     restore_parameters(scene.checkpoint->parameters, scene.model->parameters(), place.checkpoint);
   }
-  std::vector<int> first(
-      std::min<std::size_t>(static_cast<std::size_t>(place.batch), scene.task->size(Split::train)));
+  std::vector<int> first(std::min<std::size_t>(static_cast<std::size_t>(place.batch), scene.task->size(Split::train)));
   std::iota(first.begin(), first.end(), 0);
   scene.batch = scene.task->batch(Split::train, first);
   return scene;
@@ -168,10 +152,8 @@ Scene<T> open_scene(const Place& place, bool posterior) {
 template <class T>
 std::unique_ptr<Estimator<T>> open_estimator(const Scene<T>& scene, const Spec& spec, Key init) {
   auto estimator = make_estimator<T>(spec, scene.model->structure(), init);
-  if (scene.checkpoint &&
-      canonical_spec("estimator", spec.text) == canonical_spec("estimator", scene.checkpoint->estimator)) {
-    restore_parameters(scene.checkpoint->own_parameters, estimator->own_parameters(),
-                       "the checkpoint's estimator");
+  if (scene.checkpoint && canonical_spec("estimator", spec.text) == canonical_spec("estimator", scene.checkpoint->estimator)) {
+    restore_parameters(scene.checkpoint->own_parameters, estimator->own_parameters(), "the checkpoint's estimator");
     if (!scene.checkpoint->estimator_state.empty()) estimator->restore(scene.checkpoint->estimator_state);
   }
   return estimator;
@@ -185,9 +167,7 @@ template std::unique_ptr<Estimator<double>> open_estimator(const Scene<double>&,
 void require_writable(const std::string& path) {
   auto folder = std::filesystem::path(path).parent_path();
   if (folder.empty()) folder = ".";
-  const auto refuse = [&](const std::string& why) {
-    throw UsageError(fmt::format("{}: cannot be written: {}", path, why));
-  };
+  const auto refuse = [&](const std::string& why) { throw UsageError(fmt::format("{}: cannot be written: {}", path, why)); };
   if (!std::filesystem::exists(folder)) refuse(fmt::format("there is no folder {}", folder.string()));
   if (std::filesystem::is_directory(path)) refuse("it is a folder");
   if (access(folder.c_str(), W_OK | X_OK) != 0) refuse(std::strerror(errno));
@@ -198,11 +178,10 @@ void warn_about_kernel() {
   const char* forced = std::getenv("OPENBLAS_CORETYPE");
   if (warned || !forced || !*forced) return;
   warned = true;
-  fmt::print(
-      stderr,
-      "hardgrad: warning: OPENBLAS_CORETYPE={} forces the BLAS kernel {}; unset it unless you mean to, the "
-      "processor may be faster\n",
-      forced, blas_kernel());
+  fmt::print(stderr,
+             "hardgrad: warning: OPENBLAS_CORETYPE={} forces the BLAS kernel {}; unset it unless you mean to, the "
+             "processor may be faster\n",
+             forced, blas_kernel());
 }
 
 void single_threaded_blas() {

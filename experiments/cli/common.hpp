@@ -36,8 +36,7 @@ std::string size_text(double bytes);
 std::string counted(std::size_t n, const std::string& thing);
 
 /// An option that may be given several times, one value each.
-CLI::Option* add_repeated(CLI::App& app, const std::string& name, std::vector<std::string>& into,
-                          const std::string& help);
+CLI::Option* add_repeated(CLI::App& app, const std::string& name, std::vector<std::string>& into, const std::string& help);
 
 /// Where a gradient is taken: a task, a network and a batch, from specs or from a checkpoint.
 struct Place {

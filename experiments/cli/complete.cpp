@@ -175,7 +175,8 @@ TypedLine read_line(const std::string& text) {
     }
   }
   line.quoted = quote != 0;
-  while (!line.words.empty() && line.words.front().find('=') != std::string::npos) line.words.erase(line.words.begin());  // VARIABLE=value
+  while (!line.words.empty() && line.words.front().find('=') != std::string::npos)
+    line.words.erase(line.words.begin());  // VARIABLE=value
   if (!line.words.empty()) line.words.erase(line.words.begin());
   return line;
 }

@@ -59,7 +59,8 @@ void print_synopsis(Manual& page, const std::string& name, const std::vector<Par
                     const std::string& use) {
   page.heading("SYNOPSIS");
   std::string spec = name;
-  for (const auto& p : parameters) spec += fmt::format("{}{}={}", &p == &parameters.front() ? "[" : ", ", p.name, to_string(p.fallback));
+  for (const auto& p : parameters)
+    spec += fmt::format("{}{}={}", &p == &parameters.front() ? "[" : ", ", p.name, to_string(p.fallback));
   page.paragraph(spec + (parameters.empty() ? "" : "]"));
   page.paragraph(fmt::format("hardgrad measure {}", use));
 }
@@ -68,8 +69,9 @@ void print_parameters(Manual& page, const std::vector<ParameterInfo>& parameters
   page.heading("PARAMETERS");
   if (parameters.empty()) page.paragraph("It takes none.");
   for (const auto& p : parameters)
-    page.definition(p.name, fmt::format("{}. {}{}, default {}.", p.help, p.type_name(), p.range().empty() ? "" : " " + p.range(),
-                                        to_string(p.fallback).empty() ? "empty" : to_string(p.fallback)));
+    page.definition(p.name,
+                    fmt::format("{}. {}{}, default {}.", p.help, p.type_name(), p.range().empty() ? "" : " " + p.range(),
+                                to_string(p.fallback).empty() ? "empty" : to_string(p.fallback)));
 }
 
 // "Kool et al. 2019" of a citation
@@ -78,8 +80,7 @@ std::string author(const std::string& paper) { return paper.substr(0, paper.find
 void print_see_also(Manual& page, const EstimatorEntry& e) {
   std::vector<std::string> names;
   for (const auto& [name, other] : Estimators::instance().entries())
-    if (name != e.name && (author(other.paper) == author(e.paper) ||
-                           (other.target == e.target && e.target != "expected_loss")))
+    if (name != e.name && (author(other.paper) == author(e.paper) || (other.target == e.target && e.target != "expected_loss")))
       names.push_back(name);
   page.heading("SEE ALSO");
   if (!names.empty()) page.paragraph(fmt::format("{}.", fmt::join(names, ", ")));
@@ -92,7 +93,8 @@ std::vector<std::string> biasing_settings(const EstimatorEntry& e) {
   if (!e.unbiased || !e.biased_by) return found;
   for (const auto& p : e.parameters)
     for (const auto& value : p.type == ParameterInfo::Type::boolean ? std::vector<std::string>{"false", "true"} : p.choices)
-      if (auto setting = fmt::format("{}={}", p.name, value); !claims_unbiased(Spec::parse(fmt::format("{}[{}]", e.name, setting))))
+      if (auto setting = fmt::format("{}={}", p.name, value);
+          !claims_unbiased(Spec::parse(fmt::format("{}[{}]", e.name, setting))))
         found.push_back(std::move(setting));
   return found;
 }
@@ -108,7 +110,7 @@ void print(const EstimatorEntry& e) {
   page.paragraph(fmt::format("{}: {}.", e.target, Targets::instance().at(e.target).summary));
   page.heading("BIAS");
   const auto biasing = biasing_settings(e);
-  page.paragraph(!e.unbiased        ? "Biased."
+  page.paragraph(!e.unbiased       ? "Biased."
                  : biasing.empty() ? "Unbiased."
                                    : fmt::format("Unbiased, but not with {}.", fmt::join(biasing, " or ")));
   page.heading("COST");
@@ -119,7 +121,8 @@ void print(const EstimatorEntry& e) {
   for (const auto& need : e.needs) needs.push_back(to_string(need));
   page.paragraph(needs.empty() ? "It declares no needs, and so works nowhere." : fmt::format("{}.", fmt::join(needs, "; ")));
   page.heading("SUPPORTS");
-  for (const auto& [name, reason] : support(e)) page.paragraph(fmt::format("{}: {}.", name, reason.empty() ? "yes" : "no: " + reason));
+  for (const auto& [name, reason] : support(e))
+    page.paragraph(fmt::format("{}: {}.", name, reason.empty() ? "yes" : "no: " + reason));
   if (wants_posterior(Spec::parse(e.name)))
     page.paragraph("It needs a network with a learned posterior, which is built for it by itself.");
   print_see_also(page, e);
@@ -131,8 +134,9 @@ void print(const ModelEntry& e) {
   std::string fitting;
   for (const auto& [name, task] : Tasks::instance().entries())
     if (Spec::parse(task.default_model).name == e.name) fitting += (fitting.empty() ? "" : ", ") + name;
-  print_synopsis(page, e.name, e.parameters,
-                 fmt::format("--task {} --model '{}'", fitting.empty() ? "TASK" : fitting.substr(0, fitting.find(',')), e.name));
+  print_synopsis(
+      page, e.name, e.parameters,
+      fmt::format("--task {} --model '{}'", fitting.empty() ? "TASK" : fitting.substr(0, fitting.find(',')), e.name));
   page.heading("DESCRIPTION");
   page.paragraph(fmt::format("{}.", e.paper));
   print_parameters(page, e.parameters);
@@ -213,8 +217,7 @@ train.learning_rate = [0.1, 0.01]    any setting below may be walked
 
 // Looks in one registry; `kind:name` narrows the search.
 template <class Entry>
-bool describe(const std::string& kind, const std::string& name, bool json, nlohmann::json& found,
-              bool first) {
+bool describe(const std::string& kind, const std::string& name, bool json, nlohmann::json& found, bool first) {
   if (!kind.empty() && kind != Entry::noun) return false;
   const auto& entries = Registry<Entry>::instance().entries();
   const auto it = entries.find(name);
@@ -241,12 +244,11 @@ int describe_all(const std::string& text, bool json) {
   if (!any) any = describe<TargetEntry>(kind, name, json, found, true);  // an estimator of the same name comes first
   if (!any) {
     std::vector<std::string> names{"sweep"};
-    for (const auto& more : {Estimators::instance().names(), Models::instance().names(), Tasks::instance().names(),
-                             Targets::instance().names()})
+    for (const auto& more :
+         {Estimators::instance().names(), Models::instance().names(), Tasks::instance().names(), Targets::instance().names()})
       for (const auto& n : more)
         if (std::find(names.begin(), names.end(), n) == names.end()) names.push_back(n);
-    throw UsageError(
-        fmt::format("describe: there is nothing named \"{}\"{}", text, did_you_mean(name, names)));
+    throw UsageError(fmt::format("describe: there is nothing named \"{}\"{}", text, did_you_mean(name, names)));
   }
   if (json) print_json(found.size() == 1 ? found[0] : found);
   return 0;
@@ -256,15 +258,19 @@ int describe_all(const std::string& text, bool json) {
 
 nlohmann::json entry_json(const EstimatorEntry& e) {
   auto supports = nlohmann::json::object();
-  for (const auto& [name, reason] : support(e))
-    supports[name] = reason.empty() ? nlohmann::json(true) : nlohmann::json(reason);
-  return {{"kind", "estimator"},           {"name", e.name},
-          {"summary", e.summary},          {"paper", e.paper},
-          {"target", e.target}, {"unbiased", e.unbiased},
+  for (const auto& [name, reason] : support(e)) supports[name] = reason.empty() ? nlohmann::json(true) : nlohmann::json(reason);
+  return {{"kind", "estimator"},
+          {"name", e.name},
+          {"summary", e.summary},
+          {"paper", e.paper},
+          {"target", e.target},
+          {"unbiased", e.unbiased},
           {"biased_by", biasing_settings(e)},
-          {"evaluations", e.evaluations},  {"posterior", wants_posterior(Spec::parse(e.name))},
+          {"evaluations", e.evaluations},
+          {"posterior", wants_posterior(Spec::parse(e.name))},
           {"needs", needs_json(e)},
-          {"supports", supports},          {"parameters", to_json(e.parameters)}};
+          {"supports", supports},
+          {"parameters", to_json(e.parameters)}};
 }
 nlohmann::json entry_json(const ModelEntry& e) {
   return {{"kind", "model"},
@@ -298,13 +304,11 @@ void add_describe(CLI::App& app, Action& action) {
     bool json = false;
   };
   auto options = std::make_shared<Options>();
-  auto* sub = app.add_subcommand("describe",
-                                 "one estimator, model, task or target in full; `describe sweep` for a sweep's file");
+  auto* sub =
+      app.add_subcommand("describe", "one estimator, model, task or target in full; `describe sweep` for a sweep's file");
   sub->add_option("name", options->name, "a name; model:bits, task:bits or target:soft where two share it")->required();
-  sub->add_flag("--json", options->json,
-                "print JSON: an object, or a list of them where several share the name");
-  sub->callback(
-      [options, &action] { action = [options] { return describe_all(options->name, options->json); }; });
+  sub->add_flag("--json", options->json, "print JSON: an object, or a list of them where several share the name");
+  sub->callback([options, &action] { action = [options] { return describe_all(options->name, options->json); }; });
 }
 
 }  // namespace hardgrad::cli

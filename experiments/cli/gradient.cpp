@@ -122,8 +122,7 @@ bool describe_rows(const Episode<T>& episode, GradientDump<T>& dump) {
       if (relaxed && choice.hard()) {
         dump.weights.data[(t * R + r) * S + static_cast<std::size_t>(choice.option[row])] = 1;
       } else if (relaxed) {
-        std::copy_n(choice.weights.value().row(row), choice.weights.cols(),
-                    &dump.weights.data[(t * R + r) * S]);
+        std::copy_n(choice.weights.value().row(row), choice.weights.cols(), &dump.weights.data[(t * R + r) * S]);
       } else if (options > 1) {
         dump.choices.data[t * R + r] = choice.option[row];
         dump.log_prob.data[t * R + r] = log_prior(asked, static_cast<std::size_t>(choice.option[row]));
@@ -218,17 +217,17 @@ int dump_gradient(const Options& options) {
   const double median = seconds.empty() ? 0 : seconds[seconds.size() / 2];
   if (options.json) {
     nlohmann::json json = {{"task", dump.task},
-                {"model", dump.model},
-                {"estimator", dump.estimator},
-                {"seed", dump.seed},
-                {"batch", scene.batch.examples()},
-                {"precision", sizeof(T) == 4 ? "float" : "double"},
-                {"parameters", gradient.size()},
-                {"gradient_norm", number(norm)},
-                {"surrogate", number(dump.surrogate)},
-                {"loss", number(estimate.loss)},
-                {"rows", dump.row_example.size()},
-                {"out", options.out}};
+                           {"model", dump.model},
+                           {"estimator", dump.estimator},
+                           {"seed", dump.seed},
+                           {"batch", scene.batch.examples()},
+                           {"precision", sizeof(T) == 4 ? "float" : "double"},
+                           {"parameters", gradient.size()},
+                           {"gradient_norm", number(norm)},
+                           {"surrogate", number(dump.surrogate)},
+                           {"loss", number(estimate.loss)},
+                           {"rows", dump.row_example.size()},
+                           {"out", options.out}};
     if (options.repeat)
       json["timing"] = {{"seconds", timing.seconds},
                         {"cpu_seconds", timing.cpu_seconds},
@@ -241,8 +240,8 @@ int dump_gradient(const Options& options) {
   fmt::print("{} on {}: |gradient| = {:.6g}, loss {:.6g}", dump.estimator, dump.task, norm, estimate.loss);
   if (!options.out.empty()) fmt::print("; written to {}", options.out);
   if (options.repeat)
-    fmt::print("; {:.4g} ms of processor time each (median of {}), {}, BLAS kernel {}, vectors of {}", 1e3 * median, options.repeat,
-               size_text(static_cast<double>(timing.bytes)), blas_kernel(), instruction_set());
+    fmt::print("; {:.4g} ms of processor time each (median of {}), {}, BLAS kernel {}, vectors of {}", 1e3 * median,
+               options.repeat, size_text(static_cast<double>(timing.bytes)), blas_kernel(), instruction_set());
   fmt::print("\n");
   return 0;
 }
@@ -261,8 +260,7 @@ void add_gradient(CLI::App& app, Action& action) {
   sub->callback([options, &action] {
     action = [options] {
       warn_about_kernel();
-      return options->place.precision == "double" ? dump_gradient<double>(*options)
-                                                  : dump_gradient<float>(*options);
+      return options->place.precision == "double" ? dump_gradient<double>(*options) : dump_gradient<float>(*options);
     };
   });
 }

@@ -70,10 +70,8 @@ nlohmann::json matrix_json() {
   auto list = nlohmann::json::array();
   for (const auto& [name, reasons] : matrix.reasons)
     for (std::size_t i = 0; i < reasons.size(); ++i)
-      list.push_back({{"estimator", name},
-                      {"network", matrix.networks[i]},
-                      {"works", reasons[i].empty()},
-                      {"reason", reasons[i]}});
+      list.push_back(
+          {{"estimator", name}, {"network", matrix.networks[i]}, {"works", reasons[i].empty()}, {"reason", reasons[i]}});
   return list;
 }
 
@@ -116,7 +114,8 @@ void add_list(CLI::App& app, Action& action) {
   };
   auto options = std::make_shared<Options>();
   auto* sub = app.add_subcommand("list", "what is registered, one line each");
-  sub->add_option("what", options->what, "estimators, models, tasks, targets, or matrix: which estimator works on which network")
+  sub->add_option("what", options->what,
+                  "estimators, models, tasks, targets, or matrix: which estimator works on which network")
       ->check(CLI::IsMember({"estimators", "models", "tasks", "targets", "matrix"}));
   sub->add_flag("--json", options->json, "print JSON");
   sub->callback([options, &action] {

@@ -41,20 +41,18 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App& at = subs.empty() ? app : *subs.back();
   const std::string verb = subs.empty() ? "" : at.get_name() + ": ";
   std::vector<std::string> verbs, flags;
-  for (const auto* sub : app.get_subcommands([](const CLI::App*) { return true; }))
-    verbs.push_back(sub->get_name());
+  for (const auto* sub : app.get_subcommands([](const CLI::App*) { return true; })) verbs.push_back(sub->get_name());
   for (const auto* option : at.get_options())
     for (const auto& name : option->get_lnames()) flags.push_back("--" + name);
   if (dynamic_cast<const CLI::ExtrasError*>(&error)) {
     const auto rest = app.remaining(true);
     const auto word = rest.empty() ? std::string() : rest.front();
-    if (!word.starts_with('-') && subs.empty())
-      return fmt::format("unknown command \"{}\"{}", word, did_you_mean(word, verbs));
+    if (!word.starts_with('-') && subs.empty()) return fmt::format("unknown command \"{}\"{}", word, did_you_mean(word, verbs));
     if (word.starts_with('-'))
       return fmt::format("{}unknown option {}{}", verb, word,
-                         nearest(word, flags) ? did_you_mean(word, flags)
-                                              : fmt::format("; see hardgrad {}--help",
-                                                            subs.empty() ? "" : at.get_name() + " "));
+                         nearest(word, flags)
+                             ? did_you_mean(word, flags)
+                             : fmt::format("; see hardgrad {}--help", subs.empty() ? "" : at.get_name() + " "));
     return fmt::format("{}\"{}\" is one argument too many", verb, word);
   }
   std::string text = error.what();
@@ -64,7 +62,8 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
     std::vector<std::string> values;
     std::istringstream list(match[2].str());
     for (std::string value; std::getline(list, value, ',');) values.push_back(value);
-    return fmt::format("{}{}unknown \"{}\"{}", verb, match.prefix().str(), match[1].str(), did_you_mean(match[1].str(), values));
+    return fmt::format("{}{}unknown \"{}\"{}", verb, match.prefix().str(), match[1].str(),
+                       did_you_mean(match[1].str(), values));
   }
   if (const auto end = text.find('\n'); end != std::string::npos) text.resize(end);
   return verb + text;

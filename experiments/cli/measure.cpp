@@ -56,32 +56,32 @@ nlohmann::json result_json(const Measurement& m, const ParameterSet<T>& paramete
     covariance.push_back(std::vector<double>(row, row + static_cast<std::ptrdiff_t>(parameters.size())));
   }
   auto result = nlohmann::json{{"estimator", m.estimator},
-          {"target", m.target},
-          {"status", m.status},
-          {"reason", m.reason},
-          {"estimand_norm", number(m.estimand_norm)},
-          {"estimand", m.estimand},
-          {"estimand_standard_error", number(m.estimand_standard_error)},
-          {"variance", number(m.variance)},
-          {"squared_bias", number(m.squared_bias)},
-          {"relative_bias", number(m.relative_bias)},
-          {"mse", number(m.mse)},
-          {"snr", number(m.snr)},
-          {"cosine", number(m.cosine)},
-          {"bias_p_value", number(m.bias_p_value)},
-          {"rows", number(m.rows)},
-          {"attention_values", number(m.attention_values)},
-          {"missed_hints", number(m.missed_hints)},
-          {"seconds", number(m.seconds)},
-          {"work_normalised_variance", number(m.work_normalised_variance)},
-          {"outcomes", number(m.outcomes)},
-          {"attention_entropy", number(m.attention_entropy)},
-          {"entropy_by_site", entropies},
-          {"variance_by_site", variances},
-          {"bias_against", bias},
-          {"intervals", intervals},
-          {"variance_by_group", groups},
-          {"mean_gradient", mean}};
+                               {"target", m.target},
+                               {"status", m.status},
+                               {"reason", m.reason},
+                               {"estimand_norm", number(m.estimand_norm)},
+                               {"estimand", m.estimand},
+                               {"estimand_standard_error", number(m.estimand_standard_error)},
+                               {"variance", number(m.variance)},
+                               {"squared_bias", number(m.squared_bias)},
+                               {"relative_bias", number(m.relative_bias)},
+                               {"mse", number(m.mse)},
+                               {"snr", number(m.snr)},
+                               {"cosine", number(m.cosine)},
+                               {"bias_p_value", number(m.bias_p_value)},
+                               {"rows", number(m.rows)},
+                               {"attention_values", number(m.attention_values)},
+                               {"missed_hints", number(m.missed_hints)},
+                               {"seconds", number(m.seconds)},
+                               {"work_normalised_variance", number(m.work_normalised_variance)},
+                               {"outcomes", number(m.outcomes)},
+                               {"attention_entropy", number(m.attention_entropy)},
+                               {"entropy_by_site", entropies},
+                               {"variance_by_site", variances},
+                               {"bias_against", bias},
+                               {"intervals", intervals},
+                               {"variance_by_group", groups},
+                               {"mean_gradient", mean}};
   if (!covariance.empty()) result["covariance"] = covariance;
   return result;
 }
@@ -102,34 +102,29 @@ double rounding(const Measurement& m, double epsilon) {
 }
 
 void print(const std::vector<Measurement>& measured, bool exact, double epsilon) {
-  std::vector<std::vector<std::string>> rows{{"ESTIMATOR", "TARGET", "|GRADIENT|", "BIAS^2", "REL.BIAS",
-                                              "VARIANCE", "SNR", "COSINE", exact ? "OUTCOMES" : "P(UNBIASED)",
-                                              "ROWS", "MS", "VAR x ROWS"}};
+  std::vector<std::vector<std::string>> rows{{"ESTIMATOR", "TARGET", "|GRADIENT|", "BIAS^2", "REL.BIAS", "VARIANCE", "SNR",
+                                              "COSINE", exact ? "OUTCOMES" : "P(UNBIASED)", "ROWS", "MS", "VAR x ROWS"}};
   for (const auto& m : measured) {
     if (m.status != "ok") continue;
     const bool none = std::abs(m.squared_bias) <= rounding(m, epsilon);
     rows.push_back({m.estimator, m.target, short_number(m.estimand_norm), short_number(none ? 0 : m.squared_bias),
-                    short_number(none ? 0 : m.relative_bias), short_number(m.variance),
-                    short_number(m.snr), short_number(m.cosine),
-                    short_number(exact ? m.outcomes : m.bias_p_value), short_number(m.rows),
+                    short_number(none ? 0 : m.relative_bias), short_number(m.variance), short_number(m.snr),
+                    short_number(m.cosine), short_number(exact ? m.outcomes : m.bias_p_value), short_number(m.rows),
                     short_number(1e3 * m.seconds), short_number(m.work_normalised_variance)});
   }
   if (rows.size() > 1) print_table(rows, "llrrrrrrrrrr");
   for (const auto& m : measured)
-    if (m.status == "ok" && m.estimand != "enumerated")
-      fmt::print("{}: the true gradient: {}\n", m.estimator, m.estimand);
+    if (m.status == "ok" && m.estimand != "enumerated") fmt::print("{}: the true gradient: {}\n", m.estimator, m.estimand);
   for (const auto& m : measured)
     if (m.status != "ok") fmt::print("skipped {}: {}\n", m.estimator, m.reason);
 }
 
-void save(const Options& options, const std::string& task, const std::string& model,
-          const std::vector<Measurement>& measured) {
+void save(const Options& options, const std::string& task, const std::string& model, const std::vector<Measurement>& measured) {
   std::vector<CellRecord> records;
-  auto text =
-      fmt::format("measure --task {} --model {} --seed {} --batch {} --replicates {}{}{}", task, model,
-                  options.place.seed, options.place.batch, options.settings.replicates,
-                  options.settings.exact ? " --exact" : " --precision " + options.place.precision,
-                  options.place.checkpoint.empty() ? "" : " --checkpoint " + options.place.checkpoint);
+  auto text = fmt::format("measure --task {} --model {} --seed {} --batch {} --replicates {}{}{}", task, model,
+                          options.place.seed, options.place.batch, options.settings.replicates,
+                          options.settings.exact ? " --exact" : " --precision " + options.place.precision,
+                          options.place.checkpoint.empty() ? "" : " --checkpoint " + options.place.checkpoint);
   for (const auto& m : measured) {
     CellRecord record;
     record.axes = {{"task", task},
@@ -216,9 +211,8 @@ int measure_with(const Options& options) {
   fmt::print("{} on {}: {}, {}, {}\n\n", scene.model_spec, scene.task_spec,
              counted(static_cast<std::size_t>(scene.batch.examples()), "example"),
              counted(scene.model->parameters().size(), "parameter"),
-             options.settings.exact
-                 ? "every outcome visited"
-                 : counted(static_cast<std::size_t>(options.settings.replicates), "replicate"));
+             options.settings.exact ? "every outcome visited"
+                                    : counted(static_cast<std::size_t>(options.settings.replicates), "replicate"));
   print(measured, options.settings.exact, std::numeric_limits<T>::epsilon());
   if (!options.out.empty()) fmt::print("\nwritten to {}\n", options.out);
   return status(measured);
@@ -230,13 +224,11 @@ void add_measure(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   auto* sub = app.add_subcommand("measure", "bias, variance and cost of estimators, now");
   options->place.add_options(*sub);
-  add_repeated(*sub, "--estimator", options->estimators,
-               "e.g. 'rloo[samples=4]'; may be repeated; by default all that fit");
+  add_repeated(*sub, "--estimator", options->estimators, "e.g. 'rloo[samples=4]'; may be repeated; by default all that fit");
   sub->add_option("--replicates", options->settings.replicates, "gradients drawn of each")
       ->check(CLI::Range(2, 2000000000))
       ->capture_default_str();
-  sub->add_flag("--exact", options->settings.exact,
-                "visit every outcome with its probability: no noise at all (in double)");
+  sub->add_flag("--exact", options->settings.exact, "visit every outcome with its probability: no noise at all (in double)");
   sub->add_flag("--covariance", options->settings.covariance,
                 "--exact --json: the covariance matrix too, in the order of mean_gradient")
       ->needs("--exact");
@@ -246,8 +238,7 @@ void add_measure(CLI::App& app, Action& action) {
                   "the true gradient: any (a long run if it cannot be enumerated), enumerated, none (variance and cost alone)")
       ->check(CLI::IsMember({"any", "enumerated", "none"}))
       ->capture_default_str();
-  sub->add_option("--leaf-cap", options->settings.leaf_cap,
-                  "most leaves of the tree behind the exact gradient")
+  sub->add_option("--leaf-cap", options->settings.leaf_cap, "most leaves of the tree behind the exact gradient")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   sub->add_option("--outcome-cap", options->settings.outcome_cap, "--exact: most outcomes visited")
@@ -262,10 +253,8 @@ void add_measure(CLI::App& app, Action& action) {
       warn_about_kernel();
       const int jobs = options->jobs > 0 ? options->jobs : tbb::this_task_arena::max_concurrency();
       provenance_threads(jobs);
-      const tbb::global_control limit(tbb::global_control::max_allowed_parallelism,
-                                      static_cast<std::size_t>(jobs));
-      if (options->settings.exact || options->place.precision == "double")
-        return measure_with<double>(*options);
+      const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(jobs));
+      if (options->settings.exact || options->place.precision == "double") return measure_with<double>(*options);
       return measure_with<float>(*options);
     };
   });

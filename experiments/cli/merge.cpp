@@ -36,21 +36,16 @@ int merge_folder(const Options& options) {
       continue;
     }
     records.push_back(read_cell(folder.cell(hash)));
-    records.back().plan_hash =
-        plan.at("hash");  // its hash proves that it belongs, whichever plan it was run for
+    records.back().plan_hash = plan.at("hash");  // its hash proves that it belongs, whichever plan it was run for
     failed += records.back().status == CellStatus::failed;
   }
   if (missing && !options.partial)
-    throw Error(1, fmt::format("{}: {} of {} are not done; run again, or merge with --partial what there is",
-                               options.path, missing, counted(planned, "cell")));
-  write_merged(options.out, records,
-               {.configuration = plan.at("config"), .plan_hash = plan.at("hash"), .planned = planned});
+    throw Error(1, fmt::format("{}: {} of {} are not done; run again, or merge with --partial what there is", options.path,
+                               missing, counted(planned, "cell")));
+  write_merged(options.out, records, {.configuration = plan.at("config"), .plan_hash = plan.at("hash"), .planned = planned});
   if (options.json)
-    print_json({{"out", options.out},
-                {"cells", records.size()},
-                {"planned", planned},
-                {"missing", missing},
-                {"failed", failed}});
+    print_json(
+        {{"out", options.out}, {"cells", records.size()}, {"planned", planned}, {"missing", missing}, {"failed", failed}});
   else
     fmt::print("{} of {} in {}{}\n", records.size(), counted(planned, "cell"), options.out,
                failed ? fmt::format("; {} failed", failed) : "");

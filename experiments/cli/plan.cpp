@@ -65,7 +65,8 @@ SlurmJob slurm_job(const Options& options, const SweepConfig& config, const std:
   for (const auto& set : options.sweep.sets) add("--set", set);
   for (const auto& only : options.sweep.only) add("--only", only);
   for (const auto& plugin : loaded_plugins())  // those of the file come with it
-    if (std::find(config.plugins.begin(), config.plugins.end(), plugin.path) == config.plugins.end()) add("--plugin", plugin.path);
+    if (std::find(config.plugins.begin(), config.plugins.end(), plugin.path) == config.plugins.end())
+      add("--plugin", plugin.path);
   return job;
 }
 
@@ -101,8 +102,10 @@ Listing list_cells(const Options& options, const Plan& plan, const SweepFolder& 
   }
   if (list.selected == 0) throw UsageError("--only or --shard leaves no cell to run");
   if (list.cells.empty())
-    throw UsageError(fmt::format("--why {}: there is no such cell; give a hash of `hardgrad plan`, or a pattern such as "
-                                 "estimator=rloo*", options.why));
+    throw UsageError(
+        fmt::format("--why {}: there is no such cell; give a hash of `hardgrad plan`, or a pattern such as "
+                    "estimator=rloo*",
+                    options.why));
   return list;
 }
 
@@ -117,31 +120,34 @@ int show_plan(const Options& options) {
   const auto conflict = conflict_of(folder, plan);
   const auto list = list_cells(options, plan, folder, run);
   const auto& todo = list.todo;
-  const int jobs =
-      run.jobs > 0 ? run.jobs : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const int jobs = run.jobs > 0 ? run.jobs : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   const auto cost = options.quick ? CostEstimate{} : estimate_cost(plan, todo, tasks, jobs, seconds_of_trials);
   const auto count = [&](CellState state) { return list.counts.contains(state) ? list.counts.at(state) : 0; };
   if (options.json) {
     nlohmann::json estimate;
     if (!options.quick)
-      estimate = {{"seconds", number(cost.seconds)}, {"core_seconds", number(cost.core_seconds)},
-                  {"bytes", number(cost.bytes)},     {"jobs", jobs},
-                  {"kinds", cost.kinds},             {"tried", cost.tried},
+      estimate = {{"seconds", number(cost.seconds)},
+                  {"core_seconds", number(cost.core_seconds)},
+                  {"bytes", number(cost.bytes)},
+                  {"jobs", jobs},
+                  {"kinds", cost.kinds},
+                  {"tried", cost.tried},
                   {"at_least", cost.at_least}};
-    print_json({{"name", plan.name},
-                {"hash", plan.hash},
-                {"out", config.out},
-                {"conflict", conflict},
-                {"cells", list.cells},
-                {"counts",
-                 {{"all", list.selected},
-                  {"run", todo.size()},
-                  {"skip", list.skips},
-                  {"done", count(CellState::ok)},
-                  {"failed", count(CellState::failed)},
-                  {"damaged", count(CellState::damaged)}}},
-                {"estimate", estimate},
-                {"slurm", options.slurm ? nlohmann::json(slurm_script(slurm_job(options, config, todo, cost))) : nlohmann::json()}});
+    print_json(
+        {{"name", plan.name},
+         {"hash", plan.hash},
+         {"out", config.out},
+         {"conflict", conflict},
+         {"cells", list.cells},
+         {"counts",
+          {{"all", list.selected},
+           {"run", todo.size()},
+           {"skip", list.skips},
+           {"done", count(CellState::ok)},
+           {"failed", count(CellState::failed)},
+           {"damaged", count(CellState::damaged)}}},
+         {"estimate", estimate},
+         {"slurm", options.slurm ? nlohmann::json(slurm_script(slurm_job(options, config, todo, cost))) : nlohmann::json()}});
     return 0;
   }
   if (options.slurm) {
@@ -149,15 +155,14 @@ int show_plan(const Options& options) {
     return 0;
   }
   print_table(list.rows, "");
-  fmt::print("\n{} of plan {}: {} to run, {} done, {} skipped\n", counted(list.selected, "cell"), plan.hash,
-             todo.size(), count(CellState::ok), list.skips);
+  fmt::print("\n{} of plan {}: {} to run, {} done, {} skipped\n", counted(list.selected, "cell"), plan.hash, todo.size(),
+             count(CellState::ok), list.skips);
   if (!options.quick && !todo.empty())
     fmt::print("{} {} with {}, {} on disk{}\n", cost.at_least ? "at least" : "about", clock_text(std::ceil(cost.seconds)),
                counted(static_cast<std::size_t>(jobs), "job"), size_text(cost.bytes),
                cost.tried < cost.kinds ? fmt::format(" (tried: {} of {} kinds of cell)", cost.tried, cost.kinds) : "");
   if (!conflict.empty())
-    fmt::print("{} holds another plan: {}; `run` will ask for another --out, or --force\n", config.out,
-               conflict);
+    fmt::print("{} holds another plan: {}; `run` will ask for another --out, or --force\n", config.out, conflict);
   return 0;
 }
 

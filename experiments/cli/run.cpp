@@ -32,8 +32,7 @@ extern "C" void on_signal(int signal) {
     return;
   }
   interrupted = 1;
-  constexpr char text[] =
-      "\nhardgrad: stopping; cells at work are given up, finished ones are kept. Once more kills.\n";
+  constexpr char text[] = "\nhardgrad: stopping; cells at work are given up, finished ones are kept. Once more kills.\n";
   if (write(STDERR_FILENO, text, sizeof text - 1) < 0) return;
 }
 
@@ -67,9 +66,8 @@ int run_sweep(const Options& options) {
                 {"interrupted", report.interrupted}});
     return report.exit_status();
   }
-  fmt::print("{}: {} done now, {} done before, {} skipped, {} failed{}; in {}\n",
-             counted(report.selected, "cell"), report.ok, report.already, report.skipped,
-             report.failures.size(), report.interrupted ? "; interrupted" : "", config.out);
+  fmt::print("{}: {} done now, {} done before, {} skipped, {} failed{}; in {}\n", counted(report.selected, "cell"), report.ok,
+             report.already, report.skipped, report.failures.size(), report.interrupted ? "; interrupted" : "", config.out);
   for (const auto& failure : report.failures) fmt::print("failed: {}\n", failure);
   if (report.interrupted || !report.failures.empty())
     fmt::print("the same command goes on from here\n");

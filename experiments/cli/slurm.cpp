@@ -9,8 +9,8 @@
 namespace hardgrad::cli {
 namespace {
 
-constexpr std::size_t most_tasks = 1000;       // Slurm's MaxArraySize is 1001 unless a site raises it
-constexpr double sensible_seconds = 30 * 60;   // of a task: long enough to be worth its start
+constexpr std::size_t most_tasks = 1000;      // Slurm's MaxArraySize is 1001 unless a site raises it
+constexpr double sensible_seconds = 30 * 60;  // of a task: long enough to be worth its start
 constexpr double margin = 3, least_minutes = 10, unknown_minutes = 60;
 
 std::size_t tasks_of(const SlurmJob& job) {
@@ -31,7 +31,9 @@ std::string plain(std::string name) {
 }  // namespace
 
 std::string shell_quoted(const std::string& word) {
-  const auto harmless = [](unsigned char c) { return std::isalnum(c) || std::string_view("-_./,:@%+=").find(c) != std::string_view::npos; };
+  const auto harmless = [](unsigned char c) {
+    return std::isalnum(c) || std::string_view("-_./,:@%+=").find(c) != std::string_view::npos;
+  };
   if (!word.empty() && std::all_of(word.begin(), word.end(), harmless)) return word;
   std::string text = "'";
   for (char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -42,7 +44,8 @@ std::string slurm_script(const SlurmJob& job) {
   const auto tasks = tasks_of(job);
   double minutes = unknown_minutes;
   if (job.core_seconds > 0)
-    minutes = std::max(least_minutes, margin / 60 * std::max(job.longest, job.core_seconds / (static_cast<double>(tasks) * job.cores)));
+    minutes = std::max(least_minutes,
+                       margin / 60 * std::max(job.longest, job.core_seconds / (static_cast<double>(tasks) * job.cores)));
   const auto m = static_cast<long>(std::ceil(minutes));
   std::string arguments;
   for (const auto& word : job.run) (arguments += " ") += shell_quoted(word);
@@ -77,9 +80,9 @@ exit "$status"
 )",
                      fmt::arg("cells", job.cells), fmt::arg("name", plain(job.name)), fmt::arg("tasks", tasks),
                      fmt::arg("program", shell_quoted(job.program)), fmt::arg("where", shell_quoted(job.where)),
-                     fmt::arg("folder", shell_quoted(job.folder)),
-                     fmt::arg("result", shell_quoted(job.result)), fmt::arg("cores", job.cores),
-                     fmt::arg("hours", m / 60), fmt::arg("minutes", m % 60), fmt::arg("arguments", arguments));
+                     fmt::arg("folder", shell_quoted(job.folder)), fmt::arg("result", shell_quoted(job.result)),
+                     fmt::arg("cores", job.cores), fmt::arg("hours", m / 60), fmt::arg("minutes", m % 60),
+                     fmt::arg("arguments", arguments));
 }
 
 }  // namespace hardgrad::cli

@@ -64,8 +64,7 @@ void add_status(CLI::App& app, Action& action) {
   auto* sub = app.add_subcommand("status", "how far a sweep is");
   sub->add_option("folder", options->path, "the folder of a sweep")->required();
   sub->add_flag("--json", options->json, "print JSON");
-  sub->callback(
-      [options, &action] { action = [options] { return show_status(options->path, options->json); }; });
+  sub->callback([options, &action] { action = [options] { return show_status(options->path, options->json); }; });
 }
 
 }  // namespace hardgrad::cli

@@ -15,8 +15,7 @@ void SweepOptions::add(CLI::App& app) {
   app.add_option("--jobs", jobs, "cells at a time; 0: one a core. The numbers are the same for any")
       ->check(CLI::Range(0, 4096));
   add_repeated(app, "--set", sets, "a.b=VALUE: overrides anything in the file; may be repeated");
-  add_repeated(app, "--only", only,
-               "cells matching key=pattern (estimator=rloo*) or a pattern; all of several must match");
+  add_repeated(app, "--only", only, "cells matching key=pattern (estimator=rloo*) or a pattern; all of several must match");
   app.add_option("--shard", shard, "k/n: the k-th of n parts");
 }
 
@@ -31,9 +30,7 @@ RunOptions SweepOptions::run_options(const SweepConfig& config) const {
   run.out = config.out;
   run.jobs = jobs;
   run.only = only;
-  run.progress = progress == "auto"    ? ProgressMode::automatic
-                 : progress == "plain" ? ProgressMode::plain
-                                       : ProgressMode::none;
+  run.progress = progress == "auto" ? ProgressMode::automatic : progress == "plain" ? ProgressMode::plain : ProgressMode::none;
   if (shard.empty()) return run;
   const auto slash = shard.find('/');
   const auto read = [&](std::string_view text, std::size_t& into) {

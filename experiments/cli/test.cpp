@@ -21,11 +21,11 @@ using verification::Verdict;
 nlohmann::json to_json(const Verdict& verdict) {
   auto checks = nlohmann::json::array();
   for (const auto& check : verdict.checks)
-    checks.push_back({{"check", check.what},
-                      {"where", check.where},
-                      {"outcome", to_string(check.outcome)},
-                      {"detail", check.detail}});
-  return {{"estimator", verdict.estimator}, {"claims_unbiased", verdict.unbiased}, {"passed", verdict.passed()},
+    checks.push_back(
+        {{"check", check.what}, {"where", check.where}, {"outcome", to_string(check.outcome)}, {"detail", check.detail}});
+  return {{"estimator", verdict.estimator},
+          {"claims_unbiased", verdict.unbiased},
+          {"passed", verdict.passed()},
           {"checks", checks}};
 }
 
@@ -42,7 +42,8 @@ void print(const Verdict& verdict) {
     fmt::print("{}: {}, it works on no network\n", verdict.estimator, red("FAILED"));
   else
     fmt::print("{}: passed, {} checks, {} skipped{}\n", verdict.estimator, verdict.count(Check::Outcome::passed),
-               verdict.count(Check::Outcome::skipped), verdict.unbiased ? "" : "; biased as it says: its bias is shown, not judged");
+               verdict.count(Check::Outcome::skipped),
+               verdict.unbiased ? "" : "; biased as it says: its bias is shown, not judged");
 }
 
 }  // namespace

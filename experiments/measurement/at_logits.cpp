@@ -30,7 +30,10 @@ void add_episode(Tape<T>& tape, const Episode<T>& episode, int copies, LogitGrad
 template <class T>
 LogitGradients collect(Tape<T>& tape, const Estimate<T>& estimate, int copies) {
   tape.backward(estimate.surrogate);
-  LogitGradients result{std::vector<std::vector<double>>(copies), {}, estimate.rows(), estimate.attention_values(),
+  LogitGradients result{std::vector<std::vector<double>>(copies),
+                        {},
+                        estimate.rows(),
+                        estimate.attention_values(),
                         static_cast<double>(tape.missed_hints())};
   add_episode(tape, *estimate.episode, copies, result);
   for (const auto& other : estimate.others) add_episode(tape, *other, copies, result);
@@ -50,8 +53,7 @@ LogitGradients gradients_at_logits(Tape<T>& tape, const Estimator<T>& estimator,
 }
 
 template <class T>
-std::vector<double> exact_gradient_at_logits(const Target& target, const Model<T>& model, const Batch& batch,
-                                             double leaf_cap) {
+std::vector<double> exact_gradient_at_logits(const Target& target, const Model<T>& model, const Batch& batch, double leaf_cap) {
   Tape<T> tape;
   tape.differentiate_logits_only();
   KeyedRandomness unused{Key{}};
@@ -59,7 +61,7 @@ std::vector<double> exact_gradient_at_logits(const Target& target, const Model<T
   return collect(tape, estimate, 1).of_replicate[0];
 }
 
-#define HARDGRAD_INSTANTIATE(T)                                                                                          \
+#define HARDGRAD_INSTANTIATE(T)                                                                                             \
   template LogitGradients gradients_at_logits(Tape<T>&, const Estimator<T>&, const Model<T>&, const Batch&, Key, int, int); \
   template std::vector<double> exact_gradient_at_logits(const Target&, const Model<T>&, const Batch&, double);
 HARDGRAD_INSTANTIATE(float)

@@ -30,7 +30,6 @@ LogitGradients gradients_at_logits(Tape<T>& tape, const Estimator<T>& estimator,
 
 /// The exact one of a target. UsageError if there are more than `leaf_cap` terms.
 template <class T>
-std::vector<double> exact_gradient_at_logits(const Target& target, const Model<T>& model, const Batch& batch,
-                                             double leaf_cap);
+std::vector<double> exact_gradient_at_logits(const Target& target, const Model<T>& model, const Batch& batch, double leaf_cap);
 
 }  // namespace hardgrad

@@ -45,7 +45,8 @@ class Weights {
         weight[r] = before[parent];
         if (drawn) weight[r] /= copies[parent];
         const std::size_t D = question.site.columns;
-        for (std::size_t d = 0; !drawn && d < D; ++d) weight[r] *= probability(question, parent * D + d, choice.option[r * D + d]);
+        for (std::size_t d = 0; !drawn && d < D; ++d)
+          weight[r] *= probability(question, parent * D + d, choice.option[r * D + d]);
       }
     }
     return made_[&rows] = std::move(weight);
@@ -102,7 +103,7 @@ class Mean {
 
 template <class T>
 ChoiceEntropy choice_entropy(const Target& target, const Model<T>& model, const Batch& batch, double leaf_cap, Key noise,
-                      const Stop& stop) {
+                             const Stop& stop) {
   const bool soft = target.name() == "soft", sparse = target.name() == "sparsemax";
   const bool feeding = !model.structure().independent();  // else one run says it all, whatever it chooses
   const auto leaves = feeding ? model.outcomes(batch) : std::vector<double>(batch.examples(), 1.0);

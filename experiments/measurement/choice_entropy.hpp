@@ -25,6 +25,6 @@ struct ChoiceEntropy {
 /// `noise` (of sparsemax: NaN). `stop` is polled between examples.
 template <class T>
 ChoiceEntropy choice_entropy(const Target& target, const Model<T>& model, const Batch& batch, double leaf_cap, Key noise,
-                      const Stop& stop = {});
+                             const Stop& stop = {});
 
 }  // namespace hardgrad

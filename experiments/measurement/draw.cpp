@@ -25,8 +25,8 @@ void add(Cost& to, const Cost& cost, double share) {
   to.seconds += share * cost.seconds;
 }
 
-/// Examples, or bytes of the tape if that is more, of a run that holds several replicates: short runs are lost to overhead, long
-/// ones to the cache.
+/// Examples, or bytes of the tape if that is more, of a run that holds several replicates: short runs are lost to overhead,
+/// long ones to the cache.
 constexpr int tall = 256;
 constexpr double roomy = 8e6;
 
@@ -61,8 +61,8 @@ Cost draw(Replicates& replicates, const Estimator<T>& estimator, const Model<T>&
 }
 
 template <class T>
-Cost draw_at_logits(Replicates& replicates, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
-                    Key noise, const Stop& stop) {
+Cost draw_at_logits(Replicates& replicates, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, Key noise,
+                    const Stop& stop) {
   const int count = replicates.count();
   std::vector<Tape<T>> tapes(lanes());
   Cost each;
@@ -95,8 +95,8 @@ Cost draw_at_logits(Replicates& replicates, const Estimator<T>& estimator, const
   return each;
 }
 
-#define HARDGRAD_INSTANTIATE(T)                                                                                     \
-  template Cost draw(Replicates&, const Estimator<T>&, const Model<T>&, const Batch&, Key, const Stop&);            \
+#define HARDGRAD_INSTANTIATE(T)                                                                          \
+  template Cost draw(Replicates&, const Estimator<T>&, const Model<T>&, const Batch&, Key, const Stop&); \
   template Cost draw_at_logits(Replicates&, const Estimator<T>&, const Model<T>&, const Batch&, Key, const Stop&);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)

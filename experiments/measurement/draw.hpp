@@ -1,5 +1,5 @@
-// Draws the replicates of a measurement in TBB, and says what one costs. Sums are the same for any number of threads: blocks are
-// added up in order, whoever filled them. Interrupted if `stop` says so.
+// Draws the replicates of a measurement in TBB, and says what one costs. Sums are the same for any number of threads: blocks
+// are added up in order, whoever filled them. Interrupted if `stop` says so.
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@ namespace hardgrad {
 /// Of one replicate, on average.
 struct Cost {
   double rows = 0, attention_values = 0;
-  double missed_hints = 0;  ///< Tape::missed_hints
-  double seconds = 0;  ///< wall, without the statistics
+  double missed_hints = 0;                                      ///< Tape::missed_hints
+  double seconds = 0;                                           ///< wall, without the statistics
   std::vector<std::pair<std::string, std::size_t>> sites = {};  ///< of draws at the logits: LogitGradients::sites
 };
 
@@ -28,7 +28,7 @@ Cost draw(Replicates& replicates, const Estimator<T>& estimator, const Model<T>&
 
 /// The same noise, gradients at the logits (at_logits.hpp): several replicates to a run.
 template <class T>
-Cost draw_at_logits(Replicates& replicates, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
-                    Key noise, const Stop& stop);
+Cost draw_at_logits(Replicates& replicates, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, Key noise,
+                    const Stop& stop);
 
 }  // namespace hardgrad

@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "core/autodiff/gradient.hpp"
-#include "experiments/support/parallel.hpp"
 #include "experiments/measurement/quadrature.hpp"
+#include "experiments/support/parallel.hpp"
 
 namespace hardgrad {
 
@@ -52,8 +52,9 @@ int Replay::categorical(std::span<const double> probabilities, Draw where) {
 
 double Replay::uniform(Draw, const Pieces& pieces) {
   if (pieces.jumps)
-    throw NotExact("exact moments: an estimate jumps with its continuous noise at places that cannot be told: "
-                     "sample replicates instead");
+    throw NotExact(
+        "exact moments: an estimate jumps with its continuous noise at places that cannot be told: "
+        "sample replicates instead");
   if (exchangeable_) throw Bug("samples with continuous noise cannot be visited as multisets");
   if (position_ == path_.size()) {
     auto nodes = quadrature(pieces);
@@ -143,11 +144,11 @@ Moments of_example(const Estimator<T>& estimator, const Model<T>& model, const B
     m.continuous = replay.continuous();
     if (++m.outcomes == 1) visits = replay.expected_visits(model.outcomes(example)[0]);
     if (std::max(m.outcomes, visits) > outcome_cap)
-      throw NotExact(fmt::format("exact moments need about {:.6g} {} for one example, more than its share {:.6g} of the cap: "
-                                   "take fewer samples, steps, options or examples, or raise the cap",
-                                   std::max(m.outcomes, visits),
-                                   replay.continuous() ? "outcomes and quadrature nodes (the noise is continuous)" : "outcomes",
-                                   outcome_cap));
+      throw NotExact(fmt::format(
+          "exact moments need about {:.6g} {} for one example, more than its share {:.6g} of the cap: "
+          "take fewer samples, steps, options or examples, or raise the cap",
+          std::max(m.outcomes, visits),
+          replay.continuous() ? "outcomes and quadrature nodes (the noise is continuous)" : "outcomes", outcome_cap));
   } while (replay.next());
 
   for (std::size_t i = 0; i < size; ++i) m.variances[i] -= m.mean[i] * m.mean[i];

@@ -43,8 +43,8 @@ class Replay final : public Randomness {
     std::vector<double> values = {};  ///< of a uniform draw: the quadrature's nodes, with `probabilities` as weights
   };
   struct Trajectory {
-    std::vector<int> choices;       ///< in the order drawn
-    bool like_previous = true;      ///< so far the same as the trajectory of the replica before
+    std::vector<int> choices;   ///< in the order drawn
+    bool like_previous = true;  ///< so far the same as the trajectory of the replica before
   };
   /// First possible option from `from` on; -1 if none.
   static int possible(const std::vector<double>& probabilities, int from);
@@ -56,13 +56,13 @@ class Replay final : public Randomness {
 
 /// Mean and covariance of an estimate of a batch, with what it cost.
 struct Moments {
-  std::vector<double> mean;        ///< [P]
-  std::vector<double> variances;   ///< [P] diagonal of the covariance
-  std::vector<double> covariance;  ///< [P, P], if asked for
-  double trace = 0;                ///< sum of the variances
-  double cosine = 0;               ///< E of the cosine to the reference; NaN for more than one example
-  double outcomes = 0;             ///< visited
-  bool continuous = false;         ///< some of them are nodes of a quadrature
+  std::vector<double> mean;                                 ///< [P]
+  std::vector<double> variances;                            ///< [P] diagonal of the covariance
+  std::vector<double> covariance;                           ///< [P, P], if asked for
+  double trace = 0;                                         ///< sum of the variances
+  double cosine = 0;                                        ///< E of the cosine to the reference; NaN for more than one example
+  double outcomes = 0;                                      ///< visited
+  bool continuous = false;                                  ///< some of them are nodes of a quadrature
   double rows = 0, attention_values = 0, missed_hints = 0;  ///< expected cost of one gradient
 };
 

@@ -45,7 +45,7 @@ constexpr double entropy_leaves = 4096;
 
 template <class T>
 ChoiceEntropy attention_entropy(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
-                         const MeasureSettings& settings, Key noise) {
+                                const MeasureSettings& settings, Key noise) {
   const double cap = settings.exact ? settings.leaf_cap : std::min(settings.leaf_cap, entropy_leaves);
   return choice_entropy(estimator.target(), model, batch, cap, noise / "entropy", settings.stop);
 }
@@ -106,8 +106,8 @@ void measure_exactly(Measurement& m, const Estimator<T>& estimator, const Model<
   if (!truth) throw NotExact("no exact " + m.target + ": " + truths.why());
   m.estimand_norm = norm(truth->gradient);
   const auto start = std::chrono::steady_clock::now();
-  const auto moments = exact_moments(estimator, model, batch, truth->of_example, settings.outcome_cap,
-                                     settings.covariance, settings.stop);
+  const auto moments =
+      exact_moments(estimator, model, batch, truth->of_example, settings.outcome_cap, settings.covariance, settings.stop);
   m.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / moments.outcomes;
   m.mean = moments.mean;
   m.variances = moments.variances;
@@ -119,7 +119,8 @@ void measure_exactly(Measurement& m, const Estimator<T>& estimator, const Model<
   m.rows = moments.rows;
   m.attention_values = moments.attention_values;
   m.missed_hints = moments.missed_hints;
-  for (const auto& [name, other] : known_truths(truths, settings)) m.bias_against[name] = distance_squared(m.mean, other->gradient);
+  for (const auto& [name, other] : known_truths(truths, settings))
+    m.bias_against[name] = distance_squared(m.mean, other->gradient);
   derive(m);
   m.intervals["variance"] = {m.variance, m.variance};
   m.intervals["squared_bias"] = {m.squared_bias, m.squared_bias};
@@ -143,7 +144,9 @@ void measure_by_sampling(Measurement& m, const Estimator<T>& estimator, const Mo
   const bool known = truth || stand_in;
   if (truth) m.estimand_norm = norm(truth->gradient);
   if (!known) m.estimand = wanted ? "unknown: " + truths.why() : not_wanted;
-  const auto reference = truth ? truth->gradient : stand_in ? stand_in->gradient : std::vector<double>(model.parameters().size());
+  const auto reference = truth      ? truth->gradient
+                         : stand_in ? stand_in->gradient
+                                    : std::vector<double>(model.parameters().size());
   Replicates replicates(reference, settings.directions, settings.replicates);
   charge(m, draw(replicates, estimator, model, batch, noise, settings.stop));
 
@@ -153,7 +156,8 @@ void measure_by_sampling(Measurement& m, const Estimator<T>& estimator, const Mo
   if (known) take_bias(m, replicates, settings, stand_in ? stand_in->error_squared : 0);
   // A stand-in has noise of its own, which the test does not know of.
   if (truth) test_bias<T>(m, replicates);
-  for (const auto& [name, other] : known_truths(truths, settings)) m.bias_against[name] = replicates.squared_bias(other->gradient);
+  for (const auto& [name, other] : known_truths(truths, settings))
+    m.bias_against[name] = replicates.squared_bias(other->gradient);
   derive(m);
 }
 
@@ -180,7 +184,8 @@ void measure_at_logits(Measurement& m, const Estimator<T>& estimator, const Mode
   const auto variances = replicates.variances();
   auto first = variances.begin();
   for (const auto& [site, count] : each.sites)
-    for (const auto last = first + static_cast<std::ptrdiff_t>(count); first != last; ++first) m.variance_by_site[site] += *first;
+    for (const auto last = first + static_cast<std::ptrdiff_t>(count); first != last; ++first)
+      m.variance_by_site[site] += *first;
   take_variance(m, replicates, settings);
   if (known) {
     take_bias(m, replicates, settings, 0);
@@ -226,9 +231,9 @@ Measurement measure(const Spec& spec, const Estimator<T>& estimator, const Model
   return m;
 }
 
-template Measurement measure(const Spec&, const Estimator<float>&, const Model<float>&, const Batch&,
-                             const MeasureSettings&, Key, Truths<float>*);
-template Measurement measure(const Spec&, const Estimator<double>&, const Model<double>&, const Batch&,
-                             const MeasureSettings&, Key, Truths<double>*);
+template Measurement measure(const Spec&, const Estimator<float>&, const Model<float>&, const Batch&, const MeasureSettings&,
+                             Key, Truths<float>*);
+template Measurement measure(const Spec&, const Estimator<double>&, const Model<double>&, const Batch&, const MeasureSettings&,
+                             Key, Truths<double>*);
 
 }  // namespace hardgrad

@@ -15,54 +15,56 @@ namespace hardgrad {
 inline constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
 struct MeasureSettings {
-  int replicates = 256;         ///< M
-  bool exact = false;           ///< visit every outcome instead of sampling
-  bool covariance = false;      ///< of an exact measurement: also the whole covariance matrix
-  bool at_logits = false;       ///< moments of the gradient at the choices' logits, not at the parameters
-  std::string estimand = "any"; ///< the true gradient: any (a long run if it cannot be enumerated) | enumerated | none
-  int directions = 8;           ///< random directions of the bias test, besides the gradient's own
-  double level = 0.95;          ///< of the confidence intervals
-  double outcome_cap = 2e6;     ///< most outcomes an exact measurement may visit
-  double leaf_cap = 1e6;        ///< most leaves of the tree behind the exact gradient
-  Stop stop = {};               ///< polled between replicates, visits and examples
+  int replicates = 256;          ///< M
+  bool exact = false;            ///< visit every outcome instead of sampling
+  bool covariance = false;       ///< of an exact measurement: also the whole covariance matrix
+  bool at_logits = false;        ///< moments of the gradient at the choices' logits, not at the parameters
+  std::string estimand = "any";  ///< the true gradient: any (a long run if it cannot be enumerated) | enumerated | none
+  int directions = 8;            ///< random directions of the bias test, besides the gradient's own
+  double level = 0.95;           ///< of the confidence intervals
+  double outcome_cap = 2e6;      ///< most outcomes an exact measurement may visit
+  double leaf_cap = 1e6;         ///< most leaves of the tree behind the exact gradient
+  Stop stop = {};                ///< polled between replicates, visits and examples
 };
 
 /// What is measured; NaN where it cannot be had. Sums of squares run over all parameters unless said otherwise.
 struct Measurement {
-  std::string estimator;        ///< the spec as given
+  std::string estimator;                 ///< the spec as given
   std::string target = "expected_loss";  ///< name of its own target
-  std::string status = "ok";    ///< ok | skipped
-  std::string reason;           ///< why skipped
-  double estimand_norm = not_a_number;  ///< |g*| of its own target
-  std::string estimand = "enumerated";  ///< how g* was had: enumerated | the spec of a long run, and its replicates | why there is none
-  double estimand_standard_error = 0;   ///< root of the summed squared standard errors of g*; 0 if enumerated
-  double variance = not_a_number;       ///< trace of the covariance, 1/(M-1)
-  double squared_bias = not_a_number;   ///< |mean - g*|^2 - variance / M: unbiased, may be negative
-  double relative_bias = not_a_number;  ///< sqrt(max(squared_bias, 0)) / |g*|
-  double mse = not_a_number;            ///< variance + squared_bias
-  double snr = not_a_number;            ///< |g*|^2 / variance
-  double cosine = not_a_number;         ///< mean cosine of a replicate to g*
-  double bias_p_value = not_a_number;   ///< Bonferroni-corrected, over the gradient's direction and random ones
-  double rows = not_a_number;           ///< model rows per gradient
-  double attention_values = not_a_number;  ///< per gradient
-  double missed_hints = not_a_number;   ///< Tape::missed_hints per gradient: work done twice, never a wrong number
-  double seconds = not_a_number;        ///< wall seconds per gradient
+  std::string status = "ok";             ///< ok | skipped
+  std::string reason;                    ///< why skipped
+  double estimand_norm = not_a_number;   ///< |g*| of its own target
+  std::string estimand =
+      "enumerated";  ///< how g* was had: enumerated | the spec of a long run, and its replicates | why there is none
+  double estimand_standard_error = 0;              ///< root of the summed squared standard errors of g*; 0 if enumerated
+  double variance = not_a_number;                  ///< trace of the covariance, 1/(M-1)
+  double squared_bias = not_a_number;              ///< |mean - g*|^2 - variance / M: unbiased, may be negative
+  double relative_bias = not_a_number;             ///< sqrt(max(squared_bias, 0)) / |g*|
+  double mse = not_a_number;                       ///< variance + squared_bias
+  double snr = not_a_number;                       ///< |g*|^2 / variance
+  double cosine = not_a_number;                    ///< mean cosine of a replicate to g*
+  double bias_p_value = not_a_number;              ///< Bonferroni-corrected, over the gradient's direction and random ones
+  double rows = not_a_number;                      ///< model rows per gradient
+  double attention_values = not_a_number;          ///< per gradient
+  double missed_hints = not_a_number;              ///< Tape::missed_hints per gradient: work done twice, never a wrong number
+  double seconds = not_a_number;                   ///< wall seconds per gradient
   double work_normalised_variance = not_a_number;  ///< variance x rows
-  double outcomes = not_a_number;       ///< visited, if exact
-  double attention_entropy = not_a_number;  ///< nats a choice, see choice_entropy.hpp; of the network, not the estimator
+  double outcomes = not_a_number;                  ///< visited, if exact
+  double attention_entropy = not_a_number;         ///< nats a choice, see choice_entropy.hpp; of the network, not the estimator
   std::map<std::string, double> entropy_by_site;   ///< the same of the choices of one site
-  std::map<std::string, double> bias_against;  ///< squared bias against each target that can be had, by name
+  std::map<std::string, double> bias_against;      ///< squared bias against each target that can be had, by name
   std::map<std::string, std::array<double, 2>> intervals;  ///< by name of the field above
   std::map<std::string, double> variance_by_group;         ///< by parameter group
   std::map<std::string, double> variance_by_site;          ///< at the logits: by the site they are of
-  std::vector<double> mean;             ///< [P] mean gradient, in the order of the model's parameters
-  std::vector<double> variances;        ///< [P] of each entry
-  std::vector<double> covariance;       ///< [P, P] if asked for
+  std::vector<double> mean;                                ///< [P] mean gradient, in the order of the model's parameters
+  std::vector<double> variances;                           ///< [P] of each entry
+  std::vector<double> covariance;                          ///< [P, P] if asked for
 };
 
 /// Measures one estimator. The noise of replicate m is keyed by noise / m; replicates run in TBB, with the same numbers
-/// for any thread count. Interrupted if settings.stop says so. With settings.exact no number is sampled. Does not change the estimator's learned state.
-/// `truths` may be shared by measurements of the same model and batch with the same settings and noise.
+/// for any thread count. Interrupted if settings.stop says so. With settings.exact no number is sampled. Does not change the
+/// estimator's learned state. `truths` may be shared by measurements of the same model and batch with the same settings and
+/// noise.
 template <class T>
 Measurement measure(const Spec& spec, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
                     const MeasureSettings& settings, Key noise, Truths<T>* truths = nullptr);

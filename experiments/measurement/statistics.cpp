@@ -10,9 +10,7 @@ namespace {
 // Sums of squares that cancel to less than this share are rounding: an estimate without noise has variance 0.
 constexpr double rounding = 1e-12;
 double beyond_rounding(double scatter, double squares) { return scatter > rounding * squares ? scatter : 0; }
-double scatter_of(double squares, double sum, double count) {
-  return beyond_rounding(squares - sum * sum / count, squares);
-}
+double scatter_of(double squares, double sum, double count) { return beyond_rounding(squares - sum * sum / count, squares); }
 /// Sums in lanes, which fill a register: one after the other would wait for each other.
 double dot(std::span<const double> a, std::span<const double> b) {
   double lanes[32] = {}, sum = 0;

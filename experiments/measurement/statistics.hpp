@@ -32,8 +32,8 @@ class Replicates {
   void finish();
 
   const std::vector<double>& reference() const { return reference_; }
-  std::vector<double> mean() const;        ///< [P]
-  std::vector<double> variances() const;   ///< [P], 1/(M-1)
+  std::vector<double> mean() const;              ///< [P]
+  std::vector<double> variances() const;         ///< [P], 1/(M-1)
   double variance() const { return variance_; }  ///< trace
   /// |mean - other|^2 - variance / M: unbiased for the squared bias against `other`; may be negative.
   double squared_bias(const std::vector<double>& other) const;
@@ -56,7 +56,9 @@ class Replicates {
     std::vector<double> along, along_squares;  ///< per direction, the reference's own last
   };
   std::size_t directions() const { return probes_.count() + (reference_norm_ > 0); }
-  struct Moments { double variance, squared_bias, cosine; };
+  struct Moments {
+    double variance, squared_bias, cosine;
+  };
   Moments moments_without(int block) const;
   template <class F>
   Interval jackknife(double level, double estimate, F of) const;

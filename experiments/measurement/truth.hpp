@@ -13,9 +13,9 @@ namespace hardgrad {
 
 /// The exact gradient of one target, example by example.
 struct Truth {
-  std::vector<double> gradient;                    ///< [P] of the mean over the batch
-  std::vector<std::vector<double>> of_example;     ///< [B][P]
-  double value = 0;                                ///< the target itself, mean over the batch
+  std::vector<double> gradient;                 ///< [P] of the mean over the batch
+  std::vector<std::vector<double>> of_example;  ///< [B][P]
+  double value = 0;                             ///< the target itself, mean over the batch
 };
 
 /// What stands in for a truth that cannot be enumerated.

@@ -50,8 +50,7 @@ class Digest {
   }
   // Attributes in order of name: a file does not keep another.
   void add(Attributes attributes) {
-    std::sort(attributes.begin(), attributes.end(),
-              [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::sort(attributes.begin(), attributes.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     add(static_cast<std::uint64_t>(attributes.size()));
     for (const auto& [name, value] : attributes) {
       add(name);
@@ -148,8 +147,7 @@ std::size_t open_seal(const std::string& bytes, const std::string& path, std::st
   if (mark == std::string::npos || mark + longest_seal < bytes.size()) {
     if (bytes.empty()) throw InputError(path + ": is empty");
     if (bytes.compare(0, 4, "\211HDF") != 0) throw InputError(path + ": is not an HDF5 file of Hardgrad");
-    throw InputError(path +
-                     ": truncated, or written by another program: Hardgrad's seal is missing at its end");
+    throw InputError(path + ": truncated, or written by another program: Hardgrad's seal is missing at its end");
   }
   if (bytes.size() < mark + seal_mark.size() + hashes_length || bytes.back() != '\n')
     throw InputError(path + ": truncated: its seal is torn");
@@ -206,16 +204,14 @@ void write_archive(const std::string& path, Archive archive, bool compress) {
     hdf5::File file;
     {
       const auto root = file.open_group("");
-      file.write_attributes(
-          root, {{"Conventions", "CF-1.8"}, {"schema_version", schema_version}, {"kind", archive.kind}});
+      file.write_attributes(root, {{"Conventions", "CF-1.8"}, {"schema_version", schema_version}, {"kind", archive.kind}});
       for (const auto& [name, data] : archive.groups) {
         if (name.empty())
           file.write(root, data, compress);
         else
           file.write(file.make_group(name), data, compress);
       }
-      file.write_attributes(root,
-                            {{"checksum", checksum(archive)}, {"status", archive.status}});  // last of all
+      file.write_attributes(root, {{"checksum", checksum(archive)}, {"status", archive.status}});  // last of all
     }
     bytes = std::move(file).image();
   }
@@ -244,19 +240,19 @@ Archive read_archive(const std::string& path, const std::string& kind) {
   if (!(version == version) || archive.kind.empty())
     throw InputError(path + ": is not a file of Hardgrad: it has no schema_version and kind");
   if (version != static_cast<double>(schema_version))
-    throw InputError(path + ": has schema version " + std::to_string(static_cast<long long>(version)) + ", this program reads " +
-                     std::to_string(schema_version) + ": make it anew, or read it with the release that wrote it");
+    throw InputError(path + ": has schema version " + std::to_string(static_cast<long long>(version)) +
+                     ", this program reads " + std::to_string(schema_version) +
+                     ": make it anew, or read it with the release that wrote it");
   if (!kind.empty() && archive.kind != kind)
     throw InputError(path + ": is a " + archive.kind + " file, not a " + kind + " file");
   std::erase_if(root.attributes, [](const auto& a) {
-    return a.first == "Conventions" || a.first == "schema_version" || a.first == "kind" ||
-           a.first == "checksum" || a.first == "status";
+    return a.first == "Conventions" || a.first == "schema_version" || a.first == "kind" || a.first == "checksum" ||
+           a.first == "status";
   });
   archive.groups.push_back({"", std::move(root)});
   for (const auto& name : file.groups()) archive.groups.push_back({name, file.read(file.open_group(name))});
   if (archive.status.empty()) throw InputError(path + ": was never finished: it has no status");
-  if (promised != checksum(archive))
-    throw InputError(path + ": damaged or changed: its content does not match its checksum");
+  if (promised != checksum(archive)) throw InputError(path + ": damaged or changed: its content does not match its checksum");
   return archive;
 }
 

@@ -27,17 +27,12 @@ struct Descriptor {
 std::string why(int error) {
   switch (error) {
     case ENOSPC:
-    case EDQUOT:
-      return "the disk is full";
-    case EFBIG:
-      return "the file would exceed the largest size allowed";
-    case EROFS:
-      return "the file system is read-only";
+    case EDQUOT: return "the disk is full";
+    case EFBIG: return "the file would exceed the largest size allowed";
+    case EROFS: return "the file system is read-only";
     case EACCES:
-    case EPERM:
-      return "no permission";
-    default:
-      return std::strerror(error);
+    case EPERM: return "no permission";
+    default: return std::strerror(error);
   }
 }
 
@@ -76,17 +71,14 @@ std::string read_file(const std::string& path) {
 }
 
 void write_file(const std::string& given, const std::string& bytes) {
-  const auto fail = [&](int error) -> UsageError {
-    return UsageError(given + ": cannot be written: " + why(error));
-  };
+  const auto fail = [&](int error) -> UsageError { return UsageError(given + ": cannot be written: " + why(error)); };
   const fs::path path = follow(given);
   const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
   if (path.filename().empty()) throw UsageError(given + ": cannot be written: a folder, not a file");
   struct stat status {};
   if (::stat(folder.c_str(), &status) != 0) {
     if (errno == ENOENT)
-      throw UsageError(given + ": cannot be written: there is no folder " + folder.string() +
-                       "; make it first");
+      throw UsageError(given + ": cannot be written: there is no folder " + folder.string() + "; make it first");
     throw fail(errno);
   }
   if (::stat(path.c_str(), &status) == 0) {
@@ -95,9 +87,8 @@ void write_file(const std::string& given, const std::string& bytes) {
   }
 
   static std::atomic<unsigned> counter{0};
-  const fs::path temporary =
-      folder / (std::string(".").append(path.filename().string(), 0, 200) + "." + std::to_string(::getpid()) + "." +
-                std::to_string(counter++) + ".partial");
+  const fs::path temporary = folder / (std::string(".").append(path.filename().string(), 0, 200) + "." +
+                                       std::to_string(::getpid()) + "." + std::to_string(counter++) + ".partial");
   ::unlink(temporary.c_str());  // of a dead process that had our number
   Descriptor file{::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)};
   if (file.fd < 0) throw fail(errno);
@@ -119,8 +110,7 @@ void write_file(const std::string& given, const std::string& bytes) {
   }
   Descriptor directory{::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
   // Some shared file systems do not know fsync of a folder (EINVAL): the rename itself stands.
-  if (directory.fd >= 0 && ::fsync(directory.fd) != 0 && errno != EINVAL && errno != ENOTSUP)
-    throw fail(errno);
+  if (directory.fd >= 0 && ::fsync(directory.fd) != 0 && errno != EINVAL && errno != ENOTSUP) throw fail(errno);
 }
 
 }  // namespace hardgrad

@@ -31,16 +31,13 @@ void add_moments(Dataset& data, const TrainResult& result) {
     std::vector<double> values(result.measurements.size() * width, not_a_number);
     for (std::size_t i = 0; i < result.measurements.size(); ++i) {
       const auto& from = result.measurements[i].measurement.*field;
-      std::copy_n(from.begin(), std::min(width, from.size()),
-                  values.begin() + static_cast<std::ptrdiff_t>(i * width));
+      std::copy_n(from.begin(), std::min(width, from.size()), values.begin() + static_cast<std::ptrdiff_t>(i * width));
     }
-    data.variables.push_back(
-        {name, {"measurement_step", "parameter"}, std::move(values), described("1", words)});
+    data.variables.push_back({name, {"measurement_step", "parameter"}, std::move(values), described("1", words)});
   };
   std::vector<std::int64_t> labels(width);
   for (std::size_t i = 0; i < width; ++i) labels[i] = static_cast<std::int64_t>(i);
-  data.axes.push_back(
-      {"parameter", std::move(labels), {{"long_name", "number of the parameter in the model's order"}}});
+  data.axes.push_back({"parameter", std::move(labels), {{"long_name", "number of the parameter in the model's order"}}});
   add("mean_gradient", "mean of the gradient estimates", &Measurement::mean);
   add("gradient_variances", "variance of each entry of the gradient", &Measurement::variances);
 }
@@ -84,10 +81,8 @@ void write_cell(const std::string& path, const CellRecord& given) {
   if (record.provenance.empty()) record.provenance = provenance();
   auto data = columns({record}, false);
   add_moments(data, record.result);
-  data.variables.push_back({"configuration",
-                            {},
-                            std::vector<std::string>{record.configuration},
-                            {{"long_name", "resolved configuration, TOML"}}});
+  data.variables.push_back(
+      {"configuration", {}, std::vector<std::string>{record.configuration}, {{"long_name", "resolved configuration, TOML"}}});
   std::vector<std::string> axis_names, axis_values, provenance_names;
   for (const auto& [name, value] : record.axes) {
     axis_names.push_back(name);
@@ -100,9 +95,9 @@ void write_cell(const std::string& path, const CellRecord& given) {
                      {"axis_values", axis_values},
                      {"provenance", provenance_names}};
   add_provenance(data.attributes, record.provenance);
-  Archive archive{.kind = "cell",
-                  .note = "cell plan=" + record.plan_hash + " hash=" + record.cell_hash +
-                          " status=" + to_string(record.status)};
+  Archive archive{
+      .kind = "cell",
+      .note = "cell plan=" + record.plan_hash + " hash=" + record.cell_hash + " status=" + to_string(record.status)};
   archive.groups.push_back({"", std::move(data)});
   write_archive(path, std::move(archive), false);
 }

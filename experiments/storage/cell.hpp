@@ -14,17 +14,16 @@ enum class CellStatus { ok, failed, skipped };
 std::string to_string(CellStatus status);
 
 struct CellRecord {
-  std::map<std::string, std::string>
-      axes;  ///< task, model, estimator, seed (decimal or 0x...) and other grid axes
-  std::string estimator_settings = "{}";  ///< every parameter of the estimator, defaults included, as JSON
+  std::map<std::string, std::string> axes;  ///< task, model, estimator, seed (decimal or 0x...) and other grid axes
+  std::string estimator_settings = "{}";    ///< every parameter of the estimator, defaults included, as JSON
   CellStatus status = CellStatus::ok;
   std::string reason;  ///< why it failed or was skipped
   std::string log;     ///< what it printed
   std::string plan_hash, cell_hash;
-  std::string identity;       ///< the text whose hash the cell's is: `name=value` lines
-  TrainResult result;         ///< partial or empty if it failed
-  std::string configuration;  ///< resolved, as TOML
-  std::string checkpoint;     ///< name of the checkpoint file, relative to the cell's folder; empty if none
+  std::string identity;                           ///< the text whose hash the cell's is: `name=value` lines
+  TrainResult result;                             ///< partial or empty if it failed
+  std::string configuration;                      ///< resolved, as TOML
+  std::string checkpoint;                         ///< name of the checkpoint file, relative to the cell's folder; empty if none
   std::map<std::string, double> costs;            ///< further costs: cpu_seconds, tape_bytes, ...
   std::map<std::string, std::string> provenance;  ///< filled by write_cell (of this build, machine) if empty
 };
@@ -42,7 +41,6 @@ CellRecord read_cell(const std::string& path);
 /// Verified hash of the file and the seal's note; microseconds. InputError as above.
 CellSummary peek_cell(const std::string& path);
 /// Empty if the file is a whole cell of this plan with this hash (empty: any), else what is wrong, in words.
-std::string check_cell(const std::string& path, const std::string& plan_hash = "",
-                       const std::string& cell_hash = "");
+std::string check_cell(const std::string& path, const std::string& plan_hash = "", const std::string& cell_hash = "");
 
 }  // namespace hardgrad

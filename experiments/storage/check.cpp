@@ -28,10 +28,9 @@ void check_result(Problems& problems, const Archive& archive) {
     for (const auto& field : measurement_fields()) want(problems, archive, data, field.name);
   }
   if (archive.status != "complete")
-    problems.push_back(archive.path + ": is incomplete: " +
-                       std::to_string(static_cast<long long>(number(data.attributes, "cells_merged"))) +
-                       " of " +
-                       std::to_string(static_cast<long long>(number(data.attributes, "cells_planned"))) +
+    problems.push_back(archive.path +
+                       ": is incomplete: " + std::to_string(static_cast<long long>(number(data.attributes, "cells_merged"))) +
+                       " of " + std::to_string(static_cast<long long>(number(data.attributes, "cells_planned"))) +
                        " cells; run the sweep again and merge");
 }
 
@@ -44,8 +43,7 @@ void check_gradient(Problems& problems, const Archive& archive) {
     if (!g)
       problems.push_back(archive.path + ": has no gradient of parameter " + p.name);
     else if (gradient.shape(*g) != parameters.shape(p))
-      problems.push_back(archive.path + ": the gradient of " + p.name +
-                         " has another shape than the parameter");
+      problems.push_back(archive.path + ": the gradient of " + p.name + " has another shape than the parameter");
   }
   want(problems, archive, archive.group(""), "row_example");
   want(problems, archive, archive.group(""), "loss");

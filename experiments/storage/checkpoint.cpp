@@ -10,8 +10,7 @@
 namespace hardgrad {
 namespace {
 
-void add_state(Dataset& data, const std::string& name, const std::vector<double>& state,
-               const std::string& what) {
+void add_state(Dataset& data, const std::string& name, const std::vector<double>& state, const std::string& what) {
   if (state.empty()) return;
   std::vector<std::int64_t> labels(state.size());
   for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::int64_t>(i);
@@ -53,8 +52,7 @@ void save_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
                      {"step", static_cast<std::int64_t>(checkpoint.step)}};
   add_provenance(root.attributes, provenance());
   add_state(root, "optimizer", checkpoint.optimizer, "state of the model's optimiser");
-  add_state(root, "own_optimizer", checkpoint.own_optimizer,
-            "state of the optimiser of the estimator's networks");
+  add_state(root, "own_optimizer", checkpoint.own_optimizer, "state of the optimiser of the estimator's networks");
   add_state(root, "estimator_state", checkpoint.estimator_state, "learned numbers of the estimator");
   Archive archive{.kind = "checkpoint", .note = "checkpoint step=" + std::to_string(checkpoint.step)};
   archive.groups.push_back({"", std::move(root)});
@@ -92,8 +90,7 @@ std::vector<NamedArray<double>> save_parameters(const ParameterSet<T>& set) {
 }
 
 template <class T>
-void restore_parameters(const std::vector<NamedArray<double>>& saved, ParameterSet<T>& set,
-                        const std::string& where) {
+void restore_parameters(const std::vector<NamedArray<double>>& saved, ParameterSet<T>& set, const std::string& where) {
   std::size_t wanted = 0;
   for (const auto& p : set) {
     ++wanted;
@@ -111,8 +108,7 @@ void restore_parameters(const std::vector<NamedArray<double>>& saved, ParameterS
   if (saved.size() != wanted)
     for (const auto& a : saved)
       if (!set.find(a.name))
-        throw InputError(where + ": parameter \"" + a.name +
-                         "\" is unknown: the checkpoint is of another model or estimator");
+        throw InputError(where + ": parameter \"" + a.name + "\" is unknown: the checkpoint is of another model or estimator");
   for (const auto& a : saved) {
     auto* p = set.find(a.name);
     for (std::size_t i = 0; i < a.value.size(); ++i) p->value.data[i] = static_cast<T>(a.value.data[i]);
@@ -147,11 +143,10 @@ void restore(const Checkpoint& checkpoint, Training<T>& training, const std::str
   training.step = checkpoint.step;
 }
 
-#define HARDGRAD_CHECKPOINT(T)                                                                  \
-  template std::vector<NamedArray<double>> save_parameters<T>(const ParameterSet<T>&);          \
-  template void restore_parameters<T>(const std::vector<NamedArray<double>>&, ParameterSet<T>&, \
-                                      const std::string&);                                      \
-  template Checkpoint checkpoint_of<T>(const Training<T>&);                                     \
+#define HARDGRAD_CHECKPOINT(T)                                                                                       \
+  template std::vector<NamedArray<double>> save_parameters<T>(const ParameterSet<T>&);                               \
+  template void restore_parameters<T>(const std::vector<NamedArray<double>>&, ParameterSet<T>&, const std::string&); \
+  template Checkpoint checkpoint_of<T>(const Training<T>&);                                                          \
   template void restore<T>(const Checkpoint&, Training<T>&, const std::string&);
 HARDGRAD_CHECKPOINT(float)
 HARDGRAD_CHECKPOINT(double)

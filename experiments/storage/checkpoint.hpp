@@ -29,8 +29,7 @@ Checkpoint load_checkpoint(const std::string& path);
 /// Copies into a set; InputError `<where>: parameter "x" ...` naming what is missing, too much, of another
 /// shape or not finite. The set is untouched if anything is wrong.
 template <class T>
-void restore_parameters(const std::vector<NamedArray<double>>& saved, ParameterSet<T>& set,
-                        const std::string& where);
+void restore_parameters(const std::vector<NamedArray<double>>& saved, ParameterSet<T>& set, const std::string& where);
 template <class T>
 std::vector<NamedArray<double>> save_parameters(const ParameterSet<T>& set);
 

@@ -22,22 +22,19 @@ class ColumnBuilder {
     if (!with_runs) return;
     std::vector<std::int64_t> labels(runs);
     for (std::size_t i = 0; i < runs; ++i) labels[i] = static_cast<std::int64_t>(i);
-    data_.axes.push_back(
-        {"run", std::move(labels), {{"long_name", "number of the run, in the plan's order"}}});
+    data_.axes.push_back({"run", std::move(labels), {{"long_name", "number of the run, in the plan's order"}}});
   }
 
   /// An axis of distinct labels, sorted if `place` is asked; left out if there are none.
   template <template <class...> class C, class L>
   void axis(const std::string& name, const C<L>& labels, const std::string& long_name) {
-    if (!labels.empty())
-      data_.axes.push_back({name, std::vector<L>(labels.begin(), labels.end()), {{"long_name", long_name}}});
+    if (!labels.empty()) data_.axes.push_back({name, std::vector<L>(labels.begin(), labels.end()), {{"long_name", long_name}}});
   }
 
   /// A column over run and `inner`; null if one of these has no label. `fill` stands where nothing is put.
   /// The pointer holds until the next column.
   template <class V>
-  std::vector<V>* column(const std::string& name, std::vector<std::string> inner, V fill,
-                         Attributes attributes) {
+  std::vector<V>* column(const std::string& name, std::vector<std::string> inner, V fill, Attributes attributes) {
     std::size_t count = runs_;
     for (const auto& a : inner) {
       auto* found = data_.axis(a);

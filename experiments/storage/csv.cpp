@@ -54,8 +54,7 @@ std::string value_text(const Variable& v, std::size_t i) {
 std::string table(const Dataset& data, const std::vector<std::string>& axes) {
   std::vector<const Variable*> labels, columns;
   for (const auto& v : data.variables) {
-    if (v.axes == std::vector<std::string>{"run"} && axes.size() > 1 && find(v.attributes, "grid_axis"))
-      labels.push_back(&v);
+    if (v.axes == std::vector<std::string>{"run"} && axes.size() > 1 && find(v.attributes, "grid_axis")) labels.push_back(&v);
     if (v.axes == axes) columns.push_back(&v);
     // Intervals become two columns.
     auto with_bound = axes;
@@ -81,15 +80,13 @@ std::string table(const Dataset& data, const std::vector<std::string>& axes) {
     if (v->axes.size() == axes.size())
       add(quoted(v->name));
     else
-      for (std::size_t k = 0; k < bound->size(); ++k)
-        add(quoted(v->name + "_" + cell_text(bound->labels, k)));
+      for (std::size_t k = 0; k < bound->size(); ++k) add(quoted(v->name + "_" + cell_text(bound->labels, k)));
   }
   out += '\n';
   for (std::size_t i = 0; i < count; ++i) {
     bool present = axes.size() == 1;  // rows with no number at all are those a run does not have
     for (auto* v : columns)
-      if (auto* numbers = std::get_if<std::vector<double>>(&v->values);
-          numbers && v->axes.size() == axes.size())
+      if (auto* numbers = std::get_if<std::vector<double>>(&v->values); numbers && v->axes.size() == axes.size())
         present = present || !std::isnan((*numbers)[i]);
       else if (v->name == "measurement_status")
         present = present || std::get<std::vector<std::uint8_t>>(v->values)[i] != 2;
@@ -120,8 +117,7 @@ std::vector<std::string> export_csv(const std::string& path, const std::string& 
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error || !std::filesystem::is_directory(folder))
-    throw UsageError(folder +
-                     ": the folder cannot be made: " + (error ? error.message() : "a file is in its place"));
+    throw UsageError(folder + ": the folder cannot be made: " + (error ? error.message() : "a file is in its place"));
   std::vector<std::string> written;
   const std::pair<const char*, std::vector<std::string>> tables[] = {
       {"runs.csv", {"run"}},

@@ -70,8 +70,8 @@ void Dataset::validate() const {
     std::size_t count = 1;
     for (auto extent : shape(v)) count *= extent;
     if (count != size(v.values))
-      throw Bug("variable " + v.name + " holds " + std::to_string(size(v.values)) + " values for " +
-                std::to_string(count) + " places");
+      throw Bug("variable " + v.name + " holds " + std::to_string(size(v.values)) + " values for " + std::to_string(count) +
+                " places");
     if (std::set<std::string>(v.axes.begin(), v.axes.end()).size() != v.axes.size())
       throw Bug("variable " + v.name + " has one axis twice");
   }

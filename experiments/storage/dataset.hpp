@@ -12,12 +12,12 @@
 namespace hardgrad {
 
 /// The values of a variable or the labels of an axis, row-major.
-using Values = std::variant<std::vector<double>, std::vector<float>, std::vector<std::int64_t>,
-                            std::vector<std::int32_t>, std::vector<std::uint8_t>, std::vector<std::string>>;
+using Values = std::variant<std::vector<double>, std::vector<float>, std::vector<std::int64_t>, std::vector<std::int32_t>,
+                            std::vector<std::uint8_t>, std::vector<std::string>>;
 std::size_t size(const Values& values);
 
-using Attribute = std::variant<std::string, double, std::int64_t, std::vector<std::string>,
-                               std::vector<double>, std::vector<std::int64_t>, std::vector<std::uint8_t>>;
+using Attribute = std::variant<std::string, double, std::int64_t, std::vector<std::string>, std::vector<double>,
+                               std::vector<std::int64_t>, std::vector<std::uint8_t>>;
 /// Names are unique; a file returns them in alphabetical order.
 using Attributes = std::vector<std::pair<std::string, Attribute>>;
 /// Null if there is none of that name.

@@ -17,22 +17,21 @@ std::vector<V> count_up(std::size_t n) {
 
 // Adds an array along the given axes, declaring those that are new. Empty arrays are left out.
 template <class V>
-void add(Dataset& data, const std::string& name, const Array<V>& array, std::vector<std::string> axes,
-         const std::string& units, const std::string& long_name) {
+void add(Dataset& data, const std::string& name, const Array<V>& array, std::vector<std::string> axes, const std::string& units,
+         const std::string& long_name) {
   if (array.size() == 0) return;
-  if (axes.size() != array.shape.size())
-    throw Bug("gradient file: " + name + " is of another rank than its axes");
+  if (axes.size() != array.shape.size()) throw Bug("gradient file: " + name + " is of another rank than its axes");
   for (std::size_t i = 0; i < axes.size(); ++i) {
     auto* known = data.axis(axes[i]);
     if (!known)
       data.axes.push_back({axes[i], count_up<std::int64_t>(array.shape[i])});
     else if (known->size() != array.shape[i])
-      throw Bug("gradient file: " + name + " has " + std::to_string(array.shape[i]) + " along " + axes[i] +
-                ", others have " + std::to_string(known->size()));
+      throw Bug("gradient file: " + name + " has " + std::to_string(array.shape[i]) + " along " + axes[i] + ", others have " +
+                std::to_string(known->size()));
   }
   using Kept = std::conditional_t<std::is_same_v<V, int>, std::int32_t, V>;
-  data.variables.push_back({name, std::move(axes), std::vector<Kept>(array.data.begin(), array.data.end()),
-                            described(units, long_name)});
+  data.variables.push_back(
+      {name, std::move(axes), std::vector<Kept>(array.data.begin(), array.data.end()), described(units, long_name)});
 }
 
 // "rows_64", "columns_32", "axis2_7": the same name for the same length, so that few scales serve many
@@ -40,10 +39,7 @@ void add(Dataset& data, const std::string& name, const Array<V>& array, std::vec
 std::vector<std::string> axes_by_length(const std::vector<std::size_t>& shape) {
   std::vector<std::string> axes;
   for (std::size_t i = 0; i < shape.size(); ++i)
-    axes.push_back((i == 0   ? "rows_"
-                    : i == 1 ? "columns_"
-                             : "axis" + std::to_string(i) + "_") +
-                   std::to_string(shape[i]));
+    axes.push_back((i == 0 ? "rows_" : i == 1 ? "columns_" : "axis" + std::to_string(i) + "_") + std::to_string(shape[i]));
   return axes;
 }
 
@@ -89,9 +85,9 @@ void write_gradient(const std::string& path, const GradientDump<T>& dump) {
   add(root, "choices", dump.choices, {"step", "row"}, "1", "option chosen; -1 where the row had no choice");
   add(root, "weights", dump.weights, {"step", "row", "option"}, "1", "relaxed weights of the options");
   add(root, "log_prob", dump.log_prob, {"step", "row"}, "nat", "log-probability of the choice");
-  add(root, "logits", dump.logits, {"step", "row", "option"}, "nat",
-      "logits of the options; -inf beyond a row's options");
-  add(root, "posterior_log_prob", dump.posterior_log_prob, {"step", "row"}, "nat", "log-probability of the choice under the posterior");
+  add(root, "logits", dump.logits, {"step", "row", "option"}, "nat", "logits of the options; -inf beyond a row's options");
+  add(root, "posterior_log_prob", dump.posterior_log_prob, {"step", "row"}, "nat",
+      "log-probability of the choice under the posterior");
   add(root, "posterior_logits", dump.posterior_logits, {"step", "row", "option"}, "nat",
       "logits of the posterior the choices are drawn from; -inf beyond a row's options");
   add(root, "site", Array<std::string>({dump.sites.size()}, dump.sites), {"step"}, "1", "site of the model that was asked");
@@ -110,9 +106,8 @@ void write_gradient(const std::string& path, const GradientDump<T>& dump) {
   for (const auto& [name, field] : dump.batch.reals) add_field(batch, name, field);
   for (const auto& [name, field] : dump.words) add_field(batch, name + "_text", field);
 
-  std::vector<Archive::Group> groups = {{"parameters", named_dataset(dump.parameters)},
-                                        {"gradient", named_dataset(dump.gradient)},
-                                        {"batch", std::move(batch)}};
+  std::vector<Archive::Group> groups = {
+      {"parameters", named_dataset(dump.parameters)}, {"gradient", named_dataset(dump.gradient)}, {"batch", std::move(batch)}};
   for (auto& group : groups) lift_axes(group.data, root);
   archive.groups.push_back({"", std::move(root)});
   for (auto& group : groups) archive.groups.push_back(std::move(group));

@@ -25,22 +25,22 @@ struct GradientDump {
   Batch batch;
   /// Of the batch's integer fields that hold words: the words, in the field's shape; empty where it is padded.
   std::map<std::string, Array<std::string>> words;
-  Array<int> choices;                  ///< [T, R] option; -1 where the row had no choice. Empty if relaxed
-  Array<T> weights;                    ///< [T, R, S] relaxed weights. Empty if hard
-  Array<T> log_prob;                   ///< [T, R] log-probability of the choice under the prior
-  Array<T> loss;                       ///< [T, R]; another first length than the choices' is allowed
-  Array<T> logits;                     ///< [T, R, S] of the prior
+  Array<int> choices;                             ///< [T, R] option; -1 where the row had no choice. Empty if relaxed
+  Array<T> weights;                               ///< [T, R, S] relaxed weights. Empty if hard
+  Array<T> log_prob;                              ///< [T, R] log-probability of the choice under the prior
+  Array<T> loss;                                  ///< [T, R]; another first length than the choices' is allowed
+  Array<T> logits;                                ///< [T, R, S] of the prior
   Array<T> posterior_log_prob, posterior_logits;  ///< the same of the posterior, where choices are drawn from it
-  std::vector<std::string> sites;      ///< [T] the site that was asked
-  std::vector<int> row_example;        ///< [R]
-  std::string task, model, estimator;  ///< specs
-  std::string model_settings = "{}";   ///< every parameter of the model, defaults included, as JSON
+  std::vector<std::string> sites;                 ///< [T] the site that was asked
+  std::vector<int> row_example;                   ///< [R]
+  std::string task, model, estimator;             ///< specs
+  std::string model_settings = "{}";              ///< every parameter of the model, defaults included, as JSON
   std::uint64_t seed = 0;
   double surrogate = 0;
 };
 
-/// /parameters/<name>, /gradient/<name>, /batch/<field>, /batch/<field>_text, /choices or /weights, /log_prob, /loss, /logits, /site,
-/// /row_example; empty arrays are left out. Atomic; UsageError if it cannot be written.
+/// /parameters/<name>, /gradient/<name>, /batch/<field>, /batch/<field>_text, /choices or /weights, /log_prob, /loss, /logits,
+/// /site, /row_example; empty arrays are left out. Atomic; UsageError if it cannot be written.
 template <class T>
 void write_gradient(const std::string& path, const GradientDump<T>& dump);
 

@@ -71,8 +71,7 @@ Id core_access(std::size_t step) {
 void File::fail(const std::string& what) const {
   const auto words = complaint();
   if (!reading_) throw Bug("HDF5: " + what + ": " + words);
-  throw InputError(name_ + ": damaged or not a file of Hardgrad: " + what +
-                   (words.empty() ? "" : " (" + words + ")"));
+  throw InputError(name_ + ": damaged or not a file of Hardgrad: " + what + (words.empty() ? "" : " (" + words + ")"));
 }
 
 hid_t File::ok(hid_t id, const std::string& what) const {

@@ -75,8 +75,8 @@ class File {
  private:
   [[noreturn]] void fail(const std::string& what) const;
   hid_t ok(hid_t id, const std::string& what) const;
-  void write_array(hid_t group, const std::string& name, const std::vector<std::size_t>& shape,
-                   const Values& values, const Attributes& attributes, bool compress, bool scale);
+  void write_array(hid_t group, const std::string& name, const std::vector<std::size_t>& shape, const Values& values,
+                   const Attributes& attributes, bool compress, bool scale);
   Values read_array(hid_t dataset, const std::string& name, std::vector<hsize_t>& shape);
   Attribute read_attribute(hid_t object, const std::string& name);
   Attributes read_attributes(hid_t object);

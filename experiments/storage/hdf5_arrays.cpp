@@ -23,12 +23,12 @@ std::vector<hsize_t> chunk_of(std::vector<hsize_t> shape) {
 
 }  // namespace
 
-void File::write_array(hid_t group, const std::string& name, const std::vector<std::size_t>& shape,
-                       const Values& values, const Attributes& attributes, bool compress, bool scale) {
+void File::write_array(hid_t group, const std::string& name, const std::vector<std::size_t>& shape, const Values& values,
+                       const Attributes& attributes, bool compress, bool scale) {
   const std::vector<hsize_t> extent(shape.begin(), shape.end());
-  const Id space(extent.empty() ? H5Screate(H5S_SCALAR)
-                                : H5Screate_simple(static_cast<int>(extent.size()), extent.data(), nullptr),
-                 H5Sclose);
+  const Id space(
+      extent.empty() ? H5Screate(H5S_SCALAR) : H5Screate_simple(static_cast<int>(extent.size()), extent.data(), nullptr),
+      H5Sclose);
   const auto text = string_type();
   std::visit(
       [&](const auto& v) {
@@ -50,8 +50,7 @@ void File::write_array(hid_t group, const std::string& name, const std::vector<s
           }
         }
         H5Pset_obj_track_times(create, false);
-        const Id set(ok(H5Dcreate2(group, name.c_str(), type, space, H5P_DEFAULT, create, H5P_DEFAULT), name),
-                     H5Dclose);
+        const Id set(ok(H5Dcreate2(group, name.c_str(), type, space, H5P_DEFAULT, create, H5P_DEFAULT), name), H5Dclose);
         herr_t wrote;
         if constexpr (std::is_same_v<E, std::string>) {
           const auto raw = pointers(v);
@@ -92,8 +91,7 @@ Values File::read_array(hid_t set, const std::string& name, std::vector<hsize_t>
   };
   const auto bytes = H5Tget_size(type);
   switch (H5Tget_class(type)) {
-    case H5T_FLOAT:
-      return bytes == 4 ? numbers(float{}) : numbers(double{});
+    case H5T_FLOAT: return bytes == 4 ? numbers(float{}) : numbers(double{});
     case H5T_INTEGER:
       if (bytes == 1) return numbers(std::uint8_t{});
       return bytes == 4 ? numbers(std::int32_t{}) : numbers(std::int64_t{});
@@ -101,12 +99,10 @@ Values File::read_array(hid_t set, const std::string& name, std::vector<hsize_t>
       if (H5Tis_variable_str(type) <= 0) fail(name + " holds strings of fixed length");
       std::vector<char*> raw(count, nullptr);
       const auto memory = string_type();
-      if (H5Dread(set, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, raw.data()) < 0)
-        fail("strings of " + name + " cannot be read");
+      if (H5Dread(set, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, raw.data()) < 0) fail("strings of " + name + " cannot be read");
       return take(raw, memory, space);
     }
-    default:
-      fail(name + " is of a type this version does not know");
+    default: fail(name + " is of a type this version does not know");
   }
 }
 

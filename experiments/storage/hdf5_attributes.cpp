@@ -9,9 +9,8 @@ namespace {
 
 // Attributes that the dimension-scale layer, this layer or netCDF put there.
 bool internal(const std::string& name) {
-  static const char* names[] = {
-      "CLASS",      "NAME",          "REFERENCE_LIST",      "DIMENSION_LIST", "DIMENSION_LABELS",
-      "_FillValue", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_NCProperties"};
+  static const char* names[] = {"CLASS",      "NAME",          "REFERENCE_LIST",      "DIMENSION_LIST", "DIMENSION_LABELS",
+                                "_FillValue", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_NCProperties"};
   return std::any_of(std::begin(names), std::end(names), [&](const char* n) { return name == n; });
 }
 
@@ -27,8 +26,7 @@ Attribute one_or_all(std::vector<V> values, bool scalar) {
 void File::write_attributes(hid_t object, const Attributes& attributes) {
   for (const auto& [name, attribute] : attributes) {
     const auto put = [&, &name = name](hid_t type, hid_t memory, hid_t space, const void* data) {
-      Id a(ok(H5Acreate2(object, name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT), "attribute " + name),
-           H5Aclose);
+      Id a(ok(H5Acreate2(object, name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT), "attribute " + name), H5Aclose);
       if (H5Awrite(a, memory, data) < 0) fail("attribute " + name);
     };
     const Id scalar(H5Screate(H5S_SCALAR), H5Sclose);
@@ -42,8 +40,7 @@ void File::write_attributes(hid_t object, const Attributes& attributes) {
           } else if constexpr (std::is_arithmetic_v<V>) {
             put(number_type<V>().file, number_type<V>().memory, scalar, &value);
           } else {
-            if (value.empty())
-              return;  // no attribute is the same as an empty list: null dataspaces trouble readers
+            if (value.empty()) return;  // no attribute is the same as an empty list: null dataspaces trouble readers
             const hsize_t count = value.size();
             const Id line(H5Screate_simple(1, &count, nullptr), H5Sclose);
             if constexpr (std::is_same_v<V, std::vector<std::string>>) {
@@ -81,13 +78,11 @@ Attribute File::read_attribute(hid_t object, const std::string& name) {
       if (H5Aread(a, memory, raw.data()) < 0) fail("attribute " + name + " cannot be read");
       return one_or_all(take(raw, memory, space), scalar);
     }
-    case H5T_FLOAT:
-      return one_or_all(numbers(double{}), scalar);
+    case H5T_FLOAT: return one_or_all(numbers(double{}), scalar);
     case H5T_INTEGER:
       if (H5Tget_size(type) == 1 && !scalar) return numbers(std::uint8_t{});
       return one_or_all(numbers(std::int64_t{}), scalar);
-    default:
-      fail("attribute " + name + " is of a type this version does not know");
+    default: fail("attribute " + name + " is of a type this version does not know");
   }
 }
 
@@ -97,8 +92,7 @@ Attributes File::read_attributes(hid_t object) {
     if (!internal(name)) static_cast<std::vector<std::string>*>(out)->emplace_back(name);
     return 0;
   };
-  if (H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_INC, nullptr, collect, &names) < 0)
-    fail("attributes cannot be read");
+  if (H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_INC, nullptr, collect, &names) < 0) fail("attributes cannot be read");
   Attributes result;
   for (const auto& name : names) result.emplace_back(name, read_attribute(object, name));
   H5Eclear2(H5E_DEFAULT);

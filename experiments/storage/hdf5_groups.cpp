@@ -21,8 +21,7 @@ std::optional<std::vector<std::string>> members(hid_t group, H5O_type_t wanted) 
   H5_index_t order = H5_INDEX_CRT_ORDER;
   Id create(H5Gget_create_plist(group), H5Pclose);
   unsigned tracked = 0;
-  if (H5Pget_link_creation_order(create, &tracked) < 0 || !(tracked & H5P_CRT_ORDER_TRACKED))
-    order = H5_INDEX_NAME;
+  if (H5Pget_link_creation_order(create, &tracked) < 0 || !(tracked & H5P_CRT_ORDER_TRACKED)) order = H5_INDEX_NAME;
   const auto visit = [](hid_t g, const char* name, const H5L_info_t*, void* data) -> herr_t {
     auto& c = *static_cast<Context*>(data);
     H5O_info_t info;
@@ -57,8 +56,7 @@ Id File::make_group(const std::string& name) {
 }
 
 Id File::open_group(const std::string& name) {
-  return Id(ok(H5Gopen2(file_, name.empty() ? "/" : name.c_str(), H5P_DEFAULT), "no group /" + name),
-            H5Gclose);
+  return Id(ok(H5Gopen2(file_, name.empty() ? "/" : name.c_str(), H5P_DEFAULT), "no group /" + name), H5Gclose);
 }
 
 std::vector<std::string> File::groups() {
@@ -76,11 +74,9 @@ void File::write(hid_t group, const Dataset& data, bool compress) {
   data.validate();
   write_attributes(group, data.attributes);
   for (const auto& axis : data.axes)
-    if (!axis.inherited)
-      write_array(group, axis.name, {axis.size()}, axis.labels, axis.attributes, compress, true);
+    if (!axis.inherited) write_array(group, axis.name, {axis.size()}, axis.labels, axis.attributes, compress, true);
   for (const auto& variable : data.variables) {
-    write_array(group, variable.name, data.shape(variable), variable.values, variable.attributes, compress,
-                false);
+    write_array(group, variable.name, data.shape(variable), variable.values, variable.attributes, compress, false);
     const Id set(H5Dopen2(group, variable.name.c_str(), H5P_DEFAULT), H5Dclose);
     for (unsigned i = 0; i < variable.axes.size(); ++i) {
       const auto scale = open_scale(group, *data.axis(variable.axes[i]));
@@ -107,8 +103,7 @@ Dataset File::read(hid_t group) {
       Variable variable{name, {}, std::move(values), std::move(attributes)};
       for (unsigned i = 0; i < shape.size(); ++i) {
         const auto axis = axis_of(set, i);
-        if (axis.empty())
-          fail("axis " + std::to_string(i) + " of " + name + " has no labels (no dimension scale)");
+        if (axis.empty()) fail("axis " + std::to_string(i) + " of " + name + " has no labels (no dimension scale)");
         variable.axes.push_back(axis);
         const bool own = std::find(names->begin(), names->end(), axis) != names->end();
         if (!own && !data.axis(axis)) {

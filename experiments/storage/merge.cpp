@@ -27,8 +27,7 @@ std::map<std::string, std::string> merge_provenance(const std::vector<CellRecord
     const bool same = std::set<std::string>(values.begin(), values.end()).size() == 1;
     result[key] = same ? values[0] : "various";
     if (!same)
-      data.variables.push_back(
-          {"provenance_" + key, {"run"}, std::move(values), {{"long_name", key + " of the run"}}});
+      data.variables.push_back({"provenance_" + key, {"run"}, std::move(values), {{"long_name", key + " of the run"}}});
   }
   return result;
 }
@@ -40,8 +39,8 @@ Archive merge(const std::vector<CellRecord>& records, const MergeSettings& setti
   std::set<std::string> hashes;
   for (const auto& record : records) {
     if (record.plan_hash != records[0].plan_hash)
-      throw InputError("cells " + records[0].cell_hash + " and " + record.cell_hash +
-                       " belong to different plans (" + records[0].plan_hash + ", " + record.plan_hash + ")");
+      throw InputError("cells " + records[0].cell_hash + " and " + record.cell_hash + " belong to different plans (" +
+                       records[0].plan_hash + ", " + record.plan_hash + ")");
     if (!record.cell_hash.empty() && !hashes.insert(record.cell_hash).second)
       throw InputError("cell " + record.cell_hash + " is there twice");
   }
@@ -53,8 +52,7 @@ Archive merge(const std::vector<CellRecord>& records, const MergeSettings& setti
     for (const auto& [name, value] : record.axes) axes.insert(name);
   }
   const auto made_of = merge_provenance(records, data);
-  const auto& configuration =
-      settings.configuration.empty() ? records[0].configuration : settings.configuration;
+  const auto& configuration = settings.configuration.empty() ? records[0].configuration : settings.configuration;
   data.variables.push_back(
       {"configuration", {}, std::vector<std::string>{configuration}, {{"long_name", "configuration, TOML"}}});
 
@@ -81,8 +79,7 @@ Archive merge(const std::vector<CellRecord>& records, const MergeSettings& setti
   return archive;
 }
 
-void write_merged(const std::string& path, const std::vector<CellRecord>& records,
-                  const MergeSettings& settings) {
+void write_merged(const std::string& path, const std::vector<CellRecord>& records, const MergeSettings& settings) {
   write_archive(path, merge(records, settings), true);
 }
 

@@ -50,8 +50,7 @@ std::string timestamp() {
 }
 
 std::map<std::string, std::string> provenance() {
-  const int threads =
-      threads_in_use > 0 ? threads_in_use.load() : static_cast<int>(std::thread::hardware_concurrency());
+  const int threads = threads_in_use > 0 ? threads_in_use.load() : static_cast<int>(std::thread::hardware_concurrency());
   auto blas = openblas("openblas_get_config");
   while (!blas.empty() && blas.back() == ' ') blas.pop_back();
   return {

@@ -12,8 +12,7 @@ const std::vector<MeasurementField>& measurement_fields() {
   static const std::vector<MeasurementField> fields = {
       {"estimand_norm", &M::estimand_norm, "1", "norm of the exact gradient of the estimator's own target"},
       {"variance", &M::variance, "1", "trace of the covariance of the gradient"},
-      {"squared_bias", &M::squared_bias, "1",
-       "squared bias against the estimator's own target; unbiased, may be negative"},
+      {"squared_bias", &M::squared_bias, "1", "squared bias against the estimator's own target; unbiased, may be negative"},
       {"relative_bias", &M::relative_bias, "1", "bias over the norm of the exact gradient"},
       {"mse", &M::mse, "1", "variance plus squared bias"},
       {"snr", &M::snr, "1", "squared norm of the exact gradient over variance"},

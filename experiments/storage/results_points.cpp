@@ -10,13 +10,11 @@ namespace hardgrad {
 
 void add_training(ColumnBuilder& b, const Records& records) {
   const std::size_t n = b.length("step");
-  const auto numbers = [&](const char* name, double LogPoint::*field, const char* units,
-                           const char* long_name) {
+  const auto numbers = [&](const char* name, double LogPoint::*field, const char* units, const char* long_name) {
     auto* out = b.column(name, {"step"}, not_a_number, described(units, long_name));
     if (!out) return;
     for (std::size_t r = 0; r < records.size(); ++r)
-      for (const auto& point : records[r].result.log)
-        (*out)[r * n + b.place<std::int64_t>("step", point.step)] = point.*field;
+      for (const auto& point : records[r].result.log) (*out)[r * n + b.place<std::int64_t>("step", point.step)] = point.*field;
   };
   numbers("train_loss", &LogPoint::loss, "1", "training loss, mean since the last logged step");
   numbers("train_seconds", &LogPoint::seconds, "s", "wall time of training up to the step");
@@ -72,8 +70,7 @@ void add_measurements(ColumnBuilder& b, const Records& records) {
   strings("measured_estimator", "estimator measured, as given", [](auto& m) { return m.estimator; });
   strings("own_target", "target the estimator aims at", [](auto& m) { return m.target; });
   for (const auto& field : measurement_fields()) {
-    auto& out =
-        *b.column(field.name, {"measurement_step"}, not_a_number, described(field.units, field.long_name));
+    auto& out = *b.column(field.name, {"measurement_step"}, not_a_number, described(field.units, field.long_name));
     each([&](std::size_t i, const Measurement& m) { out[i] = m.*field.value; });
   }
   std::set<std::string> names;
@@ -93,16 +90,14 @@ void add_measurements(ColumnBuilder& b, const Records& records) {
     auto* out = b.column(variable, {"measurement_step", axis}, not_a_number, described(units, words));
     if (!out) return;
     each([&](std::size_t i, const Measurement& m) {
-      for (const auto& [name, value] : m.*field)
-        (*out)[i * b.length(axis) + b.place<std::string>(axis, name)] = value;
+      for (const auto& [name, value] : m.*field) (*out)[i * b.length(axis) + b.place<std::string>(axis, name)] = value;
     });
   };
   family("variance_by_group", "parameter_group", "trace of the covariance within a group of parameters",
          &Measurement::variance_by_group);
   family("attention_entropy_by_site", "site", "mean entropy of one choice at a site of the network",
          &Measurement::entropy_by_site, "nat");
-  family("bias_against", "target", "squared bias against each target that can be had",
-         &Measurement::bias_against);
+  family("bias_against", "target", "squared bias against each target that can be had", &Measurement::bias_against);
 }
 
 }  // namespace hardgrad

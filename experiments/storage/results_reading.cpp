@@ -29,9 +29,7 @@ class Columns {
     return *found;
   }
   double number(const std::string& name, std::size_t i) const { return values<double>(name).at(i); }
-  const std::string& word(const std::string& name, std::size_t i) const {
-    return values<std::string>(name).at(i);
-  }
+  const std::string& word(const std::string& name, std::size_t i) const { return values<std::string>(name).at(i); }
 
  private:
   const Dataset& data_;
@@ -47,8 +45,7 @@ Measurement measurement(const Columns& columns, std::size_t i) {
   const auto family = [&](const char* variable, const char* axis, std::map<std::string, double>& out) {
     const auto names = columns.labels<std::string>(axis);
     for (std::size_t k = 0; k < names.size(); ++k)
-      if (const double value = columns.number(variable, i * names.size() + k); !std::isnan(value))
-        out[names[k]] = value;
+      if (const double value = columns.number(variable, i * names.size() + k); !std::isnan(value)) out[names[k]] = value;
   };
   family("variance_by_group", "parameter_group", m.variance_by_group);
   family("attention_entropy_by_site", "site", m.entropy_by_site);
@@ -64,8 +61,7 @@ void take_keyed(const Dataset& data, TrainResult& result) {
     if (kind.empty() || !values) continue;
     for (std::size_t i = 0; i < result.evaluations.size(); ++i)
       if ((kind == "heldout" || kind == "metric") && !std::isnan(values->at(i)))
-        (kind == "heldout" ? result.evaluations[i].losses : result.evaluations[i].metrics)[key] =
-            values->at(i);
+        (kind == "heldout" ? result.evaluations[i].losses : result.evaluations[i].metrics)[key] = values->at(i);
     for (std::size_t i = 0; i < result.measurements.size(); ++i)
       if (kind == "interval" && !(std::isnan(values->at(2 * i)) && std::isnan(values->at(2 * i + 1))))
         result.measurements[i].measurement.intervals[key] = {values->at(2 * i), values->at(2 * i + 1)};
@@ -82,9 +78,9 @@ TrainResult from_columns(const Dataset& data) {
   result.attention_values = columns.number("total_attention_values", 0);
   for (auto step : columns.labels<std::int64_t>("step")) {
     const auto i = result.log.size();
-    result.log.push_back({static_cast<int>(step), columns.number("train_loss", i),
-                          columns.number("train_seconds", i), columns.number("gradient_norm", i),
-                          columns.number("train_rows", i), columns.number("train_attention_values", i)});
+    result.log.push_back({static_cast<int>(step), columns.number("train_loss", i), columns.number("train_seconds", i),
+                          columns.number("gradient_norm", i), columns.number("train_rows", i),
+                          columns.number("train_attention_values", i)});
   }
   for (auto step : columns.labels<std::int64_t>("evaluation_step"))
     result.evaluations.push_back({static_cast<int>(step), {}, {}});

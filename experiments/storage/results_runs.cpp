@@ -25,8 +25,7 @@ void add_state(ColumnBuilder& b, const Records& records) {
                     [](auto& r) { return static_cast<std::uint8_t>(r.status); });
   strings("reason", "why the run failed or was skipped", [](auto& r) { return r.reason; });
   strings("log", "what the run printed", [](auto& r) { return r.log; });
-  strings("checkpoint", "file of the final parameters, relative to the cells' folder",
-          [](auto& r) { return r.checkpoint; });
+  strings("checkpoint", "file of the final parameters, relative to the cells' folder", [](auto& r) { return r.checkpoint; });
 }
 
 void add_axes(ColumnBuilder& b, const Records& records) {
@@ -36,8 +35,7 @@ void add_axes(ColumnBuilder& b, const Records& records) {
   if (names.erase("seed")) {
     add<std::int64_t>(
         b, records, "seed",
-        {{"long_name", "root seed; from 2^63 on it wraps to negative numbers: seed_hex is exact"},
-         {"grid_axis", "seed"}},
+        {{"long_name", "root seed; from 2^63 on it wraps to negative numbers: seed_hex is exact"}, {"grid_axis", "seed"}},
         [](auto& r) {
           auto it = r.axes.find("seed");
           return it == r.axes.end() ? -1 : static_cast<std::int64_t>(parse_seed(it->second));
@@ -53,11 +51,10 @@ void add_axes(ColumnBuilder& b, const Records& records) {
         "run",      "step", "evaluation_step", "measurement_step", "parameter_group", "target", "bound",
         "variance", "rows", "seconds"};
     if (b.taken(column) || mine.count(column)) column = "axis_" + column;
-    add<std::string>(b, records, column,
-                     {{"long_name", "axis " + name + " of the grid"}, {"grid_axis", name}}, [&](auto& r) {
-                       auto it = r.axes.find(name);
-                       return it == r.axes.end() ? std::string() : it->second;
-                     });
+    add<std::string>(b, records, column, {{"long_name", "axis " + name + " of the grid"}, {"grid_axis", name}}, [&](auto& r) {
+      auto it = r.axes.find(name);
+      return it == r.axes.end() ? std::string() : it->second;
+    });
   }
 }
 
@@ -65,10 +62,8 @@ void add_costs(ColumnBuilder& b, const Records& records) {
   const auto numbers = [&](const std::string& name, Attributes attributes, auto&& get) {
     add<double>(b, records, name, std::move(attributes), get);
   };
-  numbers("total_seconds", described("s", "wall time of the training"),
-          [](auto& r) { return r.result.seconds; });
-  numbers("total_rows", described("1", "model rows of all training gradients"),
-          [](auto& r) { return r.result.rows; });
+  numbers("total_seconds", described("s", "wall time of the training"), [](auto& r) { return r.result.seconds; });
+  numbers("total_rows", described("1", "model rows of all training gradients"), [](auto& r) { return r.result.rows; });
   numbers("total_attention_values", described("1", "attention values of all training gradients"),
           [](auto& r) { return r.result.attention_values; });
   std::set<std::string> names;

@@ -25,8 +25,8 @@ void parallel_for(int count, F&& f) {
   finished.load(std::memory_order_acquire);
 }
 
-/// f(lane, i) for i in [0, count), begun in order. What carries the number `lane` < lanes() runs one after the other: a lane may
-/// have memory of its own.
+/// f(lane, i) for i in [0, count), begun in order. What carries the number `lane` < lanes() runs one after the other: a lane
+/// may have memory of its own.
 inline int lanes() { return tbb::this_task_arena::max_concurrency(); }
 template <class F>
 void parallel_in_order(int count, F&& f) {

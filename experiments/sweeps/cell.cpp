@@ -12,12 +12,11 @@
 namespace hardgrad {
 namespace {
 
-
 RunKeys run_keys(const CellKeys& keys) { return {keys.init, keys.order, keys.noise}; }
 
 template <class T>
-void train_cell(const Plan& plan, const Cell& cell, TaskPool& tasks, const std::string& checkpoint,
-                const Stop& stop, CellRecord& record) {
+void train_cell(const Plan& plan, const Cell& cell, TaskPool& tasks, const std::string& checkpoint, const Stop& stop,
+                CellRecord& record) {
   const CellKeys keys(plan.seed, cell.axes);
   const auto settings = cell.settings.resolved();
   const auto task = tasks.get(cell.axes.at("task"), keys.data);
@@ -38,8 +37,7 @@ void train_cell(const Plan& plan, const Cell& cell, TaskPool& tasks, const std::
 
 }  // namespace
 
-CellRecord run_cell(const Plan& plan, const Cell& cell, TaskPool& tasks, const std::string& checkpoint,
-                    const Stop& stop) {
+CellRecord run_cell(const Plan& plan, const Cell& cell, TaskPool& tasks, const std::string& checkpoint, const Stop& stop) {
   CellRecord record;
   record.axes = cell.axes;
   record.estimator_settings = settings_json("estimator", cell.axes.at("estimator"));

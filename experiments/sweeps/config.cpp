@@ -98,11 +98,10 @@ void ConfigReader::top_level(SweepConfig& config) const {
   text("out", config.out);
   text("precision", config.precision);
   if (config.precision != "float" && config.precision != "double")
-    source_.fail(*source_.root().get("precision"), "precision",
-         fmt::format("must be float or double, got \"{}\"{}", config.precision,
-                     nearest(config.precision, {"float", "double"})
-                         ? did_you_mean(config.precision, {"float", "double"})
-                         : ""));
+    source_.fail(
+        *source_.root().get("precision"), "precision",
+        fmt::format("must be float or double, got \"{}\"{}", config.precision,
+                    nearest(config.precision, {"float", "double"}) ? did_you_mean(config.precision, {"float", "double"}) : ""));
   if (const auto* node = source_.root().get("seed")) config.seed = std::stoull(axis_value(source_, *node, "seed", "seed"));
   if (const auto* node = source_.root().get("plugins")) {
     if (!node->is_array()) source_.fail(*node, "plugins", "must be a list of paths");
@@ -148,14 +147,12 @@ SweepConfig ConfigReader::read() {
     if (!axes.insert(axis.name).second) source_.fail(node, section + "." + axis.name, "this axis is given twice");
     for (const auto& set : source_.sets())
       if (set == axis.name && find_setting(set))
-        throw UsageError(
-            fmt::format("--set {}: it is an axis of the sweep; use --set grid.{}=...", set, axis.name));
+        throw UsageError(fmt::format("--set {}: it is an axis of the sweep; use --set grid.{}=...", set, axis.name));
     return axis;
   };
   if (const auto* node = source_.root().get("grid")) {
     const auto leaves = TomlSource::leaves(source_.table_of(*node, "grid"));
-    for (const auto& [name, leaf] : leaves)
-      config.axes.push_back({take(axis_of(source_, name, *leaf, "grid"), *leaf, "grid")});
+    for (const auto& [name, leaf] : leaves) config.axes.push_back({take(axis_of(source_, name, *leaf, "grid"), *leaf, "grid")});
   }
   for (const auto* table : source_.tables_of("zip")) {
     const auto leaves = TomlSource::leaves(*table);
@@ -164,16 +161,15 @@ SweepConfig ConfigReader::read() {
       group.push_back(take(axis_of(source_, name, *leaf, "zip"), *leaf, "zip"));
       if (group.back().values.size() != group.front().values.size())
         source_.fail(*leaf, "zip." + name,
-             fmt::format("lists walked together must be equally long: {} has {}, {} has {}",
-                         group.front().name, group.front().values.size(), name, group.back().values.size()));
+                     fmt::format("lists walked together must be equally long: {} has {}, {} has {}", group.front().name,
+                                 group.front().values.size(), name, group.back().values.size()));
     }
     if (group.empty()) source_.fail(*table, "zip", "must name at least one axis");
     config.axes.push_back(std::move(group));
   }
   for (const char* needed : {"task", "estimator"})
     if (!axes.contains(needed))
-      throw UsageError(
-          fmt::format("{}: grid.{}: missing; put {} = [...] into [grid]", source_.file(), needed, needed));
+      throw UsageError(fmt::format("{}: grid.{}: missing; put {} = [...] into [grid]", source_.file(), needed, needed));
   if (!axes.contains("seed")) config.axes.push_back({GridAxis{"seed", {"0"}}});
   std::stable_sort(config.axes.begin(), config.axes.end(), [](const auto& a, const auto& b) {
     const auto least = [](const auto& group) {
@@ -186,20 +182,19 @@ SweepConfig ConfigReader::read() {
 
   auto matchable = axes;
   matchable.insert({"model", "seed"});
-  for (const auto* table : source_.tables_of("exclude"))
-    config.excludes.push_back(condition(*table, "exclude", matchable));
+  for (const auto* table : source_.tables_of("exclude")) config.excludes.push_back(condition(*table, "exclude", matchable));
   for (const auto* table : source_.tables_of("override")) {
     for (const auto& [key, node] : *table)
       if (key.str() != "when" && key.str() != "set")
         source_.fail(key.source(), "override." + std::string(key.str()),
-             "unknown key" + did_you_mean(std::string(key.str()), {"when", "set"}));
+                     "unknown key" + did_you_mean(std::string(key.str()), {"when", "set"}));
     const auto *when = table->get("when"), *set = table->get("set");
     if (!when || !set) source_.fail(*table, "override", "needs both when = {...} and set = {...}");
     Override result{condition(source_.table_of(*when, "override.when"), "override.when", matchable), {}};
     for (auto& item : setting_values(source_.table_of(*set, "override.set"), "override.set")) {
-      if (axes.contains(item.first->path))
-        source_.fail(*set, "override.set." + item.first->path, "it is an axis of the sweep");
-      if (std::find(source_.sets().begin(), source_.sets().end(), item.first->path) == source_.sets().end())  // --set is stronger
+      if (axes.contains(item.first->path)) source_.fail(*set, "override.set." + item.first->path, "it is an axis of the sweep");
+      if (std::find(source_.sets().begin(), source_.sets().end(), item.first->path) ==
+          source_.sets().end())  // --set is stronger
         result.set.push_back(std::move(item));
     }
     config.overrides.push_back(std::move(result));
@@ -221,8 +216,7 @@ SweepConfig read_config(const std::string& path, const std::vector<std::string>&
   try {
     root = toml::parse(*text, path);
   } catch (const toml::parse_error& e) {
-    throw UsageError(
-        fmt::format("{}:{}:{}: {}", path, e.source().begin.line, e.source().begin.column, e.description()));
+    throw UsageError(fmt::format("{}:{}:{}: {}", path, e.source().begin.line, e.source().begin.column, e.description()));
   }
   TomlSource source(path, std::move(root));
   for (const auto& set : sets) source.set(set);

@@ -15,8 +15,7 @@ std::vector<std::string> axis_names() {
 
 }  // namespace
 
-std::string text_of(const TomlSource& source, const toml::node& node, const std::string& path,
-                                  const ParameterInfo& info) {
+std::string text_of(const TomlSource& source, const toml::node& node, const std::string& path, const ParameterInfo& info) {
   const auto wrong = [&](const char* wanted) {
     source.fail(node, path, fmt::format("must be {}, got {}", wanted, described(node)));
   };
@@ -37,8 +36,7 @@ std::string text_of(const TomlSource& source, const toml::node& node, const std:
   }
 }
 
-Value setting_value(const TomlSource& source, const toml::node& node, const std::string& path,
-                                  const SettingInfo& setting) {
+Value setting_value(const TomlSource& source, const toml::node& node, const std::string& path, const SettingInfo& setting) {
   std::string text;
   const auto point = [&](const toml::node& item) {
     if (item.is_string()) return item.as_string()->get();
@@ -59,8 +57,7 @@ Value setting_value(const TomlSource& source, const toml::node& node, const std:
   return source.located(node, section, path, [&] { return checked_setting(setting, text); });
 }
 
-std::string axis_value(const TomlSource& source, const toml::node& node, const std::string& path,
-                                     const std::string& axis) {
+std::string axis_value(const TomlSource& source, const toml::node& node, const std::string& path, const std::string& axis) {
   if (axis == "seed") {
     if (!node.is_integer() || node.as_integer()->get() < 0)
       source.fail(node, path, "must be an integer of at least 0, got " + described(node));
@@ -71,8 +68,7 @@ std::string axis_value(const TomlSource& source, const toml::node& node, const s
   return source.located(node, path + ": ", path, [&] { return canonical_spec(axis, node.as_string()->get()); });
 }
 
-GridAxis axis_of(const TomlSource& source, const std::string& name, const toml::node& node,
-                            const std::string& section) {
+GridAxis axis_of(const TomlSource& source, const std::string& name, const toml::node& node, const std::string& section) {
   const auto path = section + "." + name;
   const auto names = axis_names();
   if (std::find(names.begin(), names.end(), name) == names.end())
@@ -80,8 +76,7 @@ GridAxis axis_of(const TomlSource& source, const std::string& name, const toml::
   GridAxis result{name, {}};
   const auto add = [&](const toml::node& item) {
     auto value = axis_value(source, item, path, name);
-    if (section == "grid" &&
-        std::find(result.values.begin(), result.values.end(), value) != result.values.end())
+    if (section == "grid" && std::find(result.values.begin(), result.values.end(), value) != result.values.end())
       source.fail(item, path, fmt::format("{} is given twice", value));
     result.values.push_back(std::move(value));
   };

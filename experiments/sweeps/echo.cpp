@@ -16,8 +16,7 @@ toml::table echo_table(const SweepConfig& config) {
   const auto add = [](toml::table& table, const std::string& key, const Value& value) {
     std::visit(
         [&](const auto& v) {
-          if constexpr (!std::is_same_v<std::decay_t<decltype(v)>, std::vector<double>>)
-            table.insert_or_assign(key, v);
+          if constexpr (!std::is_same_v<std::decay_t<decltype(v)>, std::vector<double>>) table.insert_or_assign(key, v);
         },
         value);
   };

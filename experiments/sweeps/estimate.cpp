@@ -35,15 +35,12 @@ struct Trial {
   double bytes = 0, checkpoint_bytes = 0, point_bytes = 0;
   bool cut = false;
 
-  static constexpr double Trial::*costs[] = {&Trial::load,      &Trial::prepare, &Trial::step,
-                                             &Trial::evaluation, &Trial::truth,   &Trial::replicate,
-                                             &Trial::write,      &Trial::bytes,   &Trial::checkpoint_bytes,
-                                             &Trial::point_bytes};
+  static constexpr double Trial::*costs[] = {
+      &Trial::load,      &Trial::prepare, &Trial::step,  &Trial::evaluation,       &Trial::truth,
+      &Trial::replicate, &Trial::write,   &Trial::bytes, &Trial::checkpoint_bytes, &Trial::point_bytes};
 };
 
-Split split_of(const TrainSettings& settings) {
-  return settings.evaluate_split == "test" ? Split::test : Split::heldout;
-}
+Split split_of(const TrainSettings& settings) { return settings.evaluate_split == "test" ? Split::test : Split::heldout; }
 double evaluated(const Task& task, const TrainSettings& settings) {
   const auto all = static_cast<double>(task.size(split_of(settings)));
   return settings.evaluate_examples > 0 ? std::min<double>(settings.evaluate_examples, all) : all;
@@ -66,7 +63,8 @@ double size_of_written(F write) {
 }
 
 template <class T>
-Measurement try_measurement(Trial& trial, const Training<T>& training, const TrainSettings& settings, Key noise, const Stop& stop) {
+Measurement try_measurement(Trial& trial, const Training<T>& training, const TrainSettings& settings, Key noise,
+                            const Stop& stop) {
   const auto examples = static_cast<int>(std::min(4.0, measured(*training.task, settings)));
   std::vector<int> first(examples);
   std::iota(first.begin(), first.end(), 0);
@@ -88,7 +86,7 @@ Measurement try_measurement(Trial& trial, const Training<T>& training, const Tra
   const double cold = timed();  // with the exact gradients and the entropy, which no replicate needs
   trial.truth = cold / examples;
   if (how.exact || trial.cut) return result;
-  timed();  // of warm replicates
+  timed();                                                                      // of warm replicates
   const double replicate = std::isfinite(result.seconds) ? result.seconds : 0;  // a measurement that was skipped has none
   trial.replicate = replicate / examples;
   trial.truth = std::max(0.0, cold - how.replicates * replicate) / examples;
@@ -182,8 +180,7 @@ struct Kind {
 
 }  // namespace
 
-CostEstimate estimate_cost(const Plan& plan, const std::vector<const Cell*>& cells, TaskPool& tasks, int jobs,
-                           double budget) {
+CostEstimate estimate_cost(const Plan& plan, const std::vector<const Cell*>& cells, TaskPool& tasks, int jobs, double budget) {
   const tbb::global_control alone(tbb::global_control::max_allowed_parallelism, 1);
   const auto begin = Clock::now();
   const auto kind_name = [](const Cell& cell) {
@@ -251,8 +248,9 @@ CostEstimate estimate_cost(const Plan& plan, const std::vector<const Cell*>& cel
     total.longest = std::max(total.longest, seconds);
     total.at_least |= trial.cut;
     writing += trial.write;
-    total.bytes += trial.bytes + trial.checkpoint_bytes * cell->settings.checkpoint + std::max(0.0, points - 1) * trial.point_bytes +
-                   bytes_per_log * settings.steps / settings.log_every + 100 * evaluations;
+    total.bytes += trial.bytes + trial.checkpoint_bytes * cell->settings.checkpoint +
+                   std::max(0.0, points - 1) * trial.point_bytes + bytes_per_log * settings.steps / settings.log_every +
+                   100 * evaluations;
   }
   // Cells are written one at a time, and no cell ends before its own steps are done.
   total.seconds = std::max({total.core_seconds / std::max(1, jobs), total.longest, writing});

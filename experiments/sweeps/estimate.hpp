@@ -20,7 +20,6 @@ struct CostEstimate {
 /// Tries each (task, model, estimator) once, for a moment: some steps, a part of an evaluation and of a measurement, and
 /// the file. Steps, replicates, examples and points of measurement of each cell are then multiplied out. The trials
 /// take at most about `budget` seconds; kinds that are left then are taken for the mean of their like.
-CostEstimate estimate_cost(const Plan& plan, const std::vector<const Cell*>& cells, TaskPool& tasks, int jobs,
-                           double budget);
+CostEstimate estimate_cost(const Plan& plan, const std::vector<const Cell*>& cells, TaskPool& tasks, int jobs, double budget);
 
 }  // namespace hardgrad

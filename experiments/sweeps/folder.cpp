@@ -18,16 +18,11 @@ namespace hardgrad {
 
 std::string to_string(CellState state) {
   switch (state) {
-    case CellState::pending:
-      return "pending";
-    case CellState::ok:
-      return "ok";
-    case CellState::failed:
-      return "failed";
-    case CellState::skipped:
-      return "skipped";
-    case CellState::damaged:
-      return "damaged";
+    case CellState::pending: return "pending";
+    case CellState::ok: return "ok";
+    case CellState::failed: return "failed";
+    case CellState::skipped: return "skipped";
+    case CellState::damaged: return "damaged";
   }
   throw Bug("unknown cell state");
 }
@@ -58,16 +53,15 @@ nlohmann::json read_plan(const SweepFolder& folder) {
   const auto text = [](const nlohmann::json& object, const char* key) {
     return object.contains(key) && object.at(key).is_string();
   };
-  bool good = plan.is_object() && text(plan, "hash") && text(plan, "name") && text(plan, "config") &&
-              plan.contains("cells") && plan.at("cells").is_array();
+  bool good = plan.is_object() && text(plan, "hash") && text(plan, "name") && text(plan, "config") && plan.contains("cells") &&
+              plan.at("cells").is_array();
   if (good)
     for (const auto& cell : plan.at("cells"))
       good = good && cell.is_object() && text(cell, "hash") && text(cell, "skip") && cell.contains("axes") &&
              cell.at("axes").is_object() && text(cell.at("axes"), "task") && text(cell.at("axes"), "model") &&
              text(cell.at("axes"), "estimator") && text(cell.at("axes"), "seed");
   if (!good)
-    throw InputError(fmt::format(
-        "{}: damaged; `hardgrad run --force` writes it anew, finished cells are kept", folder.plan()));
+    throw InputError(fmt::format("{}: damaged; `hardgrad run --force` writes it anew, finished cells are kept", folder.plan()));
   return plan;
 }
 
@@ -81,7 +75,7 @@ std::size_t SweepStatus::running() const {
 namespace {
 
 struct History {
-  std::map<std::string, std::string> reasons;           // cell -> why it failed
+  std::map<std::string, std::string> reasons;          // cell -> why it failed
   std::map<std::string, std::set<long long>> started;  // cell -> processes of this machine at work on it
   std::map<std::string, double> seconds;
 };

@@ -16,15 +16,14 @@ bool glob(const char* pattern, const char* text) {
 
 bool pattern_matches(const std::string& pattern, const std::string& text) {
   if (glob(pattern.c_str(), text.c_str())) return true;
-  return pattern.find('[') == std::string::npos &&
-         glob(pattern.c_str(), text.substr(0, text.find('[')).c_str());
+  return pattern.find('[') == std::string::npos && glob(pattern.c_str(), text.substr(0, text.find('[')).c_str());
 }
 
 bool Condition::matches(const AxisValues& values) const {
   return std::all_of(patterns.begin(), patterns.end(), [&](const auto& item) {
     const auto it = values.find(item.first);
-    return it != values.end() && std::any_of(item.second.begin(), item.second.end(),
-                                             [&](const auto& p) { return pattern_matches(p, it->second); });
+    return it != values.end() &&
+           std::any_of(item.second.begin(), item.second.end(), [&](const auto& p) { return pattern_matches(p, it->second); });
   });
 }
 

@@ -57,14 +57,11 @@ std::string identity(const std::string& precision, std::uint64_t root_seed, cons
   return text;
 }
 
-std::string text_hash(const std::string& text) {
-  return fmt::format("{:016x}", XXH64(text.data(), text.size(), 0));
-}
+std::string text_hash(const std::string& text) { return fmt::format("{:016x}", XXH64(text.data(), text.size(), 0)); }
 
 std::string Cell::label() const {
   std::string text;
-  for (const char* name : {"task", "model", "estimator", "seed"})
-    text += fmt::format("{}={} ", name, axes.at(name));
+  for (const char* name : {"task", "model", "estimator", "seed"}) text += fmt::format("{}={} ", name, axes.at(name));
   for (const auto& [name, value] : axes)
     if (find_setting(name)) text += fmt::format("{}={} ", name, value);
   text.pop_back();
@@ -157,16 +154,13 @@ Plan make_plan(const SweepConfig& config, TaskPool& tasks) {
     const std::tuple key{cell.axes.at("task"), cell.axes.at("model"), posterior};
     auto it = fits.find(key);
     if (it == fits.end()) it = fits.emplace(key, fit(cell, posterior, config.seed, tasks)).first;
-    cell.skip =
-        it->second.refusal.empty() ? unsupported(estimator, it->second.model->structure()) : it->second.refusal;
+    cell.skip = it->second.refusal.empty() ? unsupported(estimator, it->second.model->structure()) : it->second.refusal;
     plan.cells.push_back(std::move(cell));
   }
   for (std::size_t i = 0; i < excluded.size(); ++i)
-    if (!excluded[i])
-      plan.warnings.push_back(config.excludes[i].where + ": this [[exclude]] matches no cell");
+    if (!excluded[i]) plan.warnings.push_back(config.excludes[i].where + ": this [[exclude]] matches no cell");
   for (std::size_t i = 0; i < overridden.size(); ++i)
-    if (!overridden[i])
-      plan.warnings.push_back(config.overrides[i].when.where + ": this [[override]] matches no cell");
+    if (!overridden[i]) plan.warnings.push_back(config.overrides[i].when.where + ": this [[override]] matches no cell");
   if (plan.cells.empty()) throw UsageError(config.file + ": exclude: nothing is left to run");
   std::string all = "plan 1\n" + config.name + "\n";
   for (const auto& h : hashes) all += h + "\n";  // sorted: the order of the file does not matter
@@ -221,8 +215,7 @@ nlohmann::json Plan::json() const {
   auto list = nlohmann::json::array();
   for (const auto& cell : cells) {
     nlohmann::json settings = nlohmann::json::object();
-    for (const auto& setting : settings_table())
-      settings[setting.path] = to_string(setting.get(cell.settings));
+    for (const auto& setting : settings_table()) settings[setting.path] = to_string(setting.get(cell.settings));
     list.push_back({{"hash", cell.hash}, {"axes", cell.axes}, {"settings", settings}, {"skip", cell.skip}});
   }
   return {{"format", 1},      {"name", name}, {"hash", hash}, {"seed", seed}, {"precision", precision},
@@ -232,8 +225,7 @@ nlohmann::json Plan::json() const {
 std::string plan_difference(const nlohmann::json& frozen, const Plan& plan) {
   if (frozen.value("hash", "") == plan.hash) return {};
   const auto now = plan.json();
-  if (frozen.value("name", "") != plan.name)
-    return fmt::format("name {} -> {}", frozen.value("name", ""), plan.name);
+  if (frozen.value("name", "") != plan.name) return fmt::format("name {} -> {}", frozen.value("name", ""), plan.name);
   if (frozen.value("seed", std::uint64_t{0}) != plan.seed)
     return fmt::format("seed {} -> {}", frozen.value("seed", std::uint64_t{0}), plan.seed);
   if (frozen.value("precision", "") != plan.precision)
@@ -251,8 +243,7 @@ std::string plan_difference(const nlohmann::json& frozen, const Plan& plan) {
       ++changed;
       for (const auto& [path, value] : cell.at("settings").items())
         if (example.empty() && it->second.at("settings").value(path, "") != value)
-          example = fmt::format(" ({} {} -> {})", path, it->second.at("settings").value(path, ""),
-                                value.get<std::string>());
+          example = fmt::format(" ({} {} -> {})", path, it->second.at("settings").value(path, ""), value.get<std::string>());
     }
   }
   for (const auto& [key, cell] : before) removed += !after.contains(key);

@@ -15,8 +15,7 @@ namespace hardgrad {
 
 std::string clock_text(double seconds) {
   const auto s = static_cast<long long>(std::llround(std::max(0.0, seconds)));
-  return s < 3600 ? fmt::format("{}:{:02}", s / 60, s % 60)
-                  : fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
+  return s < 3600 ? fmt::format("{}:{:02}", s / 60, s % 60) : fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
 }
 
 Progress::Progress(std::size_t total, ProgressMode mode, std::function<void(const std::string&)> print)

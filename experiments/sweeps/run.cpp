@@ -14,9 +14,9 @@
 #include <optional>
 
 #include "core/support/error.hpp"
-#include "experiments/support/parallel.hpp"
 #include "experiments/storage/atomic_file.hpp"
 #include "experiments/storage/provenance.hpp"
+#include "experiments/support/parallel.hpp"
 #include "experiments/sweeps/journal.hpp"
 
 namespace hardgrad {
@@ -26,9 +26,7 @@ namespace {
 void adopt(const Plan& plan, const SweepFolder& folder, bool force) {
   std::error_code error;
   std::filesystem::create_directories(folder.cells(), error);
-  if (error)
-    throw UsageError(
-        fmt::format("{}: cannot be made: {}; give another --out", folder.cells(), error.message()));
+  if (error) throw UsageError(fmt::format("{}: cannot be made: {}; give another --out", folder.cells(), error.message()));
   if (std::filesystem::exists(folder.plan()) && !force) {
     const auto difference = plan_difference(read_plan(folder), plan);
     if (!difference.empty())
@@ -140,8 +138,7 @@ RunReport run_plan(const Plan& plan, TaskPool& tasks, const RunOptions& options)
   tbb::task_arena arena(jobs);
   arena.execute([&] {
     parallel_for(jobs, [&](int) {
-      for (std::size_t i; !stop() && (i = next++) < todo.size();)
-        tbb::this_task_arena::isolate([&] { work(*todo[i]); });
+      for (std::size_t i; !stop() && (i = next++) < todo.size();) tbb::this_task_arena::isolate([&] { work(*todo[i]); });
     });
   });
   progress.finish();

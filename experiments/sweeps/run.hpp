@@ -20,8 +20,8 @@ struct RunOptions {
   bool fail_fast = false;
   bool force = false;  ///< take up a folder that holds another plan
   ProgressMode progress = ProgressMode::automatic;
-  Stop interrupted = [] { return false; };  ///< polled; cells at work then stop
-  std::function<void(const std::string&)> print = {};        ///< for tests; by default stderr
+  Stop interrupted = [] { return false; };             ///< polled; cells at work then stop
+  std::function<void(const std::string&)> print = {};  ///< for tests; by default stderr
 };
 
 struct RunReport {
@@ -39,7 +39,6 @@ RunReport run_plan(const Plan& plan, TaskPool& tasks, const RunOptions& options)
 
 /// Runs one cell: trains and measures. Interrupted passes through; what else goes wrong becomes a failed
 /// record. `checkpoint`: where parameters are saved at the end if the cell's settings ask for it.
-CellRecord run_cell(const Plan& plan, const Cell& cell, TaskPool& tasks, const std::string& checkpoint,
-                    const Stop& stop);
+CellRecord run_cell(const Plan& plan, const Cell& cell, TaskPool& tasks, const std::string& checkpoint, const Stop& stop);
 
 }  // namespace hardgrad

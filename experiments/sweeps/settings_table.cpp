@@ -75,57 +75,42 @@ std::vector<SettingInfo> make_table() {
   return {
       TRAIN(Info::integer("steps", 0, 0, many, "training steps; 0 measures the untrained network"), steps),
       TRAIN(Info::integer("batch", 0, 1, 1e6, "examples per training step"), batch),
-      TRAIN(Info::choice("optimizer", "", {"sgd", "rmsprop", "adam"}, "optimiser of the network"),
-            optimizer.name),
+      TRAIN(Info::choice("optimizer", "", {"sgd", "rmsprop", "adam"}, "optimiser of the network"), optimizer.name),
       TRAIN(Info::real("learning_rate", 0, 0, endless, "its step size").above(), optimizer.learning_rate),
       TRAIN(Info::real("momentum", 0, 0, 1, "of sgd").below(), optimizer.momentum),
       TRAIN(Info::real("decay", 0, 0, 1, "of rmsprop's average of squares").below(), optimizer.decay),
       TRAIN(Info::real("beta1", 0, 0, 1, "adam's average of gradients").below(), optimizer.beta1),
       TRAIN(Info::real("beta2", 0, 0, 1, "adam's average of squares").below(), optimizer.beta2),
-      TRAIN(Info::real("epsilon", 0, 0, endless, "added to adam's and rmsprop's divisor").above(),
-            optimizer.epsilon),
+      TRAIN(Info::real("epsilon", 0, 0, endless, "added to adam's and rmsprop's divisor").above(), optimizer.epsilon),
       TRAIN(Info::real("clip", 0, 0, endless, "largest norm of the gradient; 0 is no limit"), optimizer.clip),
-      TRAIN(Info::choice("schedule", "", {"constant", "linear", "cosine", "step"}, "of the learning rate"),
-            optimizer.schedule),
+      TRAIN(Info::choice("schedule", "", {"constant", "linear", "cosine", "step"}, "of the learning rate"), optimizer.schedule),
       TRAIN(Info::integer("warmup", 0, 0, many, "steps of linear increase at the start"), optimizer.warmup),
-      TRAIN(Info::real("floor", 0, 0, 1, "learning rate at the end, as a share of the first"),
-            optimizer.floor),
+      TRAIN(Info::real("floor", 0, 0, 1, "learning rate at the end, as a share of the first"), optimizer.floor),
       TRAIN(Info::real("drop", 0, 0, 1, "schedule=step: the factor applied").above(), optimizer.drop),
-      TRAIN(Info::integer("drop_every", 0, 0, many, "schedule=step: every so many steps"),
-            optimizer.drop_every),
-      TRAIN(Info::real("own_learning_rate", 0, 0, endless, "of the estimator's own networks (Adam, on the same schedule)").above(),
+      TRAIN(Info::integer("drop_every", 0, 0, many, "schedule=step: every so many steps"), optimizer.drop_every),
+      TRAIN(Info::real("own_learning_rate", 0, 0, endless, "of the estimator's own networks (Adam, on the same schedule)")
+                .above(),
             own_learning_rate),
       TRAIN(Info::integer("log_every", 0, 1, many, "steps between logged training losses"), log_every),
-      TRAIN(Info::integer("evaluate_every", 0, 0, many, "steps between evaluations; 0: only at the end"),
-            evaluate_every),
-      TRAIN(Info::integer("evaluate_examples", 0, 0, many, "examples per evaluation; 0 is the whole split"),
-            evaluate_examples),
-      TRAIN(Info::choice("evaluate_split", "", {"heldout", "test"}, "the split evaluated on"),
-            evaluate_split),
+      TRAIN(Info::integer("evaluate_every", 0, 0, many, "steps between evaluations; 0: only at the end"), evaluate_every),
+      TRAIN(Info::integer("evaluate_examples", 0, 0, many, "examples per evaluation; 0 is the whole split"), evaluate_examples),
+      TRAIN(Info::choice("evaluate_split", "", {"heldout", "test"}, "the split evaluated on"), evaluate_split),
       TRAIN(Info::flag("decode", false, "also decode freely in the last evaluation"), decode),
-      TRAIN(Info::flag("keep_best", false, "go back to the best evaluation's parameters before the last one"),
-            keep_best),
+      TRAIN(Info::flag("keep_best", false, "go back to the best evaluation's parameters before the last one"), keep_best),
       setting(
-          "train",
-          Info::flag("checkpoint", false,
-                     "save the trained network beside the cell, for measure and gradient"),
+          "train", Info::flag("checkpoint", false, "save the trained network beside the cell, for measure and gradient"),
           [](CellSettings & s) -> auto& { return s.checkpoint; }),
-      MEASURE(Info::text("at", "",
-                         "when bias and variance are measured: a list of steps, \"start\", \"end\", \"50%\""),
+      MEASURE(Info::text("at", "", "when bias and variance are measured: a list of steps, \"start\", \"end\", \"50%\""),
               measure_at),
-      MEASURE(Info::integer("replicates", 0, 2, many, "gradients drawn per measurement"),
-              train.measure.replicates),
-      MEASURE(Info::integer("batch", 0, 1, 1e6, "examples measured on: the first of the training split"),
-              train.measure_batch),
+      MEASURE(Info::integer("replicates", 0, 2, many, "gradients drawn per measurement"), train.measure.replicates),
+      MEASURE(Info::integer("batch", 0, 1, 1e6, "examples measured on: the first of the training split"), train.measure_batch),
       MEASURE(Info::flag("exact", false, "visit every outcome instead of sampling (precision = \"double\")"),
               train.measure.exact),
       MEASURE(Info::choice("estimand", "", {"any", "enumerated", "none"},
                            "the true gradient: by a long run if it cannot be enumerated, enumerated only, or none"),
               train.measure.estimand),
-      MEASURE(Info::integer("directions", 0, 0, 1e4, "random directions of the bias test"),
-              train.measure.directions),
-      MEASURE(Info::real("level", 0, 0, 1, "of the confidence intervals").above().below(),
-              train.measure.level),
+      MEASURE(Info::integer("directions", 0, 0, 1e4, "random directions of the bias test"), train.measure.directions),
+      MEASURE(Info::real("level", 0, 0, 1, "of the confidence intervals").above().below(), train.measure.level),
       MEASURE(Info::real("leaf_cap", 0, 1, endless, "most leaves of the tree behind the exact gradient"),
               train.measure.leaf_cap),
       MEASURE(Info::real("outcome_cap", 0, 1, endless, "most outcomes an exact measurement may visit"),
@@ -143,8 +128,7 @@ TrainSettings CellSettings::resolved() const {
     const double step = point(part, train.steps);
     if (step > train.steps)
       throw UsageError(
-          fmt::format("measure.at: step {} lies beyond train.steps = {}; \"end\" is always the last one",
-                      part, train.steps));
+          fmt::format("measure.at: step {} lies beyond train.steps = {}; \"end\" is always the last one", part, train.steps));
     steps.insert(static_cast<int>(step));
   }
   result.measure_at.assign(steps.begin(), steps.end());
@@ -165,16 +149,14 @@ const SettingInfo* find_setting(const std::string& path) {
 Value checked_setting(const SettingInfo& setting, const std::string& text) {
   auto info = setting.info;
   info.name = "value";
-  const auto value =
-      Settings(setting.path, {info}, Spec{.name = setting.path, .arguments = {{"value", text}}, .text = {}})
-          .values()
-          .at("value");
+  const auto value = Settings(setting.path, {info}, Spec{.name = setting.path, .arguments = {{"value", text}}, .text = {}})
+                         .values()
+                         .at("value");
   if (setting.path == "measure.at")
     for (const auto& part : split(text))
       if (point(part, 100) < 0)
         throw UsageError(
-            fmt::format("{}: must be steps, \"start\", \"end\" or shares such as \"50%\", got \"{}\"",
-                        setting.path, part));
+            fmt::format("{}: must be steps, \"start\", \"end\" or shares such as \"50%\", got \"{}\"", setting.path, part));
   return value;
 }
 

@@ -30,8 +30,7 @@ std::string described(const toml::node& node) {
 
 void TomlSource::set(const std::string& text) {
   const auto equals = text.find('=');
-  if (equals == std::string::npos || equals == 0)
-    throw UsageError(fmt::format("--set: expected a.b=VALUE, got \"{}\"", text));
+  if (equals == std::string::npos || equals == 0) throw UsageError(fmt::format("--set: expected a.b=VALUE, got \"{}\"", text));
   const auto path = text.substr(0, equals), value = text.substr(equals + 1);
   std::vector<std::string> parts;
   std::istringstream in(path);
@@ -39,8 +38,7 @@ void TomlSource::set(const std::string& text) {
   if (parts[0] == "zip" || parts[0] == "exclude" || parts[0] == "override")
     throw UsageError(fmt::format("--set {}: [[{}]] blocks can only be changed in the file", path, parts[0]));
 
-  toml::table
-      parsed;  // a value is TOML if it reads as TOML, otherwise a text: rloo[samples=4] needs no quotes
+  toml::table parsed;  // a value is TOML if it reads as TOML, otherwise a text: rloo[samples=4] needs no quotes
   try {
     parsed = toml::parse("x = " + value);
     if (parsed.size() != 1) parsed.clear();

@@ -17,7 +17,8 @@ std::map<std::string, std::string> lines_of(const std::string& identity) {
   std::map<std::string, std::string> lines;
   std::istringstream in(identity);
   for (std::string line; std::getline(in, line);)
-    if (const auto equals = line.find('='); equals != std::string::npos) lines[line.substr(0, equals)] = line.substr(equals + 1);
+    if (const auto equals = line.find('='); equals != std::string::npos)
+      lines[line.substr(0, equals)] = line.substr(equals + 1);
   return lines;
 }
 
@@ -33,7 +34,8 @@ std::vector<std::string> differences(const std::string& before, const std::strin
     if (name.starts_with("plugin."))
       found.push_back(fmt::format("the {}'s plugin is another build", name.substr(7)));
     else
-      found.push_back(fmt::format("{} {} -> {}", name == "root" ? "seed" : name, was == old_lines.end() ? "(none)" : was->second,
+      found.push_back(fmt::format("{} {} -> {}", name == "root" ? "seed" : name,
+                                  was == old_lines.end() ? "(none)" : was->second,
                                   is == new_lines.end() ? "(none)" : is->second));
   }
   return found;
@@ -74,16 +76,11 @@ std::string Why::operator()(const Cell& cell) {
   const auto path = folder_.cell(cell.hash);
   const auto reason = [&] { return read_cell(path).reason; };
   switch (cell_state(folder_, cell.hash)) {
-    case CellState::ok:
-      return fmt::format("done: {} is whole and of this hash", path);
-    case CellState::failed:
-      return "run again: it failed: " + reason();
-    case CellState::skipped:
-      return "run again: it was skipped: " + reason();
-    case CellState::damaged:
-      return "run again: " + check_cell(path, "", cell.hash);
-    case CellState::pending:
-      break;
+    case CellState::ok: return fmt::format("done: {} is whole and of this hash", path);
+    case CellState::failed: return "run again: it failed: " + reason();
+    case CellState::skipped: return "run again: it was skipped: " + reason();
+    case CellState::damaged: return "run again: " + check_cell(path, "", cell.hash);
+    case CellState::pending: break;
   }
   if (!others_) look_for_others();
   const auto now = identity(plan_.precision, plan_.seed, cell);

@@ -8,13 +8,11 @@
 
 namespace hardgrad {
 
-void add_bleu(std::span<const int> answer, std::span<const int> reference, int never,
-              std::vector<double>& statistics) {
+void add_bleu(std::span<const int> answer, std::span<const int> reference, int never, std::vector<double>& statistics) {
   statistics.resize(bleu_statistics);
   for (std::size_t n = 1; n <= 4; ++n) {
     std::map<std::vector<int>, int> left;  // n-grams of the reference not yet matched
-    for (std::size_t i = 0; i + n <= reference.size(); ++i)
-      ++left[{reference.begin() + i, reference.begin() + i + n}];
+    for (std::size_t i = 0; i + n <= reference.size(); ++i) ++left[{reference.begin() + i, reference.begin() + i + n}];
     for (std::size_t i = 0; i + n <= answer.size(); ++i) {
       const std::vector<int> gram(answer.begin() + i, answer.begin() + i + n);
       ++statistics[4 + n - 1];
@@ -30,8 +28,7 @@ void add_bleu(std::span<const int> answer, std::span<const int> reference, int n
 }
 
 double bleu(const std::vector<double>& statistics) {
-  if (statistics.size() < bleu_statistics || statistics[9] == 0)
-    return std::numeric_limits<double>::quiet_NaN();
+  if (statistics.size() < bleu_statistics || statistics[9] == 0) return std::numeric_limits<double>::quiet_NaN();
   double log_precision = 0;
   for (std::size_t n = 0; n < 4; ++n) {
     if (statistics[n] == 0) return 0;

@@ -13,8 +13,7 @@ namespace hardgrad {
 inline constexpr std::size_t bleu_statistics = 10;
 
 /// Adds one sentence and its one reference (neither with its end mark). The word `never` matches nothing.
-void add_bleu(std::span<const int> answer, std::span<const int> reference, int never,
-              std::vector<double>& statistics);
+void add_bleu(std::span<const int> answer, std::span<const int> reference, int never, std::vector<double>& statistics);
 
 /// BP exp(sum_n log p_n / 4) with BP = min(1, exp(1 - r / c)), in [0, 1]; 0 if any precision is 0 (no
 /// smoothing), NaN before any sentence was added.

@@ -27,8 +27,8 @@ constexpr std::array<Stroke, 7> strokes = {{{{0, 0}, {1, 0}},
                                             {{0, .5}, {0, 1}},
                                             {{0, 0}, {0, .5}},
                                             {{0, .5}, {1, .5}}}};
-constexpr std::array<std::string_view, 10> strokes_of_digit = {
-    "012345", "12", "01643", "01623", "5612", "05623", "056423", "012", "0123456", "012356"};
+constexpr std::array<std::string_view, 10> strokes_of_digit = {"012345", "12",     "01643", "01623",   "5612",
+                                                               "05623",  "056423", "012",   "0123456", "012356"};
 
 double distance(Point p, const Stroke& s) {
   const double dx = s.to.x - s.from.x, dy = s.to.y - s.from.y, length2 = dx * dx + dy * dy;
@@ -38,19 +38,14 @@ double distance(Point p, const Stroke& s) {
 
 void draw(std::uint8_t* pixels, int size, std::size_t digit, KeyedRandomness random) {
   std::uint32_t draws = 0;
-  const auto between = [&](double low, double high) {
-    return low + (high - low) * random.uniform({.step = draws++});
-  };
+  const auto between = [&](double low, double high) { return low + (high - low) * random.uniform({.step = draws++}); };
   const double pen = std::max(0.5, size * between(0.03, 0.055));  // half the stroke's width
-  const double height = size * between(0.5, 0.7), width = height * between(0.45, 0.65),
-               slant = between(-0.2, 0.2);
+  const double height = size * between(0.5, 0.7), width = height * between(0.45, 0.65), slant = between(-0.2, 0.2);
   const double lean = std::abs(slant) * height / 2;
-  const double room_x = std::max(0.0, (size - width) / 2 - lean - pen),
-               room_y = std::max(0.0, (size - height) / 2 - pen);
+  const double room_x = std::max(0.0, (size - width) / 2 - lean - pen), room_y = std::max(0.0, (size - height) / 2 - pen);
   const Point centre{size / 2.0 + between(-0.7, 0.7) * room_x, size / 2.0 + between(-0.7, 0.7) * room_y};
   const auto placed = [&](Point p) {
-    return Point{centre.x + (p.x - 0.5) * width - slant * (p.y - 0.5) * height,
-                 centre.y + (p.y - 0.5) * height};
+    return Point{centre.x + (p.x - 0.5) * width - slant * (p.y - 0.5) * height, centre.y + (p.y - 0.5) * height};
   };
   std::vector<Stroke> ink;
   for (char c : strokes_of_digit[digit]) {
@@ -61,8 +56,7 @@ void draw(std::uint8_t* pixels, int size, std::size_t digit, KeyedRandomness ran
     for (int col = 0; col < size; ++col) {
       double nearest = size;
       for (const auto& stroke : ink) nearest = std::min(nearest, distance({col + 0.5, row + 0.5}, stroke));
-      pixels[row * size + col] =
-          static_cast<std::uint8_t>(std::lround(255 * std::clamp(pen - nearest + 0.5, 0.0, 1.0)));
+      pixels[row * size + col] = static_cast<std::uint8_t>(std::lround(255 * std::clamp(pen - nearest + 0.5, 0.0, 1.0)));
     }
 }
 

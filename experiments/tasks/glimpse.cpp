@@ -28,15 +28,14 @@ LabelledImages read_mnist(const std::string& folder, const std::string& part) {
         const auto path = folder + "/" + part + "-" + stem + dot + kind + "-ubyte" + ending;
         if (std::filesystem::exists(path)) return path;
       }
-    throw InputError(
-        fmt::format("{}: there is no {}-{}-{}-ubyte, plain or .gz; the folder must hold MNIST's four files",
-                    folder, part, stem, kind));
+    throw InputError(fmt::format("{}: there is no {}-{}-{}-ubyte, plain or .gz; the folder must hold MNIST's four files",
+                                 folder, part, stem, kind));
   };
   const auto images = find("images", "idx3"), labels = find("labels", "idx1");
   LabelledImages result{read_idx_images(images), read_idx_labels(labels, classes)};
   if (result.labels.size() != result.images.count)
-    throw InputError(fmt::format("{}: {} labels, but {} holds {} images; the files do not belong together",
-                                 labels, result.labels.size(), images, result.images.count));
+    throw InputError(fmt::format("{}: {} labels, but {} holds {} images; the files do not belong together", labels,
+                                 result.labels.size(), images, result.images.count));
   return result;
 }
 
@@ -68,14 +67,12 @@ class Glimpse final : public Task {
       train_ = read_mnist(path, "train");
       test_ = read_mnist(path, "t10k");
       if (train_.images.rows != test_.images.rows || train_.images.cols != test_.images.cols)
-        throw InputError(fmt::format("{}: training images are {}x{}, but test images {}x{}", path,
-                                     train_.images.rows, train_.images.cols, test_.images.rows,
-                                     test_.images.cols));
+        throw InputError(fmt::format("{}: training images are {}x{}, but test images {}x{}", path, train_.images.rows,
+                                     train_.images.cols, test_.images.rows, test_.images.cols));
       heldout = static_cast<std::size_t>(settings.integer("heldout"));
       if (heldout >= train_.images.count)
-        throw UsageError(
-            fmt::format("glimpse: heldout must be below the number of training images, {}, got {}",
-                        train_.images.count, heldout));
+        throw UsageError(fmt::format("glimpse: heldout must be below the number of training images, {}, got {}",
+                                     train_.images.count, heldout));
       provenance_ = path;
     }
     const auto limit = static_cast<std::size_t>(settings.integer("limit"));
@@ -89,8 +86,8 @@ class Glimpse final : public Task {
     if (clutter_ > 0 && piece_ > std::min(train_.images.rows, train_.images.cols))
       throw UsageError(fmt::format("glimpse: clutter_size must be at most the digits' own size, {}, got {}",
                                    std::min(train_.images.rows, train_.images.cols), piece_));
-    provenance_ += fmt::format(": {} images of {}x{} to train, {} held out, {} to test", sizes_[0], rows_,
-                               cols_, sizes_[1], sizes_[2]);
+    provenance_ +=
+        fmt::format(": {} images of {}x{} to train, {} held out, {} to test", sizes_[0], rows_, cols_, sizes_[1], sizes_[2]);
   }
 
   Dimensions dimensions() const override {
@@ -119,8 +116,7 @@ class Glimpse final : public Task {
   }
 
   std::vector<Metric> metrics() const override {
-    return {{.name = "error_rate", .unit = "1", .higher_is_better = false},
-            {.name = "accuracy", .unit = "1"}};
+    return {{.name = "error_rate", .unit = "1", .higher_is_better = false}, {.name = "accuracy", .unit = "1"}};
   }
   /// The last prediction counts.
   void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
@@ -149,8 +145,7 @@ class Glimpse final : public Task {
     const auto below = [&](std::size_t bound) {
       return static_cast<std::size_t>(random.below(bound, {.example = id, .step = draws++}));
     };
-    const auto copy = [&](const std::uint8_t* from, std::size_t height, std::size_t width, std::size_t top,
-                          std::size_t left) {
+    const auto copy = [&](const std::uint8_t* from, std::size_t height, std::size_t width, std::size_t top, std::size_t left) {
       for (std::size_t r = 0; r < height; ++r)
         for (std::size_t c = 0; c < width; ++c) {
           auto& pixel = image[(top + r) * cols_ + left + c];
@@ -168,10 +163,8 @@ class Glimpse final : public Task {
     copy(digit, rows, cols, top, left);
     if (noise_ > 0)
       for (std::size_t p = 0; p < image.size(); ++p)
-        image[p] =
-            std::min(1.0, image[p] + noise_ * random.uniform({.example = id,
-                                                              .step = 1u << 20,
-                                                              .index = static_cast<std::uint32_t>(p)}));
+        image[p] = std::min(
+            1.0, image[p] + noise_ * random.uniform({.example = id, .step = 1u << 20, .index = static_cast<std::uint32_t>(p)}));
 
     constexpr std::uint8_t ink = 26;  // a tenth of full black
     std::size_t first_row = rows, first_col = cols, end_row = 0, end_col = 0;
@@ -182,8 +175,7 @@ class Glimpse final : public Task {
           first_col = std::min(first_col, c), end_col = std::max(end_col, c + 1);
         }
     if (end_row == 0) first_row = first_col = 0, end_row = rows, end_col = cols;  // no ink at all
-    const std::array<std::size_t, 4> corners = {first_row + top, first_col + left, end_row + top,
-                                                end_col + left};
+    const std::array<std::size_t, 4> corners = {first_row + top, first_col + left, end_row + top, end_col + left};
     std::transform(corners.begin(), corners.end(), box.begin(), [](auto x) { return static_cast<int>(x); });
   }
 
@@ -209,17 +201,14 @@ const Registration<TaskEntry> registered({
                    P::integer("size", 28, 8, 256, "height and width of drawn digits, in pixels"),
                    P::integer("examples", 2000, 10, 1e6,
                               "digits to draw for training, and a quarter each to validate and test"),
-                   P::integer("heldout", 5000, 0, 1e7,
-                              "last images of the training file, held out for validation (path)"),
+                   P::integer("heldout", 5000, 0, 1e7, "last images of the training file, held out for validation (path)"),
                    P::integer("limit", 0, 0, 1e7, "most training images: the first ones; 0: all"),
                    P::integer("canvas", 0, 0, 1024,
                               "side of the canvas the digit is put on at a random place; 0: its own size"),
                    P::integer("clutter", 0, 0, 64, "pieces of other digits strewn over the canvas"),
                    P::integer("clutter_size", 8, 1, 256, "side of such a piece, in pixels"),
                    P::real("noise", 0, 0, 1, "uniform noise from 0 to this on every pixel")},
-    .make = [](const Settings& settings, Key key) -> std::unique_ptr<Task> {
-      return std::make_unique<Glimpse>(settings, key);
-    },
+    .make = [](const Settings& settings, Key key) -> std::unique_ptr<Task> { return std::make_unique<Glimpse>(settings, key); },
 });
 
 }  // namespace

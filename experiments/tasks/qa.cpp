@@ -24,30 +24,26 @@ std::string twin_of(const std::string& path) {
     if (std::filesystem::exists(twin)) return twin;
     throw InputError(fmt::format("{}: there is no test file {}; name one with test_path=FILE", path, twin));
   }
-  throw InputError(
-      fmt::format("{}: no test file can be guessed from this name; name one with test_path=FILE", path));
+  throw InputError(fmt::format("{}: no test file can be guessed from this name; name one with test_path=FILE", path));
 }
 
 /// Fields: "story" [B, N, W] sentences, oldest first, and "story_length" [B]; "question" [B, W]; "answer"
 /// [B]; "support" [B, N] 1 where a sentence is a supporting fact. W is the same in all batches.
 class QuestionAnswering final : public Task {
  public:
-  QuestionAnswering(const Settings& settings, Key key)
-      : memory_(static_cast<std::size_t>(settings.integer("memory"))) {
+  QuestionAnswering(const Settings& settings, Key key) : memory_(static_cast<std::size_t>(settings.integer("memory"))) {
     const auto path = find_input(settings.text("path"));
     const auto test_path = find_input(settings.text("test_path"));
     std::vector<Split> splits;
     if (path.empty()) {
-      if (!test_path.empty())
-        throw UsageError("qa: test_path is given without path; name the training file, too");
+      if (!test_path.empty()) throw UsageError("qa: test_path is given without path; name the training file, too");
       if (settings.real("heldout") + settings.real("test") >= 1)
         throw UsageError("qa: heldout and test together must be below 1");
       const StoryWorld world{settings.integer("stories"), settings.integer("questions"),
                              std::stoi(settings.text("supporting_facts")), settings.integer("people"),
                              settings.integer("places")};
       const auto stories = parse_babi(world.tell(key / "story"));
-      splits =
-          split_by_group(groups_of(stories), settings.real("heldout"), settings.real("test"), key / "split");
+      splits = split_by_group(groups_of(stories), settings.real("heldout"), settings.real("test"), key / "split");
       count_and_add(stories, splits);
       provenance_ = "generated";
     } else {
@@ -64,13 +60,11 @@ class QuestionAnswering final : public Task {
     }
     splits_ = members(splits, key / "order");
     if (splits_[0].empty())
-      throw InputError(
-          fmt::format("{}: no story is left to train on; give more stories, or heldout=0", provenance_));
+      throw InputError(fmt::format("{}: no story is left to train on; give more stories, or heldout=0", provenance_));
     for (std::size_t i = 0; i < questions_.size(); ++i)
       sentences_in_memory_ = std::max(sentences_in_memory_, questions_[i].end - questions_[i].first);
-    provenance_ += fmt::format(
-        ": {} questions to train, {} held out, {} to test; {} stories cut to the last {} sentences",
-        splits_[0].size(), splits_[1].size(), splits_[2].size(), cut_, memory_);
+    provenance_ += fmt::format(": {} questions to train, {} held out, {} to test; {} stories cut to the last {} sentences",
+                               splits_[0].size(), splits_[1].size(), splits_[2].size(), cut_, memory_);
   }
 
   Dimensions dimensions() const override {
@@ -96,8 +90,7 @@ class QuestionAnswering final : public Task {
     for (std::size_t b = 0; b < B; ++b) {
       const auto& asked = questions_[batch.id[b]];
       for (auto s = asked.first; s < asked.end; ++s)
-        std::copy(sentences_[s].begin(), sentences_[s].end(),
-                  story.row(b).begin() + (s - asked.first) * words_);
+        std::copy(sentences_[s].begin(), sentences_[s].end(), story.row(b).begin() + (s - asked.first) * words_);
       std::copy(asked.words.begin(), asked.words.end(), question.row(b).begin());
       for (auto s : asked.support) support.row(b)[s - asked.first] = 1;
       length.data[b] = static_cast<int>(asked.end - asked.first);
@@ -131,11 +124,9 @@ class QuestionAnswering final : public Task {
       const auto facts = support.row(b);
       const auto chosen = seen.choices.row(b);
       const auto known = [](int choice) { return choice >= 0; };
-      if (std::count(facts.begin(), facts.end(), 1) == 0 || std::none_of(chosen.begin(), chosen.end(), known))
-        continue;
+      if (std::count(facts.begin(), facts.end(), 1) == 0 || std::none_of(chosen.begin(), chosen.end(), known)) continue;
       metrics[1].numerator += std::any_of(chosen.begin(), chosen.end(), [&](int choice) {
-        return choice >= 0 && static_cast<std::size_t>(choice) < facts.size() &&
-               facts[static_cast<std::size_t>(choice)] == 1;
+        return choice >= 0 && static_cast<std::size_t>(choice) < facts.size() && facts[static_cast<std::size_t>(choice)] == 1;
       });
       metrics[1].denominator += 1;
     }
@@ -183,8 +174,7 @@ class QuestionAnswering final : public Task {
     const auto offset = sentences_.size();
     for (const auto& sentence : stories.sentences) sentences_.push_back(indices(sentence));
     for (const auto& question : stories.questions) {
-      const auto cut =
-          std::max(question.first + memory_, question.end) - memory_;  // the last `memory_` sentences
+      const auto cut = std::max(question.first + memory_, question.end) - memory_;  // the last `memory_` sentences
       cut_ += cut > question.first;
       Question kept{cut + offset, question.end + offset, indices(question.words), {}, 0};
       for (auto s : question.support)
@@ -210,18 +200,16 @@ const Registration<TaskEntry> registered({
     .summary = "questions about short stories, with attention to sentences",
     .data = "generated, or bAbI files (plain or .gz)",
     .default_model = "memory_reader",
-    .parameters =
-        {P::text("path", "", "a bAbI training file; none: generated stories"),
-         P::text("test_path", "", "its test file; none: the same name with test for train"),
-         P::integer("memory", 50, 1, 10000, "most sentences in memory: the last ones"),
-         P::real("heldout", 0.1, 0, 1, "share of the training stories held out for validation").below(),
-         P::real("test", 0.1, 0, 1, "share of the stories held out for the test (generated)").below(),
-         P::choice("supporting_facts", "1", {"1", "2"},
-                   "1: where is Mary; 2: where is the football (generated)"),
-         P::integer("stories", 200, 1, 1e6, "stories to generate"),
-         P::integer("questions", 5, 1, 100, "questions per story (generated)"),
-         P::integer("people", 4, 1, 8, "people in the stories (generated)"),
-         P::integer("places", 6, 2, 8, "places in the stories (generated)")},
+    .parameters = {P::text("path", "", "a bAbI training file; none: generated stories"),
+                   P::text("test_path", "", "its test file; none: the same name with test for train"),
+                   P::integer("memory", 50, 1, 10000, "most sentences in memory: the last ones"),
+                   P::real("heldout", 0.1, 0, 1, "share of the training stories held out for validation").below(),
+                   P::real("test", 0.1, 0, 1, "share of the stories held out for the test (generated)").below(),
+                   P::choice("supporting_facts", "1", {"1", "2"}, "1: where is Mary; 2: where is the football (generated)"),
+                   P::integer("stories", 200, 1, 1e6, "stories to generate"),
+                   P::integer("questions", 5, 1, 100, "questions per story (generated)"),
+                   P::integer("people", 4, 1, 8, "people in the stories (generated)"),
+                   P::integer("places", 6, 2, 8, "places in the stories (generated)")},
     .make = [](const Settings& settings, Key key) -> std::unique_ptr<Task> {
       return std::make_unique<QuestionAnswering>(settings, key);
     },

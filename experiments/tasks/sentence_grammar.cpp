@@ -17,9 +17,7 @@ struct Writer {
   std::uint32_t draws = 0;
   AlignedPair pair = {};
 
-  int below(int bound) {
-    return static_cast<int>(random.below(static_cast<std::uint64_t>(bound), {.step = draws++}));
-  }
+  int below(int bound) { return static_cast<int>(random.below(static_cast<std::uint64_t>(bound), {.step = draws++})); }
 
   int source(std::string word) {
     pair.source.push_back(std::move(word));
@@ -34,8 +32,7 @@ struct Writer {
   void noun_phrase(int room) {
     const bool the = room > 1 && below(2), adjective = room > 1 + the && below(2);
     if (the) source("the");
-    const int a = adjective ? below(grammar.words) : 0,
-              at_adjective = adjective ? source(fmt::format("a{}", a)) : 0;
+    const int a = adjective ? below(grammar.words) : 0, at_adjective = adjective ? source(fmt::format("a{}", a)) : 0;
     const int n = below(grammar.words), at_noun = source(fmt::format("n{}", n));
     target(fmt::format("N{}", n), at_noun);
     if (n % 5 == 4) target(fmt::format("M{}", n), at_noun);

@@ -7,8 +7,7 @@
 
 namespace hardgrad {
 
-std::vector<Split> split_by_group(const std::vector<std::string>& groups, double heldout, double test,
-                                  Key key) {
+std::vector<Split> split_by_group(const std::vector<std::string>& groups, double heldout, double test, Key key) {
   struct Group {
     double place;  // in [0, 1)
     Split split;

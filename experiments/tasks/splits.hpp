@@ -14,8 +14,7 @@ namespace hardgrad {
 /// never parted. A group's split depends on its name and the key alone, except that a split with a positive
 /// share takes the group with the lowest hash from training if it would stay empty and training has two
 /// groups or more.
-std::vector<Split> split_by_group(const std::vector<std::string>& groups, double heldout, double test,
-                                  Key key);
+std::vector<Split> split_by_group(const std::vector<std::string>& groups, double heldout, double test, Key key);
 
 /// Example numbers of each split, in a keyed random order: files are often sorted (Tatoeba by length), and the first
 /// examples of a split must stand for all of it wherever only so many are evaluated or measured.

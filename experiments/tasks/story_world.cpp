@@ -11,8 +11,7 @@ namespace hardgrad {
 namespace {
 
 constexpr std::array people_names = {"Mary", "John", "Sandra", "Daniel", "Julie", "Bill", "Fred", "Jeff"};
-constexpr std::array place_names = {"bathroom", "hallway", "garden", "office",
-                                    "bedroom",  "kitchen", "park",   "school"};
+constexpr std::array place_names = {"bathroom", "hallway", "garden", "office", "bedroom", "kitchen", "park", "school"};
 constexpr std::array thing_names = {"football", "milk", "apple"};
 constexpr std::array go = {"moved to", "went to", "journeyed to", "travelled to", "went back to"};
 constexpr std::array take = {"got", "took", "grabbed", "picked up"};
@@ -65,8 +64,7 @@ struct Story {
       thing.holder = -1;
     } else if (person.place >= 0 && thing.holder < 0 && (thing.place < 0 || thing.place == person.place)) {
       thing = {who, person.place, 0, person.moved};
-      thing.touched =
-          say(fmt::format("{} {} the {} there.", people_names[who], any(take), thing_names[what]));
+      thing.touched = say(fmt::format("{} {} the {} there.", people_names[who], any(take), thing_names[what]));
     } else {
       return false;
     }
@@ -84,8 +82,7 @@ struct Story {
       say(fmt::format("Where is the {}? \t{}\t{} {}", thing_names[which], place_names[things[which].place],
                       things[which].touched, things[which].moved));
     else
-      say(fmt::format("Where is {}? \t{}\t{}", people_names[which], place_names[people[which].place],
-                      people[which].moved));
+      say(fmt::format("Where is {}? \t{}\t{}", people_names[which], place_names[people[which].place], people[which].moved));
   }
 
   void tell() {
@@ -107,8 +104,7 @@ struct Story {
 TextFile StoryWorld::tell(Key key) const {
   TextFile text{"generated stories", {}};
   for (int i = 0; i < stories; ++i)
-    Story{.world = *this, .random = KeyedRandomness(key / static_cast<std::uint64_t>(i)), .lines = text.lines}
-        .tell();
+    Story{.world = *this, .random = KeyedRandomness(key / static_cast<std::uint64_t>(i)), .lines = text.lines}.tell();
   return text;
 }
 

@@ -5,12 +5,9 @@ namespace hardgrad {
 
 std::string to_string(Split split) {
   switch (split) {
-    case Split::train:
-      return "train";
-    case Split::heldout:
-      return "heldout";
-    case Split::test:
-      return "test";
+    case Split::train: return "train";
+    case Split::heldout: return "heldout";
+    case Split::test: return "test";
   }
   throw Bug("unknown split");
 }

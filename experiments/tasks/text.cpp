@@ -23,8 +23,7 @@ void append(std::string& text, Letter letter) {
   const auto put = [&](unsigned byte) { text += static_cast<char>(byte); };
   if (letter < 0x80) return put(letter);
   if (letter < 0x800) return put(0xC0 | letter >> 6), put(0x80 | (letter & 0x3F));
-  if (letter < 0x10000)
-    return put(0xE0 | letter >> 12), put(0x80 | (letter >> 6 & 0x3F)), put(0x80 | (letter & 0x3F));
+  if (letter < 0x10000) return put(0xE0 | letter >> 12), put(0x80 | (letter >> 6 & 0x3F)), put(0x80 | (letter & 0x3F));
   put(0xF0 | letter >> 18), put(0x80 | (letter >> 12 & 0x3F)), put(0x80 | (letter >> 6 & 0x3F));
   put(0x80 | (letter & 0x3F));
 }
@@ -49,12 +48,12 @@ Letter lower(Letter c) {
 }
 
 bool is_space(Letter c) {
-  return c == ' ' || (c >= 9 && c <= 13) || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) ||
-         c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
+  return c == ' ' || (c >= 9 && c <= 13) || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 ||
+         c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
 }
 bool is_invisible(Letter c) {
-  return c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0xAD || (c >= 0x200B && c <= 0x200F) ||
-         (c >= 0x202A && c <= 0x202E) || (c >= 0x2060 && c <= 0x2064) || c == 0xFEFF;
+  return c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0xAD || (c >= 0x200B && c <= 0x200F) || (c >= 0x202A && c <= 0x202E) ||
+         (c >= 0x2060 && c <= 0x2064) || c == 0xFEFF;
 }
 bool is_digit(Letter c) { return c >= '0' && c <= '9'; }
 bool is_letter(Letter c) {
@@ -99,9 +98,8 @@ std::vector<std::string> tokenize(std::string_view text, bool to_lower) {
   for (std::size_t i = 0; i < letters.size(); ++i) {
     const auto c = letters[i];
     const auto before = i > 0 ? letters[i - 1] : ' ', after = i + 1 < letters.size() ? letters[i + 1] : ' ';
-    const bool joins = (c == '\'' || c == '-')
-                           ? is_letter(before) && is_letter(after)
-                           : (c == '.' || c == ',') && is_digit(before) && is_digit(after);
+    const bool joins = (c == '\'' || c == '-') ? is_letter(before) && is_letter(after)
+                                               : (c == '.' || c == ',') && is_digit(before) && is_digit(after);
     if (is_letter(c) || is_digit(c) || joins) {
       if (!inside) tokens.emplace_back();
       append(tokens.back(), c);

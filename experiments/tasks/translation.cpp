@@ -29,12 +29,10 @@ class Translation final : public Task {
 
     std::vector<std::string> groups;
     for (const auto& pair : corpus.pairs) groups.push_back(joined(pair.source));
-    const auto splits =
-        split_by_group(groups, settings.real("heldout"), settings.real("test"), key / "split");
+    const auto splits = split_by_group(groups, settings.real("heldout"), settings.real("test"), key / "split");
     splits_ = members(splits, key / "order");
     if (splits_[0].empty())
-      throw InputError(fmt::format("{}: no sentence is left to train on; give more text, or heldout=0,test=0",
-                                   corpus.origin));
+      throw InputError(fmt::format("{}: no sentence is left to train on; give more text, or heldout=0,test=0", corpus.origin));
 
     auto &source = source_words_, &target = target_words_;
     for (int i : splits_[0]) {
@@ -68,9 +66,8 @@ class Translation final : public Task {
         "{}: {} pairs read; left out: {} with an empty side, {} variants, {} by length, {} beyond the limit; "
         "kept: {} train, {} "
         "heldout, {} test; {:.2f}% of target words unknown",
-        corpus.origin, corpus.read, corpus.blank, corpus.variants, corpus.wrong_length, corpus.beyond_limit,
-        splits_[0].size(), splits_[1].size(), splits_[2].size(),
-        100.0 * static_cast<double>(unknown) / static_cast<double>(words));
+        corpus.origin, corpus.read, corpus.blank, corpus.variants, corpus.wrong_length, corpus.beyond_limit, splits_[0].size(),
+        splits_[1].size(), splits_[2].size(), 100.0 * static_cast<double>(unknown) / static_cast<double>(words));
   }
 
   Dimensions dimensions() const override { return dimensions_; }
@@ -116,8 +113,7 @@ class Translation final : public Task {
                                   {.name = "exact_match", .unit = "1"},
                                   {.name = "bleu", .unit = "1", .sums = {}, .formula = bleu},
                                   {.name = "exact_match_decoded", .unit = "1"}};
-    if (has_alignment_)
-      result.push_back({.name = "alignment_error_rate", .unit = "1", .higher_is_better = false});
+    if (has_alignment_) result.push_back({.name = "alignment_error_rate", .unit = "1", .higher_is_better = false});
     return result;
   }
 
@@ -144,14 +140,12 @@ class Translation final : public Task {
   bool decodes() const override { return true; }
   /// Free-running answers end at the first end mark. An unknown word in an answer never counts as right for
   /// BLEU.
-  void score_decoded(const Batch& batch, const Observation& seen,
-                     std::vector<Metric>& metrics) const override {
+  void score_decoded(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
     const auto &target = batch.ints("target"), &length = batch.ints("target_length");
     for (std::size_t b = 0; b < length.size(); ++b) {
       const auto reference = target.row(b).first(static_cast<std::size_t>(length.data[b]) - 1);
       auto answer = seen.predictions.row(b);
-      const auto end =
-          std::find_if(answer.begin(), answer.end(), [](int w) { return w == Vocabulary::end || w < 0; });
+      const auto end = std::find_if(answer.begin(), answer.end(), [](int w) { return w == Vocabulary::end || w < 0; });
       answer = answer.first(static_cast<std::size_t>(end - answer.begin()));
       add_bleu(answer, reference, Vocabulary::unknown, metrics[2].sums);
       add(metrics[3], std::equal(answer.begin(), answer.end(), reference.begin(), reference.end()), 1);
@@ -184,24 +178,22 @@ const Registration<TaskEntry> registered({
     .summary = "sentences word by word, with attention to the source",
     .data = "generated, a Tatoeba/Anki tab file, two parallel texts, or CMUdict (all plain or .gz)",
     .default_model = "translator",
-    .parameters =
-        {P::choice("data", "generated", {"generated", "tatoeba", "text", "cmudict"}, "what is translated"),
-         P::text("path", "", "the file: pairs, source sentences, or dictionary"),
-         P::text("target_path", "", "the target sentences (data=text)"),
-         P::integer("source_column", 2, 1, 2,
-                    "the tab file's column to translate from; 2: German to English (data=tatoeba)"),
-         P::integer("examples", 2000, 1, 1e7, "sentences to generate (data=generated)"),
-         P::integer("words", 8, 1, 1e5, "nouns, verbs, adjectives: so many of each (data=generated)"),
-         P::integer("vocabulary", 2000, 5, 1e6,
-                    "entries per side, with 4 special ones; rarer words are unknown"),
-         P::integer("min_length", 1, 1, 1000, "fewest words of a source sentence"),
-         P::integer("max_length", 10, 1, 1000, "most words of a sentence, without the end mark"),
-         P::integer("limit", 0, 0, 1e8, "most pairs, drawn by a hash; 0: all"),
-         P::real("heldout", 0.05, 0, 1, "share of source sentences held out for validation").below(),
-         P::real("test", 0.05, 0, 1, "share of source sentences held out for the test").below(),
-         P::flag("lower_case", true, "fold to lower case"),
-         P::flag("variants", true, "take second pronunciations, word(2), too (data=cmudict)"),
-         P::flag("stress", false, "keep the vowels' stress digits (data=cmudict)")},
+    .parameters = {P::choice("data", "generated", {"generated", "tatoeba", "text", "cmudict"}, "what is translated"),
+                   P::text("path", "", "the file: pairs, source sentences, or dictionary"),
+                   P::text("target_path", "", "the target sentences (data=text)"),
+                   P::integer("source_column", 2, 1, 2,
+                              "the tab file's column to translate from; 2: German to English (data=tatoeba)"),
+                   P::integer("examples", 2000, 1, 1e7, "sentences to generate (data=generated)"),
+                   P::integer("words", 8, 1, 1e5, "nouns, verbs, adjectives: so many of each (data=generated)"),
+                   P::integer("vocabulary", 2000, 5, 1e6, "entries per side, with 4 special ones; rarer words are unknown"),
+                   P::integer("min_length", 1, 1, 1000, "fewest words of a source sentence"),
+                   P::integer("max_length", 10, 1, 1000, "most words of a sentence, without the end mark"),
+                   P::integer("limit", 0, 0, 1e8, "most pairs, drawn by a hash; 0: all"),
+                   P::real("heldout", 0.05, 0, 1, "share of source sentences held out for validation").below(),
+                   P::real("test", 0.05, 0, 1, "share of source sentences held out for the test").below(),
+                   P::flag("lower_case", true, "fold to lower case"),
+                   P::flag("variants", true, "take second pronunciations, word(2), too (data=cmudict)"),
+                   P::flag("stress", false, "keep the vowels' stress digits (data=cmudict)")},
     .make = [](const Settings& settings, Key key) -> std::unique_ptr<Task> {
       return std::make_unique<Translation>(settings, key);
     },

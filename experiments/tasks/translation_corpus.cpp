@@ -17,11 +17,9 @@ namespace {
 
 void need_path(const Settings& settings, bool two) {
   const auto data = settings.text("data");
-  if (settings.text("path").empty())
-    throw UsageError(fmt::format("translation: data={} needs path=FILE", data));
+  if (settings.text("path").empty()) throw UsageError(fmt::format("translation: data={} needs path=FILE", data));
   if (two && settings.text("target_path").empty())
-    throw UsageError(
-        "translation: data=text needs path=FILE (source) and target_path=FILE (its translation)");
+    throw UsageError("translation: data=text needs path=FILE (source) and target_path=FILE (its translation)");
 }
 
 TranslationCorpus read(const Settings& settings, Key key) {
@@ -29,14 +27,11 @@ TranslationCorpus read(const Settings& settings, Key key) {
   const auto path = find_input(settings.text("path")), target_path = find_input(settings.text("target_path"));
   const bool lower = settings.flag("lower_case");
   if (data == "generated" && !path.empty())
-    throw UsageError(
-        "translation: path is given, but data=generated; say what it is: data=tatoeba, text or cmudict");
-  if (data != "text" && !target_path.empty())
-    throw UsageError("translation: target_path is for data=text only");
+    throw UsageError("translation: path is given, but data=generated; say what it is: data=tatoeba, text or cmudict");
+  if (data != "text" && !target_path.empty()) throw UsageError("translation: target_path is for data=text only");
   TranslationCorpus corpus;
   if (data == "generated") {
-    const SentenceGrammar grammar{settings.integer("words"), settings.integer("min_length"),
-                                  settings.integer("max_length")};
+    const SentenceGrammar grammar{settings.integer("words"), settings.integer("min_length"), settings.integer("max_length")};
     for (int i = 0; i < settings.integer("examples"); ++i)
       corpus.pairs.push_back(grammar.generate(key / "sentence" / static_cast<std::uint64_t>(i)));
   } else if (data == "cmudict") {
@@ -49,8 +44,7 @@ TranslationCorpus read(const Settings& settings, Key key) {
       if (!settings.flag("stress"))
         for (auto& phoneme : entry.phonemes)
           if (std::isdigit(static_cast<unsigned char>(phoneme.back()))) phoneme.pop_back();
-      corpus.pairs.push_back(
-          {characters(lower ? lower_case(entry.word) : entry.word), std::move(entry.phonemes), {}});
+      corpus.pairs.push_back({characters(lower ? lower_case(entry.word) : entry.word), std::move(entry.phonemes), {}});
     }
     corpus.origin = path;
   } else {
@@ -59,8 +53,7 @@ TranslationCorpus read(const Settings& settings, Key key) {
     const auto pairs = text ? read_parallel_text(path, target_path, corpus.blank) : read_tab_pairs(path);
     for (const auto& [first, second] : pairs) {
       const bool swapped = !text && settings.integer("source_column") == 2;
-      corpus.pairs.push_back(
-          {tokenize(swapped ? second : first, lower), tokenize(swapped ? first : second, lower), {}});
+      corpus.pairs.push_back({tokenize(swapped ? second : first, lower), tokenize(swapped ? first : second, lower), {}});
     }
     corpus.origin = text ? path + " and " + target_path : path;
   }
@@ -73,12 +66,9 @@ void select(TranslationCorpus& corpus, const Settings& settings, Key key) {
   const auto low = static_cast<std::size_t>(settings.integer("min_length")),
              high = static_cast<std::size_t>(settings.integer("max_length"));
   auto& pairs = corpus.pairs;
-  const auto fits = [&](const std::vector<std::string>& words) {
-    return words.size() >= low && words.size() <= high;
-  };
-  corpus.wrong_length = std::erase_if(pairs, [&](const AlignedPair& pair) {
-    return !fits(pair.source) || pair.target.empty() || pair.target.size() > high;
-  });
+  const auto fits = [&](const std::vector<std::string>& words) { return words.size() >= low && words.size() <= high; };
+  corpus.wrong_length = std::erase_if(
+      pairs, [&](const AlignedPair& pair) { return !fits(pair.source) || pair.target.empty() || pair.target.size() > high; });
   const auto limit = static_cast<std::size_t>(settings.integer("limit"));
   if (limit == 0 || pairs.size() <= limit) return;
   std::vector<std::uint64_t> hashes;
@@ -102,11 +92,10 @@ TranslationCorpus read_translation_corpus(const Settings& settings, Key key) {
   auto corpus = read(settings, key);
   select(corpus, settings, key / "limit");
   if (corpus.pairs.empty())
-    throw InputError(
-        fmt::format("{}: nothing left: of {} pairs, {} are shorter than min_length={} or longer than "
-                    "max_length={}; raise max_length",
-                    corpus.origin, corpus.read, corpus.wrong_length, settings.integer("min_length"),
-                    settings.integer("max_length")));
+    throw InputError(fmt::format(
+        "{}: nothing left: of {} pairs, {} are shorter than min_length={} or longer than "
+        "max_length={}; raise max_length",
+        corpus.origin, corpus.read, corpus.wrong_length, settings.integer("min_length"), settings.integer("max_length")));
   return corpus;
 }
 

@@ -9,8 +9,7 @@ void Vocabulary::close(int specials, std::size_t limit) {
   const std::vector<std::string> special_words = {"<pad>", "<unk>", "<bos>", "<eos>"};
   words_.assign(special_words.begin(), special_words.begin() + specials);
   std::vector<std::pair<std::string, std::size_t>> by_count(counts_.begin(), counts_.end());
-  std::stable_sort(by_count.begin(), by_count.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::stable_sort(by_count.begin(), by_count.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
   for (const auto& [word, count] : by_count) {
     if (limit > 0 && words_.size() >= limit) break;
     index_[word] = size();

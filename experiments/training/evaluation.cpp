@@ -94,8 +94,8 @@ Observation observe(const Episode<T>& episode) {
 }
 
 template <class T>
-EvaluationPoint evaluate(const Task& task, const Model<T>& model, const Target& target,
-                         const EvaluationSettings& settings, Key noise) {
+EvaluationPoint evaluate(const Task& task, const Model<T>& model, const Target& target, const EvaluationSettings& settings,
+                         Key noise) {
   const auto all = task.size(settings.split);
   const auto examples = settings.examples > 0 ? std::min<std::size_t>(settings.examples, all) : all;
   auto metrics = task.metrics();
@@ -138,8 +138,8 @@ EvaluationPoint evaluate(const Task& task, const Model<T>& model, const Target& 
   return point;
 }
 
-#define HARDGRAD_INSTANTIATE(T)                              \
-  template Observation observe(const Episode<T>&);           \
+#define HARDGRAD_INSTANTIATE(T)                    \
+  template Observation observe(const Episode<T>&); \
   template EvaluationPoint evaluate(const Task&, const Model<T>&, const Target&, const EvaluationSettings&, Key);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)

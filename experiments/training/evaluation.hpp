@@ -9,17 +9,17 @@ namespace hardgrad {
 
 struct EvaluationSettings {
   Split split = Split::heldout;
-  int examples = 0;           ///< the first of the split; 0 is all
+  int examples = 0;  ///< the first of the split; 0 is all
   int batch = 64;
-  bool decode = false;        ///< also run freely, for the task's decoding metrics
-  double row_cap = 20000;     ///< most rows of one enumeration: batches are cut to it, larger examples are not enumerated
-  Stop stop = {};             ///< polled between batches and parts of them
+  bool decode = false;     ///< also run freely, for the task's decoding metrics
+  double row_cap = 20000;  ///< most rows of one enumeration: batches are cut to it, larger examples are not enumerated
+  Stop stop = {};          ///< polled between batches and parts of them
 };
 
 /// Losses per example, in the model's units: for the soft target `soft`; for the others `expected_loss` and
 /// `marginal_likelihood` by enumeration where every example's choices are few enough (with `elbo` if the target is one),
-/// `sampled_loss` under one sample, and `greedy_loss` under the most probable choices. Metrics are those of the most probable choices (of
-/// the expected weights for the soft target).
+/// `sampled_loss` under one sample, and `greedy_loss` under the most probable choices. Metrics are those of the most probable
+/// choices (of the expected weights for the soft target).
 template <class T>
 EvaluationPoint evaluate(const Task& task, const Model<T>& model, const Target& target, const EvaluationSettings& settings,
                          Key noise);

@@ -63,8 +63,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 }  // namespace
 
 template <class T>
-TrainResult train(Training<T>& training, const TrainSettings& settings, const RunKeys& keys,
-                  const Stop& stop) {
+TrainResult train(Training<T>& training, const TrainSettings& settings, const RunKeys& keys, const Stop& stop) {
   auto& [task, model, estimator, spec, optimizer, own_optimizer, step] = training;
   const auto start = std::chrono::steady_clock::now();
   Batches batches(*task, settings.batch, keys.order);
@@ -132,8 +131,8 @@ TrainResult train(Training<T>& training, const TrainSettings& settings, const Ru
     loss += estimate.loss;
     ++since;
     if ((step + 1) % settings.log_every == 0 || step + 1 == settings.steps) {
-      result.log.push_back({step + 1, loss / since, seconds_since(start) - aside, std::sqrt(squares), result.rows,
-                            result.attention_values});
+      result.log.push_back(
+          {step + 1, loss / since, seconds_since(start) - aside, std::sqrt(squares), result.rows, result.attention_values});
       loss = 0;
       since = 0;
     }
@@ -150,8 +149,8 @@ TrainResult train(Training<T>& training, const TrainSettings& settings, const Ru
 }
 
 template <class T>
-Training<T> prepare(std::shared_ptr<const Task> task, const Spec& model, const Spec& estimator,
-                    const TrainSettings& settings, const RunKeys& keys) {
+Training<T> prepare(std::shared_ptr<const Task> task, const Spec& model, const Spec& estimator, const TrainSettings& settings,
+                    const RunKeys& keys) {
   Training<T> training;
   training.task = std::move(task);
   training.estimator_spec = estimator;
@@ -170,10 +169,9 @@ Training<T> prepare(std::shared_ptr<const Task> task, const Spec& model, const S
   return training;
 }
 
-#define HARDGRAD_INSTANTIATE(T)                                                                                     \
-  template TrainResult train(Training<T>&, const TrainSettings&, const RunKeys&, const Stop&);                     \
-  template Training<T> prepare(std::shared_ptr<const Task>, const Spec&, const Spec&, const TrainSettings&,        \
-                               const RunKeys&);
+#define HARDGRAD_INSTANTIATE(T)                                                                \
+  template TrainResult train(Training<T>&, const TrainSettings&, const RunKeys&, const Stop&); \
+  template Training<T> prepare(std::shared_ptr<const Task>, const Spec&, const Spec&, const TrainSettings&, const RunKeys&);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)
 

@@ -16,16 +16,16 @@ namespace hardgrad {
 struct TrainSettings {
   int steps = 0;
   int batch = 32;
-  OptimizerSettings optimizer;            ///< of the model
-  double own_learning_rate = 1e-3;        ///< of the estimator's own networks (Adam, on the model's schedule)
-  int log_every = 10;                     ///< steps between logged training losses (each the mean since the last)
-  int evaluate_every = 0;                 ///< steps between evaluations; 0: only at the end
-  int evaluate_examples = 0;              ///< of the held-out split; 0 is all
-  std::string evaluate_split = "heldout"; ///< heldout | test
-  bool decode = false;                    ///< also decode freely in the last evaluation, where the task wants it
-  bool keep_best = false;                 ///< go back to the best evaluation's parameters before the last one
-  std::vector<int> measure_at;            ///< steps before which bias and variance are measured
-  int measure_batch = 16;                 ///< examples measured on: the first of the training split
+  OptimizerSettings optimizer;             ///< of the model
+  double own_learning_rate = 1e-3;         ///< of the estimator's own networks (Adam, on the model's schedule)
+  int log_every = 10;                      ///< steps between logged training losses (each the mean since the last)
+  int evaluate_every = 0;                  ///< steps between evaluations; 0: only at the end
+  int evaluate_examples = 0;               ///< of the held-out split; 0 is all
+  std::string evaluate_split = "heldout";  ///< heldout | test
+  bool decode = false;                     ///< also decode freely in the last evaluation, where the task wants it
+  bool keep_best = false;                  ///< go back to the best evaluation's parameters before the last one
+  std::vector<int> measure_at;             ///< steps before which bias and variance are measured
+  int measure_batch = 16;                  ///< examples measured on: the first of the training split
   MeasureSettings measure;
 };
 
@@ -41,7 +41,10 @@ struct EvaluationPoint {
   std::map<std::string, double> losses;   ///< per example (nats): expected_loss, marginal_likelihood, ... what can be had
   std::map<std::string, double> metrics;  ///< by metric name
 };
-struct MeasurementPoint { int step; Measurement measurement; };
+struct MeasurementPoint {
+  int step;
+  Measurement measurement;
+};
 
 struct TrainResult {
   std::vector<LogPoint> log;
@@ -75,15 +78,16 @@ struct RunKeys {
 /// Trains from `training.step` to settings.steps. `stop` is polled between steps, and within measurements and
 /// evaluations; Interrupted is thrown if it says so.
 template <class T>
-TrainResult train(Training<T>& training, const TrainSettings& settings, const RunKeys& keys,
-                  const Stop& stop = {});
+TrainResult train(Training<T>& training, const TrainSettings& settings, const RunKeys& keys, const Stop& stop = {});
 
 /// Thrown where an estimator does not support a model: what() is the reason.
-struct Unsupported : UsageError { using UsageError::UsageError; };
+struct Unsupported : UsageError {
+  using UsageError::UsageError;
+};
 /// Makes the model and the estimator for one run on a task; the model gets a posterior if the estimator proposes from
 /// one. Throws UsageError, Unsupported.
 template <class T>
-Training<T> prepare(std::shared_ptr<const Task> task, const Spec& model, const Spec& estimator,
-                    const TrainSettings& settings, const RunKeys& keys);
+Training<T> prepare(std::shared_ptr<const Task> task, const Spec& model, const Spec& estimator, const TrainSettings& settings,
+                    const RunKeys& keys);
 
 }  // namespace hardgrad

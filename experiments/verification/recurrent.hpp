@@ -14,8 +14,9 @@
 namespace hardgrad::verification {
 
 /// h_{t+1} = tanh(W h_t + E[z_t] + x); logits_t = A h_t; cost_t = (v . h_{t+1} - target)^2. If not `feeding`, the
-/// recurrence goes on without the choice (h_{t+1} = tanh(W h_t + x)) and cost_t alone sees E[z_t]: a factorised model. With several
-/// columns z_t is so many choices made at once, and E[z_t] the sum of theirs; column d has d options less, at least two.
+/// recurrence goes on without the choice (h_{t+1} = tanh(W h_t + x)) and cost_t alone sees E[z_t]: a factorised model. With
+/// several columns z_t is so many choices made at once, and E[z_t] the sum of theirs; column d has d options less, at least
+/// two.
 template <class T>
 class Recurrent final : public Model<T> {
  public:
@@ -23,8 +24,12 @@ class Recurrent final : public Model<T> {
 
   explicit Recurrent(bool feeding, Key key = Key(5), int options = 3, double shift = 0, int columns = 1)
       : feeding_(feeding), options_(options), columns_(columns), shift_(shift) {
-    structure_ = {.sites = {{.name = "step", .options = options, .times = longest, .state_width = hidden,
-                             .reach = feeding ? Reach::later_choices : Reach::own_costs, .columns = columns}},
+    structure_ = {.sites = {{.name = "step",
+                             .options = options,
+                             .times = longest,
+                             .state_width = hidden,
+                             .reach = feeding ? Reach::later_choices : Reach::own_costs,
+                             .columns = columns}},
                   .posterior = true};
     recurrent_ = Linear<T>(this->parameters_, "core", hidden, hidden, key, false);
     scores_ = Linear<T>(this->parameters_, "score", hidden, options * columns, key);
@@ -74,7 +79,8 @@ class Recurrent final : public Model<T> {
       site.columns = columns_;
       auto choice = episode.choose(std::move(site));
       const std::span<const int> parent(choice.rows->parent), example(choice.rows->example);
-      const auto chosen = matmul(reshape(choice.one_hot(tape, options_), options_ * columns_), tape.parameter(*embedding_.weight));
+      const auto chosen =
+          matmul(reshape(choice.one_hot(tape, options_), options_ * columns_), tape.parameter(*embedding_.weight));
       const auto before = add(recurrent_(gather_rows(h, parent)), gather_rows(x, example));
       const auto after = tanh(add(before, chosen));
       auto loss = square(subtract(out_(after), gather_rows(target, example)));

@@ -17,9 +17,9 @@
 namespace hardgrad::verification {
 namespace {
 
-constexpr double outcome_cap = 3e4;   // of one exact mean
-constexpr int draws = 20000;          // where that is too few
-constexpr int model_draws = 300;      // on whole models
+constexpr double outcome_cap = 3e4;  // of one exact mean
+constexpr int draws = 20000;         // where that is too few
+constexpr int model_draws = 300;     // on whole models
 constexpr double least_p_value = 1e-6;
 
 bool finite(const std::vector<double>& x) {
@@ -30,8 +30,10 @@ bool finite(const std::vector<double>& x) {
 class Verifier {
  public:
   explicit Verifier(const Spec& spec)
-      : spec_(spec), entry_(Estimators::instance().at(spec.name)), unbiased_(claims_unbiased(spec)), verdict_{spec.text, unbiased_, {}} {
-  }
+      : spec_(spec),
+        entry_(Estimators::instance().at(spec.name)),
+        unbiased_(claims_unbiased(spec)),
+        verdict_{spec.text, unbiased_, {}} {}
 
   Verdict run() {
     for (const auto& problem : problems()) on_model(problem);
@@ -43,8 +45,7 @@ class Verifier {
 
  private:
   void add(std::string what, const std::string& where, const std::string& failure, std::string detail = "") {
-    verdict_.checks.push_back({std::move(what), where,
-                               failure.empty() ? Check::Outcome::passed : Check::Outcome::failed,
+    verdict_.checks.push_back({std::move(what), where, failure.empty() ? Check::Outcome::passed : Check::Outcome::failed,
                                failure.empty() ? std::move(detail) : failure});
   }
   /// True if the estimator supports the model; else says why not.
@@ -58,8 +59,8 @@ class Verifier {
     const Setting setting(problem, wants_posterior(spec_));
     const auto& structure = setting.model->structure();
     if (!supported(structure, "contract", problem.name)) return;
-    const auto wide_model = make_model<double>(Spec::parse(problem.model), setting.task->dimensions(), Key(1) / "init",
-                                               wants_posterior(spec_));
+    const auto wide_model =
+        make_model<double>(Spec::parse(problem.model), setting.task->dimensions(), Key(1) / "init", wants_posterior(spec_));
     const auto narrow = make_estimator<float>(spec_, structure, Key(1));
     const auto wide = make_estimator<double>(spec_, structure, Key(1));
     add("contract", problem.name, guarded([&] {
@@ -75,7 +76,8 @@ class Verifier {
     const auto state = estimator.state();
     const auto first = gradient_of(estimator, model, batch, Key(2));
     if (!finite(first)) return "the estimate is not finite in " + precision;
-    if (first != gradient_of(estimator, model, batch, Key(2))) return "two estimates with the same noise differ in " + precision;
+    if (first != gradient_of(estimator, model, batch, Key(2)))
+      return "two estimates with the same noise differ in " + precision;
     if (estimator.state() != state) return "estimate() changes the learned state; only learn() may";
     std::vector<double> mean(first.size());
     for (int b = 0; b < batch.examples(); ++b) {
@@ -92,7 +94,8 @@ class Verifier {
     const tbb::global_control enough(tbb::global_control::max_allowed_parallelism, 4);  // whatever the machine has
     tbb::task_arena(1).execute([&] { alone = measure(spec_, estimator, model, batch, settings, Key(3)); });
     tbb::task_arena(4).execute([&] { together = measure(spec_, estimator, model, batch, settings, Key(3)); });
-    if (alone.mean != together.mean || alone.variance != together.variance) return "the numbers depend on the number of threads";
+    if (alone.mean != together.mean || alone.variance != together.variance)
+      return "the numbers depend on the number of threads";
     return "";
   }
 
@@ -133,11 +136,12 @@ class Verifier {
     MeasureSettings settings;
     settings.replicates = replicates;
     std::string found, failure = guarded([&]() -> std::string {
-      const auto m = measure(spec_, estimator, model, batch, settings, Key(4));
-      found = fmt::format("p(unbiased) = {:.2g}, relative bias {:.2g} ({} draws)", m.bias_p_value, m.relative_bias, replicates);
-      if (m.estimand != "enumerated") found += "; truth: " + m.estimand;
-      return unbiased_ && m.bias_p_value < least_p_value ? "says it is unbiased: " + found : "";
-    });
+                         const auto m = measure(spec_, estimator, model, batch, settings, Key(4));
+                         found = fmt::format("p(unbiased) = {:.2g}, relative bias {:.2g} ({} draws)", m.bias_p_value,
+                                             m.relative_bias, replicates);
+                         if (m.estimand != "enumerated") found += "; truth: " + m.estimand;
+                         return unbiased_ && m.bias_p_value < least_p_value ? "says it is unbiased: " + found : "";
+                       });
     add(what, where, failure, found);
   }
 

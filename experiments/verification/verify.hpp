@@ -10,8 +10,8 @@ namespace hardgrad::verification {
 
 struct Check {
   enum class Outcome { passed, failed, skipped };
-  std::string what;    ///< e.g. "exact mean"
-  std::string where;   ///< the network
+  std::string what;   ///< e.g. "exact mean"
+  std::string where;  ///< the network
   Outcome outcome = Outcome::passed;
   std::string detail;  ///< figures, or why it failed or was skipped
 };

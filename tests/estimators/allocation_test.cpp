@@ -1,8 +1,8 @@
 // Memory in the steady state: the tape asks the system for nothing, and no matrix lies on the heap.
 #include <doctest/doctest.h>
 
-#include <cstdlib>
 #include <fmt/format.h>
+#include <cstdlib>
 #include <new>
 #include <numeric>
 

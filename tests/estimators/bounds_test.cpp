@@ -4,8 +4,8 @@
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/choice/choosers.hpp"
-#include "core/estimator/importance/importance.hpp"
 #include "core/estimator/enumeration/outcome_objectives.hpp"
+#include "core/estimator/importance/importance.hpp"
 #include "experiments/measurement/measure.hpp"
 #include "experiments/verification/recurrent.hpp"
 #include "tests/support/exactness.hpp"
@@ -17,7 +17,9 @@ namespace {
 using verification::Recurrent;
 
 Target bound_of(int samples) { return "importance_bound[samples=" + std::to_string(samples) + "]"; }
-Target thermodynamic(const std::vector<double>& partition) { return fmt::format("thermodynamic[partition={}]", fmt::join(partition, ";")); }
+Target thermodynamic(const std::vector<double>& partition) {
+  return fmt::format("thermodynamic[partition={}]", fmt::join(partition, ";"));
+}
 
 constexpr TargetTerms from_posterior{.drawn_from = Distribution::posterior};
 
@@ -101,8 +103,7 @@ TEST_CASE("the K-sample bound and the thermodynamic objective are the evidence l
     Recurrent<double> model(feeding);
     const auto batch = Recurrent<double>::batch();
     const auto elbo = exact_truth("elbo", model, batch, 1e6);
-    for (const Target target : {"importance_bound[samples=1]",
-                               "thermodynamic[partition=0;1]"}) {
+    for (const Target target : {"importance_bound[samples=1]", "thermodynamic[partition=0;1]"}) {
       const auto other = exact_truth(target, model, batch, 1e6);
       CHECK(other.value == doctest::Approx(elbo.value).epsilon(1e-12));
       CHECK(largest_difference(other.gradient, elbo.gradient) < 1e-12);
@@ -208,16 +209,14 @@ TEST_CASE("independent choices: what adds up over the steps is what the whole se
     CHECK(largest_difference(gradient_of({&parts[0], &parts[1], &parts[2]}, objective), truth) < 1e-13);
   };
   check([](const auto& z) { return wake_field(z); }, "wake");
-  check([&](const auto& z) { return thermodynamic_objective(z, partition); },
-        thermodynamic(partition));
+  check([&](const auto& z) { return thermodynamic_objective(z, partition); }, thermodynamic(partition));
 }
 
 TEST_CASE("the K-sample bound equals its definition over ordered tuples") {
   const TwoBits toy;
   for (int samples : {1, 2, 3, 4}) {
     const double bound = toy.expect(samples, [&](const auto& z) { return -std::log(toy.sum_w(z) / samples); });
-    CHECK(exact_truth(bound_of(samples), *toy.model, one_example(), 1e6).value ==
-          doctest::Approx(bound).epsilon(1e-13));
+    CHECK(exact_truth(bound_of(samples), *toy.model, one_example(), 1e6).value == doctest::Approx(bound).epsilon(1e-13));
   }
 }
 
@@ -382,8 +381,7 @@ TEST_CASE("bounds: what cannot be is refused") {
   auto model = model_of("bits[bits=12,function=table]", true);
   CHECK_THROWS_WITH_AS(exact_truth("importance_bound[samples=2]", *model, one_example(), 1e6),
                        doctest::Contains("needs 8.39066e+06 multisets of samples"), UsageError);
-  CHECK_THROWS_WITH_AS(exact_truth("wake", *model, one_example(), 1000), doctest::Contains("needs 4096 rows"),
-                       UsageError);
+  CHECK_THROWS_WITH_AS(exact_truth("wake", *model, one_example(), 1000), doctest::Contains("needs 4096 rows"), UsageError);
   auto factorised = model_of("bits[bits=30]", true);  // 60 rows, but 2^30 sets of choices
   CHECK_NOTHROW(exact_truth("wake", *factorised, one_example(), 60));
   const auto batch = one_example();
@@ -419,8 +417,7 @@ TEST_CASE("a posterior that is all but certain leaves bounds and slopes finite")
   for (auto& p : model->parameters())
     if (p.name == "posterior.logits") p.value.data[0] = 900;
   const double log_w = std::log(0.5) - 0.49;  // of the bit that is always drawn
-  for (const Target target : {"importance_bound[samples=3]",
-                             "thermodynamic[partition=0;0.2;1]"}) {
+  for (const Target target : {"importance_bound[samples=3]", "thermodynamic[partition=0;0.2;1]"}) {
     const auto truth = exact_truth(target, *model, one_example(), 100);
     CAPTURE(target.text());
     CHECK(std::isfinite(truth.value));
@@ -441,8 +438,7 @@ TEST_CASE("truths of one kind with other numbers are other truths") {
   REQUIRE(three != nullptr);
   CHECK(two->value > three->value);
   CHECK(truths.of("importance_bound[samples=2]") == two);
-  CHECK(truths.of("thermodynamic[partition=0;0.2;1]")->value >
-        truths.of("thermodynamic[partition=0;0.2;0.6;1]")->value);
+  CHECK(truths.of("thermodynamic[partition=0;0.2;1]")->value > truths.of("thermodynamic[partition=0;0.2;0.6;1]")->value);
 }
 
 }  // namespace

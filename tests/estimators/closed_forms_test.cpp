@@ -11,7 +11,9 @@ struct OneBit {
   double p = 1 / (1 + std::exp(-phi)), v = p * (1 - p), d = 1 - 2 * t;
   double f0 = t * t, f1 = (1 - t) * (1 - t);
   std::unique_ptr<Model<double>> model = model_of("bits[t=" + std::to_string(t) + ",logit=" + std::to_string(phi) + "]");
-  double variance(const std::string& estimator) const { return variance_of(*estimator_of(estimator, *model), *model, one_example()); }
+  double variance(const std::string& estimator) const {
+    return variance_of(*estimator_of(estimator, *model), *model, one_example());
+  }
 };
 
 TEST_CASE("gradient, REINFORCE and leave-one-out on one bit equal their closed forms") {

@@ -18,7 +18,8 @@ struct Path {
   double p = 1, f = 0;
 };
 
-/// Every set of choices of the batch's only example, each in a run of its own. Column d of a question has options - d options, at least two.
+/// Every set of choices of the batch's only example, each in a run of its own. Column d of a question has options - d options,
+/// at least two.
 std::vector<Path> every_path(const Model<double>& model, const Batch& batch, int columns) {
   const int length = batch.ints("length").data[0], options = batch.ints("options").data[0];
   std::vector<int> most;  // of every choice
@@ -65,7 +66,8 @@ TEST_CASE("columns: enumeration multiplies them, and its values are the sums ove
         CHECK(mass == doctest::Approx(1).epsilon(1e-13));
         CHECK(model.outcomes(batch)[0] == paths.size());
         CHECK(exact_truth("expected_loss", model, batch, 1e6).value == doctest::Approx(mean).epsilon(1e-12));
-        CHECK(exact_truth("marginal_likelihood", model, batch, 1e6).value == doctest::Approx(-std::log(likelihood)).epsilon(1e-12));
+        CHECK(exact_truth("marginal_likelihood", model, batch, 1e6).value ==
+              doctest::Approx(-std::log(likelihood)).epsilon(1e-12));
       }
 }
 
@@ -75,7 +77,8 @@ TEST_CASE("columns: gradients of the exact targets are those of their values") {
     const auto batch = Recurrent<double>::batch(3);
     for (const Target target : {"expected_loss", "marginal_likelihood", "elbo", "soft", "regularised[lambda_e=0.3]"}) {
       CAPTURE(target.text());
-      CHECK(largest_difference(exact_truth(target, model, batch, 1e6).gradient, finite_differences(target, model, batch)) < 1e-7);
+      CHECK(largest_difference(exact_truth(target, model, batch, 1e6).gradient, finite_differences(target, model, batch)) <
+            1e-7);
     }
   }
 }
@@ -97,11 +100,31 @@ TEST_CASE("columns: sums and relaxations that hold for one choice hold for sever
   for (bool feeding : {true, false}) {
     const Recurrent<double> model(feeding, Key(5), 3, 0, 2);
     const auto batch = Recurrent<double>::batch(3).select({1});
-    for (const auto* spec : {"reinforce", "rloo[samples=2]", "moving_baseline", "nvil", "self_critic", "soft_baseline", "exact", "exact_marginal",
-                             "variational_bound", "vimco[samples=2]", "iwae_reinforce[samples=2]", "rloo[samples=2,target=elbo]",
-                             "rloo[samples=2,target=elbo,kl=sampled]", "self_critic[target=elbo]", "optimal_baseline[samples=2]",
-                             "entropy_regularised", "entropy_regularised[entropy=sampled]", "entropy_regularised[semi=true]", "stratified[samples=2]",
-                             "systematic[samples=2]", "disarm_tree", "disarm_stick", "carms[samples=2]", "muprop", "muprop[target=elbo,kl=sampled]",
+    for (const auto* spec : {"reinforce",
+                             "rloo[samples=2]",
+                             "moving_baseline",
+                             "nvil",
+                             "self_critic",
+                             "soft_baseline",
+                             "exact",
+                             "exact_marginal",
+                             "variational_bound",
+                             "vimco[samples=2]",
+                             "iwae_reinforce[samples=2]",
+                             "rloo[samples=2,target=elbo]",
+                             "rloo[samples=2,target=elbo,kl=sampled]",
+                             "self_critic[target=elbo]",
+                             "optimal_baseline[samples=2]",
+                             "entropy_regularised",
+                             "entropy_regularised[entropy=sampled]",
+                             "entropy_regularised[semi=true]",
+                             "stratified[samples=2]",
+                             "systematic[samples=2]",
+                             "disarm_tree",
+                             "disarm_stick",
+                             "carms[samples=2]",
+                             "muprop",
+                             "muprop[target=elbo,kl=sampled]",
                              "disarm_tree[target=elbo]"}) {
       CAPTURE(feeding);
       CAPTURE(spec);
@@ -119,8 +142,9 @@ TEST_CASE("columns of bits: antithetic ones have the gradient as mean, whatever 
   for (bool feeding : {true, false}) {
     const Recurrent<double> model(feeding, Key(5), 2, 0, 2);
     const auto batch = Recurrent<double>::batch(2).select({1});
-    for (const auto* spec : {"arm", "disarm", "arms[samples=2]", "arms[samples=3]", "carms[samples=2]", "disarm_tree", "disarm_stick",
-                             "disarm[target=elbo]", "disarm[target=elbo,kl=sampled]", "disarm[reward_to_go=true]"}) {
+    for (const auto* spec :
+         {"arm", "disarm", "arms[samples=2]", "arms[samples=3]", "carms[samples=2]", "disarm_tree", "disarm_stick",
+          "disarm[target=elbo]", "disarm[target=elbo,kl=sampled]", "disarm[reward_to_go=true]"}) {
       CAPTURE(feeding);
       CAPTURE(spec);
       CHECK(bias_of(*estimator_of(spec, model), model, batch) < 1e-9);

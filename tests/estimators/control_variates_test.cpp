@@ -7,8 +7,8 @@
 #include "core/autodiff/softmax.hpp"
 #include "core/choice/choosers.hpp"
 #include "core/estimator/relaxation/relaxed_control.hpp"
-#include "core/estimator/score_function/score_function.hpp"
 #include "core/estimator/relaxation/sloped_samples.hpp"
+#include "core/estimator/score_function/score_function.hpp"
 #include "experiments/training/trainer.hpp"
 #include "experiments/verification/recurrent.hpp"
 #include "tests/support/exactness.hpp"
@@ -114,7 +114,8 @@ TEST_CASE("muprop without its compensating term is caught") {
 }
 
 TEST_CASE("double_cv has no bias, dependent and independent choices") {
-  for (const auto* spec : {"double_cv[samples=2]", "double_cv[samples=3]", "double_cv[samples=2,reward_to_go=true]"}) check_categorical(spec);
+  for (const auto* spec : {"double_cv[samples=2]", "double_cv[samples=3]", "double_cv[samples=2,reward_to_go=true]"})
+    check_categorical(spec);
 }
 
 TEST_CASE("double_cv is exact where f is linear, leave-one-out at alpha = 0, and beats it on a sum of squares") {
@@ -122,10 +123,12 @@ TEST_CASE("double_cv is exact where f is linear, leave-one-out at alpha = 0, and
   CHECK(variance_of(*estimator_of("double_cv[samples=2,alpha=-1]", *linear), *linear, one_example()) < 1e-28);
   const auto square = model_of("bits[bits=4,t=0.45,logit=0.3]");
   const double plain = variance_of(*estimator_of("rloo[samples=2]", *square), *square, one_example());
-  CHECK(variance_of(*estimator_of("double_cv[samples=2]", *square), *square, one_example()) == doctest::Approx(plain).epsilon(1e-10));
+  CHECK(variance_of(*estimator_of("double_cv[samples=2]", *square), *square, one_example()) ==
+        doctest::Approx(plain).epsilon(1e-10));
   double best = plain;
-  for (double alpha : {-0.01, -0.02, -0.05, -0.1, -0.2}) 
-    best = std::min(best, variance_of(*estimator_of(fmt::format("double_cv[samples=2,alpha={}]", alpha), *square), *square, one_example()));
+  for (double alpha : {-0.01, -0.02, -0.05, -0.1, -0.2})
+    best = std::min(
+        best, variance_of(*estimator_of(fmt::format("double_cv[samples=2,alpha={}]", alpha), *square), *square, one_example()));
   CHECK(best < 0.97 * plain);
 }
 
@@ -213,12 +216,14 @@ TEST_CASE("the variance of rebar on one bit, both ways to draw the noise given t
   for (int i = 0; i < n; ++i) {
     const double u = (i + 0.5) / n, b = u > 0.5, z = std::log(u / (1 - u)), w = 1 / (1 + std::exp(-2 * z));
     const double share = b == 1 ? 1 - 0.5 / u : 1 - 0.5 / (1 - u);
-    const double g = ((b - 0.45) * (b - 0.45) - (w - 0.45) * (w - 0.45)) * (b - 0.5) + 2 * (w - 0.45) * 2 * w * (1 - w) * (1 - share);
+    const double g =
+        ((b - 0.45) * (b - 0.45) - (w - 0.45) * (w - 0.45)) * (b - 0.5) + 2 * (w - 0.45) * 2 * w * (1 - w) * (1 - share);
     mean += g / n;
     square += g * g / n;
   }
   CHECK(mean == doctest::Approx(0.025).epsilon(1e-6));
-  CHECK(variance_of(*estimator_of("rebar[coupled=true]", *model), *model, one_example()) == doctest::Approx(square - mean * mean).epsilon(1e-6));
+  CHECK(variance_of(*estimator_of("rebar[coupled=true]", *model), *model, one_example()) ==
+        doctest::Approx(square - mean * mean).epsilon(1e-6));
 }
 
 /// Largest deviation of a sampled mean from the exact gradient, in standard errors.
@@ -329,7 +334,8 @@ void check_own_gradient(const std::string& spec, const Model<double>& model, dou
       OwnGradient own;
       own.inner = estimator.get();
       own.which = which++;
-      const double expected = exact_moments(own, model, batch, {std::vector<double>(truth.gradient.size())}, 1e6).mean[0], at = value, h = 1e-4;
+      const double expected = exact_moments(own, model, batch, {std::vector<double>(truth.gradient.size())}, 1e6).mean[0],
+                   at = value, h = 1e-4;
       value = at + h;
       const double above = second_moment();
       value = at - h;
@@ -361,10 +367,12 @@ struct Trained {
     settings.batch = 1;
     settings.optimizer.learning_rate = 1e-4;
     const RunKeys keys{Key(1), Key(2), Key(3)};
-    training = prepare<double>(make_task(Spec::parse("bits"), Key(4)), Spec::parse(model), Spec::parse(estimator), settings, keys);
+    training =
+        prepare<double>(make_task(Spec::parse("bits"), Key(4)), Spec::parse(model), Spec::parse(estimator), settings, keys);
     before = variance();
     for (double rate : rates) {
-      training.own_optimizer = make_optimizer<double>({.name = "adam", .learning_rate = rate}, training.estimator->own_parameters().size());
+      training.own_optimizer =
+          make_optimizer<double>({.name = "adam", .learning_rate = rate}, training.estimator->own_parameters().size());
       settings.steps += 2000;
       train(training, settings, keys);
     }
@@ -377,7 +385,8 @@ struct Trained {
 
 TEST_CASE("trained on bits, the learned controls have less variance than leave-one-out at the same parameters") {
   const std::vector<double> decayed = {1e-2, 1e-2, 1e-3, 1e-4}, constant = {1e-2, 1e-2};
-  const auto check = [](const std::string& model, const std::string& estimator, const std::vector<double>& rates, double share) {
+  const auto check = [](const std::string& model, const std::string& estimator, const std::vector<double>& rates,
+                        double share) {
     CAPTURE(model);
     CAPTURE(estimator);
     const Trained trained(model, estimator, rates);

@@ -13,11 +13,18 @@ namespace {
 
 using verification::Recurrent;
 
-const std::vector<std::string> exact_ones = {
-    "carms[samples=2]", "carms[samples=3]", "carms[samples=2,reward_to_go=true]",
-    "disarm_tree", "disarm_tree[samples=4]", "disarm_tree[reward_to_go=true]",
-    "disarm_stick", "disarm_stick[samples=4,order=ascending]", "disarm_stick[order=descending,reward_to_go=true]"};
-bool has_many_outcomes(const std::string& spec) { return spec.find("samples=3") != std::string::npos || spec.find("samples=4") != std::string::npos; }
+const std::vector<std::string> exact_ones = {"carms[samples=2]",
+                                             "carms[samples=3]",
+                                             "carms[samples=2,reward_to_go=true]",
+                                             "disarm_tree",
+                                             "disarm_tree[samples=4]",
+                                             "disarm_tree[reward_to_go=true]",
+                                             "disarm_stick",
+                                             "disarm_stick[samples=4,order=ascending]",
+                                             "disarm_stick[order=descending,reward_to_go=true]"};
+bool has_many_outcomes(const std::string& spec) {
+  return spec.find("samples=3") != std::string::npos || spec.find("samples=4") != std::string::npos;
+}
 
 TEST_CASE("coupled categories have the gradient of the expected loss as mean, dependent and independent choices") {
   for (const auto& spec : exact_ones) {
@@ -25,7 +32,8 @@ TEST_CASE("coupled categories have the gradient of the expected loss as mean, de
     for (bool feeding : {false, true}) {
       CAPTURE(feeding);
       Recurrent<double> model(feeding);
-      CHECK(bias_of(*estimator_of(spec, model), model, affordable(Recurrent<double>::batch(), has_many_outcomes(spec))) < 1e-10);
+      CHECK(bias_of(*estimator_of(spec, model), model, affordable(Recurrent<double>::batch(), has_many_outcomes(spec))) <
+            1e-10);
     }
     for (const auto* toy : {linear_bits, "bits[bits=2,options=3,function=table,logit=0.9;-0.1;0.4]",
                             "bits[options=5,function=linear,logit=0.2;-2;0.4;1;0]", "bits[options=4,logit=-3;0.1;0.4;1]"}) {
@@ -51,8 +59,9 @@ constexpr int draws = 20000;
 TEST_CASE("the mean of swaps is the gradient within its standard error") {
   for (const auto* spec : {"ars", "arsm", "arsm[samples=2,reward_to_go=true]"}) {
     CAPTURE(spec);
-    for (const auto* toy : {"bits[bits=1,options=3,function=linear,logit=0.2;-1;0.4]", "bits[bits=2,options=3,function=table,logit=0.9;-0.1;0.4]",
-                            "bits[bits=2,options=4,function=linear,logit=0.9;-0.1;0.4;-2]"}) {
+    for (const auto* toy :
+         {"bits[bits=1,options=3,function=linear,logit=0.2;-1;0.4]", "bits[bits=2,options=3,function=table,logit=0.9;-0.1;0.4]",
+          "bits[bits=2,options=4,function=linear,logit=0.9;-0.1;0.4;-2]"}) {
       CAPTURE(toy);
       const auto model = model_of(toy);
       CHECK(z_of(*estimator_of(spec, *model), *model, one_example(), draws) < bound);
@@ -85,7 +94,8 @@ TEST_CASE("single precision follows double precision") {
     CAPTURE(spec);
     KeyedRandomness random(Key(21));
     const auto exact = gradient_of<double>(*estimator_of(spec, model), model, batch, random);
-    const auto rounded = gradient_of<float>(*make_estimator<float>(Spec::parse(spec), single.structure(), Key(11)), single, batch, random);
+    const auto rounded =
+        gradient_of<float>(*make_estimator<float>(Spec::parse(spec), single.structure(), Key(11)), single, batch, random);
     for (std::size_t i = 0; i < exact.size(); ++i) CHECK(std::abs(exact[i] - rounded[i]) < 1e-5);
   }
 }
@@ -116,7 +126,8 @@ TEST_CASE("choices that are all but certain stay finite") {
         CAPTURE(spec);
         CAPTURE(logits);
         KeyedRandomness random{Key(seed)};
-        for (double g : gradient_of<double>(*estimator_of(spec, *table), *table, one_example(), random)) REQUIRE(std::isfinite(g));
+        for (double g : gradient_of<double>(*estimator_of(spec, *table), *table, one_example(), random))
+          REQUIRE(std::isfinite(g));
       }
   }
 }
@@ -140,7 +151,8 @@ TEST_CASE("what cannot work is refused with a remedy") {
     CAPTURE(spec);
     CHECK_THROWS_WITH_AS(estimator_of(spec, *model_of(toy)), doctest::Contains(why), UsageError);
   };
-  for (const auto* spec : {"arm", "disarm", "arms"}) refused(spec, "bits[options=3]", "needs bits; site `bit` has up to 3 options");
+  for (const auto* spec : {"arm", "disarm", "arms"})
+    refused(spec, "bits[options=3]", "needs bits; site `bit` has up to 3 options");
   refused("mvd", "bits[options=3]", "take an estimator for categories, e.g. local_expectation");
   for (const auto* spec : {"arm[samples=3]", "disarm[samples=5]", "disarm_tree[samples=3]", "disarm_stick[samples=3]"})
     refused(spec, "bits", "take an even number");
@@ -151,7 +163,8 @@ TEST_CASE("what cannot work is refused with a remedy") {
   refused("arsm", "bits[options=65]", "S (S - 1) / 2 rows each");
   refused("carms", "bits[options=65]", "one of S (S - 1) / 2 orders");
   const auto model = model_of("bits[options=3,function=linear]");
-  CHECK_THROWS_WITH_AS(variance_of(*estimator_of("arsm", *model), *model, one_example()), doctest::Contains("sample replicates"), UsageError);
+  CHECK_THROWS_WITH_AS(variance_of(*estimator_of("arsm", *model), *model, one_example()),
+                       doctest::Contains("sample replicates"), UsageError);
 }
 
 TEST_CASE("wrong couplings of categories are caught") {

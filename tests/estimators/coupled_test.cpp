@@ -13,15 +13,27 @@ namespace {
 
 using verification::Recurrent;
 
-const std::vector<std::string> for_bits = {
-    "disarm", "disarm[samples=4]", "disarm[reward_to_go=true]",
-    "arm", "arm[reward_to_go=true]",
-    "arms", "arms[samples=2]", "arms[samples=3,reward_to_go=true]",
-    "mvd", "mvd[samples=2]",
-    "ars", "ars[reward_to_go=true]", "arsm", "arsm[reward_to_go=true]",
-    "carms[samples=2]", "carms[samples=3,reward_to_go=true]", "disarm_tree", "disarm_stick"};
+const std::vector<std::string> for_bits = {"disarm",
+                                           "disarm[samples=4]",
+                                           "disarm[reward_to_go=true]",
+                                           "arm",
+                                           "arm[reward_to_go=true]",
+                                           "arms",
+                                           "arms[samples=2]",
+                                           "arms[samples=3,reward_to_go=true]",
+                                           "mvd",
+                                           "mvd[samples=2]",
+                                           "ars",
+                                           "ars[reward_to_go=true]",
+                                           "arsm",
+                                           "arsm[reward_to_go=true]",
+                                           "carms[samples=2]",
+                                           "carms[samples=3,reward_to_go=true]",
+                                           "disarm_tree",
+                                           "disarm_stick"};
 bool has_many_outcomes(const std::string& spec) {
-  return spec == "arms" || spec == "disarm[samples=4]" || spec == "mvd[samples=2]" || spec.starts_with("ar") || spec.starts_with("carms[samples=3");
+  return spec == "arms" || spec == "disarm[samples=4]" || spec == "mvd[samples=2]" || spec.starts_with("ar") ||
+         spec.starts_with("carms[samples=3");
 }
 
 TEST_CASE("coupled bits have the gradient of the expected loss as mean, dependent and independent choices") {
@@ -30,7 +42,8 @@ TEST_CASE("coupled bits have the gradient of the expected loss as mean, dependen
     for (bool feeding : {false, true}) {
       CAPTURE(feeding);
       Recurrent<double> model(feeding, Key(5), 2);
-      CHECK(bias_of(*estimator_of(spec, model), model, affordable(Recurrent<double>::batch(2), has_many_outcomes(spec))) < 1e-10);
+      CHECK(bias_of(*estimator_of(spec, model), model, affordable(Recurrent<double>::batch(2), has_many_outcomes(spec))) <
+            1e-10);
     }
     for (const auto* toy : {"bits[bits=2,t=0.6;0.51,shared_logit=true,logit=-1]", table_bits,
                             "bits[bits=2,function=norm,reduce=mean,t=0.3]", "bits[logit=2]"}) {
@@ -59,7 +72,8 @@ TEST_CASE("all of the sequential choices of the longest example, with continuous
 
 TEST_CASE("many bits in one set keep their mean") {
   const auto model = model_of("bits[logit=-0.3,t=0.2]");
-  for (int k : {8, 12}) CHECK(bias_of(*estimator_of(fmt::format("arms[samples={}]", k), *model), *model, one_example()) < 1e-10);
+  for (int k : {8, 12})
+    CHECK(bias_of(*estimator_of(fmt::format("arms[samples={}]", k), *model), *model, one_example()) < 1e-10);
 }
 
 struct OneBit {
@@ -86,7 +100,8 @@ TEST_CASE("the variances of disarm and arm on one bit are the closed forms") {
 TEST_CASE("disarm is the mean of arm given the pair, and its variance is not larger") {
   for (double phi : {-1.3, 0.0, 0.7}) {
     const OneBit bit{phi};
-    // Given the pair, u is uniform between the places where a bit flips, and arm is linear in u: its mean is that at the middle.
+    // Given the pair, u is uniform between the places where a bit flips, and arm is linear in u: its mean is that at the
+    // middle.
     const double ends[] = {0, bit.m, 1 - bit.m, 1};
     const int outcomes[] = {2, 0, 1};  // of the antithetic pair: only b~ = [u < p] is 1, both alike, only b = [u > 1 - p]
     for (int piece = 0; piece < 3; ++piece) {
@@ -99,10 +114,11 @@ TEST_CASE("disarm is the mean of arm given the pair, and its variance is not lar
     }
   }
   const auto compare = [](const Model<double>& model, const Batch& batch) {
-    CHECK(variance_of(*estimator_of("disarm", model), model, batch) <= variance_of(*estimator_of("arm", model), model, batch) + 1e-15);
+    CHECK(variance_of(*estimator_of("disarm", model), model, batch) <=
+          variance_of(*estimator_of("arm", model), model, batch) + 1e-15);
   };
-  for (const auto* toy : {table_bits, "bits[bits=3,function=table,table_seed=4,logit=-2;0.1;1]",
-                          "bits[bits=2,function=norm,t=0.3,logit=1;-1]"})
+  for (const auto* toy :
+       {table_bits, "bits[bits=3,function=table,table_seed=4,logit=-2;0.1;1]", "bits[bits=2,function=norm,t=0.3,logit=1;-1]"})
     compare(*model_of(toy), one_example());
   for (bool feeding : {false, true}) compare(Recurrent<double>(feeding, Key(5), 2), Recurrent<double>::batch(2).select({1}));
 }
@@ -115,7 +131,8 @@ TEST_CASE("two antithetic bits or categories are disarm, four beat two pairs on 
       CHECK(variance_of(*estimator_of(spec, model), model, batch) == doctest::Approx(variance).epsilon(1e-10));
     }
   };
-  const std::vector<std::string> pairs = {"arms[samples=2]", "carms[samples=2]", "disarm_tree", "disarm_stick", "disarm_stick[order=ascending]"};
+  const std::vector<std::string> pairs = {"arms[samples=2]", "carms[samples=2]", "disarm_tree", "disarm_stick",
+                                          "disarm_stick[order=ascending]"};
   same(*model_of(table_bits), one_example(), pairs);
   for (bool feeding : {false, true}) same(Recurrent<double>(feeding, Key(5), 2), Recurrent<double>::batch(2), pairs);
   for (double phi : {-3.0, -1.0, 0.5}) {
@@ -135,7 +152,8 @@ TEST_CASE("a constant cost gives zero per draw, a shift changes nothing, and sep
   for (const auto& spec : for_bits) {
     CAPTURE(spec);
     CHECK(variance_of(*estimator_of(spec, *constant), *constant, one_example()) == 0);
-    for (const Model<double>* model : {static_cast<const Model<double>*>(table.get()), static_cast<const Model<double>*>(&feeding)}) {
+    for (const Model<double>* model :
+         {static_cast<const Model<double>*>(table.get()), static_cast<const Model<double>*>(&feeding)}) {
       const auto batch = model == &feeding ? Recurrent<double>::batch(2) : one_example();
       KeyedRandomness random(Key(8));
       const auto estimator = estimator_of(spec, *model);
@@ -209,7 +227,8 @@ TEST_CASE("the laws of the Dirichlet copula agree with each other") {
     CHECK(law[{drawn[2], drawn[0], drawn[1]}] == doctest::Approx(p).epsilon(1e-12));
   }
   for (int i = 0; i < 3; ++i) CHECK(first[i] == doctest::Approx(edge[i + 1] - edge[i]).epsilon(1e-13));
-  CHECK(both == doctest::Approx(copula.pair(0.6, 1) - copula.pair(0.15, 1) - copula.pair(0.6, 0.6) + copula.pair(0.15, 0.6)).epsilon(1e-12));
+  CHECK(both == doctest::Approx(copula.pair(0.6, 1) - copula.pair(0.15, 1) - copula.pair(0.6, 0.6) + copula.pair(0.15, 0.6))
+                    .epsilon(1e-12));
 }
 
 TEST_CASE("wrong couplings of bits are caught") {
@@ -219,7 +238,7 @@ TEST_CASE("wrong couplings of bits are caught") {
   };
   const auto noisy = [](Coupling& c, Randomness& random, Draw where) {
     const double flips[] = {c.p[1], 1 - c.p[1]}, u = random.uniform(where, {.breaks = flips, .polynomial = true});
-    c.option[0] = u < c.p[1], c.option[1] = u > 1 - c.p[1], c.kept[0] = u;
+    c.option[0] = u<c.p[1], c.option[1] = u> 1 - c.p[1], c.kept[0] = u;
   };
   const auto complement = [&](Coupling& c, Randomness& random, Draw where) {
     noisy(c, random, where);
@@ -229,7 +248,9 @@ TEST_CASE("wrong couplings of bits are caught") {
     c.option[0] = random.categorical(c.p, where), c.option[1] = 1 - c.option[0];
   };
   const auto at_logit = [](auto g) {
-    return [g](const Coupling& c, std::span<const double> f, std::span<double> logits) { logits[1] = g(c, f), logits[0] = -logits[1]; };
+    return [g](const Coupling& c, std::span<const double> f, std::span<double> logits) {
+      logits[1] = g(c, f), logits[0] = -logits[1];
+    };
   };
   const auto disarm = [](double factor) {
     return [factor](const Coupling& c, std::span<const double> f) {
@@ -239,7 +260,9 @@ TEST_CASE("wrong couplings of bits are caught") {
   const auto arm = [](double centre) {
     return [centre](const Coupling& c, std::span<const double> f) { return (f[1] - f[0]) * (c.kept[0] - centre); };
   };
-  const auto undebiased = [](const Coupling& c, std::span<const double> f) { return (f[0] - f[1]) * (c.option[0] - c.option[1]) / 2; };
+  const auto undebiased = [](const Coupling& c, std::span<const double> f) {
+    return (f[0] - f[1]) * (c.option[0] - c.option[1]) / 2;
+  };
   const auto flip = [](const Coupling& c, std::span<const double> f) {
     return c.p[0] * c.p[1] * (c.option[0] - c.option[1]) * (f[0] - f[1]);
   };
@@ -249,7 +272,7 @@ TEST_CASE("wrong couplings of bits are caught") {
   CHECK(bias(Made(2, pair, at_logit(disarm(-1)))) > 1e-3);
   CHECK(bias(Made(2, pair, at_logit(undebiased))) > 1e-3);  // ARMS without 1 / (1 - rho)
   CHECK(bias(Made(2, noisy, at_logit(arm(0.5)))) < 1e-10);
-  CHECK(bias(Made(2, noisy, at_logit(arm(0)))) < 1e-10);  // no mistake: E[f(b~) - f(b)] = 0, so that any centre will do
+  CHECK(bias(Made(2, noisy, at_logit(arm(0)))) < 1e-10);        // no mistake: E[f(b~) - f(b)] = 0, so that any centre will do
   CHECK(bias(Made(2, complement, at_logit(arm(0.5)))) > 1e-3);  // b~ = 1 - b for the antithetic bit
   CHECK(bias(Made(2, both, at_logit(flip), false)) < 1e-10);
   CHECK(bias(Made(2, both, at_logit(flip), true)) > 1e-3);  // flipped values share a path as if they were draws

@@ -3,8 +3,8 @@
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/choice/choosers.hpp"
-#include "core/estimator/importance/importance.hpp"
 #include "core/estimator/enumeration/outcomes.hpp"
+#include "core/estimator/importance/importance.hpp"
 #include "core/models/dreams.hpp"
 #include "tests/core/models/model_check.hpp"
 #include "tests/support/exactness.hpp"
@@ -51,8 +51,12 @@ std::vector<Case> cases() {
   for (const auto* feed : {"none", "soft", "sampled"})
     all.push_back({std::string("translator, feed ") + feed,
                    test::lively(std::string("translator[embedding=2,hidden=2,feed=") + feed + "]",
-                                {{"source_vocabulary", 5}, {"target_vocabulary", 4}, {"source_length", 2},
-                                 {"target_length", 2}, {"bos", 1}, {"eos", 2}},
+                                {{"source_vocabulary", 5},
+                                 {"target_vocabulary", 4},
+                                 {"source_length", 2},
+                                 {"target_length", 2},
+                                 {"bos", 1},
+                                 {"eos", 2}},
                                 true),
                    text});
   return all;

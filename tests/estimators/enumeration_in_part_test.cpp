@@ -14,7 +14,6 @@ namespace {
 
 using verification::Recurrent;
 
-
 TEST_CASE("local expectation has the exact mean, dependent and independent choices") {
   for (const auto* spec : {"local_expectation", "local_expectation[baseline=0.7]", "local_expectation[samples=2]"}) {
     for (bool feeding : {false, true}) {
@@ -135,7 +134,8 @@ TEST_CASE("kmax_marginal keeps the k most probable paths, or options, and its bi
     for (int k : {1, 2, 3, 4}) {
       CAPTURE(toy);
       CAPTURE(k);
-      const auto g = gradient_of(*estimator_of("kmax_marginal[k=" + std::to_string(k) + "]", *model), *model, one_example(), Key(1));
+      const auto g =
+          gradient_of(*estimator_of("kmax_marginal[k=" + std::to_string(k) + "]", *model), *model, one_example(), Key(1));
       const auto expected = truncated(all, k);
       for (std::size_t i = 0; i < g.size(); ++i) CHECK(std::abs(g[i] - expected[i]) < 1e-13);
     }
@@ -143,7 +143,8 @@ TEST_CASE("kmax_marginal keeps the k most probable paths, or options, and its bi
   // Independent choices are truncated one by one: p(1) < 1/2 three times, so that bit 0 alone is kept.
   auto model = model_of(three_bits);
   const double p = 1 / (1 + std::exp(1.0));
-  CHECK(gradient_of(*estimator_of("kmax_marginal[k=1]", *model), *model, one_example(), Key(1))[0] == doctest::Approx(3 * p).epsilon(1e-13));
+  CHECK(gradient_of(*estimator_of("kmax_marginal[k=1]", *model), *model, one_example(), Key(1))[0] ==
+        doctest::Approx(3 * p).epsilon(1e-13));
 }
 
 TEST_CASE("sparsemax has its own target's gradient, and the target's value is what differences say") {

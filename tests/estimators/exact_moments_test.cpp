@@ -51,15 +51,15 @@ TEST_CASE("the exact mean is the target's gradient on a recurrent model, depende
       auto estimator = estimator_of(spec, model);
       stir(*estimator);
       // One example alone keeps K = 3 of 3^3 trajectories affordable.
-      const auto batch = spec.find("samples=3") == std::string::npos ? Recurrent<double>::batch() : Recurrent<double>::batch().select({1});
+      const auto batch =
+          spec.find("samples=3") == std::string::npos ? Recurrent<double>::batch() : Recurrent<double>::batch().select({1});
       CHECK(bias_of(*estimator, model, batch) < 1e-10);
     }
   }
 }
 
 TEST_CASE("the exact mean is the target's gradient on bits, binary and categorical, shared and separate") {
-  for (const auto* toy : {three_bits, linear_bits,
-                          table_bits, "bits[bits=2,function=norm,reduce=mean,t=0.3]", "bits[logit=2]"})
+  for (const auto* toy : {three_bits, linear_bits, table_bits, "bits[bits=2,function=norm,reduce=mean,t=0.3]", "bits[logit=2]"})
     for (const auto& spec : unbiased) {
       CAPTURE(toy);
       CAPTURE(spec);
@@ -86,13 +86,15 @@ TEST_CASE("multisets and ordered samples have the same moments") {
   CHECK(a.outcomes < b.outcomes);
   CHECK(b.outcomes == 729);
   CHECK(a.outcomes == 165);  // C(9 + 2, 3)
-  for (std::size_t i = 0; i < a.covariance.size(); ++i) REQUIRE(a.covariance[i] == doctest::Approx(b.covariance[i]).epsilon(1e-10));
+  for (std::size_t i = 0; i < a.covariance.size(); ++i)
+    REQUIRE(a.covariance[i] == doctest::Approx(b.covariance[i]).epsilon(1e-10));
 }
 
 TEST_CASE("an outcome space beyond the cap is refused") {
   Recurrent<double> model(true);
   auto estimator = estimator_of("rloo[samples=4]", model);
-  CHECK_THROWS_WITH_AS(bias_of(*estimator, model, Recurrent<double>::batch(), 30), doctest::Contains("more than its share 10 of the cap"), UsageError);
+  CHECK_THROWS_WITH_AS(bias_of(*estimator, model, Recurrent<double>::batch(), 30),
+                       doctest::Contains("more than its share 10 of the cap"), UsageError);
 }
 
 // Deliberately wrong estimators: each differs from a right one by one published mistake.
@@ -107,7 +109,8 @@ class Wrong final : public Estimator<double> {
     for (int t = 0; t < sampled.steps(); ++t) {
       auto f = sampled.returns(t, mistake_ == Mistake::later_costs_only ? Credit::reward_to_go : Credit::whole);
       if (mistake_ == Mistake::later_costs_only) {  // the last cost is taken for one that cannot matter
-        const auto later = t + 1 < sampled.steps() ? sampled.returns(t + 1, Credit::reward_to_go) : std::vector<double>(f.size());
+        const auto later =
+            t + 1 < sampled.steps() ? sampled.returns(t + 1, Credit::reward_to_go) : std::vector<double>(f.size());
         f = later;
       }
       if (mistake_ == Mistake::baseline_includes_itself)

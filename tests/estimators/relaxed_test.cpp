@@ -54,7 +54,8 @@ TEST_CASE("the bias of straight_through on one bit is v (2p - 1)") {
 }
 
 TEST_CASE("straight_through is exact where f is linear in each of independent choices") {
-  for (const auto* spec : {"bits[bits=3,options=3,function=linear,logit=0.2;-0.1;0.4]", "bits[bits=2,function=linear,logit=0.3;-0.8]"}) {
+  for (const auto* spec :
+       {"bits[bits=3,options=3,function=linear,logit=0.2;-0.1;0.4]", "bits[bits=2,function=linear,logit=0.3;-0.8]"}) {
     const auto model = model_of(spec);
     CHECK(bias_of(*estimator_of("straight_through", *model), *model, one_example()) < 1e-10);
   }
@@ -67,7 +68,9 @@ TEST_CASE("reinmax on one bit has no bias for quadratic f, and the closed varian
       const auto moments = bit.moments("reinmax");
       const double f0 = bit.slope(0), f1 = bit.slope(1);
       CHECK(std::abs(moments.mean[0] - bit.gradient) < 1e-14);
-      CHECK(moments.trace == doctest::Approx(bit.v / 4 * ((1 - bit.p) * f1 * f1 + bit.p * f0 * f0) - bit.gradient * bit.gradient).epsilon(1e-10));
+      CHECK(
+          moments.trace ==
+          doctest::Approx(bit.v / 4 * ((1 - bit.p) * f1 * f1 + bit.p * f0 * f0) - bit.gradient * bit.gradient).epsilon(1e-10));
     }
   const auto cubic = model_of("bits[function=norm,power=3,t=-0.3,logit=1]");  // (x + 0.3)^3: the trapezoid rule errs
   CHECK(bias_of(*estimator_of("reinmax", *cubic), *cubic, one_example()) > 1e-3);
@@ -79,9 +82,8 @@ TEST_CASE("gumbel_softmax on one bit has the mean of the relaxed loss's derivati
     double last = 1;
     for (double temperature : {0.2, 0.1, 0.05, 0.02, 0.01}) {
       const auto mean = bit.moments(fmt::format("gumbel_softmax[temperature={}]", temperature)).mean[0];
-      const double expected = over_logistic(phi, -60, 60, [&](double z) {
-        return bit.slope(1 / (1 + std::exp(-z / temperature))) * bump(z, temperature);
-      });
+      const double expected = over_logistic(
+          phi, -60, 60, [&](double z) { return bit.slope(1 / (1 + std::exp(-z / temperature))) * bump(z, temperature); });
       CHECK(mean == doctest::Approx(expected).epsilon(1e-7));
       CHECK(std::abs(mean - bit.gradient) < last);  // in proportion to the temperature, where it is small
       last = std::abs(mean - bit.gradient);
@@ -142,7 +144,8 @@ TEST_CASE("of three options, straight_through, reinmax and gapped_st by hand") {
     return x;
   };
   const auto p = softmax(logit);
-  const auto expect = [&](const std::string& spec, const std::function<std::vector<std::pair<double, std::vector<double>>>(int)>& parts) {
+  const auto expect = [&](const std::string& spec,
+                          const std::function<std::vector<std::pair<double, std::vector<double>>>(int)>& parts) {
     CAPTURE(spec);
     std::vector<double> expected(3);
     for (int b = 0; b < 3; ++b)
@@ -284,9 +287,7 @@ TEST_CASE("the noise given a choice makes that choice, and follows the probabili
         const auto above = at(normalised(up)), below = at(normalised(down));
         for (std::size_t j = 0; j < n; ++j) {
           const double difference = ((above.z[j] - above.z[option]) - (below.z[j] - below.z[option])) / 2e-5;
-          const auto moves = [&](std::size_t k) {
-            return share[k] * ((i == k) - (n == 2 ? 0 : std::exp(log_p[i])));
-          };
+          const auto moves = [&](std::size_t k) { return share[k] * ((i == k) - (n == 2 ? 0 : std::exp(log_p[i]))); };
           CHECK(difference == doctest::Approx(moves(j) - moves(option)).epsilon(1e-6));
         }
       }
@@ -306,7 +307,8 @@ TEST_CASE("noise and weights stay finite where a choice is all but certain") {
     }
   }
   const auto model = model_of("bits[bits=2,t=0.3,logit=-60;60]");
-  for (const auto* spec : {"gumbel_softmax", "st_gumbel", "gumbel_rao", "gapped_st", "reinmax[temperature=0.05]", "rebar", "relax"}) {
+  for (const auto* spec :
+       {"gumbel_softmax", "st_gumbel", "gumbel_rao", "gapped_st", "reinmax[temperature=0.05]", "rebar", "relax"}) {
     CAPTURE(spec);
     const Sampling some(*estimator_of(spec, *model), *model, one_example(), 20);
     CHECK(std::all_of(some.mean.begin(), some.mean.end(), [](double g) { return std::isfinite(g); }));
@@ -314,8 +316,8 @@ TEST_CASE("noise and weights stay finite where a choice is all but certain") {
 }
 
 TEST_CASE("every relaxation runs where choices feed later ones, ragged and finished rows included") {
-  for (const auto* spec : {"straight_through[samples=2]", "gumbel_softmax[samples=2]", "st_gumbel[samples=2]", "gumbel_rao[samples=2]",
-                           "gapped_st[samples=2]", "reinmax[samples=2]"})
+  for (const auto* spec : {"straight_through[samples=2]", "gumbel_softmax[samples=2]", "st_gumbel[samples=2]",
+                           "gumbel_rao[samples=2]", "gapped_st[samples=2]", "reinmax[samples=2]"})
     for (bool feeding : {false, true}) {
       CAPTURE(spec);
       Recurrent<double> model(feeding);

@@ -14,8 +14,8 @@ namespace {
 const RunKeys keys{Key(1), Key(2), Key(3)};
 
 Training<double> fresh(const std::string& estimator, const TrainSettings& settings) {
-  return prepare<double>(make_task(Spec::parse("bits"), Key(4)), Spec::parse("bits[bits=2,t=0.3;0.499]"), Spec::parse(estimator),
-                         settings, keys);
+  return prepare<double>(make_task(Spec::parse("bits"), Key(4)), Spec::parse("bits[bits=2,t=0.3;0.499]"),
+                         Spec::parse(estimator), settings, keys);
 }
 
 template <class Set>
@@ -27,7 +27,8 @@ std::vector<double> values(const Set& set) {
 
 TEST_CASE("a run that is saved and resumed is the run that was not interrupted, with all that estimators learn") {
   const auto path = std::filesystem::temp_directory_path() / ("hardgrad_resume_" + std::to_string(getpid()) + ".h5");
-  for (const auto* spec : {"moving_baseline", "nvil[samples=2]", "rebar", "relax", "relax[relaxed_model=true]", "double_cv", "rodeo"}) {
+  for (const auto* spec :
+       {"moving_baseline", "nvil[samples=2]", "rebar", "relax", "relax[relaxed_model=true]", "double_cv", "rodeo"}) {
     CAPTURE(spec);
     TrainSettings settings;
     settings.steps = 60;

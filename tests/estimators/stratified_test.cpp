@@ -12,8 +12,9 @@ namespace {
 
 using verification::Recurrent;
 
-const std::vector<std::string> specs = {"stratified[samples=1]", "stratified[samples=2]", "stratified[samples=2,baseline=0.7,reward_to_go=true]",
-                                        "systematic[samples=1]", "systematic[samples=2]", "systematic[samples=2,baseline=0.7,reward_to_go=true]"};
+const std::vector<std::string> specs = {
+    "stratified[samples=1]", "stratified[samples=2]", "stratified[samples=2,baseline=0.7,reward_to_go=true]",
+    "systematic[samples=1]", "systematic[samples=2]", "systematic[samples=2,baseline=0.7,reward_to_go=true]"};
 
 TEST_CASE("stratified and systematic samples have the exact mean on a recurrent model") {
   for (bool feeding : {false, true}) {
@@ -84,7 +85,8 @@ class UnshuffledChooser final : public Chooser<double> {
         share.push_back(std::max(0.0, 2 * (std::min(to, low + 0.5) - std::max(from, low))));
         from = to;
       }
-      option[r] = random_.categorical(share, {.replica = static_cast<std::uint32_t>(r), .step = static_cast<std::uint32_t>(question.step)});
+      option[r] = random_.categorical(
+          share, {.replica = static_cast<std::uint32_t>(r), .step = static_cast<std::uint32_t>(question.step)});
     }
     return {rows, std::move(option), {}};
   }

@@ -37,8 +37,9 @@ TEST_CASE("every target's enumerated gradient equals finite differences") {
 }
 
 TEST_CASE("finite differences agree on bits of every kind") {
-  for (const auto* spec : {three_bits, "bits[bits=2,function=norm,t=0.3]",
-                           "bits[bits=3,options=3,function=linear,logit=0.2;-0.1;0.4]", "bits[bits=3,function=table,logit=0.3]"})
+  for (const auto* spec :
+       {three_bits, "bits[bits=2,function=norm,t=0.3]", "bits[bits=3,options=3,function=linear,logit=0.2;-0.1;0.4]",
+        "bits[bits=3,function=table,logit=0.3]"})
     for (const auto& target : scalar_targets) {
       CAPTURE(spec);
       CAPTURE(target.text());
@@ -68,8 +69,8 @@ TEST_CASE("the factorised sum equals the tree over all steps") {
 
 TEST_CASE("too many leaves are refused with their number") {
   auto model = model_of("bits[bits=12,function=table]");
-  CHECK_THROWS_WITH_AS(exact_truth("expected_loss", *model, one_example(), 1000),
-                       doctest::Contains("needs 4096 rows"), UsageError);
+  CHECK_THROWS_WITH_AS(exact_truth("expected_loss", *model, one_example(), 1000), doctest::Contains("needs 4096 rows"),
+                       UsageError);
 }
 
 }  // namespace

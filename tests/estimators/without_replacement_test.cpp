@@ -15,7 +15,6 @@ namespace {
 
 using verification::Recurrent;
 
-
 const std::vector<std::string> unbiased = {
     "unordered_set[samples=1,baseline=false]",
     "unordered_set[samples=2]",
@@ -60,8 +59,9 @@ TEST_CASE("distinct outcomes: the exact mean on bits") {
 
 TEST_CASE("distinct options of each choice: the exact mean where choices are independent, refused where they are not") {
   Recurrent<double> recurrent(false);
-  for (const auto* spec : {"unordered_set[samples=2,per_step=true]", "sum_and_sample[samples=2,per_step=true]", "sum_and_sample[samples=2,set=sampled,per_step=true]",
-                           "unordered_set[samples=1,baseline=false,per_step=true]"}) {
+  for (const auto* spec :
+       {"unordered_set[samples=2,per_step=true]", "sum_and_sample[samples=2,per_step=true]",
+        "sum_and_sample[samples=2,set=sampled,per_step=true]", "unordered_set[samples=1,baseline=false,per_step=true]"}) {
     CAPTURE(spec);
     CHECK(bias_of(*estimator_of(spec, recurrent), recurrent, Recurrent<double>::batch().select({1})) < 1e-10);
     for (const auto* toy : {three_bits, linear_bits, one_bit}) {
@@ -77,38 +77,40 @@ TEST_CASE("distinct options of each choice: the exact mean where choices are ind
   auto pairs = model_of(three_bits);  // both options of every bit: exact
   CHECK(variance_of(*estimator_of(weighted, *pairs), *pairs, one_example()) < 1e-30);
   auto one = model_of("bits[bits=1,options=4,function=linear,logit=0.2;-0.1;0.4;1]");
-  for (const std::string name : {"unordered_set[samples=2", "sum_and_sample[samples=2", "wor_importance[samples=2,baseline=false"})
+  for (const std::string name :
+       {"unordered_set[samples=2", "sum_and_sample[samples=2", "wor_importance[samples=2,baseline=false"})
     CHECK(variance_of(*estimator_of(name + "]", *one), *one, one_example()) ==
           doctest::Approx(variance_of(*estimator_of(name + ",per_step=true]", *one), *one, one_example())).epsilon(1e-12));
 }
 
 TEST_CASE("settings that leave nothing to estimate with are refused") {
   auto model = model_of(one_bit);
-  for (const auto* spec : {"unordered_set[samples=1]", "wor_importance[samples=1]", "wor_importance[samples=1,baseline=false]", "unordered_set[samples=0]",
-                           "sum_and_sample[samples=0]", "kmax_marginal[k=0]", "stratified[samples=0]", "unordered_set[samples=3]",
-                           "sum_and_sample[samples=3]", "wor_importance[samples=3]", "unordered_set[samples=3,per_step=true]"}) {
+  for (const auto* spec : {"unordered_set[samples=1]", "wor_importance[samples=1]", "wor_importance[samples=1,baseline=false]",
+                           "unordered_set[samples=0]", "sum_and_sample[samples=0]", "kmax_marginal[k=0]",
+                           "stratified[samples=0]", "unordered_set[samples=3]", "sum_and_sample[samples=3]",
+                           "wor_importance[samples=3]", "unordered_set[samples=3,per_step=true]"}) {
     CAPTURE(spec);
     CHECK_THROWS_AS(estimator_of(spec, *model), UsageError);
   }
 }
 
 TEST_CASE("all outcomes are exact, however improbable some are") {
-  for (const auto* toy : {"bits[bits=3,t=0.6;0.51;0.48,shared_logit=true,logit=-4]", table_of_trits, "bits[bits=3,function=table,logit=-12]"}) {
+  for (const auto* toy :
+       {"bits[bits=3,t=0.6;0.51;0.48,shared_logit=true,logit=-4]", table_of_trits, "bits[bits=3,function=table,logit=-12]"}) {
     auto model = model_of(toy);
     const auto truth = exact_gradient({}, *model, one_example(), 1e6);
-    for (const std::string name : {"unordered_set[", "unordered_set[baseline=false,", "sum_and_sample[", "sum_and_sample[set=sampled,", "wor_importance[",
-                                   "wor_importance[normalise=true,"})
-      {
-        CAPTURE(toy);
-        CAPTURE(name);
-        const int outcomes = static_cast<int>(model->outcomes(one_example())[0]);
-        auto estimator = estimator_of(name + "samples=" + std::to_string(outcomes) + "]", *model);
-        CHECK(variance_of(*estimator, *model, one_example()) < 1e-30);
-        for (std::uint64_t seed : {1, 2, 3}) {
-          const auto g = gradient_of(*estimator, *model, one_example(), Key(seed));
-          for (std::size_t i = 0; i < g.size(); ++i) CHECK(std::abs(g[i] - truth[i]) < 1e-14);
-        }
+    for (const std::string name : {"unordered_set[", "unordered_set[baseline=false,", "sum_and_sample[",
+                                   "sum_and_sample[set=sampled,", "wor_importance[", "wor_importance[normalise=true,"}) {
+      CAPTURE(toy);
+      CAPTURE(name);
+      const int outcomes = static_cast<int>(model->outcomes(one_example())[0]);
+      auto estimator = estimator_of(name + "samples=" + std::to_string(outcomes) + "]", *model);
+      CHECK(variance_of(*estimator, *model, one_example()) < 1e-30);
+      for (std::uint64_t seed : {1, 2, 3}) {
+        const auto g = gradient_of(*estimator, *model, one_example(), Key(seed));
+        for (std::size_t i = 0; i < g.size(); ++i) CHECK(std::abs(g[i] - truth[i]) < 1e-14);
       }
+    }
   }
 }
 
@@ -131,15 +133,23 @@ TEST_CASE("unordered_set: a constant added to f changes nothing, and a constant 
 TEST_CASE("one outcome without baseline is REINFORCE") {
   Recurrent<double> recurrent(true);
   const double expected = variance_of(*estimator_of("reinforce", recurrent), recurrent, Recurrent<double>::batch());
-  for (const auto* spec : {"unordered_set[samples=1,baseline=false]", "sum_and_sample[samples=1]", "sum_and_sample[samples=1,set=sampled]",
-                           "wor_importance[samples=1,baseline=false,normalise=true]"}) {
+  for (const auto* spec :
+       {"unordered_set[samples=1,baseline=false]", "sum_and_sample[samples=1]", "sum_and_sample[samples=1,set=sampled]",
+        "wor_importance[samples=1,baseline=false,normalise=true]"}) {
     CAPTURE(spec);
-    CHECK(variance_of(*estimator_of(spec, recurrent), recurrent, Recurrent<double>::batch()) == doctest::Approx(expected).epsilon(1e-10));
+    CHECK(variance_of(*estimator_of(spec, recurrent), recurrent, Recurrent<double>::batch()) ==
+          doctest::Approx(expected).epsilon(1e-10));
   }
 }
 
 TEST_CASE("ratios by subsets are those by orders, and the integral's") {
-  const std::vector<std::vector<double>> sets = {{0.4}, {0.3, 0.05}, {0.2, 0.1, 0.4}, {0.3, 0.25, 0.01, 0.07, 0.02}, {0.5, 1e-7, 0.2}, {1e-9, 1e-6, 1e-3, 1e-12}, {0.25, 0.25, 0.25, 0.125}};
+  const std::vector<std::vector<double>> sets = {{0.4},
+                                                 {0.3, 0.05},
+                                                 {0.2, 0.1, 0.4},
+                                                 {0.3, 0.25, 0.01, 0.07, 0.02},
+                                                 {0.5, 1e-7, 0.2},
+                                                 {1e-9, 1e-6, 1e-3, 1e-12},
+                                                 {0.25, 0.25, 0.25, 0.125}};
   for (const auto& p : sets) {
     const double rest = 1 - std::accumulate(p.begin(), p.end(), 0.0);
     CAPTURE(p.size());
@@ -158,7 +168,8 @@ TEST_CASE("ratios by subsets are those by orders, and the integral's") {
       CHECK(subsets.first[s] == doctest::Approx(p[s] * without({s}) / without({})).epsilon(1e-11));
       CHECK(integral.first[s] == doctest::Approx(subsets.first[s]).epsilon(1e-12));
       for (std::size_t o = 0; o < p.size(); ++o) {
-        if (o != s) CHECK(subsets.second[s * p.size() + o] == doctest::Approx(p[o] * without({s, o}) / without({s})).epsilon(1e-11));
+        if (o != s)
+          CHECK(subsets.second[s * p.size() + o] == doctest::Approx(p[o] * without({s, o}) / without({s})).epsilon(1e-11));
         CHECK(integral.second[s * p.size() + o] == doctest::Approx(subsets.second[s * p.size() + o]).epsilon(1e-12));
       }
     }
@@ -179,7 +190,8 @@ TEST_CASE("weights of large sets sum to one, with the integral as with subsets")
         const auto r = leave_one_out_ratios(p, rest);
         CHECK(std::accumulate(r.first.begin(), r.first.end(), 0.0) == doctest::Approx(1).epsilon(1e-11));
         for (int s = 0; s < k; ++s)
-          CHECK(std::accumulate(r.second.begin() + s * k, r.second.begin() + (s + 1) * k, 0.0) == doctest::Approx(1).epsilon(1e-11));
+          CHECK(std::accumulate(r.second.begin() + s * k, r.second.begin() + (s + 1) * k, 0.0) ==
+                doctest::Approx(1).epsilon(1e-11));
         if (k > 13) continue;
         const auto a = ratios_by_subsets(p, rest), b = ratios_by_integration(p, rest);
         for (int s = 0; s < k; ++s) CHECK(b.first[s] == doctest::Approx(a.first[s]).epsilon(1e-11));
@@ -236,7 +248,8 @@ TEST_CASE("exact variances of unordered_set and sum_and_sample equal an enumerat
         g[0] += left * all[top[z]].f * all[top[z]].score[0];
         spread.add(all[top[z]].p / left, g);
       }
-      CHECK(std::abs(variance_of(*estimator_of("sum_and_sample[" + samples + "]", *model), *model, one_example()) - spread.trace()) < 1e-13);
+      CHECK(std::abs(variance_of(*estimator_of("sum_and_sample[" + samples + "]", *model), *model, one_example()) -
+                     spread.trace()) < 1e-13);
       if (k > 4 && logit != -1) continue;
       Spread unordered;
       for_sets(8, k, [&](const std::vector<int>& set) {
@@ -249,14 +262,17 @@ TEST_CASE("exact variances of unordered_set and sum_and_sample equal an enumerat
         }
         unordered.add(probability(set, {}), g);
       });
-      CHECK(std::abs(variance_of(*estimator_of("unordered_set[" + samples + "]", *model), *model, one_example()) - unordered.trace()) < 1e-12);
+      CHECK(std::abs(variance_of(*estimator_of("unordered_set[" + samples + "]", *model), *model, one_example()) -
+                     unordered.trace()) < 1e-12);
     }
   }
 }
 
 TEST_CASE("the unordered set is quieter than the importance weights it averages, and than one sample for the rest") {
   auto model = model_of(table_of_trits);
-  const auto variance = [&](const std::string& spec) { return variance_of(*estimator_of(spec, *model), *model, one_example()); };
+  const auto variance = [&](const std::string& spec) {
+    return variance_of(*estimator_of(spec, *model), *model, one_example());
+  };
   const double unordered = variance("unordered_set[samples=2,baseline=false]");
   CHECK(unordered < variance("wor_importance[samples=2,baseline=false]"));
   CHECK(unordered < variance("sum_and_sample[samples=2,set=sampled]"));
@@ -283,7 +299,8 @@ TEST_CASE("wor_importance normalised has the bias that integration over the thre
         }
         for (int s = 0; s < 3; ++s)
           for (int i = 0; i < 3 && s != out; ++i)
-            expected[i] += density * all[s].score[i] * (baseline ? w[s] / (sum - w[s] + all[s].p) * (all[s].f - loss / sum) : w[s] / sum * all[s].f);
+            expected[i] += density * all[s].score[i] *
+                           (baseline ? w[s] / (sum - w[s] + all[s].p) * (all[s].f - loss / sum) : w[s] / sum * all[s].f);
       }
     }
     const auto truth = exact_truth({}, *model, one_example(), 10);
@@ -308,10 +325,12 @@ std::vector<Beam> beams_of(C& chooser, const Model<double>& model, const Batch& 
 }
 
 TEST_CASE("the most probable paths come in order, ties broken towards the lexicographically first") {
-  const std::vector<std::vector<int>> order = {{0, 0, 0}, {0, 0, 1}, {0, 1, 0}, {1, 0, 0}, {0, 1, 1}, {1, 0, 1}, {1, 1, 0}, {1, 1, 1}};
+  const std::vector<std::vector<int>> order = {{0, 0, 0}, {0, 0, 1}, {0, 1, 0}, {1, 0, 0},
+                                               {0, 1, 1}, {1, 0, 1}, {1, 1, 0}, {1, 1, 1}};
   for (const auto* function : {"square", "table"})
     for (double logit : {-0.1, -1.0, -4.0, 0.0}) {
-      auto model = model_of(std::string("bits[bits=3,shared_logit=true,function=") + function + ",logit=" + std::to_string(logit) + "]");
+      auto model =
+          model_of(std::string("bits[bits=3,shared_logit=true,function=") + function + ",logit=" + std::to_string(logit) + "]");
       for (std::size_t k = 1; k <= 9; ++k) {
         const auto batch = one_example();
         TopChooser<double> chooser(k, batch.id, false);
@@ -330,7 +349,8 @@ TEST_CASE("the most probable paths come in order, ties broken towards the lexico
 }
 
 /// Largest |z| of counts against probabilities.
-double worst_z(const std::map<std::vector<int>, double>& counts, const std::map<std::vector<int>, double>& probability, double draws) {
+double worst_z(const std::map<std::vector<int>, double>& counts, const std::map<std::vector<int>, double>& probability,
+               double draws) {
   double worst = 0, seen = 0;
   for (const auto& [what, p] : probability) {
     const double n = counts.contains(what) ? counts.at(what) : 0;
@@ -341,7 +361,9 @@ double worst_z(const std::map<std::vector<int>, double>& counts, const std::map<
   return worst;
 }
 
-TEST_CASE("stochastic beam search draws in the order and with the law of sampling without replacement, and its threshold has the law of the next") {
+TEST_CASE(
+    "stochastic beam search draws in the order and with the law of sampling without replacement, and its threshold has the law "
+    "of the next") {
   const int draws = 100000;
   const auto batch = many(draws);
   for (const auto* toy : {"bits[bits=2,function=table,logit=0.9;-0.8]", "bits[bits=2,logit=0.9;-0.8]"}) {
@@ -395,8 +417,9 @@ TEST_CASE("with continuous noise the estimates have the target as mean, within f
   };
   for (const auto& [model, one, repeated] : {Case{*table, one_example(), many(500)}, Case{*bits, one_example(), many(500)},
                                              Case{dependent, ragged, repeated}, Case{independent, ragged, repeated}})
-    for (const auto* spec : {"unordered_set[samples=3]", "unordered_set[samples=14]", "sum_and_sample[samples=3,set=sampled]", "sum_and_sample[samples=3]", "wor_importance[samples=3,baseline=false]",
-                             "wor_importance[samples=5]"}) {
+    for (const auto* spec :
+         {"unordered_set[samples=3]", "unordered_set[samples=14]", "sum_and_sample[samples=3,set=sampled]",
+          "sum_and_sample[samples=3]", "wor_importance[samples=3,baseline=false]", "wor_importance[samples=5]"}) {
       CAPTURE(spec);
       if (!unsupported(Spec::parse(spec), model.structure()).empty()) continue;
       const auto truth = exact_gradient({}, model, one, 100);
@@ -437,34 +460,35 @@ class Wrong final : public Estimator<double> {
  public:
   explicit Wrong(Mistake mistake) : mistake_(mistake) {}
   Estimate<double> estimate(const Problem<double>& problem) const override {
-    return Subset<double>::without_replacement(problem, 2, false, mistake_ == Mistake::uncorrected_baseline).estimate([this](const Beam& beam, std::span<const double> f) {
-      const auto p = probabilities(beam);
-      const auto ratios = leave_one_out_ratios(p, beam.rest);
-      Subset<double>::Weights w{std::vector<double>(f.size()), ratios.first};
-      for (std::size_t s = 0; s < f.size(); ++s) {
-        double baseline = 0;
-        for (std::size_t o = 0; o < f.size(); ++o)
-          if (o != s || mistake_ != Mistake::no_own_term) baseline += ratios.second[s * f.size() + o] * f[o];
-        w.score[s] = ratios.first[s] * (f[s] - baseline);
-        if (mistake_ == Mistake::sign) w.score[s] = -w.score[s];
-        if (mistake_ == Mistake::self_normalised) {  // p over the sum of p in the set
-          w.path[s] = p[s] / std::accumulate(p.begin(), p.end(), 0.0);
-          w.score[s] = w.path[s] * f[s];
-        }
-        if (mistake_ == Mistake::sample_without_its_weight) {
-          w.path[s] = s == 0 ? p[0] : 1;
-          w.score[s] = w.path[s] * f[s];
-        }
-        if (mistake_ == Mistake::uncorrected_baseline) {  // the baseline's own term is not corrected for
-          const double kappa = beam.threshold;
-          double loss = 0;
-          for (std::size_t o = 0; o < f.size(); ++o) loss += inclusion_weight(p[o], kappa) * f[o];
-          w.path[s] = inclusion_weight(p[s], kappa);
-          w.score[s] = w.path[s] * (f[s] - loss);
-        }
-      }
-      return w;
-    });
+    return Subset<double>::without_replacement(problem, 2, false, mistake_ == Mistake::uncorrected_baseline)
+        .estimate([this](const Beam& beam, std::span<const double> f) {
+          const auto p = probabilities(beam);
+          const auto ratios = leave_one_out_ratios(p, beam.rest);
+          Subset<double>::Weights w{std::vector<double>(f.size()), ratios.first};
+          for (std::size_t s = 0; s < f.size(); ++s) {
+            double baseline = 0;
+            for (std::size_t o = 0; o < f.size(); ++o)
+              if (o != s || mistake_ != Mistake::no_own_term) baseline += ratios.second[s * f.size() + o] * f[o];
+            w.score[s] = ratios.first[s] * (f[s] - baseline);
+            if (mistake_ == Mistake::sign) w.score[s] = -w.score[s];
+            if (mistake_ == Mistake::self_normalised) {  // p over the sum of p in the set
+              w.path[s] = p[s] / std::accumulate(p.begin(), p.end(), 0.0);
+              w.score[s] = w.path[s] * f[s];
+            }
+            if (mistake_ == Mistake::sample_without_its_weight) {
+              w.path[s] = s == 0 ? p[0] : 1;
+              w.score[s] = w.path[s] * f[s];
+            }
+            if (mistake_ == Mistake::uncorrected_baseline) {  // the baseline's own term is not corrected for
+              const double kappa = beam.threshold;
+              double loss = 0;
+              for (std::size_t o = 0; o < f.size(); ++o) loss += inclusion_weight(p[o], kappa) * f[o];
+              w.path[s] = inclusion_weight(p[s], kappa);
+              w.score[s] = w.path[s] * (f[s] - loss);
+            }
+          }
+          return w;
+        });
   }
   bool exchangeable() const override { return false; }
 
@@ -476,7 +500,8 @@ TEST_CASE("wrong rules for distinct outcomes are caught") {
   Recurrent<double> model(true);
   const auto batch = Recurrent<double>::batch().select({1});
   CHECK(bias_of(Wrong(Mistake::none), model, batch) < 1e-10);
-  for (auto mistake : {Mistake::self_normalised, Mistake::no_own_term, Mistake::sample_without_its_weight, Mistake::uncorrected_baseline, Mistake::sign}) {
+  for (auto mistake : {Mistake::self_normalised, Mistake::no_own_term, Mistake::sample_without_its_weight,
+                       Mistake::uncorrected_baseline, Mistake::sign}) {
     CAPTURE(static_cast<int>(mistake));
     CHECK(bias_of(Wrong(mistake), model, batch) > 1e-3);
   }

@@ -16,7 +16,10 @@ class Made final : public CoupledEstimator<double> {
   using Drawing = std::function<void(Coupling&, Randomness&, Draw)>;
   using Gradient = std::function<void(const Coupling&, std::span<const double>, std::span<double>)>;
   Made(int members, Drawing drawing, Gradient gradient, bool lawful = true)
-      : CoupledEstimator(1, members, 4, Credit::whole), drawing_(std::move(drawing)), gradient_(std::move(gradient)), lawful_(lawful) {}
+      : CoupledEstimator(1, members, 4, Credit::whole),
+        drawing_(std::move(drawing)),
+        gradient_(std::move(gradient)),
+        lawful_(lawful) {}
 
  private:
   void draw(Coupling& coupling, Randomness& random, Draw where) const override { drawing_(coupling, random, where); }
@@ -53,8 +56,10 @@ inline double z_of(const Estimator<double>& estimator, const Model<double>& mode
       squares += (g[i] - truth[i]) * (g[i] - truth[i]);
     }
     const double mean = sum / draws, variance = squares / draws - mean * mean;
-    if (variance > 1e-24) worst = std::max(worst, std::abs(mean) / std::sqrt(variance / draws));
-    else if (std::abs(mean) > 1e-10) return INFINITY;
+    if (variance > 1e-24)
+      worst = std::max(worst, std::abs(mean) / std::sqrt(variance / draws));
+    else if (std::abs(mean) > 1e-10)
+      return INFINITY;
   }
   return worst;
 }

@@ -17,8 +17,7 @@ namespace hardgrad::testing {
 using Matrix = Array<double>;
 
 /// Numbers spread evenly over [low, high], the same for the same arguments.
-inline Matrix random_matrix(std::size_t rows, std::size_t cols, std::uint64_t seed, double low = -1.5,
-                            double high = 1.5) {
+inline Matrix random_matrix(std::size_t rows, std::size_t cols, std::uint64_t seed, double low = -1.5, double high = 1.5) {
   Matrix x({rows, cols});
   KeyedRandomness randomness{Key(seed)};
   std::uint32_t index = 0;
@@ -113,8 +112,8 @@ std::string precision_error(F f, const std::vector<Matrix>& inputs, double toler
       if (std::isfinite(v)) scale = std::max(scale, std::abs(v));
     for (std::size_t i = 0; i < b.size(); ++i)
       if (a[i] != b[i] && !(std::abs(a[i] - b[i]) <= tolerance * scale))
-        return std::string(what) + " " + std::to_string(i) + ": float gives " + std::to_string(a[i]) +
-               ", double gives " + std::to_string(b[i]);
+        return std::string(what) + " " + std::to_string(i) + ": float gives " + std::to_string(a[i]) + ", double gives " +
+               std::to_string(b[i]);
     return std::string();
   };
   const auto values = compare(single.first, exact.first, "value");

@@ -14,8 +14,14 @@ class CoupledChooser final : public Chooser<T> {
  public:
   CoupledChooser(const Problem<T>& problem, int groups, int members, bool joint, typename Coupled<T>::Forker forker,
                  Continuation continuation, typename Coupled<T>::Record& record)
-      : random_(problem.random), id_(problem.batch.id), groups_(groups), members_(members), joint_(joint),
-        forker_(std::move(forker)), continuation_(continuation), record_(record) {}
+      : random_(problem.random),
+        id_(problem.batch.id),
+        groups_(groups),
+        members_(members),
+        joint_(joint),
+        forker_(std::move(forker)),
+        continuation_(continuation),
+        record_(record) {}
 
   Choice<T> choose(Tape<T>& tape, const Question<T>& question) override {
     const auto& asking = *question.site.rows;
@@ -27,8 +33,10 @@ class CoupledChooser final : public Chooser<T> {
     std::vector<int> parent, from;  // of the new rows; `from`: member of a fork, or -1 where a row goes on by itself
     for (int g = 0; g < examples * groups_; ++g) {
       const int base = root ? g / groups_ : g * width, fork = static_cast<int>(forking.size()) * members_;
-      forking.push_back({base, {.example = id_[g / groups_], .replica = static_cast<std::uint32_t>(g % groups_),
-                                .step = static_cast<std::uint32_t>(question.step)}});
+      forking.push_back({base,
+                         {.example = id_[g / groups_],
+                          .replica = static_cast<std::uint32_t>(g % groups_),
+                          .step = static_cast<std::uint32_t>(question.step)}});
       const auto add = [&](int row, int member) {
         parent.push_back(row);
         from.push_back(member);
@@ -56,8 +64,10 @@ class CoupledChooser final : public Chooser<T> {
         option[c] = fork.option[from[r] * D + d];
       else if (continuation_ == Continuation::sampled)
         option[c] = draw_option(question, rows->parent[r] * D + d, random_,
-                                {.example = id_[rows->example[r]], .replica = static_cast<std::uint32_t>(rows->replica[r]),
-                                 .step = static_cast<std::uint32_t>(question.step), .index = Forking::continuing,
+                                {.example = id_[rows->example[r]],
+                                 .replica = static_cast<std::uint32_t>(rows->replica[r]),
+                                 .step = static_cast<std::uint32_t>(question.step),
+                                 .index = Forking::continuing,
                                  .column = static_cast<std::uint32_t>(d)});
     }
     if (!fork.weights) return {rows, std::move(option), {}};
@@ -91,7 +101,9 @@ bool one_path_each(const Structure& structure, bool lawful) {
 
 template <class T>
 Coupled<T>::Coupled(const Problem<T>& problem, int groups, int members, Forker forker, Continuation continuation, bool lawful)
-    : groups_(groups), members_(members), joint_(one_path_each(problem.model.structure(), lawful)),
+    : groups_(groups),
+      members_(members),
+      joint_(one_path_each(problem.model.structure(), lawful)),
       record_(std::make_unique<Record>()) {
   CoupledChooser<T> chooser(problem, groups, members, joint_, std::move(forker), continuation, *record_);
   episode_ = problem.run(chooser);

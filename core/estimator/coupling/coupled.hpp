@@ -1,5 +1,5 @@
-// Coupled samples: at every choice, K members whose options are drawn together. Columns of a site are coupled each by itself, and
-// member k of all of them is one row.
+// Coupled samples: at every choice, K members whose options are drawn together. Columns of a site are coupled each by itself,
+// and member k of all of them is one row.
 //
 // Where no choice changes another's distribution, member k of every choice belongs to the one path k: K rows in all.
 // Where choices feed later ones, the first member's options make a base path, and the other members of choice t leave it
@@ -25,8 +25,8 @@ struct Fork {
 
 /// One group at one step.
 struct Forking {
-  int row;      ///< the site's row that chooses; in a column with one option all members take option 0
-  Draw where;   ///< example, group (as replica) and step: draws of the group have it, and any index below `continuing`
+  int row;     ///< the site's row that chooses; in a column with one option all members take option 0
+  Draw where;  ///< example, group (as replica) and step: draws of the group have it, and any index below `continuing`
   static constexpr std::uint32_t continuing = 1u << 30;
 };
 
@@ -43,8 +43,8 @@ class Coupled {
   using Forker = std::function<Fork<T>(Tape<T>&, const Question<T>&, const std::vector<Forking>&)>;
   /// Runs the problem's model with `groups` independent groups an example, of `members` (K) each. If not `lawful`, members
   /// but the first need not have the choice's distribution: credit a choice with reward_to_go only.
-  Coupled(const Problem<T>& problem, int groups, int members, Forker forker,
-          Continuation continuation = Continuation::sampled, bool lawful = true);
+  Coupled(const Problem<T>& problem, int groups, int members, Forker forker, Continuation continuation = Continuation::sampled,
+          bool lawful = true);
 
   Episode<T>& episode() { return *episode_; }
   std::unique_ptr<Episode<T>> release() { return std::move(episode_); }

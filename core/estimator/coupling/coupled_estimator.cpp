@@ -57,7 +57,8 @@ Estimate<T> CoupledEstimator<T>::estimate(const Problem<T>& problem) const {
     std::vector<double> logits(step.p.size());
     for (std::size_t g = 0; g < run.groups(); ++g)
       for (std::size_t d = 0; d < D; ++d) {
-        const std::size_t cell = g * D + d, options = run.episode().steps()[t].question.site.options[run.forking(t)[g].row * D + d];
+        const std::size_t cell = g * D + d,
+                          options = run.episode().steps()[t].question.site.options[run.forking(t)[g].row * D + d];
         if (options == 1) continue;
         for (int k = 0; k < members_; ++k) option[k] = fork.option[(g * members_ + k) * D + d];
         gradient(coupled(step, cell, options, option), std::span(f).subspan(g * members_, members_),

@@ -8,8 +8,8 @@ namespace hardgrad {
 /// The coupled draws of one choice with probabilities p [S].
 struct Coupling {
   std::span<const double> p;
-  std::span<int> option;     ///< [K]
-  std::span<double> kept;    ///< numbers that `gradient` needs besides the options
+  std::span<int> option;   ///< [K]
+  std::span<double> kept;  ///< numbers that `gradient` needs besides the options
 };
 
 /// An estimator that is told, choice by choice, what its coupled options cost.

@@ -18,6 +18,7 @@ int swapped_action(std::span<const double> p, std::span<const double> pi, std::s
 
 /// Most options for which swaps are affordable.
 inline constexpr int most_swapped_options = 64;
-inline constexpr Need few_enough_to_swap = need::options(most_swapped_options, "their swaps make up to S (S - 1) / 2 rows each");
+inline constexpr Need few_enough_to_swap =
+    need::options(most_swapped_options, "their swaps make up to S (S - 1) / 2 rows each");
 
 }  // namespace hardgrad

@@ -16,8 +16,7 @@ namespace hardgrad {
 template <class T>
 class SplitCoupling : public CoupledEstimator<T> {
  protected:
-  SplitCoupling(const Settings& settings)
-      : CoupledEstimator<T>(settings.integer("samples") / 2, 2, 0, credit_of(settings)) {}
+  SplitCoupling(const Settings& settings) : CoupledEstimator<T>(settings.integer("samples") / 2, 2, 0, credit_of(settings)) {}
   /// The order [S] in which the options stand when they are split.
   virtual std::vector<int> order(std::span<const double> p) const;
   /// Where the options from..to-1 (of the order, at least two) are split: the first one of the second part.

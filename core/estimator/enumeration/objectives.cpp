@@ -26,8 +26,7 @@ template <class T>
 Var<T> weighted_by_path(Episode<T>& episode, const RowsPtr& rows, Var<T> value) {
   const double share = 1.0 / episode.examples();
   bool certain = true;  // no hard choice on the way: probability one
-  for (auto* r = rows.get(); !r->is_root(); r = r->origin.get())
-    certain &= episode.steps()[r->step].choice.option.empty();
+  for (auto* r = rows.get(); !r->is_root(); r = r->origin.get()) certain &= episode.steps()[r->step].choice.option.empty();
   if (certain) return sum(value, share);
   return sum(multiply(exp(episode.path_log_probability(rows)), value), share);
 }
@@ -83,8 +82,7 @@ Var<T> sparse_path_weight(const Episode<T>& episode, const Rows& rows, std::map<
   const std::span<const int> parent(rows.parent);
   auto weight = pick(sparsemax(question.logits, std::span<const int>(question.site.options)), parent,
                      std::span<const int>(choice.option));
-  if (!rows.origin->is_root())
-    weight = multiply(weight, gather_rows(sparse_path_weight(episode, *rows.origin, made), parent));
+  if (!rows.origin->is_root()) weight = multiply(weight, gather_rows(sparse_path_weight(episode, *rows.origin, made), parent));
   return made[&rows] = weight;
 }
 
@@ -133,15 +131,15 @@ Estimate<T> exact_objective(const Target& target, Problem<T> problem, double lea
   return target.entry().exact<T>().objective(target, problem);
 }
 
-#define HARDGRAD_INSTANTIATE(T)                                                             \
-  template Var<T> plain_loss(Episode<T>&);                                                  \
-  template Var<T> expected_loss(Episode<T>&);                                               \
-  template Var<T> marginal_likelihood_loss(Episode<T>&);                                    \
-  template Var<T> sparse_expected_loss(Episode<T>&);                                        \
-  template Var<T> path_entropy(Episode<T>&);                                                \
-  template std::vector<double> enumeration_rows(const Model<T>&, const Batch&);             \
+#define HARDGRAD_INSTANTIATE(T)                                                                 \
+  template Var<T> plain_loss(Episode<T>&);                                                      \
+  template Var<T> expected_loss(Episode<T>&);                                                   \
+  template Var<T> marginal_likelihood_loss(Episode<T>&);                                        \
+  template Var<T> sparse_expected_loss(Episode<T>&);                                            \
+  template Var<T> path_entropy(Episode<T>&);                                                    \
+  template std::vector<double> enumeration_rows(const Model<T>&, const Batch&);                 \
   template std::vector<double> enumeration_terms(const Target&, const Model<T>&, const Batch&); \
-  template Estimate<T> enumerated_mean(const Target&, const Problem<T>&);                   \
+  template Estimate<T> enumerated_mean(const Target&, const Problem<T>&);                       \
   template Estimate<T> exact_objective(const Target&, Problem<T>, double);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)

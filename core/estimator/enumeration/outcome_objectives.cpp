@@ -138,8 +138,8 @@ Estimate<T> enumerated_outcomes(const Problem<T>& problem, bool by_parts,
   return {.surrogate = surrogate, .episode = std::move(episode), .loss = value};
 }
 
-#define HARDGRAD_INSTANTIATE(T)                                        \
-  template Estimate<T> enumerated_outcomes(const Problem<T>&, bool,    \
+#define HARDGRAD_INSTANTIATE(T)                                     \
+  template Estimate<T> enumerated_outcomes(const Problem<T>&, bool, \
                                            const std::function<OutcomeObjective(std::span<const Outcome>)>&);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)

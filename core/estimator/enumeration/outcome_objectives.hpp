@@ -3,8 +3,8 @@
 
 #include <span>
 
-#include "core/estimator/estimator.hpp"
 #include "core/estimator/enumeration/outcomes.hpp"
+#include "core/estimator/estimator.hpp"
 
 namespace hardgrad {
 
@@ -30,8 +30,8 @@ OutcomeObjective thermodynamic_objective(std::span<const Outcome> outcomes, std:
 /// The number of multisets of so many samples.
 double multisets(double outcomes, int samples);
 
-/// Enumerates the batch; the mean over the examples of an objective of their outcomes. By parts: of the outcomes of each independent
-/// choice, summed, for objectives that add up over independent choices.
+/// Enumerates the batch; the mean over the examples of an objective of their outcomes. By parts: of the outcomes of each
+/// independent choice, summed, for objectives that add up over independent choices.
 template <class T>
 Estimate<T> enumerated_outcomes(const Problem<T>& problem, bool by_parts,
                                 const std::function<OutcomeObjective(std::span<const Outcome>)>& objective);

@@ -105,9 +105,9 @@ Var<T> Outcomes<T>::surrogate(const std::vector<Slopes>& slopes) const {
   return total;
 }
 
-#define HARDGRAD_INSTANTIATE(T)                                                                   \
-  template std::vector<RowsPtr> leaf_sets(const Episode<T>&);                                     \
-  template Var<T> path_loss(const Episode<T>&, const RowsPtr&, std::map<const Rows*, Var<T>>&);   \
+#define HARDGRAD_INSTANTIATE(T)                                                                 \
+  template std::vector<RowsPtr> leaf_sets(const Episode<T>&);                                   \
+  template Var<T> path_loss(const Episode<T>&, const RowsPtr&, std::map<const Rows*, Var<T>>&); \
   template class Outcomes<T>;
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)

@@ -7,14 +7,15 @@ namespace hardgrad {
 
 template <class T>
 ImportanceSamples<T>::ImportanceSamples(const Problem<T>& problem, int samples)
-    : samples_(samples), sampled_(problem, samples, Costs::weighted), log_weight_(sampled_.losses()),
+    : samples_(samples),
+      sampled_(problem, samples, Costs::weighted),
+      log_weight_(sampled_.losses()),
       log_ratio_(log_weight_.size()) {
   auto& episode = sampled_.episode();
   for (int t = 0; t < sampled_.steps(); ++t) {
     const T* p = episode.log_probability(t, Distribution::prior).value().data;
     const T* q = episode.log_probability(t, Distribution::posterior).value().data;
-    for (std::size_t r = 0; r < log_ratio_.size(); ++r)
-      log_ratio_[r] += static_cast<double>(p[r]) - static_cast<double>(q[r]);
+    for (std::size_t r = 0; r < log_ratio_.size(); ++r) log_ratio_[r] += static_cast<double>(p[r]) - static_cast<double>(q[r]);
   }
   for (std::size_t r = 0; r < log_weight_.size(); ++r) log_weight_[r] = log_ratio_[r] - log_weight_[r];
 }

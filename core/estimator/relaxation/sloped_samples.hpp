@@ -46,8 +46,8 @@ class SlopedSamples {
   int samples_;
   std::size_t rows_ = 0;
   std::unique_ptr<Sampled<T>> run_;
-  std::vector<std::size_t> width_;               // S of each step
-  std::vector<std::vector<double>> p_, slope_;   // [asking rows, S], [rows, S]
+  std::vector<std::size_t> width_;              // S of each step
+  std::vector<std::vector<double>> p_, slope_;  // [asking rows, S], [rows, S]
 };
 
 /// one_hot(option) - p.

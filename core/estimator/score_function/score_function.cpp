@@ -17,7 +17,8 @@ Sampled<T>::Sampled(const Problem<T>& problem, int samples, Costs costs) : sampl
 
 template <class T>
 Sampled<T>::Sampled(const Problem<T>& problem, int samples, Chooser<T>& chooser, Costs costs)
-    : samples_(samples), examples_(problem.batch.examples()),
+    : samples_(samples),
+      examples_(problem.batch.examples()),
       episode_(problem.run(chooser, costs == Costs::averaged ? CostWeights::equal : CostWeights::unknown)) {
   parts_.reserve(episode_->costs().size());
   for (const auto& cost : episode_->costs()) add(cost.rows, cost.loss);
@@ -129,11 +130,7 @@ ParameterInfo credit_parameter() {
   return ParameterInfo::flag("reward_to_go", false,
                              "credit a choice only with the costs it can change, not with the whole loss");
 }
-ParameterInfo baseline_parameter() {
-  return ParameterInfo::real("baseline", 0, -1e12, 1e12, "constant taken off the loss");
-}
-Credit credit_of(const Settings& settings) {
-  return settings.flag("reward_to_go") ? Credit::reward_to_go : Credit::whole;
-}
+ParameterInfo baseline_parameter() { return ParameterInfo::real("baseline", 0, -1e12, 1e12, "constant taken off the loss"); }
+Credit credit_of(const Settings& settings) { return settings.flag("reward_to_go") ? Credit::reward_to_go : Credit::whole; }
 
 }  // namespace hardgrad

@@ -79,7 +79,8 @@ ThresholdNodes threshold_nodes(std::span<const double> p, double rest) {
   };
   const double middle = -std::log(rest);  // beyond it the integrand falls like exp(-rest E), before it like a power of E
   for (int i = 0; visit(middle + i * step) || i * step < 1;) ++i;
-  for (int i = 1; visit(middle - i * step) && i * step < 4000; ++i) {}
+  for (int i = 1; visit(middle - i * step) && i * step < 4000; ++i) {
+  }
   ThresholdNodes nodes;
   double total = 0;
   for (std::size_t j = 0; j < x.size(); ++j) {

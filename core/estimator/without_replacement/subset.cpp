@@ -16,9 +16,10 @@ template <class T>
 std::vector<std::vector<std::vector<int>>> draw_paths(const Problem<T>& problem, std::size_t k) {
   for (double outcomes : problem.model.outcomes(problem.batch))
     if (outcomes > 1e4)
-      throw NotExact(fmt::format("replaying a sample without replacement enumerates all outcomes, and an example has {:.6g}: "
-                                   "measure it with replicates",
-                                   outcomes));
+      throw NotExact(
+          fmt::format("replaying a sample without replacement enumerates all outcomes, and an example has {:.6g}: "
+                      "measure it with replicates",
+                      outcomes));
   Tape<T> side;
   TopChooser<T> all(static_cast<std::size_t>(-1), problem.batch.id, false);
   Problem<T>{side, problem.model, problem.batch, problem.random, false, problem.terms}.run(all);

@@ -15,8 +15,7 @@ namespace {
 
 constexpr std::size_t most_words = 200;  // of a sentence: every sentence is padded to the longest
 
-std::vector<std::string> words_of(const TextFile& text, std::size_t line, std::size_t column,
-                                  std::string_view sentence) {
+std::vector<std::string> words_of(const TextFile& text, std::size_t line, std::size_t column, std::string_view sentence) {
   auto tokens = tokenize(sentence, true);
   std::erase_if(tokens, [](const std::string& token) { return is_punctuation(token); });
   if (tokens.empty()) refuse_input(text.path, line, column, "a sentence without a word");
@@ -46,9 +45,8 @@ BabiStories parse_babi(const TextFile& text) {
     if (error != std::errc{} || at >= line.size() || line[at] != ' ')
       refuse(1, "a line must start with its number and a space, e.g. \"1 Mary moved to the bathroom.\"");
     if (number != 1 && (number != previous + 1 || previous == 0))
-      refuse(1, previous == 0
-                    ? fmt::format("the first line must have number 1, got {}", number)
-                    : fmt::format("expected number {}, or 1 for a new story, got {}", previous + 1, number));
+      refuse(1, previous == 0 ? fmt::format("the first line must have number 1, got {}", number)
+                              : fmt::format("expected number {}, or 1 for a new story, got {}", previous + 1, number));
     ++at;
     if (number == 1) {
       first = result.sentences.size();
@@ -61,8 +59,7 @@ BabiStories parse_babi(const TextFile& text) {
     const auto sentence = line.substr(at, std::min(tab, line.size()) - at);
     if (tab == std::string_view::npos) {
       if (const auto mark = line.find('?', at); mark != std::string_view::npos)  // no statement asks
-        refuse(mark + 2,
-               "a question without an answer: expected a tab, the answer, a tab and the supporting lines");
+        refuse(mark + 2, "a question without an answer: expected a tab, the answer, a tab and the supporting lines");
       sentence_of_number[number] = result.sentences.size();
       result.sentences.push_back(words_of(text, number_of_line, at + 1, sentence));
       for (const auto& word : result.sentences.back()) result.stories.back() += word + " ";
@@ -95,8 +92,7 @@ BabiStories parse_babi(const TextFile& text) {
     }
     result.questions.push_back(std::move(question));
   }
-  if (result.questions.empty())
-    refuse_input(text.path, 0, 0, "holds no question; a question's line has a tab and an answer");
+  if (result.questions.empty()) refuse_input(text.path, 0, 0, "holds no question; a question's line has a tab and an answer");
   return result;
 }
 

@@ -15,8 +15,7 @@ constexpr std::uint32_t largest_side = 4096;
 constexpr std::uint64_t largest_body = std::uint64_t{1} << 31;
 
 // The numbers of the header: magic, then one extent per axis.
-std::vector<std::uint32_t> read_header(InputFile& file, std::uint32_t magic, const char* what,
-                                       std::size_t axes) {
+std::vector<std::uint32_t> read_header(InputFile& file, std::uint32_t magic, const char* what, std::size_t axes) {
   const std::size_t wanted = 4 * (1 + axes);
   const auto bytes = file.read(wanted);
   std::vector<std::uint32_t> numbers;
@@ -26,34 +25,29 @@ std::vector<std::uint32_t> read_header(InputFile& file, std::uint32_t magic, con
     numbers.push_back(number);
   }
   if (!numbers.empty() && numbers[0] != magic)
-    refuse_input(
-        file.path(), 0, 0,
-        fmt::format("magic number 0x{:08X}, but idx {} start with 0x{:08X}; {}", numbers[0], what, magic,
-                    numbers[0] == images_magic   ? "this is a file of images"
-                    : numbers[0] == labels_magic ? "this is a file of labels"
-                                                 : "this is no MNIST idx file"));
+    refuse_input(file.path(), 0, 0,
+                 fmt::format("magic number 0x{:08X}, but idx {} start with 0x{:08X}; {}", numbers[0], what, magic,
+                             numbers[0] == images_magic   ? "this is a file of images"
+                             : numbers[0] == labels_magic ? "this is a file of labels"
+                                                          : "this is no MNIST idx file"));
   if (bytes.size() < wanted)
     refuse_input(file.path(), 0, 0,
-                 fmt::format("the idx header is truncated: {} of {} bytes; get a complete copy", bytes.size(),
-                             wanted));
+                 fmt::format("the idx header is truncated: {} of {} bytes; get a complete copy", bytes.size(), wanted));
   if (numbers[1] == 0) refuse_input(file.path(), 0, 0, fmt::format("holds no {}", what));
   return numbers;
 }
 
 std::string read_body(InputFile& file, std::uint64_t wanted, const std::string& promise) {
   if (wanted > largest_body)
-    refuse_input(file.path(), 0, 0,
-                 fmt::format("the header promises {}, more than 2 GiB; is it damaged?", promise));
+    refuse_input(file.path(), 0, 0, fmt::format("the header promises {}, more than 2 GiB; is it damaged?", promise));
   auto body = file.read(wanted);
   if (body.size() < wanted)
-    refuse_input(
-        file.path(), 0, 0,
-        fmt::format("truncated: the header promises {} = {} bytes, but only {} follow; get a complete copy",
-                    promise, wanted, body.size()));
+    refuse_input(file.path(), 0, 0,
+                 fmt::format("truncated: the header promises {} = {} bytes, but only {} follow; get a complete copy", promise,
+                             wanted, body.size()));
   if (!file.read(1).empty())
-    refuse_input(
-        file.path(), 0, 0,
-        fmt::format("the header promises {} = {} bytes, but more follow; is it damaged?", promise, wanted));
+    refuse_input(file.path(), 0, 0,
+                 fmt::format("the header promises {} = {} bytes, but more follow; is it damaged?", promise, wanted));
   return body;
 }
 
@@ -64,8 +58,7 @@ IdxImages read_idx_images(const std::string& path) {
   const auto header = read_header(file, images_magic, "images", 3);
   for (int axis : {2, 3})
     if (header[axis] == 0 || header[axis] > largest_side)
-      refuse_input(path, 0, 0,
-                   fmt::format("images of {}x{} pixels; is the header damaged?", header[2], header[3]));
+      refuse_input(path, 0, 0, fmt::format("images of {}x{} pixels; is the header damaged?", header[2], header[3]));
   IdxImages images{header[1], header[2], header[3], {}};
   images.pixels = read_body(file, std::uint64_t{header[1]} * header[2] * header[3],
                             fmt::format("{} images of {}x{}", header[1], header[2], header[3]));

@@ -32,8 +32,7 @@ void refuse_input(const std::string& path, std::size_t line, std::size_t column,
 std::string find_input(const std::string& path) {
   const char* data = std::getenv("HARDGRAD_DATA");
   std::error_code error;
-  if (path.empty() || !data || !*data || std::filesystem::path(path).is_absolute() ||
-      std::filesystem::exists(path, error))
+  if (path.empty() || !data || !*data || std::filesystem::path(path).is_absolute() || std::filesystem::exists(path, error))
     return path;
   const auto below = (std::filesystem::path(data) / path).string();
   return std::filesystem::exists(below, error) ? below : path;
@@ -43,19 +42,16 @@ InputFile::InputFile(const std::string& path) : path_(path), file_(nullptr) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
   if (status.type() == std::filesystem::file_type::not_found)
-    refuse_input(
-        path, 0, 0,
-        "there is no such file, neither here nor below the folder that HARDGRAD_DATA names; check the path");
+    refuse_input(path, 0, 0,
+                 "there is no such file, neither here nor below the folder that HARDGRAD_DATA names; check the path");
   if (std::filesystem::is_directory(status)) refuse_input(path, 0, 0, "is a folder; name a file in it");
   errno = 0;
   file_ = gzopen(path.c_str(), "rb");
-  if (!file_)
-    refuse_input(path, 0, 0, fmt::format("cannot be opened: {}", std::strerror(errno ? errno : ENOMEM)));
+  if (!file_) refuse_input(path, 0, 0, fmt::format("cannot be opened: {}", std::strerror(errno ? errno : ENOMEM)));
   gzbuffer(gz(file_), 1 << 17);
   if (path.ends_with(".gz") && gzdirect(gz(file_))) {
     gzclose(gz(file_));
-    refuse_input(path, 0, 0,
-                 "is named .gz but is not gzip; was the download cut short, or the file unpacked already?");
+    refuse_input(path, 0, 0, "is named .gz but is not gzip; was the download cut short, or the file unpacked already?");
   }
 }
 
@@ -71,8 +67,7 @@ std::string InputFile::read(std::size_t count) {
     if (got == static_cast<int>(wanted)) continue;
     int error = Z_OK;
     const char* reason = gzerror(gz(file_), &error);
-    if (error == Z_BUF_ERROR)
-      refuse_input(path_, 0, 0, "the gzip file is truncated; get a complete copy (gzip -t checks one)");
+    if (error == Z_BUF_ERROR) refuse_input(path_, 0, 0, "the gzip file is truncated; get a complete copy (gzip -t checks one)");
     if (got < 0 || error < 0) {
       std::string why = error == Z_ERRNO ? std::strerror(errno) : reason;
       if (why.starts_with(path_ + ": ")) why.erase(0, path_.size() + 2);
@@ -91,16 +86,13 @@ std::optional<std::size_t> first_invalid_utf8(std::string_view bytes) {
       ++i;
       continue;
     }
-    const int more = lead >= 0xC2 && lead <= 0xDF   ? 1
-                     : (lead & 0xF0) == 0xE0        ? 2
-                     : lead >= 0xF0 && lead <= 0xF4 ? 3
-                                                    : 0;
+    const int more = lead >= 0xC2 && lead <= 0xDF ? 1 : (lead & 0xF0) == 0xE0 ? 2 : lead >= 0xF0 && lead <= 0xF4 ? 3 : 0;
     if (more == 0 || i + more >= bytes.size()) return i;
     for (int k = 1; k <= more; ++k)
       if ((at(i + k) & 0xC0) != 0x80) return i;
     const unsigned second = at(i + 1);  // no overlong forms, no surrogates, nothing beyond U+10FFFF
-    if ((lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F) ||
-        (lead == 0xF0 && second < 0x90) || (lead == 0xF4 && second > 0x8F))
+    if ((lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F) || (lead == 0xF0 && second < 0x90) ||
+        (lead == 0xF4 && second > 0x8F))
       return i;
     i += static_cast<std::size_t>(more) + 1;
   }
@@ -120,8 +112,7 @@ TextFile read_text(const std::string& path) {
     if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
     const auto number = text.lines.size() + 1;
     if (line.size() > longest_line)
-      refuse_input(path, number, 0,
-                   fmt::format("the line has more than {} bytes; is this a text file?", longest_line));
+      refuse_input(path, number, 0, fmt::format("the line has more than {} bytes; is this a text file?", longest_line));
     if (const auto bad = first_invalid_utf8(line))
       refuse_input(path, number, *bad + 1,
                    fmt::format("byte 0x{:02X} is not UTF-8; convert the file, e.g. with iconv -t UTF-8",

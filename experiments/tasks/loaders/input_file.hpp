@@ -11,8 +11,7 @@
 namespace hardgrad {
 
 /// Throws InputError `path:line:column: what`; a line or column of 0 is left out.
-[[noreturn]] void refuse_input(const std::string& path, std::size_t line, std::size_t column,
-                               const std::string& what);
+[[noreturn]] void refuse_input(const std::string& path, std::size_t line, std::size_t column, const std::string& what);
 
 /// Where a file or folder is: the path itself, or if there is nothing and it is relative, below the folder
 /// that the environment variable HARDGRAD_DATA names. A path found nowhere comes back as it was.

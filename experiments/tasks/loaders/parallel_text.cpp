@@ -30,20 +30,17 @@ std::vector<TextPair> read_tab_pairs(const std::string& path) {
     if (blank(line) && line.find('\t') == std::string::npos) continue;
     const auto tab = line.find('\t');
     if (tab == std::string::npos)
-      refuse_input(path, i + 1, line.size() + 1,
-                   "one column only: expected a tab and the sentence's translation");
+      refuse_input(path, i + 1, line.size() + 1, "one column only: expected a tab and the sentence's translation");
     const auto end = std::min(line.find('\t', tab + 1), line.size());
     if (blank(line.substr(0, tab))) refuse_input(path, i + 1, 1, "the first column is empty");
-    if (blank(line.substr(tab + 1, end - tab - 1)))
-      refuse_input(path, i + 1, tab + 2, "the second column is empty");
+    if (blank(line.substr(tab + 1, end - tab - 1))) refuse_input(path, i + 1, tab + 2, "the second column is empty");
     pairs.push_back({line.substr(0, tab), line.substr(tab + 1, end - tab - 1)});
   }
   if (pairs.empty()) refuse_input(path, 0, 0, "holds no sentence pair");
   return pairs;
 }
 
-std::vector<TextPair> read_parallel_text(const std::string& first_path, const std::string& second_path,
-                                         std::size_t& dropped) {
+std::vector<TextPair> read_parallel_text(const std::string& first_path, const std::string& second_path, std::size_t& dropped) {
   const auto first = read_text(first_path), second = read_text(second_path);
   if (first.lines.size() != second.lines.size())
     refuse_input(second_path, 0, 0,
@@ -79,9 +76,8 @@ std::vector<Pronunciation> read_cmudict(const std::string& path) {
         entry.word = piece;
       } else {
         if (!is_phoneme(piece))
-          refuse_input(
-              path, i + 1, start + 1,
-              fmt::format("\"{}\" is no phoneme; expected \"word PH OW1 N IY0 M Z\"", piece.substr(0, 40)));
+          refuse_input(path, i + 1, start + 1,
+                       fmt::format("\"{}\" is no phoneme; expected \"word PH OW1 N IY0 M Z\"", piece.substr(0, 40)));
         entry.phonemes.emplace_back(piece);
       }
     }

@@ -17,8 +17,7 @@ std::vector<TextPair> read_tab_pairs(const std::string& path);
 
 /// Line i of one file with line i of the other; lines empty on either side are left out and counted in
 /// `dropped`. InputError if the files differ in length.
-std::vector<TextPair> read_parallel_text(const std::string& first_path, const std::string& second_path,
-                                         std::size_t& dropped);
+std::vector<TextPair> read_parallel_text(const std::string& first_path, const std::string& second_path, std::size_t& dropped);
 
 /// A word of a pronouncing dictionary.
 struct Pronunciation {

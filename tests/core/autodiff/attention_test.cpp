@@ -21,8 +21,7 @@ TEST_CASE("scores and mixtures, groups of every size") {
       const std::span<const int> example(grouping);
       const auto query = random_matrix(grouping.size(), width, 1), keys = random_matrix(items.total(), width, 2);
       const auto v = random_matrix(1, width, 3), weights = random_matrix(grouping.size(), items.most(), 4);
-      expect_gradient([&](auto&, const auto& x) { return dot_scores(x[0], x[1], example, items); },
-                      {query, keys});
+      expect_gradient([&](auto&, const auto& x) { return dot_scores(x[0], x[1], example, items); }, {query, keys});
       expect_gradient([&](auto&, const auto& x) { return additive_scores(x[0], x[1], x[2], example, items); },
                       {query, keys, v});
       expect_gradient([&](auto&, const auto& x) { return mix(x[0], x[1], example, items); }, {weights, keys});
@@ -69,8 +68,7 @@ TEST_CASE("one matrix as query, keys and weights") {
   const std::vector<int> example{0, 1, 2};
   const std::span<const int> e(example);
   const Items one(3, 1);
-  expect_gradient([&](auto&, const auto& x) { return dot_scores(x[0], x[0], e, one); },
-                  {random_matrix(3, 4, 1)});
+  expect_gradient([&](auto&, const auto& x) { return dot_scores(x[0], x[0], e, one); }, {random_matrix(3, 4, 1)});
   expect_gradient([&](auto&, const auto& x) { return additive_scores(x[0], x[0], x[1], e, one); },
                   {random_matrix(3, 4, 1), random_matrix(1, 4, 2)});
   expect_gradient([&](auto&, const auto& x) { return mix(x[0], x[0], e, one); }, {random_matrix(3, 1, 1)});

@@ -14,8 +14,7 @@ TEST_CASE("linear_cross_entropy: with and without bias, dead rows, one row") {
   for (const std::vector<int>& label : {std::vector<int>{2}, {-1}, {0, 4, -1, 2, 2, -1, 1}}) {
     const std::span<const int> y(label);
     const auto x = random_matrix(label.size(), 3, 1), w = random_matrix(5, 3, 2), b = random_matrix(1, 5, 3);
-    expect_gradient([&](auto&, const auto& v) { return linear_cross_entropy(v[0], v[1], v[2], y).loss; },
-                    {x, w, b});
+    expect_gradient([&](auto&, const auto& v) { return linear_cross_entropy(v[0], v[1], v[2], y).loss; }, {x, w, b});
     expect_gradient(
         [&](auto&, const auto& v) {
           using V = std::decay_t<decltype(v[0])>;
@@ -25,15 +24,13 @@ TEST_CASE("linear_cross_entropy: with and without bias, dead rows, one row") {
     // Everything used elsewhere too: its cotangents add to others.
     expect_gradient(
         [&](auto&, const auto& v) {
-          return add(linear_cross_entropy(v[0], v[1], v[2], y).loss,
-                     slice_columns(linear(v[0], v[1], v[2]), 1, 1));
+          return add(linear_cross_entropy(v[0], v[1], v[2], y).loss, slice_columns(linear(v[0], v[1], v[2]), 1, 1));
         },
         {x, w, b});
   }
   Tape<double> tape;
   const std::vector<int> bad{5};
-  CHECK_THROWS_AS(
-      linear_cross_entropy(tape.constant(1, 3), tape.constant(5, 3), {}, std::span<const int>(bad)), Bug);
+  CHECK_THROWS_AS(linear_cross_entropy(tape.constant(1, 3), tape.constant(5, 3), {}, std::span<const int>(bad)), Bug);
 }
 
 namespace {
@@ -47,9 +44,7 @@ void compare_with_parts(std::size_t rows, std::size_t inner, std::size_t classes
   }
   const std::vector<Matrix> inputs{random_matrix(rows, inner, 1), random_matrix(classes, inner, 2),
                                    random_matrix(1, classes, 3)};
-  auto fused = [&](auto&, const auto& v) {
-    return linear_cross_entropy(v[0], v[1], v[2], std::span<const int>(label)).loss;
-  };
+  auto fused = [&](auto&, const auto& v) { return linear_cross_entropy(v[0], v[1], v[2], std::span<const int>(label)).loss; };
   auto parts = [&](auto& tape, const auto& v) {
     auto l = log_softmax(linear(v[0], v[1], v[2]), std::span<const int>(options));
     std::vector<int> column(label);
@@ -57,14 +52,12 @@ void compare_with_parts(std::size_t rows, std::size_t inner, std::size_t classes
     using T = Number<decltype(tape)>;
     std::vector<T> live(rows);
     for (std::size_t r = 0; r < rows; ++r) live[r] = label[r] < 0 ? 0 : -1;
-    return multiply(pick(l, std::span<const int>(each), std::span<const int>(column)),
-                    tape.constant({live.data(), rows, 1}));
+    return multiply(pick(l, std::span<const int>(each), std::span<const int>(column)), tape.constant({live.data(), rows, 1}));
   };
   const auto a = evaluate<double>(fused, inputs), b = evaluate<double>(parts, inputs);
   double worst = 0;
   for (std::size_t i = 0; i < a.first.size(); ++i) worst = std::max(worst, std::abs(a.first[i] - b.first[i]));
-  for (std::size_t i = 0; i < a.second.size(); ++i)
-    worst = std::max(worst, std::abs(a.second[i] - b.second[i]));
+  for (std::size_t i = 0; i < a.second.size(); ++i) worst = std::max(worst, std::abs(a.second[i] - b.second[i]));
   CHECK(worst < 1e-10);
   const auto rounding = precision_error(fused, inputs, 1e-4);
   CHECK_MESSAGE(rounding.empty(), rounding);
@@ -85,8 +78,8 @@ TEST_CASE("linear_cross_entropy names the most probable class, of dead rows too"
   Tape<float> tape;
   const std::vector<float> x{1, 0, 0, 1, 1, 1}, w{0, 0, 2, 1, 1, 3, -4, 0};
   const std::vector<int> label{0, -1, 3};
-  const auto result = linear_cross_entropy(tape.constant({x.data(), 3, 2}), tape.constant({w.data(), 4, 2}),
-                                           {}, std::span<const int>(label));
+  const auto result =
+      linear_cross_entropy(tape.constant({x.data(), 3, 2}), tape.constant({w.data(), 4, 2}), {}, std::span<const int>(label));
   CHECK(result.label == std::vector<int>{1, 2, 2});
   CHECK(result.loss.value().data[1] == 0);
 }
@@ -102,14 +95,12 @@ template <class T>
 Run with_expected(std::size_t rows, std::size_t classes, const std::vector<double>& cotangent,
                   const std::vector<double>& expected, bool leaves = false, const std::vector<int>& group = {}) {
   Tape<T> tape;
-  const auto v =
-      place(tape, {random_matrix(rows, 5, 1), random_matrix(classes, 5, 2), random_matrix(1, classes, 3)});
+  const auto v = place(tape, {random_matrix(rows, 5, 1), random_matrix(classes, 5, 2), random_matrix(1, classes, 3)});
   std::vector<int> label(rows);
   for (std::size_t r = 0; r < rows; ++r) label[r] = r % 5 == 4 ? -1 : static_cast<int>(r * 13 % classes);
   const auto loss = linear_cross_entropy(v[0], v[1], v[2], std::span<const int>(label), {expected, group}).loss;
   // Everything is used elsewhere too: cotangents add to others.
-  const auto total =
-      add(weighted_sum(loss, std::span<const double>(cotangent)), add(sum(v[0]), add(sum(v[1]), sum(v[2]))));
+  const auto total = add(weighted_sum(loss, std::span<const double>(cotangent)), add(sum(v[0]), add(sum(v[1]), sum(v[2]))));
   leaves ? tape.backward_to_leaves(total) : tape.backward(total);
   Run run;
   run.loss.assign(loss.value().data, loss.value().data + rows);
@@ -137,8 +128,7 @@ TEST_CASE_TEMPLATE("expected cotangents: the same gradients, formed at once", T,
       expected[r] = static_cast<double>(r % 4) / 8.0 + (rows == 1);  // 0 among them
       cotangent[r] = -3 * expected[r];
     }
-    const auto plain = with_expected<T>(rows, 40, cotangent, {}),
-               formed = with_expected<T>(rows, 40, cotangent, expected);
+    const auto plain = with_expected<T>(rows, 40, cotangent, {}), formed = with_expected<T>(rows, 40, cotangent, expected);
     CHECK(plain.loss == formed.loss);
     CHECK(distance(plain.gradient, formed.gradient) < tolerance * 3);
     CHECK(formed.gradient == with_expected<T>(rows, 40, cotangent, expected).gradient);
@@ -158,17 +148,15 @@ TEST_CASE_TEMPLATE("wrongly expected cotangents are noticed, and the gradient is
   const std::vector<std::pair<std::vector<double>, std::vector<double>>> cases{
       {even, uneven}, {uneven, even}, {zero, even}, {even, zero}};
   for (const auto& [expected, cotangent] : cases) {
-    const auto plain = with_expected<T>(rows, 40, cotangent, {}),
-               formed = with_expected<T>(rows, 40, cotangent, expected);
+    const auto plain = with_expected<T>(rows, 40, cotangent, {}), formed = with_expected<T>(rows, 40, cotangent, expected);
     CHECK(distance(plain.gradient, formed.gradient) < tolerance);
   }
   CHECK(std::isnan(with_expected<T>(rows, 40, broken, even).gradient[3 * 5]));
   Tape<T> tape;
   const std::vector<int> label{0, 1};
   const std::vector<double> one{1};
-  CHECK_THROWS_AS(
-      linear_cross_entropy(tape.constant(2, 3), tape.constant(5, 3), {}, std::span<const int>(label), {one, {}}),
-      Bug);
+  CHECK_THROWS_AS(linear_cross_entropy(tape.constant(2, 3), tape.constant(5, 3), {}, std::span<const int>(label), {one, {}}),
+                  Bug);
   CHECK_THROWS_AS(
       linear_cross_entropy(tape.constant(1, 3), tape.constant(5, 3), {}, std::span<const int>(label).first(1), {one, label}),
       Bug);

@@ -17,10 +17,8 @@ TEST_CASE("binary operations") {
     expect_gradient([](auto&, const auto& x) { return add(x[0], x[1]); }, ab);
     expect_gradient([](auto&, const auto& x) { return subtract(x[0], x[1]); }, ab);
     expect_gradient([](auto&, const auto& x) { return multiply(x[0], x[1]); }, ab);
-    expect_gradient([](auto&, const auto& x) { return add_row(x[0], x[1]); },
-                    {ab[0], random_matrix(1, c, 3)});
-    expect_gradient([](auto&, const auto& x) { return scale_rows(x[0], x[1]); },
-                    {ab[0], random_matrix(r, 1, 3)});
+    expect_gradient([](auto&, const auto& x) { return add_row(x[0], x[1]); }, {ab[0], random_matrix(1, c, 3)});
+    expect_gradient([](auto&, const auto& x) { return scale_rows(x[0], x[1]); }, {ab[0], random_matrix(r, 1, 3)});
   }
 }
 
@@ -63,8 +61,7 @@ TEST_CASE("infinite log probabilities stay out of gradients") {
   CHECK(tape.gradient(x[0]).data[0] == 0);
   CHECK(tape.gradient(x[0]).data[1] == 2);
   tape.clear();  // a dead row of -inf, switched off by its weight
-  x = place(tape,
-            {Matrix({2, 1}, std::vector<double>{-inf, 0.5}), Matrix({2, 1}, std::vector<double>{0, 3})});
+  x = place(tape, {Matrix({2, 1}, std::vector<double>{-inf, 0.5}), Matrix({2, 1}, std::vector<double>{0, 3})});
   y = scale_rows(x[0], x[1]);
   CHECK(y.value().data[0] == 0);
   CHECK(y.value().data[1] == 1.5);

@@ -37,12 +37,10 @@ double worst(F fast, G exact, bool relative) {
 TEST_CASE_TEMPLATE("vector functions are as accurate as T allows", T, float, double) {
   using B = kernels::Batch<T>;
   const double eps = std::numeric_limits<T>::epsilon();
-  CHECK(worst<T>([](const B& x) { return kernels::exp<T>(x); }, [](double x) { return std::exp(x); }, true) <
-        2 * eps);
-  CHECK(worst<T>([](const B& x) { return kernels::tanh<T>(x); }, [](double x) { return std::tanh(x); },
-                 true) < 4 * eps);
-  CHECK(worst<T>([](const B& x) { return kernels::sigmoid<T>(x); },
-                 [](double x) { return 1 / (1 + std::exp(-x)); }, true) < 4 * eps);
+  CHECK(worst<T>([](const B& x) { return kernels::exp<T>(x); }, [](double x) { return std::exp(x); }, true) < 2 * eps);
+  CHECK(worst<T>([](const B& x) { return kernels::tanh<T>(x); }, [](double x) { return std::tanh(x); }, true) < 4 * eps);
+  CHECK(worst<T>([](const B& x) { return kernels::sigmoid<T>(x); }, [](double x) { return 1 / (1 + std::exp(-x)); }, true) <
+        4 * eps);
 }
 
 TEST_CASE_TEMPLATE("vector functions at the limits", T, float, double) {

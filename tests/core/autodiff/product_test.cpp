@@ -27,8 +27,8 @@ TEST_CASE("gemm is the triple loop, for every transposition, stored or added") {
           // What stands in the output does not matter when it is stored over.
           Matrix c({m, s}, beta == 0 ? std::nan("") : 0.25);
           for (std::size_t i = 0; i < m; ++i) std::fill(&c.data[i * s + n], &c.data[i * s] + s, 7.0);
-          gemm<double>(columns(a, p - more), ta, columns(b, q - more), tb,
-                       {MatrixView<double>{c.data.data(), m, s}, n}, beta, 2.0);
+          gemm<double>(columns(a, p - more), ta, columns(b, q - more), tb, {MatrixView<double>{c.data.data(), m, s}, n}, beta,
+                       2.0);
           for (std::size_t i = 0; i < m; ++i) {
             for (std::size_t j = 0; j < n; ++j) {
               double sum = 0;
@@ -52,8 +52,7 @@ TEST_CASE("linear, add_linear, matmul") {
     const auto x = random_matrix(r, 4, 1), w = random_matrix(3, 4, 2), b = random_matrix(1, 3, 3);
     expect_gradient([](auto&, const auto& v) { return linear(v[0], v[1], v[2]); }, {x, w, b});
     expect_gradient([](auto&, const auto& v) { return linear(v[0], v[1]); }, {x, w});
-    expect_gradient([](auto&, const auto& v) { return add_linear(v[2], v[0], v[1]); },
-                    {x, w, random_matrix(r, 3, 4)});
+    expect_gradient([](auto&, const auto& v) { return add_linear(v[2], v[0], v[1]); }, {x, w, random_matrix(r, 3, 4)});
     expect_gradient([](auto&, const auto& v) { return matmul(v[0], v[1]); }, {x, random_matrix(4, 5, 5)});
   }
 }

@@ -6,8 +6,7 @@ using namespace hardgrad;
 using namespace hardgrad::testing;
 
 TEST_CASE("gather_rows: repeated, missing, none at all") {
-  for (const std::vector<int>& index :
-       {std::vector<int>{0}, {2, 0, 2, 2}, {-1, 1, -1, 1, 0}, {-1, -1}, {0, 1, 2}})
+  for (const std::vector<int>& index : {std::vector<int>{0}, {2, 0, 2, 2}, {-1, 1, -1, 1, 0}, {-1, -1}, {0, 1, 2}})
     expect_gradient([&](auto&, const auto& x) { return gather_rows(x[0], std::span<const int>(index)); },
                     {random_matrix(3, 4, 1)});
   Tape<double> tape;
@@ -66,11 +65,8 @@ TEST_CASE("stack_rows differentiates when only a later block needs it") {
 
 TEST_CASE("pick") {
   const std::vector<int> row{0, 2, 2, 1, 2}, column{1, 0, 3, 3, 3};
-  expect_gradient(
-      [&](auto&, const auto& x) {
-        return pick(x[0], std::span<const int>(row), std::span<const int>(column));
-      },
-      {random_matrix(3, 4, 1)});
+  expect_gradient([&](auto&, const auto& x) { return pick(x[0], std::span<const int>(row), std::span<const int>(column)); },
+                  {random_matrix(3, 4, 1)});
   Tape<double> tape;
   const std::vector<int> outside{4, 0, 0, 0, 0};
   CHECK_THROWS_AS(pick(tape.constant(3, 4), std::span<const int>(row), std::span<const int>(outside)), Bug);
@@ -80,14 +76,12 @@ TEST_CASE("bag: words repeated and missing, with and without weights") {
   const std::vector<int> tokens{0, 3, -1, 3, 3, 1, -1, -1, -1, 2, 2, 2};
   const auto table = random_matrix(5, 3, 1), u = random_matrix(tokens.size(), 3, 2);
   for (std::size_t words : {1, 3, 4, 12}) {
-    expect_gradient([&](auto&, const auto& x) { return bag(x[0], std::span<const int>(tokens), words); },
-                    {table});
+    expect_gradient([&](auto&, const auto& x) { return bag(x[0], std::span<const int>(tokens), words); }, {table});
     expect_gradient(
         [&](auto& tape, const auto& x) {
           using T = Number<decltype(tape)>;
           const std::vector<T> weights(u.data.begin(), u.data.end());  // gone before the backward pass
-          return bag(x[0], std::span<const int>(tokens), words,
-                     MatrixView<const T>{weights.data(), tokens.size(), 3});
+          return bag(x[0], std::span<const int>(tokens), words, MatrixView<const T>{weights.data(), tokens.size(), 3});
         },
         {table});
   }

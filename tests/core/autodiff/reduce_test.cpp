@@ -12,8 +12,7 @@ TEST_CASE("sums") {
   for (auto [r, c] : {std::pair<std::size_t, std::size_t>{1, 1}, {1, 40}, {6, 3}}) {
     const std::vector<Matrix> x{random_matrix(r, c, 1)};
     const auto weight = random_matrix(r, c, 2).data;
-    expect_gradient([&](auto&, const auto& v) { return weighted_sum(v[0], std::span<const double>(weight)); },
-                    x);
+    expect_gradient([&](auto&, const auto& v) { return weighted_sum(v[0], std::span<const double>(weight)); }, x);
     expect_gradient([](auto&, const auto& v) { return sum(v[0]); }, x);
     expect_gradient([](auto&, const auto& v) { return sum(v[0], -0.3); }, x);
     expect_gradient([](auto&, const auto& v) { return row_sums(v[0]); }, x);
@@ -60,9 +59,7 @@ TEST_CASE("segment_logsumexp") {
   for (const std::vector<int>& group : {std::vector<int>{0}, {0, 0, 0, 0, 0}, {0, 1, 1, 1, 2}, {0, 1, 2}}) {
     const auto groups = static_cast<std::size_t>(group.back() + 1);
     auto x = random_matrix(group.size(), 1, 3, -4, 4);
-    const auto f = [&](auto&, const auto& v) {
-      return segment_logsumexp(v[0], std::span<const int>(group), groups);
-    };
+    const auto f = [&](auto&, const auto& v) { return segment_logsumexp(v[0], std::span<const int>(group), groups); };
     expect_gradient(f, {x});
     if (group.size() < 5) continue;
     x.data[1] = -INFINITY;

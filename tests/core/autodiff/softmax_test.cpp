@@ -16,8 +16,7 @@ struct Case {
   std::size_t cols;
   std::vector<int> options;
 };
-const std::vector<Case> cases{{1, {1}},          {5, {5}},           {5, {5, 1, 3}},
-                              {5, {0, 5, 2, 5}}, {37, {37, 20, 16}}, {3000, {2999}}};
+const std::vector<Case> cases{{1, {1}}, {5, {5}}, {5, {5, 1, 3}}, {5, {0, 5, 2, 5}}, {37, {37, 20, 16}}, {3000, {2999}}};
 
 }  // namespace
 
@@ -30,9 +29,8 @@ TEST_CASE("log_softmax, probabilities, entropy: ragged options") {
     expect_gradient([&](auto&, const auto& v) { return probabilities(log_softmax(v[0], o)); }, x);
     expect_gradient([&](auto&, const auto& v) { return entropy(log_softmax(v[0], o)); }, x);
     expect_gradient([](auto&, const auto& v) { return entropy(v[0]); }, x);
-    expect_gradient(
-        [&](auto&, const auto& v) { return kl_divergence(log_softmax(v[0], o), log_softmax(v[1], o)); },
-        {x[0], random_matrix(options.size(), cols, 2)});
+    expect_gradient([&](auto&, const auto& v) { return kl_divergence(log_softmax(v[0], o), log_softmax(v[1], o)); },
+                    {x[0], random_matrix(options.size(), cols, 2)});
     expect_gradient([](auto&, const auto& v) { return kl_divergence(v[0], v[1]); },
                     {x[0], random_matrix(options.size(), cols, 2)});
     // One matrix as both: its two cotangents meet.
@@ -66,9 +64,7 @@ TEST_CASE("infinite logits: an impossible option, extreme differences") {
   expect_gradient([&](auto&, const auto& v) { return log_softmax(v[0], o); }, x);
   expect_gradient([&](auto&, const auto& v) { return entropy(log_softmax(v[0], o)); }, x);
   const auto q = Matrix({2, 3}, std::vector<double>{-INFINITY, 0.1, 0.2, 1, -INFINITY, 2});
-  expect_gradient(
-      [&](auto&, const auto& v) { return kl_divergence(log_softmax(v[1], o), log_softmax(v[0], o)); },
-      {x[0], q});
+  expect_gradient([&](auto&, const auto& v) { return kl_divergence(log_softmax(v[1], o), log_softmax(v[0], o)); }, {x[0], q});
   Tape<double> tape;
   const auto all = place(tape, {Matrix({1, 2}, -INFINITY)})[0];
   const auto l = log_softmax(all, std::span<const int>(std::vector<int>{2}));

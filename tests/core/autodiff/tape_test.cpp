@@ -17,8 +17,7 @@ using namespace hardgrad::testing;
 namespace {
 
 template <class T>
-Parameter<T>& filled(ParameterSet<T>& set, const char* name, std::size_t rows, std::size_t cols,
-                     std::uint64_t seed) {
+Parameter<T>& filled(ParameterSet<T>& set, const char* name, std::size_t rows, std::size_t cols, std::uint64_t seed) {
   auto& p = set.add(name, {rows, cols});
   const auto values = random_matrix(rows, cols, seed);
   p.value.data.assign(values.data.begin(), values.data.end());
@@ -214,8 +213,12 @@ TEST_CASE("what runs share is made once, outlives a rewind, and takes the gradie
   auto& w = filled(set, "w", 1, 3, 1);
   int made = 0;
   const auto run = [&](Tape<double>& tape, int data, double factor) {
-    const auto& x = tape.shared<Made>(&set, [&](const Made& known) { return known.of == data; },
-                                      [&] { ++made; return Made{data, affine(square(tape.parameter(w)), double(data))}; });
+    const auto& x = tape.shared<Made>(
+        &set, [&](const Made& known) { return known.of == data; },
+        [&] {
+          ++made;
+          return Made{data, affine(square(tape.parameter(w)), double(data))};
+        });
     tape.backward_to_leaves(sum(affine(square(x.value), factor)));
     std::vector<double> gradient(3);
     tape.add_gradient(set, std::span<double>(gradient));

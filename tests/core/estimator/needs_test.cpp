@@ -27,8 +27,9 @@ TEST_CASE("who declares nothing works nowhere") {
 
 TEST_CASE("a refusal names the site and what it has") {
   CHECK(!unmet({need::bits}, bits));
-  CHECK(*unmet({need::bits}, categories) ==
-        "needs bits; site `word` has up to 20 options: take an estimator for categories, e.g. local_expectation or disarm_tree");
+  CHECK(
+      *unmet({need::bits}, categories) ==
+      "needs bits; site `word` has up to 20 options: take an estimator for categories, e.g. local_expectation or disarm_tree");
   CHECK(*unmet({need::options(8, "eight rows each")}, categories) ==
         "needs at most 8 options; site `word` has up to 20 options (eight rows each): take local_expectation or disarm_tree");
   CHECK(!unmet({need::options(20, "")}, categories));
@@ -51,7 +52,9 @@ TEST_CASE("of a Normal only a log probability may be asked, and a model without 
 }
 
 TEST_CASE("structure: dependence is derived from what the sites' choices reach") {
-  const auto of = [](int times, Reach reach) { return structure_of({.name = "s", .options = 3, .times = times, .reach = reach}); };
+  const auto of = [](int times, Reach reach) {
+    return structure_of({.name = "s", .options = 3, .times = times, .reach = reach});
+  };
   CHECK(Structure{}.dependence() == "no choice");
   for (auto reach : {Reach::own_costs, Reach::later_costs, Reach::later_choices}) {
     CHECK(of(1, reach).dependence() == "one choice");
@@ -71,14 +74,32 @@ TEST_CASE("structure: dependence is derived from what the sites' choices reach")
 }
 
 TEST_CASE("what a model's page says of its dependence is what its sites make of it") {
-  const Dimensions all = {{"bits", 1}, {"not_gate", 1}, {"source_vocabulary", 5}, {"target_vocabulary", 5}, {"source_length", 3},
-                          {"target_length", 3}, {"bos", 1}, {"eos", 2}, {"vocabulary", 5}, {"answers", 2}, {"sentences", 3},
-                          {"words", 2}, {"height", 4}, {"width", 4}, {"classes", 2}};
-  const std::pair<const char*, const char*> cases[] = {
-      {"bits", "one choice"}, {"bits[bits=3]", "factorised"}, {"bits[bits=3,function=table]", "joint cost"}, {"not_gate", "one choice"},
-      {"translator[feed=none]", "factorised"}, {"translator[feed=soft]", "factorised"}, {"translator[feed=sampled]", "sequential"},
-      {"memory_reader[hops=1]", "one choice"}, {"memory_reader[hops=2]", "sequential"},
-      {"glimpse_reader[grid=2,glimpses=1]", "one choice"}, {"glimpse_reader[grid=2,glimpses=2]", "sequential"}};
+  const Dimensions all = {{"bits", 1},
+                          {"not_gate", 1},
+                          {"source_vocabulary", 5},
+                          {"target_vocabulary", 5},
+                          {"source_length", 3},
+                          {"target_length", 3},
+                          {"bos", 1},
+                          {"eos", 2},
+                          {"vocabulary", 5},
+                          {"answers", 2},
+                          {"sentences", 3},
+                          {"words", 2},
+                          {"height", 4},
+                          {"width", 4},
+                          {"classes", 2}};
+  const std::pair<const char*, const char*> cases[] = {{"bits", "one choice"},
+                                                       {"bits[bits=3]", "factorised"},
+                                                       {"bits[bits=3,function=table]", "joint cost"},
+                                                       {"not_gate", "one choice"},
+                                                       {"translator[feed=none]", "factorised"},
+                                                       {"translator[feed=soft]", "factorised"},
+                                                       {"translator[feed=sampled]", "sequential"},
+                                                       {"memory_reader[hops=1]", "one choice"},
+                                                       {"memory_reader[hops=2]", "sequential"},
+                                                       {"glimpse_reader[grid=2,glimpses=1]", "one choice"},
+                                                       {"glimpse_reader[grid=2,glimpses=2]", "sequential"}};
   std::set<std::string> visited;
   for (const auto& [spec, dependence] : cases) {
     CAPTURE(spec);

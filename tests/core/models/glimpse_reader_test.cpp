@@ -40,13 +40,13 @@ TEST_CASE("glimpse_reader: gradients of losses, log probabilities and states, in
       CHECK(error < 1e-7);
     };
     check("forced", *model, [] { return std::make_unique<ForcedChooser<double>>(forced); });
-    check("more rows than cells", *model,
-          [] { return std::make_unique<ForcedChooser<double>>(copied(forced, 5)); });
+    check("more rows than cells", *model, [] { return std::make_unique<ForcedChooser<double>>(copied(forced, 5)); });
     check("weights", *model, [] { return std::make_unique<ForcedWeights>(forced, 0.6); });
     check("expected", *model, [] { return std::make_unique<ExpectedChooser<double>>(); });
     check("enumerated", *model, [] { return std::make_unique<EnumerateChooser<double>>(); });
-    check("posterior", *with_posterior, [] { return std::make_unique<ForcedChooser<double>>(copied(forced, 2)); },
-          with_posterior_terms);
+    check(
+        "posterior", *with_posterior, [] { return std::make_unique<ForcedChooser<double>>(copied(forced, 2)); },
+        with_posterior_terms);
   }
 }
 
@@ -56,16 +56,14 @@ TEST_CASE("glimpse_reader: the gradient check sees a missing score term") {
   CHECK(gradient_error(*model, two_images(), make, true).first > 1e-2);
 }
 
-TEST_CASE(
-    "glimpse_reader: an example alone, copies, all cells worked out at once and one-hot weights agree") {
+TEST_CASE("glimpse_reader: an example alone, copies, all cells worked out at once and one-hot weights agree") {
   for (const auto& spec : specs()) {
     CAPTURE(spec);
     const auto model = lively(spec, dimensions);
     const auto batch = two_images();
     ForcedChooser<double> once(forced), twice(copied(forced, 2)), often(copied(forced, 7));
     ForcedWeights one_hot(copied(forced, 2), 1.0);
-    const auto loss = losses(*model, batch, once), two = losses(*model, batch, twice),
-               seven = losses(*model, batch, often);
+    const auto loss = losses(*model, batch, once), two = losses(*model, batch, twice), seven = losses(*model, batch, often);
     const auto weighted = losses(*model, batch, one_hot);
     for (int b = 0; b < 2; ++b) {
       ForcedChooser<double> alone(of_example(forced, b));

@@ -132,8 +132,8 @@ TEST_CASE("rows that share states have the losses and gradients they have by the
     std::map<std::string, Array<int>> integers;
   };
   const std::vector<int> source{3, 4, 5, 2, 4, 1, 0, 0, 5, 3, 3, 0}, target{3, 4, 2, 2, 0, 0, 4, 2, 0};
-  const Dimensions sentences{{"source_vocabulary", 6}, {"target_vocabulary", 5}, {"source_length", 5},
-                             {"target_length", 4},     {"bos", 1},               {"eos", 2}};
+  const Dimensions sentences{
+      {"source_vocabulary", 6}, {"target_vocabulary", 5}, {"source_length", 5}, {"target_length", 4}, {"bos", 1}, {"eos", 2}};
   const std::map<std::string, Array<int>> pairs{{"source", {{3, 4}, source}},
                                                 {"source_length", {{3}, Ints{4, 2, 3}}},
                                                 {"target", {{3, 3}, target}},

@@ -58,8 +58,9 @@ TEST_CASE("memory_reader: gradients of losses, log probabilities and states, in 
     check("weights", *model, [] { return std::make_unique<ForcedWeights>(forced, 0.6); });
     check("expected", *model, [] { return std::make_unique<ExpectedChooser<double>>(); });
     check("enumerated", *model, [] { return std::make_unique<EnumerateChooser<double>>(); });
-    check("posterior", *with_posterior, [] { return std::make_unique<ForcedChooser<double>>(copied(forced, 2)); },
-          with_posterior_terms);
+    check(
+        "posterior", *with_posterior, [] { return std::make_unique<ForcedChooser<double>>(copied(forced, 2)); },
+        with_posterior_terms);
   }
 }
 
@@ -75,16 +76,13 @@ TEST_CASE("memory_reader: padding and company do not matter") {
     const auto model = lively(spec, dimensions);
     ForcedChooser<double> together(forced), garbage(forced), wide(forced);
     ExpectedChooser<double> soft;
-    const auto loss = losses(*model, three_stories(), together),
-               relaxed = losses(*model, three_stories(), soft);
-    const auto filled = losses(*model, three_stories(5), garbage),
-               wider = losses(*model, three_stories(0, true), wide);
+    const auto loss = losses(*model, three_stories(), together), relaxed = losses(*model, three_stories(), soft);
+    const auto filled = losses(*model, three_stories(5), garbage), wider = losses(*model, three_stories(0, true), wide);
     const auto relaxed_filled = losses(*model, three_stories(5), soft);
     for (int b = 0; b < 3; ++b) {
       ForcedChooser<double> alone(of_example(forced, b));
       CHECK(losses(*model, three_stories().select({b}), alone)[0] == doctest::Approx(loss[b]).epsilon(1e-12));
-      CHECK(losses(*model, three_stories().select({b}), soft)[0] ==
-            doctest::Approx(relaxed[b]).epsilon(1e-12));
+      CHECK(losses(*model, three_stories().select({b}), soft)[0] == doctest::Approx(relaxed[b]).epsilon(1e-12));
       CHECK(filled[b] == doctest::Approx(loss[b]).epsilon(1e-12));
       CHECK(wider[b] == doctest::Approx(loss[b]).epsilon(1e-12));
       CHECK(relaxed_filled[b] == doctest::Approx(relaxed[b]).epsilon(1e-12));

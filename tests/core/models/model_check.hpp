@@ -33,8 +33,7 @@ class ForcedWeights final : public Chooser<double> {
       for (int i = 0; i < n; ++i) weights.row(r)[i] = (1 - sharpness_) / n;
       weights.row(r)[hard.option[r]] += sharpness_;
     }
-    return {
-        hard.rows, {}, tape.constant(MatrixView<const double>{weights.data.data(), hard.rows->size(), S})};
+    return {hard.rows, {}, tape.constant(MatrixView<const double>{weights.data.data(), hard.rows->size(), S})};
   }
 
  private:
@@ -43,8 +42,7 @@ class ForcedWeights final : public Chooser<double> {
 };
 
 /// Parameters in [-0.7, 0.7], so that nothing is nearly linear.
-inline std::unique_ptr<Model<double>> lively(const std::string& spec, Dimensions dimensions,
-                                             bool posterior = false) {
+inline std::unique_ptr<Model<double>> lively(const std::string& spec, Dimensions dimensions, bool posterior = false) {
   auto model = make_model<double>(Spec::parse(spec), dimensions, Key(7), posterior);
   KeyedRandomness random(Key(11));
   std::uint32_t n = 0;
@@ -66,7 +64,8 @@ inline std::vector<double> losses(const Model<double>& model, const Batch& batch
   return total;
 }
 
-/// A number that depends on every cost, every log probability (of prior and posterior, if there is one), each with another weight.
+/// A number that depends on every cost, every log probability (of prior and posterior, if there is one), each with another
+/// weight.
 inline Var<double> mixture(Episode<double>& episode, bool with_log_probabilities = true) {
   auto& tape = episode.tape();
   auto total = tape.constant(1, 1);
@@ -98,8 +97,8 @@ using MakeChooser = std::function<std::unique_ptr<Chooser<double>>()>;
 
 /// Largest |analytic - numeric| / (1 + |numeric|) over all parameters, and its parameter's name. `wrong` leaves the log
 /// probabilities out of the analytic side only: a deliberate bug.
-inline std::pair<double, std::string> gradient_error(Model<double>& model, const Batch& batch,
-                                                     const MakeChooser& make, bool wrong = false, TargetTerms terms = {}) {
+inline std::pair<double, std::string> gradient_error(Model<double>& model, const Batch& batch, const MakeChooser& make,
+                                                     bool wrong = false, TargetTerms terms = {}) {
   Tape<double> tape;
   const auto value = [&](bool complete) {
     tape.clear();
@@ -143,8 +142,7 @@ inline std::vector<std::vector<int>> every_path(const std::vector<int>& options)
 }
 
 /// Expected loss of a single example by visiting every path on its own.
-inline double expected_loss_by_paths(const Model<double>& model, const Batch& batch,
-                                     const std::vector<int>& options) {
+inline double expected_loss_by_paths(const Model<double>& model, const Batch& batch, const std::vector<int>& options) {
   double total = 0, mass = 0;
   for (const auto& path : every_path(options)) {
     Options forced;
@@ -154,8 +152,7 @@ inline double expected_loss_by_paths(const Model<double>& model, const Batch& ba
     Episode<double> episode(tape, chooser, 1);
     model.run(batch, episode);
     double log_p = 0, loss = 0;
-    for (std::size_t t = 0; t < path.size(); ++t)
-      log_p += episode.log_probability(static_cast<int>(t)).item();
+    for (std::size_t t = 0; t < path.size(); ++t) log_p += episode.log_probability(static_cast<int>(t)).item();
     for (const auto& cost : episode.costs()) loss += cost.loss.item();
     total += std::exp(log_p) * loss;
     mass += std::exp(log_p);
@@ -172,8 +169,7 @@ inline double expected_loss_by_rows(const Model<double>& model, const Batch& bat
   double total = 0;
   for (const auto& cost : episode.costs()) {
     const auto log_p = episode.path_log_probability(cost.rows).value();
-    for (std::size_t r = 0; r < cost.rows->size(); ++r)
-      total += std::exp(log_p.data[r]) * cost.loss.value().data[r];
+    for (std::size_t r = 0; r < cost.rows->size(); ++r) total += std::exp(log_p.data[r]) * cost.loss.value().data[r];
   }
   return total;
 }

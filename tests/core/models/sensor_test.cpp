@@ -20,8 +20,7 @@ void check_row(const Sensor& sensor, int cell, const std::vector<double>& expect
   const auto image = counting();
   const auto seen = sensor.patches(tape, image, example, cells);
   REQUIRE(seen.cols() == expected.size());
-  for (std::size_t n = 0; n < expected.size(); ++n)
-    CHECK(seen.value().data[n] == doctest::Approx(expected[n]));
+  for (std::size_t n = 0; n < expected.size(); ++n) CHECK(seen.value().data[n] == doctest::Approx(expected[n]));
 }
 
 }  // namespace

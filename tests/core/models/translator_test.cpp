@@ -9,12 +9,8 @@ using namespace hardgrad::test;
 
 namespace {
 
-const Dimensions dimensions{{"source_vocabulary", 6},
-                            {"target_vocabulary", 5},
-                            {"source_length", 5},
-                            {"target_length", 4},
-                            {"bos", 1},
-                            {"eos", 2}};
+const Dimensions dimensions{
+    {"source_vocabulary", 6}, {"target_vocabulary", 5}, {"source_length", 5}, {"target_length", 4}, {"bos", 1}, {"eos", 2}};
 const std::string sizes = "embedding=3,hidden=3,";
 
 Batch three_sentences(int padding = 0) {
@@ -64,8 +60,8 @@ TEST_CASE("translator: gradients with a posterior") {
     CAPTURE(spec);
     auto model = lively(spec, dimensions, true);
     REQUIRE(model->structure().posterior);
-    const auto [error, where] =
-        gradient_error(*model, batch, [] { return std::make_unique<ForcedChooser<double>>(copied(forced, 2)); }, false, with_posterior_terms);
+    const auto [error, where] = gradient_error(
+        *model, batch, [] { return std::make_unique<ForcedChooser<double>>(copied(forced, 2)); }, false, with_posterior_terms);
     CAPTURE(where);
     CHECK(error < 1e-7);
   }
@@ -86,15 +82,13 @@ TEST_CASE("translator: padding and company do not matter") {
     const auto filled = losses(*model, three_sentences(3), garbage);
     for (int b = 0; b < 3; ++b) {
       ForcedChooser<double> alone(of_example(forced, b));
-      CHECK(losses(*model, three_sentences().select({b}), alone)[0] ==
-            doctest::Approx(loss[b]).epsilon(1e-12));
+      CHECK(losses(*model, three_sentences().select({b}), alone)[0] == doctest::Approx(loss[b]).epsilon(1e-12));
       CHECK(filled[b] == doctest::Approx(loss[b]).epsilon(1e-12));
     }
     ExpectedChooser<double> soft;
     const auto relaxed = losses(*model, three_sentences(), soft);
     for (int b = 0; b < 3; ++b)
-      CHECK(losses(*model, three_sentences(3).select({b}), soft)[0] ==
-            doctest::Approx(relaxed[b]).epsilon(1e-12));
+      CHECK(losses(*model, three_sentences(3).select({b}), soft)[0] == doctest::Approx(relaxed[b]).epsilon(1e-12));
   }
 }
 
@@ -104,8 +98,7 @@ TEST_CASE("translator: copies of a row cost the same, and one-hot weights are ha
     const auto model = lively(spec, dimensions);
     ForcedChooser<double> once(forced), thrice(copied(forced, 3));
     ForcedWeights one_hot(forced, 1.0), one_hot_copies(copied(forced, 3), 1.0);
-    const auto loss = losses(*model, three_sentences(), once),
-               three = losses(*model, three_sentences(), thrice);
+    const auto loss = losses(*model, three_sentences(), once), three = losses(*model, three_sentences(), thrice);
     const auto weighted = losses(*model, three_sentences(), one_hot);
     const auto both = losses(*model, three_sentences(), one_hot_copies);
     REQUIRE(three.size() == 9);
@@ -142,8 +135,7 @@ TEST_CASE("translator: enumerated rows sum to the expectation over all paths") {
     const auto batch = three_sentences();
     double total = 0;
     for (int b = 0; b < 3; ++b) {
-      const std::vector<int> options(batch.ints("target_length").data[b],
-                                     batch.ints("source_length").data[b]);
+      const std::vector<int> options(batch.ints("target_length").data[b], batch.ints("source_length").data[b]);
       total += expected_loss_by_paths(*model, batch.select({b}), options);
     }
     CHECK(expected_loss_by_rows(*model, batch) == doctest::Approx(total).epsilon(1e-12));
@@ -211,8 +203,7 @@ namespace {
 
 /// The gradient of a surrogate of sampled costs: their means, or something else; `claimed` is what the model was told.
 /// `meddle` moves the output layer's bias after the forward pass: only logits taken again would notice.
-std::vector<double> sampled_gradient(Model<double>& model, const Batch& batch, Costs claimed, bool means,
-                                     bool meddle = false) {
+std::vector<double> sampled_gradient(Model<double>& model, const Batch& batch, Costs claimed, bool means, bool meddle = false) {
   Tape<double> tape;
   KeyedRandomness random(Key(3));
   Sampled<double> sampled({tape, model, batch, random}, 6, claimed);

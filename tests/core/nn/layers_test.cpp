@@ -19,8 +19,7 @@ TEST_CASE("parameters have the documented names, shapes and ranges") {
   std::vector<std::string> names;
   for (const auto& p : set) names.push_back(p.name);
   CHECK(names == std::vector<std::string>{"read.weight", "read.bias", "bare.weight", "words.weight",
-                                          "decoder.lstm.input.weight", "decoder.lstm.recurrent.weight",
-                                          "decoder.lstm.bias"});
+                                          "decoder.lstm.input.weight", "decoder.lstm.recurrent.weight", "decoder.lstm.bias"});
   CHECK(linear.weight->value.shape == std::vector<std::size_t>{3, 16});
   CHECK(bare.bias == nullptr);
   CHECK(lstm.input->value.shape == std::vector<std::size_t>{16, 5});

@@ -52,13 +52,12 @@ TEST_CASE("sgd, with and without momentum") {
 
 TEST_CASE("rmsprop") {
   auto set = three<double>();
-  auto rule =
-      make_optimizer<double>({.name = "rmsprop", .learning_rate = 0.1, .decay = 0.9, .epsilon = 1e-3}, 3);
+  auto rule = make_optimizer<double>({.name = "rmsprop", .learning_rate = 0.1, .decay = 0.9, .epsilon = 1e-3}, 3);
   step(*rule, set, {1, -2, 0});
   step(*rule, set, {3, 0, 1});
   const double s1 = 0.1, s2 = 0.9 * 0.1 + 0.1 * 9;
-  check_near(values(set), {1 - 0.1 / (std::sqrt(s1) + 1e-3) - 0.3 / (std::sqrt(s2) + 1e-3),
-                           2 + 0.2 / (std::sqrt(0.4) + 1e-3), 3 - 0.1 / (std::sqrt(0.1) + 1e-3)});
+  check_near(values(set), {1 - 0.1 / (std::sqrt(s1) + 1e-3) - 0.3 / (std::sqrt(s2) + 1e-3), 2 + 0.2 / (std::sqrt(0.4) + 1e-3),
+                           3 - 0.1 / (std::sqrt(0.1) + 1e-3)});
 }
 
 TEST_CASE("adam") {
@@ -88,8 +87,7 @@ TEST_CASE_TEMPLATE("a gradient that is not finite stops everything, and moves no
     auto rule = make_optimizer<T>({.clip = 1}, 3);
     std::vector<T> gradient{1, 1, bad};
     CHECK_THROWS_WITH_AS(rule->step(set, std::span<T>(gradient)),
-                         "the gradient of b is not finite at step 0: try a smaller learning_rate, or clip",
-                         Error);
+                         "the gradient of b is not finite at step 0: try a smaller learning_rate, or clip", Error);
     CHECK(values(set) == values(three<T>()));
   }
   // Large but finite numbers are no reason to stop.
@@ -102,13 +100,8 @@ TEST_CASE_TEMPLATE("a gradient that is not finite stops everything, and moves no
 
 TEST_CASE_TEMPLATE("state and restore continue bit for bit", T, float, double) {
   for (const char* name : {"sgd", "rmsprop", "adam"}) {
-    const OptimizerSettings settings{.name = name,
-                                     .learning_rate = 0.01,
-                                     .momentum = 0.9,
-                                     .clip = 2,
-                                     .schedule = "cosine",
-                                     .warmup = 3,
-                                     .total_steps = 20};
+    const OptimizerSettings settings{
+        .name = name, .learning_rate = 0.01, .momentum = 0.9, .clip = 2, .schedule = "cosine", .warmup = 3, .total_steps = 20};
     const auto gradient = [](int t) { return std::vector<T>{T(std::sin(t)), T(0.3 * t), T(1) / T(t + 3)}; };
     auto through = three<T>();
     auto whole = make_optimizer<T>(settings, 3);

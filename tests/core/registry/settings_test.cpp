@@ -92,8 +92,7 @@ TEST_CASE("settings hold defaults and what was given") {
   CHECK_THROWS_AS(s.integer("nothing"), Bug);
 }
 
-TEST_CASE(
-    "the canonical spec names what differs from the default, in order of declaration, and parses back") {
+TEST_CASE("the canonical spec names what differs from the default, in order of declaration, and parses back") {
   CHECK(settings("rloo").canonical() == "rloo");
   CHECK(settings("rloo[samples=2]").canonical() == "rloo");
   CHECK(settings("rloo[t=1;2,decay=0.25,samples=4]").canonical() == "rloo[samples=4,decay=0.25,t=1;2]");
@@ -108,19 +107,17 @@ TEST_CASE("refusals say what was wrong and what would do") {
   CHECK(refusal("rloo[temperature=0]") == "rloo: temperature must be above 0, got 0");
   CHECK(refusal("rloo[temperature=11]") == "rloo: temperature must be at most 10, got 11");
   CHECK(refusal("rloo[sampels=3]") == "rloo: unknown parameter \"sampels\" (did you mean \"samples\"?)");
-  CHECK(refusal("rloo[score=dott]") ==
-        "rloo: score must be one of additive, dot, got \"dott\" (did you mean \"dot\"?)");
+  CHECK(refusal("rloo[score=dott]") == "rloo: score must be one of additive, dot, got \"dott\" (did you mean \"dot\"?)");
   for (const auto* bad : {"4.0", "4x", "x", "1e3", "0x10", "++4", "99999999999999999999"})
     CHECK(refusal(std::string("rloo[samples=") + bad + "]").starts_with("rloo: samples must be an integer"));
   CHECK(refusal("rloo[samples=3000000000]") == "rloo: samples must be at most 2147483647, got 3000000000");
   for (const auto* bad : {"nan", "inf", "-inf", "0.5x", "1e999", "0,5"})
-    CHECK(refusal(std::string("rloo[decay=\"") + bad + "\"]")
-              .starts_with("rloo: decay must be a finite number"));
+    CHECK(refusal(std::string("rloo[decay=\"") + bad + "\"]").starts_with("rloo: decay must be a finite number"));
   CHECK(refusal("rloo[shared=yes]") == "rloo: shared must be true or false, got \"yes\"");
   CHECK(refusal("rloo[t=1;;2]").starts_with("rloo: t must be finite numbers separated by ';'"));
   CHECK(refusal("rloo[t=1;nan]").starts_with("rloo: t must be finite numbers"));
-  CHECK_THROWS_WITH_AS(Settings("soft", {}, Spec::parse("soft[a=1]")),
-                       "soft: unknown parameter \"a\" (it takes none)", UsageError);
+  CHECK_THROWS_WITH_AS(Settings("soft", {}, Spec::parse("soft[a=1]")), "soft: unknown parameter \"a\" (it takes none)",
+                       UsageError);
 }
 
 TEST_CASE("types, ranges and values are spelled out") {
@@ -137,8 +134,7 @@ TEST_CASE("types, ranges and values are spelled out") {
 }
 
 TEST_CASE("the nearest name is suggested only if it is near") {
-  const std::vector<std::string> names = {"rloo", "reinforce", "variational_bound",
-                                          "soft", "exact",     "exact_marginal"};
+  const std::vector<std::string> names = {"rloo", "reinforce", "variational_bound", "soft", "exact", "exact_marginal"};
   CHECK(nearest("rlo", names) == "rloo");
   CHECK(nearest("rolo", names) == "rloo");
   CHECK(nearest("REINFORCE", names) == "reinforce");

@@ -34,7 +34,8 @@ TEST_CASE("a piece larger than a block gets a block of its own") {
 }
 
 // Under the sanitizer the writes below would end the program, which is the point: there only the poison is looked at.
-TEST_CASE("guarded arena: what is written beyond a piece is found when it is given back" * doctest::skip(!Arena::guarded || poisoning)) {
+TEST_CASE("guarded arena: what is written beyond a piece is found when it is given back" *
+          doctest::skip(!Arena::guarded || poisoning)) {
   for (const std::size_t count : {1, 16, 17}) {
     Arena arena;
     arena.allocate<float>(count);

@@ -49,8 +49,8 @@ std::vector<double> separate(const Estimator<double>& estimator, const Scene& sc
 const Scene& scene(const std::string& name) {
   static const Scene none("translation[examples=40,words=3,max_length=4]", "translator[embedding=5,hidden=4,feed=none]"),
       sampled("translation[examples=40,words=3,max_length=4]", "translator[embedding=5,hidden=4,feed=sampled]"),
-      reader("qa[stories=20]", "memory_reader[embedding=4,hops=2]"), glimpses("glimpse[examples=20]",
-      "glimpse_reader[grid=3,features=4,hidden=4,glimpses=2]");
+      reader("qa[stories=20]", "memory_reader[embedding=4,hops=2]"),
+      glimpses("glimpse[examples=20]", "glimpse_reader[grid=3,features=4,hidden=4,glimpses=2]");
   return name == "none" ? none : name == "sampled" ? sampled : name == "reader" ? reader : glimpses;
 }
 

@@ -71,7 +71,8 @@ TEST_CASE("variance needs no true gradient") {
   const auto of = [&](const char* estimand, double leaf_cap) {
     settings.estimand = estimand;
     settings.leaf_cap = leaf_cap;
-    return measure(Spec::parse("reinforce"), *estimator_of("reinforce", model), model, Recurrent<double>::batch(), settings, Key(9));
+    return measure(Spec::parse("reinforce"), *estimator_of("reinforce", model), model, Recurrent<double>::batch(), settings,
+                   Key(9));
   };
   const auto all = of("any", 1e6), none = of("none", 1e6), capped = of("enumerated", 3);
   CHECK(all.estimand == "enumerated");

@@ -123,7 +123,6 @@ TEST_CASE("a seed that is no number is named") {
   auto record = sample_cell("qa", "memory_reader", "nvil", 1, 2, 0);
   for (const char* bad : {"", "-1", "1.5", "abc", "99999999999999999999"}) {
     record.axes["seed"] = bad;
-    CHECK(message<InputError>([&] { write_cell(folder / "cell.h5", record); }).find(bad) !=
-          std::string::npos);
+    CHECK(message<InputError>([&] { write_cell(folder / "cell.h5", record); }).find(bad) != std::string::npos);
   }
 }

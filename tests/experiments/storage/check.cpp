@@ -52,9 +52,8 @@ TEST_CASE("exporting complains about what it cannot read or write") {
   CHECK(message<InputError>([&] { export_csv(folder / "cell.h5", folder / "csv"); }).find("is a cell file") !=
         std::string::npos);
   write_merged(folder / "r.h5", sample_sweep(1));
-  CHECK(message<UsageError>([&] {
-          export_csv(folder / "r.h5", folder / "cell.h5");
-        }).find("cannot be made") != std::string::npos);
+  CHECK(message<UsageError>([&] { export_csv(folder / "r.h5", folder / "cell.h5"); }).find("cannot be made") !=
+        std::string::npos);
 }
 
 TEST_CASE("files of another version, or half-made ones, are named") {

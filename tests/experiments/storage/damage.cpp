@@ -22,8 +22,7 @@ TEST_CASE("a cell cut anywhere is refused by name") {
            !check_file(folder / "torn.h5").empty();
   };
   std::size_t accepted = 0;
-  for (std::size_t length = 0; length + 200 < whole.size(); length += whole.size() / 150)
-    accepted += !refused(length);
+  for (std::size_t length = 0; length + 200 < whole.size(); length += whole.size() / 150) accepted += !refused(length);
   for (std::size_t length = whole.size() - 200; length < whole.size(); ++length) {
     spill(folder / "torn.h5", whole.substr(0, length));
     accepted += message<InputError>([&] { read_cell(folder / "torn.h5"); }).empty();
@@ -65,14 +64,13 @@ TEST_CASE("zeroed pages, grown files and foreign files are refused") {
   CHECK(check_cell(folder / "empty.h5").find("is empty") != std::string::npos);
   save_checkpoint(folder / "other.h5", {});
   CHECK(check_cell(folder / "other.h5").find("checkpoint") != std::string::npos);
-  CHECK(message<InputError>([&] { read_cell(folder / "other.h5"); }).find("is a checkpoint file") !=
-        std::string::npos);
+  CHECK(message<InputError>([&] { read_cell(folder / "other.h5"); }).find("is a checkpoint file") != std::string::npos);
 }
 
 TEST_CASE("a merged file cut, flipped or stripped of its seal is refused") {
   Folder folder;
-  write_merged(folder / "merged.h5", {sample_cell("qa", "memory_reader", "nvil", 1, 2, 0),
-                                      sample_cell("qa", "memory_reader", "rloo", 1, 1, 0)});
+  write_merged(folder / "merged.h5",
+               {sample_cell("qa", "memory_reader", "nvil", 1, 2, 0), sample_cell("qa", "memory_reader", "rloo", 1, 1, 0)});
   const auto whole = slurp(folder / "merged.h5");
   CHECK(check_file(folder / "merged.h5").empty());
   spill(folder / "bare.h5", whole.substr(0, whole.rfind("\nHARDGRAD-SEAL")));

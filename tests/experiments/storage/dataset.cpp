@@ -23,10 +23,7 @@ Dataset every_type() {
                {"group", std::vector<std::string>{"a", "", "gr\xC3\xBC\xC3\x9F"}},
                {"x", std::vector<double>{0.5}}};
   data.variables = {
-      {"real",
-       {"run", "group"},
-       std::vector<double>{1, -0.0, 1e-300, NAN, INFINITY, 6},
-       described("s", "seconds")},
+      {"real", {"run", "group"}, std::vector<double>{1, -0.0, 1e-300, NAN, INFINITY, 6}, described("s", "seconds")},
       {"single", {"x"}, std::vector<float>{0.1f}},
       {"whole", {"run"}, std::vector<std::int64_t>{std::numeric_limits<std::int64_t>::min(), 3}},
       {"small", {"group"}, std::vector<std::int32_t>{-1, 0, 1}},
@@ -70,8 +67,7 @@ TEST_CASE("every type survives a file, plain and compressed") {
     CHECK(std::get<std::vector<std::string>>(data.axis("group")->labels)[2] == "gr\xC3\xBC\xC3\x9F");
     CHECK(text(data.variable("flag")->attributes, "flag_meanings") == "ok failed");
     CHECK(text(data.attributes, "z") == "text");
-    CHECK(std::get<std::vector<std::string>>(*find(data.attributes, "list")) ==
-          std::vector<std::string>{"p", ""});
+    CHECK(std::get<std::vector<std::string>>(*find(data.attributes, "list")) == std::vector<std::string>{"p", ""});
     CHECK(number(data.attributes, "a") == 1.5);
     CHECK(read_note(folder / "f.h5") == "test note");
   }

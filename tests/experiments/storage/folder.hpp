@@ -23,9 +23,7 @@ class Folder {
   std::string operator/(const std::string& name) const { return (path_ / name).string(); }
   std::string string() const { return path_.string(); }
   /// Names in it, in any order.
-  std::size_t files() const {
-    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(path_), {}));
-  }
+  std::size_t files() const { return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(path_), {})); }
 
  private:
   std::filesystem::path path_;
@@ -35,9 +33,7 @@ inline std::string slurp(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
 }
-inline void spill(const std::string& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary) << bytes;
-}
+inline void spill(const std::string& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
 
 /// The message of the Error that `f` throws, or "" if it throws none.
 template <class Expected, class F>

@@ -23,8 +23,7 @@ TEST_CASE("numbers stand where their labels say") {
   second.axes["extra"] = "yes";
   const auto archive = merge({first, second});
   const auto& data = archive.group("");
-  CHECK(std::get<std::vector<std::int64_t>>(data.axis("step")->labels) ==
-        std::vector<std::int64_t>{10, 20, 30});
+  CHECK(std::get<std::vector<std::int64_t>>(data.axis("step")->labels) == std::vector<std::int64_t>{10, 20, 30});
   const auto& loss = *data.values<double>("train_loss");
   CHECK(loss[0] == 1.5);
   CHECK(std::isnan(loss[1]));
@@ -42,12 +41,10 @@ TEST_CASE("numbers stand where their labels say") {
   CHECK(std::isnan(data.values<double>("variance")->at(3)));
   const auto& m = second.result.measurements[0].measurement;  // at step 150: place 1 of run 1
   CHECK(data.values<double>("variance")->at(4) == m.variance);
-  CHECK(data.variable("variance_interval")->axes ==
-        std::vector<std::string>{"run", "measurement_step", "bound"});
+  CHECK(data.variable("variance_interval")->axes == std::vector<std::string>{"run", "measurement_step", "bound"});
   CHECK(data.values<double>("variance_interval")->at(2 * 4) == m.intervals.at("variance")[0]);
   CHECK(data.values<double>("variance_interval")->at(2 * 4 + 1) == m.intervals.at("variance")[1]);
-  CHECK(std::get<std::vector<std::string>>(data.axis("bound")->labels) ==
-        std::vector<std::string>{"low", "high"});
+  CHECK(std::get<std::vector<std::string>>(data.axis("bound")->labels) == std::vector<std::string>{"low", "high"});
   CHECK(std::get<std::vector<std::string>>(data.axis("parameter_group")->labels) ==
         std::vector<std::string>{"decoder", "encoder"});
   CHECK(data.values<double>("variance_by_group")->at(2 * 4 + 1) == m.variance_by_group.at("encoder"));

@@ -15,8 +15,8 @@ inline double wobble(unsigned& state) {
   return (state >> 8) * (2.0 / 16777216.0) - 1;
 }
 
-inline Measurement sample_measurement(const std::string& estimator, double scale, double variance,
-                                      double bias, unsigned& noise, const std::string& target) {
+inline Measurement sample_measurement(const std::string& estimator, double scale, double variance, double bias, unsigned& noise,
+                                      const std::string& target) {
   Measurement m;
   m.estimator = estimator;
   m.target = target;
@@ -44,10 +44,9 @@ inline Measurement sample_measurement(const std::string& estimator, double scale
   return m;
 }
 
-inline CellRecord sample_cell(const std::string& task, const std::string& model, const std::string& estimator,
-                              int seed, double variance, double bias) {
-  unsigned noise =
-      static_cast<unsigned>(seed) * 7919u + static_cast<unsigned>(estimator.size() * 31 + task.size());
+inline CellRecord sample_cell(const std::string& task, const std::string& model, const std::string& estimator, int seed,
+                              double variance, double bias) {
+  unsigned noise = static_cast<unsigned>(seed) * 7919u + static_cast<unsigned>(estimator.size() * 31 + task.size());
   CellRecord record;
   record.axes = {{"task", task},
                  {"model", model},
@@ -60,9 +59,10 @@ inline CellRecord sample_cell(const std::string& task, const std::string& model,
   record.log = "trained";
   record.costs = {{"cpu_seconds", 1.5}};
   record.checkpoint = record.cell_hash + ".checkpoint.h5";
-  record.provenance = {{"git_commit", "abc"},  {"git_dirty", "false"}, {"compiler", "GNU 12.2.0"},
-                       {"flags", "-O3"},       {"blas", "OpenBLAS"},   {"blas_kernel", "SkylakeX"},
-                       {"instruction_set", "avx512bw"}, {"cpu", "a processor"}, {"threads", "2"}};
+  record.provenance = {
+      {"git_commit", "abc"}, {"git_dirty", "false"},      {"compiler", "GNU 12.2.0"},      {"flags", "-O3"},
+      {"blas", "OpenBLAS"},  {"blas_kernel", "SkylakeX"}, {"instruction_set", "avx512bw"}, {"cpu", "a processor"},
+      {"threads", "2"}};
   auto& result = record.result;
   const double speed = 1 / (40 + 60 * variance / (1 + variance)), floor = 0.8 + 3 * bias;
   for (int step = 0; step <= 300; step += 10)
@@ -78,8 +78,8 @@ inline CellRecord sample_cell(const std::string& task, const std::string& model,
   const auto* target = estimator == "soft" ? "soft" : "expected_loss";
   int at = 0;
   for (int step : {0, 150, 300})
-    result.measurements.push_back({step, sample_measurement(estimator, 1.5 / (1 + at),
-                                                            variance * (1 + 0.5 * at++), bias, noise, target)});
+    result.measurements.push_back(
+        {step, sample_measurement(estimator, 1.5 / (1 + at), variance * (1 + 0.5 * at++), bias, noise, target)});
   result.seconds = 3;
   result.rows = 38400;
   result.attention_values = 384000;
@@ -112,8 +112,7 @@ inline std::vector<CellRecord> sample_sweep(int seeds = 3) {
         if (soft_bits || failed) {
           last.result = {};
           last.status = failed ? CellStatus::failed : CellStatus::skipped;
-          last.reason =
-              failed ? "the gradient is not finite at step 12" : "soft: bits has no relaxed choices";
+          last.reason = failed ? "the gradient is not finite at step 12" : "soft: bits has no relaxed choices";
         }
         if (std::string(task) == "glimpse" && std::string(kind.estimator) == "exact")
           for (auto& point : last.result.measurements) {

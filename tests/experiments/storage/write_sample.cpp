@@ -20,10 +20,8 @@ int main(int count, char** arguments) {
   write_merged(folder / "all_failed.h5", untrained);
 
   GradientDump<float> dump;
-  dump.parameters = {{"encoder.weight", Array<float>({2, 2}, {1, 2, 3, 4})},
-                     {"encoder.bias", Array<float>({2}, 0.5f)}};
-  dump.gradient = {{"encoder.weight", Array<float>({2, 2}, {4, 3, 2, 1})},
-                   {"encoder.bias", Array<float>({2}, 0.25f)}};
+  dump.parameters = {{"encoder.weight", Array<float>({2, 2}, {1, 2, 3, 4})}, {"encoder.bias", Array<float>({2}, 0.5f)}};
+  dump.gradient = {{"encoder.weight", Array<float>({2, 2}, {4, 3, 2, 1})}, {"encoder.bias", Array<float>({2}, 0.25f)}};
   dump.batch.id = {11, 12};
   dump.batch.integers["source"] = Array<int>({2, 3}, {1, 2, 3, 4, 5, 0});
   dump.words["source"] = Array<std::string>({2, 3}, {"the", "grüne", "n1", "the", "n2", ""});

@@ -9,8 +9,7 @@ using namespace hardgrad;
 using namespace hardgrad::testing;
 
 namespace {
-const std::string good =
-    "[grid]\ntask = \"bits\"\nestimator = [\"rloo[samples=2]\", \"exact\"]\nseed = [1, 2]\n";
+const std::string good = "[grid]\ntask = \"bits\"\nestimator = [\"rloo[samples=2]\", \"exact\"]\nseed = [1, 2]\n";
 }
 
 TEST_CASE("bad configurations are refused with place, key and remedy") {
@@ -47,8 +46,7 @@ TEST_CASE("bad configurations are refused with place, key and remedy") {
       {"[train]\nsteps = \"10\"\n", "sweep.toml:2:9: train.steps: must be an integer, got \"10\""},
       {"[train]\nsteps = 1.5\n", "sweep.toml:2:9: train.steps: must be an integer, got 1.5"},
       {"[train]\nlearning_rate = 0\n", "sweep.toml:2:17: train.learning_rate: value must be above 0, got 0"},
-      {"[train]\nlearning_rate = inf\n",
-       "sweep.toml:2:17: train.learning_rate: value must be a finite number, got \"inf\""},
+      {"[train]\nlearning_rate = inf\n", "sweep.toml:2:17: train.learning_rate: value must be a finite number, got \"inf\""},
       {"[train]\noptimizer = \"adm\"\n",
        "sweep.toml:2:13: train.optimizer: value must be one of sgd, rmsprop, adam, got \"adm\" (did you mean "
        "\"adam\"?)"},
@@ -71,11 +69,9 @@ TEST_CASE("bad configurations are refused with place, key and remedy") {
       {"[zip]\ntask = [\"bits\"]\n", "sweep.toml:1:1: zip: must be written [[zip]], one block each"},
       {"[[zip]]\ntask = [\"bits\", \"not_gate\"]\nmodel = [\"bits\"]\n",
        "sweep.toml:2:8: zip.task: lists walked together must be equally long: model has 1, task has 2"},
-      {"[grid]\ntask = \"bits\"\n[[zip]]\ntask = [\"bits\"]\n",
-       "sweep.toml:4:8: zip.task: this axis is given twice"},
+      {"[grid]\ntask = \"bits\"\n[[zip]]\ntask = [\"bits\"]\n", "sweep.toml:4:8: zip.task: this axis is given twice"},
       {"[grid]\ntaks = \"bits\"\n", "sweep.toml:2:8: grid.taks: unknown axis (did you mean \"task\"?)"},
-      {"[grid]\ntrain.stepz = [1]\n",
-       "sweep.toml:2:15: grid.train.stepz: unknown axis (did you mean \"train.steps\"?)"},
+      {"[grid]\ntrain.stepz = [1]\n", "sweep.toml:2:15: grid.train.stepz: unknown axis (did you mean \"train.steps\"?)"},
   };
   for (const auto& c : cases) {
     INFO(c.text);
@@ -88,14 +84,12 @@ TEST_CASE("bad configurations are refused with place, key and remedy") {
        "sweep.toml:6:15: exclude.train.steps: no such axis in this sweep (there are: estimator, model, seed, "
        "task)"},
       {"[[exclude]]\n", "sweep.toml:5:1: exclude: must name at least one axis"},
-      {"[[override]]\nwhen = { seed = 1 }\n",
-       "sweep.toml:5:1: override: needs both when = {...} and set = {...}"},
+      {"[[override]]\nwhen = { seed = 1 }\n", "sweep.toml:5:1: override: needs both when = {...} and set = {...}"},
       {"[[override]]\nwhen = { seed = 1 }\nset = { train.steps = -1 }\n",
        "sweep.toml:7:23: override.set.train.steps: value must be at least 0, got -1"},
       {"[[override]]\nwhen = { seed = 1 }\nset = { train.stps = 1 }\n",
        "sweep.toml:7:22: override.set.train.stps: unknown setting (did you mean \"train.steps\"?)"},
-      {"[[override]]\nwehn = { seed = 1 }\n",
-       "sweep.toml:6:1: override.wehn: unknown key (did you mean \"when\"?)"},
+      {"[[override]]\nwehn = { seed = 1 }\n", "sweep.toml:6:1: override.wehn: unknown key (did you mean \"when\"?)"},
   };
   for (const auto& c : with_grid) {
     INFO(c.text);
@@ -116,10 +110,9 @@ TEST_CASE("broken TOML is refused with its place, a missing file is bad input") 
 }
 
 TEST_CASE("--set overrides anything and is checked by the same rules") {
-  const auto config =
-      config_of(good + "[train]\nsteps = 5\n[[override]]\nwhen = { seed = 1 }\nset = { train.steps = 7 }\n",
-                {"train.steps=9", "train.optimizer=sgd", "seed=12", "grid.estimator=rloo[samples=8]",
-                 "grid.train.learning_rate=[0.1, 0.01]", "measure.at=[\"start\", 3]", "name=other"});
+  const auto config = config_of(good + "[train]\nsteps = 5\n[[override]]\nwhen = { seed = 1 }\nset = { train.steps = 7 }\n",
+                                {"train.steps=9", "train.optimizer=sgd", "seed=12", "grid.estimator=rloo[samples=8]",
+                                 "grid.train.learning_rate=[0.1, 0.01]", "measure.at=[\"start\", 3]", "name=other"});
   CHECK(config.base.train.steps == 9);
   CHECK(config.overrides.at(0).set.empty());  // it would have been stronger than --set
   CHECK(config.base.train.optimizer.name == "sgd");
@@ -135,12 +128,9 @@ TEST_CASE("--set overrides anything and is checked by the same rules") {
   CHECK(rate);
   CHECK(estimator);
 
-  CHECK(complaint(good, {"train.steps=-1"}) ==
-        "--set train.steps: train.steps: value must be at least 0, got -1");
-  CHECK(complaint(good, {"train.stps=1"}) ==
-        "--set train.stps: train.stps: unknown key (did you mean \"steps\"?)");
-  CHECK(complaint(good, {"trian.steps=1"}) ==
-        "--set trian.steps: trian: unknown key (did you mean \"train\"?)");
+  CHECK(complaint(good, {"train.steps=-1"}) == "--set train.steps: train.steps: value must be at least 0, got -1");
+  CHECK(complaint(good, {"train.stps=1"}) == "--set train.stps: train.stps: unknown key (did you mean \"steps\"?)");
+  CHECK(complaint(good, {"trian.steps=1"}) == "--set trian.steps: trian: unknown key (did you mean \"train\"?)");
   CHECK(complaint(good, {"grid.estimator=[\"rlo\"]"}) ==
         "--set grid.estimator: grid.estimator: unknown estimator \"rlo\" (did you mean \"rloo\"?)");
   CHECK(complaint(good, {"train.steps"}) == "--set: expected a.b=VALUE, got \"train.steps\"");

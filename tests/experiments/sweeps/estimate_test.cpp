@@ -49,7 +49,8 @@ TEST_CASE("one trial for all settings and seeds") {
 }
 
 TEST_CASE("a trial is multiplied out for each cell") {
-  const auto cost = estimate("[grid]\ntask = \"bits\"\nestimator = \"rloo\"\ntrain.steps = [10, 1000000]\n[measure]\nat = []\n");
+  const auto cost =
+      estimate("[grid]\ntask = \"bits\"\nestimator = \"rloo\"\ntrain.steps = [10, 1000000]\n[measure]\nat = []\n");
   CHECK(cost.kinds == 1);
   CHECK(cost.longest > 0.9 * cost.core_seconds);  // the long cell is nearly all of it
 }
@@ -61,7 +62,8 @@ TEST_CASE("the disk") {
   const auto cost = estimate_cost(plan, all(plan), tasks, 1, 20);
   run_plan(plan, tasks, {.out = folder / "run", .jobs = 1, .progress = ProgressMode::none});
   double bytes = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(folder / "run/cells")) bytes += static_cast<double>(entry.file_size());
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "run/cells"))
+    bytes += static_cast<double>(entry.file_size());
   CHECK(cost.bytes > 0.8 * bytes);
   CHECK(cost.bytes < 1.2 * bytes);
 }

@@ -28,9 +28,7 @@ class TestFolder {
   std::string path_;
 };
 
-inline void put(const std::string& path, const std::string& text) {
-  std::ofstream(path, std::ios::binary) << text;
-}
+inline void put(const std::string& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
 inline std::string get(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   std::ostringstream out;

@@ -76,8 +76,7 @@ TEST_CASE("order in the file changes neither hashes nor streams") {
 
   // Fixed for ever: a change here throws away everybody's finished cells and changes everybody's numbers.
   const auto keys = CellKeys(7, {{"task", "bits"}, {"model", "bits"}, {"estimator", "rloo"}, {"seed", "1"}});
-  const AxisValues more{
-      {"task", "bits"}, {"model", "bits"}, {"estimator", "exact"}, {"seed", "1"}, {"train.steps", "3"}};
+  const AxisValues more{{"task", "bits"}, {"model", "bits"}, {"estimator", "exact"}, {"seed", "1"}, {"train.steps", "3"}};
   const auto others = CellKeys(7, more);
   CHECK(keys.data.value() == others.data.value());
   CHECK(keys.init.value() == others.init.value());
@@ -97,8 +96,8 @@ TEST_CASE("a hash changes with every setting that can change a number") {
   const std::string grid = "[grid]\ntask = \"bits\"\nestimator = \"rloo\"\n";
   std::set<std::string> seen{plan_of(grid).cells.at(0).hash};
   CHECK(plan_of(grid).cells.at(0).hash == *seen.begin());
-  for (const char* change : {"seed = 2\n", "precision = \"double\"\n", "[train]\nsteps = 4\n",
-                             "[train]\nclip = 1\n", "[measure]\nat = []\n", "[measure]\nreplicates = 5\n"})
+  for (const char* change : {"seed = 2\n", "precision = \"double\"\n", "[train]\nsteps = 4\n", "[train]\nclip = 1\n",
+                             "[measure]\nat = []\n", "[measure]\nreplicates = 5\n"})
     CHECK_MESSAGE(seen.insert(plan_of(change + grid).cells.at(0).hash).second, change);
   // The name, the place and a grid around it do not.
   CHECK(seen.contains(plan_of("name = \"n\"\nout = \"elsewhere\"\n" + grid).cells.at(0).hash));
@@ -106,8 +105,7 @@ TEST_CASE("a hash changes with every setting that can change a number") {
 }
 
 TEST_CASE("unsupported combinations are skipped with a reason") {
-  const auto plan =
-      plan_of("[grid]\ntask = [\"bits\"]\nmodel = [\"bits\", \"memory_reader\"]\nestimator = \"rloo\"\n");
+  const auto plan = plan_of("[grid]\ntask = [\"bits\"]\nmodel = [\"bits\", \"memory_reader\"]\nestimator = \"rloo\"\n");
   REQUIRE(plan.cells.size() == 2);
   for (const auto& cell : plan.cells) {
     if (cell.axes.at("model") == "bits")
@@ -119,9 +117,8 @@ TEST_CASE("unsupported combinations are skipped with a reason") {
 
 TEST_CASE("what matches nothing is said, what leaves nothing is refused") {
   const std::string grid = "[grid]\ntask = \"bits\"\nestimator = [\"rloo\", \"exact\"]\n";
-  const auto plan = plan_of(
-      grid +
-      "[[exclude]]\nseed = 5\n[[override]]\nwhen = { estimator = \"so*\" }\nset = { train.steps = 1 }\n");
+  const auto plan =
+      plan_of(grid + "[[exclude]]\nseed = 5\n[[override]]\nwhen = { estimator = \"so*\" }\nset = { train.steps = 1 }\n");
   CHECK(plan.cells.size() == 2);
   CHECK(plan.warnings.size() == 2);
   CHECK_THROWS_AS(plan_of(grid + "[[exclude]]\ntask = \"bits\"\n"), UsageError);
@@ -134,8 +131,7 @@ TEST_CASE("filters") {
       "[grid]\ntask = [\"bits\", \"not_gate\"]\nestimator = [\"rloo[samples=2]\", \"exact\"]\nseed = [1, "
       "12]\n");
   const auto kept = [&](std::vector<std::string> filters) {
-    return std::count_if(plan.cells.begin(), plan.cells.end(),
-                         [&](const auto& cell) { return filter_keeps(filters, cell); });
+    return std::count_if(plan.cells.begin(), plan.cells.end(), [&](const auto& cell) { return filter_keeps(filters, cell); });
   };
   CHECK(kept({}) == 8);
   CHECK(kept({"estimator=rloo*"}) == 4);
@@ -147,8 +143,7 @@ TEST_CASE("filters") {
     kept({"estimater=rloo"});
     FAIL("accepted");
   } catch (const UsageError& e) {
-    CHECK(std::string(e.what()) ==
-          "--only estimater=rloo: no axis \"estimater\" (did you mean \"estimator\"?)");
+    CHECK(std::string(e.what()) == "--only estimater=rloo: no axis \"estimater\" (did you mean \"estimator\"?)");
   }
 }
 
@@ -156,8 +151,7 @@ TEST_CASE("two plans are told apart in words") {
   const std::string grid = "name = \"x\"\n[grid]\ntask = \"bits\"\nestimator = [\"rloo\", \"exact\"]\n";
   const auto frozen = plan_of(grid).json();
   CHECK(plan_difference(frozen, plan_of(grid)) == "");
-  CHECK(plan_difference(frozen, plan_of(grid + "[train]\nsteps = 3\n")) ==
-        "2 cells with other settings (train.steps 0 -> 3)");
+  CHECK(plan_difference(frozen, plan_of(grid + "[train]\nsteps = 3\n")) == "2 cells with other settings (train.steps 0 -> 3)");
   CHECK(plan_difference(frozen, plan_of(grid + "seed = [0, 1]\n")) == "2 cells more");
   CHECK(plan_difference(frozen, plan_of("seed = 4\n" + grid)) == "seed 0 -> 4");
 }

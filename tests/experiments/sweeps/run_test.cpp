@@ -49,8 +49,7 @@ std::uint64_t bits(double x) {
 }
 
 // Every number of all cells that is no time.
-std::map<std::string, std::vector<std::uint64_t>> numbers(const std::string& out,
-                                                          const std::string& text = sweep) {
+std::map<std::string, std::vector<std::uint64_t>> numbers(const std::string& out, const std::string& text = sweep) {
   TaskPool tasks;
   std::map<std::string, std::vector<std::uint64_t>> result;
   const auto plan = make_plan(config_of(text), tasks);
@@ -67,8 +66,7 @@ std::map<std::string, std::vector<std::uint64_t>> numbers(const std::string& out
       for (const auto& [name, value] : point.metrics) add(value);
     }
     for (const auto& [step, m] : record.result.measurements) {
-      add(step), add(m.variance), add(m.squared_bias), add(m.cosine), add(m.bias_p_value), add(m.rows),
-          add(m.estimand_norm);
+      add(step), add(m.variance), add(m.squared_bias), add(m.cosine), add(m.bias_p_value), add(m.rows), add(m.estimand_norm);
       for (double x : m.mean) add(x);
       for (const auto& [name, value] : m.bias_against) add(value);
       for (const auto& [name, ends] : m.intervals) add(ends[0]), add(ends[1]);
@@ -90,8 +88,7 @@ TEST_CASE("any number of jobs, any shards, any interruption: the same bits") {
   CHECK(numbers(folder / "two") == expected);
 
   std::size_t cells = 0;
-  for (std::size_t k = 1; k <= 3; ++k)
-    cells += run(folder / "shards", {.jobs = 1, .shard = k, .shards = 3}).ok;
+  for (std::size_t k = 1; k <= 3; ++k) cells += run(folder / "shards", {.jobs = 1, .shard = k, .shards = 3}).ok;
   CHECK(cells == 16);
   CHECK(numbers(folder / "shards") == expected);
 
@@ -155,8 +152,7 @@ TEST_CASE("another plan needs --force, and then keeps the cells they share") {
     run(out, {}, more);
     FAIL("accepted");
   } catch (const UsageError& e) {
-    CHECK(std::string(e.what()).find("holds another plan: 8 cells more; give another --out, or --force") !=
-          std::string::npos);
+    CHECK(std::string(e.what()).find("holds another plan: 8 cells more; give another --out, or --force") != std::string::npos);
   }
   const auto report = run(out, {.force = true}, more);
   CHECK(report.already == 16);
@@ -174,8 +170,7 @@ TEST_CASE("a failure stops nobody else, is told, kept, and tried again") {
       "\"exact\", \"soft\"]\n[measure]\nexact = true\n"
       "outcome_cap = 2\nat = [\"start\"]\n";
   std::string said;
-  const auto report =
-      run(folder / "out", {.jobs = 1, .print = [&](const std::string& line) { said += line; }}, text);
+  const auto report = run(folder / "out", {.jobs = 1, .print = [&](const std::string& line) { said += line; }}, text);
   CHECK(report.exit_status() == 1);
   REQUIRE(report.failures.size() == 1);
   CHECK(report.failures[0].find("estimator=rloo[samples=2]") != std::string::npos);

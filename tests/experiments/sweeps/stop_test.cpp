@@ -27,7 +27,8 @@ TEST_CASE("a cell asks between its replicates, visits, examples and batches") {
   const std::string task = "task = \"qa[stories=12,people=2,places=3,memory=6]\"\n";
   const std::string cells[] = {
       "[grid]\ntask = \"bits\"\nestimator = \"rloo\"\n[measure]\nreplicates = 300\n",
-      "precision = \"double\"\n[grid]\ntask = \"bits\"\nmodel = \"bits[bits=3]\"\nestimator = \"rloo[samples=2]\"\n[measure]\nexact = true\n",
+      "precision = \"double\"\n[grid]\ntask = \"bits\"\nmodel = \"bits[bits=3]\"\nestimator = "
+      "\"rloo[samples=2]\"\n[measure]\nexact = true\n",
       "[grid]\n" + task + "estimator = \"exact\"\n[measure]\nreplicates = 2\nbatch = 8\n",
       "[grid]\ntask = \"qa[stories=2000]\"\nestimator = \"soft\"\n[measure]\nat = []\n",
   };

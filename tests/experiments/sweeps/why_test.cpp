@@ -19,12 +19,14 @@ TEST_CASE("differences of identities") {
 }
 
 TEST_CASE("done, skipped, stale, damaged, not there") {
-  const std::string text = "[grid]\ntask = \"bits\"\nestimator = [\"rloo\", \"arm\", \"exact\"]\nmodel = \"bits[options=3]\"\n[train]\nsteps = 2\n";
+  const std::string text =
+      "[grid]\ntask = \"bits\"\nestimator = [\"rloo\", \"arm\", \"exact\"]\nmodel = \"bits[options=3]\"\n[train]\nsteps = 2\n";
   TestFolder folder;
   const SweepFolder sweep{folder / "run"};
   TaskPool tasks;
   const auto plan = make_plan(config_of(text), tasks);
-  const auto report = run_plan(plan, tasks, {.out = sweep.path, .jobs = 1, .only = {"estimator=rloo"}, .progress = ProgressMode::none});
+  const auto report =
+      run_plan(plan, tasks, {.out = sweep.path, .jobs = 1, .only = {"estimator=rloo"}, .progress = ProgressMode::none});
   REQUIRE(report.ok == 1);
   const auto cell = [](const Plan& plan, const std::string& estimator) {
     for (const auto& c : plan.cells)

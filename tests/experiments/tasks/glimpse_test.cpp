@@ -117,9 +117,8 @@ TEST_CASE("the canvas: the digit moves with its box, clutter and noise depend on
   const auto row = together.numbers("image").row(2);
   CHECK(std::equal(row.begin(), row.end(), alone.numbers("image").data.begin()));
   CHECK(busy->batch(Split::train, {1}).numbers("image").data != alone.numbers("image").data);
-  CHECK(
-      make("canvas=40,clutter=4,noise=0.2,examples=20", 2)->batch(Split::train, {2}).numbers("image").data !=
-      alone.numbers("image").data);
+  CHECK(make("canvas=40,clutter=4,noise=0.2,examples=20", 2)->batch(Split::train, {2}).numbers("image").data !=
+        alone.numbers("image").data);
 }
 
 TEST_CASE("bad settings and folders are refused") {
@@ -128,15 +127,11 @@ TEST_CASE("bad settings and folders are refused") {
   CHECK(has(says("path=" + (folder / "none")), "none: is no folder"));
   CHECK(has(says("path=" + folder.path()), "there is no train-images-idx3-ubyte, plain or .gz"));
   write_mnist(folder, 20, 5);
-  CHECK(has(says("path=" + folder.path()),
-            "heldout must be below the number of training images, 20, got 5000"));
-  CHECK(has(says("heldout=4,canvas=2,path=" + folder.path()),
-            "canvas must be at least the digits' own size, 3, got 2"));
-  CHECK(has(says("heldout=4,clutter=1,path=" + folder.path()),
-            "clutter_size must be at most the digits' own size, 2, got 8"));
+  CHECK(has(says("path=" + folder.path()), "heldout must be below the number of training images, 20, got 5000"));
+  CHECK(has(says("heldout=4,canvas=2,path=" + folder.path()), "canvas must be at least the digits' own size, 3, got 2"));
+  CHECK(has(says("heldout=4,clutter=1,path=" + folder.path()), "clutter_size must be at most the digits' own size, 2, got 8"));
   folder.write("train-labels-idx1-ubyte", idx({0x801, 2}, std::string("\1\2")));
-  CHECK(has(says("heldout=4,path=" + folder.path()),
-            "2 labels, but train-images-idx3-ubyte.gz holds 20 images"));
+  CHECK(has(says("heldout=4,path=" + folder.path()), "2 labels, but train-images-idx3-ubyte.gz holds 20 images"));
 }
 
 TEST_CASE("the last prediction is scored") {

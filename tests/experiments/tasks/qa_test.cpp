@@ -88,8 +88,7 @@ TEST_CASE("batches are padded, oldest sentence first, and stories are never part
     CHECK(batch.ints("question").shape[1] == 6);
     for (std::size_t b = 0; b < batch.id.size(); ++b) {
       CHECK(ids.insert(batch.id[b]).second);
-      CHECK(story_split.try_emplace(batch.id[b] / 5, split).first->second ==
-            split);  // 5 questions to a story
+      CHECK(story_split.try_emplace(batch.id[b] / 5, split).first->second == split);  // 5 questions to a story
       const int N = batch.ints("story_length").data[b];
       CHECK(N >= 2);
       for (int n = 0; n < static_cast<int>(batch.ints("story").shape[1]); ++n)
@@ -98,16 +97,14 @@ TEST_CASE("batches are padded, oldest sentence first, and stories are never part
     }
   }
   CHECK(ids.size() == 500);
-  CHECK(whole(*make("stories=100,memory=4"), Split::train).ints("story").data ==
-        whole(*task, Split::train).ints("story").data);
+  CHECK(whole(*make("stories=100,memory=4"), Split::train).ints("story").data == whole(*task, Split::train).ints("story").data);
 }
 
 TEST_CASE(
     "files: the twin is found, memory keeps the last sentences, words and answers never trained on do not "
     "crash") {
   Folder folder;
-  const auto train = folder.write(
-      "qa_train.txt", "1 A b.\n2 C d.\n3 E f.\n4 Where is A?\tx\t1\n5 G h.\n6 Where is G?\ty\t5\n");
+  const auto train = folder.write("qa_train.txt", "1 A b.\n2 C d.\n3 E f.\n4 Where is A?\tx\t1\n5 G h.\n6 Where is G?\ty\t5\n");
   folder.write("qa_test.txt", "1 Unheard of.\n2 Where?\tz\t1\n");
   const auto task = make("memory=2,heldout=0,path=" + train);
   CHECK(task->size(Split::train) == 2);
@@ -127,8 +124,7 @@ TEST_CASE(
 TEST_CASE("bad settings and files are refused") {
   Folder folder;
   const auto says = [&](const std::string& arguments) { return refusal(folder, [&] { make(arguments); }); };
-  const auto alone = folder.write("alone_train.txt", "1 A.\n2 B?\tx\t1\n"),
-             odd = folder.write("odd.txt", "1 A.\n2 B?\tx\t1\n");
+  const auto alone = folder.write("alone_train.txt", "1 A.\n2 B?\tx\t1\n"), odd = folder.write("odd.txt", "1 A.\n2 B?\tx\t1\n");
   CHECK(has(says("path=" + alone), "there is no test file alone_test.txt; name one with test_path=FILE"));
   CHECK(has(says("path=" + odd), "no test file can be guessed"));
   CHECK(has(says("path=" + (folder / "none_train.txt")), "none_train.txt: there is no such file"));
@@ -166,8 +162,7 @@ TEST_CASE("a batch's numbers stand for words: the supporting facts name the answ
     bool found = false;
     for (std::size_t s = 0; s < sentences; ++s)
       for (std::size_t w = 0; w < words; ++w)
-        found = found || (batch.ints("support").row(b)[s] == 1 &&
-                          task->word("story", story.row(b)[s * words + w]) == answer);
+        found = found || (batch.ints("support").row(b)[s] == 1 && task->word("story", story.row(b)[s * words + w]) == answer);
     CHECK(found);
     named += !answer.empty();
   }

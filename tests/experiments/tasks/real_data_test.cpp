@@ -50,8 +50,7 @@ TEST_CASE("Tatoeba holds 169,197 pairs") {
   CHECK(task->dimensions().at("target_length") == 11);
   const auto kept = task->size(Split::train) + task->size(Split::heldout) + task->size(Split::test);
   CHECK(kept > 100000);
-  CHECK(static_cast<double>(task->size(Split::heldout)) / static_cast<double>(kept) ==
-        doctest::Approx(0.05).epsilon(0.1));
+  CHECK(static_cast<double>(task->size(Split::heldout)) / static_cast<double>(kept) == doctest::Approx(0.05).epsilon(0.1));
 }
 
 TEST_CASE("all 20 bAbI tasks hold 1,000 and 1,000 questions") {

@@ -14,8 +14,7 @@ TEST_CASE("a group is never parted, and order does not matter") {
   for (int i = 0; i < 3000; ++i) groups.push_back("group " + std::to_string(i % 1000));
   const auto splits = split_by_group(groups, 0.1, 0.2, Key(1));
   std::map<std::string, Split> of;
-  for (std::size_t i = 0; i < groups.size(); ++i)
-    CHECK(of.try_emplace(groups[i], splits[i]).first->second == splits[i]);
+  for (std::size_t i = 0; i < groups.size(); ++i) CHECK(of.try_emplace(groups[i], splits[i]).first->second == splits[i]);
   auto backwards = groups;
   std::reverse(backwards.begin(), backwards.end());
   auto reversed = split_by_group(backwards, 0.1, 0.2, Key(1));
@@ -24,8 +23,7 @@ TEST_CASE("a group is never parted, and order does not matter") {
   CHECK(split_by_group(groups, 0.1, 0.2, Key(2)) != splits);
   const auto parts = members(splits, Key(1));
   CHECK(parts[0].size() + parts[1].size() + parts[2].size() == 3000);
-  CHECK(std::abs(static_cast<double>(parts[1].size()) / 3000 - 0.1) <
-        0.04);  // 4 standard deviations of 1000 groups
+  CHECK(std::abs(static_cast<double>(parts[1].size()) / 3000 - 0.1) < 0.04);  // 4 standard deviations of 1000 groups
   CHECK(std::abs(static_cast<double>(parts[2].size()) / 3000 - 0.2) < 0.06);
 }
 

@@ -56,15 +56,12 @@ std::string refusal(const Folder& folder, Act act) {
     CHECK(what.find('\n') == std::string::npos);
     CHECK(error.exit_status() == (dynamic_cast<const InputError*>(&error) ? 3 : 2));
     const auto prefix = folder.path() + "/";
-    for (auto at = what.find(prefix); at != std::string::npos; at = what.find(prefix))
-      what.erase(at, prefix.size());
+    for (auto at = what.find(prefix); at != std::string::npos; at = what.find(prefix)) what.erase(at, prefix.size());
     return what;
   }
   return "accepted";
 }
 
-inline bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+inline bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace hardgrad::testing

@@ -5,16 +5,14 @@
 using namespace hardgrad;
 
 TEST_CASE("all tasks are registered, complete, and made by name") {
-  CHECK(Tasks::instance().names() ==
-        std::vector<std::string>{"bits", "glimpse", "not_gate", "qa", "translation"});
+  CHECK(Tasks::instance().names() == std::vector<std::string>{"bits", "glimpse", "not_gate", "qa", "translation"});
   for (const auto& [name, entry] : Tasks::instance().entries()) {
     CHECK_FALSE(entry.summary.empty());
     CHECK_FALSE(entry.data.empty());
     CHECK_FALSE(entry.default_model.empty());
     for (const auto& parameter : entry.parameters) CHECK_FALSE(parameter.help.empty());
   }
-  CHECK_THROWS_WITH_AS(make_task(Spec::parse("bit"), Key(1)), "unknown task \"bit\" (did you mean \"bits\"?)",
-                       UsageError);
+  CHECK_THROWS_WITH_AS(make_task(Spec::parse("bit"), Key(1)), "unknown task \"bit\" (did you mean \"bits\"?)", UsageError);
   CHECK_THROWS_AS(make_task(Spec::parse("bits[x=1]"), Key(1)), UsageError);
 }
 

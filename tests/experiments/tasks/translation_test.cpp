@@ -72,8 +72,7 @@ TEST_CASE("a batch is padded, ends with the end mark, and is reproducible by key
   CHECK(dims.at("target_length") <= 7);
   CHECK(dims.at("source_vocabulary") == 4 + 3 * 8 + 1);
   const auto batch = whole(*task, Split::train);
-  const auto &source = batch.ints("source"), &target = batch.ints("target"),
-             &alignment = batch.ints("alignment");
+  const auto &source = batch.ints("source"), &target = batch.ints("target"), &alignment = batch.ints("alignment");
   for (std::size_t b = 0; b < batch.id.size(); ++b) {
     const int S = batch.ints("source_length").data[b], T = batch.ints("target_length").data[b];
     CHECK(S >= 1);
@@ -119,8 +118,7 @@ TEST_CASE("a tab file: direction, case, cut-off, lengths, limit") {
   Folder folder;
   std::string text;
   for (int i = 0; i < 60; ++i)
-    text += "One word " + std::string(static_cast<std::size_t>(i % 3), 'x') + ".\tEin Wort " +
-            std::to_string(i) + "!\n";
+    text += "One word " + std::string(static_cast<std::size_t>(i % 3), 'x') + ".\tEin Wort " + std::to_string(i) + "!\n";
   text += "far too long a sentence for this\tzu lang\n";
   const auto path = folder.write_gz("deu.txt.gz", text);
   const auto german = make("data=tatoeba,max_length=5,heldout=0,test=0,path=" + path);
@@ -140,17 +138,14 @@ TEST_CASE("a tab file: direction, case, cut-off, lengths, limit") {
 
 TEST_CASE("parallel texts and CMUdict") {
   Folder folder;
-  const auto one = folder.write("one", "Ein Hund .\nEine Katze .\n"),
-             two = folder.write("two", "A dog .\nA cat .\n");
+  const auto one = folder.write("one", "Ein Hund .\nEine Katze .\n"), two = folder.write("two", "A dog .\nA cat .\n");
   CHECK(make("data=text,heldout=0,test=0,path=" + one + ",target_path=" + two)->size(Split::train) == 2);
   const auto dict = folder.write("dict", "ab AE1 B\nab(2) AH0 B\nba B AA1 # x\n");
   const auto all = make("data=cmudict,heldout=0,test=0,path=" + dict);
   CHECK(all->size(Split::train) == 3);
   CHECK(all->dimensions().at("target_vocabulary") == 4 + 4);
   CHECK(make("data=cmudict,heldout=0,test=0,variants=false,path=" + dict)->size(Split::train) == 2);
-  CHECK(
-      make("data=cmudict,heldout=0,test=0,stress=true,path=" + dict)->dimensions().at("target_vocabulary") ==
-      8);
+  CHECK(make("data=cmudict,heldout=0,test=0,stress=true,path=" + dict)->dimensions().at("target_vocabulary") == 8);
   // both pronunciations of `ab` are one source and stay together
   const auto parted = make("data=cmudict,heldout=0,test=0.5,path=" + dict);
   CHECK((parted->size(Split::train) == 2 || parted->size(Split::test) == 2));
@@ -166,8 +161,7 @@ TEST_CASE("bad settings and corpora are refused") {
   CHECK(has(says("data=tatoeba,path=" + file + ",target_path=" + file), "target_path is for data=text only"));
   CHECK(has(says("min_length=5,max_length=3"), "min_length must be at most max_length=3, got 5"));
   CHECK(has(says("heldout=0.5,test=0.5"), "together must be below 1"));
-  CHECK(has(says("data=tatoeba,max_length=4,path=" + file),
-            "pairs: nothing left: of 1 pairs, 1 are shorter than"));
+  CHECK(has(says("data=tatoeba,max_length=4,path=" + file), "pairs: nothing left: of 1 pairs, 1 are shorter than"));
   CHECK(has(says("data=tatoeba,path=" + (folder / "none")), "none: there is no such file"));
 }
 

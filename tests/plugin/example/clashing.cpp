@@ -12,4 +12,10 @@ struct Clashing final : Estimator<T> {
   }
 };
 
-HARDGRAD_ESTIMATOR(Clashing, {.name = "rloo", .summary = "a name that is taken", .paper = "none", .needs = {need::log_density}})
+const EstimatorEntry entry = {
+    .name = "rloo",
+    .summary = "a name that is taken",
+    .paper = "none",
+    .needs = {need::log_density},
+};
+HARDGRAD_ESTIMATOR(Clashing, entry)

@@ -42,9 +42,16 @@ class LampReader final : public Model<T> {
   Linear<T> reader_, posterior_;
 };
 
-HARDGRAD_MODEL(LampReader, {
-  .name = "lamp_reader", .summary = "looks at one of some lamps", .paper = "none: an example", .dependence = "one choice",
-  .kinds = "categorical", .parameters = {}, .needs = {"lamps"}})
+const ModelEntry entry = {
+    .name = "lamp_reader",
+    .summary = "looks at one of some lamps",
+    .paper = "none: an example",
+    .dependence = "one choice",
+    .kinds = "categorical",
+    .parameters = {},
+    .needs = {"lamps"},
+};
+HARDGRAD_MODEL(LampReader, entry)
 
 /// Field: reals "light" [B, S], one-hot. Example i has lamp i mod S lit; a third of the examples is held out.
 class Lamps final : public Task {
@@ -79,5 +86,7 @@ const Registration<TaskEntry> lamps({
     .data = "none: closed form",
     .default_model = "lamp_reader",
     .parameters = {ParameterInfo::integer("lamps", 4, 2, 1000, "lamps S")},
-    .make = [](const Settings& settings, Key) -> std::unique_ptr<Task> { return std::make_unique<Lamps>(settings.integer("lamps")); },
+    .make = [](const Settings& settings, Key) -> std::unique_ptr<Task> {
+      return std::make_unique<Lamps>(settings.integer("lamps"));
+    },
 });

@@ -11,8 +11,8 @@ struct MedianBaseline final : Estimator<T> {
   MedianBaseline(const Settings& settings, const Structure&, Key) : samples(settings.integer("samples")) {}
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    Sampled<T> sampled(problem, samples);                                // K rows an example, (b, k) in order
-    auto signal = sampled.losses();                                      // [B K]
+    Sampled<T> sampled(problem, samples);  // K rows an example, (b, k) in order
+    auto signal = sampled.losses();        // [B K]
     for (std::size_t b = 0; b < signal.size(); b += samples) {
       const std::vector<double> f(&signal[b], &signal[b] + samples);
       for (int k = 0; k < samples; ++k) {
@@ -28,6 +28,13 @@ struct MedianBaseline final : Estimator<T> {
   }
 };
 
-HARDGRAD_ESTIMATOR(MedianBaseline, {
-  .name = "median_baseline", .summary = "score function minus the median loss of the other samples", .paper = "none: an example",
-  .unbiased = true, .evaluations = "K", .parameters = {samples_parameter(5, 2)}, .needs = {need::log_density}})
+const EstimatorEntry entry = {
+    .name = "median_baseline",
+    .summary = "score function minus the median loss of the other samples",
+    .paper = "none: an example",
+    .unbiased = true,
+    .evaluations = "K",
+    .parameters = {samples_parameter(5, 2)},
+    .needs = {need::log_density},
+};
+HARDGRAD_ESTIMATOR(MedianBaseline, entry)

@@ -22,7 +22,11 @@ template <class T>
 std::vector<double> terms(const Target&, const Model<T>& model, const Batch& batch) {
   return model.outcomes(batch);
 }
-HARDGRAD_TARGET(second_moment, objective, terms, {.name = "second_moment", .summary = "E_p(z)[f(z)^2]"})
+const TargetEntry entry = {
+    .name = "second_moment",
+    .summary = "E_p(z)[f(z)^2]",
+};
+HARDGRAD_TARGET(second_moment, objective, terms, entry)
 
 /// 1/K sum_k f_k^2 grad log p(z_k) + 2 f_k grad f_k
 template <class T>
@@ -45,6 +49,14 @@ struct SecondMoment final : Estimator<T> {
   }
 };
 
-HARDGRAD_ESTIMATOR(SecondMoment, {
-  .name = "second_moment", .summary = "score function of the squared loss", .paper = "none: an example",
-  .target = "second_moment", .unbiased = true, .evaluations = "K", .parameters = {samples_parameter(2)}, .needs = {need::log_density}})
+const EstimatorEntry entry = {
+    .name = "second_moment",
+    .summary = "score function of the squared loss",
+    .paper = "none: an example",
+    .target = "second_moment",
+    .unbiased = true,
+    .evaluations = "K",
+    .parameters = {samples_parameter(2)},
+    .needs = {need::log_density},
+};
+HARDGRAD_ESTIMATOR(SecondMoment, entry)

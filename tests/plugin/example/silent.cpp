@@ -12,4 +12,9 @@ struct Silent final : Estimator<T> {
   }
 };
 
-HARDGRAD_ESTIMATOR(Silent, {.name = "silent", .summary = "declares nothing", .paper = "none: a mistake"})
+const EstimatorEntry entry = {
+    .name = "silent",
+    .summary = "declares nothing",
+    .paper = "none: a mistake",
+};
+HARDGRAD_ESTIMATOR(Silent, entry)

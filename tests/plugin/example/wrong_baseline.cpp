@@ -20,6 +20,12 @@ struct WrongBaseline final : Estimator<T> {
   }
 };
 
-HARDGRAD_ESTIMATOR(WrongBaseline, {
-  .name = "wrong_baseline", .summary = "a baseline that includes its own sample", .paper = "none: a mistake",
-  .unbiased = true, .evaluations = "2", .needs = {need::log_density}})
+const EstimatorEntry entry = {
+    .name = "wrong_baseline",
+    .summary = "a baseline that includes its own sample",
+    .paper = "none: a mistake",
+    .unbiased = true,
+    .evaluations = "2",
+    .needs = {need::log_density},
+};
+HARDGRAD_ESTIMATOR(WrongBaseline, entry)

@@ -17,9 +17,8 @@ std::string babi_refusal(std::vector<std::string> lines) {
 }  // namespace
 
 TEST_CASE("stories, questions, answers and supporting facts are read") {
-  const auto babi =
-      parse_babi(text({"1 Mary moved to the bathroom.", "2 Where is Mary? \tbathroom\t1", "3 John left.",
-                       "4 What has John? \tFootball,milk\t1 3", "", "1 A b.", "2 Is it?\tyes"}));
+  const auto babi = parse_babi(text({"1 Mary moved to the bathroom.", "2 Where is Mary? \tbathroom\t1", "3 John left.",
+                                     "4 What has John? \tFootball,milk\t1 3", "", "1 A b.", "2 Is it?\tyes"}));
   REQUIRE(babi.questions.size() == 3);
   CHECK(babi.sentences[0] == std::vector<std::string>{"mary", "moved", "to", "the", "bathroom"});
   CHECK(babi.questions[0].words == std::vector<std::string>{"where", "is", "mary"});
@@ -37,23 +36,17 @@ TEST_CASE("every wrong line is refused with its place") {
   CHECK(has(babi_refusal({"Mary moved."}), "qa.txt:1:1: a line must start with its number"));
   CHECK(has(babi_refusal({"1Mary moved."}), "qa.txt:1:1: a line must start with its number"));
   CHECK(has(babi_refusal({"-1 Mary moved."}), "qa.txt:1:1: a line must start with its number"));
-  CHECK(
-      has(babi_refusal({"99999999999999999999999 Mary."}), "qa.txt:1:1: a line must start with its number"));
+  CHECK(has(babi_refusal({"99999999999999999999999 Mary."}), "qa.txt:1:1: a line must start with its number"));
   CHECK(has(babi_refusal({"2 Mary moved."}), "qa.txt:1:1: the first line must have number 1, got 2"));
-  CHECK(has(babi_refusal({mary, "3 Mary moved."}),
-            "qa.txt:2:1: expected number 2, or 1 for a new story, got 3"));
-  CHECK(has(babi_refusal({mary, "2 Where is Mary?"}),
-            "qa.txt:2:17: a question without an answer: expected a tab"));
+  CHECK(has(babi_refusal({mary, "3 Mary moved."}), "qa.txt:2:1: expected number 2, or 1 for a new story, got 3"));
+  CHECK(has(babi_refusal({mary, "2 Where is Mary?"}), "qa.txt:2:17: a question without an answer: expected a tab"));
   CHECK(has(babi_refusal({mary, "2 Where is Mary? bathroom 1"}),  // tabs turned to spaces
             "qa.txt:2:17: a question without an answer: expected a tab"));
   CHECK(has(babi_refusal({mary, "2 Where is Mary? \t\t1"}), "qa.txt:2:19: an empty answer"));
   CHECK(has(babi_refusal({"1 Where is Mary? \tbathroom\t1"}), "qa.txt:1:3: a question before any sentence"));
-  CHECK(has(babi_refusal({mary, "2 Where? \tx\t7"}),
-            "qa.txt:2:13: the supporting line 7 is no earlier sentence"));
-  CHECK(
-      has(babi_refusal({mary, "2 Where? \tx\t1", "3 Where? \tx\t2"}), "qa.txt:3:13: the supporting line 2"));
-  CHECK(has(babi_refusal({mary, "2 Where? \tx\tone"}),
-            "qa.txt:2:13: expected the number of a supporting line"));
+  CHECK(has(babi_refusal({mary, "2 Where? \tx\t7"}), "qa.txt:2:13: the supporting line 7 is no earlier sentence"));
+  CHECK(has(babi_refusal({mary, "2 Where? \tx\t1", "3 Where? \tx\t2"}), "qa.txt:3:13: the supporting line 2"));
+  CHECK(has(babi_refusal({mary, "2 Where? \tx\tone"}), "qa.txt:2:13: expected the number of a supporting line"));
   CHECK(has(babi_refusal({"1 ..."}), "qa.txt:1:3: a sentence without a word"));
   CHECK(has(babi_refusal({mary, "2 \tyes\t1"}), "qa.txt:2:3: a sentence without a word"));
   CHECK(has(babi_refusal({"1 "}), "a sentence without a word"));

@@ -48,14 +48,11 @@ TEST_CASE("damaged image files are refused") {
   CHECK(has(images_refusal(folder, big_endian({0x803, 2})), "the idx header is truncated: 8 of 16 bytes"));
   CHECK(has(images_refusal(folder, big_endian({0x801, 2})), "this is a file of labels"));
   CHECK(has(images_refusal(folder, "<html><head><title>404"), "this is no MNIST idx file"));
-  CHECK(has(images_refusal(folder, big_endian({0x803, 2, 2, 3}) + body.substr(1)),
-            "= 12 bytes, but only 11 follow"));
-  CHECK(
-      has(images_refusal(folder, big_endian({0x803, 2, 2, 3}) + body + "x"), "= 12 bytes, but more follow"));
+  CHECK(has(images_refusal(folder, big_endian({0x803, 2, 2, 3}) + body.substr(1)), "= 12 bytes, but only 11 follow"));
+  CHECK(has(images_refusal(folder, big_endian({0x803, 2, 2, 3}) + body + "x"), "= 12 bytes, but more follow"));
   CHECK(has(images_refusal(folder, big_endian({0x803, 0, 2, 3})), "holds no images"));
   CHECK(has(images_refusal(folder, big_endian({0x803, 1, 0, 3})), "images of 0x3 pixels"));
-  CHECK(
-      has(images_refusal(folder, big_endian({0x803, 1, 0xFFFFFFFF, 0xFFFFFFFF})), "is the header damaged?"));
+  CHECK(has(images_refusal(folder, big_endian({0x803, 1, 0xFFFFFFFF, 0xFFFFFFFF})), "is the header damaged?"));
 }
 
 TEST_CASE("a header that lies does not allocate what it promises") {
@@ -68,6 +65,5 @@ TEST_CASE("a header that lies does not allocate what it promises") {
 TEST_CASE("damaged label files are refused") {
   Folder folder;
   CHECK(has(labels_refusal(folder, big_endian({0x803, 2, 1, 1}) + "ab"), "this is a file of images"));
-  CHECK(has(labels_refusal(folder, big_endian({0x801, 2}) + "\1\xA"),
-            "label 1 is 10, but there are only the classes 0 to 9"));
+  CHECK(has(labels_refusal(folder, big_endian({0x801, 2}) + "\1\xA"), "label 1 is 10, but there are only the classes 0 to 9"));
 }

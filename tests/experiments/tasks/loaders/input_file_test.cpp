@@ -15,8 +15,7 @@ std::string text_refusal(const Folder& folder, const std::string& path) {
 TEST_CASE("plain and gzipped text read the same, CRLF, BOM and a missing last newline do not matter") {
   Folder folder;
   const std::vector<std::string> lines = {"one", "", "zw\xC3\xB6lf"};
-  for (const std::string text :
-       {"one\n\nzw\xC3\xB6lf\n", "one\r\n\r\nzw\xC3\xB6lf\r\n", "\xEF\xBB\xBFone\n\nzw\xC3\xB6lf"}) {
+  for (const std::string text : {"one\n\nzw\xC3\xB6lf\n", "one\r\n\r\nzw\xC3\xB6lf\r\n", "\xEF\xBB\xBFone\n\nzw\xC3\xB6lf"}) {
     CHECK(read_text(folder.write("a.txt", text)).lines == lines);
     CHECK(read_text(folder.write_gz("a.txt.gz", text)).lines == lines);
   }
@@ -38,11 +37,10 @@ TEST_CASE("a gzip file cut anywhere, or with a flipped bit, is refused") {
   std::string text;
   for (int i = 0; i < 20000; ++i) text += std::to_string(i * 7919 % 10007) + "\n";
   const auto whole = bytes_of(folder.write_gz("whole.gz", text));
-  for (std::size_t cut : {std::size_t{3}, std::size_t{12}, whole.size() / 2, whole.size() - 9,
-                          whole.size() - 4, whole.size() - 1}) {
+  for (std::size_t cut :
+       {std::size_t{3}, std::size_t{12}, whole.size() / 2, whole.size() - 9, whole.size() - 4, whole.size() - 1}) {
     CAPTURE(cut);
-    CHECK(has(text_refusal(folder, folder.write("cut.gz", whole.substr(0, cut))),
-              "the gzip file is truncated"));
+    CHECK(has(text_refusal(folder, folder.write("cut.gz", whole.substr(0, cut))), "the gzip file is truncated"));
   }
   auto damaged = whole;
   damaged[damaged.size() / 2] ^= 0x10;
@@ -52,14 +50,10 @@ TEST_CASE("a gzip file cut anywhere, or with a flipped bit, is refused") {
 
 TEST_CASE("what is not UTF-8 is refused with line and column") {
   Folder folder;
-  CHECK(has(text_refusal(folder, folder.write("latin.txt", "gut\nsch\xF6n\n")),
-            "latin.txt:2:4: byte 0xF6 is not UTF-8"));
-  CHECK(has(text_refusal(folder, folder.write("wide.txt", std::string("h\0i\0", 4))),
-            "wide.txt:1:2: a zero byte"));
-  CHECK(has(text_refusal(folder, folder.write("utf16.txt", std::string("\xFF\xFEh\0", 4))),
-            "utf16.txt:1:1: byte 0xFF"));
-  CHECK(has(text_refusal(folder, folder.write("long.txt", std::string(3 << 20, 'x'))),
-            "long.txt:1: the line has more than"));
+  CHECK(has(text_refusal(folder, folder.write("latin.txt", "gut\nsch\xF6n\n")), "latin.txt:2:4: byte 0xF6 is not UTF-8"));
+  CHECK(has(text_refusal(folder, folder.write("wide.txt", std::string("h\0i\0", 4))), "wide.txt:1:2: a zero byte"));
+  CHECK(has(text_refusal(folder, folder.write("utf16.txt", std::string("\xFF\xFEh\0", 4))), "utf16.txt:1:1: byte 0xFF"));
+  CHECK(has(text_refusal(folder, folder.write("long.txt", std::string(3 << 20, 'x'))), "long.txt:1: the line has more than"));
 }
 
 TEST_CASE("strict UTF-8") {

@@ -17,9 +17,7 @@ TEST_CASE("a tab file: the first two columns count") {
 
 TEST_CASE("a broken tab file is refused with its place") {
   Folder folder;
-  const auto says = [&](const std::string& text) {
-    return refusal(folder, [&] { read_tab_pairs(folder.write("t", text)); });
-  };
+  const auto says = [&](const std::string& text) { return refusal(folder, [&] { read_tab_pairs(folder.write("t", text)); }); };
   CHECK(has(says("Hi.\tHallo!\nRun!\n"), "t:2:5: one column only"));
   CHECK(has(says("\tHallo!\n"), "t:1:1: the first column is empty"));
   CHECK(has(says("Hi.\t \tx\n"), "t:1:5: the second column is empty"));
@@ -36,25 +34,21 @@ TEST_CASE("parallel texts go line by line") {
   CHECK(pairs[1].first == "c");
   CHECK(pairs[1].second == "C");
   const auto longer = folder.write("longer", "A\nB\nC\nD\n");
-  CHECK(has(refusal(folder, [&] { read_parallel_text(one, longer, dropped); }),
-            "longer: has 4 lines, but one has 3"));
+  CHECK(has(refusal(folder, [&] { read_parallel_text(one, longer, dropped); }), "longer: has 4 lines, but one has 3"));
   const auto blank = folder.write("blank", "\n\n\n");
   CHECK(has(refusal(folder, [&] { read_parallel_text(one, blank, dropped); }), "holds no sentence pair"));
 }
 
 TEST_CASE("CMUdict: variants, comments and phonemes") {
   Folder folder;
-  const auto words =
-      read_cmudict(folder.write("d", ";;; a comment\n'em AH0 M\ndail(2) D OY1 L # org, irish\n"));
+  const auto words = read_cmudict(folder.write("d", ";;; a comment\n'em AH0 M\ndail(2) D OY1 L # org, irish\n"));
   REQUIRE(words.size() == 2);
   CHECK(words[0].word == "'em");
   CHECK(words[0].variant == 1);
   CHECK(words[1].word == "dail");
   CHECK(words[1].variant == 2);
   CHECK(words[1].phonemes == std::vector<std::string>{"D", "OY1", "L"});
-  const auto says = [&](const std::string& text) {
-    return refusal(folder, [&] { read_cmudict(folder.write("d", text)); });
-  };
+  const auto says = [&](const std::string& text) { return refusal(folder, [&] { read_cmudict(folder.write("d", text)); }); };
   CHECK(has(says("word\n"), "d:1:5: a word without phonemes"));
   CHECK(has(says("a AH0\nword W er1 D\n"), "d:2:8: \"er1\" is no phoneme"));
   CHECK(has(says("word(x) W ER1 D\n"), "d:1:5: expected a variant like word(2)"));
