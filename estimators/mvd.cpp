@@ -43,7 +43,7 @@ const EstimatorEntry entry = {
     .unbiased = true,
     .evaluations = "2 per choice; 1 + T if choices share a cost",
     .parameters = {samples_parameter()},
-    .needs = {need::bits, need::one_column},
+    .needs = {need::bits},
 };
 HARDGRAD_ESTIMATOR(Mvd, entry)
 

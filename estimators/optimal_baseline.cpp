@@ -25,33 +25,35 @@ class OptimalBaseline final : public Estimator<T> {
     std::vector<std::vector<double>> signal;
     for (int t = 0; t < sampled.steps(); ++t) {
       const auto f = sampled.returns(t, credit_);
-      const auto weight = squared_scores(sampled.episode().steps()[t]);
+      const int D = sampled.columns(t, credit_);
+      const auto weight = squared_scores(sampled.episode().steps()[t], D > 1);
       auto& centred = signal.emplace_back(f);
-      for (std::size_t first = 0; first < f.size(); first += samples_)
-        for (std::size_t k = first; k < first + samples_; ++k) {
-          double above = 0, below = 0;  // differences come before the sum, so that equal losses give an exact zero
-          for (std::size_t j = first; j < first + samples_; ++j)
-            if (j != k) {
-              above += weight[j] * (f[k] - f[j]);
-              below += weight[j];
-            }
-          if (below > 0) centred[k] = above / below;
-        }
+      for (std::size_t i = 0; i < f.size(); ++i) {
+        const std::size_t example = i / (D * samples_) * (D * samples_);
+        double above = 0, below = 0;  // differences come before the sum, so that equal losses give an exact zero
+        for (std::size_t j = example + i % D; j < example + D * samples_; j += D)
+          if (j != i) {
+            above += weight[j] * (f[i] - f[j]);
+            below += weight[j];
+          }
+        if (below > 0) centred[i] = above / below;
+      }
     }
     auto surrogate = add(sampled.score(signal), sampled.path());
     return {.surrogate = surrogate, .episode = sampled.release(), .loss = sampled.mean_loss()};
   }
 
  private:
-  /// [B K] |onehot(z) - p|^2, summed over the columns
-  static std::vector<double> squared_scores(const typename Episode<T>::Step& step) {
+  /// |onehot(z) - p|^2 [B K, D] of each column, or summed over the columns [B K].
+  static std::vector<double> squared_scores(const typename Episode<T>::Step& step, bool by_column) {
     const auto log_p = step.question.log_p.value();
     const auto cells = step.question.cells(*step.choice.rows);
-    std::vector<double> result(step.choice.rows->size());
+    const std::size_t together = by_column ? 1 : step.question.site.columns;
+    std::vector<double> result(cells.size() / together);
     for (std::size_t c = 0; c < cells.size(); ++c)
       for (int i = 0; i < step.question.site.options[cells[c]]; ++i) {
         const double p = std::exp(static_cast<double>(log_p(cells[c], i))), d = (i == step.choice.option[c]) - p;
-        result[c / step.question.site.columns] += d * d;
+        result[c / together] += d * d;
       }
     return result;
   }

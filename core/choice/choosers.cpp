@@ -1,5 +1,7 @@
 #include "core/choice/choosers.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -58,31 +60,57 @@ Choice<T> SampleChooser<T>::choose(Tape<T>&, const Question<T>& question) {
 }
 
 template <class T>
+std::vector<int> EnumerateChooser<T>::visited(const Question<T>& question, int cell) const {
+  std::vector<int> all(question.site.options[cell]);
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+template <class T>
 Choice<T> EnumerateChooser<T>::choose(Tape<T>&, const Question<T>& question) {
-  const auto& options = question.site.options;
-  const std::size_t D = question.site.columns, asking = question.site.rows->size();
-  std::size_t total = 0;
-  for (std::size_t r = 0; r < asking; ++r)
-    total += std::accumulate(options.begin() + static_cast<std::ptrdiff_t>(r * D),
-                             options.begin() + static_cast<std::ptrdiff_t>((r + 1) * D), std::size_t{1}, std::multiplies<>());
-  std::vector<int> parent, option, set(D);
-  parent.reserve(total);
-  option.reserve(total * D);
-  for (std::size_t r = 0; r < asking; ++r) {
-    const int* most = options.data() + r * D;
-    std::fill(set.begin(), set.end(), 0);
+  const auto& site = question.site;
+  const std::size_t D = site.columns;
+  const auto* declared = structure_ ? structure_->site(site.name) : nullptr;
+  const bool side_by_side = D > 1 && declared && declared->reach == Reach::own_column;
+  std::vector<int> parent, option;
+  std::vector<char> spare;
+  for (std::size_t r = 0; r < site.rows->size(); ++r) {
+    std::vector<std::vector<int>> of_column;
+    double sets = 1, most = 1;
+    for (std::size_t d = 0; d < D; ++d) {
+      of_column.push_back(visited(question, static_cast<int>(r * D + d)));
+      sets *= static_cast<double>(of_column[d].size());
+      most = std::max(most, static_cast<double>(of_column[d].size()));
+    }
+    const double rows = side_by_side ? most : sets;
+    if (static_cast<double>(parent.size()) + rows > cap())
+      throw NotExact(fmt::format("choice {} has more than {:.6g} rows to visit: take fewer steps, columns, options or examples",
+                                 question.step + 1, cap()));
+    parent.insert(parent.end(), static_cast<std::size_t>(rows), static_cast<int>(r));
+    if (side_by_side) {
+      for (std::size_t i = 0; i < most; ++i)
+        for (const auto& options : of_column) {
+          spare.push_back(i >= options.size());
+          option.push_back(options[std::min(i, options.size() - 1)]);
+        }
+      continue;
+    }
+    std::vector<std::size_t> set(D);
     for (bool more = true; more;) {
-      parent.push_back(static_cast<int>(r));
-      option.insert(option.end(), set.begin(), set.end());
+      for (std::size_t d = 0; d < D; ++d) option.push_back(of_column[d][set[d]]);
       more = false;
       for (std::size_t d = D; d-- > 0 && !more;)  // the last column counts up first
-        if (++set[d] < most[d])
+        if (++set[d] < of_column[d].size())
           more = true;
         else
           set[d] = 0;
     }
   }
-  return {Rows::after(question.site.rows, std::move(parent), question.step), std::move(option), {}};
+  return {.rows = Rows::after(site.rows, std::move(parent), question.step),
+          .option = std::move(option),
+          .weights = {},
+          .side_by_side = side_by_side,
+          .spare = std::move(spare)};
 }
 
 template <class T>

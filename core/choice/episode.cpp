@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "core/autodiff/elementwise.hpp"
@@ -25,6 +26,17 @@ template <class T>
 bool Question<T>::chooses(std::size_t row) const {
   const auto first = site.options.begin() + static_cast<std::ptrdiff_t>(row * site.columns);
   return std::any_of(first, first + site.columns, [](int n) { return n > 1; });
+}
+
+template <class T>
+void Episode<T>::cost(RowsPtr rows, Var<T> loss) {
+  if (loss.cols() == 1) {
+    costs_.push_back({std::move(rows), loss});
+    return;
+  }
+  if (rows->is_root() || static_cast<int>(loss.cols()) != steps_.at(rows->step).question.site.columns)
+    throw Bug("a cost by column has one column for each of the choice that made its rows");
+  costs_.push_back({std::move(rows), row_sums(loss), loss});
 }
 
 template <class T>
@@ -53,11 +65,11 @@ Choice<T> Episode<T>::choose(Site<T> site) {
   if (terms_.divergence == sampled) {
     const auto& asked = steps_.back().question;
     const auto from = asked.cells(*choice.rows);
-    cost(choice.rows,
-         choice.hard()
-             ? subtract(log_probability(asked.step, Distribution::posterior), log_probability(asked.step, Distribution::prior))
-             : group_sums(log_ratio(choice.weights, asked.log_p, asked.log_prior, std::span<const int>(from)),
-                          asked.site.columns));
+    cost(choice.rows, choice.hard()
+                          ? subtract(log_probability_by_column(asked.step, Distribution::posterior),
+                                     log_probability_by_column(asked.step, Distribution::prior))
+                          : reshape(log_ratio(choice.weights, asked.log_p, asked.log_prior, std::span<const int>(from)),
+                                    asked.site.columns));
   }
   return choice;
 }
@@ -67,14 +79,31 @@ Var<T> Episode<T>::log_probability(int step, Distribution of) {
   const auto& [question, choice] = steps_.at(step);
   for (const auto& made : picked_)
     if (made.rows == choice.rows.get() && made.of == of) return made.value;
+  auto value = log_probability_by_column(step, of);
+  if (!choice.side_by_side && question.site.columns > 1) value = row_sums(value);
+  if (!choice.spare.empty()) {  // what a column has no answer for has no probability
+    auto nothing = tape_.constant(value.rows(), value.cols());
+    for (std::size_t c = 0; c < choice.spare.size(); ++c)
+      if (choice.spare[c]) tape_.mutable_value(nothing).data[c] = -std::numeric_limits<T>::infinity();
+    value = add(value, nothing);
+  }
+  picked_.push_back({choice.rows.get(), of, value});
+  return value;
+}
+
+template <class T>
+Var<T> Episode<T>::log_probability_by_column(int step, Distribution of) {
+  const auto& [question, choice] = steps_.at(step);
+  for (const auto& made : picked_by_column_)
+    if (made.rows == choice.rows.get() && made.of == of) return made.value;
   if (choice.option.empty()) throw Bug("a relaxed choice has no log probability");
   if (of == Distribution::posterior && terms_.drawn_from == Distribution::prior) throw Bug("this run has no posterior");
   const auto log_p = of == terms_.drawn_from ? question.log_p : question.log_prior;
   const std::span<const int> option(choice.option);
-  auto value = question.site.columns == 1
-                   ? pick(log_p, std::span<const int>(choice.rows->parent), option)
-                   : group_sums(pick(log_p, std::span<const int>(question.cells(*choice.rows)), option), question.site.columns);
-  picked_.push_back({choice.rows.get(), of, value});
+  auto value = question.site.columns == 1 ? pick(log_p, std::span<const int>(choice.rows->parent), option)
+                                          : pick(log_p, std::span<const int>(question.cells(*choice.rows)), option);
+  value = reshape(value, question.site.columns);
+  picked_by_column_.push_back({choice.rows.get(), of, value});
   return value;
 }
 
@@ -84,8 +113,10 @@ Var<T> Episode<T>::path_log_probability(const RowsPtr& rows, Distribution of) {
   for (const auto& made : paths_)
     if (made.rows == rows.get() && made.of == of) return made.value;
   auto value = log_probability(rows->step, of);
-  if (!rows->origin->is_root())
+  if (!rows->origin->is_root()) {
+    if (value.cols() > 1) throw Bug("columns side by side must be asked for from the root");
     value = add(value, gather_rows(path_log_probability(rows->origin, of), std::span<const int>(rows->parent)));
+  }
   paths_.push_back({rows.get(), of, value});
   return value;
 }

@@ -39,6 +39,10 @@ struct Choice {
   std::vector<int> option;  ///< [R' D] the chosen option (0 where a row is relaxed); empty if all rows are relaxed
   Var<T> weights;           ///< [R' D, S] weights summing to 1 per cell, if relaxed
   bool apart = false;       ///< rows that chose alike are not to share their states: see Episode::keep_apart
+  /// The columns answer side by side, each as if it were alone: a row is no set of choices. Only where each column's costs are
+  /// its own, and nothing goes on from these rows.
+  bool side_by_side = false;
+  std::vector<char> spare = {};  ///< [R' D] of columns side by side: true where a column has no answer left; empty if all have
   bool hard() const { return !weights; }
   /// The choice as weights [R' D, S] whichever it is: constant ones and zeros if hard.
   Var<T> one_hot(Tape<T>& tape, std::size_t options) const {
@@ -112,7 +116,12 @@ class Episode {
   };
   struct Cost {
     RowsPtr rows;
-    Var<T> loss;
+    Var<T> loss;  ///< [R, 1]
+    Var<T> by_column =
+        {};  ///< [R, D] if each column of the choice that made the rows has a cost of its own; `loss` is their sum
+
+    /// [R, D], or [R, 1] if the columns share it.
+    Var<T> finest() const { return by_column ? by_column : loss; }
   };
   struct Prediction {
     RowsPtr rows;
@@ -151,8 +160,9 @@ class Episode {
   void announce(CostWeights weights) { cost_weights_ = weights; }
   /// Asks. Rows of the answer continue rows of the site through `Choice::rows->parent`.
   Choice<T> choose(Site<T> site);
-  /// Hands over a loss [R, 1] incurred on `rows`; an example's loss is the sum of all its costs.
-  void cost(RowsPtr rows, Var<T> loss) { costs_.push_back({std::move(rows), loss}); }
+  /// Hands over a loss [R, 1] incurred on `rows`, or [R, D], where column d pays for column d of the choice that made the rows
+  /// and for nothing else. An example's loss is the sum of all its costs.
+  void cost(RowsPtr rows, Var<T> loss);
   /// Hands over what the network would answer on `rows`, for metrics.
   void predict(RowsPtr rows, std::vector<int> label) { predictions_.push_back({std::move(rows), std::move(label)}); }
 
@@ -164,9 +174,12 @@ class Episode {
   const std::vector<Cost>& costs() const { return costs_; }
   const std::vector<Prediction>& predictions() const { return predictions_; }
   /// log probability of hard choice `step`, [R', 1] on the rows after it, under the distribution it was drawn from: the sum
-  /// over its columns. Made once, on demand.
+  /// over its columns, or [R', D] if these answered side by side. Made once, on demand.
   Var<T> log_probability(int step) { return log_probability(step, terms_.drawn_from); }
   Var<T> log_probability(int step, Distribution of);
+  /// The same of each column [R', D], also of those that have no answer left.
+  Var<T> log_probability_by_column(int step) { return log_probability_by_column(step, terms_.drawn_from); }
+  Var<T> log_probability_by_column(int step, Distribution of);
   /// The same of all choices on the way to `rows` [R, 1]; zeros at the root.
   Var<T> path_log_probability(const RowsPtr& rows) { return path_log_probability(rows, terms_.drawn_from); }
   Var<T> path_log_probability(const RowsPtr& rows, Distribution of);
@@ -194,7 +207,7 @@ class Episode {
   std::vector<Step> steps_;
   std::vector<Cost> costs_;
   std::vector<Prediction> predictions_;
-  std::vector<Made> picked_, paths_;
+  std::vector<Made> picked_, picked_by_column_, paths_;
 };
 
 extern template struct Question<float>;

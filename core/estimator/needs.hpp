@@ -19,7 +19,6 @@ struct Need {
     options,      ///< of a site: categories, `most` at most
     enumerable,   ///< of a site: its choices can be visited one by one
     relaxable,    ///< of a site: an answer may be weights over its options
-    one_column,   ///< of a site: one choice at a time
     posterior,    ///< of the network: a learned posterior
     dreams,       ///< of the network: it can draw what it is judged by
     no_choice     ///< works on a network that makes no choice, too
@@ -33,8 +32,8 @@ struct Need {
 
 namespace need {
 inline constexpr Need log_density{Need::Kind::log_density}, categorical{Need::Kind::categorical}, bits{Need::Kind::bits},
-    enumerable{Need::Kind::enumerable}, relaxable{Need::Kind::relaxable}, one_column{Need::Kind::one_column},
-    posterior{Need::Kind::posterior}, dreams{Need::Kind::dreams}, no_choice{Need::Kind::no_choice};
+    enumerable{Need::Kind::enumerable}, relaxable{Need::Kind::relaxable}, posterior{Need::Kind::posterior},
+    dreams{Need::Kind::dreams}, no_choice{Need::Kind::no_choice};
 constexpr Need options(int most, const char* why) { return {Need::Kind::options, most, why}; }
 }  // namespace need
 
