@@ -26,9 +26,9 @@
 //   posterior.word.weight [H, E], posterior.score.weight [1, H]
 #pragma once
 
-#include "core/models/bilstm.hpp"
-#include "core/models/dreams.hpp"
-#include "core/models/histories.hpp"
+#include "core/models/parts/bilstm.hpp"
+#include "core/models/parts/dreams.hpp"
+#include "core/models/parts/histories.hpp"
 
 namespace hardgrad {
 

@@ -5,7 +5,7 @@
 #include "core/choice/choosers.hpp"
 #include "core/estimator/enumeration/outcomes.hpp"
 #include "core/estimator/importance/importance.hpp"
-#include "core/models/dreams.hpp"
+#include "core/models/parts/dreams.hpp"
 #include "tests/core/models/model_check.hpp"
 #include "tests/support/exactness.hpp"
 

@@ -12,7 +12,7 @@
 #include "core/autodiff/attention.hpp"
 #include "core/autodiff/rearrange.hpp"
 #include "core/choice/episode.hpp"
-#include "core/models/replicates.hpp"
+#include "core/models/parts/replicates.hpp"
 
 namespace hardgrad {
 

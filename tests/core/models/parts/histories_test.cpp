@@ -1,5 +1,5 @@
 // Histories against what a network would have to work out: rows with one past are one state.
-#include "core/models/histories.hpp"
+#include "core/models/parts/histories.hpp"
 
 #include <doctest/doctest.h>
 
