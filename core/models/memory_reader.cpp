@@ -19,14 +19,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/autodiff/cross_entropy.hpp"
-#include "core/autodiff/elementwise.hpp"
-#include "core/autodiff/gather_sum.hpp"
-#include "core/autodiff/product.hpp"
-#include "core/autodiff/softmax.hpp"
 #include "core/models/parts/dreams.hpp"
-#include "core/models/parts/histories.hpp"
-#include "core/nn/layers.hpp"
+#include "core/models/parts/past.hpp"
 
 namespace hardgrad {
 namespace {
@@ -95,6 +89,12 @@ class MemoryReader final : public Model<T>, public Dreams {
     Var<T> asked;                // [B, D] u_0
   };
   Known know(Tape<T>& tape, const Batch& batch) const;
+  // What the posterior knows besides, on demand.
+  struct Clues {
+    Var<T> memory, answer;  // n_i [sentences, D], F[answer] [B, D]
+  };
+  Var<T> posterior(const Known& story, Clues& clues, const std::vector<int>& answer, const Past<T>& past, int k,
+                   Var<T> u) const;
   /// The first count(b) texts of W words in each row of `tokens` [B, >= most W].
   Texts read(Tape<T>& tape, const Array<int>& tokens, const Items& count, std::size_t W) const;
   /// [texts, D], with what the table of ages adds if there is one.
@@ -168,54 +168,46 @@ void MemoryReader<T>::run(const Batch& batch, Episode<T>& episode) const {
   const Distinct distinct(batch);
   const Batch& data = distinct.batch();
   const auto& answer = data.ints("answer").data;
-  const auto& known = tape.template shared<Known>(
+  const auto& story = tape.template shared<Known>(
       this,
       [&](const Known& k) {
         return k.length == data.ints("story_length").data && k.story == data.ints("story").data &&
                k.question == data.ints("question").data;
       },
       [&] { return know(tape, data); });
-  const auto& [memory, sentences] = std::tie(known.memory, known.sentences);
-  auto u = known.asked;
-  Var<T> clues, hints;  // of the posterior: n_i [sentences, D], F[answer], one for each example that differs
+  const Items& sentences = story.sentences;
+  Clues clues;
 
-  auto rows = episode.root();
-  auto now = Histories::root(distinct);
+  Past<T> past(episode, distinct);
+  auto u = story.asked;  // u_0
   for (int k = 1; k <= hops_; ++k) {
-    const std::span<const int> example(now.example);
-    Site<T> site;
-    site.name = "sentence";
-    site.rows = rows;
-    site.logits = now.on_rows(dot_scores(u, memory[k - 1], example, sentences));
-    for (int b : rows->example) site.options.push_back(sentences.count(distinct.index[b]));
-    site.state = now.on_rows(u);
-    if (structure_.posterior)
-      site.posterior = [&, k] {
-        if (!clues) {
-          clues = represent(tape, known.texts, posterior_memory_, temporal_ ? &posterior_ages_ : nullptr, known.age);
-          hints = posterior_answer_(tape, std::span<const int>(answer));
-        }
-        const auto query = gather_sum<T>(now.size(), {{posterior_query_[k - 1](u)}, {hints, example}});
-        return now.on_rows(dot_scores(query, clues, example, sentences));
-      };
-    const auto choice = episode.choose(std::move(site));
-    auto next = now.after(choice, sentences.most(), distinct);
-    const auto moved = next.moved(now.size());
-    u = choice.hard() ? gather_sum<T>(next.size(), {{u, moved}, {memory[k], next.chosen(sentences)}})
-                      : gather_sum<T>(next.size(), {{u, moved}, {next.mixed(choice.weights, memory[k], sentences)}});
-    now = std::move(next);
-    rows = choice.rows;
+    Ask<T> ask{.name = "sentence",
+               .scores = dot_scores(u, story.memory[k - 1], past.example(), sentences),  // e_k,i = u_{k-1} . m_{k-1},i
+               .items = sentences,
+               .state = u};
+    if (structure_.posterior) ask.posterior = [&] { return posterior(story, clues, answer, past, k, u); };
+    auto i = past.choose(ask);                 // i_k ~ softmax(e_k)
+    u = i.after(u) + i.read(story.memory[k]);  // u_k = u_{k-1} + m_k,{i_k}
+    past = std::move(i);
   }
+  const auto W = tape.parameter(*answer_.weight);
+  if (episode.observer())
+    past.observed(linear(u, W), 0);
+  else  // -log softmax(W u_K)[answer]
+    past.cost(linear_cross_entropy(u, W, Var<T>{}, std::span<const int>(past.each([&](int b) { return answer[b]; }))));
+}
 
-  if (auto* observer = episode.observer()) {
-    observer->observe(rows->example, now.on_rows(linear(u, tape.parameter(*answer_.weight))), 0);
-    return;
+// (V_k u_{k-1} + b_k + F[answer]) . n_i
+template <class T>
+Var<T> MemoryReader<T>::posterior(const Known& story, Clues& clues, const std::vector<int>& answer, const Past<T>& past, int k,
+                                  Var<T> u) const {
+  auto& tape = *u.tape;
+  if (!clues.memory) {
+    clues.memory = represent(tape, story.texts, posterior_memory_, temporal_ ? &posterior_ages_ : nullptr, story.age);
+    clues.answer = posterior_answer_(tape, std::span<const int>(answer));
   }
-  std::vector<int> label;
-  for (int b : now.example) label.push_back(answer[b]);
-  auto said = linear_cross_entropy(u, tape.parameter(*answer_.weight), Var<T>{}, std::span<const int>(label));
-  episode.cost(rows, now.on_rows(said.loss));
-  episode.predict(rows, now.labels_on_rows(said.label));
+  const Sum<T> hint(clues.answer, {past.example().begin(), past.example().end()});
+  return dot_scores(Var<T>(Sum<T>(posterior_query_[k - 1](u)) + hint), clues.memory, past.example(), story.sentences);
 }
 
 const ModelEntry entry = {

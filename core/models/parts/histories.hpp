@@ -22,7 +22,7 @@ struct Histories {
   std::vector<int> row;      ///< [N] the first row in this state
   std::vector<int> example;  ///< [N] its example among the distinct ones, non-decreasing
   std::vector<int> parent;   ///< [N] the state it goes on from, among those before
-  std::vector<int> option;   ///< [N] what it chose there; empty if that was relaxed, or if nothing was chosen
+  std::vector<int> option;   ///< [N D] what it chose there, in D columns; empty if that was relaxed, or if nothing was chosen
 
   std::size_t size() const { return row.size(); }
 
@@ -45,33 +45,30 @@ struct Histories {
   /// After these rows were answered. `options`: more than any option.
   template <class T>
   Histories after(const Choice<T>& choice, std::size_t options, const Distinct& distinct) const {
-    const std::size_t rows = choice.rows->size();
-    Histories next{.of_row = std::vector<int>(rows, -1), .row = {}, .example = {}, .parent = {}, .option = {}};
-    for (auto* list : {&next.row, &next.example, &next.parent, &next.option}) list->resize(rows);
-    struct Made {
-      int example = -1, state = -1;
-    };
-    const bool share = choice.hard() && !choice.apart;
-    std::vector<Made> made(share ? size() * options : 0);
-    int states = 0;
+    const std::size_t rows = choice.rows->size(), columns = rows == 0 ? 0 : choice.option.size() / rows;
+    std::vector<int> whose(rows);
+    Histories next;
+    next.of_row.resize(rows);
     for (std::size_t r = 0; r < rows; ++r) {
-      const int from = of_row[choice.rows->parent[r]], whose = distinct.index[choice.rows->example[r]];
-      if (from < 0) continue;
-      const int option = choice.hard() ? choice.option[r] : 0;
-      auto known = share ? &made[from * options + option] : nullptr;
-      if (known && known->example == whose) {
-        next.of_row[r] = known->state;
-        continue;
-      }
-      if (known) *known = {whose, states};
-      next.row[states] = static_cast<int>(r);
-      next.example[states] = whose;
-      next.parent[states] = from;
-      next.option[states] = option;
-      next.of_row[r] = states++;
+      next.of_row[r] = of_row[choice.rows->parent[r]];
+      whose[r] = distinct.index[choice.rows->example[r]];
     }
-    for (auto* list : {&next.row, &next.example, &next.parent, &next.option}) list->resize(states);
-    if (!choice.hard()) next.option.clear();
+    auto states = size();
+    if (choice.hard() && !choice.apart)
+      for (std::size_t d = 0; d < columns; ++d)
+        states = part(next.of_row, states, whose, options, [&](std::size_t r) { return choice.option[r * columns + d]; });
+    else
+      states = count(next.of_row);
+    for (auto* list : {&next.row, &next.example, &next.parent}) list->reserve(states);
+    if (choice.hard()) next.option.reserve(states * columns);
+    for (std::size_t r = 0; r < rows; ++r) {
+      if (next.of_row[r] != static_cast<int>(next.size())) continue;  // none, or not the first row in its state
+      next.row.push_back(static_cast<int>(r));
+      next.example.push_back(whose[r]);
+      next.parent.push_back(of_row[choice.rows->parent[r]]);
+      const auto chosen = choice.option.begin() + static_cast<std::ptrdiff_t>(r * columns);
+      if (choice.hard()) next.option.insert(next.option.end(), chosen, chosen + static_cast<std::ptrdiff_t>(columns));
+    }
     return next;
   }
 
@@ -88,7 +85,9 @@ struct Histories {
   Histories only(F goes_on) && {
     if (std::all_of(example.begin(), example.end(), goes_on)) return std::move(*this);
     Histories left;
-    for (auto* list : {&left.row, &left.example, &left.parent, &left.option}) list->reserve(size());
+    const std::size_t columns = option.size() / size();
+    for (auto* list : {&left.row, &left.example, &left.parent}) list->reserve(size());
+    left.option.reserve(option.size());
     std::vector<int> place(size(), -1);
     for (std::size_t n = 0; n < size(); ++n) {
       if (!goes_on(example[n])) continue;
@@ -96,7 +95,7 @@ struct Histories {
       left.row.push_back(row[n]);
       left.example.push_back(example[n]);
       left.parent.push_back(parent[n]);
-      if (!option.empty()) left.option.push_back(option[n]);
+      for (std::size_t d = 0; d < columns; ++d) left.option.push_back(option[n * columns + d]);
     }
     left.of_row = std::move(of_row);
     for (int& state : left.of_row)
@@ -104,15 +103,15 @@ struct Histories {
     return left;
   }
 
-  /// Values of the states [N, C] on the rows [R, C]; zeros where there is none.
+  /// Values of the states [N D, C] on the rows [R D, C], D lines each; zeros where there is none.
   template <class T>
-  Var<T> on_rows(Var<T> x) const {
-    return is_range(of_row, x.rows()) ? x : gather_rows(x, std::span<const int>(of_row));
+  Var<T> on_rows(Var<T> x, std::size_t lines = 1) const {
+    return is_range(of_row, x.rows() / lines) ? x : gather_rows(x, std::span<const int>(each_line(of_row, lines)));
   }
-  /// Values of the rows [R, C] on the states [N, C].
+  /// Values of the rows [R D, C] on the states [N D, C].
   template <class T>
-  Var<T> on_states(Var<T> x) const {
-    return is_range(row, x.rows()) ? x : gather_rows(x, std::span<const int>(row));
+  Var<T> on_states(Var<T> x, std::size_t lines = 1) const {
+    return is_range(row, x.rows() / lines) ? x : gather_rows(x, std::span<const int>(each_line(row, lines)));
   }
   /// Sums of the rows' numbers [R] over their states [N]; of none, none.
   std::vector<double> summed(const std::vector<double>& of_rows) const {
@@ -128,16 +127,29 @@ struct Histories {
       if (of_row[r] >= 0) all[r] = label[of_row[r]];
     return all;
   }
-  /// Among the rows of the examples' items: the ones chosen last [N].
+  /// Among the rows of the items, those chosen last [N D]. With D columns, column d of example b has items of its own, those of
+  /// number b D + d.
   std::vector<int> chosen(const Items& items) const {
-    std::vector<int> index(size());
-    for (std::size_t n = 0; n < index.size(); ++n) index[n] = items.row(example[n], option[n]);
+    std::vector<int> index(option.size());
+    const std::size_t columns = size() == 0 ? 1 : option.size() / size();
+    const auto whose = each_line(example, columns);
+    for (std::size_t n = 0; n < index.size(); ++n) index[n] = items.row(whose[n], option[n]);
     return index;
   }
-  /// What the states take of values [items, C] by weights [R, S] of their rows: [N, C].
+  /// What the states take of values [items, C] by weights [R D, S] of their rows: [N D, C]. Items as above.
   template <class T>
   Var<T> mixed(Var<T> weights, Var<T> values, const Items& items) const {
-    return mix(on_states(weights), values, std::span<const int>(example), items);
+    const std::size_t columns = weights.rows() / of_row.size();
+    return mix(on_states(weights, columns), values, std::span<const int>(each_line(example, columns)), items);
+  }
+  /// Numbers of D lines each: n -> n D .. n D + D - 1, and -1 -> -1.
+  static std::vector<int> each_line(const std::vector<int>& index, std::size_t lines) {
+    if (lines == 1) return index;
+    std::vector<int> all;
+    all.reserve(index.size() * lines);
+    for (int n : index)
+      for (std::size_t d = 0; d < lines; ++d) all.push_back(n < 0 ? -1 : n * static_cast<int>(lines) + static_cast<int>(d));
+    return all;
   }
   /// `parent` as an index of `gather_sum` into `before` states: empty if every state goes on as it stands.
   std::span<const int> moved(std::size_t before) const {
@@ -146,6 +158,31 @@ struct Histories {
   }
 
  private:
+  /// Rows of one state, of one example and with one option are one state; the others part. Returns how many states there are,
+  /// numbered in the order of their first rows. Rows of an example are contiguous.
+  template <class F>
+  static std::size_t part(std::vector<int>& state, std::size_t states, const std::vector<int>& whose, std::size_t options,
+                          F option) {
+    struct Made {
+      int example = -1, state = -1;
+    };
+    std::vector<Made> made(states * options);
+    int parts = 0;
+    for (std::size_t r = 0; r < state.size(); ++r) {
+      if (state[r] < 0) continue;
+      auto& known = made[state[r] * options + option(r)];
+      if (known.example != whose[r]) known = {whose[r], parts++};
+      state[r] = known.state;
+    }
+    return parts;
+  }
+  /// Every row that has a state gets one of its own. Returns how many.
+  static std::size_t count(std::vector<int>& state) {
+    int states = 0;
+    for (int& n : state)
+      if (n >= 0) n = states++;
+    return states;
+  }
   static bool is_range(const std::vector<int>& index, std::size_t count) {
     if (index.size() != count) return false;
     for (std::size_t i = 0; i < count; ++i)
