@@ -27,7 +27,7 @@ const Options forced{{2, 1, 0}, {3, 0, 2}, {0, 0, 0}};
 
 std::vector<std::string> specs() {
   std::vector<std::string> all;
-  for (std::string score : {"additive", "dot"})
+  for (std::string score : {"additive", "dot", "general", "scaled_dot"})
     for (std::string feed : {"none", "soft", "sampled"})
       all.push_back("translator[" + sizes + "score=" + score + ",feed=" + feed + "]");
   return all;
