@@ -37,6 +37,7 @@
 #include "core/models/parts/bilstm.hpp"
 #include "core/models/parts/dreams.hpp"
 #include "core/models/parts/heads.hpp"
+#include "core/models/parts/sentences.hpp"
 #include "core/models/parts/unrolled.hpp"
 
 namespace hardgrad {
@@ -121,7 +122,8 @@ class Translator final : public Model<T>, public Dreams {
     Var<T> first_state;           // [D, H] s_0
     Previous previous;
   };
-  Encoded encode(Tape<T>& tape, const Batch& data, bool forced, int steps) const;
+  const Encoded& encoded(Tape<T>& tape, const Batch& data, const Sentences& y) const;
+  Encoded encode(Tape<T>& tape, const Batch& data, const Sentences& y) const;
   Var<T> scores(const Encoded& x, const Past<T>& past, Var<T> s) const;
   Var<T> posterior(const Encoded& x, Var<T> keys, const Past<T>& past, Var<T> s, const std::vector<int>& word) const;
 
@@ -139,41 +141,28 @@ class Translator final : public Model<T>, public Dreams {
 template <class T>
 void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
   auto& tape = episode.tape();
-  const bool forced = episode.feeding() == Feeding::teacher_forced;
   const Distinct distinct(batch);
-  if (!forced && !distinct.all()) throw Bug("translator: equal examples can be one only if fed with the truth");
-  const Batch& data = distinct.batch();
-  const auto& target = data.ints("target");
-  const auto& length = data.ints("target_length").data;
-  const int steps = forced ? *std::max_element(length.begin(), length.end()) : structure_.steps();
-  std::vector<char> over(distinct.size(), false);  // free running: the sentence has ended
-  const auto says = [&](int t) { return [&, t](int b) { return forced ? t < length[b] : !over[b]; }; };
-
-  const auto& x = tape.template shared<Encoded>(
-      this,
-      [&](const Encoded& known) {
-        return known.source.data == data.ints("source").data && known.length == data.ints("source_length").data &&
-               known.previous.words.index.size() == (forced ? steps * distinct.size() : distinct.size()) &&
-               known.target.data == (forced ? target.data : std::vector<int>{});
-      },
-      [&] { return encode(tape, data, forced, steps); });
-  LstmState<T> s{x.first_state, tape.constant(distinct.size(), decoder_.hidden)};  // s_0, c_0
-  auto y = x.previous;                                                             // y_{t-1}
+  Sentences sentences(episode, distinct, structure_.steps(), eos_);  // y_t
+  const Encoded& x = encoded(tape, distinct.batch(), sentences);     // a_i
+  LstmState<T> s{x.first_state, tape.constant(distinct.size(), decoder_.hidden)};
+  auto y = x.previous;  // y_{t-1}
   Var<T> posterior_keys;
+
   Unrolled<T> said(episode);
-  const auto say = [&] {  // the words of all steps at once, or of one if the next depend on it
+  const auto say = [&] {  // the words of all steps at once, or of one if it is fed to the next
     // u_t = tanh(W_s s_t + b_s + W_z z_t + W_y E_y y_{t-1}), loss_t = -log softmax(W_o u_t + b_o)[y_t]
     const auto z = said.read(x.to_readout);
     const Sum<T> word(y.to_readout, said.each([&](int b, int t) { return y.row(b, t); }));
     const Var<T> u = said.after(readout_state_(said.state())) + z + word;
-    return said.classify(tanh(u), output_, said.each([&](int b, int t) { return forced ? target.row(b)[t] : -1; }));
+    return said.classify(tanh(u), output_, said.each([&](int b, int t) { return sentences.label(b, t); }));
   };
 
-  auto past = Past<T>(episode, distinct).only(says(0));
-  for (int t = 0; t < steps; ++t) {
+  auto past = Past<T>(episode, distinct).only(sentences.have(0));
+  for (int t = 0; t < sentences.steps(); ++t) {
     // s_t = LSTM(E_y y_{t-1} + W_ctx z_{t-1}, s_{t-1})
     const Sum<T> word(y.to_gates, past.each([&](int b) { return y.row(b, t); }));
     s = lstm_step(decoder_, past, word + past.read(x.to_gates), s);
+
     // i_t ~ softmax(e_t)
     Ask<T> ask{.name = structure_.sites[0].name,
                .scores = scores(x, past, s.h),
@@ -183,41 +172,39 @@ void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
     if (structure_.posterior)
       ask.posterior = [&] {
         if (!posterior_keys) posterior_keys = x.heads.keys(posterior_key_(x.states));
-        return posterior(x, posterior_keys, past, s.h, past.each([&](int b) { return target.row(b)[t]; }));
+        return posterior(x, posterior_keys, past, s.h, past.each([&](int b) { return sentences.target().row(b)[t]; }));
       };
     auto i = past.choose(ask);
     said.add(t, s.h, i);
 
-    if (!forced) {
-      if (i.rows()->size() != distinct.size()) throw Bug("translator: free running takes one row per example");
+    if (!sentences.known()) {
       auto words = say();
-      for (std::size_t b = 0; b < words.size(); ++b) {
-        over[b] |= words[b] == eos_;
-        if (words[b] < 0) words[b] = eos_;
-      }
-      if (std::all_of(over.begin(), over.end(), [](char over) { return over; })) return;
-      y = previous(tape, distinct.size(), std::move(words));
       said.clear();
+      if (sentences.over(words)) break;
+      y = previous(tape, distinct.size(), std::move(words));
     }
-    if (t + 1 == steps) break;
-    // What the next state reads of z_t
+    if (t + 1 == sentences.steps()) break;
+    // z_t is what the next state reads: of the choice, its mean, or nothing
     auto next = feed_ == "sampled" ? std::move(i) : feed_ == "soft" ? past.expecting(i) : past.again();
-    past = std::move(next).only(says(t + 1));
+    past = std::move(next).only(sentences.have(t + 1));
   }
-  if (forced && steps > 0) say();
+  if (!said.empty()) say();
 }
 
+// e_t of every head: the formula of each score stands at the head of this file
 template <class T>
 Var<T> Translator<T>::scores(const Encoded& x, const Past<T>& past, Var<T> s) const {
-  const auto& items = x.heads.items();
   const auto head = x.heads.of(past.example());
+  const std::span<const int> of(head);
   if (score_ == "additive") {
     const auto v = x.heads.queries(s.tape->parameter(*score_vector_));
-    return additive_scores(x.heads.queries(query_(s)), x.keys, v, std::span<const int>(head), items);
+    return additive_scores(x.heads.queries(query_(s)), x.keys, v, of, x.heads.items());
   }
-  auto q = score_ == "general" ? x.heads.same_query(s) : x.heads.queries(score_ == "dot" ? s : query_(s));
-  if (score_ == "scaled_dot") q = affine(q, static_cast<T>(1 / std::sqrt(static_cast<double>(q.cols()))));
-  return dot_scores(q, x.keys, std::span<const int>(head), items);
+  if (score_ == "general") return dot_scores(x.heads.same_query(s), x.keys, of, x.heads.items());
+  if (score_ == "dot") return dot_scores(x.heads.queries(s), x.keys, of, x.heads.items());
+  const auto q = x.heads.queries(query_(s));
+  const auto scale = static_cast<T>(1 / std::sqrt(static_cast<double>(q.cols())));
+  return dot_scores(affine(q, scale), x.keys, of, x.heads.items());
 }
 
 template <class T>
@@ -230,11 +217,23 @@ Var<T> Translator<T>::posterior(const Encoded& x, Var<T> keys, const Past<T>& pa
 }
 
 template <class T>
-auto Translator<T>::encode(Tape<T>& tape, const Batch& data, bool forced, int steps) const -> Encoded {
+auto Translator<T>::encoded(Tape<T>& tape, const Batch& data, const Sentences& y) const -> const Encoded& {
+  const auto words = data.examples() * static_cast<std::size_t>(y.known() ? y.steps() : 1);
+  return tape.template shared<Encoded>(
+      this,
+      [&](const Encoded& x) {
+        return x.source.data == data.ints("source").data && x.length == data.ints("source_length").data &&
+               x.previous.words.index.size() == words && (y.known() ? x.target.data == y.target().data : x.target.data.empty());
+      },
+      [&] { return encode(tape, data, y); });
+}
+
+template <class T>
+auto Translator<T>::encode(Tape<T>& tape, const Batch& data, const Sentences& y) const -> Encoded {
   Encoded x;
   x.source = data.ints("source");
   x.length = data.ints("source_length").data;
-  if (forced) x.target = data.ints("target");
+  if (y.known()) x.target = y.target();
   const Items positions(x.length);
   x.heads = Heads(positions, heads_);
   const auto [a, ends] = encoder_(tape, source_words_, x.source, positions);
@@ -244,7 +243,7 @@ auto Translator<T>::encode(Tape<T>& tape, const Batch& data, bool forced, int st
   if (feed_ != "none") x.to_gates = x.heads.values(a, tape.parameter(*context_.weight));
   x.first_state = tanh(initial_(ends));
   const std::size_t D = positions.examples();
-  std::vector<int> words((forced ? steps : 1) * D, bos_);  // y_{t-1} of all steps, if they are known
+  std::vector<int> words((y.known() ? y.steps() : 1) * D, bos_);  // y_{t-1} of all steps, if they are known
   for (std::size_t t = 1; t * D < words.size(); ++t)
     for (std::size_t b = 0; b < D; ++b) words[t * D + b] = x.target.row(b)[t - 1];
   x.previous = previous(tape, D, std::move(words));

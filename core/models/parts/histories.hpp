@@ -54,7 +54,7 @@ struct Histories {
       whose[r] = distinct.index[choice.rows->example[r]];
     }
     auto states = size();
-    if (choice.hard() && !choice.apart)
+    if (columns > 0 && choice.hard() && !choice.apart)
       for (std::size_t d = 0; d < columns; ++d)
         states = part(next.of_row, states, whose, options, [&](std::size_t r) { return choice.option[r * columns + d]; });
     else

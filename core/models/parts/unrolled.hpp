@@ -20,6 +20,7 @@ class Unrolled {
     asking_ += static_cast<int>(state.rows());
     steps_.push_back({t, state, std::move(i)});
   }
+  bool empty() const { return steps_.empty(); }
   void clear() {
     steps_.clear();
     asked_.clear();

@@ -2,6 +2,8 @@
 // model's gradient against finite differences.
 #pragma once
 
+#include <doctest/doctest.h>
+
 #include <cmath>
 #include <functional>
 #include <memory>
@@ -125,6 +127,15 @@ inline std::pair<double, std::string> gradient_error(Model<double>& model, const
       if (!(error <= worst.first)) worst = {error, p.name + "[" + std::to_string(i) + "]"};
     }
   return worst;
+}
+
+/// Checks that it is small. `how` names the answers in messages.
+inline void check_gradient(const char* how, Model<double>& model, const Batch& batch, const MakeChooser& make,
+                           TargetTerms terms = {}) {
+  CAPTURE(how);
+  const auto [error, where] = gradient_error(model, batch, make, false, terms);
+  CAPTURE(where);
+  CHECK(error < 1e-7);
 }
 
 /// Every way to choose one of `options[t]` at each step t, as one example's choices.
