@@ -87,7 +87,7 @@ class Chooser {
   virtual Choice<T> choose(Tape<T>& tape, const Question<T>& question) = 0;
 };
 
-/// Draws what a model is judged by from its predictions, instead of judging them (core/models/dreams.hpp).
+/// Draws what a model is judged by from its predictions, instead of judging them (core/models/parts/dreams.hpp).
 template <class T>
 class Observer {
  public:

@@ -40,7 +40,7 @@ struct SiteDeclaration {
 struct Structure {
   std::vector<SiteDeclaration> sites;  ///< in the order in which they are first asked; empty: the model makes no choice
   bool posterior = false;              ///< every site offers a learned posterior
-  const Dreams* dreams = nullptr;      ///< how it draws what it is judged by (core/models/dreams.hpp); null if it cannot
+  const Dreams* dreams = nullptr;      ///< how it draws what it is judged by (core/models/parts/dreams.hpp); null if it cannot
 
   /// Questions in the longest run.
   int steps() const {

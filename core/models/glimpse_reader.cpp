@@ -27,9 +27,9 @@
 #include "core/autodiff/gather_sum.hpp"
 #include "core/autodiff/product.hpp"
 #include "core/autodiff/softmax.hpp"
-#include "core/models/dreams.hpp"
-#include "core/models/histories.hpp"
-#include "core/models/sensor.hpp"
+#include "core/models/parts/dreams.hpp"
+#include "core/models/parts/histories.hpp"
+#include "core/models/parts/sensor.hpp"
 #include "core/nn/layers.hpp"
 
 namespace hardgrad {

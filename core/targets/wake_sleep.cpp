@@ -4,7 +4,7 @@
 // that the network could be judged by.
 #include "core/autodiff/elementwise.hpp"
 #include "core/estimator/enumeration/outcome_objectives.hpp"
-#include "core/models/dreams.hpp"
+#include "core/models/parts/dreams.hpp"
 
 namespace hardgrad {
 namespace {
