@@ -51,6 +51,7 @@ double shift_maximum(double g, double most, double wanted) {
 
 template <class T>
 Choice<T> BeamChooser<T>::choose(Tape<T>&, const Question<T>& question) {
+  question.require_options();
   const auto& asking = *question.site.rows;
   const bool root = asking.is_root();
   if (!root && (per_step_ || asking.step != question.step - 1))

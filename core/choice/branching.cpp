@@ -6,6 +6,7 @@ namespace hardgrad {
 
 template <class T>
 Choice<T> BranchingChooser<T>::choose(Tape<T>&, const Question<T>& question) {
+  question.require_options();
   const bool root = question.site.rows->is_root();
   if (root) {
     branches_.clear();

@@ -66,10 +66,10 @@ class Bits final : public Model<T> {
       Site<T> site;
       site.name = "bit";
       site.rows = rows;
-      site.logits = site_logits(tape, *logits_, i, rows->size());
-      site.options.assign(rows->size(), options_);
+      const auto prior = categorical(site_logits(tape, *logits_, i, rows->size()), std::vector<int>(rows->size(), options_));
+      site.prior = prior;
       site.state = tape.constant(rows->size(), 1, T{1});
-      if (posterior_) site.posterior = [this, &tape, i, n = rows->size()] { return site_logits(tape, *posterior_, i, n); };
+      if (posterior_) site.posterior = [&, i, n = rows->size()] { return prior->with(site_logits(tape, *posterior_, i, n)); };
       auto choice = episode.choose(std::move(site));
       if (joint) {
         joint = narrow(tape, gather_rows(joint, std::span<const int>(choice.rows->parent)), choice);

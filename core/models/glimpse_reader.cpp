@@ -96,8 +96,8 @@ class GlimpseReader final : public Model<T>, public Dreams {
       Site<T> site;
       site.name = "place";
       site.rows = rows;
-      site.logits = now.on_rows(locator_(h));
-      site.options.assign(rows->size(), static_cast<int>(cells));
+      const auto prior = categorical(now.on_rows(locator_(h)), std::vector<int>(rows->size(), static_cast<int>(cells)));
+      site.prior = prior;
       site.state = now.on_rows(h);
       if (structure_.posterior)
         site.posterior = [&] {
@@ -110,7 +110,8 @@ class GlimpseReader final : public Model<T>, public Dreams {
           std::vector<int> image;  // of each row: at the root a state has none
           for (int b : rows->example) image.push_back(distinct.index[b]);
           const auto query = gather_sum<T>(rows->size(), {{posterior_state_(h), now.of_row}, {hints, image}});
-          return additive_scores(query, clues, tape.parameter(*posterior_score_), std::span<const int>(image), seen.cells);
+          return prior->with(
+              additive_scores(query, clues, tape.parameter(*posterior_score_), std::span<const int>(image), seen.cells));
         };
       const auto choice = episode.choose(std::move(site));
       auto next = now.after(choice, cells, distinct);

@@ -186,8 +186,10 @@ void MemoryReader<T>::run(const Batch& batch, Episode<T>& episode) const {
     Site<T> site;
     site.name = "sentence";
     site.rows = rows;
-    site.logits = now.on_rows(dot_scores(u, memory[k - 1], example, sentences));
-    for (int b : rows->example) site.options.push_back(sentences.count(distinct.index[b]));
+    std::vector<int> options;
+    for (int b : rows->example) options.push_back(sentences.count(distinct.index[b]));
+    const auto prior = categorical(now.on_rows(dot_scores(u, memory[k - 1], example, sentences)), std::move(options));
+    site.prior = prior;
     site.state = now.on_rows(u);
     if (structure_.posterior)
       site.posterior = [&, k] {
@@ -196,7 +198,7 @@ void MemoryReader<T>::run(const Batch& batch, Episode<T>& episode) const {
           hints = posterior_answer_(tape, std::span<const int>(answer));
         }
         const auto query = gather_sum<T>(now.size(), {{posterior_query_[k - 1](u)}, {hints, example}});
-        return now.on_rows(dot_scores(query, clues, example, sentences));
+        return prior->with(now.on_rows(dot_scores(query, clues, example, sentences)));
       };
     const auto choice = episode.choose(std::move(site));
     auto next = now.after(choice, sentences.most(), distinct);

@@ -39,11 +39,11 @@ class NotGate final : public Model<T> {
     auto x = column(batch.numbers("x")), target = column(batch.numbers("target"));
 
     auto gate = linear(x, tape.parameter(*w0_), tape.parameter(*b0_));
-    Site<T> site{"gate", rows, concat_columns({tape.constant(rows->size(), 1), gate}), std::vector<int>(rows->size(), 2),
-                 x,      {}};
+    const auto prior = categorical(concat_columns({tape.constant(rows->size(), 1), gate}), std::vector<int>(rows->size(), 2));
+    Site<T> site{"gate", rows, prior, x};
     if (structure_.posterior)
       site.posterior = [&] {
-        return concat_columns({tape.constant(rows->size(), 1), posterior_(concat_columns({x, target}))});
+        return prior->with(concat_columns({tape.constant(rows->size(), 1), posterior_(concat_columns({x, target}))}));
       };
     auto choice = episode.choose(std::move(site));
 

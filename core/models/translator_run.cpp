@@ -64,12 +64,13 @@ void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
     Site<T> site;
     site.name = "position";
     site.rows = rows;
-    site.logits = now.on_rows(scores(run, now.example, state.h));
-    site.options.resize(rows->size());
+    std::vector<int> options(rows->size());
     for (std::size_t r = 0; r < rows->size(); ++r)
-      site.options[r] = now.of_row[r] < 0 ? 1 : positions.count(distinct.index[rows->example[r]]);
+      options[r] = now.of_row[r] < 0 ? 1 : positions.count(distinct.index[rows->example[r]]);
+    const auto prior = categorical(now.on_rows(scores(run, now.example, state.h)), std::move(options));
+    site.prior = prior;
     site.state = now.on_rows(state.h);
-    if (structure_.posterior) site.posterior = [&, h = state.h] { return posterior(run, now, h, t); };
+    if (structure_.posterior) site.posterior = [&, h = state.h] { return prior->with(posterior(run, now, h, t)); };
     const auto choice = episode.choose(std::move(site));
     auto after = now.after(choice, positions.most(), distinct);
     auto word = words_of(after, t);

@@ -8,7 +8,7 @@
 namespace hardgrad {
 namespace {
 
-TargetTerms terms_of(const Settings&) { return {.drawn_from = Distribution::posterior}; }
+TargetTerms terms_of(const Settings&) { return {.drawn_from = DrawnFrom::posterior}; }
 
 template <class T>
 Estimate<T> objective(const Target&, const Problem<T>& problem) {

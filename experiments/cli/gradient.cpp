@@ -104,7 +104,7 @@ bool describe_rows(const Episode<T>& episode, GradientDump<T>& dump) {
   if (relaxed) dump.weights = Array<T>({steps_count, R, S});
   if (!relaxed) dump.choices = Array<int>({steps_count, R}, -1);
   if (!relaxed) dump.log_prob = Array<T>({steps_count, R});
-  const bool posterior = episode.terms().drawn_from == Distribution::posterior;
+  const bool posterior = episode.terms().drawn_from == DrawnFrom::posterior;
   if (posterior) dump.posterior_logits = Array<T>({steps_count, R, S}, -std::numeric_limits<T>::infinity());
   if (posterior && !relaxed) dump.posterior_log_prob = Array<T>({steps_count, R});
   for (std::size_t t = 0; t < steps_count; ++t) {

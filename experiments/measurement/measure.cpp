@@ -211,7 +211,7 @@ Measurement measure(const Spec& spec, const Estimator<T>& estimator, const Model
   if (auto reason = unsupported(spec, model.structure()); !reason.empty()) return skipped(spec, reason);
   if (settings.at_logits && settings.exact)
     throw UsageError("at the logits, moments are sampled: take either --at-logits or --exact");
-  if (settings.at_logits && estimator.target().terms().drawn_from == Distribution::posterior)
+  if (settings.at_logits && estimator.target().terms().drawn_from == DrawnFrom::posterior)
     return skipped(spec, "its gradient is not at the prior's logits alone");
   Truths<T> own(model, batch, settings.leaf_cap, settings.stop);
   auto& truths = shared ? *shared : own;

@@ -33,7 +33,7 @@ Truth exact_truth(const Target& target, const Model<T>& model, const Batch& batc
 template <class T>
 const Truth* Truths<T>::of(const Target& target) {
   const auto& structure = model_.structure();
-  if (target.terms().drawn_from == Distribution::posterior && !structure.posterior) {
+  if (target.terms().drawn_from == DrawnFrom::posterior && !structure.posterior) {
     why_ = "the model has no learned posterior";
     return nullptr;
   }

@@ -128,7 +128,7 @@ EvaluationPoint evaluate(const Task& task, const Model<T>& model, const Target& 
     if (!enumerable) continue;
     const auto parts = enumerable_parts(model, batch, settings.row_cap);
     enumerable = !parts.empty();
-    add_enumerated(sums, tape, model, batch, parts, target.terms().drawn_from == Distribution::posterior, settings.stop);
+    add_enumerated(sums, tape, model, batch, parts, target.terms().drawn_from == DrawnFrom::posterior, settings.stop);
   }
   if (!enumerable)  // a mean over some of the examples would be a silent bias
     for (const auto* name : {"expected_loss", "marginal_likelihood", "elbo"}) sums.erase(name);

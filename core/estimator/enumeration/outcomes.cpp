@@ -49,11 +49,11 @@ std::vector<Outcomes<T>> Outcomes<T>::parts(Episode<T>& episode) {
 template <class T>
 Outcomes<T>::Outcomes(Episode<T>& episode, const std::vector<RowsPtr>& sets, bool with_root)
     : episode_(episode), of_(episode.examples()) {
-  const bool proposed = episode.terms().drawn_from == Distribution::posterior;
+  const bool proposed = episode.terms().drawn_from == DrawnFrom::posterior;
   std::map<const Rows*, Var<T>> made;
   for (const auto& rows : sets)
-    leaves_.push_back({rows, episode.path_log_probability(rows, Distribution::prior),
-                       proposed ? episode.path_log_probability(rows, Distribution::posterior) : Var<T>{},
+    leaves_.push_back({rows, episode.path_log_probability(rows, DrawnFrom::prior),
+                       proposed ? episode.path_log_probability(rows, DrawnFrom::posterior) : Var<T>{},
                        path_loss(episode, rows, made)});
   for (auto& outcomes : of_) outcomes.push_back({});
   for (const auto& cost : episode.costs())

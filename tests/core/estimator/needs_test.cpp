@@ -43,8 +43,20 @@ TEST_CASE("every site must have what is needed, the second one too") {
   CHECK(!unmet({need::categorical}, two));
 }
 
-TEST_CASE("of a Normal only a log probability may be asked, and a model without a choice refuses who does not say so") {
-  CHECK(!unmet({need::log_density}, place));
+TEST_CASE("of a Normal nothing may be asked that is of options, and a model without a choice refuses who does not say so") {
+  for (const auto& need : {need::log_density, need::reparameterised, need::quantiles, need::symmetric, need::measure_valued})
+    CHECK(!unmet({need}, place));
+  CHECK(!unmet({need::quantiles, need::measure_valued}, bits));
+  CHECK(
+      *unmet({need::reparameterised}, bits) ==
+      "needs choices that can be differentiated in the distribution's parameters; site `gate` has bits: take a score function "
+      "(rloo), or a relaxation (gumbel_softmax, relax)");
+  CHECK(*unmet({need::symmetric}, categories) ==
+        "needs numbers whose mirror image is a draw too; site `word` has up to 20 options: take antithetic bits (disarm) or "
+        "categories (disarm_tree, carms)");
+  CHECK(*unmet({need::measure_valued}, categories) ==
+        "needs bits or Normals; site `word` has up to 20 options: take an estimator for categories, e.g. local_expectation or "
+        "disarm_tree");
   for (const auto& need : {need::categorical, need::bits, need::enumerable, need::relaxable, need::options(64, "")})
     CHECK(unmet({need}, place)->find("site `place` is a Normal") != std::string::npos);
   CHECK(*unmet({need::log_density}, Structure{}) == "the model makes no choice");
@@ -116,7 +128,7 @@ TEST_CASE("targets: names, numbers and what they add, and an unknown one is refu
   CHECK(Target("importance_bound[samples=4]") == Target("importance_bound[ samples = 4 ]"));
   CHECK(Target("importance_bound[samples=4]").text() == "importance_bound[samples=4]");
   CHECK(!(Target("elbo") == Target("elbo[kl=sampled]")));
-  CHECK(Target("elbo").terms().drawn_from == Distribution::posterior);
+  CHECK(Target("elbo").terms().drawn_from == DrawnFrom::posterior);
   CHECK(Target("elbo").terms().divergence == TargetTerms::Divergence::analytic);
   CHECK(Target("elbo[kl=sampled]").terms().divergence == TargetTerms::Divergence::sampled);
   CHECK(Target("wake").terms().divergence == TargetTerms::Divergence::none);

@@ -80,8 +80,8 @@ inline Var<double> mixture(Episode<double>& episode, bool with_log_probabilities
     const auto& [question, choice] = episode.steps()[t];
     if (choice.hard()) {
       include(episode.log_probability(static_cast<int>(t)));
-      if (episode.terms().drawn_from == Distribution::posterior)
-        include(episode.log_probability(static_cast<int>(t), Distribution::prior));
+      if (episode.terms().drawn_from == DrawnFrom::posterior)
+        include(episode.log_probability(static_cast<int>(t), DrawnFrom::prior));
     } else {
       include(entropy(question.log_p));
     }
@@ -91,7 +91,7 @@ inline Var<double> mixture(Episode<double>& episode, bool with_log_probabilities
 }
 
 /// Every term a target may want of a posterior.
-constexpr TargetTerms with_posterior_terms{Distribution::posterior, TargetTerms::Divergence::analytic};
+constexpr TargetTerms with_posterior_terms{DrawnFrom::posterior, TargetTerms::Divergence::analytic};
 
 using MakeChooser = std::function<std::unique_ptr<Chooser<double>>()>;
 
