@@ -51,13 +51,14 @@ struct Histories {
     struct Made {
       int example = -1, state = -1;
     };
-    const bool share = choice.hard() && !choice.apart;
+    const bool options_only = choice.hard() && !choice.value;  // numbers are hardly ever alike
+    const bool share = options_only && !choice.apart;
     std::vector<Made> made(share ? size() * options : 0);
     int states = 0;
     for (std::size_t r = 0; r < rows; ++r) {
       const int from = of_row[choice.rows->parent[r]], whose = distinct.index[choice.rows->example[r]];
       if (from < 0) continue;
-      const int option = choice.hard() ? choice.option[r] : 0;
+      const int option = options_only ? choice.option[r] : 0;
       auto known = share ? &made[from * options + option] : nullptr;
       if (known && known->example == whose) {
         next.of_row[r] = known->state;
@@ -71,7 +72,7 @@ struct Histories {
       next.of_row[r] = states++;
     }
     for (auto* list : {&next.row, &next.example, &next.parent, &next.option}) list->resize(states);
-    if (!choice.hard()) next.option.clear();
+    if (!options_only) next.option.clear();
     return next;
   }
 

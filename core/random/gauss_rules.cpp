@@ -21,6 +21,7 @@ double density(Standard noise, double z) {
     case Standard::normal: return bell;
     case Standard::weibull: return z > 0 ? z * bell : 0;
     case Standard::double_maxwell: return z * z * bell;
+    case Standard::uniform: return 1;
   }
   return 0;
 }
@@ -30,22 +31,28 @@ struct Recurrence {
   std::vector<double> a, b;
 };
 
-/// Points and masses fine enough for the density to be what it is: Gauss-Legendre panels would do as well as this sum, which
-/// converges as fast for what vanishes at both ends with all derivatives; a density that begins at 0 is folded to do so.
+/// Points and masses that stand for the density: a sum over even steps, after a substitution that lets it vanish with all its
+/// derivatives at both ends (double-exponential sums: Takahasi & Mori 1974).
 struct Grid {
   std::vector<double> z, mass;
 };
 
 Grid grid_of(Standard noise) {
-  // z = x, or z = exp(x - exp(-x)) on (0, inf): double-exponential sums (Takahasi & Mori 1974).
   Grid grid;
   double total = 0;
-  const bool half = noise == Standard::weibull;
-  const double step = half ? 1.0 / 256 : 1.0 / 64, low = half ? -5 : -16, high = half ? 4 : 16;
-  for (double x = low; x <= high; x += step) {
-    const double z = half ? std::exp(x - std::exp(-x)) : x;
-    const double mass = density(noise, z) * (half ? z * (1 + std::exp(-x)) : 1);
-    if (mass <= 0) continue;
+  const double reach = noise == Standard::uniform ? 3.3 : noise == Standard::weibull ? 5 : 16;
+  for (double x = -reach; x <= reach; x += 1.0 / 128) {
+    double z = x, slope = 1;
+    if (noise == Standard::weibull) {  // z in (0, inf)
+      z = std::exp(x - std::exp(-x));
+      slope = z * (1 + std::exp(-x));
+    } else if (noise == Standard::uniform) {  // z in (0, 1)
+      const double a = std::numbers::pi / 2 * std::sinh(x);
+      z = 1 / (1 + std::exp(-2 * a));
+      slope = std::numbers::pi * std::cosh(x) / ((1 + std::exp(-2 * a)) * (1 + std::exp(2 * a)));
+    }
+    const double mass = density(noise, z) * slope;
+    if (!(mass > 0)) continue;
     grid.z.push_back(z);
     grid.mass.push_back(mass);
     total += mass;

@@ -7,9 +7,10 @@ namespace hardgrad {
 
 /// Continuous distributions without parameters, named by density.
 enum class Standard {
-  normal,         ///< exp(-z^2 / 2) / sqrt(2 pi)
-  weibull,        ///< z exp(-z^2 / 2), z > 0: Weibull of shape 2 and scale sqrt(2)
-  double_maxwell  ///< z^2 exp(-z^2 / 2) / sqrt(2 pi): double-sided Maxwell
+  normal,          ///< exp(-z^2 / 2) / sqrt(2 pi)
+  weibull,         ///< z exp(-z^2 / 2), z > 0: Weibull of shape 2 and scale sqrt(2)
+  double_maxwell,  ///< z^2 exp(-z^2 / 2) / sqrt(2 pi): double-sided Maxwell
+  uniform          ///< 1 on (0, 1)
 };
 
 /// The z below which a share u in (0, 1) of the standard normal distribution lies.

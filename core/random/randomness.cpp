@@ -39,6 +39,7 @@ int KeyedRandomness::categorical(std::span<const double> probabilities, Draw whe
 }
 
 double Randomness::standard(Standard noise, Draw where) {
+  if (noise == Standard::uniform) return uniform(where);
   const double radius = -2 * std::log(uniform(where));  // squared: exponential of mean 2
   if (noise == Standard::weibull) return std::sqrt(radius);
   Draw other = where;

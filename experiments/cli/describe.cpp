@@ -35,6 +35,12 @@ std::vector<std::pair<std::string, std::string>> support(const EstimatorEntry& e
   ask("factorised", {site(4, 3, Reach::own_costs)});
   ask("sequential", {site(4, 3, Reach::later_choices)});
   ask("binary, factorised", {site(2, 3, Reach::own_costs)});
+  ask("numbers, sequential", {{.name = "choice",
+                               .times = 3,
+                               .state_width = 4,
+                               .reach = Reach::later_choices,
+                               .kind = SiteKind::normal,
+                               .columns = 2}});
   ask("no choice", {});
   return result;
 }

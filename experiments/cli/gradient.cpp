@@ -171,6 +171,8 @@ int dump_gradient(const Options& options) {
   if (options.out.empty() && !options.repeat) throw UsageError("--out is needed: the file to write (or --repeat)");
   if (!options.out.empty()) require_writable(options.out);
   const auto scene = open_scene<T>(options.place, wants_posterior({options.estimator}));
+  if (scene.model->structure().numbers() && !options.out.empty())
+    throw UsageError("gradient --out writes options and logits, and this model chooses numbers: leave --out off");
   if (scene.model->structure().most_columns() > 1 && !options.out.empty())
     throw UsageError("gradient --out writes one choice a step, and this model asks for several at once: leave --out off");
   const Key key(options.place.seed);

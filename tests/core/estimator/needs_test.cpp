@@ -87,6 +87,7 @@ TEST_CASE("structure: dependence is derived from what the sites' choices reach")
 
 TEST_CASE("what a model's page says of its dependence is what its sites make of it") {
   const Dimensions all = {{"bits", 1},
+                          {"gaussians", 1},
                           {"not_gate", 1},
                           {"source_vocabulary", 5},
                           {"target_vocabulary", 5},
@@ -105,12 +106,14 @@ TEST_CASE("what a model's page says of its dependence is what its sites make of 
                                                        {"bits[bits=3]", "factorised"},
                                                        {"bits[bits=3,function=table]", "joint cost"},
                                                        {"not_gate", "one choice"},
+                                                       {"gaussians[columns=2]", "one choice"},
                                                        {"translator[feed=none]", "factorised"},
                                                        {"translator[feed=soft]", "factorised"},
                                                        {"translator[feed=sampled]", "sequential"},
                                                        {"memory_reader[hops=1]", "one choice"},
                                                        {"memory_reader[hops=2]", "sequential"},
                                                        {"glimpse_reader[grid=2,glimpses=1]", "one choice"},
+                                                       {"glimpse_reader[policy=gaussian,glimpses=2]", "sequential"},
                                                        {"glimpse_reader[grid=2,glimpses=2]", "sequential"}};
   std::set<std::string> visited;
   for (const auto& [spec, dependence] : cases) {
@@ -150,7 +153,7 @@ TEST_CASE("every estimator of a mean over choices takes another target, and says
     CHECK(!wants_posterior(Spec::parse(name)));
     CHECK(target_of(bound.with("kl", "sampled")).text() == "elbo[kl=sampled]");
   }
-  CHECK(means == 34);
+  CHECK(means == 36);
 }
 
 }  // namespace

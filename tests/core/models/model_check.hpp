@@ -41,6 +41,18 @@ class ForcedWeights final : public Chooser<double> {
   double sharpness_;
 };
 
+/// Two images of 6 x 5 pixels, of three classes.
+inline const Dimensions two_images_dimensions{{"height", 6}, {"width", 5}, {"classes", 3}};
+inline Batch two_images() {
+  Batch batch;
+  batch.id = {8, 9};
+  batch.reals["image"] = Array<double>({2, 6, 5});
+  KeyedRandomness random(Key(5));
+  for (std::uint32_t i = 0; i < 60; ++i) batch.reals["image"].data[i] = random.uniform({i});
+  batch.integers["label"] = {{2}, std::vector<int>{2, 0}};
+  return batch;
+}
+
 /// Parameters in [-0.7, 0.7], so that nothing is nearly linear.
 inline std::unique_ptr<Model<double>> lively(const std::string& spec, Dimensions dimensions, bool posterior = false) {
   auto model = make_model<double>(Spec::parse(spec), dimensions, Key(7), posterior);
