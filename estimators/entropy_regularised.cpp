@@ -87,7 +87,7 @@ class EntropyRegularised final : public AveragingEstimator<T> {
       const auto& step = episode.steps()[t];
       if (analytic_) {
         const auto& rows = step.question.site.rows;
-        auto h = group_sums(entropy(step.question.log_p), step.question.site.columns);
+        auto h = step.question.distribution->entropy();
         sampled.add(rows, h, -lambda_e_);
         regulariser = add(regulariser, affine(sampled.mean(rows, h), static_cast<T>(-lambda_e_)));
       } else {
@@ -122,6 +122,12 @@ std::string regularised_target(const Settings& settings) {
                      settings.flag("semi"));
 }
 
+std::string mixes_numbers(const Settings& settings, const Structure& structure) {
+  if (settings.flag("semi") && structure.numbers())
+    return "semi=true weighs options, and the model chooses numbers: take semi=false";
+  return "";
+}
+
 }  // namespace
 
 const EstimatorEntry entry = {
@@ -138,7 +144,8 @@ const EstimatorEntry entry = {
                    ParameterInfo::flag("semi", false, "replace an example's choices by their expectation with probability 1/2"),
                    ParameterInfo::real("decay", 0.9, 0, 1, "share of the old baseline kept at each step").below(),
                    credit_parameter()},
-    .needs = {need::categorical},
+    .needs = {need::log_density},
+    .unsupported = mixes_numbers,
 };
 HARDGRAD_ESTIMATOR(EntropyRegularised, entry)
 

@@ -66,7 +66,10 @@ const EstimatorEntry entry = {
                    ParameterInfo::real("decay", 0.9, 0, 1, "share of the old baseline kept at each step (one sample)").below(),
                    ParameterInfo::real("cap", 1e6, 1, 1e12, "most rows an enumeration may have; beyond it is an error"),
                    credit_parameter()},
-    .needs = {need::categorical},
+    .needs = {need::log_density},
+    .unsupported = [](const Settings& settings, const Structure& structure) -> std::string {
+      return settings.flag("enumerate") && structure.numbers() ? "numbers cannot be enumerated: take enumerate=false" : "";
+    },
 };
 HARDGRAD_ESTIMATOR(VariationalBound, entry)
 

@@ -89,6 +89,7 @@ void BeamChooser<T>::grow(const Question<T>& question, int example, int column, 
 
 template <class T>
 Choice<T> BeamChooser<T>::choose(Tape<T>&, const Question<T>& question) {
+  question.require_options();
   const auto& asking = *question.site.rows;
   const bool root = asking.is_root();
   if (!root && (per_step_ || asking.step != question.step - 1))

@@ -8,6 +8,7 @@ namespace hardgrad {
 
 template <class T>
 Choice<T> BranchingChooser<T>::choose(Tape<T>&, const Question<T>& question) {
+  question.require_options();
   const bool root = question.site.rows->is_root();
   const int D = question.site.columns, all = samples_ * static_cast<int>(id_.size());
   if (root) {

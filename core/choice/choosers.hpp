@@ -24,9 +24,10 @@ class SampleChooser final : public Chooser<T> {
   const std::vector<std::uint32_t>& id_;
 };
 
-/// Enumerates: one row per option, or set of options where a site has several columns. A factorised model branches at every
-/// step from its root, a sequential one grows a tree breadth-first in which every prefix is computed once. Columns whose costs
-/// are their own are not multiplied: row i has option i of every column, side by side.
+/// Enumerates: one row per option, or set of options where a site has several columns, or node of a quadrature where choices
+/// are numbers. A factorised model branches at every step from its root, a sequential one grows a tree breadth-first in which
+/// every prefix is computed once. Columns whose costs are their own are not multiplied: row i has option i of every column,
+/// side by side.
 template <class T>
 class EnumerateChooser : public Chooser<T> {
  public:
@@ -56,14 +57,25 @@ class ForcedChooser final : public Chooser<T> {
   std::vector<std::vector<int>> option_;
 };
 
-/// The most probable option.
+/// Answers as another run was answered, whose rows were the same.
+template <class T>
+class RepeatChooser final : public Chooser<T> {
+ public:
+  explicit RepeatChooser(const Episode<T>& answered) : answered_(answered) {}
+  Choice<T> choose(Tape<T>& tape, const Question<T>& question) override;
+
+ private:
+  const Episode<T>& answered_;
+};
+
+/// The most probable answer.
 template <class T>
 class GreedyChooser final : public Chooser<T> {
  public:
   Choice<T> choose(Tape<T>& tape, const Question<T>& question) override;
 };
 
-/// Soft attention: the weights are the probabilities themselves.
+/// Soft attention: the weights are the probabilities themselves. Of numbers the mean.
 template <class T>
 class ExpectedChooser final : public Chooser<T> {
  public:

@@ -7,12 +7,11 @@
 #include <string_view>
 #include <vector>
 
+#include "core/choice/site_kind.hpp"
+
 namespace hardgrad {
 
 struct Dreams;
-
-/// The distributions a site's choices may have.
-enum class SiteKind { categorical, normal };
 
 /// What a choice changes besides costs on the rows of its own answer.
 enum class Reach {
@@ -25,15 +24,19 @@ enum class Reach {
 /// A place where the model asks.
 struct SiteDeclaration {
   std::string name;     ///< in files, pages and refusals
-  int options = 0;      ///< most options of a choice
+  int options = 0;      ///< most options of a choice; of numbers none
   int times = 1;        ///< how often it is asked in the longest run
   int state_width = 0;  ///< columns of Site::state
   Reach reach = Reach::later_choices;
   SiteKind kind = SiteKind::categorical;
   int columns = 1;  ///< most choices asked at once: independent of each other given everything before
 
-  /// Rows that enumerate one question, at most: sets of options, or options where columns are enumerated side by side.
-  double sets() const { return reach == Reach::own_column ? options : std::pow(options, columns); }
+  /// Rows that enumerate one question, at most: sets of options (of numbers, of `nodes` for each column), or options where
+  /// columns are enumerated side by side.
+  double sets(int nodes) const {
+    const int each = kind.options ? options : nodes;
+    return reach == Reach::own_column ? each : std::pow(each, columns);
+  }
 };
 
 /// What may be known of a model before it runs.
@@ -59,13 +62,24 @@ struct Structure {
     const auto found = std::find_if(sites.begin(), sites.end(), [&](const auto& site) { return site.name == name; });
     return found == sites.end() ? nullptr : &*found;
   }
+  /// True if some choices are numbers.
+  bool numbers() const {
+    return std::any_of(sites.begin(), sites.end(), [](const auto& site) { return !site.kind.options; });
+  }
+  /// Points of a quadrature for each column, where choices are numbers and truth is to be had of a product of rules: as many as
+  /// make no more than some ten thousand rows.
+  int nodes() const {
+    int numbers = 0;
+    for (const auto& site : sites) numbers += site.kind.options ? 0 : site.times * site.columns;
+    return numbers <= 2 ? 32 : numbers == 3 ? 24 : numbers == 4 ? 12 : 8;
+  }
   int most_options() const { return most(&SiteDeclaration::options); }
   int most_columns() const { return most(&SiteDeclaration::columns); }
   int state_width() const { return most(&SiteDeclaration::state_width); }
   /// Rows that enumerate one question, at most.
   double most_sets() const {
     double largest = 0;
-    for (const auto& site : sites) largest = std::max(largest, site.sets());
+    for (const auto& site : sites) largest = std::max(largest, site.sets(nodes()));
     return largest;
   }
   /// True if a choice changes only costs of its own: choices can be enumerated one by one.

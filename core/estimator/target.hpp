@@ -78,7 +78,7 @@ inline const ExactTarget<double>& TargetEntry::exact() const {
 }
 
 /// `terms` of a target whose choices are drawn from the learned posterior, with nothing added to the costs.
-inline TargetTerms drawn_from_posterior(const Settings&) { return {.drawn_from = Distribution::posterior}; }
+inline TargetTerms drawn_from_posterior(const Settings&) { return {.drawn_from = DrawnFrom::posterior}; }
 
 /// Registers a target whose exact form are two function templates; the tag only names the registration.
 #define HARDGRAD_TARGET(tag_, objective_, terms_, declared)                        \

@@ -62,11 +62,11 @@ class Bits final : public Model<T> {
     Site<T> site;
     site.name = "bit";
     site.rows = rows;
-    site.columns = bits_;
-    site.logits = logits(tape, *logits_, rows->size());
-    site.options.assign(rows->size() * bits_, options_);
+    const auto prior =
+        categorical(logits(tape, *logits_, rows->size()), std::vector<int>(rows->size() * bits_, options_), bits_);
+    site.prior = prior;
     site.state = tape.constant(rows->size(), 1, T{1});
-    if (posterior_) site.posterior = [this, &tape, n = rows->size()] { return logits(tape, *posterior_, n); };
+    if (posterior_) site.posterior = [&] { return prior->with(logits(tape, *posterior_, rows->size())); };
     const auto choice = episode.choose(std::move(site));
     episode.cost(choice.rows, function_ == "table"    ? entry_of_table(tape, choice)
                               : function_ == "linear" ? affine(linear(tape, choice), static_cast<T>(share_))

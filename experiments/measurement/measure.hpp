@@ -34,9 +34,10 @@ struct Measurement {
   std::string status = "ok";             ///< ok | skipped
   std::string reason;                    ///< why skipped
   double estimand_norm = not_a_number;   ///< |g*| of its own target
-  std::string estimand =
-      "enumerated";  ///< how g* was had: enumerated | the spec of a long run, and its replicates | why there is none
-  double estimand_standard_error = 0;              ///< root of the summed squared standard errors of g*; 0 if enumerated
+  std::string estimand = "enumerated";   ///< how g* was had: enumerated | a quadrature and how good it is | the spec of a long
+                                         ///< run, and its replicates | why there is none
+  /// Root of the summed squared standard errors of g*; of a quadrature what it leaves in doubt; 0 if enumerated.
+  double estimand_standard_error = 0;
   double variance = not_a_number;                  ///< trace of the covariance, 1/(M-1)
   double squared_bias = not_a_number;              ///< |mean - g*|^2 - variance / M: unbiased, may be negative
   double relative_bias = not_a_number;             ///< sqrt(max(squared_bias, 0)) / |g*|

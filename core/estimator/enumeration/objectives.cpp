@@ -27,7 +27,7 @@ template <class T>
 Var<T> weighted_by_path(Episode<T>& episode, const RowsPtr& rows, Var<T> value) {
   const double share = 1.0 / episode.examples();
   bool certain = true;  // no hard choice on the way: probability one
-  for (auto* r = rows.get(); !r->is_root(); r = r->origin.get()) certain &= episode.steps()[r->step].choice.option.empty();
+  for (auto* r = rows.get(); !r->is_root(); r = r->origin.get()) certain &= !episode.steps()[r->step].choice.has_probability();
   if (certain) return sum(value, share);
   return sum(multiply(exp(episode.path_log_probability(rows)), value), share);
 }
@@ -76,8 +76,7 @@ template <class T>
 Var<T> path_entropy(Episode<T>& episode) {
   Var<T> total = episode.tape().constant(1, 1);
   for (const auto& step : episode.steps())
-    total = add(total, weighted_by_path(episode, step.question.site.rows,
-                                        group_sums(entropy(step.question.log_p), step.question.site.columns)));
+    total = add(total, weighted_by_path(episode, step.question.site.rows, step.question.distribution->entropy()));
   return total;
 }
 

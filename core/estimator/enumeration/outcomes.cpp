@@ -49,13 +49,13 @@ double at(Var<T> values, std::size_t cell) {
 
 template <class T>
 std::vector<typename Outcomes<T>::Leaves> Outcomes<T>::ends_of(Episode<T>& episode) {
-  const bool proposed = episode.terms().drawn_from == Distribution::posterior;
+  const bool proposed = episode.terms().drawn_from == DrawnFrom::posterior;
   std::map<const Rows*, Var<T>> made;
   std::vector<Leaves> ends;
   for (const auto& rows : leaf_sets(episode)) {
     Leaves leaves{.rows = rows,
-                  .log_p = episode.path_log_probability(rows, Distribution::prior),
-                  .log_q = proposed ? episode.path_log_probability(rows, Distribution::posterior) : Var<T>{},
+                  .log_p = episode.path_log_probability(rows, DrawnFrom::prior),
+                  .log_q = proposed ? episode.path_log_probability(rows, DrawnFrom::posterior) : Var<T>{},
                   .loss = path_loss(episode, rows, made)};
     const auto& choice = episode.steps()[rows->step].choice;
     if (!choice.spare.empty()) leaves.spare = &choice.spare;
