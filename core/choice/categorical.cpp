@@ -1,5 +1,7 @@
 #include "core/choice/categorical.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <functional>

@@ -6,6 +6,7 @@
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/rearrange.hpp"
+#include "core/autodiff/reduce.hpp"
 #include "core/support/error.hpp"
 
 namespace hardgrad {
