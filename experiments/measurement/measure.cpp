@@ -141,6 +141,7 @@ void measure_by_sampling(Measurement& m, const Estimator<T>& estimator, const Mo
                          const MeasureSettings& settings, Key noise, Truths<T>& truths) {
   const bool wanted = settings.estimand != "none";
   const auto* truth = wanted ? truths.of(estimator.target()) : nullptr;
+  if (truth && truth->rough() && settings.estimand == "any" && estimator.target().entry().stand_in) truth = nullptr;
   std::optional<LongRun> stand_in;
   if (!truth && settings.estimand == "any")
     stand_in = truths.long_run(estimator.target(), [&] {

@@ -19,7 +19,8 @@ struct MeasureSettings {
   bool exact = false;            ///< visit every outcome instead of sampling
   bool covariance = false;       ///< of an exact measurement: also the whole covariance matrix
   bool at_logits = false;        ///< moments of the gradient at the choices' logits, not at the parameters
-  std::string estimand = "any";  ///< the true gradient: any (a long run if it cannot be enumerated) | enumerated | none
+  std::string estimand = "any";  ///< the true gradient: any (a long run if it cannot be enumerated, or a
+                                 ///< quadrature is off by 1%) | enumerated | none
   int directions = 8;            ///< random directions of the bias test, besides the gradient's own
   double level = 0.95;           ///< of the confidence intervals
   double outcome_cap = 2e6;      ///< most outcomes an exact measurement may visit

@@ -24,6 +24,8 @@ struct Truth {
   std::string what() const;
   /// True if nothing is left in doubt beyond rounding.
   bool certain() const { return error <= 1e-8 * norm(); }
+  /// True if a long run is likely to be better.
+  bool rough() const { return error > 0.01 * norm(); }
 };
 
 /// What stands in for a truth that cannot be enumerated.

@@ -27,7 +27,7 @@ struct Toy {
   std::array<Wave, 2> path = {slope, slope* Wave(s) * e};
   /// Scores in mu and log s.
   std::array<Wave, 2> score = {Wave(1 / s) * e, e* e - Wave(1)};
-  std::unique_ptr<Model<double>> model = model_of(fmt());
+  std::shared_ptr<Model<double>> model = model_of(fmt());
 
   std::string fmt() const {
     return "gaussians[function=" + std::string(cosine ? "cosine" : "quadratic") + ",k=" + std::to_string(k) +

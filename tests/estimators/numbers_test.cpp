@@ -4,6 +4,8 @@
 #include <set>
 
 #include "experiments/measurement/at_logits.hpp"
+#include "experiments/measurement/measure.hpp"
+#include "experiments/tasks/task.hpp"
 #include "experiments/verification/drift.hpp"
 #include "tests/support/exactness.hpp"
 
@@ -102,6 +104,27 @@ TEST_CASE("at the parameters of its distribution a number's gradient is that of 
     for (std::uint64_t m = 0; m < 3; ++m)
       CHECK(largest_difference(found.of_replicate[m], gradient_of(*estimator, *model, batch, Key(6) / m)) < 1e-12);
   }
+}
+
+TEST_CASE("a quadrature that is too rough is not taken for the truth unless it is wanted, and is named with its error") {
+  const auto task = make_task(Spec::parse("glimpse[size=12,examples=10]"), Key(1));
+  const auto batch = task->batch(Split::train, {0});
+  const auto model = make_model<double>(Spec::parse("glimpse_reader[policy=gaussian,glimpses=2,patch=4,features=4,hidden=4]"),
+                                        task->dimensions(), Key(2));
+  const auto truth = exact_truth({}, *model, batch, 1e6);
+  CHECK(truth.nodes == 12);
+  CHECK(truth.rough());  // the sensor has a kink at every pixel
+  const auto spec = Spec::parse("pathwise");
+  const auto estimator = make_estimator<double>(spec, model->structure(), Key(1));
+  MeasureSettings settings;
+  settings.replicates = 20;
+  const auto any = measure(spec, *estimator, *model, batch, settings, Key(3));
+  CHECK(any.estimand == "20 x rloo[samples=16,reward_to_go=true]");
+  settings.estimand = "enumerated";
+  const auto wanted = measure(spec, *estimator, *model, batch, settings, Key(3));
+  CHECK(wanted.estimand.find("12 nodes a column, good to") != std::string::npos);
+  CHECK(wanted.estimand_standard_error == truth.error);
+  CHECK(std::isnan(wanted.bias_p_value));
 }
 
 TEST_CASE("who works on Normals, and who says why not") {
