@@ -61,20 +61,25 @@ struct Histories {
       groups = same.count();
     }
     Histories next{.of_row = std::vector<int>(rows, -1), .row = {}, .example = {}, .parent = {}, .option = {}};
-    for (auto* list : {&next.row, &next.example, &next.parent}) list->reserve(rows);
-    if (hard) next.option.reserve(rows * columns);
+    for (auto* list : {&next.row, &next.example, &next.parent}) list->resize(rows);
+    next.option.resize(hard ? rows * columns : 0);
     Same same(share ? groups : 0, options);
+    std::size_t states = 0;
     for (std::size_t r = 0; r < rows; ++r) {
-      const int before = from(r), whose = distinct.index[choice.rows->example[r]], states = static_cast<int>(next.size());
+      const int before = from(r), whose = distinct.index[choice.rows->example[r]];
       if (before < 0) continue;
       const int* option = hard ? &choice.option[r * columns] : nullptr;
-      next.of_row[r] = share ? same.number(alike.empty() ? before : alike[r], option[columns - 1], whose) : states;
-      if (next.of_row[r] < states) continue;
-      next.row.push_back(static_cast<int>(r));
-      next.example.push_back(whose);
-      next.parent.push_back(before);
-      if (hard) next.option.insert(next.option.end(), option, option + columns);
+      const auto state = share ? same.number(alike.empty() ? before : alike[r], option[columns - 1], whose) : int(states);
+      next.of_row[r] = state;
+      if (static_cast<std::size_t>(state) < states) continue;
+      next.row[states] = static_cast<int>(r);
+      next.example[states] = whose;
+      next.parent[states] = before;
+      for (std::size_t d = 0; hard && d < columns; ++d) next.option[states * columns + d] = option[d];
+      ++states;
     }
+    for (auto* list : {&next.row, &next.example, &next.parent}) list->resize(states);
+    next.option.resize(hard ? states * columns : 0);
     return next;
   }
 
