@@ -61,7 +61,7 @@ template <class T>
 class EntropyRegularised final : public AveragingEstimator<T> {
  public:
   EntropyRegularised(const Settings& settings, const Structure& structure, Key)
-      : AveragingEstimator<T>(structure.steps(), settings.real("decay")),
+      : AveragingEstimator<T>(structure, settings.real("decay")),
         samples_(settings.integer("samples")),
         lambda_r_(settings.real("lambda_r")),
         lambda_e_(settings.real("lambda_e")),
@@ -80,27 +80,29 @@ class EntropyRegularised final : public AveragingEstimator<T> {
     std::vector<double> observed;
     for (int t = 0; t < sampled.steps(); ++t) {
       signal.push_back(sampled.returns(t, credit_));
-      observed.push_back(sampled.mean_where_chosen(t, signal.back()));
+      this->note(observed, t, sampled.means_where_chosen(t, signal.back()));
     }
     auto regulariser = problem.tape.constant(1, 1);
     for (int t = 0; t < sampled.steps() && lambda_e_ != 0; ++t) {
       const auto& step = episode.steps()[t];
       if (analytic_) {
         const auto& rows = step.question.site.rows;
-        auto h = group_sums(entropy(step.question.log_p), step.question.site.columns);
+        auto h = step.question.distribution->entropy();
         sampled.add(rows, h, -lambda_e_);
         regulariser = add(regulariser, affine(sampled.mean(rows, h), static_cast<T>(-lambda_e_)));
       } else {
-        sampled.add(step.choice.rows, episode.log_probability(t), lambda_e_);
+        sampled.add(step.choice.rows, episode.log_probability(t), lambda_e_,
+                    signal[t].size() > sampled.rows() ? episode.log_probability_by_column(t) : Var<T>{});
       }
     }
     for (int t = 0; t < sampled.steps(); ++t) {
       const auto regularised = sampled.returns(t, credit_);
       const auto& rows = *episode.steps()[t].choice.rows;
       auto& s = signal[t];
-      for (std::size_t r = 0; r < s.size(); ++r) {
-        const bool soft = semi_ && semi.soft()[rows.example[r]];  // no choice was drawn: no score
-        s[r] = soft ? 0 : lambda_r_ * (s[r] - this->average_[t]) + (regularised[r] - s[r]);
+      const std::size_t columns = s.size() / rows.size();
+      for (std::size_t i = 0; i < s.size(); ++i) {
+        const bool soft = semi_ && semi.soft()[rows.example[i / columns]];  // no choice was drawn: no score
+        s[i] = soft ? 0 : lambda_r_ * (s[i] - this->average(t, i % columns)) + (regularised[i] - s[i]);
       }
     }
     auto surrogate = add(add(sampled.score(signal), sampled.path()), regulariser);
@@ -120,6 +122,12 @@ std::string regularised_target(const Settings& settings) {
                      settings.flag("semi"));
 }
 
+std::string mixes_numbers(const Settings& settings, const Structure& structure) {
+  if (settings.flag("semi") && structure.numbers())
+    return "semi=true weighs options, and the model chooses numbers: take semi=false";
+  return "";
+}
+
 }  // namespace
 
 const EstimatorEntry entry = {
@@ -136,7 +144,8 @@ const EstimatorEntry entry = {
                    ParameterInfo::flag("semi", false, "replace an example's choices by their expectation with probability 1/2"),
                    ParameterInfo::real("decay", 0.9, 0, 1, "share of the old baseline kept at each step").below(),
                    credit_parameter()},
-    .needs = {need::categorical},
+    .needs = {need::log_density},
+    .unsupported = mixes_numbers,
 };
 HARDGRAD_ESTIMATOR(EntropyRegularised, entry)
 

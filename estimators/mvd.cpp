@@ -1,24 +1,27 @@
-// mvd: measure-valued derivative of bits: both values of a choice, everything else being equal.
+// mvd: measure-valued derivative: both values of a bit, or both halves of a Normal's pairs, everything else being equal.
 //
 //   g_phi = p (1 - p) (f(1, rest) - f(0, rest)),   rest ~ the other choices' distributions       per choice
 //
 // Mohamed, Rosca, Figurnov & Mnih 2020, Monte Carlo gradient estimation in machine learning, sec. 6; Pflug 1996,
 // Optimization of stochastic models. A measure-valued derivative is a constant times the difference of two distributions;
 // of Bernoulli(p) in p: the point mass at 1 minus that at 0, and dp/dphi = p (1 - p).
-// Target: expected loss. Bias: none. Cost: 2 rows a choice where a choice has its own cost, else 1 + T rows a sample: each
-// choice needs a flip of its own, because the flipped value is no draw.
-// Departures: one of the two values is the base path's. The flipped row shares the later choices of the base path where
-// its flip does not change their distribution (common random numbers, sec. 7); otherwise it draws its own.
+// Of a Normal: a Weibull pair for the mean, double-sided Maxwell less normal for the scale (coupling/measure_valued.hpp).
+// Target: expected loss. Bias: none. Cost of Normals: 1 + 4 rows a column and choice. Of bits: 2 rows a question where choices
+// have their own costs, else one more row for each column of each question: the flipped value is no draw. Departures: one of
+// the two values is the base path's. The flipped row shares the later choices of the base path where its flip does not change
+// their distribution (common random numbers, sec. 7); otherwise it draws its own.
+#include <algorithm>
+
 #include "core/estimator/coupling/coupled_estimator.hpp"
+#include "core/estimator/coupling/measure_valued.hpp"
 
 namespace hardgrad {
 namespace {
 
 template <class T>
-class Mvd final : public CoupledEstimator<T> {
+class BitMvd final : public CoupledEstimator<T> {
  public:
-  Mvd(const Settings& settings, const Structure&, Key)
-      : CoupledEstimator<T>(settings.integer("samples"), 2, 0, Credit::reward_to_go) {}
+  explicit BitMvd(const Settings& settings) : CoupledEstimator<T>(settings.integer("samples"), 2, 0, Credit::reward_to_go) {}
 
  private:
   void draw(Coupling& coupling, Randomness& random, Draw where) const override {
@@ -33,17 +36,44 @@ class Mvd final : public CoupledEstimator<T> {
   bool all_lawful() const override { return false; }
 };
 
+template <class T>
+class Mvd final : public Estimator<T> {
+ public:
+  Mvd(const Settings& settings, const Structure& structure, Key)
+      : samples_(settings.integer("samples")), numbers_(structure.numbers()), bits_(settings) {}
+  Estimate<T> estimate(const Problem<T>& problem) const override {
+    return numbers_ ? measure_valued_of_normals(problem, samples_) : bits_.estimate(problem);
+  }
+  bool exchangeable() const override { return false; }
+
+ private:
+  int samples_;
+  bool numbers_;
+  BitMvd<T> bits_;
+};
+
+std::string one_kind(const Settings&, const Structure& structure) {
+  const auto& sites = structure.sites;
+  const auto numbers = std::count_if(sites.begin(), sites.end(), [](const auto& site) { return !site.kind.options; });
+  if (numbers == 0) return "";
+  if (numbers < std::ssize(sites)) return "it takes bits or Normals, and the model has both: take rloo";
+  if (structure.steps() > 1 && structure.independent())
+    return "Normals must be chosen at once or feed each other, and the model chooses them one by one: take rloo";
+  return "";
+}
+
 }  // namespace
 
 const EstimatorEntry entry = {
     .name = "mvd",
-    .summary = "measure-valued derivative: both values of a bit, the rest being equal",
+    .summary = "measure-valued derivative: both values of a bit, or Weibull and Maxwell pairs of a Normal",
     .paper = "Mohamed et al. 2020, Monte Carlo gradient estimation in machine learning, sec. 6",
     .target = "expected_loss",
     .unbiased = true,
-    .evaluations = "2 per choice; 1 + T if choices share a cost",
+    .evaluations = "2 per choice; 1 + T if choices share a cost; Normals: 1 + 4 T",
     .parameters = {samples_parameter()},
-    .needs = {need::bits, need::one_column},
+    .needs = {need::measure_valued},
+    .unsupported = one_kind,
 };
 HARDGRAD_ESTIMATOR(Mvd, entry)
 

@@ -5,7 +5,8 @@
 // b* = E[f |s|^2] / E[|s|^2] minimises the trace of the variance: Greensmith, Bartlett & Baxter 2004, Variance reduction
 // techniques for gradient estimates in reinforcement learning, th. 8; Weaver & Tao 2001. One baseline per choice, as Peters
 // & Schaal 2008 take one per component. Target: expected loss. Bias: none, because b_k leaves sample k out. Cost: K rows.
-// Departure: |s_t|^2 is taken at the logits of choice t, |onehot(z_t) - p_t|^2, not over all parameters.
+// Departure: |s_t|^2 is taken at the site's own parameters, not at all of the network's: |onehot(z_t) - p_t|^2 at the logits of
+// categories, (e / scale)^2 + (e^2 - 1)^2 at mean and log scale of Normals, e = (z - mean) / scale.
 #include "core/autodiff/elementwise.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 
@@ -25,35 +26,31 @@ class OptimalBaseline final : public Estimator<T> {
     std::vector<std::vector<double>> signal;
     for (int t = 0; t < sampled.steps(); ++t) {
       const auto f = sampled.returns(t, credit_);
-      const auto weight = squared_scores(sampled.episode().steps()[t]);
+      const int D = sampled.columns(t, credit_);
+      const auto& [question, choice] = sampled.episode().steps()[t];
+      auto weight = question.distribution->squared_scores(choice);  // of each column
+      if (D == 1) weight = sums_of(weight, question.site.columns);
       auto& centred = signal.emplace_back(f);
-      for (std::size_t first = 0; first < f.size(); first += samples_)
-        for (std::size_t k = first; k < first + samples_; ++k) {
-          double above = 0, below = 0;  // differences come before the sum, so that equal losses give an exact zero
-          for (std::size_t j = first; j < first + samples_; ++j)
-            if (j != k) {
-              above += weight[j] * (f[k] - f[j]);
-              below += weight[j];
-            }
-          if (below > 0) centred[k] = above / below;
-        }
+      for (std::size_t i = 0; i < f.size(); ++i) {
+        const std::size_t example = i / (D * samples_) * (D * samples_);
+        double above = 0, below = 0;  // differences come before the sum, so that equal losses give an exact zero
+        for (std::size_t j = example + i % D; j < example + D * samples_; j += D)
+          if (j != i) {
+            above += weight[j] * (f[i] - f[j]);
+            below += weight[j];
+          }
+        if (below > 0) centred[i] = above / below;
+      }
     }
     auto surrogate = add(sampled.score(signal), sampled.path());
     return {.surrogate = surrogate, .episode = sampled.release(), .loss = sampled.mean_loss()};
   }
 
  private:
-  /// [B K] |onehot(z) - p|^2, summed over the columns
-  static std::vector<double> squared_scores(const typename Episode<T>::Step& step) {
-    const auto log_p = step.question.log_p.value();
-    const auto cells = step.question.cells(*step.choice.rows);
-    std::vector<double> result(step.choice.rows->size());
-    for (std::size_t c = 0; c < cells.size(); ++c)
-      for (int i = 0; i < step.question.site.options[cells[c]]; ++i) {
-        const double p = std::exp(static_cast<double>(log_p(cells[c], i))), d = (i == step.choice.option[c]) - p;
-        result[c / step.question.site.columns] += d * d;
-      }
-    return result;
+  static std::vector<double> sums_of(const std::vector<double>& x, std::size_t count) {
+    std::vector<double> sums(x.size() / count);
+    for (std::size_t i = 0; i < x.size(); ++i) sums[i / count] += x[i];
+    return sums;
   }
 
   int samples_;
@@ -70,7 +67,7 @@ const EstimatorEntry entry = {
     .unbiased = true,
     .evaluations = "K",
     .parameters = {samples_parameter(4, 2), credit_parameter()},
-    .needs = {need::categorical},
+    .needs = {need::log_density},
 };
 HARDGRAD_ESTIMATOR(OptimalBaseline, entry)
 

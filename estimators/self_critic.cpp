@@ -36,7 +36,7 @@ const EstimatorEntry entry = {
     .unbiased = true,
     .evaluations = "K + 1",
     .parameters = {samples_parameter(), credit_parameter()},
-    .needs = {need::categorical},
+    .needs = {need::log_density},
 };
 HARDGRAD_ESTIMATOR(SelfCritic, entry)
 

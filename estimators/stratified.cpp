@@ -41,7 +41,7 @@ const EstimatorEntry entry = {
     .unbiased = true,
     .evaluations = "K",
     .parameters = {samples_parameter(4), baseline_parameter(), credit_parameter()},
-    .needs = {need::categorical},
+    .needs = {need::quantiles},
 };
 HARDGRAD_ESTIMATOR(Stratified, entry)
 

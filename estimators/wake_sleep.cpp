@@ -34,7 +34,7 @@ class WakeSleep final : public Estimator<T> {
       return -log_mean_exp(log_w);
     });
     auto dreamt = dream(problem.model, problem.batch, problem.tape, problem.random, samples_);
-    ForcedChooser<T> chooser(dreamt.choices);
+    RepeatChooser<T> chooser(*dreamt.episode);
     auto sleep = Problem<T>{problem.tape, problem.model, dreamt.batch, problem.random, false, problem.terms}.run(chooser);
     const double share = 1.0 / problem.batch.examples();
     for (int t = 0; t < static_cast<int>(sleep->steps().size()); ++t)

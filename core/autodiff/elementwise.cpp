@@ -175,6 +175,14 @@ Var<T> exp(Var<T> a) {
   return unary_rule(a, y, [](T g, T, T y) { return y == 0 || g == 0 ? T{0} : g * y; });
 }
 
+// y = cos a; ga = -g sin a
+template <class T>
+Var<T> cos(Var<T> a) {
+  const T* p = a.value().data;
+  auto y = same_as(a, {a}, [=](std::size_t i) { return std::cos(p[i]); });
+  return unary_rule(a, y, [](T g, T a, T) { return g == 0 ? T{0} : -g * std::sin(a); });
+}
+
 // y = log a; ga = g / a
 template <class T>
 Var<T> log(Var<T> a) {
@@ -202,6 +210,7 @@ Var<T> square(Var<T> a) {
   template Var<T> sigmoid(Var<T>);            \
   template Var<T> relu(Var<T>);               \
   template Var<T> exp(Var<T>);                \
+  template Var<T> cos(Var<T>);                \
   template Var<T> log(Var<T>);                \
   template Var<T> square(Var<T>);
 HARDGRAD_INSTANTIATE(float)

@@ -28,6 +28,8 @@ template <class T>
 Var<T> relu(Var<T> a);
 template <class T>
 Var<T> exp(Var<T> a);
+template <class T>
+Var<T> cos(Var<T> a);
 /// Natural logarithm.
 template <class T>
 Var<T> log(Var<T> a);

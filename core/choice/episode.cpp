@@ -1,91 +1,118 @@
 #include "core/choice/episode.hpp"
 
-#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/rearrange.hpp"
 #include "core/autodiff/reduce.hpp"
-#include "core/autodiff/softmax.hpp"
 #include "core/support/error.hpp"
 
 namespace hardgrad {
 
+namespace {
+
+/// What readers of options find in a question about categories.
 template <class T>
-std::vector<int> Question<T>::cells(const Rows& rows) const {
-  const int D = site.columns;
-  if (D == 1) return rows.parent;
-  std::vector<int> cell(rows.size() * D);
-  for (std::size_t c = 0; c < cell.size(); ++c) cell[c] = rows.parent[c / D] * D + static_cast<int>(c) % D;
-  return cell;
+void show_options(Question<T>& question) {
+  const auto* drawn = dynamic_cast<const Categorical<T>*>(question.distribution.get());
+  if (!drawn) return;
+  const auto& prior = dynamic_cast<const Categorical<T>&>(*question.site.prior);
+  question.site.options = prior.options();
+  question.site.logits = prior.logits();
+  question.log_prior = prior.log_p();
+  question.logits = drawn->logits();
+  question.log_p = drawn->log_p();
 }
 
+}  // namespace
+
 template <class T>
-bool Question<T>::chooses(std::size_t row) const {
-  const auto first = site.options.begin() + static_cast<std::ptrdiff_t>(row * site.columns);
-  return std::any_of(first, first + site.columns, [](int n) { return n > 1; });
+void Episode<T>::cost(RowsPtr rows, Var<T> loss) {
+  if (loss.cols() == 1) {
+    costs_.push_back({std::move(rows), loss});
+    return;
+  }
+  if (rows->is_root() || static_cast<int>(loss.cols()) != steps_.at(rows->step).question.site.columns)
+    throw Bug("a cost by column has one column for each of the choice that made its rows");
+  costs_.push_back({std::move(rows), row_sums(loss), loss});
 }
 
 template <class T>
 Choice<T> Episode<T>::choose(Site<T> site) {
   using enum TargetTerms::Divergence;
-  const auto cells = site.rows->size() * site.columns;
-  if (site.options.size() != cells || site.logits.rows() != cells)
-    throw Bug("a site's logits and options must have one row per column of each asking row");
-  if (tape_.logits_only()) tape_.watch(site.logits);
+  if (!site.prior || site.prior->rows() != site.rows->size()) throw Bug("a site's prior must have one row per asking row");
+  if (tape_.logits_only())
+    for (const auto& [name, parameter] : site.prior->parameters()) tape_.watch(parameter);
   Question<T> question;
   question.step = static_cast<int>(steps_.size());
-  const std::span<const int> options(site.options);
-  question.logits = site.logits;
-  question.log_p = question.log_prior = log_softmax(site.logits, options);
-  if (terms_.drawn_from == Distribution::posterior) {
+  question.nodes = nodes_;
+  question.distribution = site.prior;
+  if (terms_.drawn_from == DrawnFrom::posterior) {
     if (!site.posterior) throw Bug("a posterior is wanted of a model built without one");
-    question.logits = site.posterior();
-    question.log_p = log_softmax(question.logits, options);
+    question.distribution = site.posterior();
+    if (question.distribution->kind() != site.prior->kind() || question.distribution->rows() != site.rows->size() ||
+        question.distribution->columns() != site.prior->columns())
+      throw Bug("a site's posterior must be of its prior's kind and size");
   }
+  site.columns = site.prior->columns();
   question.site = std::move(site);
-  if (terms_.divergence == analytic)
-    cost(question.site.rows, group_sums(kl_divergence(question.log_p, question.log_prior), question.site.columns));
+  show_options(question);
+  if (terms_.divergence == analytic) cost(question.site.rows, question.distribution->divergence(*question.site.prior));
   auto choice = chooser_.choose(tape_, question);
   choice.apart = apart_;
   steps_.push_back({std::move(question), choice});
   if (terms_.divergence == sampled) {
     const auto& asked = steps_.back().question;
-    const auto from = asked.cells(*choice.rows);
-    cost(choice.rows,
-         choice.hard()
-             ? subtract(log_probability(asked.step, Distribution::posterior), log_probability(asked.step, Distribution::prior))
-             : group_sums(log_ratio(choice.weights, asked.log_p, asked.log_prior, std::span<const int>(from)),
-                          asked.site.columns));
+    cost(choice.rows, choice.has_probability() && choice.hard()
+                          ? subtract(log_probability_by_column(asked.step, DrawnFrom::posterior),
+                                     log_probability_by_column(asked.step, DrawnFrom::prior))
+                          : asked.distribution->log_ratio(choice, *asked.site.prior));
   }
   return choice;
 }
 
 template <class T>
-Var<T> Episode<T>::log_probability(int step, Distribution of) {
+Var<T> Episode<T>::log_probability(int step, DrawnFrom of) {
   const auto& [question, choice] = steps_.at(step);
   for (const auto& made : picked_)
     if (made.rows == choice.rows.get() && made.of == of) return made.value;
-  if (choice.option.empty()) throw Bug("a relaxed choice has no log probability");
-  if (of == Distribution::posterior && terms_.drawn_from == Distribution::prior) throw Bug("this run has no posterior");
-  const auto log_p = of == terms_.drawn_from ? question.log_p : question.log_prior;
-  const std::span<const int> option(choice.option);
-  auto value = question.site.columns == 1
-                   ? pick(log_p, std::span<const int>(choice.rows->parent), option)
-                   : group_sums(pick(log_p, std::span<const int>(question.cells(*choice.rows)), option), question.site.columns);
+  auto value = log_probability_by_column(step, of);
+  if (!choice.side_by_side && question.site.columns > 1) value = row_sums(value);
+  if (choice.log_volume) value = add(value, choice.log_volume);
+  if (!choice.spare.empty()) {  // what a column has no answer for has no probability
+    auto nothing = tape_.constant(value.rows(), value.cols());
+    for (std::size_t c = 0; c < choice.spare.size(); ++c)
+      if (choice.spare[c]) tape_.mutable_value(nothing).data[c] = -std::numeric_limits<T>::infinity();
+    value = add(value, nothing);
+  }
   picked_.push_back({choice.rows.get(), of, value});
   return value;
 }
 
 template <class T>
-Var<T> Episode<T>::path_log_probability(const RowsPtr& rows, Distribution of) {
+Var<T> Episode<T>::log_probability_by_column(int step, DrawnFrom of) {
+  const auto& [question, choice] = steps_.at(step);
+  for (const auto& made : picked_by_column_)
+    if (made.rows == choice.rows.get() && made.of == of) return made.value;
+  if (!choice.has_probability()) throw Bug("an expected choice has no log probability");
+  if (of == DrawnFrom::posterior && terms_.drawn_from == DrawnFrom::prior) throw Bug("this run has no posterior");
+  const auto value = (of == terms_.drawn_from ? question.distribution : question.site.prior)->log_probability(choice);
+  picked_by_column_.push_back({choice.rows.get(), of, value});
+  return value;
+}
+
+template <class T>
+Var<T> Episode<T>::path_log_probability(const RowsPtr& rows, DrawnFrom of) {
   if (rows->is_root()) return tape_.constant(rows->size(), 1);
   for (const auto& made : paths_)
     if (made.rows == rows.get() && made.of == of) return made.value;
   auto value = log_probability(rows->step, of);
-  if (!rows->origin->is_root())
+  if (!rows->origin->is_root()) {
+    if (value.cols() > 1) throw Bug("columns side by side must be asked for from the root");
     value = add(value, gather_rows(path_log_probability(rows->origin, of), std::span<const int>(rows->parent)));
+  }
   paths_.push_back({rows.get(), of, value});
   return value;
 }
@@ -112,14 +139,13 @@ template <class T>
 std::size_t Episode<T>::attention_values() const {
   std::size_t values = 0;
   for (const auto& step : steps_) {
-    const auto& options = step.question.site.options;
-    values += std::accumulate(options.begin(), options.end(), std::size_t{0});
+    const auto& site = step.question.site;
+    values += site.logits ? std::accumulate(site.options.begin(), site.options.end(), std::size_t{0})
+                          : site.rows->size() * site.columns;
   }
   return values;
 }
 
-template struct Question<float>;
-template struct Question<double>;
 template class Episode<float>;
 template class Episode<double>;
 

@@ -7,54 +7,38 @@
 
 #include <functional>
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
-#include "core/autodiff/tape.hpp"
-#include "core/choice/rows.hpp"
+#include "core/choice/categorical.hpp"
 
 namespace hardgrad {
 
-/// A question of the model: which of S options, for each of D columns of each of R rows. Columns are choices made at once,
-/// independent of each other given everything before, that share their costs: the heads of an attention, the bits of a code. A
-/// row's columns stand one under the other: cell r D + d.
+/// A question of the model: D choices (columns) for each of R rows, made at once, independent of each other given everything
+/// before, that share their costs: the heads of an attention, the bits of a code. A row's columns stand one under the other:
+/// cell r D + d.
 template <class T>
 struct Site {
   std::string_view name;     ///< as the model declares it
   RowsPtr rows;              ///< who asks, [R]
-  Var<T> logits;             ///< of the prior [R D, S]
-  std::vector<int> options;  ///< [R D] how many options a cell has: the first ones. 1 is no choice at all (a finished row)
+  DistributionPtr<T> prior;  ///< p(z | x), of R rows
   Var<T> state;              ///< [R, C] what the network knew when it asked; learned baselines look at it
-  /// Logits [R D, S] of the learned posterior q(z | x, y); empty if the model was built without one. Called at most
-  /// once, and only for targets that need it.
-  std::function<Var<T>()> posterior = {};
-  int columns = 1;  ///< D
-};
+  /// The learned posterior q(z | x, y), of the same kind; empty if the model was built without one. Called at most once, and
+  /// only for targets that need it.
+  std::function<DistributionPtr<T>()> posterior = {};
 
-/// An answer: one hard option per column of each new row, or relaxed weights over all options.
-template <class T>
-struct Choice {
-  RowsPtr rows;             ///< the rows that go on, [R']
-  std::vector<int> option;  ///< [R' D] the chosen option (0 where a row is relaxed); empty if all rows are relaxed
-  Var<T> weights;           ///< [R' D, S] weights summing to 1 per cell, if relaxed
-  bool apart = false;       ///< rows that chose alike are not to share their states: see Episode::keep_apart
-  bool hard() const { return !weights; }
-  /// The choice as weights [R' D, S] whichever it is: constant ones and zeros if hard.
-  Var<T> one_hot(Tape<T>& tape, std::size_t options) const {
-    if (weights) return weights;
-    auto ones = tape.constant(option.size(), options);
-    for (std::size_t r = 0; r < option.size(); ++r) tape.mutable_value(ones)(r, option[r]) = 1;
-    return ones;
-  }
+  // What the episode reads out of the prior, for estimators.
+  int columns = 1;                ///< D
+  std::vector<int> options = {};  ///< [R D] of categories: how many a cell has, the first ones. 1 is no choice (a finished row)
+  Var<T> logits = {};             ///< [R D, S] of categories
 };
 
 /// The two distributions of a site.
-enum class Distribution { prior, posterior };
+enum class DrawnFrom { prior, posterior };
 
 /// What a target asks of a run: the distribution choices are drawn from, and what is added to the model's costs.
 struct TargetTerms {
-  Distribution drawn_from = Distribution::prior;
+  DrawnFrom drawn_from = DrawnFrom::prior;
   /// The divergence of the posterior q from the prior p: not at all; at every site asked, KL(q || p) given what came before;
   /// or log q(z) - log p(z) of what was chosen, whose mean that is.
   enum class Divergence { none, analytic, sampled } divergence = Divergence::none;
@@ -64,15 +48,23 @@ struct TargetTerms {
 template <class T>
 struct Question {
   Site<T> site;
-  int step = 0;      ///< index of the choice in the run
+  int step = 0;                     ///< index of the choice in the run
+  DistributionPtr<T> distribution;  ///< the one the choice is drawn from: the prior, or the posterior
+  int nodes = 0;                    ///< of the quadrature that stands in for an enumeration of numbers, per column
+
+  // Of categories alone.
   Var<T> logits;     ///< [R D, S] of the distribution the choice is drawn from
   Var<T> log_p;      ///< [R D, S] its log softmax over the cell's options; -inf beyond them
   Var<T> log_prior;  ///< [R D, S] the same of the prior
 
+  /// For whoever reads options: Bug if the choice is none among options.
+  void require_options() const {
+    if (!log_p) throw Bug("options are wanted of a site whose choices are numbers");
+  }
   /// [R' D] the cell of the site that each cell of `rows`, which continue its rows, comes from.
-  std::vector<int> cells(const Rows& rows) const;
+  std::vector<int> cells(const Rows& rows) const { return cells_of(rows, site.columns); }
   /// True if a row has a choice in any of its columns.
-  bool chooses(std::size_t row) const;
+  bool chooses(std::size_t row) const { return distribution->chooses(row); }
 };
 
 /// Answers questions. One object answers one run.
@@ -112,7 +104,12 @@ class Episode {
   };
   struct Cost {
     RowsPtr rows;
-    Var<T> loss;
+    Var<T> loss;  ///< [R, 1]
+    Var<T> by_column =
+        {};  ///< [R, D] if each column of the choice that made the rows has a cost of its own; `loss` is their sum
+
+    /// [R, D], or [R, 1] if the columns share it.
+    Var<T> finest() const { return by_column ? by_column : loss; }
   };
   struct Prediction {
     RowsPtr rows;
@@ -121,6 +118,8 @@ class Episode {
 
   Episode(Tape<T>& tape, Chooser<T>& chooser, int examples, TargetTerms terms = {})
       : tape_(tape), chooser_(chooser), root_(Rows::root(examples)), terms_(terms) {}
+  /// Enumerations take so many nodes per column where choices are numbers.
+  void integrate_with(int nodes) { nodes_ = nodes; }
   /// The model is fed with its own predictions.
   void run_freely() { feeding_ = Feeding::free_running; }
   /// The model hands its predictions over to be drawn from, and is fed with what was drawn.
@@ -151,8 +150,9 @@ class Episode {
   void announce(CostWeights weights) { cost_weights_ = weights; }
   /// Asks. Rows of the answer continue rows of the site through `Choice::rows->parent`.
   Choice<T> choose(Site<T> site);
-  /// Hands over a loss [R, 1] incurred on `rows`; an example's loss is the sum of all its costs.
-  void cost(RowsPtr rows, Var<T> loss) { costs_.push_back({std::move(rows), loss}); }
+  /// Hands over a loss [R, 1] incurred on `rows`, or [R, D], where column d pays for column d of the choice that made the rows
+  /// and for nothing else. An example's loss is the sum of all its costs.
+  void cost(RowsPtr rows, Var<T> loss);
   /// Hands over what the network would answer on `rows`, for metrics.
   void predict(RowsPtr rows, std::vector<int> label) { predictions_.push_back({std::move(rows), std::move(label)}); }
 
@@ -164,22 +164,25 @@ class Episode {
   const std::vector<Cost>& costs() const { return costs_; }
   const std::vector<Prediction>& predictions() const { return predictions_; }
   /// log probability of hard choice `step`, [R', 1] on the rows after it, under the distribution it was drawn from: the sum
-  /// over its columns. Made once, on demand.
+  /// over its columns, or [R', D] if these answered side by side. Made once, on demand.
   Var<T> log_probability(int step) { return log_probability(step, terms_.drawn_from); }
-  Var<T> log_probability(int step, Distribution of);
+  Var<T> log_probability(int step, DrawnFrom of);
+  /// The same of each column [R', D], also of those that have no answer left.
+  Var<T> log_probability_by_column(int step) { return log_probability_by_column(step, terms_.drawn_from); }
+  Var<T> log_probability_by_column(int step, DrawnFrom of);
   /// The same of all choices on the way to `rows` [R, 1]; zeros at the root.
   Var<T> path_log_probability(const RowsPtr& rows) { return path_log_probability(rows, terms_.drawn_from); }
-  Var<T> path_log_probability(const RowsPtr& rows, Distribution of);
+  Var<T> path_log_probability(const RowsPtr& rows, DrawnFrom of);
   const TargetTerms& terms() const { return terms_; }
   /// Model rows evaluated: the rows that came out of each choice, summed over the choices. The unit of cost.
   std::size_t rows_evaluated() const;
-  /// Attention values computed: entries of all score matrices, [R, S] each.
+  /// Attention values computed: entries of all score matrices, [R, S] each; numbers chosen count one each.
   std::size_t attention_values() const;
 
  private:
   struct Made {
     const Rows* rows;
-    Distribution of;
+    DrawnFrom of;
     Var<T> value;
   };
 
@@ -191,14 +194,13 @@ class Episode {
   Observer<T>* observer_ = nullptr;
   CostWeights cost_weights_ = CostWeights::unknown;
   bool apart_ = false;
+  int nodes_ = 32;
   std::vector<Step> steps_;
   std::vector<Cost> costs_;
   std::vector<Prediction> predictions_;
-  std::vector<Made> picked_, paths_;
+  std::vector<Made> picked_, picked_by_column_, paths_;
 };
 
-extern template struct Question<float>;
-extern template struct Question<double>;
 extern template class Episode<float>;
 extern template class Episode<double>;
 

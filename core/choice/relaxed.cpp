@@ -76,6 +76,7 @@ Relaxed<T> straight_through(const Relaxing<T>& asked, std::vector<int> option, V
 
 template <class T>
 Choice<T> RelaxedChooser<T>::choose(Tape<T>& tape, const Question<T>& question) {
+  question.require_options();
   auto rows = fan_out(question, question.site.rows->is_root() ? samples_ : 1);
   auto made = relax_({tape, question, *rows, random_, id_});
   return {rows, std::move(made.option), made.weights};

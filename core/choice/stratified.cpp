@@ -51,9 +51,31 @@ std::vector<int> StratifiedChooser<T>::deal(std::uint32_t example, std::uint32_t
   return dealt;
 }
 
+/// Of numbers the offsets themselves matter.
 template <class T>
-Choice<T> StratifiedChooser<T>::choose(Tape<T>&, const Question<T>& question) {
+Choice<T> StratifiedChooser<T>::numbers(Tape<T>& tape, const Question<T>& question, const RowsPtr& rows) {
+  const auto step = static_cast<std::uint32_t>(question.step);
+  const std::size_t D = question.site.columns;
+  std::vector<double> u(rows->size() * D);
+  for (std::size_t set = 0; set < u.size() / samples_; ++set) {
+    const std::size_t first = set / D * samples_, d = set % D;
+    const auto example = id_[rows->example[first]];
+    const auto column = static_cast<std::uint32_t>(d);
+    const auto stratum = deal(example, step, column);
+    double v = 0;
+    for (int k = 0; k < samples_; ++k) {
+      if (offsets_ == Offsets::own || k == 0)
+        v = random_.uniform({.example = example, .replica = static_cast<std::uint32_t>(k), .step = step, .column = column});
+      u[(first + k) * D + d] = (stratum[k] + v) / samples_;
+    }
+  }
+  return question.distribution->at_quantiles(tape, rows, u);
+}
+
+template <class T>
+Choice<T> StratifiedChooser<T>::choose(Tape<T>& tape, const Question<T>& question) {
   auto rows = fan_out(question, question.site.rows->is_root() ? samples_ : 1);
+  if (!question.log_p) return numbers(tape, question, rows);
   const auto log_p = question.log_p.value();
   const auto step = static_cast<std::uint32_t>(question.step);
   const int D = question.site.columns;

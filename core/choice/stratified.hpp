@@ -22,6 +22,7 @@ class StratifiedChooser final : public Chooser<T> {
   Choice<T> choose(Tape<T>& tape, const Question<T>& question) override;
 
  private:
+  Choice<T> numbers(Tape<T>& tape, const Question<T>& question, const RowsPtr& rows);
   std::vector<int> deal(std::uint32_t example, std::uint32_t step, std::uint32_t column);
   int samples_;
   Offsets offsets_;

@@ -9,6 +9,7 @@ std::unique_ptr<Episode<T>> Problem<T>::run(Chooser<T>& chooser, CostWeights wei
   auto episode = std::make_unique<Episode<T>>(tape, chooser, batch.examples(), terms);
   episode->expect(model.structure().steps());
   episode->announce(weights);
+  episode->integrate_with(nodes > 0 ? nodes : model.structure().nodes());
   model.run(batch, *episode);
   return episode;
 }
@@ -36,7 +37,7 @@ Target target_of(const Spec& spec) {
   return entry.target_of ? Target(entry.target_of(settings)) : Target(entry.target);
 }
 
-bool wants_posterior(const Spec& spec) { return target_of(spec).terms().drawn_from == Distribution::posterior; }
+bool wants_posterior(const Spec& spec) { return target_of(spec).terms().drawn_from == DrawnFrom::posterior; }
 
 bool claims_unbiased(const Spec& spec) {
   const auto& entry = Estimators::instance().at(spec.name);

@@ -22,6 +22,7 @@ struct Problem {
   Randomness& random;
   bool learning = false;   ///< the estimator's own parameters are being trained: Estimate::own_loss is wanted
   TargetTerms terms = {};  ///< of the target: Estimator::draw sets them
+  int nodes = 0;           ///< of a quadrature that stands in for an enumeration; 0: as Structure::nodes
 
   /// Runs the model under the target: choices are drawn from its distribution, and it adds to the costs. `weights`: what is
   /// known beforehand of the surrogate's slopes in the costs.

@@ -15,20 +15,25 @@ bool of_network(const Need& need) {
 /// What the site has in place of what is needed; nothing if it has that.
 std::optional<std::string> missing(const Need& need, const SiteDeclaration& site) {
   using enum Need::Kind;
-  if (need.kind == one_column) {
-    if (site.columns == 1) return {};
-    return fmt::format("asks for up to {} at once", site.columns);
-  }
-  const bool categories = site.kind == SiteKind::categorical;
-  const int most = need.kind == bits ? 2 : need.kind == options ? need.most : site.options;
+  const bool categories = site.kind.options;
+  if (need.kind == reparameterised && site.kind.reparameterised) return {};
+  if (need.kind == quantiles && site.kind.quantiles) return {};
+  if (need.kind == symmetric && site.kind.symmetric) return {};
+  if (need.kind == measure_valued && site.kind.measure_valued) return {};
+  if (categories && (need.kind == reparameterised || need.kind == symmetric))
+    return site.options == 2 ? "has bits" : fmt::format("has up to {} options", site.options);
+  const int most = need.kind == bits || need.kind == measure_valued ? 2 : need.kind == options ? need.most : site.options;
   if (need.kind == log_density || (categories && site.options <= most)) return {};
-  if (!categories) return "is a Normal";
+  if (!categories) return fmt::format("is {}", site.kind.is);
   return fmt::format("has up to {} options", site.options);
 }
 
 std::string remedy(const Need& need, const SiteDeclaration& site) {
   if (need.kind == Need::Kind::options) return fmt::format(" ({}): take local_expectation or disarm_tree", need.why);
-  if (need.kind == Need::Kind::bits && site.kind == SiteKind::categorical)
+  if (need.kind == Need::Kind::reparameterised)
+    return ": take a score function (rloo), or a relaxation (gumbel_softmax, relax)";
+  if (need.kind == Need::Kind::symmetric) return ": take antithetic bits (disarm) or categories (disarm_tree, carms)";
+  if ((need.kind == Need::Kind::bits || need.kind == Need::Kind::measure_valued) && site.kind.options)
     return ": take an estimator for categories, e.g. local_expectation or disarm_tree";
   return "";
 }
@@ -43,7 +48,10 @@ std::string to_string(const Need& need) {
     case Need::Kind::options: return fmt::format("at most {} options", need.most);
     case Need::Kind::enumerable: return "choices that can be enumerated";
     case Need::Kind::relaxable: return "choices that can be weights over options";
-    case Need::Kind::one_column: return "one choice at a time";
+    case Need::Kind::reparameterised: return "choices that can be differentiated in the distribution's parameters";
+    case Need::Kind::quantiles: return "choices with an inverse distribution function";
+    case Need::Kind::symmetric: return "numbers whose mirror image is a draw too";
+    case Need::Kind::measure_valued: return "bits or Normals";
     case Need::Kind::posterior: return "a learned posterior";
     case Need::Kind::dreams: return "a network that can draw what it is judged by";
     case Need::Kind::no_choice: return "nothing where there is no choice";
@@ -59,7 +67,10 @@ std::string kind_name(const Need& need) {
     case Need::Kind::options: return "options";
     case Need::Kind::enumerable: return "enumerable";
     case Need::Kind::relaxable: return "relaxable";
-    case Need::Kind::one_column: return "one_column";
+    case Need::Kind::reparameterised: return "reparameterised";
+    case Need::Kind::quantiles: return "quantiles";
+    case Need::Kind::symmetric: return "symmetric";
+    case Need::Kind::measure_valued: return "measure_valued";
     case Need::Kind::posterior: return "posterior";
     case Need::Kind::dreams: return "dreams";
     case Need::Kind::no_choice: return "no_choice";
@@ -68,8 +79,7 @@ std::string kind_name(const Need& need) {
 }
 
 bool declares_a_site(const std::vector<Need>& needs) {
-  return std::any_of(needs.begin(), needs.end(),
-                     [](const Need& need) { return !of_network(need) && need != need::one_column; });
+  return std::any_of(needs.begin(), needs.end(), [](const Need& need) { return !of_network(need); });
 }
 
 std::optional<std::string> unmet(const std::vector<Need>& needs, const Structure& structure) {

@@ -13,16 +13,19 @@ namespace hardgrad {
 /// One thing an estimator needs of every site, or of the network.
 struct Need {
   enum class Kind {
-    log_density,  ///< of a site: choices can be drawn and have a log probability
-    categorical,  ///< of a site: categories
-    bits,         ///< of a site: categories, two at most
-    options,      ///< of a site: categories, `most` at most
-    enumerable,   ///< of a site: its choices can be visited one by one
-    relaxable,    ///< of a site: an answer may be weights over its options
-    one_column,   ///< of a site: one choice at a time
-    posterior,    ///< of the network: a learned posterior
-    dreams,       ///< of the network: it can draw what it is judged by
-    no_choice     ///< works on a network that makes no choice, too
+    log_density,      ///< of a site: choices can be drawn and have a log probability
+    categorical,      ///< of a site: categories
+    bits,             ///< of a site: categories, two at most
+    options,          ///< of a site: categories, `most` at most
+    enumerable,       ///< of a site: its choices can be visited one by one
+    relaxable,        ///< of a site: an answer may be weights over its options
+    reparameterised,  ///< of a site: an answer can be differentiable in the distribution's parameters
+    quantiles,        ///< of a site: choices with an inverse distribution function
+    symmetric,        ///< of a site: numbers whose mirror image is a draw too
+    measure_valued,   ///< of a site: bits, or numbers whose derivative is a difference of two distributions
+    posterior,        ///< of the network: a learned posterior
+    dreams,           ///< of the network: it can draw what it is judged by
+    no_choice         ///< works on a network that makes no choice, too
   };
   Kind kind;
   int most = 0;
@@ -33,7 +36,8 @@ struct Need {
 
 namespace need {
 inline constexpr Need log_density{Need::Kind::log_density}, categorical{Need::Kind::categorical}, bits{Need::Kind::bits},
-    enumerable{Need::Kind::enumerable}, relaxable{Need::Kind::relaxable}, one_column{Need::Kind::one_column},
+    enumerable{Need::Kind::enumerable}, relaxable{Need::Kind::relaxable}, reparameterised{Need::Kind::reparameterised},
+    quantiles{Need::Kind::quantiles}, symmetric{Need::Kind::symmetric}, measure_valued{Need::Kind::measure_valued},
     posterior{Need::Kind::posterior}, dreams{Need::Kind::dreams}, no_choice{Need::Kind::no_choice};
 constexpr Need options(int most, const char* why) { return {Need::Kind::options, most, why}; }
 }  // namespace need

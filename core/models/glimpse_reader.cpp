@@ -1,4 +1,5 @@
-// A recurrent reader that sees an image through a few glimpses, each centred on a cell of a G x G grid.
+// A recurrent reader that sees an image through a few glimpses, each centred on a cell of a G x G grid, or anywhere
+// (policy=gaussian: what differs then stands in gaze.hpp).
 //
 // Sensor at cell (i, j), patch size P, scales s = 0..S-1: the window of P 2^s x P 2^s pixels whose first row is
 // floor(((2i+1) height - P 2^s G + G) / (2G)) and first column likewise from j and the width (the window's middle lies at
@@ -10,6 +11,7 @@
 //   core=lstm: h_t = LSTM(g, h_{t-1}), c_0 = 0
 //   loss = -log softmax(W_c h_T + b_c)[label]
 // Relaxed weights w see the expected patch at the expected place: d = relu(W_p sum_c w_c x_c + b_p), E = sum_c w_c E_c.
+// policy=gaussian: places l_t in place of cells; x is what a bilinear sensor shows around l_t, and E = W_e l_t.
 // Posterior (if asked for): q(c_t | image, label, past) = softmax_c of v . tanh(U h_{t-1} + F[label] + W_k x_c + b_k + L_c).
 //
 // Parameters (D = features, H = hidden, LSTM gates i, f, g, o):
@@ -19,6 +21,7 @@
 //   locator.{weight [G G, H], bias [G G]}, classifier.{weight [classes, H], bias [classes]}
 //   posterior.state.weight [D, H], posterior.label.weight [classes, D], posterior.patch.{weight [D, S P P], bias [D]},
 //   posterior.where.weight [G G, D], posterior.score.weight [1, D]
+//   policy=gaussian: gaze.hpp has locator, glimpse.where and the posterior.
 #include <algorithm>
 #include <cmath>
 
@@ -28,6 +31,7 @@
 #include "core/autodiff/product.hpp"
 #include "core/autodiff/softmax.hpp"
 #include "core/models/parts/dreams.hpp"
+#include "core/models/parts/gaze.hpp"
 #include "core/models/parts/histories.hpp"
 #include "core/models/parts/sensor.hpp"
 #include "core/nn/layers.hpp"
@@ -42,7 +46,9 @@ class GlimpseReader final : public Model<T>, public Dreams {
       : sensor_{b.settings.integer("grid"), b.settings.integer("patch"), b.settings.integer("scales"),
                 b.dimensions.at("height"), b.dimensions.at("width")},
         glimpses_(b.settings.integer("glimpses")),
-        lstm_(b.settings.text("core") == "lstm") {
+        lstm_(b.settings.text("core") == "lstm"),
+        anywhere_(b.settings.text("policy") == "gaussian"),
+        gaze_{.patch = sensor_.patch, .scales = sensor_.scales, .scale = b.settings.real("scale")} {
     auto& set = this->parameters_;
     const auto& [settings, dimensions, init, posterior] = b;
     const std::size_t H = settings.integer("hidden"), D = settings.integer("features");
@@ -50,7 +56,10 @@ class GlimpseReader final : public Model<T>, public Dreams {
     const double bound = 1 / std::sqrt(double(H));
     patch_ = {set, "glimpse.patch", sensor_.values(), D, init};
     what_ = {set, "glimpse.what", D, H, init};
-    where_ = {set, "glimpse.where", cells, H, init};
+    if (anywhere_)
+      gaze_.add_where(set, H, init);
+    else
+      where_ = {set, "glimpse.where", cells, H, init};
     initial_ = &uniform_parameter(set, "core.initial", {1, H}, bound, init);
     if (lstm_) {
       core_ = {set, "core.lstm", H, H, init};
@@ -58,18 +67,24 @@ class GlimpseReader final : public Model<T>, public Dreams {
       recurrent_ = {set, "core.recurrent", H, H, init, false};
       input_ = {set, "core.input", H, H, init};
     }
-    locator_ = {set, "locator", H, cells, init};
+    if (anywhere_)
+      gaze_.add_locator(set, H, init);
+    else
+      locator_ = {set, "locator", H, cells, init};
     classifier_ = {set, "classifier", H, classes, init};
 
     structure_.sites = {{.name = "place",
-                         .options = static_cast<int>(cells),
+                         .options = anywhere_ ? 0 : static_cast<int>(cells),
                          .times = glimpses_,
                          .state_width = static_cast<int>(H),
-                         .reach = Reach::later_choices}};
+                         .reach = Reach::later_choices,
+                         .kind = anywhere_ ? SiteKind::normal : SiteKind::categorical,
+                         .columns = anywhere_ ? 2 : 1}};
     structure_.posterior = posterior;
     structure_.dreams = this;
     labels = static_cast<int>(classes);
-    if (structure_.posterior) {
+    if (structure_.posterior && anywhere_) gaze_.add_posterior(set, H, D, classes, init);
+    if (structure_.posterior && !anywhere_) {
       posterior_state_ = {set, "posterior.state", H, D, init, false};
       posterior_label_ = {set, "posterior.label", classes, D, init};
       posterior_patch_ = {set, "posterior.patch", sensor_.values(), D, init};
@@ -96,22 +111,33 @@ class GlimpseReader final : public Model<T>, public Dreams {
       Site<T> site;
       site.name = "place";
       site.rows = rows;
-      site.logits = now.on_rows(locator_(h));
-      site.options.assign(rows->size(), static_cast<int>(cells));
+      std::vector<int> image;  // of each row: at the root a state has none
+      for (int b : rows->example) image.push_back(distinct.index[b]);
+      if (anywhere_) {
+        site.prior = gaze_.prior(now, h);
+        if (structure_.posterior)
+          site.posterior = [&] {
+            std::vector<int> seen_as(image.size());
+            for (std::size_t r = 0; r < image.size(); ++r) seen_as[r] = label[image[r]];
+            return gaze_.posterior(now, h, std::span<const int>(seen_as));
+          };
+      } else {
+        const auto prior = categorical(now.on_rows(locator_(h)), std::vector<int>(rows->size(), static_cast<int>(cells)));
+        site.prior = prior;
+        if (structure_.posterior)
+          site.posterior = [&, prior]() -> DistributionPtr<T> {
+            if (!clues) {
+              const auto places = every_cell(distinct.size());
+              clues = gather_sum<T>(
+                  places.size(), {{posterior_patch_(patches(tape, seen))}, {tape.parameter(*posterior_where_.weight), places}});
+              hints = posterior_label_(tape, std::span<const int>(label));
+            }
+            const auto query = gather_sum<T>(rows->size(), {{posterior_state_(h), now.of_row}, {hints, image}});
+            return prior->with(
+                additive_scores(query, clues, tape.parameter(*posterior_score_), std::span<const int>(image), seen.cells));
+          };
+      }
       site.state = now.on_rows(h);
-      if (structure_.posterior)
-        site.posterior = [&] {
-          if (!clues) {
-            const auto places = every_cell(distinct.size());
-            clues = gather_sum<T>(
-                places.size(), {{posterior_patch_(patches(tape, seen))}, {tape.parameter(*posterior_where_.weight), places}});
-            hints = posterior_label_(tape, std::span<const int>(label));
-          }
-          std::vector<int> image;  // of each row: at the root a state has none
-          for (int b : rows->example) image.push_back(distinct.index[b]);
-          const auto query = gather_sum<T>(rows->size(), {{posterior_state_(h), now.of_row}, {hints, image}});
-          return additive_scores(query, clues, tape.parameter(*posterior_score_), std::span<const int>(image), seen.cells);
-        };
       const auto choice = episode.choose(std::move(site));
       auto next = now.after(choice, cells, distinct);
       const auto moved = next.moved(now.size());
@@ -177,6 +203,10 @@ class GlimpseReader final : public Model<T>, public Dreams {
   }
   // A glimpse depends on the image and the cell alone: with more states than cells every cell is worked out once.
   Look look(Tape<T>& tape, const Choice<T>& choice, const Histories& states, Seen& seen) const {
+    if (anywhere_) {
+      const auto place = states.on_states(choice.value);
+      return {input(gaze_.look(seen.image, states, place), gaze_.where(place), {}), {}};
+    }
     const auto places = tape.parameter(*where_.weight);
     if (!choice.hard())
       return {input(states.mixed(choice.weights, patches(tape, seen), seen.cells),
@@ -191,7 +221,8 @@ class GlimpseReader final : public Model<T>, public Dreams {
   Structure structure_;
   Sensor sensor_;
   int glimpses_;
-  bool lstm_;
+  bool lstm_, anywhere_;
+  Gaze<T> gaze_;  // policy=gaussian
   Linear<T> patch_, what_, recurrent_, input_, locator_, classifier_, posterior_state_, posterior_patch_;
   Embedding<T> where_, posterior_label_, posterior_where_;
   Lstm<T> core_;
@@ -200,17 +231,20 @@ class GlimpseReader final : public Model<T>, public Dreams {
 
 const ModelEntry entry = {
     .name = "glimpse_reader",
-    .summary = "recurrent reader that classifies an image after a few glimpses at cells of a grid",
-    .paper = "Mnih, Heess, Graves & Kavukcuoglu 2014, Recurrent models of visual attention (with places on a grid)",
+    .summary = "recurrent reader that classifies an image after a few glimpses at cells of a grid, or anywhere",
+    .paper = "Mnih, Heess, Graves & Kavukcuoglu 2014, Recurrent models of visual attention (policy=grid: places on a grid)",
     .dependence = "one choice (glimpses=1), sequential (glimpses>1)",
-    .kinds = "categorical",
-    .parameters = {ParameterInfo::integer("grid", 6, 1, 64, "cells per side of the grid of centres"),
-                   ParameterInfo::integer("patch", 8, 1, 64, "pixels per side of a patch"),
-                   ParameterInfo::integer("scales", 1, 1, 4, "patches per glimpse, each twice as wide as the one before"),
-                   ParameterInfo::integer("glimpses", 6, 1, 32, "glimpses before the answer"),
-                   ParameterInfo::integer("features", 128, 1, 4096, "width of what is seen in a patch"),
-                   ParameterInfo::integer("hidden", 128, 1, 4096, "units of the core"),
-                   ParameterInfo::choice("core", "rnn", {"rnn", "lstm"}, "the recurrent core")},
+    .kinds = "categorical, Normal (policy=gaussian)",
+    .parameters =
+        {ParameterInfo::integer("grid", 6, 1, 64, "cells per side of the grid of centres"),
+         ParameterInfo::integer("patch", 8, 1, 64, "pixels per side of a patch"),
+         ParameterInfo::integer("scales", 1, 1, 4, "patches per glimpse, each twice as wide as the one before"),
+         ParameterInfo::integer("glimpses", 6, 1, 32, "glimpses before the answer"),
+         ParameterInfo::integer("features", 128, 1, 4096, "width of what is seen in a patch"),
+         ParameterInfo::integer("hidden", 128, 1, 4096, "units of the core"),
+         ParameterInfo::choice("core", "rnn", {"rnn", "lstm"}, "the recurrent core"),
+         ParameterInfo::choice("policy", "grid", {"grid", "gaussian"}, "a glimpse's place: a cell, or a Normal place"),
+         ParameterInfo::real("scale", 0.2, 0, 10, "standard deviation of policy=gaussian; the image is [-1, 1]^2").above()},
     .needs = {"height", "width", "classes"},
 };
 HARDGRAD_MODEL(GlimpseReader, entry)

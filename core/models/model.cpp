@@ -6,12 +6,14 @@
 namespace hardgrad {
 
 template <class T>
-std::vector<double> Model<T>::outcomes(const Batch& batch) const {
+std::vector<double> Model<T>::outcomes(const Batch& batch, int nodes) const {
+  if (nodes == 0) nodes = structure().nodes();
   std::vector<double> count(batch.examples(), 1.0);
   for (int b = 0; b < batch.examples(); ++b)
     for (std::size_t site = 0; site < structure().sites.size(); ++site) {
       const auto [options, times] = asked(batch, site, b);
-      for (int n : options) count[b] *= std::pow(static_cast<double>(n), static_cast<double>(times));
+      const bool numbers = !structure().sites[site].kind.options;
+      for (int n : options) count[b] *= std::pow(numbers ? nodes : n, static_cast<double>(times));
     }
   return count;
 }

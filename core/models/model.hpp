@@ -32,8 +32,8 @@ class Model {
     return {std::vector<int>(declared.columns, declared.options), declared.times};
   }
   /// [B] number of complete sets of choices of each example (the leaves of its tree): the product of the
-  /// options of all columns, as often as they are asked.
-  std::vector<double> outcomes(const Batch& batch) const;
+  /// options of all columns, as often as they are asked. A number counts as `nodes` options; 0: as Structure::nodes.
+  std::vector<double> outcomes(const Batch& batch, int nodes = 0) const;
 
   ParameterSet<T>& parameters() { return parameters_; }
   const ParameterSet<T>& parameters() const { return parameters_; }

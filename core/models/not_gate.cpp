@@ -39,12 +39,10 @@ class NotGate final : public Model<T> {
     const auto x = column("x"), target = column("target");
     const auto bit = [&](Var<T> logit) { return concat_columns({tape.constant(logit.rows(), 1), logit}); };
 
-    Site<T> gate{.name = "gate",
-                 .rows = episode.root(),
-                 .logits = bit(linear(x, tape.parameter(*w0_), tape.parameter(*b0_))),
-                 .options = std::vector<int>(batch.examples(), 2),
-                 .state = x};
-    if (structure_.posterior) gate.posterior = [&] { return bit(posterior_(concat_columns({x, target}))); };
+    const auto prior =
+        categorical(bit(linear(x, tape.parameter(*w0_), tape.parameter(*b0_))), std::vector<int>(batch.examples(), 2));
+    Site<T> gate{.name = "gate", .rows = episode.root(), .prior = prior, .state = x};
+    if (structure_.posterior) gate.posterior = [&] { return prior->with(bit(posterior_(concat_columns({x, target})))); };
     const auto choice = episode.choose(std::move(gate));
     const auto after = [&](Var<T> value) { return gather_rows(value, std::span<const int>(choice.rows->parent)); };
 

@@ -38,10 +38,16 @@ int KeyedRandomness::categorical(std::span<const double> probabilities, Draw whe
   return last;  // rounding left a crumb: the last possible option, never an impossible one
 }
 
-double KeyedRandomness::normal(Draw where) {
-  Draw second = where;
-  second.index ^= 0x80000000u;
-  return std::sqrt(-2 * std::log(uniform(where))) * std::cos(2 * std::numbers::pi * uniform(second));
+double Randomness::standard(Standard noise, Draw where) {
+  if (noise == Standard::uniform) return uniform(where);
+  const double radius = -2 * std::log(uniform(where));  // squared: exponential of mean 2
+  if (noise == Standard::weibull) return std::sqrt(radius);
+  Draw other = where;
+  other.index ^= 0x80000000u;
+  const double normal = std::sqrt(radius) * std::cos(2 * std::numbers::pi * uniform(other));  // Box & Muller 1958
+  if (noise == Standard::normal) return normal;
+  other.index ^= 0x40000000u;  // of three normal numbers' length, the sign of one
+  return std::copysign(std::sqrt(normal * normal - 2 * std::log(uniform(other))), normal);
 }
 
 std::uint64_t KeyedRandomness::below(std::uint64_t bound, Draw where) {

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "core/random/gauss_rules.hpp"
 #include "core/random/key.hpp"
 
 namespace hardgrad {
@@ -37,6 +38,10 @@ class Randomness {
   virtual int categorical(std::span<const double> probabilities, Draw where) = 0;
   /// A number in the open interval (0, 1).
   virtual double uniform(Draw where, const Pieces& pieces = {}) = 0;
+  /// A number of a standard distribution, of which an estimate is a smooth function. Made of uniform numbers at `where` and at
+  /// indices no draw counts up to.
+  virtual double standard(Standard noise, Draw where);
+  double normal(Draw where) { return standard(Standard::normal, where); }
   /// True if draws visit every outcome: who has a law both as continuous noise and as categorical draws must then take the
   /// latter.
   virtual bool replays() const { return false; }
@@ -49,8 +54,6 @@ class KeyedRandomness final : public Randomness {
   explicit KeyedRandomness(Key key) : key_(key) {}
   int categorical(std::span<const double> probabilities, Draw where) override;
   double uniform(Draw where, const Pieces& pieces = {}) override;
-  /// A standard normal number.
-  double normal(Draw where);
   /// An integer in [0, bound).
   std::uint64_t below(std::uint64_t bound, Draw where);
 

@@ -11,7 +11,7 @@ namespace {
 
 TargetTerms terms_of(const Settings& settings) {
   using enum TargetTerms::Divergence;
-  return {Distribution::posterior, settings.text("kl") == "analytic" ? analytic : sampled};
+  return {DrawnFrom::posterior, settings.text("kl") == "analytic" ? analytic : sampled};
 }
 
 }  // namespace

@@ -9,8 +9,6 @@
 namespace hardgrad {
 namespace {
 
-TargetTerms terms_of(const Settings&) { return {.drawn_from = Distribution::posterior}; }
-
 template <class T>
 Estimate<T> objective(const Target&, const Problem<T>& problem) {
   auto estimate = enumerated_outcomes<T>(problem, false, [](const auto& outcomes) { return wake_field(outcomes, false); });
@@ -42,7 +40,7 @@ std::vector<double> terms(const Target&, const Model<T>& model, const Batch& bat
 const TargetEntry entry = {
     .name = "wake_sleep",
     .summary = "as wake, but for the posterior KL(p(z|x,y) || q) over y the network itself draws",
-    .terms = terms_of,
+    .terms = drawn_from_posterior,
     .dreams = true,
     .counted = "sets of choices and observations",
 };

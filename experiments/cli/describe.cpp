@@ -35,6 +35,12 @@ std::vector<std::pair<std::string, std::string>> support(const EstimatorEntry& e
   ask("factorised", {site(4, 3, Reach::own_costs)});
   ask("sequential", {site(4, 3, Reach::later_choices)});
   ask("binary, factorised", {site(2, 3, Reach::own_costs)});
+  ask("numbers, sequential", {{.name = "choice",
+                               .times = 3,
+                               .state_width = 4,
+                               .reach = Reach::later_choices,
+                               .kind = SiteKind::normal,
+                               .columns = 2}});
   ask("no choice", {});
   return result;
 }
@@ -166,8 +172,8 @@ void print(const TargetEntry& e) {
   print_synopsis(page, e.name, e.parameters, "--task bits --estimator exact --exact");
   page.heading("DESCRIPTION");
   const auto target = Target(e.name);
-  page.paragraph(target.terms().drawn_from == Distribution::posterior ? "Choices are drawn from the learned posterior."
-                                                                      : "Choices are drawn from the prior.");
+  page.paragraph(target.terms().drawn_from == DrawnFrom::posterior ? "Choices are drawn from the learned posterior."
+                                                                   : "Choices are drawn from the prior.");
   print_parameters(page, e.parameters);
   std::vector<std::string> names;
   for (const auto& [name, estimator] : Estimators::instance().entries())
@@ -286,7 +292,7 @@ nlohmann::json entry_json(const TargetEntry& e) {
   return {{"kind", "target"},
           {"name", e.name},
           {"summary", e.summary},
-          {"posterior", Target(e.name).terms().drawn_from == Distribution::posterior},
+          {"posterior", Target(e.name).terms().drawn_from == DrawnFrom::posterior},
           {"parameters", to_json(e.parameters)}};
 }
 nlohmann::json entry_json(const TaskEntry& e) {

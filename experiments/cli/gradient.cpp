@@ -123,7 +123,7 @@ bool describe_rows(const Episode<T>& episode, GradientDump<T>& dump) {
   if (relaxed) dump.weights = Array<T>(place.shape(S));
   if (!relaxed) dump.choices = Array<int>(place.shape(), -1);
   if (!relaxed) dump.log_prob = Array<T>(place.shape());
-  const bool posterior = episode.terms().drawn_from == Distribution::posterior;
+  const bool posterior = episode.terms().drawn_from == DrawnFrom::posterior;
   if (posterior) dump.posterior_logits = Array<T>(place.shape(S), none);
   if (posterior && !relaxed) dump.posterior_log_prob = Array<T>(place.shape());
   for (std::size_t t = 0; t < steps.size(); ++t) {
@@ -197,6 +197,8 @@ int dump_gradient(const Options& options) {
   if (options.out.empty() && !options.repeat) throw UsageError("--out is needed: the file to write (or --repeat)");
   if (!options.out.empty()) require_writable(options.out);
   const auto scene = open_scene<T>(options.place, wants_posterior({options.estimator}));
+  if (scene.model->structure().numbers() && !options.out.empty())
+    throw UsageError("gradient --out writes options and logits, and this model chooses numbers: leave --out off");
   const Key key(options.place.seed);
   const auto estimator = open_estimator<T>(scene, spec, key / "init");
   const auto timing = time_gradient<T>(options.repeat, *estimator, scene, key / "noise");

@@ -13,17 +13,21 @@ void add_episode(Tape<T>& tape, const Episode<T>& episode, int copies, LogitGrad
   std::size_t at = 0, step_of_run = 0;
   for (const auto& step : episode.steps()) {
     const auto& site = step.question.site;
-    const auto g = tape.gradient(site.logits);
-    const std::size_t D = site.columns, size = episode.examples() / copies * D * g.cols;
-    for (auto& gradient : into)
-      if (gradient.size() < at + size) gradient.resize(at + size);
-    for (std::size_t cell = 0; cell < g.rows; ++cell) {
-      const int example = site.rows->example[cell / D];
-      double* to = into[example % copies].data() + at + (example / copies * D + cell % D) * g.cols;
-      for (std::size_t j = 0; j < g.cols; ++j) to[j] += copies * static_cast<double>(g(cell, j));
+    std::size_t of_site = 0;
+    for (const auto& [name, parameter] : site.prior->parameters()) {
+      const auto g = tape.gradient(parameter);
+      const std::size_t of_row = g.size() / site.rows->size(), size = episode.examples() / copies * of_row;
+      for (auto& gradient : into)
+        if (gradient.size() < at + size) gradient.resize(at + size);
+      for (std::size_t r = 0; r < site.rows->size(); ++r) {
+        const int example = site.rows->example[r];
+        double* to = into[example % copies].data() + at + example / copies * of_row;
+        for (std::size_t j = 0; j < of_row; ++j) to[j] += copies * static_cast<double>(g.data[r * of_row + j]);
+      }
+      at += size;
+      of_site += size;
     }
-    at += size;
-    if (result.sites.size() < ++step_of_run) result.sites.emplace_back(site.name, size);
+    if (result.sites.size() < ++step_of_run) result.sites.emplace_back(site.name, of_site);
   }
 }
 

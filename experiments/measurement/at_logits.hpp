@@ -1,5 +1,6 @@
 // Gradients at the logits: what an estimator's noise is before the network spreads it over parameters.
 //
+// (Of numbers: at the parameters of their distribution, means and log scales.)
 // With respect to an offset of the logits of every choice, example and option, the same whatever was chosen before: the sum
 // over the rows of an example of d / d logits. Nothing below the logits is worked out backward, and replicates are rows
 // of one run (core/models/parts/replicates.hpp).
@@ -15,7 +16,7 @@
 namespace hardgrad {
 
 struct LogitGradients {
-  /// [M][sum over choices of B S] of the mean over the batch, choice by choice
+  /// [M][sum over choices of B D S] of the mean over the batch, choice by choice; of Normals B D means, then B D log scales
   std::vector<std::vector<double>> of_replicate;
   /// The sites of these entries: name and number of entries, in order.
   std::vector<std::pair<std::string, std::size_t>> sites;

@@ -75,6 +75,14 @@ std::map<std::string, Sum> sums(const Episode<T>& episode, bool sparse, bool sam
   for (const auto& [question, choice] : episode.steps()) {
     const auto& weight = weights.of(*question.site.rows);
     auto& sum = of_site[std::string(question.site.name)];
+    if (!question.site.logits) {  // a density's: it may be negative
+      const auto entropy = question.site.prior->entropy().value();
+      for (std::size_t r = 0; r < entropy.rows; ++r) {
+        sum.choices += weight[r] * question.site.columns;
+        sum.entropy += weight[r] * static_cast<double>(entropy.data[r]);
+      }
+      continue;
+    }
     for (std::size_t cell = 0; cell < question.site.options.size(); ++cell) {
       if (question.site.options[cell] < 2) continue;
       const double of_row = weight[cell / question.site.columns];
@@ -107,7 +115,8 @@ ChoiceEntropy choice_entropy(const Target& target, const Model<T>& model, const 
   const bool soft = target.name() == "soft", sparse = target.name() == "sparsemax";
   const bool feeding = !model.structure().independent();  // else one run says it all, whatever it chooses
   const auto leaves = feeding ? model.outcomes(batch) : std::vector<double>(batch.examples(), 1.0);
-  const bool enumerate = std::all_of(leaves.begin(), leaves.end(), [&](double n) { return n <= leaf_cap; });
+  const bool enumerate =
+      !model.structure().numbers() && std::all_of(leaves.begin(), leaves.end(), [&](double n) { return n <= leaf_cap; });
   if (sparse && !enumerate) return {std::numeric_limits<double>::quiet_NaN(), {}};
   std::vector<std::map<std::string, Sum>> of_example(batch.examples());
   parallel_for(batch.examples(), [&](int b) {
@@ -121,7 +130,7 @@ ChoiceEntropy choice_entropy(const Target& target, const Model<T>& model, const 
     else if (!feeding)
       chooser = std::make_unique<GreedyChooser<T>>();
     else if (enumerate)
-      chooser = std::make_unique<EnumerateChooser<T>>();
+      chooser = std::make_unique<EnumerateChooser<T>>(model.structure());
     else
       chooser = std::make_unique<SampleChooser<T>>(paths, random, example.id);
     Episode<T> episode(tape, *chooser, 1);

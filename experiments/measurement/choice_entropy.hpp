@@ -19,10 +19,11 @@ struct ChoiceEntropy {
 /// the mean over the examples that choose at all. A row with one option is no choice: padding counts for nothing. NaN if
 /// no example chooses.
 ///
-/// p is the network's own softmax (not a learned posterior); of target `sparsemax` its sparsemax. Of target `soft` the
-/// entropies are taken along the one run that is fed with expected choices. Where choices feed later ones, all prefixes
-/// are enumerated if no example has more than `leaf_cap` sets of choices; else paths are sampled, 64 an example, keyed by
-/// `noise` (of sparsemax: NaN). `stop` is polled between examples.
+/// Of numbers it is the differential entropy of a column (along sampled paths where they feed later ones), which may be
+/// negative. p is the network's own softmax (not a learned posterior); of target `sparsemax` its sparsemax. Of target `soft`
+/// the entropies are taken along the one run that is fed with expected choices. Where choices feed later ones, all prefixes are
+/// enumerated if no example has more than `leaf_cap` sets of choices; else paths are sampled, 64 an example, keyed by `noise`
+/// (of sparsemax: NaN). `stop` is polled between examples.
 template <class T>
 ChoiceEntropy choice_entropy(const Target& target, const Model<T>& model, const Batch& batch, double leaf_cap, Key noise,
                              const Stop& stop = {});

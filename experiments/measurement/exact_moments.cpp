@@ -64,8 +64,19 @@ double Replay::uniform(Draw, const Pieces& pieces) {
   return node.values[node.chosen];
 }
 
+double Replay::standard(Standard noise, Draw where) {
+  const auto& rule = gauss_rule(noise, nodes_);
+  const int chosen = categorical(rule.weights, where);
+  path_[position_ - 1].standard = true;
+  return rule.points[chosen];
+}
+
+bool Replay::standard_drawn() const {
+  return std::any_of(path_.begin(), path_.end(), [](const auto& node) { return node.standard; });
+}
+
 bool Replay::continuous() const {
-  return std::any_of(path_.begin(), path_.end(), [](const auto& node) { return !node.values.empty(); });
+  return std::any_of(path_.begin(), path_.end(), [](const auto& node) { return node.standard || !node.values.empty(); });
 }
 
 double Replay::weight() const {
@@ -104,8 +115,8 @@ namespace {
 
 /// Moments of one example, around `reference`.
 template <class T>
-Moments of_example(const Estimator<T>& estimator, const Model<T>& model, const Batch& example,
-                   const std::vector<double>& reference, double outcome_cap, bool covariance, const Stop& stop) {
+Moments visited(const Estimator<T>& estimator, const Model<T>& model, const Batch& example,
+                const std::vector<double>& reference, int nodes, double outcome_cap, bool covariance, const Stop& stop) {
   const std::size_t size = model.parameters().size();
   Moments m;
   m.mean.resize(size);
@@ -115,7 +126,7 @@ Moments of_example(const Estimator<T>& estimator, const Model<T>& model, const B
   for (double g : reference) reference_norm += g * g;
   reference_norm = std::sqrt(reference_norm);
 
-  Replay replay(estimator.exchangeable());
+  Replay replay(estimator.exchangeable(), nodes);
   Tape<T> tape;
   std::vector<double> d(size);
   double visits = 0;
@@ -142,7 +153,8 @@ Moments of_example(const Estimator<T>& estimator, const Model<T>& model, const B
     m.attention_values += w * estimate.attention_values();
     m.missed_hints += w * static_cast<double>(tape.missed_hints());
     m.continuous = replay.continuous();
-    if (++m.outcomes == 1) visits = replay.expected_visits(model.outcomes(example)[0]);
+    if (replay.standard_drawn()) m.nodes = nodes;
+    if (++m.outcomes == 1) visits = replay.expected_visits(model.outcomes(example, nodes)[0]);
     if (std::max(m.outcomes, visits) > outcome_cap)
       throw NotExact(fmt::format(
           "exact moments need about {:.6g} {} for one example, more than its share {:.6g} of the cap: "
@@ -156,6 +168,42 @@ Moments of_example(const Estimator<T>& estimator, const Model<T>& model, const B
     for (std::size_t i = 0; i < size; ++i)
       for (std::size_t j = 0; j < size; ++j) m.covariance[i * size + j] -= m.mean[i] * m.mean[j];
   for (std::size_t i = 0; i < size; ++i) m.mean[i] += reference[i];
+  return m;
+}
+
+/// The most nodes a standard draw may have if there are to be no more than `outcome_cap` visits.
+template <class T>
+int affordable_nodes(const Estimator<T>& estimator, const Model<T>& model, const Batch& example, double outcome_cap) {
+  Tape<T> tape;
+  int nodes = 32;
+  for (; nodes > 8; nodes = nodes > 16 ? nodes - 8 : nodes - 4) {
+    Replay replay(estimator.exchangeable(), nodes);
+    replay.begin();
+    tape.rewind();
+    estimator.draw({tape, model, example, replay});
+    if (!replay.standard_drawn() || replay.expected_visits(model.outcomes(example, nodes)[0]) <= outcome_cap) break;
+  }
+  return nodes;
+}
+
+double distance(const std::vector<double>& a, const std::vector<double>& b) {
+  double squares = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) squares += (a[i] - b[i]) * (a[i] - b[i]);
+  return std::sqrt(squares);
+}
+
+/// The same with as good a quadrature as can be had, and what it leaves in doubt.
+template <class T>
+Moments of_example(const Estimator<T>& estimator, const Model<T>& model, const Batch& example,
+                   const std::vector<double>& reference, double outcome_cap, bool covariance, const Stop& stop) {
+  const int nodes = model.structure().numbers() ? affordable_nodes(estimator, model, example, outcome_cap) : 32;
+  auto m = visited(estimator, model, example, reference, nodes, outcome_cap, covariance, stop);
+  if (m.nodes > 0) {
+    const auto rough = visited(estimator, model, example, reference, 3 * nodes / 4, outcome_cap, false, stop);
+    m.mean_error = distance(m.mean, rough.mean);
+    for (std::size_t i = 0; i < m.variances.size(); ++i) m.trace_error += m.variances[i] - rough.variances[i];
+    m.trace_error = std::abs(m.trace_error);
+  }
   return m;
 }
 
@@ -181,6 +229,9 @@ Moments exact_moments(const Estimator<T>& estimator, const Model<T>& model, cons
     for (std::size_t i = 0; i < total.covariance.size(); ++i) total.covariance[i] += m.covariance[i];
     total.outcomes += m.outcomes;
     total.continuous |= m.continuous;
+    total.nodes = std::max(total.nodes, m.nodes);
+    total.mean_error += m.mean_error;
+    total.trace_error += m.trace_error;
     total.rows += m.rows;
     total.attention_values += m.attention_values;
     total.missed_hints += m.missed_hints;
@@ -188,6 +239,8 @@ Moments exact_moments(const Estimator<T>& estimator, const Model<T>& model, cons
   for (auto& g : total.mean) g /= examples;
   for (auto& v : total.variances) v /= double(examples) * examples;
   for (auto& v : total.covariance) v /= double(examples) * examples;
+  total.mean_error /= examples;
+  total.trace_error /= double(examples) * examples;
   total.trace = 0;
   for (double v : total.variances) total.trace += v;
   if (examples > 1) total.cosine = std::nan("");

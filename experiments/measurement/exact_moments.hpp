@@ -17,12 +17,15 @@ namespace hardgrad {
 /// A source of noise that visits every outcome; of continuous noise, the nodes of a quadrature.
 class Replay final : public Randomness {
  public:
-  /// With `exchangeable`, draws of the same step and different replicas are visited as multisets.
-  explicit Replay(bool exchangeable) : exchangeable_(exchangeable) {}
+  /// With `exchangeable`, draws of the same step and different replicas are visited as multisets. `nodes`: of the Gauss rule
+  /// that stands in for a standard draw.
+  explicit Replay(bool exchangeable, int nodes = 32) : exchangeable_(exchangeable), nodes_(nodes) {}
 
   int categorical(std::span<const double> probabilities, Draw where) override;
   /// Visits the nodes of a quadrature: exact for polynomials, tanh-sinh (relative error about 1e-10) for what is analytic.
   double uniform(Draw where, const Pieces& pieces = {}) override;
+  /// Visits the points of a Gauss rule.
+  double standard(Standard noise, Draw where) override;
   bool replays() const override { return true; }
 
   /// Starts one visit.
@@ -35,12 +38,15 @@ class Replay final : public Randomness {
   double expected_visits(double outcomes) const;
   /// True if continuous noise was drawn in the last visit.
   bool continuous() const;
+  /// The same of standard draws.
+  bool standard_drawn() const;
 
  private:
   struct Node {
     std::vector<double> probabilities;
     int chosen;
     std::vector<double> values = {};  ///< of a uniform draw: the quadrature's nodes, with `probabilities` as weights
+    bool standard = false;
   };
   struct Trajectory {
     std::vector<int> choices;   ///< in the order drawn
@@ -49,6 +55,7 @@ class Replay final : public Randomness {
   /// First possible option from `from` on; -1 if none.
   static int possible(const std::vector<double>& probabilities, int from);
   bool exchangeable_;
+  int nodes_;
   std::vector<Node> path_;
   std::size_t position_ = 0;
   std::vector<Trajectory> trajectories_;
@@ -56,19 +63,22 @@ class Replay final : public Randomness {
 
 /// Mean and covariance of an estimate of a batch, with what it cost.
 struct Moments {
-  std::vector<double> mean;                                 ///< [P]
-  std::vector<double> variances;                            ///< [P] diagonal of the covariance
-  std::vector<double> covariance;                           ///< [P, P], if asked for
-  double trace = 0;                                         ///< sum of the variances
-  double cosine = 0;                                        ///< E of the cosine to the reference; NaN for more than one example
-  double outcomes = 0;                                      ///< visited
-  bool continuous = false;                                  ///< some of them are nodes of a quadrature
+  std::vector<double> mean;                ///< [P]
+  std::vector<double> variances;           ///< [P] diagonal of the covariance
+  std::vector<double> covariance;          ///< [P, P], if asked for
+  double trace = 0;                        ///< sum of the variances
+  double cosine = 0;                       ///< E of the cosine to the reference; NaN for more than one example
+  double outcomes = 0;                     ///< visited
+  bool continuous = false;                 ///< some of them are nodes of a quadrature
+  int nodes = 0;                           ///< of a Gauss rule, one for each standard draw; 0: none was drawn
+  double mean_error = 0, trace_error = 0;  ///< how far a rule of 3/4 the nodes is off: distance of the means, and of the traces
   double rows = 0, attention_values = 0, missed_hints = 0;  ///< expected cost of one gradient
 };
 
 /// Moments of `estimator` on `batch`. `reference` [B][P] are gradients close to each example's mean (its exact gradient):
 /// moments are taken around them, so that they do not cancel. UsageError if more than `outcome_cap` visits are needed,
-/// naming how many. `stop` is polled between visits.
+/// naming how many. Normal draws are integrated over with as many nodes as the cap allows, at most 32. `stop` is polled between
+/// visits.
 template <class T>
 Moments exact_moments(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
                       const std::vector<std::vector<double>>& reference, double outcome_cap, bool covariance = false,

@@ -19,7 +19,8 @@ struct MeasureSettings {
   bool exact = false;            ///< visit every outcome instead of sampling
   bool covariance = false;       ///< of an exact measurement: also the whole covariance matrix
   bool at_logits = false;        ///< moments of the gradient at the choices' logits, not at the parameters
-  std::string estimand = "any";  ///< the true gradient: any (a long run if it cannot be enumerated) | enumerated | none
+  std::string estimand = "any";  ///< the true gradient: any (a long run if it cannot be enumerated, or a
+                                 ///< quadrature is off by 1%) | enumerated | none
   int directions = 8;            ///< random directions of the bias test, besides the gradient's own
   double level = 0.95;           ///< of the confidence intervals
   double outcome_cap = 2e6;      ///< most outcomes an exact measurement may visit
@@ -34,9 +35,10 @@ struct Measurement {
   std::string status = "ok";             ///< ok | skipped
   std::string reason;                    ///< why skipped
   double estimand_norm = not_a_number;   ///< |g*| of its own target
-  std::string estimand =
-      "enumerated";  ///< how g* was had: enumerated | the spec of a long run, and its replicates | why there is none
-  double estimand_standard_error = 0;              ///< root of the summed squared standard errors of g*; 0 if enumerated
+  std::string estimand = "enumerated";   ///< how g* was had: enumerated | a quadrature and how good it is | the spec of a long
+                                         ///< run, and its replicates | why there is none
+  /// Root of the summed squared standard errors of g*; of a quadrature what it leaves in doubt; 0 if enumerated.
+  double estimand_standard_error = 0;
   double variance = not_a_number;                  ///< trace of the covariance, 1/(M-1)
   double squared_bias = not_a_number;              ///< |mean - g*|^2 - variance / M: unbiased, may be negative
   double relative_bias = not_a_number;             ///< sqrt(max(squared_bias, 0)) / |g*|

@@ -2,14 +2,21 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
 #include "core/autodiff/gradient.hpp"
 #include "core/estimator/enumeration/objectives.hpp"
 #include "experiments/support/parallel.hpp"
 
 namespace hardgrad {
 
+namespace {
+
+/// By enumeration, or a quadrature of so many nodes a column.
 template <class T>
-Truth exact_truth(const Target& target, const Model<T>& model, const Batch& batch, double leaf_cap, const Stop& stop) {
+Truth truth_of(const Target& target, const Model<T>& model, const Batch& batch, int nodes, double leaf_cap, const Stop& stop) {
   const int examples = batch.examples();
   const std::size_t size = model.parameters().size();
   Truth truth{std::vector<double>(size), std::vector<std::vector<double>>(examples, std::vector<double>(size))};
@@ -19,7 +26,9 @@ Truth exact_truth(const Target& target, const Model<T>& model, const Batch& batc
     const auto example = batch.select({b});
     Tape<T> tape;
     KeyedRandomness none{Key()};  // an enumeration draws nothing
-    const auto estimate = exact_objective<T>(target, {tape, model, example, none}, leaf_cap);
+    Problem<T> problem{tape, model, example, none};
+    problem.nodes = nodes;
+    const auto estimate = exact_objective<T>(target, problem, leaf_cap);
     differentiate(estimate.surrogate, model.parameters(), truth.of_example[b]);
     value[b] = estimate.loss;
   });
@@ -30,10 +39,35 @@ Truth exact_truth(const Target& target, const Model<T>& model, const Batch& batc
   return truth;
 }
 
+double length(const std::vector<double>& x) { return std::sqrt(std::inner_product(x.begin(), x.end(), x.begin(), 0.0)); }
+
+}  // namespace
+
+double Truth::norm() const { return length(gradient); }
+
+std::string Truth::what() const {
+  if (nodes == 0) return "enumerated";
+  return fmt::format("Gauss-Hermite quadrature, {} nodes a column, good to {:.1g} of its norm", nodes,
+                     std::max(error / norm(), 1e-15));
+}
+
+template <class T>
+Truth exact_truth(const Target& target, const Model<T>& model, const Batch& batch, double leaf_cap, const Stop& stop) {
+  const auto& structure = model.structure();
+  auto truth = truth_of(target, model, batch, 0, leaf_cap, stop);
+  if (structure.numbers()) {
+    truth.nodes = structure.nodes();
+    auto off = truth_of(target, model, batch, 3 * truth.nodes / 4, leaf_cap, stop).gradient;
+    for (std::size_t i = 0; i < off.size(); ++i) off[i] -= truth.gradient[i];
+    truth.error = length(off);
+  }
+  return truth;
+}
+
 template <class T>
 const Truth* Truths<T>::of(const Target& target) {
   const auto& structure = model_.structure();
-  if (target.terms().drawn_from == Distribution::posterior && !structure.posterior) {
+  if (target.terms().drawn_from == DrawnFrom::posterior && !structure.posterior) {
     why_ = "the model has no learned posterior";
     return nullptr;
   }

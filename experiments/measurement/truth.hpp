@@ -16,6 +16,16 @@ struct Truth {
   std::vector<double> gradient;                 ///< [P] of the mean over the batch
   std::vector<std::vector<double>> of_example;  ///< [B][P]
   double value = 0;                             ///< the target itself, mean over the batch
+  int nodes = 0;     ///< a column, of the quadrature that stands in where choices are numbers; 0: enumerated
+  double error = 0;  ///< how far the gradient of a quadrature of 3/4 the nodes is off; 0 if enumerated
+
+  double norm() const;
+  /// How it was had: "enumerated", or by which quadrature and how well.
+  std::string what() const;
+  /// True if nothing is left in doubt beyond rounding.
+  bool certain() const { return error <= 1e-8 * norm(); }
+  /// True if a long run is likely to be better.
+  bool rough() const { return error > 0.01 * norm(); }
 };
 
 /// What stands in for a truth that cannot be enumerated.

@@ -19,7 +19,7 @@ std::string to_string(Split split);
 /// What a run of one row per example did, for metrics. -1 pads.
 struct Observation {
   Array<int> predictions;  ///< [B, P] labels handed to Episode::predict, in order
-  Array<int> choices;      ///< [B, T] options chosen (of relaxed weights: the largest)
+  Array<int> choices;      ///< [B, T] options chosen (of relaxed weights: the largest; of numbers: -1)
 };
 
 /// A metric accumulates over batches: its value is numerator / denominator, or for those that are no mean a

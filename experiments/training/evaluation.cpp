@@ -51,7 +51,7 @@ void add_enumerated(std::map<std::string, double>& sums, Tape<T>& tape, const Mo
     poll(stop);
     const auto examples = static_cast<double>(part.size());
     tape.clear();
-    EnumerateChooser<T> chooser;
+    EnumerateChooser<T> chooser(model.structure());
     const auto some = batch.select(part);
     KeyedRandomness none{Key()};  // an enumeration draws nothing
     const Problem<T> problem{tape, model, some, none};
@@ -78,7 +78,9 @@ Observation observe(const Episode<T>& episode) {
     const std::size_t D = question.site.columns;
     for (std::size_t cell = 0; cell < examples * D; ++cell) {
       int option;
-      if (choice.hard()) {
+      if (choice.value) {
+        option = -1;
+      } else if (choice.hard()) {
         option = choice.option[cell];
       } else {
         const auto* row = choice.weights.value().row(cell);
@@ -100,7 +102,7 @@ EvaluationPoint evaluate(const Task& task, const Model<T>& model, const Target& 
   const auto examples = settings.examples > 0 ? std::min<std::size_t>(settings.examples, all) : all;
   auto metrics = task.metrics();
   std::map<std::string, double> sums;
-  bool enumerable = true;
+  bool enumerable = !model.structure().numbers();  // a quadrature's error would go unseen
   Tape<T> tape;
   for (std::size_t from = 0; from < examples; from += settings.batch) {
     poll(settings.stop);
@@ -128,7 +130,7 @@ EvaluationPoint evaluate(const Task& task, const Model<T>& model, const Target& 
     if (!enumerable) continue;
     const auto parts = enumerable_parts(model, batch, settings.row_cap);
     enumerable = !parts.empty();
-    add_enumerated(sums, tape, model, batch, parts, target.terms().drawn_from == Distribution::posterior, settings.stop);
+    add_enumerated(sums, tape, model, batch, parts, target.terms().drawn_from == DrawnFrom::posterior, settings.stop);
   }
   if (!enumerable)  // a mean over some of the examples would be a silent bias
     for (const auto* name : {"expected_loss", "marginal_likelihood", "elbo"}) sums.erase(name);

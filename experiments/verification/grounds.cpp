@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "experiments/verification/drift.hpp"
 #include "experiments/verification/recurrent.hpp"
 
 namespace hardgrad::verification {
@@ -18,11 +19,11 @@ Ground recurrent(bool feeding, int options, int columns = 1) {
 Ground toy(const std::string& spec) {
   Batch batch;
   batch.id = {0};
-  auto model = make_model<double>(Spec::parse(spec), {{"bits", 1}}, Key(3), true);
+  auto model = make_model<double>(Spec::parse(spec), {{"bits", 1}, {"gaussians", 1}}, Key(3), true);
   int i = 0;
   for (auto& parameter : model->parameters())  // a posterior that is not the prior
     if (parameter.group() == "posterior")
-      for (double& logit : parameter.value.data) logit += 0.6 * std::sin(++i);
+      for (double& value : parameter.value.data) value += 0.6 * std::sin(++i);
   return {spec, std::move(model), std::move(batch)};
 }
 
@@ -38,10 +39,18 @@ std::vector<Ground> grounds() {
                            "bits[bits=2,function=table,logit=0.3;-0.8]", "bits[options=3,function=linear,logit=0.2;-0.1;0.4]",
                            "bits[bits=2,options=3,function=table,logit=0.2;-0.1;0.4]"})
     all.push_back(toy(spec));
+  for (bool feeding : {true, false})
+    all.push_back({feeding ? "numbers, dependent" : "numbers, two columns", std::make_unique<Drift<double>>(feeding),
+                   Drift<double>::batch()});
+  for (const auto* spec :
+       {"gaussians[k=0.7,mean=-0.2,log_scale=-0.3]", "gaussians[function=cosine,k=1.3,mean=0.4,log_scale=-0.5]"})
+    all.push_back(toy(spec));
   return all;
 }
 
 Ground shifted(int options, double shift) {
+  if (options == 0)
+    return {fmt::format("numbers, losses + {}", shift), std::make_unique<Drift<double>>(true, shift), Drift<double>::batch()};
   return {fmt::format("recurrent, {} options, losses + {}", options, shift),
           std::make_unique<Recurrent<double>>(true, Key(5), options, shift), Recurrent<double>::batch(options)};
 }

@@ -15,10 +15,11 @@ struct Ground {
   Batch batch;
 };
 
-/// Dependent and independent choices, two and three options, ragged and not, joint and separate costs; with posteriors.
+/// Options: dependent and independent choices, two and three options, ragged and not, joint and separate costs. Numbers:
+/// dependent, two columns, and the toys. With posteriors.
 std::vector<Ground> grounds();
 
-/// The recurrent ground with dependent choices and `shift` added to every loss.
+/// The recurrent ground with dependent choices (of numbers, if there are no options) and `shift` added to every loss.
 Ground shifted(int options, double shift);
 
 }  // namespace hardgrad::verification

@@ -14,6 +14,9 @@ const std::vector<Problem>& problems() {
       {"translator_sampled_feed", "translation[max_length=4]", "translator[hidden=32,embedding=32,feed=sampled]", 4},
       {"memory_reader", "qa", "memory_reader[hops=2]", 16},
       {"glimpse_reader", "glimpse[size=12]", "glimpse_reader[grid=3,glimpses=3,patch=4]", 16},
+      {"gaussians", "gaussians", "gaussians[columns=2,k=0.7,mean=-0.2;0.4,log_scale=-0.3]", 1},
+      {"glimpse_reader_gaussian", "glimpse[size=12]", "glimpse_reader[policy=gaussian,glimpses=2,patch=4,features=8,hidden=8]",
+       4},
   };
   return all;
 }

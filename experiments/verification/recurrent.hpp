@@ -72,11 +72,12 @@ class Recurrent final : public Model<T> {
       std::vector<int> allowed;
       for (int b : rows->example)
         for (int d = 0; d < columns_; ++d) allowed.push_back(t < batch.ints("length").data[b] ? options_of(batch, b, d) : 1);
-      Site<T> site{"step", rows, reshape(scores_(h), options_), allowed, h};
+      const auto prior = categorical(reshape(scores_(h), options_), allowed, columns_);
+      Site<T> site{"step", rows, prior, h};
       site.posterior = [&, h, rows] {
-        return reshape(posterior_(concat_columns({h, gather_rows(target, std::span<const int>(rows->example))})), options_);
+        return prior->with(
+            reshape(posterior_(concat_columns({h, gather_rows(target, std::span<const int>(rows->example))})), options_));
       };
-      site.columns = columns_;
       auto choice = episode.choose(std::move(site));
       const std::span<const int> parent(choice.rows->parent), example(choice.rows->example);
       const auto chosen =

@@ -21,7 +21,7 @@ Target thermodynamic(const std::vector<double>& partition) {
   return fmt::format("thermodynamic[partition={}]", fmt::join(partition, ";"));
 }
 
-constexpr TargetTerms from_posterior{.drawn_from = Distribution::posterior};
+constexpr TargetTerms from_posterior{.drawn_from = DrawnFrom::posterior};
 
 const std::vector<std::string> unbiased = {"iwae_reinforce",
                                            "iwae_reinforce[samples=1]",

@@ -164,7 +164,7 @@ class WrongSleep final : public Estimator<double> {
     problem.model.run(data_ ? problem.batch : dreamt.batch, *sleep);
     auto surrogate = problem.tape.constant(1, 1);
     for (std::size_t t = 0; t < sleep->steps().size(); ++t)
-      surrogate = subtract(surrogate, sleep->log_probability(static_cast<int>(t), Distribution::posterior));
+      surrogate = subtract(surrogate, sleep->log_probability(static_cast<int>(t), DrawnFrom::posterior));
     return {.surrogate = surrogate, .episode = std::move(sleep)};
   }
   bool exchangeable() const override { return false; }

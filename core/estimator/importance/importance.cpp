@@ -13,8 +13,8 @@ ImportanceSamples<T>::ImportanceSamples(const Problem<T>& problem, int samples)
       log_ratio_(log_weight_.size()) {
   auto& episode = sampled_.episode();
   for (int t = 0; t < sampled_.steps(); ++t) {
-    const T* p = episode.log_probability(t, Distribution::prior).value().data;
-    const T* q = episode.log_probability(t, Distribution::posterior).value().data;
+    const T* p = episode.log_probability(t, DrawnFrom::prior).value().data;
+    const T* q = episode.log_probability(t, DrawnFrom::posterior).value().data;
     for (std::size_t r = 0; r < log_ratio_.size(); ++r) log_ratio_[r] += static_cast<double>(p[r]) - static_cast<double>(q[r]);
   }
   for (std::size_t r = 0; r < log_weight_.size(); ++r) log_weight_[r] = log_ratio_[r] - log_weight_[r];
@@ -38,8 +38,8 @@ Var<T> ImportanceSamples<T>::surrogate(const std::vector<Slopes>& slopes) {
     total = add(total, weighted_sum(column, std::span<const double>(weight)));
   };
   for (int t = 0; t < sampled_.steps(); ++t) {
-    include(episode.log_probability(t, Distribution::prior), row.log_p);
-    include(episode.log_probability(t, Distribution::posterior), row.log_q);
+    include(episode.log_probability(t, DrawnFrom::prior), row.log_p);
+    include(episode.log_probability(t, DrawnFrom::posterior), row.log_q);
   }
   for (const auto& cost : episode.costs()) include(cost.loss, cost.rows->is_root() ? root : row.loss);
   return total;

@@ -13,17 +13,9 @@ template <class T>
 class Dreamer final : public Chooser<T>, public Observer<T> {
  public:
   Dreamer(const Batch& batch, Randomness& random, int replica) : id_(batch.id), random_(random), replica_(replica) {}
-  Choice<T> choose(Tape<T>&, const Question<T>& question) override {
-    auto rows = fan_out(question, 1);
-    std::vector<int> option;
-    const auto cells = question.cells(*rows);
-    const std::size_t D = question.site.columns;
-    for (std::size_t c = 0; c < cells.size(); ++c) {
-      auto where = place(rows->example[c / D], question.step, 0);
-      where.column = static_cast<std::uint32_t>(c % D);
-      option.push_back(draw_option(question, cells[c], random_, where));
-    }
-    return {rows, std::move(option), {}};
+  Choice<T> choose(Tape<T>& tape, const Question<T>& question) override {
+    const Noise noise{random_, id_, question.step, static_cast<std::uint32_t>(replica_)};
+    return question.distribution->sample(tape, fan_out(question, 1), noise);
   }
   std::vector<int> observe(std::span<const int> example, Var<T> logits, int at) override {
     const std::vector<int> labels(example.size(), static_cast<int>(logits.cols()));

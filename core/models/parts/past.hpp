@@ -49,18 +49,14 @@ class Past {
   /// Asks the episode: the past that ends with its answer. The items must outlive it.
   Past choose(const Ask<T>& ask) const {
     const auto columns = static_cast<std::size_t>(ask.columns);
-    Site<T> site;
-    site.name = ask.name;
-    site.rows = rows_;
-    site.columns = ask.columns;
-    site.logits = states_->on_rows(ask.scores, columns);
-    site.options.reserve(rows_->size() * columns);
+    std::vector<int> options;
+    options.reserve(rows_->size() * columns);
     for (std::size_t r = 0; r < rows_->size(); ++r)
       for (int d = 0; d < ask.columns; ++d)
-        site.options.push_back(states_->of_row[r] < 0 ? 1
-                                                      : ask.items.count(distinct_->index[rows_->example[r]] * ask.columns + d));
-    site.state = states_->on_rows(ask.state);
-    if (ask.posterior) site.posterior = [&, columns] { return states_->on_rows(ask.posterior(), columns); };
+        options.push_back(states_->of_row[r] < 0 ? 1 : ask.items.count(distinct_->index[rows_->example[r]] * ask.columns + d));
+    const auto prior = categorical(states_->on_rows(ask.scores, columns), std::move(options), ask.columns);
+    Site<T> site{.name = ask.name, .rows = rows_, .prior = prior, .state = states_->on_rows(ask.state)};
+    if (ask.posterior) site.posterior = [&] { return prior->with(states_->on_rows(ask.posterior(), columns)); };
     const auto choice = episode_->choose(std::move(site));
     return {*this, choice.rows, states_->after(choice, ask.items.most(), *distinct_), &ask.items, choice.weights};
   }

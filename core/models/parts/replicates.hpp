@@ -38,6 +38,7 @@ class ReplicatedRandomness final : public Randomness {
     return source(where).categorical(probabilities, where);
   }
   double uniform(Draw where, const Pieces& pieces = {}) override { return source(where).uniform(where, pieces); }
+  double standard(Standard noise, Draw where) override { return source(where).standard(noise, where); }
 
  private:
   KeyedRandomness& source(Draw& where);

@@ -26,7 +26,7 @@ struct Chain {
         for (int i = 0; i < 3; ++i) tape.mutable_value(logits)(r, i) = 0.5 * i + t;
         options.push_back(rows->example[r] == 0 ? 3 : 2);
       }
-      auto choice = episode.choose({"step", rows, logits, options, logits});
+      auto choice = episode.choose({"step", rows, categorical(logits, options), logits});
       rows = choice.rows;
       choices.push_back(std::move(choice));
     }

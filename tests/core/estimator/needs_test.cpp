@@ -43,8 +43,20 @@ TEST_CASE("every site must have what is needed, the second one too") {
   CHECK(!unmet({need::categorical}, two));
 }
 
-TEST_CASE("of a Normal only a log probability may be asked, and a model without a choice refuses who does not say so") {
-  CHECK(!unmet({need::log_density}, place));
+TEST_CASE("of a Normal nothing may be asked that is of options, and a model without a choice refuses who does not say so") {
+  for (const auto& need : {need::log_density, need::reparameterised, need::quantiles, need::symmetric, need::measure_valued})
+    CHECK(!unmet({need}, place));
+  CHECK(!unmet({need::quantiles, need::measure_valued}, bits));
+  CHECK(
+      *unmet({need::reparameterised}, bits) ==
+      "needs choices that can be differentiated in the distribution's parameters; site `gate` has bits: take a score function "
+      "(rloo), or a relaxation (gumbel_softmax, relax)");
+  CHECK(*unmet({need::symmetric}, categories) ==
+        "needs numbers whose mirror image is a draw too; site `word` has up to 20 options: take antithetic bits (disarm) or "
+        "categories (disarm_tree, carms)");
+  CHECK(*unmet({need::measure_valued}, categories) ==
+        "needs bits or Normals; site `word` has up to 20 options: take an estimator for categories, e.g. local_expectation or "
+        "disarm_tree");
   for (const auto& need : {need::categorical, need::bits, need::enumerable, need::relaxable, need::options(64, "")})
     CHECK(unmet({need}, place)->find("site `place` is a Normal") != std::string::npos);
   CHECK(*unmet({need::log_density}, Structure{}) == "the model makes no choice");
@@ -75,6 +87,7 @@ TEST_CASE("structure: dependence is derived from what the sites' choices reach")
 
 TEST_CASE("what a model's page says of its dependence is what its sites make of it") {
   const Dimensions all = {{"bits", 1},
+                          {"gaussians", 1},
                           {"not_gate", 1},
                           {"source_vocabulary", 5},
                           {"target_vocabulary", 5},
@@ -93,12 +106,14 @@ TEST_CASE("what a model's page says of its dependence is what its sites make of 
                                                        {"bits[bits=3]", "factorised"},
                                                        {"bits[bits=3,function=table]", "joint cost"},
                                                        {"not_gate", "one choice"},
+                                                       {"gaussians[columns=2]", "one choice"},
                                                        {"translator[feed=none]", "factorised"},
                                                        {"translator[feed=soft]", "factorised"},
                                                        {"translator[feed=sampled]", "sequential"},
                                                        {"memory_reader[hops=1]", "one choice"},
                                                        {"memory_reader[hops=2]", "sequential"},
                                                        {"glimpse_reader[grid=2,glimpses=1]", "one choice"},
+                                                       {"glimpse_reader[policy=gaussian,glimpses=2]", "sequential"},
                                                        {"glimpse_reader[grid=2,glimpses=2]", "sequential"}};
   std::set<std::string> visited;
   for (const auto& [spec, dependence] : cases) {
@@ -116,7 +131,7 @@ TEST_CASE("targets: names, numbers and what they add, and an unknown one is refu
   CHECK(Target("importance_bound[samples=4]") == Target("importance_bound[ samples = 4 ]"));
   CHECK(Target("importance_bound[samples=4]").text() == "importance_bound[samples=4]");
   CHECK(!(Target("elbo") == Target("elbo[kl=sampled]")));
-  CHECK(Target("elbo").terms().drawn_from == Distribution::posterior);
+  CHECK(Target("elbo").terms().drawn_from == DrawnFrom::posterior);
   CHECK(Target("elbo").terms().divergence == TargetTerms::Divergence::analytic);
   CHECK(Target("elbo[kl=sampled]").terms().divergence == TargetTerms::Divergence::sampled);
   CHECK(Target("wake").terms().divergence == TargetTerms::Divergence::none);
@@ -138,7 +153,7 @@ TEST_CASE("every estimator of a mean over choices takes another target, and says
     CHECK(!wants_posterior(Spec::parse(name)));
     CHECK(target_of(bound.with("kl", "sampled")).text() == "elbo[kl=sampled]");
   }
-  CHECK(means == 34);
+  CHECK(means == 36);
 }
 
 }  // namespace

@@ -8,17 +8,7 @@ using namespace hardgrad::test;
 
 namespace {
 
-const Dimensions dimensions{{"height", 6}, {"width", 5}, {"classes", 3}};
-
-Batch two_images() {
-  Batch batch;
-  batch.id = {8, 9};
-  batch.reals["image"] = Array<double>({2, 6, 5});
-  KeyedRandomness random(Key(5));
-  for (std::uint32_t i = 0; i < 60; ++i) batch.reals["image"].data[i] = random.uniform({i});
-  batch.integers["label"] = {{2}, std::vector<int>{2, 0}};
-  return batch;
-}
+const Dimensions dimensions = two_images_dimensions;
 const Options forced{{3, 1}, {0, 2}};
 
 std::vector<std::string> specs() {

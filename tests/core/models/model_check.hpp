@@ -44,6 +44,18 @@ class ForcedWeights final : public Chooser<double> {
   double sharpness_;
 };
 
+/// Two images of 6 x 5 pixels, of three classes.
+inline const Dimensions two_images_dimensions{{"height", 6}, {"width", 5}, {"classes", 3}};
+inline Batch two_images() {
+  Batch batch;
+  batch.id = {8, 9};
+  batch.reals["image"] = Array<double>({2, 6, 5});
+  KeyedRandomness random(Key(5));
+  for (std::uint32_t i = 0; i < 60; ++i) batch.reals["image"].data[i] = random.uniform({i});
+  batch.integers["label"] = {{2}, std::vector<int>{2, 0}};
+  return batch;
+}
+
 /// Parameters in [-0.7, 0.7], so that nothing is nearly linear.
 inline std::unique_ptr<Model<double>> lively(const std::string& spec, Dimensions dimensions, bool posterior = false) {
   auto model = make_model<double>(Spec::parse(spec), dimensions, Key(7), posterior);
@@ -83,8 +95,8 @@ inline Var<double> mixture(Episode<double>& episode, bool with_log_probabilities
     const auto& [question, choice] = episode.steps()[t];
     if (choice.hard()) {
       include(episode.log_probability(static_cast<int>(t)));
-      if (episode.terms().drawn_from == Distribution::posterior)
-        include(episode.log_probability(static_cast<int>(t), Distribution::prior));
+      if (episode.terms().drawn_from == DrawnFrom::posterior)
+        include(episode.log_probability(static_cast<int>(t), DrawnFrom::prior));
     } else {
       include(entropy(question.log_p));
     }
@@ -94,7 +106,7 @@ inline Var<double> mixture(Episode<double>& episode, bool with_log_probabilities
 }
 
 /// Every term a target may want of a posterior.
-constexpr TargetTerms with_posterior_terms{Distribution::posterior, TargetTerms::Divergence::analytic};
+constexpr TargetTerms with_posterior_terms{DrawnFrom::posterior, TargetTerms::Divergence::analytic};
 
 using MakeChooser = std::function<std::unique_ptr<Chooser<double>>()>;
 

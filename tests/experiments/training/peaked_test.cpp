@@ -12,8 +12,10 @@ namespace hardgrad {
 namespace {
 
 TEST_CASE("short trainings of every network with peaked attention stay finite and hold to what they announce") {
-  int trainings = 0;
-  for (const auto& problem : verification::problems())
+  int trainings = 0, networks = 0;
+  for (const auto& problem : verification::problems()) {
+    if (verification::Setting(problem, false).model->structure().numbers()) continue;  // nothing there can peak
+    ++networks;
     for (const auto* name : {"exact_marginal", "rloo[samples=8]", "variational_bound[enumerate=true]"}) {
       CAPTURE(problem.model);
       CAPTURE(name);
@@ -37,7 +39,9 @@ TEST_CASE("short trainings of every network with peaked attention stay finite an
       CHECK(result.missed_hints == 0);
       ++trainings;
     }
-  CHECK(trainings == 3 * static_cast<int>(verification::problems().size()));
+  }
+  CHECK(networks == 7);
+  CHECK(trainings == 3 * networks);
 }
 
 }  // namespace

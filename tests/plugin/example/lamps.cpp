@@ -29,8 +29,9 @@ class LampReader final : public Model<T> {
     const std::vector<T> values(light.data.begin(), light.data.end());
     const auto x = tape.constant(MatrixView<const T>{values.data(), rows->size(), light.shape[1]});
     const int lamps = structure_.most_options();
-    Site<T> site{"lamp", rows, reader_(x), std::vector<int>(rows->size(), lamps), x};
-    if (structure_.posterior) site.posterior = [&] { return posterior_(x); };
+    const auto prior = categorical(reader_(x), std::vector<int>(rows->size(), lamps));
+    Site<T> site{"lamp", rows, prior, x};
+    if (structure_.posterior) site.posterior = [&] { return prior->with(posterior_(x)); };
     const auto choice = episode.choose(std::move(site));
     // Rows of the answer know the row they came from; one_hot serves sampled, enumerated and relaxed choices alike.
     const auto seen = multiply(choice.one_hot(tape, lamps), gather_rows(x, std::span<const int>(choice.rows->parent)));

@@ -1,0 +1,195 @@
+#include "core/choice/categorical.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+
+#include "core/autodiff/rearrange.hpp"
+#include "core/autodiff/reduce.hpp"
+#include "core/autodiff/softmax.hpp"
+#include "core/kernels/functions.hpp"
+#include "core/support/error.hpp"
+
+namespace hardgrad {
+
+std::vector<int> cells_of(const Rows& rows, int columns) {
+  if (columns == 1) return rows.parent;
+  std::vector<int> cell(rows.size() * columns);
+  for (std::size_t c = 0; c < cell.size(); ++c) cell[c] = rows.parent[c / columns] * columns + static_cast<int>(c) % columns;
+  return cell;
+}
+
+namespace {
+
+template <class T>
+const Categorical<T>& same_kind(const Distribution<T>& other) {
+  const auto* categories = dynamic_cast<const Categorical<T>*>(&other);
+  if (!categories) throw Bug("a categorical distribution is compared with one of another kind");
+  return *categories;
+}
+
+}  // namespace
+
+template <class T>
+Categorical<T>::Categorical(Var<T> logits, std::vector<int> options, int columns)
+    : Distribution<T>(options.size() / columns, columns), logits_(logits), options_(std::move(options)) {
+  if (options_.size() % columns != 0 || logits.rows() != options_.size())
+    throw Bug("a site's logits and options must have one row per column of each asking row");
+}
+
+template <class T>
+Var<T> Categorical<T>::log_p() const {
+  if (!log_p_) log_p_ = log_softmax(logits_, std::span<const int>(options_));
+  return log_p_;
+}
+
+template <class T>
+DistributionPtr<T> Categorical<T>::with(Var<T> logits) const {
+  return categorical(logits, options_, this->columns());
+}
+
+template <class T>
+bool Categorical<T>::chooses(std::size_t row) const {
+  const auto first = options_.begin() + static_cast<std::ptrdiff_t>(row * this->columns());
+  return std::any_of(first, first + this->columns(), [](int n) { return n > 1; });
+}
+
+template <class T>
+std::vector<int> Categorical<T>::cells(const Rows& rows) const {
+  return cells_of(rows, this->columns());
+}
+
+template <class T>
+Var<T> Categorical<T>::over_columns(Var<T> of_cells) const {
+  return group_sums(of_cells, this->columns());
+}
+
+template <class T>
+std::vector<int> Categorical<T>::draw(const Rows& rows, const Noise& noise, const std::vector<bool>* skip) const {
+  const std::size_t D = this->columns();
+  std::vector<int> option(rows.size() * D);
+  const auto log_p = this->log_p().value();
+  const auto p = logits_.tape->template scratch<double>(log_p.size());  // of all rows that ask, in double
+  std::copy_n(log_p.data, log_p.size(), p.data());
+  kernels::map(p.data(), p.data(), p.size(), [](const auto& v) { return kernels::exp<double>(v); });
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    if (skip && (*skip)[rows.example[r]]) continue;
+    for (std::size_t d = 0; d < D; ++d) {
+      const std::size_t cell = rows.parent[r] * D + d, options = options_[cell];
+      if (options > 1)
+        option[r * D + d] = noise.random.categorical({p.data() + cell * log_p.cols, options}, noise.at(rows, r, d));
+    }
+  }
+  return option;
+}
+
+template <class T>
+Choice<T> Categorical<T>::sample(Tape<T>&, const RowsPtr& rows, const Noise& noise) const {
+  return {rows, draw(*rows, noise), {}};
+}
+
+template <class T>
+Choice<T> Categorical<T>::mode(Tape<T>&, const RowsPtr& rows) const {
+  const auto p = log_p().value();
+  auto option = cells(*rows);
+  for (int& o : option) {
+    const T* first = p.row(o);
+    o = static_cast<int>(std::max_element(first, first + options_[o]) - first);
+  }
+  return {rows, std::move(option), {}};
+}
+
+template <class T>
+Choice<T> Categorical<T>::mean(const RowsPtr& rows) const {
+  auto weights = probabilities(log_p());
+  if (rows->size() != this->rows()) weights = gather_rows(weights, std::span<const int>(cells(*rows)));
+  return {rows, {}, weights};
+}
+
+template <class T>
+Choice<T> Categorical<T>::enumerate(Tape<T>&, const RowsPtr& asking, int step, const Visits& visits) const {
+  const std::size_t D = this->columns();
+  std::vector<int> parent, option;
+  std::vector<char> spare;
+  for (std::size_t r = 0; r < asking->size(); ++r) {
+    std::vector<std::vector<int>> of_column;
+    double sets = 1, most = 1;
+    for (std::size_t d = 0; d < D; ++d) {
+      of_column.push_back(visits.options(static_cast<int>(r * D + d)));
+      sets *= static_cast<double>(of_column[d].size());
+      most = std::max(most, static_cast<double>(of_column[d].size()));
+    }
+    const double rows = visits.side_by_side ? most : sets;
+    if (static_cast<double>(parent.size()) + rows > visits.cap)
+      throw NotExact(fmt::format("choice {} has more than {:.6g} rows to visit: take fewer steps, columns, options or examples",
+                                 step + 1, visits.cap));
+    parent.insert(parent.end(), static_cast<std::size_t>(rows), static_cast<int>(r));
+    if (visits.side_by_side) {
+      for (std::size_t i = 0; i < most; ++i)
+        for (const auto& options : of_column) {
+          spare.push_back(i >= options.size());
+          option.push_back(options[std::min(i, options.size() - 1)]);
+        }
+      continue;
+    }
+    std::vector<std::size_t> set(D);
+    for (bool more = true; more;) {
+      for (std::size_t d = 0; d < D; ++d) option.push_back(of_column[d][set[d]]);
+      more = false;
+      for (std::size_t d = D; d-- > 0 && !more;)  // the last column counts up first
+        if (++set[d] < of_column[d].size())
+          more = true;
+        else
+          set[d] = 0;
+    }
+  }
+  return {.rows = Rows::after(asking, std::move(parent), step),
+          .option = std::move(option),
+          .side_by_side = visits.side_by_side,
+          .spare = std::move(spare)};
+}
+
+template <class T>
+Var<T> Categorical<T>::log_probability(const Choice<T>& choice) const {
+  const std::span<const int> option(choice.option);
+  if (this->columns() == 1) return pick(log_p(), std::span<const int>(choice.rows->parent), option);
+  return reshape(pick(log_p(), std::span<const int>(cells(*choice.rows)), option), this->columns());
+}
+
+template <class T>
+std::vector<double> Categorical<T>::squared_scores(const Choice<T>& choice) const {  // |onehot(z) - p|^2
+  const auto log_p = this->log_p().value();
+  const auto from = cells(*choice.rows);
+  std::vector<double> result(from.size());
+  for (std::size_t c = 0; c < from.size(); ++c)
+    for (int i = 0; i < options_[from[c]]; ++i) {
+      const double p = std::exp(static_cast<double>(log_p(from[c], i))), d = (i == choice.option[c]) - p;
+      result[c] += d * d;
+    }
+  return result;
+}
+
+template <class T>
+Var<T> Categorical<T>::entropy() const {
+  return over_columns(hardgrad::entropy(log_p()));
+}
+
+template <class T>
+Var<T> Categorical<T>::divergence(const Distribution<T>& other) const {
+  return over_columns(kl_divergence(log_p(), same_kind(other).log_p()));
+}
+
+template <class T>
+Var<T> Categorical<T>::log_ratio(const Choice<T>& choice, const Distribution<T>& other) const {
+  const auto from = cells(*choice.rows);
+  return reshape(hardgrad::log_ratio(choice.weights, log_p(), same_kind(other).log_p(), std::span<const int>(from)),
+                 this->columns());
+}
+
+template class Categorical<float>;
+template class Categorical<double>;
+
+}  // namespace hardgrad

@@ -1,0 +1,58 @@
+// A categorical distribution: the softmax of a cell's logits over its options. Two options are a bit.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "core/choice/distribution.hpp"
+
+namespace hardgrad {
+
+template <class T>
+class Categorical final : public Distribution<T> {
+ public:
+  /// logits [R D, S]; options [R D]: how many a cell has, the first ones. 1 is no choice at all (a finished row).
+  Categorical(Var<T> logits, std::vector<int> options, int columns);
+  const SiteKind& kind() const override { return SiteKind::categorical; }
+  std::vector<std::pair<std::string_view, Var<T>>> parameters() const override { return {{"logits", logits_}}; }
+  bool chooses(std::size_t row) const override;
+
+  Var<T> logits() const { return logits_; }
+  const std::vector<int>& options() const { return options_; }
+  /// [R D, S] log softmax over the cell's options; -inf beyond them. Made once, on demand.
+  Var<T> log_p() const;
+  /// Of other logits, with the same options.
+  DistributionPtr<T> with(Var<T> logits) const;
+  /// [R' D] one option per cell of `rows`. Rows of an example marked in `skip` draw nothing and get option 0.
+  std::vector<int> draw(const Rows& rows, const Noise& noise, const std::vector<bool>* skip = nullptr) const;
+
+  Choice<T> sample(Tape<T>& tape, const RowsPtr& rows, const Noise& noise) const override;
+  Choice<T> mode(Tape<T>& tape, const RowsPtr& rows) const override;
+  Choice<T> mean(const RowsPtr& rows) const override;
+  Choice<T> enumerate(Tape<T>& tape, const RowsPtr& asking, int step, const Visits& visits) const override;
+  Var<T> log_probability(const Choice<T>& choice) const override;
+  std::vector<double> squared_scores(const Choice<T>& choice) const override;
+  Var<T> entropy() const override;
+  Var<T> divergence(const Distribution<T>& other) const override;
+  Var<T> log_ratio(const Choice<T>& choice, const Distribution<T>& other) const override;
+
+ private:
+  std::vector<int> cells(const Rows& rows) const;
+  Var<T> over_columns(Var<T> of_cells) const;
+  Var<T> logits_;
+  std::vector<int> options_;
+  mutable Var<T> log_p_;
+};
+
+template <class T>
+std::shared_ptr<const Categorical<T>> categorical(Var<T> logits, std::vector<int> options, int columns = 1) {
+  return std::make_shared<const Categorical<T>>(logits, std::move(options), columns);
+}
+
+/// [R' D] the cell of R D cells that each cell of `rows`, which continue them, comes from.
+std::vector<int> cells_of(const Rows& rows, int columns);
+
+extern template class Categorical<float>;
+extern template class Categorical<double>;
+
+}  // namespace hardgrad

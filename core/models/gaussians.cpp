@@ -1,0 +1,107 @@
+// D Normal numbers with a known cost: the toy problem of continuous choices, with everything known in closed form.
+//
+//   z_d ~ N(mean_d, scale_d^2), d = 1..D, at once: one site of D columns
+//   function=quadratic: f = sum_d (z_d - k_d)^2        E = (mean - k)^2 + scale^2              per column
+//   function=cosine:    f = sum_d cos(k_d z_d)         E = cos(k mean) exp(-k^2 scale^2 / 2)
+// with reduce=mean f is divided by D. Posterior (if asked for): a Normal of its own.
+//
+// Mohamed, Rosca, Figurnov & Mnih 2020, Monte Carlo gradient estimation in machine learning, sec. 3: these costs, and the
+// variances of gradient estimates that follow from them.
+//
+// Parameters: gaussians.mean [1, D], gaussians.log_scale [1, D]; posterior.mean [1, D], posterior.log_scale [1, D].
+#include <algorithm>
+
+#include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/rearrange.hpp"
+#include "core/autodiff/reduce.hpp"
+#include "core/choice/normal.hpp"
+#include "core/models/model.hpp"
+
+namespace hardgrad {
+namespace {
+
+template <class T>
+class Gaussians final : public Model<T> {
+ public:
+  explicit Gaussians(const Blueprint& b)
+      : columns_(b.settings.integer("columns")),
+        cosine_(b.settings.text("function") == "cosine"),
+        share_(b.settings.text("reduce") == "mean" ? 1.0 / columns_ : 1.0),
+        k_(one_each(b.settings, "k")) {
+    structure_ = {
+        .sites = {{.name = "z", .state_width = 1, .reach = Reach::own_costs, .kind = SiteKind::normal, .columns = columns_}},
+        .posterior = b.posterior};
+    prior_ = add("gaussians", b.settings);
+    if (b.posterior) posterior_ = add("posterior", b.settings);
+  }
+
+  const Structure& structure() const override { return structure_; }
+
+  void run(const Batch&, Episode<T>& episode) const override {
+    auto& tape = episode.tape();
+    const auto rows = episode.root();
+    Site<T> site{"z", rows, distribution(tape, prior_, rows->size()), tape.constant(rows->size(), 1, T{1})};
+    if (structure_.posterior) site.posterior = [&] { return distribution(tape, posterior_, rows->size()); };
+    const auto z = episode.choose(std::move(site));
+    const auto k = tape.constant(z.rows->size(), columns_);
+    for (std::size_t i = 0; i < z.rows->size() * columns_; ++i)
+      tape.mutable_value(k).data[i] = static_cast<T>(k_[i % columns_]);
+    const auto f = cosine_ ? cos(multiply(z.value, k)) : square(subtract(z.value, k));
+    episode.cost(z.rows, affine(row_sums(f), static_cast<T>(share_)));
+  }
+
+ private:
+  struct Parameters {
+    const Parameter<T>*mean = nullptr, *log_scale = nullptr;
+  };
+
+  std::vector<double> one_each(const Settings& settings, const std::string& name) const {
+    auto values = settings.reals(name);
+    if (values.size() == 1) values.resize(columns_, values[0]);
+    if (values.size() != static_cast<std::size_t>(columns_))
+      throw UsageError("gaussians: " + name + " must have 1 or columns=" + std::to_string(columns_) + " numbers, got " +
+                       std::to_string(values.size()));
+    return values;
+  }
+  const Parameter<T>* add(const std::string& name, const std::vector<double>& values) {
+    auto& parameter = this->parameters_.add(name, {1, values.size()});
+    std::copy(values.begin(), values.end(), parameter.value.data.begin());
+    return &parameter;
+  }
+  Parameters add(const std::string& group, const Settings& settings) {
+    const auto* mean = add(group + ".mean", one_each(settings, "mean"));
+    return {mean, add(group + ".log_scale", one_each(settings, "log_scale"))};
+  }
+  DistributionPtr<T> distribution(Tape<T>& tape, const Parameters& parameters, std::size_t rows) const {
+    const std::vector<int> same(rows, 0);
+    const auto on_rows = [&](const Parameter<T>& p) { return gather_rows(tape.parameter(p), std::span<const int>(same)); };
+    return normal(on_rows(*parameters.mean), on_rows(*parameters.log_scale));
+  }
+
+  int columns_;
+  bool cosine_;
+  double share_;
+  std::vector<double> k_;
+  Parameters prior_, posterior_;
+  Structure structure_;
+};
+
+}  // namespace
+
+const ModelEntry entry = {
+    .name = "gaussians",
+    .summary = "D independent Normal numbers with a known cost: the toy problem of continuous choices",
+    .paper = "Mohamed et al. 2020, Monte Carlo gradient estimation in machine learning, sec. 3",
+    .dependence = "one choice",
+    .kinds = "Normal",
+    .parameters = {ParameterInfo::integer("columns", 1, 1, 100000, "numbers chosen at once D"),
+                   ParameterInfo::choice("function", "quadratic", {"quadratic", "cosine"}, "the cost f"),
+                   ParameterInfo::reals("k", {1}, "of (z - k)^2 or cos(k z): one for all, or one each"),
+                   ParameterInfo::reals("mean", {0}, "starting means: one for all, or one each"),
+                   ParameterInfo::reals("log_scale", {0}, "starting logarithms of the standard deviations, likewise"),
+                   ParameterInfo::choice("reduce", "sum", {"sum", "mean"}, "how the columns' costs make f")},
+    .needs = {"gaussians"},
+};
+HARDGRAD_MODEL(Gaussians, entry)
+
+}  // namespace hardgrad

@@ -1,0 +1,62 @@
+// Where a recurrent reader looks if it may look anywhere: a Normal place in the image instead of a cell of a grid.
+//
+//   l_t ~ N(tanh(W_l h_{t-1} + b_l), scale^2) in each of its two columns (row, column), the image being [-1, 1]^2
+//   posterior: N(tanh(W_q relu(U h_{t-1} + F[label]) + b_q), scale_q^2), log scale_q a learned row
+//
+// Mnih, Heess, Graves & Kavukcuoglu 2014, Recurrent models of visual attention, sec. 3: the location policy with a fixed
+// deviation. The sensor is bilinear (core/autodiff/bilinear.hpp); what lies outside the image is zero.
+#pragma once
+
+#include <cmath>
+#include <string>
+
+#include "core/autodiff/bilinear.hpp"
+#include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/gather_sum.hpp"
+#include "core/choice/normal.hpp"
+#include "core/models/parts/histories.hpp"
+#include "core/nn/layers.hpp"
+
+namespace hardgrad {
+
+template <class T>
+struct Gaze {
+  int patch, scales;
+  double scale;
+  Linear<T> locator, where, posterior_state, posterior_mean;
+  Embedding<T> posterior_label;
+  const Parameter<T>* posterior_log_scale = nullptr;
+
+  /// Parameters of a network of `hidden` units: locator.{weight [2, H], bias [2]}, glimpse.where.weight [H, 2]; of the
+  /// posterior posterior.state.weight [D, H], posterior.label.weight [classes, D], posterior.mean.{weight [2, D], bias [2]},
+  /// posterior.log_scale [1, 2].
+  void add_where(ParameterSet<T>& set, std::size_t hidden, Key init) { where = {set, "glimpse.where", 2, hidden, init, false}; }
+  void add_locator(ParameterSet<T>& set, std::size_t hidden, Key init) { locator = {set, "locator", hidden, 2, init}; }
+  void add_posterior(ParameterSet<T>& set, std::size_t hidden, std::size_t features, std::size_t classes, Key init) {
+    posterior_state = {set, "posterior.state", hidden, features, init, false};
+    posterior_label = {set, "posterior.label", classes, features, init};
+    posterior_mean = {set, "posterior.mean", features, 2, init};
+    auto& log_scale_q = set.add("posterior.log_scale", {1, 2});
+    for (T& value : log_scale_q.value.data) value = static_cast<T>(std::log(scale));
+    posterior_log_scale = &log_scale_q;
+  }
+
+  /// Of the states' h [N, H], on their rows.
+  DistributionPtr<T> prior(const Histories& now, Var<T> h) const {
+    const auto mean = now.on_rows(tanh(locator(h)));
+    return normal(mean, h.tape->constant(mean.rows(), 2, static_cast<T>(std::log(scale))));
+  }
+  /// `label` [R]: of the rows' examples.
+  DistributionPtr<T> posterior(const Histories& now, Var<T> h, std::span<const int> label) const {
+    const auto hints = posterior_label(*h.tape, label);
+    const auto seen = relu(gather_sum<T>(label.size(), {{posterior_state(h), now.of_row}, {hints}}));
+    const std::vector<int> same(label.size(), 0);
+    return normal(tanh(posterior_mean(seen)), gather_rows(h.tape->parameter(*posterior_log_scale), std::span<const int>(same)));
+  }
+  /// What the states' places [N, 2] show of their images.
+  Var<T> look(const Array<double>& images, const Histories& states, Var<T> place) const {
+    return bilinear_patches(images, std::span<const int>(states.example), place, patch, scales);
+  }
+};
+
+}  // namespace hardgrad

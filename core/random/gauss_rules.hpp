@@ -1,0 +1,28 @@
+// Standard continuous noise, and the quadrature that integrates over it.
+#pragma once
+
+#include <vector>
+
+namespace hardgrad {
+
+/// Continuous distributions without parameters, named by density.
+enum class Standard {
+  normal,          ///< exp(-z^2 / 2) / sqrt(2 pi)
+  weibull,         ///< z exp(-z^2 / 2), z > 0: Weibull of shape 2 and scale sqrt(2)
+  double_maxwell,  ///< z^2 exp(-z^2 / 2) / sqrt(2 pi): double-sided Maxwell
+  uniform          ///< 1 on (0, 1)
+};
+
+/// The z below which a share u in (0, 1) of the standard normal distribution lies.
+double standard_normal_quantile(double u);
+
+struct GaussRule {
+  std::vector<double> points;   ///< ascending
+  std::vector<double> weights;  ///< sum to 1
+};
+
+/// The Gauss rule of n points (1 to 64): the mean of every polynomial of degree up to 2n - 1 under the distribution, to about
+/// 1e-13. Of `normal` it is Gauss-Hermite. Safe to call from any thread.
+const GaussRule& gauss_rule(Standard noise, int n);
+
+}  // namespace hardgrad

@@ -1,0 +1,75 @@
+// antithetic: the score function on pairs of mirrored draws.
+//
+//   g = 1/K sum_k [ (f_k - b_k) grad log p(z_k) + grad f_k ],   z_{2j} = mean + scale e_j, z_{2j+1} = mean - scale e_j
+//
+// Hammersley & Morton 1956, A new Monte Carlo technique: antithetic variates; of gradients: Mohamed, Rosca, Figurnov & Mnih
+// 2020, Monte Carlo gradient estimation in machine learning, sec. 7.2; Owen 2013, Monte Carlo theory, methods and examples,
+// sec. 8.2. What is even in e drops out of the gradient in the mean, what is odd out of that in the scale. b_k: 0, or with
+// leave_one_out (the default) the mean loss of the other pairs: a pair is left out as a whole, because a loss depends on its
+// mirror's draw. Target: expected loss. Bias: none, because every member by itself is a true draw, and b_k does not depend on
+// its pair. Cost: K rows. Where choices feed later ones, a pair's noise is mirrored at every choice.
+#include "core/autodiff/elementwise.hpp"
+#include "core/choice/choosers.hpp"
+#include "core/estimator/coupling/coupled_estimator.hpp"
+#include "core/estimator/score_function/score_function.hpp"
+#include "core/random/mirrored.hpp"
+
+namespace hardgrad {
+namespace {
+
+template <class T>
+class Antithetic final : public Estimator<T> {
+ public:
+  Antithetic(const Settings& settings, const Structure&, Key)
+      : samples_(settings.integer("samples")),
+        leave_one_out_(settings.flag("leave_one_out") && samples_ > 2),
+        credit_(credit_of(settings)) {}
+  bool exchangeable() const override { return false; }
+
+  Estimate<T> estimate(const Problem<T>& problem) const override {
+    MirroredRandomness mirrored(problem.random);
+    SampleChooser<T> chooser(samples_, mirrored, problem.batch.id);
+    Sampled<T> sampled(problem, samples_, chooser);
+    const auto score = sampled.score(credit_, [this](int, std::vector<double>& f) {
+      if (leave_one_out_) leave_pair_out(f);
+    });
+    auto surrogate = add(score, sampled.path());
+    return {.surrogate = surrogate, .episode = sampled.release(), .loss = sampled.mean_loss()};
+  }
+
+ private:
+  /// Each loss [B K] less the mean of those of its example's other pairs.
+  void leave_pair_out(std::vector<double>& f) const {
+    const auto all = f;
+    for (std::size_t r = 0; r < f.size(); ++r) {
+      const std::size_t first = r / samples_ * samples_;
+      double sum = 0;  // differences come before the sum, so that equal losses give an exact zero
+      for (std::size_t other = first; other < first + samples_; ++other)
+        if (other / 2 != r / 2) sum += all[r] - all[other];
+      f[r] = sum / (samples_ - 2);
+    }
+  }
+
+  int samples_;
+  bool leave_one_out_;
+  Credit credit_;
+};
+
+}  // namespace
+
+const EstimatorEntry entry = {
+    .name = "antithetic",
+    .summary = "score function on pairs of mirrored draws, with the other pairs' mean loss as baseline",
+    .paper = "Hammersley & Morton 1956; Mohamed et al. 2020, Monte Carlo gradient estimation in machine learning, sec. 7.2",
+    .target = "expected_loss",
+    .unbiased = true,
+    .evaluations = "K",
+    .parameters = {samples_parameter(4, 2),
+                   ParameterInfo::flag("leave_one_out", true, "the mean loss of the other pairs as baseline, if there are any"),
+                   credit_parameter()},
+    .needs = {need::symmetric},
+    .unsupported = needs_pairs,
+};
+HARDGRAD_ESTIMATOR(Antithetic, entry)
+
+}  // namespace hardgrad

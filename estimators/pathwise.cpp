@@ -1,0 +1,73 @@
+// pathwise: the gradient through the draw, which is a smooth function of the parameters and of fixed noise.
+//
+//   g = 1/K sum_k grad f(z_k),   z_k = mean + scale e_k, e_k ~ N(0, 1)                     (of a Normal)
+//
+// Kingma & Welling 2014, Auto-encoding variational Bayes, sec. 2.4; Rezende, Mohamed & Wierstra 2014, Stochastic
+// backpropagation and approximate inference in deep generative models; Mohamed et al. 2020, Monte Carlo gradient estimation in
+// machine learning, sec. 5. With antithetic=true samples 2j and 2j + 1 have noise e and -e. Target: expected loss. Bias: none
+// where f is continuous in z and differentiable almost everywhere. Cost: K rows.
+#include "core/choice/choosers.hpp"
+#include "core/estimator/coupling/coupled_estimator.hpp"
+#include "core/estimator/score_function/score_function.hpp"
+#include "core/random/mirrored.hpp"
+
+namespace hardgrad {
+namespace {
+
+/// As SampleChooser, with answers that are differentiable in the distribution's parameters.
+template <class T>
+class ReparameterisedChooser final : public Chooser<T> {
+ public:
+  ReparameterisedChooser(int samples, Randomness& random, const std::vector<std::uint32_t>& id)
+      : samples_(samples), random_(random), id_(id) {}
+  Choice<T> choose(Tape<T>& tape, const Question<T>& question) override {
+    const auto rows = fan_out(question, question.site.rows->is_root() ? samples_ : 1);
+    return question.distribution->reparameterised_sample(tape, rows, {random_, id_, question.step});
+  }
+
+ private:
+  int samples_;
+  Randomness& random_;
+  const std::vector<std::uint32_t>& id_;
+};
+
+template <class T>
+class Pathwise final : public Estimator<T> {
+ public:
+  Pathwise(const Settings& settings, const Structure&, Key)
+      : samples_(settings.integer("samples")), antithetic_(settings.flag("antithetic")) {}
+  bool exchangeable() const override { return !antithetic_; }
+
+  Estimate<T> estimate(const Problem<T>& problem) const override {
+    MirroredRandomness mirrored(problem.random);
+    ReparameterisedChooser<T> chooser(samples_, antithetic_ ? mirrored : problem.random, problem.batch.id);
+    Sampled<T> sampled(problem, samples_, chooser);
+    auto surrogate = sampled.path();
+    const double loss = sampled.mean_loss();
+    return {.surrogate = surrogate, .episode = sampled.release(), .loss = loss};
+  }
+
+ private:
+  int samples_;
+  bool antithetic_;
+};
+
+}  // namespace
+
+const EstimatorEntry entry = {
+    .name = "pathwise",
+    .summary = "reparameterised draws: the gradient of the loss through the numbers chosen",
+    .paper = "Kingma & Welling 2014, Auto-encoding variational Bayes; Rezende et al. 2014, Stochastic backpropagation",
+    .target = "expected_loss",
+    .unbiased = true,
+    .evaluations = "K",
+    .parameters = {samples_parameter(), ParameterInfo::flag("antithetic", false, "draw samples in pairs of mirrored noise")},
+    .needs = {need::reparameterised},
+    .unsupported =
+        [](const Settings& settings, const Structure& structure) {
+          return settings.flag("antithetic") ? needs_pairs(settings, structure) : std::string();
+        },
+};
+HARDGRAD_ESTIMATOR(Pathwise, entry)
+
+}  // namespace hardgrad

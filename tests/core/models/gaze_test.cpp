@@ -1,0 +1,105 @@
+// The glimpse reader that may look anywhere: gradients through its places, and what it sees.
+#include <doctest/doctest.h>
+
+#include "core/choice/normal.hpp"
+#include "tests/core/models/model_check.hpp"
+
+using namespace hardgrad;
+using namespace hardgrad::test;
+
+namespace {
+
+const Dimensions dimensions = two_images_dimensions;
+
+std::vector<std::string> specs() {
+  return {"glimpse_reader[policy=gaussian,patch=2,glimpses=2,features=3,hidden=4]",
+          "glimpse_reader[policy=gaussian,patch=2,glimpses=2,features=3,hidden=4,scales=2,core=lstm,scale=0.4]"};
+}
+
+/// `copies` rows an example: the same numbers whatever the parameters are, or the same noise.
+class Fixed final : public Chooser<double> {
+ public:
+  Fixed(int copies, bool noise) : copies_(copies), noise_(noise) {}
+  Choice<double> choose(Tape<double>& tape, const Question<double>& question) override {
+    const auto rows = fan_out(question, question.site.rows->is_root() ? copies_ : 1);
+    if (noise_) return question.distribution->reparameterised_sample(tape, rows, {random_, id_, question.step});
+    auto value = tape.constant(rows->size(), 2);
+    for (std::size_t i = 0; i < rows->size() * 2; ++i)
+      tape.mutable_value(value).data[i] = std::sin(1.9 * static_cast<double>(i) + 0.7 * question.step) * 0.8;
+    return {.rows = rows, .value = value};
+  }
+
+ private:
+  int copies_;
+  bool noise_;
+  KeyedRandomness random_{Key(21)};
+  std::vector<std::uint32_t> id_ = {8, 9};
+};
+
+}  // namespace
+
+TEST_CASE("gaze: gradients of losses, log probabilities and states, at given places and through the draws") {
+  const auto batch = two_images();
+  for (const auto& spec : specs()) {
+    CAPTURE(spec);
+    auto model = lively(spec, dimensions), with_posterior = lively(spec, dimensions, true);
+    const auto check = [&](const char* how, Model<double>& m, const MakeChooser& make, TargetTerms terms = {}) {
+      CAPTURE(how);
+      const auto [error, where] = gradient_error(m, batch, make, false, terms);
+      CAPTURE(where);
+      CHECK(error < 1e-6);
+    };
+    check("given places", *model, [] { return std::make_unique<Fixed>(1, false); });
+    check("more rows", *model, [] { return std::make_unique<Fixed>(3, false); });
+    check("through the draws", *model, [] { return std::make_unique<Fixed>(3, true); });
+    check(
+        "posterior", *with_posterior, [] { return std::make_unique<Fixed>(2, false); }, with_posterior_terms);
+    check(
+        "posterior, through the draws", *with_posterior, [] { return std::make_unique<Fixed>(2, true); }, with_posterior_terms);
+  }
+}
+
+TEST_CASE("gaze: the gradient check sees a missing score term") {
+  auto model = lively(specs()[0], dimensions);
+  CHECK(gradient_error(
+            *model, two_images(), [] { return std::make_unique<Fixed>(1, false); }, true)
+            .first > 1e-2);
+}
+
+TEST_CASE("gaze: one site of two columns, a mean within the image, a scale as set, and no sight of what lies outside") {
+  const auto model = lively(specs()[1], dimensions);
+  const auto batch = two_images();
+  const auto& site = model->structure().sites[0];
+  CHECK(site.kind == SiteKind::normal);
+  CHECK(site.columns == 2);
+  CHECK(model->structure().dependence() == "sequential");
+  CHECK(model->outcomes(batch, 5) == std::vector<double>{625, 625});
+  Tape<double> tape;
+  Fixed chooser(4, true);
+  Episode<double> episode(tape, chooser, 2);
+  model->run(batch, episode);
+  int rows = 0;
+  for (const auto& step : episode.steps()) {
+    const auto& normal = as_normal(*step.question.distribution);
+    for (std::size_t i = 0; i < normal.location().value().size(); ++i, ++rows) {
+      CHECK(std::abs(normal.location().value().data[i]) < 1);
+      CHECK(std::exp(normal.log_scale().value().data[i]) == doctest::Approx(0.4));
+    }
+  }
+  CHECK(rows == 2 * (2 + 8));
+  // Far away there is nothing to tell the images apart; at the same place of each there is.
+  struct At final : Chooser<double> {
+    double place;
+    explicit At(double p) : place(p) {}
+    Choice<double> choose(Tape<double>& tape, const Question<double>& question) override {
+      const auto rows = fan_out(question, 1);
+      return {.rows = rows, .value = tape.constant(rows->size(), 2, place)};
+    }
+  };
+  auto same_label = batch;
+  same_label.integers["label"] = {{2}, std::vector<int>{1, 1}};
+  At away(-7), centre(0.1);
+  const auto blind = losses(*model, same_label, away), seeing = losses(*model, same_label, centre);
+  CHECK(blind[0] == blind[1]);
+  CHECK(std::abs(seeing[0] - seeing[1]) > 1e-3);
+}
