@@ -23,53 +23,40 @@ class DoubleCv final : public Estimator<T> {
   DoubleCv(const Settings& settings, const Structure& structure, Key)
       : samples_(settings.integer("samples")),
         credit_(credit_of(settings)),
-        sequential_(!structure.factorised()),
+        apart_(structure.steps_apart()),
         alpha_(this->own_.add("double_cv.alpha", {1})) {
     alpha_.value.data[0] = static_cast<T>(settings.real("alpha"));
   }
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
     SlopedSamples<T> samples(problem, samples_);
-    std::vector<std::vector<double>> term;  // [step][row] d . (z - p)
-    for (int t = 0; t < samples.steps(); ++t) {
-      auto& of_step = term.emplace_back(samples.rows());
-      for (std::size_t r = 0; r < samples.rows(); ++r) {
-        const auto d = samples.others_slope(t, r), s = score(samples.option(t, r), samples.p(t, r));
-        for (std::size_t i = 0; i < d.size(); ++i) of_step[r] += d[i] * s[i];
-      }
-    }
-    auto plain = samples.at_logits(), second = samples.at_logits();  // g = plain + alpha second
-    for (int t = 0; t < samples.steps(); ++t) {
-      auto f = samples.run().returns(t, credit_);
-      leave_one_out(f, samples_);
-      std::vector<double> b(samples.rows());
-      for (int u = 0; u < samples.steps(); ++u)
-        if (credit_ == Credit::whole || u == t || (u > t && sequential_))
-          for (std::size_t r = 0; r < b.size(); ++r) b[r] += term[u][r];
-      leave_one_out(b, samples_);
-      for (std::size_t r = 0; r < samples.rows(); ++r) {
-        if (samples.options(t, r) == 1) continue;
-        const auto s = score(samples.option(t, r), samples.p(t, r));
-        samples.add(plain, t, r, f[r], s);
-        samples.add(second, t, r, b[r], s);
-        samples.add(second, t, r, -1, through_softmax(samples.p(t, r), samples.others_slope(t, r)));
-      }
-    }
+    const auto& p = samples.choices().p();
+    const auto score = samples.choices().score();  // z - p
+    const auto d = mean_of_others(samples.slope(), samples_);
+    const auto f = samples.returns(credit_), b = credited(samples, dot(d, score));
     const double alpha = alpha_.value.data[0];
-    for (std::size_t t = 0; t < plain.size(); ++t)
-      for (std::size_t i = 0; i < plain[t].size(); ++i) plain[t][i] += alpha * second[t][i];
-    auto surrogate = samples.surrogate(plain);
-    const double loss = samples.run().mean_loss();
-    Estimate<T> estimate{.surrogate = surrogate, .episode = nullptr, .loss = loss};
-    if (problem.learning) estimate.own_loss = sum(problem.tape.parameter(alpha_), 2 * samples.product(plain, second));
+
+    const auto first = leave_one_out(f, samples_) * score;
+    const auto second = leave_one_out(b, samples_) * score - through_softmax(p, d);
+    const auto g = first + alpha * second;
+
+    Estimate<T> estimate{.surrogate = samples.surrogate(g), .loss = samples.run().mean_loss()};
+    if (problem.learning) estimate.own_loss = sum(problem.tape.parameter(alpha_), 2 * samples.product(g, second));
     estimate.episode = samples.run().release();
     return estimate;
   }
 
  private:
+  /// Of each choice, the sum of x over the choices whose cost it is credited with.
+  PerChoice credited(SlopedSamples<T>& samples, const PerChoice& x) const {
+    if (credit_ == Credit::whole) return sum(x, Along::all);
+    if (!apart_) return sum(x, Along::from_here);
+    return samples.run().sum_of_own_step(x);
+  }
+
   int samples_;
   Credit credit_;
-  bool sequential_;
+  bool apart_;
   Parameter<T>& alpha_;
 };
 
@@ -85,7 +72,7 @@ const EstimatorEntry entry = {
     .parameters = {samples_parameter(4, 2),
                    ParameterInfo::real("alpha", 0, -1e6, 1e6, "weight of the second control variate, at first"),
                    credit_parameter()},
-    .needs = {need::relaxable, need::one_column},
+    .needs = {need::relaxable},
 };
 HARDGRAD_ESTIMATOR(DoubleCv, entry)
 

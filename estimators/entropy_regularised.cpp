@@ -61,7 +61,7 @@ template <class T>
 class EntropyRegularised final : public AveragingEstimator<T> {
  public:
   EntropyRegularised(const Settings& settings, const Structure& structure, Key)
-      : AveragingEstimator<T>(structure.steps(), settings.real("decay")),
+      : AveragingEstimator<T>(structure, settings.real("decay")),
         samples_(settings.integer("samples")),
         lambda_r_(settings.real("lambda_r")),
         lambda_e_(settings.real("lambda_e")),
@@ -80,7 +80,7 @@ class EntropyRegularised final : public AveragingEstimator<T> {
     std::vector<double> observed;
     for (int t = 0; t < sampled.steps(); ++t) {
       signal.push_back(sampled.returns(t, credit_));
-      observed.push_back(sampled.mean_where_chosen(t, signal.back()));
+      this->note(observed, t, sampled.means_where_chosen(t, signal.back()));
     }
     auto regulariser = problem.tape.constant(1, 1);
     for (int t = 0; t < sampled.steps() && lambda_e_ != 0; ++t) {
@@ -91,16 +91,18 @@ class EntropyRegularised final : public AveragingEstimator<T> {
         sampled.add(rows, h, -lambda_e_);
         regulariser = add(regulariser, affine(sampled.mean(rows, h), static_cast<T>(-lambda_e_)));
       } else {
-        sampled.add(step.choice.rows, episode.log_probability(t), lambda_e_);
+        sampled.add(step.choice.rows, episode.log_probability(t), lambda_e_,
+                    signal[t].size() > sampled.rows() ? episode.log_probability_by_column(t) : Var<T>{});
       }
     }
     for (int t = 0; t < sampled.steps(); ++t) {
       const auto regularised = sampled.returns(t, credit_);
       const auto& rows = *episode.steps()[t].choice.rows;
       auto& s = signal[t];
-      for (std::size_t r = 0; r < s.size(); ++r) {
-        const bool soft = semi_ && semi.soft()[rows.example[r]];  // no choice was drawn: no score
-        s[r] = soft ? 0 : lambda_r_ * (s[r] - this->average_[t]) + (regularised[r] - s[r]);
+      const std::size_t columns = s.size() / rows.size();
+      for (std::size_t i = 0; i < s.size(); ++i) {
+        const bool soft = semi_ && semi.soft()[rows.example[i / columns]];  // no choice was drawn: no score
+        s[i] = soft ? 0 : lambda_r_ * (s[i] - this->average(t, i % columns)) + (regularised[i] - s[i]);
       }
     }
     auto surrogate = add(add(sampled.score(signal), sampled.path()), regulariser);

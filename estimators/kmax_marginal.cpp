@@ -19,7 +19,7 @@ template <class T>
 class KmaxMarginal final : public Estimator<T> {
  public:
   KmaxMarginal(const Settings& settings, const Structure& structure, Key)
-      : k_(settings.integer("k")), per_step_(structure.factorised()) {}
+      : k_(settings.integer("k")), per_step_(structure.steps_apart()) {}
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
     auto subset = Subset<T>::most_probable(problem, k_, per_step_);
@@ -48,7 +48,7 @@ const EstimatorEntry entry = {
     .unbiased = false,
     .evaluations = "k",
     .parameters = {ParameterInfo::integer("k", 5, 1, 1e6, "most probable options (or paths) that are kept")},
-    .needs = {need::enumerable, need::one_column},
+    .needs = {need::enumerable},
 };
 HARDGRAD_ESTIMATOR(KmaxMarginal, entry)
 

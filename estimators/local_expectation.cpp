@@ -6,12 +6,9 @@
 // Titsias & Lazaro-Gredilla 2015, Local expectation gradients for black box variational inference; where choices depend on
 // each other q is the exact conditional of z_t given all others, later ones included.
 // Target: expected loss. Bias: none: each term is E[(f - b) grad log p(z_t | z_{<t}) | z_{-t}].
-// Cost: K (1 + sum_t (S_t - 1)) rows at the last choice, one run. With independent choices q = p and only the step's own
-// cost can matter, so that this is `exact`: S rows a step, nothing sampled.
-// The path term is sum_i q(i | z_{-t}) grad f(i, z_{-t}), averaged over the steps that choose. Departures: b is an addition
-// (0: as published); several samples K are averaged.
-#include <algorithm>
-#include <cmath>
+// Cost: K (1 + sum (S - 1)) rows at the last question, the sum over all columns of all questions; one run. Where choices have
+// costs of their own, q = p and this is `exact`: S rows a step, nothing sampled. The path term is sum_i q(i | z_{-t}) grad f(i,
+// z_{-t}), averaged over the steps that choose. Departures: b is an addition (0: as published); several samples K are averaged.
 #include <limits>
 
 #include "core/autodiff/elementwise.hpp"
@@ -20,6 +17,7 @@
 #include "core/estimator/enumeration/objectives.hpp"
 #include "core/estimator/paths.hpp"
 #include "core/estimator/score_function/score_function.hpp"
+#include "core/estimator/slopes.hpp"
 
 namespace hardgrad {
 namespace {
@@ -35,48 +33,65 @@ class LocalExpectation final : public Estimator<T> {
 
     BranchingChooser<T> chooser(samples_, problem.random, problem.batch.id);
     auto episode = problem.run(chooser);
-    const auto paths = paths_to_leaves(*episode);
-    const auto f = path_cost_values(*episode, paths, true);
-    const auto log_p = path_log_probability_values(*episode, paths);
-    const auto& branches = chooser.branches();
-    const std::size_t samples = chooser.choosing().size();
-    const double share = 1.0 / static_cast<double>(samples);
-
-    std::vector<std::vector<std::size_t>> leaves(samples);
-    for (std::size_t n = 0; n < branches.size(); ++n) leaves[branches[n].sample].push_back(n);
-    std::vector<std::vector<double>> score;  // [steps][rows of the step]
-    for (const auto& step : episode->steps()) score.emplace_back(step.choice.rows->size());
-    std::vector<double> path(branches.size());
+    const bool one_run = chooser.runs().size() == 1;
+    auto surrogate = problem.tape.constant(1, 1);
     double loss = 0;
-    for (std::size_t n = 0; n < branches.size(); ++n)
-      if (branches[n].is_sample()) {
-        loss += share * f[n];
-        if (chooser.choosing()[branches[n].sample].empty()) path[n] = share;  // no choice anywhere: the one path there is
-      }
-    for (std::size_t sample = 0; sample < samples; ++sample)
-      for (int t : chooser.choosing()[sample]) {
-        std::vector<std::size_t> group;
-        double most = -std::numeric_limits<double>::infinity(), total = 0;
-        for (std::size_t n : leaves[sample])
-          if (branches[n].is_sample() || (branches[n].left == t && branches[n].possible)) {
-            group.push_back(n);
-            most = std::max(most, log_p[n]);
-          }
-        for (std::size_t n : group) total += std::exp(log_p[n] - most);
-        for (std::size_t n : group) {
-          const double q = std::exp(log_p[n] - most) / total;  // given all choices but t
-          score[t][paths.row[t][n]] += share * q * (f[n] - baseline_);
-          path[n] += share * q / static_cast<double>(chooser.choosing()[sample].size());
+    for (const auto& run : chooser.runs()) surrogate = add(surrogate, expectations(*episode, run, one_run, loss));
+    if (!one_run)  // costs of the root belong to no run
+      for (const auto& cost : episode->costs())
+        if (cost.rows->is_root()) {
+          const auto mean = sum(cost.loss, 1.0 / problem.batch.examples());
+          surrogate = add(surrogate, mean);
+          loss += static_cast<double>(mean.item());
         }
-      }
-    auto surrogate = weighted_sum(path_cost(*episode, paths, true), std::span<const double>(path));
-    for (std::size_t t = 0; t < score.size(); ++t)
-      surrogate =
-          add(surrogate, weighted_sum(episode->log_probability(static_cast<int>(t)), std::span<const double>(score[t])));
     return {.surrogate = surrogate, .episode = std::move(episode), .loss = loss};
   }
 
  private:
+  /// The terms of all choices of one run; adds the samples' mean loss to `loss`.
+  Var<T> expectations(Episode<T>& episode, const typename BranchingChooser<T>::Run& run, bool with_root, double& loss) const {
+    const auto paths = paths_to(episode, run.last);
+    const auto f = path_cost_values(episode, paths, with_root);
+    const auto log_p = path_log_probability_values(episode, paths);
+    const auto& branches = run.branches;
+    const std::size_t samples = run.choosing.size();
+    const double share = 1.0 / static_cast<double>(samples);
+
+    std::vector<std::vector<std::size_t>> leaves(samples);
+    for (std::size_t n = 0; n < branches.size(); ++n) leaves[branches[n].sample].push_back(n);
+    std::vector<std::vector<double>> score;  // [steps][rows of the step, D]
+    for (int t = paths.from; t <= run.last; ++t) score.emplace_back(episode.steps()[t].choice.option.size());
+    std::vector<double> path(branches.size());
+    for (std::size_t n = 0; n < branches.size(); ++n)
+      if (branches[n].is_sample()) {
+        loss += share * f[n];
+        if (run.choosing[branches[n].sample].empty()) path[n] = share;  // no choice anywhere: the one path there is
+      }
+    for (std::size_t sample = 0; sample < samples; ++sample)
+      for (int choice : run.choosing[sample]) {
+        std::vector<std::size_t> group;
+        std::vector<double> log_joint;
+        for (std::size_t n : leaves[sample])
+          if (branches[n].is_sample() || (branches[n].left == choice && branches[n].possible)) {
+            group.push_back(n);
+            log_joint.push_back(log_p[n]);
+          }
+        const auto q = self_normalised(log_joint);  // of the choice, given all others
+        const auto [step, column] = run.choices[choice];
+        const int t = step - paths.from, D = episode.steps()[step].question.site.columns;
+        for (std::size_t i = 0; i < group.size(); ++i) {
+          const auto n = group[i];
+          score[t][paths.row[t][n] * D + column] += share * q[i] * (f[n] - baseline_);
+          path[n] += share * q[i] / static_cast<double>(run.choosing[sample].size());
+        }
+      }
+    auto surrogate = weighted_sum(path_cost(episode, paths, with_root), std::span<const double>(path));
+    for (std::size_t t = 0; t < score.size(); ++t)
+      surrogate = add(surrogate, weighted_sum(episode.log_probability_by_column(paths.from + static_cast<int>(t)),
+                                              std::span<const double>(score[t])));
+    return surrogate;
+  }
+
   int samples_;
   double baseline_;
   bool dependent_;
@@ -92,7 +107,7 @@ const EstimatorEntry entry = {
     .unbiased = true,
     .evaluations = "S per step; K (1 + T (S - 1)) if sequential",
     .parameters = {samples_parameter(), baseline_parameter()},
-    .needs = {need::enumerable, need::one_column},
+    .needs = {need::enumerable},
 };
 HARDGRAD_ESTIMATOR(LocalExpectation, entry)
 

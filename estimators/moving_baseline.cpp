@@ -18,7 +18,7 @@ template <class T>
 class MovingBaseline final : public AveragingEstimator<T> {
  public:
   MovingBaseline(const Settings& settings, const Structure& structure, Key)
-      : AveragingEstimator<T>(structure.steps(), settings.real("decay")),
+      : AveragingEstimator<T>(structure, settings.real("decay")),
         samples_(settings.integer("samples")),
         credit_(credit_of(settings)) {}
 
@@ -26,8 +26,9 @@ class MovingBaseline final : public AveragingEstimator<T> {
     Sampled<T> sampled(problem, samples_);
     std::vector<double> observed;
     const auto score = sampled.score(credit_, [&](int t, std::vector<double>& f) {
-      observed.push_back(sampled.mean_where_chosen(t, f));
-      for (auto& value : f) value -= this->average_[t];
+      const auto means = sampled.means_where_chosen(t, f);
+      this->note(observed, t, means);
+      for (std::size_t i = 0; i < f.size(); ++i) f[i] -= this->average(t, i % means.size());
     });
     auto surrogate = add(score, sampled.path());
     return {.surrogate = surrogate, .episode = sampled.release(), .loss = sampled.mean_loss(), .observed = observed};

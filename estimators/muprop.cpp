@@ -29,53 +29,54 @@ class MuProp final : public Estimator<T> {
     ExpectedChooser<T> expected;
     Sampled<T> mean(problem, 1, expected), sampled(problem, samples_);
     problem.tape.backward(mean.path(), static_cast<T>(mean.rows()));  // of the sum over examples: each has its own f'
-    const auto slopes = slopes_of(problem.tape, mean);
+    const auto choices = sampled.choices();
+    const auto& z = choices.one_hot();
+    const auto [slope, m] = expansion(problem.tape, mean, choices);
+    const auto f = sampled.returns(credit_, choices.layout()), f_m = returns_at_mean(mean, choices.layout());
 
-    auto surrogate = sampled.path();
-    std::vector<std::vector<double>> signal, term;
-    for (int t = 0; t < sampled.steps(); ++t) {
-      const auto& [question, choice] = sampled.episode().steps()[t];
-      const auto m = mean.episode().steps()[t].choice.weights.value();
-      const auto at_mean = mean.returns(t, credit_);
-      signal.push_back(sampled.returns(t, credit_));
-      term.emplace_back(sampled.rows());
-      const std::size_t D = question.site.columns, of_row = D * m.cols;
-      for (std::size_t r = 0; r < sampled.rows(); ++r) {
-        const int b = choice.rows->example[r];
-        for (std::size_t d = 0; d < D; ++d) {
-          const double* slope = slopes[t].data() + (b * D + d) * m.cols;
-          term[t][r] += slope[choice.option[r * D + d]];
-          for (std::size_t i = 0; i < m.cols; ++i) term[t][r] -= slope[i] * static_cast<double>(m(b * D + d, i));
-        }
-        signal[t][r] -= at_mean[b];
-      }
-      // f'_t . p_t(z_<t), with the weight of the asking rows' mean
-      const auto& asking = *question.site.rows;
-      std::vector<double> weight(asking.size() * of_row);
-      for (std::size_t i = 0; i < weight.size(); ++i)
-        weight[i] = slopes[t][asking.example[i / of_row] * of_row + i % of_row] / static_cast<double>(asking.size());
-      surrogate = add(surrogate, weighted_sum(probabilities(question.log_p), std::span<const double>(weight)));
-    }
-    for (int t = 0; t < sampled.steps(); ++t)
-      for (int u = 0; u < sampled.steps(); ++u)
-        if (u == t || (credit_ == Credit::whole && (u < t || independent_)))
-          for (std::size_t r = 0; r < sampled.rows(); ++r) signal[t][r] -= term[u][r];
-    surrogate = add(surrogate, sampled.score(signal));
-    const double loss = sampled.mean_loss();
-    Estimate<T> estimate{.surrogate = surrogate, .episode = sampled.release(), .loss = loss};
+    const auto term = dot(slope, z - m);  // f'_u . (z_u - m_u)
+    const auto taken =
+        credit_ == Credit::reward_to_go ? sampled.sum_of_own_step(term) : sum(term, independent_ ? Along::all : Along::so_far);
+    const auto g = (f - f_m - taken) * choices.score() + through_softmax(choices.p(), slope);
+
+    Estimate<T> estimate{.surrogate = add(sampled.path(), choices.surrogate(g)), .loss = sampled.mean_loss()};
+    estimate.episode = sampled.release();
     estimate.others.push_back(mean.release());
     return estimate;
   }
 
  private:
-  /// Per step [B D, S]: the derivative of the mean-field loss in the weights, which the next backward pass overwrites.
-  static std::vector<std::vector<double>> slopes_of(Tape<T>& tape, Sampled<T>& mean) {
-    std::vector<std::vector<double>> slopes;
-    for (const auto& step : mean.episode().steps()) {
-      const auto slope = tape.gradient(step.choice.weights);
-      slopes.emplace_back(slope.data, slope.data + slope.size());
+  struct Expansion {
+    AtLogits slope, m;
+  };
+  /// f' and the weights m of the mean-field run of each sample's example.
+  Expansion expansion(Tape<T>& tape, Sampled<T>& mean, const Choices<T>& choices) const {
+    Expansion at{choices.zeros(), choices.zeros()};
+    const auto& layout = *choices.layout();
+    for (std::size_t t = 0; t < layout.steps.size(); ++t) {
+      const auto weights = mean.episode().steps()[t].choice.weights;
+      const auto slope = tape.gradient(weights), m = weights.value();
+      const auto& step = layout.steps[t];
+      for (std::size_t i = 0; i < layout.samples * step.columns; ++i) {
+        const std::size_t c = step.cell + i, of_mean = i / step.columns / samples_ * step.columns + i % step.columns;
+        if (layout.options[c] == 1) continue;
+        for (int o = 0; o < layout.options[c]; ++o) {
+          at.slope.value[layout.logit[c] + o] = static_cast<double>(slope(of_mean, o));
+          at.m.value[layout.logit[c] + o] = static_cast<double>(m(of_mean, o));
+        }
+      }
     }
-    return slopes;
+    return at;
+  }
+  PerChoice returns_at_mean(const Sampled<T>& mean, const std::shared_ptr<const ChoiceLayout>& layout) const {
+    PerChoice result{layout, std::vector<double>(layout->cells())};
+    for (std::size_t t = 0; t < layout->steps.size(); ++t) {
+      const auto of_mean = mean.returns(static_cast<int>(t), credit_);  // [B], or by column [B, D]
+      const std::size_t D = layout->steps[t].columns, columns = mean.columns(static_cast<int>(t), credit_);
+      for (std::size_t i = 0; i < layout->samples * D; ++i)
+        result.value[layout->steps[t].cell + i] = of_mean[i / D / samples_ * columns + (columns > 1 ? i % D : 0)];
+    }
+    return result;
   }
   int samples_;
   Credit credit_;

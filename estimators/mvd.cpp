@@ -6,10 +6,10 @@
 // Optimization of stochastic models. A measure-valued derivative is a constant times the difference of two distributions;
 // of Bernoulli(p) in p: the point mass at 1 minus that at 0, and dp/dphi = p (1 - p).
 // Of a Normal: a Weibull pair for the mean, double-sided Maxwell less normal for the scale (coupling/measure_valued.hpp).
-// Target: expected loss. Bias: none. Cost of Normals: 1 + 4 rows a column and choice. Of bits: 2 rows a choice where a choice
-// has its own cost, else 1 + T rows a sample: each choice needs a flip of its own, because the flipped value is no draw.
-// Departures: one of the two values is the base path's. The flipped row shares the later choices of the base path where
-// its flip does not change their distribution (common random numbers, sec. 7); otherwise it draws its own.
+// Target: expected loss. Bias: none. Cost of Normals: 1 + 4 rows a column and choice. Of bits: 2 rows a question where choices
+// have their own costs, else one more row for each column of each question: the flipped value is no draw. Departures: one of
+// the two values is the base path's. The flipped row shares the later choices of the base path where its flip does not change
+// their distribution (common random numbers, sec. 7); otherwise it draws its own.
 #include <algorithm>
 
 #include "core/estimator/coupling/coupled_estimator.hpp"
@@ -55,8 +55,7 @@ class Mvd final : public Estimator<T> {
 std::string one_kind(const Settings&, const Structure& structure) {
   const auto& sites = structure.sites;
   const auto numbers = std::count_if(sites.begin(), sites.end(), [](const auto& site) { return !site.kind.options; });
-  if (numbers == 0)
-    return structure.most_columns() > 1 ? to_string(need::one_column) + " is what it takes of bits: take disarm" : "";
+  if (numbers == 0) return "";
   if (numbers < std::ssize(sites)) return "it takes bits or Normals, and the model has both: take rloo";
   if (structure.steps() > 1 && structure.independent())
     return "Normals must be chosen at once or feed each other, and the model chooses them one by one: take rloo";

@@ -6,7 +6,7 @@
 // network with one layer of tanh units trained on (f - c - C)^2; c and sigma^2 are moving averages of the signal.
 // Target: expected loss. Bias: none without variance normalisation (with it, a scale on the score term). Cost: K rows.
 // Departures: the model's own state (detached) is the baseline's input, since a choice of p is made from it; averages
-// are updated after use, one c per step.
+// are updated after use; one c and C per step, or per column of it where columns are credited with costs of their own.
 #include "core/estimator/score_function/score_function.hpp"
 
 #include <algorithm>
@@ -25,14 +25,14 @@ template <class T>
 class Nvil final : public AveragingEstimator<T> {
  public:
   Nvil(const Settings& settings, const Structure& structure, Key init)
-      : AveragingEstimator<T>(structure.steps() + 1, settings.real("decay")),  // c per step, then the mean square of the signal
+      : AveragingEstimator<T>(structure, settings.real("decay"), 1),  // c, then the mean square of the signal
         samples_(settings.integer("samples")),
         normalise_(settings.flag("normalise")),
         credit_(credit_of(settings)),
-        steps_(structure.steps()) {
+        square_(structure.steps() * this->columns_) {
     const auto width = static_cast<std::size_t>(settings.integer("hidden"));
     hidden_ = Linear<T>(this->own_, "baseline.hidden", structure.state_width(), width, init);
-    out_ = Linear<T>(this->own_, "baseline.out", width, 1, init);
+    out_ = Linear<T>(this->own_, "baseline.out", width, this->columns_, init);
   }
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
@@ -40,27 +40,30 @@ class Nvil final : public AveragingEstimator<T> {
     auto& tape = problem.tape;
     auto own_loss = tape.constant(1, 1);
     std::vector<std::vector<double>> signal;
-    std::vector<double> observed(steps_ + 1, std::nan(""));
-    double squares = 0;
-    const double scale = normalise_ ? 1 / std::max(1.0, std::sqrt(this->average_[steps_])) : 1;
+    std::vector<double> observed(square_ + 1, std::nan(""));
+    double squares = 0, signals = 0;
+    const double scale = normalise_ ? 1 / std::max(1.0, std::sqrt(this->average_[square_])) : 1;
     for (int t = 0; t < sampled.steps(); ++t) {
       auto returns = sampled.returns(t, credit_);
-      observed[t] = sampled.mean_where_chosen(t, returns);
+      const std::size_t D = sampled.columns(t, credit_);
+      this->note(observed, t, sampled.means_where_chosen(t, returns));
       const auto& step = sampled.episode().steps()[t];
       auto state = gather_rows(tape.detach(step.question.site.state), std::span<const int>(step.choice.rows->parent));
-      auto predicted = out_(tanh(hidden_(state)));  // [B K, 1]
-      auto wanted = tape.constant(predicted.rows(), 1);
+      auto predicted = out_(tanh(hidden_(state)));  // of every column
+      if (D < predicted.cols()) predicted = slice_columns(predicted, 0, D);
+      auto wanted = tape.constant(predicted.rows(), D);
       auto to = tape.mutable_value(wanted);
-      for (std::size_t r = 0; r < returns.size(); ++r) {
-        returns[r] -= this->average_[t];
-        to.data[r] = static_cast<T>(returns[r]);
-        returns[r] = scale * (returns[r] - static_cast<double>(predicted.value().data[r]));
-        squares += returns[r] * returns[r] / (scale * scale);
+      for (std::size_t i = 0; i < returns.size(); ++i) {
+        returns[i] -= this->average(t, i % D);
+        to.data[i] = static_cast<T>(returns[i]);
+        returns[i] = scale * (returns[i] - static_cast<double>(predicted.value().data[i]));
+        squares += returns[i] * returns[i] / (scale * scale);
       }
+      signals += static_cast<double>(returns.size());
       own_loss = add(own_loss, sum(square(subtract(predicted, wanted)), 1.0 / static_cast<double>(returns.size())));
       signal.push_back(std::move(returns));
     }
-    observed[steps_] = squares / static_cast<double>(sampled.rows() * std::max(1, sampled.steps()));
+    observed[square_] = squares / std::max(1.0, signals);
     auto surrogate = add(sampled.score(signal), sampled.path());
     return {.surrogate = surrogate,
             .own_loss = own_loss,
@@ -73,7 +76,7 @@ class Nvil final : public AveragingEstimator<T> {
   int samples_;
   bool normalise_;
   Credit credit_;
-  std::size_t steps_;
+  std::size_t square_;  // where the mean square is among the averages
   Linear<T> hidden_, out_;
 };
 

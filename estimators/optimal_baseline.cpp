@@ -26,25 +26,33 @@ class OptimalBaseline final : public Estimator<T> {
     std::vector<std::vector<double>> signal;
     for (int t = 0; t < sampled.steps(); ++t) {
       const auto f = sampled.returns(t, credit_);
+      const int D = sampled.columns(t, credit_);
       const auto& [question, choice] = sampled.episode().steps()[t];
-      const auto weight = question.distribution->squared_scores(choice);
+      auto weight = question.distribution->squared_scores(choice);  // of each column
+      if (D == 1) weight = sums_of(weight, question.site.columns);
       auto& centred = signal.emplace_back(f);
-      for (std::size_t first = 0; first < f.size(); first += samples_)
-        for (std::size_t k = first; k < first + samples_; ++k) {
-          double above = 0, below = 0;  // differences come before the sum, so that equal losses give an exact zero
-          for (std::size_t j = first; j < first + samples_; ++j)
-            if (j != k) {
-              above += weight[j] * (f[k] - f[j]);
-              below += weight[j];
-            }
-          if (below > 0) centred[k] = above / below;
-        }
+      for (std::size_t i = 0; i < f.size(); ++i) {
+        const std::size_t example = i / (D * samples_) * (D * samples_);
+        double above = 0, below = 0;  // differences come before the sum, so that equal losses give an exact zero
+        for (std::size_t j = example + i % D; j < example + D * samples_; j += D)
+          if (j != i) {
+            above += weight[j] * (f[i] - f[j]);
+            below += weight[j];
+          }
+        if (below > 0) centred[i] = above / below;
+      }
     }
     auto surrogate = add(sampled.score(signal), sampled.path());
     return {.surrogate = surrogate, .episode = sampled.release(), .loss = sampled.mean_loss()};
   }
 
  private:
+  static std::vector<double> sums_of(const std::vector<double>& x, std::size_t count) {
+    std::vector<double> sums(x.size() / count);
+    for (std::size_t i = 0; i < x.size(); ++i) sums[i / count] += x[i];
+    return sums;
+  }
+
   int samples_;
   Credit credit_;
 };

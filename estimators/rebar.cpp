@@ -28,7 +28,7 @@ template <class T>
 class Rebar final : public AveragingEstimator<T> {
  public:
   Rebar(const Settings& settings, const Structure& structure, Key)
-      : AveragingEstimator<T>(structure.steps(), settings.real("decay")),
+      : AveragingEstimator<T>(structure, settings.real("decay")),
         samples_(settings.integer("samples")),
         coupled_(settings.flag("coupled")),
         tune_(settings.flag("tune")),
@@ -46,28 +46,20 @@ class Rebar final : public AveragingEstimator<T> {
     std::vector<double> temperatures = {temperature};
     if (tuning) temperatures = {temperature, temperature * std::exp(difference), temperature * std::exp(-difference)};
     RelaxedRun<T> run(problem, samples_, coupled_, temperatures);
+    const auto& score = run.choices().score;
+    const auto f = run.losses(credit_);
 
-    double in_eta = 0, in_log_temperature = 0;                    // derivatives of the sum of |g|^2
-    std::vector<double> seen(run.steps()), choices(run.steps());  // losses, per step
-    auto surrogate = run.surrogate(credit_, [&](int t, std::size_t i, double f, const auto& controls) {
-      seen[t] += f;
-      ++choices[t];
-      auto g = run.choice(t, i).score();
-      for (auto& s : g) s *= f - this->average_[t];
-      add_scaled(g, eta, controls[0]);
-      if (tuning) {
-        in_eta += 2 * dot(g, controls[0]);
-        in_log_temperature += eta * (dot(g, controls[1]) - dot(g, controls[2])) / difference;
-      }
-      return g;
-    });
+    const auto control = run.control(0, credit_);  // -f(w~) grad log p(b) + grad f(w) - grad f(w~)
+    const auto g = (f - this->average(f.of)) * score + eta * control;
 
-    const double loss = run.run().mean_loss(), share = 1 / static_cast<double>(run.groups());
-    for (std::size_t t = 0; t < seen.size(); ++t) seen[t] /= choices[t];  // NaN, which is no observation, if nobody chose
-    Estimate<T> estimate{.surrogate = surrogate, .episode = nullptr, .loss = loss, .observed = seen};
-    if (tuning)
-      estimate.own_loss = add(sum(problem.tape.parameter(eta_), share * in_eta),
-                              sum(problem.tape.parameter(log_temperature_), share * in_log_temperature));
+    Estimate<T> estimate{.surrogate = run.surrogate(g), .loss = run.run().mean_loss()};
+    this->note(estimate.observed, f);
+    if (tuning) {  // of |g|^2, averaged over the samples
+      const double share = 1 / static_cast<double>(run.run().groups());
+      const auto in_temperature = (1 / difference) * (run.control(1, credit_) - run.control(2, credit_));
+      estimate.own_loss = add(sum(problem.tape.parameter(eta_), share * 2 * total(dot(g, control))),
+                              sum(problem.tape.parameter(log_temperature_), share * eta * total(dot(g, in_temperature))));
+    }
     estimate.episode = run.run().release();
     return estimate;
   }
@@ -98,7 +90,7 @@ const EstimatorEntry entry = {
                    ParameterInfo::flag("coupled", false, "let the noise given the choice be that which made it"),
                    ParameterInfo::real("decay", 0.9, 0, 1, "share of the old average of losses kept at each step").below(),
                    credit_parameter()},
-    .needs = {need::relaxable, need::one_column},
+    .needs = {need::relaxable},
 };
 HARDGRAD_ESTIMATOR(Rebar, entry)
 

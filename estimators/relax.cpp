@@ -47,53 +47,38 @@ class Relax final : public Estimator<T> {
     const bool learning = problem.learning;
     const double eta = eta_ ? eta_->value.data[0] : 0;
     RelaxedRun<T> run(problem, samples_, true, temperatures(learning));
-    const auto networks = control_networks(problem.tape, run);
+    const auto& choices = run.choices();
+    const auto c = control_network(problem.tape, run);
+    const auto f = run.losses(credit_);
 
-    const auto share = 1 / static_cast<double>(run.groups());
-    double in_eta = 0, in_log_temperature = 0;
-    std::vector<std::vector<double>> in_value(run.steps(), std::vector<double>(run.groups()));
-    std::vector<std::vector<double>> direction(run.steps(), std::vector<double>(run.groups() * options_));
-    auto surrogate = run.surrogate(credit_, [&](int t, std::size_t i, double f, const auto& controls) {
-      const auto& choice = run.choice(t, i);
-      const auto score = choice.score();
-      const auto slope = std::span(networks[t].slope).subspan(i * options_, score.size());
-      auto g = choice.control(temperature_, static_cast<double>(networks[t].value.value().data[i]), slope, slope);
-      add_scaled(g, f, score);
-      if (eta_) add_scaled(g, eta, controls[0]);
-      if (!learning) return g;
-      in_value[t][i] = -2 * share * dot(g, score);  // of the mean |g|^2 in c, and below in its slope
-      const auto towards = choice.direction(temperature_, g);
-      std::copy(towards.begin(), towards.end(), direction[t].begin() + static_cast<std::ptrdiff_t>(i * options_));
-      if (eta_) {
-        in_eta += 2 * share * dot(g, controls[0]);
-        in_log_temperature += share * eta * (dot(g, controls[1]) - dot(g, controls[2])) / difference;
-      }
-      return g;
-    });
+    auto g = f * choices.score + choices.control(temperature_, c.value, c.slope, c.slope);
+    if (eta_) g += eta * run.control(0, credit_);
 
-    const double loss = run.run().mean_loss();
-    Estimate<T> estimate{.surrogate = surrogate, .episode = nullptr, .loss = loss};
-    if (learning) {
+    Estimate<T> estimate{.surrogate = run.surrogate(g), .loss = run.run().mean_loss()};
+    if (learning) {  // the gradient of |g|^2, averaged over the samples
       auto& tape = problem.tape;
-      auto own = tape.constant(1, 1);
-      for (int t = 0; t < run.steps(); ++t) {
-        own = add(own, weighted_sum(networks[t].value, std::span<const double>(in_value[t])));
-        own = add(own, slope_along(networks[t], direction[t], 2 * share));
+      const double share = 1 / static_cast<double>(run.run().groups());
+      const auto in_value = -2 * share * dot(g, choices.score);
+      estimate.own_loss = add(weighted_sum(c.values, std::span<const double>(in_value.value)),
+                              slope_along(c, choices.direction(temperature_, g), 2 * share));
+      if (eta_) {
+        const auto in_temperature = (1 / difference) * (run.control(1, credit_) - run.control(2, credit_));
+        estimate.own_loss =
+            add(estimate.own_loss, add(sum(tape.parameter(*eta_), 2 * share * total(dot(g, run.control(0, credit_)))),
+                                       sum(tape.parameter(*log_temperature_), share * eta * total(dot(g, in_temperature)))));
       }
-      if (eta_)
-        own = add(own, add(sum(tape.parameter(*eta_), in_eta), sum(tape.parameter(*log_temperature_), in_log_temperature)));
-      estimate.own_loss = own;
     }
     estimate.episode = run.run().release();
     return estimate;
   }
 
  private:
-  /// c of all groups at one step.
+  /// c of every choice.
   struct Control {
-    Var<T> weights, state;      ///< [groups, S], [groups, C]
-    Var<T> value;               ///< [groups, 1]
-    std::vector<double> slope;  ///< [groups, S]
+    Var<T> weights, state;  ///< [cells, S], [cells, C]
+    Var<T> values;          ///< [cells, 1]
+    PerChoice value;
+    AtLogits slope;  ///< dc/dw
   };
   Var<T> network(Var<T> weights, Var<T> state) const { return out_(tanh(hidden_(concat_columns({weights, state})))); }
 
@@ -105,45 +90,45 @@ class Relax final : public Estimator<T> {
     return {temperature, temperature * std::exp(difference), temperature * std::exp(-difference)};
   }
 
-  std::vector<Control> control_networks(Tape<T>& tape, RelaxedRun<T>& run) const {
-    std::vector<Control> all;
-    auto total = tape.constant(1, 1);
-    for (int t = 0; t < run.steps(); ++t) {
-      std::vector<T> weights(run.groups() * options_);
-      std::vector<int> row(run.groups());
-      for (std::size_t g = 0; g < run.groups(); ++g) {
-        row[g] = run.run().forking(t)[g].row;
-        if (run.choice(t, g).log_p.empty()) continue;
-        const auto w = relaxed(run.choice(t, g).free, temperature_);
-        std::copy(w.begin(), w.end(), weights.begin() + static_cast<std::ptrdiff_t>(g * options_));
-      }
-      Control control;
-      control.weights = tape.input({weights.data(), run.groups(), options_});
-      control.state = gather_rows(tape.detach(run.run().episode().steps()[t].question.site.state), std::span<const int>(row));
-      control.value = network(control.weights, control.state);
-      total = add(total, sum(control.value));
-      all.push_back(std::move(control));
+  Control control_network(Tape<T>& tape, RelaxedRun<T>& run) const {
+    const auto& choices = run.choices();
+    const auto& layout = *choices.layout;
+    const auto w = choices.weights(choices.free, temperature_);
+    std::vector<T> weights(layout.cells() * options_);
+    for (std::size_t c = 0; c < layout.cells(); ++c)
+      for (int i = 0; i < layout.options[c]; ++i) weights[c * options_ + i] = static_cast<T>(w.value[layout.logit[c] + i]);
+    std::vector<Var<T>> states;
+    for (std::size_t t = 0; t < layout.steps.size(); ++t) {
+      std::vector<int> row;
+      for (int asking : run.run().choices().asking(static_cast<int>(t))) row.insert(row.end(), layout.steps[t].columns, asking);
+      const auto state = tape.detach(run.run().episode().steps()[t].question.site.state);
+      states.push_back(gather_rows(state, std::span<const int>(row)));
     }
-    tape.backward(total);
-    for (auto& control : all) {
-      const auto slope = tape.gradient(control.weights);
-      control.slope.assign(slope.data, slope.data + slope.size());
+    Control control{.value = {choices.layout, std::vector<double>(layout.cells())}, .slope = run.run().choices().zeros()};
+    control.weights = tape.input({weights.data(), layout.cells(), options_});
+    control.state = stack_rows(std::span<const Var<T>>(states));
+    control.values = network(control.weights, control.state);
+    tape.backward(sum(control.values));
+    const auto slope = tape.gradient(control.weights);
+    for (std::size_t c = 0; c < layout.cells(); ++c) {
+      control.value.value[c] = static_cast<double>(control.values.value().data[c]);
+      for (int i = 0; i < layout.options[c]; ++i) control.slope.value[layout.logit[c] + i] = static_cast<double>(slope(c, i));
     }
-    return all;
+    return control;
   }
 
-  /// factor * sum over groups of direction . dc/dw, by a central difference that is differentiable in phi.
-  Var<T> slope_along(const Control& control, const std::vector<double>& direction, double factor) const {
-    auto& tape = *control.value.tape;
-    const std::size_t groups = control.value.rows();
-    auto move = tape.constant(groups, options_);
-    std::vector<double> weight(groups);
-    for (std::size_t g = 0; g < groups; ++g) {
-      const auto d = std::span(direction).subspan(g * options_, options_);
-      const double length = std::sqrt(dot(d, d));
+  /// factor * sum over choices of direction . dc/dw, by a central difference that is differentiable in phi.
+  Var<T> slope_along(const Control& control, const AtLogits& direction, double factor) const {
+    auto& tape = *control.values.tape;
+    const auto& layout = *direction.of;
+    auto move = tape.constant(layout.cells(), options_);
+    auto weight = dot(direction, direction).value;
+    for (std::size_t c = 0; c < layout.cells(); ++c) {
+      const double length = std::sqrt(weight[c]);
       if (length == 0) continue;
-      for (std::size_t i = 0; i < options_; ++i) tape.mutable_value(move)(g, i) = static_cast<T>(difference * d[i] / length);
-      weight[g] = factor * length / (2 * difference);
+      for (int i = 0; i < layout.options[c]; ++i)
+        tape.mutable_value(move)(c, i) = static_cast<T>(difference * direction.value[layout.logit[c] + i] / length);
+      weight[c] = factor * length / (2 * difference);
     }
     const auto above = network(add(control.weights, move), control.state);
     const auto below = network(subtract(control.weights, move), control.state);
@@ -173,7 +158,7 @@ const EstimatorEntry entry = {
                    ParameterInfo::flag("relaxed_model", false, "add the loss of the relaxed network to the control"),
                    ParameterInfo::real("eta", 1, -1e6, 1e6, "weight of the relaxed network's loss, at first"),
                    credit_parameter()},
-    .needs = {need::relaxable, need::one_column},
+    .needs = {need::relaxable},
 };
 HARDGRAD_ESTIMATOR(Relax, entry)
 

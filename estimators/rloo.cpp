@@ -19,7 +19,8 @@ class Rloo final : public Estimator<T> {
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
     Sampled<T> sampled(problem, samples_);
-    const auto score = sampled.score(credit_, [this](int, std::vector<double>& f) { leave_one_out(f, samples_); });
+    const auto score =
+        sampled.score(credit_, [&](int t, std::vector<double>& f) { leave_one_out(f, samples_, sampled.columns(t, credit_)); });
     auto surrogate = add(score, sampled.path());
     return {.surrogate = surrogate, .episode = sampled.release(), .loss = sampled.mean_loss()};
   }

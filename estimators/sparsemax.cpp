@@ -8,41 +8,30 @@
 // Cost: the support's size per step if factorised, its paths if sequential.
 #include "core/autodiff/sparsemax.hpp"
 
-#include <fmt/format.h>
-
+#include "core/choice/choosers.hpp"
 #include "core/estimator/enumeration/objectives.hpp"
 
 namespace hardgrad {
 namespace {
 
-/// One row per option in the support.
+/// One row per option in the support, or set of them.
 template <class T>
-class SupportChooser final : public Chooser<T> {
+class SupportChooser final : public EnumerateChooser<T> {
  public:
-  explicit SupportChooser(double cap) : cap_(cap) {}
-  Choice<T> choose(Tape<T>&, const Question<T>& question) override {
-    const auto logits = question.logits.value();
-    std::vector<int> parent, option;
-    for (std::size_t r = 0; r < logits.rows; ++r) {
-      const int options = question.site.options[r];
-      const double tau = sparsemax_threshold(logits.row(r), options);
-      bool empty = true;  // as it is where a logit is no number: that must stay visible
-      for (int i = 0; i < options; ++i)
-        if (static_cast<double>(logits(r, i)) > tau || (empty && i + 1 == options)) {
-          empty = false;
-          parent.push_back(static_cast<int>(r));
-          option.push_back(i);
-        }
-    }
-    if (static_cast<double>(parent.size()) > cap_)
-      throw UsageError(
-          fmt::format("sparsemax: choice {} has {} rows in its support, more than the cap of {:.6g}: take "
-                      "fewer steps, options or examples, or raise the cap",
-                      question.step + 1, parent.size(), cap_));
-    return {Rows::after(question.site.rows, std::move(parent), question.step), std::move(option), {}};
-  }
+  SupportChooser(const Structure& structure, double cap) : EnumerateChooser<T>(structure), cap_(cap) {}
 
  private:
+  std::vector<int> visited(const Question<T>& question, int cell) const override {
+    const T* logits = question.logits.value().row(cell);
+    const int options = question.site.options[cell];
+    const double tau = sparsemax_threshold(logits, options);
+    std::vector<int> support;
+    for (int i = 0; i < options; ++i)
+      if (static_cast<double>(logits[i]) > tau) support.push_back(i);
+    if (support.empty()) support.push_back(options - 1);  // where a logit is no number: that must stay visible
+    return support;
+  }
+  double cap() const override { return cap_; }
   double cap_;
 };
 
@@ -52,10 +41,8 @@ class Sparsemax final : public Estimator<T> {
   Sparsemax(const Settings& settings, const Structure&, Key) : cap_(settings.real("cap")) {}
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    SupportChooser<T> chooser(cap_);
-    auto episode = problem.run(chooser);
-    auto loss = sparse_expected_loss(*episode);
-    return {.surrogate = loss, .episode = std::move(episode), .loss = static_cast<double>(loss.item())};
+    SupportChooser<T> chooser(problem.model.structure(), cap_);
+    return estimate_of(problem, chooser, CostWeights::unknown, sparse_expected_loss<T>);
   }
 
  private:
@@ -74,7 +61,7 @@ const EstimatorEntry entry = {
     .unbiased = true,
     .evaluations = "support per step; its paths if sequential",
     .parameters = {ParameterInfo::real("cap", 1e6, 1, 1e12, "most rows of one choice's support; beyond it is an error")},
-    .needs = {need::categorical, need::one_column},
+    .needs = {need::categorical},
 };
 HARDGRAD_ESTIMATOR(Sparsemax, entry)
 

@@ -63,7 +63,7 @@ const EstimatorEntry entry = {
                    ParameterInfo::choice("set", "top", {"top", "sampled"},
                                          "the summed outcomes: the most probable, or a sample without replacement"),
                    baseline_parameter(), per_step_parameter()},
-    .needs = {need::enumerable, need::one_column},
+    .needs = {need::enumerable},
     .unsupported = refuse_subset,
 };
 HARDGRAD_ESTIMATOR(SumAndSample, entry)

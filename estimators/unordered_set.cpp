@@ -59,7 +59,7 @@ const EstimatorEntry entry = {
     .evaluations = "k",
     .parameters = {ParameterInfo::integer("samples", 2, 1, 1024, "distinct outcomes per example"),
                    ParameterInfo::flag("baseline", true, "take the built-in baseline off the loss"), per_step_parameter()},
-    .needs = {need::enumerable, need::one_column},
+    .needs = {need::enumerable},
     .unsupported = refuse,
 };
 HARDGRAD_ESTIMATOR(UnorderedSet, entry)

@@ -24,7 +24,7 @@ template <class T>
 class VariationalBound final : public AveragingEstimator<T> {
  public:
   VariationalBound(const Settings& settings, const Structure& structure, Key)
-      : AveragingEstimator<T>(structure.steps(), settings.real("decay")),
+      : AveragingEstimator<T>(structure, settings.real("decay")),
         enumerated_(settings.flag("enumerate")),
         samples_(settings.integer("samples")),
         cap_(settings.real("cap")),
@@ -35,11 +35,12 @@ class VariationalBound final : public AveragingEstimator<T> {
     Sampled<T> sampled(problem, samples_);
     std::vector<double> observed;
     const auto score = sampled.score(credit_, [&](int t, std::vector<double>& f) {
-      observed.push_back(sampled.mean_where_chosen(t, f));
+      const auto means = sampled.means_where_chosen(t, f);
+      this->note(observed, t, means);
       if (samples_ > 1)
-        leave_one_out(f, samples_);
+        leave_one_out(f, samples_, static_cast<int>(means.size()));
       else
-        for (auto& c : f) c -= this->average_[t];
+        for (std::size_t i = 0; i < f.size(); ++i) f[i] -= this->average(t, i % means.size());
     });
     auto surrogate = add(score, sampled.path());
     return {.surrogate = surrogate, .episode = sampled.release(), .loss = sampled.mean_loss(), .observed = observed};

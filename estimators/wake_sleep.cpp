@@ -14,7 +14,7 @@
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
 #include "core/choice/choosers.hpp"
-#include "core/models/dreams.hpp"
+#include "core/models/parts/dreams.hpp"
 
 namespace hardgrad {
 namespace {

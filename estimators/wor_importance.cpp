@@ -85,7 +85,7 @@ const EstimatorEntry entry = {
                    ParameterInfo::flag("baseline", true, "take the built-in baseline off the loss"),
                    ParameterInfo::flag("normalise", false, "divide by the sum of the weights: biased, less noise"),
                    per_step_parameter()},
-    .needs = {need::enumerable, need::one_column},
+    .needs = {need::enumerable},
     .unsupported = refuse,
 };
 HARDGRAD_ESTIMATOR(WorImportance, entry)

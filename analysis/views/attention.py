@@ -62,17 +62,23 @@ def load_attention(path: str | os.PathLike[str]) -> Attention:
     except ValueError as error:
         raise InputError(f"{path}: model_settings is no JSON") from error
     example = data["row_example"].values.astype(int)
-    logits = data["logits"].values.astype(float)  # [T, R, S]
+
+    def rows_of(name: str) -> np.ndarray:  # [T, R] or [T, R, S]; columns (heads of attention) are rows of their own
+        values = data[name].values
+        return values.reshape(len(values), -1, *values.shape[3:]) if "column" in data[name].dims else values
+
+    example = np.repeat(example, data.sizes.get("column", 1))
+    logits = rows_of("logits").astype(float)  # [T, R, S]
     options = np.isfinite(logits)
     probabilities = np.where(options, softmax(np.where(options, logits, -1e300), axis=2), np.nan)
-    choices = data["choices"].values.astype(int) if "choices" in data else None
+    choices = rows_of("choices").astype(int) if "choices" in data else None
     taken = None
     asked = options.sum(axis=2, keepdims=True) > 1  # a row with one option has nothing to choose
     if choices is not None:
         taken = (choices[:, :, None] == np.arange(logits.shape[2])).astype(float)
         asked = choices[:, :, None] >= 0
     elif "weights" in data:
-        taken = data["weights"].values.astype(float)
+        taken = rows_of("weights").astype(float)
 
     def by_example(values: np.ndarray) -> np.ndarray:  # [T, R, S] -> [B, T, S], mean over rows
         values = np.where(asked, values, np.nan)

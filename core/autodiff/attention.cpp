@@ -153,20 +153,20 @@ Var<T> dot_scores(Var<T> query, Var<T> keys, std::span<const int> example, const
   return y;
 }
 
-// e[r, i] = v . t, t = tanh(q_r + k_{b, i}); with d = g[r, i] v (1 - t^2): gq_r = sum_i d, gk_{b, i} = sum_r
-// d, gv = sum_{r, i} g[r, i] t
+// e[r, i] = v_h . t, t = tanh(q_r + k_{b, i}), h = r mod H; with d = g[r, i] v_h (1 - t^2): gq_r = sum_i d, gk_{b, i} = sum_r
+// d, gv_h = sum_{r, i} g[r, i] t over the rows of h
 template <class T>
 Var<T> additive_scores(Var<T> query, Var<T> keys, Var<T> v, std::span<const int> example, const Items& items) {
   require_examples("additive_scores", example, query.rows(), items, keys.rows());
-  require_shapes(query.cols() == keys.cols() && v.rows() == 1 && v.cols() == keys.cols(), "additive_scores", {query, keys, v});
+  require_shapes(query.cols() == keys.cols() && v.rows() >= 1 && v.cols() == keys.cols(), "additive_scores", {query, keys, v});
   auto& tape = *query.tape;
   auto y = tape.output(query.rows(), items.most(), {query, keys, v});
   const auto sums = tape.template scratch<kernels::Batch<T>>(items.most());
-  const auto q = query.value(), k = keys.value();
+  const auto q = query.value(), k = keys.value(), weight = v.value();
   const auto out = tape.mutable_value(y);
   for (std::size_t r = 0; r < out.rows; ++r) {
     const auto mine = items_of(k, items.first(), example[r]);
-    additive_row<T>(q.row(r), mine, v.value().data, sums.data(), out.row(r));
+    additive_row<T>(q.row(r), mine, weight.row(r % weight.rows), sums.data(), out.row(r));
     std::fill_n(out.row(r) + mine.rows, out.cols - mine.rows, T{0});
   }
   if (!tape.needs_gradient(y)) return y;
@@ -175,14 +175,15 @@ Var<T> additive_scores(Var<T> query, Var<T> keys, Var<T> v, std::span<const int>
     const auto wanted = [&](Var<T> x) { return tape.needs_gradient(x) ? tape.sink(x).scattered() : MatrixView<T>{}; };
     const auto to_q = wanted(query), to_k = wanted(keys);  // perhaps the same matrix: a row is written when it is done
     const std::size_t width = k.cols;
-    const auto dv = tape.template scratch<double>(width);
+    const auto dv = tape.template scratch<double>(weight.size());
     const auto dv_row = tape.template scratch<T>(width), dq_row = tape.template scratch<T>(width);
     std::fill(dv.begin(), dv.end(), 0.0);
     for (std::size_t r = 0; r < g.rows; ++r) {
       const int e = example[r];
-      additive_row_backward<T>(g.row(r), q.row(r), items_of(k, first, e), weight.data, dq_row.data(), dv_row.data(),
-                               to_k.data ? items_of(to_k, first, e) : MatrixView<T>{});
-      for (std::size_t j = 0; j < width; ++j) dv[j] += static_cast<double>(dv_row[j]);
+      additive_row_backward<T>(g.row(r), q.row(r), items_of(k, first, e), weight.row(r % weight.rows), dq_row.data(),
+                               dv_row.data(), to_k.data ? items_of(to_k, first, e) : MatrixView<T>{});
+      double* const dv_head = dv.data() + r % weight.rows * width;
+      for (std::size_t j = 0; j < width; ++j) dv_head[j] += static_cast<double>(dv_row[j]);
       for (std::size_t j = 0; to_q.data && j < width; ++j) to_q(r, j) += dq_row[j];
     }
     if (tape.needs_gradient(v)) tape.sink(v).accumulate([=](std::size_t j) { return static_cast<T>(dv[j]); });

@@ -1,5 +1,5 @@
 // Attention: scores of a query against its own example's items, and mixtures of them. Examples may have different numbers
-// of items; row r of the queries belongs to example[r] (non-decreasing).
+// of items; row r of the queries belongs to example[r]. Rows of one example that follow each other are one matrix product.
 #pragma once
 
 #include <algorithm>
@@ -38,8 +38,8 @@ class Items {
 /// e[r, i] = query_r . key_{example r, i}: query [R, D], keys [items, D] -> [R, S], 0 beyond an example's items.
 template <class T>
 Var<T> dot_scores(Var<T> query, Var<T> keys, std::span<const int> example, const Items& items);
-/// e[r, i] = v . tanh(query_r + key_{example r, i}): v [1, D] -> [R, S], 0 beyond an example's items. The tanh is recomputed
-/// in the backward pass.
+/// e[r, i] = v_h . tanh(query_r + key_{example r, i}) with h = r mod H: v [H, D] -> [R, S], 0 beyond an example's items. H = 1
+/// weighs all rows alike; with H heads of attention, rows are head by head. The tanh is recomputed in the backward pass.
 template <class T>
 Var<T> additive_scores(Var<T> query, Var<T> keys, Var<T> v, std::span<const int> example, const Items& items);
 /// z[r] = sum_i weights[r, i] values_{example r, i}: weights [R, S], values [items, D] -> [R, D].

@@ -50,63 +50,111 @@ double shift_maximum(double g, double most, double wanted) {
 }  // namespace
 
 template <class T>
+void BeamChooser<T>::start(const Question<T>& question, int column) {
+  scopes_.push_back({question.step, column, std::vector<Beam>(id_.size())});
+  for (std::size_t b = 0; b < id_.size(); ++b)
+    begin({.example = id_[b],
+           .replica = ~0u,
+           .step = static_cast<std::uint32_t>(question.step),
+           .column = static_cast<std::uint32_t>(std::max(0, column))},
+          scopes_.back().beams[b].paths.emplace_back());
+}
+
+template <class T>
+void BeamChooser<T>::grow(const Question<T>& question, int example, int column, Beam& beam) {
+  const auto log_p = question.log_p.value();
+  const bool root = question.site.rows->is_root();
+  std::vector<Candidate> candidates;
+  for (int m = 0; m < static_cast<int>(beam.paths.size()); ++m) {
+    const int cell = (root ? example : beam.paths[m].row.back()) * question.site.columns + column;
+    for (int i = 0; i < question.site.options[cell]; ++i) {
+      const auto l = static_cast<double>(log_p(cell, i));
+      if (l > nothing) candidates.push_back({m, i, beam.paths[m].log_p + l});
+    }
+  }
+  if (candidates.empty())  // no number anywhere: one path goes on and shows it
+    candidates.push_back({0, 0, std::numeric_limits<double>::quiet_NaN()});
+  const Draw where{
+      .example = id_[example], .step = static_cast<std::uint32_t>(question.step), .column = static_cast<std::uint32_t>(column)};
+  std::vector<Path> paths;
+  for (const auto& c : keep(example, where, beam, std::move(candidates))) {
+    auto path = beam.paths[c.member];
+    path.option.push_back(c.option);
+    path.log_p = c.log_p;
+    path.perturbed = c.perturbed;
+    paths.push_back(std::move(path));
+  }
+  beam.paths = std::move(paths);
+}
+
+template <class T>
 Choice<T> BeamChooser<T>::choose(Tape<T>&, const Question<T>& question) {
   question.require_options();
   const auto& asking = *question.site.rows;
   const bool root = asking.is_root();
   if (!root && (per_step_ || asking.step != question.step - 1))
     throw Bug("a beam needs a model that asks from its root or from its last choice");
-  if (per_step_ || beams_.empty()) {
-    beams_.emplace_back(id_.size());
-    for (std::size_t b = 0; b < id_.size(); ++b) {
-      beams_.back()[b].paths.emplace_back();
-      begin(static_cast<int>(b), question.step, beams_.back()[b].paths[0]);
-    }
-  }
-  const auto log_p = question.log_p.value();
+  const int D = question.site.columns;
+  const auto* declared = per_step_ ? per_step_->site(question.site.name) : nullptr;
+  const bool side_by_side = D > 1 && declared && declared->reach == Reach::own_column;
+  grows_ = !per_step_ || (D > 1 && !side_by_side);
+  const std::size_t first = per_step_ ? scopes_.size() : 0;
+  if (side_by_side)
+    for (int d = 0; d < D; ++d) start(question, d);
+  else if (per_step_ || scopes_.empty())
+    start(question, -1);
+
   std::vector<int> parent, option;
-  for (std::size_t b = 0; b < id_.size(); ++b) {
-    auto& beam = beams_.back()[b];
-    const auto asks = [&](int member) { return root ? static_cast<int>(b) : beam.paths[member].row.back(); };
-    std::vector<Candidate> candidates;
-    for (int m = 0; m < static_cast<int>(beam.paths.size()); ++m) {
-      const int r = asks(m);
-      for (int i = 0; i < question.site.options[r]; ++i) {
-        const auto l = static_cast<double>(log_p(r, i));
-        if (l > nothing) candidates.push_back({m, i, beam.paths[m].log_p + l});
+  std::vector<char> spare;
+  for (int b = 0; b < static_cast<int>(id_.size()); ++b) {
+    if (side_by_side) {  // row i has the path of rank i of every column
+      std::size_t most = 0;
+      for (int d = 0; d < D; ++d) {
+        auto& beam = scopes_[first + d].beams[b];
+        grow(question, b, d, beam);
+        most = std::max(most, beam.paths.size());
       }
+      const std::size_t from = parent.size();
+      parent.insert(parent.end(), most, b);
+      for (std::size_t i = 0; i < most; ++i)
+        for (int d = 0; d < D; ++d) {
+          auto& paths = scopes_[first + d].beams[b].paths;
+          spare.push_back(i >= paths.size());
+          option.push_back(paths[std::min(i, paths.size() - 1)].option[0]);
+          if (i < paths.size()) paths[i].row.push_back(static_cast<int>(from + i));
+        }
+      continue;
     }
-    if (candidates.empty())  // no number anywhere: one path goes on and shows it
-      candidates.push_back({0, 0, std::numeric_limits<double>::quiet_NaN()});
-    std::vector<Path> paths;
-    std::map<std::pair<int, int>, int> made;  // rows that paths share
-    for (const auto& c : keep(static_cast<int>(b), question.step, beam, std::move(candidates))) {
-      const auto [row, fresh] = made.try_emplace({asks(c.member), c.option}, static_cast<int>(parent.size()));
+    auto& beam = scopes_[first].beams[b];
+    for (int d = 0; d < D; ++d) grow(question, b, d, beam);
+    std::map<std::pair<int, std::vector<int>>, int> made;  // rows that paths share
+    for (auto& path : beam.paths) {
+      const int row = root ? b : path.row.back();
+      std::vector<int> set(path.option.end() - D, path.option.end());
+      const auto [found, fresh] = made.try_emplace({row, set}, static_cast<int>(parent.size()));
       if (fresh) {
-        parent.push_back(asks(c.member));
-        option.push_back(c.option);
+        parent.push_back(row);
+        option.insert(option.end(), set.begin(), set.end());
       }
-      auto path = beam.paths[c.member];
-      path.option.push_back(c.option);
-      path.row.push_back(row->second);
-      path.log_p = c.log_p;
-      path.perturbed = c.perturbed;
-      paths.push_back(std::move(path));
+      path.row.push_back(found->second);
     }
-    beam.paths = std::move(paths);
   }
-  return {Rows::after(question.site.rows, std::move(parent), question.step), std::move(option), {}};
+  return {.rows = Rows::after(question.site.rows, std::move(parent), question.step),
+          .option = std::move(option),
+          .weights = {},
+          .side_by_side = side_by_side,
+          .spare = std::move(spare)};
 }
 
 template <class T>
-std::vector<Candidate> TopChooser<T>::keep(int, int, Beam& beam, std::vector<Candidate> candidates) {
+std::vector<Candidate> TopChooser<T>::keep(int, Draw, Beam& beam, std::vector<Candidate> candidates) {
   rank(beam, candidates);
   cut(candidates, k_, beam);
   return candidates;
 }
 
 template <class T>
-std::vector<Candidate> TopAndOneChooser<T>::keep(int example, int step, Beam& beam, std::vector<Candidate> candidates) {
+std::vector<Candidate> TopAndOneChooser<T>::keep(int, Draw where, Beam& beam, std::vector<Candidate> candidates) {
   std::vector<Candidate> top, left;
   std::vector<double> mass;
   for (const auto& c : candidates) (c.member == beam.sampled ? left : top).push_back(c);
@@ -120,7 +168,6 @@ std::vector<Candidate> TopAndOneChooser<T>::keep(int example, int step, Beam& be
   if (left.empty()) return top;
   const double total = std::accumulate(mass.begin(), mass.end(), 0.0);
   for (double& m : mass) m = total > 0 ? m / total : 1.0 / static_cast<double>(mass.size());
-  const Draw where{.example = this->id_[example], .step = static_cast<std::uint32_t>(step)};
   const int drawn = left.size() == 1 ? 0 : random_.categorical(mass, where);
   beam.sampled = static_cast<int>(top.size());
   top.push_back(left[drawn]);
@@ -129,16 +176,15 @@ std::vector<Candidate> TopAndOneChooser<T>::keep(int example, int step, Beam& be
 
 // The Gumbel of the empty path is the maximum over all paths: an ordinary one, since log p of all of them is 0.
 template <class T>
-void StochasticChooser<T>::begin(int example, int step, Path& empty) {
-  if (random_.replays()) return;
-  empty.perturbed = gumbel(random_, {.example = this->id_[example], .replica = ~0u, .step = static_cast<std::uint32_t>(step)});
+void StochasticChooser<T>::begin(Draw where, Path& empty) {
+  if (!random_.replays()) empty.perturbed = gumbel(random_, where);
 }
 
 template <class T>
-std::vector<Candidate> StochasticChooser<T>::keep(int example, int step, Beam& beam, std::vector<Candidate> candidates) {
-  Draw where{.example = this->id_[example], .step = static_cast<std::uint32_t>(step)};
+std::vector<Candidate> StochasticChooser<T>::keep(int, Draw where, Beam& beam, std::vector<Candidate> candidates) {
   if (random_.replays()) {
-    if (!this->per_step_) throw Bug("stochastic beam search draws continuous noise, which cannot be replayed");
+    if (this->grows())
+      throw NotExact("stochastic beam search draws continuous noise, which cannot be replayed: measure it with replicates");
     std::vector<double> p;
     for (const auto& c : candidates) p.push_back(std::exp(c.log_p));
     const auto order = draw_in_order(std::move(p), k_, random_, where);
@@ -167,7 +213,7 @@ std::vector<Candidate> StochasticChooser<T>::keep(int example, int step, Beam& b
 }
 
 template <class T>
-std::vector<Candidate> GivenChooser<T>::keep(int example, int, Beam& beam, std::vector<Candidate> candidates) {
+std::vector<Candidate> GivenChooser<T>::keep(int example, Draw, Beam& beam, std::vector<Candidate> candidates) {
   std::vector<Candidate> kept;
   std::vector<bool> taken(candidates.size());
   for (const auto& wanted : path_[example]) {

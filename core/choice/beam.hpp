@@ -1,21 +1,23 @@
 // Beams: several distinct paths of every example, grown breadth-first in one run of a model.
 //
 // A model with sequential choices goes on from the rows of the surviving prefixes; one with independent choices asks from
-// its root every time, so the beam itself remembers which row of which choice belongs to which path.
+// its root every time, so the beam itself remembers which row of which choice belongs to which path. Within a question the beam
+// grows column by column, and no row is run for a prefix of these: all their logits are known.
 #pragma once
 
 #include <limits>
 #include <vector>
 
 #include "core/choice/episode.hpp"
+#include "core/choice/structure.hpp"
 #include "core/random/randomness.hpp"
 
 namespace hardgrad {
 
 /// What was chosen on the way, from the beam's first choice on.
 struct Path {
-  std::vector<int> option;
-  std::vector<int> row;  ///< of the rows that each choice made
+  std::vector<int> option;  ///< of every column of every question
+  std::vector<int> row;     ///< of the rows that each question made
   double log_p = 0;
   double perturbed = 0;  ///< log p plus Gumbel noise, where a beam is stochastic
 };
@@ -41,22 +43,35 @@ struct Candidate {
 template <class T>
 class BeamChooser : public Chooser<T> {
  public:
-  /// With `per_step` every choice has a beam of its own: only for models whose choices are independent.
-  BeamChooser(const std::vector<std::uint32_t>& id, bool per_step) : id_(id), per_step_(per_step) {}
+  /// With `per_step`, the model's structure, every question has a beam of its own, and every column of it if columns have costs
+  /// of their own: only for models whose questions change no costs but their own. It must outlive the chooser.
+  BeamChooser(const std::vector<std::uint32_t>& id, const Structure* per_step) : id_(id), per_step_(per_step) {}
   Choice<T> choose(Tape<T>& tape, const Question<T>& question) final;
-  /// After the run: [1][B], or [steps][B] per step.
-  const std::vector<std::vector<Beam>>& beams() const { return beams_; }
+
+  /// What is chosen together: the whole run from its first question on, a question, or a column of one.
+  struct Scope {
+    int step = 0, column = -1;  ///< -1: all columns
+    std::vector<Beam> beams;    ///< [B]
+  };
+  /// After the run.
+  const std::vector<Scope>& scopes() const { return scopes_; }
 
  protected:
-  /// The candidates that go on, in order of rank. Updates what the beam says of the others.
-  virtual std::vector<Candidate> keep(int example, int step, Beam& beam, std::vector<Candidate> candidates) = 0;
+  /// The candidates that go on, in order of rank. Updates what the beam says of the others. `where` names the choice's draws.
+  virtual std::vector<Candidate> keep(int example, Draw where, Beam& beam, std::vector<Candidate> candidates) = 0;
   /// The empty path is about to be continued.
-  virtual void begin(int /*example*/, int /*step*/, Path& /*empty*/) {}
+  virtual void begin(Draw /*where*/, Path& /*empty*/) {}
+  /// True if a scope is more than one choice.
+  bool grows() const { return grows_; }
   const std::vector<std::uint32_t>& id_;
-  bool per_step_;
 
  private:
-  std::vector<std::vector<Beam>> beams_;
+  void start(const Question<T>& question, int column);
+  /// Continues the paths of an example by one column of the rows that ask.
+  void grow(const Question<T>& question, int example, int column, Beam& beam);
+  const Structure* per_step_;
+  bool grows_ = true;
+  std::vector<Scope> scopes_;
 };
 
 /// The k most probable prefixes. Candidates whose log p differ by no more than 1e-12 tie, and the lexicographically first
@@ -64,10 +79,11 @@ class BeamChooser : public Chooser<T> {
 template <class T>
 class TopChooser : public BeamChooser<T> {
  public:
-  TopChooser(std::size_t k, const std::vector<std::uint32_t>& id, bool per_step) : BeamChooser<T>(id, per_step), k_(k) {}
+  TopChooser(std::size_t k, const std::vector<std::uint32_t>& id, const Structure* per_step)
+      : BeamChooser<T>(id, per_step), k_(k) {}
 
  protected:
-  std::vector<Candidate> keep(int example, int step, Beam& beam, std::vector<Candidate> candidates) override;
+  std::vector<Candidate> keep(int example, Draw where, Beam& beam, std::vector<Candidate> candidates) override;
   std::size_t k_;
 };
 
@@ -76,11 +92,11 @@ class TopChooser : public BeamChooser<T> {
 template <class T>
 class TopAndOneChooser final : public TopChooser<T> {
  public:
-  TopAndOneChooser(std::size_t k, const std::vector<std::uint32_t>& id, bool per_step, Randomness& random)
+  TopAndOneChooser(std::size_t k, const std::vector<std::uint32_t>& id, const Structure* per_step, Randomness& random)
       : TopChooser<T>(k, id, per_step), random_(random) {}
 
  protected:
-  std::vector<Candidate> keep(int example, int step, Beam& beam, std::vector<Candidate> candidates) override;
+  std::vector<Candidate> keep(int example, Draw where, Beam& beam, std::vector<Candidate> candidates) override;
 
  private:
   Randomness& random_;
@@ -91,12 +107,12 @@ class TopAndOneChooser final : public TopChooser<T> {
 template <class T>
 class StochasticChooser final : public BeamChooser<T> {
  public:
-  StochasticChooser(std::size_t k, const std::vector<std::uint32_t>& id, bool per_step, Randomness& random)
+  StochasticChooser(std::size_t k, const std::vector<std::uint32_t>& id, const Structure* per_step, Randomness& random)
       : BeamChooser<T>(id, per_step), k_(k), random_(random) {}
 
  protected:
-  std::vector<Candidate> keep(int example, int step, Beam& beam, std::vector<Candidate> candidates) override;
-  void begin(int example, int step, Path& empty) override;
+  std::vector<Candidate> keep(int example, Draw where, Beam& beam, std::vector<Candidate> candidates) override;
+  void begin(Draw where, Path& empty) override;
 
  private:
   std::size_t k_;
@@ -108,10 +124,10 @@ template <class T>
 class GivenChooser final : public BeamChooser<T> {
  public:
   GivenChooser(std::vector<std::vector<std::vector<int>>> path, const std::vector<std::uint32_t>& id)
-      : BeamChooser<T>(id, false), path_(std::move(path)) {}
+      : BeamChooser<T>(id, nullptr), path_(std::move(path)) {}
 
  protected:
-  std::vector<Candidate> keep(int example, int step, Beam& beam, std::vector<Candidate> candidates) override;
+  std::vector<Candidate> keep(int example, Draw where, Beam& beam, std::vector<Candidate> candidates) override;
 
  private:
   std::vector<std::vector<std::vector<int>>> path_;

@@ -2,59 +2,70 @@
 
 #include <cmath>
 
+#include "core/choice/choosers.hpp"
+
 namespace hardgrad {
 
 template <class T>
 Choice<T> BranchingChooser<T>::choose(Tape<T>&, const Question<T>& question) {
   question.require_options();
   const bool root = question.site.rows->is_root();
+  const int D = question.site.columns, all = samples_ * static_cast<int>(id_.size());
   if (root) {
-    branches_.clear();
-    for (int n = 0; n < samples_ * static_cast<int>(id_.size()); ++n) branches_.push_back({n, -1, true});
-    choosing_.assign(branches_.size(), {});
+    runs_.push_back({.choosing = std::vector<std::vector<int>>(all)});
+    for (int n = 0; n < all; ++n) runs_.back().branches.push_back({n, -1, true});
   }
+  auto& run = runs_.back();
+  run.last = question.step;
+  const int first_choice = static_cast<int>(run.choices.size());
+  for (int d = 0; d < D; ++d) run.choices.push_back({question.step, d});
+
   const auto log_p = question.log_p.value();
-  const auto asks = [&](std::size_t j) { return root ? branches_[j].sample / samples_ : static_cast<int>(j); };
-  const auto takes = [&](int row, int i) {
-    return i < question.site.options[row] && static_cast<double>(log_p(row, i)) != -INFINITY;
+  const auto asks = [&](std::size_t j) { return root ? run.branches[j].sample / samples_ : static_cast<int>(j); };
+  const auto takes = [&](int row, int d, int i) {
+    const int cell = row * D + d;
+    return i < question.site.options[cell] && static_cast<double>(log_p(cell, i)) != -INFINITY;
   };
-  std::vector<int> taken(choosing_.size());  // by each sample
-  for (std::size_t j = 0; j < branches_.size(); ++j)
-    if (branches_[j].is_sample()) taken[branches_[j].sample] = draw(question, asks(j), branches_[j].sample);
+  std::vector<int> taken(static_cast<std::size_t>(all) * D);  // by each sample
+  for (std::size_t j = 0; j < run.branches.size(); ++j) {
+    const int sample = run.branches[j].sample;
+    for (int d = 0; d < D && run.branches[j].is_sample(); ++d)
+      taken[sample * D + d] = draw_option(question, asks(j) * D + d, random_,
+                                          {.example = id_[sample / samples_],
+                                           .replica = static_cast<std::uint32_t>(sample % samples_),
+                                           .step = static_cast<std::uint32_t>(question.step),
+                                           .column = static_cast<std::uint32_t>(d)});
+  }
 
   std::vector<int> parent, option;
   std::vector<Branch> next;
-  for (std::size_t j = 0; j < branches_.size(); ++j) {
-    const auto [sample, left, possible] = branches_[j];
+  for (std::size_t j = 0; j < run.branches.size(); ++j) {
+    const auto [sample, left, possible] = run.branches[j];
     const int row = asks(j);
-    const auto go_on = [&](int i, Branch branch) {
+    const auto first = taken.begin() + static_cast<std::ptrdiff_t>(sample) * D;
+    const std::vector<int> own(first, first + D);
+    const auto go_on = [&](const std::vector<int>& set, Branch branch) {
       parent.push_back(row);
-      option.push_back(i);
+      option.insert(option.end(), set.begin(), set.end());
       next.push_back(branch);
     };
     if (left >= 0) {
-      const bool still = possible && takes(row, taken[sample]);
-      go_on(still ? taken[sample] : 0, {sample, left, still});
+      bool still = possible;
+      for (int d = 0; d < D; ++d) still = still && takes(row, d, own[d]);
+      go_on(still ? own : std::vector<int>(D), {sample, left, still});
       continue;
     }
-    go_on(taken[sample], branches_[j]);
-    if (question.site.options[row] > 1) choosing_[sample].push_back(question.step);
-    for (int i = 0; i < question.site.options[row]; ++i)
-      if (i != taken[sample] && takes(row, i)) go_on(i, {sample, question.step, true});
+    go_on(own, run.branches[j]);
+    for (int d = 0; d < D; ++d) {
+      if (question.site.options[row * D + d] == 1) continue;
+      run.choosing[sample].push_back(first_choice + d);
+      auto other = own;
+      for (other[d] = 0; other[d] < question.site.options[row * D + d]; ++other[d])
+        if (other[d] != own[d] && takes(row, d, other[d])) go_on(other, {sample, first_choice + d, true});
+    }
   }
-  branches_ = std::move(next);
+  run.branches = std::move(next);
   return {Rows::after(question.site.rows, std::move(parent), question.step), std::move(option), {}};
-}
-
-template <class T>
-int BranchingChooser<T>::draw(const Question<T>& question, int row, int sample) {
-  const int options = question.site.options[row];
-  if (options == 1) return 0;
-  std::vector<double> p(options);
-  for (int i = 0; i < options; ++i) p[i] = std::exp(static_cast<double>(question.log_p.value()(row, i)));
-  return random_.categorical(p, {.example = id_[sample / samples_],
-                                 .replica = static_cast<std::uint32_t>(sample % samples_),
-                                 .step = static_cast<std::uint32_t>(question.step)});
 }
 
 template class BranchingChooser<float>;

@@ -1,5 +1,7 @@
 #include "core/choice/categorical.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -108,48 +110,64 @@ Choice<T> Categorical<T>::mean(const RowsPtr& rows) const {
 }
 
 template <class T>
-Choice<T> Categorical<T>::enumerate(Tape<T>&, const RowsPtr& asking, int step, int) const {
-  const std::size_t D = this->columns(), rows = asking->size();
-  std::size_t total = 0;
-  for (std::size_t r = 0; r < rows; ++r)
-    total += std::accumulate(options_.begin() + static_cast<std::ptrdiff_t>(r * D),
-                             options_.begin() + static_cast<std::ptrdiff_t>((r + 1) * D), std::size_t{1}, std::multiplies<>());
-  std::vector<int> parent, option, set(D);
-  parent.reserve(total);
-  option.reserve(total * D);
-  for (std::size_t r = 0; r < rows; ++r) {
-    const int* most = options_.data() + r * D;
-    std::fill(set.begin(), set.end(), 0);
+Choice<T> Categorical<T>::enumerate(Tape<T>&, const RowsPtr& asking, int step, const Visits& visits) const {
+  const std::size_t D = this->columns();
+  std::vector<int> parent, option;
+  std::vector<char> spare;
+  for (std::size_t r = 0; r < asking->size(); ++r) {
+    std::vector<std::vector<int>> of_column;
+    double sets = 1, most = 1;
+    for (std::size_t d = 0; d < D; ++d) {
+      of_column.push_back(visits.options(static_cast<int>(r * D + d)));
+      sets *= static_cast<double>(of_column[d].size());
+      most = std::max(most, static_cast<double>(of_column[d].size()));
+    }
+    const double rows = visits.side_by_side ? most : sets;
+    if (static_cast<double>(parent.size()) + rows > visits.cap)
+      throw NotExact(fmt::format("choice {} has more than {:.6g} rows to visit: take fewer steps, columns, options or examples",
+                                 step + 1, visits.cap));
+    parent.insert(parent.end(), static_cast<std::size_t>(rows), static_cast<int>(r));
+    if (visits.side_by_side) {
+      for (std::size_t i = 0; i < most; ++i)
+        for (const auto& options : of_column) {
+          spare.push_back(i >= options.size());
+          option.push_back(options[std::min(i, options.size() - 1)]);
+        }
+      continue;
+    }
+    std::vector<std::size_t> set(D);
     for (bool more = true; more;) {
-      parent.push_back(static_cast<int>(r));
-      option.insert(option.end(), set.begin(), set.end());
+      for (std::size_t d = 0; d < D; ++d) option.push_back(of_column[d][set[d]]);
       more = false;
       for (std::size_t d = D; d-- > 0 && !more;)  // the last column counts up first
-        if (++set[d] < most[d])
+        if (++set[d] < of_column[d].size())
           more = true;
         else
           set[d] = 0;
     }
   }
-  return {Rows::after(asking, std::move(parent), step), std::move(option), {}};
+  return {.rows = Rows::after(asking, std::move(parent), step),
+          .option = std::move(option),
+          .side_by_side = visits.side_by_side,
+          .spare = std::move(spare)};
 }
 
 template <class T>
 Var<T> Categorical<T>::log_probability(const Choice<T>& choice) const {
   const std::span<const int> option(choice.option);
   if (this->columns() == 1) return pick(log_p(), std::span<const int>(choice.rows->parent), option);
-  return over_columns(pick(log_p(), std::span<const int>(cells(*choice.rows)), option));
+  return reshape(pick(log_p(), std::span<const int>(cells(*choice.rows)), option), this->columns());
 }
 
 template <class T>
 std::vector<double> Categorical<T>::squared_scores(const Choice<T>& choice) const {  // |onehot(z) - p|^2
   const auto log_p = this->log_p().value();
   const auto from = cells(*choice.rows);
-  std::vector<double> result(choice.rows->size());
+  std::vector<double> result(from.size());
   for (std::size_t c = 0; c < from.size(); ++c)
     for (int i = 0; i < options_[from[c]]; ++i) {
       const double p = std::exp(static_cast<double>(log_p(from[c], i))), d = (i == choice.option[c]) - p;
-      result[c / this->columns()] += d * d;
+      result[c] += d * d;
     }
   return result;
 }
@@ -167,7 +185,8 @@ Var<T> Categorical<T>::divergence(const Distribution<T>& other) const {
 template <class T>
 Var<T> Categorical<T>::log_ratio(const Choice<T>& choice, const Distribution<T>& other) const {
   const auto from = cells(*choice.rows);
-  return over_columns(hardgrad::log_ratio(choice.weights, log_p(), same_kind(other).log_p(), std::span<const int>(from)));
+  return reshape(hardgrad::log_ratio(choice.weights, log_p(), same_kind(other).log_p(), std::span<const int>(from)),
+                 this->columns());
 }
 
 template class Categorical<float>;

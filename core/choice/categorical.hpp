@@ -29,7 +29,7 @@ class Categorical final : public Distribution<T> {
   Choice<T> sample(Tape<T>& tape, const RowsPtr& rows, const Noise& noise) const override;
   Choice<T> mode(Tape<T>& tape, const RowsPtr& rows) const override;
   Choice<T> mean(const RowsPtr& rows) const override;
-  Choice<T> enumerate(Tape<T>& tape, const RowsPtr& asking, int step, int nodes) const override;
+  Choice<T> enumerate(Tape<T>& tape, const RowsPtr& asking, int step, const Visits& visits) const override;
   Var<T> log_probability(const Choice<T>& choice) const override;
   std::vector<double> squared_scores(const Choice<T>& choice) const override;
   Var<T> entropy() const override;

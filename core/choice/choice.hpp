@@ -17,10 +17,15 @@ struct Choice {
   Var<T> weights = {};  ///< [R' D, S] weights summing to 1 per cell, if relaxed
   /// [R', D] the numbers chosen, where they are no categories. Constant, or differentiable in the distribution's parameters.
   Var<T> value = {};
-  /// [R', 1] of nodes of a quadrature: log of a node's weight over its density, so that path probabilities sum to 1.
+  /// [R', 1], or [R', D] side by side, of nodes of a quadrature: log of a node's weight over its density, so that path
+  /// probabilities sum to 1.
   Var<T> log_volume = {};
   bool expected = false;  ///< the numbers are the mean: nothing was drawn
   bool apart = false;     ///< rows that chose alike are not to share their states: see Episode::keep_apart
+  /// The columns answer side by side, each as if it were alone: a row is no set of choices. Only where each column's costs are
+  /// its own, and nothing goes on from these rows.
+  bool side_by_side = false;
+  std::vector<char> spare = {};  ///< [R' D] of columns side by side: true where a column has no answer left; empty if all have
 
   /// One definite answer, no mixture.
   bool hard() const { return !weights; }

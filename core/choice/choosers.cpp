@@ -37,8 +37,21 @@ Choice<T> SampleChooser<T>::choose(Tape<T>& tape, const Question<T>& question) {
 }
 
 template <class T>
+std::vector<int> EnumerateChooser<T>::visited(const Question<T>& question, int cell) const {
+  std::vector<int> all(question.site.options[cell]);
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+template <class T>
 Choice<T> EnumerateChooser<T>::choose(Tape<T>& tape, const Question<T>& question) {
-  return question.distribution->enumerate(tape, question.site.rows, question.step, question.nodes);
+  const auto& site = question.site;
+  const auto* declared = structure_ ? structure_->site(site.name) : nullptr;
+  return question.distribution->enumerate(tape, site.rows, question.step,
+                                          {.side_by_side = site.columns > 1 && declared && declared->reach == Reach::own_column,
+                                           .options = [&](int cell) { return visited(question, cell); },
+                                           .cap = cap(),
+                                           .nodes = question.nodes});
 }
 
 template <class T>

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/choice/episode.hpp"
+#include "core/choice/structure.hpp"
 #include "core/random/randomness.hpp"
 
 namespace hardgrad {
@@ -25,11 +26,24 @@ class SampleChooser final : public Chooser<T> {
 
 /// Enumerates: one row per option, or set of options where a site has several columns, or node of a quadrature where choices
 /// are numbers. A factorised model branches at every step from its root, a sequential one grows a tree breadth-first in which
-/// every prefix is computed once.
+/// every prefix is computed once. Columns whose costs are their own are not multiplied: row i has option i of every column,
+/// side by side.
 template <class T>
-class EnumerateChooser final : public Chooser<T> {
+class EnumerateChooser : public Chooser<T> {
  public:
+  EnumerateChooser() = default;
+  /// `structure` says which columns have costs of their own (without it none have); it must outlive the chooser.
+  explicit EnumerateChooser(const Structure& structure) : structure_(&structure) {}
   Choice<T> choose(Tape<T>& tape, const Question<T>& question) override;
+
+ protected:
+  /// The options of a cell that are visited, in order: all of them.
+  virtual std::vector<int> visited(const Question<T>& question, int cell) const;
+  /// The most rows one question may make.
+  virtual double cap() const { return 1e9; }
+
+ private:
+  const Structure* structure_ = nullptr;
 };
 
 /// Answers what it was given: option[step] has one entry per cell that is asked, or a multiple of it (rows fan out alike).

@@ -4,6 +4,7 @@
 // d of row r. Estimators and episodes speak to this interface; a further distribution is one file (normal.cpp is the shortest).
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -28,6 +29,14 @@ struct Noise {
             .step = static_cast<std::uint32_t>(step),
             .column = static_cast<std::uint32_t>(column)};
   }
+};
+
+/// What an enumeration visits.
+struct Visits {
+  bool side_by_side = false;                          ///< the columns each by itself (Choice::side_by_side), not their sets
+  std::function<std::vector<int>(int cell)> options;  ///< of categories
+  double cap = 1e9;                                   ///< most rows; NotExact beyond
+  int nodes = 0;  ///< of numbers: points of a quadrature for each column (Choice::log_volume)
 };
 
 template <class T>
@@ -57,19 +66,19 @@ class Distribution {
   virtual Choice<T> mode(Tape<T>& tape, const RowsPtr& rows) const = 0;
   /// The expected answer: weights, or the mean.
   virtual Choice<T> mean(const RowsPtr& rows) const = 0;
-  /// All there is, for rows that ask as choice `step`: every set of options, or `nodes` points of a quadrature for each column
-  /// (Choice::log_volume).
-  virtual Choice<T> enumerate(Tape<T>& tape, const RowsPtr& asking, int step, int nodes) const = 0;
+  /// All there is, for rows that ask as choice `step`.
+  virtual Choice<T> enumerate(Tape<T>& tape, const RowsPtr& asking, int step, const Visits& visits) const = 0;
 
-  // Numbers in nats, summed over a row's columns.
-  /// Log probability (or density) of an answer that has one [R', 1].
+  // Numbers in nats.
+  /// Log probability (or density) of an answer that has one, of each column [R', D].
   virtual Var<T> log_probability(const Choice<T>& choice) const = 0;
-  /// |d log probability / d parameters|^2 of an answer [R'], the parameters being logits, or means and log scales.
+  /// |d log probability / d parameters|^2 of an answer, of each column [R' D], the parameters being logits, or means and log
+  /// scales.
   virtual std::vector<double> squared_scores(const Choice<T>& choice) const = 0;
-  virtual Var<T> entropy() const = 0;  ///< [R, 1]
-  /// KL(this || other) of another of its kind with the same rows [R, 1].
+  virtual Var<T> entropy() const = 0;  ///< [R, 1], summed over the columns
+  /// KL(this || other) of another of its kind with the same rows [R, 1], summed over the columns.
   virtual Var<T> divergence(const Distribution& other) const = 0;
-  /// The mean of log this - log other under an answer's weights [R', 1] (kind().relaxable).
+  /// The mean of log this - log other under an answer's weights, of each column [R', D] (kind().relaxable).
   virtual Var<T> log_ratio(const Choice<T>&, const Distribution& /*other*/) const {
     throw Bug("this distribution's answers are no weights");
   }

@@ -1,10 +1,12 @@
 #include "core/choice/episode.hpp"
 
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/rearrange.hpp"
+#include "core/autodiff/reduce.hpp"
 #include "core/support/error.hpp"
 
 namespace hardgrad {
@@ -25,6 +27,17 @@ void show_options(Question<T>& question) {
 }
 
 }  // namespace
+
+template <class T>
+void Episode<T>::cost(RowsPtr rows, Var<T> loss) {
+  if (loss.cols() == 1) {
+    costs_.push_back({std::move(rows), loss});
+    return;
+  }
+  if (rows->is_root() || static_cast<int>(loss.cols()) != steps_.at(rows->step).question.site.columns)
+    throw Bug("a cost by column has one column for each of the choice that made its rows");
+  costs_.push_back({std::move(rows), row_sums(loss), loss});
+}
 
 template <class T>
 Choice<T> Episode<T>::choose(Site<T> site) {
@@ -52,9 +65,10 @@ Choice<T> Episode<T>::choose(Site<T> site) {
   steps_.push_back({std::move(question), choice});
   if (terms_.divergence == sampled) {
     const auto& asked = steps_.back().question;
-    cost(choice.rows, choice.has_probability() && choice.hard() ? subtract(log_probability(asked.step, DrawnFrom::posterior),
-                                                                           log_probability(asked.step, DrawnFrom::prior))
-                                                                : asked.distribution->log_ratio(choice, *asked.site.prior));
+    cost(choice.rows, choice.has_probability() && choice.hard()
+                          ? subtract(log_probability_by_column(asked.step, DrawnFrom::posterior),
+                                     log_probability_by_column(asked.step, DrawnFrom::prior))
+                          : asked.distribution->log_ratio(choice, *asked.site.prior));
   }
   return choice;
 }
@@ -64,12 +78,28 @@ Var<T> Episode<T>::log_probability(int step, DrawnFrom of) {
   const auto& [question, choice] = steps_.at(step);
   for (const auto& made : picked_)
     if (made.rows == choice.rows.get() && made.of == of) return made.value;
+  auto value = log_probability_by_column(step, of);
+  if (!choice.side_by_side && question.site.columns > 1) value = row_sums(value);
+  if (choice.log_volume) value = add(value, choice.log_volume);
+  if (!choice.spare.empty()) {  // what a column has no answer for has no probability
+    auto nothing = tape_.constant(value.rows(), value.cols());
+    for (std::size_t c = 0; c < choice.spare.size(); ++c)
+      if (choice.spare[c]) tape_.mutable_value(nothing).data[c] = -std::numeric_limits<T>::infinity();
+    value = add(value, nothing);
+  }
+  picked_.push_back({choice.rows.get(), of, value});
+  return value;
+}
+
+template <class T>
+Var<T> Episode<T>::log_probability_by_column(int step, DrawnFrom of) {
+  const auto& [question, choice] = steps_.at(step);
+  for (const auto& made : picked_by_column_)
+    if (made.rows == choice.rows.get() && made.of == of) return made.value;
   if (!choice.has_probability()) throw Bug("an expected choice has no log probability");
   if (of == DrawnFrom::posterior && terms_.drawn_from == DrawnFrom::prior) throw Bug("this run has no posterior");
-  const auto& distribution = of == terms_.drawn_from ? question.distribution : question.site.prior;
-  auto value = distribution->log_probability(choice);
-  if (choice.log_volume) value = add(value, choice.log_volume);
-  picked_.push_back({choice.rows.get(), of, value});
+  const auto value = (of == terms_.drawn_from ? question.distribution : question.site.prior)->log_probability(choice);
+  picked_by_column_.push_back({choice.rows.get(), of, value});
   return value;
 }
 
@@ -79,8 +109,10 @@ Var<T> Episode<T>::path_log_probability(const RowsPtr& rows, DrawnFrom of) {
   for (const auto& made : paths_)
     if (made.rows == rows.get() && made.of == of) return made.value;
   auto value = log_probability(rows->step, of);
-  if (!rows->origin->is_root())
+  if (!rows->origin->is_root()) {
+    if (value.cols() > 1) throw Bug("columns side by side must be asked for from the root");
     value = add(value, gather_rows(path_log_probability(rows->origin, of), std::span<const int>(rows->parent)));
+  }
   paths_.push_back({rows.get(), of, value});
   return value;
 }

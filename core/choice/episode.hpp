@@ -75,7 +75,7 @@ class Chooser {
   virtual Choice<T> choose(Tape<T>& tape, const Question<T>& question) = 0;
 };
 
-/// Draws what a model is judged by from its predictions, instead of judging them (core/models/dreams.hpp).
+/// Draws what a model is judged by from its predictions, instead of judging them (core/models/parts/dreams.hpp).
 template <class T>
 class Observer {
  public:
@@ -104,7 +104,12 @@ class Episode {
   };
   struct Cost {
     RowsPtr rows;
-    Var<T> loss;
+    Var<T> loss;  ///< [R, 1]
+    Var<T> by_column =
+        {};  ///< [R, D] if each column of the choice that made the rows has a cost of its own; `loss` is their sum
+
+    /// [R, D], or [R, 1] if the columns share it.
+    Var<T> finest() const { return by_column ? by_column : loss; }
   };
   struct Prediction {
     RowsPtr rows;
@@ -145,8 +150,9 @@ class Episode {
   void announce(CostWeights weights) { cost_weights_ = weights; }
   /// Asks. Rows of the answer continue rows of the site through `Choice::rows->parent`.
   Choice<T> choose(Site<T> site);
-  /// Hands over a loss [R, 1] incurred on `rows`; an example's loss is the sum of all its costs.
-  void cost(RowsPtr rows, Var<T> loss) { costs_.push_back({std::move(rows), loss}); }
+  /// Hands over a loss [R, 1] incurred on `rows`, or [R, D], where column d pays for column d of the choice that made the rows
+  /// and for nothing else. An example's loss is the sum of all its costs.
+  void cost(RowsPtr rows, Var<T> loss);
   /// Hands over what the network would answer on `rows`, for metrics.
   void predict(RowsPtr rows, std::vector<int> label) { predictions_.push_back({std::move(rows), std::move(label)}); }
 
@@ -158,9 +164,12 @@ class Episode {
   const std::vector<Cost>& costs() const { return costs_; }
   const std::vector<Prediction>& predictions() const { return predictions_; }
   /// log probability of hard choice `step`, [R', 1] on the rows after it, under the distribution it was drawn from: the sum
-  /// over its columns. Made once, on demand.
+  /// over its columns, or [R', D] if these answered side by side. Made once, on demand.
   Var<T> log_probability(int step) { return log_probability(step, terms_.drawn_from); }
   Var<T> log_probability(int step, DrawnFrom of);
+  /// The same of each column [R', D], also of those that have no answer left.
+  Var<T> log_probability_by_column(int step) { return log_probability_by_column(step, terms_.drawn_from); }
+  Var<T> log_probability_by_column(int step, DrawnFrom of);
   /// The same of all choices on the way to `rows` [R, 1]; zeros at the root.
   Var<T> path_log_probability(const RowsPtr& rows) { return path_log_probability(rows, terms_.drawn_from); }
   Var<T> path_log_probability(const RowsPtr& rows, DrawnFrom of);
@@ -189,7 +198,7 @@ class Episode {
   std::vector<Step> steps_;
   std::vector<Cost> costs_;
   std::vector<Prediction> predictions_;
-  std::vector<Made> picked_, paths_;
+  std::vector<Made> picked_, picked_by_column_, paths_;
 };
 
 extern template class Episode<float>;

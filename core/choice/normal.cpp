@@ -1,5 +1,7 @@
 #include "core/choice/normal.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <numbers>
 
@@ -81,27 +83,34 @@ Choice<T> Normal<T>::mean(const RowsPtr& rows) const {
 
 // Weighted by w_i / density(z_i) x density: the mass is the rule's, its derivative the density's.
 template <class T>
-Choice<T> Normal<T>::enumerate(Tape<T>& tape, const RowsPtr& asking, int step, int nodes) const {
-  const auto& rule = gauss_rule(Standard::normal, nodes);
+Choice<T> Normal<T>::enumerate(Tape<T>& tape, const RowsPtr& asking, int step, const Visits& visits) const {
+  const auto nodes = static_cast<std::size_t>(visits.nodes);
+  const auto& rule = gauss_rule(Standard::normal, visits.nodes);
   const std::size_t D = this->columns();
-  std::size_t each = 1;
-  for (std::size_t d = 0; d < D; ++d) each *= nodes;
+  const double rows = std::pow(nodes, visits.side_by_side ? 1 : D) * static_cast<double>(asking->size());
+  if (rows > visits.cap)
+    throw NotExact(fmt::format("choice {} has more than {:.6g} rows to integrate over: take fewer steps, columns or examples",
+                               step + 1, visits.cap));
+  std::size_t each = visits.side_by_side ? nodes : 1;
+  for (std::size_t d = 0; d < D && !visits.side_by_side; ++d) each *= nodes;
   const std::size_t total = asking->size() * each;
   std::vector<int> parent(total);
-  std::vector<double> e(total * D), log_volume(total);
+  std::vector<double> e(total * D), log_volume(total * D);
   for (std::size_t r = 0; r < total; ++r) {
     parent[r] = static_cast<int>(r / each);
     std::size_t rest = r % each;
-    for (std::size_t d = D; d-- > 0; rest /= nodes) {
+    for (std::size_t d = D; d-- > 0; rest = visits.side_by_side ? rest : rest / nodes) {
       const std::size_t i = rest % nodes;
       e[r * D + d] = rule.points[i];
-      log_volume[r] += std::log(rule.weights[i]) + e[r * D + d] * e[r * D + d] / 2 + log_root_two_pi +
-                       static_cast<double>(log_scale_.value()(parent[r], d));
+      log_volume[r * D + d] = std::log(rule.weights[i]) + e[r * D + d] * e[r * D + d] / 2 + log_root_two_pi +
+                              static_cast<double>(log_scale_.value()(parent[r], d));
     }
   }
   auto choice = at(tape, Rows::after(asking, std::move(parent), step), e, false);
-  choice.log_volume = tape.constant(total, 1);
-  for (std::size_t r = 0; r < total; ++r) tape.mutable_value(choice.log_volume).data[r] = static_cast<T>(log_volume[r]);
+  choice.side_by_side = visits.side_by_side;
+  choice.log_volume = tape.constant(total, D);
+  for (std::size_t i = 0; i < total * D; ++i) tape.mutable_value(choice.log_volume).data[i] = static_cast<T>(log_volume[i]);
+  if (!visits.side_by_side && D > 1) choice.log_volume = row_sums(choice.log_volume);
   return choice;
 }
 
@@ -109,7 +118,7 @@ template <class T>
 Var<T> Normal<T>::log_probability(const Choice<T>& choice) const {
   const auto log_scale = on(*choice.rows, log_scale_);
   const auto e = multiply(subtract(choice.value, on(*choice.rows, mean_)), exp(affine(log_scale, T{-1})));
-  return row_sums(subtract(affine(square(e), T{-0.5}, static_cast<T>(-log_root_two_pi)), log_scale));
+  return subtract(affine(square(e), T{-0.5}, static_cast<T>(-log_root_two_pi)), log_scale);
 }
 
 // (e / s)^2 + (e^2 - 1)^2, e = (z - mean) / s
@@ -117,14 +126,12 @@ template <class T>
 std::vector<double> Normal<T>::squared_scores(const Choice<T>& choice) const {
   const std::size_t D = this->columns();
   const auto mean = mean_.value(), log_scale = log_scale_.value(), z = choice.value.value();
-  std::vector<double> result(choice.rows->size());
-  for (std::size_t r = 0; r < result.size(); ++r)
-    for (std::size_t d = 0; d < D; ++d) {
-      const std::size_t from = choice.rows->parent[r];
-      const double s = std::exp(static_cast<double>(log_scale(from, d))),
-                   e = (static_cast<double>(z(r, d)) - mean(from, d)) / s;
-      result[r] += e * e / (s * s) + (e * e - 1) * (e * e - 1);
-    }
+  std::vector<double> result(choice.rows->size() * D);
+  for (std::size_t c = 0; c < result.size(); ++c) {
+    const std::size_t r = c / D, d = c % D, from = choice.rows->parent[r];
+    const double s = std::exp(static_cast<double>(log_scale(from, d))), e = (static_cast<double>(z(r, d)) - mean(from, d)) / s;
+    result[c] = e * e / (s * s) + (e * e - 1) * (e * e - 1);
+  }
   return result;
 }
 

@@ -25,7 +25,7 @@ class Normal final : public Distribution<T> {
   Choice<T> mode(Tape<T>& tape, const RowsPtr& rows) const override;
   Choice<T> mean(const RowsPtr& rows) const override;
   /// Gauss-Hermite, `nodes` for each column: R nodes^D rows.
-  Choice<T> enumerate(Tape<T>& tape, const RowsPtr& asking, int step, int nodes) const override;
+  Choice<T> enumerate(Tape<T>& tape, const RowsPtr& asking, int step, const Visits& visits) const override;
   Var<T> log_probability(const Choice<T>& choice) const override;
   std::vector<double> squared_scores(const Choice<T>& choice) const override;
   Var<T> entropy() const override;

@@ -15,10 +15,6 @@ bool of_network(const Need& need) {
 /// What the site has in place of what is needed; nothing if it has that.
 std::optional<std::string> missing(const Need& need, const SiteDeclaration& site) {
   using enum Need::Kind;
-  if (need.kind == one_column) {
-    if (site.columns == 1) return {};
-    return fmt::format("asks for up to {} at once", site.columns);
-  }
   const bool categories = site.kind.options;
   if (need.kind == reparameterised && site.kind.reparameterised) return {};
   if (need.kind == quantiles && site.kind.quantiles) return {};
@@ -52,7 +48,6 @@ std::string to_string(const Need& need) {
     case Need::Kind::options: return fmt::format("at most {} options", need.most);
     case Need::Kind::enumerable: return "choices that can be enumerated";
     case Need::Kind::relaxable: return "choices that can be weights over options";
-    case Need::Kind::one_column: return "one choice at a time";
     case Need::Kind::reparameterised: return "choices that can be differentiated in the distribution's parameters";
     case Need::Kind::quantiles: return "choices with an inverse distribution function";
     case Need::Kind::symmetric: return "numbers whose mirror image is a draw too";
@@ -72,7 +67,6 @@ std::string kind_name(const Need& need) {
     case Need::Kind::options: return "options";
     case Need::Kind::enumerable: return "enumerable";
     case Need::Kind::relaxable: return "relaxable";
-    case Need::Kind::one_column: return "one_column";
     case Need::Kind::reparameterised: return "reparameterised";
     case Need::Kind::quantiles: return "quantiles";
     case Need::Kind::symmetric: return "symmetric";
@@ -85,8 +79,7 @@ std::string kind_name(const Need& need) {
 }
 
 bool declares_a_site(const std::vector<Need>& needs) {
-  return std::any_of(needs.begin(), needs.end(),
-                     [](const Need& need) { return !of_network(need) && need != need::one_column; });
+  return std::any_of(needs.begin(), needs.end(), [](const Need& need) { return !of_network(need); });
 }
 
 std::optional<std::string> unmet(const std::vector<Need>& needs, const Structure& structure) {

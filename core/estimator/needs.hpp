@@ -19,7 +19,6 @@ struct Need {
     options,          ///< of a site: categories, `most` at most
     enumerable,       ///< of a site: its choices can be visited one by one
     relaxable,        ///< of a site: an answer may be weights over its options
-    one_column,       ///< of a site: one choice at a time
     reparameterised,  ///< of a site: an answer can be differentiable in the distribution's parameters
     quantiles,        ///< of a site: choices with an inverse distribution function
     symmetric,        ///< of a site: numbers whose mirror image is a draw too
@@ -37,10 +36,9 @@ struct Need {
 
 namespace need {
 inline constexpr Need log_density{Need::Kind::log_density}, categorical{Need::Kind::categorical}, bits{Need::Kind::bits},
-    enumerable{Need::Kind::enumerable}, relaxable{Need::Kind::relaxable}, one_column{Need::Kind::one_column},
-    reparameterised{Need::Kind::reparameterised}, quantiles{Need::Kind::quantiles}, symmetric{Need::Kind::symmetric},
-    measure_valued{Need::Kind::measure_valued}, posterior{Need::Kind::posterior}, dreams{Need::Kind::dreams},
-    no_choice{Need::Kind::no_choice};
+    enumerable{Need::Kind::enumerable}, relaxable{Need::Kind::relaxable}, reparameterised{Need::Kind::reparameterised},
+    quantiles{Need::Kind::quantiles}, symmetric{Need::Kind::symmetric}, measure_valued{Need::Kind::measure_valued},
+    posterior{Need::Kind::posterior}, dreams{Need::Kind::dreams}, no_choice{Need::Kind::no_choice};
 constexpr Need options(int most, const char* why) { return {Need::Kind::options, most, why}; }
 }  // namespace need
 

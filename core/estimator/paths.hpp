@@ -10,15 +10,16 @@ namespace hardgrad {
 /// N paths through a run: path n passes row[t][n] of the rows that choice `from + t` made.
 struct Paths {
   int from = 0;
+  int column = -1;                    ///< of columns side by side, the one these paths are of; -1: all
   std::vector<int> example;           ///< [N]
   std::vector<std::vector<int>> row;  ///< [choices][N]
 
   std::size_t size() const { return example.size(); }
 };
 
-/// The paths to all rows of the last choice, where every choice goes on from the one before.
+/// The paths from the root to all rows that choice `step` made, where every choice on the way goes on from the one before.
 template <class T>
-Paths paths_to_leaves(const Episode<T>& episode);
+Paths paths_to(const Episode<T>& episode, int step);
 
 /// The costs on the way, summed [N, 1]; those before any choice only if `with_root`.
 template <class T>

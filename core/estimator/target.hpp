@@ -77,6 +77,9 @@ inline const ExactTarget<double>& TargetEntry::exact() const {
   return exact_double;
 }
 
+/// `terms` of a target whose choices are drawn from the learned posterior, with nothing added to the costs.
+inline TargetTerms drawn_from_posterior(const Settings&) { return {.drawn_from = DrawnFrom::posterior}; }
+
 /// Registers a target whose exact form are two function templates; the tag only names the registration.
 #define HARDGRAD_TARGET(tag_, objective_, terms_, declared)                        \
   namespace {                                                                      \

@@ -1,14 +1,15 @@
 // bits: the field's toy. D independent choices with logits of their own or one shared, and a known f.
 //
-//   binary (options = 2):  b_i ~ Bernoulli(sig(phi_i)); the site's logits are (0, phi_i)
-//   categorical:           b_i ~ Cat(softmax(phi_i)), phi_i in R^S
-//   f = square:  mean or sum over i of (x_i - t_i)^2       x_i = b_i, or b_i / (S - 1)
-//       norm:    mean or sum over i of |x_i - t_i|^p
-//       linear:  mean or sum over i of c_i . onehot(b_i)   c_i ~ Dirichlet(1, ..., 1), fixed by table_seed
-//       table:   one fixed random number in (0, 1) for each of the S^D outcomes, paid at the end
+//   binary (options = 2):  b_d ~ Bernoulli(sig(phi_d)); the site's logits are (0, phi_d)
+//   categorical:           b_d ~ Cat(softmax(phi_d)), phi_d in R^S
+//   f = square:  mean or sum over d of (x_d - t_d)^2       x_d = b_d, or b_d / (S - 1)
+//       norm:    mean or sum over d of |x_d - t_d|^p
+//       linear:  mean or sum over d of c_d . onehot(b_d)   c_d ~ Dirichlet(1, ..., 1), fixed by table_seed
+//       table:   one fixed random number in (0, 1) for each of the S^D outcomes
 //
+// One site `bit` of D columns. Each column pays for itself, but in `table`, which they share.
 // Parameter: bits.logits [D, 1] (binary), [D, S] (categorical); [1, 1] or [1, S] if shared.
-// With posterior: posterior.logits of the same shape. Relaxed bits use x_i = E[x_i]; `table` is multilinear in the weights.
+// With posterior: posterior.logits of the same shape. Relaxed bits use x_d = E[x_d]; `table` is multilinear in the weights.
 // Sources: the D = 1 problem (b - t)^2 of Tucker et al. 2017 (REBAR); three shared bits of Kool et al. 2020.
 #include <algorithm>
 #include <cmath>
@@ -17,6 +18,7 @@
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/product.hpp"
 #include "core/autodiff/rearrange.hpp"
+#include "core/autodiff/reduce.hpp"
 #include "core/models/model.hpp"
 #include "core/nn/layers.hpp"
 #include "core/random/randomness.hpp"
@@ -43,9 +45,9 @@ class Bits final : public Model<T> {
     const bool tabled = function_ == "table";
     structure_ = {.sites = {{.name = "bit",
                              .options = options_,
-                             .times = bits_,
                              .state_width = 1,
-                             .reach = tabled ? Reach::later_costs : Reach::own_costs}},
+                             .reach = tabled ? Reach::own_costs : Reach::own_column,
+                             .columns = bits_}},
                   .posterior = posterior};
     logits_ = add_logits("bits.logits", settings.reals("logit"));
     if (structure_.posterior) posterior_ = add_logits("posterior.logits", settings.reals("logit"));
@@ -56,29 +58,19 @@ class Bits final : public Model<T> {
 
   void run(const Batch&, Episode<T>& episode) const override {
     auto& tape = episode.tape();
-    RowsPtr rows = episode.root();
-    Var<T> joint;  // what is left of the table, per row
-    if (function_ == "table") {
-      const std::vector<int> whole(rows->size(), 0);
-      joint = gather_rows(tape.constant(table(tape)), std::span<const int>(whole));
-    }
-    for (int i = 0; i < bits_; ++i) {
-      Site<T> site;
-      site.name = "bit";
-      site.rows = rows;
-      const auto prior = categorical(site_logits(tape, *logits_, i, rows->size()), std::vector<int>(rows->size(), options_));
-      site.prior = prior;
-      site.state = tape.constant(rows->size(), 1, T{1});
-      if (posterior_) site.posterior = [&, i, n = rows->size()] { return prior->with(site_logits(tape, *posterior_, i, n)); };
-      auto choice = episode.choose(std::move(site));
-      if (joint) {
-        joint = narrow(tape, gather_rows(joint, std::span<const int>(choice.rows->parent)), choice);
-        rows = choice.rows;
-      } else {
-        episode.cost(choice.rows, affine(own_cost(tape, choice, i), static_cast<T>(share_)));
-      }
-    }
-    if (joint) episode.cost(rows, joint);
+    const auto& rows = episode.root();
+    Site<T> site;
+    site.name = "bit";
+    site.rows = rows;
+    const auto prior =
+        categorical(logits(tape, *logits_, rows->size()), std::vector<int>(rows->size() * bits_, options_), bits_);
+    site.prior = prior;
+    site.state = tape.constant(rows->size(), 1, T{1});
+    if (posterior_) site.posterior = [&] { return prior->with(logits(tape, *posterior_, rows->size())); };
+    const auto choice = episode.choose(std::move(site));
+    episode.cost(choice.rows, function_ == "table"    ? entry_of_table(tape, choice)
+                              : function_ == "linear" ? affine(linear(tape, choice), static_cast<T>(share_))
+                                                      : affine(distances(tape, choice), static_cast<T>(share_)));
   }
 
  private:
@@ -98,46 +90,73 @@ class Bits final : public Model<T> {
     return &parameter;
   }
 
-  Var<T> site_logits(Tape<T>& tape, const Parameter<T>& logits, int bit, std::size_t rows) const {
-    const auto index = tape.template scratch<int>(rows);
-    std::fill(index.begin(), index.end(), shared_ ? 0 : bit);
-    auto phi = gather_rows(tape.parameter(logits), std::span<const int>(index));
-    return options_ == 2 ? concat_columns({tape.constant(rows, 1), phi}) : phi;
-  }
-
-  /// f_i of the choice [R, 1], before it is averaged or summed.
-  Var<T> own_cost(Tape<T>& tape, const Choice<T>& choice, int bit) const {
-    const auto weights = choice.one_hot(tape, options_);
-    const auto column = tape.template scratch<T>(options_);
-    for (int o = 0; o < options_; ++o)
-      column[o] = static_cast<T>(function_ == "linear" ? table_[bit * options_ + o] : static_cast<double>(o) / (options_ - 1));
-    auto x = matmul_column(tape, weights, std::span<const T>(column));
-    if (function_ == "linear") return x;
-    auto squared = square(affine(x, T{1}, static_cast<T>(-target_[bit])));
-    return function_ == "square" ? squared : exp(affine(log(squared), static_cast<T>(power_ / 2)));  // |d|^p
-  }
-
-  /// weights [R, S] times a constant column [S] -> [R, 1]
-  Var<T> matmul_column(Tape<T>& tape, Var<T> weights, std::span<const T> column) const {
-    return matmul(weights, tape.constant(MatrixView<const T>{column.data(), column.size(), 1}));
-  }
-
-  /// Of a table [R, S * rest] the part behind the chosen option (or the mixture of the parts) -> [R, rest].
-  Var<T> narrow(Tape<T>& tape, Var<T> joint, const Choice<T>& choice) const {
-    const std::size_t rest = joint.cols() / options_;
-    const auto weights = choice.one_hot(tape, options_);
-    Var<T> result;
-    for (int o = 0; o < options_; ++o) {
-      auto share = scale_rows(slice_columns(joint, o * rest, rest), slice_columns(weights, o, 1));
-      result = result ? add(result, share) : share;
+  /// [R D, S] every row's copy of the logits.
+  Var<T> logits(Tape<T>& tape, const Parameter<T>& phi, std::size_t rows) const {
+    auto all = tape.parameter(phi);
+    if (rows > 1 || shared_) {
+      const auto index = tape.template scratch<int>(rows * bits_);
+      for (std::size_t c = 0; c < index.size(); ++c) index[c] = shared_ ? 0 : static_cast<int>(c) % bits_;
+      all = gather_rows(all, std::span<const int>(index));
     }
-    return result;
+    return options_ == 2 ? concat_columns({tape.constant(rows * bits_, 1), all}) : all;
   }
 
-  MatrixView<const T> table(Tape<T>& tape) const {
-    auto copy = tape.template scratch<T>(table_.size());
-    std::copy(table_.begin(), table_.end(), copy.begin());
-    return {copy.data(), 1, copy.size()};
+  /// |x_d - t_d|^p [R, D], before it is averaged or summed.
+  Var<T> distances(Tape<T>& tape, const Choice<T>& choice) const {
+    const std::size_t rows = choice.rows->size(), cells = rows * bits_;
+    const auto unit = static_cast<T>(1.0 / (options_ - 1));
+    const auto minus_t = [&](std::size_t c) { return static_cast<T>(-target_[c % bits_]); };
+    Var<T> difference;
+    if (choice.hard()) {
+      difference = tape.constant(rows, bits_);
+      T* to = tape.mutable_value(difference).data;
+      for (std::size_t c = 0; c < cells; ++c) to[c] = static_cast<T>(choice.option[c]) * unit + minus_t(c);
+    } else {
+      const auto x = tape.template scratch<T>(options_), t = tape.template scratch<T>(cells);
+      for (int o = 0; o < options_; ++o) x[o] = static_cast<T>(o) * unit;
+      for (std::size_t c = 0; c < cells; ++c) t[c] = minus_t(c);
+      const auto mean = matmul(choice.weights, tape.constant(MatrixView<const T>{x.data(), x.size(), 1}));
+      difference = reshape(add(mean, tape.constant(MatrixView<const T>{t.data(), cells, 1})), bits_);
+    }
+    const auto squared = square(difference);
+    return function_ == "square" ? squared : exp(affine(log(squared), static_cast<T>(power_ / 2)));
+  }
+
+  /// c_d . onehot(b_d) [R, D].
+  Var<T> linear(Tape<T>& tape, const Choice<T>& choice) const {
+    const auto weights = choice.one_hot(tape, options_);
+    const auto c = tape.template scratch<T>(weights.rows() * options_);
+    for (std::size_t i = 0; i < c.size(); ++i) c[i] = static_cast<T>(table_[i % table_.size()]);
+    const auto shares = multiply(weights, tape.constant(MatrixView<const T>{c.data(), weights.rows(), weights.cols()}));
+    return reshape(row_sums(shares), bits_);
+  }
+
+  /// The number of the row's outcome, or the mixture of all of them by the product of their weights [R, 1].
+  Var<T> entry_of_table(Tape<T>& tape, const Choice<T>& choice) const {
+    const std::size_t rows = choice.rows->size();
+    if (choice.hard()) {
+      auto cost = tape.constant(rows, 1);
+      for (std::size_t r = 0; r < rows; ++r) {
+        std::size_t entry = 0;
+        for (int d = 0; d < bits_; ++d) entry = entry * options_ + choice.option[r * bits_ + d];
+        tape.mutable_value(cost).data[r] = static_cast<T>(table_[entry]);
+      }
+      return cost;
+    }
+    const std::vector<T> table(table_.begin(), table_.end());
+    const std::vector<int> whole(rows, 0);
+    auto left = gather_rows(tape.constant(MatrixView<const T>{table.data(), 1, table.size()}), std::span<const int>(whole));
+    const auto weights = reshape(choice.weights, bits_ * options_);  // [R, D S]
+    for (int d = 0; d < bits_; ++d) {  // of [R, S rest] the mixture of the parts behind the options
+      const std::size_t rest = left.cols() / options_;
+      Var<T> mixed;
+      for (int o = 0; o < options_; ++o) {
+        const auto share = scale_rows(slice_columns(left, o * rest, rest), slice_columns(weights, d * options_ + o, 1));
+        mixed = mixed ? add(mixed, share) : share;
+      }
+      left = mixed;
+    }
+    return left;
   }
 
   void make_table(Key key, bool joint) {

@@ -30,10 +30,10 @@
 #include "core/autodiff/gather_sum.hpp"
 #include "core/autodiff/product.hpp"
 #include "core/autodiff/softmax.hpp"
-#include "core/models/dreams.hpp"
-#include "core/models/gaze.hpp"
-#include "core/models/histories.hpp"
-#include "core/models/sensor.hpp"
+#include "core/models/parts/dreams.hpp"
+#include "core/models/parts/gaze.hpp"
+#include "core/models/parts/histories.hpp"
+#include "core/models/parts/sensor.hpp"
 #include "core/nn/layers.hpp"
 
 namespace hardgrad {

@@ -17,16 +17,10 @@
 //   answer.weight [A, D]; posterior.memory.weight [V, D], posterior.temporal.weight [N, D] (temporal),
 //   posterior.answer.weight [A, D], posterior.query.<k>.{weight [D, D], bias [D]} for k = 1..K.
 #include <algorithm>
-#include <cmath>
 
-#include "core/autodiff/cross_entropy.hpp"
-#include "core/autodiff/elementwise.hpp"
-#include "core/autodiff/gather_sum.hpp"
-#include "core/autodiff/product.hpp"
-#include "core/autodiff/softmax.hpp"
-#include "core/models/dreams.hpp"
-#include "core/models/histories.hpp"
-#include "core/nn/layers.hpp"
+#include "core/models/parts/dreams.hpp"
+#include "core/models/parts/past.hpp"
+#include "core/models/parts/texts.hpp"
 
 namespace hardgrad {
 namespace {
@@ -43,8 +37,9 @@ class MemoryReader final : public Model<T>, public Dreams {
     const auto& [settings, dimensions, init, posterior] = b;
     const std::size_t V = dimensions.at("vocabulary"), N = dimensions.at("sentences"), A = dimensions.at("answers");
     for (int k = 0; k <= hops_; ++k) memory_.emplace_back(set, "memory." + std::to_string(k), V, width_, init);
+    ages_.resize(hops_ + 1);
     if (temporal_)
-      for (int k = 0; k <= hops_; ++k) ages_.emplace_back(set, "temporal." + std::to_string(k), N, width_, init);
+      for (int k = 0; k <= hops_; ++k) ages_[k] = {set, "temporal." + std::to_string(k), N, width_, init};
     answer_ = {set, "answer", A, width_, init};
 
     structure_.sites = {{.name = "sentence",
@@ -79,145 +74,107 @@ class MemoryReader final : public Model<T>, public Dreams {
   }
 
  private:
-  // Texts of at most W words each, ready to be summed.
-  struct Texts {
-    std::vector<int> token;     // [texts W] -1 pads
-    std::size_t words;          // W
-    MatrixView<const T> place;  // [texts W, D] l; empty if all ones
-  };
   // What depends on the texts alone.
-  struct Known {
+  struct Story {
     std::vector<int> story, question, length;
     Items sentences;  // of each story; one empty sentence stands for none
-    Texts texts;
+    Texts<T> texts;
     std::vector<int> age;        // [sentences] -1 of the empty one
     std::vector<Var<T>> memory;  // K + 1 of [sentences, D]
     Var<T> asked;                // [B, D] u_0
   };
-  Known know(Tape<T>& tape, const Batch& batch) const;
-  /// The first count(b) texts of W words in each row of `tokens` [B, >= most W].
-  Texts read(Tape<T>& tape, const Array<int>& tokens, const Items& count, std::size_t W) const;
-  /// [texts, D], with what the table of ages adds if there is one.
-  Var<T> represent(Tape<T>& tape, const Texts& texts, const Embedding<T>& table, const Embedding<T>* ages,
-                   std::span<const int> age) const {
-    const auto sums = bag(tape.parameter(*table.weight), std::span<const int>(texts.token), texts.words, texts.place);
-    return ages ? gather_sum<T>(sums.rows(), {{sums}, {tape.parameter(*ages->weight), age}}) : sums;
+  const Story& story(Tape<T>& tape, const Batch& data) const;
+  Story read(Tape<T>& tape, const Batch& data) const;
+  /// sum_j l_j (.) E[x_ij] + T[age_i]
+  Var<T> memory(Tape<T>& tape, const Story& story, const Embedding<T>& words, const Embedding<T>& ages) const {
+    const auto sums = story.texts.sums(tape, words);
+    return temporal_ ? Var<T>(sums + Sum<T>(tape.parameter(*ages.weight), story.age)) : sums;
   }
+  // What the posterior knows besides, on demand.
+  struct Clues {
+    Var<T> memory, answer;  // n_i [sentences, D], F[answer] [B, D]
+  };
+  Var<T> posterior(const Story& story, Clues& clues, const std::vector<int>& answer, const Past<T>& past, int k,
+                   Var<T> u) const;
 
   Structure structure_;
   int hops_;
   std::size_t width_;
   bool position_encoding_, temporal_;
-  std::vector<Embedding<T>> memory_, ages_;
-  Embedding<T> answer_;  // W
+  std::vector<Embedding<T>> memory_, ages_;  // E_k, T_k
+  Embedding<T> answer_;                      // W
   Embedding<T> posterior_memory_, posterior_ages_, posterior_answer_;
   std::vector<Linear<T>> posterior_query_;
 };
 
 template <class T>
-auto MemoryReader<T>::read(Tape<T>& tape, const Array<int>& tokens, const Items& count, std::size_t W) const -> Texts {
-  Texts texts{{}, W, {}};
-  for (std::size_t b = 0; b < count.examples(); ++b)
-    for (std::size_t i = 0; i < count.count(b) * W; ++i) {
-      const int token = tokens.row(b)[i];
-      texts.token.push_back(token == 0 ? -1 : token);
-    }
-  if (!position_encoding_) return texts;
-  const auto place = tape.template scratch<T>(texts.token.size() * width_);
-  for (std::size_t n = 0; n < count.total(); ++n) {
-    const int* word = texts.token.data() + n * W;
-    const auto J = static_cast<double>(W - std::count(word, word + W, -1));
-    double j = 0;
-    for (std::size_t w = 0; w < W; ++w) {
-      T* l = place.data() + (n * W + w) * width_;
-      if (word[w] < 0) {
-        std::fill_n(l, width_, T{0});
-        continue;
-      }
-      ++j;
-      const double base = 1 - j / J, slope = (1 - 2 * j / J) / static_cast<double>(width_);
-      for (std::size_t d = 0; d < width_; ++d) l[d] = static_cast<T>(base - static_cast<double>(d + 1) * slope);
-    }
-  }
-  texts.place = {place.data(), texts.token.size(), width_};
-  return texts;
-}
-
-template <class T>
-auto MemoryReader<T>::know(Tape<T>& tape, const Batch& batch) const -> Known {
-  const auto &story = batch.ints("story"), &question = batch.ints("question");
-  Known known;
-  known.story = story.data;
-  known.question = question.data;
-  known.length = batch.ints("story_length").data;
-  auto count = known.length;
-  for (int& n : count) n = std::max(n, 1);
-  known.sentences = Items(count);
-  known.texts = read(tape, story, known.sentences, story.extent(2));
-  for (std::size_t b = 0; b < count.size(); ++b)
-    for (int i = 0; i < count[b]; ++i) known.age.push_back(known.length[b] - 1 - i);
-  for (int k = 0; k <= hops_; ++k)
-    known.memory.push_back(represent(tape, known.texts, memory_[k], temporal_ ? &ages_[k] : nullptr, known.age));
-  known.asked = represent(tape, read(tape, question, Items(count.size(), 1), question.extent(1)), memory_[0], nullptr, {});
-  return known;
-}
-
-template <class T>
 void MemoryReader<T>::run(const Batch& batch, Episode<T>& episode) const {
   auto& tape = episode.tape();
   const Distinct distinct(batch);
-  const Batch& data = distinct.batch();
-  const auto& answer = data.ints("answer").data;
-  const auto& known = tape.template shared<Known>(
-      this,
-      [&](const Known& k) {
-        return k.length == data.ints("story_length").data && k.story == data.ints("story").data &&
-               k.question == data.ints("question").data;
-      },
-      [&] { return know(tape, data); });
-  const auto& [memory, sentences] = std::tie(known.memory, known.sentences);
-  auto u = known.asked;
-  Var<T> clues, hints;  // of the posterior: n_i [sentences, D], F[answer], one for each example that differs
+  const auto& answer = distinct.batch().ints("answer").data;
+  const Story& story = this->story(tape, distinct.batch());
+  Clues clues;
 
-  auto rows = episode.root();
-  auto now = Histories::root(distinct);
+  Past<T> past(episode, distinct);
+  auto u = story.asked;  // u_0
   for (int k = 1; k <= hops_; ++k) {
-    const std::span<const int> example(now.example);
-    Site<T> site;
-    site.name = "sentence";
-    site.rows = rows;
-    std::vector<int> options;
-    for (int b : rows->example) options.push_back(sentences.count(distinct.index[b]));
-    const auto prior = categorical(now.on_rows(dot_scores(u, memory[k - 1], example, sentences)), std::move(options));
-    site.prior = prior;
-    site.state = now.on_rows(u);
-    if (structure_.posterior)
-      site.posterior = [&, k] {
-        if (!clues) {
-          clues = represent(tape, known.texts, posterior_memory_, temporal_ ? &posterior_ages_ : nullptr, known.age);
-          hints = posterior_answer_(tape, std::span<const int>(answer));
-        }
-        const auto query = gather_sum<T>(now.size(), {{posterior_query_[k - 1](u)}, {hints, example}});
-        return prior->with(now.on_rows(dot_scores(query, clues, example, sentences)));
-      };
-    const auto choice = episode.choose(std::move(site));
-    auto next = now.after(choice, sentences.most(), distinct);
-    const auto moved = next.moved(now.size());
-    u = choice.hard() ? gather_sum<T>(next.size(), {{u, moved}, {memory[k], next.chosen(sentences)}})
-                      : gather_sum<T>(next.size(), {{u, moved}, {next.mixed(choice.weights, memory[k], sentences)}});
-    now = std::move(next);
-    rows = choice.rows;
+    Ask<T> ask{.name = "sentence",
+               .scores = dot_scores(u, story.memory[k - 1], past.example(), story.sentences),  // e_k,i = u_{k-1} . m_{k-1},i
+               .items = story.sentences,
+               .state = u};
+    if (structure_.posterior) ask.posterior = [&] { return posterior(story, clues, answer, past, k, u); };
+    auto i = past.choose(ask);                 // i_k ~ softmax(e_k)
+    u = i.after(u) + i.read(story.memory[k]);  // u_k = u_{k-1} + m_k,{i_k}
+    past = std::move(i);
   }
+  const auto W = tape.parameter(*answer_.weight);
+  if (episode.observer())
+    past.observed(linear(u, W), 0);
+  else  // -log softmax(W u_K)[answer]
+    past.cost(linear_cross_entropy(u, W, Var<T>{}, std::span<const int>(past.each([&](int b) { return answer[b]; }))));
+}
 
-  if (auto* observer = episode.observer()) {
-    observer->observe(rows->example, now.on_rows(linear(u, tape.parameter(*answer_.weight))), 0);
-    return;
+// (V_k u_{k-1} + b_k + F[answer]) . n_i
+template <class T>
+Var<T> MemoryReader<T>::posterior(const Story& story, Clues& clues, const std::vector<int>& answer, const Past<T>& past, int k,
+                                  Var<T> u) const {
+  auto& tape = *u.tape;
+  if (!clues.memory) {
+    clues.memory = memory(tape, story, posterior_memory_, posterior_ages_);
+    clues.answer = posterior_answer_(tape, std::span<const int>(answer));
   }
-  std::vector<int> label;
-  for (int b : now.example) label.push_back(answer[b]);
-  auto said = linear_cross_entropy(u, tape.parameter(*answer_.weight), Var<T>{}, std::span<const int>(label));
-  episode.cost(rows, now.on_rows(said.loss));
-  episode.predict(rows, now.labels_on_rows(said.label));
+  const Var<T> query = posterior_query_[k - 1](u) + Sum<T>(clues.answer, {past.example().begin(), past.example().end()});
+  return dot_scores(query, clues.memory, past.example(), story.sentences);
+}
+
+template <class T>
+auto MemoryReader<T>::story(Tape<T>& tape, const Batch& data) const -> const Story& {
+  return tape.template shared<Story>(
+      this,
+      [&](const Story& known) {
+        return known.length == data.ints("story_length").data && known.story == data.ints("story").data &&
+               known.question == data.ints("question").data;
+      },
+      [&] { return read(tape, data); });
+}
+
+template <class T>
+auto MemoryReader<T>::read(Tape<T>& tape, const Batch& data) const -> Story {
+  const auto &sentences = data.ints("story"), &question = data.ints("question");
+  Story story;
+  story.story = sentences.data;
+  story.question = question.data;
+  story.length = data.ints("story_length").data;
+  auto count = story.length;
+  for (int& n : count) n = std::max(n, 1);
+  story.sentences = Items(count);
+  for (std::size_t b = 0; b < count.size(); ++b)
+    for (int i = 0; i < count[b]; ++i) story.age.push_back(story.length[b] - 1 - i);
+  story.texts = Texts<T>(tape, sentences, story.sentences, sentences.extent(2), width_, position_encoding_);
+  for (int k = 0; k <= hops_; ++k) story.memory.push_back(memory(tape, story, memory_[k], ages_[k]));
+  const Texts<T> questions(tape, question, Items(count.size(), 1), question.extent(1), width_, position_encoding_);
+  story.asked = questions.sums(tape, memory_[0]);
+  return story;
 }
 
 const ModelEntry entry = {

@@ -31,26 +31,24 @@ class NotGate final : public Model<T> {
 
   void run(const Batch& batch, Episode<T>& episode) const override {
     auto& tape = episode.tape();
-    const auto& rows = episode.root();
-    const auto column = [&](const Array<double>& values) {
-      std::vector<T> copy(values.data.begin(), values.data.end());
+    const auto column = [&](const char* field) {
+      const auto& values = batch.numbers(field).data;
+      const std::vector<T> copy(values.begin(), values.end());
       return tape.constant(MatrixView<const T>{copy.data(), copy.size(), 1});
     };
-    auto x = column(batch.numbers("x")), target = column(batch.numbers("target"));
+    const auto x = column("x"), target = column("target");
+    const auto bit = [&](Var<T> logit) { return concat_columns({tape.constant(logit.rows(), 1), logit}); };
 
-    auto gate = linear(x, tape.parameter(*w0_), tape.parameter(*b0_));
-    const auto prior = categorical(concat_columns({tape.constant(rows->size(), 1), gate}), std::vector<int>(rows->size(), 2));
-    Site<T> site{"gate", rows, prior, x};
-    if (structure_.posterior)
-      site.posterior = [&] {
-        return prior->with(concat_columns({tape.constant(rows->size(), 1), posterior_(concat_columns({x, target}))}));
-      };
-    auto choice = episode.choose(std::move(site));
+    const auto prior =
+        categorical(bit(linear(x, tape.parameter(*w0_), tape.parameter(*b0_))), std::vector<int>(batch.examples(), 2));
+    Site<T> gate{.name = "gate", .rows = episode.root(), .prior = prior, .state = x};
+    if (structure_.posterior) gate.posterior = [&] { return prior->with(bit(posterior_(concat_columns({x, target})))); };
+    const auto choice = episode.choose(std::move(gate));
+    const auto after = [&](Var<T> value) { return gather_rows(value, std::span<const int>(choice.rows->parent)); };
 
-    const std::span<const int> parent(choice.rows->parent);
-    auto open = slice_columns(choice.one_hot(tape, 2), 1, 1);
-    auto y = multiply(open, gather_rows(sigmoid(linear(x, tape.parameter(*w1_), tape.parameter(*b1_))), parent));
-    episode.cost(choice.rows, square(subtract(gather_rows(target, parent), y)));
+    const auto open = slice_columns(choice.one_hot(tape, 2), 1, 1);  // B_x
+    const auto y = multiply(open, after(sigmoid(linear(x, tape.parameter(*w1_), tape.parameter(*b1_)))));
+    episode.cost(choice.rows, square(subtract(after(target), y)));
   }
 
  private:

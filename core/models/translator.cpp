@@ -1,61 +1,253 @@
-// The translator's layers, and how it stands in the registry.
-#include "core/models/translator.hpp"
-
+// An encoder-decoder with attention whose decoder looks at one source position per target word and head.
+//
+// Source words x_1..x_L, target words y_1..y_T (y_T is the end of sentence), y_0 = bos; H = hidden, E = embedding.
+//   a_i   = [f_i; b_i]                               BiLSTM over the source embeddings, H units per direction [2H]
+//   s_0   = tanh(W_init [f_L; b_1] + b_init), c_0 = 0
+//   s_t   = LSTM(E_y y_{t-1} (+ W_ctx z_{t-1}), s_{t-1})      W_ctx only if feed is not none; z_0 = 0
+//   z_t   = a_{i_t}, i_t ~ softmax(e_t)               the choice; relaxed weights w: z_t = sum_i w_i a_i
+//   u_t   = tanh(W_s s_t + b_s + W_z z_t + W_y E_y y_{t-1})
+//   loss_t = -log softmax(W_o u_t + b_o)[y_t]
+// feed=sampled: z_{t-1} above is the sampled context (sequential). feed=soft: sum_i softmax(e_{t-1})_i a_i, whatever
+// was chosen (factorised). feed=none: no context enters the recurrence (factorised).
+//
+// Scores, with q_t = W_q s_t and k_i = W_k a_i:
+//   e_ti  = v . tanh(q_t + k_i + b_k)                 score=additive    Bahdanau, Cho & Bengio 2015
+//   e_ti  = s_t . k_i                                 score=general     Luong, Pham & Manning 2015
+//   e_ti  = s_t . k_i                                 score=dot         the same, with W_k because a_i is wider than s_t
+//   e_ti  = q_t . k_i / sqrt(D)                       score=scaled_dot  Vaswani et al. 2017; D = H / heads
+// heads=M > 1: every step chooses M positions at once, the columns of site `head`. Head h has the scores e^h_t and reads
+// z^h_t = a_{i^h_t}, and z_t = [z^1_t; ...; z^M_t]. Of q, k, v, b_k (and s in score=dot) it takes the h-th D of H numbers, as
+// Vaswani et al. do; with score=general it has a whole matrix W^h_k [H, 2H]. The posterior's heads share its H numbers
+// likewise. Posterior (if asked for): q(i_t | x, y) = softmax_i of  v_q . tanh(W_qs s_t + W_qy E_q y_t + W_qk a_i + b_qk).
+//
+// Parameters (LSTM gates i, f, g, o; V_s, V_t vocabularies; M heads):
+//   encoder.embedding.weight [V_s, E]
+//   encoder.{forward,backward}.{input.weight [4H, E], recurrent.weight [4H, H], bias [4H]}
+//   attention.key.weight [H, 2H] ([M H, 2H] if score=general), attention.key.bias [H] and attention.score.weight [1, H]
+//   (additive), attention.query.weight [H, H] (additive, scaled_dot) decoder.embedding.weight [V_t, E] decoder.initial.{weight
+//   [H, 2H], bias [H]} decoder.lstm.{input.weight [4H, E], recurrent.weight [4H, H], bias [4H]}    decoder.context.weight [4H,
+//   M 2H] (feed != none) readout.state.{weight [H, H], bias [H]}, readout.context.weight [H, M 2H], readout.word.weight [H, E]
+//   output.{weight [V_t, H], bias [V_t]}
+//   posterior.key.{weight [H, 2H], bias [H]}, posterior.state.weight [H, H], posterior.embedding.weight [V_t, E],
+//   posterior.word.weight [H, E], posterior.score.weight [1, H]
+#include <algorithm>
 #include <cmath>
 
+#include "core/autodiff/elementwise.hpp"
+#include "core/models/parts/bilstm.hpp"
+#include "core/models/parts/dreams.hpp"
+#include "core/models/parts/heads.hpp"
+#include "core/models/parts/sentences.hpp"
+#include "core/models/parts/unrolled.hpp"
+
 namespace hardgrad {
+namespace {
 
 template <class T>
-Translator<T>::Translator(const Blueprint& b)
-    : score_(b.settings.text("score") == "dot" ? Score::dot : Score::additive),
-      feed_(b.settings.text("feed") == "none"   ? Feed::none
-            : b.settings.text("feed") == "soft" ? Feed::soft
-                                                : Feed::sampled),
-      bos_(b.dimensions.at("bos")),
-      eos_(b.dimensions.at("eos")) {
-  const auto& [settings, dimensions, init, posterior] = b;
-  const auto E = settings.integer("embedding"), H = settings.integer("hidden");
-  auto& set = this->parameters_;
-  const int source = dimensions.at("source_vocabulary"), target = dimensions.at("target_vocabulary");
-  source_words_ = {set, "encoder.embedding", std::size_t(source), std::size_t(E), init};
-  encoder_ = {set, "encoder", std::size_t(E), std::size_t(H), init};
-  const std::size_t h = H, e = E;
-  key_ = {set, "attention.key", 2 * h, h, init, score_ == Score::additive};
-  if (score_ == Score::additive) {
-    query_ = {set, "attention.query", h, h, init, false};
-    score_vector_ = &uniform_parameter(set, "attention.score.weight", {1, h}, 1 / std::sqrt(double(h)), init);
+class Translator final : public Model<T>, public Dreams {
+ public:
+  explicit Translator(const Blueprint& b)
+      : score_(b.settings.text("score")),
+        feed_(b.settings.text("feed")),
+        heads_(b.settings.integer("heads")),
+        bos_(b.dimensions.at("bos")),
+        eos_(b.dimensions.at("eos")) {
+    const auto& [settings, dimensions, init, posterior] = b;
+    const std::size_t E = settings.integer("embedding"), H = settings.integer("hidden"), M = heads_;
+    if (H % M != 0) throw UsageError("translator: heads=" + std::to_string(M) + " must divide hidden=" + std::to_string(H));
+    const std::size_t source = dimensions.at("source_vocabulary"), target = dimensions.at("target_vocabulary");
+    auto& set = this->parameters_;
+    const auto vector = [&](const char* name) { return &uniform_parameter(set, name, {1, H}, 1 / std::sqrt(double(H)), init); };
+    source_words_ = {set, "encoder.embedding", source, E, init};
+    encoder_ = {set, "encoder", E, H, init};
+    key_ = {set, "attention.key", 2 * H, score_ == "general" ? M * H : H, init, score_ == "additive"};
+    if (score_ == "additive" || score_ == "scaled_dot") query_ = {set, "attention.query", H, H, init, false};
+    if (score_ == "additive") score_vector_ = vector("attention.score.weight");
+    target_words_ = {set, "decoder.embedding", target, E, init};
+    initial_ = {set, "decoder.initial", 2 * H, H, init};
+    decoder_ = {set, "decoder.lstm", E, H, init};
+    if (feed_ != "none") context_ = {set, "decoder.context", M * 2 * H, 4 * H, init, false};
+    readout_state_ = {set, "readout.state", H, H, init};
+    readout_context_ = {set, "readout.context", M * 2 * H, H, init, false};
+    readout_word_ = {set, "readout.word", E, H, init, false};
+    output_ = {set, "output", H, target, init};
+    if (posterior) {
+      posterior_key_ = {set, "posterior.key", 2 * H, H, init};
+      posterior_state_ = {set, "posterior.state", H, H, init, false};
+      posterior_words_ = {set, "posterior.embedding", target, E, init};
+      posterior_word_ = {set, "posterior.word", E, H, init, false};
+      posterior_vector_ = vector("posterior.score.weight");
+    }
+    structure_.sites = {{.name = heads_ == 1 ? "position" : "head",
+                         .options = dimensions.at("source_length"),
+                         .times = dimensions.at("target_length"),
+                         .state_width = static_cast<int>(H),
+                         .reach = feed_ == "sampled" ? Reach::later_choices : Reach::own_costs,
+                         .columns = heads_}};
+    structure_.posterior = posterior;
+    structure_.dreams = this;
+    labels = static_cast<int>(target);
+    places = structure_.steps();
+    last_label = eos_;
   }
-  target_words_ = {set, "decoder.embedding", std::size_t(target), e, init};
-  initial_ = {set, "decoder.initial", 2 * h, h, init};
-  decoder_ = {set, "decoder.lstm", e, h, init};
-  if (feed_ != Feed::none) context_ = {set, "decoder.context", 2 * h, 4 * h, init, false};
-  readout_state_ = {set, "readout.state", h, h, init};
-  readout_context_ = {set, "readout.context", 2 * h, h, init, false};
-  readout_word_ = {set, "readout.word", e, h, init, false};
-  output_ = {set, "output", h, std::size_t(target), init};
 
-  structure_.sites = {{.name = "position",
-                       .options = dimensions.at("source_length"),
-                       .times = dimensions.at("target_length"),
-                       .state_width = H,
-                       .reach = feed_ == Feed::sampled ? Reach::later_choices : Reach::own_costs}};
-  structure_.posterior = posterior;
-  structure_.dreams = this;
-  labels = target;
-  places = structure_.steps();
-  last_label = eos_;
-  if (structure_.posterior) {
-    posterior_key_ = {set, "posterior.key", 2 * h, h, init};
-    posterior_state_ = {set, "posterior.state", h, h, init, false};
-    posterior_words_ = {set, "posterior.embedding", std::size_t(target), e, init};
-    posterior_word_ = {set, "posterior.word", e, h, init, false};
-    posterior_vector_ = &uniform_parameter(set, "posterior.score.weight", {1, h}, 1 / std::sqrt(double(h)), init);
+  const Structure& structure() const override { return structure_; }
+  typename Model<T>::Asked asked(const Batch& batch, std::size_t, int example) const override {
+    return {std::vector<int>(heads_, batch.ints("source_length").data[example]), batch.ints("target_length").data[example]};
   }
+  void run(const Batch& batch, Episode<T>& episode) const override;
+  Batch with_observations(const Batch& batch, const std::vector<std::vector<int>>& drawn) const override;
+
+ private:
+  // The words y_{t-1}, each distinct one worked out once: of all steps, or of one if they are not known beforehand.
+  struct Previous {
+    std::size_t examples;  // D
+    Words<T> words;        // [T D] or [D]
+    Var<T> to_gates, to_readout;
+    int row(int example, int t) const { return words.index[(t * examples + example) % words.index.size()]; }
+  };
+  Previous previous(Tape<T>& tape, std::size_t examples, std::vector<int> words) const {
+    Previous y{examples, Words<T>(tape, target_words_, std::move(words)), {}, {}};
+    y.to_gates = decoder_.project(y.words.rows);
+    y.to_readout = readout_word_(y.words.rows);
+    return y;
+  }
+  // What depends on the sentences alone. Equal examples are encoded once: D of them differ.
+  struct Encoded {
+    Array<int> source, target;    // target: if fed with the truth
+    std::vector<int> length;      // of the source
+    Heads heads;                  // the positions of every head
+    Var<T> states, keys;          // a_i [positions, 2H], k_i
+    Var<T> to_gates, to_readout;  // W_ctx a_i (if a context is fed), W_z a_i
+    Var<T> first_state;           // [D, H] s_0
+    Previous previous;
+  };
+  const Encoded& encoded(Tape<T>& tape, const Batch& data, const Sentences& y) const;
+  Encoded encode(Tape<T>& tape, const Batch& data, const Sentences& y) const;
+  Var<T> scores(const Encoded& x, const Past<T>& past, Var<T> s) const;
+  Var<T> posterior(const Encoded& x, Var<T> keys, const Past<T>& past, Var<T> s, const std::vector<int>& word) const;
+
+  Structure structure_;
+  std::string score_, feed_;
+  int heads_, bos_, eos_;
+  Embedding<T> source_words_, target_words_, posterior_words_;
+  BiLstm<T> encoder_;
+  Lstm<T> decoder_;
+  Linear<T> key_, query_, initial_, context_, readout_state_, readout_context_, readout_word_, output_;
+  Linear<T> posterior_key_, posterior_state_, posterior_word_;
+  const Parameter<T>*score_vector_ = nullptr, *posterior_vector_ = nullptr;
+};
+
+template <class T>
+void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
+  auto& tape = episode.tape();
+  const Distinct distinct(batch);
+  Sentences sentences(episode, distinct, structure_.steps(), eos_);  // y_t
+  const Encoded& x = encoded(tape, distinct.batch(), sentences);     // a_i
+  LstmState<T> s{x.first_state, tape.constant(distinct.size(), decoder_.hidden)};
+  auto y = x.previous;  // y_{t-1}
+  Var<T> posterior_keys;
+
+  Unrolled<T> said(episode);
+  const auto say = [&] {  // the words of all steps at once, or of one if it is fed to the next
+    // u_t = tanh(W_s s_t + b_s + W_z z_t + W_y E_y y_{t-1}), loss_t = -log softmax(W_o u_t + b_o)[y_t]
+    const auto z = said.read(x.to_readout);
+    const Sum<T> word(y.to_readout, said.each([&](int b, int t) { return y.row(b, t); }));
+    const Var<T> u = said.after(readout_state_(said.state())) + z + word;
+    return said.classify(tanh(u), output_, said.each([&](int b, int t) { return sentences.label(b, t); }));
+  };
+
+  auto past = Past<T>(episode, distinct).only(sentences.have(0));
+  for (int t = 0; t < sentences.steps(); ++t) {
+    // s_t = LSTM(E_y y_{t-1} + W_ctx z_{t-1}, s_{t-1})
+    const Sum<T> word(y.to_gates, past.each([&](int b) { return y.row(b, t); }));
+    s = lstm_step(decoder_, past, word + past.read(x.to_gates), s);
+
+    // i_t ~ softmax(e_t)
+    Ask<T> ask{.name = structure_.sites[0].name,
+               .scores = scores(x, past, s.h),
+               .items = x.heads.items(),
+               .state = s.h,
+               .columns = heads_};
+    if (structure_.posterior)
+      ask.posterior = [&] {
+        if (!posterior_keys) posterior_keys = x.heads.keys(posterior_key_(x.states));
+        return posterior(x, posterior_keys, past, s.h, past.each([&](int b) { return sentences.target().row(b)[t]; }));
+      };
+    auto i = past.choose(ask);
+    said.add(t, s.h, i);
+
+    if (!sentences.known()) {
+      auto words = say();
+      said.clear();
+      if (sentences.over(words)) break;
+      y = previous(tape, distinct.size(), std::move(words));
+    }
+    if (t + 1 == sentences.steps()) break;
+    // z_t is what the next state reads: of the choice, its mean, or nothing
+    auto next = feed_ == "sampled" ? std::move(i) : feed_ == "soft" ? past.expecting(i) : past.again();
+    past = std::move(next).only(sentences.have(t + 1));
+  }
+  if (!said.empty()) say();
+}
+
+// e_t of every head: the formula of each score stands at the head of this file
+template <class T>
+Var<T> Translator<T>::scores(const Encoded& x, const Past<T>& past, Var<T> s) const {
+  const auto head = x.heads.of(past.example());
+  const std::span<const int> of(head);
+  if (score_ == "additive") {
+    const auto v = x.heads.queries(s.tape->parameter(*score_vector_));
+    return additive_scores(x.heads.queries(query_(s)), x.keys, v, of, x.heads.items());
+  }
+  if (score_ == "general") return dot_scores(x.heads.same_query(s), x.keys, of, x.heads.items());
+  if (score_ == "dot") return dot_scores(x.heads.queries(s), x.keys, of, x.heads.items());
+  const auto q = x.heads.queries(query_(s));
+  const auto scale = static_cast<T>(1 / std::sqrt(static_cast<double>(q.cols())));
+  return dot_scores(affine(q, scale), x.keys, of, x.heads.items());
 }
 
 template <class T>
-auto Translator<T>::asked(const Batch& batch, std::size_t, int example) const -> typename Model<T>::Asked {
-  return {{batch.ints("source_length").data[example]}, batch.ints("target_length").data[example]};
+Var<T> Translator<T>::posterior(const Encoded& x, Var<T> keys, const Past<T>& past, Var<T> s,
+                                const std::vector<int>& word) const {
+  const auto said = posterior_word_(posterior_words_(*s.tape, std::span<const int>(word)));  // W_qy E_q y_t
+  const Var<T> q = Sum<T>(posterior_state_(s)) + said;
+  const auto v = x.heads.queries(s.tape->parameter(*posterior_vector_));
+  return additive_scores(x.heads.queries(q), keys, v, std::span<const int>(x.heads.of(past.example())), x.heads.items());
+}
+
+template <class T>
+auto Translator<T>::encoded(Tape<T>& tape, const Batch& data, const Sentences& y) const -> const Encoded& {
+  const auto words = data.examples() * static_cast<std::size_t>(y.known() ? y.steps() : 1);
+  return tape.template shared<Encoded>(
+      this,
+      [&](const Encoded& x) {
+        return x.source.data == data.ints("source").data && x.length == data.ints("source_length").data &&
+               x.previous.words.index.size() == words && (y.known() ? x.target.data == y.target().data : x.target.data.empty());
+      },
+      [&] { return encode(tape, data, y); });
+}
+
+template <class T>
+auto Translator<T>::encode(Tape<T>& tape, const Batch& data, const Sentences& y) const -> Encoded {
+  Encoded x;
+  x.source = data.ints("source");
+  x.length = data.ints("source_length").data;
+  if (y.known()) x.target = y.target();
+  const Items positions(x.length);
+  x.heads = Heads(positions, heads_);
+  const auto [a, ends] = encoder_(tape, source_words_, x.source, positions);
+  x.states = a;
+  x.to_readout = x.heads.values(a, tape.parameter(*readout_context_.weight));
+  x.keys = x.heads.keys(key_(a));
+  if (feed_ != "none") x.to_gates = x.heads.values(a, tape.parameter(*context_.weight));
+  x.first_state = tanh(initial_(ends));
+  const std::size_t D = positions.examples();
+  std::vector<int> words((y.known() ? y.steps() : 1) * D, bos_);  // y_{t-1} of all steps, if they are known
+  for (std::size_t t = 1; t * D < words.size(); ++t)
+    for (std::size_t b = 0; b < D; ++b) words[t * D + b] = x.target.row(b)[t - 1];
+  x.previous = previous(tape, D, std::move(words));
+  return x;
 }
 
 template <class T>
@@ -74,28 +266,25 @@ Batch Translator<T>::with_observations(const Batch& batch, const std::vector<std
   return result;
 }
 
-#define HARDGRAD_INSTANTIATE(T)                                                                       \
-  template Translator<T>::Translator(const Blueprint&);                                               \
-  template auto Translator<T>::asked(const Batch&, std::size_t, int) const->typename Model<T>::Asked; \
-  template Batch Translator<T>::with_observations(const Batch&, const std::vector<std::vector<int>>&) const;
-HARDGRAD_INSTANTIATE(float)
-HARDGRAD_INSTANTIATE(double)
-
 const ModelEntry entry = {
     .name = "translator",
-    .summary = "encoder-decoder that looks at one source position per target word",
+    .summary = "encoder-decoder that looks at one source position per target word and head",
     .paper =
         "Bahdanau, Cho & Bengio 2015, Neural machine translation by jointly learning to align and translate; hard "
-        "attention: Xu et al. 2015, Show, attend and tell; Deng et al. 2018, Latent alignment and variational attention",
+        "attention: Xu et al. 2015, Show, attend and tell; Deng et al. 2018, Latent alignment and variational attention; "
+        "scores: Luong, Pham & Manning 2015; heads: Vaswani et al. 2017, Attention is all you need",
     .dependence = "factorised (feed=none|soft), sequential (feed=sampled)",
     .kinds = "categorical",
     .parameters = {ParameterInfo::integer("embedding", 32, 1, 4096, "width of the word embeddings"),
                    ParameterInfo::integer("hidden", 32, 1, 4096, "units of the decoder and of each encoder direction"),
-                   ParameterInfo::choice("score", "additive", {"additive", "dot"}, "how a position is scored"),
+                   ParameterInfo::choice("score", "additive", {"additive", "dot", "general", "scaled_dot"},
+                                         "how a position is scored"),
+                   ParameterInfo::integer("heads", 1, 1, 64, "positions chosen at once; must divide hidden"),
                    ParameterInfo::choice("feed", "none", {"none", "soft", "sampled"},
                                          "the context that enters the decoder's next state")},
     .needs = {"source_vocabulary", "target_vocabulary", "source_length", "target_length", "bos", "eos"},
 };
 HARDGRAD_MODEL(Translator, entry)
 
+}  // namespace
 }  // namespace hardgrad

@@ -9,8 +9,6 @@
 namespace hardgrad {
 namespace {
 
-TargetTerms terms_of(const Settings&) { return {.drawn_from = DrawnFrom::posterior}; }
-
 template <class T>
 Estimate<T> objective(const Target& target, const Problem<T>& problem) {
   const int samples = target.settings().integer("samples");
@@ -29,7 +27,7 @@ const TargetEntry entry = {
     .name = "importance_bound",
     .summary = "-E_q[log 1/K sum_k p(z_k) exp(-f(z_k)) / q(z_k)]: the K-sample bound",
     .parameters = {ParameterInfo::integer("samples", 1, 1, 1e6, "K")},
-    .terms = terms_of,
+    .terms = drawn_from_posterior,
     .counted = "multisets of samples",
     .stand_in = [](const Target& target) -> std::string {  // of one sample it is the ELBO
       const int samples = target.settings().integer("samples");

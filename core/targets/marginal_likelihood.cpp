@@ -8,11 +8,10 @@ namespace {
 
 template <class T>
 Estimate<T> objective(const Target&, const Problem<T>& problem) {
-  EnumerateChooser<T> chooser;
   const auto& structure = problem.model.structure();
-  auto episode = problem.run(chooser, structure.factorised() ? CostWeights::posterior : CostWeights::unknown);
-  auto loss = marginal_likelihood_loss(*episode);
-  return {.surrogate = loss, .episode = std::move(episode), .loss = static_cast<double>(loss.item())};
+  EnumerateChooser<T> chooser(structure);
+  const auto weights = structure.steps_apart() ? CostWeights::posterior : CostWeights::unknown;
+  return estimate_of(problem, chooser, weights, marginal_likelihood_loss<T>);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ Var<T> path_term(Episode<T>& episode) {
   auto total = episode.tape().constant(1, 1);
   for (const auto& cost : episode.costs()) {
     const auto weight = exp(episode.tape().detach(episode.path_log_probability(cost.rows)));
-    total = add(total, sum(multiply(weight, cost.loss), 1.0 / episode.examples()));
+    total = add(total, sum(multiply(weight, loss_of_paths(episode, cost)), 1.0 / episode.examples()));
   }
   return total;
 }
@@ -27,7 +27,7 @@ template <class T>
 Estimate<T> objective(const Target& target, const Problem<T>& problem) {
   const auto lambda_r = static_cast<T>(target.settings().real("lambda_r"));
   const auto lambda_e = static_cast<T>(target.settings().real("lambda_e"));
-  EnumerateChooser<T> chooser;
+  EnumerateChooser<T> chooser(problem.model.structure());
   auto episode = problem.run(chooser, CostWeights::path_probability);
   auto total = affine(expected_loss(*episode), lambda_r);
   if (lambda_r != 1) total = add(total, affine(path_term(*episode), 1 - lambda_r));

@@ -8,9 +8,7 @@ namespace {
 template <class T>
 Estimate<T> objective(const Target&, const Problem<T>& problem) {
   ExpectedChooser<T> chooser;
-  auto episode = problem.run(chooser, CostWeights::equal);
-  auto loss = expected_loss(*episode);
-  return {.surrogate = loss, .episode = std::move(episode), .loss = static_cast<double>(loss.item())};
+  return estimate_of(problem, chooser, CostWeights::equal, expected_loss<T>);
 }
 template <class T>
 std::vector<double> terms(const Target&, const Model<T>&, const Batch& batch) {

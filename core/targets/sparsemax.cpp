@@ -8,10 +8,8 @@ namespace {
 
 template <class T>
 Estimate<T> objective(const Target&, const Problem<T>& problem) {
-  EnumerateChooser<T> chooser;
-  auto episode = problem.run(chooser);
-  auto loss = sparse_expected_loss(*episode);
-  return {.surrogate = loss, .episode = std::move(episode), .loss = static_cast<double>(loss.item())};
+  EnumerateChooser<T> chooser(problem.model.structure());
+  return estimate_of(problem, chooser, CostWeights::unknown, sparse_expected_loss<T>);
 }
 
 }  // namespace

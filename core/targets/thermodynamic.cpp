@@ -7,8 +7,6 @@
 namespace hardgrad {
 namespace {
 
-TargetTerms terms_of(const Settings&) { return {.drawn_from = DrawnFrom::posterior}; }
-
 template <class T>
 Estimate<T> objective(const Target& target, const Problem<T>& problem) {
   const auto& partition = target.settings().reals("partition");
@@ -22,7 +20,7 @@ const TargetEntry entry = {
     .name = "thermodynamic",
     .summary = "-sum_j (b_j+1 - b_j) E_pi_j[log p exp(-f) / q], pi_j ~ (p exp(-f))^b_j q^(1 - b_j)",
     .parameters = {ParameterInfo::reals("partition", {0, 1}, "0 = b_0 < b_1 < ... = 1")},
-    .terms = terms_of,
+    .terms = drawn_from_posterior,
 };
 HARDGRAD_TARGET(thermodynamic, objective, rows_of_enumeration, entry)
 

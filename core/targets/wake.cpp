@@ -8,8 +8,6 @@
 namespace hardgrad {
 namespace {
 
-TargetTerms terms_of(const Settings&) { return {.drawn_from = DrawnFrom::posterior}; }
-
 template <class T>
 Estimate<T> objective(const Target&, const Problem<T>& problem) {
   return enumerated_outcomes<T>(problem, true, [](const auto& outcomes) { return wake_field(outcomes); });
@@ -20,7 +18,7 @@ Estimate<T> objective(const Target&, const Problem<T>& problem) {
 const TargetEntry entry = {
     .name = "wake",
     .summary = "reweighted wake-sleep: -log p(y) for the network, KL(p(z|y) || q) for the posterior",
-    .terms = terms_of,
+    .terms = drawn_from_posterior,
 };
 HARDGRAD_TARGET(wake, objective, rows_of_enumeration, entry)
 

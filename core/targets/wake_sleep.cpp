@@ -4,12 +4,10 @@
 // that the network could be judged by.
 #include "core/autodiff/elementwise.hpp"
 #include "core/estimator/enumeration/outcome_objectives.hpp"
-#include "core/models/dreams.hpp"
+#include "core/models/parts/dreams.hpp"
 
 namespace hardgrad {
 namespace {
-
-TargetTerms terms_of(const Settings&) { return {.drawn_from = DrawnFrom::posterior}; }
 
 template <class T>
 Estimate<T> objective(const Target&, const Problem<T>& problem) {
@@ -42,7 +40,7 @@ std::vector<double> terms(const Target&, const Model<T>& model, const Batch& bat
 const TargetEntry entry = {
     .name = "wake_sleep",
     .summary = "as wake, but for the posterior KL(p(z|x,y) || q) over y the network itself draws",
-    .terms = terms_of,
+    .terms = drawn_from_posterior,
     .dreams = true,
     .counted = "sets of choices and observations",
 };

@@ -7,7 +7,7 @@
 
 #include <memory>
 
-#include "core/models/dreams.hpp"
+#include "core/models/parts/dreams.hpp"
 #include "core/support/error.hpp"
 #include "experiments/cli/common.hpp"
 #include "experiments/cli/manual.hpp"

@@ -76,6 +76,23 @@ std::optional<std::vector<int>> ancestors(const RowsPtr& final_rows, const RowsP
   return {};
 }
 
+// The shape [T, R] of what there is one of for each choice, [T, R, D] where a question has several columns; and the place of
+// column d of row r at step t in it.
+struct Cells {
+  std::size_t steps, rows, columns = 1;
+  template <class Steps>
+  Cells(const Steps& asked, std::size_t rows) : steps(asked.size()), rows(rows) {
+    for (const auto& step : asked) columns = std::max<std::size_t>(columns, step.question.site.columns);
+  }
+  std::vector<std::size_t> shape() const { return columns == 1 ? std::vector{steps, rows} : std::vector{steps, rows, columns}; }
+  std::vector<std::size_t> shape(std::size_t options) const {
+    auto all = shape();
+    all.push_back(options);
+    return all;
+  }
+  std::size_t operator()(std::size_t t, std::size_t r, std::size_t d) const { return (t * rows + r) * columns + d; }
+};
+
 // Fills choices, weights, logits, log-probabilities and losses; false if rows of different steps do not
 // belong together.
 template <class T>
@@ -84,7 +101,7 @@ bool describe_rows(const Episode<T>& episode, GradientDump<T>& dump) {
   RowsPtr final_rows = steps.empty() ? episode.root() : steps.back().choice.rows;
   for (const auto& step : steps)  // the finest rows are those every other step is repeated for
     if (step.choice.rows->size() > final_rows->size()) final_rows = step.choice.rows;
-  const auto R = final_rows->size(), steps_count = steps.size();
+  const auto R = final_rows->size();
   std::size_t S = 0;
   bool relaxed = false;
   for (const auto& step : steps) {
@@ -100,35 +117,41 @@ bool describe_rows(const Episode<T>& episode, GradientDump<T>& dump) {
     for (std::size_t r = 0; r < R; ++r) dump.loss.data[c * R + r] = cost.loss.value().data[(*at)[r]];
   }
   if (steps.empty()) return true;
-  dump.logits = Array<T>({steps_count, R, S}, -std::numeric_limits<T>::infinity());
-  if (relaxed) dump.weights = Array<T>({steps_count, R, S});
-  if (!relaxed) dump.choices = Array<int>({steps_count, R}, -1);
-  if (!relaxed) dump.log_prob = Array<T>({steps_count, R});
+  const Cells place(steps, R);
+  constexpr T none = -std::numeric_limits<T>::infinity();
+  dump.logits = Array<T>(place.shape(S), none);
+  if (relaxed) dump.weights = Array<T>(place.shape(S));
+  if (!relaxed) dump.choices = Array<int>(place.shape(), -1);
+  if (!relaxed) dump.log_prob = Array<T>(place.shape());
   const bool posterior = episode.terms().drawn_from == DrawnFrom::posterior;
-  if (posterior) dump.posterior_logits = Array<T>({steps_count, R, S}, -std::numeric_limits<T>::infinity());
-  if (posterior && !relaxed) dump.posterior_log_prob = Array<T>({steps_count, R});
-  for (std::size_t t = 0; t < steps_count; ++t) {
+  if (posterior) dump.posterior_logits = Array<T>(place.shape(S), none);
+  if (posterior && !relaxed) dump.posterior_log_prob = Array<T>(place.shape());
+  for (std::size_t t = 0; t < steps.size(); ++t) {
     const auto& [question, choice] = steps[t];
     const auto at = ancestors(final_rows, choice.rows);
     if (!at) return false;
     const auto logits = question.site.logits.value();
     const auto log_prior = question.log_prior.value(), log_p = question.log_p.value(), drawn_from = question.logits.value();
-    for (std::size_t r = 0; r < R; ++r) {
-      const auto row = static_cast<std::size_t>((*at)[r]);
-      const auto asked = static_cast<std::size_t>(choice.rows->parent[row]);
-      const auto options = static_cast<std::size_t>(question.site.options[asked]);
-      std::copy_n(logits.row(asked), options, &dump.logits.data[(t * R + r) * S]);
-      if (posterior) std::copy_n(drawn_from.row(asked), options, &dump.posterior_logits.data[(t * R + r) * S]);
-      if (relaxed && choice.hard()) {
-        dump.weights.data[(t * R + r) * S + static_cast<std::size_t>(choice.option[row])] = 1;
-      } else if (relaxed) {
-        std::copy_n(choice.weights.value().row(row), choice.weights.cols(), &dump.weights.data[(t * R + r) * S]);
-      } else if (options > 1) {
-        dump.choices.data[t * R + r] = choice.option[row];
-        dump.log_prob.data[t * R + r] = log_prior(asked, static_cast<std::size_t>(choice.option[row]));
-        if (posterior) dump.posterior_log_prob.data[t * R + r] = log_p(asked, static_cast<std::size_t>(choice.option[row]));
+    const std::size_t D = question.site.columns;
+    for (std::size_t r = 0; r < R; ++r)
+      for (std::size_t d = 0; d < D; ++d) {
+        const auto row = static_cast<std::size_t>((*at)[r]), cell = row * D + d;
+        const auto asked = static_cast<std::size_t>(choice.rows->parent[row]) * D + d;
+        const auto options = static_cast<std::size_t>(question.site.options[asked]);
+        const auto to = place(t, r, d);
+        std::copy_n(logits.row(asked), options, &dump.logits.data[to * S]);
+        if (posterior) std::copy_n(drawn_from.row(asked), options, &dump.posterior_logits.data[to * S]);
+        if (relaxed && choice.hard()) {
+          dump.weights.data[to * S + static_cast<std::size_t>(choice.option[cell])] = 1;
+        } else if (relaxed) {
+          std::copy_n(choice.weights.value().row(cell), choice.weights.cols(), &dump.weights.data[to * S]);
+        } else if (options > 1) {
+          const auto option = static_cast<std::size_t>(choice.option[cell]);
+          dump.choices.data[to] = choice.option[cell];
+          dump.log_prob.data[to] = log_prior(asked, option);
+          if (posterior) dump.posterior_log_prob.data[to] = log_p(asked, option);
+        }
       }
-    }
   }
   return true;
 }
@@ -145,11 +168,14 @@ bool describe_examples(const Episode<T>& episode, GradientDump<T>& dump) {
     S = std::max(S, step.question.site.logits.cols());
   }
   dump.row_example = episode.root()->example;
-  dump.logits = Array<T>({steps.size(), B, S}, -std::numeric_limits<T>::infinity());
-  for (std::size_t t = 0; t < steps.size(); ++t)
-    for (std::size_t b = 0; b < B; ++b)
-      std::copy_n(steps[t].question.site.logits.value().row(b), steps[t].question.site.options[b],
-                  &dump.logits.data[(t * B + b) * S]);
+  const Cells place(steps, B);
+  dump.logits = Array<T>(place.shape(S), -std::numeric_limits<T>::infinity());
+  for (std::size_t t = 0; t < steps.size(); ++t) {
+    const auto& site = steps[t].question.site;
+    for (std::size_t cell = 0; cell < site.options.size(); ++cell)
+      std::copy_n(site.logits.value().row(cell), site.options[cell],
+                  &dump.logits.data[place(t, cell / site.columns, cell % site.columns) * S]);
+  }
   return true;
 }
 
@@ -173,8 +199,6 @@ int dump_gradient(const Options& options) {
   const auto scene = open_scene<T>(options.place, wants_posterior({options.estimator}));
   if (scene.model->structure().numbers() && !options.out.empty())
     throw UsageError("gradient --out writes options and logits, and this model chooses numbers: leave --out off");
-  if (scene.model->structure().most_columns() > 1 && !options.out.empty())
-    throw UsageError("gradient --out writes one choice a step, and this model asks for several at once: leave --out off");
   const Key key(options.place.seed);
   const auto estimator = open_estimator<T>(scene, spec, key / "init");
   const auto timing = time_gradient<T>(options.repeat, *estimator, scene, key / "noise");

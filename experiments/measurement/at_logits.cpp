@@ -1,7 +1,7 @@
 #include "experiments/measurement/at_logits.hpp"
 
 #include "core/estimator/enumeration/objectives.hpp"
-#include "core/models/replicates.hpp"
+#include "core/models/parts/replicates.hpp"
 
 namespace hardgrad {
 namespace {

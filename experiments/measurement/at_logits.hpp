@@ -3,7 +3,7 @@
 // (Of numbers: at the parameters of their distribution, means and log scales.)
 // With respect to an offset of the logits of every choice, example and option, the same whatever was chosen before: the sum
 // over the rows of an example of d / d logits. Nothing below the logits is worked out backward, and replicates are rows
-// of one run (core/models/replicates.hpp).
+// of one run (core/models/parts/replicates.hpp).
 #pragma once
 
 #include <string>

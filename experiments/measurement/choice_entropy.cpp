@@ -130,7 +130,7 @@ ChoiceEntropy choice_entropy(const Target& target, const Model<T>& model, const 
     else if (!feeding)
       chooser = std::make_unique<GreedyChooser<T>>();
     else if (enumerate)
-      chooser = std::make_unique<EnumerateChooser<T>>();
+      chooser = std::make_unique<EnumerateChooser<T>>(model.structure());
     else
       chooser = std::make_unique<SampleChooser<T>>(paths, random, example.id);
     Episode<T> episode(tape, *chooser, 1);

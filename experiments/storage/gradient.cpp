@@ -82,13 +82,17 @@ void write_gradient(const std::string& path, const GradientDump<T>& dump) {
   add_provenance(root.attributes, provenance());
   const auto steps = dump.choices.size() ? dump.choices.extent(0) : dump.logits.extent(0);
   const bool aligned = !(dump.choices.size() || dump.logits.size()) || dump.loss.extent(0) == steps;
-  add(root, "choices", dump.choices, {"step", "row"}, "1", "option chosen; -1 where the row had no choice");
-  add(root, "weights", dump.weights, {"step", "row", "option"}, "1", "relaxed weights of the options");
-  add(root, "log_prob", dump.log_prob, {"step", "row"}, "nat", "log-probability of the choice");
-  add(root, "logits", dump.logits, {"step", "row", "option"}, "nat", "logits of the options; -inf beyond a row's options");
-  add(root, "posterior_log_prob", dump.posterior_log_prob, {"step", "row"}, "nat",
+  const bool columns = dump.logits.shape.size() == 4;  // a question asks for several choices
+  const auto of_choices = columns ? std::vector<std::string>{"step", "row", "column"} : std::vector<std::string>{"step", "row"};
+  auto of_options = of_choices;
+  of_options.emplace_back("option");
+  add(root, "choices", dump.choices, of_choices, "1", "option chosen; -1 where the row had no choice");
+  add(root, "weights", dump.weights, of_options, "1", "relaxed weights of the options");
+  add(root, "log_prob", dump.log_prob, of_choices, "nat", "log-probability of the choice");
+  add(root, "logits", dump.logits, of_options, "nat", "logits of the options; -inf beyond a row's options");
+  add(root, "posterior_log_prob", dump.posterior_log_prob, of_choices, "nat",
       "log-probability of the choice under the posterior");
-  add(root, "posterior_logits", dump.posterior_logits, {"step", "row", "option"}, "nat",
+  add(root, "posterior_logits", dump.posterior_logits, of_options, "nat",
       "logits of the posterior the choices are drawn from; -inf beyond a row's options");
   add(root, "site", Array<std::string>({dump.sites.size()}, dump.sites), {"step"}, "1", "site of the model that was asked");
   add(root, "loss", dump.loss, {aligned ? "step" : "loss_step", "row"}, "nat", "loss incurred at the step");

@@ -17,8 +17,8 @@ struct NamedArray {
   Array<T> value;
 };
 
-/// Rows are the final rows; choices, losses and logits of earlier rows are repeated for all that continue
-/// them.
+/// Rows are the final rows; choices, losses and logits of earlier rows are repeated for all that continue them. Where a
+/// question asks for several choices, its columns are an axis after the rows: [T, R, D], [T, R, D, S].
 template <class T>
 struct GradientDump {
   std::vector<NamedArray<T>> parameters, gradient;

@@ -117,8 +117,8 @@ class Translation final : public Task {
     return result;
   }
 
-  /// Teacher-forced. One choice and one gold link per word, so Och & Ney's (2003) alignment error rate is the
-  /// share of words whose choice is not the gold one; the end mark has no gold and is left out.
+  /// Teacher-forced. One choice (of every head of attention) and one gold link per word, so Och & Ney's (2003) alignment error
+  /// rate is the share of choices that are not the gold one; the end mark has no gold and is left out.
   void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
     const auto &target = batch.ints("target"), &length = batch.ints("target_length");
     const auto steps = [](const Array<int>& array) { return array.shape.size() < 2 ? 0 : array.shape[1]; };
@@ -130,8 +130,9 @@ class Translation final : public Task {
       add(metrics[0], static_cast<double>(right), static_cast<double>(n));
       add(metrics[1], right == n, 1);
       if (!has_alignment_) continue;
-      for (std::size_t t = 0; t < std::min(n, steps(seen.choices)); ++t) {
-        const int gold = batch.ints("alignment").row(b)[t], chosen = seen.choices.row(b)[t];
+      const auto heads = std::max<std::size_t>(steps(seen.choices) / std::max<std::size_t>(steps(seen.predictions), 1), 1);
+      for (std::size_t i = 0; i < std::min(n * heads, steps(seen.choices)); ++i) {
+        const int gold = batch.ints("alignment").row(b)[i / heads], chosen = seen.choices.row(b)[i];
         if (gold >= 0 && chosen >= 0) add(metrics[4], chosen != gold, 1);
       }
     }

@@ -51,7 +51,7 @@ void add_enumerated(std::map<std::string, double>& sums, Tape<T>& tape, const Mo
     poll(stop);
     const auto examples = static_cast<double>(part.size());
     tape.clear();
-    EnumerateChooser<T> chooser;
+    EnumerateChooser<T> chooser(model.structure());
     const auto some = batch.select(part);
     KeyedRandomness none{Key()};  // an enumeration draws nothing
     const Problem<T> problem{tape, model, some, none};

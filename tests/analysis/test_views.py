@@ -7,6 +7,7 @@ import pytest
 import xarray as xr
 
 from analysis import InputError
+from analysis.load import load_gradient
 from analysis.views import Attention, VIEWS, load_attention, view, views_of
 from analysis.views.glimpses import window
 
@@ -34,6 +35,21 @@ def test_attention_in_a_file_is_averaged_over_an_examples_rows(sample):
     assert np.allclose(found.soft, 1 / 3) and np.allclose(found.entropy, np.log(3))
     assert found.hard.tolist() == [[[0.5, 0.5, 0], [0, 1, 0]], [[0.5, 0, 0.5], [1, 0, 0]]]  # the last row had no second choice
     assert found.field("source_text")[0].tolist() == ["the", "grüne", "n1"] and found.field("nothing") is None
+
+
+def test_heads_are_averaged_as_rows_are(sample, monkeypatch):
+    data, batch = load_gradient(sample / "gradient.h5")
+    one, two = load_attention(sample / "gradient.h5"), data.copy()
+    for name in ("choices", "logits"):  # two columns of each row; the second chooses nothing but option 0
+        values = np.repeat(data[name].values[:, :, None], 2, axis=2)
+        if name == "choices":
+            values[:, :, 1] = np.minimum(values[:, :, 1], 0)
+        two[name] = (("step", "row", "column", *data[name].dims[2:]), values)
+    monkeypatch.setattr("analysis.views.attention.load_gradient", lambda path: (two, batch))
+    found = load_attention("heads.h5")
+    assert np.array_equal(found.soft, one.soft) and np.array_equal(found.entropy, one.entropy)
+    assert list(found.rows(1)) == [4, 5, 6, 7]
+    assert np.array_equal(found.hard[:, :, 1:], one.hard[:, :, 1:] / 2) and np.allclose(found.hard.sum(axis=2), 1)
 
 
 def test_files_without_attention_are_refused(sample):

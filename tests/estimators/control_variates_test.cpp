@@ -6,6 +6,7 @@
 #include "core/autodiff/reduce.hpp"
 #include "core/autodiff/softmax.hpp"
 #include "core/choice/choosers.hpp"
+#include "core/choice/gumbel.hpp"
 #include "core/estimator/relaxation/relaxed_control.hpp"
 #include "core/estimator/relaxation/sloped_samples.hpp"
 #include "core/estimator/score_function/score_function.hpp"
@@ -139,22 +140,20 @@ struct Own final : Estimator<double> {
   Own(bool t, bool o) : taylor(t), own(o) {}
   Estimate<double> estimate(const Problem<double>& problem) const override {
     SlopedSamples<double> samples(problem, 2);
-    auto at = samples.at_logits();
-    const auto f = samples.run().losses();
-    for (std::size_t r : {0, 1}) {
-      const auto p = samples.p(0, r), slope = samples.slope(0, own ? r : 1 - r);
-      const auto s = score(samples.option(0, r), p), other = score(samples.option(0, own ? r : 1 - r), p);
-      double signal = f[r] - f[1 - r];
-      if (taylor) {
-        signal += dot(slope, s);
-        samples.add(at, 0, r, -1, through_softmax(p, slope));
-      } else {
-        signal += other[1];  // -(p - z)
-      }
-      samples.add(at, 0, r, signal, s);
+    const auto& choices = samples.choices();
+    const auto score = choices.score();
+    const auto of = [&](const AtLogits& x) { return own ? x : mean_of_others(x, 2); };  // one other: its own numbers
+    const auto signal = leave_one_out(spread(samples.layout(), samples.run().losses()), 2);
+    auto g = signal * score;
+    if (taylor) {
+      const auto slope = of(samples.slope());
+      g += dot(slope, score) * score - through_softmax(choices.p(), slope);
+    } else {
+      auto second = choices.zeros();
+      for (std::size_t i = 1; i < second.value.size(); i += 2) second.value[i] = 1;
+      g += dot(of(score), second) * score;  // -(p - z)
     }
-    auto surrogate = samples.surrogate(at);
-    return {.surrogate = surrogate, .episode = samples.run().release()};
+    return {.surrogate = samples.surrogate(g), .episode = samples.run().release()};
   }
 };
 
@@ -274,22 +273,18 @@ struct Twin final : Estimator<double> {
   bool exchangeable() const override { return false; }
   Estimate<double> estimate(const Problem<double>& problem) const override {
     RelaxedRun<double> run(problem, 1, true, {});
-    auto surrogate = run.surrogate(Credit::whole, [&](int step, std::size_t group, double f, const auto&) {
-      auto choice = run.choice(step, group);
-      const auto score = choice.score();
-      if (mistake == Mistake::uncoupled) {  // noise that knows nothing of b
-        choice.free = choice.given = perturb(choice.log_p, problem.random, {.index = 7});
-        choice.given.option = run.choice(step, group).free.option;
-      }
-      const double w = relaxed(choice.given, 0.5)[1], c = (w - t) * (w - t), slope[] = {0, 2 * (w - t)};
-      std::vector<double> g(2);
-      add_scaled(g, mistake == Mistake::sign ? f + c : f - c, score);
-      if (mistake == Mistake::no_path) return g;
-      add_scaled(g, 1, choice.through_free(0.5, slope));
-      add_scaled(g, -1, choice.through_given(0.5, slope));
-      return g;
-    });
-    return {.surrogate = surrogate, .episode = run.run().release()};
+    auto choices = run.choices();
+    if (mistake == Mistake::uncoupled) {  // noise that knows nothing of b
+      perturb(choices.log_p.value, choices.free.value, problem.random, {.index = 7});
+      choices.given = choices.free;
+    }
+    const double w = choices.weights(choices.given, 0.5).value[1], c = (w - t) * (w - t);
+    const AtLogits slope{choices.layout, {0, 2 * (w - t)}};
+    auto signal = run.losses(Credit::whole);
+    for (double& f : signal.value) f += mistake == Mistake::sign ? c : -c;
+    auto g = signal * choices.score;
+    if (mistake != Mistake::no_path) g += choices.through_free(0.5, slope) - choices.through_given(0.5, slope);
+    return {.surrogate = run.surrogate(g), .episode = run.run().release()};
   }
 };
 

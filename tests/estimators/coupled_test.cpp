@@ -187,9 +187,19 @@ TEST_CASE("what runs cost: rows of joint and of branching members") {
     KeyedRandomness random(Key(1));
     return estimator_of(spec, model)->draw({tape, model, one_example(), random}).rows();
   };
-  CHECK(rows("arms", *table) == 3 * 4);
-  CHECK(rows("mvd", *table) == 2 + 3 + 4);
-  CHECK(rows("mvd", *separate) == 3 * 2);
+  CHECK(rows("arms", *table) == 4);
+  CHECK(rows("mvd", *table) == 1 + 3);  // each bit's flip has a row
+  CHECK(rows("mvd", *separate) == 2);   // all flips share one, each has a cost of its own
+  const verification::Recurrent<double> fed(true, Key(5), 2), chain(false, Key(5), 2);
+  const auto of_recurrent = [](const std::string& spec, const Model<double>& model) {
+    Tape<double> tape;
+    KeyedRandomness random(Key(1));
+    const auto batch = verification::Recurrent<double>::batch(2).select({1});  // two steps, and one that is finished
+    return estimator_of(spec, model)->draw({tape, model, batch, random}).rows();
+  };
+  CHECK(of_recurrent("arms", fed) == 4 + 7 + 10);
+  CHECK(of_recurrent("arms", chain) == 3 * 4);
+  CHECK(of_recurrent("mvd", fed) == 2 + 3 + 4);
 }
 
 TEST_CASE("the laws of the Dirichlet copula agree with each other") {

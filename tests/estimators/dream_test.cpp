@@ -5,7 +5,7 @@
 #include "core/choice/choosers.hpp"
 #include "core/estimator/enumeration/outcomes.hpp"
 #include "core/estimator/importance/importance.hpp"
-#include "core/models/dreams.hpp"
+#include "core/models/parts/dreams.hpp"
 #include "tests/core/models/model_check.hpp"
 #include "tests/support/exactness.hpp"
 
@@ -18,8 +18,8 @@ struct Case {
   Batch batch;
 };
 
-/// One of each kind of observation, with ragged examples: an answer, a label, a sentence.
-std::vector<Case> cases() {
+/// One of each kind of observation, with ragged examples: an answer, a label, a sentence (up to so many heads of attention).
+std::vector<Case> cases(int most_heads = 1) {
   std::vector<Case> all;
   Batch story;
   story.id = {3, 8};
@@ -48,22 +48,23 @@ std::vector<Case> cases() {
   text.integers["source_length"] = {{2}, std::vector<int>{2, 1}};
   text.integers["target"] = {{2, 2}, std::vector<int>{3, 2, 2, 0}};
   text.integers["target_length"] = {{2}, std::vector<int>{2, 1}};
-  for (const auto* feed : {"none", "soft", "sampled"})
-    all.push_back({std::string("translator, feed ") + feed,
-                   test::lively(std::string("translator[embedding=2,hidden=2,feed=") + feed + "]",
-                                {{"source_vocabulary", 5},
-                                 {"target_vocabulary", 4},
-                                 {"source_length", 2},
-                                 {"target_length", 2},
-                                 {"bos", 1},
-                                 {"eos", 2}},
-                                true),
-                   text});
+  for (int heads = 1; heads <= most_heads; ++heads)
+    for (const auto* feed : {"none", "soft", "sampled"})
+      all.push_back({"translator, heads " + std::to_string(heads) + ", feed " + feed,
+                     test::lively("translator[embedding=2,hidden=2,heads=" + std::to_string(heads) + ",feed=" + feed + "]",
+                                  {{"source_vocabulary", 5},
+                                   {"target_vocabulary", 4},
+                                   {"source_length", 2},
+                                   {"target_length", 2},
+                                   {"bos", 1},
+                                   {"eos", 2}},
+                                  true),
+                     text});
   return all;
 }
 
 TEST_CASE("observations are all there are: their probabilities sum to one") {
-  for (const auto& [name, model, batch] : cases()) {
+  for (const auto& [name, model, batch] : cases(2)) {
     CAPTURE(name);
     std::vector<double> total(2);
     double count = 0;
@@ -83,7 +84,7 @@ TEST_CASE("observations are all there are: their probabilities sum to one") {
 }
 
 TEST_CASE("a dream is drawn with the probability the model gives it when judged by it") {
-  for (const auto& [name, model, batch] : cases())
+  for (const auto& [name, model, batch] : cases(2))
     for (int b = 0; b < 2; ++b) {
       CAPTURE(name);
       const auto one = batch.select({b});

@@ -56,7 +56,7 @@ class MeanOfLocalExpectations final : public Estimator<double> {
     EnumerateChooser<double> chooser;
     auto episode = std::make_unique<Episode<double>>(problem.tape, chooser, 1);
     problem.model.run(problem.batch, *episode);
-    const auto paths = paths_to_leaves(*episode);
+    const auto paths = paths_to(*episode, static_cast<int>(episode->steps().size()) - 1);
     const auto f = path_cost_values(*episode, paths, true);
     const int leaves = static_cast<int>(paths.size()), steps = static_cast<int>(paths.row.size());
     const auto log_p = [&](int t, int n) { return episode->log_probability(t).value().data[paths.row[t][n]]; };
@@ -175,10 +175,10 @@ TEST_CASE("sparsemax in closed form: two options, and a support of one") {
   Tape<double> tape;
   KeyedRandomness random{Key(1)};
   const auto estimate = estimator_of("sparsemax", *decided)->draw({tape, *decided, one_example(), random});
-  CHECK(estimate.episode->rows_evaluated() == 4);  // one row a step where softmax has 2 + 4 + 8 + 16
+  CHECK(estimate.episode->rows_evaluated() == 1);  // where softmax has 16
   CHECK_THROWS_WITH_AS(gradient_of(*estimator_of("sparsemax[cap=3]", *model_of("bits[bits=3,function=table]")),
                                    *model_of("bits[bits=3,function=table]"), one_example(), Key(1)),
-                       doctest::Contains("more than the cap of 3"), UsageError);
+                       doctest::Contains("more than 3 rows to visit"), UsageError);
 }
 
 }  // namespace

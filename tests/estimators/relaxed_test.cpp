@@ -279,7 +279,8 @@ TEST_CASE("the noise given a choice makes that choice, and follows the probabili
       const auto log_p = normalised(logit);
       const auto noise = at(log_p);
       CHECK(std::max_element(noise.z.begin(), noise.z.end()) - noise.z.begin() == option);
-      const auto share = followed(log_p, noise);
+      std::vector<double> share(log_p.size());
+      followed(log_p, option, noise.z, share);
       for (std::size_t i = 0; i < n; ++i) {  // of differences z_j - z_option in logit i
         auto up = logit, down = logit;
         up[i] += 1e-5;
@@ -302,7 +303,9 @@ TEST_CASE("noise and weights stay finite where a choice is all but certain") {
       const auto noise = perturb_given(log_p, option, random, {});
       CHECK(std::isfinite(noise.z[1]));
       CHECK((noise.z[1] > 0) == (option == 1));
-      for (double share : followed(log_p, noise)) CHECK((share >= 0 && share <= 1));
+      std::vector<double> shares(log_p.size());
+      followed(log_p, option, noise.z, shares);
+      for (double share : shares) CHECK((share >= 0 && share <= 1));
       CHECK(relaxed(noise, 0.01)[option] == doctest::Approx(1));
     }
   }

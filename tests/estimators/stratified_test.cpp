@@ -75,18 +75,21 @@ class UnshuffledChooser final : public Chooser<double> {
   explicit UnshuffledChooser(Randomness& random) : random_(random) {}
   Choice<double> choose(Tape<double>&, const Question<double>& question) override {
     auto rows = fan_out(question, question.site.rows->is_root() ? 2 : 1);
-    std::vector<int> option(rows->size());
-    for (std::size_t r = 0; r < rows->size(); ++r) {
+    const auto cells = question.cells(*rows);
+    std::vector<int> option(cells.size());
+    for (std::size_t c = 0; c < cells.size(); ++c) {
       const auto log_p = question.log_p.value();
+      const std::size_t r = c / question.site.columns;
       std::vector<double> share;
       double from = 0;
-      for (int i = 0; i < question.site.options[rows->parent[r]]; ++i) {
-        const double to = from + std::exp(log_p(rows->parent[r], i)), low = 0.5 * static_cast<double>(r % 2);
+      for (int i = 0; i < question.site.options[cells[c]]; ++i) {
+        const double to = from + std::exp(log_p(cells[c], i)), low = 0.5 * static_cast<double>(r % 2);
         share.push_back(std::max(0.0, 2 * (std::min(to, low + 0.5) - std::max(from, low))));
         from = to;
       }
-      option[r] = random_.categorical(
-          share, {.replica = static_cast<std::uint32_t>(r), .step = static_cast<std::uint32_t>(question.step)});
+      option[c] = random_.categorical(share, {.replica = static_cast<std::uint32_t>(r),
+                                              .step = static_cast<std::uint32_t>(question.step),
+                                              .column = static_cast<std::uint32_t>(c % question.site.columns)});
     }
     return {rows, std::move(option), {}};
   }

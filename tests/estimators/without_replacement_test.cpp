@@ -321,7 +321,7 @@ std::vector<Beam> beams_of(C& chooser, const Model<double>& model, const Batch& 
   Tape<double> tape;
   Episode<double> episode(tape, chooser, batch.examples());
   model.run(batch, episode);
-  return chooser.beams()[0];
+  return chooser.scopes()[0].beams;
 }
 
 TEST_CASE("the most probable paths come in order, ties broken towards the lexicographically first") {
@@ -333,7 +333,7 @@ TEST_CASE("the most probable paths come in order, ties broken towards the lexico
           model_of(std::string("bits[bits=3,shared_logit=true,function=") + function + ",logit=" + std::to_string(logit) + "]");
       for (std::size_t k = 1; k <= 9; ++k) {
         const auto batch = one_example();
-        TopChooser<double> chooser(k, batch.id, false);
+        TopChooser<double> chooser(k, batch.id, nullptr);
         const auto beam = beams_of(chooser, *model, batch)[0];
         REQUIRE(beam.paths.size() == std::min<std::size_t>(k, 8));
         double covered = beam.rest;
@@ -371,7 +371,7 @@ TEST_CASE(
     auto model = model_of(toy);
     const auto all = all_outcomes(*model, one_example());
     KeyedRandomness random{Key(17)};
-    StochasticChooser<double> chooser(2, batch.id, false, random);
+    StochasticChooser<double> chooser(2, batch.id, nullptr, random);
     std::map<std::vector<int>, double> counts, probability;
     const double bounds[] = {-0.8, -0.2, 0.6};  // thresholds fall into four bins
     const auto bin = [&](double kappa) { return static_cast<int>(std::upper_bound(bounds, bounds + 3, kappa) - bounds); };

@@ -15,9 +15,9 @@ class GradientFile:
     parameters: dict[str, torch.Tensor]  # double leaves that require gradients
     gradient: dict[str, np.ndarray]
     batch: dict[str, np.ndarray]
-    choices: np.ndarray | None  # [T, R]; -1 where there was no choice
-    log_prob: np.ndarray | None  # [T, R]
-    logits: np.ndarray | None  # [T, R, S]
+    choices: np.ndarray | None  # [T, R]; -1 where there was no choice; [T, R, D] if a question has D columns
+    log_prob: np.ndarray | None  # as the choices
+    logits: np.ndarray | None  # [T, R, S] or [T, R, D, S]
     loss: np.ndarray | None  # [T', R]
     row_example: np.ndarray  # [R]
     settings: dict[str, str]  # of the model's spec, as far as given
@@ -81,7 +81,7 @@ def compare(file: GradientFile, twin, score_term: bool = True) -> Comparison:
     rows = len(file.row_example)
     f_theirs, log_p_theirs = [], []
     for r in range(rows):
-        losses, log_probs = twin(file, int(file.row_example[r]), [max(int(c), 0) for c in file.choices[:, r]])
+        losses, log_probs = twin(file, int(file.row_example[r]), np.maximum(file.choices[:, r], 0))
         f, log_p = sum(losses), sum(log_probs)
         total = total + (f.detach() * log_p * float(score_term) + f) / rows
         f_theirs.append(f.item())
@@ -93,7 +93,7 @@ def compare(file: GradientFile, twin, score_term: bool = True) -> Comparison:
     assert set(theirs) == set(file.gradient)
     flat = lambda arrays: np.concatenate([np.ravel(arrays[k]) for k in sorted(theirs)])
     ours, reference = flat(file.gradient), flat(theirs)
-    log_prob = np.where(file.choices >= 0, file.log_prob, 0).sum(axis=0)
+    log_prob = np.where(file.choices >= 0, file.log_prob, 0).reshape(*file.choices.shape[:2], -1).sum(axis=(0, 2))
     return Comparison(relative(np.nansum(file.loss, axis=0), f_theirs), relative(log_prob, log_p_theirs),
                       relative([file.surrogate], [total.item()]),
                       float(np.linalg.norm(ours - reference) / np.linalg.norm(reference)), relative(ours, reference))

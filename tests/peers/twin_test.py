@@ -14,6 +14,11 @@ CASES = [
     for score in ("additive", "dot")
     for feed in ("none", "soft", "sampled")
 ] + [
+    ("translator", "translation", f"embedding=6,hidden=6,heads={heads},score={score},feed={feed}")
+    for heads in (1, 2, 3)
+    for score, feed in (("additive", "none"), ("general", "sampled"), ("dot", "sampled"), ("scaled_dot", "soft"),
+                        ("scaled_dot", "sampled"))
+] + [
     ("memory_reader", "qa", "embedding=7,hops=1"),
     ("memory_reader", "qa", "embedding=7,hops=2,position_encoding=false"),
     ("memory_reader", "qa", "embedding=7,hops=3"),
@@ -35,7 +40,7 @@ def dump(tmp_path, model, task, settings, precision, samples=1):
     return load(str(out))
 
 
-@pytest.mark.parametrize("precision, tolerance", [("double", 1e-9), ("float", 1e-5)])
+@pytest.mark.parametrize("precision, tolerance", [("double", 1e-10), ("float", 1e-5)])
 @pytest.mark.parametrize("model, task, settings", CASES)
 def test_equals_its_twin(tmp_path, model, task, settings, precision, tolerance):
     samples = 2 if "sampled" in settings or "hops=3" in settings or "lstm" in settings else 1
@@ -44,7 +49,14 @@ def test_equals_its_twin(tmp_path, model, task, settings, precision, tolerance):
     assert found.gradient < tolerance and found.entry < tolerance, found
 
 
-@pytest.mark.parametrize("model, task, settings", [CASES[0], CASES[6], CASES[10]])
+@pytest.mark.parametrize("model, task, settings", [CASES[0], CASES[14], ("memory_reader", "qa", "embedding=7,hops=1"),
+                                                   ("glimpse_reader", "glimpse", "features=9,hidden=8,glimpses=1")])
 def test_a_wrong_gradient_is_noticed(tmp_path, model, task, settings):
     found = compare(dump(tmp_path, model, task, settings, "double"), getattr(twins, model), score_term=False)
     assert found.loss < 1e-9 and found.gradient > 1e-3, found
+
+
+def test_heads_in_the_wrong_order_are_noticed(tmp_path):
+    file = dump(tmp_path, "translator", "translation", "embedding=6,hidden=6,heads=3,score=scaled_dot,feed=sampled", "double")
+    swapped = compare(file, lambda f, example, options: twins.translator(f, example, options[:, ::-1]))
+    assert swapped.log_prob > 1e-6 and swapped.loss > 1e-6 and swapped.gradient > 1e-3, swapped

@@ -3,15 +3,17 @@ time, without padding, batching or branching. Each twin returns the losses and l
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 
 from gradient_file import GradientFile
 
 
-def translator(file: GradientFile, example: int, options: list[int]):
+def translator(file: GradientFile, example: int, options):
     p = file.parameters
-    feed = file.settings.get("feed", "none")
+    feed, kind = file.settings.get("feed", "none"), file.settings.get("score", "additive")
+    heads = int(file.settings.get("heads", 1))
     source = torch.tensor(file.batch["source"][example][: file.batch["source_length"][example]], dtype=torch.long)
     target = file.batch["target"][example][: file.batch["target_length"][example]]
     BOS = 2  # of the task: <pad> <unk> <bos> <eos>
@@ -37,7 +39,22 @@ def translator(file: GradientFile, example: int, options: list[int]):
 
     s = torch.tanh(F.linear(torch.cat([ahead[-1], back[0]]), p["decoder.initial.weight"], p["decoder.initial.bias"]))
     state = (s[None], zero)
-    z = torch.zeros(2 * hidden, dtype=torch.float64)
+    z = torch.zeros(heads * 2 * hidden, dtype=torch.float64)
+
+    def score(head, s):  # of every position
+        width = hidden // heads
+        mine = slice(head * width, (head + 1) * width)
+        key = p["attention.key.weight"]
+        if kind == "general":
+            return torch.stack([s @ key[head * hidden: (head + 1) * hidden] @ a_i for a_i in a])
+        if kind == "dot":
+            return torch.stack([s[mine] @ (key[mine] @ a_i) for a_i in a])
+        query = p["attention.query.weight"][mine] @ s
+        if kind == "scaled_dot":
+            return torch.stack([query @ (key[mine] @ a_i) / width ** 0.5 for a_i in a])
+        mixed = torch.tanh(query + F.linear(a, key[mine], p["attention.key.bias"][mine]))
+        return mixed @ p["attention.score.weight"][0, mine]
+
     previous, losses, log_probs = BOS, [], []
     for t, word in enumerate(target):
         y = p["decoder.embedding.weight"][previous]
@@ -50,16 +67,11 @@ def translator(file: GradientFile, example: int, options: list[int]):
         s = torch.sigmoid(o) * torch.tanh(c)
         state = (s[None], c[None])
 
-        if "attention.score.weight" in p:
-            mixed = torch.tanh(F.linear(s, p["attention.query.weight"]) +
-                               F.linear(a, p["attention.key.weight"], p["attention.key.bias"]))
-            scores = mixed @ p["attention.score.weight"][0]
-        else:
-            scores = F.linear(a, p["attention.key.weight"]) @ s
-        log_p = F.log_softmax(scores, dim=0)
-        log_probs.append(log_p[options[t]])
-        seen = a[options[t]]
-        z = log_p.exp() @ a if feed == "soft" else seen
+        log_p = [F.log_softmax(score(head, s), dim=0) for head in range(heads)]
+        chosen = np.atleast_1d(options[t])
+        log_probs.append(sum(log_p[head][i] for head, i in enumerate(chosen)))
+        seen = torch.cat([a[i] for i in chosen])
+        z = torch.cat([log_p[head].exp() @ a for head in range(heads)]) if feed == "soft" else seen
 
         u = torch.tanh(F.linear(s, p["readout.state.weight"], p["readout.state.bias"]) +
                        F.linear(seen, p["readout.context.weight"]) + F.linear(y, p["readout.word.weight"]))

@@ -22,22 +22,24 @@ struct Outcome {
 
 /// All outcomes of the batch's only example, in lexicographic order. Every one is a run of its own.
 inline std::vector<Outcome> all_outcomes(const Model<double>& model, const Batch& batch) {
-  const int steps = model.structure().steps(), options = model.structure().most_options();
+  const auto& structure = model.structure();
+  const int choices = structure.choices(), options = structure.most_options(), columns = structure.most_columns();
   std::vector<Outcome> all;
-  for (int code = 0; code < std::pow(options, steps); ++code) {
+  for (int code = 0; code < std::pow(options, choices); ++code) {
     Outcome outcome;
-    std::vector<std::vector<int>> forced(steps);
-    for (int t = 0, rest = code; t < steps; ++t, rest /= options) forced[steps - 1 - t] = {rest % options};
+    for (int i = 0, rest = code; i < choices; ++i, rest /= options)
+      outcome.option.insert(outcome.option.begin(), rest % options);
+    std::vector<std::vector<int>> forced(choices / columns);
+    for (int i = 0; i < choices; ++i) forced[i / columns].push_back(outcome.option[i]);
     Tape<double> tape;
     ForcedChooser<double> chooser(forced);
     Episode<double> episode(tape, chooser, 1);
     model.run(batch, episode);
     auto log_p = tape.constant(1, 1);
     bool exists = true;
-    for (int t = 0; t < steps; ++t) {
-      outcome.option.push_back(forced[t][0]);
-      exists &= forced[t][0] < episode.steps()[t].question.site.options[0];
-      if (exists) log_p = add(log_p, episode.log_probability(t));
+    for (std::size_t t = 0; t < forced.size(); ++t) {
+      for (int d = 0; d < columns; ++d) exists &= forced[t][d] < episode.steps()[t].question.site.options[d];
+      if (exists) log_p = add(log_p, episode.log_probability(static_cast<int>(t)));
     }
     if (!exists) continue;
     for (const auto& cost : episode.costs()) outcome.f += cost.loss.item();

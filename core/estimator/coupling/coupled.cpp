@@ -92,9 +92,9 @@ class CoupledChooser final : public Chooser<T> {
   typename Coupled<T>::Record& record_;
 };
 
-// Members that are no draws may share a path only where a choice touches no other choice's cost.
+// Members that are no draws may share a path only where a question touches no other question's cost.
 bool one_path_each(const Structure& structure, bool lawful) {
-  return lawful ? structure.independent() : structure.factorised();
+  return lawful ? structure.independent() : structure.steps_apart();
 }
 
 }  // namespace
@@ -107,36 +107,67 @@ Coupled<T>::Coupled(const Problem<T>& problem, int groups, int members, Forker f
       record_(std::make_unique<Record>()) {
   CoupledChooser<T> chooser(problem, groups, members, joint_, std::move(forker), continuation, *record_);
   episode_ = problem.run(chooser);
+  std::vector<std::vector<int>> asking, option;
+  for (int t = 0; t < steps(); ++t) {
+    const std::size_t D = episode_->steps()[t].question.site.columns;
+    asking.emplace_back();
+    option.emplace_back();
+    for (std::size_t g = 0; g < record_->forking[t].size(); ++g) {
+      asking[t].push_back(record_->forking[t][g].row);
+      for (std::size_t d = 0; d < D; ++d) option[t].push_back(record_->fork[t].option[g * members_ * D + d]);
+    }
+  }
+  choices_ = std::make_unique<Choices<T>>(*episode_, asking, option);
 }
 
 template <class T>
-std::vector<double> Coupled<T>::losses(int step, Credit credit) const {
-  std::vector<double> result(groups() * members_);
-  for (const auto& cost : episode_->costs()) {
-    if (credit == Credit::reward_to_go && !cost.rows->descends_from(step)) continue;
-    const T* value = cost.loss.value().data;
-    const std::size_t width = cost.rows->is_root() ? 0 : cost.rows->size() / groups();
-    const bool left = joint_ || cost.rows->step >= step;  // else the members are still one, on the base path
-    for (std::size_t i = 0; i < result.size(); ++i) {
-      const auto group = i / members_;
-      const std::size_t at = left ? position(step, static_cast<int>(i % members_)) : 0;
-      if (width != 0 && at >= width) throw Bug("a coupled member has no row of its own");
-      result[i] += static_cast<double>(value[width == 0 ? group / groups_ : group * width + at]);
+std::vector<int> Coupled<T>::options(int member) const {
+  std::vector<int> result;
+  for (int t = 0; t < steps(); ++t) {
+    const auto D = static_cast<std::ptrdiff_t>(choices_->layout()->steps[t].columns);
+    for (std::size_t g = 0; g < groups(); ++g) {
+      const auto first = record_->fork[t].option.begin() + static_cast<std::ptrdiff_t>(g * members_ + member) * D;
+      result.insert(result.end(), first, first + D);
     }
   }
   return result;
 }
 
 template <class T>
-Var<T> Coupled<T>::at_logits(int step, const std::vector<double>& gradient) {
-  const auto& question = episode_->steps()[step].question;
-  const auto logits = question.logits;
-  const auto of_row = logits.cols() * question.site.columns;  // numbers
-  std::vector<double> weight(logits.value().size());
-  for (std::size_t g = 0; g < groups(); ++g)
-    for (std::size_t i = 0; i < of_row; ++i)
-      weight[record_->forking[step][g].row * of_row + i] += gradient[g * of_row + i] / static_cast<double>(groups());
-  return weighted_sum(logits, std::span<const double>(weight));
+AtLogits Coupled<T>::slopes(int member) const {
+  auto result = choices_->zeros();
+  for (int t = 0; t < steps(); ++t) {
+    const auto slope = episode_->tape().gradient(record_->fork[t].weights);
+    const auto& step = choices_->layout()->steps[t];
+    const std::size_t of_member = step.columns * step.options;
+    for (std::size_t g = 0; g < groups(); ++g)
+      std::copy_n(slope.data + (g * members_ + member) * of_member, of_member,
+                  result.value.begin() + static_cast<std::ptrdiff_t>(step.logit + g * of_member));
+  }
+  return result;
+}
+
+template <class T>
+PerChoice Coupled<T>::losses(int member, Credit credit) const {
+  PerChoice result{choices_->layout(), std::vector<double>(choices_->layout()->cells())};
+  for (int t = 0; t < steps(); ++t) {
+    const auto& step = choices_->layout()->steps[t];
+    for (const auto& cost : episode_->costs()) {
+      if (credit == Credit::reward_to_go && !cost.rows->descends_from(t)) continue;
+      const bool by_column = credit == Credit::reward_to_go && cost.rows->step == t && cost.by_column;
+      const auto value = (by_column ? cost.by_column : cost.loss).value();
+      const std::size_t width = cost.rows->is_root() ? 0 : cost.rows->size() / groups();
+      const bool left = joint_ || cost.rows->step >= t;  // else the members are still one, on the base path
+      const std::size_t at = left ? position(t, member) : 0;
+      if (width != 0 && at >= width) throw Bug("a coupled member has no row of its own");
+      for (std::size_t g = 0; g < groups(); ++g) {
+        const T* of_row = value.row(width == 0 ? g / groups_ : g * width + at);
+        for (std::size_t d = 0; d < step.columns; ++d)
+          result.value[step.cell + g * step.columns + d] += static_cast<double>(of_row[by_column ? d : 0]);
+      }
+    }
+  }
+  return result;
 }
 
 template <class T>
@@ -157,9 +188,12 @@ Var<T> Coupled<T>::path(bool all_members) {
 
 template <class T>
 double Coupled<T>::mean_loss() const {
-  const auto all = losses(0, Credit::whole);
   double sum = 0;
-  for (std::size_t i = 0; i < all.size(); i += members_) sum += all[i];
+  for (const auto& cost : episode_->costs()) {
+    const std::size_t width = cost.rows->is_root() ? 0 : cost.rows->size() / groups();
+    for (std::size_t g = 0; g < groups(); ++g)
+      sum += static_cast<double>(cost.loss.value().data[width ? g * width : g / groups_]);
+  }
   return sum / static_cast<double>(groups());
 }
 

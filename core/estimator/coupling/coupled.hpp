@@ -12,6 +12,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/estimator/choices.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 
 namespace hardgrad {
@@ -50,12 +51,14 @@ class Coupled {
   std::unique_ptr<Episode<T>> release() { return std::move(episode_); }
   int steps() const { return static_cast<int>(episode_->steps().size()); }
   std::size_t groups() const { return groups_ * static_cast<std::size_t>(episode_->examples()); }  ///< of all examples
-  const std::vector<Forking>& forking(int step) const { return record_->forking[step]; }           ///< [groups]
-  const Fork<T>& fork(int step) const { return record_->fork[step]; }
-  /// [groups K] what the members of choice `step` cost, all in all or (reward_to_go) from that choice on.
-  std::vector<double> losses(int step, Credit credit) const;
-  /// Mean over the groups of <gradient[g], logits of the row that chose>; gradient is [groups D, S].
-  Var<T> at_logits(int step, const std::vector<double>& gradient);
+  /// The choices of the groups: what their first members chose, and the logits.
+  const Choices<T>& choices() const { return *choices_; }
+  /// [cells] what a member of every choice took.
+  std::vector<int> options(int member) const;
+  /// What it cost: all in all or (reward_to_go) from that choice on.
+  PerChoice losses(int member, Credit credit) const;
+  /// After a backward pass: the derivative in a relaxed member's weights.
+  AtLogits slopes(int member) const;
   /// Mean of the costs: of all members if each is a draw of its own and they share no rows, else of the first ones.
   Var<T> path(bool all_members);
   /// Mean loss of the first members.
@@ -72,6 +75,7 @@ class Coupled {
   bool joint_;
   std::unique_ptr<Record> record_;
   std::unique_ptr<Episode<T>> episode_;
+  std::unique_ptr<Choices<T>> choices_;
 };
 
 }  // namespace hardgrad

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/autodiff/elementwise.hpp"
@@ -10,62 +11,66 @@ namespace hardgrad {
 
 template <class T>
 Estimate<T> CoupledEstimator<T>::estimate(const Problem<T>& problem) const {
-  struct Step {
-    std::size_t options, columns;
-    std::vector<double> p;     // [groups D, S]
-    std::vector<double> kept;  // [groups D, kept]
+  // Members that are no draws change one choice each, where the columns of a question share their costs.
+  const auto& structure = problem.model.structure();
+  const bool one_each = !all_lawful() && !structure.factorised();
+  const int others = members_ - 1, members = 1 + others * (one_each ? std::max(1, structure.most_columns()) : 1);
+  const auto member = [&](std::size_t column, int k) {
+    return k == 0 || !one_each ? k : static_cast<int>(column) * others + k;
   };
-  std::vector<Step> steps;
-  // The coupling of cell d of group g: member k's option stands at [g, k, d] of a fork.
-  const auto coupled = [&](Step& step, std::size_t cell, std::size_t count, std::span<int> option) {
-    return Coupling{std::span<const double>(step.p).subspan(cell * step.options, count), option,
-                    std::span(step.kept).subspan(cell * kept_, kept_)};
-  };
+
+  std::vector<double> p, kept;  // of all cells, one after the other: [S], [kept]
   std::vector<int> option(members_);
   const auto forker = [&](Tape<T>&, const Question<T>& question, const std::vector<Forking>& forking) {
     const auto log_p = question.log_p.value();
-    const std::size_t D = question.site.columns;
-    auto& step = steps.emplace_back(Step{log_p.cols, D, std::vector<double>(forking.size() * D * log_p.cols),
-                                         std::vector<double>(forking.size() * D * kept_)});
-    Fork<T> fork{std::vector<int>(forking.size() * members_ * D)};
-    for (std::size_t g = 0; g < forking.size(); ++g)
-      for (std::size_t d = 0; d < D; ++d) {
-        const std::size_t cell = g * D + d, asked = forking[g].row * D + d, options = question.site.options[asked];
-        if (options == 1) continue;
-        for (std::size_t i = 0; i < options; ++i)
-          step.p[cell * step.options + i] = std::exp(static_cast<double>(log_p(asked, i)));
-        auto where = forking[g].where;
-        where.column = static_cast<std::uint32_t>(d);
-        std::fill(option.begin(), option.end(), 0);
-        auto coupling = coupled(step, cell, options, option);
-        draw(coupling, problem.random, where);
-        for (int k = 0; k < members_; ++k) fork.option[(g * members_ + k) * D + d] = option[k];
-      }
+    const std::size_t D = question.site.columns, S = log_p.cols, cells = forking.size() * D;
+    const std::size_t first_p = p.size(), first_kept = kept.size();
+    p.resize(first_p + cells * S);
+    kept.resize(first_kept + cells * kept_);
+    Fork<T> fork{std::vector<int>(forking.size() * members * D)};
+    for (std::size_t c = 0; c < cells; ++c) {
+      const std::size_t g = c / D, d = c % D, asked = forking[g].row * D + d, options = question.site.options[asked];
+      if (options == 1) continue;
+      const auto of_cell = std::span(p).subspan(first_p + c * S, options);
+      for (std::size_t i = 0; i < options; ++i) of_cell[i] = std::exp(static_cast<double>(log_p(asked, i)));
+      auto where = forking[g].where;
+      where.column = static_cast<std::uint32_t>(d);
+      std::fill(option.begin(), option.end(), 0);
+      Coupling coupling{of_cell, option, std::span(kept).subspan(first_kept + c * kept_, kept_)};
+      draw(coupling, problem.random, where);
+      for (int m = 0; m < members; ++m) fork.option[(g * members + m) * D + d] = option[m < members_ && !one_each ? m : 0];
+      for (int k = 1; k < members_; ++k) fork.option[(g * members + member(d, k)) * D + d] = option[k];
+    }
     return fork;
   };
 
   // Rows that left the base path go on with its later options where these have the same distribution for both.
-  const auto continuation = problem.model.structure().independent() ? Continuation::alike : Continuation::sampled;
+  const auto continuation = structure.independent() ? Continuation::alike : Continuation::sampled;
   const auto credit = all_lawful() ? credit_ : Credit::reward_to_go;
-  Coupled<T> run(problem, groups_, members_, forker, continuation, all_lawful());
-  auto surrogate = run.path(all_lawful());
-  for (int t = 0; t < run.steps(); ++t) {
-    auto& step = steps[t];
-    const std::size_t D = step.columns;
-    const auto f = run.losses(t, credit);
-    const auto& fork = run.fork(t);
-    std::vector<double> logits(step.p.size());
-    for (std::size_t g = 0; g < run.groups(); ++g)
-      for (std::size_t d = 0; d < D; ++d) {
-        const std::size_t cell = g * D + d,
-                          options = run.episode().steps()[t].question.site.options[run.forking(t)[g].row * D + d];
-        if (options == 1) continue;
-        for (int k = 0; k < members_; ++k) option[k] = fork.option[(g * members_ + k) * D + d];
-        gradient(coupled(step, cell, options, option), std::span(f).subspan(g * members_, members_),
-                 std::span(logits).subspan(cell * step.options, options));
-      }
-    surrogate = add(surrogate, run.at_logits(t, logits));
+  Coupled<T> run(problem, groups_, members, forker, continuation, all_lawful());
+  std::vector<PerChoice> f;
+  std::vector<std::vector<int>> taken;
+  for (int m = 0; m < members; ++m) {
+    f.push_back(run.losses(m, credit));
+    taken.push_back(run.options(m));
   }
+  const auto& layout = *run.choices().layout();
+  auto g = run.choices().zeros();
+  std::vector<double> cost(members_);
+  for (std::size_t t = 0; t < layout.steps.size(); ++t)
+    for (std::size_t c = layout.steps[t].cell, end = c + layout.samples * layout.steps[t].columns; c < end; ++c) {
+      const auto options = static_cast<std::size_t>(layout.options[c]),
+                 column = (c - layout.steps[t].cell) % layout.steps[t].columns;
+      if (options == 1) continue;
+      for (int k = 0; k < members_; ++k) {
+        option[k] = taken[member(column, k)][c];
+        cost[k] = f[member(column, k)].value[c];
+      }
+      gradient(
+          {std::span<const double>(p).subspan(layout.logit[c], options), option, std::span(kept).subspan(c * kept_, kept_)},
+          cost, std::span(g.value).subspan(layout.logit[c], options));
+    }
+  const auto surrogate = add(run.path(all_lawful()), run.choices().surrogate(g));
   const double loss = run.mean_loss();
   return {.surrogate = surrogate, .episode = run.release(), .loss = loss};
 }

@@ -86,7 +86,7 @@ template <class T>
 Estimate<T> measure_valued_of_normals(const Problem<T>& problem, int samples) {
   MeasureValuedChooser<T> chooser(samples, problem);
   auto episode = problem.run(chooser);
-  const auto paths = paths_to_leaves(*episode);
+  const auto paths = paths_to(*episode, static_cast<int>(episode->steps().size()) - 1);
   const auto f = path_cost_values(*episode, paths, true);
   const double share = 1.0 / (samples * problem.batch.examples());
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <numeric>
 
@@ -21,7 +22,7 @@ Var<T> plus(Var<T> a, Var<T> b) {
   return a ? add(a, b) : b;
 }
 
-/// sum over rows of path probability x value, over the number of examples.
+/// sum over rows (and columns side by side) of path probability x value, over the number of examples.
 template <class T>
 Var<T> weighted_by_path(Episode<T>& episode, const RowsPtr& rows, Var<T> value) {
   const double share = 1.0 / episode.examples();
@@ -36,7 +37,8 @@ Var<T> weighted_by_path(Episode<T>& episode, const RowsPtr& rows, Var<T> value) 
 template <class T>
 Var<T> expected_loss(Episode<T>& episode) {
   Var<T> total;
-  for (const auto& cost : episode.costs()) total = plus(total, weighted_by_path(episode, cost.rows, cost.loss));
+  for (const auto& cost : episode.costs())
+    total = plus(total, weighted_by_path(episode, cost.rows, loss_of_paths(episode, cost)));
   return total ? total : episode.tape().constant(1, 1);
 }
 
@@ -57,7 +59,14 @@ Var<T> marginal_likelihood_loss(Episode<T>& episode) {
   for (const auto& rows : leaf_sets(episode)) {
     auto log_joint = episode.path_log_probability(rows);
     if (auto loss = path_loss(episode, rows, made)) log_joint = subtract(log_joint, loss);
-    auto log_likelihood = segment_logsumexp(log_joint, std::span<const int>(rows->example), episode.examples());
+    const std::size_t columns = log_joint.cols();  // side by side, each has a sum of its own
+    std::vector<int> cell(rows->size() * columns), group(cell.size());
+    std::iota(cell.begin(), cell.end(), 0);
+    const auto group_of = [&](std::size_t c) { return rows->example[c / columns] * columns + c % columns; };
+    std::stable_sort(cell.begin(), cell.end(), [&](int a, int b) { return group_of(a) < group_of(b); });
+    for (std::size_t i = 0; i < cell.size(); ++i) group[i] = static_cast<int>(group_of(cell[i]));
+    if (columns > 1) log_joint = gather_rows(reshape(log_joint, 1), std::span<const int>(cell));
+    auto log_likelihood = segment_logsumexp(log_joint, std::span<const int>(group), episode.examples() * columns);
     total = add(total, sum(log_likelihood, -share));
   }
   return total;
@@ -73,15 +82,25 @@ Var<T> path_entropy(Episode<T>& episode) {
 
 namespace {
 
-/// Product of the sparsemax weights of the choices on the way to `rows` [R, 1].
+/// Product of the sparsemax weights of the choices on the way to `rows` [R, 1], or those of columns side by side [R, D].
 template <class T>
 Var<T> sparse_path_weight(const Episode<T>& episode, const Rows& rows, std::map<const Rows*, Var<T>>& made) {
   if (auto it = made.find(&rows); it != made.end()) return it->second;
   const auto& [question, choice] = episode.steps()[rows.step];
-  const std::span<const int> parent(rows.parent);
-  auto weight = pick(sparsemax(question.logits, std::span<const int>(question.site.options)), parent,
-                     std::span<const int>(choice.option));
-  if (!rows.origin->is_root()) weight = multiply(weight, gather_rows(sparse_path_weight(episode, *rows.origin, made), parent));
+  const std::size_t D = question.site.columns;
+  const auto cells = question.cells(rows);
+  const auto of_cell = reshape(pick(sparsemax(question.logits, std::span<const int>(question.site.options)),
+                                    std::span<const int>(cells), std::span<const int>(choice.option)),
+                               D);
+  if (choice.side_by_side) {
+    std::vector<T> counts(choice.spare.size());
+    for (std::size_t c = 0; c < counts.size(); ++c) counts[c] = choice.spare[c] ? T{0} : T{1};
+    return made[&rows] = multiply(of_cell, episode.tape().constant(MatrixView<const T>{counts.data(), rows.size(), D}));
+  }
+  auto weight = slice_columns(of_cell, 0, 1);
+  for (std::size_t d = 1; d < D; ++d) weight = multiply(weight, slice_columns(of_cell, d, 1));
+  if (!rows.origin->is_root())
+    weight = multiply(weight, gather_rows(sparse_path_weight(episode, *rows.origin, made), std::span<const int>(rows.parent)));
   return made[&rows] = weight;
 }
 
@@ -92,15 +111,17 @@ Var<T> sparse_expected_loss(Episode<T>& episode) {
   const double share = 1.0 / episode.examples();
   std::map<const Rows*, Var<T>> made;
   auto total = episode.tape().constant(1, 1);
-  for (const auto& [rows, loss] : episode.costs())
-    total = add(total, sum(rows->is_root() ? loss : multiply(sparse_path_weight(episode, *rows, made), loss), share));
+  for (const auto& cost : episode.costs()) {
+    const auto loss = loss_of_paths(episode, cost);
+    total = add(total, sum(cost.rows->is_root() ? loss : multiply(sparse_path_weight(episode, *cost.rows, made), loss), share));
+  }
   return total;
 }
 
 template <class T>
 std::vector<double> enumeration_rows(const Model<T>& model, const Batch& batch) {
   const auto& structure = model.structure();
-  if (!structure.factorised()) return model.outcomes(batch);
+  if (!structure.steps_apart()) return model.outcomes(batch);
   return std::vector<double>(batch.examples(), structure.most_sets());
 }
 
@@ -110,11 +131,16 @@ std::vector<double> enumeration_terms(const Target& target, const Model<T>& mode
 }
 
 template <class T>
+Estimate<T> estimate_of(const Problem<T>& problem, Chooser<T>& chooser, CostWeights weights, Var<T> (*objective)(Episode<T>&)) {
+  auto episode = problem.run(chooser, weights);
+  auto value = objective(*episode);
+  return {.surrogate = value, .episode = std::move(episode), .loss = static_cast<double>(value.item())};
+}
+
+template <class T>
 Estimate<T> enumerated_mean(const Target&, const Problem<T>& problem) {
-  EnumerateChooser<T> chooser;
-  auto episode = problem.run(chooser, CostWeights::path_probability);
-  auto loss = expected_loss(*episode);
-  return {.surrogate = loss, .episode = std::move(episode), .loss = static_cast<double>(loss.item())};
+  EnumerateChooser<T> chooser(problem.model.structure());
+  return estimate_of(problem, chooser, CostWeights::path_probability, expected_loss<T>);
 }
 
 template <class T>
@@ -130,15 +156,16 @@ Estimate<T> exact_objective(const Target& target, Problem<T> problem, double lea
   return target.entry().exact<T>().objective(target, problem);
 }
 
-#define HARDGRAD_INSTANTIATE(T)                                                                 \
-  template Var<T> plain_loss(Episode<T>&);                                                      \
-  template Var<T> expected_loss(Episode<T>&);                                                   \
-  template Var<T> marginal_likelihood_loss(Episode<T>&);                                        \
-  template Var<T> sparse_expected_loss(Episode<T>&);                                            \
-  template Var<T> path_entropy(Episode<T>&);                                                    \
-  template std::vector<double> enumeration_rows(const Model<T>&, const Batch&);                 \
-  template std::vector<double> enumeration_terms(const Target&, const Model<T>&, const Batch&); \
-  template Estimate<T> enumerated_mean(const Target&, const Problem<T>&);                       \
+#define HARDGRAD_INSTANTIATE(T)                                                                           \
+  template Var<T> plain_loss(Episode<T>&);                                                                \
+  template Var<T> expected_loss(Episode<T>&);                                                             \
+  template Var<T> marginal_likelihood_loss(Episode<T>&);                                                  \
+  template Var<T> sparse_expected_loss(Episode<T>&);                                                      \
+  template Var<T> path_entropy(Episode<T>&);                                                              \
+  template std::vector<double> enumeration_rows(const Model<T>&, const Batch&);                           \
+  template std::vector<double> enumeration_terms(const Target&, const Model<T>&, const Batch&);           \
+  template Estimate<T> enumerated_mean(const Target&, const Problem<T>&);                                 \
+  template Estimate<T> estimate_of(const Problem<T>&, Chooser<T>&, CostWeights, Var<T> (*)(Episode<T>&)); \
   template Estimate<T> exact_objective(const Target&, Problem<T>, double);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)

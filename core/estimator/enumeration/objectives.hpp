@@ -1,6 +1,7 @@
 // Objectives of an episode as functions on the tape, and their exact forms where every choice is enumerated.
 #pragma once
 
+#include "core/estimator/enumeration/outcomes.hpp"
 #include "core/estimator/estimator.hpp"
 
 namespace hardgrad {
@@ -37,12 +38,16 @@ Estimate<T> exact_objective(const Target& target, Problem<T> problem, double lea
 template <class T>
 std::vector<double> enumeration_terms(const Target& target, const Model<T>& model, const Batch& batch);
 
+/// The estimate whose surrogate is an objective [1, 1] of the run that the chooser answers, and whose loss is its value.
+template <class T>
+Estimate<T> estimate_of(const Problem<T>& problem, Chooser<T>& chooser, CostWeights weights, Var<T> (*objective)(Episode<T>&));
+
 /// E[f] of an enumerated run under the problem's target, and its terms: the exact form of the expected loss and of the ELBO.
 template <class T>
 Estimate<T> enumerated_mean(const Target& target, const Problem<T>& problem);
 
-/// [B] rows an enumeration computes at its last site for each example: leaves of its tree, or options of one site where
-/// the choices are independent.
+/// [B] rows an enumeration computes at its last site for each example: leaves of its tree, or sets of options of one question
+/// where questions change only costs of their own.
 template <class T>
 std::vector<double> enumeration_rows(const Model<T>& model, const Batch& batch);
 /// The same as a target has it.

@@ -117,7 +117,7 @@ OutcomeObjective thermodynamic_objective(std::span<const Outcome> outcomes, std:
 template <class T>
 Estimate<T> enumerated_outcomes(const Problem<T>& problem, bool by_parts,
                                 const std::function<OutcomeObjective(std::span<const Outcome>)>& objective) {
-  EnumerateChooser<T> chooser;
+  EnumerateChooser<T> chooser(problem.model.structure());
   auto episode = problem.run(chooser);
   const auto& batch = problem.batch;
   auto surrogate = problem.tape.constant(1, 1);

@@ -3,6 +3,7 @@
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/rearrange.hpp"
 #include "core/autodiff/reduce.hpp"
+#include "core/support/error.hpp"
 
 namespace hardgrad {
 
@@ -19,13 +20,20 @@ std::vector<RowsPtr> leaf_sets(const Episode<T>& episode) {
 }
 
 template <class T>
+Var<T> loss_of_paths(const Episode<T>& episode, const typename Episode<T>::Cost& cost) {
+  if (cost.rows->is_root() || !episode.steps()[cost.rows->step].choice.side_by_side) return cost.loss;
+  if (!cost.by_column) throw Bug("columns that are declared to have costs of their own share one");
+  return cost.by_column;
+}
+
+template <class T>
 Var<T> path_loss(const Episode<T>& episode, const RowsPtr& rows, std::map<const Rows*, Var<T>>& made) {
   if (rows->is_root()) return {};
   if (auto it = made.find(rows.get()); it != made.end()) return it->second;
   Var<T> loss;
   const auto include = [&](Var<T> more) { loss = loss ? add(loss, more) : more; };
   for (const auto& cost : episode.costs())
-    if (cost.rows == rows) include(cost.loss);
+    if (cost.rows == rows) include(loss_of_paths(episode, cost));
   if (auto before = path_loss(episode, rows->origin, made)) include(gather_rows(before, std::span<const int>(rows->parent)));
   return made[rows.get()] = loss;
 }
@@ -33,28 +41,39 @@ Var<T> path_loss(const Episode<T>& episode, const RowsPtr& rows, std::map<const 
 namespace {
 
 template <class T>
-double at(Var<T> column, int row) {
-  return column ? static_cast<double>(column.value().data[row]) : 0;
+double at(Var<T> values, std::size_t cell) {
+  return values ? static_cast<double>(values.value().data[cell]) : 0;
 }
 
 }  // namespace
 
 template <class T>
+std::vector<typename Outcomes<T>::Leaves> Outcomes<T>::ends_of(Episode<T>& episode) {
+  const bool proposed = episode.terms().drawn_from == DrawnFrom::posterior;
+  std::map<const Rows*, Var<T>> made;
+  std::vector<Leaves> ends;
+  for (const auto& rows : leaf_sets(episode)) {
+    Leaves leaves{.rows = rows,
+                  .log_p = episode.path_log_probability(rows, DrawnFrom::prior),
+                  .log_q = proposed ? episode.path_log_probability(rows, DrawnFrom::posterior) : Var<T>{},
+                  .loss = path_loss(episode, rows, made)};
+    const auto& choice = episode.steps()[rows->step].choice;
+    if (!choice.spare.empty()) leaves.spare = &choice.spare;
+    for (; leaves.column < leaves.log_p.cols(); ++leaves.column) ends.push_back(leaves);
+  }
+  return ends;
+}
+
+template <class T>
 std::vector<Outcomes<T>> Outcomes<T>::parts(Episode<T>& episode) {
   std::vector<Outcomes> result;
-  for (const auto& rows : leaf_sets(episode)) result.push_back(Outcomes(episode, {rows}, result.empty()));
+  for (const auto& leaves : ends_of(episode)) result.push_back(Outcomes(episode, {leaves}, result.empty()));
   return result;
 }
 
 template <class T>
-Outcomes<T>::Outcomes(Episode<T>& episode, const std::vector<RowsPtr>& sets, bool with_root)
-    : episode_(episode), of_(episode.examples()) {
-  const bool proposed = episode.terms().drawn_from == DrawnFrom::posterior;
-  std::map<const Rows*, Var<T>> made;
-  for (const auto& rows : sets)
-    leaves_.push_back({rows, episode.path_log_probability(rows, DrawnFrom::prior),
-                       proposed ? episode.path_log_probability(rows, DrawnFrom::posterior) : Var<T>{},
-                       path_loss(episode, rows, made)});
+Outcomes<T>::Outcomes(Episode<T>& episode, std::vector<Leaves> ends, bool with_root)
+    : episode_(episode), leaves_(std::move(ends)), of_(episode.examples()) {
   for (auto& outcomes : of_) outcomes.push_back({});
   for (const auto& cost : episode.costs())
     if (with_root && cost.rows->is_root()) {
@@ -65,12 +84,14 @@ Outcomes<T>::Outcomes(Episode<T>& episode, const std::vector<RowsPtr>& sets, boo
   for (const auto& leaves : leaves_) {
     std::vector<std::vector<Outcome>> grown(of_.size());
     for (int r = 0; r < static_cast<int>(leaves.rows->size()); ++r) {
+      const auto cell = leaves.cell(r);
+      if (leaves.spare && (*leaves.spare)[cell]) continue;
       const int b = leaves.rows->example[r];
       for (auto outcome : of_[b]) {
         outcome.rows.push_back(r);
-        outcome.log_p += at(leaves.log_p, r);
-        outcome.log_q += at(leaves.log_q, r);
-        outcome.loss += at(leaves.loss, r);
+        outcome.log_p += at(leaves.log_p, cell);
+        outcome.log_q += at(leaves.log_q, cell);
+        outcome.loss += at(leaves.loss, cell);
         grown[b].push_back(std::move(outcome));
       }
     }
@@ -87,10 +108,10 @@ Var<T> Outcomes<T>::surrogate(const std::vector<Slopes>& slopes) const {
   };
   std::vector<double> root(of_.size());
   for (std::size_t l = 0; l < leaves_.size(); ++l) {
-    Slopes leaf(leaves_[l].rows->size());
+    Slopes leaf(leaves_[l].log_p.value().size());
     for (std::size_t b = 0; b < of_.size(); ++b)
       for (std::size_t i = 0; i < of_[b].size(); ++i) {
-        const int r = of_[b][i].rows[l];
+        const auto r = leaves_[l].cell(of_[b][i].rows[l]);
         leaf.log_p[r] += share * slopes[b].log_p[i];
         leaf.log_q[r] += share * slopes[b].log_q[i];
         leaf.loss[r] += share * slopes[b].loss[i];
@@ -108,6 +129,7 @@ Var<T> Outcomes<T>::surrogate(const std::vector<Slopes>& slopes) const {
 #define HARDGRAD_INSTANTIATE(T)                                                                 \
   template std::vector<RowsPtr> leaf_sets(const Episode<T>&);                                   \
   template Var<T> path_loss(const Episode<T>&, const RowsPtr&, std::map<const Rows*, Var<T>>&); \
+  template Var<T> loss_of_paths(const Episode<T>&, const typename Episode<T>::Cost&);           \
   template class Outcomes<T>;
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)

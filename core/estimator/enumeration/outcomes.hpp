@@ -16,7 +16,12 @@ namespace hardgrad {
 template <class T>
 std::vector<RowsPtr> leaf_sets(const Episode<T>& episode);
 
-/// Costs summed along the way to `rows`, those of the root left out; empty if there are none. `made` keeps what was summed.
+/// A cost of an enumerated run as its paths incur it: [R, 1], or [R, D] where columns answered side by side.
+template <class T>
+Var<T> loss_of_paths(const Episode<T>& episode, const typename Episode<T>::Cost& cost);
+
+/// Costs summed along the way to `rows` [R, 1], or [R, D] where columns answered side by side; those of the root left out.
+/// Empty if there are none. `made` keeps what was summed.
 template <class T>
 Var<T> path_loss(const Episode<T>& episode, const RowsPtr& rows, std::map<const Rows*, Var<T>>& made);
 
@@ -33,9 +38,10 @@ template <class T>
 class Outcomes {
  public:
   /// Of an episode in which every choice was enumerated.
-  explicit Outcomes(Episode<T>& episode) : Outcomes(episode, leaf_sets(episode), true) {}
-  /// The same cut into independent parts, one for each leaf set; the costs of the root are the first one's. Products of
-  /// the parts' outcomes are the outcomes, so an objective that adds up over independent parts needs no more than these.
+  explicit Outcomes(Episode<T>& episode) : Outcomes(episode, ends_of(episode), true) {}
+  /// The same cut into independent parts, one for each leaf set, or column of it; the costs of the root are the first one's.
+  /// Products of the parts' outcomes are the outcomes, so an objective that adds up over independent parts needs no more than
+  /// these.
   static std::vector<Outcomes> parts(Episode<T>& episode);
   int examples() const { return static_cast<int>(of_.size()); }
   const std::vector<Outcome>& of(int example) const { return of_[example]; }
@@ -43,12 +49,17 @@ class Outcomes {
   Var<T> surrogate(const std::vector<Slopes>& slopes) const;
 
  private:
-  /// What ends together: the rows, and what they add to an outcome that takes one of them.
+  /// What ends together: the rows (of columns side by side, one column of them), and what each adds to an outcome that takes
+  /// it.
   struct Leaves {
     RowsPtr rows;
-    Var<T> log_p, log_q, loss;  // [R, 1]; log_q and loss empty if there are none
+    std::size_t column = 0;
+    const std::vector<char>* spare = nullptr;  // cells that are none
+    Var<T> log_p, log_q, loss;                 // [R, 1 or D]; log_q and loss empty if there are none
+    std::size_t cell(int row) const { return row * log_p.cols() + column; }
   };
-  Outcomes(Episode<T>& episode, const std::vector<RowsPtr>& sets, bool with_root);
+  static std::vector<Leaves> ends_of(Episode<T>& episode);
+  Outcomes(Episode<T>& episode, std::vector<Leaves> leaves, bool with_root);
   Episode<T>& episode_;
   std::vector<Var<T>> root_;  // costs [B, 1]
   std::vector<Leaves> leaves_;

@@ -5,33 +5,31 @@
 // so that  -c(w~) grad log p(b) + grad c(w) - grad c(w~)  has the mean 0 and may be added to the gradient at the logits.
 #pragma once
 
-#include <functional>
-#include <vector>
-
-#include "core/choice/gumbel.hpp"
+#include "core/estimator/choices.hpp"
 #include "core/estimator/coupling/coupled.hpp"
 
 namespace hardgrad {
 
-/// One choice of one group: probabilities, the noise z that chose, and noise z~ drawn given the option (or z once more).
-struct RelaxedChoice {
-  std::vector<double> log_p;  ///< [n]; empty where there was no choice
-  Perturbed free, given;
+/// The hard choices b of a run with the noise z that made them, and noise z~ drawn given b (or z once more).
+struct RelaxedChoices {
+  std::shared_ptr<const ChoiceLayout> layout;
+  std::vector<int> option;  ///< [cells] b
+  AtLogits log_p, score;
+  AtLogits free, given;  ///< z and z~
 
-  /// grad log p(b) at the logits [n].
-  std::vector<double> score() const;
-  /// [n] gradients at the logits of a function of w (of w~), from its derivative in w (in w~) [at least n].
-  std::vector<double> through_free(double temperature, std::span<const double> slope) const;
-  std::vector<double> through_given(double temperature, std::span<const double> slope) const;
+  /// w or w~ at a temperature.
+  AtLogits weights(const AtLogits& z, double temperature) const;
+  /// Gradients at the logits of a function of w, or of w~, from its derivative there.
+  AtLogits through_free(double temperature, const AtLogits& slope) const;
+  AtLogits through_given(double temperature, const AtLogits& slope) const;
   /// -c(w~) grad log p(b) + grad c(w) - grad c(w~)
-  std::vector<double> control(double temperature, double value, std::span<const double> slope,
-                              std::span<const double> slope_given) const;
-  /// The adjoint in the slope of a c with z~ = z: direction . slope = g . (grad c(w) - grad c(w~)).
-  std::vector<double> direction(double temperature, std::span<const double> g) const;
-};
+  AtLogits control(double temperature, const PerChoice& value, const AtLogits& slope, const AtLogits& slope_given) const;
+  /// The adjoint in the slope of a c with z~ = z: direction . slope = g . (grad c(w) - grad c(w~)) for every choice.
+  AtLogits direction(double temperature, const AtLogits& g) const;
 
-double dot(std::span<const double> a, std::span<const double> b);
-void add_scaled(std::vector<double>& to, double factor, std::span<const double> x);
+ private:
+  AtLogits followed_by(const AtLogits& z) const;
+};
 
 /// A hard path per group with relaxed ones beside it, at each of several temperatures, as members of a coupled run.
 template <class T>
@@ -40,26 +38,25 @@ class RelaxedRun {
   /// With `coupled`, z~ is z, and one relaxed path serves both; otherwise it has noise and a path of its own.
   RelaxedRun(const Problem<T>& problem, int groups, bool coupled, std::vector<double> temperatures);
 
-  int steps() const { return static_cast<int>(choices_.size()); }
-  std::size_t groups() const { return run_->groups(); }
-  const RelaxedChoice& choice(int step, std::size_t group) const { return choices_[step][group]; }
+  const RelaxedChoices& choices() const { return relaxed_; }
+  /// What the hard paths cost.
+  PerChoice losses(Credit credit) const { return run_->losses(0, credit); }
+  /// Of the loss of the relaxed paths at a temperature: -f(w~) grad log p(b) + grad f(w) - grad f(w~).
+  AtLogits control(std::size_t temperature, Credit credit) const;
+  /// Path term of the hard samples, and g at the logits of every choice, averaged over the groups.
+  Var<T> surrogate(const AtLogits& g);
   Coupled<T>& run() { return *run_; }
 
-  /// The gradient at a choice's logits [n], given the hard path's loss f and, by temperature, the control of the relaxed loss.
-  using Rule = std::function<std::vector<double>(int step, std::size_t group, double f,
-                                                 const std::vector<std::vector<double>>& controls)>;
-  /// Path term of the hard samples, and the rule's gradients at the logits of every choice.
-  Var<T> surrogate(Credit credit, const Rule& rule);
-
  private:
-  std::span<const double> slope(int step, std::size_t group, int member) const;
+  void relax(const Question<T>& question, const std::vector<Forking>& forking, Fork<T>& fork, Tape<T>& tape,
+             Randomness& random);
   bool coupled_;
   std::vector<double> temperatures_;
-  std::vector<std::vector<RelaxedChoice>> choices_;  // [step][group]
-  std::vector<std::vector<double>> slopes_;          // [step][group, member, S] of the relaxed losses in their weights
-  std::vector<std::size_t> width_;                   // S of each step
   int members_;
+  std::vector<std::vector<double>> free_, given_;  // [step][groups D, S] until the run is over
+  RelaxedChoices relaxed_;
   std::unique_ptr<Coupled<T>> run_;
+  std::vector<AtLogits> slopes_;  // of the losses in the weights, by member
 };
 
 extern template class RelaxedRun<float>;

@@ -1,8 +1,11 @@
 // Exponential moving averages that estimators learn from what they saw, after they used the old value.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <vector>
 
+#include "core/estimator/choices.hpp"
 #include "core/estimator/estimator.hpp"
 
 namespace hardgrad {
@@ -40,12 +43,46 @@ class MovingAverage {
 template <class T>
 class AveragingEstimator : public Estimator<T> {
  public:
+  /// The average of a signal: one for a step, or for each of its columns if these are credited with costs of their own.
+  double average(int step, std::size_t column) const { return average_[step * columns_ + column]; }
+  /// Adds a step's means, [1 or D], to `observed`.
+  void note(std::vector<double>& observed, int step, const std::vector<double>& means) const {
+    observed.resize(std::max(observed.size(), (step + 1) * columns_), std::nan(""));
+    std::copy(means.begin(), means.end(), observed.begin() + static_cast<std::ptrdiff_t>(step * columns_));
+  }
+  /// The averages at every choice.
+  PerChoice average(const std::shared_ptr<const ChoiceLayout>& layout) const {
+    PerChoice result{layout, std::vector<double>(layout->cells())};
+    for (std::size_t t = 0; t < layout->steps.size(); ++t) {
+      const auto& step = layout->steps[t];
+      for (std::size_t i = 0; i < layout->samples * step.columns; ++i)
+        result.value[step.cell + i] = average(static_cast<int>(t), i % step.columns);
+    }
+    return result;
+  }
+  /// Adds the means over the samples that chose, of every step and column.
+  void note(std::vector<double>& observed, const PerChoice& x) const {
+    for (std::size_t t = 0; t < x.of->steps.size(); ++t) {
+      const auto& step = x.of->steps[t];
+      std::vector<double> sum(step.columns), count(step.columns);
+      for (std::size_t i = 0; i < x.of->samples * step.columns; ++i) {
+        if (x.of->options[step.cell + i] == 1) continue;
+        sum[i % step.columns] += x.value[step.cell + i];
+        ++count[i % step.columns];
+      }
+      for (std::size_t d = 0; d < step.columns; ++d) sum[d] /= count[d];  // NaN, which is no observation, if nobody chose
+      note(observed, static_cast<int>(t), sum);
+    }
+  }
   void learn(const Estimate<T>& estimate) final { average_.observe(estimate.observed); }
   std::vector<double> state() const final { return average_.state(); }
   void restore(const std::vector<double>& state) final { average_.restore(state); }
 
  protected:
-  AveragingEstimator(std::size_t entries, double decay) : average_(entries, decay) {}
+  /// `further`: averages of the estimator's own behind those of the steps.
+  AveragingEstimator(const Structure& structure, double decay, std::size_t further = 0)
+      : columns_(std::max(1, structure.most_columns())), average_(structure.steps() * columns_ + further, decay) {}
+  std::size_t columns_;
   MovingAverage average_;
 };
 

@@ -21,41 +21,92 @@ Sampled<T>::Sampled(const Problem<T>& problem, int samples, Chooser<T>& chooser,
       examples_(problem.batch.examples()),
       episode_(problem.run(chooser, costs == Costs::averaged ? CostWeights::equal : CostWeights::unknown)) {
   parts_.reserve(episode_->costs().size());
-  for (const auto& cost : episode_->costs()) add(cost.rows, cost.loss);
+  for (const auto& cost : episode_->costs()) add(cost.rows, cost.loss, 1, cost.by_column);
   own_ = parts_.size();
 }
 
 template <class T>
-void Sampled<T>::add(const RowsPtr& rows, Var<T> value, double weight) {
-  parts_.push_back({rows, value, weight});
+void Sampled<T>::add(const RowsPtr& rows, Var<T> value, double weight, Var<T> by_column) {
+  parts_.push_back({rows, value, by_column, weight});
 }
 
 // A cost on the root's rows belongs to every sample of its example.
 template <class T>
-void Sampled<T>::spread(const Part& part, std::vector<double>& into) const {
+void Sampled<T>::spread(const Part& part, std::vector<double>& into, std::size_t columns) const {
   const T* value = part.value.value().data;
-  const std::size_t share = part.rows->is_root() ? samples_ : 1;
+  const std::size_t share = part.rows->is_root() ? samples_ * columns : columns;
   for (std::size_t r = 0; r < into.size(); ++r) into[r] += part.weight * static_cast<double>(value[r / share]);
 }
 
 template <class T>
-std::vector<double> Sampled<T>::returns(int step, Credit credit) const {
-  std::vector<double> result(rows());
+int Sampled<T>::columns(int step, Credit credit) const {
+  if (credit == Credit::whole) return 1;
   for (const auto& part : parts_)
-    if (credit == Credit::whole || part.rows->descends_from(step)) spread(part, result);
+    if (part.rows->step == step && part.by_column) return static_cast<int>(part.by_column.cols());
+  return 1;
+}
+
+template <class T>
+std::vector<double> Sampled<T>::returns(int step, Credit credit) const {
+  const std::size_t D = columns(step, credit);
+  std::vector<double> result(rows() * D);
+  for (const auto& part : parts_) {
+    if (credit == Credit::reward_to_go && !part.rows->descends_from(step)) continue;
+    if (D > 1 && part.rows->step == step && part.by_column)
+      spread({part.rows, part.by_column, {}, part.weight}, result);
+    else
+      spread(part, result, D);
+  }
   return result;
 }
 
 template <class T>
-double Sampled<T>::mean_where_chosen(int step, const std::vector<double>& returns) const {
+Choices<T> Sampled<T>::choices() {
+  std::vector<std::vector<int>> asking, option;
+  for (const auto& step : episode_->steps()) {
+    asking.push_back(step.choice.rows->parent);
+    option.push_back(step.choice.option);
+  }
+  return {*episode_, asking, option};
+}
+
+template <class T>
+PerChoice Sampled<T>::returns(Credit credit, std::shared_ptr<const ChoiceLayout> layout) const {
+  PerChoice result{layout, {}};
+  result.value.reserve(layout->cells());
+  for (int t = 0; t < steps(); ++t) {
+    const auto f = returns(t, credit);
+    const std::size_t of_row = layout->steps[t].columns, columns = f.size() / rows();
+    for (std::size_t c = 0; c < rows() * of_row; ++c) result.value.push_back(f[columns == 1 ? c / of_row : c]);
+  }
+  return result;
+}
+
+template <class T>
+PerChoice Sampled<T>::sum_of_own_step(const PerChoice& x) const {
+  auto result = sum(x, Along::own_step);
+  for (int t = 0; t < steps(); ++t) {
+    if (columns(t, Credit::reward_to_go) == 1) continue;
+    const auto& step = x.of->steps[t];
+    for (std::size_t c = step.cell; c < step.cell + x.of->samples * step.columns; ++c) result.value[c] = x.value[c];
+  }
+  return result;
+}
+
+template <class T>
+std::vector<double> Sampled<T>::means_where_chosen(int step, const std::vector<double>& returns) const {
   const auto& [question, choice] = episode_->steps()[step];
-  double sum = 0, count = 0;
-  for (std::size_t r = 0; r < returns.size(); ++r)
-    if (question.chooses(choice.rows->parent[r])) {
-      sum += returns[r];
-      ++count;
+  const std::size_t columns = returns.size() / rows();
+  std::vector<double> sum(columns), count(columns);
+  for (std::size_t r = 0; r < rows(); ++r)
+    for (std::size_t d = 0; d < columns; ++d) {
+      const std::size_t asked = choice.rows->parent[r];
+      if (columns == 1 ? !question.chooses(asked) : question.site.options[asked * columns + d] == 1) continue;
+      sum[d] += returns[r * columns + d];
+      ++count[d];
     }
-  return sum / count;
+  for (std::size_t d = 0; d < columns; ++d) sum[d] /= count[d];
+  return sum;
 }
 
 template <class T>
@@ -82,7 +133,8 @@ Var<T> Sampled<T>::score(const std::vector<std::vector<double>>& signal) {
 template <class T>
 Var<T> Sampled<T>::with_score(Var<T> total, int step, std::vector<double>& signal) {
   for (auto& weight : signal) weight /= static_cast<double>(rows());
-  return hardgrad::add(total, weighted_sum(episode_->log_probability(step), std::span<const double>(signal)));
+  const auto log_p = signal.size() == rows() ? episode_->log_probability(step) : episode_->log_probability_by_column(step);
+  return hardgrad::add(total, weighted_sum(log_p, std::span<const double>(signal)));
 }
 
 template <class T>
@@ -100,16 +152,18 @@ Var<T> Sampled<T>::path() {
 template class Sampled<float>;
 template class Sampled<double>;
 
-void leave_one_out(std::vector<double>& returns, int samples) {
+void leave_one_out(std::vector<double>& returns, int samples, int columns) {
   std::vector<double> f(samples);
-  for (auto example = returns.begin(); example != returns.end(); example += samples) {
-    std::copy_n(example, samples, f.begin());
-    for (int k = 0; k < samples; ++k) {
-      double sum = 0;  // differences come before the sum, so that equal losses give an exact zero
-      for (double other : f) sum += f[k] - other;
-      example[k] = sum / (samples - 1);
+  const int example = samples * columns;
+  for (auto first = returns.begin(); first != returns.end(); first += example)
+    for (auto column = first; column != first + columns; ++column) {
+      for (int k = 0; k < samples; ++k) f[k] = column[k * columns];
+      for (int k = 0; k < samples; ++k) {
+        double sum = 0;  // differences come before the sum, so that equal losses give an exact zero
+        for (double other : f) sum += f[k] - other;
+        column[k * columns] = sum / (samples - 1);
+      }
     }
-  }
 }
 
 template <class T>

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "core/estimator/choices.hpp"
 #include "core/estimator/estimator.hpp"
 
 namespace hardgrad {
@@ -38,20 +39,29 @@ class Sampled {
   int steps() const { return static_cast<int>(episode_->steps().size()); }
   std::size_t rows() const { return static_cast<std::size_t>(samples_) * examples_; }
 
-  /// Adds weight x value [R, 1] to the returns, as a cost incurred on `rows`.
-  void add(const RowsPtr& rows, Var<T> value, double weight = 1);
-  /// [B K] what the choices of `step` are credited with.
+  /// Adds weight x value [R, 1] to the returns, as a cost incurred on `rows`; `by_column` [R, D] as of costs.
+  void add(const RowsPtr& rows, Var<T> value, double weight = 1, Var<T> by_column = {});
+  /// Columns of a step's returns: D if each column is credited with costs of its own, else 1.
+  int columns(int step, Credit credit) const;
+  /// [B K], or by column [B K, D]: what the choices of `step` are credited with.
   std::vector<double> returns(int step, Credit credit) const;
-  /// Mean of a step's returns [B K] over the rows that had a choice there; NaN if none had.
-  double mean_where_chosen(int step, const std::vector<double>& returns) const;
+  /// The choices of the samples, and their logits.
+  Choices<T> choices();
+  /// What each choice is credited with.
+  PerChoice returns(Credit credit, std::shared_ptr<const ChoiceLayout> layout) const;
+  /// Of each choice, the sum of x over the choices of its step that share its reward-to-go: its columns, or itself alone.
+  PerChoice sum_of_own_step(const PerChoice& x) const;
+  /// [1 or D] means of a step's returns over the rows that had a choice there; NaN where none had.
+  std::vector<double> means_where_chosen(int step, const std::vector<double>& returns) const;
   /// [B K] the model's own losses.
   std::vector<double> losses() const;
   /// Their mean.
   double mean_loss() const;
 
-  /// 1/(B K) sum_t sum_r signal[t][r] log p(choice t of row r): its gradient is the score-function term.
+  /// 1/(B K) sum_t sum_r signal[t][r] log p(choice t of row r): its gradient is the score-function term. Signals are as
+  /// returns: one a row, or one for each of its columns.
   Var<T> score(const std::vector<std::vector<double>>& signal);
-  /// The same, where make(t, f) turns the returns f [B K] of step t into its signal, in place.
+  /// The same, where make(t, f) turns the returns f of step t into its signal, in place.
   template <class F>
   Var<T> score(Credit credit, F&& make) {
     auto total = episode_->tape().constant(1, 1);
@@ -74,12 +84,13 @@ class Sampled {
  private:
   struct Part {
     RowsPtr rows;
-    Var<T> value;
+    Var<T> value, by_column;
     double weight;
   };
   /// total + 1/(B K) sum_r signal[r] log p(choice `step` of row r); uses the signal up.
   Var<T> with_score(Var<T> total, int step, std::vector<double>& signal);
-  void spread(const Part& part, std::vector<double>& into) const;
+  /// Adds a part to each row's numbers, or to those of each of its `columns`.
+  void spread(const Part& part, std::vector<double>& into, std::size_t columns = 1) const;
   int samples_;
   std::size_t examples_ = 0;
   std::unique_ptr<Episode<T>> episode_;
@@ -87,8 +98,9 @@ class Sampled {
   std::size_t own_ = 0;  // the first parts are the model's costs
 };
 
-/// returns [B K] become each sample's minus the mean of its example's other samples; exactly 0 where they are equal.
-void leave_one_out(std::vector<double>& returns, int samples);
+/// returns [B K] or [B K, columns] become each sample's minus the mean of its example's other samples; exactly 0 where they are
+/// equal.
+void leave_one_out(std::vector<double>& returns, int samples, int columns = 1);
 
 /// The estimate 1/K sum_k [ (f_k - baseline) grad log p(z_k) + grad f_k ].
 template <class T>

@@ -21,15 +21,20 @@ std::vector<std::vector<std::vector<int>>> draw_paths(const Problem<T>& problem,
                       "measure it with replicates",
                       outcomes));
   Tape<T> side;
-  TopChooser<T> all(static_cast<std::size_t>(-1), problem.batch.id, false);
+  TopChooser<T> all(static_cast<std::size_t>(-1), problem.batch.id, nullptr);
   Problem<T>{side, problem.model, problem.batch, problem.random, false, problem.terms}.run(all);
   std::vector<std::vector<std::vector<int>>> drawn(problem.batch.examples());
   for (std::size_t b = 0; b < drawn.size(); ++b) {
-    const auto& beam = all.beams()[0][b];
+    const auto& beam = all.scopes()[0].beams[b];
     for (int i : draw_in_order(probabilities(beam), k, problem.random, {.example = problem.batch.id[b], .step = Draw::whole}))
       drawn[b].push_back(beam.paths[i].option);
   }
   return drawn;
+}
+
+template <class T>
+const Structure* scopes_of(const Problem<T>& problem, bool per_step) {
+  return per_step ? &problem.model.structure() : nullptr;
 }
 
 }  // namespace
@@ -44,27 +49,28 @@ template <class T>
 Subset<T>::Subset(const Problem<T>& problem, std::unique_ptr<BeamChooser<T>> chooser, bool per_step)
     : whole_(!per_step), chooser_(std::move(chooser)) {
   episode_ = problem.run(*chooser_);
-  beams_ = chooser_->beams();
-  for (std::size_t d = 0; d < beams_.size(); ++d) {
-    Paths paths{static_cast<int>(d), {}, {}};
-    paths.row.resize(beams_[d].front().paths.front().row.size());
-    for (std::size_t b = 0; b < beams_[d].size(); ++b)
-      for (const auto& path : beams_[d][b].paths) {
+  scopes_ = chooser_->scopes();
+  for (auto& scope : scopes_) {
+    Paths paths{.from = scope.step, .column = scope.column, .example = {}, .row = {}};
+    paths.row.resize(scope.beams.front().paths.front().row.size());
+    for (std::size_t b = 0; b < scope.beams.size(); ++b)
+      for (const auto& path : scope.beams[b].paths) {
         paths.example.push_back(static_cast<int>(b));
         for (std::size_t t = 0; t < path.row.size(); ++t) paths.row[t].push_back(path.row[t]);
       }
-    groups_.push_back({&beams_[d], std::move(paths)});
+    groups_.push_back({&scope.beams, std::move(paths)});
   }
 }
 
 template <class T>
 Subset<T> Subset<T>::most_probable(const Problem<T>& problem, std::size_t k, bool per_step) {
-  return {problem, std::make_unique<TopChooser<T>>(k, problem.batch.id, per_step), per_step};
+  return {problem, std::make_unique<TopChooser<T>>(k, problem.batch.id, scopes_of(problem, per_step)), per_step};
 }
 
 template <class T>
 Subset<T> Subset<T>::most_probable_and_one(const Problem<T>& problem, std::size_t k, bool per_step) {
-  return {problem, std::make_unique<TopAndOneChooser<T>>(k, problem.batch.id, per_step, problem.random), per_step};
+  return {problem, std::make_unique<TopAndOneChooser<T>>(k, problem.batch.id, scopes_of(problem, per_step), problem.random),
+          per_step};
 }
 
 template <class T>
@@ -72,7 +78,7 @@ Subset<T> Subset<T>::without_replacement(const Problem<T>& problem, std::size_t 
   auto& random = problem.random;
   const auto& id = problem.batch.id;
   if (!random.replays() || per_step) {
-    Subset subset(problem, std::make_unique<StochasticChooser<T>>(k, id, per_step, random), per_step);
+    Subset subset(problem, std::make_unique<StochasticChooser<T>>(k, id, scopes_of(problem, per_step), random), per_step);
     if (random.replays() && with_threshold) subset.draw_thresholds(id, random);
     return subset;
   }
@@ -83,13 +89,16 @@ Subset<T> Subset<T>::without_replacement(const Problem<T>& problem, std::size_t 
 
 template <class T>
 void Subset<T>::draw_thresholds(const std::vector<std::uint32_t>& id, Randomness& random) {
-  for (std::size_t d = 0; d < beams_.size(); ++d)
+  for (auto& scope : scopes_)
     for (std::size_t b = 0; b < id.size(); ++b) {
-      auto& beam = beams_[d][b];
+      auto& beam = scope.beams[b];
       if (beam.rest == 0) continue;  // nothing is outside
       const auto nodes = threshold_nodes(probabilities(beam), beam.rest);
-      const auto step = whole_ ? Draw::whole : static_cast<std::uint32_t>(d);
-      beam.threshold = nodes.kappa[random.categorical(nodes.weight, {.example = id[b], .step = step, .index = 1})];
+      const Draw where{.example = id[b],
+                       .step = whole_ ? Draw::whole : static_cast<std::uint32_t>(scope.step),
+                       .index = 1,
+                       .column = static_cast<std::uint32_t>(std::max(0, scope.column))};
+      beam.threshold = nodes.kappa[random.categorical(nodes.weight, where)];
     }
 }
 
@@ -131,9 +140,9 @@ ParameterInfo per_step_parameter() {
 }
 std::string refuse_subset(const Settings& settings, const Structure& structure) {
   const bool per_step = settings.flag("per_step");
-  if (per_step && !structure.factorised())
+  if (per_step && !structure.steps_apart())
     return "per_step=true takes choices one by one, but this model's depend on each other: set per_step=false";
-  const double outcomes = std::pow(structure.most_options(), per_step ? 1 : structure.steps());
+  const double outcomes = per_step ? structure.most_sets() : std::pow(structure.most_options(), structure.choices());
   if (const int samples = settings.integer("samples"); samples > outcomes)
     return fmt::format("samples={} is more than the {} {} there are: take at most {}", samples, outcomes,
                        per_step ? "options" : "outcomes", outcomes);

@@ -36,7 +36,7 @@ class Subset {
   /// 1/B sum over examples (and steps) of sum_s score_s grad log p(s) + path_s grad f(s).
   Estimate<T> estimate(const Rule& rule) &&;
 
-  /// The outcomes of one random variable: the whole path, or one step's choice.
+  /// The outcomes of one random variable: the whole path, or the choices of one step, or of a column of it.
   struct Group {
     const std::vector<Beam>* beams;  ///< [B]
     Paths paths;                     ///< [N] of all examples, in the order of the beams
@@ -53,7 +53,7 @@ class Subset {
   Subset(const Problem<T>& problem, std::unique_ptr<BeamChooser<T>> chooser, bool per_step);
   void draw_thresholds(const std::vector<std::uint32_t>& id, Randomness& random);
   bool whole_;
-  std::vector<std::vector<Beam>> beams_;
+  std::vector<typename BeamChooser<T>::Scope> scopes_;
   std::unique_ptr<BeamChooser<T>> chooser_;
   std::unique_ptr<Episode<T>> episode_;
   std::vector<Group> groups_;

@@ -50,6 +50,25 @@ TEST_CASE("an example's scores are those it has alone, and 0 beyond its items") 
   }
 }
 
+TEST_CASE("heads: rows take the vectors v in turn, and items of their own") {
+  const Items items(std::vector<int>{2, 2, 3, 3});  // two examples of two heads
+  const std::vector<int> head{0, 1, 0, 1, 2, 3};
+  const auto query = random_matrix(6, 4, 1), keys = random_matrix(10, 4, 2), v = random_matrix(2, 4, 3);
+  const std::span<const int> of(head);
+  expect_gradient([&](auto&, const auto& x) { return additive_scores(x[0], x[1], x[2], of, items); }, {query, keys, v});
+  expect_gradient([&](auto&, const auto& x) { return dot_scores(x[0], x[1], of, items); }, {query, keys});
+  Tape<double> tape;
+  const auto x = place(tape, {query, keys, v});
+  const auto e = additive_scores(x[0], x[1], x[2], of, items).value();
+  for (std::size_t r = 0; r < 6; ++r)
+    for (int i = 0; i < items.count(head[r]); ++i) {
+      double sum = 0;
+      for (std::size_t j = 0; j < 4; ++j)
+        sum += x[2].value()(r % 2, j) * std::tanh(x[0].value()(r, j) + x[1].value()(items.row(head[r], i), j));
+      CHECK(e(r, i) == doctest::Approx(sum).epsilon(1e-12));
+    }
+}
+
 TEST_CASE("attention as a network uses it: keys are values, scores are weights") {
   for (const auto& grouping : groupings) {
     const std::span<const int> example(grouping);

@@ -35,7 +35,7 @@ struct Two {
 TEST_CASE("log density, entropy and divergence of a Normal are what the formulas say") {
   Two two;
   const auto choice = two.draw(2);
-  const auto log_p = two.distribution->log_probability(choice), entropy = two.distribution->entropy();
+  const auto log_p = row_sums(two.distribution->log_probability(choice)), entropy = two.distribution->entropy();
   CHECK(choice.hard());
   CHECK(choice.has_probability());
   for (int r = 0; r < 4; ++r) {
@@ -86,9 +86,9 @@ TEST_CASE("derivatives of the log density are the scores, and of a reparameteris
 TEST_CASE("a quadrature's nodes carry all the mass, and its gradient is the mean's") {
   Two two;
   const int n = 8;
-  const auto choice = two.distribution->enumerate(two.tape, two.root, 0, n);
+  const auto choice = two.distribution->enumerate(two.tape, two.root, 0, {.nodes = n});
   REQUIRE(choice.rows->size() == 2 * n * n);
-  const auto log_mass = add(two.distribution->log_probability(choice), choice.log_volume);
+  const auto log_mass = add(row_sums(two.distribution->log_probability(choice)), choice.log_volume);
   // E[sum_d z_d^2 + z_1 z_2] by nodes; its gradient through the log density alone
   double mass = 0, mean = 0;
   auto f = two.tape.constant(choice.rows->size(), 1);
@@ -110,6 +110,21 @@ TEST_CASE("a quadrature's nodes carry all the mass, and its gradient is the mean
   for (int i = 0; i < 4; ++i) {
     CHECK(two.tape.gradient(two.mean).data[i] == doctest::Approx(2 * means[i] + means[i ^ 1]).epsilon(1e-11));
     CHECK(two.tape.gradient(two.log_scale).data[i] == doctest::Approx(2 * std::exp(2 * log_scales[i])).epsilon(1e-11));
+  }
+}
+
+TEST_CASE("a quadrature of more rows than allowed is refused in words, and columns side by side are not multiplied") {
+  Two two;
+  CHECK_THROWS_WITH_AS(two.distribution->enumerate(two.tape, two.root, 0, {.cap = 100, .nodes = 8}),
+                       doctest::Contains("choice 1 has more than 100 rows to integrate over"), NotExact);
+  const auto choice = two.distribution->enumerate(two.tape, two.root, 0, {.side_by_side = true, .cap = 100, .nodes = 8});
+  REQUIRE(choice.rows->size() == 16);
+  CHECK(choice.side_by_side);
+  const auto mass = exp(add(two.distribution->log_probability(choice), choice.log_volume)).value();
+  for (int d : {0, 1}) {
+    double sum = 0;
+    for (std::size_t r = 0; r < 8; ++r) sum += mass(r, d);
+    CHECK(sum == doctest::Approx(1).epsilon(1e-13));
   }
 }
 

@@ -47,20 +47,15 @@ TEST_CASE("memory_reader: gradients of losses, log probabilities and states, in 
   for (const auto& spec : specs()) {
     CAPTURE(spec);
     auto model = lively(spec, dimensions), with_posterior = lively(spec, dimensions, true);
-    const auto check = [&](const char* how, Model<double>& m, const MakeChooser& make, TargetTerms terms = {}) {
-      CAPTURE(how);
-      const auto [error, where] = gradient_error(m, three_stories(), make, false, terms);
-      CAPTURE(where);
-      CHECK(error < 1e-7);
-    };
-    check("forced", *model, [] { return std::make_unique<ForcedChooser<double>>(forced); });
-    check("two rows each", *model, [] { return std::make_unique<ForcedChooser<double>>(copied(forced, 2)); });
-    check("weights", *model, [] { return std::make_unique<ForcedWeights>(forced, 0.6); });
-    check("expected", *model, [] { return std::make_unique<ExpectedChooser<double>>(); });
-    check("enumerated", *model, [] { return std::make_unique<EnumerateChooser<double>>(); });
-    check(
-        "posterior", *with_posterior, [] { return std::make_unique<ForcedChooser<double>>(copied(forced, 2)); },
-        with_posterior_terms);
+    check_gradient("forced", *model, three_stories(), [] { return std::make_unique<ForcedChooser<double>>(forced); });
+    check_gradient("two rows each", *model, three_stories(),
+                   [] { return std::make_unique<ForcedChooser<double>>(copied(forced, 2)); });
+    check_gradient("weights", *model, three_stories(), [] { return std::make_unique<ForcedWeights>(forced, 0.6); });
+    check_gradient("expected", *model, three_stories(), [] { return std::make_unique<ExpectedChooser<double>>(); });
+    check_gradient("enumerated", *model, three_stories(), [] { return std::make_unique<EnumerateChooser<double>>(); });
+    check_gradient(
+        "posterior", *with_posterior, three_stories(),
+        [] { return std::make_unique<ForcedChooser<double>>(copied(forced, 2)); }, with_posterior_terms);
   }
 }
 

@@ -2,6 +2,8 @@
 // model's gradient against finite differences.
 #pragma once
 
+#include <doctest/doctest.h>
+
 #include <cmath>
 #include <functional>
 #include <memory>
@@ -18,7 +20,7 @@
 
 namespace hardgrad::test {
 
-using Options = std::vector<std::vector<int>>;  ///< [step][row]
+using Options = std::vector<std::vector<int>>;  ///< [step][row], or [step][row D + d] of D columns
 
 /// Answers with constant weights: all on the forced option, or spread.
 class ForcedWeights final : public Chooser<double> {
@@ -27,13 +29,14 @@ class ForcedWeights final : public Chooser<double> {
   Choice<double> choose(Tape<double>& tape, const Question<double>& question) override {
     auto hard = forced_.choose(tape, question);
     const std::size_t S = question.log_p.cols();
-    Array<double> weights({hard.rows->size(), S});
-    for (std::size_t r = 0; r < hard.rows->size(); ++r) {
-      const int n = question.site.options[hard.rows->parent[r]];
-      for (int i = 0; i < n; ++i) weights.row(r)[i] = (1 - sharpness_) / n;
-      weights.row(r)[hard.option[r]] += sharpness_;
+    const auto cells = question.cells(*hard.rows);
+    Array<double> weights({cells.size(), S});
+    for (std::size_t c = 0; c < cells.size(); ++c) {
+      const int n = question.site.options[cells[c]];
+      for (int i = 0; i < n; ++i) weights.row(c)[i] = (1 - sharpness_) / n;
+      weights.row(c)[hard.option[c]] += sharpness_;
     }
-    return {hard.rows, {}, tape.constant(MatrixView<const double>{weights.data.data(), hard.rows->size(), S})};
+    return {hard.rows, {}, tape.constant(MatrixView<const double>{weights.data.data(), cells.size(), S})};
   }
 
  private:
@@ -138,6 +141,15 @@ inline std::pair<double, std::string> gradient_error(Model<double>& model, const
   return worst;
 }
 
+/// Checks that it is small. `how` names the answers in messages.
+inline void check_gradient(const char* how, Model<double>& model, const Batch& batch, const MakeChooser& make,
+                           TargetTerms terms = {}) {
+  CAPTURE(how);
+  const auto [error, where] = gradient_error(model, batch, make, false, terms);
+  CAPTURE(where);
+  CHECK(error < 1e-7);
+}
+
 /// Every way to choose one of `options[t]` at each step t, as one example's choices.
 inline std::vector<std::vector<int>> every_path(const std::vector<int>& options) {
   std::vector<std::vector<int>> paths{{}};
@@ -153,18 +165,22 @@ inline std::vector<std::vector<int>> every_path(const std::vector<int>& options)
   return paths;
 }
 
-/// Expected loss of a single example by visiting every path on its own.
-inline double expected_loss_by_paths(const Model<double>& model, const Batch& batch, const std::vector<int>& options) {
+/// Expected loss of a single example by visiting every path on its own: `options` of every choice, `columns` of them a step.
+inline double expected_loss_by_paths(const Model<double>& model, const Batch& batch, const std::vector<int>& options,
+                                     std::size_t columns = 1) {
   double total = 0, mass = 0;
   for (const auto& path : every_path(options)) {
-    Options forced;
-    for (int i : path) forced.push_back({i});
+    Options forced(path.size() / columns);
+    for (std::size_t i = 0; i < path.size(); ++i) forced[i / columns].push_back(path[i]);
     ForcedChooser<double> chooser(forced);
     Tape<double> tape;
     Episode<double> episode(tape, chooser, 1);
     model.run(batch, episode);
     double log_p = 0, loss = 0;
-    for (std::size_t t = 0; t < path.size(); ++t) log_p += episode.log_probability(static_cast<int>(t)).item();
+    for (std::size_t t = 0; t < forced.size(); ++t) {
+      const auto of_options = episode.steps()[t].question.log_p.value();  // [columns, S]
+      for (std::size_t d = 0; d < columns; ++d) log_p += of_options(d, forced[t][d]);
+    }
     for (const auto& cost : episode.costs()) loss += cost.loss.item();
     total += std::exp(log_p) * loss;
     mass += std::exp(log_p);
@@ -187,18 +203,20 @@ inline double expected_loss_by_rows(const Model<double>& model, const Batch& bat
 }
 
 /// The forced choices of example `b` alone.
-inline Options of_example(const Options& options, int b) {
+inline Options of_example(const Options& options, int b, int columns = 1) {
   Options result;
-  for (const auto& step : options) result.push_back({step[b]});
+  for (const auto& step : options)
+    result.emplace_back(step.begin() + static_cast<std::ptrdiff_t>(b) * columns, step.begin() + (b + 1) * columns);
   return result;
 }
 
-/// Every entry `copies` times in a row: what ForcedChooser wants when each example becomes `copies` equal rows.
-inline Options copied(const Options& options, int copies) {
+/// Every row `copies` times in a row: what ForcedChooser wants when each example becomes `copies` equal rows.
+inline Options copied(const Options& options, int copies, int columns = 1) {
   Options result;
   for (const auto& step : options) {
     result.emplace_back();
-    for (int i : step) result.back().insert(result.back().end(), copies, i);
+    for (auto row = step.begin(); row != step.end(); row += columns)
+      for (int c = 0; c < copies; ++c) result.back().insert(result.back().end(), row, row + columns);
   }
   return result;
 }

@@ -27,7 +27,7 @@ const Options forced{{2, 1, 0}, {3, 0, 2}, {0, 0, 0}};
 
 std::vector<std::string> specs() {
   std::vector<std::string> all;
-  for (std::string score : {"additive", "dot"})
+  for (std::string score : {"additive", "dot", "general", "scaled_dot"})
     for (std::string feed : {"none", "soft", "sampled"})
       all.push_back("translator[" + sizes + "score=" + score + ",feed=" + feed + "]");
   return all;
@@ -40,17 +40,11 @@ TEST_CASE("translator: gradients of losses, log probabilities and states, in eve
   for (const auto& spec : specs()) {
     CAPTURE(spec);
     auto model = lively(spec, dimensions);
-    const auto check = [&](const char* how, const MakeChooser& make) {
-      CAPTURE(how);
-      const auto [error, where] = gradient_error(*model, batch, make);
-      CAPTURE(where);
-      CHECK(error < 1e-7);
-    };
-    check("forced", [] { return std::make_unique<ForcedChooser<double>>(forced); });
-    check("two rows each", [] { return std::make_unique<ForcedChooser<double>>(copied(forced, 2)); });
-    check("weights", [] { return std::make_unique<ForcedWeights>(forced, 0.6); });
-    check("expected", [] { return std::make_unique<ExpectedChooser<double>>(); });
-    check("enumerated", [] { return std::make_unique<EnumerateChooser<double>>(); });
+    check_gradient("forced", *model, batch, [] { return std::make_unique<ForcedChooser<double>>(forced); });
+    check_gradient("two rows each", *model, batch, [] { return std::make_unique<ForcedChooser<double>>(copied(forced, 2)); });
+    check_gradient("weights", *model, batch, [] { return std::make_unique<ForcedWeights>(forced, 0.6); });
+    check_gradient("expected", *model, batch, [] { return std::make_unique<ExpectedChooser<double>>(); });
+    check_gradient("enumerated", *model, batch, [] { return std::make_unique<EnumerateChooser<double>>(); });
   }
 }
 

@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 #include <tbb/task_arena.h>
 
-#include "core/models/replicates.hpp"
+#include "core/models/parts/replicates.hpp"
 #include "experiments/measurement/measure.hpp"
 #include "experiments/measurement/statistics.hpp"
 #include "experiments/tasks/task.hpp"

@@ -14,7 +14,7 @@
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/gather_sum.hpp"
 #include "core/choice/normal.hpp"
-#include "core/models/histories.hpp"
+#include "core/models/parts/histories.hpp"
 #include "core/nn/layers.hpp"
 
 namespace hardgrad {

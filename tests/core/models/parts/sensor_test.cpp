@@ -1,7 +1,7 @@
 // The glimpse sensor on an image small enough to read off.
 #include <doctest/doctest.h>
 
-#include "core/models/sensor.hpp"
+#include "core/models/parts/sensor.hpp"
 
 using namespace hardgrad;
 

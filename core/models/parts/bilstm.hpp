@@ -12,7 +12,7 @@
 #include "core/autodiff/attention.hpp"
 #include "core/autodiff/product.hpp"
 #include "core/autodiff/rearrange.hpp"
-#include "core/models/words.hpp"
+#include "core/models/parts/words.hpp"
 
 namespace hardgrad {
 

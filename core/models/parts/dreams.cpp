@@ -1,4 +1,4 @@
-#include "core/models/dreams.hpp"
+#include "core/models/parts/dreams.hpp"
 
 #include <cmath>
 

@@ -1,5 +1,5 @@
 // Histories against what a network would have to work out: rows with one past are one state.
-#include "core/models/histories.hpp"
+#include "core/models/parts/histories.hpp"
 
 #include <doctest/doctest.h>
 
@@ -92,6 +92,35 @@ TEST_CASE("finished examples leave, their rows have no state") {
   CHECK(left.on_states(spread).value()(1, 0) == 4);
   CHECK(left.moved(3).size() == 2);
   CHECK(left.again().moved(2).empty());
+}
+
+TEST_CASE("rows share a state if they chose alike in every column") {
+  const auto batch = batch_of(2);
+  const Distinct distinct(batch);
+  const auto root = Histories::root(distinct);
+  // Two columns; of the first example rows 0 and 3 chose alike, and rows 1 and 2 differ in one column each.
+  const auto first = answer(Rows::root(2), {0, 0, 0, 0, 1, 1}, {2, 0, 2, 1, 0, 0, 2, 0, 2, 0, 2, 1}, 0);
+  const auto after = root.after(first, 3, distinct);
+  CHECK(after.of_row == Ints{0, 1, 2, 0, 3, 4});
+  CHECK(after.row == Ints{0, 1, 2, 4, 5});
+  CHECK(after.example == Ints{0, 0, 0, 1, 1});
+  CHECK(after.parent == Ints{0, 0, 0, 1, 1});
+  CHECK(after.option == Ints{2, 0, 2, 1, 0, 0, 2, 0, 2, 1});
+  // Column d of example b has items 2 b + d.
+  CHECK(after.chosen(Items(4, 3)) == Ints{2, 3, 2, 4, 0, 3, 8, 9, 8, 10});
+  const auto left = Histories(after).only([](int example) { return example == 1; });
+  CHECK(left.option == Ints{2, 0, 2, 1});
+  auto apart = first;
+  apart.apart = true;
+  CHECK(root.after(apart, 3, distinct).of_row == Ints{0, 1, 2, 3, 4, 5});
+  // Weights of cells and values of items: state n takes the sum over column d's items.
+  Tape<double> tape;
+  Choice<double> relaxed{first.rows, {}, tape.constant(12, 3, 0.5)};
+  const auto states = root.after(relaxed, 3, distinct);
+  CHECK(states.size() == 6);
+  const auto read = states.mixed(relaxed.weights, tape.constant(12, 1, 2.0), Items(4, 3));
+  CHECK(read.rows() == 12);
+  CHECK(read.value()(11, 0) == 3);
 }
 
 TEST_CASE("after a relaxed choice every row has its own state") {

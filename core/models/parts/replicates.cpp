@@ -1,4 +1,4 @@
-#include "core/models/replicates.hpp"
+#include "core/models/parts/replicates.hpp"
 
 #include <numeric>
 

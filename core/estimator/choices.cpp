@@ -1,0 +1,218 @@
+#include "core/estimator/choices.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/reduce.hpp"
+
+namespace hardgrad {
+namespace {
+
+/// each(first logit, options) of every cell.
+template <class F>
+void for_cells(const ChoiceLayout& layout, F each) {
+  for (std::size_t c = 0; c < layout.cells(); ++c) each(c, layout.logit[c], static_cast<std::size_t>(layout.options[c]));
+}
+
+/// Calls each(first, count, stride): the places of an example's K samples, for every place of a step's samples. `width`:
+/// numbers of one sample at that step; `first`: where the step begins.
+template <class F>
+void for_examples(std::size_t first, std::size_t samples, std::size_t width, std::size_t K, F each) {
+  for (std::size_t n = 0; n < samples; n += K)
+    for (std::size_t i = 0; i < width; ++i) each(first + n * width + i, width);
+}
+
+}  // namespace
+
+AtLogits operator*(const PerChoice& factor, AtLogits x) {
+  for_cells(*x.of, [&](std::size_t c, std::size_t first, std::size_t options) {
+    for (std::size_t i = 0; i < options; ++i) x.value[first + i] *= factor.value[c];
+  });
+  return x;
+}
+
+AtLogits times(AtLogits a, const AtLogits& b) {
+  for (std::size_t i = 0; i < a.value.size(); ++i) a.value[i] *= b.value[i];
+  return a;
+}
+
+PerChoice dot(const AtLogits& a, const AtLogits& b) {
+  PerChoice result{a.of, std::vector<double>(a.of->cells())};
+  for_cells(*a.of, [&](std::size_t c, std::size_t first, std::size_t options) {
+    for (std::size_t i = first; i < first + options; ++i) result.value[c] += a.value[i] * b.value[i];
+  });
+  return result;
+}
+
+double total(const PerChoice& x) { return std::accumulate(x.value.begin(), x.value.end(), 0.0); }
+
+AtLogits through_softmax(const AtLogits& p, const AtLogits& x) { return times(p, x) - dot(p, x) * p; }
+
+PerChoice sum(const PerChoice& x, Along which) {
+  const auto& layout = *x.of;
+  std::vector<double> so_far(layout.samples), whole(layout.samples);
+  for (std::size_t c = 0; c < layout.cells(); ++c) whole[layout.sample[c]] += x.value[c];
+  PerChoice result{x.of, std::vector<double>(layout.cells())};
+  for (std::size_t t = 0; t < layout.steps.size(); ++t) {
+    const auto& step = layout.steps[t];
+    const std::size_t end = step.cell + layout.samples * step.columns;
+    const auto before = so_far;
+    for (std::size_t c = step.cell; c < end; ++c) so_far[layout.sample[c]] += x.value[c];
+    for (std::size_t c = step.cell; c < end; ++c) {
+      const auto n = layout.sample[c];
+      switch (which) {
+        case Along::all: result.value[c] = whole[n]; break;
+        case Along::own_step: result.value[c] = so_far[n] - before[n]; break;
+        case Along::so_far: result.value[c] = so_far[n]; break;
+        case Along::from_here: result.value[c] = whole[n] - before[n]; break;
+      }
+    }
+  }
+  return result;
+}
+
+std::vector<double> choices_of_samples(const ChoiceLayout& layout) {
+  std::vector<double> count(layout.samples);
+  for (std::size_t c = 0; c < layout.cells(); ++c) count[layout.sample[c]] += layout.options[c] > 1;
+  return count;
+}
+
+PerChoice spread(std::shared_ptr<const ChoiceLayout> layout, const std::vector<double>& of_samples) {
+  PerChoice result{layout, std::vector<double>(layout->cells())};
+  for (std::size_t c = 0; c < layout->cells(); ++c) result.value[c] = of_samples[layout->sample[c]];
+  return result;
+}
+
+namespace {
+
+template <class Of>
+Numbers<Of> others(const Numbers<Of>& x, std::size_t K, bool logits) {
+  Numbers<Of> result{x.of, std::vector<double>(x.value.size())};
+  for (const auto& step : x.of->steps)
+    for_examples(logits ? step.logit : step.cell, x.of->samples, step.columns * (logits ? step.options : 1), K,
+                 [&](std::size_t first, std::size_t stride) {
+                   for (std::size_t k = 0; k < K; ++k)
+                     for (std::size_t j = 0; j < K; ++j)
+                       if (j != k) result.value[first + k * stride] += x.value[first + j * stride] / static_cast<double>(K - 1);
+                 });
+  return result;
+}
+
+}  // namespace
+
+PerChoice mean_of_others(const PerChoice& x, int samples) { return others(x, samples, false); }
+
+AtLogits mean_of_others(const AtLogits& x, int samples) {
+  auto result = others(x, samples, true);
+  const auto& layout = *x.of;
+  for (std::size_t c = 0; c < layout.cells(); ++c)  // the others may have had more options
+    std::fill(result.value.begin() + static_cast<std::ptrdiff_t>(layout.logit[c] + layout.options[c]),
+              result.value.begin() + static_cast<std::ptrdiff_t>(layout.logit[c + 1]), 0.0);
+  return result;
+}
+
+PerChoice leave_one_out(const PerChoice& x, int samples) {
+  PerChoice result{x.of, std::vector<double>(x.value.size())};
+  for (const auto& step : x.of->steps)
+    for_examples(step.cell, x.of->samples, step.columns, samples, [&](std::size_t first, std::size_t stride) {
+      for (int k = 0; k < samples; ++k) {
+        double sum = 0;  // differences come before the sum, so that equal losses give an exact zero
+        for (int j = 0; j < samples; ++j) sum += x.value[first + k * stride] - x.value[first + j * stride];
+        result.value[first + k * stride] = sum / (samples - 1);
+      }
+    });
+  return result;
+}
+
+template <class T>
+Choices<T>::Choices(Episode<T>& episode, const std::vector<std::vector<int>>& asking,
+                    const std::vector<std::vector<int>>& option)
+    : episode_(episode), asking_(asking) {
+  auto layout = std::make_shared<ChoiceLayout>();
+  layout->samples = asking.empty() ? 0 : asking[0].size();
+  std::size_t logit = 0;
+  for (std::size_t t = 0; t < asking.size(); ++t) {
+    const auto& question = episode.steps()[t].question;
+    const std::size_t D = question.site.columns, S = question.log_p.cols();
+    layout->steps.push_back({D, S, layout->cells(), logit});
+    for (std::size_t n = 0; n < layout->samples; ++n)
+      for (std::size_t d = 0; d < D; ++d, logit += S) {
+        layout->options.push_back(question.site.options[asking[t][n] * D + d]);
+        layout->logit.push_back(logit);
+        layout->sample.push_back(n);
+      }
+  }
+  layout->logit.push_back(logit);
+  layout_ = layout;
+  one_hot_ = p_ = log_p_ = zeros();
+  for (std::size_t t = 0; t < asking.size(); ++t) {
+    const auto& step = layout->steps[t];
+    const auto log_p = episode.steps()[t].question.log_p.value();
+    for (std::size_t i = 0; i < layout->samples * step.columns; ++i) {
+      const std::size_t c = step.cell + i, first = layout->logit[c];
+      if (layout->options[c] == 1) continue;
+      const T* row = log_p.row(asking[t][i / step.columns] * step.columns + i % step.columns);
+      for (int o = 0; o < layout->options[c]; ++o)
+        p_.value[first + o] = std::exp(log_p_.value[first + o] = static_cast<double>(row[o]));
+      one_hot_.value[first + option[t][i]] = 1;
+    }
+  }
+}
+
+template <class T>
+AtLogits Choices<T>::gathered(const std::vector<MatrixView<const T>>& of_steps) const {
+  auto result = zeros();
+  for (std::size_t t = 0; t < of_steps.size(); ++t) {
+    const auto& step = layout_->steps[t];
+    for (std::size_t i = 0; i < layout_->samples * step.columns; ++i)
+      for (int o = 0; layout_->options[step.cell + i] > 1 && o < layout_->options[step.cell + i]; ++o)
+        result.value[step.logit + i * step.options + o] = static_cast<double>(of_steps[t](i, o));
+  }
+  return result;
+}
+
+template <class T>
+AtLogits Choices<T>::flat(const std::vector<std::vector<double>>& of_steps) const {
+  AtLogits result{layout_, {}};
+  for (const auto& step : of_steps) result.value.insert(result.value.end(), step.begin(), step.end());
+  return result;
+}
+
+template <class T>
+Var<T> Choices<T>::surrogate(const AtLogits& g) const {
+  auto total = episode_.tape().constant(1, 1);
+  const double share = 1 / static_cast<double>(layout_->samples);
+  for (std::size_t t = 0; t < asking_.size(); ++t) {
+    const auto logits = episode_.steps()[t].question.logits;
+    const auto& step = layout_->steps[t];
+    const std::size_t of_row = step.columns * step.options;
+    std::vector<double> weight(logits.value().size());
+    for (std::size_t n = 0; n < layout_->samples; ++n)
+      for (std::size_t i = 0; i < of_row; ++i)
+        weight[asking_[t][n] * of_row + i] += share * g.value[step.logit + n * of_row + i];
+    total = add(total, weighted_sum(logits, std::span<const double>(weight)));
+  }
+  return total;
+}
+
+template <class T>
+AtLogits Choices<T>::met(const AtLogits& g) const {
+  auto result = zeros();
+  for (std::size_t t = 0; t < asking_.size(); ++t) {
+    const auto& step = layout_->steps[t];
+    const std::size_t of_row = step.columns * step.options;
+    std::vector<double> sum(episode_.steps()[t].question.logits.value().size());
+    for (std::size_t n = 0; n < layout_->samples; ++n)
+      for (std::size_t i = 0; i < of_row; ++i) sum[asking_[t][n] * of_row + i] += g.value[step.logit + n * of_row + i];
+    for (std::size_t n = 0; n < layout_->samples; ++n)
+      for (std::size_t i = 0; i < of_row; ++i) result.value[step.logit + n * of_row + i] = sum[asking_[t][n] * of_row + i];
+  }
+  return result;
+}
+
+template class Choices<float>;
+template class Choices<double>;
+
+}  // namespace hardgrad

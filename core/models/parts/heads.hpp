@@ -1,0 +1,80 @@
+// Several heads of attention as columns of one site (Vaswani et al. 2017, sec. 3.2.2): every head has keys and values of its
+// own, and chooses its own item.
+//
+// Head h of example b is number b H + h: it has as many items as b. What belongs to the heads' items stands head by head.
+// One head is what there is without this file: nothing is moved.
+#pragma once
+
+#include <vector>
+
+#include "core/autodiff/attention.hpp"
+#include "core/autodiff/product.hpp"
+#include "core/autodiff/rearrange.hpp"
+
+namespace hardgrad {
+
+class Heads {
+ public:
+  Heads() = default;
+  Heads(const Items& items, int heads) : heads_(heads) {
+    std::vector<int> count;
+    for (std::size_t b = 0; b < items.examples(); ++b) count.insert(count.end(), heads, items.count(static_cast<int>(b)));
+    items_ = Items(count);
+    for (std::size_t b = 0; b < items.examples(); ++b)
+      for (int h = 0; h < heads; ++h)
+        for (int i = 0; i < items.count(static_cast<int>(b)); ++i)
+          place_.push_back(h * static_cast<int>(items.total()) + items.row(static_cast<int>(b), i));
+  }
+
+  /// Of every head of every example.
+  const Items& items() const { return items_; }
+  /// [N H] the heads of the examples [N].
+  std::vector<int> of(std::span<const int> example) const {
+    std::vector<int> head;
+    head.reserve(example.size() * heads_);
+    for (int b : example)
+      for (int h = 0; h < heads_; ++h) head.push_back(b * heads_ + h);
+    return head;
+  }
+
+  /// x [N, H C] of N queries -> [N H, C]: head h has the columns from h C on.
+  template <class T>
+  Var<T> queries(Var<T> x) const {
+    return heads_ == 1 ? x : reshape(x, x.cols() / heads_);
+  }
+  /// x [N, C] -> [N H, C]: every head has them all.
+  template <class T>
+  Var<T> same_query(Var<T> x) const {
+    if (heads_ == 1) return x;
+    std::vector<int> row(x.rows() * heads_);
+    for (std::size_t n = 0; n < row.size(); ++n) row[n] = static_cast<int>(n) / heads_;
+    return gather_rows(x, std::span<const int>(row));
+  }
+  /// x [items, H C] -> [heads' items, C]: head h has the columns from h C on.
+  template <class T>
+  Var<T> keys(Var<T> x) const {
+    if (heads_ == 1) return x;
+    const auto width = x.cols() / heads_;
+    return by_head<T>([&](int h) { return slice_columns(x, h * width, width); });
+  }
+  /// W^h x of each head's items: x [items, I], W [O, H I] of their reads, one behind the other -> [heads' items, O].
+  template <class T>
+  Var<T> values(Var<T> x, Var<T> weight) const {
+    if (heads_ == 1) return linear(x, weight);
+    return by_head<T>([&](int h) { return linear(x, slice_columns(weight, h * x.cols(), x.cols())); });
+  }
+
+ private:
+  template <class T, class F>
+  Var<T> by_head(F block) const {
+    std::vector<Var<T>> blocks;
+    for (int h = 0; h < heads_; ++h) blocks.push_back(block(h));
+    return gather_rows(std::span<const Var<T>>(blocks), std::span<const int>(place_));
+  }
+
+  int heads_ = 1;
+  Items items_;
+  std::vector<int> place_;  // [heads' items] among all items of the first head, then all of the second, ...
+};
+
+}  // namespace hardgrad

@@ -1,0 +1,154 @@
+// What a network knows so far, and how it goes on from a choice: models are written in these words, without index lists.
+//
+//   Past past(episode, distinct);                                             // nothing is chosen yet
+//   auto i = past.choose({.name = "sentence", .scores = e, .items = ...});    // the past that ends with this choice
+//   u = i.after(u) + i.read(memory);                                          // u of the past before; what was chosen there
+//
+// Matrices have a line for every state: one for all rows of the run that have the same history (histories.hpp).
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/autodiff/cross_entropy.hpp"
+#include "core/autodiff/product.hpp"
+#include "core/autodiff/softmax.hpp"
+#include "core/models/parts/histories.hpp"
+#include "core/models/parts/sum.hpp"
+#include "core/nn/layers.hpp"
+
+namespace hardgrad {
+
+/// A question of N states: which of the items of their example, for each of D columns.
+template <class T>
+struct Ask {
+  std::string_view name;  ///< of the site
+  Var<T> scores;          ///< [N D, S] logits
+  const Items& items;     ///< to choose among; of several columns, those of column d of example b are number b D + d
+  Var<T> state;           ///< [N, C] what the network knows
+  std::function<Var<T>()> posterior = {};  ///< [N D, S] logits of the learned posterior, if there is one
+  int columns = 1;                         ///< D
+};
+
+template <class T>
+class Past {
+ public:
+  /// Before the first choice: a state per distinct example. Episode and examples must outlive it.
+  Past(Episode<T>& episode, const Distinct& distinct)
+      : episode_(&episode), distinct_(&distinct), rows_(episode.root()), states_(Histories::root(distinct)) {}
+
+  /// Asks the episode: the past that ends with its answer. The items must outlive it.
+  Past choose(const Ask<T>& ask) const {
+    const auto columns = static_cast<std::size_t>(ask.columns);
+    std::vector<int> options;
+    options.reserve(rows_->size() * columns);
+    for (std::size_t r = 0; r < rows_->size(); ++r)
+      for (int d = 0; d < ask.columns; ++d)
+        options.push_back(states_.of_row[r] < 0 ? 1 : ask.items.count(distinct_->index[rows_->example[r]] * ask.columns + d));
+    const auto prior = categorical(states_.on_rows(ask.scores, columns), std::move(options), ask.columns);
+    Site<T> site{.name = ask.name, .rows = rows_, .prior = prior, .state = states_.on_rows(ask.state)};
+    if (ask.posterior) site.posterior = [&] { return prior->with(states_.on_rows(ask.posterior(), columns)); };
+    const auto choice = episode_->choose(std::move(site));
+    return {*this, choice.rows, states_.after(choice, ask.items.most(), *distinct_), &ask.items, choice.weights};
+  }
+  /// The same states a step later: nothing was chosen, nothing is read.
+  Past again() const { return {*this, rows_, states_.again(), nullptr, {}}; }
+  /// The same states a step later, which read the mean of choice i, by the prior, whatever was chosen.
+  Past expecting(const Past& i) const {
+    return {*this, rows_, states_.again(), i.items_, probabilities(episode_->steps()[i.rows_->step].question.log_prior)};
+  }
+  /// Only the states whose distinct example `goes_on`; the others are finished.
+  template <class F>
+  Past only(F goes_on) && {
+    states_ = std::move(states_).only(goes_on);
+    return std::move(*this);
+  }
+
+  /// x [N before, C] of the states before the choice, on those after it.
+  Sum<T> after(Var<T> x) const {
+    const auto parent = states_.moved(x.rows());
+    return {x, {parent.begin(), parent.end()}};
+  }
+  /// What was chosen of the values [items, C]: one of them, their mixture if the choice was relaxed; the sum over the columns.
+  /// Nothing, if there are no values or if nothing was chosen.
+  Sum<T> read(Var<T> values) const {
+    if (!values || !items_) return {};
+    if (hard()) return sum_of_rows(values, chosen(), columns());
+    const auto mixed = states_.mixed(weights_, values, *items_);
+    if (columns() == 1) return mixed;
+    std::vector<int> every(mixed.rows());
+    std::iota(every.begin(), every.end(), 0);
+    return sum_of_rows(mixed, std::move(every), columns());
+  }
+  bool hard() const { return !weights_; }
+  /// [N D] the items chosen, if the choice was hard.
+  std::vector<int> chosen() const { return states_.chosen(*items_); }
+  /// D of the last choice.
+  std::size_t columns() const { return hard() ? states_.option.size() / size() : weights_.rows() / rows_->size(); }
+
+  std::size_t size() const { return states_.size(); }
+  const RowsPtr& rows() const { return rows_; }
+  const Histories& states() const { return states_; }
+  /// [N] the distinct example of each state.
+  std::span<const int> example() const { return states_.example; }
+  /// f(example) of each state.
+  template <class F>
+  std::vector<int> each(F f) const {
+    std::vector<int> all;
+    all.reserve(size());
+    for (int b : states_.example) all.push_back(f(b));
+    return all;
+  }
+
+  /// Hands over the loss of each state and the label it predicts.
+  void cost(const Classified<T>& said) const {
+    episode_->cost(rows_, states_.on_rows(said.loss));
+    episode_->predict(rows_, states_.labels_on_rows(said.label));
+  }
+  /// [R] labels that the episode's observer draws from softmax(logits [N, V]), as what is seen at `place`; -1 of finished rows.
+  std::vector<int> observed(Var<T> logits, int place) const {
+    std::vector<int> row, example, state, label(rows_->size(), -1);
+    for (std::size_t r = 0; r < rows_->size(); ++r)
+      if (states_.of_row[r] >= 0) {
+        row.push_back(static_cast<int>(r));
+        example.push_back(rows_->example[r]);
+        state.push_back(states_.of_row[r]);
+      }
+    const auto drawn = episode_->observer()->observe(example, Sum<T>(logits, std::move(state)), place);
+    for (std::size_t n = 0; n < row.size(); ++n) label[row[n]] = drawn[n];
+    return label;
+  }
+
+ private:
+  Past(const Past& before, RowsPtr rows, Histories states, const Items* items, Var<T> weights)
+      : episode_(before.episode_),
+        distinct_(before.distinct_),
+        rows_(std::move(rows)),
+        states_(std::move(states)),
+        items_(items),
+        weights_(weights) {}
+
+  Episode<T>* episode_;
+  const Distinct* distinct_;
+  RowsPtr rows_;
+  Histories states_;
+  const Items* items_ = nullptr;  // of the last choice; null if nothing was chosen
+  Var<T> weights_;                // [R D, S] of the last choice, if it was relaxed
+};
+
+/// s' = LSTM(input, s): s [N before, H] of the states before the choice; input [N, 4H] what enters the gates besides s.
+template <class T>
+LstmState<T> lstm_step(const Lstm<T>& lstm, const Past<T>& past, Sum<T> input, const LstmState<T>& s) {
+  const auto recurrent = s.h.tape->parameter(*lstm.recurrent);
+  if (past.size() > s.h.rows()) {  // where states part, the product is taken before
+    const Var<T> gates = past.after(linear(s.h, recurrent)) + std::move(input);
+    return lstm_cell(gates, Var<T>(past.after(s.c)));
+  }
+  const Var<T> h = past.after(s.h), from_input = std::move(input);
+  return lstm_cell(add_linear(from_input, h, recurrent), Var<T>(past.after(s.c)));
+}
+
+}  // namespace hardgrad

@@ -1,0 +1,56 @@
+// The sentences a decoder says: the truth, with which it is fed and by which it is judged, or its own words (Feeding).
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "core/choice/episode.hpp"
+#include "core/models/parts/replicates.hpp"
+
+namespace hardgrad {
+
+/// Of the distinct examples of a batch, from its fields `target` and `target_length`.
+class Sentences {
+ public:
+  /// The decoder's own sentences have up to `most` words and end with the word `last`. What is given must outlive it.
+  template <class T>
+  Sentences(const Episode<T>& episode, const Distinct& distinct, int most, int last)
+      : known_(episode.feeding() == Feeding::teacher_forced),
+        last_(last),
+        target_(distinct.batch().ints("target")),
+        length_(distinct.batch().ints("target_length").data),
+        steps_(known_ ? *std::max_element(length_.begin(), length_.end()) : most),
+        over_(distinct.size(), false) {
+    if (!known_ && !distinct.all()) throw Bug("equal examples can be one only if they are fed with the truth");
+  }
+
+  bool known() const { return known_; }
+  int steps() const { return steps_; }
+  /// [D, T] of the truth.
+  const Array<int>& target() const { return target_; }
+  /// Which examples have a word at step t, as Past::only asks.
+  auto have(int t) const {
+    return [this, t](int example) { return known_ ? t < length_[example] : !over_[example]; };
+  }
+  /// By which the word at step t is judged; -1 if it is not.
+  int label(int example, int t) const { return known_ ? target_.row(example)[t] : -1; }
+  /// Takes what was said at a step [D], -1 where nothing was, and writes `last` there. True if all sentences are over.
+  bool over(std::vector<int>& words) {
+    if (words.size() != over_.size()) throw Bug("a decoder fed with its own words takes one row per example");
+    for (std::size_t b = 0; b < words.size(); ++b) {
+      over_[b] = over_[b] || words[b] == last_;
+      if (words[b] < 0) words[b] = last_;
+    }
+    return std::all_of(over_.begin(), over_.end(), [](bool over) { return over; });
+  }
+
+ private:
+  bool known_;
+  int last_;
+  const Array<int>& target_;
+  const std::vector<int>& length_;
+  int steps_;
+  std::vector<bool> over_;
+};
+
+}  // namespace hardgrad

@@ -1,0 +1,62 @@
+// Sums of gathered matrices, written as sums: `i.after(u) + i.read(memory)` is one pass over memory, without matrices between.
+#pragma once
+
+#include <array>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "core/autodiff/gather_sum.hpp"
+#include "core/autodiff/rearrange.hpp"
+
+namespace hardgrad {
+
+/// Addends of the same shape [R, C], each some rows of a matrix; they are added when the sum becomes a matrix. Nothing at all
+/// is an addend too.
+template <class T>
+class Sum {
+ public:
+  Sum() = default;
+  /// x as it stands.
+  Sum(Var<T> x) : Sum(x, std::vector<int>{}) {}
+  /// Rows index[r] of x; -1 adds nothing, an empty index is x as it stands.
+  Sum(Var<T> x, std::vector<int> index) {
+    if (!x) return;
+    addends_[0] = {x, std::move(index)};
+    count_ = 1;
+  }
+
+  friend Sum operator+(Sum a, Sum b) {
+    if (a.count_ + b.count_ > a.addends_.size()) a = Sum(Var<T>(a));
+    if (a.count_ + b.count_ > a.addends_.size()) b = Sum(Var<T>(b));
+    for (std::size_t j = 0; j < b.count_; ++j) a.addends_[a.count_++] = std::move(b.addends_[j]);
+    return a;
+  }
+
+  explicit operator bool() const { return count_ > 0; }
+  /// [R, C]; a single matrix as it stands is itself.
+  operator Var<T>() const {
+    if (count_ == 0) return {};
+    const auto& [x, index] = addends_[0];
+    if (count_ == 1 && index.empty()) return x;
+    const auto part = [&](std::size_t j) { return Part<T>{addends_[j].x, addends_[j].index}; };
+    return gather_sum<T>(index.empty() ? x.rows() : index.size(), {part(0), part(1), part(2), part(3)});
+  }
+
+ private:
+  struct Addend {
+    Var<T> x;
+    std::vector<int> index;
+  };
+  std::array<Addend, 4> addends_;
+  std::size_t count_ = 0;
+};
+
+/// Sums of every `count` of the rows index [R count] of x -> [R, C].
+template <class T>
+Sum<T> sum_of_rows(Var<T> x, std::vector<int> index, std::size_t count) {
+  if (count == 1) return {x, std::move(index)};
+  return bag(x, std::span<const int>(index), count);
+}
+
+}  // namespace hardgrad

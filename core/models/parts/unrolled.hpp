@@ -1,0 +1,103 @@
+// Steps of an unrolled network whose outputs are worked out together: one product with the vocabulary for all of them.
+#pragma once
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "core/models/parts/past.hpp"
+
+namespace hardgrad {
+
+/// Steps, one under the other: [M] states that asked, [N] states after their choices.
+template <class T>
+class Unrolled {
+ public:
+  explicit Unrolled(Episode<T>& episode) : episode_(episode) {}
+  /// At step t states with `state` [., C] asked, and `i` ends with their choice.
+  void add(int t, Var<T> state, Past<T> i) {
+    for (int parent : i.states().parent) asked_.push_back(asking_ + parent);
+    asking_ += static_cast<int>(state.rows());
+    steps_.push_back({t, state, std::move(i)});
+  }
+  bool empty() const { return steps_.empty(); }
+  void clear() {
+    steps_.clear();
+    asked_.clear();
+    asking_ = 0;
+  }
+
+  /// [M, C]
+  Var<T> state() const {
+    std::vector<Var<T>> states;
+    for (const auto& step : steps_) states.push_back(step.state);
+    return stacked(states);
+  }
+  /// x [M, C] of those that asked, on the states after.
+  Sum<T> after(Var<T> x) const { return {x, asked_}; }
+  /// What was chosen of the values [items, C], as Past::read.
+  Sum<T> read(Var<T> values) const {
+    if (std::all_of(steps_.begin(), steps_.end(), [](const auto& step) { return step.i.hard(); })) {
+      std::vector<int> all;
+      for (const auto& step : steps_) append(all, step.i.chosen());
+      return sum_of_rows(values, std::move(all), steps_[0].i.columns());
+    }
+    std::vector<Var<T>> reads;
+    for (const auto& step : steps_) reads.push_back(step.i.read(values));
+    return stacked(reads);
+  }
+  /// f(example, t) of the states after, of their distinct example and step.
+  template <class F>
+  std::vector<int> each(F f) const {
+    std::vector<int> all;
+    for (const auto& step : steps_) append(all, step.i.each([&](int b) { return f(b, step.t); }));
+    return all;
+  }
+
+  /// The last layer: hands the losses -log softmax(W u + b)[label] and the predicted labels to the episode, or the logits to
+  /// its observer if it has one (then of one step). u [N, C]; returns the labels of the last step's rows.
+  std::vector<int> classify(Var<T> u, const Linear<T>& layer, const std::vector<int>& label) const {
+    if (episode_.observer()) return steps_[0].i.observed(layer(u), steps_[0].t);
+    std::vector<double> weight;  // expected, of each loss
+    for (const auto& [t, state, i] : steps_) append(weight, i.states().summed(episode_.cost_weights(i.rows())));
+    // States that come from one that asked are the ones its posterior is shared out among.
+    const ExpectedCotangents expected{
+        weight, episode_.announced() == CostWeights::posterior ? std::span<const int>(asked_) : std::span<const int>{}};
+    const auto said = linear_cross_entropy(u, u.tape->parameter(*layer.weight), u.tape->parameter(*layer.bias),
+                                           std::span<const int>(label), expected);
+    std::vector<int> labels;
+    int first = 0;
+    for (const auto& [t, state, i] : steps_) {
+      auto place = i.states().of_row;
+      for (int& n : place)
+        if (n >= 0) n += first;
+      labels = i.states().labels_on_rows(std::span<const int>(said.label).subspan(first, i.size()));
+      first += static_cast<int>(i.size());
+      if (episode_.feeding() == Feeding::teacher_forced)
+        episode_.cost(i.rows(), gather_rows(said.loss, std::span<const int>(place)));
+      episode_.predict(i.rows(), labels);
+    }
+    return labels;
+  }
+
+ private:
+  struct Step {
+    int t;
+    Var<T> state;
+    Past<T> i;
+  };
+  template <class X>
+  static void append(std::vector<X>& to, const std::vector<X>& from) {
+    to.insert(to.end(), from.begin(), from.end());
+  }
+  static Var<T> stacked(const std::vector<Var<T>>& parts) {
+    return parts.size() == 1 ? parts[0] : stack_rows(std::span<const Var<T>>(parts));
+  }
+
+  Episode<T>& episode_;
+  std::vector<Step> steps_;
+  std::vector<int> asked_;  // [N] which of the M each goes on from
+  int asking_ = 0;          // M
+};
+
+}  // namespace hardgrad

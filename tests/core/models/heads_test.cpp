@@ -1,0 +1,151 @@
+// The translator with several heads of attention: a site of several columns, with keys and values of its own for each.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "tests/core/models/model_check.hpp"
+
+using namespace hardgrad;
+using namespace hardgrad::test;
+
+namespace {
+
+const Dimensions dimensions{
+    {"source_vocabulary", 6}, {"target_vocabulary", 5}, {"source_length", 3}, {"target_length", 4}, {"bos", 1}, {"eos", 2}};
+
+Batch three_sentences(int padding = 0) {
+  const int p = padding;
+  Batch batch;
+  batch.id = {4, 5, 6};
+  batch.integers["source"] = {{3, 3}, std::vector<int>{3, 4, 5, 4, 1, p, 5, 3, 3}};
+  batch.integers["source_length"] = {{3}, std::vector<int>{3, 2, 3}};
+  batch.integers["target"] = {{3, 2}, std::vector<int>{3, 2, 2, p, 4, 2}};
+  batch.integers["target_length"] = {{3}, std::vector<int>{2, 1, 2}};
+  return batch;
+}
+const Options forced{{2, 0, 1, 0, 0, 2}, {1, 2, 0, 0, 2, 1}};  // two heads of three examples
+
+std::string translator(const std::string& score, const std::string& feed, int heads = 2) {
+  return "translator[embedding=3,hidden=4,heads=" + std::to_string(heads) + ",score=" + score + ",feed=" + feed + "]";
+}
+
+std::vector<std::string> specs() {
+  std::vector<std::string> all;
+  for (const auto* score : {"additive", "dot", "general", "scaled_dot"})
+    for (const auto* feed : {"none", "soft", "sampled"}) all.push_back(translator(score, feed));
+  return all;
+}
+
+double distance(const std::vector<double>& a, const std::vector<double>& b) {
+  double worst = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) worst = std::max(worst, std::abs(a.at(i) - b.at(i)));
+  return worst;
+}
+
+}  // namespace
+
+TEST_CASE("heads: gradients of losses, log probabilities and states, in every parameter") {
+  const auto batch = three_sentences();
+  for (const auto& spec : specs()) {
+    CAPTURE(spec);
+    auto model = lively(spec, dimensions), with_posterior = lively(spec, dimensions, true);
+    check_gradient("two rows each", *model, batch,
+                   [] { return std::make_unique<ForcedChooser<double>>(copied(forced, 2, 2)); });
+    check_gradient("weights", *model, batch, [] { return std::make_unique<ForcedWeights>(forced, 0.6); });
+    check_gradient("expected", *model, batch, [] { return std::make_unique<ExpectedChooser<double>>(); });
+    check_gradient("enumerated", *model, batch, [] { return std::make_unique<EnumerateChooser<double>>(); });
+    check_gradient(
+        "posterior", *with_posterior, batch, [] { return std::make_unique<ForcedChooser<double>>(forced); },
+        with_posterior_terms);
+  }
+}
+
+TEST_CASE("heads: padding, company and copies of a row do not matter, and one-hot weights are hard choices") {
+  for (const auto& spec : specs()) {
+    CAPTURE(spec);
+    const auto model = lively(spec, dimensions);
+    ForcedChooser<double> once(forced), garbage(forced), thrice(copied(forced, 3, 2));
+    ForcedWeights one_hot(copied(forced, 3, 2), 1.0);
+    ExpectedChooser<double> soft;
+    const auto loss = losses(*model, three_sentences(), once), relaxed = losses(*model, three_sentences(), soft);
+    CHECK(distance(loss, losses(*model, three_sentences(3), garbage)) < 1e-12);
+    const auto three = losses(*model, three_sentences(), thrice), weighted = losses(*model, three_sentences(), one_hot);
+    for (int b = 0; b < 3; ++b) {
+      ForcedChooser<double> alone(of_example(forced, b, 2));
+      CHECK(losses(*model, three_sentences(3).select({b}), alone)[0] == doctest::Approx(loss[b]).epsilon(1e-12));
+      CHECK(losses(*model, three_sentences(3).select({b}), soft)[0] == doctest::Approx(relaxed[b]).epsilon(1e-12));
+      for (int r = 3 * b; r < 3 * b + 3; ++r) {
+        CHECK(three.at(r) == doctest::Approx(loss[b]).epsilon(1e-12));
+        CHECK(weighted.at(r) == doctest::Approx(loss[b]).epsilon(1e-12));
+      }
+    }
+  }
+}
+
+TEST_CASE("heads: enumerated rows sum to the expectation over all paths, each run by itself") {
+  const auto batch = three_sentences();
+  for (int heads : {2, 4})
+    for (const auto* feed : {"none", "soft", "sampled"}) {
+      CAPTURE(heads);
+      CAPTURE(feed);
+      const auto model = lively(translator("scaled_dot", feed, heads), dimensions);
+      for (int b : {0, 1}) {  // 2 words of 3 positions, 1 of 2
+        if (heads == 4 && b == 0) continue;
+        const int words = batch.ints("target_length").data[b], positions = batch.ints("source_length").data[b];
+        const std::vector<int> options(words * heads, positions);
+        const auto one = batch.select({b});
+        CHECK(expected_loss_by_rows(*model, one) ==
+              doctest::Approx(expected_loss_by_paths(*model, one, options, heads)).epsilon(1e-12));
+        CHECK(model->outcomes(one)[0] == std::pow(positions, words * heads));
+      }
+    }
+}
+
+TEST_CASE("heads: two heads with equal matrices are told apart by what reads them") {
+  // With a loss that forgets which head chose what, swapping the heads' choices would change nothing.
+  for (const auto& spec : specs()) {
+    const auto model = lively(spec, dimensions);
+    auto swapped = forced;
+    for (auto& step : swapped)
+      for (std::size_t r = 0; r < step.size(); r += 2) std::swap(step[r], step[r + 1]);
+    ForcedChooser<double> as_is(forced), other(swapped);
+    CHECK(distance(losses(*model, three_sentences(), as_is), losses(*model, three_sentences(), other)) > 1e-4);
+  }
+}
+
+TEST_CASE("heads: a second head that nobody reads leaves the network with one") {
+  for (const auto* feed : {"none", "soft", "sampled"}) {
+    CAPTURE(feed);
+    const auto one = lively(translator("dot", feed, 1), dimensions), two = lively(translator("general", feed), dimensions);
+    for (auto& p : two->parameters()) {
+      const auto& from = *one->parameters().find(p.name);
+      const bool read = p.name == "readout.context.weight" || p.name == "decoder.context.weight";
+      // [O, 2H] -> [O, 2H, 0] where heads are read; [H, 2H] -> [H + H, 2H] where they are scored: the second is left lively.
+      for (std::size_t i = 0; i < p.value.size(); ++i)
+        if (read)
+          p.value.data[i] = i % 16 < 8 ? from.value.data[i / 16 * 8 + i % 16] : 0;
+        else if (i < from.value.size())
+          p.value.data[i] = from.value.data[i];
+    }
+    Options first;
+    for (const auto& step : forced) {
+      first.emplace_back();
+      for (std::size_t r = 0; r < step.size(); r += 2) first.back().push_back(step[r]);
+    }
+    ForcedChooser<double> both(forced), single(first);
+    CHECK(distance(losses(*one, three_sentences(), single), losses(*two, three_sentences(), both)) < 1e-12);
+    CHECK(expected_loss_by_rows(*one, three_sentences()) ==
+          doctest::Approx(expected_loss_by_rows(*two, three_sentences())).epsilon(1e-12));
+    ExpectedChooser<double> soft;
+    CHECK(distance(losses(*one, three_sentences(), soft), losses(*two, three_sentences(), soft)) < 1e-12);
+  }
+}
+
+TEST_CASE("heads: the site is named after them, and they must divide the hidden units") {
+  const auto model = lively(translator("dot", "none"), dimensions);
+  CHECK(model->structure().sites.at(0).name == "head");
+  CHECK(model->structure().sites.at(0).columns == 2);
+  CHECK(lively(translator("dot", "none", 1), dimensions)->structure().sites.at(0).name == "position");
+  CHECK_THROWS_WITH_AS(lively(translator("dot", "none", 3), dimensions), "translator: heads=3 must divide hidden=4",
+                       UsageError);
+}
