@@ -1,5 +1,7 @@
 #include "core/choice/normal.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <numbers>
 
@@ -85,6 +87,10 @@ Choice<T> Normal<T>::enumerate(Tape<T>& tape, const RowsPtr& asking, int step, c
   const auto nodes = static_cast<std::size_t>(visits.nodes);
   const auto& rule = gauss_rule(Standard::normal, visits.nodes);
   const std::size_t D = this->columns();
+  const double rows = std::pow(nodes, visits.side_by_side ? 1 : D) * static_cast<double>(asking->size());
+  if (rows > visits.cap)
+    throw NotExact(fmt::format("choice {} has more than {:.6g} rows to integrate over: take fewer steps, columns or examples",
+                               step + 1, visits.cap));
   std::size_t each = visits.side_by_side ? nodes : 1;
   for (std::size_t d = 0; d < D && !visits.side_by_side; ++d) each *= nodes;
   const std::size_t total = asking->size() * each;

@@ -69,9 +69,10 @@ struct Structure {
   /// Points of a quadrature for each column, where choices are numbers and truth is to be had of a product of rules: as many as
   /// make no more than some ten thousand rows.
   int nodes() const {
-    int numbers = 0;
-    for (const auto& site : sites) numbers += site.kind.options ? 0 : site.times * site.columns;
-    return numbers <= 2 ? 32 : numbers == 3 ? 24 : numbers == 4 ? 12 : 8;
+    int product = 0;
+    for (const auto& site : sites)
+      if (!site.kind.options) product += site.times * (site.reach == Reach::own_column ? 1 : site.columns);
+    return product <= 2 ? 32 : product == 3 ? 24 : product == 4 ? 12 : 8;
   }
   int most_options() const { return most(&SiteDeclaration::options); }
   int most_columns() const { return most(&SiteDeclaration::columns); }

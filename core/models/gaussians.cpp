@@ -13,7 +13,6 @@
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/rearrange.hpp"
-#include "core/autodiff/reduce.hpp"
 #include "core/choice/normal.hpp"
 #include "core/models/model.hpp"
 
@@ -29,7 +28,7 @@ class Gaussians final : public Model<T> {
         share_(b.settings.text("reduce") == "mean" ? 1.0 / columns_ : 1.0),
         k_(one_each(b.settings, "k")) {
     structure_ = {
-        .sites = {{.name = "z", .state_width = 1, .reach = Reach::own_costs, .kind = SiteKind::normal, .columns = columns_}},
+        .sites = {{.name = "z", .state_width = 1, .reach = Reach::own_column, .kind = SiteKind::normal, .columns = columns_}},
         .posterior = b.posterior};
     prior_ = add("gaussians", b.settings);
     if (b.posterior) posterior_ = add("posterior", b.settings);
@@ -47,7 +46,7 @@ class Gaussians final : public Model<T> {
     for (std::size_t i = 0; i < z.rows->size() * columns_; ++i)
       tape.mutable_value(k).data[i] = static_cast<T>(k_[i % columns_]);
     const auto f = cosine_ ? cos(multiply(z.value, k)) : square(subtract(z.value, k));
-    episode.cost(z.rows, affine(row_sums(f), static_cast<T>(share_)));
+    episode.cost(z.rows, affine(f, static_cast<T>(share_)));  // each column pays for itself
   }
 
  private:
@@ -92,7 +91,7 @@ const ModelEntry entry = {
     .name = "gaussians",
     .summary = "D independent Normal numbers with a known cost: the toy problem of continuous choices",
     .paper = "Mohamed et al. 2020, Monte Carlo gradient estimation in machine learning, sec. 3",
-    .dependence = "one choice",
+    .dependence = "one choice (columns=1), factorised",
     .kinds = "Normal",
     .parameters = {ParameterInfo::integer("columns", 1, 1, 100000, "numbers chosen at once D"),
                    ParameterInfo::choice("function", "quadratic", {"quadratic", "cosine"}, "the cost f"),

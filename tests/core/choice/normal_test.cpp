@@ -113,6 +113,21 @@ TEST_CASE("a quadrature's nodes carry all the mass, and its gradient is the mean
   }
 }
 
+TEST_CASE("a quadrature of more rows than allowed is refused in words, and columns side by side are not multiplied") {
+  Two two;
+  CHECK_THROWS_WITH_AS(two.distribution->enumerate(two.tape, two.root, 0, {.cap = 100, .nodes = 8}),
+                       doctest::Contains("choice 1 has more than 100 rows to integrate over"), NotExact);
+  const auto choice = two.distribution->enumerate(two.tape, two.root, 0, {.side_by_side = true, .cap = 100, .nodes = 8});
+  REQUIRE(choice.rows->size() == 16);
+  CHECK(choice.side_by_side);
+  const auto mass = exp(add(two.distribution->log_probability(choice), choice.log_volume)).value();
+  for (int d : {0, 1}) {
+    double sum = 0;
+    for (std::size_t r = 0; r < 8; ++r) sum += mass(r, d);
+    CHECK(sum == doctest::Approx(1).epsilon(1e-13));
+  }
+}
+
 TEST_CASE("the mean has no probability, and options asked of numbers are a bug") {
   Two two;
   const auto mean = two.distribution->mean(Rows::after(two.root, {0, 1}, 0));
