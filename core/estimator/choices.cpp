@@ -6,6 +6,7 @@
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
+#include "core/kernels/functions.hpp"
 
 namespace hardgrad {
 namespace {
@@ -154,11 +155,15 @@ Choices<T>::Choices(Episode<T>& episode, const std::vector<std::vector<int>>& as
       const std::size_t c = step.cell + i, first = layout->logit[c];
       if (layout->options[c] == 1) continue;
       const T* row = log_p.row(asking[t][i / step.columns] * step.columns + i % step.columns);
-      for (int o = 0; o < layout->options[c]; ++o)
-        p_.value[first + o] = std::exp(log_p_.value[first + o] = static_cast<double>(row[o]));
+      for (int o = 0; o < layout->options[c]; ++o) log_p_.value[first + o] = static_cast<double>(row[o]);
       one_hot_.value[first + option[t][i]] = 1;
     }
   }
+  kernels::map(log_p_.value.data(), p_.value.data(), p_.value.size(), [](const auto& v) { return kernels::exp<double>(v); });
+  for (std::size_t c = 0; c < layout->cells();
+       ++c)  // beyond the options, and where there is no choice, the log is not -inf but 0
+    for (std::size_t i = layout->logit[c] + (layout->options[c] > 1 ? layout->options[c] : 0); i < layout->logit[c + 1]; ++i)
+      p_.value[i] = 0;
 }
 
 template <class T>

@@ -15,8 +15,9 @@ Key Key::operator/(std::string_view name) const { return {Raw{}, XXH64(name.data
 Key Key::operator/(std::uint64_t number) const { return {Raw{}, XXH64(&number, sizeof number, value_ ^ 0x6e756d)}; }
 
 std::uint64_t KeyedRandomness::bits(Draw where) const {
-  // A column has a key of its own: the counter is full with the rest. Column 0 has the stream's.
-  const auto k = where.column == 0 ? key_.value() : (key_ / std::uint64_t{where.column}).value();
+  // A column has a key of its own, the counter being full with the rest: the stream's, a step of the golden ratio further for
+  // each. Philox makes any two keys independent streams.
+  const auto k = key_.value() + where.column * 0x9e3779b97f4a7c15u;
   const auto words = r123::Philox4x32{}({{where.example, where.replica, where.step, where.index}},
                                         {{static_cast<std::uint32_t>(k), static_cast<std::uint32_t>(k >> 32)}});
   return (std::uint64_t{words[0]} << 32) | words[1];

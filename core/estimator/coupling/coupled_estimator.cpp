@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/autodiff/elementwise.hpp"
+#include "core/kernels/functions.hpp"
 
 namespace hardgrad {
 
@@ -27,12 +28,15 @@ Estimate<T> CoupledEstimator<T>::estimate(const Problem<T>& problem) const {
     const std::size_t first_p = p.size(), first_kept = kept.size();
     p.resize(first_p + cells * S);
     kept.resize(first_kept + cells * kept_);
+    std::vector<double> of_question(log_p.data, log_p.data + log_p.size());
+    kernels::map(of_question.data(), of_question.data(), of_question.size(),
+                 [](const auto& v) { return kernels::exp<double>(v); });
     Fork<T> fork{std::vector<int>(forking.size() * members * D)};
     for (std::size_t c = 0; c < cells; ++c) {
       const std::size_t g = c / D, d = c % D, asked = forking[g].row * D + d, options = question.site.options[asked];
       if (options == 1) continue;
       const auto of_cell = std::span(p).subspan(first_p + c * S, options);
-      for (std::size_t i = 0; i < options; ++i) of_cell[i] = std::exp(static_cast<double>(log_p(asked, i)));
+      std::copy_n(of_question.begin() + static_cast<std::ptrdiff_t>(asked * S), options, of_cell.begin());
       auto where = forking[g].where;
       where.column = static_cast<std::uint32_t>(d);
       std::fill(option.begin(), option.end(), 0);
