@@ -143,7 +143,7 @@ Var<T> MemoryReader<T>::posterior(const Story& story, Clues& clues, const std::v
     clues.memory = memory(tape, story, posterior_memory_, posterior_ages_);
     clues.answer = posterior_answer_(tape, std::span<const int>(answer));
   }
-  const Var<T> query = posterior_query_[k - 1](u) + Sum<T>(clues.answer, {past.example().begin(), past.example().end()});
+  const Var<T> query = posterior_query_[k - 1](u) + Sum<T>(clues.answer, past.example());
   return dot_scores(query, clues.memory, past.example(), story.sentences);
 }
 

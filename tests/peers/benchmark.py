@@ -7,7 +7,8 @@ Each row first compares gradients, then times Hardgrad, PyTorch as people write 
 included, medians over all rounds: what else runs on the machine does not count. `ratio` is against plain PyTorch, `best`
 against the faster form (tuning costs more Python than it saves where matrices are small). `peak` is useful arithmetic (the
 products, once per example where no choice touches them; forward and backward) over the best rate of square sgemms
-timed in the same rounds. Rows of replicates time `hardgrad measure`: 64 gradients of one batch with their statistics (128
+timed in the same rounds. PyTorch draws its own noise for the rows of bits (`vectors.py`), so there the mean of 4,000 gradients is compared with the exact
+one. Rows of replicates time `hardgrad measure`: 64 gradients of one batch with their statistics (128
 less 64, so that reading and building drop out), of all parameters or at the logits, against 64 of PyTorch's gradients. The
 last row is a sweep's wall time on two threads against one. Memory is what a process takes beyond what it had before its first gradient.
 Exit status: 0 all equal, 1 a gradient differs, 2 a program failed."""
@@ -27,7 +28,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -56,8 +57,10 @@ class Row:
     flops: float = 0  # useful arithmetic
     replicates: str = ""  # one gradient; or many, of "parameters" or at "logits"
 
+    noise: bool = False     # PyTorch draws its own: means are compared
+
     def spec(self):
-        return f"{self.estimator}[samples={self.samples}]" if self.estimator in ("reinforce", "rloo") else self.estimator
+        return f"{self.estimator}[samples={self.samples}]" if self.samples > 1 or self.estimator in ("reinforce", "rloo") else self.estimator
 
 
 def write_texts(folder: Path, name: str, V: int, length: int, shortest: int = 0) -> str:
@@ -99,6 +102,9 @@ def rows(folder: Path, quick: bool):
             if estimator == "reinforce" and name != "large":
                 for of in ("parameters", "logits"):
                     yield Row(f"{name}: 64, {of}", task, model, estimator, k, B, replicates=of)
+    for estimator in ("reinforce", "rloo", "disarm", "arms", "straight_through", "rebar"):
+        bits = 8 if quick else 200
+        yield Row(f"{bits} bits", "bits", f"bits[bits={bits}]", estimator, 2, 1, noise=True)
     B = 4 if quick else 32
     V, H, K, L = QUICK["tiny"] if quick else SIZES["mid"]
     task = write_texts(folder, "ragged", V, L, max(1, L // 6))
@@ -235,10 +241,10 @@ def blas_kernel():
 def compare(row, program, environment, folder, rounds):
     path = str(folder / "gradient.h5")
     ours = Hardgrad(program, row, environment)
-    ours.run("--out", path)
-    peers = {form: Peer(form, row, path, environment) for form in ("plain", "tuned")}
+    (Hardgrad(program, replace(row, estimator="exact", samples=1), environment) if row.noise else ours).run("--out", path)
+    peers = {form: Peer(form, row, path, environment) for form in (("vectors",) if row.noise else ("plain", "tuned"))}
     os.unlink(path)
-    times = {"hardgrad": [], "plain": [], "tuned": []}
+    times = {form: [] for form in ("hardgrad", *peers)}
     rates = []
     try:
         once = ours.time(1)["cpu_seconds"][-1]
@@ -255,6 +261,9 @@ def compare(row, program, environment, folder, rounds):
         for peer in peers.values():
             peer.close()
     median = {form: statistics.median(t) for form, t in times.items()}
+    if row.noise:  # one form
+        peers = {"plain": peers["vectors"], "tuned": peers["vectors"]}
+        median["plain"] = median["tuned"] = median.pop("vectors")
     kernel = {timing["blas_kernel"], blas_kernel()}
     return {"row": row.name, "estimator": row.spec(), "ms": {form: 1e3 * t for form, t in median.items()},
             "plain_ratio": median["plain"] / median["hardgrad"],

@@ -1,7 +1,8 @@
-"""One network in PyTorch, in a process of its own: `worker.py plain|tuned MODEL ESTIMATOR K GRADIENT.h5`.
+"""One network in PyTorch, in a process of its own: `worker.py plain|tuned|vectors MODEL ESTIMATOR K GRADIENT.h5`.
 
 Prints a JSON line with the relative difference (norms) of its gradient from the file's, and the memory it took; then,
-for each number n read, a JSON line of the processor seconds of n gradients."""
+for each number n read, a JSON line of the processor seconds of n gradients. Of `vectors`, whose noise is its own, the difference is
+that of its mean from the exact gradient in the file, in units of five standard errors, times the tolerance."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ import torch
 
 import plain
 import tuned
+import vectors
 from gradient_file import load
 from problem import tensors
 
@@ -23,9 +25,11 @@ def memory(field):
         return next(1024 * int(line.split()[1]) for line in status if line.startswith(field + ":"))
 
 
-def main(form, model, estimator, K, path):
-    torch.set_num_threads(1)
-    file, K = load(path), int(K)
+TOLERANCE = 1e-3  # of a gradient in float
+
+
+def network(form, model, estimator, K, file):
+    """-> what takes one gradient, and what tells its difference from the file's."""
     p, data = tensors(file, model, K)
     network = getattr({"plain": plain, "tuned": tuned}[form], model)
 
@@ -35,15 +39,42 @@ def main(form, model, estimator, K, path):
         surrogate = network(p, data, K, estimator)
         surrogate.backward()
 
+    def difference():
+        flat = lambda arrays: np.concatenate([np.ravel(arrays[k]) for k in sorted(file.gradient)]).astype(np.float64)
+        ours = flat({k: np.zeros(v.shape) if v.grad is None else v.grad.numpy() for k, v in p.items()})
+        theirs = flat(file.gradient)
+        return np.linalg.norm(ours - theirs) / np.linalg.norm(theirs)
+
+    return gradient, difference
+
+
+def bits(estimator, K, file, draws=4000):
+    phi = file.parameters["bits.logits"].detach().float().flatten().requires_grad_()
+    t = torch.full_like(phi, 0.45).detach()
+    gradient = lambda: vectors.gradient(estimator, phi, t, K)
+
+    def difference():
+        if estimator == "straight_through":  # biased: there is nothing to hold it against
+            return 0.0
+        all_ = np.array([gradient().numpy().astype(np.float64) for _ in range(draws)])
+        error = all_.std(0, ddof=1) / draws ** 0.5
+        return TOLERANCE * float(np.max(np.abs(all_.mean(0) - np.ravel(file.gradient["bits.logits"])) / (5 * error)))
+
+    return gradient, difference
+
+
+def main(form, model, estimator, K, path):
+    torch.set_num_threads(1)
+    torch.manual_seed(1)
+    file, K = load(path), int(K)
+    gradient, difference = bits(estimator, K, file) if form == "vectors" else network(form, model, estimator, K, file)
     with open("/proc/self/clear_refs", "w") as refs:
         refs.write("5")  # forget the peak
     before = memory("VmRSS")
     gradient()
-    flat = lambda arrays: np.concatenate([np.ravel(arrays[k]) for k in sorted(file.gradient)]).astype(np.float64)
-    ours = flat({k: np.zeros(v.shape) if v.grad is None else v.grad.numpy() for k, v in p.items()})
-    theirs = flat(file.gradient)
+    differs = difference()
     gradient()
-    print(json.dumps({"difference": np.linalg.norm(ours - theirs) / np.linalg.norm(theirs),
+    print(json.dumps({"difference": differs,
                       "bytes": memory("VmHWM") - before,
                       "capability": torch.__config__.show().split("CPU capability usage: ")[1].split()[0]}), flush=True)
     for line in sys.stdin:

@@ -46,29 +46,40 @@ struct Histories {
   template <class T>
   Histories after(const Choice<T>& choice, std::size_t options, const Distinct& distinct) const {
     const std::size_t rows = choice.rows->size(), columns = rows == 0 ? 0 : choice.option.size() / rows;
-    std::vector<int> whose(rows);
-    Histories next;
-    next.of_row.resize(rows);
-    for (std::size_t r = 0; r < rows; ++r) {
-      next.of_row[r] = of_row[choice.rows->parent[r]];
-      whose[r] = distinct.index[choice.rows->example[r]];
+    const bool hard = choice.hard() && columns > 0, share = hard && !choice.apart;
+    const auto from = [&](std::size_t r) { return of_row[choice.rows->parent[r]]; };
+    // Rows that chose alike in all columns but the last.
+    std::vector<int> alike;
+    std::size_t groups = size();
+    for (std::size_t d = 0; share && d + 1 < columns; ++d) {
+      Same same(groups, options);
+      std::vector<int> next(rows, -1);
+      for (std::size_t r = 0; r < rows; ++r)
+        if (const int group = d == 0 ? from(r) : alike[r]; group >= 0)
+          next[r] = same.number(group, choice.option[r * columns + d], distinct.index[choice.rows->example[r]]);
+      alike = std::move(next);
+      groups = same.count();
     }
-    auto states = size();
-    if (columns > 0 && choice.hard() && !choice.apart)
-      for (std::size_t d = 0; d < columns; ++d)
-        states = part(next.of_row, states, whose, options, [&](std::size_t r) { return choice.option[r * columns + d]; });
-    else
-      states = count(next.of_row);
-    for (auto* list : {&next.row, &next.example, &next.parent}) list->reserve(states);
-    if (choice.hard()) next.option.reserve(states * columns);
+    Histories next{.of_row = std::vector<int>(rows, -1), .row = {}, .example = {}, .parent = {}, .option = {}};
+    for (auto* list : {&next.row, &next.example, &next.parent}) list->resize(rows);
+    next.option.resize(hard ? rows * columns : 0);
+    Same same(share ? groups : 0, options);
+    std::size_t states = 0;
     for (std::size_t r = 0; r < rows; ++r) {
-      if (next.of_row[r] != static_cast<int>(next.size())) continue;  // none, or not the first row in its state
-      next.row.push_back(static_cast<int>(r));
-      next.example.push_back(whose[r]);
-      next.parent.push_back(of_row[choice.rows->parent[r]]);
-      const auto chosen = choice.option.begin() + static_cast<std::ptrdiff_t>(r * columns);
-      if (choice.hard()) next.option.insert(next.option.end(), chosen, chosen + static_cast<std::ptrdiff_t>(columns));
+      const int before = from(r), whose = distinct.index[choice.rows->example[r]];
+      if (before < 0) continue;
+      const int* option = hard ? &choice.option[r * columns] : nullptr;
+      const auto state = share ? same.number(alike.empty() ? before : alike[r], option[columns - 1], whose) : int(states);
+      next.of_row[r] = state;
+      if (static_cast<std::size_t>(state) < states) continue;
+      next.row[states] = static_cast<int>(r);
+      next.example[states] = whose;
+      next.parent[states] = before;
+      for (std::size_t d = 0; hard && d < columns; ++d) next.option[states * columns + d] = option[d];
+      ++states;
     }
+    for (auto* list : {&next.row, &next.example, &next.parent}) list->resize(states);
+    next.option.resize(hard ? states * columns : 0);
     return next;
   }
 
@@ -158,31 +169,26 @@ struct Histories {
   }
 
  private:
-  /// Rows of one state, of one example and with one option are one state; the others part. Returns how many states there are,
-  /// numbered in the order of their first rows. Rows of an example are contiguous.
-  template <class F>
-  static std::size_t part(std::vector<int>& state, std::size_t states, const std::vector<int>& whose, std::size_t options,
-                          F option) {
-    struct Made {
-      int example = -1, state = -1;
-    };
-    std::vector<Made> made(states * options);
-    int parts = 0;
-    for (std::size_t r = 0; r < state.size(); ++r) {
-      if (state[r] < 0) continue;
-      auto& known = made[state[r] * options + option(r)];
-      if (known.example != whose[r]) known = {whose[r], parts++};
-      state[r] = known.state;
+  /// Numbers what is the same: rows of one group, with one option and of one example, in the order of their first rows. Rows of
+  /// an example follow each other.
+  class Same {
+   public:
+    Same(std::size_t groups, std::size_t options) : options_(options), made_(groups * options) {}
+    int number(int group, int option, int example) {
+      auto& known = made_[group * options_ + option];
+      if (known.example != example) known = {example, count_++};
+      return known.number;
     }
-    return parts;
-  }
-  /// Every row that has a state gets one of its own. Returns how many.
-  static std::size_t count(std::vector<int>& state) {
-    int states = 0;
-    for (int& n : state)
-      if (n >= 0) n = states++;
-    return states;
-  }
+    std::size_t count() const { return count_; }
+
+   private:
+    struct Made {
+      int example = -1, number = -1;
+    };
+    std::size_t options_;
+    std::vector<Made> made_;
+    int count_ = 0;
+  };
   static bool is_range(const std::vector<int>& index, std::size_t count) {
     if (index.size() != count) return false;
     for (std::size_t i = 0; i < count; ++i)

@@ -7,7 +7,9 @@
 // Matrices have a line for every state: one for all rows of the run that have the same history (histories.hpp).
 #pragma once
 
+#include <algorithm>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -33,12 +35,16 @@ struct Ask {
   int columns = 1;                         ///< D
 };
 
+/// A handle: copies share what they know.
 template <class T>
 class Past {
  public:
   /// Before the first choice: a state per distinct example. Episode and examples must outlive it.
   Past(Episode<T>& episode, const Distinct& distinct)
-      : episode_(&episode), distinct_(&distinct), rows_(episode.root()), states_(Histories::root(distinct)) {}
+      : episode_(&episode),
+        distinct_(&distinct),
+        rows_(episode.root()),
+        states_(std::make_shared<const Histories>(Histories::root(distinct))) {}
 
   /// Asks the episode: the past that ends with its answer. The items must outlive it.
   Past choose(const Ask<T>& ask) const {
@@ -47,37 +53,35 @@ class Past {
     options.reserve(rows_->size() * columns);
     for (std::size_t r = 0; r < rows_->size(); ++r)
       for (int d = 0; d < ask.columns; ++d)
-        options.push_back(states_.of_row[r] < 0 ? 1 : ask.items.count(distinct_->index[rows_->example[r]] * ask.columns + d));
-    const auto prior = categorical(states_.on_rows(ask.scores, columns), std::move(options), ask.columns);
-    Site<T> site{.name = ask.name, .rows = rows_, .prior = prior, .state = states_.on_rows(ask.state)};
-    if (ask.posterior) site.posterior = [&] { return prior->with(states_.on_rows(ask.posterior(), columns)); };
+        options.push_back(states_->of_row[r] < 0 ? 1 : ask.items.count(distinct_->index[rows_->example[r]] * ask.columns + d));
+    const auto prior = categorical(states_->on_rows(ask.scores, columns), std::move(options), ask.columns);
+    Site<T> site{.name = ask.name, .rows = rows_, .prior = prior, .state = states_->on_rows(ask.state)};
+    if (ask.posterior) site.posterior = [&] { return prior->with(states_->on_rows(ask.posterior(), columns)); };
     const auto choice = episode_->choose(std::move(site));
-    return {*this, choice.rows, states_.after(choice, ask.items.most(), *distinct_), &ask.items, choice.weights};
+    return {*this, choice.rows, states_->after(choice, ask.items.most(), *distinct_), &ask.items, choice.weights};
   }
   /// The same states a step later: nothing was chosen, nothing is read.
-  Past again() const { return {*this, rows_, states_.again(), nullptr, {}}; }
+  Past again() const { return {*this, rows_, states_->again(), nullptr, {}}; }
   /// The same states a step later, which read the mean of choice i, by the prior, whatever was chosen.
   Past expecting(const Past& i) const {
-    return {*this, rows_, states_.again(), i.items_, probabilities(episode_->steps()[i.rows_->step].question.log_prior)};
+    return {*this, rows_, states_->again(), i.items_, probabilities(episode_->steps()[i.rows_->step].question.log_prior)};
   }
   /// Only the states whose distinct example `goes_on`; the others are finished.
   template <class F>
   Past only(F goes_on) && {
-    states_ = std::move(states_).only(goes_on);
+    if (!std::all_of(states_->example.begin(), states_->example.end(), goes_on))
+      states_ = std::make_shared<const Histories>(Histories(*states_).only(goes_on));
     return std::move(*this);
   }
 
   /// x [N before, C] of the states before the choice, on those after it.
-  Sum<T> after(Var<T> x) const {
-    const auto parent = states_.moved(x.rows());
-    return {x, {parent.begin(), parent.end()}};
-  }
+  Sum<T> after(Var<T> x) const { return {x, states_->moved(x.rows())}; }
   /// What was chosen of the values [items, C]: one of them, their mixture if the choice was relaxed; the sum over the columns.
   /// Nothing, if there are no values or if nothing was chosen.
   Sum<T> read(Var<T> values) const {
     if (!values || !items_) return {};
     if (hard()) return sum_of_rows(values, chosen(), columns());
-    const auto mixed = states_.mixed(weights_, values, *items_);
+    const auto mixed = states_->mixed(weights_, values, *items_);
     if (columns() == 1) return mixed;
     std::vector<int> every(mixed.rows());
     std::iota(every.begin(), every.end(), 0);
@@ -85,37 +89,37 @@ class Past {
   }
   bool hard() const { return !weights_; }
   /// [N D] the items chosen, if the choice was hard.
-  std::vector<int> chosen() const { return states_.chosen(*items_); }
+  std::vector<int> chosen() const { return states_->chosen(*items_); }
   /// D of the last choice.
-  std::size_t columns() const { return hard() ? states_.option.size() / size() : weights_.rows() / rows_->size(); }
+  std::size_t columns() const { return hard() ? states_->option.size() / size() : weights_.rows() / rows_->size(); }
 
-  std::size_t size() const { return states_.size(); }
+  std::size_t size() const { return states_->size(); }
   const RowsPtr& rows() const { return rows_; }
-  const Histories& states() const { return states_; }
+  const Histories& states() const { return *states_; }
   /// [N] the distinct example of each state.
-  std::span<const int> example() const { return states_.example; }
+  std::span<const int> example() const { return states_->example; }
   /// f(example) of each state.
   template <class F>
   std::vector<int> each(F f) const {
     std::vector<int> all;
     all.reserve(size());
-    for (int b : states_.example) all.push_back(f(b));
+    for (int b : states_->example) all.push_back(f(b));
     return all;
   }
 
   /// Hands over the loss of each state and the label it predicts.
   void cost(const Classified<T>& said) const {
-    episode_->cost(rows_, states_.on_rows(said.loss));
-    episode_->predict(rows_, states_.labels_on_rows(said.label));
+    episode_->cost(rows_, states_->on_rows(said.loss));
+    episode_->predict(rows_, states_->labels_on_rows(said.label));
   }
   /// [R] labels that the episode's observer draws from softmax(logits [N, V]), as what is seen at `place`; -1 of finished rows.
   std::vector<int> observed(Var<T> logits, int place) const {
     std::vector<int> row, example, state, label(rows_->size(), -1);
     for (std::size_t r = 0; r < rows_->size(); ++r)
-      if (states_.of_row[r] >= 0) {
+      if (states_->of_row[r] >= 0) {
         row.push_back(static_cast<int>(r));
         example.push_back(rows_->example[r]);
-        state.push_back(states_.of_row[r]);
+        state.push_back(states_->of_row[r]);
       }
     const auto drawn = episode_->observer()->observe(example, Sum<T>(logits, std::move(state)), place);
     for (std::size_t n = 0; n < row.size(); ++n) label[row[n]] = drawn[n];
@@ -127,14 +131,14 @@ class Past {
       : episode_(before.episode_),
         distinct_(before.distinct_),
         rows_(std::move(rows)),
-        states_(std::move(states)),
+        states_(std::make_shared<const Histories>(std::move(states))),
         items_(items),
         weights_(weights) {}
 
   Episode<T>* episode_;
   const Distinct* distinct_;
   RowsPtr rows_;
-  Histories states_;
+  std::shared_ptr<const Histories> states_;
   const Items* items_ = nullptr;  // of the last choice; null if nothing was chosen
   Var<T> weights_;                // [R D, S] of the last choice, if it was relaxed
 };

@@ -18,13 +18,10 @@ class Sum {
  public:
   Sum() = default;
   /// x as it stands.
-  Sum(Var<T> x) : Sum(x, std::vector<int>{}) {}
-  /// Rows index[r] of x; -1 adds nothing, an empty index is x as it stands.
-  Sum(Var<T> x, std::vector<int> index) {
-    if (!x) return;
-    addends_[0] = {x, std::move(index)};
-    count_ = 1;
-  }
+  Sum(Var<T> x) : Sum(x, std::span<const int>{}) {}
+  /// Rows index[r] of x; -1 adds nothing, an empty index is x as it stands. What is lent must outlive the sum.
+  Sum(Var<T> x, std::span<const int> index) : addends_{{{x, {}, index}}}, count_(x ? 1 : 0) {}
+  Sum(Var<T> x, std::vector<int>&& index) : addends_{{{x, std::move(index), {}}}}, count_(x ? 1 : 0) {}
 
   friend Sum operator+(Sum a, Sum b) {
     if (a.count_ + b.count_ > a.addends_.size()) a = Sum(Var<T>(a));
@@ -37,16 +34,19 @@ class Sum {
   /// [R, C]; a single matrix as it stands is itself.
   operator Var<T>() const {
     if (count_ == 0) return {};
-    const auto& [x, index] = addends_[0];
+    const auto x = addends_[0].x;
+    const auto index = addends_[0].index();
     if (count_ == 1 && index.empty()) return x;
-    const auto part = [&](std::size_t j) { return Part<T>{addends_[j].x, addends_[j].index}; };
+    const auto part = [&](std::size_t j) { return Part<T>{addends_[j].x, addends_[j].index()}; };
     return gather_sum<T>(index.empty() ? x.rows() : index.size(), {part(0), part(1), part(2), part(3)});
   }
 
  private:
   struct Addend {
     Var<T> x;
-    std::vector<int> index;
+    std::vector<int> own;
+    std::span<const int> lent;
+    std::span<const int> index() const { return own.empty() ? lent : own; }
   };
   std::array<Addend, 4> addends_;
   std::size_t count_ = 0;

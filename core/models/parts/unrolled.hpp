@@ -50,7 +50,9 @@ class Unrolled {
   template <class F>
   std::vector<int> each(F f) const {
     std::vector<int> all;
-    for (const auto& step : steps_) append(all, step.i.each([&](int b) { return f(b, step.t); }));
+    all.reserve(asked_.size());
+    for (const auto& step : steps_)
+      for (int b : step.i.example()) all.push_back(f(b, step.t));
     return all;
   }
 

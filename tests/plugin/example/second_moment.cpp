@@ -22,11 +22,11 @@ template <class T>
 std::vector<double> terms(const Target&, const Model<T>& model, const Batch& batch) {
   return model.outcomes(batch);
 }
-const TargetEntry entry = {
+const TargetEntry target = {
     .name = "second_moment",
     .summary = "E_p(z)[f(z)^2]",
 };
-HARDGRAD_TARGET(second_moment, objective, terms, entry)
+HARDGRAD_TARGET(second_moment, objective, terms, target)
 
 /// 1/K sum_k f_k^2 grad log p(z_k) + 2 f_k grad f_k
 template <class T>

@@ -1,0 +1,104 @@
+// The words models are written in: sums of gathers, what a choice reads, and heads, against the same by hand.
+#include "core/models/parts/past.hpp"
+
+#include <doctest/doctest.h>
+
+#include "core/models/parts/heads.hpp"
+#include "tests/core/models/model_check.hpp"
+#include "tests/support/gradient_check.hpp"
+
+using namespace hardgrad;
+using namespace hardgrad::testing;
+using hardgrad::test::ForcedWeights;
+
+TEST_CASE("a sum of any number of addends is their sum, and so is its gradient") {
+  const auto a = random_matrix(3, 2, 1), b = random_matrix(4, 2, 2), c = random_matrix(1, 2, 3);
+  const auto sum = [](const auto& x) {
+    using T = std::remove_cvref_t<decltype(x[0].item())>;
+    const Sum<T> three = x[0] + Sum<T>(x[1], {3, -1, 0}) + Sum<T>(x[2], {0, 0, 0});
+    return Var<T>(three + Sum<T>() + three);  // six addends
+  };
+  expect_gradient([&](auto&, const auto& x) { return sum(x); }, {a, b, c});
+  Tape<double> tape;
+  const auto x = place(tape, {a, b, c});
+  const auto at = [&](int k, int r, int j) { return x[k].value()(r, j); };
+  const auto y = sum(x).value();
+  CHECK(y(0, 1) == doctest::Approx(2 * (at(0, 0, 1) + at(1, 3, 1) + at(2, 0, 1))));
+  CHECK(y(1, 0) == doctest::Approx(2 * (at(0, 1, 0) + at(2, 0, 0))));
+  CHECK(y(2, 0) == doctest::Approx(2 * (at(0, 2, 0) + at(1, 0, 0) + at(2, 0, 0))));
+  CHECK(!Sum<double>());
+  const Var<double> itself = Sum<double>(x[0]);
+  CHECK(itself.id == x[0].id);
+}
+
+TEST_CASE("what a choice reads: the item, or the mixture, of each column") {
+  Batch batch;
+  batch.id = {1, 2};
+  const Distinct distinct(batch);
+  const Items positions(std::vector<int>{2, 3});
+  const Heads heads(positions, 2);
+  const test::Options forced{{1, 0, 2, 1}};  // [example, head]
+  Tape<double> tape;
+  const auto values = place(tape, {random_matrix(heads.items().total(), 2, 4)})[0];
+  const auto row = [&](int example, int head, int i) { return heads.items().row(2 * example + head, i); };
+  const auto read = [&](Chooser<double>& chooser, bool expecting = false) {
+    Episode<double> episode(tape, chooser, 2);
+    const Past<double> past(episode, distinct);
+    CHECK(!past.read(values));  // nothing is chosen yet
+    const auto i = past.choose(
+        {.name = "head", .scores = tape.constant(4, 3), .items = heads.items(), .state = tape.constant(2, 1), .columns = 2});
+    CHECK(episode.steps()[0].question.site.options == std::vector<int>{2, 2, 3, 3});
+    CHECK(!past.again().read(values));
+    return Var<double>(expecting ? past.expecting(i).read(values) : i.read(values)).value();
+  };
+  ForcedChooser<double> hard(forced), again(forced);
+  ForcedWeights weights(forced, 0.4), one_hot(forced, 1);
+  const auto chosen = read(hard), mixed = read(weights), same = read(one_hot), mean = read(again, true);
+  for (int b = 0; b < 2; ++b)
+    for (int j = 0; j < 2; ++j) {
+      double by_hand = 0, by_weight = 0, by_prior = 0;
+      for (int h = 0; h < 2; ++h)
+        for (int i = 0; i < positions.count(b); ++i) {
+          const double value = values.value()(row(b, h, i), j);
+          const bool it = i == forced[0][2 * b + h];
+          by_hand += it * value;
+          by_weight += (0.6 / positions.count(b) + 0.4 * it) * value;
+          by_prior += value / positions.count(b);
+        }
+      CHECK(chosen(b, j) == doctest::Approx(by_hand).epsilon(1e-13));
+      CHECK(same(b, j) == doctest::Approx(by_hand).epsilon(1e-13));
+      CHECK(mixed(b, j) == doctest::Approx(by_weight).epsilon(1e-13));
+      CHECK(mean(b, j) == doctest::Approx(by_prior).epsilon(1e-13));
+    }
+}
+
+TEST_CASE("heads share the columns of queries and keys, and have blocks of what is read") {
+  const Items positions(std::vector<int>{2, 1});
+  const Heads heads(positions, 2);
+  CHECK(heads.items() == Items(std::vector<int>{2, 2, 1, 1}));
+  CHECK(heads.of(std::vector<int>{0, 1, 1}) == std::vector<int>{0, 1, 2, 3, 2, 3});
+  const auto a = random_matrix(3, 4, 1), w = random_matrix(5, 8, 2);
+  expect_gradient([&](auto&, const auto& x) { return heads.keys(x[0]); }, {a});
+  expect_gradient([&](auto&, const auto& x) { return heads.values(x[0], x[1]); }, {a, w});
+  expect_gradient([&](auto&, const auto& x) { return heads.same_query(x[0]); }, {a});
+  Tape<double> tape;
+  const auto x = place(tape, {a, w});
+  const auto keys = heads.keys(x[0]).value(), values = heads.values(x[0], x[1]).value(), queries = heads.queries(x[0]).value(),
+             same = heads.same_query(x[0]).value();
+  for (int b = 0; b < 2; ++b)
+    for (int h = 0; h < 2; ++h)
+      for (int i = 0; i < positions.count(b); ++i) {
+        const auto r = heads.items().row(2 * b + h, i), from = positions.row(b, i);
+        for (int j = 0; j < 2; ++j) CHECK(keys(r, j) == x[0].value()(from, 2 * h + j));
+        for (int o = 0; o < 5; ++o) {
+          double sum = 0;
+          for (int j = 0; j < 4; ++j) sum += x[1].value()(o, 4 * h + j) * x[0].value()(from, j);
+          CHECK(values(r, o) == doctest::Approx(sum).epsilon(1e-13));
+        }
+      }
+  CHECK(queries(3, 1) == x[0].value()(1, 3));
+  CHECK(same(3, 1) == x[0].value()(1, 1));
+  const Heads one(positions, 1);
+  CHECK(one.keys(x[0]).id == x[0].id);
+  CHECK(one.queries(x[0]).id == x[0].id);
+}
