@@ -140,14 +140,25 @@ Var<T> Normal<T>::entropy() const {
   return row_sums(affine(log_scale_, T{1}, static_cast<T>(log_root_two_pi + 0.5)));
 }
 
-// log(s_p / s_q) + (s_q^2 + (m_q - m_p)^2) / (2 s_p^2) - 1/2 for each column
+// log(s_p / s_q) + (s_q^2 + (m_q - m_p)^2) / (2 s_p^2) - 1/2 [R, D]
 template <class T>
-Var<T> Normal<T>::divergence(const Distribution<T>& other) const {
+Var<T> Normal<T>::divergence_by_column(const Distribution<T>& other) const {
   const auto& p = as_normal(other);
   const auto wider = subtract(p.log_scale_, log_scale_);
   const auto apart = square(multiply(subtract(mean_, p.mean_), exp(affine(p.log_scale_, T{-1}))));
   const auto narrower = exp(affine(wider, T{-2}));
-  return row_sums(add(wider, affine(add(narrower, apart), T{0.5}, T{-0.5})));
+  return add(wider, affine(add(narrower, apart), T{0.5}, T{-0.5}));
+}
+
+template <class T>
+Var<T> Normal<T>::divergence(const Distribution<T>& other) const {
+  return row_sums(divergence_by_column(other));
+}
+
+template <class T>
+Var<T> Normal<T>::log_ratio(const Choice<T>& choice, const Distribution<T>& other) const {
+  if (!choice.expected) throw Bug("a number that was drawn has no weights");
+  return on(*choice.rows, divergence_by_column(other));
 }
 
 template <class T>

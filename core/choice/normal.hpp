@@ -30,8 +30,11 @@ class Normal final : public Distribution<T> {
   std::vector<double> squared_scores(const Choice<T>& choice) const override;
   Var<T> entropy() const override;
   Var<T> divergence(const Distribution<T>& other) const override;
+  /// Of the expected answer: its mean under this distribution is the divergence.
+  Var<T> log_ratio(const Choice<T>& choice, const Distribution<T>& other) const override;
 
  private:
+  Var<T> divergence_by_column(const Distribution<T>& other) const;
   std::vector<double> noise_of(const Rows& rows, const Noise& noise) const;
   Var<T> mean_, log_scale_;
 };
