@@ -12,7 +12,7 @@
 // Departures: categories besides bits; |g|^2 is taken at the logits, row by row. With reward_to_go only the choices whose cost
 // is credited enter b_k.
 #include "core/autodiff/reduce.hpp"
-#include "core/estimator/relaxation/sloped_samples.hpp"
+#include "core/estimator/relaxation/differentiated_samples.hpp"
 
 namespace hardgrad {
 namespace {
@@ -29,7 +29,7 @@ class DoubleCv final : public Estimator<T> {
   }
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    SlopedSamples<T> samples(problem, samples_);
+    DifferentiatedSamples<T> samples(problem, samples_);
     const auto& p = samples.choices().p();
     const auto score = samples.choices().score();  // z - p
     const auto d = mean_of_others(samples.slope(), samples_);
@@ -48,7 +48,7 @@ class DoubleCv final : public Estimator<T> {
 
  private:
   /// Of each choice, the sum of x over the choices whose cost it is credited with.
-  PerChoice credited(SlopedSamples<T>& samples, const PerChoice& x) const {
+  PerChoice credited(DifferentiatedSamples<T>& samples, const PerChoice& x) const {
     if (credit_ == Credit::whole) return sum(x, Along::all);
     if (!apart_) return sum(x, Along::from_here);
     return samples.run().sum_of_own_step(x);

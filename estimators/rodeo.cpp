@@ -15,7 +15,7 @@
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/rearrange.hpp"
 #include "core/autodiff/reduce.hpp"
-#include "core/estimator/relaxation/sloped_samples.hpp"
+#include "core/estimator/relaxation/differentiated_samples.hpp"
 #include "core/nn/layers.hpp"
 
 namespace hardgrad {
@@ -37,7 +37,7 @@ class Rodeo final : public Estimator<T> {
   }
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    SlopedSamples<T> samples(problem, samples_);
+    DifferentiatedSamples<T> samples(problem, samples_);
     const auto& z = samples.choices().one_hot();
     const auto score = samples.choices().score();
     const auto f = spread(samples.layout(), samples.run().losses());
@@ -67,14 +67,14 @@ class Rodeo final : public Estimator<T> {
 
  private:
   /// 1 / T of each sample, the number of its choices.
-  PerChoice steps_share(const SlopedSamples<T>& samples) const {
+  PerChoice steps_share(const DifferentiatedSamples<T>& samples) const {
     auto share = choices_of_samples(*samples.layout());
     for (double& count : share) count = count > 0 ? 1 / count : 0;
     return spread(samples.layout(), share);
   }
 
   /// H at the others' mean loss, and at df/dz . (z - z_j) averaged over the others j, over all choices that h may see.
-  Var<T> surrogates(SlopedSamples<T>& samples, const PerChoice& f) const {
+  Var<T> surrogates(DifferentiatedSamples<T>& samples, const PerChoice& f) const {
     const auto& z = samples.choices().one_hot();
     const auto d = mean_of_others(samples.slope(), samples_);
     const auto own = dot(d, z), of_others = mean_of_others(dot(samples.slope(), z), samples_);
@@ -90,14 +90,14 @@ class Rodeo final : public Estimator<T> {
       }
     return out_(tanh(hidden_(input)));
   }
-  static AtLogits column(const SlopedSamples<T>& samples, Var<T> H, std::size_t which) {
+  static AtLogits column(const DifferentiatedSamples<T>& samples, Var<T> H, std::size_t which) {
     auto h = samples.choices().zeros();
     for (std::size_t i = 0; i < h.value.size(); ++i) h.value[i] = static_cast<double>(H.value()(i, which));
     return h;
   }
 
   /// Its gradient is that of |g|^2 in H's parameters: g is linear in all h and h'.
-  Var<T> surrogate_loss(const SlopedSamples<T>& samples, const AtLogits& g, const AtLogits& w, Var<T> H) const {
+  Var<T> surrogate_loss(const DifferentiatedSamples<T>& samples, const AtLogits& g, const AtLogits& w, Var<T> H) const {
     const double scale = 2 / (static_cast<double>(samples.layout()->samples) * samples_);
     const auto at = samples.choices().met(g);
     const auto own = dot(at, samples.choices().one_hot());

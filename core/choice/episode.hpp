@@ -146,8 +146,8 @@ class Episode {
   /// [R] the slopes of the surrogate in a cost on `rows`, as far as they are known beforehand; empty if they are not. A
   /// hint that saves work if it is true. Of the posterior, the prior.
   std::vector<double> cost_weights(const RowsPtr& rows);
-  CostWeights announced() const { return cost_weights_; }
-  void announce(CostWeights weights) { cost_weights_ = weights; }
+  CostWeights hinted() const { return cost_weights_; }
+  void hint(CostWeights weights) { cost_weights_ = weights; }
   /// Asks. Rows of the answer continue rows of the site through `Choice::rows->parent`.
   Choice<T> choose(Site<T> site);
   /// Hands over a loss [R, 1] incurred on `rows`, or [R, D], where column d pays for column d of the choice that made the rows

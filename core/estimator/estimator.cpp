@@ -8,7 +8,7 @@ template <class T>
 std::unique_ptr<Episode<T>> Problem<T>::run(Chooser<T>& chooser, CostWeights weights) const {
   auto episode = std::make_unique<Episode<T>>(tape, chooser, batch.examples(), terms);
   episode->expect(model.structure().steps());
-  episode->announce(weights);
+  episode->hint(weights);
   episode->integrate_with(nodes > 0 ? nodes : model.structure().nodes());
   model.run(batch, *episode);
   return episode;

@@ -12,18 +12,18 @@
 #include "core/autodiff/gradient.hpp"
 #include "experiments/benchmarks/parts_bench.hpp"
 #include "experiments/measurement/measure.hpp"
-#include "experiments/verification/problems.hpp"
+#include "experiments/verification/scenes.hpp"
 
 namespace hardgrad::benchmarks {
 namespace {
 
-using verification::Problem;
-using verification::Setting;
+using verification::SceneSpec;
+using verification::SmallScene;
 
-void gradient(benchmark::State& state, const Problem& problem, const std::string& text) {
+void gradient(benchmark::State& state, const SceneSpec& scene, const std::string& text) {
   const auto spec = Spec::parse(text);
-  const Setting setting(problem, wants_posterior(spec));
-  const auto& model = *setting.model;
+  const SmallScene made(scene, wants_posterior(spec));
+  const auto& model = *made.model;
   if (const auto reason = unsupported(spec, model.structure()); !reason.empty()) {
     state.SkipWithError(reason.c_str());
     return;
@@ -36,13 +36,13 @@ void gradient(benchmark::State& state, const Problem& problem, const std::string
   for (auto _ : state) {
     tape.clear();
     KeyedRandomness random(Key(3) / replicate++);
-    const auto estimate = estimator->draw({tape, model, setting.batch, random});
+    const auto estimate = estimator->draw({tape, model, made.batch, random});
     differentiate(estimate.surrogate, model.parameters(), into);
     benchmark::DoNotOptimize(into.data());
   }
   MeasureSettings settings;
   settings.replicates = 64;
-  const auto m = measure(spec, *estimator, model, setting.batch, settings, Key(4));
+  const auto m = measure(spec, *estimator, model, made.batch, settings, Key(4));
   state.counters["rows"] = m.rows;
   state.counters["variance"] = m.variance;
   state.counters["squared_bias"] = m.squared_bias;
@@ -53,10 +53,10 @@ bool has_samples(const EstimatorEntry& entry) {
   return std::any_of(entry.parameters.begin(), entry.parameters.end(), [](const auto& p) { return p.name == "samples"; });
 }
 
-void add(const std::string& name, const Problem& problem, const std::string& spec) {
-  const auto run = [problem, spec](benchmark::State& state) {
+void add(const std::string& name, const SceneSpec& scene, const std::string& spec) {
+  const auto run = [scene, spec](benchmark::State& state) {
     try {
-      gradient(state, problem, spec);
+      gradient(state, scene, spec);
     } catch (const NotExact& e) {
       state.SkipWithError(e.what());
     }
@@ -66,16 +66,16 @@ void add(const std::string& name, const Problem& problem, const std::string& spe
 
 /// Every estimator on every model, with few samples and with more.
 void add_models() {
-  for (const auto& problem : verification::problems())
+  for (const auto& scene : verification::scene_specs())
     for (const auto& [name, entry] : Estimators::instance().entries())
       for (const auto* settings : has_samples(entry) ? std::vector{"[samples=2]", "[samples=8]"} : std::vector{""})
-        add(problem.name + "/" + name + settings, problem, name + settings);
+        add(scene.name + "/" + name + settings, scene, name + settings);
 }
 
 /// Growth with samples K, options S and choices T, on bits that each pay their own cost.
 void add_growth() {
   const auto bits = [](int choices, int options) {
-    return Problem{"bits", "bits", fmt::format("bits[bits={},options={},logit=0.3]", choices, options), 1};
+    return SceneSpec{"bits", "bits", fmt::format("bits[bits={},options={},logit=0.3]", choices, options), 1};
   };
   for (const auto& [name, entry] : Estimators::instance().entries()) {
     if (has_samples(entry))

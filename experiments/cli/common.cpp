@@ -85,7 +85,7 @@ CLI::Option* add_repeated(CLI::App& app, const std::string& name, std::vector<st
   return app.add_option(name, into, help)->allow_extra_args(false)->take_all();
 }
 
-void Place::add_options(CLI::App& app) {
+void SceneOptions::add_options(CLI::App& app) {
   app.add_option("--task", task, "task, e.g. bits or 'translation[examples=1000]'");
   app.add_option("--model", model, "network; by default the task's own");
   seed_option = app.add_option("--seed", seed, "seed of data, parameters and noise (with --checkpoint: of the noise)")
@@ -104,7 +104,7 @@ bool wants_posterior(const std::vector<std::string>& estimators) {
 }
 
 template <class T>
-Scene<T> open_scene(const Place& place, bool posterior) {
+Scene<T> open_scene(const SceneOptions& place, bool posterior) {
   Scene<T> scene;
   scene.data_seed = place.seed;
   auto task = place.task, model = place.model;
@@ -159,8 +159,8 @@ std::unique_ptr<Estimator<T>> open_estimator(const Scene<T>& scene, const Spec& 
   return estimator;
 }
 
-template Scene<float> open_scene(const Place&, bool);
-template Scene<double> open_scene(const Place&, bool);
+template Scene<float> open_scene(const SceneOptions&, bool);
+template Scene<double> open_scene(const SceneOptions&, bool);
 template std::unique_ptr<Estimator<float>> open_estimator(const Scene<float>&, const Spec&, Key);
 template std::unique_ptr<Estimator<double>> open_estimator(const Scene<double>&, const Spec&, Key);
 

@@ -39,7 +39,7 @@ std::string counted(std::size_t n, const std::string& thing);
 CLI::Option* add_repeated(CLI::App& app, const std::string& name, std::vector<std::string>& into, const std::string& help);
 
 /// Where a gradient is taken: a task, a network and a batch, from specs or from a checkpoint.
-struct Place {
+struct SceneOptions {
   std::string task, model, checkpoint, precision = "float";
   std::uint64_t seed = 0;
   int batch = 8;
@@ -48,7 +48,7 @@ struct Place {
   CLI::Option* seed_option = nullptr;
 };
 
-/// A place made real.
+/// The scene itself.
 template <class T>
 struct Scene {
   std::string task_spec, model_spec;  ///< canonical
@@ -60,7 +60,7 @@ struct Scene {
 };
 /// `posterior`: build the network with a learned posterior (with a checkpoint: only if it holds one).
 template <class T>
-Scene<T> open_scene(const Place& place, bool posterior);
+Scene<T> open_scene(const SceneOptions& options, bool posterior);
 /// Any of the named estimators proposes from a posterior.
 bool wants_posterior(const std::vector<std::string>& estimators);
 /// An estimator for the scene; takes up its learned state if the checkpoint was trained with the same spec.

@@ -5,7 +5,7 @@
 
 #include "experiments/cli/common.hpp"
 #include "experiments/cli/verbs.hpp"
-#include "experiments/storage/check.hpp"
+#include "experiments/storage/csv.hpp"
 
 namespace hardgrad::cli {
 

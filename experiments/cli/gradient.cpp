@@ -24,7 +24,7 @@ namespace hardgrad::cli {
 namespace {
 
 struct Options {
-  Place place;
+  SceneOptions scene;
   std::string estimator, out;
   int repeat = 0;
   bool json = false;
@@ -196,10 +196,10 @@ int dump_gradient(const Options& options) {
   const auto spec = Spec::parse(canonical_spec("estimator", options.estimator));
   if (options.out.empty() && !options.repeat) throw UsageError("--out is needed: the file to write (or --repeat)");
   if (!options.out.empty()) require_writable(options.out);
-  const auto scene = open_scene<T>(options.place, wants_posterior({options.estimator}));
+  const auto scene = open_scene<T>(options.scene, wants_posterior({options.estimator}));
   if (scene.model->structure().numbers() && !options.out.empty())
     throw UsageError("gradient --out writes options and logits, and this model chooses numbers: leave --out off");
-  const Key key(options.place.seed);
+  const Key key(options.scene.seed);
   const auto estimator = open_estimator<T>(scene, spec, key / "init");
   const auto timing = time_gradient<T>(options.repeat, *estimator, scene, key / "noise");
   Tape<T> tape;
@@ -221,7 +221,7 @@ int dump_gradient(const Options& options) {
   dump.model = scene.model_spec;
   dump.model_settings = settings_json("model", scene.model_spec);
   dump.estimator = spec.text;
-  dump.seed = options.place.seed;
+  dump.seed = options.scene.seed;
   dump.surrogate = static_cast<double>(estimate.surrogate.item());
   if (!estimate.episode || !describe_rows(*estimate.episode, dump)) {
     dump.choices = {};
@@ -277,7 +277,7 @@ int dump_gradient(const Options& options) {
 void add_gradient(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   auto* sub = app.add_subcommand("gradient", "dump one gradient and all that is needed to redo it elsewhere");
-  options->place.add_options(*sub);
+  options->scene.add_options(*sub);
   sub->add_option("--estimator", options->estimator, "e.g. 'rloo[samples=4]'")->required();
   sub->add_option("--out", options->out, "the file to write (.h5)");
   sub->add_option("--repeat", options->repeat, "first take it so many times on one thread, and say what it costs")
@@ -286,7 +286,7 @@ void add_gradient(CLI::App& app, Action& action) {
   sub->callback([options, &action] {
     action = [options] {
       warn_about_kernel();
-      return options->place.precision == "double" ? dump_gradient<double>(*options) : dump_gradient<float>(*options);
+      return options->scene.precision == "double" ? dump_gradient<double>(*options) : dump_gradient<float>(*options);
     };
   });
 }

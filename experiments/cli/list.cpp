@@ -11,7 +11,7 @@
 #include "experiments/cli/describe.hpp"
 #include "experiments/cli/manual.hpp"
 #include "experiments/cli/verbs.hpp"
-#include "experiments/verification/problems.hpp"
+#include "experiments/verification/scenes.hpp"
 
 namespace hardgrad::cli {
 namespace {
@@ -54,9 +54,9 @@ struct Matrix {
 };
 Matrix support_matrix() {
   Matrix matrix;
-  for (const auto& problem : verification::problems()) {
+  for (const auto& problem : verification::scene_specs()) {
     matrix.networks.push_back(problem.name);
-    const verification::Setting with[] = {{problem, false}, {problem, true}};
+    const verification::SmallScene with[] = {{problem, false}, {problem, true}};
     for (const auto& name : Estimators::instance().names()) {
       const auto spec = Spec::parse(name);
       matrix.reasons[name].push_back(unsupported(spec, with[wants_posterior(spec)].model->structure()));

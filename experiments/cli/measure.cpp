@@ -25,7 +25,7 @@ namespace {
 constexpr std::size_t most_listed_parameters = 1000;
 
 struct Options {
-  Place place;
+  SceneOptions scene;
   std::vector<std::string> estimators;
   MeasureSettings settings;
   int jobs = 0;
@@ -122,15 +122,15 @@ void print(const std::vector<Measurement>& measured, bool exact, double epsilon)
 void save(const Options& options, const std::string& task, const std::string& model, const std::vector<Measurement>& measured) {
   std::vector<CellRecord> records;
   auto text = fmt::format("measure --task {} --model {} --seed {} --batch {} --replicates {}{}{}", task, model,
-                          options.place.seed, options.place.batch, options.settings.replicates,
-                          options.settings.exact ? " --exact" : " --precision " + options.place.precision,
-                          options.place.checkpoint.empty() ? "" : " --checkpoint " + options.place.checkpoint);
+                          options.scene.seed, options.scene.batch, options.settings.replicates,
+                          options.settings.exact ? " --exact" : " --precision " + options.scene.precision,
+                          options.scene.checkpoint.empty() ? "" : " --checkpoint " + options.scene.checkpoint);
   for (const auto& m : measured) {
     CellRecord record;
     record.axes = {{"task", task},
                    {"model", model},
                    {"estimator", canonical_spec("estimator", m.estimator)},
-                   {"seed", std::to_string(options.place.seed)}};
+                   {"seed", std::to_string(options.scene.seed)}};
     record.estimator_settings = settings_json("estimator", m.estimator);
     record.plan_hash = text_hash(text);
     record.cell_hash = text_hash(text + " --estimator " + record.axes["estimator"]);
@@ -170,7 +170,7 @@ int measure_with(const Options& options) {
   if (options.settings.at_logits && !options.out.empty())
     throw UsageError("--at-logits prints its result: a file holds moments of parameters");
   if (!options.out.empty()) require_writable(options.out);
-  const auto scene = open_scene<T>(options.place, wants_posterior(names));
+  const auto scene = open_scene<T>(options.scene, wants_posterior(names));
   if (options.settings.covariance && scene.model->parameters().size() > most_listed_parameters)
     throw UsageError(fmt::format("--covariance: the model has {} parameters; it is for at most {}",
                                  scene.model->parameters().size(), most_listed_parameters));
@@ -184,9 +184,9 @@ int measure_with(const Options& options) {
       continue;
     }
     try {
-      const auto estimator = open_estimator<T>(scene, spec, Key(options.place.seed) / "init");
+      const auto estimator = open_estimator<T>(scene, spec, Key(options.scene.seed) / "init");
       measured.push_back(measure<T>(spec, *estimator, *scene.model, scene.batch, options.settings,
-                                    Key(options.place.seed) / "noise", &truths));
+                                    Key(options.scene.seed) / "noise", &truths));
     } catch (const NotExact& e) {  // too many outcomes for this one
       measured.push_back(skipped(spec, e.what()));
     }
@@ -197,7 +197,7 @@ int measure_with(const Options& options) {
     for (const auto& m : measured) results.push_back(result_json(m, scene.model->parameters()));
     print_json({{"task", scene.task_spec},
                 {"model", scene.model_spec},
-                {"seed", options.place.seed},
+                {"seed", options.scene.seed},
                 {"batch", scene.batch.examples()},
                 {"parameters", scene.model->parameters().size()},
                 {"precision", sizeof(T) == 4 ? "float" : "double"},
@@ -223,7 +223,7 @@ int measure_with(const Options& options) {
 void add_measure(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   auto* sub = app.add_subcommand("measure", "bias, variance and cost of estimators, now");
-  options->place.add_options(*sub);
+  options->scene.add_options(*sub);
   add_repeated(*sub, "--estimator", options->estimators, "e.g. 'rloo[samples=4]'; may be repeated; by default all that fit");
   sub->add_option("--replicates", options->settings.replicates, "gradients drawn of each")
       ->check(CLI::Range(2, 2000000000))
@@ -254,7 +254,7 @@ void add_measure(CLI::App& app, Action& action) {
       const int jobs = options->jobs > 0 ? options->jobs : tbb::this_task_arena::max_concurrency();
       provenance_threads(jobs);
       const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(jobs));
-      if (options->settings.exact || options->place.precision == "double") return measure_with<double>(*options);
+      if (options->settings.exact || options->scene.precision == "double") return measure_with<double>(*options);
       return measure_with<float>(*options);
     };
   });

@@ -18,7 +18,7 @@
 #include "experiments/cli/verbs.hpp"
 #include "experiments/sweeps/estimate.hpp"
 #include "experiments/sweeps/folder.hpp"
-#include "experiments/sweeps/why.hpp"
+#include "experiments/sweeps/reasons.hpp"
 
 namespace hardgrad::cli {
 namespace {
@@ -80,7 +80,7 @@ struct Listing {
 
 Listing list_cells(const Options& options, const Plan& plan, const SweepFolder& folder, const RunOptions& run) {
   Listing list;
-  Why why(plan, folder);
+  Reasons why(plan, folder);
   for (const auto* cell : selected_cells(plan, run.only, run.shard, run.shards)) {
     ++list.selected;
     const auto state = cell_state(folder, cell->hash);

@@ -7,7 +7,7 @@
 #include "core/support/error.hpp"
 #include "experiments/storage/archive.hpp"
 #include "experiments/storage/atomic_file.hpp"
-#include "experiments/storage/check.hpp"
+#include "experiments/storage/csv.hpp"
 
 namespace hardgrad {
 namespace {

@@ -21,7 +21,7 @@ const std::vector<MeasurementField>& measurement_fields() {
       {"rows", &M::rows, "1", "model rows per gradient"},
       {"attention_values", &M::attention_values, "1", "attention values computed per gradient"},
       {"missed_hints", &M::missed_hints, "1",
-       "output layers per gradient whose announced loss weights did not fit, so that they were worked out again"},
+       "output layers per gradient whose hinted loss weights did not fit, so that they were worked out again"},
       {"seconds", &M::seconds, "s", "wall time per gradient"},
       {"work_normalised_variance", &M::work_normalised_variance, "1", "variance times rows"},
       {"outcomes", &M::outcomes, "1", "outcomes visited by an exact measurement"},

@@ -107,8 +107,8 @@ SweepStatus sweep_status(const SweepFolder& folder) {
   const auto plan = read_plan(folder);
   auto history = history_of(folder);
   SweepStatus status{plan.at("name"), plan.at("hash"), {}, {}};
-  Pace pace;
-  Pace::Left left;
+  Durations durations;
+  Durations::Left left;
   for (const auto& cell : plan.at("cells")) {
     CellStatusLine line;
     line.hash = cell.at("hash");
@@ -122,11 +122,11 @@ SweepStatus sweep_status(const SweepFolder& folder) {
       for (const auto pid : history.started[line.hash])
         line.running |= pid > 0 && (kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM);
     const auto kind = kind_of(named.axes);
-    if (const auto took = history.seconds.find(line.hash); took != history.seconds.end()) pace.add(kind, took->second);
+    if (const auto took = history.seconds.find(line.hash); took != history.seconds.end()) durations.add(kind, took->second);
     if (line.state != CellState::ok && cell.at("skip") == "") ++left[kind];
     status.cells.push_back(std::move(line));
   }
-  status.seconds_left = pace.seconds(left);
+  status.seconds_left = durations.seconds(left);
   return status;
 }
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/sweeps/pace.hpp"
+#include "experiments/sweeps/durations.hpp"
 #include "experiments/sweeps/plan.hpp"
 
 namespace hardgrad {

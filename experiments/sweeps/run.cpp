@@ -1,4 +1,5 @@
 #include "experiments/sweeps/run.hpp"
+#include "experiments/sweeps/run_cell.hpp"
 
 #include <fmt/format.h>
 #include <tbb/global_control.h>
@@ -39,12 +40,12 @@ void adopt(const Plan& plan, const SweepFolder& folder, bool force) {
 }
 
 // What earlier runs in this folder took for their cells.
-Pace journal_pace(const SweepFolder& folder, const Plan& plan) {
+Durations journal_durations(const SweepFolder& folder, const Plan& plan) {
   const auto seconds = journal_seconds(folder);
-  Pace pace;
+  Durations durations;
   for (const auto& cell : plan.cells)
-    if (const auto it = seconds.find(cell.hash); it != seconds.end()) pace.add(kind_of(cell.axes), it->second);
-  return pace;
+    if (const auto it = seconds.find(cell.hash); it != seconds.end()) durations.add(kind_of(cell.axes), it->second);
+  return durations;
 }
 
 }  // namespace
@@ -55,7 +56,7 @@ RunReport run_plan(const Plan& plan, TaskPool& tasks, const RunOptions& options)
 
   RunReport report;
   std::vector<const Cell*> todo;
-  Pace::Left left;
+  Durations::Left left;
   for (const auto* cell : selected_cells(plan, options.only, options.shard, options.shards)) {
     ++report.selected;
     if (is_done(cell_state(folder, cell->hash), *cell)) {
@@ -75,7 +76,7 @@ RunReport run_plan(const Plan& plan, TaskPool& tasks, const RunOptions& options)
   provenance_threads(jobs);
   char host[256] = "";
   gethostname(host, sizeof host - 1);
-  auto pace = journal_pace(folder, plan);
+  auto durations = journal_durations(folder, plan);
   Journal journal(folder.journal());
   Progress progress(todo.size(), options.progress, options.print);
   std::mutex writing;  // HDF5, the journal and the report belong to whoever holds it
@@ -117,9 +118,9 @@ RunReport run_plan(const Plan& plan, TaskPool& tasks, const RunOptions& options)
       report.ok += record.status == CellStatus::ok;
       report.skipped += record.status == CellStatus::skipped;
       const auto kind = kind_of(cell.axes);
-      if (record.status == CellStatus::ok) pace.add(kind, seconds);
+      if (record.status == CellStatus::ok) durations.add(kind, seconds);
       if (cell.skip.empty()) --left[kind];
-      const auto work_left = pace.seconds(left);
+      const auto work_left = durations.seconds(left);
       const auto at_once = std::min<double>(jobs, std::max<double>(1, static_cast<double>(todo.size() - ++over)));
       progress.advance(record.status == CellStatus::failed,
                        work_left ? std::optional<double>(*work_left / at_once) : std::nullopt);

@@ -37,8 +37,4 @@ struct RunReport {
 /// UsageError if the folder cannot be written or holds another plan.
 RunReport run_plan(const Plan& plan, TaskPool& tasks, const RunOptions& options);
 
-/// Runs one cell: trains and measures. Interrupted passes through; what else goes wrong becomes a failed
-/// record. `checkpoint`: where parameters are saved at the end if the cell's settings ask for it.
-CellRecord run_cell(const Plan& plan, const Cell& cell, TaskPool& tasks, const std::string& checkpoint, const Stop& stop);
-
 }  // namespace hardgrad

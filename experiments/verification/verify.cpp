@@ -11,8 +11,8 @@
 #include "experiments/measurement/exact_moments.hpp"
 #include "experiments/measurement/measure.hpp"
 #include "experiments/verification/estimates.hpp"
-#include "experiments/verification/grounds.hpp"
-#include "experiments/verification/problems.hpp"
+#include "experiments/verification/scenes.hpp"
+#include "experiments/verification/test_models.hpp"
 
 namespace hardgrad::verification {
 namespace {
@@ -36,8 +36,8 @@ class Verifier {
         verdict_{spec.text, unbiased_, {}} {}
 
   Verdict run() {
-    for (const auto& problem : problems()) on_model(problem);
-    for (const auto& ground : grounds()) on_ground(ground);
+    for (const auto& problem : scene_specs()) on_model(problem);
+    for (const auto& tested : test_models()) on_model(tested);
     shift();
     other_targets();
     return std::move(verdict_);
@@ -55,8 +55,8 @@ class Verifier {
     return reason.empty();
   }
 
-  void on_model(const Problem& problem) {
-    const Setting setting(problem, wants_posterior(spec_));
+  void on_model(const SceneSpec& problem) {
+    const SmallScene setting(problem, wants_posterior(spec_));
     const auto& structure = setting.model->structure();
     if (!supported(structure, "contract", problem.name)) return;
     const auto wide_model =
@@ -99,23 +99,23 @@ class Verifier {
     return "";
   }
 
-  void on_ground(const Ground& ground) {
-    const auto& structure = ground.model->structure();
+  void on_model(const TestModel& tested) {
+    const auto& structure = tested.model->structure();
     const auto what = target_of(spec_) == Target() ? "exact mean" : "exact mean, " + target_of(spec_).text();
-    if (!supported(structure, what, ground.name)) return;
+    if (!supported(structure, what, tested.name)) return;
     auto estimator = make_estimator<double>(spec_, structure, Key(1));
     stir(*estimator);
-    exact_mean(what, ground, *estimator);
+    exact_mean(what, tested, *estimator);
   }
 
-  void exact_mean(const std::string& what, const Ground& ground, const Estimator<double>& estimator) {
+  void exact_mean(const std::string& what, const TestModel& tested, const Estimator<double>& estimator) {
     // The whole batch if its outcomes are few enough, else its most ragged example alone, else draws.
-    std::vector<Batch> batches{ground.batch};
-    if (ground.batch.examples() > 1) batches.push_back(ground.batch.select({1}));
+    std::vector<Batch> batches{tested.batch};
+    if (tested.batch.examples() > 1) batches.push_back(tested.batch.select({1}));
     for (const auto& batch : batches) {
       try {
-        const auto truth = exact_truth(estimator.target(), *ground.model, batch, outcome_cap);
-        const auto moments = exact_moments(estimator, *ground.model, batch, truth.of_example, outcome_cap);
+        const auto truth = exact_truth(estimator.target(), *tested.model, batch, outcome_cap);
+        const auto moments = exact_moments(estimator, *tested.model, batch, truth.of_example, outcome_cap);
         const double scale = std::max(1.0, largest(truth.gradient));
         const double doubt = (truth.error + moments.mean_error) / scale;  // of quadratures
         if (doubt > 1e-6) throw NotExact("the quadrature is too rough");
@@ -124,15 +124,15 @@ class Verifier {
                                  moments.continuous ? "outcomes and quadrature nodes" : "outcomes");
         if (doubt > 0) found += fmt::format(", {} nodes a draw: good to {:.1e}", moments.nodes, std::max(doubt, 1e-15));
         const bool wrong = unbiased_ && !(off < (moments.continuous ? 1e-8 + doubt : 1e-10));
-        add(what, ground.name, wrong ? "says it is unbiased, but the mean is " + found : "", found);
+        add(what, tested.name, wrong ? "says it is unbiased, but the mean is " + found : "", found);
         return;
       } catch (const NotExact&) {  // the next smaller batch, or draws
       } catch (const std::exception& e) {
-        add(what, ground.name, e.what());
+        add(what, tested.name, e.what());
         return;
       }
     }
-    sampled_mean(what, ground.name, estimator, *ground.model, ground.batch, draws);
+    sampled_mean(what, tested.name, estimator, *tested.model, tested.batch, draws);
   }
 
   void sampled_mean(const std::string& what, const std::string& where, const Estimator<double>& estimator,
@@ -173,7 +173,7 @@ class Verifier {
     const auto own = spec_;
     for (const auto* kl : {"analytic", "sampled"}) {
       spec_ = own.with("target", "elbo").with("kl", kl);
-      for (const auto& ground : grounds()) on_ground(ground);
+      for (const auto& tested : test_models()) on_model(tested);
     }
     spec_ = own;
   }

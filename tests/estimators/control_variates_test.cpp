@@ -7,8 +7,8 @@
 #include "core/autodiff/softmax.hpp"
 #include "core/choice/choosers.hpp"
 #include "core/choice/gumbel.hpp"
+#include "core/estimator/relaxation/differentiated_samples.hpp"
 #include "core/estimator/relaxation/relaxed_control.hpp"
-#include "core/estimator/relaxation/sloped_samples.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 #include "experiments/training/trainer.hpp"
 #include "experiments/verification/recurrent.hpp"
@@ -139,7 +139,7 @@ struct Own final : Estimator<double> {
   bool taylor, own;
   Own(bool t, bool o) : taylor(t), own(o) {}
   Estimate<double> estimate(const Problem<double>& problem) const override {
-    SlopedSamples<double> samples(problem, 2);
+    DifferentiatedSamples<double> samples(problem, 2);
     const auto& choices = samples.choices();
     const auto score = choices.score();
     const auto of = [&](const AtLogits& x) { return own ? x : mean_of_others(x, 2); };  // one other: its own numbers

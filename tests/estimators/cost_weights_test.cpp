@@ -1,4 +1,4 @@
-// What an estimator announces of its surrogate must be what the surrogate does: the slopes in the costs, up to one factor.
+// What an estimator hints at of its surrogate must be what the surrogate does: the slopes in the costs, up to one factor.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -16,7 +16,7 @@ void share_out(const Rows& rows, const double* loss, std::vector<double>& weight
   for (std::size_t r = 0; r < weight.size(); ++r) weight[r] /= total[rows.parent[r]];
 }
 
-/// Largest deviation of slope / announced from its first value, relative to it; -1 if nothing was announced.
+/// Largest deviation of slope / hinted from its first value, relative to it; -1 if nothing was hinted.
 double deviation(const std::string& name, const Model<double>& model, const Batch& batch) {
   const auto estimator = make_estimator<double>(Spec::parse(name), model.structure(), Key(4));
   Tape<double> tape;
@@ -27,18 +27,18 @@ double deviation(const std::string& name, const Model<double>& model, const Batc
   tape.backward(estimate.surrogate);
   double factor = 0, worst = 0;
   for (const auto& cost : estimate.episode->costs()) {
-    auto announced = estimate.episode->cost_weights(cost.rows);
-    if (estimate.episode->announced() == CostWeights::posterior) share_out(*cost.rows, cost.loss.value().data, announced);
+    auto hinted = estimate.episode->cost_weights(cost.rows);
+    if (estimate.episode->hinted() == CostWeights::posterior) share_out(*cost.rows, cost.loss.value().data, hinted);
     const auto slope = tape.gradient(cost.loss);
-    for (std::size_t r = 0; r < announced.size(); ++r) {
-      if (factor == 0) factor = slope.data[r] / announced[r];
-      worst = std::max(worst, std::abs(slope.data[r] - factor * announced[r]) / std::abs(factor * announced[r]));
+    for (std::size_t r = 0; r < hinted.size(); ++r) {
+      if (factor == 0) factor = slope.data[r] / hinted[r];
+      worst = std::max(worst, std::abs(slope.data[r] - factor * hinted[r]) / std::abs(factor * hinted[r]));
     }
   }
   return worst;
 }
 
-TEST_CASE("announced weights of costs are the surrogate's slopes, for every estimator that announces any") {
+TEST_CASE("hinted weights of costs are the surrogate's slopes, for every estimator that gives hints") {
   for (const std::string feed : {"none", "soft", "sampled"}) {
     const auto task = make_task(Spec::parse("translation[examples=40,words=3,max_length=3]"), Key(1));
     const auto model =

@@ -72,7 +72,7 @@ TEST_CASE("heads: exact visits the sets of one word at a time where the context 
       const auto model = translator(score, feed);
       const auto batch = one_sentence();
       const bool factorised = std::string_view(feed) != "sampled";
-      CHECK(model->structure().factorised() == factorised);
+      CHECK(model->structure().steps_apart() == factorised);
       CHECK(rows_of_exact(*model, batch) == (factorised ? 2 * 9 : 9 + 81));
       const auto sum = over_every_path(*model, batch);
       CHECK(exact_truth("expected_loss", *model, batch, 1e6).value == doctest::Approx(sum.value).epsilon(1e-12));

@@ -1,5 +1,5 @@
 """Estimates on `bits` (function=square, options=2) in PyTorch, written with vectors: K samples of D bits at once, noise and
-all. Each returns the loss whose gradient is the estimate, or sets the gradient itself."""
+all. Each returns the loss whose gradient is the estimate: the logits may come from anywhere."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def disarm(phi, t, K):
         b, c = (u < p).float(), (u > 1 - p).float()
         sign = 1 - 2 * c
         g = 0.5 * (cost(b, t) - cost(c, t))[:, None] * sign * (b != c) * torch.sigmoid(phi.abs())
-    phi.grad = g.mean(0)
+    return (phi * g.mean(0)).sum()
 
 
 def arms(phi, t, K):
@@ -50,7 +50,7 @@ def arms(phi, t, K):
         rho = (joint - q * q) / (q * (1 - q))
         f = cost(b, t)
         g = ((f - f.mean())[:, None] * (b - p)).sum(0) / ((K - 1) * (1 - rho))
-    phi.grad = g
+    return (phi * g).sum()
 
 
 def straight_through(phi, t, K):
@@ -74,7 +74,5 @@ def rebar(phi, t, K, eta=1.0, temperature=0.5):
 
 def gradient(estimator, phi, t, K):
     phi.grad = None
-    loss = globals()[estimator](phi, t, K)
-    if loss is not None:
-        loss.backward()
+    globals()[estimator](phi, t, K).backward()
     return phi.grad

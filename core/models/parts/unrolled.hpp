@@ -64,7 +64,7 @@ class Unrolled {
     for (const auto& [t, state, i] : steps_) append(weight, i.states().summed(episode_.cost_weights(i.rows())));
     // States that come from one that asked are the ones its posterior is shared out among.
     const ExpectedCotangents expected{
-        weight, episode_.announced() == CostWeights::posterior ? std::span<const int>(asked_) : std::span<const int>{}};
+        weight, episode_.hinted() == CostWeights::posterior ? std::span<const int>(asked_) : std::span<const int>{}};
     const auto said = linear_cross_entropy(u, u.tape->parameter(*layer.weight), u.tape->parameter(*layer.bias),
                                            std::span<const int>(label), expected);
     std::vector<int> labels;

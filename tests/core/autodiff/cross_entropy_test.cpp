@@ -90,7 +90,7 @@ struct Run {
   std::vector<double> loss, gradient;
   std::size_t bytes = 0;
 };
-/// Loss and gradients of x, W and b when the losses' cotangents are `cotangent` and `expected` is what was announced.
+/// Loss and gradients of x, W and b when the losses' cotangents are `cotangent` and `expected` is what was hinted.
 template <class T>
 Run with_expected(std::size_t rows, std::size_t classes, const std::vector<double>& cotangent,
                   const std::vector<double>& expected, bool leaves = false, const std::vector<int>& group = {}) {
@@ -221,7 +221,7 @@ TEST_CASE_TEMPLATE("wrongly expected shares in groups that end chunks early give
       {random_matrix(260, 2, 1), random_matrix(3, 2, 2), random_matrix(1, 3, 3)});
 }
 
-TEST_CASE_TEMPLATE("announced shares fit however peaked they are, down to priors below the least number", T, float, double) {
+TEST_CASE_TEMPLATE("hinted shares fit however peaked they are, down to priors below the least number", T, float, double) {
   const std::size_t rows = 600;
   std::vector<int> label(rows), group(rows);
   std::vector<double> prior(rows);

@@ -1,5 +1,6 @@
 // Checking and exporting.
 #include "experiments/storage/check.hpp"
+#include "experiments/storage/csv.hpp"
 
 #include <doctest/doctest.h>
 

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "experiments/sweeps/run.hpp"
+#include "experiments/sweeps/run_cell.hpp"
 #include "tests/experiments/sweeps/files.hpp"
 
 using namespace hardgrad;

@@ -1,4 +1,4 @@
-// Peaked attention: probabilities far below the least float, announced weights with few digits, samples that all agree.
+// Peaked attention: probabilities far below the least float, hinted weights with few digits, samples that all agree.
 // Under the address sanitizer (preset sanitize) these trainings also look for memory written beyond its end.
 #include <doctest/doctest.h>
 
@@ -6,15 +6,15 @@
 
 #include "experiments/measurement/choice_entropy.hpp"
 #include "experiments/training/trainer.hpp"
-#include "experiments/verification/problems.hpp"
+#include "experiments/verification/scenes.hpp"
 
 namespace hardgrad {
 namespace {
 
-TEST_CASE("short trainings of every network with peaked attention stay finite and hold to what they announce") {
+TEST_CASE("short trainings of every network with peaked attention stay finite and hold to their hints") {
   int trainings = 0, networks = 0;
-  for (const auto& problem : verification::problems()) {
-    if (verification::Setting(problem, false).model->structure().numbers()) continue;  // nothing there can peak
+  for (const auto& problem : verification::scene_specs()) {
+    if (verification::SmallScene(problem, false).model->structure().numbers()) continue;  // nothing there can peak
     ++networks;
     for (const auto* name : {"exact_marginal", "rloo[samples=8]", "variational_bound[enumerate=true]"}) {
       CAPTURE(problem.model);

@@ -1,4 +1,4 @@
-#include "experiments/verification/grounds.hpp"
+#include "experiments/verification/test_models.hpp"
 
 #include <fmt/format.h>
 
@@ -10,13 +10,13 @@
 namespace hardgrad::verification {
 namespace {
 
-Ground recurrent(bool feeding, int options, int columns = 1) {
+TestModel recurrent(bool feeding, int options, int columns = 1) {
   const auto name = fmt::format("recurrent, {}, {} options{}", feeding ? "dependent" : "independent", options,
                                 columns > 1 ? fmt::format(", {} columns", columns) : "");
   return {name, std::make_unique<Recurrent<double>>(feeding, Key(5), options, 0, columns), Recurrent<double>::batch(options)};
 }
 
-Ground toy(const std::string& spec) {
+TestModel toy(const std::string& spec) {
   Batch batch;
   batch.id = {0};
   auto model = make_model<double>(Spec::parse(spec), {{"bits", 1}, {"gaussians", 1}}, Key(3), true);
@@ -29,8 +29,8 @@ Ground toy(const std::string& spec) {
 
 }  // namespace
 
-std::vector<Ground> grounds() {
-  std::vector<Ground> all;
+std::vector<TestModel> test_models() {
+  std::vector<TestModel> all;
   for (int options : {2, 3})
     for (bool feeding : {true, false}) all.push_back(recurrent(feeding, options));
   for (int options : {2, 3})
@@ -48,7 +48,7 @@ std::vector<Ground> grounds() {
   return all;
 }
 
-Ground shifted(int options, double shift) {
+TestModel shifted(int options, double shift) {
   if (options == 0)
     return {fmt::format("numbers, losses + {}", shift), std::make_unique<Drift<double>>(true, shift), Drift<double>::batch()};
   return {fmt::format("recurrent, {} options, losses + {}", options, shift),

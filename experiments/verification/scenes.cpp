@@ -1,12 +1,12 @@
-#include "experiments/verification/problems.hpp"
+#include "experiments/verification/scenes.hpp"
 
 #include <numeric>
 
 namespace hardgrad::verification {
 
 // Small enough that the exact gradient can be had, so that bias is a counter too.
-const std::vector<Problem>& problems() {
-  static const std::vector<Problem> all = {
+const std::vector<SceneSpec>& scene_specs() {
+  static const std::vector<SceneSpec> all = {
       {"bits", "bits", "bits[bits=3,t=0.6;0.51;0.48,shared_logit=true]", 1},
       {"bits_categorical", "bits", "bits[bits=2,options=3,function=linear,logit=0.2;-0.1;0.4]", 1},
       {"not_gate", "not_gate", "not_gate", 2},
@@ -21,7 +21,7 @@ const std::vector<Problem>& problems() {
   return all;
 }
 
-Setting::Setting(const Problem& problem, bool posterior) {
+SmallScene::SmallScene(const SceneSpec& problem, bool posterior) {
   const Key key(1);
   task = make_task(Spec::parse(problem.task), key / "data");
   std::vector<int> first(problem.examples);

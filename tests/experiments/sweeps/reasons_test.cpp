@@ -1,5 +1,5 @@
 // Why a cell would run: what differs from the file there is.
-#include "experiments/sweeps/why.hpp"
+#include "experiments/sweeps/reasons.hpp"
 
 #include <doctest/doctest.h>
 
@@ -33,13 +33,13 @@ TEST_CASE("done, skipped, stale, damaged, not there") {
       if (c.axes.at("estimator") == estimator) return c;
     throw Bug("no such cell");
   };
-  Why why(plan, sweep);
+  Reasons why(plan, sweep);
   CHECK(why(cell(plan, "rloo")).starts_with("done: "));
   CHECK(why(cell(plan, "arm")).starts_with("skip: needs bits"));
   CHECK(why(cell(plan, "exact")) == "run: there is no " + sweep.cell(cell(plan, "exact").hash));
 
   const auto longer = make_plan(config_of(text, {"train.steps=3", "seed=4"}), tasks);
-  Why later(longer, sweep);
+  Reasons later(longer, sweep);
   CHECK(later(cell(longer, "rloo")) ==
         "stale: " + sweep.cell(cell(plan, "rloo").hash) + " differs: seed 0 -> 4, train.steps 2 -> 3");
   CHECK(later(cell(longer, "exact")).starts_with("run: "));

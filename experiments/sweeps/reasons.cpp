@@ -1,4 +1,4 @@
-#include "experiments/sweeps/why.hpp"
+#include "experiments/sweeps/reasons.hpp"
 
 #include <fmt/format.h>
 
@@ -55,7 +55,7 @@ std::string identity_difference(const std::string& before, const std::string& no
   return fmt::format("{}", fmt::join(differences(before, now), ", "));
 }
 
-void Why::look_for_others() {
+void Reasons::look_for_others() {
   others_.emplace();
   std::set<std::string> ours;
   for (const auto& cell : plan_.cells) ours.insert(cell.hash);
@@ -71,7 +71,7 @@ void Why::look_for_others() {
   }
 }
 
-std::string Why::operator()(const Cell& cell) {
+std::string Reasons::operator()(const Cell& cell) {
   if (!cell.skip.empty()) return "skip: " + cell.skip;
   const auto path = folder_.cell(cell.hash);
   const auto reason = [&] { return read_cell(path).reason; };

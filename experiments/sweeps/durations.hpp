@@ -13,7 +13,7 @@ namespace hardgrad {
 /// Cells of a kind cost alike: those that differ in the seed alone.
 std::string kind_of(const AxisValues& axes);
 
-class Pace {
+class Durations {
  public:
   /// Cells still to be done, by kind.
   using Left = std::map<std::string, std::size_t>;

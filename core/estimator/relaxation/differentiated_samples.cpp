@@ -1,4 +1,4 @@
-#include "core/estimator/relaxation/sloped_samples.hpp"
+#include "core/estimator/relaxation/differentiated_samples.hpp"
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
@@ -7,7 +7,7 @@
 namespace hardgrad {
 
 template <class T>
-SlopedSamples<T>::SlopedSamples(const Problem<T>& problem, int samples) : samples_(samples) {
+DifferentiatedSamples<T>::DifferentiatedSamples(const Problem<T>& problem, int samples) : samples_(samples) {
   RelaxedChooser<T> chooser(samples, problem.random, problem.batch.id, [](const Relaxing<T>& asked) {
     auto option = asked.draw();
     auto hard = asked.tape.constant(asked.size(), asked.question.log_p.cols());
@@ -25,16 +25,16 @@ SlopedSamples<T>::SlopedSamples(const Problem<T>& problem, int samples) : sample
 }
 
 template <class T>
-Var<T> SlopedSamples<T>::surrogate(const AtLogits& g) {
+Var<T> DifferentiatedSamples<T>::surrogate(const AtLogits& g) {
   return add(run_->path(), choices_->surrogate(g));
 }
 
 template <class T>
-double SlopedSamples<T>::product(const AtLogits& a, const AtLogits& b) const {
+double DifferentiatedSamples<T>::product(const AtLogits& a, const AtLogits& b) const {
   return total(dot(a, choices_->met(b))) / (static_cast<double>(layout()->samples) * samples_);
 }
 
-template class SlopedSamples<float>;
-template class SlopedSamples<double>;
+template class DifferentiatedSamples<float>;
+template class DifferentiatedSamples<double>;
 
 }  // namespace hardgrad

@@ -9,7 +9,7 @@
 
 namespace hardgrad::verification {
 
-struct Ground {
+struct TestModel {
   std::string name;
   std::unique_ptr<Model<double>> model;
   Batch batch;
@@ -17,9 +17,9 @@ struct Ground {
 
 /// Options: dependent and independent choices, two and three options, ragged and not, joint and separate costs. Numbers:
 /// dependent, two columns, and the toys. With posteriors.
-std::vector<Ground> grounds();
+std::vector<TestModel> test_models();
 
-/// The recurrent ground with dependent choices (of numbers, if there are no options) and `shift` added to every loss.
-Ground shifted(int options, double shift);
+/// The recurrent tested with dependent choices (of numbers, if there are no options) and `shift` added to every loss.
+TestModel shifted(int options, double shift);
 
 }  // namespace hardgrad::verification

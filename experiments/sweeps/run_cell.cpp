@@ -7,7 +7,7 @@
 #include "core/support/error.hpp"
 #include "core/support/usage.hpp"
 #include "experiments/storage/checkpoint.hpp"
-#include "experiments/sweeps/run.hpp"
+#include "experiments/sweeps/run_cell.hpp"
 
 namespace hardgrad {
 namespace {

@@ -1,4 +1,4 @@
-#include "experiments/sweeps/pace.hpp"
+#include "experiments/sweeps/durations.hpp"
 
 namespace hardgrad {
 namespace {
@@ -14,13 +14,13 @@ std::string kind_of(const AxisValues& axes) {
   return kind;
 }
 
-void Pace::add(const std::string& kind, double seconds) {
+void Durations::add(const std::string& kind, double seconds) {
   auto& mean = kinds_[kind];
   mean.sum += seconds;
   ++mean.count;
 }
 
-std::optional<double> Pace::seconds(const Left& left) const {
+std::optional<double> Durations::seconds(const Left& left) const {
   std::map<std::string, Mean> tasks;
   Mean all;
   for (const auto& [kind, mean] : kinds_)

@@ -1,4 +1,4 @@
-// Small problems of every model on generated data: estimators are verified and benchmarked on them.
+// Small scenes (a task, a model and a batch) of every model on generated data: estimators are verified and benchmarked on them.
 #pragma once
 
 #include <memory>
@@ -10,21 +10,21 @@
 
 namespace hardgrad::verification {
 
-struct Problem {
+struct SceneSpec {
   std::string name;   ///< of the model, as benchmarks are called
   std::string task;   ///< spec
   std::string model;  ///< spec
   int examples;       ///< batch
 };
 
-const std::vector<Problem>& problems();
+const std::vector<SceneSpec>& scene_specs();
 
-/// A problem made: its batch and its model, with a posterior if asked for.
-struct Setting {
+/// A scene: its batch and its model, with a posterior if asked for.
+struct SmallScene {
   std::unique_ptr<Task> task;
   Batch batch;
   std::unique_ptr<Model<float>> model;
-  Setting(const Problem& problem, bool posterior);
+  SmallScene(const SceneSpec& spec, bool posterior);
 };
 
 }  // namespace hardgrad::verification

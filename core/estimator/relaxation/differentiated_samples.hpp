@@ -8,9 +8,9 @@ namespace hardgrad {
 
 /// K samples an example; sample n = b K + k. The options enter the model as weights, so that they can be differentiated.
 template <class T>
-class SlopedSamples {
+class DifferentiatedSamples {
  public:
-  SlopedSamples(const Problem<T>& problem, int samples);
+  DifferentiatedSamples(const Problem<T>& problem, int samples);
   Sampled<T>& run() { return *run_; }
   const Choices<T>& choices() const { return *choices_; }
   const std::shared_ptr<const ChoiceLayout>& layout() const { return choices_->layout(); }
@@ -32,7 +32,7 @@ class SlopedSamples {
   AtLogits slope_;
 };
 
-extern template class SlopedSamples<float>;
-extern template class SlopedSamples<double>;
+extern template class DifferentiatedSamples<float>;
+extern template class DifferentiatedSamples<double>;
 
 }  // namespace hardgrad

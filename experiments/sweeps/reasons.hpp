@@ -15,9 +15,9 @@ namespace hardgrad {
 /// nothing.
 std::string identity_difference(const std::string& before, const std::string& now);
 
-class Why {
+class Reasons {
  public:
-  Why(const Plan& plan, const SweepFolder& folder) : plan_(plan), folder_(folder) {}
+  Reasons(const Plan& plan, const SweepFolder& folder) : plan_(plan), folder_(folder) {}
   /// In words: "done: ...", "skip: ...", "run: ...", "run again: ..." or "stale: ..." (a file of another identity is the
   /// nearest there is).
   std::string operator()(const Cell& cell);

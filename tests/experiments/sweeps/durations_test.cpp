@@ -1,0 +1,36 @@
+// Time left is weighed by kind of cell, and not told while too little is known.
+#include "experiments/sweeps/durations.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace hardgrad;
+
+namespace {
+std::string kind(const std::string& task, const std::string& estimator, const std::string& seed = "1") {
+  return kind_of({{"task", task}, {"model", "m"}, {"estimator", estimator}, {"seed", seed}});
+}
+}  // namespace
+
+TEST_CASE("seeds are of one kind") {
+  CHECK(kind("a", "x", "1") == kind("a", "x", "2"));
+  CHECK(kind("a", "x") != kind("a", "y"));
+}
+
+TEST_CASE("each kind at its own cost") {
+  Durations durations;
+  durations.add(kind("a", "x"), 1);
+  durations.add(kind("a", "x"), 3);
+  durations.add(kind("a", "y"), 100);
+  CHECK(*durations.seconds({{kind("a", "x"), 10}}) == 20);
+  CHECK(*durations.seconds({{kind("a", "x"), 10}, {kind("a", "y"), 1}}) == 120);
+  CHECK(*durations.seconds({{kind("a", "z"), 2}}) == 2 * 51);  // the mean kind of the task, not the mean cell
+  CHECK(*durations.seconds({}) == 0);
+}
+
+TEST_CASE("nothing is told while most cells are unknown") {
+  Durations durations;
+  CHECK_FALSE(durations.seconds({{kind("a", "x"), 1}}));
+  durations.add(kind("a", "x"), 2);
+  CHECK_FALSE(durations.seconds({{kind("b", "x"), 3}, {kind("a", "x"), 2}}));
+  CHECK(*durations.seconds({{kind("b", "x"), 2}, {kind("a", "x"), 2}}) == 8);
+}
