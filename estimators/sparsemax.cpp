@@ -21,15 +21,14 @@ class SupportChooser final : public EnumerateChooser<T> {
   SupportChooser(const Structure& structure, double cap) : EnumerateChooser<T>(structure), cap_(cap) {}
 
  private:
-  std::vector<int> visited(const Question<T>& question, int cell) const override {
+  void visit(const Question<T>& question, int cell, std::vector<int>& to) const override {
     const T* logits = question.logits.value().row(cell);
     const int options = question.site.options[cell];
     const double tau = sparsemax_threshold(logits, options);
-    std::vector<int> support;
+    const auto before = to.size();
     for (int i = 0; i < options; ++i)
-      if (static_cast<double>(logits[i]) > tau) support.push_back(i);
-    if (support.empty()) support.push_back(options - 1);  // where a logit is no number: that must stay visible
-    return support;
+      if (static_cast<double>(logits[i]) > tau) to.push_back(i);
+    if (to.size() == before) to.push_back(options - 1);  // where a logit is no number: that must stay visible
   }
   double cap() const override { return cap_; }
   double cap_;

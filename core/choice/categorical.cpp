@@ -111,41 +111,41 @@ Choice<T> Categorical<T>::mean(const RowsPtr& rows) const {
 
 template <class T>
 Choice<T> Categorical<T>::enumerate(Tape<T>&, const RowsPtr& asking, int step, const Visits& visits) const {
-  const std::size_t D = this->columns();
-  std::vector<int> parent, option;
-  std::vector<char> spare;
-  for (std::size_t r = 0; r < asking->size(); ++r) {
-    std::vector<std::vector<int>> of_column;
+  const std::size_t D = this->columns(), asks = asking->size();
+  std::vector<int> visited;  // of all cells, one after the other
+  std::vector<std::size_t> first(asks * D + 1), rows(asks);
+  visited.reserve(std::accumulate(options_.begin(), options_.end(), std::size_t{0}));
+  for (std::size_t c = 0; c < asks * D; ++c) {
+    visits.options(static_cast<int>(c), visited);
+    first[c + 1] = visited.size();
+  }
+  const auto count = [&](std::size_t cell) { return first[cell + 1] - first[cell]; };
+  double total = 0;
+  for (std::size_t r = 0; r < asks; ++r) {
     double sets = 1, most = 1;
     for (std::size_t d = 0; d < D; ++d) {
-      of_column.push_back(visits.options(static_cast<int>(r * D + d)));
-      sets *= static_cast<double>(of_column[d].size());
-      most = std::max(most, static_cast<double>(of_column[d].size()));
+      sets *= static_cast<double>(count(r * D + d));
+      most = std::max(most, static_cast<double>(count(r * D + d)));
     }
-    const double rows = visits.side_by_side ? most : sets;
-    if (static_cast<double>(parent.size()) + rows > visits.cap)
+    total += visits.side_by_side ? most : sets;
+    if (total > visits.cap)
       throw NotExact(fmt::format("choice {} has more than {:.6g} rows to visit: take fewer steps, columns, options or examples",
                                  step + 1, visits.cap));
-    parent.insert(parent.end(), static_cast<std::size_t>(rows), static_cast<int>(r));
-    if (visits.side_by_side) {
-      for (std::size_t i = 0; i < most; ++i)
-        for (const auto& options : of_column) {
-          spare.push_back(i >= options.size());
-          option.push_back(options[std::min(i, options.size() - 1)]);
-        }
-      continue;
-    }
-    std::vector<std::size_t> set(D);
-    for (bool more = true; more;) {
-      for (std::size_t d = 0; d < D; ++d) option.push_back(of_column[d][set[d]]);
-      more = false;
-      for (std::size_t d = D; d-- > 0 && !more;)  // the last column counts up first
-        if (++set[d] < of_column[d].size())
-          more = true;
-        else
-          set[d] = 0;
-    }
+    rows[r] = static_cast<std::size_t>(visits.side_by_side ? most : sets);
   }
+  const auto all = static_cast<std::size_t>(total);
+  std::vector<int> parent(all), option(all * D);
+  std::vector<char> spare(visits.side_by_side ? all * D : 0);
+  for (std::size_t r = 0, to = 0; r < asks; ++r)
+    for (std::size_t i = 0; i < rows[r]; ++i, ++to) {
+      parent[to] = static_cast<int>(r);
+      for (std::size_t d = D, rest = i; d-- > 0;) {  // of sets, the last column counts up first
+        const std::size_t cell = r * D + d, n = count(cell), which = visits.side_by_side ? std::min(i, n - 1) : rest % n;
+        option[to * D + d] = visited[first[cell] + which];
+        if (visits.side_by_side) spare[to * D + d] = i >= n;
+        rest /= n;
+      }
+    }
   return {.rows = Rows::after(asking, std::move(parent), step),
           .option = std::move(option),
           .side_by_side = visits.side_by_side,

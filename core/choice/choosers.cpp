@@ -37,10 +37,8 @@ Choice<T> SampleChooser<T>::choose(Tape<T>& tape, const Question<T>& question) {
 }
 
 template <class T>
-std::vector<int> EnumerateChooser<T>::visited(const Question<T>& question, int cell) const {
-  std::vector<int> all(question.site.options[cell]);
-  std::iota(all.begin(), all.end(), 0);
-  return all;
+void EnumerateChooser<T>::visit(const Question<T>& question, int cell, std::vector<int>& to) const {
+  for (int i = 0; i < question.site.options[cell]; ++i) to.push_back(i);
 }
 
 template <class T>
@@ -49,7 +47,7 @@ Choice<T> EnumerateChooser<T>::choose(Tape<T>& tape, const Question<T>& question
   const auto* declared = structure_ ? structure_->site(site.name) : nullptr;
   return question.distribution->enumerate(tape, site.rows, question.step,
                                           {.side_by_side = site.columns > 1 && declared && declared->reach == Reach::own_column,
-                                           .options = [&](int cell) { return visited(question, cell); },
+                                           .options = [&](int cell, std::vector<int>& to) { visit(question, cell, to); },
                                            .cap = cap(),
                                            .nodes = question.nodes});
 }

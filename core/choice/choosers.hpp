@@ -37,8 +37,8 @@ class EnumerateChooser : public Chooser<T> {
   Choice<T> choose(Tape<T>& tape, const Question<T>& question) override;
 
  protected:
-  /// The options of a cell that are visited, in order: all of them.
-  virtual std::vector<int> visited(const Question<T>& question, int cell) const;
+  /// Adds the options of a cell that are visited, in order: all of them.
+  virtual void visit(const Question<T>& question, int cell, std::vector<int>& to) const;
   /// The most rows one question may make.
   virtual double cap() const { return 1e9; }
 

@@ -54,9 +54,9 @@ struct Matrix {
 };
 Matrix support_matrix() {
   Matrix matrix;
-  for (const auto& problem : verification::scene_specs()) {
-    matrix.networks.push_back(problem.name);
-    const verification::SmallScene with[] = {{problem, false}, {problem, true}};
+  for (const auto& scene : verification::scene_specs()) {
+    matrix.networks.push_back(scene.name);
+    const verification::SmallScene with[] = {{scene, false}, {scene, true}};
     for (const auto& name : Estimators::instance().names()) {
       const auto spec = Spec::parse(name);
       matrix.reasons[name].push_back(unsupported(spec, with[wants_posterior(spec)].model->structure()));
@@ -78,12 +78,13 @@ nlohmann::json matrix_json() {
 void print_matrix() {
   const auto matrix = support_matrix();
   std::vector<std::string> notes;
-  std::vector<std::vector<std::string>> rows{{"ESTIMATOR"}, {""}};
-  for (const auto& name : matrix.networks) {  // on two lines, or they would not fit one
-    const auto cut = std::min(name.find('_'), name.size() - 1) + 1;
-    rows[0].push_back(name.substr(0, cut));
-    rows[1].push_back(name.substr(cut));
-  }
+  std::vector<std::vector<std::string>> rows{{"ESTIMATOR"}, {""}, {""}};
+  for (auto name : matrix.networks)  // a word a line, or they would not fit
+    for (auto& row : rows) {
+      const auto cut = &row == &rows.back() ? name.size() : std::min(name.find('_'), name.size() - 1) + 1;
+      row.push_back(name.substr(0, cut));
+      name.erase(0, cut);
+    }
   for (const auto& [name, reasons] : matrix.reasons) {
     auto& row = rows.emplace_back(1, name);
     for (auto reason : reasons) {

@@ -21,13 +21,13 @@ const std::vector<SceneSpec>& scene_specs() {
   return all;
 }
 
-SmallScene::SmallScene(const SceneSpec& problem, bool posterior) {
+SmallScene::SmallScene(const SceneSpec& scene, bool posterior) {
   const Key key(1);
-  task = make_task(Spec::parse(problem.task), key / "data");
-  std::vector<int> first(problem.examples);
+  task = make_task(Spec::parse(scene.task), key / "data");
+  std::vector<int> first(scene.examples);
   std::iota(first.begin(), first.end(), 0);
   batch = task->batch(Split::train, first);
-  model = make_model<float>(Spec::parse(problem.model), task->dimensions(), key / "init", posterior);
+  model = make_model<float>(Spec::parse(scene.model), task->dimensions(), key / "init", posterior);
 }
 
 }  // namespace hardgrad::verification

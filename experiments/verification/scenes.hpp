@@ -24,7 +24,7 @@ struct SmallScene {
   std::unique_ptr<Task> task;
   Batch batch;
   std::unique_ptr<Model<float>> model;
-  SmallScene(const SceneSpec& spec, bool posterior);
+  SmallScene(const SceneSpec& scene, bool posterior);
 };
 
 }  // namespace hardgrad::verification

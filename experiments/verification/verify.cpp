@@ -36,7 +36,7 @@ class Verifier {
         verdict_{spec.text, unbiased_, {}} {}
 
   Verdict run() {
-    for (const auto& problem : scene_specs()) on_model(problem);
+    for (const auto& scene : scene_specs()) on_model(scene);
     for (const auto& tested : test_models()) on_model(tested);
     shift();
     other_targets();
@@ -55,19 +55,19 @@ class Verifier {
     return reason.empty();
   }
 
-  void on_model(const SceneSpec& problem) {
-    const SmallScene setting(problem, wants_posterior(spec_));
-    const auto& structure = setting.model->structure();
-    if (!supported(structure, "contract", problem.name)) return;
+  void on_model(const SceneSpec& scene) {
+    const SmallScene made(scene, wants_posterior(spec_));
+    const auto& structure = made.model->structure();
+    if (!supported(structure, "contract", scene.name)) return;
     const auto wide_model =
-        make_model<double>(Spec::parse(problem.model), setting.task->dimensions(), Key(1) / "init", wants_posterior(spec_));
+        make_model<double>(Spec::parse(scene.model), made.task->dimensions(), Key(1) / "init", wants_posterior(spec_));
     const auto narrow = make_estimator<float>(spec_, structure, Key(1));
     const auto wide = make_estimator<double>(spec_, structure, Key(1));
-    add("contract", problem.name, guarded([&] {
-          if (auto broken = contract(*narrow, *setting.model, setting.batch); !broken.empty()) return broken;
-          return contract(*wide, *wide_model, setting.batch);
+    add("contract", scene.name, guarded([&] {
+          if (auto broken = contract(*narrow, *made.model, made.batch); !broken.empty()) return broken;
+          return contract(*wide, *wide_model, made.batch);
         }));
-    if (unbiased_) sampled_mean("mean", problem.name, *wide, *wide_model, setting.batch, model_draws);
+    if (unbiased_) sampled_mean("mean", scene.name, *wide, *wide_model, made.batch, model_draws);
   }
 
   template <class T>

@@ -205,7 +205,7 @@ TEST_CASE("a programmer: an operation and a column at each of two steps are 900 
   Tape<double> tape;
   KeyedRandomness random(Key(1));
   CHECK(estimator_of("exact", model)->draw({tape, model, batch, random}).rows() == 30 + 900);
-  check(model, batch, {"reinforce", "local_expectation", "disarm_tree", "muprop"});
+  check(model, batch, {"reinforce", "local_expectation", "self_critic", "muprop"});
 }
 
 TEST_CASE("a Turing machine: a reading and a writing head, rows with different numbers of cells") {
