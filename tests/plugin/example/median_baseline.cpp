@@ -28,13 +28,10 @@ struct MedianBaseline final : Estimator<T> {
   }
 };
 
-const EstimatorEntry entry = {
-    .name = "median_baseline",
-    .summary = "score function minus the median loss of the other samples",
-    .paper = "none: an example",
-    .unbiased = true,
-    .evaluations = "K",
-    .parameters = {samples_parameter(5, 2)},
-    .needs = {need::log_density},
-};
+const EstimatorEntry entry = {.name = "median_baseline",
+                              .summary = "score function minus the median loss of the other samples",
+                              .paper = "none: an example",
+                              .evaluations = "K",
+                              .parameters = {samples_parameter(5, 2)},
+                              .needs = {need::log_density}};
 HARDGRAD_ESTIMATOR(MedianBaseline, entry)
