@@ -52,7 +52,8 @@ class Relax final : public Estimator<T> {
     const auto f = run.losses(credit_);
 
     auto g = f * choices.score + choices.control(temperature_, c.value, c.slope, c.slope);
-    if (eta_) g += eta * run.control(0, credit_);
+    AtLogits of_model;
+    if (eta_) g += eta * (of_model = run.control(0, credit_));
 
     Estimate<T> estimate{.surrogate = run.surrogate(g), .loss = run.run().mean_loss()};
     if (learning) {  // the gradient of |g|^2, averaged over the samples
@@ -64,7 +65,7 @@ class Relax final : public Estimator<T> {
       if (eta_) {
         const auto in_temperature = (1 / difference) * (run.control(1, credit_) - run.control(2, credit_));
         estimate.own_loss =
-            add(estimate.own_loss, add(sum(tape.parameter(*eta_), 2 * share * total(dot(g, run.control(0, credit_)))),
+            add(estimate.own_loss, add(sum(tape.parameter(*eta_), 2 * share * total(dot(g, of_model))),
                                        sum(tape.parameter(*log_temperature_), share * eta * total(dot(g, in_temperature)))));
       }
     }

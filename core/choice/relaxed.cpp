@@ -14,12 +14,10 @@ std::vector<double> Relaxing<T>::log_p(std::size_t cell) const {
 
 template <class T>
 Draw Relaxing<T>::where(std::size_t cell, std::uint32_t index) const {
-  const std::size_t D = question.site.columns, row = cell / D;
-  return {.example = id[rows.example[row]],
-          .replica = static_cast<std::uint32_t>(rows.replica[row]),
-          .step = static_cast<std::uint32_t>(question.step),
-          .index = index,
-          .column = static_cast<std::uint32_t>(cell % D)};
+  const std::size_t D = question.site.columns;
+  auto draw = Noise{random, id, question.step}.at(rows, cell / D, cell % D);
+  draw.index = index;
+  return draw;
 }
 
 template <class T>

@@ -60,15 +60,13 @@ class CoupledChooser final : public Chooser<T> {
     for (std::size_t c = 0; c < option.size(); ++c) {
       const std::size_t r = c / D;
       const auto d = static_cast<int>(c % D);
-      if (from[r] >= 0)
+      if (from[r] >= 0) {
         option[c] = fork.option[from[r] * D + d];
-      else if (continuation_ == Continuation::sampled)
-        option[c] = draw_option(question, rows->parent[r] * D + d, random_,
-                                {.example = id_[rows->example[r]],
-                                 .replica = static_cast<std::uint32_t>(rows->replica[r]),
-                                 .step = static_cast<std::uint32_t>(question.step),
-                                 .index = Forking::continuing,
-                                 .column = static_cast<std::uint32_t>(d)});
+      } else if (continuation_ == Continuation::sampled) {
+        auto where = Noise{random_, id_, question.step}.at(*rows, r, d);
+        where.index = Forking::continuing;
+        option[c] = draw_option(question, rows->parent[r] * D + d, random_, where);
+      }
     }
     if (!fork.weights) return {rows, std::move(option), {}};
     // The forks' weights above the expected ones: every cell takes one of these.

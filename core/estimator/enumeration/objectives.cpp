@@ -59,13 +59,17 @@ Var<T> marginal_likelihood_loss(Episode<T>& episode) {
   for (const auto& rows : leaf_sets(episode)) {
     auto log_joint = episode.path_log_probability(rows);
     if (auto loss = path_loss(episode, rows, made)) log_joint = subtract(log_joint, loss);
-    const std::size_t columns = log_joint.cols();  // side by side, each has a sum of its own
-    std::vector<int> cell(rows->size() * columns), group(cell.size());
-    std::iota(cell.begin(), cell.end(), 0);
-    const auto group_of = [&](std::size_t c) { return rows->example[c / columns] * columns + c % columns; };
-    std::stable_sort(cell.begin(), cell.end(), [&](int a, int b) { return group_of(a) < group_of(b); });
-    for (std::size_t i = 0; i < cell.size(); ++i) group[i] = static_cast<int>(group_of(cell[i]));
-    if (columns > 1) log_joint = gather_rows(reshape(log_joint, 1), std::span<const int>(cell));
+    const std::size_t columns = log_joint.cols();
+    auto group = rows->example;
+    if (columns > 1) {  // side by side, each has a sum of its own
+      std::vector<int> cell(rows->size() * columns);
+      std::iota(cell.begin(), cell.end(), 0);
+      const auto group_of = [&](std::size_t c) { return static_cast<int>(rows->example[c / columns] * columns + c % columns); };
+      std::stable_sort(cell.begin(), cell.end(), [&](int a, int b) { return group_of(a) < group_of(b); });
+      group.clear();
+      for (int c : cell) group.push_back(group_of(c));
+      log_joint = gather_rows(reshape(log_joint, 1), std::span<const int>(cell));
+    }
     auto log_likelihood = segment_logsumexp(log_joint, std::span<const int>(group), episode.examples() * columns);
     total = add(total, sum(log_likelihood, -share));
   }
