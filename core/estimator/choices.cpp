@@ -80,7 +80,7 @@ std::vector<double> choices_of_samples(const ChoiceLayout& layout) {
   return count;
 }
 
-PerChoice spread(std::shared_ptr<const ChoiceLayout> layout, const std::vector<double>& of_samples) {
+PerChoice spread(const std::shared_ptr<const ChoiceLayout>& layout, const std::vector<double>& of_samples) {
   PerChoice result{layout, std::vector<double>(layout->cells())};
   for (std::size_t c = 0; c < layout->cells(); ++c) result.value[c] = of_samples[layout->sample[c]];
   return result;
@@ -114,17 +114,22 @@ AtLogits mean_of_others(const AtLogits& x, int samples) {
   return result;
 }
 
-PerChoice leave_one_out(const PerChoice& x, int samples) {
-  PerChoice result{x.of, std::vector<double>(x.value.size())};
+void leave_one_out(std::span<double> x, int samples, int columns) {
+  std::vector<double> f(samples);
+  for_examples(0, x.size() / columns, columns, samples, [&](std::size_t first, std::size_t stride) {
+    for (int k = 0; k < samples; ++k) f[k] = x[first + k * stride];
+    for (int k = 0; k < samples; ++k) {
+      double sum = 0;  // differences come before the sum, so that equal losses give an exact zero
+      for (double other : f) sum += f[k] - other;
+      x[first + k * stride] = sum / (samples - 1);
+    }
+  });
+}
+
+PerChoice leave_one_out(PerChoice x, int samples) {
   for (const auto& step : x.of->steps)
-    for_examples(step.cell, x.of->samples, step.columns, samples, [&](std::size_t first, std::size_t stride) {
-      for (int k = 0; k < samples; ++k) {
-        double sum = 0;  // differences come before the sum, so that equal losses give an exact zero
-        for (int j = 0; j < samples; ++j) sum += x.value[first + k * stride] - x.value[first + j * stride];
-        result.value[first + k * stride] = sum / (samples - 1);
-      }
-    });
-  return result;
+    leave_one_out(std::span(x.value).subspan(step.cell, x.of->samples * step.columns), samples, static_cast<int>(step.columns));
+  return x;
 }
 
 template <class T>

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "core/choice/episode.hpp"
@@ -75,14 +76,17 @@ PerChoice sum(const PerChoice& x, Along which);
 /// [N] the number of choices a sample has.
 std::vector<double> choices_of_samples(const ChoiceLayout& layout);
 /// A number of each sample [N], at each of its choices.
-PerChoice spread(std::shared_ptr<const ChoiceLayout> layout, const std::vector<double>& of_samples);
+PerChoice spread(const std::shared_ptr<const ChoiceLayout>& layout, const std::vector<double>& of_samples);
 
 /// Of each number, the mean of those in the same place of the example's other samples; an example has K of them, side by side.
 PerChoice mean_of_others(const PerChoice& x, int samples);
 /// The same at the logits; zero beyond a choice's own options.
 AtLogits mean_of_others(const AtLogits& x, int samples);
-/// x minus the mean of the others, exactly 0 where they are equal.
-PerChoice leave_one_out(const PerChoice& x, int samples);
+/// Numbers [B K] or [B K, columns] become each sample's minus the mean of its example's other samples; exactly 0 where they are
+/// equal.
+void leave_one_out(std::span<double> x, int samples, int columns = 1);
+/// The same of every step's.
+PerChoice leave_one_out(PerChoice x, int samples);
 
 /// The choices of a run's samples, and its logits.
 template <class T>

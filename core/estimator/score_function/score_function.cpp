@@ -71,7 +71,7 @@ Choices<T> Sampled<T>::choices() {
 }
 
 template <class T>
-PerChoice Sampled<T>::returns(Credit credit, std::shared_ptr<const ChoiceLayout> layout) const {
+PerChoice Sampled<T>::returns(Credit credit, const std::shared_ptr<const ChoiceLayout>& layout) const {
   PerChoice result{layout, {}};
   result.value.reserve(layout->cells());
   for (int t = 0; t < steps(); ++t) {
@@ -151,20 +151,6 @@ Var<T> Sampled<T>::path() {
 
 template class Sampled<float>;
 template class Sampled<double>;
-
-void leave_one_out(std::vector<double>& returns, int samples, int columns) {
-  std::vector<double> f(samples);
-  const int example = samples * columns;
-  for (auto first = returns.begin(); first != returns.end(); first += example)
-    for (auto column = first; column != first + columns; ++column) {
-      for (int k = 0; k < samples; ++k) f[k] = column[k * columns];
-      for (int k = 0; k < samples; ++k) {
-        double sum = 0;  // differences come before the sum, so that equal losses give an exact zero
-        for (double other : f) sum += f[k] - other;
-        column[k * columns] = sum / (samples - 1);
-      }
-    }
-}
 
 template <class T>
 Estimate<T> with_constant_baseline(Sampled<T> sampled, double baseline, Credit credit) {

@@ -48,7 +48,7 @@ class Sampled {
   /// The choices of the samples, and their logits.
   Choices<T> choices();
   /// What each choice is credited with.
-  PerChoice returns(Credit credit, std::shared_ptr<const ChoiceLayout> layout) const;
+  PerChoice returns(Credit credit, const std::shared_ptr<const ChoiceLayout>& layout) const;
   /// Of each choice, the sum of x over the choices of its step that share its reward-to-go: its columns, or itself alone.
   PerChoice sum_of_own_step(const PerChoice& x) const;
   /// [1 or D] means of a step's returns over the rows that had a choice there; NaN where none had.
@@ -97,10 +97,6 @@ class Sampled {
   std::vector<Part> parts_;
   std::size_t own_ = 0;  // the first parts are the model's costs
 };
-
-/// returns [B K] or [B K, columns] become each sample's minus the mean of its example's other samples; exactly 0 where they are
-/// equal.
-void leave_one_out(std::vector<double>& returns, int samples, int columns = 1);
 
 /// The estimate 1/K sum_k [ (f_k - baseline) grad log p(z_k) + grad f_k ].
 template <class T>
