@@ -10,6 +10,7 @@
 // Departures: the bits are drawn by their number, which has a closed law, and a random order, not by u. Where choices feed
 // later ones, every choice's bits are evaluated given the first member's choices before it.
 #include <algorithm>
+#include <array>
 
 #include "core/estimator/coupling/coupled_estimator.hpp"
 #include "core/estimator/coupling/dirichlet_copula.hpp"
@@ -27,7 +28,10 @@ class Arms final : public CoupledEstimator<T> {
   void draw(Coupling& coupling, Randomness& random, Draw where) const override {
     const double q = std::min(coupling.p[0], coupling.p[1]);
     const int rare = coupling.p[1] <= coupling.p[0];  // the value of the bits whose u is at most q
-    int left = random.categorical(copula_.counts(q), where);
+    std::array<double, DirichletCopula::most + 1> counts;
+    const std::span<double> law(counts.data(), coupling.option.size() + 1);
+    copula_.counts(q, law);
+    int left = random.categorical(law, where);
     auto members = static_cast<double>(coupling.option.size());
     for (int& option : coupling.option) {
       ++where.index;
@@ -41,11 +45,11 @@ class Arms final : public CoupledEstimator<T> {
   void gradient(const Coupling& coupling, std::span<const double> f, std::span<double> logits) const override {
     const double q = std::min(coupling.p[0], coupling.p[1]);
     if (q <= 0) return;  // all bits are alike
-    std::vector<double> signal(f.begin(), f.end());
-    leave_one_out(signal, static_cast<int>(f.size()));  // sums to 0: b_k will do for b_k - p
-    double sum = 0;
-    for (std::size_t k = 0; k < f.size(); ++k) sum += signal[k] * coupling.option[k];
-    logits[1] = sum / static_cast<double>(f.size()) / (1 - copula_.correlation(q));
+    double sum = 0;      // over all pairs of members: f_k - f_j sums to 0, so that b_k will do for b_k - p
+    for (std::size_t k = 0; k < f.size(); ++k)
+      for (std::size_t j = 0; coupling.option[k] && j < f.size(); ++j) sum += f[k] - f[j];
+    const auto K = static_cast<double>(f.size());
+    logits[1] = sum / (K * (K - 1)) / (1 - copula_.correlation(q));
     logits[0] = -logits[1];
   }
 

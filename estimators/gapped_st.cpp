@@ -22,12 +22,10 @@ class GappedSt final : public RelaxationEstimator<T> {
  private:
   Relaxed<T> relax(const Relaxing<T>& asked) const override {
     auto option = asked.draw();
-    auto moves = asked.constants([&](std::size_t r) {
-      auto move = asked.log_p(r);
+    auto moves = asked.constants([&](std::size_t r, std::span<double> move) {
       const double most = *std::max_element(move.begin(), move.end());
       for (int i = 0; i < static_cast<int>(move.size()); ++i)
         move[i] = i == option[r] ? most - move[i] : -std::max(0.0, move[i] + gap_ - most);
-      return move;
     });
     return straight_through(asked, std::move(option), asked.softmax(moves, temperature_));
   }

@@ -24,12 +24,12 @@ class ReinMax final : public RelaxationEstimator<T> {
   Relaxed<T> relax(const Relaxing<T>& asked) const override {
     auto option = asked.draw();
     // A softmax of moved logits has the value (p_T + z) / 2, so its Jacobian is J of it.
-    auto moves = asked.constants([&](std::size_t r) {
-      const auto log_p = asked.log_p(r);
-      auto half = relaxed({option[r], log_p}, temperature_);
-      for (std::size_t i = 0; i < half.size(); ++i)
-        half[i] = std::log((half[i] + (static_cast<int>(i) == option[r])) / 2) - log_p[i];
-      return half;
+    const auto log_p = asked.log_p();
+    std::vector<double> p_T(log_p.size());
+    relaxed(asked.width(), asked.count, log_p, temperature_, p_T);
+    auto moves = asked.constants([&](std::size_t r, std::span<double> move) {
+      for (std::size_t i = 0; i < move.size(); ++i)
+        move[i] = std::log((p_T[r * asked.width() + i] + (static_cast<int>(i) == option[r])) / 2) - move[i];
     });
     auto soft = subtract(affine(asked.softmax(moves, 1), T{2}), affine(asked.softmax(), T{0.5}));
     return straight_through(asked, std::move(option), soft);

@@ -6,12 +6,25 @@
 namespace hardgrad {
 namespace {
 
+// Rows of one or two numbers, such as a bit's, are not worth a call of memcpy or a vector loop.
 template <class T>
-void copy_row(const T* from, std::size_t n, T* to, bool store = true) {
-  if (store)
+void copy_row(const T* from, std::size_t n, T* to) {
+  if (n > 2) {
     std::copy_n(from, n, to);
-  else
+    return;
+  }
+  if (n > 0) to[0] = from[0];
+  if (n > 1) to[1] = from[1];
+}
+
+template <class T>
+void add_row(const T* from, std::size_t n, T* to) {
+  if (n > 2) {
     for (std::size_t j = 0; j < n; ++j) to[j] += from[j];
+    return;
+  }
+  if (n > 0) to[0] += from[0];
+  if (n > 1) to[1] += from[1];
 }
 
 /// One of the blocks that needs a gradient, if any does: it decides for the output.
@@ -33,7 +46,7 @@ Var<T> gather_rows(Var<T> x, std::span<const int> index) {
   const auto out = x.tape->mutable_value(y);
   for (std::size_t r = 0; r < out.rows; ++r)
     if (index[r] >= 0)
-      std::copy_n(in.row(index[r]), out.cols, out.row(r));
+      copy_row(in.row(index[r]), out.cols, out.row(r));
     else
       std::fill_n(out.row(r), out.cols, T{0});
   if (!x.tape->needs_gradient(y)) return y;
@@ -41,7 +54,7 @@ Var<T> gather_rows(Var<T> x, std::span<const int> index) {
     const auto g = tape.cotangent(y);
     const auto to = tape.sink(x).scattered();
     for (std::size_t r = 0; r < g.rows; ++r)
-      if (index[r] >= 0) copy_row(g.row(r), g.cols, to.row(index[r]), false);
+      if (index[r] >= 0) add_row(g.row(r), g.cols, to.row(index[r]));
   });
   return y;
 }
@@ -55,7 +68,10 @@ Var<T> gather_rows(std::span<const Var<T>> blocks, std::span<const int> index) {
   struct Place {
     int block, row;
   };
+  std::size_t rows = 0;
+  for (auto block : blocks) rows += block.rows();
   std::vector<Place> stacked;
+  stacked.reserve(rows);
   for (std::size_t k = 0; k < blocks.size(); ++k) {
     require_shapes(blocks[k].cols() == cols, "gather_rows", {blocks[0], blocks[k]});
     for (std::size_t i = 0; i < blocks[k].rows(); ++i) stacked.push_back({static_cast<int>(k), static_cast<int>(i)});
@@ -78,8 +94,7 @@ Var<T> gather_rows(std::span<const Var<T>> blocks, std::span<const int> index) {
     for (std::size_t k = 0; k < kept.size(); ++k)
       to[k] = tape.needs_gradient(kept[k]) ? tape.sink(kept[k]).scattered() : MatrixView<T>{};
     for (std::size_t r = 0; r < g.rows; ++r)
-      if (const auto [block, row] = places[r]; block >= 0 && to[block].data)
-        copy_row(g.row(r), g.cols, to[block].row(row), false);
+      if (const auto [block, row] = places[r]; block >= 0 && to[block].data) add_row(g.row(r), g.cols, to[block].row(row));
   });
   return y;
 }
@@ -100,7 +115,7 @@ Var<T> concat_columns(std::initializer_list<Var<T>> blocks) {
   std::size_t from = 0;
   for (auto block : blocks) {
     const auto in = block.value();
-    for (std::size_t r = 0; r < rows; ++r) std::copy_n(in.row(r), in.cols, out.row(r) + from);
+    for (std::size_t r = 0; r < rows; ++r) copy_row(in.row(r), in.cols, out.row(r) + from);
     from += in.cols;
   }
   if (!tape.needs_gradient(y)) return y;
@@ -111,7 +126,11 @@ Var<T> concat_columns(std::initializer_list<Var<T>> blocks) {
       const std::size_t n = block.cols();
       if (tape.needs_gradient(block)) {
         const auto sink = tape.sink(block);
-        for (std::size_t r = 0; r < g.rows; ++r) copy_row(g.row(r) + from, n, sink.to.row(r), sink.first);
+        for (std::size_t r = 0; r < g.rows; ++r)
+          if (sink.first)
+            copy_row(g.row(r) + from, n, sink.to.row(r));
+          else
+            add_row(g.row(r) + from, n, sink.to.row(r));
       }
       from += n;
     }
@@ -126,11 +145,11 @@ Var<T> slice_columns(Var<T> x, std::size_t from, std::size_t count) {
   auto y = x.tape->output(x.rows(), count, {x});
   const auto in = x.value();
   const auto out = x.tape->mutable_value(y);
-  for (std::size_t r = 0; r < out.rows; ++r) std::copy_n(in.row(r) + from, count, out.row(r));
+  for (std::size_t r = 0; r < out.rows; ++r) copy_row(in.row(r) + from, count, out.row(r));
   x.tape->on_backward({y}, [x, y, from](Tape<T>& tape) {
     const auto g = tape.cotangent(y);
     const auto to = tape.sink(x).scattered();
-    for (std::size_t r = 0; r < g.rows; ++r) copy_row(g.row(r), g.cols, to.row(r) + from, false);
+    for (std::size_t r = 0; r < g.rows; ++r) add_row(g.row(r), g.cols, to.row(r) + from);
   });
   return y;
 }
@@ -198,7 +217,7 @@ Var<T> bag(Var<T> table, std::span<const int> tokens, std::size_t words, MatrixV
     if (u)
       for (std::size_t j = 0; j < out.cols; ++j) to[j] += u[j] * from[j];
     else
-      copy_row(from, out.cols, to, false);
+      add_row(from, out.cols, to);
   }
   if (!tape.needs_gradient(y)) return y;
   const auto kept = tape.keep(std::span<const T>(weights.data, weights.data ? weights.size() : 0));
@@ -210,7 +229,7 @@ Var<T> bag(Var<T> table, std::span<const int> tokens, std::size_t words, MatrixV
       const T* from = g.row(i / words);
       T* into = to.row(tokens[i]);
       if (kept.empty())
-        copy_row(from, g.cols, into, false);
+        add_row(from, g.cols, into);
       else
         for (std::size_t j = 0; j < g.cols; ++j) into[j] += kept[i * g.cols + j] * from[j];
     }

@@ -39,6 +39,7 @@ Var<T> log_softmax(Var<T> x, std::span<const int> options) {
   const auto in = x.value();
   const auto out = tape.mutable_value(y);
   const auto powers = tape.template scratch<T>(group * cols);
+  const auto log_totals = tape.template scratch<double>(std::min(rows, group));
   for (std::size_t first = 0; first < rows; first += group) {
     const std::size_t last = std::min(rows, first + group);
     for (std::size_t r = first; r < last; ++r) {
@@ -52,13 +53,15 @@ Var<T> log_softmax(Var<T> x, std::span<const int> options) {
       for (std::size_t j = 0; j < n; ++j) o[j] = v[j] - shift;
     }
     kernels::map(out.row(first), powers.data(), (last - first) * cols, [](const Batch<T>& v) { return kernels::exp<T>(v); });
+    for (std::size_t r = first; r < last; ++r)
+      log_totals[r - first] = kernels::row_sum(powers.data() + (r - first) * cols, options[r]);
+    kernels::map(log_totals.data(), log_totals.data(), last - first,
+                 [](const Batch<double>& v) { return kernels::log<double>(v); });
     for (std::size_t r = first; r < last; ++r) {
-      const std::size_t n = options[r];
-      const double total = kernels::row_sum(powers.data() + (r - first) * cols, n);
-      if (total == 0) continue;
-      const T log_total = static_cast<T>(std::log(total));
+      const double log_total = log_totals[r - first];
+      if (log_total < 0) continue;  // of nothing: an option that is one adds exp(0)
       T* o = out.row(r);
-      for (std::size_t j = 0; j < n; ++j) o[j] -= log_total;
+      for (int j = 0; j < options[r]; ++j) o[j] -= static_cast<T>(log_total);
     }
   }
   if (!tape.needs_gradient(y)) return y;

@@ -18,7 +18,9 @@ namespace hardgrad {
 std::vector<int> cells_of(const Rows& rows, int columns) {
   if (columns == 1) return rows.parent;
   std::vector<int> cell(rows.size() * columns);
-  for (std::size_t c = 0; c < cell.size(); ++c) cell[c] = rows.parent[c / columns] * columns + static_cast<int>(c) % columns;
+  auto to = cell.begin();
+  for (int parent : rows.parent)
+    for (int d = 0; d < columns; ++d) *to++ = parent * columns + d;
   return cell;
 }
 
@@ -77,10 +79,10 @@ std::vector<int> Categorical<T>::draw(const Rows& rows, const Noise& noise, cons
   kernels::map(p.data(), p.data(), p.size(), [](const auto& v) { return kernels::exp<double>(v); });
   for (std::size_t r = 0; r < rows.size(); ++r) {
     if (skip && (*skip)[rows.example[r]]) continue;
-    for (std::size_t d = 0; d < D; ++d) {
+    auto where = noise.at(rows, r);
+    for (std::size_t d = 0; d < D; ++d, ++where.column) {
       const std::size_t cell = rows.parent[r] * D + d, options = options_[cell];
-      if (options > 1)
-        option[r * D + d] = noise.random.categorical({p.data() + cell * log_p.cols, options}, noise.at(rows, r, d));
+      if (options > 1) option[r * D + d] = noise.random.categorical({p.data() + cell * log_p.cols, options}, where);
     }
   }
   return option;

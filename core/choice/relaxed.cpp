@@ -1,5 +1,8 @@
 #include "core/choice/relaxed.hpp"
 
+#include <algorithm>
+#include <functional>
+
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/rearrange.hpp"
 #include "core/autodiff/softmax.hpp"
@@ -7,23 +10,43 @@
 namespace hardgrad {
 
 template <class T>
-std::vector<double> Relaxing<T>::log_p(std::size_t cell) const {
-  const T* first = question.log_p.value().row(from[cell]);
-  return {first, first + options(cell)};
+std::vector<int> Relaxing<T>::options() const {
+  std::vector<int> result(from.size());
+  for (std::size_t r = 0; r < result.size(); ++r) result[r] = question.site.options[from[r]];
+  return result;
 }
 
 template <class T>
-Draw Relaxing<T>::where(std::size_t cell, std::uint32_t index) const {
+std::vector<double> Relaxing<T>::log_p() const {
+  std::vector<double> result(size() * width());
+  const auto all = question.log_p.value();
+  for (std::size_t r = 0; r < size(); ++r)
+    if (count[r] > 1) std::copy_n(all.row(from[r]), count[r], result.begin() + static_cast<std::ptrdiff_t>(r * width()));
+  return result;
+}
+
+template <class T>
+std::vector<Draw> Relaxing<T>::where(std::uint32_t index) const {
   const std::size_t D = question.site.columns;
-  auto draw = Noise{random, id, question.step}.at(rows, cell / D, cell % D);
-  draw.index = index;
-  return draw;
+  const Noise noise{random, id, question.step};
+  std::vector<Draw> result(size());
+  for (std::size_t r = 0; r < rows.size(); ++r)
+    for (std::size_t d = 0; d < D; ++d) {
+      result[r * D + d] = noise.at(rows, r, d);
+      result[r * D + d].index = index;
+    }
+  return result;
+}
+
+template <class T>
+Var<T> Relaxing<T>::constant(const std::vector<double>& numbers) const {
+  const auto all = tape.constant(size(), width());
+  std::copy(numbers.begin(), numbers.end(), tape.mutable_value(all).data);
+  return all;
 }
 
 template <class T>
 Var<T> Relaxing<T>::softmax(Var<T> shift, double temperature) const {
-  std::vector<int> count(size());
-  for (std::size_t r = 0; r < size(); ++r) count[r] = options(r);
   const auto logits = gather_rows(question.logits, std::span<const int>(from));
   const auto scaled = affine(add(logits, shift), static_cast<T>(1 / temperature));
   return probabilities(log_softmax(scaled, std::span<const int>(count)));
@@ -34,34 +57,24 @@ Var<T> Relaxing<T>::softmax() const {
   return gather_rows(probabilities(question.log_p), std::span<const int>(from));
 }
 
-namespace {
-
-// What must be added to the logits to have z, up to a constant.
-std::vector<double> beyond(const std::vector<double>& log_p, const Perturbed& noise) {
-  auto shift = noise.z;
-  for (std::size_t i = 0; i < shift.size(); ++i) shift[i] -= log_p[i];
-  return shift;
-}
-
-}  // namespace
-
 template <class T>
 Var<T> Relaxing<T>::gumbels(std::vector<int>* option) const {
-  if (option) option->assign(size(), 0);
-  return constants([&](std::size_t r) {
-    const auto p = log_p(r);
-    const auto noise = perturb(p, random, where(r));
-    if (option) (*option)[r] = noise.option;
-    return beyond(p, noise);
-  });
+  const auto p = log_p();
+  std::vector<int> made(size());
+  std::vector<double> z(p.size());
+  perturb({width(), count, p}, where(), random, made, z);
+  std::transform(z.begin(), z.end(), p.begin(), z.begin(), std::minus<>());
+  if (option) *option = std::move(made);
+  return constant(z);
 }
 
 template <class T>
 Var<T> Relaxing<T>::gumbels_given(const std::vector<int>& option, std::uint32_t index) const {
-  return constants([&](std::size_t r) {
-    const auto p = log_p(r);
-    return beyond(p, perturb_given(p, option[r], random, where(r, index)));
-  });
+  const auto p = log_p();
+  std::vector<double> z(p.size());
+  perturb_given({width(), count, p}, option, where(index), random, z);
+  std::transform(z.begin(), z.end(), p.begin(), z.begin(), std::minus<>());
+  return constant(z);
 }
 
 template <class T>

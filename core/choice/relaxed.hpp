@@ -19,27 +19,23 @@ struct Relaxing {
   const std::vector<std::uint32_t>& id;
 
   std::vector<int> from = question.cells(rows);  ///< [R] the cell each continues
+  std::vector<int> count = options();            ///< [R] its options
 
   std::size_t size() const { return from.size(); }
-  int options(std::size_t cell) const { return question.site.options[from[cell]]; }
-  /// Log probabilities of a cell's options.
-  std::vector<double> log_p(std::size_t cell) const;
-  Draw where(std::size_t cell, std::uint32_t index = 0) const;
+  std::size_t width() const { return question.log_p.cols(); }  ///< S
+  /// Log probabilities [R, S], of the options of every cell that has a choice; 0 elsewhere.
+  std::vector<double> log_p() const;
   /// softmax((logits + shift) / temperature) over each cell's options [R, S]; shift [R, S] is constant.
   Var<T> softmax(Var<T> shift, double temperature) const;
   /// The probabilities themselves [R, S].
   Var<T> softmax() const;
-  /// A constant [R, S]: put(cell, its numbers [options]) for every cell that has a choice, 0 elsewhere.
+  /// A constant [R, S]: put(cell, its log probabilities [options]) turns these into its numbers; 0 where there is no choice.
   template <class F>
   Var<T> constants(F&& put) const {
-    auto all = tape.constant(size(), question.log_p.cols());
-    auto to = tape.mutable_value(all);
+    auto numbers = log_p();
     for (std::size_t r = 0; r < size(); ++r)
-      if (const int n = options(r); n > 1) {
-        const std::vector<double> row = put(r);
-        for (int i = 0; i < n; ++i) to(r, i) = static_cast<T>(row[i]);
-      }
-    return all;
+      if (count[r] > 1) put(r, std::span(numbers).subspan(r * width(), count[r]));
+    return constant(numbers);
   }
   /// One option per cell, drawn from the probabilities.
   std::vector<int> draw() const { return draw_options(question, rows, random, id); }
@@ -47,6 +43,11 @@ struct Relaxing {
   Var<T> gumbels(std::vector<int>* option = nullptr) const;
   /// The same given the options, whose draws stand at `index` and after it.
   Var<T> gumbels_given(const std::vector<int>& option, std::uint32_t index) const;
+
+ private:
+  std::vector<int> options() const;
+  std::vector<Draw> where(std::uint32_t index = 0) const;
+  Var<T> constant(const std::vector<double>& numbers) const;
 };
 
 template <class T>

@@ -135,7 +135,7 @@ PerChoice leave_one_out(PerChoice x, int samples) {
 template <class T>
 Choices<T>::Choices(Episode<T>& episode, const std::vector<std::vector<int>>& asking,
                     const std::vector<std::vector<int>>& option)
-    : episode_(episode), asking_(asking) {
+    : episode_(episode), asking_(asking), option_(option) {
   auto layout = std::make_shared<ChoiceLayout>();
   layout->samples = asking.empty() ? 0 : asking[0].size();
   std::size_t logit = 0;
@@ -152,23 +152,41 @@ Choices<T>::Choices(Episode<T>& episode, const std::vector<std::vector<int>>& as
   }
   layout->logit.push_back(logit);
   layout_ = layout;
-  one_hot_ = p_ = log_p_ = zeros();
-  for (std::size_t t = 0; t < asking.size(); ++t) {
-    const auto& step = layout->steps[t];
-    const auto log_p = episode.steps()[t].question.log_p.value();
-    for (std::size_t i = 0; i < layout->samples * step.columns; ++i) {
-      const std::size_t c = step.cell + i, first = layout->logit[c];
-      if (layout->options[c] == 1) continue;
-      const T* row = log_p.row(asking[t][i / step.columns] * step.columns + i % step.columns);
-      for (int o = 0; o < layout->options[c]; ++o) log_p_.value[first + o] = static_cast<double>(row[o]);
-      one_hot_.value[first + option[t][i]] = 1;
-    }
+}
+
+template <class T>
+AtLogits Choices<T>::one_hot() const {
+  auto result = zeros();
+  for (std::size_t t = 0; t < option_.size(); ++t)
+    for (std::size_t i = 0, c = layout_->steps[t].cell; i < option_[t].size(); ++i, ++c)
+      if (layout_->options[c] > 1) result.value[layout_->logit[c] + option_[t][i]] = 1;
+  return result;
+}
+
+template <class T>
+AtLogits Choices<T>::log_p() const {
+  auto result = zeros();
+  for (std::size_t t = 0; t < asking_.size(); ++t) {
+    const auto log_p = episode_.steps()[t].question.log_p.value();
+    const std::size_t D = layout_->steps[t].columns;
+    for (std::size_t n = 0, c = layout_->steps[t].cell; n < layout_->samples; ++n)
+      for (std::size_t d = 0; d < D; ++d, ++c)
+        if (layout_->options[c] > 1)
+          std::copy_n(log_p.row(asking_[t][n] * D + d), layout_->options[c], &result.value[layout_->logit[c]]);
   }
-  kernels::map(log_p_.value.data(), p_.value.data(), p_.value.size(), [](const auto& v) { return kernels::exp<double>(v); });
-  for (std::size_t c = 0; c < layout->cells();
-       ++c)  // beyond the options, and where there is no choice, the log is not -inf but 0
-    for (std::size_t i = layout->logit[c] + (layout->options[c] > 1 ? layout->options[c] : 0); i < layout->logit[c + 1]; ++i)
-      p_.value[i] = 0;
+  return result;
+}
+
+template <class T>
+AtLogits Choices<T>::p() const {
+  auto result = log_p();
+  kernels::map(result.value.data(), result.value.data(), result.value.size(),
+               [](const auto& v) { return kernels::exp<double>(v); });
+  for (std::size_t c = 0; c < layout_->cells(); ++c)  // beyond the options, and where there is no choice, the log is 0
+    for (std::size_t i = layout_->logit[c] + (layout_->options[c] > 1 ? layout_->options[c] : 0); i < layout_->logit[c + 1];
+         ++i)
+      result.value[i] = 0;
+  return result;
 }
 
 template <class T>

@@ -27,6 +27,9 @@ struct ChoiceLayout {
   std::vector<std::size_t> sample;  ///< [cells]
 
   std::size_t cells() const { return options.size(); }
+  std::span<const int> options_of(std::size_t step) const {
+    return std::span(options).subspan(steps[step].cell, samples * steps[step].columns);
+  }
   std::size_t logits() const { return logit.back(); }
 };
 
@@ -97,10 +100,10 @@ class Choices {
 
   const std::shared_ptr<const ChoiceLayout>& layout() const { return layout_; }
   /// What was chosen, the probabilities, and the difference of both: grad log p(z). All are 0 where there is no choice.
-  const AtLogits& one_hot() const { return one_hot_; }
-  const AtLogits& p() const { return p_; }
-  const AtLogits& log_p() const { return log_p_; }
-  AtLogits score() const { return one_hot_ - p_; }
+  AtLogits one_hot() const;
+  AtLogits p() const;
+  AtLogits log_p() const;
+  AtLogits score() const { return one_hot() - p(); }
   /// [N] the row of a step's site in which each sample chooses.
   const std::vector<int>& asking(int step) const { return asking_[step]; }
   /// A value [N D, S] of every step, e.g. a derivative; 0 where there is no choice.
@@ -116,9 +119,8 @@ class Choices {
 
  private:
   Episode<T>& episode_;
-  std::vector<std::vector<int>> asking_;
+  std::vector<std::vector<int>> asking_, option_;
   std::shared_ptr<const ChoiceLayout> layout_;
-  AtLogits one_hot_, p_, log_p_;
 };
 
 extern template class Choices<float>;

@@ -1,4 +1,4 @@
-// exp, tanh and the logistic function on SIMD registers: -inf, inf and NaN behave as in <cmath>.
+// exp, log, tanh and the logistic function on SIMD registers: -inf, inf and NaN behave as in <cmath>.
 #pragma once
 
 #include <type_traits>
@@ -10,6 +10,11 @@ namespace hardgrad::kernels {
 template <class T>
 inline Batch<T> exp(const Batch<T>& x) {
   return xsimd::exp(x);
+}
+
+template <class T>
+inline Batch<T> log(const Batch<T>& x) {
+  return xsimd::log(x);
 }
 
 /// In float x P(x^2) / Q(x^2), a minimax fit of tanh of its own on |x| < 9.02 with relative error 2e-8

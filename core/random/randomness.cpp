@@ -14,13 +14,64 @@ Key::Key(std::uint64_t root_seed) : value_(XXH64(&root_seed, sizeof root_seed, 0
 Key Key::operator/(std::string_view name) const { return {Raw{}, XXH64(name.data(), name.size(), value_ ^ 0x6e616d65)}; }
 Key Key::operator/(std::uint64_t number) const { return {Raw{}, XXH64(&number, sizeof number, value_ ^ 0x6e756d)}; }
 
-std::uint64_t KeyedRandomness::bits(Draw where) const {
-  // A column has a key of its own, the counter being full with the rest: the stream's, a step of the golden ratio further for
-  // each. Philox makes any two keys independent streams.
-  const auto k = key_.value() + where.column * 0x9e3779b97f4a7c15u;
+namespace {
+
+// A column has a key of its own, the counter being full with the rest: the stream's, a step of the golden ratio further for
+// each. Philox makes any two keys independent streams.
+std::uint64_t key_of_column(const Key& key, std::uint32_t column) { return key.value() + column * 0x9e3779b97f4a7c15u; }
+
+std::uint64_t philox(const Key& key, const Draw& where) {
+  const auto k = key_of_column(key, where.column);
   const auto words = r123::Philox4x32{}({{where.example, where.replica, where.step, where.index}},
                                         {{static_cast<std::uint32_t>(k), static_cast<std::uint32_t>(k >> 32)}});
   return (std::uint64_t{words[0]} << 32) | words[1];
+}
+
+// The same of columns where.column, where.column + 1, ...: the rounds in plain loops, which become vector instructions.
+template <std::size_t N>
+void philox(const Key& key, const Draw& where, std::array<std::uint64_t, N>& bits) {
+  using Words = std::array<std::uint64_t, N>;  // of 32 bits each
+  constexpr std::uint64_t low = 0xffffffffu;
+  Words c0, c1, c2, c3, k0, k1;
+  c0.fill(where.example);
+  c1.fill(where.replica);
+  c2.fill(where.step);
+  c3.fill(where.index);
+  for (std::size_t i = 0; i < N; ++i) {
+    const auto k = key_of_column(key, where.column + static_cast<std::uint32_t>(i));
+    k0[i] = k & low;
+    k1[i] = k >> 32;
+  }
+  for (int round = 0; round < 10; ++round)
+    for (std::size_t i = 0; i < N; ++i) {
+      const auto a = PHILOX_M4x32_0 * c0[i], b = PHILOX_M4x32_1 * c2[i];
+      c0[i] = (b >> 32) ^ c1[i] ^ k0[i];
+      c1[i] = b & low;
+      c2[i] = (a >> 32) ^ c3[i] ^ k1[i];
+      c3[i] = a & low;
+      k0[i] = (k0[i] + PHILOX_W32_0) & low;
+      k1[i] = (k1[i] + PHILOX_W32_1) & low;
+    }
+  for (std::size_t i = 0; i < N; ++i) bits[i] = (c0[i] << 32) | c1[i];
+}
+
+}  // namespace
+
+// Only who has asked for a place's column d - 1 and now asks for d is taken to go on so.
+std::uint64_t KeyedRandomness::bits(Draw where) {
+  auto& [place, count, bits] = columns_[(where.index ^ (where.index >> 29)) % places];
+  const std::uint32_t i = where.column - place.column;
+  const bool same = place.example == where.example && place.replica == where.replica && place.step == where.step &&
+                    place.index == where.index;
+  if (same && i < count) return bits[i];
+  const bool goes_on = same && i == count && count > 0;
+  place = where;
+  count = goes_on ? ahead : 1;
+  if (goes_on)
+    philox(key_, where, bits);
+  else
+    bits[0] = philox(key_, where);
+  return bits[0];
 }
 
 // 53 random bits, moved by half a step: never 0, never 1.
@@ -29,6 +80,10 @@ double KeyedRandomness::uniform(Draw where, const Pieces&) {
 }
 
 int KeyedRandomness::categorical(std::span<const double> probabilities, Draw where) {
+  if (probabilities.size() == 2) {  // as below, without branches that cannot be predicted
+    const double p = probabilities[0], q = probabilities[1];
+    return static_cast<int>((uniform(where) * (p + q) >= p || p <= 0) && q > 0);
+  }
   double left = uniform(where) * std::accumulate(probabilities.begin(), probabilities.end(), 0.0);
   int last = 0;
   for (int i = 0; i < static_cast<int>(probabilities.size()); ++i) {

@@ -2,6 +2,7 @@
 // the same place draws the same number whatever the order, thread count or batch around it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -48,7 +49,8 @@ class Randomness {
 };
 
 /// Counter-based pseudo-random numbers: Philox 4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as
-/// 1, 2, 3") from Random123, keyed by a Key with the place as the counter.
+/// 1, 2, 3") from Random123, keyed by a Key with the place as the counter. Who draws column after column is served from
+/// numbers made several at a time. Not to be shared between threads.
 class KeyedRandomness final : public Randomness {
  public:
   explicit KeyedRandomness(Key key) : key_(key) {}
@@ -58,8 +60,16 @@ class KeyedRandomness final : public Randomness {
   std::uint64_t below(std::uint64_t bound, Draw where);
 
  private:
-  std::uint64_t bits(Draw where) const;
+  static constexpr std::size_t ahead = 16, places = 8;  ///< columns made together; places that differ in their index alone
+  /// The numbers of columns from, from + 1, ... of one place.
+  struct Columns {
+    Draw place;
+    std::uint32_t count = 0;
+    std::array<std::uint64_t, ahead> bits;  // NOLINT: the first `count` are set
+  };
+  std::uint64_t bits(Draw where);
   Key key_;
+  std::array<Columns, places> columns_;
 };
 
 /// A random order of 0..n-1.

@@ -275,7 +275,10 @@ struct Twin final : Estimator<double> {
     RelaxedRun<double> run(problem, 1, true, {});
     auto choices = run.choices();
     if (mistake == Mistake::uncoupled) {  // noise that knows nothing of b
-      perturb(choices.log_p.value, choices.free.value, problem.random, {.index = 7});
+      const Draw elsewhere{.index = 7};
+      int other = 0;
+      perturb({2, choices.layout->options, choices.log_p.value}, {&elsewhere, 1}, problem.random, {&other, 1},
+              choices.free.value);
       choices.given = choices.free;
     }
     const double w = choices.weights(choices.given, 0.5).value[1], c = (w - t) * (w - t);

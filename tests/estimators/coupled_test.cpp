@@ -208,7 +208,8 @@ TEST_CASE("the laws of the Dirichlet copula agree with each other") {
       CAPTURE(K);
       CAPTURE(q);
       const DirichletCopula copula(K);
-      const auto law = copula.counts(q);
+      std::vector<double> law(K + 1);
+      copula.counts(q, law);
       double mean = 0, pairs = 0;
       for (int m = 0; m <= K; ++m) {
         mean += m * law[m];

@@ -263,6 +263,25 @@ TEST_CASE("of three options too, noise drawn given the choice has the mean of fr
   }
 }
 
+/// A single choice with log probabilities log_p.
+struct Single {
+  explicit Single(std::vector<double> log_p) : log_p(std::move(log_p)), count(static_cast<int>(this->log_p.size())) {}
+  Cells cells() const { return {log_p.size(), {&count, 1}, log_p}; }
+  std::vector<double> perturbed_given(int option, Randomness& random) const {
+    const Draw where;
+    std::vector<double> z(log_p.size());
+    perturb_given(cells(), {&option, 1}, {&where, 1}, random, z);
+    return z;
+  }
+  std::vector<double> shares(int option, const std::vector<double>& z) const {
+    std::vector<double> share(z.size());
+    followed(cells(), {&option, 1}, z, share);
+    return share;
+  }
+  std::vector<double> log_p;
+  int count;
+};
+
 TEST_CASE("the noise given a choice makes that choice, and follows the probabilities as finite differences say") {
   for (std::size_t n : {2, 4})
     for (int option = 0; option < static_cast<int>(n); ++option) {
@@ -275,19 +294,18 @@ TEST_CASE("the noise given a choice makes that choice, and follows the probabili
       std::vector<double> logit = {0.3, -0.8, 1.1, 0.2};
       logit.resize(n);
       KeyedRandomness random(Key(5) / static_cast<std::uint64_t>(option));
-      const auto at = [&](const std::vector<double>& l) { return perturb_given(l, option, random, {}); };
+      const auto at = [&](const std::vector<double>& l) { return Single(l).perturbed_given(option, random); };
       const auto log_p = normalised(logit);
-      const auto noise = at(log_p);
-      CHECK(std::max_element(noise.z.begin(), noise.z.end()) - noise.z.begin() == option);
-      std::vector<double> share(log_p.size());
-      followed(log_p, option, noise.z, share);
+      const auto z = at(log_p);
+      CHECK(std::max_element(z.begin(), z.end()) - z.begin() == option);
+      const auto share = Single(log_p).shares(option, z);
       for (std::size_t i = 0; i < n; ++i) {  // of differences z_j - z_option in logit i
         auto up = logit, down = logit;
         up[i] += 1e-5;
         down[i] -= 1e-5;
         const auto above = at(normalised(up)), below = at(normalised(down));
         for (std::size_t j = 0; j < n; ++j) {
-          const double difference = ((above.z[j] - above.z[option]) - (below.z[j] - below.z[option])) / 2e-5;
+          const double difference = ((above[j] - above[option]) - (below[j] - below[option])) / 2e-5;
           const auto moves = [&](std::size_t k) { return share[k] * ((i == k) - (n == 2 ? 0 : std::exp(log_p[i]))); };
           CHECK(difference == doctest::Approx(moves(j) - moves(option)).epsilon(1e-6));
         }
@@ -297,16 +315,16 @@ TEST_CASE("the noise given a choice makes that choice, and follows the probabili
 
 TEST_CASE("noise and weights stay finite where a choice is all but certain") {
   for (double phi : {-800.0, 800.0}) {
-    const std::vector<double> log_p = {phi > 0 ? -phi : 0, phi > 0 ? 0 : phi};
+    const Single choice({phi > 0 ? -phi : 0, phi > 0 ? 0 : phi});
     for (int option : {0, 1}) {
       KeyedRandomness random{Key(1)};
-      const auto noise = perturb_given(log_p, option, random, {});
-      CHECK(std::isfinite(noise.z[1]));
-      CHECK((noise.z[1] > 0) == (option == 1));
-      std::vector<double> shares(log_p.size());
-      followed(log_p, option, noise.z, shares);
-      for (double share : shares) CHECK((share >= 0 && share <= 1));
-      CHECK(relaxed(noise, 0.01)[option] == doctest::Approx(1));
+      const auto z = choice.perturbed_given(option, random);
+      CHECK(std::isfinite(z[1]));
+      CHECK((z[1] > 0) == (option == 1));
+      for (double share : choice.shares(option, z)) CHECK((share >= 0 && share <= 1));
+      std::vector<double> w(2);
+      relaxed(2, {&choice.count, 1}, z, 0.01, w);
+      CHECK(w[option] == doctest::Approx(1));
     }
   }
   const auto model = model_of("bits[bits=2,t=0.3,logit=-60;60]");
@@ -347,11 +365,9 @@ class Halved final : public RelaxationEstimator<double> {
  private:
   Relaxed<double> relax(const Relaxing<double>& asked) const override {
     auto option = asked.draw();
-    auto moves = asked.constants([&](std::size_t r) {
-      auto move = asked.log_p(r);
+    auto moves = asked.constants([&](std::size_t r, std::span<double> move) {
       for (std::size_t i = 0; i < move.size(); ++i)
         move[i] = std::log((std::exp(move[i]) + (static_cast<int>(i) == option[r])) / 2) - move[i];
-      return move;
     });
     return straight_through(asked, option, affine(asked.softmax(moves, 1), 2.0));
   }

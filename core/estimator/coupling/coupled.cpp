@@ -57,26 +57,26 @@ class CoupledChooser final : public Chooser<T> {
   Choice<T> answer(const Question<T>& question, const RowsPtr& rows, const std::vector<int>& from, const Fork<T>& fork) {
     const int D = question.site.columns;
     std::vector<int> option(from.size() * D);
-    for (std::size_t c = 0; c < option.size(); ++c) {
-      const std::size_t r = c / D;
-      const auto d = static_cast<int>(c % D);
-      if (from[r] >= 0) {
-        option[c] = fork.option[from[r] * D + d];
-      } else if (continuation_ == Continuation::sampled) {
-        auto where = Noise{random_, id_, question.step}.at(*rows, r, d);
-        where.index = Forking::continuing;
-        option[c] = draw_option(question, rows->parent[r] * D + d, random_, where);
+    for (std::size_t r = 0, c = 0; r < from.size(); ++r)
+      for (int d = 0; d < D; ++d, ++c) {
+        if (from[r] >= 0) {
+          option[c] = fork.option[from[r] * D + d];
+        } else if (continuation_ == Continuation::sampled) {
+          auto where = Noise{random_, id_, question.step}.at(*rows, r, d);
+          where.index = Forking::continuing;
+          option[c] = draw_option(question, rows->parent[r] * D + d, random_, where);
+        }
       }
-    }
     if (!fork.weights) return {rows, std::move(option), {}};
+    bool own = rows->size() == static_cast<std::size_t>(fork.weights.rows()) / D;  // each row is the next member
+    for (std::size_t r = 0; own && r < from.size(); ++r) own = from[r] == static_cast<int>(r);
+    if (own) return {rows, std::move(option), fork.weights};
     // The forks' weights above the expected ones: every cell takes one of these.
     const Var<T> both[] = {fork.weights, probabilities(question.log_p)};
     std::vector<int> index(option.size());
     const auto forks = static_cast<int>(fork.weights.rows());
-    for (std::size_t c = 0; c < index.size(); ++c) {
-      const int cell = static_cast<int>(c) % D, r = static_cast<int>(c) / D;
-      index[c] = (from[r] >= 0 ? from[r] * D : forks + rows->parent[r] * D) + cell;
-    }
+    for (std::size_t r = 0, c = 0; r < from.size(); ++r)
+      for (int d = 0; d < D; ++d, ++c) index[c] = (from[r] >= 0 ? from[r] * D : forks + rows->parent[r] * D) + d;
     const auto all = gather_rows(std::span<const Var<T>>(both), std::span<const int>(index));
     return {rows, std::move(option), all};
   }

@@ -20,34 +20,54 @@ X positive_power(X x, int n) {
 }  // namespace
 
 double DirichletCopula::level(double a) const { return a <= 0 ? 1 : -std::expm1(std::log(a) / (members_ - 1)); }
+double DirichletCopula::root(double a) const {
+  return members_ == 2 ? a : members_ == 3 ? std::sqrt(a) : std::pow(a, 1.0 / (members_ - 1));
+}
 double DirichletCopula::power(double x) const { return positive_power(x, members_ - 1); }
 double DirichletCopula::pair(double a, double b) const { return power(1 - level(a) - level(b)); }
 
 // (pair(q, q) - q^2) / (q (1 - q)), divided through by q so that small q do not cancel.
 double DirichletCopula::correlation(double q) const {
-  const double root = 1 - level(q);
-  return (power((2 * root - 1) / root) - q) / (1 - q);
+  const double r = root(q);
+  return (power((2 * r - 1) / r) - q) / (1 - q);
 }
 
-// P(m) = C(K, m) sum_j (-1)^j C(K - m, j) (1 - (m + j) t)_+^(K-1), t = level(q). In long double, because terms cancel: at
-// 32 members the error is 1e-11, at 24 it is 1e-12.
-std::vector<double> DirichletCopula::counts(double q) const {
-  const int K = members_;
-  const long double t = q <= 0 ? 1 : -std::expm1(std::log(static_cast<long double>(q)) / (K - 1));
-  std::vector<double> law(K + 1);
+// P(m) = sum_{n >= m} C(K, m) C(K - m, n - m) (-1)^(n - m) P(n numbers are at most q).
+DirichletCopula::DirichletCopula(int members) : members_(members), sign_((members + 1) * (members + 1)) {
   long double choose = 1;  // C(K, m)
-  for (int m = 0; m <= K; ++m) {
-    long double sum = 0, term = 1;  // (-1)^j C(K - m, j)
-    for (int j = 0; j <= K - m && (m + j) * t < 1; ++j) {
-      sum += term * positive_power(1 - (m + j) * t, K - 1);
-      term *= -static_cast<long double>(K - m - j) / (j + 1);
+  for (int m = 0; m <= members; ++m) {
+    long double term = choose;
+    for (int n = m; n <= members; ++n) {
+      sign_[m * (members + 1) + n] = term;
+      term *= -static_cast<long double>(members - n) / (n - m + 1);
     }
-    law[m] = static_cast<double>(std::max(choose * sum, 0.0L));
-    choose = choose * (K - m) / (m + 1);
+    choose = choose * (members - m) / (m + 1);
   }
-  const double total = std::accumulate(law.begin(), law.end(), 0.0);
-  for (double& p : law) p /= total;
-  return law;
+}
+
+// The probability that n are at most q is (1 - n t)_+^(K-1), t = level(q), which is 1 - n (1 - r) with r = root(q): for n = 1
+// it is q itself.
+template <class X>
+void DirichletCopula::counts(double q, X r, std::span<double> law) const {
+  X below[most + 1] = {1, static_cast<X>(q)};
+  int last = 1;
+  for (; last < members_ && 1 - (last + 1) * (1 - r) > 0; ++last)
+    below[last + 1] = positive_power(1 - (last + 1) * (1 - r), members_ - 1);
+  for (int m = 0; m <= members_; ++m) {
+    X sum = 0;
+    for (int n = m; n <= last; ++n) sum += static_cast<X>(sign_[m * (members_ + 1) + n]) * below[n];
+    law[m] = static_cast<double>(std::max(sum, X{0}));
+  }
+}
+
+// Terms cancel. In double the error is 1e-13 at 8 members; beyond, in long double, it is 1e-12 at 24 and 1e-11 at 32.
+void DirichletCopula::counts(double q, std::span<double> law) const {
+  if (members_ <= 8)
+    counts(q, root(q), law);
+  else
+    counts(q, std::pow(static_cast<long double>(q), 1.0L / (members_ - 1)), law);
+  const double share = 1 / std::accumulate(law.begin(), law.end(), 0.0);
+  for (double& p : law) p *= share;
 }
 
 // One number after the other: of those before it we know d_k in [low_k, high_k), a signed sum over the corners of a box.

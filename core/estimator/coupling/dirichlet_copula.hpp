@@ -18,24 +18,29 @@ class DirichletCopula {
  public:
   /// Up to `most` members: beyond it the alternating sums cancel too many digits.
   static constexpr int most = 32;
-  explicit DirichletCopula(int members) : members_(members) {}
+  explicit DirichletCopula(int members);
 
   /// P(u_1 <= a and u_2 <= b).
   double pair(double a, double b) const;
   /// Correlation of [u_1 <= q] and [u_2 <= q], for q in (0, 1/2].
   double correlation(double q) const;
-  /// [K + 1] P(exactly m of the K numbers are at most q).
-  std::vector<double> counts(double q) const;
+  /// law [K + 1] becomes P(exactly m of the K numbers are at most q).
+  void counts(double q, std::span<double> law) const;
   /// For each number, in which of the intervals (edge[i], edge[i + 1]] it falls; edges go from 0 to 1. Takes time
   /// S 2^K. Draws have the index of `where` and K - 1 more.
   void draw_intervals(std::span<const double> edge, std::span<int> interval, Randomness& random, Draw where) const;
   /// d > level(a) is u < a.
   double level(double a) const;
+  /// 1 - level(a), without cancelling where a is small.
+  double root(double a) const;
   /// (x)_+^(K-1)
   double power(double x) const;
 
  private:
+  template <class X>
+  void counts(double q, X root, std::span<double> law) const;
   int members_;
+  std::vector<long double> sign_;  // [K + 1, K + 1] of inclusion and exclusion
 };
 
 }  // namespace hardgrad

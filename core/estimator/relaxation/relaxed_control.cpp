@@ -1,6 +1,6 @@
 #include "core/estimator/relaxation/relaxed_control.hpp"
 
-#include <cmath>
+#include <algorithm>
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
@@ -16,26 +16,31 @@ void for_choices(const ChoiceLayout& layout, F each) {
     if (layout.options[c] > 1) each(c, layout.logit[c], static_cast<std::size_t>(layout.options[c]));
 }
 
-template <class Vector>
-auto part(Vector& x, std::size_t first, std::size_t count) {
-  return std::span(x).subspan(first, count);
+/// The numbers of a step's logits.
+template <class X>
+std::span<X> at_step(const ChoiceLayout& layout, std::size_t t, std::span<X> x) {
+  const auto& step = layout.steps[t];
+  return x.subspan(step.logit, layout.samples * step.columns * step.options);
 }
 
 }  // namespace
 
 AtLogits RelaxedChoices::weights(const AtLogits& z, double temperature) const {
   AtLogits w{layout, std::vector<double>(z.value.size())};
-  for_choices(*layout, [&](std::size_t, std::size_t first, std::size_t n) {
-    relaxed(part(z.value, first, n), temperature, part(w.value, first, n));
-  });
+  for (std::size_t t = 0; t < layout->steps.size(); ++t)
+    relaxed(layout->steps[t].options, layout->options_of(t), at_step(*layout, t, std::span(z.value)), temperature,
+            at_step(*layout, t, std::span(w.value)));
   return w;
 }
 
 AtLogits RelaxedChoices::followed_by(const AtLogits& z) const {
   AtLogits share{layout, std::vector<double>(z.value.size())};
-  for_choices(*layout, [&](std::size_t c, std::size_t first, std::size_t n) {
-    followed(part(log_p.value, first, n), option[c], part(z.value, first, n), part(share.value, first, n));
-  });
+  for (std::size_t t = 0; t < layout->steps.size(); ++t) {
+    const auto options = layout->options_of(t);
+    followed({layout->steps[t].options, options, at_step(*layout, t, std::span(log_p.value))},
+             std::span(option).subspan(layout->steps[t].cell, options.size()), at_step(*layout, t, std::span(z.value)),
+             at_step(*layout, t, std::span(share.value)));
+  }
   return share;
 }
 
@@ -51,7 +56,7 @@ AtLogits RelaxedChoices::through_given(double temperature, const AtLogits& slope
   for_choices(*layout, [&](std::size_t, std::size_t first, std::size_t n) {
     double sum = 0;
     for (std::size_t i = first; i < first + n; ++i) sum += h.value[i];
-    for (std::size_t i = first; i < first + n; ++i) result.value[i] -= std::exp(log_p.value[i]) * sum;
+    for (std::size_t i = first; i < first + n; ++i) result.value[i] -= p.value[i] * sum;
   });
   return result;
 }
@@ -66,7 +71,7 @@ AtLogits RelaxedChoices::direction(double temperature, const AtLogits& g) const 
   auto x = g;
   for_choices(*layout, [&](std::size_t, std::size_t first, std::size_t n) {
     double mean = 0;
-    for (std::size_t i = first; i < first + n; ++i) mean += std::exp(log_p.value[i]) * g.value[i];
+    for (std::size_t i = first; i < first + n; ++i) mean += p.value[i] * g.value[i];
     for (std::size_t i = first; i < first + n; ++i) x.value[i] -= share.value[i] * (g.value[i] - mean);
   });
   return through_free(temperature, x);
@@ -76,38 +81,44 @@ template <class T>
 void RelaxedRun<T>::relax(const Question<T>& question, const std::vector<Forking>& forking, Fork<T>& fork, Tape<T>& tape,
                           Randomness& random) {
   const auto log_p = question.log_p.value();
-  const std::size_t S = log_p.cols, D = question.site.columns;
-  auto& free = free_.emplace_back(forking.size() * D * S);
-  auto& given = given_.emplace_back(free.size());
-  std::vector<T> weights(temperatures_.empty() ? 0 : fork.option.size() * S);
-  std::vector<double> l(S), w(S);
-  for (std::size_t c = 0; c < forking.size() * D; ++c) {
-    const std::size_t g = c / D, d = c % D, asked = forking[g].row * D + d, n = question.site.options[asked];
-    const auto member = [&](int k) { return (g * members_ + k) * D + d; };
-    if (n > 1) {
-      auto where = forking[g].where;
-      where.column = static_cast<std::uint32_t>(d);
-      std::copy_n(log_p.row(asked), n, l.begin());
-      const auto of_choice = part(l, 0, n);
-      fork.option[member(0)] = perturb(of_choice, part(free, c * S, n), random, where);
-      where.index += static_cast<std::uint32_t>(n);
-      if (coupled_)
-        std::copy_n(free.begin() + static_cast<std::ptrdiff_t>(c * S), n, given.begin() + static_cast<std::ptrdiff_t>(c * S));
-      else
-        perturb_given(of_choice, fork.option[member(0)], part(given, c * S, n), random, where);
+  const std::size_t S = log_p.cols, D = question.site.columns, cells = forking.size() * D;
+  std::vector<double> l(cells * S), w(cells * S);
+  std::vector<int> options(cells), option(cells);
+  std::vector<Draw> where(cells);
+  for (std::size_t g = 0, c = 0; g < forking.size(); ++g)
+    for (std::size_t d = 0; d < D; ++d, ++c) {
+      const std::size_t asked = forking[g].row * D + d;
+      options[c] = question.site.options[asked];
+      std::copy_n(log_p.row(asked), options[c], l.begin() + static_cast<std::ptrdiff_t>(c * S));
+      where[c] = forking[g].where;
+      where[c].column = static_cast<std::uint32_t>(d);
     }
-    for (int k = 0; k < members_ && !weights.empty(); ++k) {
-      T* to = weights.data() + member(k) * S;
-      if (k == 0 || n == 1) {
-        to[fork.option[member(0)]] = 1;
-        continue;
-      }
-      const bool from_given = !coupled_ && k % 2 == 0;  // members: hard, then w and w~ of each temperature
-      relaxed(part(from_given ? given : free, c * S, n), temperatures_[coupled_ ? k - 1 : (k - 1) / 2], part(w, 0, n));
-      for (std::size_t i = 0; i < n; ++i) to[i] = static_cast<T>(w[i]);
+  auto& free = free_.emplace_back(cells * S);
+  auto& given = given_.emplace_back(cells * S);
+  perturb({S, options, l}, where, random, option, free);
+  for (std::size_t c = 0; c < cells; ++c) where[c].index += options[c];
+  if (coupled_)
+    given = free;
+  else
+    perturb_given({S, options, l}, option, where, random, given);
+
+  // Of each group the members' columns, member by member: the hard ones, then w and w~ of each temperature.
+  for (std::size_t g = 0; g < forking.size(); ++g) std::copy_n(&option[g * D], D, &fork.option[g * members_ * D]);
+  if (temperatures_.empty()) return;
+  std::vector<T> weights(fork.option.size() * S);
+  for (int k = 0; k < members_; ++k) {
+    const bool from_given = !coupled_ && k % 2 == 0;
+    if (k > 0) relaxed(S, options, from_given ? given : free, temperatures_[coupled_ ? k - 1 : (k - 1) / 2], w);
+    for (std::size_t g = 0, c = 0; g < forking.size(); ++g) {
+      T* to = &weights[(g * members_ + k) * D * S];
+      for (std::size_t d = 0; d < D; ++d, ++c, to += S)
+        if (k == 0 || options[c] == 1)
+          to[option[c]] = 1;
+        else
+          std::transform(&w[c * S], &w[c * S] + S, to, [](double x) { return static_cast<T>(x); });
     }
   }
-  if (!weights.empty()) fork.weights = tape.input({weights.data(), fork.option.size(), S});
+  fork.weights = tape.input({weights.data(), fork.option.size(), S});
 }
 
 template <class T>
@@ -122,7 +133,14 @@ RelaxedRun<T>::RelaxedRun(const Problem<T>& problem, int groups, bool coupled, s
   };
   run_ = std::make_unique<Coupled<T>>(problem, groups, members_, forker, Continuation::expected);
   const auto& choices = run_->choices();
-  relaxed_ = {choices.layout(), run_->options(0), choices.log_p(), choices.score(), choices.flat(free_), choices.flat(given_)};
+  const auto p = choices.p();
+  relaxed_ = {.layout = choices.layout(),
+              .option = run_->options(0),
+              .log_p = choices.log_p(),
+              .p = p,
+              .score = choices.one_hot() - p,
+              .free = choices.flat(free_),
+              .given = choices.flat(given_)};
   if (temperatures_.empty()) return;
 
   // Every relaxed path depends on the weights of its own row alone, so one pass gives all slopes.

@@ -14,7 +14,7 @@ namespace hardgrad {
 struct RelaxedChoices {
   std::shared_ptr<const ChoiceLayout> layout;
   std::vector<int> option;  ///< [cells] b
-  AtLogits log_p, score;
+  AtLogits log_p, p, score;
   AtLogits free, given;  ///< z and z~
 
   /// w or w~ at a temperature.

@@ -32,6 +32,38 @@ TEST_CASE("streams do not change between versions: pinned numbers") {
   CHECK(seen.size() == 16);
 }
 
+TEST_CASE("columns drawn one after the other are those drawn by themselves") {
+  const Key key(7);
+  const auto alone = [&](Draw where) { return KeyedRandomness(key).uniform(where); };
+  KeyedRandomness random(key);
+  std::size_t compared = 0;
+  const auto check = [&](Draw where) {
+    CHECK(random.uniform(where) == alone(where));
+    ++compared;
+  };
+  for (std::uint32_t replica : {0, 3, 4})  // indices that share a place in memory, and normals' (the highest bits)
+    for (std::uint32_t column = 0; column < 70; ++column)
+      for (std::uint32_t index : {0u, 1u, 2u, 9u, 1u << 30, 1u << 31}) check({1, replica, 2, index, column});
+  for (std::uint32_t column : {5u, 6u, 7u, 6u, 0u, 1u, 40u, 41u, 57u, 56u, 58u, ~0u - 1, ~0u, 0u, 1u, 2u})
+    check({.column = column});
+  CHECK(compared == 3 * 70 * 6 + 16);
+  CHECK(random.uniform({.column = 1}) != random.uniform({.column = 2}));
+}
+
+TEST_CASE("of two options the draw is the one that counting down gives") {
+  KeyedRandomness random(Key(8));
+  int ones = 0;
+  for (double p : {0.0, 1e-300, 0.3, 0.5, 1 - 1e-16, 1.0})
+    for (std::uint32_t i = 0; i < 200; ++i) {
+      const double two[] = {p, 1 - p}, three[] = {p, 1 - p, 0};
+      const int option = random.categorical(two, {.example = i});
+      CHECK(option == random.categorical(three, {.example = i}));
+      ones += option;
+    }
+  CHECK(ones > 600);
+  CHECK(ones < 800);
+}
+
 TEST_CASE("uniforms, normals and categories have their laws, within five standard errors of 20,000 draws") {
   KeyedRandomness random(Key(3));
   const double p[] = {0.5, 0, 0.2, 0.3};
