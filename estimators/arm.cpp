@@ -5,7 +5,11 @@
 // Yin & Zhou 2019, ARM: augment-REINFORCE-merge gradient for stochastic binary networks, Theorem 1:
 // one u for each bit, and all bits flipped together.
 // Target: expected loss. Bias: none. Cost: 2 rows a pair; 1 + T where choices feed later ones.
-// Departures: where choices feed later ones, every choice's pair is evaluated given the first member's choices before it.
+// Departures: the pair is drawn by its three possible outcomes, and u, given it, where the bits differ. Where choices feed
+// later ones, every choice's pair is evaluated given the first member's choices before it.
+#include <algorithm>
+
+#include "core/estimator/coupling/antithetic_bits.hpp"
 #include "core/estimator/coupling/coupled_estimator.hpp"
 
 namespace hardgrad {
@@ -19,14 +23,15 @@ class Arm final : public CoupledEstimator<T> {
 
  private:
   void draw(Coupling& coupling, Randomness& random, Draw where) const override {
-    const double p = coupling.p[1], flips[] = {p, 1 - p};
-    const double u = random.uniform(where, {.breaks = flips, .polynomial = true});
-    coupling.option[0] = u < p;
-    coupling.option[1] = u > 1 - p;
-    coupling.kept[0] = u;
+    const auto bits = antithetic_bits(coupling.p[0], coupling.p[1], random, where);
+    std::copy(bits.begin(), bits.end(), coupling.option.begin());
+    if (bits[0] == bits[1]) return;
+    ++where.index;  // u is min(p, 1 - p) v below, where b is 1, or as much above
+    const double from_middle = 0.5 - std::min(coupling.p[0], coupling.p[1]) * random.uniform(where, {.polynomial = true});
+    coupling.kept[0] = bits[0] ? -from_middle : from_middle;
   }
   void gradient(const Coupling& coupling, std::span<const double> f, std::span<double> logits) const override {
-    logits[1] = (f[1] - f[0]) * (coupling.kept[0] - 0.5);
+    logits[1] = (f[1] - f[0]) * coupling.kept[0];
     logits[0] = -logits[1];
   }
 };

@@ -26,17 +26,18 @@ constexpr int most_options = 64;
 /// Order number `number` of S options, and the cumulated probabilities along it: `first` first, then round the circle from
 /// behind `last`, which ends it. The S (S - 1) / 2 orders are numbered by first < last.
 struct Order {
-  Order(std::span<const double> p, int first, int last) : edge(1, 0.0) {
+  Order(std::span<const double> p, int first, int last) {
     const int S = static_cast<int>(p.size());
     option.push_back(first);
     for (int step = 1; step <= S; ++step)
       if (const int i = (last + step) % S; i != first) option.push_back(i);
-    for (int i : option) edge.push_back(edge.back() + p[i]);
-    for (double& e : edge) e = std::min(1.0, e / edge.back());
+    std::vector<double> ordered;
+    for (int i : option) ordered.push_back(p[i]);
+    edge = cumulated(ordered);
   }
   std::size_t place(int i) const { return std::find(option.begin(), option.end(), i) - option.begin(); }
-  std::vector<int> option;   // [S]
-  std::vector<double> edge;  // [S + 1]
+  std::vector<int> option;  // [S]
+  std::vector<Edge> edge;   // [S + 1]
 };
 template <class F>
 void for_each_order(std::span<const double> p, F visit) {
@@ -77,18 +78,15 @@ class Carms final : public CoupledEstimator<T> {
   std::vector<double> pair_law(const Coupling& coupling) const {
     const auto K = coupling.option.size();
     const double orders = static_cast<double>(coupling.p.size() * (coupling.p.size() - 1)) / 2;
-    std::vector<double> law(K * K), low(K), high(K);
+    std::vector<double> law(K * K);
+    std::vector<std::size_t> place(K);
     for_each_order(coupling.p, [&](const Order& order) {
-      for (std::size_t k = 0; k < K; ++k) {  // as levels of the spacings: u in (a, b] is d in [high, low)
-        const auto place = order.place(coupling.option[k]);
-        low[k] = copula_.level(order.edge[place]);
-        high[k] = place + 1 == order.option.size() ? 0 : copula_.level(order.edge[place + 1]);
-      }
+      for (std::size_t k = 0; k < K; ++k) place[k] = order.place(coupling.option[k]);
       for (std::size_t k = 0; k < K; ++k)
         for (std::size_t l = k + 1; l < K; ++l)
-          law[k * K + l] += (copula_.power(1 - high[k] - high[l]) - copula_.power(1 - low[k] - high[l]) -
-                             copula_.power(1 - high[k] - low[l]) + copula_.power(1 - low[k] - low[l])) /
-                            orders;
+          law[k * K + l] +=
+              copula_.box(order.edge[place[k]], order.edge[place[k] + 1], order.edge[place[l]], order.edge[place[l] + 1]) /
+              orders;
     });
     // Where i is first and j last, they come together at least as often as by chance: a bound against rounding.
     for (std::size_t k = 0; k < K; ++k)

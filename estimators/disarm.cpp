@@ -23,12 +23,12 @@ class DisArm final : public CoupledEstimator<T> {
 
  private:
   void draw(Coupling& coupling, Randomness& random, Draw where) const override {
-    const auto bits = antithetic_bits(coupling.p[1], random, where);
+    const auto bits = antithetic_bits(coupling.p[0], coupling.p[1], random, where);
     std::copy(bits.begin(), bits.end(), coupling.option.begin());
   }
   void gradient(const Coupling& coupling, std::span<const double> f, std::span<double> logits) const override {
-    const double p = coupling.p[1];
-    logits[1] = (f[0] - f[1]) * (coupling.option[0] - coupling.option[1]) * std::max(p, 1 - p) / 2;
+    const double larger = std::max(coupling.p[0], coupling.p[1]);  // sig(|phi|)
+    logits[1] = (f[0] - f[1]) * (coupling.option[0] - coupling.option[1]) * larger / 2;
     logits[0] = -logits[1];
   }
 };

@@ -76,8 +76,8 @@ class Relax final : public Estimator<T> {
  private:
   /// c of every choice.
   struct Control {
-    Var<T> weights, state;  ///< [cells, S], [cells, C]
-    Var<T> values;          ///< [cells, 1]
+    Var<T> weights = {}, state = {};  ///< [cells, S], [cells, C]
+    Var<T> values = {};               ///< [cells, 1]
     PerChoice value;
     AtLogits slope;  ///< dc/dw
   };

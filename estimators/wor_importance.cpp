@@ -43,6 +43,7 @@ class WorImportance final : public Estimator<T> {
   typename Subset<T>::Weights weights(const Beam& beam, std::span<const double> f) const {
     const auto p = probabilities(beam);
     std::vector<double> w;
+    w.reserve(p.size());
     for (double probability : p) w.push_back(inclusion_weight(probability, beam.threshold));
     const double sum = std::accumulate(w.begin(), w.end(), 0.0);
     const double loss = std::inner_product(w.begin(), w.end(), f.begin(), 0.0);

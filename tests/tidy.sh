@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# clang-tidy as .clang-tidy has it, over everything that is built (or over the sources that match the arguments). It takes half an
-# hour, so it is run by hand after larger changes; formatting is a test.
+# clang-tidy as .clang-tidy has it, over the product (or over the sources that match the arguments). It takes half an hour, so it
+# is run by hand after larger changes; formatting is a test. Tests are left out: clang 14 cannot read doctest's messages of
+# structured bindings.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 [ -f build/release/compile_commands.json ] || cmake --preset release >/dev/null
-exec run-clang-tidy -quiet -p build/release -extra-arg=-Wno-unknown-warning-option "${@:-/(core|estimators|experiments)/.*\.cpp$}"
+exec run-clang-tidy -quiet -p build/release -extra-arg=-Wno-unknown-warning-option "${@:-^(?!.*/tests/).*/(core|estimators|experiments)/.*\.cpp$}"

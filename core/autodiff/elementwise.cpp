@@ -186,8 +186,7 @@ Var<T> cos(Var<T> a) {
 // y = log a; ga = g / a
 template <class T>
 Var<T> log(Var<T> a) {
-  const T* p = a.value().data;
-  auto y = same_as(a, {a}, [=](std::size_t i) { return std::log(p[i]); });
+  auto y = mapped(a, [](const kernels::Batch<T>& x) { return kernels::log<T>(x); });
   return unary_rule(a, y, [](T g, T a, T) { return g == 0 ? T{0} : g / a; });
 }
 

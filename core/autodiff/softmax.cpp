@@ -2,7 +2,8 @@
 // skipped wherever 0 * inf would turn up.
 #include "core/autodiff/softmax.hpp"
 
-#include <cmath>
+#include <type_traits>
+#include <utility>
 
 #include "core/autodiff/require.hpp"
 #include "core/kernels/softmax.hpp"
@@ -16,18 +17,33 @@ template <class T>
 constexpr T nothing = kernels::minus_infinity<T>;
 
 /// Row r of the cotangent (+)= f(j).
-template <class T, class F>
-void put_row(const Sink<T>& sink, std::size_t r, F&& f) {
+template <class T, class N, class F>
+void put_row(const Sink<T>& sink, std::size_t r, N cols, F&& f) {
   T* __restrict to = sink.to.row(r);
   if (sink.first)
-    for (std::size_t j = 0; j < sink.to.cols; ++j) to[j] = f(j);
+    for (std::size_t j = 0; j < cols; ++j) to[j] = f(j);
   else
-    for (std::size_t j = 0; j < sink.to.cols; ++j) to[j] += f(j);
+    for (std::size_t j = 0; j < cols; ++j) to[j] += f(j);
+}
+template <class T, class F>
+void put_row(const Sink<T>& sink, std::size_t r, F&& f) {
+  put_row(sink, r, sink.to.cols, f);
+}
+
+/// f(n), with the two options of a bit known to the compiler, which then writes no loops.
+template <class F>
+void with_count(int n, F&& f) {
+  if (n == 2)
+    f(std::integral_constant<std::size_t, 2>{});
+  else
+    f(static_cast<std::size_t>(n));
 }
 
 }  // namespace
 
-// y[r, j] = x[r, j] - m - log sum_{k < n_r} exp(x[r, k] - m), m the row's maximum; gx = g - exp(y) sum_k g[k]
+// y[r, j] = x[r, j] - m - log(1 + sum of exp(x[r, k] - m) over the others than the largest), m the row's maximum: a probability
+// next to 1 has a logarithm of all its digits. gx = g - p sum_k g[k] with p = exp(y), of the largest p as g (1 - p) - p (the
+// others' sum), both parts of which are as small as the others' probability.
 template <class T>
 Var<T> log_softmax(Var<T> x, std::span<const int> options) {
   require_shapes(options.size() == x.rows(), "log_softmax", {x});
@@ -42,27 +58,27 @@ Var<T> log_softmax(Var<T> x, std::span<const int> options) {
   const auto log_totals = tape.template scratch<double>(std::min(rows, group));
   for (std::size_t first = 0; first < rows; first += group) {
     const std::size_t last = std::min(rows, first + group);
-    for (std::size_t r = first; r < last; ++r) {
-      const std::size_t n = options[r];
-      T* o = out.row(r);
-      std::fill(o + n, o + cols, nothing<T>);
-      if (n == 0) continue;
-      const T* v = in.row(r);
-      const T most = kernels::row_max(v, n);
-      const T shift = most == nothing<T> ? T{0} : most;  // a row of nothing but -inf stays one
-      for (std::size_t j = 0; j < n; ++j) o[j] = v[j] - shift;
-    }
+    for (std::size_t r = first; r < last; ++r)
+      with_count(options[r], [v = in.row(r), o = out.row(r), cols](auto n) {
+        const T most = n == 0 ? nothing<T> : kernels::row_max(v, n);
+        const T shift = most == nothing<T> ? T{0} : most;  // a row of nothing but -inf stays one
+        for (std::size_t j = 0; j < n; ++j) o[j] = v[j] - shift;
+        for (std::size_t j = n; j < cols; ++j) o[j] = nothing<T>;
+      });
     kernels::map(out.row(first), powers.data(), (last - first) * cols, [](const Batch<T>& v) { return kernels::exp<T>(v); });
     for (std::size_t r = first; r < last; ++r)
-      log_totals[r - first] = kernels::row_sum(powers.data() + (r - first) * cols, options[r]);
+      with_count(options[r], [o = out.row(r), p = powers.data() + (r - first) * cols, &to = log_totals[r - first]](auto n) {
+        std::size_t largest = 0;
+        while (largest < n && o[largest] != 0) ++largest;
+        if (largest < n) p[largest] = 0;
+        to = kernels::row_sum(p, n);
+      });
     kernels::map(log_totals.data(), log_totals.data(), last - first,
-                 [](const Batch<double>& v) { return kernels::log<double>(v); });
-    for (std::size_t r = first; r < last; ++r) {
-      const double log_total = log_totals[r - first];
-      if (log_total < 0) continue;  // of nothing: an option that is one adds exp(0)
-      T* o = out.row(r);
-      for (int j = 0; j < options[r]; ++j) o[j] -= static_cast<T>(log_total);
-    }
+                 [](const Batch<double>& v) { return kernels::log1p<double>(v); });
+    for (std::size_t r = first; r < last; ++r)
+      with_count(options[r], [o = out.row(r), log_total = static_cast<T>(log_totals[r - first])](auto n) {
+        for (std::size_t j = 0; j < n; ++j) o[j] -= log_total;
+      });
   }
   if (!tape.needs_gradient(y)) return y;
   tape.on_backward({y}, [x, y, group, powers, given = tape.template scratch<T>(cols)](Tape<T>& tape) {
@@ -72,13 +88,19 @@ Var<T> log_softmax(Var<T> x, std::span<const int> options) {
     for (std::size_t first = 0; first < rows; first += group) {
       const std::size_t last = std::min(rows, first + group);
       kernels::map(out.row(first), powers.data(), (last - first) * cols, [](const Batch<T>& v) { return kernels::exp<T>(v); });
-      for (std::size_t r = first; r < last; ++r) {
-        const T *p = powers.data() + (r - first) * cols, *gr = g.row(r), *o = out.row(r);
-        T* __restrict live = given.data();
-        for (std::size_t j = 0; j < cols; ++j) live[j] = o[j] == nothing<T> ? T{0} : gr[j];
-        const T total = static_cast<T>(kernels::row_sum(live, cols));
-        put_row(sink, r, [=](std::size_t j) { return live[j] - p[j] * total; });  // where p is 0, so is live
-      }
+      for (std::size_t r = first; r < last; ++r)
+        with_count(static_cast<int>(cols), [&, p = powers.data() + (r - first) * cols, gr = g.row(r), o = out.row(r)](auto n) {
+          T* __restrict live = given.data();
+          for (std::size_t j = 0; j < n; ++j) live[j] = o[j] == nothing<T> ? T{0} : gr[j];
+          std::size_t top = 0;
+          for (std::size_t j = 1; j < n; ++j)
+            if (p[j] > p[top]) top = j;
+          const T most = std::exchange(live[top], T{0}), share = std::exchange(p[top], T{0});
+          const auto others = static_cast<T>(kernels::row_sum(p, n)), rest = static_cast<T>(kernels::row_sum(live, n));
+          const T total = most + rest;
+          live[top] = most * others - share * rest;  // where p is 0, so is live
+          put_row(sink, r, n, [=](std::size_t j) { return live[j] - p[j] * total; });
+        });
     }
   });
   return y;

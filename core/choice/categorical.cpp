@@ -79,11 +79,9 @@ std::vector<int> Categorical<T>::draw(const Rows& rows, const Noise& noise, cons
   kernels::map(p.data(), p.data(), p.size(), [](const auto& v) { return kernels::exp<double>(v); });
   for (std::size_t r = 0; r < rows.size(); ++r) {
     if (skip && (*skip)[rows.example[r]]) continue;
-    auto where = noise.at(rows, r);
-    for (std::size_t d = 0; d < D; ++d, ++where.column) {
-      const std::size_t cell = rows.parent[r] * D + d, options = options_[cell];
-      if (options > 1) option[r * D + d] = noise.random.categorical({p.data() + cell * log_p.cols, options}, where);
-    }
+    const std::size_t cell = rows.parent[r] * D, S = log_p.cols;
+    noise.random.categorical({p.data() + cell * S, D * S}, S, std::span(options_).subspan(cell, D), noise.at(rows, r),
+                             std::span(option).subspan(r * D, D));
   }
   return option;
 }
@@ -166,11 +164,16 @@ std::vector<double> Categorical<T>::squared_scores(const Choice<T>& choice) cons
   const auto log_p = this->log_p().value();
   const auto from = cells(*choice.rows);
   std::vector<double> result(from.size());
-  for (std::size_t c = 0; c < from.size(); ++c)
+  for (std::size_t c = 0; c < from.size(); ++c) {
+    double others = 0;  // what is left of 1 for them, not a difference from it
     for (int i = 0; i < options_[from[c]]; ++i) {
-      const double p = std::exp(static_cast<double>(log_p(from[c], i))), d = (i == choice.option[c]) - p;
-      result[c] += d * d;
+      if (i == choice.option[c]) continue;
+      const double p = std::exp(static_cast<double>(log_p(from[c], i)));
+      result[c] += p * p;
+      others += p;
     }
+    result[c] += others * others;
+  }
   return result;
 }
 
@@ -191,6 +194,15 @@ Var<T> Categorical<T>::log_ratio(const Choice<T>& choice, const Distribution<T>&
                  this->columns());
 }
 
+template <class T>
+std::shared_ptr<const Categorical<T>> bernoulli(Var<T> phi) {
+  const auto cells = reshape(phi, 1);
+  return categorical(concat_columns({phi.tape->constant(cells.rows(), 1), cells}), std::vector<int>(cells.rows(), 2),
+                     static_cast<int>(phi.cols()));
+}
+
+template std::shared_ptr<const Categorical<float>> bernoulli(Var<float>);
+template std::shared_ptr<const Categorical<double>> bernoulli(Var<double>);
 template class Categorical<float>;
 template class Categorical<double>;
 

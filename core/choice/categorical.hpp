@@ -49,6 +49,10 @@ std::shared_ptr<const Categorical<T>> categorical(Var<T> logits, std::vector<int
   return std::make_shared<const Categorical<T>>(logits, std::move(options), columns);
 }
 
+/// D bits a row with log odds phi [R, D]: logits (0, phi).
+template <class T>
+std::shared_ptr<const Categorical<T>> bernoulli(Var<T> phi);
+
 /// [R' D] the cell of R D cells that each cell of `rows`, which continue them, comes from.
 std::vector<int> cells_of(const Rows& rows, int columns);
 

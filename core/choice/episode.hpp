@@ -107,9 +107,6 @@ class Episode {
     Var<T> loss;  ///< [R, 1]
     Var<T> by_column =
         {};  ///< [R, D] if each column of the choice that made the rows has a cost of its own; `loss` is their sum
-
-    /// [R, D], or [R, 1] if the columns share it.
-    Var<T> finest() const { return by_column ? by_column : loss; }
   };
   struct Prediction {
     RowsPtr rows;

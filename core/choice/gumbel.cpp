@@ -36,7 +36,9 @@ double uniform(Randomness& random, Draw where, std::size_t i) {
 }  // namespace
 
 void perturb(const Cells& cells, std::span<const Draw> where, Randomness& random, std::span<int> option, std::span<double> z) {
-  const auto& [S, options, log_p] = cells;
+  const auto S = cells.width;
+  const auto options = cells.options;
+  const auto log_p = cells.log_p;
   std::vector<double> x(z.size(), 1.0), p(log_p.begin(), log_p.end());  // u and 1 - u, or u of every option
   exp_all(p);
   for_choices(
@@ -72,7 +74,9 @@ void perturb(const Cells& cells, std::span<const Draw> where, Randomness& random
 // above 1.
 void perturb_given(const Cells& cells, std::span<const int> option, std::span<const Draw> where, Randomness& random,
                    std::span<double> z) {
-  const auto& [S, options, log_p] = cells;
+  const auto S = cells.width;
+  const auto options = cells.options;
+  const auto log_p = cells.log_p;
   const auto phi = [&](std::size_t at) { return log_p[at + 1] - log_p[at]; };
   std::vector<double> x(z.size(), 1.0), inverse(z.size());  // E, or the share of u inside its side; 1 / p, or e^-|phi|
   for_choices(
@@ -115,7 +119,9 @@ void perturb_given(const Cells& cells, std::span<const int> option, std::span<co
 }
 
 void followed(const Cells& cells, std::span<const int> option, std::span<const double> z, std::span<double> share) {
-  const auto& [S, options, log_p] = cells;
+  const auto S = cells.width;
+  const auto options = cells.options;
+  const auto log_p = cells.log_p;
   for_choices(
       S, options,
       [&](std::size_t c, std::size_t at) {

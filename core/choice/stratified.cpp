@@ -6,31 +6,33 @@
 #include <span>
 
 #include "core/choice/choosers.hpp"
+#include "core/random/edges.hpp"
 
 namespace hardgrad {
 namespace {
 
 /// edge[i] = the offset v at which (stratum + v) / K reaches the end of option i's cell, cut to [0, 1].
 template <class T>
-std::vector<double> edges(const T* log_p, int options, int stratum, int samples) {
-  std::vector<double> edge(options);
-  double total = 0;
-  for (int i = 0; i < options; ++i) edge[i] = total += std::exp(static_cast<double>(log_p[i]));
-  for (double& e : edge) e = std::clamp(samples * (e / total) - stratum, 0.0, 1.0);
-  edge.back() = 1;
+std::vector<Edge> edges(const T* log_p, int options, int stratum, int samples) {
+  std::vector<double> p(options);
+  for (int i = 0; i < options; ++i) p[i] = std::exp(static_cast<double>(log_p[i]));
+  auto edge = cumulated(p);
+  edge.erase(edge.begin());
+  for (Edge& e : edge)
+    e = {std::clamp(samples * e.below - stratum, 0.0, 1.0), std::clamp(samples * e.above - (samples - 1 - stratum), 0.0, 1.0)};
+  edge.back() = {1, 0};
   return edge;
 }
 
-/// Draws the piece of (0, 1) between neighbouring edges that the rows' one offset falls into -> its middle.
-double draw_offset(std::span<const std::vector<double>> rows, Randomness& random, Draw where) {
-  std::vector<double> cut{0};
+/// Draws the piece of (0, 1) between neighbouring edges that the rows' one offset falls into -> where it begins.
+Edge draw_offset(std::span<const std::vector<Edge>> rows, Randomness& random, Draw where) {
+  std::vector<Edge> cut{{0, 1}};
   for (const auto& edge : rows) cut.insert(cut.end(), edge.begin(), edge.end());
   std::sort(cut.begin(), cut.end());
   cut.erase(std::unique(cut.begin(), cut.end()), cut.end());
-  std::vector<double> length(cut.size() - 1);
-  for (std::size_t i = 0; i < length.size(); ++i) length[i] = cut[i + 1] - cut[i];
-  const auto piece = length.size() == 1 ? 0 : random.categorical(length, where);
-  return (cut[piece] + cut[piece + 1]) / 2;
+  std::vector<double> share(cut.size() - 1);
+  for (std::size_t i = 0; i < share.size(); ++i) share[i] = length(cut[i], cut[i + 1]);
+  return cut[share.size() == 1 ? 0 : random.categorical(share, where)];
 }
 
 }  // namespace
@@ -90,9 +92,9 @@ Choice<T> StratifiedChooser<T>::choose(Tape<T>& tape, const Question<T>& questio
     const auto example = id_[rows->example[first]];
     const auto column = static_cast<std::uint32_t>(d);
     const auto stratum = deal(example, step, column);
-    std::vector<std::vector<double>> edge;
+    std::vector<std::vector<Edge>> edge;
     for (int k = 0; k < samples_; ++k) edge.push_back(edges(log_p.row(cell(k)), options(k), stratum[k], samples_));
-    double v = 0;
+    Edge v;
     for (int k = 0; k < samples_; ++k) {
       const Draw where{.example = example, .replica = static_cast<std::uint32_t>(k), .step = step, .column = column};
       if (offsets_ == Offsets::own)

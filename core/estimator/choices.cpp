@@ -49,7 +49,20 @@ PerChoice dot(const AtLogits& a, const AtLogits& b) {
 
 double total(const PerChoice& x) { return std::accumulate(x.value.begin(), x.value.end(), 0.0); }
 
-AtLogits through_softmax(const AtLogits& p, const AtLogits& x) { return times(p, x) - dot(p, x) * p; }
+// p_i (x_i - sum_j p_j x_j), with x taken from that of the most probable option: the mean is then as small as the others'
+// probability, and nothing cancels where an option is nearly certain.
+AtLogits through_softmax(const AtLogits& p, const AtLogits& x) {
+  auto result = x;
+  for_cells(*x.of, [&](std::size_t, std::size_t first, std::size_t options) {
+    const auto from = p.value.begin() + static_cast<std::ptrdiff_t>(first);
+    const auto top =
+        first + static_cast<std::size_t>(std::max_element(from, from + static_cast<std::ptrdiff_t>(options)) - from);
+    double mean = 0;
+    for (std::size_t i = first; i < first + options; ++i) mean += p.value[i] * (result.value[i] = x.value[i] - x.value[top]);
+    for (std::size_t i = first; i < first + options; ++i) result.value[i] = p.value[i] * (result.value[i] - mean);
+  });
+  return result;
+}
 
 PerChoice sum(const PerChoice& x, Along which) {
   const auto& layout = *x.of;
@@ -186,6 +199,23 @@ AtLogits Choices<T>::p() const {
     for (std::size_t i = layout_->logit[c] + (layout_->options[c] > 1 ? layout_->options[c] : 0); i < layout_->logit[c + 1];
          ++i)
       result.value[i] = 0;
+  return result;
+}
+
+template <class T>
+AtLogits Choices<T>::score() const {
+  auto result = p();
+  for (std::size_t t = 0; t < option_.size(); ++t)
+    for (std::size_t i = 0, c = layout_->steps[t].cell; i < option_[t].size(); ++i, ++c) {
+      if (layout_->options[c] == 1) continue;
+      double* const of_cell = &result.value[layout_->logit[c]];
+      double others = 0;
+      for (int o = 0; o < layout_->options[c]; ++o) {
+        if (o != option_[t][i]) others += of_cell[o];
+        of_cell[o] = -of_cell[o];
+      }
+      of_cell[option_[t][i]] = others;
+    }
   return result;
 }
 

@@ -99,11 +99,12 @@ class Choices {
   Choices(Episode<T>& episode, const std::vector<std::vector<int>>& asking, const std::vector<std::vector<int>>& option);
 
   const std::shared_ptr<const ChoiceLayout>& layout() const { return layout_; }
-  /// What was chosen, the probabilities, and the difference of both: grad log p(z). All are 0 where there is no choice.
+  /// What was chosen, the probabilities, and the difference of both: grad log p(z), whose entry of the option chosen is the
+  /// others' probability. All are 0 where there is no choice.
   AtLogits one_hot() const;
   AtLogits p() const;
   AtLogits log_p() const;
-  AtLogits score() const { return one_hot() - p(); }
+  AtLogits score() const;
   /// [N] the row of a step's site in which each sample chooses.
   const std::vector<int>& asking(int step) const { return asking_[step]; }
   /// A value [N D, S] of every step, e.g. a derivative; 0 where there is no choice.

@@ -17,6 +17,12 @@ inline Batch<T> log(const Batch<T>& x) {
   return xsimd::log(x);
 }
 
+/// log(1 + x), with all digits of a small x.
+template <class T>
+inline Batch<T> log1p(const Batch<T>& x) {
+  return xsimd::log1p(x);
+}
+
 /// In float x P(x^2) / Q(x^2), a minimax fit of tanh of its own on |x| < 9.02 with relative error 2e-8
 /// (rounding brings it to 3e-7). Beyond, the fit rises above 1, where tanh rounds to 1, and is cut off there.
 template <class T>

@@ -36,12 +36,8 @@ class Bits final : public Model<T> {
         function_(b.settings.text("function")),
         power_(b.settings.real("power")),
         share_(b.settings.text("reduce") == "mean" ? 1.0 / bits_ : 1.0),
-        target_(b.settings.reals("t")) {
+        target_(b.settings.reals("t", "bits")) {
     const auto& [settings, dimensions, init, posterior] = b;  // the starting point is given, not drawn
-    if (target_.size() == 1) target_.resize(bits_, target_[0]);
-    if (target_.size() != static_cast<std::size_t>(bits_))
-      throw UsageError("bits: t must have 1 or bits=" + std::to_string(bits_) + " numbers, got " +
-                       std::to_string(target_.size()));
     const bool tabled = function_ == "table";
     structure_ = {.sites = {{.name = "bit",
                              .options = options_,

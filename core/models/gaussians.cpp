@@ -26,7 +26,7 @@ class Gaussians final : public Model<T> {
       : columns_(b.settings.integer("columns")),
         cosine_(b.settings.text("function") == "cosine"),
         share_(b.settings.text("reduce") == "mean" ? 1.0 / columns_ : 1.0),
-        k_(one_each(b.settings, "k")) {
+        k_(b.settings.reals("k", "columns")) {
     structure_ = {
         .sites = {{.name = "z", .state_width = 1, .reach = Reach::own_column, .kind = SiteKind::normal, .columns = columns_}},
         .posterior = b.posterior};
@@ -54,22 +54,14 @@ class Gaussians final : public Model<T> {
     const Parameter<T>*mean = nullptr, *log_scale = nullptr;
   };
 
-  std::vector<double> one_each(const Settings& settings, const std::string& name) const {
-    auto values = settings.reals(name);
-    if (values.size() == 1) values.resize(columns_, values[0]);
-    if (values.size() != static_cast<std::size_t>(columns_))
-      throw UsageError("gaussians: " + name + " must have 1 or columns=" + std::to_string(columns_) + " numbers, got " +
-                       std::to_string(values.size()));
-    return values;
-  }
   const Parameter<T>* add(const std::string& name, const std::vector<double>& values) {
     auto& parameter = this->parameters_.add(name, {1, values.size()});
     std::copy(values.begin(), values.end(), parameter.value.data.begin());
     return &parameter;
   }
   Parameters add(const std::string& group, const Settings& settings) {
-    const auto* mean = add(group + ".mean", one_each(settings, "mean"));
-    return {mean, add(group + ".log_scale", one_each(settings, "log_scale"))};
+    const auto* mean = add(group + ".mean", settings.reals("mean", "columns"));
+    return {mean, add(group + ".log_scale", settings.reals("log_scale", "columns"))};
   }
   DistributionPtr<T> distribution(Tape<T>& tape, const Parameters& parameters, std::size_t rows) const {
     const std::vector<int> same(rows, 0);

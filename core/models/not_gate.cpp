@@ -8,6 +8,7 @@
 #include "core/autodiff/product.hpp"
 #include "core/autodiff/rearrange.hpp"
 #include "core/models/model.hpp"
+#include "core/models/parts/fields.hpp"
 #include "core/nn/layers.hpp"
 
 namespace hardgrad {
@@ -31,18 +32,11 @@ class NotGate final : public Model<T> {
 
   void run(const Batch& batch, Episode<T>& episode) const override {
     auto& tape = episode.tape();
-    const auto column = [&](const char* field) {
-      const auto& values = batch.numbers(field).data;
-      const std::vector<T> copy(values.begin(), values.end());
-      return tape.constant(MatrixView<const T>{copy.data(), copy.size(), 1});
-    };
-    const auto x = column("x"), target = column("target");
-    const auto bit = [&](Var<T> logit) { return concat_columns({tape.constant(logit.rows(), 1), logit}); };
+    const auto x = constant_of(tape, batch, "x"), target = constant_of(tape, batch, "target");
 
-    const auto prior =
-        categorical(bit(linear(x, tape.parameter(*w0_), tape.parameter(*b0_))), std::vector<int>(batch.examples(), 2));
+    const auto prior = bernoulli(linear(x, tape.parameter(*w0_), tape.parameter(*b0_)));
     Site<T> gate{.name = "gate", .rows = episode.root(), .prior = prior, .state = x};
-    if (structure_.posterior) gate.posterior = [&] { return prior->with(bit(posterior_(concat_columns({x, target})))); };
+    if (structure_.posterior) gate.posterior = [&] { return bernoulli(posterior_(concat_columns({x, target}))); };
     const auto choice = episode.choose(std::move(gate));
     const auto after = [&](Var<T> value) { return gather_rows(value, std::span<const int>(choice.rows->parent)); };
 

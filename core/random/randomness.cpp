@@ -74,17 +74,18 @@ std::uint64_t KeyedRandomness::bits(Draw where) {
   return bits[0];
 }
 
-// 53 random bits, moved by half a step: never 0, never 1.
-double KeyedRandomness::uniform(Draw where, const Pieces&) {
-  return (static_cast<double>(bits(where) >> 11) + 0.5) * 0x1.0p-53;
-}
+namespace {
 
-int KeyedRandomness::categorical(std::span<const double> probabilities, Draw where) {
+// 53 random bits, moved by half a step: never 0, never 1.
+double open_unit(std::uint64_t bits) { return (static_cast<double>(bits >> 11) + 0.5) * 0x1.0p-53; }
+
+// The option in whose share of the probabilities u falls.
+int option_at(double u, std::span<const double> probabilities) {
   if (probabilities.size() == 2) {  // as below, without branches that cannot be predicted
     const double p = probabilities[0], q = probabilities[1];
-    return static_cast<int>((uniform(where) * (p + q) >= p || p <= 0) && q > 0);
+    return static_cast<int>((u * (p + q) >= p || p <= 0) && q > 0);
   }
-  double left = uniform(where) * std::accumulate(probabilities.begin(), probabilities.end(), 0.0);
+  double left = u * std::accumulate(probabilities.begin(), probabilities.end(), 0.0);
   int last = 0;
   for (int i = 0; i < static_cast<int>(probabilities.size()); ++i) {
     if (probabilities[i] <= 0) continue;
@@ -92,6 +93,36 @@ int KeyedRandomness::categorical(std::span<const double> probabilities, Draw whe
     if ((left -= probabilities[i]) < 0) return i;
   }
   return last;  // rounding left a crumb: the last possible option, never an impossible one
+}
+
+}  // namespace
+
+double KeyedRandomness::uniform(Draw where, const Pieces&) { return open_unit(bits(where)); }
+
+int KeyedRandomness::categorical(std::span<const double> probabilities, Draw where) {
+  return option_at(uniform(where), probabilities);
+}
+
+void KeyedRandomness::categorical(std::span<const double> probabilities, std::size_t width, std::span<const int> options,
+                                  Draw where, std::span<int> option) {
+  if (options.size() == 1) return Randomness::categorical(probabilities, width, options, where, option);
+  std::array<std::uint64_t, ahead> bits;
+  for (std::size_t d = 0; d < options.size(); ++d) {
+    if (d % ahead == 0) {
+      philox(key_, where, bits);
+      where.column += ahead;
+    }
+    const auto n = static_cast<std::size_t>(options[d]);
+    option[d] = n > 1 ? option_at(open_unit(bits[d % ahead]), probabilities.subspan(d * width, n)) : 0;
+  }
+}
+
+void Randomness::categorical(std::span<const double> probabilities, std::size_t width, std::span<const int> options, Draw where,
+                             std::span<int> option) {
+  for (std::size_t d = 0; d < options.size(); ++d, ++where.column) {
+    const auto n = static_cast<std::size_t>(options[d]);
+    option[d] = n > 1 ? categorical(probabilities.subspan(d * width, n), where) : 0;
+  }
 }
 
 double Randomness::standard(Standard noise, Draw where) {

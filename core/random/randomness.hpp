@@ -37,6 +37,10 @@ class Randomness {
   virtual ~Randomness() = default;
   /// An index drawn with the given probabilities (which sum to 1 up to rounding).
   virtual int categorical(std::span<const double> probabilities, Draw where) = 0;
+  /// The same for columns side by side, from where.column on: `option` [D] with the first options[d] of probabilities [D,
+  /// width]. A column with one option draws nothing and gets 0.
+  virtual void categorical(std::span<const double> probabilities, std::size_t width, std::span<const int> options, Draw where,
+                           std::span<int> option);
   /// A number in the open interval (0, 1).
   virtual double uniform(Draw where, const Pieces& pieces = {}) = 0;
   /// A number of a standard distribution, of which an estimate is a smooth function. Made of uniform numbers at `where` and at
@@ -55,6 +59,8 @@ class KeyedRandomness final : public Randomness {
  public:
   explicit KeyedRandomness(Key key) : key_(key) {}
   int categorical(std::span<const double> probabilities, Draw where) override;
+  void categorical(std::span<const double> probabilities, std::size_t width, std::span<const int> options, Draw where,
+                   std::span<int> option) override;
   double uniform(Draw where, const Pieces& pieces = {}) override;
   /// An integer in [0, bound).
   std::uint64_t below(std::uint64_t bound, Draw where);

@@ -198,6 +198,16 @@ Settings::Settings(const std::string& owner, const std::vector<ParameterInfo>& d
   canonical_ = spec.name + (changed.empty() ? "" : "[" + changed + "]");
 }
 
+std::vector<double> Settings::reals(const std::string& name, const std::string& per) const {
+  auto values = reals(name);
+  const auto count = static_cast<std::size_t>(integer(per));
+  if (values.size() == 1) values.resize(count, values[0]);
+  if (values.size() != count)
+    throw UsageError(fmt::format("{}: {} must have 1 or {}={} numbers, got {}", canonical_.substr(0, canonical_.find('[')),
+                                 name, per, count, values.size()));
+  return values;
+}
+
 template <class V>
 const V& Settings::get(const std::string& name) const {
   const auto it = values_.find(name);

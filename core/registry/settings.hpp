@@ -76,6 +76,8 @@ class Settings {
   double real(const std::string& name) const { return get<double>(name); }
   const std::string& text(const std::string& name) const { return get<std::string>(name); }
   const std::vector<double>& reals(const std::string& name) const { return get<std::vector<double>>(name); }
+  /// A list with a number for each of `per`, another parameter; a single number serves all. UsageError otherwise.
+  std::vector<double> reals(const std::string& name, const std::string& per) const;
   const std::map<std::string, Value>& values() const { return values_; }
   /// The spec with every parameter spelled out that differs from its default, in order of declaration.
   const std::string& canonical() const { return canonical_; }

@@ -93,6 +93,7 @@ int main(int argc, char** argv) {
   hardgrad::benchmarks::add_models();
   hardgrad::benchmarks::add_growth();
   hardgrad::benchmarks::add_parts();
+  hardgrad::benchmarks::add_belief_networks();
   hardgrad::benchmarks::add_sweeps();
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;

@@ -1,10 +1,12 @@
-// Benchmarks of what gradients are made of (parts_bench.cpp) and of what they make up (sweeps_bench.cpp).
+// Benchmarks of what gradients are made of (parts_bench.cpp), of many choices at once (belief_bench.cpp) and of sweeps
+// (sweeps_bench.cpp).
 #pragma once
 
 namespace hardgrad::benchmarks {
 
 /// Register them.
 void add_parts();
+void add_belief_networks();
 void add_sweeps();
 
 }  // namespace hardgrad::benchmarks

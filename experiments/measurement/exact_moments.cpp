@@ -129,25 +129,31 @@ Moments visited(const Estimator<T>& estimator, const Model<T>& model, const Batc
   Replay replay(estimator.exchangeable(), nodes);
   Tape<T> tape;
   std::vector<double> d(size);
-  double visits = 0;
+  std::vector<double> average(size);  // of the visits so far, by their weights
+  double visits = 0, seen = 0;
   do {
     poll(stop);
     replay.begin();
     tape.rewind();
     const auto estimate = estimator.draw({tape, model, example, replay});
     differentiate(estimate.surrogate, model.parameters(), d);
-    const double w = replay.weight();
+    // West 1979, Updating mean and variance estimates: all terms are positive, equal estimates have no variance at all.
+    const double w = replay.weight(), before = seen;
+    seen += w;
+    const double share = seen > 0 ? w / seen : 0, term = share * before;
     double norm = 0, dot = 0;
     for (std::size_t i = 0; i < size; ++i) {
       norm += d[i] * d[i];
       dot += d[i] * reference[i];
       d[i] -= reference[i];
       m.mean[i] += w * d[i];
-      m.variances[i] += w * d[i] * d[i];
+      d[i] -= average[i];
+      average[i] += share * d[i];
+      m.variances[i] += term * d[i] * d[i];
     }
     if (covariance)
       for (std::size_t i = 0; i < size; ++i)
-        for (std::size_t j = 0; j < size; ++j) m.covariance[i * size + j] += w * d[i] * d[j];
+        for (std::size_t j = 0; j < size; ++j) m.covariance[i * size + j] += term * d[i] * d[j];
     if (norm > 0 && reference_norm > 0) m.cosine += w * dot / (std::sqrt(norm) * reference_norm);
     m.rows += w * estimate.rows();
     m.attention_values += w * estimate.attention_values();
@@ -163,10 +169,7 @@ Moments visited(const Estimator<T>& estimator, const Model<T>& model, const Batc
           replay.continuous() ? "outcomes and quadrature nodes (the noise is continuous)" : "outcomes", outcome_cap));
   } while (replay.next());
 
-  for (std::size_t i = 0; i < size; ++i) m.variances[i] -= m.mean[i] * m.mean[i];
-  if (covariance)
-    for (std::size_t i = 0; i < size; ++i)
-      for (std::size_t j = 0; j < size; ++j) m.covariance[i * size + j] -= m.mean[i] * m.mean[j];
+  if (!(std::abs(seen - 1) < 1e-6)) throw Bug(fmt::format("the probabilities of all that is drawn sum to {}, not to 1", seen));
   for (std::size_t i = 0; i < size; ++i) m.mean[i] += reference[i];
   return m;
 }

@@ -80,8 +80,11 @@ void write_gradient(const std::string& path, const GradientDump<T>& dump) {
                      {"precision", std::is_same_v<T, float> ? "float" : "double"},
                      {"surrogate", dump.surrogate}};
   add_provenance(root.attributes, provenance());
-  const auto steps = dump.choices.size() ? dump.choices.extent(0) : dump.logits.extent(0);
-  const bool aligned = !(dump.choices.size() || dump.logits.size()) || dump.loss.extent(0) == steps;
+  const auto steps = dump.choices.size()    ? dump.choices.extent(0)
+                     : dump.logits.size()   ? dump.logits.extent(0)
+                     : dump.numbers.empty() ? 0
+                                            : dump.numbers[0].value.extent(0);
+  const bool aligned = steps == 0 || dump.loss.extent(0) == steps;
   const bool columns = dump.logits.shape.size() == 4;  // a question asks for several choices
   const auto of_choices = columns ? std::vector<std::string>{"step", "row", "column"} : std::vector<std::string>{"step", "row"};
   auto of_options = of_choices;
@@ -94,6 +97,13 @@ void write_gradient(const std::string& path, const GradientDump<T>& dump) {
       "log-probability of the choice under the posterior");
   add(root, "posterior_logits", dump.posterior_logits, of_options, "nat",
       "logits of the posterior the choices are drawn from; -inf beyond a row's options");
+  for (const auto& [name, value] : dump.numbers) {
+    const bool log_density = name.ends_with("log_prob");
+    add(root, name, value, {"step", "row", "column"}, log_density ? "nat" : "1",
+        name == "value" ? "number chosen"
+        : log_density   ? "log-density of the number chosen"
+                        : name + " of its distribution");
+  }
   add(root, "site", Array<std::string>({dump.sites.size()}, dump.sites), {"step"}, "1", "site of the model that was asked");
   add(root, "loss", dump.loss, {aligned ? "step" : "loss_step", "row"}, "nat", "loss incurred at the step");
   add(root, "row_example", Array<int>({dump.row_example.size()}, dump.row_example), {"row"}, "1",

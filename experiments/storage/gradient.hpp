@@ -31,16 +31,19 @@ struct GradientDump {
   Array<T> loss;                                  ///< [T, R]; another first length than the choices' is allowed
   Array<T> logits;                                ///< [T, R, S] of the prior
   Array<T> posterior_log_prob, posterior_logits;  ///< the same of the posterior, where choices are drawn from it
-  std::vector<std::string> sites;                 ///< [T] the site that was asked
-  std::vector<int> row_example;                   ///< [R]
-  std::string task, model, estimator;             ///< specs
-  std::string model_settings = "{}";              ///< every parameter of the model, defaults included, as JSON
+  /// [T, R, D] each, of choices that are numbers: `value`, and by name their distribution's parameters and log-densities.
+  std::vector<NamedArray<T>> numbers;
+  std::vector<std::string> sites;      ///< [T] the site that was asked
+  std::vector<int> row_example;        ///< [R]
+  std::string task, model, estimator;  ///< specs
+  std::string model_settings = "{}";   ///< every parameter of the model, defaults included, as JSON
   std::uint64_t seed = 0;
   double surrogate = 0;
 };
 
 /// /parameters/<name>, /gradient/<name>, /batch/<field>, /batch/<field>_text, /choices or /weights, /log_prob, /loss, /logits,
-/// /site, /row_example; empty arrays are left out. Atomic; UsageError if it cannot be written.
+/// /value and what else `numbers` names, /site, /row_example; empty arrays are left out. Atomic; UsageError if it cannot be
+/// written.
 template <class T>
 void write_gradient(const std::string& path, const GradientDump<T>& dump);
 

@@ -9,6 +9,7 @@
 #include "core/autodiff/rearrange.hpp"
 #include "core/autodiff/reduce.hpp"
 #include "core/models/model.hpp"
+#include "core/models/parts/fields.hpp"
 #include "core/nn/layers.hpp"
 
 namespace hardgrad::verification {
@@ -59,11 +60,7 @@ class Recurrent final : public Model<T> {
 
   void run(const Batch& batch, Episode<T>& episode) const override {
     auto& tape = episode.tape();
-    const auto constant = [&](const Array<double>& values) {
-      std::vector<T> copy(values.data.begin(), values.data.end());
-      return tape.constant(MatrixView<const T>{copy.data(), values.shape[0], values.stride()});
-    };
-    const auto x = constant(batch.numbers("x")), target = constant(batch.numbers("target"));
+    const auto x = constant_of(tape, batch, "x"), target = constant_of(tape, batch, "target");
     auto rows = episode.root();
     auto h = tanh(x);
     episode.cost(rows, square(out_(h)));  // before any choice

@@ -173,7 +173,7 @@ TEST_CASE("wrong couplings of categories are caught") {
   const auto stick = [](Coupling& c, Randomness& random, Draw where) {
     for (int from = 0; from < 2; ++from) {
       const double r = from == 0 ? c.p[1] + c.p[2] : c.p[2] / (c.p[1] + c.p[2]);
-      const auto side = antithetic_bits(r, random, where);
+      const auto side = antithetic_bits(1 - r, r, random, where);
       ++where.index;
       for (int k = 0; k < 2; ++k) c.option[k] = from + side[k];
       if (side[0] && side[1]) continue;

@@ -102,12 +102,10 @@ TEST_CASE("disarm is the mean of arm given the pair, and its variance is not lar
     const OneBit bit{phi};
     // Given the pair, u is uniform between the places where a bit flips, and arm is linear in u: its mean is that at the
     // middle.
-    const double ends[] = {0, bit.m, 1 - bit.m, 1};
-    const int outcomes[] = {2, 0, 1};  // of the antithetic pair: only b~ = [u < p] is 1, both alike, only b = [u > 1 - p]
-    for (int piece = 0; piece < 3; ++piece) {
+    for (int outcome = 0; outcome < 3; ++outcome) {  // of the pair: both alike, only b is 1, only b~
       Told noise;
-      noise.u = (ends[piece] + ends[piece + 1]) / 2;
-      noise.outcome = outcomes[piece];
+      noise.u = 0.5;
+      noise.outcome = outcome;
       const auto arm = gradient_of<double>(*estimator_of("arm", *bit.model), *bit.model, one_example(), noise);
       const auto disarm = gradient_of<double>(*estimator_of("disarm", *bit.model), *bit.model, one_example(), noise);
       CHECK(arm[0] == doctest::Approx(disarm[0]).epsilon(1e-13));
@@ -216,13 +214,13 @@ TEST_CASE("the laws of the Dirichlet copula agree with each other") {
         pairs += m * (m - 1) * law[m];
       }
       CHECK(mean == doctest::Approx(K * q).epsilon(1e-10));
-      CHECK(std::abs(pairs - K * (K - 1) * copula.pair(q, q)) < 1e-10);
-      CHECK(copula.correlation(q) * q * (1 - q) == doctest::Approx(copula.pair(q, q) - q * q).epsilon(1e-12));
+      CHECK(std::abs(pairs - K * (K - 1) * copula.pair({q, 1 - q}, {q, 1 - q})) < 1e-10);
+      CHECK(copula.correlation(q) * q * (1 - q) == doctest::Approx(copula.pair({q, 1 - q}, {q, 1 - q}) - q * q).epsilon(1e-12));
       CHECK(copula.correlation(q) < 0);
     }
   // Intervals drawn one after the other, all outcomes visited: the margins, the pairs, and exchangeability.
   const DirichletCopula copula(3);
-  const double edge[] = {0, 0.15, 0.6, 1};
+  const Edge edge[] = {{0, 1}, {0.15, 0.85}, {0.6, 0.4}, {1, 0}};
   Replay replay(false);
   std::map<std::vector<int>, double> law;
   do {
@@ -237,14 +235,16 @@ TEST_CASE("the laws of the Dirichlet copula agree with each other") {
     if (drawn[0] == 1 && drawn[2] == 2) both += p;
     CHECK(law[{drawn[2], drawn[0], drawn[1]}] == doctest::Approx(p).epsilon(1e-12));
   }
-  for (int i = 0; i < 3; ++i) CHECK(first[i] == doctest::Approx(edge[i + 1] - edge[i]).epsilon(1e-13));
-  CHECK(both == doctest::Approx(copula.pair(0.6, 1) - copula.pair(0.15, 1) - copula.pair(0.6, 0.6) + copula.pair(0.15, 0.6))
+  for (int i = 0; i < 3; ++i) CHECK(first[i] == doctest::Approx(edge[i + 1].below - edge[i].below).epsilon(1e-13));
+  CHECK(both == doctest::Approx(copula.box(edge[1], edge[2], edge[2], edge[3])).epsilon(1e-12));
+  CHECK(both == doctest::Approx(copula.pair(edge[2], edge[3]) - copula.pair(edge[1], edge[3]) - copula.pair(edge[2], edge[2]) +
+                                copula.pair(edge[1], edge[2]))
                     .epsilon(1e-12));
 }
 
 TEST_CASE("wrong couplings of bits are caught") {
   const auto pair = [](Coupling& c, Randomness& random, Draw where) {
-    const auto bits = antithetic_bits(c.p[1], random, where);
+    const auto bits = antithetic_bits(c.p[0], c.p[1], random, where);
     c.option[0] = bits[0], c.option[1] = bits[1];
   };
   const auto noisy = [](Coupling& c, Randomness& random, Draw where) {

@@ -8,6 +8,7 @@
 #include "core/autodiff/rearrange.hpp"
 #include "core/autodiff/reduce.hpp"
 #include "core/models/model.hpp"
+#include "core/models/parts/fields.hpp"
 #include "core/nn/layers.hpp"
 #include "tests/support/exactness.hpp"
 #include "tests/support/toys.hpp"
@@ -34,10 +35,6 @@ Batch examples(std::size_t count, std::size_t x, std::size_t y) {
 struct Program : Model<double> {
   Structure declared;
   const Structure& structure() const override { return declared; }
-  static V field(Episode<double>& episode, const Batch& batch, const char* name) {
-    const auto& values = batch.numbers(name);
-    return episode.tape().constant(MatrixView<const double>{values.data.data(), values.shape[0], values.stride()});
-  }
   /// Values of the rows that asked, on those that go on.
   static V after(const Choice<double>& choice, V x) { return gather_rows(x, std::span<const int>(choice.rows->parent)); }
 };
@@ -53,7 +50,7 @@ struct Programmer final : Program {
   Asked asked(const Batch&, std::size_t, int) const override { return {{operations, table_columns}, steps}; }
   void run(const Batch& batch, Episode<double>& episode) const override {
     auto rows = episode.root();
-    auto h = field(episode, batch, "x"), y = field(episode, batch, "y");
+    auto h = constant_of(episode.tape(), batch, "x"), y = constant_of(episode.tape(), batch, "y");
     for (int t = 0; t < steps; ++t) {
       std::vector<int> options;
       for (std::size_t r = 0; r < rows->size(); ++r) options.insert(options.end(), {operations, table_columns});
@@ -83,7 +80,7 @@ struct TuringMachine final : Program {
   Asked asked(const Batch& batch, std::size_t, int b) const override { return {{cells(batch, b), cells(batch, b)}, steps}; }
   void run(const Batch& batch, Episode<double>& episode) const override {
     auto rows = episode.root();
-    auto h = field(episode, batch, "x"), y = field(episode, batch, "y");
+    auto h = constant_of(episode.tape(), batch, "x"), y = constant_of(episode.tape(), batch, "y");
     auto M = memory(episode.tape(), std::vector<int>(rows->size(), 0));  // [R, N W]
     const auto cell = [&](int i) { return slice_columns(M, i * W, W); };
     for (int t = 0; t < steps; ++t) {
@@ -122,17 +119,14 @@ struct BeliefNetwork final : Program {
   void run(const Batch& batch, Episode<double>& episode) const override {
     const auto one = episode.tape().constant(episode.examples(), 1, 1.0);
     const auto layer = [&](const char* name, const RowsPtr& rows, V logit, V state) {
-      const auto cells = reshape(logit, 1);
-      const auto two = concat_columns({episode.tape().constant(cells.rows(), 1), cells});
-      return episode.choose(
-          {.name = name, .rows = rows, .prior = categorical(two, std::vector<int>(cells.rows(), 2), units), .state = state});
+      return episode.choose({.name = name, .rows = rows, .prior = bernoulli(logit), .state = state});
     };
     const auto bits = [&](const Choice<double>& z) {
       return reshape(slice_columns(z.one_hot(episode.tape(), 2), 1, 1), units);
     };
     const auto z1 = layer("layer1", episode.root(), first(one), one);
     const auto z2 = layer("layer2", z1.rows, second(bits(z1)), bits(z1));
-    const auto y = after(z2, after(z1, field(episode, batch, "y"))), logit = decoder(bits(z2));
+    const auto y = after(z2, after(z1, constant_of(episode.tape(), batch, "y"))), logit = decoder(bits(z2));
     const auto softplus = log(affine(exp(logit), 1.0, 1.0));
     episode.cost(z2.rows, row_sums(subtract(softplus, multiply(y, logit))));
   }
@@ -178,7 +172,7 @@ struct SentencePair final : Program {
     const auto met = scale_rows(multiply(gather_rows(a, std::span<const int>(token)), matmul(w, b)), real);
     const auto whole = reshape(met, most * E);
     const auto sum = add(slice_columns(whole, 0, E), add(slice_columns(whole, E, E), slice_columns(whole, 2 * E, E)));
-    episode.cost(i.rows, square(subtract(out(tanh(sum)), after(i, field(episode, batch, "y")))));
+    episode.cost(i.rows, square(subtract(out(tanh(sum)), after(i, constant_of(episode.tape(), batch, "y")))));
   }
 };
 

@@ -23,7 +23,6 @@ class CoupledEstimator : public Estimator<T> {
   /// `groups`: independent sets of K `members`; `kept`: numbers a choice keeps.
   CoupledEstimator(int groups, int members, int kept, Credit credit)
       : groups_(groups), members_(members), kept_(kept), credit_(credit) {}
-  int members() const { return members_; }
   /// Draws the K options (0 on entry) of a choice; the first must have the law p.
   virtual void draw(Coupling& coupling, Randomness& random, Draw where) const = 0;
   /// An unbiased estimate of dE[f]/dlogits [S] (0 on entry) from the members' losses f [K].

@@ -19,12 +19,29 @@ X positive_power(X x, int n) {
 
 }  // namespace
 
-double DirichletCopula::level(double a) const { return a <= 0 ? 1 : -std::expm1(std::log(a) / (members_ - 1)); }
+DirichletCopula::Level DirichletCopula::level(Edge a) const {
+  if (a.below <= 0) return {1, 0};
+  const double log_root = (a.below < a.above ? std::log(a.below) : std::log1p(-a.above)) / (members_ - 1);
+  return {-std::expm1(log_root), a.below < a.above ? root(a.below) : std::exp(log_root)};
+}
 double DirichletCopula::root(double a) const {
   return members_ == 2 ? a : members_ == 3 ? std::sqrt(a) : std::pow(a, 1.0 / (members_ - 1));
 }
 double DirichletCopula::power(double x) const { return positive_power(x, members_ - 1); }
-double DirichletCopula::pair(double a, double b) const { return power(1 - level(a) - level(b)); }
+
+double DirichletCopula::between(Level sum, Level low, Level high) const {
+  const double a = left(sum, high), b = left(sum, low);
+  if (b <= 0) return power(a);
+  const double width = low.level < 0.5 ? low.level - high.level : high.root - low.root;
+  double terms = 1, b_power = 1;  // a^(n-1) + a^(n-2) b + ... + b^(n-1), n = K - 1
+  for (int i = 1; i < members_ - 1; ++i) terms = terms * a + (b_power *= b);
+  return width * terms;
+}
+
+double DirichletCopula::box(Edge a_low, Edge a_high, Edge b_low, Edge b_high) const {
+  const auto low = level(b_low), high = level(b_high);
+  return between(level(a_high), low, high) - between(level(a_low), low, high);
+}
 
 // (pair(q, q) - q^2) / (q (1 - q)), divided through by q so that small q do not cancel.
 double DirichletCopula::correlation(double q) const {
@@ -71,33 +88,33 @@ void DirichletCopula::counts(double q, std::span<double> law) const {
 }
 
 // One number after the other: of those before it we know d_k in [low_k, high_k), a signed sum over the corners of a box.
-void DirichletCopula::draw_intervals(std::span<const double> edge, std::span<int> interval, Randomness& random,
+void DirichletCopula::draw_intervals(std::span<const Edge> edge, std::span<int> interval, Randomness& random,
                                      Draw where) const {
   struct Corner {
-    double sign, sum;
+    double sign;
+    Level sum;
   };
   const std::size_t S = edge.size() - 1;
-  std::vector<double> t(S + 1), p(S);
-  for (std::size_t i = 0; i <= S; ++i) t[i] = i == S ? 0 : level(edge[i]);
-  std::vector<Corner> corners{{1, 0}};
+  std::vector<Level> t(S + 1);
+  std::vector<double> p(S);
+  for (std::size_t i = 0; i <= S; ++i) t[i] = i == S ? Level{} : level(edge[i]);
+  std::vector<Corner> corners{{1, {}}};
   for (int& drawn : interval) {
-    double above = 0;  // P(numbers before as drawn, and this one's u <= edge[i]); nothing is at most 0
-    for (std::size_t i = 0; i < S; ++i) {
-      double next = 0;
-      for (const auto& c : corners) next += c.sign * power(1 - c.sum - t[i + 1]);
-      p[i] = edge[i + 1] > edge[i] ? std::max(next - above, 0.0) : 0;
-      above = next;
+    for (std::size_t i = 0; i < S; ++i) {  // P(numbers before as drawn, and this one in interval i)
+      p[i] = 0;
+      for (const auto& c : corners) p[i] += c.sign * between(c.sum, t[i], t[i + 1]);
+      p[i] = std::max(p[i], 0.0);
     }
     double total = std::accumulate(p.begin(), p.end(), 0.0);
     if (!(total > 0))  // what was drawn before is rarer than rounding errors
-      for (std::size_t i = 0; i < S; ++i) total += p[i] = edge[i + 1] - edge[i];
+      for (std::size_t i = 0; i < S; ++i) total += p[i] = edge[i + 1].below - edge[i].below;
     for (double& probability : p) probability /= total;
     drawn = random.categorical(p, where);
     ++where.index;
     const auto before = std::exchange(corners, {});
     for (const auto& c : before)
-      for (const auto& next : {Corner{c.sign, c.sum + t[drawn + 1]}, Corner{-c.sign, c.sum + t[drawn]}})
-        if (next.sum < 1) corners.push_back(next);
+      for (const auto& next : {Corner{c.sign, plus(c.sum, t[drawn + 1])}, Corner{-c.sign, plus(c.sum, t[drawn])}})
+        if (next.sum.root > 0) corners.push_back(next);
   }
 }
 

@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "core/random/edges.hpp"
 #include "core/random/randomness.hpp"
 
 namespace hardgrad {
@@ -21,22 +22,33 @@ class DirichletCopula {
   explicit DirichletCopula(int members);
 
   /// P(u_1 <= a and u_2 <= b).
-  double pair(double a, double b) const;
+  double pair(Edge a, Edge b) const { return power(left({}, level(a), level(b))); }
+  /// P(a_low < u_1 <= a_high and b_low < u_2 <= b_high).
+  double box(Edge a_low, Edge a_high, Edge b_low, Edge b_high) const;
   /// Correlation of [u_1 <= q] and [u_2 <= q], for q in (0, 1/2].
   double correlation(double q) const;
-  /// law [K + 1] becomes P(exactly m of the K numbers are at most q).
+  /// law [K + 1] becomes P(exactly m of the K numbers are at most q), for q in [0, 1/2].
   void counts(double q, std::span<double> law) const;
   /// For each number, in which of the intervals (edge[i], edge[i + 1]] it falls; edges go from 0 to 1. Takes time
   /// S 2^K. Draws have the index of `where` and K - 1 more.
-  void draw_intervals(std::span<const double> edge, std::span<int> interval, Randomness& random, Draw where) const;
-  /// d > level(a) is u < a.
-  double level(double a) const;
-  /// 1 - level(a), without cancelling where a is small.
-  double root(double a) const;
-  /// (x)_+^(K-1)
-  double power(double x) const;
+  void draw_intervals(std::span<const Edge> edge, std::span<int> interval, Randomness& random, Draw where) const;
 
  private:
+  /// u < a is d > level; root = 1 - level.
+  struct Level {
+    double level = 0, root = 1;
+  };
+  Level level(Edge a) const;
+  /// Of sums of levels.
+  static Level plus(Level sum, Level t) { return {sum.level + t.level, left(sum, t)}; }
+  /// 1 - sum - t, and with one more.
+  static double left(Level sum, Level t) { return sum.level > t.level ? sum.root - t.level : t.root - sum.level; }
+  static double left(Level sum, Level s, Level t) { return left(plus(sum, s), t); }
+  /// (x)_+^(K-1)
+  double power(double x) const;
+  /// P(u_2 in the interval from `low` to `high`, and d > sum of another): a difference of two powers, without cancelling.
+  double between(Level sum, Level low, Level high) const;
+  double root(double a) const;
   template <class X>
   void counts(double q, X root, std::span<double> law) const;
   int members_;

@@ -27,18 +27,18 @@ struct Part {
     for (const double all = mass(); double& s : share) s /= all;
     return order[from + random.categorical(share, where)];
   }
-  /// The two parts, and the probability of the second.
+  /// The two parts, and their probabilities.
   struct Halves;
   Halves halves(std::size_t middle) const;
 };
 struct Part::Halves {
   Part first, second;
-  double r;
+  double of_first, of_second;
 };
 Part::Halves Part::halves(std::size_t middle) const {
   const Part first{p, order, from, middle}, second{p, order, middle, to};
   const double a = first.mass(), b = second.mass();
-  return {first, second, b / (a + b)};
+  return {first, second, a / (a + b), b / (a + b)};
 }
 
 }  // namespace
@@ -55,8 +55,8 @@ void SplitCoupling<T>::draw(Coupling& coupling, Randomness& random, Draw where) 
   const auto options = order(coupling.p);
   Part part{coupling.p, options, 0, options.size()};
   while (part.to - part.from > 1) {
-    const auto [first, second, r] = part.halves(split(part.from, part.to));
-    const auto side = antithetic_bits(r, random, where);
+    const auto [first, second, of_first, of_second] = part.halves(split(part.from, part.to));
+    const auto side = antithetic_bits(of_first, of_second, random, where);
     ++where.index;
     if (side[0] == side[1]) {
       part = side[0] ? second : first;
@@ -75,14 +75,14 @@ void SplitCoupling<T>::gradient(const Coupling& coupling, std::span<const double
   const auto options = order(coupling.p);
   Part part{coupling.p, options, 0, options.size()};
   while (true) {
-    const auto [first, second, r] = part.halves(split(part.from, part.to));
+    const auto [first, second, of_first, of_second] = part.halves(split(part.from, part.to));
     const bool side[] = {second.has(z[0]), second.has(z[1])};
     if (side[0] == side[1]) {
       part = side[0] ? second : first;
       continue;
     }
     for (int k = 0; k < 2; ++k) {
-      const double sign = (k == 0 ? f[0] - f[1] : f[1] - f[0]) / 2, factor = std::min(r, 1 - r);
+      const double sign = (k == 0 ? f[0] - f[1] : f[1] - f[0]) / 2, factor = std::min(of_first, of_second);
       const auto& own = side[k] ? second : first;
       const double mass = own.mass();
       logits[z[k]] += sign;

@@ -133,12 +133,11 @@ RelaxedRun<T>::RelaxedRun(const Problem<T>& problem, int groups, bool coupled, s
   };
   run_ = std::make_unique<Coupled<T>>(problem, groups, members_, forker, Continuation::expected);
   const auto& choices = run_->choices();
-  const auto p = choices.p();
   relaxed_ = {.layout = choices.layout(),
               .option = run_->options(0),
               .log_p = choices.log_p(),
-              .p = p,
-              .score = choices.one_hot() - p,
+              .p = choices.p(),
+              .score = choices.score(),
               .free = choices.flat(free_),
               .given = choices.flat(given_)};
   if (temperatures_.empty()) return;

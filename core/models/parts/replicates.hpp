@@ -37,6 +37,11 @@ class ReplicatedRandomness final : public Randomness {
   int categorical(std::span<const double> probabilities, Draw where) override {
     return source(where).categorical(probabilities, where);
   }
+  void categorical(std::span<const double> probabilities, std::size_t width, std::span<const int> options, Draw where,
+                   std::span<int> option) override {
+    auto& from = source(where);  // which says where it stands there
+    from.categorical(probabilities, width, options, where, option);
+  }
   double uniform(Draw where, const Pieces& pieces = {}) override { return source(where).uniform(where, pieces); }
   double standard(Standard noise, Draw where) override { return source(where).standard(noise, where); }
 

@@ -57,6 +57,23 @@ TEST_CASE_TEMPLATE("log_softmax sums to one and what is no option is exactly not
   }
 }
 
+TEST_CASE_TEMPLATE("the logarithm of a probability next to 1 has all its digits", T, float, double) {
+  const double tolerance = 4 * std::numeric_limits<T>::epsilon();
+  for (double phi : {12.0, 25.0, 34.0, 40.0, 60.0, 80.0})
+    for (std::size_t options : {2, 5}) {  // of five, three impossible
+      CAPTURE(phi);
+      Tape<T> tape;
+      std::vector<double> logits(options, -INFINITY);
+      logits[0] = 0;
+      logits[options - 1] = phi;
+      const std::vector<int> count{static_cast<int>(options)};
+      const auto l = log_softmax(place(tape, {Matrix({1, options}, logits)})[0], std::span<const int>(count)).value();
+      const double small = std::log1p(std::exp(-phi));
+      CHECK(std::abs(l(0, options - 1) + small) < tolerance * small);
+      CHECK(l(0, 0) == doctest::Approx(-phi - small).epsilon(tolerance));
+    }
+}
+
 TEST_CASE("infinite logits: an impossible option, extreme differences") {
   const std::vector<int> options{3, 3};
   const std::span<const int> o(options);

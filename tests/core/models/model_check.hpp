@@ -57,7 +57,7 @@ inline Batch two_images() {
 }
 
 /// Parameters in [-0.7, 0.7], so that nothing is nearly linear.
-inline std::unique_ptr<Model<double>> lively(const std::string& spec, Dimensions dimensions, bool posterior = false) {
+inline std::unique_ptr<Model<double>> lively(const std::string& spec, const Dimensions& dimensions, bool posterior = false) {
   auto model = make_model<double>(Spec::parse(spec), dimensions, Key(7), posterior);
   KeyedRandomness random(Key(11));
   std::uint32_t n = 0;

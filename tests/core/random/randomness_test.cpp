@@ -48,6 +48,25 @@ TEST_CASE("columns drawn one after the other are those drawn by themselves") {
     check({.column = column});
   CHECK(compared == 3 * 70 * 6 + 16);
   CHECK(random.uniform({.column = 1}) != random.uniform({.column = 2}));
+
+  const std::size_t D = 37, S = 3;  // options of all columns at once: of two, of three, and no choice
+  std::vector<double> p;
+  std::vector<int> options, drawn(D, -1);
+  for (std::size_t d = 0; d < D; ++d) {
+    options.push_back(1 + static_cast<int>(d) % 3);
+    for (std::size_t i = 0; i < S; ++i) p.push_back(1.0 / options[d]);
+  }
+  std::size_t seen = 0;
+  for (std::uint32_t replica = 0; replica < 20; ++replica) {
+    random.categorical(p, S, options, {.replica = replica, .column = 3}, drawn);
+    for (std::size_t d = 0; d < D; ++d) {
+      const std::span<const double> own(&p[d * S], options[d]);
+      const Draw where{.replica = replica, .column = static_cast<std::uint32_t>(3 + d)};
+      CHECK(drawn[d] == (options[d] == 1 ? 0 : KeyedRandomness(key).categorical(own, where)));
+      seen += drawn[d];
+    }
+  }
+  CHECK(seen > 200);
 }
 
 TEST_CASE("of two options the draw is the one that counting down gives") {

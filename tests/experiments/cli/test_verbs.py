@@ -237,6 +237,28 @@ def test_gradient(task, estimator, tmp_path):
         assert (tmp_path / "look" / f"{view}.png").exists() and (tmp_path / "look" / "attention_entropy.svg").exists()
 
 
+def test_gradient_of_numbers(tmp_path):
+    """A file of Gaussian choices suffices to redo the gradient of leave-one-out by hand."""
+    out = tmp_path / "g.h5"
+    as_json("gradient", "--task", "gaussians", "--model", "gaussians[columns=2,mean=0.3;-0.4,log_scale=-0.2;0.1]", "--estimator",
+            "rloo[samples=3,credit=whole]", "--precision", "double", "--seed", 4, "--batch", 1, "--out", out)
+    with h5py.File(out) as f:
+        z, mean, log_scale = (f[name][0] for name in ("value", "mean", "log_scale"))  # [K, D]
+        assert z.shape == (3, 2) and np.all(mean == [0.3, -0.4]) and np.all(log_scale == [-0.2, 0.1])
+        e = (z - mean) / np.exp(log_scale)
+        assert np.allclose(f["log_prob"][0], -e**2 / 2 - log_scale - np.log(2 * np.pi) / 2, atol=1e-12, rtol=0)
+        loss = f["loss"][0]
+        credit = (loss - (loss.sum() - loss) / 2)[:, None]
+        assert np.allclose(f["gradient/gaussians.mean"][0], np.mean(credit * e / np.exp(log_scale), axis=0), atol=1e-12, rtol=0)
+        assert np.allclose(f["gradient/gaussians.log_scale"][0], np.mean(credit * (e**2 - 1), axis=0), atol=1e-12, rtol=0)
+        assert set(f["site"].asstr()[()]) == {"z"} and "logits" not in f and "choices" not in f
+    run("check", out)
+    as_json("gradient", "--task", "glimpse[examples=20]", "--model", "glimpse_reader[policy=gaussian,glimpses=2]", "--estimator",
+            "pathwise", "--out", out)
+    with h5py.File(out) as f:
+        assert f["value"].shape == f["log_prob"].shape and f["value"].shape[0] == 2 and f["value"].shape[2] == 2
+
+
 def test_bad_input(tmp_path):
     assert "nothing.h5" in run("check", tmp_path / "nothing.h5", status=3).stderr
     assert "nothing" in refusal("status", tmp_path / "nothing", status=3)

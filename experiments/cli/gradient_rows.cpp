@@ -1,0 +1,191 @@
+#include "experiments/cli/gradient_rows.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+namespace hardgrad::cli {
+namespace {
+
+// For each final row, the row of `rows` it continues; nothing if the two are on different branches.
+std::optional<std::vector<int>> ancestors(const RowsPtr& final_rows, const RowsPtr& rows) {
+  std::vector<int> at(final_rows->size());
+  for (std::size_t r = 0; r < at.size(); ++r) at[r] = static_cast<int>(r);
+  for (auto walk = final_rows; walk; walk = walk->origin) {
+    if (walk == rows) return at;
+    if (walk->is_root()) break;
+    for (auto& r : at) r = walk->parent[r];
+  }
+  if (rows->is_root()) return final_rows->example;
+  // Independent steps branch from the root each, in the same order: row for row the same sample.
+  if (rows->example == final_rows->example && rows->replica == final_rows->replica) {
+    for (std::size_t r = 0; r < at.size(); ++r) at[r] = static_cast<int>(r);
+    return at;
+  }
+  return {};
+}
+
+// The shape [T, R] of what there is one of for each choice, [T, R, D] where a question has several columns; and the place of
+// column d of row r at step t in it.
+struct Cells {
+  std::size_t steps, rows, columns = 1;
+  template <class Steps>
+  Cells(const Steps& asked, std::size_t rows) : steps(asked.size()), rows(rows) {
+    for (const auto& step : asked) columns = std::max<std::size_t>(columns, step.question.site.columns);
+  }
+  std::vector<std::size_t> shape() const { return columns == 1 ? std::vector{steps, rows} : std::vector{steps, rows, columns}; }
+  std::vector<std::size_t> shape(std::size_t options) const {
+    auto all = shape();
+    all.push_back(options);
+    return all;
+  }
+  std::size_t operator()(std::size_t t, std::size_t r, std::size_t d) const { return (t * rows + r) * columns + d; }
+};
+
+// Losses; false if rows of different steps do not belong together.
+template <class T>
+bool describe_losses(const Episode<T>& episode, const RowsPtr& final_rows, GradientDump<T>& dump) {
+  const auto R = final_rows->size();
+  dump.loss = Array<T>({episode.costs().size(), R});
+  for (std::size_t c = 0; c < episode.costs().size(); ++c) {
+    const auto& cost = episode.costs()[c];
+    const auto at = ancestors(final_rows, cost.rows);
+    if (!at) return false;
+    for (std::size_t r = 0; r < R; ++r) dump.loss.data[c * R + r] = cost.loss.value().data[(*at)[r]];
+  }
+  return true;
+}
+
+// Of choices that are numbers: these, their distributions' parameters and log-densities, [T, R, D] each.
+template <class T>
+bool describe_numbers(Episode<T>& episode, const RowsPtr& final_rows, GradientDump<T>& dump) {
+  const auto& steps = episode.steps();
+  const auto R = final_rows->size();
+  std::size_t D = 1;
+  for (const auto& step : steps) D = std::max<std::size_t>(D, step.question.site.columns);
+  const auto put = [&](const std::string& name, std::size_t t, MatrixView<const T> x, auto&& row) {
+    auto array = std::find_if(dump.numbers.begin(), dump.numbers.end(), [&](const auto& known) { return known.name == name; });
+    if (array == dump.numbers.end()) array = dump.numbers.insert(array, {name, Array<T>({steps.size(), R, D})});
+    for (std::size_t r = 0; r < R; ++r) std::copy_n(x.row(row(r)), x.cols, &array->value.data[(t * R + r) * D]);
+  };
+  const bool posterior = episode.terms().drawn_from == DrawnFrom::posterior;
+  for (std::size_t t = 0; t < steps.size(); ++t) {
+    const auto& [question, choice] = steps[t];
+    const auto at = ancestors(final_rows, choice.rows);
+    if (!at || !choice.value) return false;
+    const auto own = [&](std::size_t r) { return static_cast<std::size_t>((*at)[r]); };
+    const auto asked = [&](std::size_t r) { return static_cast<std::size_t>(choice.rows->parent[own(r)]); };
+    put("value", t, choice.value.value(), own);
+    for (const auto& [name, x] : question.site.prior->parameters()) put(std::string(name), t, x.value(), asked);
+    if (posterior)
+      for (const auto& [name, x] : question.distribution->parameters())
+        put("posterior_" + std::string(name), t, x.value(), asked);
+    if (!choice.has_probability()) continue;
+    const auto step = static_cast<int>(t);
+    put("log_prob", t, episode.log_probability_by_column(step, DrawnFrom::prior).value(), own);
+    if (posterior) put("posterior_log_prob", t, episode.log_probability_by_column(step, DrawnFrom::posterior).value(), own);
+  }
+  return true;
+}
+
+// Of choices among options: these or their weights, logits, log-probabilities.
+template <class T>
+bool describe_options(const Episode<T>& episode, const RowsPtr& final_rows, GradientDump<T>& dump) {
+  const auto& steps = episode.steps();
+  const auto R = final_rows->size();
+  std::size_t S = 0;
+  bool relaxed = false;
+  for (const auto& step : steps) {
+    S = std::max(S, step.question.site.logits.cols());
+    relaxed |= !step.choice.hard();
+  }
+  const Cells place(steps, R);
+  constexpr T none = -std::numeric_limits<T>::infinity();
+  dump.logits = Array<T>(place.shape(S), none);
+  if (relaxed) dump.weights = Array<T>(place.shape(S));
+  if (!relaxed) dump.choices = Array<int>(place.shape(), -1);
+  if (!relaxed) dump.log_prob = Array<T>(place.shape());
+  const bool posterior = episode.terms().drawn_from == DrawnFrom::posterior;
+  if (posterior) dump.posterior_logits = Array<T>(place.shape(S), none);
+  if (posterior && !relaxed) dump.posterior_log_prob = Array<T>(place.shape());
+  for (std::size_t t = 0; t < steps.size(); ++t) {
+    const auto& [question, choice] = steps[t];
+    const auto at = ancestors(final_rows, choice.rows);
+    if (!at) return false;
+    const auto logits = question.site.logits.value();
+    const auto log_prior = question.log_prior.value(), log_p = question.log_p.value(), drawn_from = question.logits.value();
+    const std::size_t D = question.site.columns;
+    for (std::size_t r = 0; r < R; ++r)
+      for (std::size_t d = 0; d < D; ++d) {
+        const auto row = static_cast<std::size_t>((*at)[r]), cell = row * D + d;
+        const auto asked = static_cast<std::size_t>(choice.rows->parent[row]) * D + d;
+        const auto options = static_cast<std::size_t>(question.site.options[asked]);
+        const auto to = place(t, r, d);
+        std::copy_n(logits.row(asked), options, &dump.logits.data[to * S]);
+        if (posterior) std::copy_n(drawn_from.row(asked), options, &dump.posterior_logits.data[to * S]);
+        if (relaxed && choice.hard()) {
+          dump.weights.data[to * S + static_cast<std::size_t>(choice.option[cell])] = 1;
+        } else if (relaxed) {
+          std::copy_n(choice.weights.value().row(cell), choice.weights.cols(), &dump.weights.data[to * S]);
+        } else if (options > 1) {
+          const auto option = static_cast<std::size_t>(choice.option[cell]);
+          dump.choices.data[to] = choice.option[cell];
+          dump.log_prob.data[to] = log_prior(asked, option);
+          if (posterior) dump.posterior_log_prob.data[to] = log_p(asked, option);
+        }
+      }
+  }
+  return true;
+}
+
+// Where independent steps were branched one by one, no row lives through them all: the logits of the examples
+// remain.
+template <class T>
+bool describe_examples(const Episode<T>& episode, GradientDump<T>& dump) {
+  const auto& steps = episode.steps();
+  const auto B = episode.root()->size();
+  std::size_t S = 0;
+  for (const auto& step : steps) {
+    if (!step.question.site.rows->is_root()) return false;
+    S = std::max(S, step.question.site.logits.cols());
+  }
+  dump.row_example = episode.root()->example;
+  const Cells place(steps, B);
+  dump.logits = Array<T>(place.shape(S), -std::numeric_limits<T>::infinity());
+  for (std::size_t t = 0; t < steps.size(); ++t) {
+    const auto& site = steps[t].question.site;
+    for (std::size_t cell = 0; cell < site.options.size(); ++cell)
+      std::copy_n(site.logits.value().row(cell), site.options[cell],
+                  &dump.logits.data[place(t, cell / site.columns, cell % site.columns) * S]);
+  }
+  return true;
+}
+
+}  // namespace
+
+template <class T>
+Described describe_rows(Episode<T>& episode, GradientDump<T>& dump) {
+  const auto& steps = episode.steps();
+  RowsPtr final_rows = steps.empty() ? episode.root() : steps.back().choice.rows;
+  for (const auto& step : steps)  // the finest rows are those every other step is repeated for
+    if (step.choice.rows->size() > final_rows->size()) final_rows = step.choice.rows;
+  const bool numbers = std::any_of(steps.begin(), steps.end(), [](const auto& step) { return !step.question.log_p; });
+  GradientDump<T> full = dump, less = dump;
+  for (auto* d : {&full, &less})
+    for (const auto& step : steps) d->sites.emplace_back(step.question.site.name);
+  full.row_example = final_rows->example;
+  if (describe_losses(episode, final_rows, full) &&
+      (steps.empty() ||
+       (numbers ? describe_numbers(episode, final_rows, full) : describe_options(episode, final_rows, full)))) {
+    dump = std::move(full);
+    return Described::rows;
+  }
+  if (numbers || !describe_examples(episode, less)) return Described::nothing;
+  dump = std::move(less);
+  return Described::examples;
+}
+
+template Described describe_rows(Episode<float>&, GradientDump<float>&);
+template Described describe_rows(Episode<double>&, GradientDump<double>&);
+
+}  // namespace hardgrad::cli
