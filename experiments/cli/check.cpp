@@ -8,8 +8,10 @@
 
 #include "core/support/error.hpp"
 #include "experiments/cli/common.hpp"
+#include "experiments/cli/output.hpp"
 #include "experiments/cli/verbs.hpp"
 #include "experiments/storage/cell.hpp"
+#include "experiments/support/utf8.hpp"
 #include "experiments/sweeps/folder.hpp"
 
 namespace hardgrad::cli {
@@ -17,11 +19,13 @@ namespace {
 
 int check(const std::string& path, bool json) {
   std::vector<std::string> problems;
+  std::vector<Leftover> left;
   std::size_t looked = 0, missing = 0, failed = 0;
   if (!std::filesystem::exists(path)) throw InputError(path + ": there is no such file or folder");
   if (std::filesystem::is_directory(path)) {
     const SweepFolder folder{path};
     const auto plan = read_plan(folder);
+    left = leftovers(folder);
     for (const auto& cell : plan.at("cells")) {
       const auto hash = cell.at("hash").get<std::string>();
       const auto file = folder.cell(hash);
@@ -48,13 +52,15 @@ int check(const std::string& path, bool json) {
                 {"files", looked},
                 {"missing", missing},
                 {"failed", failed},
+                {"leftovers", left.size()},
                 {"problems", problems}});
   } else {
-    for (const auto& problem : problems) fmt::print("{}\n", problem);
-    fmt::print("{}: {} looked at, {}{}{}\n", path, counted(looked, "file"),
-               problems.empty() ? "all whole" : counted(problems.size(), "problem"),
-               missing ? fmt::format(", {} not run yet", counted(missing, "cell")) : "",
-               failed ? fmt::format(", {} failed", counted(failed, "cell")) : "");
+    for (const auto& problem : problems) put("{}\n", printable(problem));
+    if (!left.empty()) put("{}\n", leftovers_text(left));
+    put("{}: {} looked at, {}{}{}\n", path, counted(looked, "file"),
+        problems.empty() ? "all whole" : counted(problems.size(), "problem"),
+        missing ? fmt::format(", {} not run yet", counted(missing, "cell")) : "",
+        failed ? fmt::format(", {} failed", counted(failed, "cell")) : "");
   }
   return !problems.empty() ? 3 : failed ? 1 : 0;
 }

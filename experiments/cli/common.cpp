@@ -13,6 +13,7 @@
 
 #include "core/support/error.hpp"
 #include "experiments/cli/manual.hpp"
+#include "experiments/cli/output.hpp"
 #include "experiments/storage/provenance.hpp"
 #include "experiments/sweeps/config.hpp"
 
@@ -34,9 +35,7 @@ nlohmann::json to_json(const std::vector<ParameterInfo>& parameters) {
   return list;
 }
 
-void print_json(const nlohmann::json& json) {
-  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-}
+void print_json(const nlohmann::json& json) { put("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace)); }
 
 void print_table(std::vector<std::vector<std::string>> rows, const std::string& alignment, std::size_t most) {
   std::vector<std::size_t> width;
@@ -66,7 +65,7 @@ void print_table(std::vector<std::vector<std::string>> rows, const std::string& 
       line += (i ? "  " : "") + (right ? gap + row[i] : row[i] + gap);
     }
     line.erase(line.find_last_not_of(' ') + 1);
-    fmt::print("{}\n", heading ? bold(line) : line);
+    put("{}\n", heading ? bold(line) : line);
   }
 }
 
@@ -164,6 +163,14 @@ template Scene<double> open_scene(const SceneOptions&, bool);
 template std::unique_ptr<Estimator<float>> open_estimator(const Scene<float>&, const Spec&, Key);
 template std::unique_ptr<Estimator<double>> open_estimator(const Scene<double>&, const Spec&, Key);
 
+std::string leftovers_text(const std::vector<Leftover>& leftovers) {
+  if (leftovers.empty()) return {};
+  double bytes = 0;
+  for (const auto& leftover : leftovers) bytes += static_cast<double>(leftover.bytes);
+  return fmt::format("{} that killed processes left half-written ({}): the next run removes {}", counted(leftovers.size(), "file"),
+                     size_text(bytes), leftovers.size() == 1 ? "it" : "them");
+}
+
 void require_writable(const std::string& path) {
   auto folder = std::filesystem::path(path).parent_path();
   if (folder.empty()) folder = ".";
@@ -171,6 +178,7 @@ void require_writable(const std::string& path) {
   if (!std::filesystem::exists(folder)) refuse(fmt::format("there is no folder {}", folder.string()));
   if (std::filesystem::is_directory(path)) refuse("it is a folder");
   if (access(folder.c_str(), W_OK | X_OK) != 0) refuse(std::strerror(errno));
+  remove_leftovers(folder, std::filesystem::path(path).filename());
 }
 
 void warn_about_kernel() {
@@ -178,10 +186,8 @@ void warn_about_kernel() {
   const char* forced = std::getenv("OPENBLAS_CORETYPE");
   if (warned || !forced || !*forced) return;
   warned = true;
-  fmt::print(stderr,
-             "hardgrad: warning: OPENBLAS_CORETYPE={} forces the BLAS kernel {}; unset it unless you mean to, the "
-             "processor may be faster\n",
-             forced, blas_kernel());
+  warn("OPENBLAS_CORETYPE={} forces the BLAS kernel {}; unset it unless you mean to, the processor may be faster", forced,
+       blas_kernel());
 }
 
 void single_threaded_blas() {

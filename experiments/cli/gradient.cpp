@@ -16,6 +16,7 @@
 #include "core/support/instruction_set.hpp"
 #include "core/support/usage.hpp"
 #include "experiments/cli/common.hpp"
+#include "experiments/cli/output.hpp"
 #include "experiments/cli/verbs.hpp"
 #include "experiments/storage/provenance.hpp"
 #include "experiments/sweeps/config.hpp"
@@ -228,9 +229,9 @@ int dump_gradient(const Options& options) {
     dump.weights = dump.log_prob = dump.loss = dump.logits = dump.posterior_log_prob = dump.posterior_logits = {};
     dump.row_example.clear();
     const bool examples = estimate.episode && describe_examples(*estimate.episode, dump);
-    fmt::print(stderr, "hardgrad: note: {} branches at every step by itself; {}\n", spec.text,
-               examples ? "the logits are those of the examples, choices and losses are left out"
-                        : "logits, choices and losses are left out");
+    complain(fmt::format("note: {} branches at every step by itself; {}", spec.text,
+                         examples ? "the logits are those of the examples, choices and losses are left out"
+                                  : "logits, choices and losses are left out"));
   }
   if (dump.logits.size())
     for (const auto& step : estimate.episode->steps()) dump.sites.emplace_back(step.question.site.name);
@@ -263,12 +264,12 @@ int dump_gradient(const Options& options) {
     print_json(json);
     return 0;
   }
-  fmt::print("{} on {}: |gradient| = {:.6g}, loss {:.6g}", dump.estimator, dump.task, norm, estimate.loss);
-  if (!options.out.empty()) fmt::print("; written to {}", options.out);
+  put("{} on {}: |gradient| = {:.6g}, loss {:.6g}", dump.estimator, dump.task, norm, estimate.loss);
+  if (!options.out.empty()) put("; written to {}", options.out);
   if (options.repeat)
-    fmt::print("; {:.4g} ms of processor time each (median of {}), {}, BLAS kernel {}, vectors of {}", 1e3 * median,
-               options.repeat, size_text(static_cast<double>(timing.bytes)), blas_kernel(), instruction_set());
-  fmt::print("\n");
+    put("; {:.4g} ms of processor time each (median of {}), {}, BLAS kernel {}, vectors of {}", 1e3 * median, options.repeat,
+        size_text(static_cast<double>(timing.bytes)), blas_kernel(), instruction_set());
+  put("\n");
   return 0;
 }
 

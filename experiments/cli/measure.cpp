@@ -12,6 +12,7 @@
 
 #include "core/support/error.hpp"
 #include "experiments/cli/common.hpp"
+#include "experiments/cli/output.hpp"
 #include "experiments/cli/verbs.hpp"
 #include "experiments/measurement/truth.hpp"
 #include "experiments/storage/merge.hpp"
@@ -114,9 +115,9 @@ void print(const std::vector<Measurement>& measured, bool exact, double epsilon)
   }
   if (rows.size() > 1) print_table(rows, "llrrrrrrrrrr");
   for (const auto& m : measured)
-    if (m.status == "ok" && m.estimand != "enumerated") fmt::print("{}: the true gradient: {}\n", m.estimator, m.estimand);
+    if (m.status == "ok" && m.estimand != "enumerated") put("{}: the true gradient: {}\n", m.estimator, m.estimand);
   for (const auto& m : measured)
-    if (m.status != "ok") fmt::print("skipped {}: {}\n", m.estimator, m.reason);
+    if (m.status != "ok") put("skipped {}: {}\n", m.estimator, m.reason);
 }
 
 void save(const Options& options, const std::string& task, const std::string& model, const std::vector<Measurement>& measured) {
@@ -208,13 +209,13 @@ int measure_with(const Options& options) {
                 {"results", results}});
     return status(measured);
   }
-  fmt::print("{} on {}: {}, {}, {}\n\n", scene.model_spec, scene.task_spec,
-             counted(static_cast<std::size_t>(scene.batch.examples()), "example"),
-             counted(scene.model->parameters().size(), "parameter"),
-             options.settings.exact ? "every outcome visited"
-                                    : counted(static_cast<std::size_t>(options.settings.replicates), "replicate"));
+  put("{} on {}: {}, {}, {}\n\n", scene.model_spec, scene.task_spec,
+      counted(static_cast<std::size_t>(scene.batch.examples()), "example"),
+      counted(scene.model->parameters().size(), "parameter"),
+      options.settings.exact ? "every outcome visited"
+                             : counted(static_cast<std::size_t>(options.settings.replicates), "replicate"));
   print(measured, options.settings.exact, std::numeric_limits<T>::epsilon());
-  if (!options.out.empty()) fmt::print("\nwritten to {}\n", options.out);
+  if (!options.out.empty()) put("\nwritten to {}\n", options.out);
   return status(measured);
 }
 

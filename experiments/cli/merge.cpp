@@ -7,6 +7,7 @@
 
 #include "core/support/error.hpp"
 #include "experiments/cli/common.hpp"
+#include "experiments/cli/output.hpp"
 #include "experiments/cli/verbs.hpp"
 #include "experiments/sweeps/folder.hpp"
 
@@ -28,9 +29,7 @@ int merge_folder(const Options& options) {
   for (const auto& cell : plan.at("cells")) {
     const auto hash = cell.at("hash").get<std::string>();
     const auto state = cell_state(folder, hash);
-    if (state == CellState::damaged)
-      fmt::print(stderr, "hardgrad: warning: {}; left out, the next run makes it anew\n",
-                 check_cell(folder.cell(hash), "", hash));
+    if (state == CellState::damaged) warn("{}; left out, the next run makes it anew", check_cell(folder.cell(hash), "", hash));
     if (state == CellState::pending || state == CellState::damaged) {
       ++missing;
       continue;
@@ -47,8 +46,8 @@ int merge_folder(const Options& options) {
     print_json(
         {{"out", options.out}, {"cells", records.size()}, {"planned", planned}, {"missing", missing}, {"failed", failed}});
   else
-    fmt::print("{} of {} in {}{}\n", records.size(), counted(planned, "cell"), options.out,
-               failed ? fmt::format("; {} failed", failed) : "");
+    put("{} of {} in {}{}\n", records.size(), counted(planned, "cell"), options.out,
+        failed ? fmt::format("; {} failed", failed) : "");
   return failed ? 1 : 0;
 }
 

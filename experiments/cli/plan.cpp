@@ -13,6 +13,7 @@
 #include "core/registry/plugins.hpp"
 #include "core/support/error.hpp"
 #include "experiments/cli/common.hpp"
+#include "experiments/cli/output.hpp"
 #include "experiments/cli/slurm.hpp"
 #include "experiments/cli/sweep_options.hpp"
 #include "experiments/cli/verbs.hpp"
@@ -115,7 +116,7 @@ int show_plan(const Options& options) {
   if (options.slurm && run.shards > 1) throw UsageError("plan --slurm: it makes the shards itself; leave --shard out");
   TaskPool tasks;
   const auto plan = make_plan(config, tasks);
-  for (const auto& warning : plan.warnings) fmt::print(stderr, "hardgrad: warning: {}\n", warning);
+  for (const auto& warning : plan.warnings) warn("{}", warning);
   const SweepFolder folder{config.out};
   const auto conflict = conflict_of(folder, plan);
   const auto list = list_cells(options, plan, folder, run);
@@ -151,18 +152,17 @@ int show_plan(const Options& options) {
     return 0;
   }
   if (options.slurm) {
-    fmt::print("{}", slurm_script(slurm_job(options, config, todo, cost)));
+    put("{}", slurm_script(slurm_job(options, config, todo, cost)));
     return 0;
   }
   print_table(list.rows, "");
-  fmt::print("\n{} of plan {}: {} to run, {} done, {} skipped\n", counted(list.selected, "cell"), plan.hash, todo.size(),
-             count(CellState::ok), list.skips);
+  put("\n{} of plan {}: {} to run, {} done, {} skipped\n", counted(list.selected, "cell"), plan.hash, todo.size(),
+      count(CellState::ok), list.skips);
   if (!options.quick && !todo.empty())
-    fmt::print("{} {} with {}, {} on disk{}\n", cost.at_least ? "at least" : "about", clock_text(std::ceil(cost.seconds)),
-               counted(static_cast<std::size_t>(jobs), "job"), size_text(cost.bytes),
-               cost.tried < cost.kinds ? fmt::format(" (tried: {} of {} kinds of cell)", cost.tried, cost.kinds) : "");
-  if (!conflict.empty())
-    fmt::print("{} holds another plan: {}; `run` will ask for another --out, or --force\n", config.out, conflict);
+    put("{} {} with {}, {} on disk{}\n", cost.at_least ? "at least" : "about", clock_text(std::ceil(cost.seconds)),
+        counted(static_cast<std::size_t>(jobs), "job"), size_text(cost.bytes),
+        cost.tried < cost.kinds ? fmt::format(" (tried: {} of {} kinds of cell)", cost.tried, cost.kinds) : "");
+  if (!conflict.empty()) put("{} holds another plan: {}; `run` will ask for another --out, or --force\n", config.out, conflict);
   return 0;
 }
 

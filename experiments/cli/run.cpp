@@ -11,8 +11,10 @@
 
 #include "core/support/error.hpp"
 #include "experiments/cli/common.hpp"
+#include "experiments/cli/output.hpp"
 #include "experiments/cli/sweep_options.hpp"
 #include "experiments/cli/verbs.hpp"
+#include "experiments/support/utf8.hpp"
 
 namespace hardgrad::cli {
 namespace {
@@ -47,10 +49,11 @@ int run_sweep(const Options& options) {
   handler.sa_flags = SA_RESTART;
   sigaction(SIGINT, &handler, nullptr);
   sigaction(SIGTERM, &handler, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);  // hours of work do not end because nobody reads their progress any more
   warn_about_kernel();
   TaskPool tasks;
   const auto plan = make_plan(config, tasks);
-  for (const auto& warning : plan.warnings) fmt::print(stderr, "hardgrad: warning: {}\n", warning);
+  for (const auto& warning : plan.warnings) warn("{}", warning);
   const auto report = run_plan(plan, tasks, run);
   if (report.selected == 0) throw UsageError("--only or --shard leaves no cell to run");
   if (options.json) {
@@ -63,17 +66,20 @@ int run_sweep(const Options& options) {
                 {"skipped", report.skipped},
                 {"failed", report.failures.size()},
                 {"failures", report.failures},
+                {"leftovers", report.leftovers},
                 {"interrupted", report.interrupted}});
     return report.exit_status();
   }
-  fmt::print("{}: {} done now, {} done before, {} skipped, {} failed{}; in {}\n", counted(report.selected, "cell"), report.ok,
-             report.already, report.skipped, report.failures.size(), report.interrupted ? "; interrupted" : "", config.out);
-  for (const auto& failure : report.failures) fmt::print("failed: {}\n", failure);
+  put("{}: {} done now, {} done before, {} skipped, {} failed{}; in {}\n", counted(report.selected, "cell"), report.ok,
+      report.already, report.skipped, report.failures.size(), report.interrupted ? "; interrupted" : "", config.out);
+  if (report.leftovers)
+    put("{} that killed processes had left half-written removed\n", counted(report.leftovers, "file"));
+  for (const auto& failure : report.failures) put("failed: {}\n", printable(failure));
   if (report.interrupted || !report.failures.empty())
-    fmt::print("the same command goes on from here\n");
+    put("the same command goes on from here\n");
   else
-    fmt::print("next: hardgrad merge {} --out {}\n", config.out,
-               (std::filesystem::path(config.out).parent_path() / (config.name + ".h5")).string());
+    put("next: hardgrad merge {} --out {}\n", shell_quoted(config.out),
+        shell_quoted((std::filesystem::path(config.out).parent_path() / (config.name + ".h5")).string()));
   return report.exit_status();
 }
 

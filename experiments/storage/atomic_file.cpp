@@ -5,17 +5,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 
 #include "core/support/error.hpp"
+#include "experiments/storage/process.hpp"
 
 namespace hardgrad {
 namespace {
 
 namespace fs = std::filesystem;
+
+const std::string partial = ".partial";
+constexpr std::time_t abandoned_after = 60 * 60;  // seconds: writing takes far less
 
 struct Descriptor {
   int fd = -1;
@@ -46,6 +50,21 @@ fs::path follow(fs::path path) {
     path = target.is_absolute() ? target : path.parent_path() / target;
   }
   return path;
+}
+
+// ".<file>.<process>.<random>.partial"
+std::string temporary_name(const std::string& file) {
+  return std::string(".").append(file, 0, 150) + "." + this_process() + "." + random_name() + partial;
+}
+
+// The time as the file system counts it: another machine may have stamped its files.
+std::time_t time_of(const fs::path& folder) {
+  const auto probe = folder / temporary_name("time");
+  const Descriptor file{::open(probe.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)};
+  struct stat status {};
+  const bool told = file.fd >= 0 && ::write(file.fd, "", 1) == 1 && ::fstat(file.fd, &status) == 0;
+  if (file.fd >= 0) ::unlink(probe.c_str());
+  return told ? status.st_mtime : std::time(nullptr);
 }
 
 }  // namespace
@@ -86,11 +105,12 @@ void write_file(const std::string& given, const std::string& bytes) {
     if (!S_ISREG(status.st_mode)) throw UsageError(given + ": cannot be written: it is not a regular file");
   }
 
-  static std::atomic<unsigned> counter{0};
-  const fs::path temporary = folder / (std::string(".").append(path.filename().string(), 0, 200) + "." +
-                                       std::to_string(::getpid()) + "." + std::to_string(counter++) + ".partial");
-  ::unlink(temporary.c_str());  // of a dead process that had our number
-  Descriptor file{::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)};
+  fs::path temporary;
+  Descriptor file;
+  do {
+    temporary = folder / temporary_name(path.filename().string());
+    file.fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  } while (file.fd < 0 && errno == EEXIST);
   if (file.fd < 0) throw fail(errno);
   try {
     for (std::size_t done = 0; done < bytes.size();) {
@@ -111,6 +131,33 @@ void write_file(const std::string& given, const std::string& bytes) {
   Descriptor directory{::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
   // Some shared file systems do not know fsync of a folder (EINVAL): the rename itself stands.
   if (directory.fd >= 0 && ::fsync(directory.fd) != 0 && errno != EINVAL && errno != ENOTSUP) throw fail(errno);
+}
+
+std::vector<Leftover> leftovers(const std::string& folder, const std::string& name) {
+  std::vector<Leftover> found;
+  const auto start = std::string(".").append(name, 0, 150) + (name.empty() ? "" : ".");
+  std::time_t now = 0;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder.empty() ? "." : folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const auto file = entry->path().filename().string();
+    if (!file.starts_with(start) || !file.ends_with(partial)) continue;
+    struct stat status {};
+    if (::lstat(entry->path().c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
+    const auto random = file.rfind('.', file.size() - partial.size() - 1);
+    const auto process = random == 0 ? std::string::npos : file.rfind('.', random - 1);
+    const auto life = process == std::string::npos ? Life::elsewhere : life_of(file.substr(process + 1, random - process - 1));
+    if (life == Life::elsewhere && now == 0) now = time_of(folder);
+    found.push_back({entry->path().string(), static_cast<std::size_t>(status.st_size),
+                     life == Life::dead || (life == Life::elsewhere && now - status.st_mtime > abandoned_after)});
+  }
+  return found;
+}
+
+std::size_t remove_leftovers(const std::string& folder, const std::string& name) {
+  std::size_t removed = 0;
+  for (const auto& leftover : leftovers(folder, name)) removed += leftover.abandoned && ::unlink(leftover.path.c_str()) == 0;
+  return removed;
 }
 
 }  // namespace hardgrad

@@ -27,6 +27,13 @@ std::string to_string(CellState state) {
   throw Bug("unknown cell state");
 }
 
+std::vector<Leftover> leftovers(const SweepFolder& folder) {
+  auto found = leftovers(folder.path), more = leftovers(folder.cells());
+  found.insert(found.end(), more.begin(), more.end());
+  std::erase_if(found, [](const auto& leftover) { return !leftover.abandoned; });
+  return found;
+}
+
 CellState cell_state(const SweepFolder& folder, const std::string& hash) {
   const auto path = folder.cell(hash);
   if (!std::filesystem::exists(path)) return CellState::pending;

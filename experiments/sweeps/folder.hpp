@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "experiments/storage/atomic_file.hpp"
 #include "experiments/sweeps/durations.hpp"
 #include "experiments/sweeps/plan.hpp"
 
@@ -24,6 +25,8 @@ struct SweepFolder {
 
 enum class CellState { pending, ok, failed, skipped, damaged };
 std::string to_string(CellState state);
+/// What killed processes left half-written in it, and `run` removes.
+std::vector<Leftover> leftovers(const SweepFolder& folder);
 /// Reads the seal of the cell's file: a file that is not whole, or of another hash, is damaged.
 CellState cell_state(const SweepFolder& folder, const std::string& hash);
 

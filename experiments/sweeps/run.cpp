@@ -55,6 +55,7 @@ RunReport run_plan(const Plan& plan, TaskPool& tasks, const RunOptions& options)
   adopt(plan, folder, options.force);
 
   RunReport report;
+  report.leftovers = remove_leftovers(folder.path) + remove_leftovers(folder.cells());
   std::vector<const Cell*> todo;
   Durations::Left left;
   for (const auto* cell : selected_cells(plan, options.only, options.shard, options.shards)) {

@@ -28,6 +28,7 @@ struct RunReport {
   std::size_t selected = 0;  ///< cells of this shard and filter
   std::size_t already = 0;   ///< of these, done before
   std::size_t ok = 0, skipped = 0;
+  std::size_t leftovers = 0;  ///< files that killed processes left half-written here, now removed
   std::vector<std::string> failures;  ///< "label: reason"
   bool interrupted = false;
   /// 0, 1 if cells failed, 130 if interrupted.

@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "core/support/error.hpp"
+#include "experiments/support/utf8.hpp"
 
 namespace hardgrad {
 namespace {
@@ -79,22 +80,10 @@ std::string InputFile::read(std::size_t count) {
 }
 
 std::optional<std::size_t> first_invalid_utf8(std::string_view bytes) {
-  const auto at = [&](std::size_t i) { return static_cast<unsigned char>(bytes[i]); };
   for (std::size_t i = 0; i < bytes.size();) {
-    const unsigned lead = at(i);
-    if (lead < 0x80) {
-      ++i;
-      continue;
-    }
-    const int more = lead >= 0xC2 && lead <= 0xDF ? 1 : (lead & 0xF0) == 0xE0 ? 2 : lead >= 0xF0 && lead <= 0xF4 ? 3 : 0;
-    if (more == 0 || i + more >= bytes.size()) return i;
-    for (int k = 1; k <= more; ++k)
-      if ((at(i + k) & 0xC0) != 0x80) return i;
-    const unsigned second = at(i + 1);  // no overlong forms, no surrogates, nothing beyond U+10FFFF
-    if ((lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F) || (lead == 0xF0 && second < 0x90) ||
-        (lead == 0xF4 && second > 0x8F))
-      return i;
-    i += static_cast<std::size_t>(more) + 1;
+    const auto length = utf8_length(bytes, i);
+    if (length == 0) return i;
+    i += length;
   }
   return {};
 }
