@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <memory>
 
 #include "core/support/error.hpp"
@@ -11,6 +10,7 @@
 #include "experiments/cli/output.hpp"
 #include "experiments/cli/verbs.hpp"
 #include "experiments/storage/cell.hpp"
+#include "experiments/support/place.hpp"
 #include "experiments/support/utf8.hpp"
 #include "experiments/sweeps/folder.hpp"
 
@@ -21,15 +21,16 @@ int check(const std::string& path, bool json) {
   std::vector<std::string> problems;
   std::vector<Leftover> left;
   std::size_t looked = 0, missing = 0, failed = 0;
-  if (!std::filesystem::exists(path)) throw InputError(path + ": there is no such file or folder");
-  if (std::filesystem::is_directory(path)) {
+  const auto place = place_of(path);
+  if (place == Place::nothing) throw InputError(path + ": there is no such file or folder");
+  if (place == Place::folder) {
     const SweepFolder folder{path};
     const auto plan = read_plan(folder);
     left = leftovers(folder);
     for (const auto& cell : plan.at("cells")) {
       const auto hash = cell.at("hash").get<std::string>();
       const auto file = folder.cell(hash);
-      if (!std::filesystem::exists(file)) {
+      if (place_of(file) == Place::nothing) {
         ++missing;
         continue;
       }
@@ -39,7 +40,7 @@ int check(const std::string& path, bool json) {
         failed += peek_cell(file).status == CellStatus::failed;
         for (auto& problem : check_file(file)) problems.push_back(std::move(problem));
       } else {
-        problems.push_back(wrong.starts_with(file) ? wrong : file + ": " + wrong);
+        problems.push_back(wrong);
       }
     }
   } else {

@@ -15,6 +15,8 @@
 #include "experiments/cli/manual.hpp"
 #include "experiments/cli/output.hpp"
 #include "experiments/storage/provenance.hpp"
+#include "experiments/support/parallel.hpp"
+#include "experiments/support/place.hpp"
 #include "experiments/sweeps/config.hpp"
 
 extern "C" void openblas_set_num_threads(int) __attribute__((weak));
@@ -167,18 +169,24 @@ std::string leftovers_text(const std::vector<Leftover>& leftovers) {
   if (leftovers.empty()) return {};
   double bytes = 0;
   for (const auto& leftover : leftovers) bytes += static_cast<double>(leftover.bytes);
-  return fmt::format("{} that killed processes left half-written ({}): the next run removes {}", counted(leftovers.size(), "file"),
-                     size_text(bytes), leftovers.size() == 1 ? "it" : "them");
+  return fmt::format("{} that killed processes left half-written ({}): the next run removes {}",
+                     counted(leftovers.size(), "file"), size_text(bytes), leftovers.size() == 1 ? "it" : "them");
 }
 
 void require_writable(const std::string& path) {
   auto folder = std::filesystem::path(path).parent_path();
   if (folder.empty()) folder = ".";
   const auto refuse = [&](const std::string& why) { throw UsageError(fmt::format("{}: cannot be written: {}", path, why)); };
-  if (!std::filesystem::exists(folder)) refuse(fmt::format("there is no folder {}", folder.string()));
-  if (std::filesystem::is_directory(path)) refuse("it is a folder");
+  if (place_of<UsageError>(folder) == Place::nothing) refuse(fmt::format("there is no folder {}", folder.string()));
+  if (place_of<UsageError>(path) == Place::folder) refuse("it is a folder");
   if (access(folder.c_str(), W_OK | X_OK) != 0) refuse(std::strerror(errno));
   remove_leftovers(folder, std::filesystem::path(path).filename());
+}
+
+void note_jobs(int asked) {
+  if (const int useful = useful_jobs(asked); asked > useful)
+    complain(fmt::format("note: --jobs {}: {} at a time, more would not help on {}", asked, useful,
+                         counted(static_cast<std::size_t>(useful), "core")));
 }
 
 void warn_about_kernel() {

@@ -74,6 +74,8 @@ std::string leftovers_text(const std::vector<Leftover>& leftovers);
 /// UsageError now, before hours of work, if a file could not be written there later. What killed processes left of earlier
 /// attempts is removed.
 void require_writable(const std::string& path);
+/// Says so where more jobs are asked for than help.
+void note_jobs(int asked);
 /// Says so, once, where the environment forces a BLAS kernel.
 void warn_about_kernel();
 /// BLAS on one thread: TBB shares out the work.

@@ -4,6 +4,7 @@
 #include <new>
 #include <regex>
 #include <sstream>
+#include <system_error>
 
 #include "core/registry/plugins.hpp"
 #include "core/registry/settings.hpp"
@@ -104,6 +105,8 @@ int main(int argc, char** argv) {
     return cli::finish_output(status);
   } catch (const CLI::ParseError& e) {
     return fail(explain(app, e), 2);
+  } catch (const Error& e) {
+    return fail(e.what(), e.exit_status());
   }
   try {
     if (!action) {
@@ -117,6 +120,8 @@ int main(int argc, char** argv) {
     return fail(e.what(), e.exit_status());
   } catch (const std::bad_alloc&) {
     return fail("out of memory; try a smaller batch, fewer jobs or a lower leaf cap", 2);
+  } catch (const std::system_error& e) {  // what no place foresaw: no thread, no temporary folder
+    return fail(e.what(), 2);
   } catch (const std::exception& e) {
     return fail(fmt::format("this is a bug in hardgrad: {}", e.what()), 70);
   }

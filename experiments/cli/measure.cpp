@@ -17,6 +17,7 @@
 #include "experiments/measurement/truth.hpp"
 #include "experiments/storage/merge.hpp"
 #include "experiments/storage/provenance.hpp"
+#include "experiments/support/parallel.hpp"
 #include "experiments/sweeps/config.hpp"
 #include "experiments/sweeps/plan.hpp"
 
@@ -245,14 +246,15 @@ void add_measure(CLI::App& app, Action& action) {
   sub->add_option("--outcome-cap", options->settings.outcome_cap, "--exact: most outcomes visited")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  sub->add_option("--jobs", options->jobs, "threads; 0: one a core. The numbers are the same for any")
+  sub->add_option("--jobs", options->jobs, "threads, at most one a core; 0: as many. The numbers are the same for any")
       ->check(CLI::Range(0, 4096));
   sub->add_option("--out", options->out, "also write the result to a file (.h5)");
   sub->add_flag("--json", options->json, "print JSON");
   sub->callback([options, &action] {
     action = [options] {
       warn_about_kernel();
-      const int jobs = options->jobs > 0 ? options->jobs : tbb::this_task_arena::max_concurrency();
+      note_jobs(options->jobs);
+      const int jobs = useful_jobs(options->jobs);
       provenance_threads(jobs);
       const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(jobs));
       if (options->settings.exact || options->scene.precision == "double") return measure_with<double>(*options);

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <filesystem>
 #include <memory>
-#include <thread>
 #include <utility>
 
 #include "core/registry/plugins.hpp"
@@ -17,6 +16,8 @@
 #include "experiments/cli/slurm.hpp"
 #include "experiments/cli/sweep_options.hpp"
 #include "experiments/cli/verbs.hpp"
+#include "experiments/support/parallel.hpp"
+#include "experiments/support/place.hpp"
 #include "experiments/sweeps/estimate.hpp"
 #include "experiments/sweeps/folder.hpp"
 #include "experiments/sweeps/reasons.hpp"
@@ -40,7 +41,7 @@ bool asked_for(const std::string& why, const Cell& cell) {
 }
 
 std::string conflict_of(const SweepFolder& folder, const Plan& plan) {
-  if (!std::filesystem::exists(folder.plan())) return {};
+  if (place_of<UsageError>(folder.plan()) == Place::nothing) return {};
   try {
     return plan_difference(read_plan(folder), plan);
   } catch (const InputError& e) {
@@ -121,7 +122,7 @@ int show_plan(const Options& options) {
   const auto conflict = conflict_of(folder, plan);
   const auto list = list_cells(options, plan, folder, run);
   const auto& todo = list.todo;
-  const int jobs = run.jobs > 0 ? run.jobs : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const int jobs = useful_jobs(run.jobs);
   const auto cost = options.quick ? CostEstimate{} : estimate_cost(plan, todo, tasks, jobs, seconds_of_trials);
   const auto count = [&](CellState state) { return list.counts.contains(state) ? list.counts.at(state) : 0; };
   if (options.json) {
@@ -185,7 +186,7 @@ void add_plan(CLI::App& app, Action& action) {
   sub->callback([options, why, &action] {
     options->explain = why->count() > 0;
     if (options->sweep.file.empty()) {
-      if (!std::filesystem::is_regular_file(options->why)) throw CLI::RequiredError("sweep");
+      if (place_of<UsageError>(options->why) != Place::file) throw CLI::RequiredError("sweep");
       options->sweep.file = std::exchange(options->why, {});
     }
     action = [options] { return show_plan(*options); };

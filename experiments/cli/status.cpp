@@ -43,7 +43,7 @@ int show_status(const std::string& path, bool json) {
                 {"seconds_left", status.seconds_left ? number(*status.seconds_left) : nlohmann::json()},
                 {"failures", failures},
                 {"cells", cells}});
-    return failed ? 1 : 0;
+    return damaged ? 3 : failed ? 1 : 0;
   }
   put("{}: {}: {} ok, {} skipped, {} failed, {} pending, {} at work{}\n", status.name, counted(status.cells.size(), "cell"), ok,
       skipped, failed, pending, status.running(), damaged ? fmt::format(", {} damaged (will be run again)", damaged) : "");
@@ -55,7 +55,7 @@ int show_status(const std::string& path, bool json) {
     if (cell.state == CellState::failed) put("failed: {}\n", printable(cell.label + ": " + cell.reason));
     if (cell.state == CellState::damaged) put("damaged: {}\n", printable(cell.label));
   }
-  return failed ? 1 : 0;
+  return damaged ? 3 : failed ? 1 : 0;
 }
 
 }  // namespace

@@ -193,21 +193,24 @@ void write_archive(const std::string& path, Archive archive, bool compress) {
   write_file(path, sealed(std::move(bytes), archive.note));
 }
 
-std::string read_note(const std::string& path) {
+Seal read_seal(const std::string& path) {
   const auto bytes = read_file(path);
-  std::string note;
-  open_seal(bytes, path, note);
-  return note;
+  Seal seal;
+  open_seal(bytes, path, seal.note);
+  seal.hash = bytes.substr(bytes.size() - 17, 16);
+  return seal;
 }
 
-Archive read_archive(const std::string& path, const std::string& kind) {
+namespace {
+
+Archive read(const std::string& path, const std::string& kind, const std::optional<std::vector<std::string>>& only) {
   Archive archive;
   archive.path = path;
   auto bytes = read_file(path);
   bytes.resize(open_seal(bytes, path, archive.note));
   hdf5::File file(bytes, path);
   bytes = {};
-  auto root = file.read(file.open_group(""));
+  auto root = file.read(file.open_group(""), only);
   const auto version = number(root.attributes, "schema_version");
   archive.kind = text(root.attributes, "kind");
   archive.status = text(root.attributes, "status");
@@ -225,10 +228,18 @@ Archive read_archive(const std::string& path, const std::string& kind) {
            a.first == "status" || a.first == once_sealed;
   });
   archive.groups.push_back({"", std::move(root)});
-  for (const auto& name : file.groups()) archive.groups.push_back({name, file.read(file.open_group(name))});
+  for (const auto& name : file.groups()) archive.groups.push_back({name, file.read(file.open_group(name), only)});
   if (archive.status.empty()) throw InputError(path + ": was never finished: it has no status");
-  if (promised != checksum(archive)) throw InputError(path + ": damaged or changed: its content does not match its checksum");
+  if (!only && promised != checksum(archive))
+    throw InputError(path + ": damaged or changed: its content does not match its checksum");
   return archive;
+}
+
+}  // namespace
+
+Archive read_archive(const std::string& path, const std::string& kind) { return read(path, kind, {}); }
+Archive read_values(const std::string& path, const std::string& kind, const std::vector<std::string>& only) {
+  return read(path, kind, only);
 }
 
 }  // namespace hardgrad

@@ -12,6 +12,7 @@
 
 #include "core/support/error.hpp"
 #include "experiments/storage/process.hpp"
+#include "experiments/support/place.hpp"
 
 namespace hardgrad {
 namespace {
@@ -27,18 +28,6 @@ struct Descriptor {
     if (fd >= 0) ::close(fd);
   }
 };
-
-std::string why(int error) {
-  switch (error) {
-    case ENOSPC:
-    case EDQUOT: return "the disk is full";
-    case EFBIG: return "the file would exceed the largest size allowed";
-    case EROFS: return "the file system is read-only";
-    case EACCES:
-    case EPERM: return "no permission";
-    default: return std::strerror(error);
-  }
-}
 
 // The file a chain of symbolic links ends at, which may not exist yet.
 fs::path follow(fs::path path) {
@@ -57,23 +46,13 @@ std::string temporary_name(const std::string& file) {
   return std::string(".").append(file, 0, 150) + "." + this_process() + "." + random_name() + partial;
 }
 
-// The time as the file system counts it: another machine may have stamped its files.
-std::time_t time_of(const fs::path& folder) {
-  const auto probe = folder / temporary_name("time");
-  const Descriptor file{::open(probe.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)};
-  struct stat status {};
-  const bool told = file.fd >= 0 && ::write(file.fd, "", 1) == 1 && ::fstat(file.fd, &status) == 0;
-  if (file.fd >= 0) ::unlink(probe.c_str());
-  return told ? status.st_mtime : std::time(nullptr);
-}
-
 }  // namespace
 
 std::string read_file(const std::string& path) {
   Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-  if (file.fd < 0) throw InputError(path + ": cannot be read: " + why(errno));
+  if (file.fd < 0) throw InputError(path + ": cannot be read: " + system_words(errno));
   struct stat status {};
-  if (::fstat(file.fd, &status) != 0) throw InputError(path + ": cannot be read: " + why(errno));
+  if (::fstat(file.fd, &status) != 0) throw InputError(path + ": cannot be read: " + system_words(errno));
   if (S_ISDIR(status.st_mode)) throw InputError(path + ": is a folder, not a file");
   if (!S_ISREG(status.st_mode)) throw InputError(path + ": is not a regular file");
   std::string bytes(static_cast<std::size_t>(status.st_size), '\0');
@@ -81,7 +60,7 @@ std::string read_file(const std::string& path) {
   while (done < bytes.size()) {
     const auto got = ::read(file.fd, bytes.data() + done, bytes.size() - done);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw InputError(path + ": cannot be read: " + why(errno));
+    if (got < 0) throw InputError(path + ": cannot be read: " + system_words(errno));
     if (got == 0) break;  // shrunk meanwhile: what is missing will be missed by the seal
     done += static_cast<std::size_t>(got);
   }
@@ -89,8 +68,26 @@ std::string read_file(const std::string& path) {
   return bytes;
 }
 
-void write_file(const std::string& given, const std::string& bytes) {
-  const auto fail = [&](int error) -> UsageError { return UsageError(given + ": cannot be written: " + why(error)); };
+namespace {
+
+// Gives a whole file its name; false if another has it and is to keep it.
+bool publish(const fs::path& temporary, const fs::path& path, bool replace) {
+  if (replace) {
+    if (::rename(temporary.c_str(), path.c_str()) != 0) throw errno;
+    return true;
+  }
+  const bool made = ::link(temporary.c_str(), path.c_str()) == 0;
+  if (!made && errno != EEXIST) {  // a file system without hard links
+    const Descriptor place{::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)};
+    if (place.fd < 0 && errno != EEXIST) throw errno;
+    if (place.fd >= 0) return publish(temporary, path, true);
+  }
+  ::unlink(temporary.c_str());
+  return made;
+}
+
+bool write(const std::string& given, const std::string& bytes, bool replace) {
+  const auto fail = [&](int error) -> UsageError { return UsageError(given + ": cannot be written: " + system_words(error)); };
   const fs::path path = follow(given);
   const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
   if (path.filename().empty()) throw UsageError(given + ": cannot be written: a folder, not a file");
@@ -123,7 +120,10 @@ void write_file(const std::string& given, const std::string& bytes) {
     const int closed = ::close(file.fd);
     file.fd = -1;
     if (closed != 0) throw fail(errno);
-    if (::rename(temporary.c_str(), path.c_str()) != 0) throw fail(errno);
+    if (!publish(temporary, path, replace)) return false;
+  } catch (int error) {
+    ::unlink(temporary.c_str());
+    throw fail(error);
   } catch (...) {
     ::unlink(temporary.c_str());
     throw;
@@ -131,6 +131,21 @@ void write_file(const std::string& given, const std::string& bytes) {
   Descriptor directory{::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
   // Some shared file systems do not know fsync of a folder (EINVAL): the rename itself stands.
   if (directory.fd >= 0 && ::fsync(directory.fd) != 0 && errno != EINVAL && errno != ENOTSUP) throw fail(errno);
+  return true;
+}
+
+}  // namespace
+
+void write_file(const std::string& path, const std::string& bytes) { write(path, bytes, true); }
+bool write_new_file(const std::string& path, const std::string& bytes) { return write(path, bytes, false); }
+
+std::time_t folder_time(const std::string& folder) {
+  const auto probe = fs::path(folder) / temporary_name("time");
+  const Descriptor file{::open(probe.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)};
+  struct stat status {};
+  const bool told = file.fd >= 0 && ::write(file.fd, "", 1) == 1 && ::fstat(file.fd, &status) == 0;
+  if (file.fd >= 0) ::unlink(probe.c_str());
+  return told ? status.st_mtime : std::time(nullptr);
 }
 
 std::vector<Leftover> leftovers(const std::string& folder, const std::string& name) {
@@ -147,7 +162,7 @@ std::vector<Leftover> leftovers(const std::string& folder, const std::string& na
     const auto random = file.rfind('.', file.size() - partial.size() - 1);
     const auto process = random == 0 ? std::string::npos : file.rfind('.', random - 1);
     const auto life = process == std::string::npos ? Life::elsewhere : life_of(file.substr(process + 1, random - process - 1));
-    if (life == Life::elsewhere && now == 0) now = time_of(folder);
+    if (life == Life::elsewhere && now == 0) now = folder_time(folder);
     found.push_back({entry->path().string(), static_cast<std::size_t>(status.st_size),
                      life == Life::dead || (life == Life::elsewhere && now - status.st_mtime > abandoned_after)});
   }

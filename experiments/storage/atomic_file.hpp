@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <ctime>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,13 @@ std::string read_file(const std::string& path);
 /// keeps pointing to what it did. UsageError (and no trace left) if the folder is missing or cannot be written, the disk is
 /// full, or the path is a folder or a device.
 void write_file(const std::string& path, const std::string& bytes);
+
+/// The same, but what is there already stays as it is: then false. Of several processes at most one makes the file.
+bool write_new_file(const std::string& path, const std::string& bytes);
+
+/// The time as a folder's file system counts it, in seconds: another machine may have stamped its files. Where nothing can be
+/// written, our own.
+std::time_t folder_time(const std::string& folder);
 
 /// A file that a process began and did not finish: it was killed, or is at work still.
 struct Leftover {

@@ -85,7 +85,7 @@ void File::write(hid_t group, const Dataset& data, bool compress) {
   }
 }
 
-Dataset File::read(hid_t group) {
+Dataset File::read(hid_t group, const std::optional<std::vector<std::string>>& only) {
   Dataset data;
   data.attributes = read_attributes(group);
   const auto names = members(group, H5O_TYPE_DATASET);
@@ -95,7 +95,7 @@ Dataset File::read(hid_t group) {
       const Id set(ok(H5Dopen2(group, name.c_str(), H5P_DEFAULT), name), H5Dclose);
       std::vector<hsize_t> shape;
       auto values = read_array(set, name, shape);
-      auto attributes = read_attributes(set);
+      auto attributes = read_attributes(set, only);
       if (H5DSis_scale(set) > 0) {
         data.axes.push_back({name, std::move(values), std::move(attributes)});
         continue;
@@ -111,7 +111,7 @@ Dataset File::read(hid_t group) {
           const auto scale = open_scale(group, inherited);
           std::vector<hsize_t> length;
           inherited.labels = read_array(scale, axis, length);
-          inherited.attributes = read_attributes(scale);
+          inherited.attributes = read_attributes(scale, only);
           data.axes.push_back(std::move(inherited));
         }
       }

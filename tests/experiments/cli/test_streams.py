@@ -107,3 +107,15 @@ def test_what_is_suggested_can_be_pasted(tmp_path):
     suggested = run("run", tmp_path / "s.toml", "--out", out).stdout.splitlines()[-1].removeprefix("next: hardgrad ")
     subprocess.run(["/bin/sh", "-c", f"{BINARY} {suggested}"], check=True, capture_output=True)
     assert (tmp_path / "s.h5").exists()
+
+
+def test_no_more_jobs_than_help(sweep, tmp_path):
+    cores = len(os.sched_getaffinity(0))
+    for arguments in (("run", sweep, "--out", tmp_path / "run"), ("measure", "--task", "bits", "--exact")):
+        said = run(*arguments, "--jobs", 4096).stderr
+        assert f"hardgrad: note: --jobs 4096: {cores} at a time, more would not help on {cores} core" in said
+        assert "--jobs" not in run(*arguments, "--jobs", 1).stderr
+    started = json.loads((tmp_path / "run" / "journal.jsonl").read_text().splitlines()[0])
+    assert started["event"] == "run" and started["jobs"] == cores
+    assert as_json("plan", sweep, "--out", tmp_path / "other", "--jobs", 4096)["estimate"]["jobs"] == cores
+    assert "--cpus-per-task=64" in run("plan", sweep, "--out", tmp_path / "other", "--jobs", 64, "--slurm", "--quick").stdout
