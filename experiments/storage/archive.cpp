@@ -201,16 +201,14 @@ Seal read_seal(const std::string& path) {
   return seal;
 }
 
-namespace {
-
-Archive read(const std::string& path, const std::string& kind, const std::optional<std::vector<std::string>>& only) {
+Archive read_archive(const std::string& path, const std::string& kind) {
   Archive archive;
   archive.path = path;
   auto bytes = read_file(path);
   bytes.resize(open_seal(bytes, path, archive.note));
   hdf5::File file(bytes, path);
   bytes = {};
-  auto root = file.read(file.open_group(""), only);
+  auto root = file.read(file.open_group(""));
   const auto version = number(root.attributes, "schema_version");
   archive.kind = text(root.attributes, "kind");
   archive.status = text(root.attributes, "status");
@@ -228,18 +226,10 @@ Archive read(const std::string& path, const std::string& kind, const std::option
            a.first == "status" || a.first == once_sealed;
   });
   archive.groups.push_back({"", std::move(root)});
-  for (const auto& name : file.groups()) archive.groups.push_back({name, file.read(file.open_group(name), only)});
+  for (const auto& name : file.groups()) archive.groups.push_back({name, file.read(file.open_group(name))});
   if (archive.status.empty()) throw InputError(path + ": was never finished: it has no status");
-  if (!only && promised != checksum(archive))
-    throw InputError(path + ": damaged or changed: its content does not match its checksum");
+  if (promised != checksum(archive)) throw InputError(path + ": damaged or changed: its content does not match its checksum");
   return archive;
-}
-
-}  // namespace
-
-Archive read_archive(const std::string& path, const std::string& kind) { return read(path, kind, {}); }
-Archive read_values(const std::string& path, const std::string& kind, const std::vector<std::string>& only) {
-  return read(path, kind, only);
 }
 
 }  // namespace hardgrad

@@ -40,9 +40,6 @@ void write_archive(const std::string& path, Archive archive, bool compress);
 /// Reads and verifies: seal, HDF5, schema, kind (if `kind` is not empty), checksum, completeness. InputError
 /// names what is wrong.
 Archive read_archive(const std::string& path, const std::string& kind);
-/// The same for who wants numbers alone, of many files: of axes and variables no attributes but `only`. The seal is verified,
-/// the content's checksum is not.
-Archive read_values(const std::string& path, const std::string& kind, const std::vector<std::string>& only);
 struct Seal {
   std::string note;
   std::string hash;  ///< 16 hexadecimal digits: of all that is before them

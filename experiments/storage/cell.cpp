@@ -103,7 +103,7 @@ void write_cell(const std::string& path, const CellRecord& given) {
   write_archive(path, std::move(archive), false);
 }
 
-CellRecord read_cell(const std::string& path) { return cell_of(read_values(path, "cell", {"family", "key"})); }
+CellRecord read_cell(const std::string& path) { return cell_of(read_archive(path, "cell")); }
 
 CellRecord cell_of(const Archive& archive) {
   const auto& path = archive.path;

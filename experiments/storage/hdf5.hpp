@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -61,9 +60,8 @@ class File {
   /// Writes axes (as dimension scales), variables and attributes. `compress`: numbers in chunks with shuffle,
   /// gzip, fletcher32.
   void write(hid_t group, const Dataset& data, bool compress);
-  /// Reads all that `write` wrote; InputError on anything else. `only`: of axes and variables no attributes but these, which
-  /// takes a third of the time.
-  Dataset read(hid_t group, const std::optional<std::vector<std::string>>& only = {});
+  /// Reads all that `write` wrote; InputError on anything else.
+  Dataset read(hid_t group);
   void write_attributes(hid_t object, const Attributes& attributes);
 
   struct Block {
@@ -81,7 +79,7 @@ class File {
                    const Attributes& attributes, bool compress, bool scale);
   Values read_array(hid_t dataset, const std::string& name, std::vector<hsize_t>& shape);
   Attribute read_attribute(hid_t object, const std::string& name);
-  Attributes read_attributes(hid_t object, const std::optional<std::vector<std::string>>& only = {});
+  Attributes read_attributes(hid_t object);
   /// The scale of an axis that `group` has, or inherits: then it stands in the root.
   Id open_scale(hid_t group, const Axis& axis);
 

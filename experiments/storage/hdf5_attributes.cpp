@@ -86,13 +86,7 @@ Attribute File::read_attribute(hid_t object, const std::string& name) {
   }
 }
 
-Attributes File::read_attributes(hid_t object, const std::optional<std::vector<std::string>>& only) {
-  if (only) {
-    Attributes found;
-    for (const auto& name : *only)
-      if (H5Aexists(object, name.c_str()) > 0) found.emplace_back(name, read_attribute(object, name));
-    return found;
-  }
+Attributes File::read_attributes(hid_t object) {
   std::vector<std::string> names;  // all at once: opening the i-th of them sorts them anew each time
   const auto collect = [](hid_t, const char* name, const H5A_info_t*, void* out) -> herr_t {
     if (!internal(name)) static_cast<std::vector<std::string>*>(out)->emplace_back(name);

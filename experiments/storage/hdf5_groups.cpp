@@ -37,8 +37,8 @@ std::optional<std::vector<std::string>> members(hid_t group, H5O_type_t wanted) 
 std::string axis_of(hid_t set, unsigned i) {
   std::string axis;
   const auto visit = [](hid_t, unsigned, hid_t scale, void* out) -> herr_t {
-    char buffer[512] = {};
-    H5Iget_name(scale, buffer, sizeof buffer);
+    char buffer[512] = {};  // its own note of its name: to ask HDF5 for it is to search the whole file
+    if (H5DSget_scale_name(scale, buffer, sizeof buffer) <= 0) H5Iget_name(scale, buffer, sizeof buffer);
     const std::string path = buffer;
     *static_cast<std::string*>(out) = path.substr(path.rfind('/') + 1);
     return 1;
@@ -85,7 +85,7 @@ void File::write(hid_t group, const Dataset& data, bool compress) {
   }
 }
 
-Dataset File::read(hid_t group, const std::optional<std::vector<std::string>>& only) {
+Dataset File::read(hid_t group) {
   Dataset data;
   data.attributes = read_attributes(group);
   const auto names = members(group, H5O_TYPE_DATASET);
@@ -95,7 +95,7 @@ Dataset File::read(hid_t group, const std::optional<std::vector<std::string>>& o
       const Id set(ok(H5Dopen2(group, name.c_str(), H5P_DEFAULT), name), H5Dclose);
       std::vector<hsize_t> shape;
       auto values = read_array(set, name, shape);
-      auto attributes = read_attributes(set, only);
+      auto attributes = read_attributes(set);
       if (H5DSis_scale(set) > 0) {
         data.axes.push_back({name, std::move(values), std::move(attributes)});
         continue;
@@ -111,7 +111,7 @@ Dataset File::read(hid_t group, const std::optional<std::vector<std::string>>& o
           const auto scale = open_scale(group, inherited);
           std::vector<hsize_t> length;
           inherited.labels = read_array(scale, axis, length);
-          inherited.attributes = read_attributes(scale, only);
+          inherited.attributes = read_attributes(scale);
           data.axes.push_back(std::move(inherited));
         }
       }
