@@ -8,7 +8,7 @@ Three lines give a labelled table::
 """
 
 from .curves import loss_curves, metric_curves, variance_over_training
-from .errors import InputError
+from .errors import InputError, Unverified
 from .figures import FIGURES
 from .frames import select, tidy
 from .inference import aggregates, bias_tests, comparisons, improvement_probabilities, pareto, ranking
@@ -16,6 +16,6 @@ from .load import load
 from .moments import bias_variance
 from .table import format_table, table
 
-__all__ = ["FIGURES", "InputError", "aggregates", "bias_tests", "bias_variance", "comparisons", "format_table",
+__all__ = ["FIGURES", "InputError", "Unverified", "aggregates", "bias_tests", "bias_variance", "comparisons", "format_table",
            "improvement_probabilities", "load", "loss_curves", "metric_curves", "pareto", "ranking", "select", "table", "tidy",
            "variance_over_training"]

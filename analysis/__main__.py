@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import io
 import json
-import os
 import sys
 import warnings
 from pathlib import Path
@@ -14,27 +13,14 @@ from matplotlib.figure import Figure
 
 from .compare import as_json, compare, format_comparison
 from .drawing import MOST_PANELS
-from .errors import InputError, OutputError
+from .errors import InputError, OutputError, Unverified
 from .figures import draw_all
 from .groups import page
 from .load import load
+from .output import complain, finish, write
 from .report import report
 from .table import format_table, table
 from .views import load_attention, views_of
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Writes a whole file or none."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        temporary.write_bytes(content)
-        os.replace(temporary, path)
-    except OSError as error:
-        try:
-            temporary.unlink(missing_ok=True)
-        except OSError:
-            pass
-        raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
 
 
 def _folder(arguments: argparse.Namespace) -> Path:
@@ -54,19 +40,19 @@ def _save(figure: Figure, folder: Path, name: str) -> list[Path]:
         buffer = io.BytesIO()
         figure.savefig(buffer, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
         paths.append(folder / f"{name}.{kind}")
-        _write(paths[-1], buffer.getvalue())
+        write(paths[-1], buffer.getvalue())
     return paths
 
 
 def _draw(arguments: argparse.Namespace) -> None:
-    data, pages = page(load(arguments.result), arguments.page, MOST_PANELS)
+    data, pages = page(load(arguments.result, arguments.unverified), arguments.page, MOST_PANELS)
     frame = table(data, arguments.at)
     folder = _folder(arguments)
     paths = []
     suffix = f"_page{arguments.page}" if pages > 1 else ""
     for name, figure in draw_all(data, arguments.at):
         if isinstance(figure, InputError):
-            print(f"{name}: not drawn: {figure}", file=sys.stderr)
+            complain(f"{name}: not drawn: {figure}")
             continue
         paths += _save(figure, folder, name + suffix)
     print(format_table(frame))
@@ -78,14 +64,14 @@ def _draw(arguments: argparse.Namespace) -> None:
 
 
 def _report(arguments: argparse.Namespace) -> None:
-    data = load(arguments.result)
+    data = load(arguments.result, arguments.unverified)
     out = Path(arguments.out or Path(arguments.result).with_suffix(".html"))
-    _write(out, report(data, arguments.at).encode())
+    write(out, report(data, arguments.at).encode())
     print(out)
 
 
 def _look(arguments: argparse.Namespace) -> None:
-    attention = load_attention(arguments.result)
+    attention = load_attention(arguments.result, arguments.unverified)
     try:
         figures = {draw.__name__: draw(attention) for draw in views_of(attention.model)}
     except InputError as error:
@@ -96,7 +82,8 @@ def _look(arguments: argparse.Namespace) -> None:
 
 
 def _compare(arguments: argparse.Namespace) -> None:
-    found = compare(load(arguments.result), load(arguments.second), arguments.at)
+    first, second = (load(path, arguments.unverified) for path in (arguments.result, arguments.second))
+    found = compare(first, second, arguments.at)
     print(json.dumps(as_json(found), indent=2) if arguments.json else format_comparison(found))
 
 
@@ -128,19 +115,27 @@ def main(arguments: list[str] | None = None) -> int:
     verb.add_argument("--at", default="first", help="step whose bias and variance are compared (default: first)")
     verb.add_argument("--json", action="store_true", help="print JSON")
     verb.set_defaults(run=_compare)
+    for verb in verbs.choices.values():
+        verb.add_argument("--unverified", action="store_true",
+                          help="read also what another program has changed, though nothing shows that it is whole")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # names of files may be no UTF-8
     parsed = parser.parse_args(arguments)
     warnings.simplefilter("ignore")  # of libraries: a user can do nothing about them
+    warnings.simplefilter("always", Unverified)
+    warnings.showwarning = lambda message, *_: complain(f"warning: {message}")
+    status = 0
     try:
         parsed.run(parsed)
     except InputError as error:
-        print(f"analysis: {error}", file=sys.stderr)
-        return 3
+        complain(str(error))
+        status = 3
     except OutputError as error:
-        print(f"analysis: {error}", file=sys.stderr)
-        return 2
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0
+        complain(str(error))
+        status = 2
+    except OSError as error:  # of stdout: those of files have become one of the above
+        return finish(0, error)
+    return finish(status)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,10 @@ class InputError(Exception):
     """A result is missing, damaged, or does not hold what was asked for."""
 
 
+class Unverified(UserWarning):
+    """A file is read that nothing shows to be as it was written."""
+
+
 class OutputError(Exception):
     """A place cannot be written."""
 

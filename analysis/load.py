@@ -4,30 +4,28 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import stat
-import zlib
+import warnings
 from pathlib import Path
 from typing import Any
 
 import xarray as xr
 
-from .errors import InputError
+from .errors import InputError, Unverified
+from .seal import verify
 
 SCHEMA_VERSION = 2
-_SEAL = b"\nHARDGRAD-SEAL "
 
 
-def load(path: str | os.PathLike[str]) -> xr.Dataset:
+def load(path: str | os.PathLike[str], unverified: bool = False) -> xr.Dataset:
     """The merged result at `path` as one labelled dataset, in memory.
 
     Axes are `run`, `step`, `evaluation_step`, `measurement_step`, ...; `task`, `model`, `estimator` and `seed` are
     coordinates along `run`. `results/README.md` describes every variable. Raises InputError, in one line, if the file
-    is missing, damaged, or not a result of this schema.
+    is missing, damaged, or not a result of this schema. `unverified`: also read what another program has changed, without knowing
+    whether it is whole; the attribute `verified` says so, and a warning.
     """
     path = Path(path)
-    _verify(path)
-    data = _open(path)
+    data = _open_verified(path, unverified)
     _require(path, data, "result")
     missing = [name for name in ("run", "task", "model", "estimator", "status", "reason") if name not in data.variables]
     if missing:
@@ -38,15 +36,23 @@ def load(path: str | os.PathLike[str]) -> xr.Dataset:
     return data
 
 
-def load_gradient(path: str | os.PathLike[str]) -> tuple[xr.Dataset, xr.Dataset]:
+def load_gradient(path: str | os.PathLike[str], unverified: bool = False) -> tuple[xr.Dataset, xr.Dataset]:
     """A file of `hardgrad gradient --out`: what stands in its root (choices, logits, ...), and its batch. Raises InputError, in
-    one line, if it is missing, damaged, or no such file."""
+    one line, if it is missing, damaged, or no such file. `unverified`: as of `load`."""
     path = Path(path)
-    _verify(path)
-    data = _open(path)
+    data = _open_verified(path, unverified)
     _require(path, data, "gradient")
     data.attrs["path"] = str(path)
     return data, _open(path, "batch")
+
+
+def _open_verified(path: Path, unverified: bool) -> xr.Dataset:
+    trust = verify(path, unverified)
+    data = _open(path)
+    data.attrs["verified"] = trust
+    if trust.startswith("unverified"):
+        warnings.warn(f"{path}: {trust}", Unverified, stacklevel=3)
+    return data
 
 
 def _open(path: Path, group: str | None = None) -> xr.Dataset:
@@ -102,32 +108,6 @@ def estimator_settings(data: xr.Dataset) -> list[dict[str, Any]]:
             raise InputError(f"{data.attrs.get('path', 'result')}: estimator_settings is no JSON object: {text}")
         found.append(settings)
     return found
-
-
-def _verify(path: Path) -> None:
-    """Magic number and seal, before any HDF5 code sees the bytes."""
-    try:
-        mode = os.stat(path).st_mode
-        if stat.S_ISDIR(mode):
-            raise InputError(f"{path}: is a folder, not a file")
-        if not stat.S_ISREG(mode):
-            raise InputError(f"{path}: is not a regular file")
-        content = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-    if not content:
-        raise InputError(f"{path}: is empty")
-    if not content.startswith(b"\x89HDF\r\n\x1a\n"):
-        raise InputError(f"{path}: is not an HDF5 file")
-    mark = content.rfind(_SEAL, max(0, len(content) - 512))
-    if mark < 0:
-        # Repacked files have lost it; truncated ones too, which HDF5 itself notices.
-        return
-    end = re.search(rb" crc32:([0-9a-f]{8}) xxh3:[0-9a-f]{16}\n\Z", content[mark:])
-    if not end:
-        raise InputError(f"{path}: truncated: its seal is torn")
-    if zlib.crc32(content[: mark + end.start()]) != int(end.group(1), 16):
-        raise InputError(f"{path}: damaged: its bytes do not match the checksum in its seal")
 
 
 def _line(error: Exception) -> str:

@@ -51,9 +51,9 @@ class Attention:
         return np.flatnonzero(self.row_example == example)
 
 
-def load_attention(path: str | os.PathLike[str]) -> Attention:
+def load_attention(path: str | os.PathLike[str], unverified: bool = False) -> Attention:
     """Attention in a file of `hardgrad gradient --out`. InputError if it cannot be read or the model made no choices there."""
-    data, batch = load_gradient(path)
+    data, batch = load_gradient(path, unverified)
     if "logits" not in data or "row_example" not in data:
         raise InputError(f"{path}: holds no logits: {data.attrs.get('model', 'the model')} made no choices there, or "
                          f"{data.attrs.get('estimator', 'the estimator')} branches by itself; take a gradient with reinforce or rloo")

@@ -1,9 +1,14 @@
 #include "core/registry/plugins.hpp"
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <xxhash.h>
 
+#include <cerrno>
+#include <cstring>
 #include <deque>
 #include <filesystem>
 
@@ -25,6 +30,40 @@ std::string abi_of(const std::string& bytes) {
   static constexpr std::string_view prefix = "hardgrad-abi:";
   const auto at = bytes.find(prefix);
   return at == std::string::npos ? "" : bytes.substr(at + prefix.size(), bytes.find('\0', at) - at - prefix.size());
+}
+
+/// Whether all that the library's headers speak of is there: a loader that maps pages beyond the end of a file dies of SIGBUS.
+bool whole_elf(const std::string& bytes) {
+  Elf64_Ehdr header;
+  if (bytes.size() < sizeof header) return false;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  const auto within = [&](std::uint64_t from, std::uint64_t length) {
+    return from <= bytes.size() && length <= bytes.size() - from;
+  };
+  if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_phentsize != sizeof(Elf64_Phdr) ||
+      !within(header.e_phoff, std::uint64_t{header.e_phnum} * sizeof(Elf64_Phdr)) ||
+      !within(header.e_shoff, std::uint64_t{header.e_shnum} * header.e_shentsize))
+    return false;
+  for (std::size_t i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr segment;
+    std::memcpy(&segment, bytes.data() + header.e_phoff + i * sizeof segment, sizeof segment);
+    if (!within(segment.p_offset, segment.p_filesz)) return false;
+  }
+  return true;
+}
+
+/// A copy in memory, as a path that stands for as long as the program runs. What is hashed is what is loaded, and a build that
+/// writes over the file of a running sweep changes nothing in it.
+std::string copy_in_memory(const std::string& bytes, const std::string& path) {
+  const int file = ::memfd_create(path.substr(path.rfind('/') + 1).substr(0, 200).c_str(), MFD_CLOEXEC);
+  for (std::size_t done = 0; file >= 0 && done < bytes.size();) {
+    const auto put = ::write(file, bytes.data() + done, bytes.size() - done);
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) throw UsageError(fmt::format("plugin {}: cannot be copied to memory: {}", path, std::strerror(errno)));
+    done += static_cast<std::size_t>(put);
+  }
+  if (file < 0) throw UsageError(fmt::format("plugin {}: cannot be copied to memory: {}", path, std::strerror(errno)));
+  return fmt::format("/proc/self/fd/{}", file);  // left open: the loader knows libraries by their names
 }
 
 }  // namespace
@@ -52,14 +91,18 @@ const Plugin& load_plugin(const std::string& path) {
         fmt::format("plugin {}: was built against hardgrad {}, this is {}: build it again against this "
                     "program's installation",
                     path, abi, ours));
+  if (!whole_elf(bytes)) throw UsageError(fmt::format("plugin {}: is truncated or damaged: build or copy it again", path));
+  const auto copy = copy_in_memory(bytes, file.string());
   auto& log = registrations();
   const auto before = log.made.size();
   log.loading_plugin = true;
-  const auto* handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  const auto* handle = dlopen(copy.c_str(), RTLD_NOW | RTLD_LOCAL);
   log.loading_plugin = false;
   if (!handle) {
-    const auto* why = dlerror();
-    throw UsageError(fmt::format("plugin {}: cannot be loaded: {}", path, why ? why : "unknown reason"));
+    const auto* told = dlerror();
+    std::string why = told ? told : "unknown reason";
+    if (why.starts_with(copy + ": ")) why.erase(0, copy.size() + 2);
+    throw UsageError(fmt::format("plugin {}: cannot be loaded: {}", path, why));
   }
   for (const auto& [noun, name] : std::exchange(log.refused, {}))
     throw UsageError(

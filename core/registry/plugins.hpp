@@ -14,8 +14,9 @@ struct Plugin {
   std::vector<std::pair<std::string, std::string>> registered;  ///< (noun, name)
 };
 
-/// Loads a shared library; a second time does nothing. UsageError in one line if there is none, it is no plugin, it was
-/// built against other headers than this program, or it registers a name that is taken. Not thread-safe.
+/// Loads a copy of a shared library; a second time does nothing. What it needs beside itself is found by the loader's own
+/// paths, not by $ORIGIN. UsageError in one line if there is none, it is no plugin or not whole, it was built against other
+/// headers than this program, or it registers a name that is taken. Not thread-safe.
 const Plugin& load_plugin(const std::string& path);
 
 /// Those loaded so far, in order.

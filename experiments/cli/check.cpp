@@ -3,13 +3,15 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <memory>
 
 #include "core/support/error.hpp"
 #include "experiments/cli/common.hpp"
+#include "experiments/cli/output.hpp"
 #include "experiments/cli/verbs.hpp"
 #include "experiments/storage/cell.hpp"
+#include "experiments/support/place.hpp"
+#include "experiments/support/utf8.hpp"
 #include "experiments/sweeps/folder.hpp"
 
 namespace hardgrad::cli {
@@ -17,15 +19,18 @@ namespace {
 
 int check(const std::string& path, bool json) {
   std::vector<std::string> problems;
+  std::vector<Leftover> left;
   std::size_t looked = 0, missing = 0, failed = 0;
-  if (!std::filesystem::exists(path)) throw InputError(path + ": there is no such file or folder");
-  if (std::filesystem::is_directory(path)) {
+  const auto place = place_of(path);
+  if (place == Place::nothing) throw InputError(path + ": there is no such file or folder");
+  if (place == Place::folder) {
     const SweepFolder folder{path};
     const auto plan = read_plan(folder);
+    left = leftovers(folder);
     for (const auto& cell : plan.at("cells")) {
       const auto hash = cell.at("hash").get<std::string>();
       const auto file = folder.cell(hash);
-      if (!std::filesystem::exists(file)) {
+      if (place_of(file) == Place::nothing) {
         ++missing;
         continue;
       }
@@ -35,7 +40,7 @@ int check(const std::string& path, bool json) {
         failed += peek_cell(file).status == CellStatus::failed;
         for (auto& problem : check_file(file)) problems.push_back(std::move(problem));
       } else {
-        problems.push_back(wrong.starts_with(file) ? wrong : file + ": " + wrong);
+        problems.push_back(wrong);
       }
     }
   } else {
@@ -48,13 +53,15 @@ int check(const std::string& path, bool json) {
                 {"files", looked},
                 {"missing", missing},
                 {"failed", failed},
+                {"leftovers", left.size()},
                 {"problems", problems}});
   } else {
-    for (const auto& problem : problems) fmt::print("{}\n", problem);
-    fmt::print("{}: {} looked at, {}{}{}\n", path, counted(looked, "file"),
-               problems.empty() ? "all whole" : counted(problems.size(), "problem"),
-               missing ? fmt::format(", {} not run yet", counted(missing, "cell")) : "",
-               failed ? fmt::format(", {} failed", counted(failed, "cell")) : "");
+    for (const auto& problem : problems) put("{}\n", printable(problem));
+    if (!left.empty()) put("{}\n", leftovers_text(left));
+    put("{}: {} looked at, {}{}{}\n", path, counted(looked, "file"),
+        problems.empty() ? "all whole" : counted(problems.size(), "problem"),
+        missing ? fmt::format(", {} not run yet", counted(missing, "cell")) : "",
+        failed ? fmt::format(", {} failed", counted(failed, "cell")) : "");
   }
   return !problems.empty() ? 3 : failed ? 1 : 0;
 }

@@ -13,7 +13,10 @@
 
 #include "core/support/error.hpp"
 #include "experiments/cli/manual.hpp"
+#include "experiments/cli/output.hpp"
 #include "experiments/storage/provenance.hpp"
+#include "experiments/support/parallel.hpp"
+#include "experiments/support/place.hpp"
 #include "experiments/sweeps/config.hpp"
 
 extern "C" void openblas_set_num_threads(int) __attribute__((weak));
@@ -34,9 +37,7 @@ nlohmann::json to_json(const std::vector<ParameterInfo>& parameters) {
   return list;
 }
 
-void print_json(const nlohmann::json& json) {
-  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-}
+void print_json(const nlohmann::json& json) { put("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace)); }
 
 void print_table(std::vector<std::vector<std::string>> rows, const std::string& alignment, std::size_t most) {
   std::vector<std::size_t> width;
@@ -66,7 +67,7 @@ void print_table(std::vector<std::vector<std::string>> rows, const std::string& 
       line += (i ? "  " : "") + (right ? gap + row[i] : row[i] + gap);
     }
     line.erase(line.find_last_not_of(' ') + 1);
-    fmt::print("{}\n", heading ? bold(line) : line);
+    put("{}\n", heading ? bold(line) : line);
   }
 }
 
@@ -164,13 +165,28 @@ template Scene<double> open_scene(const SceneOptions&, bool);
 template std::unique_ptr<Estimator<float>> open_estimator(const Scene<float>&, const Spec&, Key);
 template std::unique_ptr<Estimator<double>> open_estimator(const Scene<double>&, const Spec&, Key);
 
+std::string leftovers_text(const std::vector<Leftover>& leftovers) {
+  if (leftovers.empty()) return {};
+  double bytes = 0;
+  for (const auto& leftover : leftovers) bytes += static_cast<double>(leftover.bytes);
+  return fmt::format("{} that killed processes left half-written ({}): the next run removes {}",
+                     counted(leftovers.size(), "file"), size_text(bytes), leftovers.size() == 1 ? "it" : "them");
+}
+
 void require_writable(const std::string& path) {
   auto folder = std::filesystem::path(path).parent_path();
   if (folder.empty()) folder = ".";
   const auto refuse = [&](const std::string& why) { throw UsageError(fmt::format("{}: cannot be written: {}", path, why)); };
-  if (!std::filesystem::exists(folder)) refuse(fmt::format("there is no folder {}", folder.string()));
-  if (std::filesystem::is_directory(path)) refuse("it is a folder");
+  if (place_of<UsageError>(folder) == Place::nothing) refuse(fmt::format("there is no folder {}", folder.string()));
+  if (place_of<UsageError>(path) == Place::folder) refuse("it is a folder");
   if (access(folder.c_str(), W_OK | X_OK) != 0) refuse(std::strerror(errno));
+  remove_leftovers(folder, std::filesystem::path(path).filename());
+}
+
+void note_jobs(int asked) {
+  if (const int useful = useful_jobs(asked); asked > useful)
+    complain(fmt::format("note: --jobs {}: {} at a time, more would not help on {}", asked, useful,
+                         counted(static_cast<std::size_t>(useful), "core")));
 }
 
 void warn_about_kernel() {
@@ -178,10 +194,8 @@ void warn_about_kernel() {
   const char* forced = std::getenv("OPENBLAS_CORETYPE");
   if (warned || !forced || !*forced) return;
   warned = true;
-  fmt::print(stderr,
-             "hardgrad: warning: OPENBLAS_CORETYPE={} forces the BLAS kernel {}; unset it unless you mean to, the "
-             "processor may be faster\n",
-             forced, blas_kernel());
+  warn("OPENBLAS_CORETYPE={} forces the BLAS kernel {}; unset it unless you mean to, the processor may be faster", forced,
+       blas_kernel());
 }
 
 void single_threaded_blas() {

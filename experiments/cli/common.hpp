@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/registry/settings.hpp"
+#include "experiments/storage/atomic_file.hpp"
 #include "experiments/storage/checkpoint.hpp"
 #include "experiments/tasks/task.hpp"
 
@@ -67,8 +68,14 @@ bool wants_posterior(const std::vector<std::string>& estimators);
 template <class T>
 std::unique_ptr<Estimator<T>> open_estimator(const Scene<T>& scene, const Spec& spec, Key init);
 
-/// UsageError now, before hours of work, if a file could not be written there later.
+/// Of files that killed processes left half-written: how many and how large, and what removes them; empty if there are none.
+std::string leftovers_text(const std::vector<Leftover>& leftovers);
+
+/// UsageError now, before hours of work, if a file could not be written there later. What killed processes left of earlier
+/// attempts is removed.
 void require_writable(const std::string& path);
+/// Says so where more jobs are asked for than help.
+void note_jobs(int asked);
 /// Says so, once, where the environment forces a BLAS kernel.
 void warn_about_kernel();
 /// BLAS on one thread: TBB shares out the work.

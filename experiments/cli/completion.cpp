@@ -6,6 +6,7 @@
 
 #include "experiments/cli/common.hpp"
 #include "experiments/cli/complete.hpp"
+#include "experiments/cli/output.hpp"
 #include "experiments/cli/verbs.hpp"
 
 namespace hardgrad::cli {
@@ -73,7 +74,7 @@ void add_completion(CLI::App& app, Action& action) {
   script->callback([options, &action] {
     action = [options] {
       const auto* text = options->shell == "bash" ? bash : options->shell == "zsh" ? zsh : fish;
-      options->json ? print_json({{"shell", options->shell}, {"script", text}}) : fmt::print("{}", text);
+      options->json ? print_json({{"shell", options->shell}, {"script", text}}) : put("{}", text);
       return 0;
     };
   });
@@ -89,7 +90,7 @@ void add_completion(CLI::App& app, Action& action) {
         print_json(words);
         return 0;
       }
-      for (const auto& word : words) fmt::print("{}\n", options->shell == "bash" ? for_bash(word, line) : word);
+      for (const auto& word : words) put("{}\n", options->shell == "bash" ? for_bash(word, line) : word);
       return 0;
     };
   });

@@ -11,6 +11,7 @@
 #include "core/support/error.hpp"
 #include "experiments/cli/common.hpp"
 #include "experiments/cli/manual.hpp"
+#include "experiments/cli/output.hpp"
 #include "experiments/cli/verbs.hpp"
 #include "experiments/sweeps/settings_table.hpp"
 
@@ -194,7 +195,7 @@ nlohmann::json sweep_json() {
 }
 
 void print_sweep() {
-  fmt::print(R"(A sweep's file (TOML):
+  put(R"(A sweep's file (TOML):
 
 name = "example"           by default the file's name
 seed = 1                   root of all random streams
@@ -228,7 +229,7 @@ bool describe(const std::string& kind, const std::string& name, bool json, nlohm
   const auto& entries = Registry<Entry>::instance().entries();
   const auto it = entries.find(name);
   if (it == entries.end()) return false;
-  if (!json && !first) fmt::print("\n");
+  if (!json && !first) put("\n");
   if (!json) print(it->second);
   found.push_back(entry_json(it->second));
   return true;

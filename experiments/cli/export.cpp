@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "experiments/cli/common.hpp"
+#include "experiments/cli/output.hpp"
 #include "experiments/cli/verbs.hpp"
 #include "experiments/storage/csv.hpp"
 
@@ -25,7 +26,7 @@ void add_export(CLI::App& app, Action& action) {
       if (options->json)
         print_json({{"files", paths}});
       else
-        for (const auto& path : paths) fmt::print("{}\n", path);
+        for (const auto& path : paths) put("{}\n", path);
       return 0;
     };
   });

@@ -15,6 +15,7 @@
 #include "core/support/usage.hpp"
 #include "experiments/cli/common.hpp"
 #include "experiments/cli/gradient_rows.hpp"
+#include "experiments/cli/output.hpp"
 #include "experiments/cli/verbs.hpp"
 #include "experiments/storage/provenance.hpp"
 #include "experiments/sweeps/config.hpp"
@@ -101,9 +102,10 @@ int dump_gradient(const Options& options) {
   dump.surrogate = static_cast<double>(estimate.surrogate.item());
   const auto described = estimate.episode ? describe_rows(*estimate.episode, dump) : Described::nothing;
   if (described != Described::rows)
-    fmt::print(stderr, "hardgrad: note: {} branches at every step by itself; {}\n", spec.text,
-               described == Described::examples ? "the logits are those of the examples, choices and losses are left out"
-                                                : "logits, choices and losses are left out");
+    complain(fmt::format("note: {} branches at every step by itself; {}", spec.text,
+                         described == Described::examples
+                             ? "the logits are those of the examples, choices and losses are left out"
+                             : "logits, choices and losses are left out"));
   if (!options.out.empty()) write_gradient(options.out, dump);
   double norm = 0;
   for (double g : gradient) norm += g * g;
@@ -133,12 +135,12 @@ int dump_gradient(const Options& options) {
     print_json(json);
     return 0;
   }
-  fmt::print("{} on {}: |gradient| = {:.6g}, loss {:.6g}", dump.estimator, dump.task, norm, estimate.loss);
-  if (!options.out.empty()) fmt::print("; written to {}", options.out);
+  put("{} on {}: |gradient| = {:.6g}, loss {:.6g}", dump.estimator, dump.task, norm, estimate.loss);
+  if (!options.out.empty()) put("; written to {}", options.out);
   if (options.repeat)
-    fmt::print("; {:.4g} ms of processor time each (median of {}), {}, BLAS kernel {}, vectors of {}", 1e3 * median,
-               options.repeat, size_text(static_cast<double>(timing.bytes)), blas_kernel(), instruction_set());
-  fmt::print("\n");
+    put("; {:.4g} ms of processor time each (median of {}), {}, BLAS kernel {}, vectors of {}", 1e3 * median, options.repeat,
+        size_text(static_cast<double>(timing.bytes)), blas_kernel(), instruction_set());
+  put("\n");
   return 0;
 }
 

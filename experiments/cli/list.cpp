@@ -10,6 +10,7 @@
 #include "experiments/cli/common.hpp"
 #include "experiments/cli/describe.hpp"
 #include "experiments/cli/manual.hpp"
+#include "experiments/cli/output.hpp"
 #include "experiments/cli/verbs.hpp"
 #include "experiments/verification/scenes.hpp"
 
@@ -102,7 +103,7 @@ void print_matrix() {
   for (std::size_t i = 0; i < notes.size(); ++i) {
     const auto lines = wrapped(notes[i], most_columns - 5);
     for (std::size_t k = 0; k < lines.size(); ++k)
-      fmt::print("{}{} {}\n", i + k == 0 ? "\n" : "", k == 0 ? fmt::format("({})", i + 1) : "   ", lines[k]);
+      put("{}{} {}\n", i + k == 0 ? "\n" : "", k == 0 ? fmt::format("({})", i + 1) : "   ", lines[k]);
   }
 }
 
@@ -137,9 +138,9 @@ void add_list(CLI::App& app, Action& action) {
       if (what == "matrix") print_matrix();
       if (what == "targets") print_targets();
       if (what.empty() || what == "estimators") print_estimators();
-      if (what.empty()) fmt::print("\n");
+      if (what.empty()) put("\n");
       if (what.empty() || what == "models") print_models();
-      if (what.empty()) fmt::print("\n");
+      if (what.empty()) put("\n");
       if (what.empty() || what == "tasks") print_tasks();
       return 0;
     };

@@ -1,16 +1,17 @@
 // hardgrad: the command line. Errors end in one line on stderr and the exit status the interface promises.
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <new>
 #include <regex>
 #include <sstream>
+#include <system_error>
 
 #include "core/registry/plugins.hpp"
 #include "core/registry/settings.hpp"
 #include "core/support/error.hpp"
 #include "core/support/instruction_set.hpp"
 #include "experiments/cli/common.hpp"
+#include "experiments/cli/output.hpp"
 #include "experiments/cli/verbs.hpp"
 
 namespace {
@@ -30,8 +31,7 @@ All verbs: hardgrad --help; one of them: hardgrad VERB --help
 )";
 
 int fail(const std::string& message, int status) {
-  std::fflush(stdout);
-  fmt::print(stderr, "hardgrad: {}\n", message);
+  cli::complain(message);
   return status;
 }
 
@@ -72,6 +72,7 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  cli::begin_output();
   CLI::App app("hardgrad: compares gradient estimators for hard attention", "hardgrad");
   app.set_version_flag("--version", "hardgrad " HARDGRAD_VERSION ", vectors of " + instruction_set());
   app.require_subcommand(0, 1);
@@ -98,24 +99,29 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& e) {  // --help, --version
-    return app.exit(e);
+    std::ostringstream text;
+    const int status = app.exit(e, text, text);
+    cli::put_text(text.str());
+    return cli::finish_output(status);
   } catch (const CLI::ParseError& e) {
     return fail(explain(app, e), 2);
+  } catch (const Error& e) {
+    return fail(e.what(), e.exit_status());
   }
   try {
     if (!action) {
-      fmt::print("{}", welcome);
-      return 0;
+      cli::put_text(welcome);
+      return cli::finish_output(0);
     }
     for (const auto& plugin : plugins) load_plugin(plugin);
     cli::single_threaded_blas();
-    const int status = action();
-    if (std::fflush(stdout) != 0) return fail("standard output cannot be written", 2);
-    return status;
+    return cli::finish_output(action());
   } catch (const Error& e) {
     return fail(e.what(), e.exit_status());
   } catch (const std::bad_alloc&) {
     return fail("out of memory; try a smaller batch, fewer jobs or a lower leaf cap", 2);
+  } catch (const std::system_error& e) {  // what no place foresaw: no thread, no temporary folder
+    return fail(e.what(), 2);
   } catch (const std::exception& e) {
     return fail(fmt::format("this is a bug in hardgrad: {}", e.what()), 70);
   }

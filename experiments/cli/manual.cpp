@@ -7,6 +7,8 @@
 #include <sstream>
 #include <string_view>
 
+#include "experiments/cli/output.hpp"
+
 namespace hardgrad::cli {
 namespace {
 
@@ -17,7 +19,7 @@ std::string in_style(const char* code, const std::string& text) {
 }
 
 void print_wrapped(const std::string& text, std::size_t margin) {
-  for (const auto& line : wrapped(text, page - margin)) fmt::print("{}{}\n", std::string(margin, ' '), line);
+  for (const auto& line : wrapped(text, page - margin)) put("{}{}\n", std::string(margin, ' '), line);
 }
 
 }  // namespace
@@ -51,14 +53,14 @@ std::string shortened(const std::string& text, std::size_t width) {
 }
 
 void Manual::heading(const std::string& title) {
-  fmt::print("{}{}\n", begun_ ? "\n" : "", bold(title));
+  put("{}{}\n", begun_ ? "\n" : "", bold(title));
   begun_ = true;
 }
 void Manual::paragraph(const std::string& text) { print_wrapped(text, indent); }
 void Manual::definition(const std::string& term, const std::string& text) {
-  fmt::print("{}{}\n", std::string(indent, ' '), bold(term));
+  put("{}{}\n", std::string(indent, ' '), bold(term));
   print_wrapped(text, deeper);
 }
-void Manual::line(const std::string& text) { fmt::print("{}{}\n", std::string(indent, ' '), text); }
+void Manual::line(const std::string& text) { put("{}{}\n", std::string(indent, ' '), text); }
 
 }  // namespace hardgrad::cli

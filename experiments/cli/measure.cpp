@@ -12,10 +12,12 @@
 
 #include "core/support/error.hpp"
 #include "experiments/cli/common.hpp"
+#include "experiments/cli/output.hpp"
 #include "experiments/cli/verbs.hpp"
 #include "experiments/measurement/truth.hpp"
 #include "experiments/storage/merge.hpp"
 #include "experiments/storage/provenance.hpp"
+#include "experiments/support/parallel.hpp"
 #include "experiments/sweeps/config.hpp"
 #include "experiments/sweeps/plan.hpp"
 
@@ -114,9 +116,9 @@ void print(const std::vector<Measurement>& measured, bool exact, double epsilon)
   }
   if (rows.size() > 1) print_table(rows, "llrrrrrrrrrr");
   for (const auto& m : measured)
-    if (m.status == "ok" && m.estimand != "enumerated") fmt::print("{}: the true gradient: {}\n", m.estimator, m.estimand);
+    if (m.status == "ok" && m.estimand != "enumerated") put("{}: the true gradient: {}\n", m.estimator, m.estimand);
   for (const auto& m : measured)
-    if (m.status != "ok") fmt::print("skipped {}: {}\n", m.estimator, m.reason);
+    if (m.status != "ok") put("skipped {}: {}\n", m.estimator, m.reason);
 }
 
 void save(const Options& options, const std::string& task, const std::string& model, const std::vector<Measurement>& measured) {
@@ -208,13 +210,13 @@ int measure_with(const Options& options) {
                 {"results", results}});
     return status(measured);
   }
-  fmt::print("{} on {}: {}, {}, {}\n\n", scene.model_spec, scene.task_spec,
-             counted(static_cast<std::size_t>(scene.batch.examples()), "example"),
-             counted(scene.model->parameters().size(), "parameter"),
-             options.settings.exact ? "every outcome visited"
-                                    : counted(static_cast<std::size_t>(options.settings.replicates), "replicate"));
+  put("{} on {}: {}, {}, {}\n\n", scene.model_spec, scene.task_spec,
+      counted(static_cast<std::size_t>(scene.batch.examples()), "example"),
+      counted(scene.model->parameters().size(), "parameter"),
+      options.settings.exact ? "every outcome visited"
+                             : counted(static_cast<std::size_t>(options.settings.replicates), "replicate"));
   print(measured, options.settings.exact, std::numeric_limits<T>::epsilon());
-  if (!options.out.empty()) fmt::print("\nwritten to {}\n", options.out);
+  if (!options.out.empty()) put("\nwritten to {}\n", options.out);
   return status(measured);
 }
 
@@ -244,14 +246,15 @@ void add_measure(CLI::App& app, Action& action) {
   sub->add_option("--outcome-cap", options->settings.outcome_cap, "--exact: most outcomes visited")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  sub->add_option("--jobs", options->jobs, "threads; 0: one a core. The numbers are the same for any")
+  sub->add_option("--jobs", options->jobs, "threads, at most one a core; 0: as many. The numbers are the same for any")
       ->check(CLI::Range(0, 4096));
   sub->add_option("--out", options->out, "also write the result to a file (.h5)");
   sub->add_flag("--json", options->json, "print JSON");
   sub->callback([options, &action] {
     action = [options] {
       warn_about_kernel();
-      const int jobs = options->jobs > 0 ? options->jobs : tbb::this_task_arena::max_concurrency();
+      note_jobs(options->jobs);
+      const int jobs = useful_jobs(options->jobs);
       provenance_threads(jobs);
       const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(jobs));
       if (options->settings.exact || options->scene.precision == "double") return measure_with<double>(*options);

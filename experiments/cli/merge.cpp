@@ -7,6 +7,7 @@
 
 #include "core/support/error.hpp"
 #include "experiments/cli/common.hpp"
+#include "experiments/cli/output.hpp"
 #include "experiments/cli/verbs.hpp"
 #include "experiments/sweeps/folder.hpp"
 
@@ -23,14 +24,15 @@ int merge_folder(const Options& options) {
   const auto plan = read_plan(folder);
   require_writable(options.out);
   std::vector<CellRecord> records;
-  std::size_t missing = 0, failed = 0;
+  std::size_t missing = 0, failed = 0, damaged = 0;
   const auto planned = plan.at("cells").size();
   for (const auto& cell : plan.at("cells")) {
     const auto hash = cell.at("hash").get<std::string>();
-    const auto state = cell_state(folder, hash);
-    if (state == CellState::damaged)
-      fmt::print(stderr, "hardgrad: warning: {}; left out, the next run makes it anew\n",
-                 check_cell(folder.cell(hash), "", hash));
+    const auto state = cell_state(folder, hash, false);  // its numbers alone
+    if (state == CellState::damaged) {
+      ++damaged;
+      warn("{}; left out, the next run makes it anew", check_cell(folder.cell(hash), "", hash));
+    }
     if (state == CellState::pending || state == CellState::damaged) {
       ++missing;
       continue;
@@ -40,16 +42,20 @@ int merge_folder(const Options& options) {
     failed += records.back().status == CellStatus::failed;
   }
   if (missing && !options.partial)
-    throw Error(1, fmt::format("{}: {} of {} are not done; run again, or merge with --partial what there is", options.path,
-                               missing, counted(planned, "cell")));
+    throw Error(damaged ? 3 : 1, fmt::format("{}: {} of {} are not done; run again, or merge with --partial what there is",
+                                             options.path, missing, counted(planned, "cell")));
   write_merged(options.out, records, {.configuration = plan.at("config"), .plan_hash = plan.at("hash"), .planned = planned});
   if (options.json)
-    print_json(
-        {{"out", options.out}, {"cells", records.size()}, {"planned", planned}, {"missing", missing}, {"failed", failed}});
+    print_json({{"out", options.out},
+                {"cells", records.size()},
+                {"planned", planned},
+                {"missing", missing},
+                {"damaged", damaged},
+                {"failed", failed}});
   else
-    fmt::print("{} of {} in {}{}\n", records.size(), counted(planned, "cell"), options.out,
-               failed ? fmt::format("; {} failed", failed) : "");
-  return failed ? 1 : 0;
+    put("{} of {} in {}{}\n", records.size(), counted(planned, "cell"), options.out,
+        failed ? fmt::format("; {} failed", failed) : "");
+  return damaged ? 3 : failed ? 1 : 0;
 }
 
 }  // namespace

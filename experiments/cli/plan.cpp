@@ -7,15 +7,17 @@
 #include <cmath>
 #include <filesystem>
 #include <memory>
-#include <thread>
 #include <utility>
 
 #include "core/registry/plugins.hpp"
 #include "core/support/error.hpp"
 #include "experiments/cli/common.hpp"
+#include "experiments/cli/output.hpp"
 #include "experiments/cli/slurm.hpp"
 #include "experiments/cli/sweep_options.hpp"
 #include "experiments/cli/verbs.hpp"
+#include "experiments/support/parallel.hpp"
+#include "experiments/support/place.hpp"
 #include "experiments/sweeps/estimate.hpp"
 #include "experiments/sweeps/folder.hpp"
 #include "experiments/sweeps/reasons.hpp"
@@ -39,7 +41,7 @@ bool asked_for(const std::string& why, const Cell& cell) {
 }
 
 std::string conflict_of(const SweepFolder& folder, const Plan& plan) {
-  if (!std::filesystem::exists(folder.plan())) return {};
+  if (place_of<UsageError>(folder.plan()) == Place::nothing) return {};
   try {
     return plan_difference(read_plan(folder), plan);
   } catch (const InputError& e) {
@@ -115,12 +117,12 @@ int show_plan(const Options& options) {
   if (options.slurm && run.shards > 1) throw UsageError("plan --slurm: it makes the shards itself; leave --shard out");
   TaskPool tasks;
   const auto plan = make_plan(config, tasks);
-  for (const auto& warning : plan.warnings) fmt::print(stderr, "hardgrad: warning: {}\n", warning);
+  for (const auto& warning : plan.warnings) warn("{}", warning);
   const SweepFolder folder{config.out};
   const auto conflict = conflict_of(folder, plan);
   const auto list = list_cells(options, plan, folder, run);
   const auto& todo = list.todo;
-  const int jobs = run.jobs > 0 ? run.jobs : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const int jobs = useful_jobs(run.jobs);
   const auto cost = options.quick ? CostEstimate{} : estimate_cost(plan, todo, tasks, jobs, seconds_of_trials);
   const auto count = [&](CellState state) { return list.counts.contains(state) ? list.counts.at(state) : 0; };
   if (options.json) {
@@ -151,18 +153,17 @@ int show_plan(const Options& options) {
     return 0;
   }
   if (options.slurm) {
-    fmt::print("{}", slurm_script(slurm_job(options, config, todo, cost)));
+    put("{}", slurm_script(slurm_job(options, config, todo, cost)));
     return 0;
   }
   print_table(list.rows, "");
-  fmt::print("\n{} of plan {}: {} to run, {} done, {} skipped\n", counted(list.selected, "cell"), plan.hash, todo.size(),
-             count(CellState::ok), list.skips);
+  put("\n{} of plan {}: {} to run, {} done, {} skipped\n", counted(list.selected, "cell"), plan.hash, todo.size(),
+      count(CellState::ok), list.skips);
   if (!options.quick && !todo.empty())
-    fmt::print("{} {} with {}, {} on disk{}\n", cost.at_least ? "at least" : "about", clock_text(std::ceil(cost.seconds)),
-               counted(static_cast<std::size_t>(jobs), "job"), size_text(cost.bytes),
-               cost.tried < cost.kinds ? fmt::format(" (tried: {} of {} kinds of cell)", cost.tried, cost.kinds) : "");
-  if (!conflict.empty())
-    fmt::print("{} holds another plan: {}; `run` will ask for another --out, or --force\n", config.out, conflict);
+    put("{} {} with {}, {} on disk{}\n", cost.at_least ? "at least" : "about", clock_text(std::ceil(cost.seconds)),
+        counted(static_cast<std::size_t>(jobs), "job"), size_text(cost.bytes),
+        cost.tried < cost.kinds ? fmt::format(" (tried: {} of {} kinds of cell)", cost.tried, cost.kinds) : "");
+  if (!conflict.empty()) put("{} holds another plan: {}; `run` will ask for another --out, or --force\n", config.out, conflict);
   return 0;
 }
 
@@ -185,7 +186,7 @@ void add_plan(CLI::App& app, Action& action) {
   sub->callback([options, why, &action] {
     options->explain = why->count() > 0;
     if (options->sweep.file.empty()) {
-      if (!std::filesystem::is_regular_file(options->why)) throw CLI::RequiredError("sweep");
+      if (place_of<UsageError>(options->why) != Place::file) throw CLI::RequiredError("sweep");
       options->sweep.file = std::exchange(options->why, {});
     }
     action = [options] { return show_plan(*options); };

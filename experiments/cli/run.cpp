@@ -6,13 +6,16 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 
 #include "core/support/error.hpp"
 #include "experiments/cli/common.hpp"
+#include "experiments/cli/output.hpp"
 #include "experiments/cli/sweep_options.hpp"
 #include "experiments/cli/verbs.hpp"
+#include "experiments/support/utf8.hpp"
 
 namespace hardgrad::cli {
 namespace {
@@ -22,10 +25,17 @@ struct Options {
   bool fail_fast = false, force = false, json = false;
 };
 
-std::atomic<int> interrupted = 0;
+constexpr double patience = 2;  // seconds that cells at work have to stop by themselves: loading data, for one, does not ask
+
+std::atomic<int> interrupted = 0, running = 0;
 static_assert(std::atomic<int>::is_always_lock_free);  // so that a signal's handler may touch it
 
 extern "C" void on_signal(int signal) {
+  if (!running) {  // nothing is begun, nothing can be lost
+    constexpr char text[] = "\nhardgrad: interrupted before the first cell\n";
+    if (write(STDERR_FILENO, text, sizeof text - 1) < 0) _exit(130);
+    _exit(130);
+  }
   if (interrupted) {  // the second time is meant
     ::signal(signal, SIG_DFL);
     raise(signal);
@@ -36,24 +46,17 @@ extern "C" void on_signal(int signal) {
   if (write(STDERR_FILENO, text, sizeof text - 1) < 0) return;
 }
 
-int run_sweep(const Options& options) {
-  const auto config = options.sweep.config();
-  auto run = options.sweep.run_options(config);
-  run.fail_fast = options.fail_fast;
-  run.force = options.force;
-  run.interrupted = [] { return interrupted != 0; };
+void catch_signals() {
   struct sigaction handler {};
   handler.sa_handler = on_signal;
   handler.sa_flags = SA_RESTART;
   sigaction(SIGINT, &handler, nullptr);
   sigaction(SIGTERM, &handler, nullptr);
-  warn_about_kernel();
-  TaskPool tasks;
-  const auto plan = make_plan(config, tasks);
-  for (const auto& warning : plan.warnings) fmt::print(stderr, "hardgrad: warning: {}\n", warning);
-  const auto report = run_plan(plan, tasks, run);
-  if (report.selected == 0) throw UsageError("--only or --shard leaves no cell to run");
-  if (options.json) {
+  ::signal(SIGPIPE, SIG_IGN);  // hours of work do not end because nobody reads their progress any more
+}
+
+void tell(const SweepConfig& config, const Plan& plan, const RunReport& report, bool json) {
+  if (json) {
     print_json({{"name", plan.name},
                 {"hash", plan.hash},
                 {"out", config.out},
@@ -63,17 +66,39 @@ int run_sweep(const Options& options) {
                 {"skipped", report.skipped},
                 {"failed", report.failures.size()},
                 {"failures", report.failures},
+                {"leftovers", report.leftovers},
                 {"interrupted", report.interrupted}});
-    return report.exit_status();
+    return;
   }
-  fmt::print("{}: {} done now, {} done before, {} skipped, {} failed{}; in {}\n", counted(report.selected, "cell"), report.ok,
-             report.already, report.skipped, report.failures.size(), report.interrupted ? "; interrupted" : "", config.out);
-  for (const auto& failure : report.failures) fmt::print("failed: {}\n", failure);
+  put("{}: {} done now, {} done before, {} skipped, {} failed{}; in {}\n", counted(report.selected, "cell"), report.ok,
+      report.already, report.skipped, report.failures.size(), report.interrupted ? "; interrupted" : "", config.out);
+  if (report.leftovers) put("{} that killed processes had left half-written removed\n", counted(report.leftovers, "file"));
+  for (const auto& failure : report.failures) put("failed: {}\n", printable(failure));
   if (report.interrupted || !report.failures.empty())
-    fmt::print("the same command goes on from here\n");
+    put("the same command goes on from here\n");
   else
-    fmt::print("next: hardgrad merge {} --out {}\n", config.out,
-               (std::filesystem::path(config.out).parent_path() / (config.name + ".h5")).string());
+    put("next: hardgrad merge {} --out {}\n", shell_quoted(config.out),
+        shell_quoted((std::filesystem::path(config.out).parent_path() / (config.name + ".h5")).string()));
+}
+
+int run_sweep(const Options& options) {
+  catch_signals();
+  const auto config = options.sweep.config();
+  auto run = options.sweep.run_options(config);
+  run.fail_fast = options.fail_fast;
+  run.force = options.force;
+  run.interrupted = [] { return interrupted != 0; };
+  run.patience = patience;
+  note_jobs(run.jobs);
+  warn_about_kernel();
+  TaskPool tasks;
+  const auto plan = make_plan(config, tasks);
+  for (const auto& warning : plan.warnings) warn("{}", warning);
+  running = 1;
+  const auto report = run_plan(plan, tasks, run);
+  if (report.selected == 0) throw UsageError("--only or --shard leaves no cell to run");
+  tell(config, plan, report, options.json);
+  if (report.abandoned) std::_Exit(finish_output(report.exit_status()));
   return report.exit_status();
 }
 

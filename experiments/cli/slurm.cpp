@@ -6,6 +6,8 @@
 #include <cctype>
 #include <cmath>
 
+#include "experiments/cli/output.hpp"
+
 namespace hardgrad::cli {
 namespace {
 
@@ -29,16 +31,6 @@ std::string plain(std::string name) {
 }
 
 }  // namespace
-
-std::string shell_quoted(const std::string& word) {
-  const auto harmless = [](unsigned char c) {
-    return std::isalnum(c) || std::string_view("-_./,:@%+=").find(c) != std::string_view::npos;
-  };
-  if (!word.empty() && std::all_of(word.begin(), word.end(), harmless)) return word;
-  std::string text = "'";
-  for (char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
-}
 
 std::string slurm_script(const SlurmJob& job) {
   const auto tasks = tasks_of(job);

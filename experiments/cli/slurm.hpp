@@ -22,7 +22,4 @@ struct SlurmJob {
 /// time stops cleanly and is queued again, and goes on where it stopped.
 std::string slurm_script(const SlurmJob& job);
 
-/// A word as a shell reads it back.
-std::string shell_quoted(const std::string& word);
-
 }  // namespace hardgrad::cli

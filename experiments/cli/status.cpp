@@ -4,7 +4,9 @@
 #include <memory>
 
 #include "experiments/cli/common.hpp"
+#include "experiments/cli/output.hpp"
 #include "experiments/cli/verbs.hpp"
+#include "experiments/support/utf8.hpp"
 #include "experiments/sweeps/folder.hpp"
 #include "experiments/sweeps/progress.hpp"
 
@@ -12,7 +14,9 @@ namespace hardgrad::cli {
 namespace {
 
 int show_status(const std::string& path, bool json) {
-  const auto status = sweep_status({path});
+  const SweepFolder folder{path};
+  const auto status = sweep_status(folder);
+  const auto left = leftovers(folder);
   const auto ok = status.count(CellState::ok), failed = status.count(CellState::failed),
              skipped = status.count(CellState::skipped);
   const auto damaged = status.count(CellState::damaged), pending = status.count(CellState::pending);
@@ -35,22 +39,23 @@ int show_status(const std::string& path, bool json) {
                 {"damaged", damaged},
                 {"pending", pending},
                 {"running", status.running()},
+                {"leftovers", left.size()},
                 {"seconds_left", status.seconds_left ? number(*status.seconds_left) : nlohmann::json()},
                 {"failures", failures},
                 {"cells", cells}});
-    return failed ? 1 : 0;
+    return damaged ? 3 : failed ? 1 : 0;
   }
-  fmt::print("{}: {}: {} ok, {} skipped, {} failed, {} pending, {} at work{}\n", status.name,
-             counted(status.cells.size(), "cell"), ok, skipped, failed, pending, status.running(),
-             damaged ? fmt::format(", {} damaged (will be run again)", damaged) : "");
+  put("{}: {}: {} ok, {} skipped, {} failed, {} pending, {} at work{}\n", status.name, counted(status.cells.size(), "cell"), ok,
+      skipped, failed, pending, status.running(), damaged ? fmt::format(", {} damaged (will be run again)", damaged) : "");
   if (pending + failed + damaged && status.seconds_left)
-    fmt::print("about {} of work left on one core\n", clock_text(*status.seconds_left));
+    put("about {} of work left on one core\n", clock_text(*status.seconds_left));
+  if (!left.empty()) put("{}\n", leftovers_text(left));
   for (const auto& cell : status.cells) {
-    if (cell.running) fmt::print("at work: {}\n", cell.label);
-    if (cell.state == CellState::failed) fmt::print("failed: {}: {}\n", cell.label, cell.reason);
-    if (cell.state == CellState::damaged) fmt::print("damaged: {}\n", cell.label);
+    if (cell.running) put("at work: {}\n", printable(cell.label));
+    if (cell.state == CellState::failed) put("failed: {}\n", printable(cell.label + ": " + cell.reason));
+    if (cell.state == CellState::damaged) put("damaged: {}\n", printable(cell.label));
   }
-  return failed ? 1 : 0;
+  return damaged ? 3 : failed ? 1 : 0;
 }
 
 }  // namespace

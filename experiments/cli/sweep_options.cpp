@@ -12,7 +12,7 @@ namespace hardgrad::cli {
 void SweepOptions::add(CLI::App& app) {
   app.add_option("sweep", file, "the sweep's TOML file")->required();
   app.add_option("--out", out, "folder of the cells; by default what the file says");
-  app.add_option("--jobs", jobs, "cells at a time; 0: one a core. The numbers are the same for any")
+  app.add_option("--jobs", jobs, "cells at a time, at most one a core; 0: as many. The numbers are the same for any")
       ->check(CLI::Range(0, 4096));
   add_repeated(app, "--set", sets, "a.b=VALUE: overrides anything in the file; may be repeated");
   add_repeated(app, "--only", only, "cells matching key=pattern (estimator=rloo*) or a pattern; all of several must match");

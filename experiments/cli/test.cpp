@@ -9,6 +9,7 @@
 #include "core/support/error.hpp"
 #include "experiments/cli/common.hpp"
 #include "experiments/cli/manual.hpp"
+#include "experiments/cli/output.hpp"
 #include "experiments/cli/verbs.hpp"
 #include "experiments/verification/verify.hpp"
 
@@ -30,20 +31,19 @@ nlohmann::json to_json(const Verdict& verdict) {
 }
 
 void print(const Verdict& verdict) {
-  fmt::print("{}\n", verdict.estimator);
+  put("{}\n", verdict.estimator);
   std::vector<std::vector<std::string>> rows{{"  OUTCOME", "CHECK", "WHERE", ""}};
   for (const auto& check : verdict.checks)
     rows.push_back({"  " + to_string(check.outcome), check.what, check.where, check.detail});
   print_table(rows, "");
   const auto failed = verdict.count(Check::Outcome::failed);
   if (failed > 0)
-    fmt::print("{}: {}, {} of {} checks\n", verdict.estimator, red("FAILED"), failed, verdict.checks.size());
+    put("{}: {}, {} of {} checks\n", verdict.estimator, red("FAILED"), failed, verdict.checks.size());
   else if (!verdict.passed())
-    fmt::print("{}: {}, it works on no network\n", verdict.estimator, red("FAILED"));
+    put("{}: {}, it works on no network\n", verdict.estimator, red("FAILED"));
   else
-    fmt::print("{}: passed, {} checks, {} skipped{}\n", verdict.estimator, verdict.count(Check::Outcome::passed),
-               verdict.count(Check::Outcome::skipped),
-               verdict.unbiased ? "" : "; biased as it says: its bias is shown, not judged");
+    put("{}: passed, {} checks, {} skipped{}\n", verdict.estimator, verdict.count(Check::Outcome::passed),
+        verdict.count(Check::Outcome::skipped), verdict.unbiased ? "" : "; biased as it says: its bias is shown, not judged");
 }
 
 }  // namespace

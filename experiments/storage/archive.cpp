@@ -11,12 +11,14 @@
 #include "core/support/error.hpp"
 #include "experiments/storage/atomic_file.hpp"
 #include "experiments/storage/hdf5.hpp"
+#include "experiments/support/utf8.hpp"
 
 namespace hardgrad {
 namespace {
 
 const std::string seal_mark = "\nHARDGRAD-SEAL ";
 constexpr std::size_t longest_seal = 512;
+const std::string once_sealed = "hardgrad_seal";  // attribute by which other readers know that a seal must be there
 
 std::string hex(std::uint64_t value) {
   char buffer[17];
@@ -63,36 +65,8 @@ class Digest {
   std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state_;
 };
 
-// Text fit for a file: valid UTF-8 without NUL, whatever a plugin or a corpus put into a message.
-void clean(std::string& s) {
-  std::string out;
-  const auto at = [&](std::size_t i) { return i < s.size() ? static_cast<unsigned char>(s[i]) : 0u; };
-  const auto tail = [&](std::size_t i, int n) {
-    for (int k = 1; k <= n; ++k)
-      if ((at(i + k) & 0xC0u) != 0x80u) return false;
-    return true;
-  };
-  for (std::size_t i = 0; i < s.size();) {
-    const unsigned c = at(i), d = at(i + 1);
-    int more = -1;
-    if (c > 0 && c < 0x80)
-      more = 0;
-    else if (c >= 0xC2 && c <= 0xDF)
-      more = 1;
-    else if ((c == 0xE0 && d >= 0xA0) || (c > 0xE0 && c < 0xF0 && !(c == 0xED && d > 0x9F)))
-      more = 2;
-    else if ((c == 0xF0 && d >= 0x90) || (c > 0xF0 && c < 0xF4) || (c == 0xF4 && d < 0x90))
-      more = 3;
-    if (more >= 0 && tail(i, more)) {
-      out.append(s, i, more + 1);
-      i += more + 1;
-    } else {
-      out += "\xEF\xBF\xBD";
-      ++i;
-    }
-  }
-  s = std::move(out);
-}
+// Whatever a plugin or a corpus put into a message.
+void clean(std::string& s) { s = valid_utf8(s); }
 template <class... V>
 void clean(std::variant<V...>& value) {
   std::visit(
@@ -204,6 +178,7 @@ void write_archive(const std::string& path, Archive archive, bool compress) {
     hdf5::File file;
     {
       const auto root = file.open_group("");
+      file.write_attributes(root, {{once_sealed, std::int64_t{1}}});
       file.write_attributes(root, {{"Conventions", "CF-1.8"}, {"schema_version", schema_version}, {"kind", archive.kind}});
       for (const auto& [name, data] : archive.groups) {
         if (name.empty())
@@ -218,11 +193,12 @@ void write_archive(const std::string& path, Archive archive, bool compress) {
   write_file(path, sealed(std::move(bytes), archive.note));
 }
 
-std::string read_note(const std::string& path) {
+Seal read_seal(const std::string& path) {
   const auto bytes = read_file(path);
-  std::string note;
-  open_seal(bytes, path, note);
-  return note;
+  Seal seal;
+  open_seal(bytes, path, seal.note);
+  seal.hash = bytes.substr(bytes.size() - 17, 16);
+  return seal;
 }
 
 Archive read_archive(const std::string& path, const std::string& kind) {
@@ -247,7 +223,7 @@ Archive read_archive(const std::string& path, const std::string& kind) {
     throw InputError(path + ": is a " + archive.kind + " file, not a " + kind + " file");
   std::erase_if(root.attributes, [](const auto& a) {
     return a.first == "Conventions" || a.first == "schema_version" || a.first == "kind" || a.first == "checksum" ||
-           a.first == "status";
+           a.first == "status" || a.first == once_sealed;
   });
   archive.groups.push_back({"", std::move(root)});
   for (const auto& name : file.groups()) archive.groups.push_back({name, file.read(file.open_group(name))});

@@ -40,8 +40,12 @@ void write_archive(const std::string& path, Archive archive, bool compress);
 /// Reads and verifies: seal, HDF5, schema, kind (if `kind` is not empty), checksum, completeness. InputError
 /// names what is wrong.
 Archive read_archive(const std::string& path, const std::string& kind);
-/// The seal's note alone, verified, without HDF5; InputError if the file is damaged or truncated.
-std::string read_note(const std::string& path);
+struct Seal {
+  std::string note;
+  std::string hash;  ///< 16 hexadecimal digits: of all that is before them
+};
+/// The seal alone, verified, without HDF5; InputError if the file is damaged or truncated.
+Seal read_seal(const std::string& path);
 /// Hexadecimal hash of everything in the archive but its note, status and path.
 std::string checksum(const Archive& archive);
 

@@ -5,17 +5,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 
 #include "core/support/error.hpp"
+#include "experiments/storage/process.hpp"
+#include "experiments/support/place.hpp"
 
 namespace hardgrad {
 namespace {
 
 namespace fs = std::filesystem;
+
+const std::string partial = ".partial";
+constexpr std::time_t abandoned_after = 60 * 60;  // seconds: writing takes far less
 
 struct Descriptor {
   int fd = -1;
@@ -23,18 +28,6 @@ struct Descriptor {
     if (fd >= 0) ::close(fd);
   }
 };
-
-std::string why(int error) {
-  switch (error) {
-    case ENOSPC:
-    case EDQUOT: return "the disk is full";
-    case EFBIG: return "the file would exceed the largest size allowed";
-    case EROFS: return "the file system is read-only";
-    case EACCES:
-    case EPERM: return "no permission";
-    default: return std::strerror(error);
-  }
-}
 
 // The file a chain of symbolic links ends at, which may not exist yet.
 fs::path follow(fs::path path) {
@@ -48,13 +41,18 @@ fs::path follow(fs::path path) {
   return path;
 }
 
+// ".<file>.<process>.<random>.partial"
+std::string temporary_name(const std::string& file) {
+  return std::string(".").append(file, 0, 150) + "." + this_process() + "." + random_name() + partial;
+}
+
 }  // namespace
 
 std::string read_file(const std::string& path) {
   Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-  if (file.fd < 0) throw InputError(path + ": cannot be read: " + why(errno));
+  if (file.fd < 0) throw InputError(path + ": cannot be read: " + system_words(errno));
   struct stat status {};
-  if (::fstat(file.fd, &status) != 0) throw InputError(path + ": cannot be read: " + why(errno));
+  if (::fstat(file.fd, &status) != 0) throw InputError(path + ": cannot be read: " + system_words(errno));
   if (S_ISDIR(status.st_mode)) throw InputError(path + ": is a folder, not a file");
   if (!S_ISREG(status.st_mode)) throw InputError(path + ": is not a regular file");
   std::string bytes(static_cast<std::size_t>(status.st_size), '\0');
@@ -62,7 +60,7 @@ std::string read_file(const std::string& path) {
   while (done < bytes.size()) {
     const auto got = ::read(file.fd, bytes.data() + done, bytes.size() - done);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw InputError(path + ": cannot be read: " + why(errno));
+    if (got < 0) throw InputError(path + ": cannot be read: " + system_words(errno));
     if (got == 0) break;  // shrunk meanwhile: what is missing will be missed by the seal
     done += static_cast<std::size_t>(got);
   }
@@ -70,8 +68,26 @@ std::string read_file(const std::string& path) {
   return bytes;
 }
 
-void write_file(const std::string& given, const std::string& bytes) {
-  const auto fail = [&](int error) -> UsageError { return UsageError(given + ": cannot be written: " + why(error)); };
+namespace {
+
+// Gives a whole file its name; false if another has it and is to keep it.
+bool publish(const fs::path& temporary, const fs::path& path, bool replace) {
+  if (replace) {
+    if (::rename(temporary.c_str(), path.c_str()) != 0) throw errno;
+    return true;
+  }
+  const bool made = ::link(temporary.c_str(), path.c_str()) == 0;
+  if (!made && errno != EEXIST) {  // a file system without hard links
+    const Descriptor place{::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)};
+    if (place.fd < 0 && errno != EEXIST) throw errno;
+    if (place.fd >= 0) return publish(temporary, path, true);
+  }
+  ::unlink(temporary.c_str());
+  return made;
+}
+
+bool write(const std::string& given, const std::string& bytes, bool replace) {
+  const auto fail = [&](int error) -> UsageError { return UsageError(given + ": cannot be written: " + system_words(error)); };
   const fs::path path = follow(given);
   const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
   if (path.filename().empty()) throw UsageError(given + ": cannot be written: a folder, not a file");
@@ -86,11 +102,12 @@ void write_file(const std::string& given, const std::string& bytes) {
     if (!S_ISREG(status.st_mode)) throw UsageError(given + ": cannot be written: it is not a regular file");
   }
 
-  static std::atomic<unsigned> counter{0};
-  const fs::path temporary = folder / (std::string(".").append(path.filename().string(), 0, 200) + "." +
-                                       std::to_string(::getpid()) + "." + std::to_string(counter++) + ".partial");
-  ::unlink(temporary.c_str());  // of a dead process that had our number
-  Descriptor file{::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)};
+  fs::path temporary;
+  Descriptor file;
+  do {
+    temporary = folder / temporary_name(path.filename().string());
+    file.fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  } while (file.fd < 0 && errno == EEXIST);
   if (file.fd < 0) throw fail(errno);
   try {
     for (std::size_t done = 0; done < bytes.size();) {
@@ -103,7 +120,10 @@ void write_file(const std::string& given, const std::string& bytes) {
     const int closed = ::close(file.fd);
     file.fd = -1;
     if (closed != 0) throw fail(errno);
-    if (::rename(temporary.c_str(), path.c_str()) != 0) throw fail(errno);
+    if (!publish(temporary, path, replace)) return false;
+  } catch (int error) {
+    ::unlink(temporary.c_str());
+    throw fail(error);
   } catch (...) {
     ::unlink(temporary.c_str());
     throw;
@@ -111,6 +131,48 @@ void write_file(const std::string& given, const std::string& bytes) {
   Descriptor directory{::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
   // Some shared file systems do not know fsync of a folder (EINVAL): the rename itself stands.
   if (directory.fd >= 0 && ::fsync(directory.fd) != 0 && errno != EINVAL && errno != ENOTSUP) throw fail(errno);
+  return true;
+}
+
+}  // namespace
+
+void write_file(const std::string& path, const std::string& bytes) { write(path, bytes, true); }
+bool write_new_file(const std::string& path, const std::string& bytes) { return write(path, bytes, false); }
+
+std::time_t folder_time(const std::string& folder) {
+  const auto probe = fs::path(folder) / temporary_name("time");
+  const Descriptor file{::open(probe.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)};
+  struct stat status {};
+  const bool told = file.fd >= 0 && ::write(file.fd, "", 1) == 1 && ::fstat(file.fd, &status) == 0;
+  if (file.fd >= 0) ::unlink(probe.c_str());
+  return told ? status.st_mtime : std::time(nullptr);
+}
+
+std::vector<Leftover> leftovers(const std::string& folder, const std::string& name) {
+  std::vector<Leftover> found;
+  const auto start = std::string(".").append(name, 0, 150) + (name.empty() ? "" : ".");
+  std::time_t now = 0;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder.empty() ? "." : folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const auto file = entry->path().filename().string();
+    if (!file.starts_with(start) || !file.ends_with(partial)) continue;
+    struct stat status {};
+    if (::lstat(entry->path().c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
+    const auto random = file.rfind('.', file.size() - partial.size() - 1);
+    const auto process = random == 0 ? std::string::npos : file.rfind('.', random - 1);
+    const auto life = process == std::string::npos ? Life::elsewhere : life_of(file.substr(process + 1, random - process - 1));
+    if (life == Life::elsewhere && now == 0) now = folder_time(folder);
+    found.push_back({entry->path().string(), static_cast<std::size_t>(status.st_size),
+                     life == Life::dead || (life == Life::elsewhere && now - status.st_mtime > abandoned_after)});
+  }
+  return found;
+}
+
+std::size_t remove_leftovers(const std::string& folder, const std::string& name) {
+  std::size_t removed = 0;
+  for (const auto& leftover : leftovers(folder, name)) removed += leftover.abandoned && ::unlink(leftover.path.c_str()) == 0;
+  return removed;
 }
 
 }  // namespace hardgrad

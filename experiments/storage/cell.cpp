@@ -2,6 +2,7 @@
 #include "experiments/storage/cell.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <sstream>
 
 #include "core/support/error.hpp"
@@ -89,21 +90,23 @@ void write_cell(const std::string& path, const CellRecord& given) {
     axis_values.push_back(value);
   }
   for (const auto& [name, value] : record.provenance) provenance_names.push_back(name);
-  data.attributes = {{"plan_hash", record.plan_hash},
-                     {"identity", record.identity},
-                     {"axis_names", axis_names},
-                     {"axis_values", axis_values},
-                     {"provenance", provenance_names}};
+  data.attributes = {
+      {"plan_hash", record.plan_hash}, {"identity", record.identity}, {"checkpoint_hash", record.checkpoint_hash},
+      {"axis_names", axis_names},      {"axis_values", axis_values},  {"provenance", provenance_names}};
   add_provenance(data.attributes, record.provenance);
   Archive archive{
       .kind = "cell",
       .note = "cell plan=" + record.plan_hash + " hash=" + record.cell_hash + " status=" + to_string(record.status)};
+  if (!record.checkpoint_hash.empty())
+    archive.note += " checkpoint=" + record.checkpoint + " checkpoint_hash=" + record.checkpoint_hash;
   archive.groups.push_back({"", std::move(data)});
   write_archive(path, std::move(archive), false);
 }
 
-CellRecord read_cell(const std::string& path) {
-  const auto archive = read_archive(path, "cell");
+CellRecord read_cell(const std::string& path) { return cell_of(read_archive(path, "cell")); }
+
+CellRecord cell_of(const Archive& archive) {
+  const auto& path = archive.path;
   const auto& data = archive.group("");
   CellRecord record;
   const auto list = [&](const char* name) {
@@ -117,6 +120,7 @@ CellRecord read_cell(const std::string& path) {
   for (const auto& name : list("provenance")) record.provenance[name] = text(data.attributes, name);
   record.plan_hash = text(data.attributes, "plan_hash");
   record.identity = text(data.attributes, "identity");
+  record.checkpoint_hash = text(data.attributes, "checkpoint_hash");
   record.cell_hash = scalar<std::string>(data, "cell_hash", path);
   record.estimator_settings = scalar<std::string>(data, "estimator_settings", path);
   const auto status = scalar<std::uint8_t>(data, "status", path);
@@ -141,7 +145,7 @@ CellRecord read_cell(const std::string& path) {
 }
 
 CellSummary peek_cell(const std::string& path) {
-  std::istringstream words(read_note(path));
+  std::istringstream words(read_seal(path).note);
   std::string word, status;
   CellSummary summary;
   words >> word;
@@ -150,6 +154,8 @@ CellSummary peek_cell(const std::string& path) {
     if (word.rfind("plan=", 0) == 0) summary.plan_hash = word.substr(5);
     if (word.rfind("hash=", 0) == 0) summary.cell_hash = word.substr(5);
     if (word.rfind("status=", 0) == 0) status = word.substr(7);
+    if (word.rfind("checkpoint=", 0) == 0) summary.checkpoint = word.substr(11);
+    if (word.rfind("checkpoint_hash=", 0) == 0) summary.checkpoint_hash = word.substr(16);
   }
   for (auto s : {CellStatus::ok, CellStatus::failed, CellStatus::skipped})
     if (to_string(s) == status) {
@@ -159,6 +165,17 @@ CellSummary peek_cell(const std::string& path) {
   throw InputError(path + ": has an unknown status \"" + status + "\"");
 }
 
+std::string check_checkpoint(const std::string& path, const CellSummary& cell) {
+  if (cell.checkpoint.empty()) return "";
+  const auto file = (std::filesystem::path(path).parent_path() / cell.checkpoint).string();
+  try {
+    if (read_seal(file).hash != cell.checkpoint_hash) return file + ": is not the checkpoint of " + path;
+    return "";
+  } catch (const InputError& error) {
+    return error.what() + (" (the checkpoint of " + path + ")");
+  }
+}
+
 std::string check_cell(const std::string& path, const std::string& plan_hash, const std::string& cell_hash) {
   try {
     const auto cell = peek_cell(path);
@@ -166,7 +183,7 @@ std::string check_cell(const std::string& path, const std::string& plan_hash, co
       return path + ": belongs to another plan (" + cell.plan_hash + ", not " + plan_hash + ")";
     if (!cell_hash.empty() && cell.cell_hash != cell_hash)
       return path + ": holds another cell (" + cell.cell_hash + ", not " + cell_hash + ")";
-    return "";
+    return check_checkpoint(path, cell);
   } catch (const InputError& error) {
     return error.what();
   }

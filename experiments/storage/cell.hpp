@@ -24,6 +24,7 @@ struct CellRecord {
   TrainResult result;                             ///< partial or empty if it failed
   std::string configuration;                      ///< resolved, as TOML
   std::string checkpoint;                         ///< name of the checkpoint file, relative to the cell's folder; empty if none
+  std::string checkpoint_hash;                    ///< of its seal: that it is this one
   std::map<std::string, double> costs;            ///< further costs: cpu_seconds, tape_bytes, ...
   std::map<std::string, std::string> provenance;  ///< filled by write_cell (of this build, machine) if empty
 };
@@ -32,15 +33,20 @@ struct CellRecord {
 struct CellSummary {
   std::string plan_hash, cell_hash;
   CellStatus status = CellStatus::ok;
+  std::string checkpoint, checkpoint_hash;  ///< as in the record
 };
 
 /// Atomic. UsageError if it cannot be written. Mean gradients of more than 1,000 parameters are left out.
 void write_cell(const std::string& path, const CellRecord& record);
 /// InputError if it is missing, damaged, incomplete or no cell. NaN in a map of numbers reads as absent.
 CellRecord read_cell(const std::string& path);
+/// The same of an archive that has been read.
+CellRecord cell_of(const Archive& archive);
 /// Verified hash of the file and the seal's note; microseconds. InputError as above.
 CellSummary peek_cell(const std::string& path);
-/// Empty if the file is a whole cell of this plan with this hash (empty: any), else what is wrong, in words.
+/// Empty if the checkpoint that belongs to the cell (if one does) stands beside it and is whole, else what is wrong, in words.
+std::string check_checkpoint(const std::string& path, const CellSummary& cell);
+/// Empty if the file is a whole cell of this plan with this hash (empty: any), and so is its checkpoint, else what is wrong.
 std::string check_cell(const std::string& path, const std::string& plan_hash = "", const std::string& cell_hash = "");
 
 }  // namespace hardgrad

@@ -56,7 +56,7 @@ std::vector<std::string> check_file(const std::string& path) {
   try {
     const auto archive = read_archive(path, "");
     if (archive.kind == "cell")
-      read_cell(path);
+      cell_of(archive);
     else if (archive.kind == "result")
       check_result(problems, archive);
     else if (archive.kind == "gradient")

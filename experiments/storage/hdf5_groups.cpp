@@ -37,8 +37,8 @@ std::optional<std::vector<std::string>> members(hid_t group, H5O_type_t wanted) 
 std::string axis_of(hid_t set, unsigned i) {
   std::string axis;
   const auto visit = [](hid_t, unsigned, hid_t scale, void* out) -> herr_t {
-    char buffer[512] = {};
-    H5Iget_name(scale, buffer, sizeof buffer);
+    char buffer[512] = {};  // its own note of its name: to ask HDF5 for it is to search the whole file
+    if (H5DSget_scale_name(scale, buffer, sizeof buffer) <= 0) H5Iget_name(scale, buffer, sizeof buffer);
     const std::string path = buffer;
     *static_cast<std::string*>(out) = path.substr(path.rfind('/') + 1);
     return 1;

@@ -9,6 +9,12 @@
 
 namespace hardgrad {
 
+/// Threads that help: as many as asked for (0: all there can be), at most one for each core that we may use.
+inline int useful_jobs(int asked) {
+  const int cores = tbb::this_task_arena::max_concurrency();
+  return asked > 0 ? std::min(asked, cores) : cores;
+}
+
 /// f(i) for i in [0, count), in any order. What came before the loop is visible in it, and what it wrote is visible after
 /// it, by atomics of our own: TBB's are inside a library that the thread sanitizer cannot see into.
 template <class F>

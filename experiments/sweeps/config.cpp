@@ -10,6 +10,8 @@
 #include "core/registry/plugins.hpp"
 #include "core/support/error.hpp"
 #include "core/support/text.hpp"
+#include "experiments/support/place.hpp"
+#include "experiments/support/utf8.hpp"
 #include "experiments/sweeps/config_values.hpp"
 
 namespace hardgrad {
@@ -91,6 +93,8 @@ void ConfigReader::top_level(SweepConfig& config) const {
   };
   config.name = std::filesystem::path(source_.file()).stem().string();
   text("name", config.name);
+  if (!is_utf8(config.name))
+    throw UsageError(fmt::format("{}: name: must be UTF-8: give the sweep a name in its file", source_.file()));
   if (config.name.empty() || config.name.find('/') != std::string::npos)
     source_.fail(*source_.root().get("name"), "name", "must be a plain name, it becomes a folder");
   config.out = "results/" + config.name + "-run";
@@ -113,7 +117,7 @@ void ConfigReader::top_level(SweepConfig& config) const {
 // A plugin's path counts from the file's folder, or else from here.
 void ConfigReader::load(SweepConfig& config, const std::string& path, const toml::node& node) const {
   const auto beside = std::filesystem::path(source_.file()).parent_path() / path;
-  const auto found = std::filesystem::exists(beside) ? beside.string() : path;
+  const auto found = place_of<UsageError>(beside) == Place::nothing ? path : beside.string();
   source_.located(node, "plugins: ", "plugins", [&] { config.plugins.push_back(load_plugin(found).path); });
 }
 

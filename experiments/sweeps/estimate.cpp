@@ -1,7 +1,6 @@
 #include "experiments/sweeps/estimate.hpp"
 
 #include <tbb/global_control.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -13,6 +12,7 @@
 
 #include "core/support/error.hpp"
 #include "experiments/storage/checkpoint.hpp"
+#include "experiments/storage/process.hpp"
 #include "experiments/sweeps/run.hpp"
 
 namespace hardgrad {
@@ -55,7 +55,7 @@ double measured(const Task& task, const TrainSettings& settings) {
 // A file's size, by writing one that is taken away again; no seconds are counted twice.
 template <class F>
 double size_of_written(F write) {
-  const auto path = (std::filesystem::temp_directory_path() / ("hardgrad-trial-" + std::to_string(getpid()) + ".h5")).string();
+  const auto path = (std::filesystem::temp_directory_path() / ("hardgrad-trial-" + random_name() + ".h5")).string();
   write(path);
   const auto size = static_cast<double>(std::filesystem::file_size(path));
   std::filesystem::remove(path);

@@ -1,17 +1,15 @@
 #include "experiments/sweeps/folder.hpp"
 
 #include <fmt/format.h>
-#include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
-#include <set>
 
 #include "core/support/error.hpp"
 #include "experiments/storage/atomic_file.hpp"
 #include "experiments/storage/cell.hpp"
+#include "experiments/support/place.hpp"
+#include "experiments/sweeps/claims.hpp"
 #include "experiments/sweeps/journal.hpp"
 
 namespace hardgrad {
@@ -27,12 +25,20 @@ std::string to_string(CellState state) {
   throw Bug("unknown cell state");
 }
 
-CellState cell_state(const SweepFolder& folder, const std::string& hash) {
+std::vector<Leftover> leftovers(const SweepFolder& folder) {
+  auto found = leftovers(folder.path), more = leftovers(folder.cells());
+  found.insert(found.end(), more.begin(), more.end());
+  std::erase_if(found, [](const auto& leftover) { return !leftover.abandoned; });
+  return found;
+}
+
+CellState cell_state(const SweepFolder& folder, const std::string& hash, bool with_checkpoint) {
   const auto path = folder.cell(hash);
-  if (!std::filesystem::exists(path)) return CellState::pending;
+  if (place_of(path) == Place::nothing) return CellState::pending;
   try {
     const auto summary = peek_cell(path);
     if (summary.cell_hash != hash) return CellState::damaged;
+    if (with_checkpoint && !check_checkpoint(path, summary).empty()) return CellState::damaged;
     return summary.status == CellStatus::ok       ? CellState::ok
            : summary.status == CellStatus::failed ? CellState::failed
                                                   : CellState::skipped;
@@ -45,10 +51,25 @@ bool is_done(CellState state, const Cell& cell) {
   return state == CellState::ok || (state == CellState::skipped && !cell.skip.empty());
 }
 
+namespace {
+
+// Keys are in order and numbers are whole: what is read again has the same text.
+std::string text_of(const nlohmann::json& plan, int indent) {
+  return plan.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace
+
+std::string frozen(const Plan& plan) {
+  auto json = plan.json();
+  json["checksum"] = text_hash(text_of(json, -1));
+  return text_of(json, 1) + "\n";
+}
+
 nlohmann::json read_plan(const SweepFolder& folder) {
-  if (!std::filesystem::exists(folder.plan()))
+  if (place_of(folder.plan()) == Place::nothing)
     throw InputError(fmt::format("{}: not the folder of a sweep: it {}", folder.path,
-                                 std::filesystem::is_regular_file(folder.path) ? "is a file" : "has no plan.json"));
+                                 place_of(folder.path) == Place::file ? "is a file" : "has no plan.json"));
   auto plan = nlohmann::json::parse(read_file(folder.plan()), nullptr, false);
   const auto text = [](const nlohmann::json& object, const char* key) {
     return object.contains(key) && object.at(key).is_string();
@@ -60,8 +81,17 @@ nlohmann::json read_plan(const SweepFolder& folder) {
       good = good && cell.is_object() && text(cell, "hash") && text(cell, "skip") && cell.contains("axes") &&
              cell.at("axes").is_object() && text(cell.at("axes"), "task") && text(cell.at("axes"), "model") &&
              text(cell.at("axes"), "estimator") && text(cell.at("axes"), "seed");
-  if (!good)
-    throw InputError(fmt::format("{}: damaged; `hardgrad run --force` writes it anew, finished cells are kept", folder.plan()));
+  const auto remedy = "`hardgrad run --force` writes it anew, finished cells are kept";
+  if (good && plan.value("format", 0) == 1)
+    throw InputError(fmt::format("{}: is of an older release; {}", folder.plan(), remedy));
+  if (good && text(plan, "checksum")) {
+    const auto promised = plan.at("checksum").get<std::string>();
+    plan.erase("checksum");
+    good = promised == text_hash(text_of(plan, -1));
+  } else {
+    good = false;
+  }
+  if (!good) throw InputError(fmt::format("{}: damaged; {}", folder.plan(), remedy));
   return plan;
 }
 
@@ -75,22 +105,17 @@ std::size_t SweepStatus::running() const {
 namespace {
 
 struct History {
-  std::map<std::string, std::string> reasons;          // cell -> why it failed
-  std::map<std::string, std::set<long long>> started;  // cell -> processes of this machine at work on it
+  std::map<std::string, std::string> reasons;  // cell -> why it failed
   std::map<std::string, double> seconds;
 };
 
 History history_of(const SweepFolder& folder) {
-  char host[256] = "";
-  gethostname(host, sizeof host - 1);
   History history;
   for (const auto& event : Journal::read(folder.journal())) {
     try {
       const auto kind = event.value("event", "");
       const auto cell = event.value("cell", "");
-      if (kind == "start" && event.value("host", "") == host) history.started[cell].insert(event.value("pid", 0LL));
       if (kind != "end" && kind != "interrupted") continue;
-      history.started.erase(cell);
       history.reasons[cell] = event.value("reason", "");
       if (event.value("status", "") == "ok") history.seconds[cell] = event.value("seconds", 0.0);
     } catch (const nlohmann::json::exception&) {  // a line of another shape says nothing
@@ -106,6 +131,7 @@ std::map<std::string, double> journal_seconds(const SweepFolder& folder) { retur
 SweepStatus sweep_status(const SweepFolder& folder) {
   const auto plan = read_plan(folder);
   auto history = history_of(folder);
+  const auto claims = standing_claims(folder.cells());
   SweepStatus status{plan.at("name"), plan.at("hash"), {}, {}};
   Durations durations;
   Durations::Left left;
@@ -118,9 +144,7 @@ SweepStatus sweep_status(const SweepFolder& folder) {
     line.label = named.label();
     line.state = cell_state(folder, line.hash);
     line.reason = line.state == CellState::failed ? history.reasons[line.hash] : cell.at("skip").get<std::string>();
-    if (line.state != CellState::ok && line.state != CellState::skipped)
-      for (const auto pid : history.started[line.hash])
-        line.running |= pid > 0 && (kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM);
+    line.running = claims.contains(line.hash);
     const auto kind = kind_of(named.axes);
     if (const auto took = history.seconds.find(line.hash); took != history.seconds.end()) durations.add(kind, took->second);
     if (line.state != CellState::ok && cell.at("skip") == "") ++left[kind];

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "experiments/storage/atomic_file.hpp"
 #include "experiments/sweeps/durations.hpp"
 #include "experiments/sweeps/plan.hpp"
 
@@ -24,13 +25,18 @@ struct SweepFolder {
 
 enum class CellState { pending, ok, failed, skipped, damaged };
 std::string to_string(CellState state);
-/// Reads the seal of the cell's file: a file that is not whole, or of another hash, is damaged.
-CellState cell_state(const SweepFolder& folder, const std::string& hash);
+/// What killed processes left half-written in it, and `run` removes.
+std::vector<Leftover> leftovers(const SweepFolder& folder);
+/// Reads the seal of the cell's file: a file that is not whole, or of another hash, is damaged; so is a cell whose checkpoint
+/// is missing or damaged, unless its numbers alone are wanted.
+CellState cell_state(const SweepFolder& folder, const std::string& hash, bool with_checkpoint = true);
 
 /// Such a cell is not run again.
 bool is_done(CellState state, const Cell& cell);
 
-/// The frozen plan; InputError if there is none or it cannot be read.
+/// A plan as the text of plan.json, with a checksum.
+std::string frozen(const Plan& plan);
+/// The frozen plan; InputError if there is none, it cannot be read, or it does not match its checksum.
 nlohmann::json read_plan(const SweepFolder& folder);
 
 struct CellStatusLine {

@@ -9,6 +9,7 @@
 #include "core/estimator/estimator.hpp"
 #include "core/registry/plugins.hpp"
 #include "core/support/error.hpp"
+#include "experiments/sweeps/identity.hpp"
 #include "experiments/tasks/task.hpp"
 
 namespace hardgrad {
@@ -214,11 +215,10 @@ std::vector<const Cell*> selected_cells(const Plan& plan, const std::vector<std:
 nlohmann::json Plan::json() const {
   auto list = nlohmann::json::array();
   for (const auto& cell : cells) {
-    nlohmann::json settings = nlohmann::json::object();
-    for (const auto& setting : settings_table()) settings[setting.path] = to_string(setting.get(cell.settings));
-    list.push_back({{"hash", cell.hash}, {"axes", cell.axes}, {"settings", settings}, {"skip", cell.skip}});
+    list.push_back(
+        {{"hash", cell.hash}, {"axes", cell.axes}, {"identity", identity(precision, seed, cell)}, {"skip", cell.skip}});
   }
-  return {{"format", 1},      {"name", name}, {"hash", hash}, {"seed", seed}, {"precision", precision},
+  return {{"format", 2},      {"name", name}, {"hash", hash}, {"seed", seed}, {"precision", precision},
           {"config", config}, {"cells", list}};
 }
 
@@ -241,16 +241,16 @@ std::string plan_difference(const nlohmann::json& frozen, const Plan& plan) {
       ++added;
     } else if (it->second.at("hash") != cell.at("hash")) {
       ++changed;
-      for (const auto& [path, value] : cell.at("settings").items())
-        if (example.empty() && it->second.at("settings").value(path, "") != value)
-          example = fmt::format(" ({} {} -> {})", path, it->second.at("settings").value(path, ""), value.get<std::string>());
+      if (example.empty())
+        example = identity_difference(it->second.value("identity", ""), cell.at("identity").get<std::string>());
     }
   }
   for (const auto& [key, cell] : before) removed += !after.contains(key);
   std::vector<std::string> parts;
-  if (changed) parts.push_back(fmt::format("{} cells with other settings{}", changed, example));
-  if (added) parts.push_back(fmt::format("{} cells more", added));
-  if (removed) parts.push_back(fmt::format("{} cells fewer", removed));
+  const auto cells = [](std::size_t n) { return fmt::format("{} cell{}", n, n == 1 ? "" : "s"); };
+  if (changed) parts.push_back(fmt::format("{} changed ({})", cells(changed), example));
+  if (added) parts.push_back(cells(added) + " more");
+  if (removed) parts.push_back(cells(removed) + " fewer");
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 

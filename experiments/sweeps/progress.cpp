@@ -11,6 +11,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "experiments/support/utf8.hpp"
+
 namespace hardgrad {
 
 std::string clock_text(double seconds) {
@@ -77,7 +79,7 @@ void Progress::advance(bool failed, std::optional<double> left) {
 void Progress::say(const std::string& line) {
   std::lock_guard guard(mutex_);
   erase();
-  print_(line + "\n");
+  print_(printable(line) + "\n");
   if (bar_ && !finished_) draw();
 }
 

@@ -5,41 +5,13 @@
 #include <algorithm>
 #include <filesystem>
 #include <set>
-#include <sstream>
 
 #include "core/support/error.hpp"
 #include "experiments/storage/cell.hpp"
+#include "experiments/sweeps/identity.hpp"
 
 namespace hardgrad {
 namespace {
-
-std::map<std::string, std::string> lines_of(const std::string& identity) {
-  std::map<std::string, std::string> lines;
-  std::istringstream in(identity);
-  for (std::string line; std::getline(in, line);)
-    if (const auto equals = line.find('='); equals != std::string::npos)
-      lines[line.substr(0, equals)] = line.substr(equals + 1);
-  return lines;
-}
-
-std::vector<std::string> differences(const std::string& before, const std::string& now) {
-  const auto old_lines = lines_of(before), new_lines = lines_of(now);
-  std::set<std::string> names;
-  for (const auto* lines : {&old_lines, &new_lines})
-    for (const auto& [name, value] : *lines) names.insert(name);
-  std::vector<std::string> found;
-  for (const auto& name : names) {
-    const auto was = old_lines.find(name), is = new_lines.find(name);
-    if (was != old_lines.end() && is != new_lines.end() && was->second == is->second) continue;
-    if (name.starts_with("plugin."))
-      found.push_back(fmt::format("the {}'s plugin is another build", name.substr(7)));
-    else
-      found.push_back(fmt::format("{} {} -> {}", name == "root" ? "seed" : name,
-                                  was == old_lines.end() ? "(none)" : was->second,
-                                  is == new_lines.end() ? "(none)" : is->second));
-  }
-  return found;
-}
 
 // What makes two cells versions of one another.
 std::string core_of(const AxisValues& axes) {
@@ -50,10 +22,6 @@ std::string core_of(const AxisValues& axes) {
 }
 
 }  // namespace
-
-std::string identity_difference(const std::string& before, const std::string& now) {
-  return fmt::format("{}", fmt::join(differences(before, now), ", "));
-}
 
 void Reasons::look_for_others() {
   others_.emplace();
@@ -88,7 +56,7 @@ std::string Reasons::operator()(const Cell& cell) {
   std::vector<std::string> least;
   if (const auto it = others_->find(core_of(cell.axes)); it != others_->end())
     for (const auto& other : it->second)
-      if (auto found = differences(other.identity, now); !nearest || found.size() < least.size()) {
+      if (auto found = identity_differences(other.identity, now); !nearest || found.size() < least.size()) {
         nearest = &other;
         least = std::move(found);
       }

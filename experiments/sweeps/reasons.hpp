@@ -11,10 +11,6 @@
 
 namespace hardgrad {
 
-/// What differs between two identities: "train.steps 400 -> 401, the estimator's plugin is another build"; empty if
-/// nothing.
-std::string identity_difference(const std::string& before, const std::string& now);
-
 class Reasons {
  public:
   Reasons(const Plan& plan, const SweepFolder& folder) : plan_(plan), folder_(folder) {}

@@ -9,34 +9,43 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <exception>
 #include <filesystem>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
+#include <thread>
 
 #include "core/support/error.hpp"
 #include "experiments/storage/atomic_file.hpp"
 #include "experiments/storage/provenance.hpp"
 #include "experiments/support/parallel.hpp"
+#include "experiments/support/place.hpp"
+#include "experiments/sweeps/claims.hpp"
 #include "experiments/sweeps/journal.hpp"
 
 namespace hardgrad {
 namespace {
 
-// Freezes the plan in the folder, or makes sure that the one there is the same.
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+// Freezes the plan in the folder, or makes sure that the one there is the same. Of two plans that come at once, one is first.
 void adopt(const Plan& plan, const SweepFolder& folder, bool force) {
   std::error_code error;
   std::filesystem::create_directories(folder.cells(), error);
   if (error) throw UsageError(fmt::format("{}: cannot be made: {}; give another --out", folder.cells(), error.message()));
-  if (std::filesystem::exists(folder.plan()) && !force) {
-    const auto difference = plan_difference(read_plan(folder), plan);
-    if (!difference.empty())
+  const auto text = frozen(plan);
+  if (place_of<UsageError>(folder.plan()) == Place::nothing && write_new_file(folder.plan(), text)) return;
+  if (!force)
+    if (const auto difference = plan_difference(read_plan(folder), plan); !difference.empty())
       throw UsageError(
           fmt::format("{}: holds another plan: {}; give another --out, or --force to go on here with the "
                       "new plan (finished cells it shares are kept)",
                       folder.path, difference));
-  }
-  write_file(folder.plan(), plan.json().dump(1) + "\n");
+  if (read_file(folder.plan()) != text) write_file(folder.plan(), text);
 }
 
 // What earlier runs in this folder took for their cells.
@@ -48,103 +57,249 @@ Durations journal_durations(const SweepFolder& folder, const Plan& plan) {
   return durations;
 }
 
+struct Todo {
+  const Cell* cell;
+  std::string seal;  ///< of the file that is there and is not good: another one is another run's work
+};
+
+std::string seal_of(const std::string& path) {
+  try {
+    return read_seal(path).hash;
+  } catch (const InputError&) {
+    return {};
+  }
+}
+
+// A run: lives for as long as one of its threads does.
+class Run {
+ public:
+  Run(const Plan& plan, TaskPool& tasks, const RunOptions& options);
+  RunReport finish();
+
+ private:
+  void all();
+  void round(const std::vector<Todo>& todo);
+  void work(const Todo& todo);
+  void compute(const Cell& cell);
+  bool done_elsewhere(const Todo& todo);
+  void tell_end(const Cell& cell, CellStatus status, const std::string& reason, double seconds);
+  bool stop() const { return halt_ || options_.interrupted(); }
+  nlohmann::json here(const char* event) const { return {{"event", event}, {"pid", getpid()}, {"host", host_}}; }
+  nlohmann::json here(const char* event, const Cell& cell) const {
+    auto line = here(event);
+    line["cell"] = cell.hash;
+    return line;
+  }
+
+  const Plan& plan_;
+  TaskPool& tasks_;
+  const RunOptions options_;
+  const SweepFolder folder_;
+  RunReport report_;
+  std::vector<Todo> todo_, deferred_;
+  Durations durations_;
+  Durations::Left left_;
+  std::size_t over_ = 0;
+  int jobs_ = 1;
+  char host_[256] = "";
+  std::optional<Journal> journal_;
+  std::optional<Claims> claims_;
+  std::optional<Progress> progress_;
+  std::mutex writing_;  // HDF5, the journal and the report belong to whoever holds it
+  std::set<const Cell*> at_work_;
+  bool closed_ = false;  // nothing is written any more
+  std::atomic<bool> halt_ = false;
+  std::exception_ptr broken_;
+};
+
+Run::Run(const Plan& plan, TaskPool& tasks, const RunOptions& options)
+    : plan_(plan), tasks_(tasks), options_(options), folder_{options.out}, jobs_(useful_jobs(options.jobs)) {
+  adopt(plan, folder_, options.force);
+  report_.leftovers = remove_leftovers(folder_.path) + remove_leftovers(folder_.cells());
+  TaskPool::Users users;
+  for (const auto* cell : selected_cells(plan, options.only, options.shard, options.shards)) {
+    ++report_.selected;
+    const auto state = cell_state(folder_, cell->hash);
+    if (is_done(state, *cell)) {
+      ++report_.already;
+      continue;
+    }
+    todo_.push_back({cell, state == CellState::pending ? "" : seal_of(folder_.cell(cell->hash))});
+    if (!cell->skip.empty()) continue;
+    ++left_[kind_of(cell->axes)];
+    ++users[{cell->axes.at("task"), CellKeys(plan.seed, cell->axes).data.value()}];
+  }
+  tasks.expect(users);
+  provenance_threads(jobs_);
+  gethostname(host_, sizeof host_ - 1);
+  durations_ = journal_durations(folder_, plan);
+  journal_.emplace(folder_.journal());
+  claims_.emplace(folder_.cells());
+  progress_.emplace(todo_.size(), options.progress, options.print);
+  auto line = here("run");
+  line.update({{"plan", plan.hash},
+               {"jobs", jobs_},
+               {"cells", todo_.size()},
+               {"shard", fmt::format("{}/{}", options.shard, options.shards)}});
+  journal_->append(line);
+}
+
+// To be called with `writing_` held.
+void Run::tell_end(const Cell& cell, CellStatus status, const std::string& reason, double seconds) {
+  if (status == CellStatus::failed) {
+    report_.failures.push_back(cell.label() + ": " + reason);
+    progress_->say("failed: " + report_.failures.back());
+    if (options_.fail_fast) halt_ = true;
+  }
+  const auto kind = kind_of(cell.axes);
+  if (status == CellStatus::ok && seconds > 0) durations_.add(kind, seconds);
+  if (cell.skip.empty()) --left_[kind];
+  const auto work_left = durations_.seconds(left_);
+  const auto at_once = std::min<double>(jobs_, std::max<double>(1, static_cast<double>(todo_.size() - ++over_)));
+  progress_->advance(status == CellStatus::failed, work_left ? std::optional<double>(*work_left / at_once) : std::nullopt);
+}
+
+void Run::compute(const Cell& cell) {
+  {
+    std::lock_guard guard(writing_);
+    if (closed_) return;
+    journal_->append(here("start", cell));
+    at_work_.insert(&cell);
+  }
+  const auto start = Clock::now();
+  const auto record = run_cell(plan_, cell, tasks_, folder_.checkpoint(cell.hash), [this] { return stop(); });
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  std::lock_guard guard(writing_);
+  if (closed_) return;
+  at_work_.erase(&cell);
+  write_cell(folder_.cell(cell.hash), record);
+  auto event = here("end", cell);
+  event.update({{"status", to_string(record.status)}, {"reason", record.reason}, {"seconds", seconds}});
+  journal_->append(event);
+  report_.ok += record.status == CellStatus::ok;
+  report_.skipped += record.status == CellStatus::skipped;
+  tell_end(cell, record.status, record.reason, seconds);
+}
+
+// Whether another run has ended the cell since we looked; then its end is ours.
+bool Run::done_elsewhere(const Todo& todo) {
+  const auto& cell = *todo.cell;
+  const auto state = cell_state(folder_, cell.hash);
+  const bool done = is_done(state, cell);
+  const bool tried = state == CellState::failed || state == CellState::skipped;
+  if (!done && !(tried && seal_of(folder_.cell(cell.hash)) != todo.seal)) return false;
+  const auto reason = state == CellState::failed ? read_cell(folder_.cell(cell.hash)).reason : std::string();
+  std::lock_guard guard(writing_);
+  report_.already += done;
+  report_.skipped += !done && state == CellState::skipped;
+  tell_end(cell, state == CellState::failed ? CellStatus::failed : CellStatus::skipped, reason, 0);
+  return true;
+}
+
+void Run::work(const Todo& todo) {
+  const auto& cell = *todo.cell;
+  try {
+    if (!claims_->take(cell.hash)) {
+      if (done_elsewhere(todo)) return;
+      std::lock_guard guard(writing_);
+      deferred_.push_back(todo);
+      return;
+    }
+    if (!done_elsewhere(todo)) compute(cell);
+  } catch (const Interrupted&) {
+    std::lock_guard guard(writing_);
+    if (!closed_) journal_->append(here("interrupted", cell));
+    at_work_.erase(&cell);
+  } catch (...) {  // the folder cannot be written any more: no use to go on
+    std::lock_guard guard(writing_);
+    if (!broken_) broken_ = std::current_exception();
+    at_work_.erase(&cell);
+    halt_ = true;
+  }
+  claims_->give_back(cell.hash);
+}
+
+void Run::round(const std::vector<Todo>& todo) {
+  // TBB's own workers besides the one that waits here; `next` hands the cells out in the plan's order.
+  tbb::global_control limit(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(jobs_));
+  tbb::task_arena arena(jobs_);
+  std::atomic<std::size_t> next = 0;
+  arena.execute([&] {
+    parallel_for(std::min(jobs_, static_cast<int>(todo.size())), [&](int) {
+      for (std::size_t i; !stop() && (i = next++) < todo.size();) tbb::this_task_arena::isolate([&] { work(todo[i]); });
+    });
+  });
+}
+
+void Run::all() {
+  round(todo_);
+  bool told = false;
+  while (!deferred_.empty() && !stop()) {
+    const auto waiting = std::exchange(deferred_, {});
+    if (!told) {
+      const auto holders = standing_claims(folder_.cells());
+      const auto it = holders.find(waiting.front().cell->hash);
+      progress_->say(fmt::format("waiting for {} that another run is at work on ({})",
+                                 waiting.size() == 1 ? "a cell" : fmt::format("{} cells", waiting.size()),
+                                 it == holders.end() ? "just over" : it->second));
+      told = true;
+    }
+    round(waiting);
+    for (int i = 0; i < 10 && deferred_.size() == waiting.size() && !stop(); ++i) std::this_thread::sleep_for(100ms);
+  }
+}
+
+RunReport Run::finish() {
+  struct Shared {
+    std::mutex mutex;
+    std::condition_variable over;
+    bool is_over = false;
+  };
+  // Outlives this call, as the thread may.
+  const auto shared = std::make_shared<Shared>();
+  std::thread thread([this, shared] {
+    try {
+      all();
+    } catch (...) {
+      std::lock_guard guard(writing_);
+      if (!broken_) broken_ = std::current_exception();
+    }
+    std::lock_guard guard(shared->mutex);
+    shared->is_over = true;
+    shared->over.notify_all();
+  });
+  {
+    std::unique_lock lock(shared->mutex);
+    std::optional<Clock::time_point> asked;
+    while (!shared->is_over) {
+      shared->over.wait_for(lock, 50ms);
+      if (!asked && options_.interrupted()) asked = Clock::now();
+      if (!shared->is_over && asked && std::chrono::duration<double>(Clock::now() - *asked).count() > options_.patience) {
+        lock.unlock();
+        std::lock_guard guard(writing_);
+        closed_ = true;  // what they come to is nobody's business any more
+        for (const auto* cell : at_work_) journal_->append(here("interrupted", *cell));
+        claims_->give_all_back();
+        progress_->finish();
+        report_.interrupted = report_.abandoned = true;
+        thread.detach();
+        return report_;
+      }
+    }
+  }
+  thread.join();
+  progress_->finish();
+  report_.interrupted = options_.interrupted();
+  if (broken_) std::rethrow_exception(broken_);
+  return report_;
+}
+
 }  // namespace
 
 RunReport run_plan(const Plan& plan, TaskPool& tasks, const RunOptions& options) {
-  const SweepFolder folder{options.out};
-  adopt(plan, folder, options.force);
-
-  RunReport report;
-  std::vector<const Cell*> todo;
-  Durations::Left left;
-  for (const auto* cell : selected_cells(plan, options.only, options.shard, options.shards)) {
-    ++report.selected;
-    if (is_done(cell_state(folder, cell->hash), *cell)) {
-      ++report.already;
-      continue;
-    }
-    todo.push_back(cell);
-    if (cell->skip.empty()) ++left[kind_of(cell->axes)];
-  }
-
-  TaskPool::Users users;
-  for (const auto* cell : todo)
-    if (cell->skip.empty()) ++users[{cell->axes.at("task"), CellKeys(plan.seed, cell->axes).data.value()}];
-  tasks.expect(users);
-
-  const int jobs = options.jobs > 0 ? options.jobs : tbb::this_task_arena::max_concurrency();
-  provenance_threads(jobs);
-  char host[256] = "";
-  gethostname(host, sizeof host - 1);
-  auto durations = journal_durations(folder, plan);
-  Journal journal(folder.journal());
-  Progress progress(todo.size(), options.progress, options.print);
-  std::mutex writing;  // HDF5, the journal and the report belong to whoever holds it
-  std::atomic<bool> halt = false;
-  std::atomic<std::size_t> next = 0;
-  std::size_t over = 0;
-  std::exception_ptr broken;
-  const auto stop = [&] { return halt.load() || options.interrupted(); };
-  const auto here = [&](const char* event, const Cell& cell) {
-    return nlohmann::json{{"event", event}, {"cell", cell.hash}, {"pid", getpid()}, {"host", host}};
-  };
-  journal.append({{"event", "run"},
-                  {"plan", plan.hash},
-                  {"pid", getpid()},
-                  {"host", host},
-                  {"jobs", jobs},
-                  {"cells", todo.size()},
-                  {"shard", fmt::format("{}/{}", options.shard, options.shards)}});
-
-  const auto work = [&](const Cell& cell) {
-    {
-      std::lock_guard guard(writing);
-      journal.append(here("start", cell));
-    }
-    const auto start = std::chrono::steady_clock::now();
-    try {
-      const auto record = run_cell(plan, cell, tasks, folder.checkpoint(cell.hash), stop);
-      const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      std::lock_guard guard(writing);
-      write_cell(folder.cell(cell.hash), record);
-      auto event = here("end", cell);
-      event.update({{"status", to_string(record.status)}, {"reason", record.reason}, {"seconds", seconds}});
-      journal.append(event);
-      if (record.status == CellStatus::failed) {
-        report.failures.push_back(cell.label() + ": " + record.reason);
-        progress.say("failed: " + report.failures.back());
-        if (options.fail_fast) halt = true;
-      }
-      report.ok += record.status == CellStatus::ok;
-      report.skipped += record.status == CellStatus::skipped;
-      const auto kind = kind_of(cell.axes);
-      if (record.status == CellStatus::ok) durations.add(kind, seconds);
-      if (cell.skip.empty()) --left[kind];
-      const auto work_left = durations.seconds(left);
-      const auto at_once = std::min<double>(jobs, std::max<double>(1, static_cast<double>(todo.size() - ++over)));
-      progress.advance(record.status == CellStatus::failed,
-                       work_left ? std::optional<double>(*work_left / at_once) : std::nullopt);
-    } catch (const Interrupted&) {
-      std::lock_guard guard(writing);
-      journal.append(here("interrupted", cell));
-    } catch (...) {  // the folder cannot be written any more: no use to go on
-      std::lock_guard guard(writing);
-      if (!broken) broken = std::current_exception();
-      halt = true;
-    }
-  };
-
-  // TBB's own workers besides the one that waits here; `next` hands the cells out in the plan's order.
-  tbb::global_control limit(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(jobs));
-  tbb::task_arena arena(jobs);
-  arena.execute([&] {
-    parallel_for(jobs, [&](int) {
-      for (std::size_t i; !stop() && (i = next++) < todo.size();) tbb::this_task_arena::isolate([&] { work(*todo[i]); });
-    });
-  });
-  progress.finish();
-  report.interrupted = options.interrupted();
-  if (broken) std::rethrow_exception(broken);
+  auto run = std::make_unique<Run>(plan, tasks, options);
+  auto report = run->finish();
+  if (report.abandoned) (void)run.release();  // its threads go on in it
   return report;
 }
 

@@ -1,7 +1,9 @@
-// Runs the cells of a plan in TBB. Running again is resuming: cells whose file is whole are not run again.
+// Runs the cells of a plan in TBB. Running again is resuming: cells whose file is whole are not run again. Runs at the same
+// time share the work: each cell is claimed before it is begun, and what others are at work on is waited for.
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -14,22 +16,25 @@ namespace hardgrad {
 
 struct RunOptions {
   std::string out = {};
-  int jobs = 0;                        ///< cells at a time; 0: one a core
+  int jobs = 0;                        ///< cells at a time, at most one a core; 0: as many
   std::vector<std::string> only = {};  ///< filters
   std::size_t shard = 1, shards = 1;
   bool fail_fast = false;
   bool force = false;  ///< take up a folder that holds another plan
   ProgressMode progress = ProgressMode::automatic;
-  Stop interrupted = [] { return false; };             ///< polled; cells at work then stop
-  std::function<void(const std::string&)> print = {};  ///< for tests; by default stderr
+  Stop interrupted = [] { return false; };                    ///< polled; cells at work then stop
+  double patience = std::numeric_limits<double>::infinity();  ///< seconds that they are waited for then
+  std::function<void(const std::string&)> print = {};         ///< for tests; by default stderr
 };
 
 struct RunReport {
   std::size_t selected = 0;  ///< cells of this shard and filter
-  std::size_t already = 0;   ///< of these, done before
+  std::size_t already = 0;   ///< of these, done before, or by another run meanwhile
   std::size_t ok = 0, skipped = 0;
+  std::size_t leftovers = 0;          ///< files that killed processes left half-written here, now removed
   std::vector<std::string> failures;  ///< "label: reason"
   bool interrupted = false;
+  bool abandoned = false;  ///< threads are still at work on the plan and the tasks, in vain: leave by std::_Exit
   /// 0, 1 if cells failed, 130 if interrupted.
   int exit_status() const { return interrupted ? 130 : failures.empty() ? 0 : 1; }
 };

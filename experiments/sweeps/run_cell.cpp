@@ -33,6 +33,7 @@ void train_cell(const Plan& plan, const Cell& cell, TaskPool& tasks, const std::
   saved.precision = plan.precision;
   save_checkpoint(checkpoint, saved);
   record.checkpoint = std::filesystem::path(checkpoint).filename();
+  record.checkpoint_hash = read_seal(checkpoint).hash;
 }
 
 }  // namespace

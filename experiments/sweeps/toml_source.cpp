@@ -2,6 +2,8 @@
 
 #include <sstream>
 
+#include "experiments/support/utf8.hpp"
+
 namespace hardgrad {
 namespace {
 
@@ -32,6 +34,7 @@ void TomlSource::set(const std::string& text) {
   const auto equals = text.find('=');
   if (equals == std::string::npos || equals == 0) throw UsageError(fmt::format("--set: expected a.b=VALUE, got \"{}\"", text));
   const auto path = text.substr(0, equals), value = text.substr(equals + 1);
+  if (!is_utf8(text)) throw UsageError(fmt::format("--set {}: must be UTF-8, got {}", path, text));
   std::vector<std::string> parts;
   std::istringstream in(path);
   for (std::string part; std::getline(in, part, '.');) parts.push_back(part);

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 
 #include "core/random/randomness.hpp"
+#include "experiments/support/place.hpp"
 #include "experiments/tasks/drawn_digits.hpp"
 #include "experiments/tasks/loaders/idx.hpp"
 #include "experiments/tasks/loaders/input_file.hpp"
@@ -26,7 +26,7 @@ LabelledImages read_mnist(const std::string& folder, const std::string& part) {
     for (const auto* dot : {"-", "."})
       for (const auto* ending : {".gz", ""}) {
         const auto path = folder + "/" + part + "-" + stem + dot + kind + "-ubyte" + ending;
-        if (std::filesystem::exists(path)) return path;
+        if (place_of(path) != Place::nothing) return path;
       }
     throw InputError(fmt::format("{}: there is no {}-{}-{}-ubyte, plain or .gz; the folder must hold MNIST's four files",
                                  folder, part, stem, kind));
@@ -59,7 +59,7 @@ class Glimpse final : public Task {
       test_ = drawn(heldout, settings.integer("size"), key / "test");
       provenance_ = "generated";
     } else {
-      if (!std::filesystem::is_directory(path))
+      if (place_of(path) != Place::folder)
         throw InputError(
             fmt::format("{}: is no folder, neither here nor below the folder that HARDGRAD_DATA names; path "
                         "names the one with MNIST's four files",

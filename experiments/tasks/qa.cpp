@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <set>
 
+#include "experiments/support/place.hpp"
 #include "experiments/tasks/loaders/babi.hpp"
 #include "experiments/tasks/splits.hpp"
 #include "experiments/tasks/story_world.hpp"
@@ -21,7 +21,7 @@ std::string twin_of(const std::string& path) {
   if (at != std::string::npos) {
     auto twin = path;
     twin.replace(at, 5, "test");
-    if (std::filesystem::exists(twin)) return twin;
+    if (place_of(twin) != Place::nothing) return twin;
     throw InputError(fmt::format("{}: there is no test file {}; name one with test_path=FILE", path, twin));
   }
   throw InputError(fmt::format("{}: no test file can be guessed from this name; name one with test_path=FILE", path));

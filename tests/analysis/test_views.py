@@ -45,7 +45,7 @@ def test_heads_are_averaged_as_rows_are(sample, monkeypatch):
         if name == "choices":
             values[:, :, 1] = np.minimum(values[:, :, 1], 0)
         two[name] = (("step", "row", "column", *data[name].dims[2:]), values)
-    monkeypatch.setattr("analysis.views.attention.load_gradient", lambda path: (two, batch))
+    monkeypatch.setattr("analysis.views.attention.load_gradient", lambda path, unverified: (two, batch))
     found = load_attention("heads.h5")
     assert np.array_equal(found.soft, one.soft) and np.array_equal(found.entropy, one.entropy)
     assert list(found.rows(1)) == [4, 5, 6, 7]

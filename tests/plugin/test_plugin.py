@@ -2,7 +2,9 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
+import time
 from pathlib import Path
 
 import h5py
@@ -114,8 +116,43 @@ steps = 5
     # Another build of the plugin makes other results: its cell is to be done again, the other one is not.
     with open(tmp_path / "mine.so", "ab") as file:
         file.write(b"another build")
+    why = hardgrad("plan", "sweep.toml", "--out", "cells", "--quick", "--why", "median*", cwd=tmp_path).stdout
+    assert "differs: the estimator's plugin is another build" in why
+    assert "holds another plan: 1 cell changed (the estimator's plugin is another build)" in why
+    refused = hardgrad("run", "sweep.toml", "--out", "cells", status=2, cwd=tmp_path).stderr
+    assert "holds another plan: 1 cell changed (the estimator's plugin is another build)" in refused
     rerun = json.loads(hardgrad("run", "sweep.toml", "--out", "cells", "--force", "--json", cwd=tmp_path).stdout)
     assert (rerun["already_done"], rerun["ok"]) == (1, 1)
+
+
+def test_a_truncated_plugin_is_refused(built, hardgrad, tmp_path):
+    whole = library(built, "my").read_bytes()
+    cut = tmp_path / "cut.so"
+    lengths = sorted({*range(0, len(whole), len(whole) // 40), *(len(whole) - n for n in (1, 8, 64, 512, 4096))})
+    for length in lengths:
+        cut.write_bytes(whole[:length])
+        said = hardgrad("list", "--plugin", cut, status=2).stderr
+        assert "is truncated or damaged" in said or "is no plugin" in said
+    assert len(lengths) > 40
+    cut.write_bytes(whole)
+    assert "median_baseline" in hardgrad("list", "--plugin", cut).stdout
+
+
+def test_a_plugin_written_over_while_it_is_used(built, tmp_path):
+    mine = tmp_path / "mine.so"
+    shutil.copy(library(built, "my"), mine)
+    (tmp_path / "sweep.toml").write_text('plugins = ["mine.so"]\n[grid]\ntask = "bits"\nestimator = "median_baseline[samples=3]"\n'
+                                         '[train]\nsteps = 1000000000\n')
+    process = subprocess.Popen([built / "installed/bin/hardgrad", "run", "sweep.toml", "--out", "cells"], cwd=tmp_path,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    journal = tmp_path / "cells" / "journal.jsonl"
+    while process.poll() is None and not (journal.exists() and '"start"' in journal.read_text()):
+        time.sleep(0.02)
+    mine.write_bytes(b"")  # in place: its pages are gone
+    time.sleep(0.5)  # long enough for a step or many; too short a time would only make this pass
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=600)
+    assert process.returncode == 130, errors
 
 
 def test_refusals(built, hardgrad, tmp_path):

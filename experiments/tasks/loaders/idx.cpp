@@ -12,7 +12,6 @@ namespace {
 
 constexpr std::uint32_t images_magic = 0x803, labels_magic = 0x801;
 constexpr std::uint32_t largest_side = 4096;
-constexpr std::uint64_t largest_body = std::uint64_t{1} << 31;
 
 // The numbers of the header: magic, then one extent per axis.
 std::vector<std::uint32_t> read_header(InputFile& file, std::uint32_t magic, const char* what, std::size_t axes) {
@@ -38,8 +37,7 @@ std::vector<std::uint32_t> read_header(InputFile& file, std::uint32_t magic, con
 }
 
 std::string read_body(InputFile& file, std::uint64_t wanted, const std::string& promise) {
-  if (wanted > largest_body)
-    refuse_input(file.path(), 0, 0, fmt::format("the header promises {}, more than 2 GiB; is it damaged?", promise));
+  if (wanted > input_limit()) refuse_size(file.path(), fmt::format("the header promises {},", promise));
   auto body = file.read(wanted);
   if (body.size() < wanted)
     refuse_input(file.path(), 0, 0,

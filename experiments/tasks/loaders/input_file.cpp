@@ -6,17 +6,20 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
 #include "core/support/error.hpp"
+#include "experiments/support/place.hpp"
+#include "experiments/support/utf8.hpp"
 
 namespace hardgrad {
 namespace {
 
 constexpr std::size_t chunk = std::size_t{1} << 20;
-constexpr std::size_t largest_text = std::size_t{1} << 31, longest_line = std::size_t{1} << 20;
+constexpr std::size_t longest_line = std::size_t{1} << 20, megabyte = 1000000, usual_limit = 512;
 
 gzFile gz(void* file) { return static_cast<gzFile>(file); }
 
@@ -29,6 +32,24 @@ void refuse_input(const std::string& path, std::size_t line, std::size_t column,
   throw InputError(where + ": " + what);
 }
 
+std::size_t input_limit() {
+  const char* given = std::getenv("HARDGRAD_INPUT_LIMIT");
+  if (!given || !*given) return usual_limit * megabyte;
+  const std::string_view text = given;
+  std::size_t megabytes = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), megabytes);
+  if (error != std::errc{} || end != text.data() + text.size() || megabytes == 0 || megabytes > 1000 * megabyte)
+    throw UsageError(fmt::format("HARDGRAD_INPUT_LIMIT: must be a number of megabytes, got \"{}\"", text));
+  return megabytes * megabyte;
+}
+
+void refuse_size(const std::string& path, const std::string& what) {
+  const auto megabytes = input_limit() / megabyte;
+  refuse_input(path, 0, 0,
+               fmt::format("{} more than {} MB: is it damaged? If not, split it, or raise the limit: HARDGRAD_INPUT_LIMIT={}",
+                           what, megabytes, 4 * megabytes));
+}
+
 std::string find_input(const std::string& path) {
   const char* data = std::getenv("HARDGRAD_DATA");
   std::error_code error;
@@ -39,12 +60,11 @@ std::string find_input(const std::string& path) {
 }
 
 InputFile::InputFile(const std::string& path) : path_(path), file_(nullptr) {
-  std::error_code error;
-  const auto status = std::filesystem::status(path, error);
-  if (status.type() == std::filesystem::file_type::not_found)
+  const auto place = place_of(path);
+  if (place == Place::nothing)
     refuse_input(path, 0, 0,
                  "there is no such file, neither here nor below the folder that HARDGRAD_DATA names; check the path");
-  if (std::filesystem::is_directory(status)) refuse_input(path, 0, 0, "is a folder; name a file in it");
+  if (place == Place::folder) refuse_input(path, 0, 0, "is a folder; name a file in it");
   errno = 0;
   file_ = gzopen(path.c_str(), "rb");
   if (!file_) refuse_input(path, 0, 0, fmt::format("cannot be opened: {}", std::strerror(errno ? errno : ENOMEM)));
@@ -79,30 +99,25 @@ std::string InputFile::read(std::size_t count) {
 }
 
 std::optional<std::size_t> first_invalid_utf8(std::string_view bytes) {
-  const auto at = [&](std::size_t i) { return static_cast<unsigned char>(bytes[i]); };
   for (std::size_t i = 0; i < bytes.size();) {
-    const unsigned lead = at(i);
-    if (lead < 0x80) {
-      ++i;
-      continue;
-    }
-    const int more = lead >= 0xC2 && lead <= 0xDF ? 1 : (lead & 0xF0) == 0xE0 ? 2 : lead >= 0xF0 && lead <= 0xF4 ? 3 : 0;
-    if (more == 0 || i + more >= bytes.size()) return i;
-    for (int k = 1; k <= more; ++k)
-      if ((at(i + k) & 0xC0) != 0x80) return i;
-    const unsigned second = at(i + 1);  // no overlong forms, no surrogates, nothing beyond U+10FFFF
-    if ((lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F) || (lead == 0xF0 && second < 0x90) ||
-        (lead == 0xF4 && second > 0x8F))
-      return i;
-    i += static_cast<std::size_t>(more) + 1;
+    const auto length = utf8_length(bytes, i);
+    if (length == 0) return i;
+    i += length;
   }
   return {};
 }
 
 TextFile read_text(const std::string& path) {
   InputFile file(path);
-  const auto bytes = file.read(largest_text);
-  if (bytes.size() == largest_text) refuse_input(path, 0, 0, "unpacks to 2 GiB or more; split it");
+  const auto limit = input_limit();
+  std::string bytes;
+  for (std::size_t lines = 0;;) {
+    const auto piece = file.read(chunk);
+    bytes += piece;
+    lines += static_cast<std::size_t>(std::count(piece.begin(), piece.end(), '\n'));
+    if (bytes.size() + lines * sizeof(std::string) > limit) refuse_size(path, "its lines take");
+    if (piece.size() < chunk) break;
+  }
   TextFile text{path, {}};
   std::size_t start = bytes.starts_with("\xEF\xBB\xBF") ? 3 : 0;
   if (start >= bytes.size()) refuse_input(path, 0, 0, "is empty");

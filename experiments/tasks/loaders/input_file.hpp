@@ -17,6 +17,12 @@ namespace hardgrad {
 /// that the environment variable HARDGRAD_DATA names. A path found nowhere comes back as it was.
 std::string find_input(const std::string& path);
 
+/// Bytes of memory that what stands in one file may take when it is unpacked: the environment's HARDGRAD_INPUT_LIMIT, in
+/// megabytes, or else 512. A few kilobytes of gzip can hold gigabytes. UsageError if the environment says nonsense.
+std::size_t input_limit();
+/// Refuses a file that would take more: `path: <what> more than 512 MB: ...` and how to raise the limit.
+[[noreturn]] void refuse_size(const std::string& path, const std::string& what);
+
 /// A file read front to back, unpacked by zlib if it is gzip.
 class InputFile {
  public:
@@ -43,7 +49,8 @@ struct TextFile {
   std::vector<std::string> lines;
 };
 
-/// Reads text. Throws InputError where it is not UTF-8 (with line and column in bytes), too large or empty.
+/// Reads text. Throws InputError where it is not UTF-8 (with line and column in bytes), too large (`input_limit`, which is
+/// seen before more is taken) or empty.
 TextFile read_text(const std::string& path);
 
 /// Position of the first byte that is no part of strict UTF-8, or nothing.

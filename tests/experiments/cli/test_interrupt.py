@@ -1,4 +1,6 @@
 """A signal stops a cell in the midst of what is long; running again goes on."""
+import json
+import os
 import signal
 import subprocess
 import time
@@ -25,11 +27,9 @@ def test_long_work_stops_at_once(what, how, tmp_path):
     process = subprocess.Popen([BINARY, "run", str(tmp_path / "long.toml"), "--out", str(out), "--jobs", "2"],
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
     journal = out / "journal.jsonl"
-    for _ in range(400):
+    while process.poll() is None and not (journal.exists() and '"start"' in journal.read_text()):
         time.sleep(0.02)
-        if journal.exists() and '"start"' in journal.read_text():
-            break
-    time.sleep(0.7)
+    time.sleep(0.7)  # into the work; too short a time would only make this pass
     assert process.poll() is None, "it was to be long"
     process.send_signal(how)
     text, _ = process.communicate(timeout=600)  # hours are left: that it ends at all is what is asked
@@ -48,6 +48,48 @@ def test_running_again_goes_on(tmp_path):
     while process.poll() is None and not (journal.exists() and journal.read_text().count('"start"') == 2):
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=60) == 130
+    assert process.wait(timeout=600) == 130
     report = as_json(*arguments[1:])
     assert (report["already_done"], report["ok"], report["interrupted"]) == (1, 1, False)
+
+
+def stuck_sweep(folder):
+    """Cells whose data come out of a pipe: loading waits, and does not ask whether to stop, until somebody writes to it."""
+    places = ("garden", "kitchen", "office")
+    story = "".join(f"1 Mary went to the {p}.\n2 John went to the {q}.\n3 Where is Mary? \t{p}\t1\n" for p in places for q in places)
+    (folder / "test.txt").write_text(story)
+    os.mkfifo(folder / "train.txt")
+    (folder / "s.toml").write_text(f'[grid]\ntask = "qa[path={folder}/train.txt,test_path={folder}/test.txt]"\nestimator = "soft"\nseed = [0, 1]\n'
+                                   '[train]\nsteps = 0\n[measure]\nat = []\n')
+    return [BINARY, "run", str(folder / "s.toml"), "--out", str(folder / "run"), "--jobs", "1", "--json"], story * 4
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_loading_is_left_alone_while_planning(how, tmp_path):
+    arguments, _ = stuck_sweep(tmp_path)
+    process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
+    with open(tmp_path / "train.txt", "w"):  # opens as soon as the program does so on its side
+        process.send_signal(how)
+        _, errors = process.communicate(timeout=600)
+    assert process.returncode == 130 and errors == "\nhardgrad: interrupted before the first cell\n"
+    assert not (tmp_path / "run").exists()
+
+
+def test_loading_is_left_alone_in_a_cell(tmp_path):
+    arguments, story = stuck_sweep(tmp_path)
+    process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
+    (tmp_path / "train.txt").write_text(story)  # for the plan, and the first cell
+    journal = tmp_path / "run" / "journal.jsonl"
+    while process.poll() is None and not (journal.exists() and journal.read_text().count('"start"') == 2):
+        time.sleep(0.01)
+    with open(tmp_path / "train.txt", "w"):
+        process.send_signal(signal.SIGINT)
+        text, errors = process.communicate(timeout=600)
+    assert process.returncode == 130, errors
+    report = json.loads(text)
+    assert (report["ok"], report["interrupted"]) == (1, True)
+    events = [json.loads(line) for line in journal.read_text().splitlines()]
+    assert [event["event"] for event in events] == ["run", "start", "end", "start", "interrupted"]
+    assert not list((tmp_path / "run").rglob("*.claim"))
+    status = as_json("status", tmp_path / "run")
+    assert (status["ok"], status["pending"], status["running"]) == (1, 1, 0)

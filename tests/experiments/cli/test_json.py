@@ -84,7 +84,7 @@ def on_terminal(*arguments, **env):
     except OSError:  # the other end is closed
         pass
     os.close(main)
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=600) == 0
     return text.decode()
 
 

@@ -2,6 +2,7 @@
 import os
 import shlex
 import subprocess
+import time
 
 import pytest
 
@@ -57,10 +58,10 @@ def test_filters_are_exact_and_suggest(sweep):
 
 def test_estimate(sweep, tmp_path):
     estimate = as_json("plan", sweep, "--jobs", 1)["estimate"]
-    assert estimate["kinds"] == estimate["tried"] == 4 and not estimate["at_least"]
+    assert estimate["kinds"] == 4 and 1 <= estimate["tried"] <= 4  # as many as five seconds allow
     run("run", sweep, "--out", tmp_path / "run")
     bytes_used = sum(file.stat().st_size for file in (tmp_path / "run" / "cells").iterdir())
-    assert 0.8 * bytes_used < estimate["bytes"] < 1.2 * bytes_used
+    assert estimate["at_least"] or estimate["tried"] < 4 or 0.8 * bytes_used < estimate["bytes"] < 1.2 * bytes_used
 
 
 def test_slurm_script_does_all_cells(sweep, tmp_path):
@@ -71,7 +72,7 @@ def test_slurm_script_does_all_cells(sweep, tmp_path):
     assert directives["array"] == "1-4" and "requeue" in directives and directives["job-name"] == "other"
     (tmp_path / "job.sh").write_text(script)
     for task in range(1, 5):
-        subprocess.run(["bash", tmp_path / "job.sh"], check=True, timeout=120, capture_output=True, cwd="/",
+        subprocess.run(["bash", tmp_path / "job.sh"], check=True, timeout=600, capture_output=True, cwd="/",
                        env=environment(SLURM_ARRAY_TASK_ID=str(task), SLURM_ARRAY_JOB_ID="7"))
     assert as_json("status", tmp_path / "a run")["ok"] == 6
     merge = next(line for line in script.splitlines() if " merge " in line)
@@ -90,10 +91,10 @@ def test_slurm_task_out_of_time_is_queued_again(sweep, tmp_path):
     journal = tmp_path / "run" / "journal.jsonl"
     try:
         while job.poll() is None and not (journal.exists() and '"start"' in journal.read_text()):
-            pass
+            time.sleep(0.01)
     finally:
         job.terminate()
-    assert job.wait(timeout=30) == 0
+    assert job.wait(timeout=600) == 0
     assert (tmp_path / "said").read_text() == "requeue 7_1\n"
     assert '"interrupted"' in journal.read_text()
 

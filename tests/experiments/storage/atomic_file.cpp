@@ -4,8 +4,14 @@
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <utime.h>
+
+#include <algorithm>
 
 #include "core/support/error.hpp"
+#include "experiments/storage/process.hpp"
 #include "folder.hpp"
 
 using namespace hardgrad;
@@ -69,6 +75,54 @@ TEST_CASE("a disk that fills up leaves the old file and no trace of the new") {
   CHECK(words.find("largest size") != std::string::npos);
   CHECK(read_file(folder / "a") == "old");
   CHECK(folder.files() == 1);
+}
+
+TEST_CASE("what killed processes left half-written is known from what is being written") {
+  Folder folder;
+  std::string dead(64, '\0');  // the name of a child that is over
+  int pipe[2];
+  REQUIRE(::pipe(pipe) == 0);
+  const auto child = ::fork();
+  if (child == 0) {
+    const auto name = this_process();
+    ::_exit(::write(pipe[1], name.data(), name.size()) == static_cast<ssize_t>(name.size()) ? 0 : 1);
+  }
+  REQUIRE(child > 0);
+  dead.resize(static_cast<std::size_t>(::read(pipe[0], dead.data(), dead.size())));
+  CHECK(dead != this_process());
+  ::waitpid(child, nullptr, 0);
+  ::close(pipe[0]);
+  ::close(pipe[1]);
+  CHECK(life_of(dead) == Life::dead);
+  CHECK(life_of(this_process()) == Life::alive);
+  auto later = this_process();  // our number, had by another process before
+  later.back() = later.back() == '1' ? '2' : '1';
+  CHECK(life_of(later) == Life::dead);
+  for (const char* odd : {"", "x", "x-1", "x-1-2", "x--1-2", "0123456789abcdef-1-2"}) CHECK(life_of(odd) == Life::elsewhere);
+
+  const auto put = [&](const std::string& file, const std::string& process, bool old) {
+    const auto path = folder / ("." + file + "." + process + "." + random_name() + ".partial");
+    spill(path, "half");
+    const struct utimbuf long_ago { 1, 1 };
+    if (old) ::utime(path.c_str(), &long_ago);
+  };
+  const std::string elsewhere = "0123456789abcdef-1-2";
+  put("a.h5", this_process(), true);  // we may be slow
+  put("a.h5", dead, false);
+  put("b.h5", dead, false);
+  put("a.h5", elsewhere, false);
+  put("a.h5", elsewhere, true);
+  put("a.h5", "1234", true);  // as older releases named them
+  spill(folder / "c.partial", "a file of the user's");
+  write_file(folder / "a.h5", "whole");
+  const auto all = leftovers(folder.string());
+  CHECK(all.size() == 6);
+  CHECK(std::count_if(all.begin(), all.end(), [](const auto& l) { return l.abandoned && l.bytes == 4; }) == 4);
+  CHECK(leftovers(folder.string(), "a.h5").size() == 5);
+  CHECK(remove_leftovers(folder.string(), "a.h5") == 3);
+  CHECK(remove_leftovers(folder.string()) == 1);
+  CHECK(folder.files() == 4);
+  CHECK(leftovers(folder / "none").empty());
 }
 
 TEST_CASE("what cannot be read is an input error") {

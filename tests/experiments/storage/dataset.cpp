@@ -69,7 +69,7 @@ TEST_CASE("every type survives a file, plain and compressed") {
     CHECK(text(data.attributes, "z") == "text");
     CHECK(std::get<std::vector<std::string>>(*find(data.attributes, "list")) == std::vector<std::string>{"p", ""});
     CHECK(number(data.attributes, "a") == 1.5);
-    CHECK(read_note(folder / "f.h5") == "test note");
+    CHECK(read_seal(folder / "f.h5").note == "test note");
   }
 }
 

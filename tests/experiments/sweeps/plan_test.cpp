@@ -151,7 +151,7 @@ TEST_CASE("two plans are told apart in words") {
   const std::string grid = "name = \"x\"\n[grid]\ntask = \"bits\"\nestimator = [\"rloo\", \"exact\"]\n";
   const auto frozen = plan_of(grid).json();
   CHECK(plan_difference(frozen, plan_of(grid)) == "");
-  CHECK(plan_difference(frozen, plan_of(grid + "[train]\nsteps = 3\n")) == "2 cells with other settings (train.steps 0 -> 3)");
+  CHECK(plan_difference(frozen, plan_of(grid + "[train]\nsteps = 3\n")) == "2 cells changed (train.steps 0 -> 3)");
   CHECK(plan_difference(frozen, plan_of(grid + "seed = [0, 1]\n")) == "2 cells more");
   CHECK(plan_difference(frozen, plan_of("seed = 4\n" + grid)) == "seed 0 -> 4");
 }

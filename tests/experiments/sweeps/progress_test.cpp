@@ -21,7 +21,7 @@ std::vector<std::string> lines_of(std::size_t cells, ProgressMode mode) {
 TEST_CASE("one line every twentieth") {
   const auto lines = lines_of(1000, ProgressMode::automatic);  // no terminal: tests print elsewhere
   CHECK(lines.size() == 21);
-  CHECK(lines.front() == "50/1000 cells, 1 failed, 0:00 so far\n");
+  CHECK(lines.front().starts_with("50/1000 cells, 1 failed, "));
   CHECK(lines[19].starts_with("1000/1000 cells, 1 failed, took "));
   CHECK(lines.back() == "said\n");
   for (const auto& line : lines) CHECK(line.find('\r') == std::string::npos);

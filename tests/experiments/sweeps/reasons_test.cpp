@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "experiments/sweeps/identity.hpp"
 #include "experiments/sweeps/run.hpp"
 #include "tests/experiments/sweeps/files.hpp"
 

@@ -142,6 +142,37 @@ TEST_CASE("running again is resuming: whole cells stay, damaged and failed ones 
   CHECK(numbers(out) == expected);
 }
 
+TEST_CASE("a plan with one bit flipped is refused, or says the same") {
+  TestFolder folder;
+  run(folder / "out", {.only = {"estimator=exact"}});
+  const SweepFolder sweep_folder{folder / "out"};
+  const auto whole = get(sweep_folder.plan());
+  const auto before = read_plan(sweep_folder);
+  std::size_t tried = 0, refused = 0, changed = 0;
+  for (std::size_t i = 0; i < whole.size(); i += 5, ++tried) {
+    auto flipped = whole;
+    flipped[i] = static_cast<char>(flipped[i] ^ (1 << (tried % 8)));
+    put(sweep_folder.plan(), flipped);
+    try {
+      changed += read_plan(sweep_folder) != before;
+    } catch (const InputError&) {
+      ++refused;
+    }
+  }
+  CHECK(tried > 2000);
+  CHECK(refused > tried / 2);  // the others are spaces
+  CHECK(changed == 0);
+  auto old = nlohmann::json::parse(whole);
+  old["format"] = 1;
+  put(sweep_folder.plan(), old.dump());
+  try {
+    read_plan(sweep_folder);
+    FAIL("accepted");
+  } catch (const InputError& e) {
+    CHECK(std::string(e.what()).find("of an older release; `hardgrad run --force` writes it anew") != std::string::npos);
+  }
+}
+
 TEST_CASE("another plan needs --force, and then keeps the cells they share") {
   TestFolder folder;
   const auto out = folder / "out";

@@ -1,6 +1,9 @@
 // Files plain, gzipped, damaged and hostile.
 #include "experiments/tasks/loaders/input_file.hpp"
 
+#include "core/support/poison.hpp"
+#include "core/support/usage.hpp"
+#include "experiments/tasks/loaders/idx.hpp"
 #include "tests/experiments/tasks/support.hpp"
 
 using namespace hardgrad;
@@ -46,6 +49,35 @@ TEST_CASE("a gzip file cut anywhere, or with a flipped bit, is refused") {
   damaged[damaged.size() / 2] ^= 0x10;
   CHECK(has(text_refusal(folder, folder.write("damaged.gz", damaged)), "damaged.gz: cannot be read: "));
   CHECK(read_text(folder.write("whole.gz", whole)).lines.size() == 20000);
+}
+
+TEST_CASE("what would take more memory than allowed is refused before it does") {
+  Folder folder;
+  const auto bomb = folder.write_gz("bomb.gz", std::string(20'000'000, '\n'));  // 20 kB, 660 MB of empty lines
+  CHECK(bytes_of(bomb).size() < 100'000);
+  forget_peak();
+  const auto before = peak_resident_bytes();
+  CHECK(text_refusal(folder, bomb) ==
+        "bomb.gz: its lines take more than 512 MB: is it damaged? If not, split it, or raise the limit: "
+        "HARDGRAD_INPUT_LIMIT=2048");
+  if (!poisoning) CHECK(peak_resident_bytes() - before < 64'000'000);
+  std::string header;  // of 1,000 images of 1,000 x 1,000 pixels, which are there: a megabyte of zeros
+  for (unsigned n : {0x803u, 1000u, 1000u, 1000u})
+    for (int shift : {24, 16, 8, 0}) header += static_cast<char>(n >> shift);
+  CHECK(has(refusal(folder, [&] { read_idx_images(folder.write("big.idx", header)); }),
+            "the header promises 1000 images of 1000x1000"));
+
+  const auto small = folder.write("small.txt", std::string(40'000, '\n'));  // 1.3 MB
+  CHECK(read_text(small).lines.size() == 40'000);
+  setenv("HARDGRAD_INPUT_LIMIT", "1", 1);
+  CHECK(has(text_refusal(folder, small), "more than 1 MB"));
+  setenv("HARDGRAD_INPUT_LIMIT", "2", 1);
+  CHECK(read_text(small).lines.size() == 40'000);
+  for (const char* bad : {"0", "-1", "x", "1.5", "99999999999999999999"}) {
+    setenv("HARDGRAD_INPUT_LIMIT", bad, 1);
+    CHECK_THROWS_AS(input_limit(), UsageError);
+  }
+  unsetenv("HARDGRAD_INPUT_LIMIT");
 }
 
 TEST_CASE("what is not UTF-8 is refused with line and column") {

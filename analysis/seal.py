@@ -1,0 +1,61 @@
+"""Is a file as Hardgrad wrote it? Asked before any HDF5 code sees its bytes, which may hang or crash on what is damaged."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import zlib
+from pathlib import Path
+
+from .errors import InputError
+
+_SEAL = b"\nHARDGRAD-SEAL "
+_LONGEST = 512
+_ONCE_SEALED = b"hardgrad_seal"  # an attribute of the root
+_SUPERBLOCK_END = {0: 40, 1: 44, 2: 28, 3: 28}  # where a version's superblock holds the address of the file's end
+
+
+def verify(path: Path, unverified: bool = False) -> str:
+    """How far the file can be trusted, in words: "by its seal" or "unverified: ...". Raises InputError if its seal does not fit, or
+    is missing where there once was one; the latter is not asked if `unverified` is wanted."""
+    content = _bytes_of(path)
+    if not content:
+        raise InputError(f"{path}: is empty")
+    if not content.startswith(b"\x89HDF\r\n\x1a\n"):
+        raise InputError(f"{path}: is not an HDF5 file")
+    mark = content.rfind(_SEAL, max(0, len(content) - _LONGEST))
+    if mark < 0:
+        return _unsealed(path, content, unverified)
+    end = re.search(rb" crc32:([0-9a-f]{8}) xxh3:[0-9a-f]{16}\n\Z", content[mark:])
+    if not end:
+        raise InputError(f"{path}: truncated: its seal is torn")
+    if zlib.crc32(content[: mark + end.start()]) != int(end.group(1), 16):
+        raise InputError(f"{path}: damaged: its bytes do not match the checksum in its seal")
+    return "by its seal"
+
+
+def _unsealed(path: Path, content: bytes, unverified: bool) -> str:
+    at = _SUPERBLOCK_END.get(content[8] if len(content) > 8 else -1)
+    if at is not None and int.from_bytes(content[at:at + 8], "little") != len(content):
+        raise InputError(f"{path}: truncated or damaged: it has no seal, and does not end where HDF5 says")
+    if _ONCE_SEALED not in content:
+        return "unverified: it has no seal, another program wrote it"
+    if unverified:
+        return "unverified: its seal is gone, another program has changed it"
+    raise InputError(f"{path}: damaged, or changed by another program: its seal is gone; to read it all the same, --unverified "
+                     "(in Python: unverified=True)")
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        mode = os.stat(path).st_mode
+        if stat.S_ISDIR(mode):
+            raise InputError(f"{path}: is a folder, not a file")
+        if not stat.S_ISREG(mode):
+            raise InputError(f"{path}: is not a regular file")
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    except ValueError as error:  # a NUL in a name
+        raise InputError(f"{path}: cannot be read: {error}") from error

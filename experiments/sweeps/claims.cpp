@@ -1,0 +1,149 @@
+#include "experiments/sweeps/claims.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/support/text.hpp"
+#include "experiments/storage/atomic_file.hpp"
+#include "experiments/storage/process.hpp"
+#include "experiments/support/place.hpp"
+
+namespace hardgrad {
+namespace {
+
+const std::string ending = ".claim";
+
+std::string own_text() {
+  char host[256] = "";
+  ::gethostname(host, sizeof host - 1);
+  return nlohmann::json{{"process", this_process()}, {"pid", ::getpid()}, {"host", host}, {"claim", random_name()}}.dump(
+      -1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+struct Claim {
+  std::string text;
+  bool standing = false;
+};
+
+// Nothing if there is none. `now`: the file system's time.
+std::optional<Claim> claim_at(const std::string& path, double lease, std::time_t now) {
+  struct stat status {};
+  const auto text = file_contents(path);  // empty: its maker is just writing it, or never will
+  if (!text || ::stat(path.c_str(), &status) != 0) return {};
+  const auto said = nlohmann::json::parse(*text, nullptr, false);
+  const auto process = said.is_object() && said.contains("process") && said["process"].is_string()
+                           ? said["process"].get<std::string>()
+                           : std::string();
+  const auto life = life_of(process);
+  const bool fresh = static_cast<double>(now - status.st_mtime) <= lease;
+  return Claim{*text, life == Life::alive || (life == Life::elsewhere && fresh)};
+}
+
+// Takes a void claim away. Another may have done so meanwhile, and made its own: that one goes back to where it was.
+void remove_claim(const std::filesystem::path& path, const std::string& text) {
+  const auto aside =
+      path.parent_path() / fmt::format(".{}.{}.{}.partial", path.filename().string(), this_process(), random_name());
+  if (::rename(path.c_str(), aside.c_str()) != 0) return;
+  if (file_contents(aside) != text) (void)!::link(aside.c_str(), path.c_str());
+  ::unlink(aside.c_str());
+}
+
+std::string holder(const std::string& text) {
+  const auto said = nlohmann::json::parse(text, nullptr, false);
+  const auto has = [&](const char* key, bool number) {
+    return said.is_object() && said.contains(key) && (number ? said[key].is_number_integer() : said[key].is_string());
+  };
+  if (!has("pid", true) || !has("host", false)) return "another process";
+  return fmt::format("process {} on {}", said["pid"].get<long long>(), said["host"].get<std::string>());
+}
+
+}  // namespace
+
+Claims::Claims(std::string folder, double lease) : folder_(std::move(folder)), lease_(lease) {
+  heart_ = std::jthread([this](std::stop_token stop) {
+    std::mutex sleep;
+    std::condition_variable_any wake;
+    std::unique_lock lock(sleep);
+    while (!wake.wait_for(lock, stop, std::chrono::duration<double>(lease_ / 20), [&] { return stop.stop_requested(); }))
+      touch_all();
+  });
+}
+
+Claims::~Claims() {
+  heart_ = {};
+  give_all_back();
+}
+
+bool Claims::take(const std::string& name) {
+  const auto file = path(name), text = own_text();
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    const int made = ::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (made >= 0) {
+      const bool written = ::write(made, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+      const int error = errno;
+      ::close(made);
+      if (!written) {
+        ::unlink(file.c_str());
+        throw UsageError(file + ": cannot be written: " + system_words(error));
+      }
+      std::lock_guard guard(mutex_);
+      ours_[name] = text;
+      return true;
+    }
+    if (errno != EEXIST) throw UsageError(file + ": cannot be written: " + system_words(errno));
+    const auto other = claim_at(file, lease_, folder_time(folder_));
+    if (other && other->standing) return false;
+    if (other) remove_claim(file, other->text);
+  }
+  return false;
+}
+
+void Claims::give_back(const std::string& name) {
+  std::string text;
+  {
+    std::lock_guard guard(mutex_);
+    const auto it = ours_.find(name);
+    if (it == ours_.end()) return;
+    text = it->second;
+    ours_.erase(it);
+  }
+  if (file_contents(path(name)) == text) ::unlink(path(name).c_str());  // another's, if ours was thought void
+}
+
+void Claims::give_all_back() {
+  std::map<std::string, std::string> all;
+  {
+    std::lock_guard guard(mutex_);
+    all = ours_;
+  }
+  for (const auto& [name, text] : all) give_back(name);
+}
+
+void Claims::touch_all() {
+  std::lock_guard guard(mutex_);
+  for (const auto& [name, text] : ours_) ::utimensat(AT_FDCWD, path(name).c_str(), nullptr, 0);
+}
+
+std::map<std::string, std::string> standing_claims(const std::string& folder, double lease) {
+  std::map<std::string, std::string> found;
+  std::error_code error;
+  std::time_t now = 0;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    if (entry->path().extension() != ending) continue;
+    if (now == 0) now = folder_time(folder);
+    const auto claim = claim_at(entry->path().string(), lease, now);
+    if (!claim || !claim->standing) continue;
+    found[entry->path().stem().string()] = holder(claim->text);
+  }
+  return found;
+}
+
+}  // namespace hardgrad

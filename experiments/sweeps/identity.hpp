@@ -1,0 +1,14 @@
+// What differs between the identities of two cells, in words.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace hardgrad {
+
+/// "train.steps 400 -> 401", "the estimator's plugin is another build"; none if nothing differs.
+std::vector<std::string> identity_differences(const std::string& before, const std::string& now);
+/// All of them in one line.
+std::string identity_difference(const std::string& before, const std::string& now);
+
+}  // namespace hardgrad

@@ -1,0 +1,173 @@
+// Claims: one holder at a time, void when their holder is dead or silent; runs at the same time share the work.
+#include "experiments/sweeps/claims.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <utime.h>
+
+#include <atomic>
+#include <thread>
+
+#include "experiments/storage/process.hpp"
+#include "experiments/sweeps/journal.hpp"
+#include "experiments/sweeps/run.hpp"
+#include "tests/experiments/sweeps/files.hpp"
+
+using namespace hardgrad;
+using namespace hardgrad::testing;
+
+namespace {
+
+// What a process of ours that is over would have claimed.
+std::string name_of_the_dead() {
+  int pipe[2];
+  REQUIRE(::pipe(pipe) == 0);
+  const auto child = ::fork();
+  if (child == 0) {
+    const auto name = this_process();
+    ::_exit(::write(pipe[1], name.data(), name.size()) == static_cast<ssize_t>(name.size()) ? 0 : 1);
+  }
+  REQUIRE(child > 0);
+  std::string name(64, '\0');
+  name.resize(static_cast<std::size_t>(::read(pipe[0], name.data(), name.size())));
+  ::waitpid(child, nullptr, 0);
+  ::close(pipe[0]);
+  ::close(pipe[1]);
+  return name;
+}
+
+std::string claim_of(const std::string& process) {
+  return fmt::format(R"({{"process":"{}","pid":12,"host":"far","claim":"x"}})", process);
+}
+
+void grow_old(const std::string& path) {
+  const struct utimbuf long_ago { 1, 1 };
+  REQUIRE(::utime(path.c_str(), &long_ago) == 0);
+}
+
+}  // namespace
+
+TEST_CASE("a claim has one holder at a time") {
+  TestFolder folder;
+  std::filesystem::create_directory(folder / "cells");
+  Claims one(folder / "cells"), two(folder / "cells");
+  CHECK(one.take("a"));
+  CHECK_FALSE(two.take("a"));
+  CHECK(two.take("b"));
+  CHECK(standing_claims(folder / "cells").size() == 2);
+  CHECK(standing_claims(folder / "cells").at("a").starts_with(fmt::format("process {} on ", ::getpid())));
+  two.give_back("a");  // not its own
+  CHECK_FALSE(two.take("a"));
+  one.give_back("a");
+  CHECK(two.take("a"));
+  {
+    Claims three(folder / "cells");
+    CHECK(three.take("c"));
+  }
+  CHECK(one.take("c"));
+
+  // Of many at once one has it, each time.
+  std::atomic<int> taken = 0;
+  for (int i = 0; i < 200; ++i) {
+    std::vector<std::jthread> threads;
+    for (auto* claims : {&one, &two}) threads.emplace_back([&taken, claims, i] { taken += claims->take(std::to_string(i)); });
+  }
+  CHECK(taken == 200);
+}
+
+TEST_CASE("claims of the dead and the silent are void") {
+  TestFolder folder;
+  const auto cells = folder / "cells";
+  std::filesystem::create_directory(cells);
+  Claims claims(cells, 600);
+  const std::string elsewhere = "0123456789abcdef-12-34";
+  put(cells + "/dead.claim", claim_of(name_of_the_dead()));
+  put(cells + "/far.claim", claim_of(elsewhere));
+  put(cells + "/silent.claim", claim_of(elsewhere));
+  grow_old(cells + "/silent.claim");
+  put(cells + "/slow.claim", claim_of(this_process()));  // alive, though it did not touch its claim: a machine that slept
+  grow_old(cells + "/slow.claim");
+  put(cells + "/torn.claim", "{\"proc");
+  put(cells + "/empty.claim", "");
+  grow_old(cells + "/empty.claim");
+  const auto standing = standing_claims(cells);
+  CHECK(standing.size() == 3);
+  CHECK(standing.at("far") == "process 12 on far");
+  CHECK(standing.at("torn") == "another process");
+  CHECK(standing.contains("slow"));
+  for (const char* name : {"dead", "silent", "empty", "none"}) CHECK(claims.take(name));
+  for (const char* name : {"far", "slow", "torn"}) CHECK_FALSE(claims.take(name));
+  put(cells + "/dead.claim", claim_of(elsewhere));  // ours was thought void, and taken over
+  claims.give_back("dead");
+  CHECK(get(cells + "/dead.claim") == claim_of(elsewhere));
+  claims.give_all_back();
+  std::size_t left = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(cells)) left += entry.path().extension() == ".claim";
+  CHECK(left == 4);
+}
+
+TEST_CASE("runs at the same time share the cells, and all know how every one ended") {
+  // One of the cells fails: it is not tried by each.
+  const std::string text =
+      "precision = \"double\"\nname = \"f\"\n[grid]\ntask = \"bits\"\nestimator = [\"rloo[samples=2]\", "
+      "\"exact\", \"soft\"]\nseed = [1, 2, 3, 4]\n[measure]\nexact = true\noutcome_cap = 2\nat = [\"start\"]\n";
+  TestFolder folder;
+  const auto out = folder / "out";
+  RunReport reports[3];
+  {
+    std::vector<std::jthread> runs;
+    for (auto& report : reports)
+      runs.emplace_back([&report, &out, &text] {
+        TaskPool tasks;
+        const auto plan = make_plan(config_of(text), tasks);
+        report =
+            run_plan(plan, tasks, {.out = out, .jobs = 1, .progress = ProgressMode::none, .print = [](const std::string&) {}});
+      });
+  }
+  std::size_t ok = 0;
+  for (const auto& report : reports) {
+    ok += report.ok;
+    CHECK(report.ok + report.already == 8);
+    CHECK(report.failures.size() == 4);
+  }
+  CHECK(ok == 8);
+  std::map<std::string, int> starts;
+  for (const auto& event : Journal::read(SweepFolder{out}.journal()))
+    if (event.value("event", "") == "start") ++starts[event.value("cell", "")];
+  CHECK(starts.size() == 12);
+  for (const auto& [cell, count] : starts) CHECK(count == 1);
+  CHECK(standing_claims(SweepFolder{out}.cells()).empty());
+}
+
+TEST_CASE("of two plans that come at once to an empty folder one is refused") {
+  const std::string text = "[grid]\ntask = \"bits\"\nestimator = \"exact\"\n[train]\nsteps = ";
+  std::size_t refused = 0;
+  for (int round = 0; round < 20; ++round) {
+    TestFolder folder;
+    const auto out = folder / "out";
+    std::atomic<int> ready = 0, fine = 0;
+    std::string kept[2];
+    {
+      std::vector<std::jthread> runs;
+      for (int i = 0; i < 2; ++i)
+        runs.emplace_back([&, i] {
+          TaskPool tasks;
+          const auto plan = make_plan(config_of(text + std::to_string(i) + "\n"), tasks);
+          for (++ready; ready < 2;) std::this_thread::yield();
+          try {
+            run_plan(plan, tasks, {.out = out, .jobs = 1, .progress = ProgressMode::none, .print = [](const std::string&) {}});
+            kept[i] = plan.hash;
+            ++fine;
+          } catch (const UsageError& e) {
+            CHECK(std::string(e.what()).find("holds another plan") != std::string::npos);
+          }
+        });
+    }
+    CHECK(fine == 1);
+    refused += 2 - static_cast<std::size_t>(fine);
+    CHECK(sweep_status({out}).hash == kept[0] + kept[1]);
+  }
+  CHECK(refused == 20);
+}
