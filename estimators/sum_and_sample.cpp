@@ -10,7 +10,7 @@
 // Cost: k rows a step, one run. All outcomes: exact.
 // Departures: in the same run that finds C, the sample is drawn from the prefixes that leave the beam, by a reservoir; C is
 // what a beam search of width k - 1 finds: the most probable outcomes if choices are independent, else nearly. The
-// constant baseline b is an addition (0: as published). Default k = 4.
+// constant baseline b is an addition (0: as published).
 #include "core/estimator/score_function/score_function.hpp"
 #include "core/estimator/without_replacement/subset.hpp"
 

@@ -9,7 +9,7 @@
 // Target: expected loss. Bias: none: E[h(first) | S] = sum p R h, and given the first, s, B estimates E f from the others
 // without bias, so that its score has mean zero. Cost: k rows a step (fewer where fewer prefixes exist). All outcomes: exact.
 // Departures: the ratios come from a recursion over subsets (k <= 12) instead of over orders; f - B is formed from
-// differences of losses, which is the same because the weights of B sum to 1. Default k = 4.
+// differences of losses, which is the same because the weights of B sum to 1.
 #include "core/estimator/without_replacement/leave_one_out_ratios.hpp"
 #include "core/estimator/without_replacement/subset.hpp"
 

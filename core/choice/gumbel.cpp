@@ -33,35 +33,43 @@ double uniform(Randomness& random, Draw where, std::size_t i) {
   return random.uniform(where);
 }
 
+/// Of choices among two: logistic numbers, with the place where each changes its option.
+std::vector<double> logistics(const Cells& cells, std::span<const Draw> where, Randomness& random, bool breaks) {
+  std::vector<Draw> places;
+  std::vector<double> flips;
+  for_choices(
+      cells.width, cells.options,
+      [&](std::size_t c, std::size_t at) {
+        places.push_back(where[c]);
+        flips.push_back(cells.log_p[at] - cells.log_p[at + 1]);
+      },
+      [](std::size_t, std::size_t, std::size_t) {});
+  std::vector<double> x(places.size());
+  random.logistic(places, breaks ? std::span<const double>(flips) : std::span<const double>(), x);
+  return x;
+}
+
 }  // namespace
 
 void perturb(const Cells& cells, std::span<const Draw> where, Randomness& random, std::span<int> option, std::span<double> z) {
   const auto S = cells.width;
   const auto options = cells.options;
   const auto log_p = cells.log_p;
-  std::vector<double> x(z.size(), 1.0), p(log_p.begin(), log_p.end());  // u and 1 - u, or u of every option
-  exp_all(p);
-  for_choices(
-      S, options,
-      [&](std::size_t c, std::size_t at) {
-        x[at] = random.uniform(where[c], {.breaks = std::span(p).subspan(at, 1)});  // there the option changes
-        x[at + 1] = 1 - x[at];
-      },
-      [&](std::size_t c, std::size_t at, std::size_t n) {
-        for (std::size_t i = 0; i < n; ++i) x[at + i] = uniform(random, where[c], i);
-      });
-  log_all(x);
-  std::vector<double> gumbel;
-  if (S > 2) {
-    gumbel.resize(x.size());
-    std::transform(x.begin(), x.end(), gumbel.begin(), [](double log_u) { return -log_u; });
-    log_all(gumbel);
-  }
+  std::vector<double> gumbel(S > 2 ? z.size() : 0, 1.0);  // u, -log u, log -log u
+  const auto none = [](std::size_t, std::size_t) {};
+  for_choices(S, options, none, [&](std::size_t c, std::size_t at, std::size_t n) {
+    for (std::size_t i = 0; i < n; ++i) gumbel[at + i] = uniform(random, where[c], i);
+  });
+  log_all(gumbel);
+  for (double& x : gumbel) x = -x;
+  log_all(gumbel);
+  const auto logistic = logistics(cells, where, random, true);
+  auto next = logistic.begin();
   for_choices(
       S, options,
       [&](std::size_t c, std::size_t at) {
         z[at] = 0;
-        z[at + 1] = log_p[at + 1] - log_p[at] + x[at] - x[at + 1];
+        z[at + 1] = log_p[at + 1] - log_p[at] + *next++;
         option[c] = z[at + 1] > 0;
       },
       [&](std::size_t c, std::size_t at, std::size_t n) {
@@ -70,48 +78,56 @@ void perturb(const Cells& cells, std::span<const Draw> where, Randomness& random
       });
 }
 
-// Of two options u = q + p v or q v: z = log(1 + e^phi v) - log(1 - v) or log v - log(1 + e^-phi (1 - v)), no exponential
-// above 1.
+// Of two options u = q + p v or q v: with L the logit of v or of 1 - v, whichever is the share of u inside its side,
+//   |z| = log(1 + e^toward inside) - log(outside),  inside = sig(L), outside = sig(-L)
+// where `toward` is phi or -phi, and no exponential is above 1.
 void perturb_given(const Cells& cells, std::span<const int> option, std::span<const Draw> where, Randomness& random,
                    std::span<double> z) {
   const auto S = cells.width;
   const auto options = cells.options;
   const auto log_p = cells.log_p;
-  const auto phi = [&](std::size_t at) { return log_p[at + 1] - log_p[at]; };
-  std::vector<double> x(z.size(), 1.0), inverse(z.size());  // E, or the share of u inside its side; 1 / p, or e^-|phi|
+  const auto toward = [&](std::size_t c, std::size_t at) {
+    return option[c] == 1 ? log_p[at + 1] - log_p[at] : log_p[at] - log_p[at + 1];
+  };
+  auto logistic = logistics(cells, where, random, false);
+  std::vector<double> x(z.size()),
+      logs(z.size(), 1.0);  // exponentials: of -|L| and -|phi|, or 1 / p; and what logs are taken of
+  auto L = logistic.begin();
   for_choices(
       S, options,
       [&](std::size_t c, std::size_t at) {
-        x[at] = random.uniform(where[c]);
-        inverse[at] = -std::abs(phi(at));
+        if (option[c] == 0) *L = -*L;
+        x[at] = -std::abs(*L++);
+        x[at + 1] = -std::abs(toward(c, at));
       },
       [&](std::size_t c, std::size_t at, std::size_t n) {
         for (std::size_t i = 0; i < n; ++i) {
-          x[at + i] = uniform(random, where[c], i);
-          inverse[at + i] = -log_p[at + i];
+          logs[at + i] = uniform(random, where[c], i);
+          x[at + i] = -log_p[at + i];
         }
       });
-  exp_all(inverse);
-  auto logs = x;
+  exp_all(x);
   if (S > 2) log_all(logs);
-  for_choices(
-      S, options,
-      [&](std::size_t c, std::size_t at) {  // log(1 + e^toward inside), and its subtrahend or minuend
-        const double v = x[at], inside = option[c] == 1 ? v : 1 - v, toward = option[c] == 1 ? phi(at) : -phi(at);
-        logs[at] = toward > 0 ? inverse[at] + inside : 1 + inverse[at] * inside;
-        logs[at + 1] = option[c] == 1 ? 1 - v : v;
-      },
-      [&](std::size_t c, std::size_t at, std::size_t n) {
-        const double top = -logs[at + option[c]];
-        for (std::size_t i = at; i < at + n; ++i) logs[i] = (i == at + option[c] ? 0 : -logs[i] * inverse[i]) + top;
-      });
-  log_all(logs);
+  L = logistic.begin();
   for_choices(
       S, options,
       [&](std::size_t c, std::size_t at) {
-        const double toward = option[c] == 1 ? phi(at) : -phi(at), grown = std::max(toward, 0.0) + logs[at];
+        const double less = x[at] / (1 + x[at]), inside = *L++ > 0 ? 1 / (1 + x[at]) : less;
+        logs[at] = toward(c, at) > 0 ? x[at + 1] + inside : 1 + x[at + 1] * inside;
+        logs[at + 1] = 1 + x[at];
+      },
+      [&](std::size_t c, std::size_t at, std::size_t n) {
+        const double top = -logs[at + option[c]];
+        for (std::size_t i = at; i < at + n; ++i) logs[i] = (i == at + option[c] ? 0 : -logs[i] * x[i]) + top;
+      });
+  log_all(logs);
+  L = logistic.begin();
+  for_choices(
+      S, options,
+      [&](std::size_t c, std::size_t at) {
+        const double length = std::max(toward(c, at), 0.0) + logs[at] + logs[at + 1] + std::max(*L++, 0.0);
         z[at] = 0;
-        z[at + 1] = option[c] == 1 ? grown - logs[at + 1] : logs[at + 1] - grown;
+        z[at + 1] = option[c] == 1 ? length : -length;
       },
       [&](std::size_t, std::size_t at, std::size_t n) {
         for (std::size_t i = at; i < at + n; ++i) z[i] = -logs[i];

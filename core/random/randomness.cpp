@@ -8,6 +8,8 @@
 #include <numbers>
 #include <numeric>
 
+#include "core/kernels/functions.hpp"
+
 namespace hardgrad {
 
 Key::Key(std::uint64_t root_seed) : value_(XXH64(&root_seed, sizeof root_seed, 0)) {}
@@ -123,6 +125,23 @@ void Randomness::categorical(std::span<const double> probabilities, std::size_t 
     const auto n = static_cast<std::size_t>(options[d]);
     option[d] = n > 1 ? categorical(probabilities.subspan(d * width, n), where) : 0;
   }
+}
+
+double Randomness::logistic(Draw where, const Pieces&) {
+  const double u = uniform(where);
+  return std::log(u) - std::log1p(-u);
+}
+
+void Randomness::logistic(std::span<const Draw> where, std::span<const double> breaks, std::span<double> x) {
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = logistic(where[i], {.breaks = breaks.empty() ? breaks : breaks.subspan(i, 1)});
+}
+
+void KeyedRandomness::logistic(std::span<const Draw> where, std::span<const double>, std::span<double> x) {
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double u = uniform(where[i]);
+    x[i] = u / (1 - u);
+  }
+  kernels::map(x.data(), x.data(), x.size(), [](const kernels::Batch<double>& v) { return kernels::log<double>(v); });
 }
 
 double Randomness::standard(Standard noise, Draw where) {

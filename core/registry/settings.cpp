@@ -154,8 +154,10 @@ std::string ParameterInfo::type_name() const {
 std::string ParameterInfo::range() const {
   if (type == Type::choice) return fmt::format("{}", fmt::join(choices, "|"));
   if (type == Type::boolean || type == Type::text) return {};
-  if (type == Type::reals && std::isinf(low) && std::isinf(high)) return {};
-  return fmt::format("{}{}, {}{}", open_low || std::isinf(low) ? '(' : '[', number_text(low), number_text(high),
+  const std::string several = type == Type::reals ? "separated by ;" : "";
+  if (type == Type::reals && std::isinf(low) && std::isinf(high)) return several;
+  return several + (several.empty() ? "" : " in ") +
+         fmt::format("{}{}, {}{}", open_low || std::isinf(low) ? '(' : '[', number_text(low), number_text(high),
                      open_high || std::isinf(high) ? ')' : ']');
 }
 

@@ -37,6 +37,16 @@ def run(folder, *command, text):
     return done.stdout
 
 
+def test_heads_leave_defaults_to_the_registry():
+    """The head of an estimator's or model's file has its equations; a number that the registry has too would part from it."""
+    heads = {path: re.match(r"(//.*\n)+", path.read_text())[0] for folder in ("estimators", "core/models")
+             for path in (TREE / folder).glob("*.cpp") if path.read_text().startswith("//")}
+    assert len(heads) > 50
+    stated = re.compile(r"defaults? (?:is )?\w+ ?=? ?-?\d", re.I)
+    assert stated.search("// sum to 1. Default k = 4.")
+    assert [f"{path.name}: {found[0]}" for path, head in heads.items() if (found := stated.search(head))] == []
+
+
 def test_all_guides_are_found():
     found = {str(path.relative_to(TREE)) for path in GUIDES}
     assert {"README.md", "core/models/README.md", "estimators/README.md", "experiments/configs/README.md", "experiments/tasks/README.md",

@@ -44,10 +44,22 @@ LeaveOneOutRatios ratios_by_subsets(std::span<const double> p, double rest) {
 }
 
 double inclusion_weight(double p, double kappa) {
+  if (p <= 0) return 0;  // drawn because there was nothing else: it adds nothing
   const double x = p * std::exp(-kappa);
   if (x > 700) return p;
   return x == 0 ? std::exp(kappa) : p / -std::expm1(-x);
 }
+
+namespace {
+
+// log of the probability that an outcome lies above the threshold, q = 1 - exp(-p exp(-kappa)).
+double log_inclusion(double p, double kappa) {
+  const double log_x = std::log(std::max(p, std::numeric_limits<double>::min())) - kappa;
+  if (log_x < -37) return log_x;
+  return log_x > 7 ? 0 : std::log(-std::expm1(-std::exp(log_x)));
+}
+
+}  // namespace
 
 // The trapezoidal rule in x = -kappa = log E: the integrand is analytic in a strip around the real line, so that the error
 // falls exponentially with 1 / step; the width of its peak falls like 1 / sqrt(k).
@@ -57,8 +69,7 @@ ThresholdNodes threshold_nodes(std::span<const double> p, double rest) {
   const auto logs = [&](double x) {
     double log_density = x + std::log(rest) - rest * std::exp(x), least = 0, second = 0;
     for (double probability : p) {
-      probability = std::max(probability, std::numeric_limits<double>::min());
-      const double log_q = std::log(probability) - std::log(inclusion_weight(probability, -x));
+      const double log_q = log_inclusion(probability, -x);
       log_density += log_q;
       if (log_q < least)
         second = std::exchange(least, log_q);

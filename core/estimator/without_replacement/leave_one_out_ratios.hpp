@@ -33,7 +33,8 @@ struct ThresholdNodes {
 };
 ThresholdNodes threshold_nodes(std::span<const double> probability, double rest);
 
-/// p / P(p's perturbed log probability exceeds kappa) = p / (1 - exp(-p exp(-kappa))); p itself if kappa is -inf.
+/// p / P(p's perturbed log probability exceeds kappa) = p / (1 - exp(-p exp(-kappa))); p itself if kappa is -inf, or
+/// if it is 0.
 double inclusion_weight(double probability, double kappa);
 
 }  // namespace hardgrad
