@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "core/support/text.hpp"
 #include "experiments/storage/atomic_file.hpp"
@@ -132,18 +133,40 @@ void Claims::touch_all() {
   for (const auto& [name, text] : ours_) ::utimensat(AT_FDCWD, path(name).c_str(), nullptr, 0);
 }
 
+namespace {
+
+// f(path, claim) for each claim in a folder.
+template <class F>
+void for_each_claim(const std::string& folder, double lease, F f) {
+  std::vector<std::filesystem::path> files;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+    if (entry->path().extension() == ending && !entry->path().filename().string().starts_with('.'))
+      files.push_back(entry->path());
+  if (files.empty()) return;
+  const auto now = folder_time(folder);
+  for (const auto& file : files)
+    if (const auto claim = claim_at(file.string(), lease, now)) f(file, *claim);
+}
+
+}  // namespace
+
 std::map<std::string, std::string> standing_claims(const std::string& folder, double lease) {
   std::map<std::string, std::string> found;
-  std::error_code error;
-  std::time_t now = 0;
-  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    if (entry->path().extension() != ending) continue;
-    if (now == 0) now = folder_time(folder);
-    const auto claim = claim_at(entry->path().string(), lease, now);
-    if (!claim || !claim->standing) continue;
-    found[entry->path().stem().string()] = holder(claim->text);
-  }
+  for_each_claim(folder, lease, [&](const auto& file, const Claim& claim) {
+    if (claim.standing) found[file.stem().string()] = holder(claim.text);
+  });
   return found;
+}
+
+std::size_t remove_void_claims(const std::string& folder, double lease) {
+  std::size_t removed = 0;
+  for_each_claim(folder, lease, [&](const auto& file, const Claim& claim) {
+    if (claim.standing) return;
+    remove_claim(file, claim.text);
+    ++removed;
+  });
+  return removed;
 }
 
 }  // namespace hardgrad

@@ -5,6 +5,7 @@
 // thrift: two that ran it all the same would write the same file.
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -41,5 +42,9 @@ class Claims {
 
 /// The claims that stand in a folder: name -> who holds it, in words ("process 12 on host"). None if it cannot be read.
 std::map<std::string, std::string> standing_claims(const std::string& folder, double lease = 600);
+
+/// Removes those that no longer stand; how many there were. (A process killed between writing a cell and giving it back leaves
+/// one.)
+std::size_t remove_void_claims(const std::string& folder, double lease = 600);
 
 }  // namespace hardgrad

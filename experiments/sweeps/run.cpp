@@ -134,6 +134,7 @@ Run::Run(const Plan& plan, TaskPool& tasks, const RunOptions& options)
   gethostname(host_, sizeof host_ - 1);
   durations_ = journal_durations(folder_, plan);
   journal_.emplace(folder_.journal());
+  remove_void_claims(folder_.cells());
   claims_.emplace(folder_.cells());
   progress_.emplace(todo_.size(), options.progress, options.print);
   auto line = here("run");

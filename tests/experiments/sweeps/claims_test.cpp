@@ -97,6 +97,11 @@ TEST_CASE("claims of the dead and the silent are void") {
   CHECK(standing.at("far") == "process 12 on far");
   CHECK(standing.at("torn") == "another process");
   CHECK(standing.contains("slow"));
+  CHECK(remove_void_claims(cells) == 3);
+  CHECK(standing_claims(cells) == standing);
+  put(cells + "/dead.claim", claim_of(name_of_the_dead()));
+  put(cells + "/silent.claim", claim_of(elsewhere));
+  grow_old(cells + "/silent.claim");
   for (const char* name : {"dead", "silent", "empty", "none"}) CHECK(claims.take(name));
   for (const char* name : {"far", "slow", "torn"}) CHECK_FALSE(claims.take(name));
   put(cells + "/dead.claim", claim_of(elsewhere));  // ours was thought void, and taken over
