@@ -69,6 +69,7 @@ nlohmann::json result_json(const Measurement& m, const ParameterSet<T>& paramete
                                {"snr", number(m.snr)},
                                {"cosine", number(m.cosine)},
                                {"bias_p_value", number(m.bias_p_value)},
+                               {"bias_p_value_corrected", number(m.bias_p_value_corrected)},
                                {"rows", number(m.rows)},
                                {"attention_values", number(m.attention_values)},
                                {"missed_hints", number(m.missed_hints)},
