@@ -11,6 +11,7 @@
 #include "experiments/measurement/choice_entropy.hpp"
 #include "experiments/measurement/draw.hpp"
 #include "experiments/measurement/exact_moments.hpp"
+#include "experiments/measurement/support.hpp"
 
 namespace hardgrad {
 namespace {
@@ -154,6 +155,35 @@ void measure_exactly(Measurement& m, const Estimator<T>& estimator, const Model<
   m.intervals["squared_bias"] = {m.squared_bias, m.squared_bias};
 }
 
+/// Draws, by draw(replicates), and takes what the replicates say, by take(), until they support it or the limit is met.
+template <class Draw, class Take>
+Cost draw_enough(Measurement& m, Replicates& replicates, const MeasureSettings& settings, Draw draw, Take take) {
+  Cost each;
+  for (double before = 0;; before = replicates.count(), replicates.grow()) {
+    const auto more = draw(replicates);
+    each = mixed(each, more, before / replicates.count());
+    m.replicates = replicates.count();
+    m.effective_sample_size = replicates.effective_sample_size();
+    m.tail_index = replicates.tail().index;
+    take();
+    m.unsupported = unsupported(m, replicates, claims_unbiased(Spec::parse(m.estimator)));
+    if (m.unsupported.empty() || 2.0 * replicates.count() > settings.most_replicates) return each;
+  }
+}
+
+/// The variance by visiting every outcome, if that takes no more visits than the sample takes examples; else NaN.
+template <class T>
+double affordable_variance(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, const Truth& truth,
+                           const MeasureSettings& settings) {
+  const double visits = std::min(settings.outcome_cap, double(settings.replicates) * batch.examples());
+  try {
+    const auto moments = exact_moments(estimator, model, batch, truth.of_example, visits, false, settings.stop);
+    return moments.continuous ? not_a_number : std::max(0.0, moments.trace);
+  } catch (const NotExact&) {
+    return not_a_number;
+  }
+}
+
 template <class T>
 void measure_by_sampling(Measurement& m, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
                          const MeasureSettings& settings, Key noise, Truths<T>& truths) {
@@ -178,14 +208,18 @@ void measure_by_sampling(Measurement& m, const Estimator<T>& estimator, const Mo
                          : stand_in ? stand_in->replicates.mean()
                                     : std::vector<double>(model.parameters().size());
   Replicates replicates(reference, settings.directions, settings.replicates);
-  charge(m, draw(replicates, estimator, model, batch, noise, settings.stop));
-
+  Visited visited(model, batch);
+  if (truth) m.exact_variance = affordable_variance(estimator, model, batch, *truth, settings);
+  const auto draw_more = [&](Replicates& r) { return draw(r, estimator, model, batch, noise, settings.stop, &visited); };
+  charge(m, draw_enough(m, replicates, settings, draw_more, [&] {
+           m.unvisited_mass = visited.missing();
+           take_variance(m, replicates, settings);
+           if (known) take_bias(m, replicates, settings, stand_in ? &stand_in->replicates : nullptr);
+           // A stand-in has noise of its own, and a rough quadrature an error, which the test does not know of.
+           if (truth && truth->certain()) test_bias<T>(m, replicates);
+         }));
   m.mean = replicates.mean();
   m.variances = replicates.variances();
-  take_variance(m, replicates, settings);
-  if (known) take_bias(m, replicates, settings, stand_in ? &stand_in->replicates : nullptr);
-  // A stand-in has noise of its own, and a rough quadrature an error, which the test does not know of.
-  if (truth && truth->certain()) test_bias<T>(m, replicates);
   for (const auto& [name, other] : known_truths(truths, settings))
     m.bias_against[name] = replicates.distance(other->gradient).unbiased();
   derive(m);
@@ -209,18 +243,23 @@ void measure_at_logits(Measurement& m, const Estimator<T>& estimator, const Mode
   }
   m.estimand_norm = known ? norm(reference) : not_a_number;
   Replicates replicates(reference, settings.directions, settings.replicates);
-  const auto each = draw_at_logits(replicates, estimator, model, batch, noise, settings.stop);
-  charge(m, each);
+  std::vector<std::pair<std::string, std::size_t>> sites;
+  const auto draw_more = [&](Replicates& r) {
+    auto each = draw_at_logits(r, estimator, model, batch, noise, settings.stop);
+    sites = each.sites;
+    return each;
+  };
+  charge(m, draw_enough(m, replicates, settings, draw_more, [&] {
+           take_variance(m, replicates, settings);
+           if (!known) return;
+           take_bias(m, replicates, settings, nullptr);
+           test_bias<T>(m, replicates);
+         }));
   const auto variances = replicates.variances();
   auto first = variances.begin();
-  for (const auto& [site, count] : each.sites)
+  for (const auto& [site, count] : sites)
     for (const auto last = first + static_cast<std::ptrdiff_t>(count); first != last; ++first)
       m.variance_by_site[site] += *first;
-  take_variance(m, replicates, settings);
-  if (known) {
-    take_bias(m, replicates, settings, nullptr);
-    test_bias<T>(m, replicates);
-  }
   derive(m);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
+#include <functional>
 
 namespace hardgrad {
 namespace {
@@ -50,9 +51,17 @@ void Replicates::add(int index, std::span<const double> gradient) {
     block.along.resize(directions());
     block.along_squares.resize(directions());
   }
-  ++block.count;
+  const double before = block.count++;
   static thread_local std::vector<double> d;  // as long as the gradient: not to be asked for again and again
   d.resize(reference_.size());
+  if (before > 0) {
+    double squared = 0;
+    for (std::size_t i = 0; i < d.size(); ++i) {
+      const double off = gradient[i] - reference_[i] - block.sum[i] / before;
+      squared += off * off;
+    }
+    keep(block.largest, squared * before / (before + 1));
+  }
   for (std::size_t i = 0; i < d.size(); ++i) {
     d[i] = gradient[i] - reference_[i];
     block.sum[i] += d[i];
@@ -72,6 +81,59 @@ void Replicates::add(int index, std::span<const double> gradient) {
     block.along[k] += along[k];
     block.along_squares[k] += along[k] * along[k];
   }
+}
+
+void Replicates::keep(std::vector<double>& largest, double squared) {
+  const std::greater<> least_on_top;
+  if (largest.size() == kept) {
+    if (squared <= largest.front()) return;
+    std::pop_heap(largest.begin(), largest.end(), least_on_top);
+    largest.back() = squared;
+  } else {
+    largest.push_back(squared);
+  }
+  std::push_heap(largest.begin(), largest.end(), least_on_top);
+}
+
+void Replicates::grow() {
+  const auto before = std::move(blocks_);
+  const int filled = replicates_;
+  replicates_ *= 2;
+  blocks_ = std::vector<Block>(std::min(replicates_, 32));
+  int place = 0, into = 0;  // of a block's first replicate, and the block it now belongs to: ends of blocks stay ends
+  for (const auto& block : before) {
+    while (range(into)[1] <= place) ++into;
+    place += block.count;
+    auto& to = blocks_[into];
+    const auto add = [](std::vector<double>& sum, const std::vector<double>& more) {
+      sum.resize(more.size());
+      for (std::size_t i = 0; i < more.size(); ++i) sum[i] += more[i];
+    };
+    to.complete = true;
+    to.count += block.count;
+    to.squared += block.squared;
+    add(to.sum, block.sum);
+    for (double squared : block.largest) keep(to.largest, squared);
+  }
+  for (summed_ = 0; range(summed_)[0] < filled;) ++summed_;
+}
+
+double Replicates::effective_sample_size() const {
+  if (!(variance_ > 0)) return 0;
+  return 1 / (1.0 / total_.count + scatter_.error_squared() / (variance_ * variance_));
+}
+
+Replicates::Tail Replicates::tail() const {
+  const auto top = std::min(static_cast<std::size_t>(std::sqrt(total_.count)), kept - 1);
+  std::vector<double> all;
+  for (const auto& block : blocks_) all.insert(all.end(), block.largest.begin(), block.largest.end());
+  if (total_.count < 100 || all.size() <= top) return {std::nan(""), std::nan("")};
+  std::nth_element(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(top), all.end(), std::greater<>());
+  const double largest = *std::max_element(all.begin(), all.end());
+  if (!(all[top] > 1e-20 * largest)) return {std::nan(""), std::nan("")};  // too few deviate at all
+  double logs = 0;
+  for (std::size_t i = 0; i < top; ++i) logs += std::log(all[i] / all[top]);
+  return {static_cast<double>(top) / logs, 1 / std::sqrt(top)};
 }
 
 void Replicates::complete(int index) {

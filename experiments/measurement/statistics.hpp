@@ -29,6 +29,11 @@ class Replicates {
   void complete(int block);
   /// All blocks have.
   void finish();
+  /// Twice as many replicates: the blocks there are become the first half of as many as before, and the second half is to be
+  /// filled. Up to that, and after `finish`, the sums are those of twice as many from the start.
+  void grow();
+  /// The first block that is not complete.
+  int next() const { return summed_; }
 
   const std::vector<double>& reference() const { return reference_; }
   std::vector<double> mean() const;              ///< [P]
@@ -44,6 +49,15 @@ class Replicates {
   /// Plain p-value of no bias against the reference: SquaredLength::p_value. Deviations below `resolution` (rounding) count as
   /// zero.
   double bias_p_value(double resolution) const;
+  /// How many replicates of equal weight would tell the variance as well: 1 if one of them carries it all.
+  double effective_sample_size() const;
+  /// Tail index of the squared deviations (Hill 1975) by their largest sqrt(M), and its relative standard error. Below 2 the
+  /// variance of the variance is infinite, below 1 the variance. NaN of fewer than 100 replicates, or if fewer than these
+  /// deviate; infinite if they are alike. Deviations are from the mean of the block so far.
+  struct Tail {
+    double index, error;
+  };
+  Tail tail() const;
   /// Smallest two-sided p-value of the t-tests of mean deviation zero along the directions, times their number: Bonferroni's
   /// correction. It finds a bias of one direction among many, and is not uniform where there is none.
   double corrected_bias_p_value(double resolution) const;
@@ -56,6 +70,7 @@ class Replicates {
     double squared = 0;                ///< all squares
     double cosine = 0, cosine_squares = 0;
     std::vector<double> along, along_squares;  ///< per direction, the reference's own last
+    std::vector<double> largest;               ///< squared deviations, at most `kept`, as a heap with the least on top
   };
   std::size_t directions() const { return probes_.count() + (reference_norm_ > 0); }
   /// [blocks, n] the sums of blocks less their share of the whole, entries [first, first + n).
@@ -65,6 +80,8 @@ class Replicates {
   double along(const std::vector<double>& direction) const;
   /// Trace of the product of the covariances of two means, by the blocks.
   double overlap(const Replicates& other) const;
+  static constexpr std::size_t kept = 128;
+  static void keep(std::vector<double>& largest, double squared);
   double scale() const;  // of the covariance between blocks, for the mean's to have the trace variance / M
 
   std::vector<double> reference_;
