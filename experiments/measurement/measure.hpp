@@ -41,24 +41,24 @@ struct Measurement {
                                          ///< run, and its replicates | why there is none
   /// Root of the summed squared standard errors of g*; of a quadrature what it leaves in doubt; 0 if enumerated.
   double estimand_standard_error = 0;
-  double variance = not_a_number;                ///< trace of the covariance, 1/(M-1)
-  double squared_bias = not_a_number;            ///< |mean - g*|^2 - variance / M: unbiased, may be negative
-  double relative_bias = not_a_number;           ///< sqrt(max(squared_bias, 0)) / |g*|
-  double mse = not_a_number;                     ///< variance + squared_bias
-  double snr = not_a_number;                     ///< |g*|^2 / variance
-  double cosine = not_a_number;                  ///< mean cosine of a replicate to g*
-  double bias_p_value = not_a_number;            ///< plain: of "no bias", by the length of mean - g*; uniform if there is none
-  double bias_p_value_corrected = not_a_number;  ///< least along g* and random directions, Bonferroni-corrected
-  double replicates = not_a_number;              ///< drawn
-  double effective_sample_size = not_a_number;   ///< Replicates::effective_sample_size: of the variance
-  double tail_index = not_a_number;              ///< of the squared deviations, Replicates::tail
-  double unvisited_mass = not_a_number;          ///< probability of the choices that no replicate made, see visited.hpp
-  double exact_variance = not_a_number;          ///< beside a sampled one, where it takes no more visits than the sample
-  std::string unsupported;                       ///< why the replicates do not support their intervals; empty if they do
-  double rows = not_a_number;                    ///< model rows per gradient
-  double attention_values = not_a_number;        ///< per gradient
-  double missed_hints = not_a_number;            ///< Tape::missed_hints per gradient: work done twice, never a wrong number
-  double seconds = not_a_number;                 ///< wall seconds per gradient
+  double variance = not_a_number;            ///< trace of the covariance, 1/(M-1)
+  double squared_bias = not_a_number;        ///< |mean - g*|^2 - variance / M: unbiased, may be negative
+  double relative_bias = not_a_number;       ///< sqrt(max(squared_bias, 0)) / |g*|
+  double mse = not_a_number;                 ///< variance + squared_bias
+  double snr = not_a_number;                 ///< |g*|^2 / variance
+  double cosine = not_a_number;              ///< mean cosine of a replicate to g*
+  double bias_p_value_plain = not_a_number;  ///< of "no bias", by the length of mean - g*: uniform in (0, 1) if there is none
+  double bias_p_value = not_a_number;        ///< least along g* and random directions, Bonferroni-corrected
+  double replicates = not_a_number;          ///< drawn
+  double effective_sample_size = not_a_number;     ///< Replicates::effective_sample_size: of the variance
+  double tail_index = not_a_number;                ///< of the squared deviations, Replicates::tail
+  double unvisited_mass = not_a_number;            ///< probability of the choices that no replicate made, see visited.hpp
+  double exact_variance = not_a_number;            ///< beside a sampled one, where it takes no more visits than the sample
+  std::string unsupported;                         ///< why the replicates do not support their intervals; empty if they do
+  double rows = not_a_number;                      ///< model rows per gradient
+  double attention_values = not_a_number;          ///< per gradient
+  double missed_hints = not_a_number;              ///< Tape::missed_hints per gradient: work done twice, never a wrong number
+  double seconds = not_a_number;                   ///< wall seconds per gradient
   double work_normalised_variance = not_a_number;  ///< variance x rows
   double outcomes = not_a_number;                  ///< visited, if exact
   double attention_entropy = not_a_number;         ///< nats a choice, see choice_entropy.hpp; of the network, not the estimator

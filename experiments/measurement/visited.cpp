@@ -7,6 +7,16 @@
 #include "core/random/key.hpp"
 
 namespace hardgrad {
+namespace {
+
+/// Of probabilities that differ in rounding the largest, whoever saw it first.
+template <class Paths>
+void keep(Paths& paths, const typename Paths::key_type& path, double probability) {
+  auto& kept = paths[path];
+  kept = std::max(kept, probability);
+}
+
+}  // namespace
 
 template <class T>
 Visited::Visited(const Model<T>& model, const Batch& batch)
@@ -43,7 +53,7 @@ void Visited::add(const Episode<T>& episode) {
         path.log_p += static_cast<double>(log_p(rows.parent[r] * D + d, option));
       }
       if (path.hard) {
-        of_example_[rows.example[r]].try_emplace({step.question.step, path.key.value()}, std::exp(path.log_p));
+        keep(of_example_[rows.example[r]], {step.question.step, path.key.value()}, std::exp(path.log_p));
         seen_ = true;
       }
       after.push_back(path);
@@ -54,7 +64,7 @@ void Visited::add(const Episode<T>& episode) {
 void Visited::add(const Visited& other) {
   seen_ = seen_ || other.seen_;
   for (std::size_t b = 0; b < of_example_.size(); ++b)
-    of_example_[b].insert(other.of_example_[b].begin(), other.of_example_[b].end());
+    for (const auto& [path, probability] : other.of_example_[b]) keep(of_example_[b], path, probability);
 }
 
 double Visited::missing() const {
