@@ -19,8 +19,8 @@ FINAL_LOSS = "final_loss"  # stands for the held-out loss that `table` ranks by
 
 
 def bias_tests(data: xr.Dataset, at: str | int = "first", level: float = 0.05) -> pd.DataFrame:
-    """Is the gradient biased? One row per run measured at step `at`: its p-value of "no bias" (over parameters, Bonferroni) and
-    that corrected for the number of runs by Holm 1979; `biased` where that is below `level`."""
+    """Is the gradient biased? One row per run measured at step `at`: its p-value of "no bias" (along many directions, Bonferroni)
+    and that corrected for the number of runs by Holm 1979; `biased` where that is below `level`."""
     need(data, "bias_p_value", "set measure.at in the sweep")
     step = measurement_step(data, at)
     p = per_run(data, "bias_p_value", step)

@@ -118,7 +118,8 @@ def _cells(data: xr.Dataset, at: str | int) -> list[str]:
     """Every run, by network and estimator, folded."""
     losses = evaluation_names(data, "heldout")
     columns: dict[str, np.ndarray] = {}
-    for name, title in (("squared_bias", "squared bias"), ("variance", "variance"), ("rows", "rows"), ("bias_p_value", "p (unbiased)")):
+    for name, title in (("squared_bias", "squared bias"), ("variance", "variance"), ("rows", "rows"), ("bias_p_value_plain", "p (unbiased)"),
+                        ("bias_p_value", "p (corrected)")):
         if name in data and "measurement_step" in data[name].dims:
             columns[title] = per_run(data, name, at)
     for name, title in (("total_rows", "rows in all"), ("total_seconds", "seconds")):

@@ -49,7 +49,8 @@ def propagated_mean(values: np.ndarray, low: np.ndarray, high: np.ndarray) -> Me
     there = np.isfinite(x)
     if not there.any():
         return Mean(np.nan, np.nan, np.nan, 0)
-    x, below, above = x[there], x[there] - below[there], above[there] - x[there]
+    # An unbiased squared bias may lie below its interval, which begins at zero.
+    x, below, above = x[there], np.maximum(x[there] - below[there], 0), np.maximum(above[there] - x[there], 0)
     mean, n = float(x.mean()), x.size
     return Mean(mean, mean - float(np.sqrt(np.sum(below**2))) / n, mean + float(np.sqrt(np.sum(above**2))) / n, n)
 

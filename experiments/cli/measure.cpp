@@ -70,7 +70,14 @@ nlohmann::json result_json(const Measurement& m, const ParameterSet<T>& paramete
                                {"mse", number(m.mse)},
                                {"snr", number(m.snr)},
                                {"cosine", number(m.cosine)},
+                               {"bias_p_value_plain", number(m.bias_p_value_plain)},
                                {"bias_p_value", number(m.bias_p_value)},
+                               {"replicates", number(m.replicates)},
+                               {"effective_sample_size", number(m.effective_sample_size)},
+                               {"tail_index", number(m.tail_index)},
+                               {"unvisited_mass", number(m.unvisited_mass)},
+                               {"exact_variance", number(m.exact_variance)},
+                               {"unsupported", m.unsupported},
                                {"rows", number(m.rows)},
                                {"attention_values", number(m.attention_values)},
                                {"missed_hints", number(m.missed_hints)},
@@ -105,16 +112,24 @@ double rounding(const Measurement& m, double epsilon) {
 
 void print(const std::vector<Measurement>& measured, bool exact, double epsilon) {
   std::vector<std::vector<std::string>> rows{{"ESTIMATOR", "TARGET", "|GRADIENT|", "BIAS^2", "REL.BIAS", "VARIANCE", "SNR",
-                                              "COSINE", exact ? "OUTCOMES" : "P(UNBIASED)", "ROWS", "MS", "VAR x ROWS"}};
+                                              "COSINE", exact ? "OUTCOMES" : "P(UNBIASED)", "P(CORRECTED)", "ROWS", "MS",
+                                              "VAR x ROWS"}};
+  if (exact) rows[0].erase(rows[0].begin() + 9);
   for (const auto& m : measured) {
     if (m.status != "ok") continue;
     const bool none = std::abs(m.squared_bias) <= rounding(m, epsilon);
     rows.push_back({m.estimator, m.target, short_number(m.estimand_norm), short_number(none ? 0 : m.squared_bias),
-                    short_number(none ? 0 : m.relative_bias), short_number(m.variance), short_number(m.snr),
-                    short_number(m.cosine), short_number(exact ? m.outcomes : m.bias_p_value), short_number(m.rows),
-                    short_number(1e3 * m.seconds), short_number(m.work_normalised_variance)});
+                    short_number(none ? 0 : m.relative_bias), short_number(m.variance) + (m.unsupported.empty() ? "" : " ?"),
+                    short_number(m.snr), short_number(m.cosine), short_number(exact ? m.outcomes : m.bias_p_value_plain),
+                    short_number(m.bias_p_value), short_number(m.rows), short_number(1e3 * m.seconds),
+                    short_number(m.work_normalised_variance)});
+    if (exact) rows.back().erase(rows.back().begin() + 9);
   }
-  if (rows.size() > 1) print_table(rows, "llrrrrrrrrrr");
+  if (rows.size() > 1) print_table(rows, exact ? "llrrrrrrrrrr" : "llrrrrrrrrrrr");
+  for (const auto& m : measured)
+    if (m.status == "ok" && !m.unsupported.empty())
+      fmt::print("? {}: {} do not support their intervals: {}\n", m.estimator,
+                 counted(static_cast<std::size_t>(m.replicates), "replicate"), m.unsupported);
   for (const auto& m : measured)
     if (m.status == "ok" && m.estimand != "enumerated") put("{}: the true gradient: {}\n", m.estimator, m.estimand);
   for (const auto& m : measured)
@@ -230,6 +245,11 @@ void add_measure(CLI::App& app, Action& action) {
   sub->add_option("--replicates", options->settings.replicates, "gradients drawn of each")
       ->check(CLI::Range(2, 2000000000))
       ->capture_default_str();
+  sub->add_option(
+         "--most-replicates", options->settings.most_replicates,
+         "where they do not support their intervals, as many more are drawn, and again, up to this; by default 16 times "
+         "--replicates")
+      ->check(CLI::Range(0, 2000000000));
   sub->add_flag("--exact", options->settings.exact, "visit every outcome with its probability: no noise at all (in double)");
   sub->add_flag("--covariance", options->settings.covariance,
                 "--exact --json: the covariance matrix too, in the order of mean_gradient")
@@ -250,7 +270,9 @@ void add_measure(CLI::App& app, Action& action) {
       ->check(CLI::Range(0, 4096));
   sub->add_option("--out", options->out, "also write the result to a file (.h5)");
   sub->add_flag("--json", options->json, "print JSON");
-  sub->callback([options, &action] {
+  sub->callback([options, sub, &action] {
+    if (sub->count("--most-replicates") == 0)
+      options->settings.most_replicates = static_cast<int>(std::min(2e9, 16.0 * options->settings.replicates));
     action = [options] {
       warn_about_kernel();
       note_jobs(options->jobs);

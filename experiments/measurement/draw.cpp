@@ -32,14 +32,24 @@ constexpr double roomy = 8e6;
 
 }  // namespace
 
+Cost mixed(const Cost& one, const Cost& other, double share) {
+  Cost cost;
+  add(cost, one, share);
+  add(cost, other, 1 - share);
+  return cost;
+}
+
 template <class T>
 Cost draw(Replicates& replicates, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, Key noise,
-          const Stop& stop) {
-  const double share = 1.0 / replicates.count();
+          const Stop& stop, Visited* visited) {
+  const int begin = replicates.next();
+  const double share = 1.0 / (replicates.count() - replicates.range(begin)[0]);
   std::vector<Cost> costs(replicates.blocks());
   std::vector<Tape<T>> tapes(lanes());  // warm, and what all replicates share stays on them
-  parallel_in_order(replicates.blocks(), [&](int lane, int block) {
+  std::vector<Visited> seen(visited ? lanes() : 0, visited ? *visited : Visited(model, batch));
+  parallel_in_order(replicates.blocks() - begin, [&](int lane, int place) {
     auto& tape = tapes[lane];
+    const int block = begin + place;
     std::vector<double> gradient(model.parameters().size());
     const auto [first, last] = replicates.range(block);
     for (int m = first; m < last; ++m) {
@@ -51,10 +61,14 @@ Cost draw(Replicates& replicates, const Estimator<T>& estimator, const Model<T>&
       differentiate(estimate.surrogate, model.parameters(), gradient);
       add(costs[block], {estimate.rows(), estimate.attention_values(), double(tape.missed_hints()), clock.seconds()}, share);
       replicates.add(block, gradient);
+      if (!visited) continue;
+      seen[lane].add(*estimate.episode);
+      for (const auto& other : estimate.others) seen[lane].add(*other);
     }
     replicates.complete(block);
   });
   replicates.finish();
+  for (const auto& lane : seen) visited->add(lane);
   Cost each;
   for (const auto& cost : costs) add(each, cost, 1);
   return each;
@@ -66,8 +80,9 @@ Cost draw_at_logits(Replicates& replicates, const Estimator<T>& estimator, const
   const int count = replicates.count();
   std::vector<Tape<T>> tapes(lanes());
   Cost each;
-  int block = 0, together = std::max(1, tall / batch.examples());
-  for (int drawn = 0, runs = 1; drawn < count;) {  // the first run alone: it shows what a replicate takes
+  int block = replicates.next(), together = std::max(1, tall / batch.examples());
+  const int begin = replicates.range(block)[0];
+  for (int drawn = begin, runs = 1; drawn < count;) {  // the first run alone: it shows what a replicate takes
     poll(stop);
     std::vector<LogitGradients> gradients(runs);
     std::vector<double> seconds(runs);
@@ -84,10 +99,11 @@ Cost draw_at_logits(Replicates& replicates, const Estimator<T>& estimator, const
         replicates.add(block, gradient);
         ++drawn;
       }
-      add(each, {gradients[run].rows, gradients[run].attention_values, gradients[run].missed_hints, seconds[run]}, 1.0 / count);
+      add(each, {gradients[run].rows, gradients[run].attention_values, gradients[run].missed_hints, seconds[run]},
+          1.0 / (count - begin));
     }
     each.sites = gradients[0].sites;
-    if (drawn == together)
+    if (drawn == begin + together)
       together = std::max(together, static_cast<int>(roomy * together / static_cast<double>(tapes[0].arena().used())));
     runs = std::min(lanes(), (count - drawn + together - 1) / together);
   }
@@ -95,8 +111,8 @@ Cost draw_at_logits(Replicates& replicates, const Estimator<T>& estimator, const
   return each;
 }
 
-#define HARDGRAD_INSTANTIATE(T)                                                                          \
-  template Cost draw(Replicates&, const Estimator<T>&, const Model<T>&, const Batch&, Key, const Stop&); \
+#define HARDGRAD_INSTANTIATE(T)                                                                                    \
+  template Cost draw(Replicates&, const Estimator<T>&, const Model<T>&, const Batch&, Key, const Stop&, Visited*); \
   template Cost draw_at_logits(Replicates&, const Estimator<T>&, const Model<T>&, const Batch&, Key, const Stop&);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)

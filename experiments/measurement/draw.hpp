@@ -9,6 +9,7 @@
 #include "core/estimator/estimator.hpp"
 #include "core/random/key.hpp"
 #include "experiments/measurement/statistics.hpp"
+#include "experiments/measurement/visited.hpp"
 #include "experiments/support/stop.hpp"
 
 namespace hardgrad {
@@ -21,10 +22,14 @@ struct Cost {
   std::vector<std::pair<std::string, std::size_t>> sites = {};  ///< of draws at the logits: LogitGradients::sites
 };
 
-/// Gradients of all parameters; the noise of replicate m is keyed by noise / m.
+/// Of a share of one and the rest of the other.
+Cost mixed(const Cost& one, const Cost& other, double share);
+
+/// Gradients of all parameters, for the blocks that are not complete; the noise of replicate m is keyed by noise / m. The
+/// choices they saw are added to `visited`, if there is one.
 template <class T>
 Cost draw(Replicates& replicates, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, Key noise,
-          const Stop& stop);
+          const Stop& stop, Visited* visited = nullptr);
 
 /// The same noise, gradients at the logits (at_logits.hpp): several replicates to a run.
 template <class T>

@@ -4,12 +4,14 @@
 
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <optional>
 
 #include "experiments/measurement/at_logits.hpp"
 #include "experiments/measurement/choice_entropy.hpp"
 #include "experiments/measurement/draw.hpp"
 #include "experiments/measurement/exact_moments.hpp"
+#include "experiments/measurement/support.hpp"
 
 namespace hardgrad {
 namespace {
@@ -37,8 +39,11 @@ std::optional<LongRun> long_run(const Target& target, const Model<T>& model, con
   const auto estimator = make_estimator<T>(Spec::parse(name), model.structure(), noise / "init");
   Replicates run(std::vector<double>(model.parameters().size()), 0, replicates);
   draw<T>(run, *estimator, model, batch, noise / "long run", stop);
-  return LongRun{run.mean(), fmt::format("{} x {}", replicates, name), run.variance() / replicates};
+  return LongRun{std::move(run), fmt::format("{} x {}", replicates, name)};
 }
+
+/// The mean of a run around zero, as a distance from zero.
+SquaredLength of_zero(const Replicates& run) { return run.distance(run.reference()); }
 
 /// Leaves of an example that are enumerated for the entropy of its choices alone.
 constexpr double entropy_leaves = 4096;
@@ -62,19 +67,33 @@ void take_variance(Measurement& m, const Replicates& replicates, const MeasureSe
   m.intervals["variance"] = replicates.variance_interval(settings.level);
 }
 
-/// Against the reference, whose own squared error is `slack`.
-void take_bias(Measurement& m, const Replicates& replicates, const MeasureSettings& settings, double slack) {
-  m.squared_bias = replicates.squared_bias() - slack;
-  const auto interval = replicates.squared_bias_interval(settings.level);
-  m.intervals["squared_bias"] = {interval[0] - slack, interval[1] - slack};
+/// A quotient of two numbers known within bounds, the second positive.
+Interval quotient(const Interval& a, const Interval& b) {
+  const auto infinite = std::numeric_limits<double>::infinity();
+  return {a[0] / b[1], b[0] > 0 ? a[1] / b[0] : infinite};
+}
+
+/// Against the reference, or the long run that it is the mean of.
+void take_bias(Measurement& m, const Replicates& replicates, const MeasureSettings& settings, const Replicates* long_run) {
+  const auto distance = replicates.distance(replicates.reference(), long_run);
+  m.squared_bias = distance.unbiased();
+  const auto bias = m.intervals["squared_bias"] = distance.interval(settings.level);
   m.cosine = replicates.cosine();
   m.intervals["cosine"] = replicates.cosine_interval(settings.level);
+  const double known = m.estimand_norm * m.estimand_norm;
+  const auto square = long_run ? of_zero(*long_run).interval(settings.level) : Interval{known, known};
+  if (!(square[1] > 0)) return;
+  const auto relative = quotient(bias, square);
+  m.intervals["relative_bias"] = {std::sqrt(relative[0]), std::sqrt(relative[1])};
+  if (m.variance > 0) m.intervals["snr"] = quotient(square, m.intervals["variance"]);
 }
 
 template <class T>
 void test_bias(Measurement& m, const Replicates& replicates) {
   const double rounding = sizeof(T) == 4 ? 1e-4 : 1e-9;  // relative, of a gradient that may be zero
-  m.bias_p_value = replicates.bias_p_value(rounding * std::max(norm(replicates.reference()), 1e-6));
+  const double resolution = rounding * std::max(norm(replicates.reference()), 1e-6);
+  m.bias_p_value_plain = replicates.bias_p_value(resolution);
+  m.bias_p_value = replicates.corrected_bias_p_value(resolution);
 }
 
 void derive(Measurement& m) {
@@ -136,39 +155,73 @@ void measure_exactly(Measurement& m, const Estimator<T>& estimator, const Model<
   m.intervals["squared_bias"] = {m.squared_bias, m.squared_bias};
 }
 
+/// Draws, by draw(replicates), and takes what the replicates say, by take(), until they support it or the limit is met.
+template <class Draw, class Take>
+Cost draw_enough(Measurement& m, Replicates& replicates, const MeasureSettings& settings, Draw draw, Take take) {
+  Cost each;
+  for (double before = 0;; before = replicates.count(), replicates.grow()) {
+    const auto more = draw(replicates);
+    each = mixed(each, more, before / replicates.count());
+    m.replicates = replicates.count();
+    m.effective_sample_size = replicates.effective_sample_size();
+    m.tail_index = replicates.tail().index;
+    take();
+    m.unsupported = unsupported(m, replicates, claims_unbiased(Spec::parse(m.estimator)));
+    if (m.unsupported.empty() || 2.0 * replicates.count() > settings.most_replicates) return each;
+  }
+}
+
+/// The variance by visiting every outcome, if that takes no more visits than the sample takes examples; else NaN.
+template <class T>
+double affordable_variance(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, const Truth& truth,
+                           const MeasureSettings& settings) {
+  const double visits = std::min(settings.outcome_cap, double(settings.replicates) * batch.examples());
+  try {
+    const auto moments = exact_moments(estimator, model, batch, truth.of_example, visits, false, settings.stop);
+    return moments.continuous ? not_a_number : std::max(0.0, moments.trace);
+  } catch (const NotExact&) {
+    return not_a_number;
+  }
+}
+
 template <class T>
 void measure_by_sampling(Measurement& m, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
                          const MeasureSettings& settings, Key noise, Truths<T>& truths) {
   const bool wanted = settings.estimand != "none";
   const auto* truth = wanted ? truths.of(estimator.target()) : nullptr;
   if (truth && truth->rough() && settings.estimand == "any" && estimator.target().entry().stand_in) truth = nullptr;
-  std::optional<LongRun> stand_in;
+  const LongRun* stand_in = nullptr;
   if (!truth && settings.estimand == "any")
     stand_in = truths.long_run(estimator.target(), [&] {
       return long_run(estimator.target(), model, batch, settings.replicates, noise, settings.stop);
     });
   if (stand_in) {
     m.estimand = stand_in->what;
-    m.estimand_standard_error = std::sqrt(stand_in->error_squared);
-    m.estimand_norm = norm(stand_in->gradient);
+    const auto& run = stand_in->replicates;
+    m.estimand_standard_error = std::sqrt(run.variance() / run.count());
+    m.estimand_norm = std::sqrt(std::max(of_zero(run).unbiased(), 0.0));
   }
   const bool known = truth || stand_in;
   if (truth) take_truth(m, *truth);
   if (!known) m.estimand = wanted ? "unknown: " + truths.why() : not_wanted;
   const auto reference = truth      ? truth->gradient
-                         : stand_in ? stand_in->gradient
+                         : stand_in ? stand_in->replicates.mean()
                                     : std::vector<double>(model.parameters().size());
   Replicates replicates(reference, settings.directions, settings.replicates);
-  charge(m, draw(replicates, estimator, model, batch, noise, settings.stop));
-
+  Visited visited(model, batch);
+  if (truth) m.exact_variance = affordable_variance(estimator, model, batch, *truth, settings);
+  const auto draw_more = [&](Replicates& r) { return draw(r, estimator, model, batch, noise, settings.stop, &visited); };
+  charge(m, draw_enough(m, replicates, settings, draw_more, [&] {
+           m.unvisited_mass = visited.missing();
+           take_variance(m, replicates, settings);
+           if (known) take_bias(m, replicates, settings, stand_in ? &stand_in->replicates : nullptr);
+           // A stand-in has noise of its own, and a rough quadrature an error, which the test does not know of.
+           if (truth && truth->certain()) test_bias<T>(m, replicates);
+         }));
   m.mean = replicates.mean();
   m.variances = replicates.variances();
-  take_variance(m, replicates, settings);
-  if (known) take_bias(m, replicates, settings, stand_in ? stand_in->error_squared : 0);
-  // A stand-in has noise of its own, and a rough quadrature an error, which the test does not know of.
-  if (truth && truth->certain()) test_bias<T>(m, replicates);
   for (const auto& [name, other] : known_truths(truths, settings))
-    m.bias_against[name] = replicates.squared_bias(other->gradient);
+    m.bias_against[name] = replicates.distance(other->gradient).unbiased();
   derive(m);
 }
 
@@ -190,18 +243,23 @@ void measure_at_logits(Measurement& m, const Estimator<T>& estimator, const Mode
   }
   m.estimand_norm = known ? norm(reference) : not_a_number;
   Replicates replicates(reference, settings.directions, settings.replicates);
-  const auto each = draw_at_logits(replicates, estimator, model, batch, noise, settings.stop);
-  charge(m, each);
+  std::vector<std::pair<std::string, std::size_t>> sites;
+  const auto draw_more = [&](Replicates& r) {
+    auto each = draw_at_logits(r, estimator, model, batch, noise, settings.stop);
+    sites = each.sites;
+    return each;
+  };
+  charge(m, draw_enough(m, replicates, settings, draw_more, [&] {
+           take_variance(m, replicates, settings);
+           if (!known) return;
+           take_bias(m, replicates, settings, nullptr);
+           test_bias<T>(m, replicates);
+         }));
   const auto variances = replicates.variances();
   auto first = variances.begin();
-  for (const auto& [site, count] : each.sites)
+  for (const auto& [site, count] : sites)
     for (const auto last = first + static_cast<std::ptrdiff_t>(count); first != last; ++first)
       m.variance_by_site[site] += *first;
-  take_variance(m, replicates, settings);
-  if (known) {
-    take_bias(m, replicates, settings, 0);
-    test_bias<T>(m, replicates);
-  }
   derive(m);
 }
 

@@ -15,7 +15,9 @@ namespace hardgrad {
 inline constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
 struct MeasureSettings {
-  int replicates = 256;          ///< M
+  int replicates = 256;  ///< M
+  /// If these do not support the intervals, twice as many are drawn, and again, while there are no more than this.
+  int most_replicates = 0;
   bool exact = false;            ///< visit every outcome instead of sampling
   bool covariance = false;       ///< of an exact measurement: also the whole covariance matrix
   bool at_logits = false;        ///< moments of the gradient at the choices' logits, not at the parameters
@@ -39,13 +41,20 @@ struct Measurement {
                                          ///< run, and its replicates | why there is none
   /// Root of the summed squared standard errors of g*; of a quadrature what it leaves in doubt; 0 if enumerated.
   double estimand_standard_error = 0;
-  double variance = not_a_number;                  ///< trace of the covariance, 1/(M-1)
-  double squared_bias = not_a_number;              ///< |mean - g*|^2 - variance / M: unbiased, may be negative
-  double relative_bias = not_a_number;             ///< sqrt(max(squared_bias, 0)) / |g*|
-  double mse = not_a_number;                       ///< variance + squared_bias
-  double snr = not_a_number;                       ///< |g*|^2 / variance
-  double cosine = not_a_number;                    ///< mean cosine of a replicate to g*
-  double bias_p_value = not_a_number;              ///< Bonferroni-corrected, over the gradient's direction and random ones
+  double variance = not_a_number;            ///< trace of the covariance, 1/(M-1)
+  double squared_bias = not_a_number;        ///< |mean - g*|^2 - variance / M: unbiased, may be negative
+  double relative_bias = not_a_number;       ///< sqrt(max(squared_bias, 0)) / |g*|
+  double mse = not_a_number;                 ///< variance + squared_bias
+  double snr = not_a_number;                 ///< |g*|^2 / variance
+  double cosine = not_a_number;              ///< mean cosine of a replicate to g*
+  double bias_p_value_plain = not_a_number;  ///< of "no bias", by the length of mean - g*: uniform in (0, 1) if there is none
+  double bias_p_value = not_a_number;        ///< least along g* and random directions, Bonferroni-corrected
+  double replicates = not_a_number;          ///< drawn
+  double effective_sample_size = not_a_number;     ///< Replicates::effective_sample_size: of the variance
+  double tail_index = not_a_number;                ///< of the squared deviations, Replicates::tail
+  double unvisited_mass = not_a_number;            ///< probability of the choices that no replicate made, see visited.hpp
+  double exact_variance = not_a_number;            ///< beside a sampled one, where it takes no more visits than the sample
+  std::string unsupported;                         ///< why the replicates do not support their intervals; empty if they do
   double rows = not_a_number;                      ///< model rows per gradient
   double attention_values = not_a_number;          ///< per gradient
   double missed_hints = not_a_number;              ///< Tape::missed_hints per gradient: work done twice, never a wrong number

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
+#include <functional>
 
 namespace hardgrad {
 namespace {
@@ -50,9 +51,17 @@ void Replicates::add(int index, std::span<const double> gradient) {
     block.along.resize(directions());
     block.along_squares.resize(directions());
   }
-  ++block.count;
+  const double before = block.count++;
   static thread_local std::vector<double> d;  // as long as the gradient: not to be asked for again and again
   d.resize(reference_.size());
+  if (before > 0) {
+    double squared = 0;
+    for (std::size_t i = 0; i < d.size(); ++i) {
+      const double off = gradient[i] - reference_[i] - block.sum[i] / before;
+      squared += off * off;
+    }
+    keep(block.largest, squared * before / (before + 1));
+  }
   for (std::size_t i = 0; i < d.size(); ++i) {
     d[i] = gradient[i] - reference_[i];
     block.sum[i] += d[i];
@@ -62,12 +71,69 @@ void Replicates::add(int index, std::span<const double> gradient) {
   if (reference_norm_ > 0) {
     along.push_back(dot(d, reference_) / reference_norm_);
     const double length = std::sqrt(dot(gradient, gradient));
-    if (length > 0) block.cosine += (along.back() + reference_norm_) / length;
+    if (length > 0) {
+      const double cosine = (along.back() + reference_norm_) / length;
+      block.cosine += cosine;
+      block.cosine_squares += cosine * cosine;
+    }
   }
   for (std::size_t k = 0; k < along.size(); ++k) {
     block.along[k] += along[k];
     block.along_squares[k] += along[k] * along[k];
   }
+}
+
+void Replicates::keep(std::vector<double>& largest, double squared) {
+  const std::greater<> least_on_top;
+  if (largest.size() == kept) {
+    if (squared <= largest.front()) return;
+    std::pop_heap(largest.begin(), largest.end(), least_on_top);
+    largest.back() = squared;
+  } else {
+    largest.push_back(squared);
+  }
+  std::push_heap(largest.begin(), largest.end(), least_on_top);
+}
+
+void Replicates::grow() {
+  const auto before = std::move(blocks_);
+  const int filled = replicates_;
+  replicates_ *= 2;
+  blocks_ = std::vector<Block>(std::min(replicates_, 32));
+  int place = 0, into = 0;  // of a block's first replicate, and the block it now belongs to: ends of blocks stay ends
+  for (const auto& block : before) {
+    while (range(into)[1] <= place) ++into;
+    place += block.count;
+    auto& to = blocks_[into];
+    const auto add = [](std::vector<double>& sum, const std::vector<double>& more) {
+      sum.resize(more.size());
+      for (std::size_t i = 0; i < more.size(); ++i) sum[i] += more[i];
+    };
+    to.complete = true;
+    to.count += block.count;
+    to.squared += block.squared;
+    add(to.sum, block.sum);
+    for (double squared : block.largest) keep(to.largest, squared);
+  }
+  for (summed_ = 0; range(summed_)[0] < filled;) ++summed_;
+}
+
+double Replicates::effective_sample_size() const {
+  if (!(variance_ > 0)) return 0;
+  return 1 / (1.0 / total_.count + scatter_.error_squared() / (variance_ * variance_));
+}
+
+Replicates::Tail Replicates::tail() const {
+  const auto top = std::min(static_cast<std::size_t>(std::sqrt(total_.count)), kept - 1);
+  std::vector<double> all;
+  for (const auto& block : blocks_) all.insert(all.end(), block.largest.begin(), block.largest.end());
+  if (total_.count < 100 || all.size() <= top) return {std::nan(""), std::nan("")};
+  std::nth_element(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(top), all.end(), std::greater<>());
+  const double largest = *std::max_element(all.begin(), all.end());
+  if (!(all[top] > 1e-20 * largest)) return {std::nan(""), std::nan("")};  // too few deviate at all
+  double logs = 0;
+  for (std::size_t i = 0; i < top; ++i) logs += std::log(all[i] / all[top]);
+  return {static_cast<double>(top) / logs, 1 / std::sqrt(top)};
 }
 
 void Replicates::complete(int index) {
@@ -77,6 +143,7 @@ void Replicates::complete(int index) {
     auto& block = blocks_[summed_];
     total_.count += block.count;
     total_.cosine += block.cosine;
+    total_.cosine_squares += block.cosine_squares;
     for (std::size_t i = 0; i < total_.sum.size(); ++i) {
       total_.sum[i] += block.sum[i];
       total_.squares[i] += block.squares[i];
@@ -93,24 +160,97 @@ void Replicates::complete(int index) {
 
 void Replicates::finish() {
   for (int b = summed_; b < blocks(); ++b) complete(b);
-  const auto all = moments_without(-1);
-  variance_ = all.variance;
-  squared_bias_ = all.squared_bias;
-  cosine_ = all.cosine;
+  scatter_ = scatter();
+  variance_ = scatter_.variance;
+  cosine_ = total_.cosine / total_.count;
 }
 
-Replicates::Moments Replicates::moments_without(int index) const {
-  static const Block nothing;
-  const auto& left_out = index < 0 ? nothing : blocks_[index];
-  const double m = total_.count - left_out.count;
-  const double squares = total_.squared - left_out.squared;
-  double mean_squared = 0;
-  for (std::size_t i = 0; i < total_.sum.size(); ++i) {
-    const double mean = (total_.sum[i] - (index < 0 ? 0 : left_out.sum[i])) / m;
-    mean_squared += mean * mean;
+std::vector<double> Replicates::centred(std::size_t first, std::size_t n) const {
+  std::vector<double> sums(blocks_.size() * n);
+  for (std::size_t k = 0; k < blocks_.size(); ++k)
+    for (std::size_t i = 0; i < n; ++i)
+      sums[k * n + i] = blocks_[k].sum[first + i] - total_.sum[first + i] / total_.count * blocks_[k].count;
+  return sums;
+}
+
+namespace {
+
+/// f(first, n) for pieces of `size` entries that the cache holds for all blocks.
+template <class F>
+void in_pieces(std::size_t size, F f) {
+  constexpr std::size_t most = 256;
+  for (std::size_t first = 0; first < size; first += most) f(first, std::min(most, size - first));
+}
+
+}  // namespace
+
+BlockMoments Replicates::scatter() const {
+  const std::size_t B = blocks_.size();
+  BlockMoments result{std::vector<double>(B), std::vector<double>(B), std::vector<double>(B * B)};
+  const double length = dot(total_.sum, total_.sum) / total_.count / total_.count;  // of the mean, squared
+  for (std::size_t k = 0; k < B; ++k) {
+    result.count[k] = blocks_[k].count;
+    result.squares[k] = blocks_[k].squared - 2 * dot(blocks_[k].sum, total_.sum) / total_.count + blocks_[k].count * length;
   }
-  const double variance = beyond_rounding(squares - m * mean_squared, squares) / (m - 1);
-  return {variance, mean_squared - variance / m, (total_.cosine - left_out.cosine) / m};
+  in_pieces(reference_.size(), [&](std::size_t first, std::size_t n) {
+    const auto sums = centred(first, n);
+    for (std::size_t k = 0; k < B; ++k)
+      for (std::size_t l = 0; l <= k; ++l)
+        result.gram[k * B + l] += dot(std::span(sums).subspan(k * n, n), std::span(sums).subspan(l * n, n));
+  });
+  for (std::size_t k = 0; k < B; ++k)
+    for (std::size_t l = 0; l < k; ++l) result.gram[l * B + k] = result.gram[k * B + l];
+  result.variance = beyond_rounding(total_.squared - total_.count * length, total_.squared) / (total_.count - 1);
+  return result;
+}
+
+double Replicates::scale() const {
+  const double between = scatter_.trace_between();
+  return between > 0 ? variance_ / total_.count / between : 0;
+}
+
+double Replicates::along(const std::vector<double>& direction) const {
+  const double whole = dot(total_.sum, direction) / total_.count;
+  double scatter = 0;
+  for (const auto& block : blocks_) {
+    const double off = dot(block.sum, direction) - block.count * whole;
+    scatter += off * off / block.count;
+  }
+  return scale() * scatter / (static_cast<double>(blocks_.size()) - 1);
+}
+
+double Replicates::overlap(const Replicates& other) const {
+  const std::size_t B = blocks_.size(), C = other.blocks_.size();
+  std::vector<double> products(B * C);
+  in_pieces(reference_.size(), [&](std::size_t first, std::size_t n) {
+    const auto mine = centred(first, n), its = other.centred(first, n);
+    for (std::size_t k = 0; k < B; ++k)
+      for (std::size_t l = 0; l < C; ++l)
+        products[k * C + l] += dot(std::span(mine).subspan(k * n, n), std::span(its).subspan(l * n, n));
+  });
+  double squares = 0;
+  for (std::size_t k = 0; k < B; ++k)
+    for (std::size_t l = 0; l < C; ++l)
+      squares += products[k * C + l] * products[k * C + l] / (blocks_[k].count * double(other.blocks_[l].count));
+  return scale() * other.scale() * squares / ((static_cast<double>(B) - 1) * (static_cast<double>(C) - 1));
+}
+
+SquaredLength Replicates::distance(const std::vector<double>& other, const Replicates* noisy) const {
+  auto d = mean();
+  for (std::size_t i = 0; i < d.size(); ++i) d[i] -= other[i];
+  const double observed = dot(d, d), trace = variance_ / total_.count;
+  MeanNoise noise{trace, scatter_.concentration() * trace * trace, 0, total_.count - 1.0, d.size()};
+  if (observed > 0)
+    for (double& x : d) x /= std::sqrt(observed);
+  noise.along = observed > 0 ? along(d) : std::sqrt(noise.squares);
+  if (noisy) {
+    const double more = noisy->variance_ / noisy->total_.count, sum = trace + more;
+    noise.freedom = sum > 0 ? sum * sum / (trace * trace / noise.freedom + more * more / (noisy->total_.count - 1.0)) : 1;
+    noise.squares += noisy->scatter_.concentration() * more * more + 2 * overlap(*noisy);
+    noise.along += noisy->along(d);
+    noise.trace = sum;
+  }
+  return {observed, noise};
 }
 
 std::vector<double> Replicates::mean() const {
@@ -126,41 +266,24 @@ std::vector<double> Replicates::variances() const {
   return result;
 }
 
-double Replicates::squared_bias(const std::vector<double>& other) const {
-  double distance = 0;
-  for (std::size_t i = 0; i < other.size(); ++i) {
-    const double d = reference_[i] + total_.sum[i] / total_.count - other[i];
-    distance += d * d;
-  }
-  return distance - variance_ / total_.count;
-}
-
-template <class F>
-Interval Replicates::jackknife(double level, double estimate, F of) const {
-  const int n = blocks();
-  if (n < 2 || total_.count - blocks_[0].count < 2) return {std::nan(""), std::nan("")};
-  std::vector<double> values(n);
-  double mean = 0, squares = 0;
-  for (int k = 0; k < n; ++k) mean += (values[k] = of(moments_without(k))) / n;
-  for (double v : values) squares += (v - mean) * (v - mean);
-  const double error = std::sqrt(squares * (n - 1) / n);
-  const double t = boost::math::quantile(boost::math::students_t(n - 1), 0.5 + level / 2);
-  return {estimate - t * error, estimate + t * error};
-}
-
-Interval Replicates::variance_interval(double level) const {
-  auto interval = jackknife(level, variance_, [](const auto& m) { return m.variance; });
-  interval[0] = std::max(0.0, interval[0]);
-  return interval;
-}
-Interval Replicates::squared_bias_interval(double level) const {
-  return jackknife(level, squared_bias_, [](const auto& m) { return m.squared_bias; });
-}
 Interval Replicates::cosine_interval(double level) const {
-  return jackknife(level, cosine_, [](const auto& m) { return m.cosine; });
+  if (!(variance_ > 0)) return {cosine_, cosine_};
+  const double m = total_.count, most = 1 - cosine_ * cosine_;
+  const double scatter = scatter_of(total_.cosine_squares, total_.cosine, m) / (m - 1);
+  const double share = most > rounding ? scatter / most : 1;
+  const double t = boost::math::quantile(boost::math::students_t(m - 1), 0.5 + level / 2), k = t * t * share / m;
+  const double half = std::sqrt(k * std::max(0.0, most) + k * k);
+  return {(cosine_ - half) / (1 + k), std::min(1.0, (cosine_ + half) / (1 + k))};
 }
 
 double Replicates::bias_p_value(double resolution) const {
+  const double off = std::sqrt(dot(total_.sum, total_.sum)) / total_.count;
+  if (off <= resolution) return 1;
+  if (std::sqrt(variance_ / total_.count) <= resolution * 1e-3) return 0;  // no noise, and not where it should be
+  return distance(reference_).p_value();
+}
+
+double Replicates::corrected_bias_p_value(double resolution) const {
   const double m = total_.count;
   double smallest = 1;
   for (std::size_t k = 0; k < directions(); ++k) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/estimator/estimator.hpp"
+#include "experiments/measurement/statistics.hpp"
 #include "experiments/support/stop.hpp"
 
 namespace hardgrad {
@@ -30,9 +31,8 @@ struct Truth {
 
 /// What stands in for a truth that cannot be enumerated.
 struct LongRun {
-  std::vector<double> gradient;  ///< [P]
-  std::string what;              ///< of which estimator, and how long
-  double error_squared = 0;      ///< summed squared standard errors
+  Replicates replicates;  ///< around zero
+  std::string what;       ///< of which estimator, and how long
 };
 
 /// By enumeration, one example at a time (in TBB). UsageError that names the count if an example has more than
@@ -57,10 +57,10 @@ class Truths {
   const std::string& why() const { return why_; }
   /// In place of it: what `make` returns when it is first asked for.
   template <class Make>
-  const std::optional<LongRun>& long_run(const Target& target, Make make) {
+  const LongRun* long_run(const Target& target, Make make) {
     const auto [known, first] = long_runs_.try_emplace(target.text());
     if (first) known->second = make();
-    return known->second;
+    return known->second ? &*known->second : nullptr;
   }
 
  private:

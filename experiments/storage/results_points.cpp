@@ -67,6 +67,8 @@ void add_measurements(ColumnBuilder& b, const Records& records) {
                            flags("whether bias and variance were measured", {"ok", "skipped", "absent"}));
   each([&](std::size_t i, const Measurement& m) { status[i] = m.status == "ok" ? 0 : 1; });
   strings("measurement_reason", "why the measurement was skipped", [](auto& m) { return m.reason; });
+  strings("measurement_unsupported", "why the replicates do not support their intervals; empty if they do",
+          [](auto& m) { return m.unsupported; });
   strings("measured_estimator", "estimator measured, as given", [](auto& m) { return m.estimator; });
   strings("own_target", "target the estimator aims at", [](auto& m) { return m.target; });
   for (const auto& field : measurement_fields()) {

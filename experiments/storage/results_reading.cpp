@@ -39,6 +39,7 @@ Measurement measurement(const Columns& columns, std::size_t i) {
   Measurement m;
   m.estimator = columns.word("measured_estimator", i);
   m.reason = columns.word("measurement_reason", i);
+  m.unsupported = columns.word("measurement_unsupported", i);
   m.status = columns.values<std::uint8_t>("measurement_status").at(i) == 0 ? "ok" : "skipped";
   m.target = columns.word("own_target", i);
   for (const auto& field : measurement_fields()) m.*field.value = columns.number(field.name, i);

@@ -103,6 +103,10 @@ std::vector<SettingInfo> make_table() {
       MEASURE(Info::text("at", "", "when bias and variance are measured: a list of steps, \"start\", \"end\", \"50%\""),
               measure_at),
       MEASURE(Info::integer("replicates", 0, 2, many, "gradients drawn per measurement"), train.measure.replicates),
+      MEASURE(
+          Info::integer("most_replicates", 0, 0, many,
+                        "where they do not support their intervals, as many more are drawn, and again, up to this; 0: never"),
+          train.measure.most_replicates),
       MEASURE(Info::integer("batch", 0, 1, 1e6, "examples measured on: the first of the training split"), train.measure_batch),
       MEASURE(Info::flag("exact", false, "visit every outcome instead of sampling (precision = \"double\")"),
               train.measure.exact),

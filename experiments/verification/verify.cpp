@@ -122,7 +122,7 @@ class Verifier {
         const double off = largest_difference(moments.mean, truth.gradient) / scale;
         auto found = fmt::format("off by {:.1e} ({:.0f} {})", off, moments.outcomes,
                                  moments.continuous ? "outcomes and quadrature nodes" : "outcomes");
-        if (doubt > 0) found += fmt::format(", {} nodes a draw: good to {:.1e}", moments.nodes, std::max(doubt, 1e-15));
+        if (doubt > 0) found += fmt::format(", good to {:.1e}", std::max(doubt, 1e-15));
         const bool wrong = unbiased_ && !(off < (moments.continuous ? 1e-8 + doubt : 1e-10));
         add(what, tested.name, wrong ? "says it is unbiased, but the mean is " + found : "", found);
         return;

@@ -154,13 +154,25 @@ def test_measure_json():
     assert [r["estimator"] for r in got["results"]] == ["rloo[ samples=3 ]", "exact", "soft"]
     for r in got["results"]:
         assert set(r) >= {"estimator", "target", "status", "reason", "variance", "squared_bias", "relative_bias", "mse", "snr", "cosine",
-                          "bias_p_value", "rows", "attention_values", "seconds", "work_normalised_variance", "bias_against", "intervals",
+                          "bias_p_value_plain", "bias_p_value", "replicates", "effective_sample_size", "tail_index", "unvisited_mass",
+                          "exact_variance", "unsupported", "rows", "attention_values", "seconds", "work_normalised_variance", "bias_against", "intervals",
                           "variance_by_group", "mean_gradient"}
         assert r["status"] == "ok"
         low, high = r["intervals"]["variance"]
         assert low <= r["variance"] <= high or r["variance"] == pytest.approx(0, abs=1e-9)
+        assert r["unsupported"] == "" and r["replicates"] % 64 == 0  # doubled where too few of them carry the variance
     assert got["results"][1]["variance"] == pytest.approx(0, abs=1e-12)
     assert "expected_loss" in got["results"][0]["bias_against"]
+
+
+def test_a_sample_that_missed_rare_terms_says_so():
+    rare = ("measure", "--task", "bits", "--model", "bits[t=0.3,logit=-8]", "--estimator", "reinforce", "--replicates", 64)
+    text = run(*rare, "--most-replicates", 0).stdout
+    assert "0 ?" in text and "? reinforce: 64 replicates do not support their intervals: the exact variance is" in text
+    (enough,) = as_json(*rare, "--most-replicates", 1000000)["results"]
+    assert enough["replicates"] > 64 and enough["unsupported"] == "" and enough["unvisited_mass"] == 0
+    low, high = enough["intervals"]["variance"]
+    assert low <= enough["exact_variance"] <= high
 
 
 def test_measurements_repeat_for_any_number_of_jobs():

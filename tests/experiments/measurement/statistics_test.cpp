@@ -3,7 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "core/random/randomness.hpp"
 
@@ -55,25 +57,141 @@ TEST_CASE("mean, variance and squared bias are the plain formulas, whatever the 
   for (const auto& reference : {truth, std::vector<double>{1000, 1000, 1000}}) {
     const auto r = draws.statistics(reference);
     CHECK(r.variance() == doctest::Approx(variance).epsilon(1e-7));
-    CHECK(r.squared_bias(truth) == doctest::Approx(bias).epsilon(1e-6));
+    CHECK(r.distance(truth).unbiased() == doctest::Approx(bias).epsilon(1e-6));
     CHECK(r.mean()[1] == doctest::Approx(mean[1]).epsilon(1e-12));
     CHECK(r.variances()[2] == doctest::Approx(0));
   }
 }
 
-TEST_CASE("intervals at 95% cover the truth about 95% of the time") {
-  int variance = 0, bias = 0;
-  const int runs = 300;
-  for (int k = 0; k < runs; ++k) {
-    const Draws draws(128, {0.5, 0, 0}, {1, 0.5, 0.5}, Key(2) / static_cast<std::uint64_t>(k));
-    const auto r = draws.statistics({0, 0, 0});
-    const auto v = r.variance_interval(0.95), b = r.squared_bias_interval(0.95);
-    variance += v[0] <= 1.5 && 1.5 <= v[1];
-    bias += b[0] <= 0.25 && 0.25 <= b[1];
+/// Noise of one replicate, of mean zero and with the given variances.
+struct Noise {
+  const char* name;
+  int size;
+  std::function<double(KeyedRandomness&, Draw)> draw;
+  double variance;  // of each entry
+};
+
+double one_of_two(KeyedRandomness& random, Draw where) { return random.uniform(where) < 0.6 ? 0.4 : -0.6; }
+double normal(KeyedRandomness& random, Draw where) { return random.normal(where); }
+
+/// How often intervals of a bias of so many standard errors, and of the variance, hold what they should.
+struct Coverage {
+  int bias = 0, variance = 0;
+  std::vector<double> p_values;
+  double lowest = 0;
+};
+
+Coverage coverage(const Noise& noise, int replicates, double standard_errors, int runs, Key key) {
+  const double step = standard_errors * std::sqrt(noise.variance / replicates);
+  Coverage result;
+  for (int run = 0; run < runs; ++run) {
+    KeyedRandomness random(key / static_cast<std::uint64_t>(run));
+    Replicates r(std::vector<double>(noise.size), 0, replicates);
+    std::vector<double> g(noise.size);
+    for (int b = 0; b < r.blocks(); ++b)
+      for (int m = r.range(b)[0]; m < r.range(b)[1]; ++m) {
+        for (int i = 0; i < noise.size; ++i)
+          g[i] = noise.draw(random, {.replica = static_cast<std::uint32_t>(m), .index = static_cast<std::uint32_t>(i)}) +
+                 (i == 0 ? step : 0);
+        r.add(b, g);
+      }
+    r.finish();
+    const auto bias = r.distance(r.reference()).interval(0.95), variance = r.variance_interval(0.95);
+    const double true_variance = noise.variance * noise.size;
+    result.bias += bias[0] <= step * step && step * step <= bias[1];
+    result.variance += variance[0] <= true_variance && true_variance <= variance[1];
+    result.lowest = std::min(result.lowest, bias[0]);
+    result.p_values.push_back(r.bias_p_value(0));
+    CHECK((bias[0] > 0) == (result.p_values.back() < 0.05));  // the interval and the test agree
   }
-  for (int covered : {variance, bias}) {
-    CHECK(covered > 0.90 * runs);
-    CHECK(covered < 0.99 * runs);
+  return result;
+}
+
+/// Largest distance of the distribution of these numbers from that of a uniform one, times the root of their count.
+double kolmogorov(std::vector<double> p) {
+  std::sort(p.begin(), p.end());
+  const double n = static_cast<double>(p.size());
+  double most = 0;
+  for (std::size_t i = 0; i < p.size(); ++i)
+    most = std::max({most, std::abs(p[i] - static_cast<double>(i) / n), std::abs(p[i] - static_cast<double>(i + 1) / n)});
+  return most * std::sqrt(n);
+}
+
+TEST_CASE("intervals of bias and variance hold the truth at their level, for few and many parameters and replicates") {
+  int visited = 0;
+  std::uint64_t place = 0;
+  for (const auto& noise :
+       {Noise{"one of two", 1, one_of_two, 0.24}, Noise{"normal", 1, normal, 1}, Noise{"normal", 2, normal, 1},
+        Noise{"one of two", 10, one_of_two, 0.24}, Noise{"normal", 1000, normal, 1}})
+    for (int replicates : {32, 400, 5000}) {
+      if (noise.size * replicates > 50000) continue;  // tests/experiments/measurement/coverage.py has them
+      for (double standard_errors : {0.0, 1.5, 6.0}) {
+        CAPTURE(noise.name);
+        CAPTURE(noise.size);
+        CAPTURE(replicates);
+        CAPTURE(standard_errors);
+        const int runs = noise.size * replicates > 20000 ? 60 : 120;
+        const auto c = coverage(noise, replicates, standard_errors, runs, Key(2) / place++);
+        const double slack = 3.5 * std::sqrt(0.05 * 0.95 * runs);  // standard errors of the count, at 95%
+        CHECK(c.bias > 0.95 * runs - slack);
+        CHECK(c.variance > 0.95 * runs - slack);
+        CHECK(c.bias < runs);  // not by being endless
+        CHECK(c.lowest == 0);  // no squared bias is below zero
+        ++visited;
+      }
+    }
+  CHECK(visited == 3 * 13);
+}
+
+TEST_CASE("the plain p-value is uniform without bias") {
+  for (const auto& noise :
+       {Noise{"normal", 1, normal, 1}, Noise{"normal", 3, normal, 1}, Noise{"one of two", 10, one_of_two, 0.24}})
+    CHECK(kolmogorov(coverage(noise, 100, 0, 500, Key(21)).p_values) < 1.63);  // 1% of samples lie beyond
+}
+
+TEST_CASE("an interval's ends are those of Student's t test where there is one parameter") {
+  // d = 3, standard error 1: t_{0.975}(24) = 2.0639 far from zero, where both sides count alike.
+  const auto far = SquaredLength(30 * 30, {1, 1, 1, 24, 1}).interval(0.95);
+  CHECK(std::sqrt(far[0]) == doctest::Approx(30 - 2.0639).epsilon(1e-4));
+  CHECK(std::sqrt(far[1]) == doctest::Approx(30 + 2.0639).epsilon(1e-4));
+  CHECK(SquaredLength(2.0639 * 2.0639, {1, 1, 1, 24, 1}).p_value() == doctest::Approx(0.05).epsilon(1e-4));
+  // Alike in four directions: 4 F(4, 4 24); its 95% point is 2.4663.
+  CHECK(SquaredLength(2.4663 * 4, {4, 4, 1, 24, 4}).p_value() == doctest::Approx(0.05).epsilon(0.02));
+}
+
+TEST_CASE("a long run's own noise widens the interval against it") {
+  int covered = 0;
+  const int runs = 300;
+  for (std::uint64_t k = 0; k < runs; ++k) {
+    const Draws long_run(100, {0, 1}, {1, 0.5}, Key(22) / k), draws(100, {0.2, 1}, {1, 1}, Key(23) / k);
+    const auto reference = long_run.statistics({0, 0});
+    const auto bias = draws.statistics(reference.mean()).distance(reference.mean(), &reference).interval(0.95);
+    covered += bias[0] <= 0.04 && 0.04 <= bias[1];
+  }
+  CHECK(covered > 0.95 * runs - 3.5 * std::sqrt(0.05 * 0.95 * runs));
+  CHECK(covered < runs);
+}
+
+TEST_CASE("the mean cosine's interval holds it, also where a cosine is but a sign, and stays within one") {
+  for (double chance : {0.6, 0.98}) {  // of a positive estimate
+    int covered = 0;
+    const int runs = 300;
+    for (std::uint64_t k = 0; k < runs; ++k) {
+      KeyedRandomness random(Key(24) / k);
+      Replicates r({1}, 0, 64);
+      for (int b = 0; b < r.blocks(); ++b)
+        for (int m = r.range(b)[0]; m < r.range(b)[1]; ++m) {
+          const double g[] = {random.uniform({.replica = static_cast<std::uint32_t>(m)}) < chance ? 1.0 + 0.01 * m : -1.0};
+          r.add(b, g);
+        }
+      r.finish();
+      const auto interval = r.cosine_interval(0.95);
+      covered += interval[0] <= 2 * chance - 1 && 2 * chance - 1 <= interval[1];
+      CHECK(interval[0] >= -1);
+      CHECK(interval[1] <= 1);
+    }
+    CHECK(covered > 0.95 * runs - 3.5 * std::sqrt(0.05 * 0.95 * runs));
+    CHECK(covered < runs);
   }
 }
 
@@ -82,9 +200,9 @@ TEST_CASE("the bias test keeps its level without bias and finds a bias of one st
   const int runs = 400;
   for (int k = 0; k < runs; ++k) {
     const Draws fair(64, {0, 0}, {1, 1}, Key(3) / static_cast<std::uint64_t>(k));
-    rejected += fair.statistics({0, 0}, 2).bias_p_value(1e-9) < 0.05;
+    rejected += fair.statistics({0, 0}, 2).corrected_bias_p_value(1e-9) < 0.05;
     const Draws biased(64, {5.0 / 8, 0}, {1, 1}, Key(4) / static_cast<std::uint64_t>(k));
-    found += biased.statistics({0, 0}, 2).bias_p_value(1e-9) < 0.05;
+    found += biased.statistics({0, 0}, 2).corrected_bias_p_value(1e-9) < 0.05;
   }
   CHECK(rejected < 0.05 * runs + 5 * std::sqrt(0.05 * 0.95 * runs));
   CHECK(rejected > 0);
@@ -119,9 +237,11 @@ TEST_CASE("probes are orthonormal, and see a deviation's length on average") {
 
 TEST_CASE("without noise a deviation is a bias, and rounding is none") {
   const Draws exact(4, {1, 1}, {0, 0}, Key(5));
-  CHECK(exact.statistics({1, 1}, 0).bias_p_value(1e-9) == 1);
-  CHECK(exact.statistics({1 + 1e-12, 1}, 0).bias_p_value(1e-9) == 1);
-  CHECK(exact.statistics({1.1, 1}, 0).bias_p_value(1e-9) == 0);
+  for (auto p_value : {&Replicates::bias_p_value, &Replicates::corrected_bias_p_value}) {
+    CHECK((exact.statistics({1, 1}, 0).*p_value)(1e-9) == 1);
+    CHECK((exact.statistics({1 + 1e-12, 1}, 0).*p_value)(1e-9) == 1);
+    CHECK((exact.statistics({1.1, 1}, 0).*p_value)(1e-9) == 0);
+  }
 }
 
 }  // namespace

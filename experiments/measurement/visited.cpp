@@ -1,0 +1,88 @@
+#include "experiments/measurement/visited.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/random/key.hpp"
+
+namespace hardgrad {
+namespace {
+
+/// Of probabilities that differ in rounding the largest, whoever saw it first.
+template <class Paths>
+void keep(Paths& paths, const typename Paths::key_type& path, double probability) {
+  auto& kept = paths[path];
+  kept = std::max(kept, probability);
+}
+
+}  // namespace
+
+template <class T>
+Visited::Visited(const Model<T>& model, const Batch& batch)
+    : rounding_(64 * std::numeric_limits<T>::epsilon()), of_example_(batch.examples()) {
+  kept_ = !model.structure().numbers();
+  if (!kept_) return;
+  for (double outcomes : model.outcomes(batch)) kept_ = kept_ && outcomes <= most;
+}
+
+template <class T>
+void Visited::add(const Episode<T>& episode) {
+  if (!kept_) return;
+  struct Path {
+    Key key;
+    double log_p = 0;
+    bool hard = true;
+  };
+  std::map<const Rows*, std::vector<Path>> paths;
+  paths[episode.root().get()].resize(episode.root()->size());
+  for (const auto& step : episode.steps()) {
+    const auto& choice = step.choice;
+    const auto& rows = *choice.rows;
+    const std::size_t D = step.question.site.columns;
+    const auto& before = paths.at(rows.origin.get());
+    auto& after = paths[&rows];
+    const auto log_p = step.question.log_p.value();
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      auto path = before[rows.parent[r]];
+      path.hard = path.hard && !choice.option.empty() && !choice.side_by_side;
+      for (std::size_t d = 0; d < D && path.hard; ++d) {
+        const int option = choice.option[r * D + d];
+        if (choice.weights) path.hard = choice.weights.value()(r * D + d, option) == 1;
+        path.key = path.key / static_cast<std::uint64_t>(option);
+        path.log_p += static_cast<double>(log_p(rows.parent[r] * D + d, option));
+      }
+      if (path.hard) {
+        keep(of_example_[rows.example[r]], {step.question.step, path.key.value()}, std::exp(path.log_p));
+        seen_ = true;
+      }
+      after.push_back(path);
+    }
+  }
+}
+
+void Visited::add(const Visited& other) {
+  seen_ = seen_ || other.seen_;
+  for (std::size_t b = 0; b < of_example_.size(); ++b)
+    for (const auto& [path, probability] : other.of_example_[b]) keep(of_example_[b], path, probability);
+}
+
+double Visited::missing() const {
+  if (!kept_ || !seen_) return std::nan("");
+  double mean = 0;
+  for (const auto& paths : of_example_) {
+    std::map<int, double> seen;  // by choice
+    for (const auto& [path, probability] : paths) seen[path.first] += probability;
+    double most = 0;
+    for (const auto& [step, probability] : seen) most = std::max(most, 1 - probability);
+    mean += most / static_cast<double>(of_example_.size());
+  }
+  return mean < rounding_ ? 0 : mean;
+}
+
+template Visited::Visited(const Model<float>&, const Batch&);
+template Visited::Visited(const Model<double>&, const Batch&);
+template void Visited::add(const Episode<float>&);
+template void Visited::add(const Episode<double>&);
+
+}  // namespace hardgrad

@@ -1,0 +1,169 @@
+// What a sample cannot know is said: rare terms, heavy tails, a variance that few replicates carry.
+#include "experiments/measurement/support.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/autodiff/gradient.hpp"
+#include "experiments/measurement/draw.hpp"
+#include "experiments/verification/recurrent.hpp"
+#include "tests/support/exactness.hpp"
+
+namespace hardgrad::testing {
+namespace {
+
+/// Fills the blocks that are not complete with the first parameter's draws, of(random, m).
+template <class F>
+void fill(Replicates& r, F of) {
+  for (int b = r.next(); b < r.blocks(); ++b) {
+    for (int m = r.range(b)[0]; m < r.range(b)[1]; ++m) r.add(b, of(m));
+    r.complete(b);
+  }
+  r.finish();
+}
+
+std::vector<double> normal_pair(int m) {
+  KeyedRandomness random(Key(31));
+  const auto replica = static_cast<std::uint32_t>(m);
+  return {1 + random.normal({.replica = replica}), random.normal({.replica = replica, .index = 1})};
+}
+
+TEST_CASE("replicates that grew are those that were as many from the start") {
+  int compared = 0;
+  for (int first : {2, 3, 16, 20, 31, 32, 33, 100, 257}) {
+    CAPTURE(first);
+    Replicates grown({1, 0}, 2, first), whole({1, 0}, 2, 4 * first);
+    fill(grown, normal_pair);
+    for (int twice = 0; twice < 2; ++twice) {
+      grown.grow();
+      fill(grown, normal_pair);
+    }
+    fill(whole, normal_pair);
+    REQUIRE(grown.count() == whole.count());
+    REQUIRE(grown.blocks() == whole.blocks());
+    CHECK(grown.variance() == doctest::Approx(whole.variance()).epsilon(1e-12));
+    CHECK(grown.mean()[0] == doctest::Approx(whole.mean()[0]).epsilon(1e-12));
+    CHECK(grown.cosine() == doctest::Approx(whole.cosine()).epsilon(1e-12));
+    CHECK(grown.corrected_bias_p_value(0) == doctest::Approx(whole.corrected_bias_p_value(0)).epsilon(1e-9));
+    for (int end : {0, 1}) {
+      CHECK(grown.variance_interval(0.95)[end] == doctest::Approx(whole.variance_interval(0.95)[end]).epsilon(1e-9));
+      CHECK(grown.distance({1, 0}).interval(0.95)[end] ==
+            doctest::Approx(whole.distance({1, 0}).interval(0.95)[end]).epsilon(1e-5));
+    }
+    ++compared;
+  }
+  CHECK(compared == 9);
+}
+
+TEST_CASE("the tail index is that of a Pareto law, and large where there is no heavy tail") {
+  for (double index : {0.7, 1.5, 3.0}) {  // of the squares
+    CAPTURE(index);
+    double mean = 0;
+    for (std::uint64_t run = 0; run < 20; ++run) {
+      Replicates r({0}, 0, 4000);
+      fill(r, [&](int m) {
+        KeyedRandomness random(Key(32) / run);
+        const auto replica = static_cast<std::uint32_t>(m);
+        const double sign = random.uniform({.replica = replica, .index = 1}) < 0.5 ? -1 : 1;
+        return std::vector<double>{sign * std::pow(random.uniform({.replica = replica}), -0.5 / index)};
+      });
+      mean += r.tail().index / 20;
+      CHECK(r.tail().error == doctest::Approx(1 / std::sqrt(63)));
+    }
+    CHECK(mean == doctest::Approx(index).epsilon(0.15));
+  }
+  Replicates calm({1, 0}, 0, 4000), few({1, 0}, 0, 99);
+  fill(calm, normal_pair);
+  fill(few, normal_pair);
+  CHECK(calm.tail().index > 3);
+  CHECK(std::isnan(few.tail().index));
+}
+
+TEST_CASE("a variance that one replicate carries counts as one") {
+  Replicates one({0}, 0, 320), all({0}, 0, 320);
+  fill(one, [](int m) { return std::vector<double>{m == 77 ? 1000 : 1e-3 * m}; });
+  fill(all, [](int m) { return std::vector<double>{m % 2 ? 1.0 : -1.0}; });
+  CHECK(one.effective_sample_size() == doctest::Approx(1).epsilon(0.1));
+  CHECK(all.effective_sample_size() > 150);
+}
+
+TEST_CASE("what was never visited is the probability of the choices no replicate made") {
+  const auto model = model_of("bits[bits=2,options=3,t=0.3,logit=0;1;2]");
+  const auto batch = one_example();
+  Visited visited(*model, batch);
+  Replicates r(std::vector<double>(6), 0, 5);
+  draw(r, *estimator_of("reinforce", *model), *model, batch, Key(33), {}, &visited);
+  double seen = 0;  // of the nine outcomes, by the same draws once more
+  std::vector<int> found;
+  for (std::uint64_t m = 0; m < 5; ++m) {
+    Tape<double> tape;
+    KeyedRandomness random(Key(33) / m);
+    const auto estimate = estimator_of("reinforce", *model)->draw({tape, *model, batch, random});
+    const auto& choice = estimate.episode->steps()[0].choice;
+    const int outcome = choice.option[0] * 3 + choice.option[1];
+    if (std::count(found.begin(), found.end(), outcome)) continue;
+    found.push_back(outcome);
+    const double sum = 1 + std::exp(1) + std::exp(2);
+    seen += std::exp(choice.option[0] + choice.option[1]) / (sum * sum);
+  }
+  CHECK(visited.missing() == doctest::Approx(1 - seen).epsilon(1e-12));
+  CHECK(visited.missing() > 0);
+  Visited everything(*model, batch);
+  Replicates exact(std::vector<double>(6), 0, 2);
+  draw(exact, *estimator_of("exact", *model), *model, batch, Key(33), {}, &everything);
+  CHECK((everything.missing() == 0 || std::isnan(everything.missing())));
+}
+
+Measurement sampled(const std::string& estimator, const std::string& model_spec, int replicates, int most,
+                    double outcome_cap = 2e6) {
+  const auto model = model_of(model_spec);
+  MeasureSettings settings;
+  settings.replicates = replicates;
+  settings.most_replicates = most;
+  settings.outcome_cap = outcome_cap;
+  return measure(Spec::parse(estimator), *estimator_of(estimator, *model), *model, one_example(), settings, Key(34));
+}
+
+TEST_CASE("a bit that hardly ever falls the other way: a sample without it says that it is none, and goes on") {
+  const auto* model = "bits[t=0.3,logit=-8]";  // p = 3.4e-4
+  const auto few = sampled("reinforce", model, 64, 64), known = sampled("reinforce", model, 64, 1 << 20);
+  MeasureSettings exactly;
+  exactly.exact = true;
+  const auto bits = model_of(model);
+  const auto exact =
+      measure(Spec::parse("reinforce"), *estimator_of("reinforce", *bits), *bits, one_example(), exactly, Key(1));
+  CHECK(few.exact_variance == doctest::Approx(exact.variance).epsilon(1e-12));
+  CHECK(few.replicates == 64);
+  CHECK(few.unvisited_mass == doctest::Approx(1 / (1 + std::exp(8))).epsilon(1e-9));
+  CHECK(few.unsupported.find("the exact variance is ") == 0);
+  CHECK(few.unsupported.find("choices of probability 0.00034 were never made") != std::string::npos);
+  CHECK(known.unsupported.empty());
+  CHECK(known.replicates > 1000);
+  CHECK(known.unvisited_mass == 0);
+  CHECK(known.intervals.at("variance")[0] <= exact.variance);
+  CHECK(known.intervals.at("variance")[1] >= exact.variance);
+  // Where the exact variance is out of reach, that no noise was seen is enough to say so.
+  const auto unknown = sampled("reinforce", model, 64, 1 << 20, 1);
+  CHECK(std::isnan(unknown.exact_variance));
+  CHECK(sampled("reinforce", model, 64, 64, 1).unsupported.find("they show no noise, and choices") == 0);
+  CHECK(unknown.replicates > 1000);
+}
+
+TEST_CASE("an ordinary sample supports its intervals, and no more is drawn") {
+  int seen = 0;
+  for (const auto* estimator : {"reinforce", "rloo[samples=2]", "gumbel_softmax", "exact", "straight_through"})
+    for (const auto* model : {"bits[t=0.3,logit=0.4]", "bits[bits=3,options=3,t=0.3,logit=0;1;2]"}) {
+      CAPTURE(estimator);
+      CAPTURE(model);
+      const auto m = sampled(estimator, model, 400, 100000);
+      CHECK(m.unsupported == "");
+      CHECK(m.replicates == 400);
+      ++seen;
+    }
+  CHECK(seen == 10);
+}
+
+}  // namespace
+}  // namespace hardgrad::testing
