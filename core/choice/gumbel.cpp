@@ -16,10 +16,9 @@ double exponential(Randomness& random, Draw where, std::size_t i) {
 
 int perturb(std::span<const double> log_p, std::span<double> z, Randomness& random, Draw where) {
   if (log_p.size() == 2) {
-    const double flips[] = {std::exp(log_p[0])};  // where the option changes
-    const double u = random.uniform(where, {.breaks = flips});
+    const double phi = log_p[1] - log_p[0], flips[] = {-phi};  // where the option changes
     z[0] = 0;
-    z[1] = log_p[1] - log_p[0] + std::log(u) - std::log1p(-u);
+    z[1] = phi + random.logistic(where, {.breaks = flips});
     return z[1] > 0;
   }
   for (std::size_t i = 0; i < log_p.size(); ++i) z[i] = log_p[i] - std::log(exponential(random, where, i));
@@ -29,12 +28,13 @@ int perturb(std::span<const double> log_p, std::span<double> z, Randomness& rand
 void perturb_given(std::span<const double> log_p, int option, std::span<double> z, Randomness& random, Draw where) {
   if (log_p.size() == 2) {
     // u = q + p v or q v: z = log(1 + e^phi v) - log(1 - v) or log v - log(1 + e^-phi (1 - v)), no exponential above 1.
-    const double phi = log_p[1] - log_p[0], v = random.uniform(where), small = std::exp(-std::abs(phi));
-    const double inside = option == 1 ? v : 1 - v, toward = option == 1 ? phi : -phi;
+    const double phi = log_p[1] - log_p[0], logistic = random.logistic(where), small = std::exp(-std::abs(phi));
+    const double sign = option == 1 ? 1 : -1, toward = sign * phi;
+    const double inside = 1 / (1 + std::exp(-sign * logistic)), outside = 1 / (1 + std::exp(sign * logistic));
     const double grown =
         toward > 0 ? toward + std::log(small + inside) : std::log1p(small * inside);  // log(1 + e^toward inside)
     z[0] = 0;
-    z[1] = option == 1 ? grown - std::log1p(-v) : std::log(v) - grown;
+    z[1] = sign * (grown - std::log(outside));
     return;
   }
   const double top = exponential(random, where, option);

@@ -39,6 +39,11 @@ int KeyedRandomness::categorical(std::span<const double> probabilities, Draw whe
   return last;  // rounding left a crumb: the last possible option, never an impossible one
 }
 
+double Randomness::logistic(Draw where, const Pieces&) {
+  const double u = uniform(where);
+  return std::log(u) - std::log1p(-u);
+}
+
 double Randomness::standard(Standard noise, Draw where) {
   if (noise == Standard::uniform) return uniform(where);
   const double radius = -2 * std::log(uniform(where));  // squared: exponential of mean 2

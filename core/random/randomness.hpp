@@ -38,6 +38,8 @@ class Randomness {
   virtual int categorical(std::span<const double> probabilities, Draw where) = 0;
   /// A number in the open interval (0, 1).
   virtual double uniform(Draw where, const Pieces& pieces = {}) = 0;
+  /// A logistic number: the logit of `uniform`. Breaks are logits too, so that none is lost in rounding near 0 or 1.
+  virtual double logistic(Draw where, const Pieces& pieces = {});
   /// A number of a standard distribution, of which an estimate is a smooth function. Made of uniform numbers at `where` and at
   /// indices no draw counts up to.
   virtual double standard(Standard noise, Draw where);
