@@ -39,13 +39,14 @@ class Rebar final : public AveragingEstimator<T> {
     log_temperature_.value.data[0] = static_cast<T>(std::log(settings.real("temperature")));
   }
   bool exchangeable() const override { return false; }
+  int copies() const override { return samples_; }
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
     const double eta = eta_.value.data[0], temperature = std::exp(log_temperature());
     const bool tuning = problem.learning && tune_;
     std::vector<double> temperatures = {temperature};
     if (tuning) temperatures = {temperature, temperature * std::exp(difference), temperature * std::exp(-difference)};
-    RelaxedRun<T> run(problem, samples_, coupled_, temperatures);
+    RelaxedRun<T> run(problem, problem.one_copy ? 1 : samples_, coupled_, temperatures);
     const auto& score = run.choices().score;
     const auto f = run.losses(credit_);
 

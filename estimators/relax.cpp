@@ -42,11 +42,12 @@ class Relax final : public Estimator<T> {
     log_temperature_->value.data[0] = static_cast<T>(std::log(temperature_));
   }
   bool exchangeable() const override { return false; }
+  int copies() const override { return samples_; }
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
     const bool learning = problem.learning;
     const double eta = eta_ ? eta_->value.data[0] : 0;
-    RelaxedRun<T> run(problem, samples_, true, temperatures(learning));
+    RelaxedRun<T> run(problem, problem.one_copy ? 1 : samples_, true, temperatures(learning));
     const auto& choices = run.choices();
     const auto c = control_network(problem.tape, run);
     const auto f = run.losses(credit_);

@@ -8,7 +8,7 @@ hardgrad_packages=(
   python3 python3-numpy python3-h5py python3-h5netcdf python3-xarray python3-scipy python3-pandas python3-matplotlib
   hdf5-tools)
 hardgrad_test_packages=(
-  clang-format clang-tidy python3-torch python3-pytest python3-netcdf4 python3-selenium chromium chromium-driver mypy python3-pip zsh fish
+  clang-format clang-tidy python3-torch python3-pytest python3-mpmath python3-netcdf4 python3-selenium chromium chromium-driver mypy python3-pip zsh fish
   r-base-core r-bioc-rhdf5 qemu-user)
 
 # hardgrad_setup [tests]: everything for building and running, and with `tests` what the tests need besides.

@@ -23,6 +23,7 @@ struct Problem {
   bool learning = false;   ///< the estimator's own parameters are being trained: Estimate::own_loss is wanted
   TargetTerms terms = {};  ///< of the target: Estimator::draw sets them
   int nodes = 0;           ///< of a quadrature that stands in for an enumeration; 0: as Structure::nodes
+  bool one_copy = false;   ///< of an estimate that is the mean of Estimator::copies, one is wanted
 
   /// Runs the model under the target: choices are drawn from its distribution, and it adds to the costs. `weights`: what is
   /// known beforehand of the surrogate's slopes in the costs.
@@ -79,6 +80,9 @@ class Estimator {
   const ParameterSet<T>& own_parameters() const { return own_; }
   /// True if its samples may be permuted without changing the estimate: lets exact moments visit multisets.
   virtual bool exchangeable() const { return true; }
+  /// An estimate is the mean of so many independent copies of one, which it is itself with Problem::one_copy: the moments are
+  /// then those of one, the covariance divided.
+  virtual int copies() const { return 1; }
 
  protected:
   /// What an estimator is: called by `draw`.

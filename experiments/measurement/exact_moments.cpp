@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "core/autodiff/gradient.hpp"
-#include "experiments/measurement/quadrature.hpp"
 #include "experiments/support/parallel.hpp"
 
 namespace hardgrad {
@@ -50,18 +50,23 @@ int Replay::categorical(std::span<const double> probabilities, Draw where) {
   return chosen;
 }
 
-double Replay::uniform(Draw, const Pieces& pieces) {
+double Replay::uniform(Draw, const Pieces& pieces) { return visit(pieces, uniform_quadrature); }
+double Replay::logistic(Draw, const Pieces& pieces) { return visit(pieces, logistic_quadrature); }
+
+double Replay::visit(const Pieces& pieces, Quadrature (*rule)(const Pieces&, int)) {
   if (pieces.jumps)
     throw NotExact(
         "exact moments: an estimate jumps with its continuous noise at places that cannot be told: "
         "sample replicates instead");
   if (exchangeable_) throw Bug("samples with continuous noise cannot be visited as multisets");
   if (position_ == path_.size()) {
-    auto nodes = quadrature(pieces);
-    path_.push_back({std::move(nodes.weights), 0, std::move(nodes.points)});
+    auto nodes = rule(pieces, level_);
+    auto weights = nodes.weights[0];
+    const int first = possible(weights, 0);
+    path_.push_back({std::move(weights), first, std::move(nodes)});
   }
   const auto& node = path_[position_++];
-  return node.values[node.chosen];
+  return node.quadrature.points[node.chosen];
 }
 
 double Replay::standard(Standard noise, Draw where) {
@@ -76,12 +81,14 @@ bool Replay::standard_drawn() const {
 }
 
 bool Replay::continuous() const {
-  return std::any_of(path_.begin(), path_.end(), [](const auto& node) { return node.standard || !node.values.empty(); });
+  return std::any_of(path_.begin(), path_.end(),
+                     [](const auto& node) { return node.standard || !node.quadrature.points.empty(); });
 }
 
-double Replay::weight() const {
+double Replay::weight(int rule) const {
   double weight = 1;
-  for (const auto& node : path_) weight *= node.probabilities[node.chosen];
+  for (const auto& node : path_)
+    weight *= (node.quadrature.points.empty() ? node.probabilities : node.quadrature.weights[rule])[node.chosen];
   // K! over the factorials of how often each trajectory occurs; equal ones stand next to each other.
   int run = 0;
   for (std::size_t k = 0; k < trajectories_.size(); ++k) {
@@ -113,54 +120,85 @@ double Replay::expected_visits(double outcomes) const {
 
 namespace {
 
+/// Weighted mean and covariance as they come: West 1979, Updating mean and variance estimates. All terms of a variance are
+/// positive, and equal numbers have none.
+struct Weighted {
+  std::vector<double> mean, variances;  ///< [P]
+  std::vector<double> covariance = {};  ///< [P, P] if wanted
+  double seen = 0;                      ///< sum of the weights, in the end 1
+  std::vector<double> so_far = mean;    ///< mean of those seen: a difference of large numbers, where rare ones came first
+
+  void add(double weight, const std::vector<double>& x) {
+    for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += weight * x[i];
+    const double before = seen;
+    seen += weight;
+    if (seen <= 0) return;
+    const double share = weight / seen, term = share * before;
+    const std::size_t size = mean.size();
+    for (std::size_t i = 0; i < (covariance.empty() ? 0 : size); ++i)
+      for (std::size_t j = 0; j < size; ++j) covariance[i * size + j] += term * (x[i] - so_far[i]) * (x[j] - so_far[j]);
+    for (std::size_t i = 0; i < size; ++i) {
+      const double step = x[i] - so_far[i];
+      variances[i] += term * step * step;
+      so_far[i] += share * step;
+    }
+  }
+  double trace() const { return std::accumulate(variances.begin(), variances.end(), 0.0); }
+};
+
+double distance(const std::vector<double>& a, const std::vector<double>& b) {
+  double squares = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) squares += (a[i] - b[i]) * (a[i] - b[i]);
+  return std::sqrt(squares);
+}
+
+/// How an example is visited.
+struct Way {
+  int nodes, level;
+  bool one_copy;
+};
+
 /// Moments of one example, around `reference`.
 template <class T>
 Moments visited(const Estimator<T>& estimator, const Model<T>& model, const Batch& example,
-                const std::vector<double>& reference, int nodes, double outcome_cap, bool covariance, const Stop& stop) {
+                const std::vector<double>& reference, const Way& way, double outcome_cap, bool covariance, const Stop& stop) {
   const std::size_t size = model.parameters().size();
   Moments m;
-  m.mean.resize(size);
-  m.variances.resize(size);
-  if (covariance) m.covariance.resize(size * size);
   double reference_norm = 0;
   for (double g : reference) reference_norm += g * g;
   reference_norm = std::sqrt(reference_norm);
 
-  Replay replay(estimator.exchangeable(), nodes);
+  Replay replay(estimator.exchangeable(), way.nodes, way.level);
   Tape<T> tape;
   std::vector<double> d(size);
-  std::vector<double> average(size);  // of the visits so far, by their weights
-  double visits = 0, seen = 0;
+  // By the quadratures' rule, and by the two coarser ones in it; around the reference.
+  std::vector<Weighted> rules(Quadrature::rules, {.mean = d, .variances = d});
+  if (covariance) rules[0].covariance.resize(size * size);
+  double visits = 0;
   do {
     poll(stop);
     replay.begin();
     tape.rewind();
-    const auto estimate = estimator.draw({tape, model, example, replay});
+    const auto estimate =
+        estimator.draw({.tape = tape, .model = model, .batch = example, .random = replay, .one_copy = way.one_copy});
     differentiate(estimate.surrogate, model.parameters(), d);
-    // West 1979, Updating mean and variance estimates: all terms are positive, equal estimates have no variance at all.
-    const double w = replay.weight(), before = seen;
-    seen += w;
-    const double share = seen > 0 ? w / seen : 0, term = share * before;
+    const double w = replay.weight();
     double norm = 0, dot = 0;
     for (std::size_t i = 0; i < size; ++i) {
       norm += d[i] * d[i];
       dot += d[i] * reference[i];
       d[i] -= reference[i];
-      m.mean[i] += w * d[i];
-      d[i] -= average[i];
-      average[i] += share * d[i];
-      m.variances[i] += term * d[i] * d[i];
     }
-    if (covariance)
-      for (std::size_t i = 0; i < size; ++i)
-        for (std::size_t j = 0; j < size; ++j) m.covariance[i * size + j] += term * d[i] * d[j];
+    m.continuous = replay.continuous();
+    rules[0].add(w, d);
+    for (int rule = 1; rule < Quadrature::rules && m.continuous; ++rule)
+      if (const double part = replay.weight(rule); part > 0) rules[rule].add(part, d);
     if (norm > 0 && reference_norm > 0) m.cosine += w * dot / (std::sqrt(norm) * reference_norm);
     m.rows += w * estimate.rows();
     m.attention_values += w * estimate.attention_values();
     m.missed_hints += w * static_cast<double>(tape.missed_hints());
-    m.continuous = replay.continuous();
-    if (replay.standard_drawn()) m.nodes = nodes;
-    if (++m.outcomes == 1) visits = replay.expected_visits(model.outcomes(example, nodes)[0]);
+    if (replay.standard_drawn()) m.nodes = way.nodes;
+    if (++m.outcomes == 1) visits = replay.expected_visits(model.outcomes(example, way.nodes)[0]);
     if (std::max(m.outcomes, visits) > outcome_cap)
       throw NotExact(fmt::format(
           "exact moments need about {:.6g} {} for one example, more than its share {:.6g} of the cap: "
@@ -169,44 +207,89 @@ Moments visited(const Estimator<T>& estimator, const Model<T>& model, const Batc
           replay.continuous() ? "outcomes and quadrature nodes (the noise is continuous)" : "outcomes", outcome_cap));
   } while (replay.next());
 
-  if (!(std::abs(seen - 1) < 1e-6)) throw Bug(fmt::format("the probabilities of all that is drawn sum to {}, not to 1", seen));
+  auto& fine = rules[0];
+  if (!(std::abs(fine.seen - 1) < 1e-9))
+    throw Bug(fmt::format("the probabilities of all that can be drawn sum to {}, not to 1", fine.seen));
+  if (m.continuous) {
+    const auto &middle = rules[1], &coarse = rules[2];
+    double squares = fine.trace();
+    for (double x : fine.mean) squares += x * x;
+    m.mean_error = quadrature_error(distance(middle.mean, coarse.mean), distance(fine.mean, middle.mean),
+                                    std::sqrt(squares) + reference_norm);
+    m.trace_error =
+        quadrature_error(std::abs(middle.trace() - coarse.trace()), std::abs(fine.trace() - middle.trace()), squares);
+  }
+  m.mean = std::move(fine.mean);
+  m.variances = std::move(fine.variances);
+  m.covariance = std::move(fine.covariance);
   for (std::size_t i = 0; i < size; ++i) m.mean[i] += reference[i];
   return m;
 }
 
 /// The most nodes a standard draw may have if there are to be no more than `outcome_cap` visits.
 template <class T>
-int affordable_nodes(const Estimator<T>& estimator, const Model<T>& model, const Batch& example, double outcome_cap) {
+int affordable_nodes(const Estimator<T>& estimator, const Model<T>& model, const Batch& example, bool one_copy,
+                     double outcome_cap) {
   Tape<T> tape;
   int nodes = 32;
   for (; nodes > 8; nodes = nodes > 16 ? nodes - 8 : nodes - 4) {
     Replay replay(estimator.exchangeable(), nodes);
     replay.begin();
     tape.rewind();
-    estimator.draw({tape, model, example, replay});
+    estimator.draw({.tape = tape, .model = model, .batch = example, .random = replay, .one_copy = one_copy});
     if (!replay.standard_drawn() || replay.expected_visits(model.outcomes(example, nodes)[0]) <= outcome_cap) break;
   }
   return nodes;
 }
 
-double distance(const std::vector<double>& a, const std::vector<double>& b) {
-  double squares = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) squares += (a[i] - b[i]) * (a[i] - b[i]);
-  return std::sqrt(squares);
-}
+constexpr int finest_level = 6;
+
+double trace(const std::vector<double>& variances) { return std::accumulate(variances.begin(), variances.end(), 0.0); }
 
 /// The same with as good a quadrature as can be had, and what it leaves in doubt.
 template <class T>
+Moments refined(const Estimator<T>& estimator, const Model<T>& model, const Batch& example,
+                const std::vector<double>& reference, bool one_copy, double outcome_cap, bool covariance, const Stop& stop) {
+  const int nodes = model.structure().numbers() ? affordable_nodes(estimator, model, example, one_copy, outcome_cap) : 32;
+  const auto visit = [&](int nodes, int level, bool covariance) {
+    return visited(estimator, model, example, reference, {nodes, level, one_copy}, outcome_cap, covariance, stop);
+  };
+  auto m = visit(nodes, 0, covariance);
+  if (m.nodes > 0) {
+    const auto rough = visit(3 * nodes / 4, 0, false);
+    m.mean_error += distance(m.mean, rough.mean);
+    m.trace_error += std::abs(trace(m.variances) - trace(rough.variances));
+    return m;
+  }
+  const auto good = [&] {
+    double squares = 0;
+    for (double g : m.mean) squares += g * g;
+    const double spread = trace(m.variances);
+    return m.mean_error <= 1e-10 * std::sqrt(spread + squares) && m.trace_error <= 1e-10 * spread;
+  };
+  try {
+    for (int level = 1; m.continuous && !good() && level <= finest_level; ++level) m = visit(nodes, level, covariance);
+  } catch (const NotExact&) {  // more nodes than the cap: what there is, with its error
+  }
+  return m;
+}
+
+/// The same, if need be by one of the copies it is the mean of.
+template <class T>
 Moments of_example(const Estimator<T>& estimator, const Model<T>& model, const Batch& example,
                    const std::vector<double>& reference, double outcome_cap, bool covariance, const Stop& stop) {
-  const int nodes = model.structure().numbers() ? affordable_nodes(estimator, model, example, outcome_cap) : 32;
-  auto m = visited(estimator, model, example, reference, nodes, outcome_cap, covariance, stop);
-  if (m.nodes > 0) {
-    const auto rough = visited(estimator, model, example, reference, 3 * nodes / 4, outcome_cap, false, stop);
-    m.mean_error = distance(m.mean, rough.mean);
-    for (std::size_t i = 0; i < m.variances.size(); ++i) m.trace_error += m.variances[i] - rough.variances[i];
-    m.trace_error = std::abs(m.trace_error);
+  const double copies = estimator.copies();
+  try {
+    return refined(estimator, model, example, reference, false, outcome_cap, covariance, stop);
+  } catch (const NotExact&) {
+    if (copies == 1) throw;
   }
+  auto m = refined(estimator, model, example, reference, true, outcome_cap, covariance, stop);
+  for (auto& v : m.variances) v /= copies;
+  for (auto& v : m.covariance) v /= copies;
+  m.trace_error /= copies;
+  for (double* cost : {&m.rows, &m.attention_values, &m.missed_hints}) *cost *= copies;
+  m.cosine = std::nan("");  // of a mean it is none of the copies'
   return m;
 }
 

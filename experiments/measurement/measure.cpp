@@ -124,6 +124,17 @@ std::vector<std::pair<std::string, const Truth*>> known_truths(Truths<T>& truths
   return known;
 }
 
+/// How good the quadratures of an exact measurement are, in words.
+std::string what_quadratures_reached(const Moments& moments, double norm) {
+  const auto good_to = [](double error, double of) {
+    return std::isfinite(error) ? fmt::format("good to {:.1g}", std::max(error / std::max(of, 1e-300), 1e-15))
+                                : std::string("not settling as it is refined (it may be infinite)");
+  };
+  return fmt::format("moments by quadrature{}, mean {}, variance {}",
+                     moments.nodes > 0 ? fmt::format(" of {} nodes a draw", moments.nodes) : "",
+                     good_to(moments.mean_error, norm), good_to(moments.trace_error, moments.trace));
+}
+
 template <class T>
 void measure_exactly(Measurement& m, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
                      const MeasureSettings& settings, Truths<T>& truths) {
@@ -134,10 +145,7 @@ void measure_exactly(Measurement& m, const Estimator<T>& estimator, const Model<
   const auto moments =
       exact_moments(estimator, model, batch, truth->of_example, settings.outcome_cap, settings.covariance, settings.stop);
   m.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / moments.outcomes;
-  if (moments.nodes > 0)
-    m.estimand += fmt::format("; moments with {} nodes a draw, good to {:.1g} and (variance) {:.1g} of theirs", moments.nodes,
-                              std::max(moments.mean_error / std::max(m.estimand_norm, 1e-300), 1e-15),
-                              std::max(moments.trace_error / std::max(moments.trace, 1e-300), 1e-15));
+  if (moments.continuous) m.estimand += "; " + what_quadratures_reached(moments, m.estimand_norm);
   m.mean = moments.mean;
   m.variances = moments.variances;
   m.covariance = moments.covariance;
@@ -151,8 +159,9 @@ void measure_exactly(Measurement& m, const Estimator<T>& estimator, const Model<
   for (const auto& [name, other] : known_truths(truths, settings))
     m.bias_against[name] = distance_squared(m.mean, other->gradient);
   derive(m);
-  m.intervals["variance"] = {m.variance, m.variance};
-  m.intervals["squared_bias"] = {m.squared_bias, m.squared_bias};
+  const double bias = std::sqrt(m.squared_bias), off = moments.mean_error + truth->error;
+  m.intervals["variance"] = {std::max(0.0, m.variance - moments.trace_error), m.variance + moments.trace_error};
+  m.intervals["squared_bias"] = {std::pow(std::max(0.0, bias - off), 2), std::pow(bias + off, 2)};
 }
 
 /// Draws, by draw(replicates), and takes what the replicates say, by take(), until they support it or the limit is met.

@@ -1,18 +1,34 @@
-// Quadrature over one uniform number, piece by piece.
+// Quadrature over one number with a uniform or a logistic distribution, piece by piece.
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "core/random/randomness.hpp"
 
 namespace hardgrad {
 
+/// Nodes, with the weights of the rule and of the two coarser ones in it, which say how good it is: each has a step twice as
+/// long. Weights sum to 1.
 struct Quadrature {
-  std::vector<double> points, weights;  ///< weights sum to 1
+  static constexpr int rules = 3;
+  std::vector<double> points;
+  std::array<std::vector<double>, rules> weights;
 };
 
 /// Nodes on (0, 1). Between breaks: Gauss-Legendre of 6 nodes where the integrand is a polynomial (exact up to degree 11:
-/// the square of a degree of 5), else tanh-sinh (Takahasi & Mori 1974), which bears singular ends like those of logit(u).
-Quadrature quadrature(const Pieces& pieces);
+/// the square of a degree of 5, so that all three rules are it), else tanh-sinh (Takahasi & Mori 1974), which bears singular
+/// ends like those of logit(u), with a step of 2^-(5 + level).
+Quadrature uniform_quadrature(const Pieces& pieces, int level);
+
+/// Nodes on the real line under the logistic density, by tanh-sinh in the probability below the number. At most one break.
+/// Both tails are had without a difference from 1: breaks of +-700 are as good as those of +-1.
+Quadrature logistic_quadrature(const Pieces& pieces, int level);
+
+/// What the finest of three rules with halved steps is off by, from their distances: coarsest to middle, middle to finest.
+/// Where the integrand is analytic each halving gains more than the one before, and what is left is less than a tenth of the
+/// last distance. Where little is gained, at a kink, it is both distances; where nothing, infinite: the integral may be.
+/// Distances that are rounding of numbers of size `scale` are taken as they are.
+double quadrature_error(double coarse, double fine, double scale);
 
 }  // namespace hardgrad

@@ -51,7 +51,7 @@ Estimate<T> CoupledEstimator<T>::estimate(const Problem<T>& problem) const {
   // Rows that left the base path go on with its later options where these have the same distribution for both.
   const auto continuation = structure.independent() ? Continuation::alike : Continuation::sampled;
   const auto credit = all_lawful() ? credit_ : Credit::reward_to_go;
-  Coupled<T> run(problem, groups_, members, forker, continuation, all_lawful());
+  Coupled<T> run(problem, problem.one_copy ? 1 : groups_, members, forker, continuation, all_lawful());
   std::vector<PerChoice> f;
   std::vector<std::vector<int>> taken;
   for (int m = 0; m < members; ++m) {

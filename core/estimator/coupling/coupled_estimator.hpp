@@ -18,6 +18,7 @@ class CoupledEstimator : public Estimator<T> {
  public:
   Estimate<T> estimate(const Problem<T>& problem) const final;
   bool exchangeable() const final { return false; }
+  int copies() const final { return groups_; }
 
  protected:
   /// `groups`: independent sets of K `members`; `kept`: numbers a choice keeps.

@@ -10,10 +10,12 @@ namespace hardgrad {
 template <class T>
 class RelaxationEstimator : public Estimator<T> {
  public:
+  int copies() const final { return samples_; }
   Estimate<T> estimate(const Problem<T>& problem) const final {
-    RelaxedChooser<T> chooser(samples_, problem.random, problem.batch.id,
+    const int samples = problem.one_copy ? 1 : samples_;
+    RelaxedChooser<T> chooser(samples, problem.random, problem.batch.id,
                               [this](const Relaxing<T>& asked) { return relax(asked); });
-    Sampled<T> run(problem, samples_, chooser);
+    Sampled<T> run(problem, samples, chooser);
     auto surrogate = run.path();
     const double loss = run.mean_loss();
     return {.surrogate = surrogate, .episode = run.release(), .loss = loss};

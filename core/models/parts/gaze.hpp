@@ -23,8 +23,8 @@ template <class T>
 struct Gaze {
   int patch, scales;
   double scale;
-  Linear<T> locator, where, posterior_state, posterior_mean;
-  Embedding<T> posterior_label;
+  Linear<T> locator = {}, where = {}, posterior_state = {}, posterior_mean = {};
+  Embedding<T> posterior_label = {};
   const Parameter<T>* posterior_log_scale = nullptr;
 
   /// Parameters of a network of `hidden` units: locator.{weight [2, H], bias [2]}, glimpse.where.weight [H, 2]; of the

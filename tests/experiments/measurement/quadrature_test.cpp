@@ -1,0 +1,118 @@
+// Exact moments of continuous noise: saturated logits, what the quadrature says it reached, means of copies.
+#include "experiments/measurement/quadrature.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <numbers>
+
+#include "experiments/measurement/measure.hpp"
+#include "tests/support/exactness.hpp"
+
+namespace hardgrad::testing {
+namespace {
+
+/// Mean of f under a rule of a quadrature.
+template <class F>
+double mean(const Quadrature& q, int rule, F f) {
+  double sum = 0;
+  for (std::size_t i = 0; i < q.points.size(); ++i)
+    if (q.weights[rule][i] > 0) sum += q.weights[rule][i] * f(q.points[i]);
+  return sum;
+}
+
+TEST_CASE("logistic numbers are integrated over with a break anywhere") {
+  const double variance = std::numbers::pi * std::numbers::pi / 3;
+  int places = 0;
+  for (double edge : {-700.0, -30.0, -6.0, -0.4, 0.0, 6.0, 30.0, 700.0}) {
+    CAPTURE(edge);
+    const double breaks[] = {edge};
+    const auto q = logistic_quadrature({.breaks = breaks}, 0);
+    for (double z : q.points) REQUIRE(std::isfinite(z));
+    CHECK(mean(q, 0, [](double z) { return z * z; }) == doctest::Approx(variance).epsilon(1e-9));
+    // Beyond the break lies the probability 1 / (1 + e^edge), however small; and E[z; z > b] = b / (1 + e^b) + log(1 + e^-b).
+    const double beyond = 1 / (1 + std::exp(edge));
+    CHECK(mean(q, 0, [&](double z) { return z > edge; }) == doctest::Approx(beyond).epsilon(1e-12));
+    CHECK(mean(q, 0, [&](double z) { return z > edge ? z : 0; }) ==
+          doctest::Approx(edge * beyond + std::log1p(std::exp(-std::abs(edge))) + std::max(0.0, -edge)).epsilon(1e-9));
+    ++places;
+  }
+  CHECK(places == 8);
+}
+
+TEST_CASE("a quadrature's error follows what halving its step gains: infinite if nothing, and none in rounding") {
+  CHECK(quadrature_error(0.2, 0.1, 1) == doctest::Approx(0.3));
+  CHECK(quadrature_error(1e-4, 1e-8, 1) < 1e-10);
+  CHECK(std::isinf(quadrature_error(0.1, 0.2, 1)));
+  CHECK(quadrature_error(1e-16, 2e-16, 1) < 1e-13);
+}
+
+Measurement exactly(const std::string& estimator, const std::string& model_spec, double cap = 2e6) {
+  const auto model = model_of(model_spec);
+  MeasureSettings settings;
+  settings.exact = true;
+  settings.outcome_cap = cap;
+  return measure(Spec::parse(estimator), *estimator_of(estimator, *model), *model, one_example(), settings, Key(1));
+}
+
+std::string bit(double logit, double t) { return fmt::format("bits[t={},logit={}]", t, logit); }
+
+TEST_CASE("relaxations of saturated bits: numbers, and those of the mirrored problem") {
+  int compared = 0;
+  for (const auto* estimator : {"gumbel_softmax", "st_gumbel", "rebar", "rebar[coupled=true]"})
+    for (double logit : {6.0, 15.0, 30.0}) {
+      CAPTURE(estimator);
+      CAPTURE(logit);
+      const auto one = exactly(estimator, bit(-logit, 0.3)), other = exactly(estimator, bit(logit, 0.7));
+      REQUIRE(std::isfinite(one.variance));
+      REQUIRE(std::isfinite(other.variance));
+      CHECK(one.variance > 0);
+      CHECK(one.variance == doctest::Approx(other.variance).epsilon(1e-8));
+      CHECK(one.mean[0] == doctest::Approx(-other.mean[0]).epsilon(1e-8));
+      ++compared;
+    }
+  CHECK(compared == 12);
+}
+
+TEST_CASE("where a kink makes a quadrature rough, it says how rough, and its interval holds the truth") {
+  int rough = 0;
+  for (const auto* power : {"1", "1.5", "2.5"}) {
+    CAPTURE(power);
+    const auto m = exactly("rebar", fmt::format("bits[function=norm,power={},t=0.3,logit=0.4]", power), 5e5);
+    CHECK(m.intervals.at("squared_bias")[0] == 0);  // it is unbiased
+    CHECK(m.intervals.at("squared_bias")[1] > 0);
+    CHECK(m.estimand.find("moments by quadrature, mean good to ") != std::string::npos);
+    rough += m.intervals.at("variance")[1] - m.intervals.at("variance")[0] > 1e-7 * m.variance;
+  }
+  CHECK(rough >= 1);
+  const auto smooth = exactly("rebar", bit(0.4, 0.3));
+  CHECK(smooth.intervals.at("variance")[1] - smooth.intervals.at("variance")[0] < 2e-9 * smooth.variance);
+}
+
+TEST_CASE("a mean of independent copies has the moments of one, divided") {
+  const auto* bits = "bits[bits=3,t=0.3;0.6;0.4,logit=0.4;-1;2]";
+  const auto pair = exactly("arm", bits), four = exactly("arm[samples=4]", bits);
+  CHECK(four.variance == doctest::Approx(pair.variance / 2).epsilon(1e-12));
+  CHECK(four.rows == doctest::Approx(2 * pair.rows));
+  CHECK(four.mean[1] == doctest::Approx(pair.mean[1]).epsilon(1e-12));
+  int compared = 0;
+  for (const auto* name : {"gumbel_softmax", "arm"}) {  // visited as a whole, and by one copy
+    CAPTURE(name);
+    const bool pairs = std::string(name) == "arm";
+    const auto spec = fmt::format("{}[samples={}]", name, pairs ? 4 : 2);
+    const auto whole = exactly(spec, bit(0.4, 0.3));
+    const auto one = exactly(spec, bit(0.4, 0.3), whole.outcomes - 1);
+    CHECK(one.outcomes < whole.outcomes);
+    CHECK(one.variance == doctest::Approx(whole.variance).epsilon(1e-9));
+    CHECK(one.mean[0] == doctest::Approx(whole.mean[0]).epsilon(1e-9));
+    CHECK(one.rows == doctest::Approx(whole.rows));
+    CHECK(std::isfinite(whole.cosine));
+    CHECK(std::isnan(one.cosine));
+    ++compared;
+  }
+  CHECK(compared == 2);
+}
+
+}  // namespace
+}  // namespace hardgrad::testing
