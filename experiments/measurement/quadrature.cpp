@@ -91,7 +91,7 @@ Quadrature logistic_quadrature(const Pieces& pieces, int level) {
 double quadrature_error(double coarse, double fine, double scale) {
   if (fine <= 1e-13 * scale) return fine;
   const double gain = coarse > 0 ? fine / coarse : 1;
-  if (gain < 0.03) return fine / 10;  // at a kink a single step may gain much by chance
+  if (gain < 0.03) return fine;
   return gain < 1 ? coarse + fine : std::numeric_limits<double>::infinity();
 }
 

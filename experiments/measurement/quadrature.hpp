@@ -26,9 +26,10 @@ Quadrature uniform_quadrature(const Pieces& pieces, int level);
 Quadrature logistic_quadrature(const Pieces& pieces, int level);
 
 /// What the finest of three rules with halved steps is off by, from their distances: coarsest to middle, middle to finest.
-/// Where the integrand is analytic each halving gains more than the one before, and what is left is less than a tenth of the
-/// last distance. Where little is gained, at a kink, it is both distances; where nothing, infinite: the integral may be.
-/// Distances that are rounding of numbers of size `scale` are taken as they are.
+/// Where the integrand is analytic each halving gains more than the one before, and what is left is far less than
+/// the last distance, which is what is said: at a kink a single step may gain much by chance. Where little is gained, at a
+/// kink, it is both distances; where nothing, infinite: the integral may be. Distances that are rounding of numbers of size
+/// `scale` are taken as they are.
 double quadrature_error(double coarse, double fine, double scale);
 
 }  // namespace hardgrad
