@@ -1,0 +1,117 @@
+#include "experiments/measurement/replay.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/support/error.hpp"
+
+namespace hardgrad {
+
+int Replay::possible(const std::vector<double>& probabilities, int from) {
+  for (int i = from; i < static_cast<int>(probabilities.size()); ++i)
+    if (probabilities[i] > 0) return i;
+  return -1;
+}
+
+void Replay::begin() {
+  position_ = 0;
+  trajectories_.clear();
+}
+
+int Replay::categorical(std::span<const double> probabilities, Draw where) {
+  if (position_ == path_.size()) {
+    // Exchangeable samples come in non-decreasing order of their trajectories: a replica that is still like the one
+    // before may not choose less than it did.
+    int low = 0;
+    if (exchangeable_ && where.step != Draw::whole && where.replica > 0 && where.replica <= trajectories_.size()) {
+      const auto& previous = trajectories_[where.replica - 1];
+      const bool like = where.replica == trajectories_.size() || trajectories_[where.replica].like_previous;
+      const std::size_t drawn = where.replica < trajectories_.size() ? trajectories_[where.replica].choices.size() : 0;
+      if (like) low = previous.choices.at(drawn);
+    }
+    std::vector<double> p(probabilities.begin(), probabilities.end());
+    const int first = possible(p, low);
+    path_.push_back({std::move(p), first});
+  }
+  const int chosen = path_[position_++].chosen;
+  if (exchangeable_ && where.step != Draw::whole) {
+    if (where.replica >= trajectories_.size()) trajectories_.resize(where.replica + 1);
+    auto& mine = trajectories_[where.replica];
+    if (where.replica > 0 && mine.like_previous) {
+      const auto& previous = trajectories_[where.replica - 1].choices;
+      mine.like_previous = mine.choices.size() < previous.size() && previous[mine.choices.size()] == chosen;
+    }
+    mine.choices.push_back(chosen);
+  }
+  return chosen;
+}
+
+double Replay::uniform(Draw, const Pieces& pieces) { return visit(pieces, uniform_quadrature); }
+double Replay::logistic(Draw, const Pieces& pieces) { return visit(pieces, logistic_quadrature); }
+
+double Replay::visit(const Pieces& pieces, Quadrature (*rule)(const Pieces&, int)) {
+  if (pieces.jumps)
+    throw NotExact(
+        "exact moments: an estimate jumps with its continuous noise at places that cannot be told: "
+        "sample replicates instead");
+  if (exchangeable_) throw Bug("samples with continuous noise cannot be visited as multisets");
+  if (position_ == path_.size()) {
+    auto nodes = rule(pieces, level_);
+    auto weights = nodes.weights[0];
+    const int first = possible(weights, 0);
+    path_.push_back({std::move(weights), first, std::move(nodes)});
+  }
+  const auto& node = path_[position_++];
+  return node.quadrature.points[node.chosen];
+}
+
+double Replay::standard(Standard noise, Draw where) {
+  const auto& rule = gauss_rule(noise, nodes_);
+  const int chosen = categorical(rule.weights, where);
+  path_[position_ - 1].standard = true;
+  return rule.points[chosen];
+}
+
+bool Replay::standard_drawn() const {
+  return std::any_of(path_.begin(), path_.end(), [](const auto& node) { return node.standard; });
+}
+
+bool Replay::continuous() const {
+  return std::any_of(path_.begin(), path_.end(),
+                     [](const auto& node) { return node.standard || !node.quadrature.points.empty(); });
+}
+
+double Replay::weight(int rule) const {
+  double weight = 1;
+  for (const auto& node : path_)
+    weight *= (node.quadrature.points.empty() ? node.probabilities : node.quadrature.weights[rule])[node.chosen];
+  // K! over the factorials of how often each trajectory occurs; equal ones stand next to each other.
+  int run = 0;
+  for (std::size_t k = 0; k < trajectories_.size(); ++k) {
+    run = k > 0 && trajectories_[k].like_previous ? run + 1 : 1;
+    weight *= static_cast<double>(k + 1) / run;
+  }
+  return weight;
+}
+
+bool Replay::next() {
+  while (!path_.empty()) {
+    auto& node = path_.back();
+    if (const int later = possible(node.probabilities, node.chosen + 1); later >= 0) {
+      node.chosen = later;
+      return true;
+    }
+    path_.pop_back();
+  }
+  return false;
+}
+
+double Replay::expected_visits(double outcomes) const {
+  double ordered = 1;
+  for (const auto& node : path_) ordered *= static_cast<double>(node.probabilities.size());
+  if (!exchangeable_ || trajectories_.empty()) return ordered;
+  const auto k = static_cast<double>(trajectories_.size());  // multisets of k out of all
+  return std::round(std::exp(std::lgamma(outcomes + k) - std::lgamma(k + 1) - std::lgamma(outcomes)));
+}
+
+}  // namespace hardgrad

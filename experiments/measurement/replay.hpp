@@ -1,0 +1,64 @@
+// Noise that replays: an estimator that runs on it again and again has had, in the end, every outcome once.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "core/random/randomness.hpp"
+#include "experiments/measurement/quadrature.hpp"
+
+namespace hardgrad {
+
+/// A source of noise that visits every outcome; of continuous noise, the nodes of a quadrature.
+class Replay final : public Randomness {
+ public:
+  /// With `exchangeable`, draws of the same step and different replicas are visited as multisets. `nodes`: of the Gauss rule
+  /// that stands in for a standard draw; `level`: how often the step of the quadrature for other continuous noise is halved.
+  explicit Replay(bool exchangeable, int nodes = 32, int level = 0)
+      : exchangeable_(exchangeable), nodes_(nodes), level_(level) {}
+
+  int categorical(std::span<const double> probabilities, Draw where) override;
+  /// Both visit the nodes of a quadrature: exact for polynomials, else tanh-sinh.
+  double uniform(Draw where, const Pieces& pieces = {}) override;
+  using Randomness::logistic;
+  double logistic(Draw where, const Pieces& pieces = {}) override;
+  /// Visits the points of a Gauss rule.
+  double standard(Standard noise, Draw where) override;
+  bool replays() const override { return true; }
+
+  /// Starts one visit.
+  void begin();
+  /// After a visit: its probability, with the multinomial weight if samples are exchangeable; by the quadratures' finest rule
+  /// (0) or a coarser one.
+  double weight(int rule = 0) const;
+  /// Moves to the next set of outcomes; false if all have been visited.
+  bool next();
+  /// After the first visit of a model with so many complete sets of choices: how many visits are to come, about.
+  double expected_visits(double outcomes) const;
+  /// True if continuous noise was drawn in the last visit.
+  bool continuous() const;
+  /// The same of standard draws.
+  bool standard_drawn() const;
+
+ private:
+  struct Node {
+    std::vector<double> probabilities;
+    int chosen;
+    Quadrature quadrature = {};  ///< of a continuous draw, its finest weights being `probabilities`
+    bool standard = false;
+  };
+  struct Trajectory {
+    std::vector<int> choices;   ///< in the order drawn
+    bool like_previous = true;  ///< so far the same as the trajectory of the replica before
+  };
+  /// First possible option from `from` on; -1 if none.
+  static int possible(const std::vector<double>& probabilities, int from);
+  double visit(const Pieces& pieces, Quadrature (*rule)(const Pieces&, int));
+  bool exchangeable_;
+  int nodes_, level_;
+  std::vector<Node> path_;
+  std::size_t position_ = 0;
+  std::vector<Trajectory> trajectories_;
+};
+
+}  // namespace hardgrad
