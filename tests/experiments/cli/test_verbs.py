@@ -253,7 +253,7 @@ def test_gradient_of_numbers(tmp_path):
     """A file of Gaussian choices suffices to redo the gradient of leave-one-out by hand."""
     out = tmp_path / "g.h5"
     as_json("gradient", "--task", "gaussians", "--model", "gaussians[columns=2,mean=0.3;-0.4,log_scale=-0.2;0.1]", "--estimator",
-            "rloo[samples=3,credit=whole]", "--precision", "double", "--seed", 4, "--batch", 1, "--out", out)
+            "rloo[samples=3,reward_to_go=false]", "--precision", "double", "--seed", 4, "--batch", 1, "--out", out)
     with h5py.File(out) as f:
         z, mean, log_scale = (f[name][0] for name in ("value", "mean", "log_scale"))  # [K, D]
         assert z.shape == (3, 2) and np.all(mean == [0.3, -0.4]) and np.all(log_scale == [-0.2, 0.1])

@@ -67,11 +67,11 @@ MOMENTS = {
 @pytest.mark.parametrize("estimator", MOMENTS)
 def test_moments_of_a_bit(estimator):
     draw = random.Random(estimator)
-    good = 0
+    good = smooth = 0
     for problem in range(12):
         most = 3 if problem % 2 == 0 else 30 if "gumbel" in estimator else 8
         phi, t = round(draw.uniform(-most, most), 3), round(draw.uniform(0.05, 0.95), 3)
-        power = draw.choice(["square", "1", "1.5", "3"])
+        power = ["square", "1", "1.5", "3"][problem // 2 % 4]
         bit = Bit(str(phi), str(t), 2 if power == "square" else power)
         function = "function=square" if power == "square" else f"function=norm,power={power}"
         model = f"bits[{function},t={t},logit={phi}]"
@@ -88,4 +88,5 @@ def test_moments_of_a_bit(estimator):
         (found,) = got["mean_gradient"]["bits.logits"]
         assert abs(found - mean) <= 1e-9 * scale + (ends[1] - ends[0])
         good += high - low <= 2e-9 * variance
-    assert good >= 6  # the others say that they are not good to 1e-9
+        smooth += power == "square" or "gumbel" not in estimator
+    assert good >= smooth > 0  # those with a kink may say that they are not good to 1e-9
