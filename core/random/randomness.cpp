@@ -133,7 +133,8 @@ double Randomness::logistic(Draw where, const Pieces&) {
 }
 
 void Randomness::logistic(std::span<const Draw> where, std::span<const double> breaks, std::span<double> x) {
-  for (std::size_t i = 0; i < x.size(); ++i) x[i] = logistic(where[i], {.breaks = breaks.empty() ? breaks : breaks.subspan(i, 1)});
+  for (std::size_t i = 0; i < x.size(); ++i)
+    x[i] = logistic(where[i], {.breaks = breaks.empty() ? breaks : breaks.subspan(i, 1)});
 }
 
 void KeyedRandomness::logistic(std::span<const Draw> where, std::span<const double>, std::span<double> x) {
