@@ -47,16 +47,16 @@ def gradient_moments(estimates: np.ndarray, truth: np.ndarray, level: float = 0.
 
 
 class _Scatter(NamedTuple):
-    """Blocks of deviations from the mean of them all: counts, sums of squares, sums [blocks, parameters]."""
+    """Blocks of deviations from the mean of them all: their sizes, sums of squares, sums [blocks, parameters]."""
 
-    count: np.ndarray
+    sizes: np.ndarray
     squares: np.ndarray
     sums: np.ndarray
 
     def concentration(self) -> float:
         """Trace of the covariance's square over its squared trace (Bai & Saranadasa 1996)."""
-        f = len(self.count) - 1
-        scaled = self.sums / np.sqrt(self.count)[:, None]
+        f = len(self.sizes) - 1
+        scaled = self.sums / np.sqrt(self.sizes)[:, None]
         gram = scaled @ scaled.T / f
         trace = np.trace(gram)
         of_square = f * f / ((f - 1) * (f + 2)) * (np.sum(gram**2) - trace**2 / f)
@@ -65,7 +65,7 @@ class _Scatter(NamedTuple):
 
     def along(self, direction: np.ndarray) -> float:
         """The share of the trace that lies along a direction of length 1."""
-        return float(np.sum((self.sums @ direction) ** 2 / self.count) / np.sum(self.sums**2 / self.count[:, None]))
+        return float(np.sum((self.sums @ direction) ** 2 / self.sizes) / np.sum(self.sums**2 / self.sizes[:, None]))
 
 
 class _Length(NamedTuple):
