@@ -4,7 +4,6 @@
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <utime.h>
 
@@ -13,6 +12,7 @@
 #include "core/support/error.hpp"
 #include "experiments/storage/process.hpp"
 #include "folder.hpp"
+#include "tests/support/dead_process.hpp"
 
 using namespace hardgrad;
 using namespace hardgrad::testing;
@@ -79,20 +79,8 @@ TEST_CASE("a disk that fills up leaves the old file and no trace of the new") {
 
 TEST_CASE("what killed processes left half-written is known from what is being written") {
   Folder folder;
-  std::string dead(64, '\0');  // the name of a child that is over
-  int pipe[2];
-  REQUIRE(::pipe(pipe) == 0);
-  const auto child = ::fork();
-  if (child == 0) {
-    const auto name = this_process();
-    ::_exit(::write(pipe[1], name.data(), name.size()) == static_cast<ssize_t>(name.size()) ? 0 : 1);
-  }
-  REQUIRE(child > 0);
-  dead.resize(static_cast<std::size_t>(::read(pipe[0], dead.data(), dead.size())));
+  const auto dead = name_of_the_dead();
   CHECK(dead != this_process());
-  ::waitpid(child, nullptr, 0);
-  ::close(pipe[0]);
-  ::close(pipe[1]);
   CHECK(life_of(dead) == Life::dead);
   CHECK(life_of(this_process()) == Life::alive);
   auto later = this_process();  // our number, had by another process before

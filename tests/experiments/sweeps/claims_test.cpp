@@ -3,7 +3,6 @@
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <utime.h>
 
@@ -14,29 +13,12 @@
 #include "experiments/sweeps/journal.hpp"
 #include "experiments/sweeps/run.hpp"
 #include "tests/experiments/sweeps/files.hpp"
+#include "tests/support/dead_process.hpp"
 
 using namespace hardgrad;
 using namespace hardgrad::testing;
 
 namespace {
-
-// What a process of ours that is over would have claimed.
-std::string name_of_the_dead() {
-  int pipe[2];
-  REQUIRE(::pipe(pipe) == 0);
-  const auto child = ::fork();
-  if (child == 0) {
-    const auto name = this_process();
-    ::_exit(::write(pipe[1], name.data(), name.size()) == static_cast<ssize_t>(name.size()) ? 0 : 1);
-  }
-  REQUIRE(child > 0);
-  std::string name(64, '\0');
-  name.resize(static_cast<std::size_t>(::read(pipe[0], name.data(), name.size())));
-  ::waitpid(child, nullptr, 0);
-  ::close(pipe[0]);
-  ::close(pipe[1]);
-  return name;
-}
 
 std::string claim_of(const std::string& process) {
   return fmt::format(R"({{"process":"{}","pid":12,"host":"far","claim":"x"}})", process);
