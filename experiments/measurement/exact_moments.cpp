@@ -14,6 +14,8 @@ namespace hardgrad {
 
 namespace {
 
+double trace(const std::vector<double>& variances) { return std::accumulate(variances.begin(), variances.end(), 0.0); }
+
 /// Weighted mean and covariance as they come: West 1979, Updating mean and variance estimates. All terms of a variance are
 /// positive, and equal numbers have none.
 struct Weighted {
@@ -37,7 +39,6 @@ struct Weighted {
       so_far[i] += share * step;
     }
   }
-  double trace() const { return std::accumulate(variances.begin(), variances.end(), 0.0); }
 };
 
 double distance(const std::vector<double>& a, const std::vector<double>& b) {
@@ -107,12 +108,12 @@ Moments visited(const Estimator<T>& estimator, const Model<T>& model, const Batc
     throw Bug(fmt::format("the probabilities of all that can be drawn sum to {}, not to 1", fine.seen));
   if (m.continuous) {
     const auto &middle = rules[1], &coarse = rules[2];
-    double squares = fine.trace();
+    double squares = trace(fine.variances);
     for (double x : fine.mean) squares += x * x;
     m.mean_error = quadrature_error(distance(middle.mean, coarse.mean), distance(fine.mean, middle.mean),
                                     std::sqrt(squares) + reference_norm);
-    m.trace_error =
-        quadrature_error(std::abs(middle.trace() - coarse.trace()), std::abs(fine.trace() - middle.trace()), squares);
+    m.trace_error = quadrature_error(std::abs(trace(middle.variances) - trace(coarse.variances)),
+                                     std::abs(trace(fine.variances) - trace(middle.variances)), squares);
   }
   m.mean = std::move(fine.mean);
   m.variances = std::move(fine.variances);
@@ -138,8 +139,6 @@ int affordable_nodes(const Estimator<T>& estimator, const Model<T>& model, const
 }
 
 constexpr int finest_level = 6;
-
-double trace(const std::vector<double>& variances) { return std::accumulate(variances.begin(), variances.end(), 0.0); }
 
 /// The same with as good a quadrature as can be had, and what it leaves in doubt.
 template <class T>
@@ -222,8 +221,7 @@ Moments exact_moments(const Estimator<T>& estimator, const Model<T>& model, cons
   for (auto& v : total.covariance) v /= double(examples) * examples;
   total.mean_error /= examples;
   total.trace_error /= double(examples) * examples;
-  total.trace = 0;
-  for (double v : total.variances) total.trace += v;
+  total.trace = trace(total.variances);
   if (examples > 1) total.cosine = std::nan("");
   return total;
 }
