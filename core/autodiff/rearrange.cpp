@@ -27,6 +27,11 @@ void add_row(const T* from, std::size_t n, T* to) {
   if (n > 1) to[1] += from[1];
 }
 
+template <class T>
+void add_product(const T* a, const T* b, std::size_t n, T* to) {
+  for (std::size_t j = 0; j < n; ++j) to[j] += a[j] * b[j];
+}
+
 /// One of the blocks that needs a gradient, if any does: it decides for the output.
 template <class T>
 Var<T> representative(std::span<const Var<T>> blocks) {
@@ -200,11 +205,15 @@ Var<T> pick(Var<T> x, std::span<const int> row, std::span<const int> column) {
 
 // y[n] = sum_w u[n W + w] (.) table[tokens[n W + w]]; gtable[token] += u (.) g[n]
 template <class T>
-Var<T> bag(Var<T> table, std::span<const int> tokens, std::size_t words, MatrixView<const T> weights) {
+Var<T> bag(Var<T> table, std::span<const int> tokens, std::size_t words, BagWeights<T> weights) {
   if (words == 0 || tokens.size() % words != 0) throw Bug("bag: tokens are not a whole number of bags");
-  if (weights.data && (weights.rows != tokens.size() || weights.cols != table.cols()))
+  const bool weighted = weights.rows.data;
+  if (weighted && (weights.index.size() != tokens.size() || weights.rows.cols != table.cols()))
     throw Bug("bag: weights of the wrong shape");
   require_indices("bag", tokens, -1, table.rows());
+  if (weighted)
+    for (std::size_t i = 0; i < tokens.size(); ++i)
+      if (tokens[i] >= 0 && static_cast<std::size_t>(weights.index[i]) >= weights.rows.rows) throw Bug("bag: no such weights");
   auto& tape = *table.tape;
   auto y = tape.output(tokens.size() / words, table.cols(), {table});
   const auto in = table.value();
@@ -213,25 +222,25 @@ Var<T> bag(Var<T> table, std::span<const int> tokens, std::size_t words, MatrixV
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     if (tokens[i] < 0) continue;
     T* to = out.row(i / words);
-    const T *from = in.row(tokens[i]), *u = weights.data ? weights.row(i) : nullptr;
-    if (u)
-      for (std::size_t j = 0; j < out.cols; ++j) to[j] += u[j] * from[j];
+    const T* from = in.row(tokens[i]);
+    if (weighted)
+      add_product(weights.rows.row(weights.index[i]), from, out.cols, to);
     else
       add_row(from, out.cols, to);
   }
   if (!tape.needs_gradient(y)) return y;
-  const auto kept = tape.keep(std::span<const T>(weights.data, weights.data ? weights.size() : 0));
-  tape.on_backward({y}, [table, y, words, tokens = tape.keep(tokens), kept](Tape<T>& tape) {
+  const auto rows = tape.keep(std::span<const T>(weights.rows.data, weights.rows.size()));
+  tape.on_backward({y}, [table, y, words, tokens = tape.keep(tokens), rows, index = tape.keep(weights.index)](Tape<T>& tape) {
     const auto g = tape.cotangent(y);
     const auto to = tape.sink(table).scattered();
     for (std::size_t i = 0; i < tokens.size(); ++i) {
       if (tokens[i] < 0) continue;
       const T* from = g.row(i / words);
       T* into = to.row(tokens[i]);
-      if (kept.empty())
+      if (index.empty())
         add_row(from, g.cols, into);
       else
-        for (std::size_t j = 0; j < g.cols; ++j) into[j] += kept[i * g.cols + j] * from[j];
+        add_product(&rows[index[i] * g.cols], from, g.cols, into);
     }
   });
   return y;
@@ -252,14 +261,14 @@ Var<T> reshape(Var<T> x, std::size_t cols) {
   return y;
 }
 
-#define HARDGRAD_INSTANTIATE(T)                                                        \
-  template Var<T> reshape(Var<T>, std::size_t);                                        \
-  template Var<T> gather_rows(Var<T>, std::span<const int>);                           \
-  template Var<T> concat_columns(std::initializer_list<Var<T>>);                       \
-  template Var<T> slice_columns(Var<T>, std::size_t, std::size_t);                     \
-  template Var<T> stack_rows(std::span<const Var<T>>);                                 \
-  template Var<T> pick(Var<T>, std::span<const int>, std::span<const int>);            \
-  template Var<T> bag(Var<T>, std::span<const int>, std::size_t, MatrixView<const T>); \
+#define HARDGRAD_INSTANTIATE(T)                                                  \
+  template Var<T> reshape(Var<T>, std::size_t);                                  \
+  template Var<T> gather_rows(Var<T>, std::span<const int>);                     \
+  template Var<T> concat_columns(std::initializer_list<Var<T>>);                 \
+  template Var<T> slice_columns(Var<T>, std::size_t, std::size_t);               \
+  template Var<T> stack_rows(std::span<const Var<T>>);                           \
+  template Var<T> pick(Var<T>, std::span<const int>, std::span<const int>);      \
+  template Var<T> bag(Var<T>, std::span<const int>, std::size_t, BagWeights<T>); \
   template Var<T> gather_rows(std::span<const Var<T>>, std::span<const int>);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)

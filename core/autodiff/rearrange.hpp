@@ -27,10 +27,15 @@ Var<T> stack_rows(std::span<const Var<T>> blocks);
 /// x[row[r], column[r]] -> [R', 1].
 template <class T>
 Var<T> pick(Var<T> x, std::span<const int> row, std::span<const int> column);
-/// Sums of embeddings: out[n] = sum_w weights[n W + w] (.) table[tokens[n W + w]] -> [N, D]. tokens [N W], -1 is
-/// nothing; weights [N W, D] or an empty view for all ones.
+/// What the embeddings of a bag are multiplied by: rows of a table, since few differ. Nothing: all ones.
 template <class T>
-Var<T> bag(Var<T> table, std::span<const int> tokens, std::size_t words, MatrixView<const T> weights = {});
+struct BagWeights {
+  MatrixView<const T> rows = {};    ///< [any, D]
+  std::span<const int> index = {};  ///< [N W] the row of each token; of a token -1 it is not looked at
+};
+/// Sums of embeddings: out[n] = sum_w weights[n W + w] (.) table[tokens[n W + w]] -> [N, D]. tokens [N W], -1 is nothing.
+template <class T>
+Var<T> bag(Var<T> table, std::span<const int> tokens, std::size_t words, BagWeights<T> weights = {});
 
 /// The same numbers, in the same order, in rows of `cols`: x [R, C] -> [R C / cols, cols].
 template <class T>

@@ -170,9 +170,9 @@ auto MemoryReader<T>::read(Tape<T>& tape, const Batch& data) const -> Story {
   story.sentences = Items(count);
   for (std::size_t b = 0; b < count.size(); ++b)
     for (int i = 0; i < count[b]; ++i) story.age.push_back(story.length[b] - 1 - i);
-  story.texts = Texts<T>(tape, sentences, story.sentences, sentences.extent(2), width_, position_encoding_);
+  story.texts = Texts<T>(sentences, story.sentences, sentences.extent(2), width_, position_encoding_);
   for (int k = 0; k <= hops_; ++k) story.memory.push_back(memory(tape, story, memory_[k], ages_[k]));
-  const Texts<T> questions(tape, question, Items(count.size(), 1), question.extent(1), width_, position_encoding_);
+  const Texts<T> questions(question, Items(count.size(), 1), question.extent(1), width_, position_encoding_);
   story.asked = questions.sums(tape, memory_[0]);
   return story;
 }

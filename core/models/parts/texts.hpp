@@ -19,45 +19,52 @@ class Texts {
  public:
   Texts() = default;
   /// The first count(b) texts of W words each in row b of `tokens` [B, >= most W]; D is the width of a word's vector.
-  Texts(Tape<T>& tape, const Array<int>& tokens, const Items& count, std::size_t W, std::size_t D, bool position_encoding)
-      : words_(W) {
+  Texts(const Array<int>& tokens, const Items& count, std::size_t W, std::size_t D, bool position_encoding)
+      : words_(W), width_(D) {
     for (std::size_t b = 0; b < count.examples(); ++b)
       for (std::size_t i = 0; i < count.count(static_cast<int>(b)) * W; ++i) {
         const int token = tokens.row(b)[i];
         token_.push_back(token == 0 ? -1 : token);
       }
-    if (position_encoding) encode_places(tape, D);
+    if (position_encoding) encode_places();
   }
 
   /// m [texts, D] with the words' vectors of the table E.
   Var<T> sums(Tape<T>& tape, const Embedding<T>& table) const {
-    return bag(tape.parameter(*table.weight), std::span<const int>(token_), words_, place_);
+    return bag(tape.parameter(*table.weight), std::span<const int>(token_), words_, weights());
   }
 
  private:
-  void encode_places(Tape<T>& tape, std::size_t D) {
-    const auto place = tape.template scratch<T>(token_.size() * D);
+  BagWeights<T> weights() const {
+    if (place_.empty()) return {};
+    return {{places_.data(), places_.size() / width_, width_}, place_};
+  }
+  // l of a word depends on j and J alone, and few texts differ in J.
+  void encode_places() {
+    place_.assign(token_.size(), -1);
+    std::vector<int> first_of(words_ + 1, -1);  // the row of j = 1 among J words
     for (std::size_t first = 0; first < token_.size(); first += words_) {
       const int* word = token_.data() + first;
-      const auto J = static_cast<double>(words_ - std::count(word, word + words_, -1));
-      double j = 0;
-      for (std::size_t w = 0; w < words_; ++w) {
-        T* l = place.data() + (first + w) * D;
-        if (word[w] < 0) {
-          std::fill_n(l, D, T{0});
-          continue;
-        }
-        ++j;
-        const double base = 1 - j / J, slope = (1 - 2 * j / J) / static_cast<double>(D);
-        for (std::size_t d = 0; d < D; ++d) l[d] = static_cast<T>(base - static_cast<double>(d + 1) * slope);
+      const std::size_t J = words_ - std::count(word, word + words_, -1);
+      if (first_of[J] < 0) {
+        first_of[J] = static_cast<int>(places_.size() / width_);
+        for (std::size_t j = 1; j <= J; ++j) add_place(static_cast<double>(j), static_cast<double>(J));
       }
+      int row = first_of[J];
+      for (std::size_t w = 0; w < words_; ++w)
+        if (word[w] >= 0) place_[first + w] = row++;
     }
-    place_ = {place.data(), token_.size(), D};
+  }
+  void add_place(double j, double J) {
+    const double base = 1 - j / J, slope = (1 - 2 * j / J) / static_cast<double>(width_);
+    for (std::size_t d = 1; d <= width_; ++d) places_.push_back(static_cast<T>(base - static_cast<double>(d) * slope));
   }
 
-  std::vector<int> token_;     // [texts W] -1 pads
-  std::size_t words_ = 0;      // W
-  MatrixView<const T> place_;  // [texts W, D] l; empty if all ones
+  std::vector<int> token_;  // [texts W] -1 pads
+  std::size_t words_ = 0;   // W
+  std::size_t width_ = 0;   // D
+  std::vector<T> places_;   // [any, D] l for every j and J that occurs
+  std::vector<int> place_;  // [texts W] the row of each word; empty if all are ones
 };
 
 }  // namespace hardgrad

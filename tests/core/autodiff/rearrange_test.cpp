@@ -74,17 +74,24 @@ TEST_CASE("pick") {
 
 TEST_CASE("bag: words repeated and missing, with and without weights") {
   const std::vector<int> tokens{0, 3, -1, 3, 3, 1, -1, -1, -1, 2, 2, 2};
-  const auto table = random_matrix(5, 3, 1), u = random_matrix(tokens.size(), 3, 2);
+  const std::vector<int> weight{1, 1, -1, 0, 3, 2, 0, 0, 0, 2, 3, 1};  // a token that is nothing has any weight, or none
+  const auto table = random_matrix(5, 3, 1), u = random_matrix(4, 3, 2);
   for (std::size_t words : {1, 3, 4, 12}) {
     expect_gradient([&](auto&, const auto& x) { return bag(x[0], std::span<const int>(tokens), words); }, {table});
     expect_gradient(
         [&](auto& tape, const auto& x) {
           using T = Number<decltype(tape)>;
           const std::vector<T> weights(u.data.begin(), u.data.end());  // gone before the backward pass
-          return bag(x[0], std::span<const int>(tokens), words, MatrixView<const T>{weights.data(), tokens.size(), 3});
+          return bag(x[0], std::span<const int>(tokens), words, BagWeights<T>{{weights.data(), 4, 3}, weight});
         },
         {table});
   }
+  Tape<double> tape;
+  const auto x = tape.constant(5, 3);
+  const std::vector<int> outside(tokens.size(), 4);
+  const MatrixView<const double> rows{u.data.data(), 4, 3};
+  CHECK_THROWS_AS(bag(x, std::span<const int>(tokens), 3, BagWeights<double>{rows, outside}), Bug);
+  CHECK_THROWS_AS(bag(x, std::span<const int>(tokens), 3, BagWeights<double>{rows, std::span(weight).first(3)}), Bug);
 }
 
 TEST_CASE("reshape keeps the numbers and their order") {
