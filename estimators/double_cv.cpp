@@ -30,8 +30,8 @@ class DoubleCv final : public Estimator<T> {
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
     DifferentiatedSamples<T> samples(problem, samples_);
-    const auto p = samples.choices().p();
-    const auto score = samples.choices().score();  // z - p
+    const auto& p = samples.choices().p();
+    const auto& score = samples.choices().score();  // z - p
     const auto d = mean_of_others(samples.slope(), samples_);
     const auto f = samples.returns(credit_), b = credited(samples, dot(d, score));
     const double alpha = alpha_.value.data[0];

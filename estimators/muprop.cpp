@@ -30,7 +30,7 @@ class MuProp final : public Estimator<T> {
     Sampled<T> mean(problem, 1, expected), sampled(problem, samples_);
     problem.tape.backward(mean.path(), static_cast<T>(mean.rows()));  // of the sum over examples: each has its own f'
     const auto choices = sampled.choices();
-    const auto z = choices.one_hot();
+    const auto& z = choices.one_hot();
     const auto [slope, m] = expansion(problem.tape, mean, choices);
     const auto f = sampled.returns(credit_, choices.layout()), f_m = returns_at_mean(mean, choices.layout());
 

@@ -38,8 +38,8 @@ class Rodeo final : public Estimator<T> {
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
     DifferentiatedSamples<T> samples(problem, samples_);
-    const auto z = samples.choices().one_hot();
-    const auto score = samples.choices().score();
+    const auto& z = samples.choices().one_hot();
+    const auto& score = samples.choices().score();
     const auto f = spread(samples.layout(), samples.run().losses());
     const auto H = surrogates(samples, f);  // [logits, 2] h and h' with a choice replaced by each of its options
     const auto h = column(samples, H, 0), h2 = column(samples, H, 1);
@@ -75,7 +75,7 @@ class Rodeo final : public Estimator<T> {
 
   /// H at the others' mean loss, and at df/dz . (z - z_j) averaged over the others j, over all choices that h may see.
   Var<T> surrogates(DifferentiatedSamples<T>& samples, const PerChoice& f) const {
-    const auto z = samples.choices().one_hot();
+    const auto& z = samples.choices().one_hot();
     const auto d = mean_of_others(samples.slope(), samples_);
     const auto own = dot(d, z), of_others = mean_of_others(dot(samples.slope(), z), samples_);
     const auto rest = sum(own - of_others, visible_) - own;  // what the other choices, and the z_j, contribute

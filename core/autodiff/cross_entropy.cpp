@@ -210,7 +210,7 @@ Classified<T> linear_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, std::sp
         for (std::size_t j = 0; j < classes; ++j) row[j] -= most;
       }
       T* block = l.row(from - first);
-      kernels::map(block, block, (to - from) * classes, [](const Batch<T>& v) { return kernels::exp<T>(v); });
+      kernels::exp_all(block, block, (to - from) * classes);
       for (std::size_t r = from; r < to; ++r) totals[r - from] = kernels::row_sum(l.row(r - first), classes);
       kernels::map(totals.data(), logs.data(), to - from, [](const Batch<double>& v) { return xsimd::log(v); });
       for (std::size_t r = from; r < to; ++r) {

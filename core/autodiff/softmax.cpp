@@ -65,7 +65,7 @@ Var<T> log_softmax(Var<T> x, std::span<const int> options) {
         for (std::size_t j = 0; j < n; ++j) o[j] = v[j] - shift;
         for (std::size_t j = n; j < cols; ++j) o[j] = nothing<T>;
       });
-    kernels::map(out.row(first), powers.data(), (last - first) * cols, [](const Batch<T>& v) { return kernels::exp<T>(v); });
+    kernels::exp_all(out.row(first), powers.data(), (last - first) * cols);
     for (std::size_t r = first; r < last; ++r)
       with_count(options[r], [o = out.row(r), p = powers.data() + (r - first) * cols, &to = log_totals[r - first]](auto n) {
         std::size_t largest = 0;
@@ -87,7 +87,7 @@ Var<T> log_softmax(Var<T> x, std::span<const int> options) {
     const std::size_t rows = g.rows, cols = g.cols;
     for (std::size_t first = 0; first < rows; first += group) {
       const std::size_t last = std::min(rows, first + group);
-      kernels::map(out.row(first), powers.data(), (last - first) * cols, [](const Batch<T>& v) { return kernels::exp<T>(v); });
+      kernels::exp_all(out.row(first), powers.data(), (last - first) * cols);
       for (std::size_t r = first; r < last; ++r)
         with_count(static_cast<int>(cols), [&, p = powers.data() + (r - first) * cols, gr = g.row(r), o = out.row(r)](auto n) {
           T* __restrict live = given.data();
@@ -110,8 +110,7 @@ Var<T> log_softmax(Var<T> x, std::span<const int> options) {
 template <class T>
 Var<T> probabilities(Var<T> log_p) {
   auto y = log_p.tape->output(log_p.rows(), log_p.cols(), {log_p});
-  kernels::map(log_p.value().data, log_p.tape->mutable_value(y).data, y.value().size(),
-               [](const Batch<T>& v) { return kernels::exp<T>(v); });
+  kernels::exp_all(log_p.value().data, log_p.tape->mutable_value(y).data, y.value().size());
   log_p.tape->on_backward({y}, [log_p, y](Tape<T>& tape) {
     const T *g = tape.cotangent(y).data, *p = tape.value(y).data;
     tape.sink(log_p).accumulate([=](std::size_t i) { return p[i] == 0 ? T{0} : g[i] * p[i]; });
@@ -128,7 +127,7 @@ void for_probabilities(Tape<T>& tape, MatrixView<const T> log_p, F&& f) {
   const auto p = tape.template scratch<T>(std::min(group, log_p.rows) * log_p.cols);
   for (std::size_t first = 0; first < log_p.rows; first += group) {
     const std::size_t last = std::min(log_p.rows, first + group);
-    kernels::map(log_p.row(first), p.data(), (last - first) * log_p.cols, [](const Batch<T>& v) { return kernels::exp<T>(v); });
+    kernels::exp_all(log_p.row(first), p.data(), (last - first) * log_p.cols);
     f(first, last, MatrixView<T>{p.data(), last - first, log_p.cols});
   }
 }

@@ -76,7 +76,7 @@ std::vector<int> Categorical<T>::draw(const Rows& rows, const Noise& noise, cons
   const auto log_p = this->log_p().value();
   const auto p = logits_.tape->template scratch<double>(log_p.size());  // of all rows that ask, in double
   std::copy_n(log_p.data, log_p.size(), p.data());
-  kernels::map(p.data(), p.data(), p.size(), [](const auto& v) { return kernels::exp<double>(v); });
+  kernels::exp_all(p.data(), p.data(), p.size());
   for (std::size_t r = 0; r < rows.size(); ++r) {
     if (skip && (*skip)[rows.example[r]]) continue;
     const std::size_t cell = rows.parent[r] * D, S = log_p.cols;

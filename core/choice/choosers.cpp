@@ -19,7 +19,7 @@ int draw_option(const Question<T>& question, int cell, Randomness& random, Draw 
   if (options == 1) return 0;
   const T* log_p = question.log_p.value().row(cell);
   std::vector<double> p(log_p, log_p + options);
-  kernels::map(p.data(), p.data(), options, [](const auto& v) { return kernels::exp<double>(v); });
+  kernels::exp_all(p.data(), p.data(), options);
   return random.categorical(p, where);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
@@ -168,16 +169,18 @@ Choices<T>::Choices(Episode<T>& episode, const std::vector<std::vector<int>>& as
 }
 
 template <class T>
-AtLogits Choices<T>::one_hot() const {
+const AtLogits& Choices<T>::one_hot() const {
+  if (one_hot_.of) return one_hot_;
   auto result = zeros();
   for (std::size_t t = 0; t < option_.size(); ++t)
     for (std::size_t i = 0, c = layout_->steps[t].cell; i < option_[t].size(); ++i, ++c)
       if (layout_->options[c] > 1) result.value[layout_->logit[c] + option_[t][i]] = 1;
-  return result;
+  return one_hot_ = std::move(result);
 }
 
 template <class T>
-AtLogits Choices<T>::log_p() const {
+const AtLogits& Choices<T>::log_p() const {
+  if (log_p_.of) return log_p_;
   auto result = zeros();
   for (std::size_t t = 0; t < asking_.size(); ++t) {
     const auto log_p = episode_.steps()[t].question.log_p.value();
@@ -187,23 +190,24 @@ AtLogits Choices<T>::log_p() const {
         if (layout_->options[c] > 1)
           std::copy_n(log_p.row(asking_[t][n] * D + d), layout_->options[c], &result.value[layout_->logit[c]]);
   }
-  return result;
+  return log_p_ = std::move(result);
 }
 
 template <class T>
-AtLogits Choices<T>::p() const {
+const AtLogits& Choices<T>::p() const {
+  if (p_.of) return p_;
   auto result = log_p();
-  kernels::map(result.value.data(), result.value.data(), result.value.size(),
-               [](const auto& v) { return kernels::exp<double>(v); });
+  kernels::exp_all(result.value.data(), result.value.data(), result.value.size());
   for (std::size_t c = 0; c < layout_->cells(); ++c)  // beyond the options, and where there is no choice, the log is 0
     for (std::size_t i = layout_->logit[c] + (layout_->options[c] > 1 ? layout_->options[c] : 0); i < layout_->logit[c + 1];
          ++i)
       result.value[i] = 0;
-  return result;
+  return p_ = std::move(result);
 }
 
 template <class T>
-AtLogits Choices<T>::score() const {
+const AtLogits& Choices<T>::score() const {
+  if (score_.of) return score_;
   auto result = p();
   for (std::size_t t = 0; t < option_.size(); ++t)
     for (std::size_t i = 0, c = layout_->steps[t].cell; i < option_[t].size(); ++i, ++c) {
@@ -216,7 +220,7 @@ AtLogits Choices<T>::score() const {
       }
       of_cell[option_[t][i]] = others;
     }
-  return result;
+  return score_ = std::move(result);
 }
 
 template <class T>

@@ -100,11 +100,11 @@ class Choices {
 
   const std::shared_ptr<const ChoiceLayout>& layout() const { return layout_; }
   /// What was chosen, the probabilities, and the difference of both: grad log p(z), whose entry of the option chosen is the
-  /// others' probability. All are 0 where there is no choice.
-  AtLogits one_hot() const;
-  AtLogits p() const;
-  AtLogits log_p() const;
-  AtLogits score() const;
+  /// others' probability. All are 0 where there is no choice. Each is worked out when it is first asked for.
+  const AtLogits& one_hot() const;
+  const AtLogits& p() const;
+  const AtLogits& log_p() const;
+  const AtLogits& score() const;
   /// [N] the row of a step's site in which each sample chooses.
   const std::vector<int>& asking(int step) const { return asking_[step]; }
   /// A value [N D, S] of every step, e.g. a derivative; 0 where there is no choice.
@@ -122,6 +122,7 @@ class Choices {
   Episode<T>& episode_;
   std::vector<std::vector<int>> asking_, option_;
   std::shared_ptr<const ChoiceLayout> layout_;
+  mutable AtLogits one_hot_, p_, log_p_, score_;  // without a layout until asked for
 };
 
 extern template class Choices<float>;

@@ -17,6 +17,12 @@ inline Batch<T> log(const Batch<T>& x) {
   return xsimd::log(x);
 }
 
+/// out[i] = exp(in[i]); in place is fine.
+template <class T>
+inline void exp_all(const T* in, T* out, std::size_t n) {
+  map(in, out, n, [](const Batch<T>& v) { return kernels::exp<T>(v); });
+}
+
 /// log(1 + x), with all digits of a small x.
 template <class T>
 inline Batch<T> log1p(const Batch<T>& x) {

@@ -27,12 +27,9 @@
 
 #include "core/autodiff/cross_entropy.hpp"
 #include "core/autodiff/elementwise.hpp"
-#include "core/autodiff/gather_sum.hpp"
-#include "core/autodiff/product.hpp"
-#include "core/autodiff/softmax.hpp"
 #include "core/models/parts/dreams.hpp"
 #include "core/models/parts/gaze.hpp"
-#include "core/models/parts/histories.hpp"
+#include "core/models/parts/past.hpp"
 #include "core/models/parts/sensor.hpp"
 #include "core/nn/layers.hpp"
 
@@ -99,73 +96,32 @@ class GlimpseReader final : public Model<T>, public Dreams {
     auto& tape = episode.tape();
     const Distinct distinct(batch);
     const auto& label = distinct.batch().ints("label").data;
-    const std::size_t cells = sensor_.cells();
-    Seen seen{distinct.batch().numbers("image"), Items(distinct.size(), cells), {}, {}};
-    Var<T> clues, hints;  // of the posterior: [images cells, D], [images, D]
+    Seen seen{distinct.batch().numbers("image"), Items(distinct.size(), sensor_.cells()), {}, {}};
+    Clues clues;
 
-    auto rows = episode.root();
-    auto now = Histories::one(rows->size());  // before the first glimpse nothing was seen
+    auto past = Past<T>::unseen(episode, distinct);
     auto h = tape.parameter(*initial_);
     auto c = lstm_ ? tape.constant(1, h.cols()) : Var<T>{};
-    for (int t = 0; t < glimpses_; ++t) {
-      Site<T> site;
-      site.name = "place";
-      site.rows = rows;
-      std::vector<int> image;  // of each row: at the root a state has none
-      for (int b : rows->example) image.push_back(distinct.index[b]);
-      if (anywhere_) {
-        site.prior = gaze_.prior(now, h);
-        if (structure_.posterior)
-          site.posterior = [&] {
-            std::vector<int> seen_as(image.size());
-            for (std::size_t r = 0; r < image.size(); ++r) seen_as[r] = label[image[r]];
-            return gaze_.posterior(now, h, std::span<const int>(seen_as));
-          };
-      } else {
-        const auto prior = categorical(now.on_rows(locator_(h)), std::vector<int>(rows->size(), static_cast<int>(cells)));
-        site.prior = prior;
-        if (structure_.posterior)
-          site.posterior = [&, prior]() -> DistributionPtr<T> {
-            if (!clues) {
-              const auto places = every_cell(distinct.size());
-              clues = gather_sum<T>(
-                  places.size(), {{posterior_patch_(patches(tape, seen))}, {tape.parameter(*posterior_where_.weight), places}});
-              hints = posterior_label_(tape, std::span<const int>(label));
-            }
-            const auto query = gather_sum<T>(rows->size(), {{posterior_state_(h), now.of_row}, {hints, image}});
-            return prior->with(
-                additive_scores(query, clues, tape.parameter(*posterior_score_), std::span<const int>(image), seen.cells));
-          };
-      }
-      site.state = now.on_rows(h);
-      const auto choice = episode.choose(std::move(site));
-      auto next = now.after(choice, cells, distinct);
-      const auto moved = next.moved(now.size());
-      const auto [input, index] = look(tape, choice, next, seen);
+    for (int t = 1; t <= glimpses_; ++t) {
+      auto place = anywhere_ ? past.choose(gaze_.ask(past, h, structure_.posterior ? &label : nullptr))
+                             : past.choose(ask(past, h, seen, clues, label));  // c_t ~ softmax(W_l h_{t-1} + b_l)
       // The recurrent product is taken before states part.
       const auto recurrent = lstm_ ? linear(h, tape.parameter(*core_.recurrent)) : recurrent_(h);
-      const auto sum = gather_sum<T>(next.size(), {{recurrent, moved}, {input, index}});
+      const Var<T> gates = place.after(recurrent) + look(tape, place, seen);
       if (lstm_) {
-        const auto state = lstm_cell(sum, moved.empty() ? c : gather_rows(c, moved));
-        h = state.h;
-        c = state.c;
+        const auto next = lstm_cell(gates, Var<T>(place.after(c)));
+        h = next.h;
+        c = next.c;
       } else {
-        h = relu(sum);
+        h = relu(gates);
       }
-      now = std::move(next);
-      rows = choice.rows;
+      past = std::move(place);
     }
-
-    if (auto* observer = episode.observer()) {
-      observer->observe(rows->example, now.on_rows(classifier_(h)), 0);
-      return;
-    }
-    std::vector<int> target;
-    for (int d : now.example) target.push_back(label[d]);
-    auto said = linear_cross_entropy(h, tape.parameter(*classifier_.weight), tape.parameter(*classifier_.bias),
-                                     std::span<const int>(target));
-    episode.cost(rows, now.on_rows(said.loss));
-    episode.predict(rows, now.labels_on_rows(said.label));
+    if (episode.observer())
+      past.observed(classifier_(h), 0);
+    else  // -log softmax(W_c h_T + b_c)[label]
+      past.cost(linear_cross_entropy(h, tape.parameter(*classifier_.weight), tape.parameter(*classifier_.bias),
+                                     std::span<const int>(past.each([&](int b) { return label[b]; }))));
   }
 
   Batch with_observations(const Batch& batch, const std::vector<std::vector<int>>& drawn) const override {
@@ -182,9 +138,9 @@ class GlimpseReader final : public Model<T>, public Dreams {
     Var<T> patches;  // [images cells, S P P], on demand
     Var<T> inputs;   // [images cells, core's input], on demand
   };
-  struct Look {
-    Var<T> input;            // the core's share of the glimpse, without the recurrent product
-    std::vector<int> index;  // [N] rows of `input`; empty if it has one row per state
+  // What the posterior knows besides, on demand.
+  struct Clues {
+    Var<T> cells, label;  // W_k x_c + b_k + L_c [images cells, D], F[label] [images, D]
   };
 
   std::vector<int> every_cell(std::size_t examples) const {
@@ -196,26 +152,38 @@ class GlimpseReader final : public Model<T>, public Dreams {
     if (!seen.patches) seen.patches = sensor_.every_patch(tape, seen.image);
     return seen.patches;
   }
-  // patch [R, S P P] and place (rows `cell` of `places`, or as they are) -> the core's input [R, H or 4H]
-  Var<T> input(Var<T> patch, Var<T> places, std::span<const int> cell) const {
-    const auto g = relu(gather_sum<T>(patch.rows(), {{what_(relu(patch_(patch)))}, {places, cell}}));
+
+  Ask<T> ask(const Past<T>& past, Var<T> h, Seen& seen, Clues& clues, const std::vector<int>& label) const {
+    Ask<T> ask{.name = "place", .scores = locator_(h), .items = seen.cells, .state = h};
+    if (structure_.posterior)
+      ask.posterior = [=, this, &seen, &clues, &label] {  // v . tanh(U h + F[label] + W_k x_c + b_k + L_c)
+        auto& tape = *h.tape;
+        if (!clues.cells) {
+          clues.cells = posterior_patch_(patches(tape, seen)) +
+                        Sum<T>(tape.parameter(*posterior_where_.weight), every_cell(label.size()));
+          clues.label = posterior_label_(tape, std::span<const int>(label));
+        }
+        const auto told = past.told();
+        const Var<T> query = told.after(posterior_state_(h)) + Sum<T>(clues.label, told.example());
+        return additive_scores(query, clues.cells, tape.parameter(*posterior_score_), told.example(), seen.cells);
+      };
+    return ask;
+  }
+
+  // The core's share of a glimpse: of g = relu(W_x d + b_x + E), d = relu(W_p x + b_p).
+  Var<T> input(Var<T> x, Sum<T> E) const {
+    const auto g = relu(Var<T>(what_(relu(patch_(x))) + std::move(E)));
     return lstm_ ? core_.project(g) : input_(g);
   }
   // A glimpse depends on the image and the cell alone: with more states than cells every cell is worked out once.
-  Look look(Tape<T>& tape, const Choice<T>& choice, const Histories& states, Seen& seen) const {
-    if (anywhere_) {
-      const auto place = states.on_states(choice.value);
-      return {input(gaze_.look(seen.image, states, place), gaze_.where(place), {}), {}};
-    }
-    const auto places = tape.parameter(*where_.weight);
-    if (!choice.hard())
-      return {input(states.mixed(choice.weights, patches(tape, seen), seen.cells),
-                    matmul(states.on_states(choice.weights), places), {}),
-              {}};
-    if (!seen.inputs && states.size() < seen.cells.total())
-      return {input(sensor_.patches(tape, seen.image, states.example, states.option), places, states.option), {}};
-    if (!seen.inputs) seen.inputs = input(patches(tape, seen), places, every_cell(seen.image.extent(0)));
-    return {seen.inputs, states.chosen(seen.cells)};
+  Sum<T> look(Tape<T>& tape, const Past<T>& place, Seen& seen) const {
+    if (anywhere_) return input(gaze_.look(seen.image, place), gaze_.where(place.numbers()));
+    const auto E = tape.parameter(*where_.weight);
+    if (!place.hard()) return input(place.read(patches(tape, seen)), place.of_table(E));
+    if (!seen.inputs && place.size() < seen.cells.total())
+      return input(sensor_.patches(tape, seen.image, place.example(), place.options()), place.of_table(E));
+    if (!seen.inputs) seen.inputs = input(patches(tape, seen), {E, every_cell(seen.image.extent(0))});
+    return place.read(seen.inputs);
   }
 
   Structure structure_;

@@ -29,8 +29,7 @@ Estimate<T> CoupledEstimator<T>::estimate(const Problem<T>& problem) const {
     p.resize(first_p + cells * S);
     kept.resize(first_kept + cells * kept_);
     std::vector<double> of_question(log_p.data, log_p.data + log_p.size());
-    kernels::map(of_question.data(), of_question.data(), of_question.size(),
-                 [](const auto& v) { return kernels::exp<double>(v); });
+    kernels::exp_all(of_question.data(), of_question.data(), of_question.size());
     Fork<T> fork{std::vector<int>(forking.size() * members * D)};
     for (std::size_t c = 0; c < cells; ++c) {
       const std::size_t g = c / D, d = c % D, asked = forking[g].row * D + d, options = question.site.options[asked];

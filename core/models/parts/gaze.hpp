@@ -12,9 +12,7 @@
 
 #include "core/autodiff/bilinear.hpp"
 #include "core/autodiff/elementwise.hpp"
-#include "core/autodiff/gather_sum.hpp"
-#include "core/choice/normal.hpp"
-#include "core/models/parts/histories.hpp"
+#include "core/models/parts/past.hpp"
 #include "core/nn/layers.hpp"
 
 namespace hardgrad {
@@ -41,21 +39,26 @@ struct Gaze {
     posterior_log_scale = &log_scale_q;
   }
 
-  /// Of the states' h [N, H], on their rows.
-  DistributionPtr<T> prior(const Histories& now, Var<T> h) const {
-    const auto mean = now.on_rows(tanh(locator(h)));
-    return normal(mean, h.tape->constant(mean.rows(), 2, static_cast<T>(std::log(scale))));
+  /// The next place of the states with h [N, H]; with a posterior, if there is one, that knows the labels of the examples.
+  AskNumbers<T> ask(const Past<T>& past, Var<T> h, const std::vector<int>* label) const {
+    const auto mean = tanh(locator(h));
+    AskNumbers<T> ask{
+        .name = "place", .law = {mean, h.tape->constant(mean.rows(), 2, static_cast<T>(std::log(scale)))}, .state = h};
+    if (label)
+      ask.posterior = [=, this] {
+        auto& tape = *h.tape;
+        const auto told = past.told();
+        const auto hints = posterior_label(tape, std::span<const int>(told.each([&](int b) { return (*label)[b]; })));
+        const auto seen = relu(Var<T>(told.after(posterior_state(h)) + hints));
+        const std::vector<int> same(told.size(), 0);
+        return typename AskNumbers<T>::Law{tanh(posterior_mean(seen)),
+                                           gather_rows(tape.parameter(*posterior_log_scale), std::span<const int>(same))};
+      };
+    return ask;
   }
-  /// `label` [R]: of the rows' examples.
-  DistributionPtr<T> posterior(const Histories& now, Var<T> h, std::span<const int> label) const {
-    const auto hints = posterior_label(*h.tape, label);
-    const auto seen = relu(gather_sum<T>(label.size(), {{posterior_state(h), now.of_row}, {hints}}));
-    const std::vector<int> same(label.size(), 0);
-    return normal(tanh(posterior_mean(seen)), gather_rows(h.tape->parameter(*posterior_log_scale), std::span<const int>(same)));
-  }
-  /// What the states' places [N, 2] show of their images.
-  Var<T> look(const Array<double>& images, const Histories& states, Var<T> place) const {
-    return bilinear_patches(images, std::span<const int>(states.example), place, patch, scales);
+  /// What the places chosen show of their images.
+  Var<T> look(const Array<double>& images, const Past<T>& place) const {
+    return bilinear_patches(images, place.example(), place.numbers(), patch, scales);
   }
 };
 

@@ -18,6 +18,7 @@
 #include "core/autodiff/cross_entropy.hpp"
 #include "core/autodiff/product.hpp"
 #include "core/autodiff/softmax.hpp"
+#include "core/choice/normal.hpp"
 #include "core/models/parts/histories.hpp"
 #include "core/models/parts/sum.hpp"
 #include "core/nn/layers.hpp"
@@ -31,8 +32,21 @@ struct Ask {
   Var<T> scores;          ///< [N D, S] logits
   const Items& items;     ///< to choose among; of several columns, those of column d of example b are number b D + d
   Var<T> state;           ///< [N, C] what the network knows
-  std::function<Var<T>()> posterior = {};  ///< [N D, S] logits of the learned posterior, if there is one
-  int columns = 1;                         ///< D
+  /// Logits of the learned posterior, if there is one: [M D, S] of the M states of `Past::told()`, for it knows the answer.
+  std::function<Var<T>()> posterior = {};
+  int columns = 1;  ///< D
+};
+
+/// A question of N states for D numbers, each from a Normal.
+template <class T>
+struct AskNumbers {
+  struct Law {
+    Var<T> mean, log_scale;  ///< [N, D]
+  };
+  std::string_view name;                ///< of the site
+  Law law;                              ///< the prior
+  Var<T> state;                         ///< [N, C] what the network knows
+  std::function<Law()> posterior = {};  ///< the learned posterior, if there is one, of the M states of `Past::told()`
 };
 
 /// A handle: copies share what they know.
@@ -40,11 +54,20 @@ template <class T>
 class Past {
  public:
   /// Before the first choice: a state per distinct example. Episode and examples must outlive it.
-  Past(Episode<T>& episode, const Distinct& distinct)
-      : episode_(&episode),
-        distinct_(&distinct),
-        rows_(episode.root()),
-        states_(std::make_shared<const Histories>(Histories::root(distinct))) {}
+  Past(Episode<T>& episode, const Distinct& distinct) : Past(episode, distinct, episode.root(), Histories::root(distinct)) {}
+  /// Before the first choice of a network that has seen nothing of its example: one state for all rows.
+  static Past unseen(Episode<T>& episode, const Distinct& distinct) {
+    Past past(episode, distinct, episode.root(), Histories::one(episode.root()->size()));
+    past.seen_ = false;
+    return past;
+  }
+  /// The same states, told which example they are of: past.told().after(x) has x of each.
+  Past told() const {
+    if (seen_) return again();
+    auto states = Histories::root(*distinct_);
+    states.parent.assign(states.size(), 0);  // of the one state there was
+    return {*episode_, *distinct_, rows_, std::move(states)};
+  }
 
   /// Asks the episode: the past that ends with its answer. The items must outlive it.
   Past choose(const Ask<T>& ask) const {
@@ -56,9 +79,20 @@ class Past {
         options.push_back(states_->of_row[r] < 0 ? 1 : ask.items.count(distinct_->index[rows_->example[r]] * ask.columns + d));
     const auto prior = categorical(states_->on_rows(ask.scores, columns), std::move(options), ask.columns);
     Site<T> site{.name = ask.name, .rows = rows_, .prior = prior, .state = states_->on_rows(ask.state)};
-    if (ask.posterior) site.posterior = [&] { return prior->with(states_->on_rows(ask.posterior(), columns)); };
+    if (ask.posterior) site.posterior = [&] { return prior->with(told().states_->on_rows(ask.posterior(), columns)); };
     const auto choice = episode_->choose(std::move(site));
     return {*this, choice.rows, states_->after(choice, ask.items.most(), *distinct_), &ask.items, choice.weights};
+  }
+  Past choose(const AskNumbers<T>& ask) const {
+    const auto on_rows = [](const Histories& states, const typename AskNumbers<T>::Law& law) {
+      return normal(states.on_rows(law.mean), states.on_rows(law.log_scale));
+    };
+    Site<T> site{.name = ask.name, .rows = rows_, .prior = on_rows(*states_, ask.law), .state = states_->on_rows(ask.state)};
+    if (ask.posterior) site.posterior = [&] { return on_rows(*told().states_, ask.posterior()); };
+    const auto choice = episode_->choose(std::move(site));
+    Past next{*this, choice.rows, states_->after(choice, 0, *distinct_), nullptr, {}};
+    next.numbers_ = choice.value;
+    return next;
   }
   /// The same states a step later: nothing was chosen, nothing is read.
   Past again() const { return {*this, rows_, states_->again(), nullptr, {}}; }
@@ -87,7 +121,16 @@ class Past {
     std::iota(every.begin(), every.end(), 0);
     return sum_of_rows(mixed, std::move(every), columns());
   }
+  /// What was chosen of a table [S, C] that all examples share: its rows, or their mixture; of one column.
+  Sum<T> of_table(Var<T> table) const {
+    if (hard()) return {table, std::span<const int>(options())};
+    return matmul(states_->on_states(weights_), table);
+  }
+  /// [N, D] the numbers chosen.
+  Var<T> numbers() const { return states_->on_states(numbers_); }
   bool hard() const { return !weights_; }
+  /// [N D] the options chosen, if the choice was hard.
+  const std::vector<int>& options() const { return states_->option; }
   /// [N D] the items chosen, if the choice was hard.
   std::vector<int> chosen() const { return states_->chosen(*items_); }
   /// D of the last choice.
@@ -127,6 +170,11 @@ class Past {
   }
 
  private:
+  Past(Episode<T>& episode, const Distinct& distinct, RowsPtr rows, Histories states)
+      : episode_(&episode),
+        distinct_(&distinct),
+        rows_(std::move(rows)),
+        states_(std::make_shared<const Histories>(std::move(states))) {}
   Past(const Past& before, RowsPtr rows, Histories states, const Items* items, Var<T> weights)
       : episode_(before.episode_),
         distinct_(before.distinct_),
@@ -141,6 +189,8 @@ class Past {
   std::shared_ptr<const Histories> states_;
   const Items* items_ = nullptr;  // of the last choice; null if nothing was chosen
   Var<T> weights_;                // [R D, S] of the last choice, if it was relaxed
+  Var<T> numbers_;                // [R, D] of the last choice, if it was of numbers
+  bool seen_ = true;              // states know their example
 };
 
 /// s' = LSTM(input, s): s [N before, H] of the states before the choice; input [N, 4H] what enters the gates besides s.
