@@ -7,6 +7,7 @@ Three lines give a labelled table::
     print(table(result))
 """
 
+from .answer import answer
 from .curves import loss_curves, metric_curves, variance_over_training
 from .errors import InputError, Unverified
 from .figures import FIGURES
@@ -16,6 +17,6 @@ from .load import load
 from .moments import bias_variance
 from .table import format_table, table
 
-__all__ = ["FIGURES", "InputError", "Unverified", "aggregates", "bias_tests", "bias_variance", "comparisons", "format_table",
+__all__ = ["FIGURES", "InputError", "Unverified", "aggregates", "answer", "bias_tests", "bias_variance", "comparisons", "format_table",
            "improvement_probabilities", "load", "loss_curves", "metric_curves", "pareto", "ranking", "select", "table", "tidy",
            "variance_over_training"]

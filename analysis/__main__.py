@@ -1,4 +1,4 @@
-"""Command line: `python3 -m analysis report|draw|look|compare ...`; `--help` says more."""
+"""Command line: `python3 -m analysis answer|report|draw|look|compare ...`; `--help` says more."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from .answer import answer, format_answer
 from .compare import as_json, compare, format_comparison
 from .drawing import MOST_PANELS
 from .errors import InputError, OutputError, Unverified
 from .figures import draw_all
 from .groups import page
+from .inference import FINAL_LOSS
 from .load import load
 from .output import complain, finish, write
 from .report import report
@@ -70,6 +72,11 @@ def _report(arguments: argparse.Namespace) -> None:
     print(out)
 
 
+def _answer(arguments: argparse.Namespace) -> None:
+    found = answer(load(arguments.result, arguments.unverified), arguments.by)
+    print(found.to_json(orient="records", indent=2) if arguments.json else format_answer(found))
+
+
 def _look(arguments: argparse.Namespace) -> None:
     attention = load_attention(arguments.result, arguments.unverified)
     try:
@@ -103,6 +110,13 @@ def main(arguments: list[str] | None = None) -> int:
             verb.add_argument("--page", type=int, default=1, metavar="N",
                               help=f"which {MOST_PANELS} networks are drawn, where there are more (default: 1)")
         verb.set_defaults(run=run)
+    text = "say which estimator is best: each at its best settings, at equal cost, and how sure that is"
+    verb = verbs.add_parser("answer", help=text, description=text)
+    verb.add_argument("result", metavar="RESULT.h5", help="merged result")
+    verb.add_argument("--by", default=FINAL_LOSS, metavar="QUANTITY",
+                      help="a held-out loss or metric, such as metric_accuracy (default: the held-out loss that most runs have)")
+    verb.add_argument("--json", action="store_true", help="print JSON")
+    verb.set_defaults(run=_answer)
     text = "draw what a network attended to: alignments, hops, glimpses, entropy"
     verb = verbs.add_parser("look", help=text, description=text)
     verb.add_argument("result", metavar="GRADIENT.h5", help="file of `hardgrad gradient --out`")

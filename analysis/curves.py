@@ -10,35 +10,13 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from .budgets import COSTS, cost_so_far
 from .drawing import draw_panels, readable_log
 from .errors import InputError
 from .groups import Group, panels
 from .load import need
 from .style import Look
 from .table import evaluation_names
-
-#: What a curve is drawn against, and the axis' label.
-AGAINST = {"steps": "training step", "rows": "rows so far (samples of the whole network)",
-           "attention_values": "attention values so far", "seconds": "wall time (s)"}
-
-
-def _places(data: xr.Dataset, axis: str, against: str) -> np.ndarray:
-    """Where the points on `axis` of every run stand, [run, axis]; NaN where a run was not trained that far.
-
-    Rows, attention values and wall time so far are recorded at every logged step; in between they are interpolated.
-    """
-    steps = data[axis].values.astype(float)
-    if against == "steps":
-        return np.broadcast_to(steps, (data.sizes["run"], len(steps)))
-    need(data, "train_loss", "nothing was trained: set train.steps in the sweep")
-    logged = data["step"].values.astype(float)
-    so_far = need(data, f"train_{against}", "it was recorded by an earlier version: run the sweep again").values
-    places = np.full((len(so_far), len(steps)), np.nan)
-    for run, (cost, there) in enumerate(zip(so_far, np.isfinite(so_far))):
-        if there.any():
-            places[run] = np.interp(steps, [0, *logged[there]], [0, *cost[there]], right=np.nan)
-    return places
-
 
 def curves(data: xr.Dataset, name: str, axis: str, log: bool, ax: Axes, members: list[Group], look: dict[str, Look],
            places: np.ndarray | None = None) -> bool:
@@ -97,7 +75,7 @@ def _measured(data: xr.Dataset, name: str, why: str, title: str, label: str, log
         return drawn
 
     mean = "geometric mean" if log else "mean"
-    return draw_panels(panels(data), f"{title} ({mean} over seeds; band: their range)", panel, AGAINST["steps"], label)
+    return draw_panels(panels(data), f"{title} ({mean} over seeds; band: their range)", panel, COSTS["steps"], label)
 
 
 def variance_over_training(data: xr.Dataset) -> Figure:
@@ -122,11 +100,11 @@ def entropy_over_training(data: xr.Dataset) -> Figure:
 
 
 def loss_curves(data: xr.Dataset, name: str = "train_loss", against: str = "steps") -> Figure:
-    """Training loss (or a held-out one by its variable's name) against what `AGAINST` names: mean over seeds, and their range."""
+    """Training loss (or a held-out one by its variable's name) against what `COSTS` names: mean over seeds, and their range."""
     values = need(data, name, "nothing was trained: set train.steps in the sweep")
     axis = "step" if "step" in values.dims else "evaluation_step"
     what = "Training loss" if name == "train_loss" else "Held-out loss: " + name.removeprefix("heldout_").replace("_", " ")
-    places = None if against == "steps" else _places(data, axis, against)
+    places = None if against == "steps" else cost_so_far(data, axis, against)
 
     def panel(ax: Axes, members: list[Group], look: dict[str, Look]) -> bool:
         runs = np.concatenate([group.runs for group in members])
@@ -137,7 +115,7 @@ def loss_curves(data: xr.Dataset, name: str = "train_loss", against: str = "step
             ax.set_yscale("log")
         return drawn
 
-    return draw_panels(panels(data), f"{what} (mean over seeds; band: their range)", panel, AGAINST[against], "loss")
+    return draw_panels(panels(data), f"{what} (mean over seeds; band: their range)", panel, COSTS[against], "loss")
 
 
 def heldout_curves(data: xr.Dataset, against: str = "steps") -> Figure:
@@ -149,13 +127,13 @@ def heldout_curves(data: xr.Dataset, against: str = "steps") -> Figure:
 
 
 def metric_curves(data: xr.Dataset, name: str | None = None, against: str = "steps") -> Figure:
-    """A held-out metric against what `AGAINST` names; without a metric's name, each panel shows the first its task has."""
+    """A held-out metric against what `COSTS` names; without a metric's name, each panel shows the first its task has."""
     names = [name] if name else evaluation_names(data, "metric")
     if not names:
         raise InputError(f"{data.attrs.get('path', 'result')}: has no metric: evaluate a task that has one")
     for given in names:
         need(data, given, f"what was evaluated has: {', '.join(evaluation_names(data, 'metric')) or 'no metric'}")
-    places = None if against == "steps" else _places(data, "evaluation_step", against)
+    places = None if against == "steps" else cost_so_far(data, "evaluation_step", against)
 
     def panel(ax: Axes, members: list[Group], look: dict[str, Look]) -> bool:
         runs = np.concatenate([group.runs for group in members])
@@ -169,4 +147,4 @@ def metric_curves(data: xr.Dataset, name: str | None = None, against: str = "ste
 
     found = {key: members for key, members in panels(data).items()
              if any(np.isfinite(data[n].values[np.concatenate([group.runs for group in members])]).any() for n in names)}
-    return draw_panels(found, "Held-out metric (mean over seeds; band: their range)", panel, AGAINST[against], "metric")
+    return draw_panels(found, "Held-out metric (mean over seeds; band: their range)", panel, COSTS[against], "metric")

@@ -11,9 +11,9 @@ import pandas as pd
 import xarray as xr
 
 from .errors import InputError
-from .load import estimator_settings, need, status_names
+from .load import estimator_settings, need, run_settings, status_names
 from .rounding import at_step
-from .table import measurement_step
+from .table import last, measurement_step
 
 _AXES = ("measurement_step", "evaluation_step", "step", "run")
 
@@ -56,6 +56,7 @@ def tidy(data: xr.Dataset, axis: str = "measurement_step") -> pd.DataFrame:
 
     Columns: run, task, model, estimator, seed and every other number or text there is one of per run; `status` by name;
     `setting_<parameter>` for every parameter of the estimators, defaults included (missing where an estimator has none such);
+    `train_<setting>` and `measure_<setting>` for all by which the run was trained and measured, overrides and defaults included;
     every variable over the axis, intervals as `<quantity>_low` and `<quantity>_high`. Rows without a number are left out:
     steps a run did not measure. InputError if the result has no such axis.
     """
@@ -68,12 +69,14 @@ def tidy(data: xr.Dataset, axis: str = "measurement_step") -> pd.DataFrame:
         if name in data.variables:
             frame[name] = data[name].values
     frame["status"] = status_names(data)
-    done = {*frame.columns, "status", "estimator_settings"}
+    done = {*frame.columns, "status", "estimator_settings", "run_settings"}
     own = [str(n) for n in data.variables if data[n].dims == ("run",) and n not in done]
     frame = frame.join(pd.DataFrame({name: data[name].values for name in own}, index=frame.index))
     if "estimator_settings" in data:
         settings = [{f"setting_{name}": value for name, value in one.items()} for one in estimator_settings(data)]
         frame = frame.join(pd.DataFrame(settings, index=frame.index))
+    trained = pd.DataFrame([{path.replace(".", "_"): value for path, value in one.items()} for one in run_settings(data)], index=frame.index)
+    frame = frame.join(trained[[name for name in trained if name not in frame]])
     if axis == "run":
         return frame
 
@@ -107,5 +110,5 @@ def per_run(data: xr.Dataset, quantity: str, at: str | int = "first") -> np.ndar
     if values.dims == ("run", "measurement_step"):
         return at_step(data, quantity, measurement_step(data, at))
     if len(values.dims) == 2 and values.dims[0] == "run":
-        return np.array([row[np.isfinite(row)][-1] if np.isfinite(row).any() else np.nan for row in values.values])
+        return last(data, quantity)
     raise InputError(f"{where}: {quantity} is no single number per run: it has axes {', '.join(map(str, values.dims))}")

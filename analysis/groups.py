@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from .errors import InputError
-from .load import status_names
+from .load import run_settings, status_names
 
 
 class Group(NamedTuple):
@@ -41,6 +41,19 @@ def other_axes(data: xr.Dataset) -> list[str]:
     return sorted(names)
 
 
+def overrides(data: xr.Dataset) -> dict[str, list[str]]:
+    """Settings of training and measurement that differ between runs without being an axis of the grid (overrides): [run] as text, by
+    their paths."""
+    settings = run_settings(data)
+    axes = {str(data[name].attrs.get("grid_axis")) for name in data.variables}
+    found = {}
+    for path in dict.fromkeys(path for one in settings for path in one):
+        values = [str(one[path]) if path in one else "" for one in settings]
+        if len(set(values)) > 1 and path not in axes:
+            found[path] = values
+    return found
+
+
 def groups(data: xr.Dataset) -> list[Group]:
     """All groups in the order of their first run."""
     others = other_axes(data)
@@ -52,6 +65,18 @@ def groups(data: xr.Dataset) -> list[Group]:
         found.setdefault(key, []).append(run)
     return [Group(task, model, estimator, dict(zip(others, rest)), np.array(runs), [status[run] for run in runs])
             for (task, model, estimator, *rest), runs in found.items()]
+
+
+def by_seed(data: xr.Dataset, members: list[Group], scores: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    """Scores [groups, seeds] of one panel, NaN where a group has no such run; and the seeds."""
+    name = "seed_hex" if "seed_hex" in data.variables else "seed"
+    seeds = [str(s) for s in data[name].values] if name in data.variables else [str(r) for r in range(len(scores))]
+    every = list(dict.fromkeys(seeds[run] for group in members for run in group.runs))
+    matrix = np.full((len(members), len(every)), np.nan)
+    for i, group in enumerate(members):
+        for run in group.runs:
+            matrix[i, every.index(seeds[run])] = scores[run]
+    return matrix, every
 
 
 def page(data: xr.Dataset, number: int, most: int) -> tuple[xr.Dataset, int]:

@@ -10,7 +10,7 @@ import xarray as xr
 
 from .errors import InputError
 from .frames import per_run
-from .groups import Group, panels
+from .groups import by_seed, panels
 from .load import need
 from .statistics import holm, interquartile_mean_interval, paired_difference, pareto_front, probability_of_improvement, ranks
 from .table import evaluation_names, measured, measurement_step, most_common
@@ -52,30 +52,19 @@ def _scores(data: xr.Dataset, quantity: str, at: str | int) -> np.ndarray:
     return scores
 
 
-def by_seed(data: xr.Dataset, members: list[Group], scores: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """Scores [groups, seeds] of one panel, NaN where a group has no such run; and the seeds."""
-    name = "seed_hex" if "seed_hex" in data.variables else "seed"
-    seeds = [str(s) for s in data[name].values] if name in data.variables else [str(r) for r in range(len(scores))]
-    every = list(dict.fromkeys(seeds[run] for group in members for run in group.runs))
-    matrix = np.full((len(members), len(every)), np.nan)
-    for i, group in enumerate(members):
-        for run in group.runs:
-            matrix[i, every.index(seeds[run])] = scores[run]
-    return matrix, every
-
-
 def comparisons(data: xr.Dataset, quantity: str = FINAL_LOSS, baseline: str | None = None, at: str | int = "first") -> pd.DataFrame:
-    """Every two estimators of a panel (or each against `baseline`, a label), paired over the seeds both have: mean difference
+    """Every two estimators of a panel (or each against `baseline`, a label or the bare name of the only estimator of that name), paired over the seeds both have: mean difference
     with Student's t interval, its p-value, that of the sign-flip test, and the former corrected for all rows (Holm 1979)."""
     scores = _scores(data, quantity, at)
     rows: list[dict[str, object]] = []
     for (task, model), members in panels(data).items():
         matrix, _ = by_seed(data, members, scores)
         labels = [group.label for group in members]
+        against = _label(baseline, labels) if baseline is not None else None
         for i, j in combinations(range(len(members)), 2):
-            if baseline is not None and baseline not in (labels[i], labels[j]):
+            if baseline is not None and against not in (labels[i], labels[j]):
                 continue
-            if baseline == labels[i]:
+            if against == labels[i]:
                 i, j = j, i  # what is compared first, the baseline second
             found = paired_difference(matrix[i], matrix[j])
             if found.count:
@@ -87,6 +76,14 @@ def comparisons(data: xr.Dataset, quantity: str = FINAL_LOSS, baseline: str | No
     frame = pd.DataFrame(rows)
     frame["p_holm"] = holm(frame["p_value"].to_numpy())
     return frame
+
+
+def _label(wanted: str, labels: list[str]) -> str | None:
+    """The label that is meant: itself, or the only one of that name; None if there is none. InputError if there are several."""
+    found = [label for label in labels if label == wanted] or [label for label in labels if label.split("[")[0].split(" ")[0] == wanted]
+    if len(found) > 1:
+        raise InputError(f"{wanted} is several estimators here: {', '.join(found)}; name one of them")
+    return found[0] if found else None
 
 
 def ranking(data: xr.Dataset, quantity: str = FINAL_LOSS, at: str | int = "first") -> pd.DataFrame:

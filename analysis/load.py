@@ -97,7 +97,17 @@ def status_names(data: xr.Dataset) -> list[str]:
 
 def estimator_settings(data: xr.Dataset) -> list[dict[str, Any]]:
     """Every run's parameters of the estimator, by name; empty where the result holds none. InputError if one is no JSON object."""
-    texts = list(data["estimator_settings"].values) if "estimator_settings" in data else [""] * data.sizes["run"]
+    return _objects(data, "estimator_settings")
+
+
+def run_settings(data: xr.Dataset) -> list[dict[str, Any]]:
+    """By what settings every run was trained and measured, overrides and defaults included, by their paths such as
+    "train.learning_rate"; empty where the result holds none. InputError as above."""
+    return _objects(data, "run_settings")
+
+
+def _objects(data: xr.Dataset, name: str) -> list[dict[str, Any]]:
+    texts = list(data[name].values) if name in data else [""] * data.sizes["run"]
     found = []
     for text in texts:
         try:
@@ -105,7 +115,7 @@ def estimator_settings(data: xr.Dataset) -> list[dict[str, Any]]:
         except ValueError:
             settings = None
         if not isinstance(settings, dict):
-            raise InputError(f"{data.attrs.get('path', 'result')}: estimator_settings is no JSON object: {text}")
+            raise InputError(f"{data.attrs.get('path', 'result')}: {name} is no JSON object: {text}")
         found.append(settings)
     return found
 

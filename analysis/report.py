@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import tomllib
 from html import escape
+from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
+from .answer import HEAD, answer, lines, subject
+from .answer import caption as caption_of_answer
 from .drawing import titles
 from .errors import InputError
 from .figures import draw_all
@@ -24,11 +27,11 @@ MOST_SHOWN = 6  # tasks and models drawn within the page: with hundreds, nobody 
 
 
 def report(data: xr.Dataset, at: str | int = "first") -> str:
-    """The page: what was run and where, ranking table, figures, every cell, failures and skips, how to redo it."""
+    """The page: what was run and where, which estimator is best, ranking table, figures, every cell, failures and skips, how to redo it."""
     sweep = _sweep(data)
     title = sweep.get("name") or Path(str(data.attrs.get("path", ""))).stem or "Results"
     return page(f"{title}: {data.attrs.get('title', 'results')}",
-                [f"<h1>{escape(title)}</h1>", *_summary(data, sweep.get("description", "")), *_ranking(data, at), *_figures(data, at),
+                [f"<h1>{escape(title)}</h1>", *_summary(data, sweep.get("description", "")), *_answer(data), *_ranking(data, at), *_figures(data, at),
                  *_cells(data, at), *_missing(data), *_origin(data)])
 
 
@@ -55,9 +58,31 @@ def _summary(data: xr.Dataset, description: str) -> list[str]:
            if "cpu" in data.attrs else "")) + "</p>"]
     if data.attrs.get("status") != "complete":
         parts.append('<p class="warn"><strong>This result is incomplete: not every cell of the plan is in it.</strong></p>')
-    parts.append('<nav><a href="#ranking">Ranking</a> <a href="#figures">Figures</a> <a href="#cells">Every run</a> '
+    parts.append('<nav><a href="#answer">Answer</a> <a href="#ranking">Ranking</a> <a href="#figures">Figures</a> <a href="#cells">Every run</a> '
                  '<a href="#origin">Where this comes from</a></nav>')
     return parts
+
+
+def _answer(data: xr.Dataset) -> list[str]:
+    """Which estimator is best at equal cost, in words; nothing if nothing was trained."""
+    shown, pages = pick_page(data, 1, MOST_SHOWN)
+    try:
+        found = answer(shown)
+    except InputError:
+        return []
+    parts = ['<h2 id="answer">Which estimator is best?</h2>']
+    names = dict(zip(panels(data), titles(list(panels(data)), 100)))
+    if pages > 1:
+        parts.append(f"<p>The first {MOST_SHOWN} of {len(names)} networks; <code>python3 -m analysis answer RESULT.h5</code> says all.</p>")
+    rows, missing = [], []
+    for panel, part in found.groupby(["task", "model"], sort=False):
+        rows += [[name, *line] for name, line in zip_longest([names[panel], *subject(part).split(", ")], lines(part), fillvalue="")]
+        never = set(part["estimator"]) - set(part.loc[part["verdict"] != "none", "estimator"])
+        missing += [f"{names[panel]}: {', '.join(sorted(never))}"] if never else []
+    words = caption_of_answer(found)
+    if missing:
+        words += f" Not compared, for want of this loss: {'; '.join(missing)}."
+    return [*parts, rows_table(rows, ["network", *HEAD]), f"<p>{escape(words)}</p>"]
 
 
 def _ranking(data: xr.Dataset, at: str | int) -> list[str]:
@@ -70,11 +95,8 @@ def _ranking(data: xr.Dataset, at: str | int) -> list[str]:
     text.insert(0, "estimator", text.pop("estimator"))
     try:
         ranked = ranking(data).set_index(["task", "model", "estimator"])
-        span = [(ranked.at[key, "rank_low"], ranked.at[key, "rank_high"], ranked.at[key, "best"]) for key in keys]
-        text["rank"] = [r if r == "–" or not np.isfinite(low) else f"{r} [{low:.3g}, {high:.3g}]"
-                        for r, (low, high, _) in zip(text["rank"], span)]
-        text.insert(3, "ranks first", ["–" if not np.isfinite(best) else f"{100 * best:.0f}%" for *_, best in span])
-        frame["ranks first"] = [best for *_, best in span]
+        frame["ranks first"] = [ranked.at[key, "best"] for key in keys]
+        text.insert(3, "ranks first", ["–" if not np.isfinite(best) else f"{100 * best:.0f}%" for best in frame["ranks first"]])
     except InputError:
         pass  # nothing was trained
     try:
@@ -90,8 +112,8 @@ def _ranking(data: xr.Dataset, at: str | int) -> list[str]:
     cells = list(zip(*(zip(text[title].astype(str), values(title)) for title in text)))
     words = caption(frame)
     if "ranks first" in text:
-        words += (" In brackets, the rank's 95% interval; “ranks first” is the share of resamples in which it ranks first: both from "
-                  "a bootstrap over seeds, which claims too much where there are but a few.")
+        words += (" “ranks first” is the share of resamples in which its mean is the best: a bootstrap over seeds, which claims too much "
+                  "where there are but a few.")
     if "front" in text:
         words += " “front”: on the Pareto front of bias, variance and rows among estimators of the same target."
     return ['<h2 id="ranking">Ranking</h2>', sortable_table("ranking-table", cells, list(text.columns)), f"<p>{escape(words)}</p>"]

@@ -9,10 +9,10 @@ import pandas as pd
 import xarray as xr
 
 from .errors import InputError
-from .groups import Group, panels
+from .groups import Group, by_seed, overrides, panels
 from .load import need
 from .rounding import at_step
-from .statistics import Mean, mean_interval
+from .statistics import Mean, mean_interval, shared_ranks
 
 MEASURED = ("squared_bias", "variance", "relative_bias", "work_normalised_variance")
 #: The table's columns of numbers, and how people read them.
@@ -53,9 +53,12 @@ def measured(data: xr.Dataset, group: Group, name: str, step: int) -> Mean:
 
 def final(data: xr.Dataset, group: Group, name: str) -> Mean:
     """Mean over seeds of the last evaluation each run has."""
-    values = data[name].values[group.runs]
-    last = [row[np.isfinite(row)][-1] if np.isfinite(row).any() else np.nan for row in values]
-    return mean_interval(np.array(last))
+    return mean_interval(last(data, name)[group.runs])
+
+
+def last(data: xr.Dataset, name: str) -> np.ndarray:
+    """[run] the last number each run has of what is evaluated or logged over training, NaN without any."""
+    return np.array([row[np.isfinite(row)][-1] if np.isfinite(row).any() else np.nan for row in data[name].values])
 
 
 def most_common(data: xr.Dataset, names: list[str], runs: np.ndarray) -> str | None:
@@ -72,7 +75,9 @@ def evaluation_names(data: xr.Dataset, prefix: str) -> list[str]:
 
 
 def table(data: xr.Dataset, at: str | int = "first") -> pd.DataFrame:
-    """One row per task, model and estimator (and further axes that vary), ranked by final held-out loss.
+    """One row per task, model and estimator (and further axes that vary), ranked by final held-out loss: `rank` is 1 + the number of
+    rows that are better beyond noise (`statistics.shared_ranks`). Settings that were overridden for some runs are columns by their
+    paths (`train.learning_rate`).
 
     `<quantity>`, `<quantity>_low`, `<quantity>_high` are the mean over seeds and its 95% interval (NaN if there is one
     seed only and no interval of its own). Bias and variance are those measured at step `at`: "first", "last" or a
@@ -80,13 +85,17 @@ def table(data: xr.Dataset, at: str | int = "first") -> pd.DataFrame:
     """
     has_measurements = "measurement_step" in data.dims
     step = measurement_step(data, at) if has_measurements else 0
-    rows = []
+    rows, differing = [], overrides(data)
     for (task, model), members in panels(data).items():
         runs = np.concatenate([group.runs for group in members])
         loss = most_common(data, evaluation_names(data, "heldout"), runs)
         metric = most_common(data, evaluation_names(data, "metric"), runs)
-        for group in members:
+        losses = by_seed(data, members, last(data, loss))[0] if loss else np.full((len(members), 1), np.nan)
+        ranks = shared_ranks(losses)
+        for group, rank in zip(members, ranks):
             row: dict[str, object] = {"task": task, "model": model, "estimator": group.estimator, **group.others,
+                                      **{path: "; ".join(dict.fromkeys(values[run] for run in group.runs)) for path, values in differing.items()},
+                                      "rank": rank,
                                       "runs": len(group.runs),
                                       **{s: group.status.count(s) for s in ("ok", "failed", "skipped")}}
 
@@ -102,10 +111,9 @@ def table(data: xr.Dataset, at: str | int = "first") -> pd.DataFrame:
             put("metric", final(data, group, metric) if metric else nothing)
             rows.append(row)
     frame = pd.DataFrame(rows)
-    frame["rank"] = frame.groupby(["task", "model"], sort=False)["final_loss"].rank(method="min")
     order = {key: i for i, key in enumerate(panels(data))}
     frame["_panel"] = [order[key] for key in zip(frame["task"], frame["model"])]
-    frame = frame.sort_values(["_panel", "rank", "variance"], kind="stable", na_position="last")
+    frame = frame.sort_values(["_panel", "rank", "final_loss", "variance"], kind="stable", na_position="last")
     frame = frame.drop(columns="_panel").reset_index(drop=True)
     frame.attrs["measured_at"] = step if has_measurements else None
     return frame
@@ -144,9 +152,12 @@ def readable(frame: pd.DataFrame) -> pd.DataFrame:
     others = [c for c in frame.columns if c not in fixed and f"{c}_low" not in frame and not c.endswith(("_low", "_high"))]
     out = pd.DataFrame({"rank": [str(int(r)) if np.isfinite(r) else "–" for r in frame["rank"]],
                         "estimator": frame["estimator"], **{name: frame[name] for name in others}})
+    noise = (frame["squared_bias_low"] <= 0) & (frame["squared_bias_high"] > 0)
     for name, title in QUANTITIES:
         if frame[name].notna().any():
-            out[title] = [with_interval(*v) for v in frame[[name, f"{name}_low", f"{name}_high"]].to_numpy(float)]
+            numbers = frame[[name, f"{name}_low", f"{name}_high"]].to_numpy(float)
+            out[title] = [f"< {_number(v[2])}" if of_bias and np.isfinite(v[2]) else with_interval(*v)
+                          for v, of_bias in zip(numbers, noise & (name in ("squared_bias", "relative_bias")))]
     if "metric" in out:
         out["metric"] = [f"{m} {v}" if v != "–" else v for m, v in zip(frame["metric_name"], out["metric"])]
     out["runs"] = [" ".join(f"{row[s]} {s}" for s in ("ok", "failed", "skipped") if row[s]) for _, row in frame.iterrows()]
@@ -160,8 +171,8 @@ def caption(frame: pd.DataFrame) -> str:
     if step is not None:
         words += f"Bias and variance as measured at step {step}"
         words += ", where estimators that share a seed share their parameters. " if step == 0 else ". "
-    return words + ("Squared bias is an unbiased estimate and may be negative (0 if rounding explains it); ranked by final held-out "
-                    "loss.")
+    return words + ("A bias within noise of zero is shown as what it is below. Ranked by final held-out loss; what cannot be told apart "
+                    "beyond noise (paired t tests over seeds, Holm, 5%) shares a rank.")
 
 
 def panel_rows(frame: pd.DataFrame) -> list[tuple[str, str, list[int]]]:

@@ -123,6 +123,8 @@ CellRecord cell_of(const Archive& archive) {
   record.checkpoint_hash = text(data.attributes, "checkpoint_hash");
   record.cell_hash = scalar<std::string>(data, "cell_hash", path);
   record.estimator_settings = scalar<std::string>(data, "estimator_settings", path);
+  if (data.values<std::string>("run_settings"))  // an earlier version did not write it
+    record.run_settings = scalar<std::string>(data, "run_settings", path);
   const auto status = scalar<std::uint8_t>(data, "status", path);
   if (status > 2) throw InputError(path + ": has an unknown status " + std::to_string(status));
   record.status = static_cast<CellStatus>(status);

@@ -16,6 +16,7 @@ std::string to_string(CellStatus status);
 struct CellRecord {
   std::map<std::string, std::string> axes;  ///< task, model, estimator, seed (decimal or 0x...) and other grid axes
   std::string estimator_settings = "{}";    ///< every parameter of the estimator, defaults included, as JSON
+  std::string run_settings = "{}";          ///< every setting of training and measurement, defaults included, as JSON
   CellStatus status = CellStatus::ok;
   std::string reason;  ///< why it failed or was skipped
   std::string log;     ///< what it printed

@@ -22,6 +22,7 @@ void add_training(ColumnBuilder& b, const Records& records) {
   numbers("train_rows", &LogPoint::rows, "1", "model rows of the training gradients up to the step");
   numbers("train_attention_values", &LogPoint::attention_values, "1",
           "attention values of the training gradients up to the step");
+  numbers("train_cpu_seconds", &LogPoint::cpu_seconds, "s", "processor time of the training thread up to the step");
 }
 
 void add_evaluations(ColumnBuilder& b, const Records& records) {

@@ -81,7 +81,7 @@ TrainResult from_columns(const Dataset& data) {
     const auto i = result.log.size();
     result.log.push_back({static_cast<int>(step), columns.number("train_loss", i), columns.number("train_seconds", i),
                           columns.number("gradient_norm", i), columns.number("train_rows", i),
-                          columns.number("train_attention_values", i)});
+                          columns.number("train_attention_values", i), columns.number("train_cpu_seconds", i)});
   }
   for (auto step : columns.labels<std::int64_t>("evaluation_step"))
     result.evaluations.push_back({static_cast<int>(step), {}, {}});

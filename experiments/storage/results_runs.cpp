@@ -20,6 +20,8 @@ void add_state(ColumnBuilder& b, const Records& records) {
   };
   strings("estimator_settings", "every parameter of the estimator, defaults included, as JSON",
           [](auto& r) { return r.estimator_settings; });
+  strings("run_settings", "every setting of training and measurement, defaults included, as JSON",
+          [](auto& r) { return r.run_settings; });
   strings("cell_hash", "hash of the cell", [](auto& r) { return r.cell_hash; });
   add<std::uint8_t>(b, records, "status", flags("how the run ended", {"ok", "failed", "skipped"}),
                     [](auto& r) { return static_cast<std::uint8_t>(r.status); });

@@ -137,6 +137,7 @@ void try_cell(Trial& trial, const Plan& plan, const Cell& cell, TaskPool& tasks,
   record.configuration = plan.config;
   record.identity = identity(plan.precision, plan.seed, cell);
   record.estimator_settings = settings_json("estimator", cell.axes.at("estimator"));
+  record.run_settings = settings_json(cell.settings);
   Measurement measurement;
   try {
     if (!settings.measure_at.empty()) measurement = try_measurement(trial, training, settings, keys.noise, stop);

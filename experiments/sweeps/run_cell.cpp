@@ -42,6 +42,7 @@ CellRecord run_cell(const Plan& plan, const Cell& cell, TaskPool& tasks, const s
   CellRecord record;
   record.axes = cell.axes;
   record.estimator_settings = settings_json("estimator", cell.axes.at("estimator"));
+  record.run_settings = settings_json(cell.settings);
   record.plan_hash = plan.hash;
   record.cell_hash = cell.hash;
   record.identity = identity(plan.precision, plan.seed, cell);

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -148,6 +150,13 @@ const SettingInfo* find_setting(const std::string& path) {
   for (const auto& setting : settings_table())
     if (setting.path == path) return &setting;
   return nullptr;
+}
+
+std::string settings_json(const CellSettings& settings) {
+  auto json = nlohmann::json::object();
+  for (const auto& setting : settings_table())
+    json[setting.path] = std::visit([](const auto& v) { return nlohmann::json(v); }, setting.get(settings));
+  return json.dump();
 }
 
 Value checked_setting(const SettingInfo& setting, const std::string& text) {

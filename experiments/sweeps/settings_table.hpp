@@ -34,6 +34,8 @@ struct SettingInfo {
 const std::vector<SettingInfo>& settings_table();
 /// The setting at a path, or null.
 const SettingInfo* find_setting(const std::string& path);
+/// All of them as a JSON object, by their paths.
+std::string settings_json(const CellSettings& settings);
 /// Checks a text against a setting: UsageError `train.steps: value must be at least 0, got -1`.
 Value checked_setting(const SettingInfo& setting, const std::string& text);
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/autodiff/gradient.hpp"
+#include "core/support/usage.hpp"
 #include "experiments/training/evaluation.hpp"
 
 namespace hardgrad {
@@ -66,6 +67,7 @@ template <class T>
 TrainResult train(Training<T>& training, const TrainSettings& settings, const RunKeys& keys, const Stop& stop) {
   auto& [task, model, estimator, spec, optimizer, own_optimizer, step] = training;
   const auto start = std::chrono::steady_clock::now();
+  const double start_cpu = thread_seconds();
   Batches batches(*task, settings.batch, keys.order);
   TrainResult result;
   Tape<T> tape;
@@ -99,12 +101,14 @@ TrainResult train(Training<T>& training, const TrainSettings& settings, const Ru
     result.evaluations.push_back(std::move(point));
   };
 
-  double aside = 0;  // seconds of what is not training
+  double aside = 0, aside_cpu = 0;  // seconds of what is not training
   const auto look = [&](bool evaluating) {
     const auto began = std::chrono::steady_clock::now();
+    const double began_cpu = thread_seconds();
     measure_now();
     if (evaluating) evaluate_now(false);
     aside += seconds_since(began);
+    aside_cpu += thread_seconds() - began_cpu;
   };
   double loss = 0;
   int since = 0;
@@ -131,8 +135,8 @@ TrainResult train(Training<T>& training, const TrainSettings& settings, const Ru
     loss += estimate.loss;
     ++since;
     if ((step + 1) % settings.log_every == 0 || step + 1 == settings.steps) {
-      result.log.push_back(
-          {step + 1, loss / since, seconds_since(start) - aside, std::sqrt(squares), result.rows, result.attention_values});
+      result.log.push_back({step + 1, loss / since, seconds_since(start) - aside, std::sqrt(squares), result.rows,
+                            result.attention_values, thread_seconds() - start_cpu - aside_cpu});
       loss = 0;
       since = 0;
     }

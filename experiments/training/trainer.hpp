@@ -29,11 +29,12 @@ struct TrainSettings {
   MeasureSettings measure;
 };
 
-/// One logged point of training; seconds (without measurements and evaluations), rows and attention values so far.
+/// One logged point of training; seconds (without measurements and evaluations), rows, attention values and processor seconds
+/// of the thread that trains so far. Others on the machine change the wall time, not the processor's.
 struct LogPoint {
   int step;
   double loss, seconds, gradient_norm;
-  double rows = not_a_number, attention_values = not_a_number;
+  double rows = not_a_number, attention_values = not_a_number, cpu_seconds = not_a_number;
 };
 /// One evaluation.
 struct EvaluationPoint {

@@ -46,7 +46,7 @@ def test_table_of_known_numbers():
     frame = table(made_up())
     assert frame["estimator"].tolist() == ["soft", "rloo"]  # by final loss: 1 against 3
     rloo = frame.set_index("estimator").loc["rloo"]
-    assert rloo["variance"] == 2 and rloo["squared_bias"] == -2 and rloo["final_loss"] == 3 and rloo["rank"] == 2
+    assert rloo["variance"] == 2 and rloo["squared_bias"] == -2 and rloo["final_loss"] == 3 and rloo["rank"] == 1  # two seeds cannot tell them apart
     half = stats.t.ppf(0.975, 1) * 1
     assert np.isclose(rloo["variance_high"], 2 + half)
     assert table(made_up(), "last")["variance"].tolist() == [9, 9]
@@ -130,13 +130,13 @@ def test_curves_by_cost_stand_at_what_was_spent():
     """100 rows and 10 s for the first two runs, unevenly spent, twice that for the others; the second run stopped half-way."""
     loss = np.array([[4.0, 3, 2], [4, 3, np.nan], [2, 2, 2], [2, 2, 2]])
     data = made_up(train_loss=(("run", "step"), loss), train_rows=(("run", "step"), np.array([[10.0, 50, 100], [10, 50, np.nan], [50, 100, 200], [50, 100, 200]])),
-                   train_seconds=(("run", "step"), np.array([[2.0, 5, 10], [2, 5, np.nan], [4, 10, 20], [4, 10, 20]])))
+                   train_cpu_seconds=(("run", "step"), np.array([[2.0, 5, 10], [2, 5, np.nan], [4, 10, 20], [4, 10, 20]])))
     data = data.assign_coords(step=[2, 4, 8], evaluation_step=[0, 4])
     lines = {tuple(line.get_xdata()): line.get_ydata().tolist() for line in loss_curves(data, against="rows").axes[0].lines}
     assert lines == {(10, 50, 100): [4, 3, 2], (50, 100, 200): [2, 2, 2]}
-    lines = [line.get_xdata().tolist() for line in loss_curves(data, against="seconds").axes[0].lines]
+    lines = [line.get_xdata().tolist() for line in loss_curves(data, against="cpu_seconds").axes[0].lines]
     assert lines == [[2, 5, 10], [4, 10, 20]]
-    held_out = loss_curves(data, "heldout_expected_loss", "seconds").axes[0].lines[0]
+    held_out = loss_curves(data, "heldout_expected_loss", "cpu_seconds").axes[0].lines[0]
     assert held_out.get_xdata().tolist() == [5]  # before the first step nothing is spent: no place on a logarithmic axis
     with pytest.raises(InputError, match="has no variable train_attention_values"):
         loss_curves(data, against="attention_values")

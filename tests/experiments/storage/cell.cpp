@@ -25,6 +25,7 @@ void check_same(const CellRecord& a, const CellRecord& b) {
   CHECK(a.plan_hash == b.plan_hash);
   CHECK(a.cell_hash == b.cell_hash);
   CHECK(a.configuration == b.configuration);
+  CHECK(a.run_settings == b.run_settings);
   CHECK(a.checkpoint == b.checkpoint);
   CHECK(a.costs == b.costs);
   CHECK(a.provenance == b.provenance);
@@ -39,6 +40,7 @@ void check_same(const CellRecord& a, const CellRecord& b) {
     CHECK(a.result.log[i].gradient_norm == b.result.log[i].gradient_norm);
     CHECK(same(a.result.log[i].rows, b.result.log[i].rows));
     CHECK(same(a.result.log[i].attention_values, b.result.log[i].attention_values));
+    CHECK(same(a.result.log[i].cpu_seconds, b.result.log[i].cpu_seconds));
   }
   REQUIRE(a.result.evaluations.size() == b.result.evaluations.size());
   for (std::size_t i = 0; i < a.result.evaluations.size(); ++i) {

@@ -37,7 +37,7 @@ TEST_CASE("tables of text: one row per run and label, numbers that read back") {
   std::getline(lines, row);
   CHECK(header ==
         "run,step,seed,estimator,model,optimizer.learning_rate,task,train_loss,train_seconds,gradient_norm,"
-        "train_rows,train_attention_values");
+        "train_rows,train_attention_values,train_cpu_seconds");
   CHECK(row.find("0,0,1,exact,bits,0.003,bits,") == 0);
   CHECK(std::stod(row.substr(28)) == records[0].result.log[0].loss);
 

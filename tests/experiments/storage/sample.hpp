@@ -57,6 +57,7 @@ inline CellRecord sample_cell(const std::string& task, const std::string& model,
   record.cell_hash = task.substr(0, 2) + "-" + estimator + "-" + std::to_string(seed);
   record.configuration = "[grid]\ntask = [\"translation\", \"qa\"]  # gr\xC3\xBC\xC3\x9F\n";
   record.log = "trained";
+  record.run_settings = R"({"train.learning_rate":0.003,"train.steps":)" + std::to_string(300 + seed) + "}";
   record.costs = {{"cpu_seconds", 1.5}};
   record.checkpoint = record.cell_hash + ".checkpoint.h5";
   record.provenance = {
@@ -67,7 +68,7 @@ inline CellRecord sample_cell(const std::string& task, const std::string& model,
   const double speed = 1 / (40 + 60 * variance / (1 + variance)), floor = 0.8 + 3 * bias;
   for (int step = 0; step <= 300; step += 10)
     result.log.push_back({step, floor + 2.5 * std::exp(-step * speed) + 0.05 * wobble(noise), 0.01 * step,
-                          1 + std::exp(-step * speed), 128.0 * step, 1280.0 * step});
+                          1 + std::exp(-step * speed), 128.0 * step, 1280.0 * step, 0.008 * step});
   for (int step = 0; step <= 300; step += 100) {
     EvaluationPoint point{step, {}, {}};
     point.losses["expected_loss"] = floor + 0.1 + 2.5 * std::exp(-step * speed);

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstring>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "files.hpp"
 
@@ -171,6 +172,26 @@ TEST_CASE("a plan with one bit flipped is refused, or says the same") {
   } catch (const InputError& e) {
     CHECK(std::string(e.what()).find("of an older release; `hardgrad run --force` writes it anew") != std::string::npos);
   }
+}
+
+TEST_CASE("a cell says how it was trained, overrides and defaults included") {
+  TestFolder folder;
+  const auto text = sweep + "[[override]]\nwhen = { estimator = \"reinforce\" }\nset = { train.learning_rate = 0.125 }\n";
+  run(folder / "out", {}, text);
+  TaskPool tasks;
+  int reinforce = 0, others = 0;
+  for (const auto& cell : make_plan(config_of(text), tasks).cells) {
+    const auto settings = nlohmann::json::parse(read_cell(SweepFolder{folder / "out"}.cell(cell.hash)).run_settings);
+    const bool is = cell.axes.at("estimator") == "reinforce";
+    CHECK(settings.size() == settings_table().size());
+    CHECK(settings.at("train.learning_rate") == (is ? 0.125 : 0.05));
+    CHECK(settings.at("train.steps") == 12);
+    CHECK(settings.at("measure.at") == "start;50%;end");
+    CHECK(settings.at("train.optimizer") == "adam");
+    ++(is ? reinforce : others);
+  }
+  CHECK(reinforce == 4);
+  CHECK(others == 12);
 }
 
 TEST_CASE("another plan needs --force, and then keeps the cells they share") {

@@ -1,0 +1,264 @@
+"""Which estimator is best: each at its best settings, at equal cost, and how sure that is."""
+
+from __future__ import annotations
+
+import textwrap
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from .budgets import at_budget, cost_so_far, reached
+from .errors import InputError
+from .groups import Group, by_seed, panels
+from .inference import FINAL_LOSS, lower_is_better
+from .load import need
+from .statistics import Difference, holm, mean_interval, paired_difference, pairs_needed, shared_ranks
+from .table import evaluation_names, most_common, with_interval
+from .tuning import at_edge, tuned
+
+#: What is made equal, and how people read it.
+BUDGETS = {"steps": "steps", "rows": "rows", "cpu_seconds": "CPU seconds"}
+LEVEL = 0.05
+POWER = 0.8
+
+
+def answer(data: xr.Dataset, quantity: str = FINAL_LOSS) -> pd.DataFrame:
+    """One row per task, model, budget and estimator, the best first.
+
+    Compared are the estimators; further axes of the grid, such as learning rates, are tuned: each estimator stands at the setting
+    best for it (`setting`; `edge` names what lies at the end of its range), its seeds scored at what the other seeds chose
+    (`tuning.tuned`). `quantity` is the held-out loss that ranks (or any other held-out loss or metric by its variable's name) when
+    training had cost `at` steps, rows or processor seconds: the most that every run of the network reached.
+
+    `score`, `low`, `high`: mean over seeds and its 95% interval. `difference`, `difference_low`, `difference_high`: to the best, paired
+    over seeds, above zero is worse. `p_value` is that of the paired t test, `p_corrected` the same corrected for all pairs of
+    estimators and all budgets of the network (Holm 1979). `verdict`: best; worse; unclear (it cannot be told apart from the best);
+    alone; none (no number at this cost). `rank` counts the estimators that are better beyond noise. `seeds_needed`: how many seeds
+    would tell it apart from the best with 80% probability if the difference is as large as it looks.
+    """
+    rows: list[dict[str, object]] = []
+    for (task, model), members in panels(data).items():
+        name = _variable(data, members, quantity)
+        if name is not None:
+            rows += [{"task": task, "model": model, "quantity": name, **row} for row in _panel(data, members, name)]
+    if not rows:
+        raise InputError(f"{data.attrs.get('path', 'result')}: has no {'held-out loss' if quantity == FINAL_LOSS else quantity}: nothing was "
+                         "evaluated (set train.steps, and train.evaluate_every for more than the end)")
+    return pd.DataFrame(rows)
+
+
+def _variable(data: xr.Dataset, members: list[Group], quantity: str) -> str | None:
+    if quantity != FINAL_LOSS:
+        need(data, quantity, f"what was evaluated has: {', '.join(evaluation_names(data, 'heldout') + evaluation_names(data, 'metric'))}")
+        return quantity
+    return most_common(data, evaluation_names(data, "heldout"), np.concatenate([group.runs for group in members]))
+
+
+def _panel(data: xr.Dataset, members: list[Group], name: str) -> list[dict[str, object]]:
+    """Rows of one network: every budget, every estimator, with p-values corrected over all of them."""
+    estimators = list(dict.fromkeys(group.estimator for group in members))
+    values = data[name].values
+    runs = np.concatenate([group.runs for group in members])
+    sign = 1 if lower_is_better(name) else -1
+    sections: list[_Section] = []
+    tests: list[float] = []
+    for budget in BUDGETS:
+        try:
+            places = cost_so_far(data, "evaluation_step", budget)
+        except InputError:
+            continue  # an earlier version did not record it
+        ends = reached(values[runs], places[runs])
+        if not np.isfinite(ends).any():
+            continue
+        limit = float(np.nanmin(ends))
+        scores, _ = by_seed(data, members, sign * at_budget(values, places, limit))
+        section = _Section(budget, limit, scores, members, estimators)
+        sections.append(section)
+        tests += section.p_values.values()
+    corrected = iter(holm(np.array(tests)))
+    return [row for section in sections
+            for row in section.rows({pair: float(next(corrected)) for pair in section.p_values}, len(tests), sign)]
+
+
+class _Section:
+    """One network at one budget: estimators at their best settings, lower is better."""
+
+    def __init__(self, budget: str, limit: float, scores: np.ndarray, members: list[Group], estimators: list[str]):
+        self.budget, self.limit, self.estimators = budget, limit, estimators
+        self.settings: list[list[dict[str, str]]] = []
+        self.chosen: list[int] = []
+        best = []
+        for estimator in estimators:
+            mine = [i for i, group in enumerate(members) if group.estimator == estimator]
+            found = tuned(scores[mine])
+            self.settings.append([members[i].others for i in mine])
+            self.chosen.append(found.chosen)
+            best.append(found.scores)
+        self.scores = np.array(best)  # [estimators, seeds]
+        pairs = {pair: self.difference(*pair) for pair in combinations(range(len(estimators)), 2)}
+        self.p_values = {pair: difference.p_value for pair, difference in pairs.items() if difference.count > 1}
+
+    def difference(self, i: int, j: int) -> Difference:
+        return paired_difference(self.scores[i], self.scores[j], resamples=0)
+
+    def rows(self, corrected: dict[tuple[int, int], float], tests: int, sign: int) -> list[dict[str, object]]:
+        """`corrected`: p-values of pairs of estimators, the smaller number first; `sign`: -1 where the scores were turned round."""
+        known = np.isfinite(self.scores).any(axis=1)
+        with np.errstate(invalid="ignore"):
+            means = np.array([np.nanmean(row) if there else np.inf for row, there in zip(self.scores, known)])
+        order = np.argsort(means, kind="stable")
+        best, several = int(order[0]), int(known.sum()) > 1
+        p_values = np.full((len(self.scores),) * 2, np.nan)
+        for (i, j), p in corrected.items():
+            p_values[i, j] = p_values[j, i] = p
+        ranks = shared_ranks(self.scores, p_values, LEVEL)
+        rows = []
+        for i in map(int, order):
+            mean = mean_interval(sign * self.scores[i])
+            here = self.difference(i, best)
+            p = p_values[i, best]
+            if not known[i]:
+                verdict = "none"
+            elif i == best:
+                verdict = "best" if several else "alone"
+            else:
+                verdict = "worse" if p < LEVEL else "unclear"
+            deviation = float(np.nanstd(self.scores[i] - self.scores[best], ddof=1)) if here.count > 1 else np.nan
+            chosen = self.settings[i][self.chosen[i]]
+            rows.append({
+                "budget": self.budget, "at": self.limit, "estimator": self.estimators[i],
+                "setting": " ".join(f"{name}={value}" for name, value in chosen.items()),
+                "edge": "; ".join(f"{name} of {span}" for name, span in at_edge(self.settings[i], self.chosen[i]).items()),
+                "rank": ranks[i],
+                "score": mean.mean, "low": mean.low, "high": mean.high, "seeds": int(np.isfinite(self.scores[i]).sum()),
+                "difference": here.difference if i != best else 0.0, "difference_low": here.low if i != best else 0.0,
+                "difference_high": here.high if i != best else 0.0, "p_value": here.p_value if i != best else np.nan,
+                "p_corrected": p if i != best else np.nan, "tests": tests, "verdict": verdict,
+                "seeds_needed": pairs_needed(here.difference, deviation, LEVEL / max(tests, 1), POWER) if verdict == "unclear" else np.nan})
+        return rows
+
+
+def subject(found: pd.DataFrame) -> str:
+    """What is compared: "held-out expected loss, lower is better"."""
+    quantity = str(found["quantity"].iloc[0])
+    words = quantity.removeprefix("heldout_").removeprefix("metric_").replace("_", " ")
+    return f"held-out {words}, {'lower' if lower_is_better(quantity) else 'higher'} is better"
+
+
+def _budget(row: pd.Series) -> str:
+    return f"{BUDGETS[row['budget']]} ({row['at']:,.0f})" if row["budget"] != "cpu_seconds" else f"{BUDGETS[row['budget']]} ({row['at']:,.3g})"
+
+
+#: Columns of `lines`.
+HEAD = ("at equal", "best", "its score", "cannot be told apart from", "first by", "seeds to settle", "worse beyond noise")
+
+
+def lines(found: pd.DataFrame) -> list[list[str]]:
+    """The answer for one network as a table, a line for each budget."""
+    table = []
+    for _, part in found.groupby("budget", sort=False):
+        best, unclear, worse = part.iloc[0], part[part["verdict"] == "unclear"], part[part["verdict"] == "worse"]
+        near = unclear.iloc[0] if len(unclear) else None
+        if best["verdict"] == "none":
+            table.append([_budget(best), "–", "–", "–", "–", "–", "–"])
+            continue
+        table.append([_budget(best), _at(best), with_interval(best["score"], best["low"], best["high"]),
+                      _names(unclear, 1) or "–", _by(near) if near is not None else "–",
+                      "–" if near is None or np.isnan(near["seeds_needed"]) else
+                      f"{near['seeds_needed']:.0f}" if np.isfinite(near["seeds_needed"]) else "over 1,000",
+                      _names(worse, 1) or "–"])
+    return table
+
+
+def sentences(found: pd.DataFrame) -> list[str]:
+    """The answer for one network in words, a sentence or two for each budget."""
+    said = []
+    for _, part in found.groupby("budget", sort=False):
+        best = part.iloc[0]
+        head = f"At equal {_budget(best)}: "
+        if best["verdict"] in ("none", "alone"):
+            why = "no" if best["verdict"] == "none" else "only one"
+            said.append(head + f"{why} estimator has a number there; evaluate more often (train.evaluate_every).")
+            continue
+        words = head + f"{_at(best)}, {with_interval(best['score'], best['low'], best['high'])}"
+        unclear, worse = part[part["verdict"] == "unclear"], part[part["verdict"] == "worse"]
+        if len(unclear):
+            near = unclear.iloc[0]
+            words += f"; cannot be told apart from {_names(unclear)}"
+            words += f": {_shown(near)}{_needed(near)}." if near["seeds"] > 1 else ": with one seed nothing can."
+        else:
+            words += "."
+        if len(worse):
+            near = worse.iloc[0]
+            words += f" {'Next' if not len(unclear) else 'Worse beyond noise'}: {_shown(near)}{_setting(near)}, p {_p(near['p_corrected'])}."
+        said.append(words)
+    missing = found[found["verdict"] == "none"]
+    for names, budgets in _together(missing).items():
+        where = "" if len(budgets) == found["budget"].nunique() else f" at equal {' and '.join(BUDGETS[b] for b in budgets)}"
+        said.append(f"No number{where}: {names} (another loss, no evaluation so early, or failed).")
+    return said
+
+
+def _together(missing: pd.DataFrame) -> dict[str, list[str]]:
+    """Budgets by the names of what is missing there."""
+    found: dict[str, list[str]] = {}
+    for budget, part in missing.groupby("budget", sort=False):
+        found.setdefault(_names(part), []).append(str(budget))
+    return found
+
+
+def caption(found: pd.DataFrame) -> str:
+    """How to read the answer."""
+    seeds, tests = int(found["seeds"].max()), int(found["tests"].max())
+    words = ("Mean over seeds ± half of its 95% interval; differences are paired over seeds, [95% interval], above zero is worse. "
+             "Each estimator stands at the best of the settings tried for it, chosen by the other seeds. Between evaluations, "
+             "losses are taken on a straight line.")
+    if seeds > 1 and tests:
+        words += (f" p: paired t tests, corrected for all comparisons of a network ({tests} at most; Holm). With {seeds} seeds, a test that "
+                  f"assumes nothing about the noise (sign flips) cannot give a p below {2.0 ** (1 - seeds):.2g}.")
+    return words
+
+
+def _at(row: pd.Series) -> str:
+    return str(row["estimator"]) + _setting(row)
+
+
+def _setting(row: pd.Series) -> str:
+    return ((f" with {row['setting']}" if row["setting"] else "")
+            + (f" (the end of the range tried: {row['edge']}; look further)" if row["edge"] else ""))
+
+
+def _names(part: pd.DataFrame, most: int = 3) -> str:
+    """The names, or the first ones; no remainder of one."""
+    names = list(part["estimator"])
+    return ", ".join(names) if len(names) <= most + 1 else ", ".join(names[:most]) + f" and {len(names) - most} more"
+
+
+def _shown(row: pd.Series) -> str:
+    return f"{row['estimator']} {_by(row)}"
+
+
+def _by(row: pd.Series) -> str:
+    return f"{row['difference']:+.3g} [{row['difference_low']:.3g}, {row['difference_high']:.3g}]"
+
+
+def _needed(row: pd.Series) -> str:
+    if not np.isfinite(row["seeds_needed"]):
+        return "" if np.isnan(row["seeds_needed"]) else ", which no 1,000 seeds would settle"
+    return f", which {row['seeds_needed']:.0f} seeds would settle if it is as large as it looks"
+
+
+def _p(value: float) -> str:
+    return "< .0001" if value < 1e-4 else f"{value:.2g}"
+
+
+def format_answer(found: pd.DataFrame) -> str:
+    """All networks as plain text, and how to read it."""
+    blocks = []
+    for (task, model), part in found.groupby(["task", "model"], sort=False):
+        lines = [f"{task} · {model} · {subject(part)}"]
+        lines += [textwrap.fill(sentence, 120, initial_indent="  ", subsequent_indent="    ") for sentence in sentences(part)]
+        blocks.append("\n".join(lines))
+    return "\n\n".join([*blocks, textwrap.fill(caption(found), 120)])
