@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import matplotlib
 import numpy as np
 import pytest
 import xarray as xr
@@ -9,6 +10,7 @@ import xarray as xr
 from analysis import InputError
 from analysis.load import load_gradient
 from analysis.views import Attention, VIEWS, load_attention, view, views_of
+from analysis.views.documents import placed
 from analysis.views.glimpses import window
 
 
@@ -89,6 +91,27 @@ def test_hops_go_over_the_sentences():
     assert hard.lines[0].get_ydata().tolist() == [0, 1]  # row 0: option 0, then 1
     assert any("where mary – here" in text.get_text() for text in figure.texts)
     figure.canvas.draw()
+
+
+def test_documents_are_shaded_marked_and_numbered():
+    text = np.array([["@entity1", "met", "@entity0"], ["@entity2", "slept", ""]], object)
+    asked = np.array([["who", "@placeholder"], ["@placeholder", ""]], object)
+    soft = np.array([[[0.5, 0.25, 0.25], [0, 1, 0]], [[0.25, 0.75, np.nan], [np.nan] * 3]])
+    figure = views_of("attentive_reader")[0](attention("attentive_reader", soft, np.array([[2, 1], [1, -1]]), document=np.zeros((2, 3), int),
+                                                       document_text=text, document_length=[3, 2], question=np.zeros((2, 2), int),
+                                                       question_text=asked, question_length=[2, 1], answer=[1, 2],
+                                                       answer_text=np.array(["@entity1", "@entity2"], object), support=[[1, 1, 0], [0, 0, 0]]))
+    first, second = figure.axes
+    shade = matplotlib.colormaps["Blues"]
+    drawn = {t.get_text(): t for t in first.texts}
+    assert list(drawn) == ["@entity1", "met", "2", "@entity0", "1"]  # read 2 was of "met", read 1 of "@entity0"
+    assert drawn["met"].get_bbox_patch().get_facecolor() == shade(0.75) and drawn["@entity1"].get_bbox_patch().get_facecolor() == shade(0.0)
+    assert [t.get_text() for t in first.texts if t.get_fontweight() == "bold" and t.get_text().isalpha()] == ["met"]
+    assert [t.get_text() for t in second.texts] == ["@entity2", "slept", "1"]  # the question's one token: one read
+    assert second.texts[1].get_bbox_patch().get_facecolor() == shade(0.75 * 0.75)
+    assert first.get_title(loc="left") == "who @placeholder – @entity1"
+    figure.canvas.draw()
+    assert placed(["aa", "bbb", "c"], 6) == [(0, 0), (0, 3), (1, 0)] and placed(["long" * 9, "a"], 6) == [(0, 0), (1, 0)]
 
 
 def test_windows_stand_where_the_sensor_looks():

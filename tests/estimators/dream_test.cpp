@@ -43,6 +43,18 @@ std::vector<Case> cases(int most_heads = 1) {
                    test::lively(std::string("glimpse_reader[grid=2,patch=2,glimpses=2,features=3,hidden=3,core=") + core + "]",
                                 {{"height", 4}, {"width", 4}, {"classes", 3}}, true),
                    image});
+  Batch report;
+  report.id = {6, 7};
+  report.integers["document"] = {{2, 3}, std::vector<int>{1, 3, 2, 4, 2, 0}};
+  report.integers["document_length"] = {{2}, std::vector<int>{3, 2}};
+  report.integers["question"] = {{2, 2}, std::vector<int>{4, 2, 3, 0}};
+  report.integers["question_length"] = {{2}, std::vector<int>{2, 1}};
+  report.integers["answer"] = {{2}, std::vector<int>{1, 2}};
+  for (const auto* kind : {"attentive", "impatient"})
+    all.push_back({std::string("attentive_reader, ") + kind,
+                   test::lively(std::string("attentive_reader[embedding=2,hidden=2,kind=") + kind + "]",
+                                {{"vocabulary", 5}, {"answers", 3}, {"document_length", 3}, {"question_length", 2}}, true),
+                   report});
   Batch text;
   text.id = {4, 5};
   text.integers["source"] = {{2, 2}, std::vector<int>{3, 2, 4, 0}};

@@ -27,6 +27,8 @@ CASES = [
     ("glimpse_reader", "glimpse", "features=9,hidden=8,glimpses=3,grid=4,patch=5,scales=3"),
     ("glimpse_reader", "glimpse", "features=9,hidden=8,glimpses=2,scales=2,core=lstm"),
     ("glimpse_reader", "glimpse", "features=9,hidden=8,glimpses=1"),
+    ("attentive_reader", "cloze", "embedding=6,hidden=5"),
+    ("attentive_reader", "cloze", "embedding=6,hidden=5,kind=impatient"),
 ]
 
 
@@ -43,14 +45,15 @@ def dump(tmp_path, model, task, settings, precision, samples=1):
 @pytest.mark.parametrize("precision, tolerance", [("double", 1e-10), ("float", 1e-5)])
 @pytest.mark.parametrize("model, task, settings", CASES)
 def test_equals_its_twin(tmp_path, model, task, settings, precision, tolerance):
-    samples = 2 if "sampled" in settings or "hops=3" in settings or "lstm" in settings else 1
+    samples = 2 if "sampled" in settings or "hops=3" in settings or "lstm" in settings or "impatient" in settings else 1
     found = compare(dump(tmp_path, model, task, settings, precision, samples), getattr(twins, model))
     assert found.loss < tolerance and found.log_prob < tolerance and found.surrogate < tolerance, found
     assert found.gradient < tolerance and found.entry < tolerance, found
 
 
 @pytest.mark.parametrize("model, task, settings", [CASES[0], CASES[14], ("memory_reader", "qa", "embedding=7,hops=1"),
-                                                   ("glimpse_reader", "glimpse", "features=9,hidden=8,glimpses=1")])
+                                                   ("glimpse_reader", "glimpse", "features=9,hidden=8,glimpses=1"),
+                                                   ("attentive_reader", "cloze", "embedding=6,hidden=5,kind=impatient")])
 def test_a_wrong_gradient_is_noticed(tmp_path, model, task, settings):
     found = compare(dump(tmp_path, model, task, settings, "double"), getattr(twins, model), score_term=False)
     assert found.loss < 1e-9 and found.gradient > 1e-3, found

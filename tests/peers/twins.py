@@ -149,3 +149,41 @@ def glimpse_reader(file: GradientFile, example: int, options: list[int]):
         else:
             h = torch.relu(lin("core.recurrent", h) + lin("core.input", g))
     return [-F.log_softmax(lin("classifier", h), dim=0)[int(file.batch["label"][example])]], log_probs
+
+
+def bilstm(p, name: str, words: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """States [words, 2H] of a bidirectional LSTM, and [its last forward state; its first backward state]."""
+    def sweep(direction, inputs):
+        cell = f"{name}.{direction}"
+        h = torch.zeros(p[f"{cell}.recurrent.weight"].shape[1], dtype=torch.float64)
+        state, out = (h[None], h[None]), []
+        for x in inputs:
+            state = torch.lstm_cell(x[None], state, p[f"{cell}.input.weight"], p[f"{cell}.recurrent.weight"], p[f"{cell}.bias"],
+                                    torch.zeros_like(p[f"{cell}.bias"]))
+            out.append(state[0][0])
+        return out
+
+    ahead, back = sweep("forward", words), sweep("backward", words.flip(0))[::-1]
+    return torch.cat([torch.stack(ahead), torch.stack(back)], dim=1), torch.cat([ahead[-1], back[0]])
+
+
+def attentive_reader(file: GradientFile, example: int, options: list[int]):
+    p = file.parameters
+    words = {name: torch.as_tensor(file.batch[name][example][: file.batch[f"{name}_length"][example]], dtype=torch.long)
+             for name in ("document", "question")}
+    y_d, _ = bilstm(p, "document", p["embedding.weight"][words["document"]])
+    y_q, u = bilstm(p, "question", p["embedding.weight"][words["question"]])
+    w = p["attention.score.weight"][0]
+    keys, asked = y_d @ p["attention.document.weight"].T, p["attention.question.weight"]
+    log_probs = []
+    if "read.initial" in p:
+        r = p["read.initial"][0]
+        for i, y in enumerate(y_q):
+            m = torch.tanh(keys + p["attention.read.weight"] @ r + asked @ y)
+            log_probs.append(F.log_softmax(m @ w, dim=0)[options[i]])
+            r = y_d[options[i]] + torch.tanh(p["read.recurrent.weight"] @ r)
+    else:
+        log_probs.append(F.log_softmax(torch.tanh(keys + asked @ u) @ w, dim=0)[options[0]])
+        r = y_d[options[0]]
+    g = torch.tanh(p["answer.read.weight"] @ r + p["answer.question.weight"] @ u)
+    return [-F.log_softmax(p["answer.entity.weight"] @ g, dim=0)[int(file.batch["answer"][example])]], log_probs
