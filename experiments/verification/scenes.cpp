@@ -15,6 +15,7 @@ const std::vector<SceneSpec>& scene_specs() {
       {"memory_reader", "qa", "memory_reader[hops=2]", 16},
       {"attentive_reader", "cloze[facts=2]", "attentive_reader[hidden=8,embedding=8]", 8},
       {"attentive_reader_impatient", "cloze[facts=1]", "attentive_reader[kind=impatient,hidden=4,embedding=4]", 2},
+      {"captioner", "caption[grid=2,objects=1]", "captioner[hidden=4,embedding=4,channels=2,features=4,gate=true]", 2},
       {"glimpse_reader", "glimpse[size=12]", "glimpse_reader[grid=3,glimpses=3,patch=4]", 16},
       {"gaussians", "gaussians", "gaussians[columns=2,k=0.7,mean=-0.2;0.4,log_scale=-0.3]", 1},
       {"glimpse_reader_gaussian", "glimpse[size=12]", "glimpse_reader[policy=gaussian,glimpses=2,patch=4,features=8,hidden=8]",

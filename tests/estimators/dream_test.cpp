@@ -55,6 +55,18 @@ std::vector<Case> cases(int most_heads = 1) {
                    test::lively(std::string("attentive_reader[embedding=2,hidden=2,kind=") + kind + "]",
                                 {{"vocabulary", 5}, {"answers", 3}, {"document_length", 3}, {"question_length", 2}}, true),
                    report});
+  Batch picture;
+  picture.id = {2, 9};
+  picture.reals["features"] = Array<double>({2, 2, 2});
+  for (std::size_t i = 0; i < 8; ++i) picture.reals["features"].data[i] = 0.2 * static_cast<double>((5 * i) % 7) - 0.6;
+  picture.integers["target"] = {{2, 2}, std::vector<int>{3, 2, 2, 0}};
+  picture.integers["target_length"] = {{2}, std::vector<int>{2, 1}};
+  all.push_back(
+      {"captioner",
+       test::lively("captioner[embedding=2,hidden=2,gate=true]",
+                    {{"cells", 2}, {"features", 2}, {"target_vocabulary", 4}, {"target_length", 2}, {"bos", 1}, {"eos", 2}},
+                    true),
+       picture});
   Batch text;
   text.id = {4, 5};
   text.integers["source"] = {{2, 2}, std::vector<int>{3, 2, 4, 0}};

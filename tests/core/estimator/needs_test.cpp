@@ -99,6 +99,8 @@ TEST_CASE("what a model's page says of its dependence is what its sites make of 
                           {"answers", 2},
                           {"sentences", 3},
                           {"words", 2},
+                          {"cells", 4},
+                          {"features", 3},
                           {"document_length", 4},
                           {"question_length", 2},
                           {"height", 4},
@@ -117,6 +119,7 @@ TEST_CASE("what a model's page says of its dependence is what its sites make of 
                                                        {"memory_reader[hops=2]", "sequential"},
                                                        {"attentive_reader", "one choice"},
                                                        {"attentive_reader[kind=impatient]", "sequential"},
+                                                       {"captioner", "sequential"},
                                                        {"glimpse_reader[grid=2,glimpses=1]", "one choice"},
                                                        {"glimpse_reader[policy=gaussian,glimpses=2]", "sequential"},
                                                        {"glimpse_reader[grid=2,glimpses=2]", "sequential"}};
