@@ -96,7 +96,9 @@ class Translator final : public Model<T>, public Dreams {
     return {std::vector<int>(heads_, batch.ints("source_length").data[example]), batch.ints("target_length").data[example]};
   }
   void run(const Batch& batch, Episode<T>& episode) const override;
-  Batch with_observations(const Batch& batch, const std::vector<std::vector<int>>& drawn) const override;
+  Batch with_observations(const Batch& batch, const std::vector<std::vector<int>>& drawn) const override {
+    return with_sentences(batch, drawn, eos_);
+  }
 
  private:
   // The words y_{t-1}, each distinct one worked out once: of all steps, or of one if they are not known beforehand.
@@ -104,7 +106,7 @@ class Translator final : public Model<T>, public Dreams {
     std::size_t examples;  // D
     Words<T> words;        // [T D] or [D]
     Var<T> to_gates, to_readout;
-    int row(int example, int t) const { return words.index[(t * examples + example) % words.index.size()]; }
+    int row(int example, int t) const { return words.row(t * examples + example); }
   };
   Previous previous(Tape<T>& tape, std::size_t examples, std::vector<int> words) const {
     Previous y{examples, Words<T>(tape, target_words_, std::move(words)), {}, {}};
@@ -242,28 +244,8 @@ auto Translator<T>::encode(Tape<T>& tape, const Batch& data, const Sentences& y)
   x.keys = x.heads.keys(key_(a));
   if (feed_ != "none") x.to_gates = x.heads.values(a, tape.parameter(*context_.weight));
   x.first_state = tanh(initial_(ends));
-  const std::size_t D = positions.examples();
-  std::vector<int> words((y.known() ? y.steps() : 1) * D, bos_);  // y_{t-1} of all steps, if they are known
-  for (std::size_t t = 1; t * D < words.size(); ++t)
-    for (std::size_t b = 0; b < D; ++b) words[t * D + b] = x.target.row(b)[t - 1];
-  x.previous = previous(tape, D, std::move(words));
+  x.previous = previous(tape, positions.examples(), y.before(bos_));
   return x;
-}
-
-template <class T>
-Batch Translator<T>::with_observations(const Batch& batch, const std::vector<std::vector<int>>& drawn) const {
-  auto result = batch;
-  auto& length = result.integers.at("target_length").data;
-  Array<int> target({length.size(), drawn.size()});
-  for (std::size_t b = 0; b < length.size(); ++b) {
-    length[b] = 0;
-    for (std::size_t t = 0; t < drawn.size(); ++t) {
-      length[b] += drawn[t][b] >= 0;
-      target.row(b)[t] = drawn[t][b] >= 0 ? drawn[t][b] : eos_;  // padding
-    }
-  }
-  result.integers.at("target") = std::move(target);
-  return result;
 }
 
 const ModelEntry entry = {

@@ -8,6 +8,11 @@
 
 namespace hardgrad {
 
+std::span<const int> before_end(std::span<const int> sentence, int end) {
+  const auto last = std::find_if(sentence.begin(), sentence.end(), [end](int word) { return word == end || word < 0; });
+  return sentence.first(static_cast<std::size_t>(last - sentence.begin()));
+}
+
 void add_bleu(std::span<const int> answer, std::span<const int> reference, int never, std::vector<double>& statistics) {
   statistics.resize(bleu_statistics);
   for (std::size_t n = 1; n <= 4; ++n) {

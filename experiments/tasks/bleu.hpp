@@ -12,6 +12,8 @@ namespace hardgrad {
 /// answers, words of the references.
 inline constexpr std::size_t bleu_statistics = 10;
 
+/// A sentence without its end mark, and what comes after it; -1 pads.
+std::span<const int> before_end(std::span<const int> sentence, int end);
 /// Adds one sentence and its one reference (neither with its end mark). The word `never` matches nothing.
 void add_bleu(std::span<const int> answer, std::span<const int> reference, int never, std::vector<double>& statistics);
 

@@ -145,9 +145,7 @@ class Translation final : public Task {
     const auto &target = batch.ints("target"), &length = batch.ints("target_length");
     for (std::size_t b = 0; b < length.size(); ++b) {
       const auto reference = target.row(b).first(static_cast<std::size_t>(length.data[b]) - 1);
-      auto answer = seen.predictions.row(b);
-      const auto end = std::find_if(answer.begin(), answer.end(), [](int w) { return w == Vocabulary::end || w < 0; });
-      answer = answer.first(static_cast<std::size_t>(end - answer.begin()));
+      const auto answer = before_end(seen.predictions.row(b), Vocabulary::end);
       add_bleu(answer, reference, Vocabulary::unknown, metrics[2].sums);
       add(metrics[3], std::equal(answer.begin(), answer.end(), reference.begin(), reference.end()), 1);
     }

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import matplotlib
 import numpy as np
 import pytest
 import xarray as xr
@@ -9,6 +10,8 @@ import xarray as xr
 from analysis import InputError
 from analysis.load import load_gradient
 from analysis.views import Attention, VIEWS, load_attention, view, views_of
+from analysis.views.captions import grid_of
+from analysis.views.documents import placed
 from analysis.views.glimpses import window
 
 
@@ -89,6 +92,47 @@ def test_hops_go_over_the_sentences():
     assert hard.lines[0].get_ydata().tolist() == [0, 1]  # row 0: option 0, then 1
     assert any("where mary – here" in text.get_text() for text in figure.texts)
     figure.canvas.draw()
+
+
+def test_documents_are_shaded_marked_and_numbered():
+    text = np.array([["@entity1", "met", "@entity0"], ["@entity2", "slept", ""]], object)
+    asked = np.array([["who", "@placeholder"], ["@placeholder", ""]], object)
+    soft = np.array([[[0.5, 0.25, 0.25], [0, 1, 0]], [[0.25, 0.75, np.nan], [np.nan] * 3]])
+    figure = views_of("attentive_reader")[0](attention("attentive_reader", soft, np.array([[2, 1], [1, -1]]), document=np.zeros((2, 3), int),
+                                                       document_text=text, document_length=[3, 2], question=np.zeros((2, 2), int),
+                                                       question_text=asked, question_length=[2, 1], answer=[1, 2],
+                                                       answer_text=np.array(["@entity1", "@entity2"], object), support=[[1, 1, 0], [0, 0, 0]]))
+    first, second = figure.axes
+    shade = matplotlib.colormaps["Blues"]
+    drawn = {t.get_text(): t for t in first.texts}
+    assert list(drawn) == ["@entity1", "met", "2", "@entity0", "1"]  # read 2 was of "met", read 1 of "@entity0"
+    assert drawn["met"].get_bbox_patch().get_facecolor() == shade(0.75) and drawn["@entity1"].get_bbox_patch().get_facecolor() == shade(0.0)
+    assert [t.get_text() for t in first.texts if t.get_fontweight() == "bold" and t.get_text().isalpha()] == ["met"]
+    assert [t.get_text() for t in second.texts] == ["@entity2", "slept", "1"]  # the question's one token: one read
+    assert second.texts[1].get_bbox_patch().get_facecolor() == shade(0.75 * 0.75)
+    assert first.get_title(loc="left") == "who @placeholder – @entity1"
+    figure.canvas.draw()
+    assert placed(["aa", "bbb", "c"], 6) == [(0, 0), (0, 3), (1, 0)] and placed(["long" * 9, "a"], 6) == [(0, 0), (1, 0)]
+
+
+def test_words_stand_over_the_cells_that_were_looked_at():
+    soft = np.full((2, 2, 4), 0.2)
+    soft[0, 0] = [0.1, 0.2, 0.6, 0.1]
+    soft[1, 1] = np.nan
+    figure = views_of("captioner")[0](attention("captioner", soft, np.array([[2, 1], [1, -1]]), image=np.zeros((2, 16, 16, 3)),
+                                                target=[[7, 3], [3, 0]], target_text=np.array([["red", "<eos>"], ["<eos>", ""]], object),
+                                                target_length=[2, 1], gold=[[3, -1], [-1, -1]]))
+    first, second = figure.axes[:2]
+    assert [ax.get_title() for ax in figure.axes if ax.get_title()] == ["red", "<eos>", "<eos>"]
+    veil = first.images[1].get_array()[..., 3]
+    assert np.allclose(veil, 0.8 * (1 - soft[0, 0].reshape(2, 2) / 0.6)) and veil[1, 0] == 0
+    chosen, true = first.patches
+    assert chosen.get_xy() == (-0.5, 0.5) and true.get_xy() == pytest.approx((0.58, 0.58))  # cells 2 and 3 of 2 x 2
+    assert true.get_linestyle() in (":", "dotted") and all(box.get_linestyle() == "solid" or box.get_linestyle() == "-" for box in second.patches)
+    figure.canvas.draw()
+    features = {"target": [[7, 3], [3, 0]], "target_length": [2, 1], "features": np.zeros((2, 4, 3))}
+    views_of("captioner")[0](attention("captioner", soft, **features)).canvas.draw()  # without pixels, words and gold
+    assert grid_of(16, 32, 32) == (4, 4) and grid_of(8, 16, 32) == (2, 4) and grid_of(6, 0, 0) == (2, 3) and grid_of(7, 0, 0) == (1, 7)
 
 
 def test_windows_stand_where_the_sensor_looks():

@@ -43,6 +43,30 @@ std::vector<Case> cases(int most_heads = 1) {
                    test::lively(std::string("glimpse_reader[grid=2,patch=2,glimpses=2,features=3,hidden=3,core=") + core + "]",
                                 {{"height", 4}, {"width", 4}, {"classes", 3}}, true),
                    image});
+  Batch report;
+  report.id = {6, 7};
+  report.integers["document"] = {{2, 3}, std::vector<int>{1, 3, 2, 4, 2, 0}};
+  report.integers["document_length"] = {{2}, std::vector<int>{3, 2}};
+  report.integers["question"] = {{2, 2}, std::vector<int>{4, 2, 3, 0}};
+  report.integers["question_length"] = {{2}, std::vector<int>{2, 1}};
+  report.integers["answer"] = {{2}, std::vector<int>{1, 2}};
+  for (const auto* kind : {"attentive", "impatient"})
+    all.push_back({std::string("attentive_reader, ") + kind,
+                   test::lively(std::string("attentive_reader[embedding=2,hidden=2,kind=") + kind + "]",
+                                {{"vocabulary", 5}, {"answers", 3}, {"document_length", 3}, {"question_length", 2}}, true),
+                   report});
+  Batch picture;
+  picture.id = {2, 9};
+  picture.reals["features"] = Array<double>({2, 2, 2});
+  for (std::size_t i = 0; i < 8; ++i) picture.reals["features"].data[i] = 0.2 * static_cast<double>((5 * i) % 7) - 0.6;
+  picture.integers["target"] = {{2, 2}, std::vector<int>{3, 2, 2, 0}};
+  picture.integers["target_length"] = {{2}, std::vector<int>{2, 1}};
+  all.push_back(
+      {"captioner",
+       test::lively("captioner[embedding=2,hidden=2,gate=true]",
+                    {{"cells", 2}, {"features", 2}, {"target_vocabulary", 4}, {"target_length", 2}, {"bos", 1}, {"eos", 2}},
+                    true),
+       picture});
   Batch text;
   text.id = {4, 5};
   text.integers["source"] = {{2, 2}, std::vector<int>{3, 2, 4, 0}};

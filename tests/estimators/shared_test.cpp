@@ -30,6 +30,8 @@ TEST_CASE("on a rewound tape every estimator's gradient has the bits it has on a
   std::array scenes{Scene("translation[examples=40,words=3,max_length=3]", "translator[embedding=5,hidden=4,feed=sampled]"),
                     Scene("translation[examples=40,words=3,max_length=3]", "translator[embedding=5,hidden=4,feed=soft]"),
                     Scene("qa[stories=20]", "memory_reader[embedding=4,hops=2]"),
+                    Scene("cloze[questions=30,facts=1]", "attentive_reader[embedding=4,hidden=4,kind=impatient]"),
+                    Scene("caption[examples=20,grid=2,objects=1]", "captioner[embedding=3,hidden=3,channels=2,features=3]"),
                     Scene("glimpse[examples=20]", "glimpse_reader[grid=2,features=4,hidden=4,glimpses=2]")};
   int pairs = 0;
   for (std::size_t s = 0; s < scenes.size(); ++s)

@@ -4,6 +4,7 @@ HARDGRAD_BINARY names the program."""
 import os
 import subprocess
 
+import numpy as np
 import pytest
 
 import twins
@@ -27,11 +28,27 @@ CASES = [
     ("glimpse_reader", "glimpse", "features=9,hidden=8,glimpses=3,grid=4,patch=5,scales=3"),
     ("glimpse_reader", "glimpse", "features=9,hidden=8,glimpses=2,scales=2,core=lstm"),
     ("glimpse_reader", "glimpse", "features=9,hidden=8,glimpses=1"),
+    ("attentive_reader", "cloze", "embedding=6,hidden=5"),
+    ("attentive_reader", "cloze", "embedding=6,hidden=5,kind=impatient"),
+    ("captioner", "caption", "embedding=6,hidden=5,channels=4,features=7"),
+    ("captioner", "caption[grid=3,objects=1]", "embedding=6,hidden=5,channels=4,features=7,gate=true"),
+    ("captioner", "caption", "embedding=6,hidden=5,channels=4,features=7,gate=true,doubly_stochastic=0.8"),
+    ("captioner", "{features}", "embedding=6,hidden=5,gate=true"),
 ]
+
+
+def features(tmp_path):
+    """A caption task of given features: five pictures of six cells, in NumPy's own file."""
+    numbers = np.random.default_rng(3).normal(size=(5, 2, 3, 4)).astype(np.float32)
+    np.save(tmp_path / "features.npy", numbers)
+    captions = ("a dog runs", "two cats sleep on a mat", "a dog sleeps", "cats", "a mat for two dogs")
+    (tmp_path / "captions.txt").write_text("".join(f"{i}\t{text}\n" for i, text in enumerate(captions)))
+    return f"caption[path={tmp_path}/captions.txt,features={tmp_path}/features.npy,heldout=0,test=0]"
 
 
 def dump(tmp_path, model, task, settings, precision, samples=1):
     out = tmp_path / "gradient.h5"
+    task = task.replace("{features}", features(tmp_path))
     command = [os.environ["HARDGRAD_BINARY"], "gradient", "--task", task, "--model", f"{model}[{settings}]",
                "--estimator", f"reinforce[samples={samples}]", "--seed", "5", "--precision", precision,
                "--out", str(out)]
@@ -43,14 +60,16 @@ def dump(tmp_path, model, task, settings, precision, samples=1):
 @pytest.mark.parametrize("precision, tolerance", [("double", 1e-10), ("float", 1e-5)])
 @pytest.mark.parametrize("model, task, settings", CASES)
 def test_equals_its_twin(tmp_path, model, task, settings, precision, tolerance):
-    samples = 2 if "sampled" in settings or "hops=3" in settings or "lstm" in settings else 1
+    samples = 2 if "sampled" in settings or "hops=3" in settings or "lstm" in settings or "impatient" in settings or "gate" in settings else 1
     found = compare(dump(tmp_path, model, task, settings, precision, samples), getattr(twins, model))
     assert found.loss < tolerance and found.log_prob < tolerance and found.surrogate < tolerance, found
     assert found.gradient < tolerance and found.entry < tolerance, found
 
 
 @pytest.mark.parametrize("model, task, settings", [CASES[0], CASES[14], ("memory_reader", "qa", "embedding=7,hops=1"),
-                                                   ("glimpse_reader", "glimpse", "features=9,hidden=8,glimpses=1")])
+                                                   ("glimpse_reader", "glimpse", "features=9,hidden=8,glimpses=1"),
+                                                   ("attentive_reader", "cloze", "embedding=6,hidden=5,kind=impatient"),
+                                                   ("captioner", "caption", "embedding=6,hidden=5,doubly_stochastic=0.8")])
 def test_a_wrong_gradient_is_noticed(tmp_path, model, task, settings):
     found = compare(dump(tmp_path, model, task, settings, "double"), getattr(twins, model), score_term=False)
     assert found.loss < 1e-9 and found.gradient > 1e-3, found

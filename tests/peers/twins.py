@@ -1,4 +1,4 @@
-"""The three networks once more, from the equations at the head of each model's source, in PyTorch: one example at a
+"""The networks once more, from the equations at the head of each model's source, in PyTorch: one example at a
 time, without padding, batching or branching. Each twin returns the losses and log probabilities of one row's run."""
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ import torch.nn.functional as F
 
 from gradient_file import GradientFile
 
+BOS = 2  # of every task with sentences: <pad> <unk> <bos> <eos>
+
 
 def translator(file: GradientFile, example: int, options):
     p = file.parameters
@@ -16,7 +18,6 @@ def translator(file: GradientFile, example: int, options):
     heads = int(file.settings.get("heads", 1))
     source = torch.tensor(file.batch["source"][example][: file.batch["source_length"][example]], dtype=torch.long)
     target = file.batch["target"][example][: file.batch["target_length"][example]]
-    BOS = 2  # of the task: <pad> <unk> <bos> <eos>
 
     def cell(name, x, state):
         return torch.lstm_cell(x[None], state, p[f"{name}.input.weight"], p[f"{name}.recurrent.weight"],
@@ -149,3 +150,78 @@ def glimpse_reader(file: GradientFile, example: int, options: list[int]):
         else:
             h = torch.relu(lin("core.recurrent", h) + lin("core.input", g))
     return [-F.log_softmax(lin("classifier", h), dim=0)[int(file.batch["label"][example])]], log_probs
+
+
+def bilstm(p, name: str, words: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """States [words, 2H] of a bidirectional LSTM, and [its last forward state; its first backward state]."""
+    def sweep(direction, inputs):
+        cell = f"{name}.{direction}"
+        h = torch.zeros(p[f"{cell}.recurrent.weight"].shape[1], dtype=torch.float64)
+        state, out = (h[None], h[None]), []
+        for x in inputs:
+            state = torch.lstm_cell(x[None], state, p[f"{cell}.input.weight"], p[f"{cell}.recurrent.weight"], p[f"{cell}.bias"],
+                                    torch.zeros_like(p[f"{cell}.bias"]))
+            out.append(state[0][0])
+        return out
+
+    ahead, back = sweep("forward", words), sweep("backward", words.flip(0))[::-1]
+    return torch.cat([torch.stack(ahead), torch.stack(back)], dim=1), torch.cat([ahead[-1], back[0]])
+
+
+def attentive_reader(file: GradientFile, example: int, options: list[int]):
+    p = file.parameters
+    words = {name: torch.as_tensor(file.batch[name][example][: file.batch[f"{name}_length"][example]], dtype=torch.long)
+             for name in ("document", "question")}
+    y_d, _ = bilstm(p, "document", p["embedding.weight"][words["document"]])
+    y_q, u = bilstm(p, "question", p["embedding.weight"][words["question"]])
+    w = p["attention.score.weight"][0]
+    keys, asked = y_d @ p["attention.document.weight"].T, p["attention.question.weight"]
+    log_probs = []
+    if "read.initial" in p:
+        r = p["read.initial"][0]
+        for i, y in enumerate(y_q):
+            m = torch.tanh(keys + p["attention.read.weight"] @ r + asked @ y)
+            log_probs.append(F.log_softmax(m @ w, dim=0)[options[i]])
+            r = y_d[options[i]] + torch.tanh(p["read.recurrent.weight"] @ r)
+    else:
+        log_probs.append(F.log_softmax(torch.tanh(keys + asked @ u) @ w, dim=0)[options[0]])
+        r = y_d[options[0]]
+    g = torch.tanh(p["answer.read.weight"] @ r + p["answer.question.weight"] @ u)
+    return [-F.log_softmax(p["answer.entity.weight"] @ g, dim=0)[int(file.batch["answer"][example])]], log_probs
+
+
+def captioner(file: GradientFile, example: int, options: list[int]):
+    p = file.parameters
+    lin = lambda name, x: F.linear(x, p[f"{name}.weight"], p.get(f"{name}.bias"))
+    if "image" in file.batch:
+        def convolve(name, x, side):
+            weight = p[f"{name}.weight"]
+            kernel = weight.reshape(len(weight), side, side, -1).permute(0, 3, 1, 2)
+            return F.conv2d(x, kernel, p[f"{name}.bias"], stride=side)
+
+        image = torch.tensor(file.batch["image"][example], dtype=torch.float64).permute(2, 0, 1)[None]
+        maps = convolve("encoder.second", torch.relu(convolve("encoder.first", image, 4)), 2)
+        a = torch.relu(maps[0].flatten(1).T + p["encoder.place.weight"])  # [L, D]
+    else:
+        a = torch.tensor(file.batch["features"][example], dtype=torch.float64)
+    target = [int(w) for w in file.batch["target"][example][: file.batch["target_length"][example]]]
+    h, c = torch.tanh(lin("decoder.h", a.mean(0))), torch.tanh(lin("decoder.c", a.mean(0)))
+    previous, losses, log_probs, covered = BOS, [], [], torch.zeros(len(a), dtype=torch.float64)
+    for t, word in enumerate(target):
+        e = torch.tanh(lin("attention.cell", a) + lin("attention.query", h)) @ p["attention.score.weight"][0]
+        log_p = F.log_softmax(e, dim=0)
+        log_probs.append(log_p[options[t]])
+        covered = covered + log_p.exp()
+        z = a[options[t]]
+        if "decoder.gate.weight" in p:
+            z = torch.sigmoid(lin("decoder.gate", h)) * z
+        y = p["decoder.embedding.weight"][previous]
+        gates = lin("decoder.context", z) + F.linear(y, p["decoder.lstm.input.weight"], p["decoder.lstm.bias"])
+        i, f, g, o = (gates + F.linear(h, p["decoder.lstm.recurrent.weight"])).chunk(4)
+        c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+        h = torch.sigmoid(o) * torch.tanh(c)
+        logits = lin("output", y + lin("readout.state", h) + lin("readout.context", z))
+        losses.append(-F.log_softmax(logits, dim=0)[word])
+        previous = word
+    losses.append(float(file.settings.get("doubly_stochastic", 0)) * ((1 - covered) ** 2).sum())
+    return losses, log_probs

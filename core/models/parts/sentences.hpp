@@ -32,6 +32,14 @@ class Sentences {
   auto have(int t) const {
     return [this, t](int example) { return known_ ? t < length_[example] : !over_[example]; };
   }
+  /// y_{t-1} of all steps [T D], step by step, or of the first [D] if they are not known beforehand; y_0 is `first`.
+  std::vector<int> before(int first) const {
+    const std::size_t D = length_.size();
+    std::vector<int> words((known_ ? steps_ : 1) * D, first);
+    for (std::size_t t = 1; t * D < words.size(); ++t)
+      for (std::size_t b = 0; b < D; ++b) words[t * D + b] = target_.row(b)[t - 1];
+    return words;
+  }
   /// By which the word at step t is judged; -1 if it is not.
   int label(int example, int t) const { return known_ ? target_.row(example)[t] : -1; }
   /// Takes what was said at a step [D], -1 where nothing was, and writes `last` there. True if all sentences are over.
@@ -52,5 +60,22 @@ class Sentences {
   int steps_;
   std::vector<bool> over_;
 };
+
+/// The batch with drawn sentences [place][B] (-1 beyond a sentence's last word) for its own, as Dreams asks; padded with
+/// `last`.
+inline Batch with_sentences(const Batch& batch, const std::vector<std::vector<int>>& drawn, int last) {
+  auto result = batch;
+  auto& length = result.integers.at("target_length").data;
+  Array<int> target({length.size(), drawn.size()});
+  for (std::size_t b = 0; b < length.size(); ++b) {
+    length[b] = 0;
+    for (std::size_t t = 0; t < drawn.size(); ++t) {
+      length[b] += drawn[t][b] >= 0;
+      target.row(b)[t] = drawn[t][b] >= 0 ? drawn[t][b] : last;
+    }
+  }
+  result.integers.at("target") = std::move(target);
+  return result;
+}
 
 }  // namespace hardgrad

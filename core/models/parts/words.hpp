@@ -25,6 +25,8 @@ struct Words {
     }
     rows = embedding(tape, std::span<const int>(distinct));
   }
+  /// The row of token n; where there is but one step of tokens, of that one.
+  int row(std::size_t n) const { return index[n % index.size()]; }
 };
 
 }  // namespace hardgrad

@@ -99,6 +99,10 @@ TEST_CASE("what a model's page says of its dependence is what its sites make of 
                           {"answers", 2},
                           {"sentences", 3},
                           {"words", 2},
+                          {"cells", 4},
+                          {"features", 3},
+                          {"document_length", 4},
+                          {"question_length", 2},
                           {"height", 4},
                           {"width", 4},
                           {"classes", 2}};
@@ -113,6 +117,9 @@ TEST_CASE("what a model's page says of its dependence is what its sites make of 
                                                        {"translator[feed=sampled]", "sequential"},
                                                        {"memory_reader[hops=1]", "one choice"},
                                                        {"memory_reader[hops=2]", "sequential"},
+                                                       {"attentive_reader", "one choice"},
+                                                       {"attentive_reader[kind=impatient]", "sequential"},
+                                                       {"captioner", "sequential"},
                                                        {"glimpse_reader[grid=2,glimpses=1]", "one choice"},
                                                        {"glimpse_reader[policy=gaussian,glimpses=2]", "sequential"},
                                                        {"glimpse_reader[grid=2,glimpses=2]", "sequential"}};

@@ -1,0 +1,67 @@
+"""Captioners: the words of a caption over the cells that were looked at."""
+
+from __future__ import annotations
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from ..drawing import FONT
+from ..style import COLOURS
+from .attention import Attention
+from .registry import view
+from .sentences import words
+
+_ACROSS = 8  # words of a caption side by side
+
+
+def grid_of(cells: int, height: int, width: int) -> tuple[int, int]:
+    """Rows and columns of so many square cells in a picture; of features alone, as square as can be."""
+    rows = next((r for r in range(1, cells + 1) if cells % r == 0 and r * r * width == cells * height), 0)
+    rows = rows or max(r for r in range(1, int(cells**0.5) + 1) if cells % r == 0)
+    return rows, cells // rows
+
+
+@view("captioner")
+def words_over_cells(attention: Attention) -> Figure:
+    """A picture to a word: the lighter, the more probable the cell; outlined: the share of rows that chose it (thicker: more);
+    dotted: the cell that the word is about, where it is known."""
+    images, gold, shown = attention.field("image"), attention.field("gold"), list(attention.shown)
+    said = {b: words(attention, "target", b) for b in shown}
+    lines = {b: -(-len(said[b]) // _ACROSS) for b in shown}
+    with matplotlib.rc_context(FONT):
+        figure = Figure(figsize=(1.15 * _ACROSS + 0.2, 1.4 * sum(lines.values()) + 0.6), layout="constrained")
+        axes = figure.subplots(sum(lines.values()), _ACROSS, squeeze=False)
+        first = 0
+        for b in shown:
+            for n, ax in enumerate(axes[first: first + lines[b]].flat):
+                ax.axis("off")
+                if n < len(said[b]):
+                    ax.set_title(said[b][n], fontsize=9)
+                    _word(ax, attention, b, n, images[b] if images is not None else None, gold[b, n] if gold is not None else -1)
+            first += lines[b]
+        figure.suptitle(f"Words over cells: lighter is more probable, outlined was chosen, dotted the true cell ({attention.estimator})",
+                        x=0.01, ha="left", fontsize=11)
+    return figure
+
+
+def _word(ax: Axes, attention: Attention, b: int, t: int, image: np.ndarray | None, gold: int) -> None:
+    p = np.nan_to_num(attention.soft[b, t])
+    height, width = image.shape[:2] if image is not None else (0, 0)
+    rows, columns = grid_of(len(p), height, width)
+    extent = (-0.5, columns - 0.5, rows - 0.5, -0.5)  # in cells
+    if image is not None:
+        ax.imshow(image, vmin=0, vmax=1, extent=extent, interpolation="nearest")
+    veil = np.ones((rows, columns, 4))
+    veil[..., :3] = 0.5
+    veil[..., 3] = 0.8 * (1 - p.reshape(rows, columns) / max(p.max(), 1e-300))
+    ax.imshow(veil, extent=extent, interpolation="nearest")
+    if attention.hard is not None:
+        for cell in np.flatnonzero(np.nan_to_num(attention.hard[b, t]) > 0.05):
+            ax.add_patch(Rectangle((cell % columns - 0.5, cell // columns - 0.5), 1, 1, fill=False, edgecolor=COLOURS[1],
+                                   linewidth=0.5 + 1.8 * attention.hard[b, t, cell], clip_on=False))
+    if gold >= 0:
+        ax.add_patch(Rectangle((gold % columns - 0.42, gold // columns - 0.42), 0.84, 0.84, fill=False, edgecolor="white", linestyle=":",
+                               linewidth=1.6))

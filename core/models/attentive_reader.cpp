@@ -1,0 +1,204 @@
+// A reader of a document who looks at one of its tokens, once or for each token of the question, and names an entity.
+//
+// Document d_1..d_N, question q_1..q_Q of words and entities; H = hidden, E = embedding.
+//   y_d(t) = [f_t; b_t], y_q(i) = [f_i; b_i]        BiLSTM over the embeddings of each, H units per direction [2H]
+//   u      = [f_Q; b_1]                             of the question
+// kind=attentive, one read:
+//   m(t)   = tanh(W_ym y_d(t) + W_um u)
+//   r      = y_d(t*), t* ~ softmax_t(w . m(t))      the choice; relaxed weights s: r = sum_t s(t) y_d(t)
+// kind=impatient, a read for each token of the question, i = 1..Q, from a learned r(0):
+//   m(i,t) = tanh(W_ym y_d(t) + W_rm r(i-1) + W_um y_q(i))
+//   r(i)   = y_d(t_i) + tanh(W_rr r(i-1)), t_i ~ softmax_t(w . m(i,t));  r = r(Q)
+// and then
+//   g      = tanh(W_rg r + W_ug u)
+//   loss   = -log softmax(W_a g)[answer]            among the entities
+// The paper's W_dm and W_qm of the impatient reader are W_ym and W_um here; its softmax is over all words.
+// Posterior (if asked for): q(t_i | d, q, answer) = softmax_t of v . tanh(V_y y_d(t) + b + V_m c_i + F[answer]) with
+// c_i = W_um u, or W_rm r(i-1) + W_um y_q(i): what the reader asks.
+//
+// Parameters (V words with entities, A entities):
+//   embedding.weight [V, E], {document,question}.{forward,backward}.{input.weight [4H, E], recurrent.weight [4H, H], bias [4H]}
+//   attention.document.weight [H, 2H] (W_ym), attention.question.weight [H, 2H] (W_um), attention.score.weight [1, H] (w)
+//   kind=impatient: attention.read.weight [H, 2H] (W_rm), read.initial [1, 2H] (r(0)), read.recurrent.weight [2H, 2H] (W_rr)
+//   answer.read.weight [H, 2H] (W_rg), answer.question.weight [H, 2H] (W_ug), answer.entity.weight [A, H] (W_a)
+//   posterior.document.{weight [H, 2H], bias [H]}, posterior.state.weight [H, H], posterior.answer.weight [A, H],
+//   posterior.score.weight [1, H]
+#include <algorithm>
+#include <cmath>
+
+#include "core/autodiff/elementwise.hpp"
+#include "core/models/parts/bilstm.hpp"
+#include "core/models/parts/dreams.hpp"
+#include "core/models/parts/past.hpp"
+
+namespace hardgrad {
+namespace {
+
+template <class T>
+class AttentiveReader final : public Model<T>, public Dreams {
+ public:
+  explicit AttentiveReader(const Blueprint& b) : impatient_(b.settings.text("kind") == "impatient") {
+    const auto& [settings, dimensions, init, posterior] = b;
+    const std::size_t E = settings.integer("embedding"), H = settings.integer("hidden");
+    const std::size_t V = dimensions.at("vocabulary"), A = dimensions.at("answers");
+    auto& set = this->parameters_;
+    const auto vector = [&](const char* name, std::size_t width) {
+      return &uniform_parameter(set, name, {1, width}, 1 / std::sqrt(double(width)), init);
+    };
+    words_ = {set, "embedding", V, E, init};
+    document_ = {set, "document", E, H, init};
+    question_ = {set, "question", E, H, init};
+    ask_document_ = {set, "attention.document", 2 * H, H, init, false};
+    ask_question_ = {set, "attention.question", 2 * H, H, init, false};
+    score_ = vector("attention.score.weight", H);
+    if (impatient_) {
+      ask_read_ = {set, "attention.read", 2 * H, H, init, false};
+      initial_ = vector("read.initial", 2 * H);
+      recurrent_ = {set, "read.recurrent", 2 * H, 2 * H, init, false};
+    }
+    answer_read_ = {set, "answer.read", 2 * H, H, init, false};
+    answer_question_ = {set, "answer.question", 2 * H, H, init, false};
+    answer_entity_ = {set, "answer.entity", H, A, init, false};
+    if (posterior) {
+      posterior_document_ = {set, "posterior.document", 2 * H, H, init};
+      posterior_state_ = {set, "posterior.state", H, H, init, false};
+      posterior_answer_ = {set, "posterior.answer", A, H, init};
+      posterior_score_ = vector("posterior.score.weight", H);
+    }
+    structure_.sites = {{.name = "token",
+                         .options = dimensions.at("document_length"),
+                         .times = impatient_ ? dimensions.at("question_length") : 1,
+                         .state_width = static_cast<int>(H),
+                         .reach = Reach::later_choices}};
+    structure_.posterior = posterior;
+    structure_.dreams = this;
+    labels = static_cast<int>(A);
+  }
+
+  const Structure& structure() const override { return structure_; }
+  typename Model<T>::Asked asked(const Batch& batch, std::size_t, int example) const override {
+    return {{batch.ints("document_length").data[example]}, impatient_ ? batch.ints("question_length").data[example] : 1};
+  }
+  void run(const Batch& batch, Episode<T>& episode) const override;
+
+  Batch with_observations(const Batch& batch, const std::vector<std::vector<int>>& drawn) const override {
+    auto result = batch;
+    result.integers.at("answer").data = drawn.at(0);
+    return result;
+  }
+
+ private:
+  // What depends on the texts alone.
+  struct Texts {
+    std::vector<int> document, question, document_length, question_length;
+    Items tokens, asked;  // of each document; of each question, as often as it is read for
+    Var<T> states, keys;  // y_d(t) [tokens, 2H], W_ym y_d(t)
+    Var<T> queries;       // W_um y_q(i) [asked, H], or W_um u [B, H]
+    Var<T> to_answer;     // W_ug u [B, H]
+    int reads(int example) const { return asked.count(example); }
+  };
+  const Texts& texts(Tape<T>& tape, const Batch& data) const;
+  Texts read(Tape<T>& tape, const Batch& data) const;
+
+  Structure structure_;
+  bool impatient_;
+  Embedding<T> words_, posterior_answer_;
+  BiLstm<T> document_, question_;
+  Linear<T> ask_document_, ask_question_, ask_read_, recurrent_, answer_read_, answer_question_, answer_entity_;
+  Linear<T> posterior_document_, posterior_state_;
+  const Parameter<T>*score_ = nullptr, *initial_ = nullptr, *posterior_score_ = nullptr;
+};
+
+template <class T>
+void AttentiveReader<T>::run(const Batch& batch, Episode<T>& episode) const {
+  auto& tape = episode.tape();
+  const Distinct distinct(batch);
+  const auto& answer = distinct.batch().ints("answer").data;
+  const Texts& x = texts(tape, distinct.batch());  // y_d, y_q, u
+  Var<T> posterior_keys, posterior_answers;
+
+  Past<T> past(episode, distinct);
+  Var<T> r;
+  if (impatient_) r = Sum<T>(tape.parameter(*initial_), std::vector<int>(past.size(), 0));  // r(0)
+  for (int i = 0; past.size() > 0; ++i) {
+    // m(i,t) = tanh(W_ym y_d(t) + W_um y_q(i) + W_rm r(i-1)), t_i ~ softmax_t(w . m(i,t))
+    const Sum<T> question(x.queries, past.each([&](int b) { return x.asked.row(b, i); }));
+    const Var<T> query = impatient_ ? question + past.after(ask_read_(r)) : question;
+    Ask<T> ask{.name = "token",
+               .scores = additive_scores(query, x.keys, tape.parameter(*score_), past.example(), x.tokens),
+               .items = x.tokens,
+               .state = query};
+    if (structure_.posterior)
+      ask.posterior = [&] {
+        if (!posterior_keys) {
+          posterior_keys = posterior_document_(x.states);
+          posterior_answers = posterior_answer_(tape, std::span<const int>(answer));
+        }
+        const Var<T> known = posterior_state_(query) + Sum<T>(posterior_answers, past.example());
+        return additive_scores(known, posterior_keys, tape.parameter(*posterior_score_), past.example(), x.tokens);
+      };
+    const auto t = past.choose(ask);
+
+    // r(i) = y_d(t_i) + tanh(W_rr r(i-1))
+    r = impatient_ ? t.read(x.states) + t.after(tanh(recurrent_(past.after(r)))) : t.read(x.states);
+
+    // g = tanh(W_rg r + W_ug u), -log softmax(W_a g)[answer], of those that have read all
+    const auto done = t.again().only([&](int b) { return i + 1 == x.reads(b); });
+    past = t.again().only([&](int b) { return i + 1 < x.reads(b); });
+    if (done.size() == 0) continue;
+    const Var<T> g = answer_read_(done.after(r)) + Sum<T>(x.to_answer, done.example());
+    const auto W = tape.parameter(*answer_entity_.weight);
+    if (episode.observer())
+      done.observed(linear(tanh(g), W), 0);
+    else
+      done.cost(linear_cross_entropy(tanh(g), W, Var<T>{}, std::span<const int>(done.each([&](int b) { return answer[b]; }))));
+  }
+}
+
+template <class T>
+auto AttentiveReader<T>::texts(Tape<T>& tape, const Batch& data) const -> const Texts& {
+  return tape.template shared<Texts>(
+      this,
+      [&](const Texts& known) {
+        return known.document_length == data.ints("document_length").data &&
+               known.question_length == data.ints("question_length").data && known.document == data.ints("document").data &&
+               known.question == data.ints("question").data;
+      },
+      [&] { return read(tape, data); });
+}
+
+template <class T>
+auto AttentiveReader<T>::read(Tape<T>& tape, const Batch& data) const -> Texts {
+  const auto &document = data.ints("document"), &question = data.ints("question");
+  Texts x;
+  x.document = document.data;
+  x.question = question.data;
+  x.document_length = data.ints("document_length").data;
+  x.question_length = data.ints("question_length").data;
+  x.tokens = Items(x.document_length);
+  const Items of_question(x.question_length);
+  x.asked = impatient_ ? of_question : Items(x.question_length.size(), 1);
+  x.states = document_(tape, words_, document, x.tokens).states;
+  x.keys = ask_document_(x.states);
+  const auto [y_q, u] = question_(tape, words_, question, of_question);
+  x.queries = ask_question_(impatient_ ? y_q : u);
+  x.to_answer = answer_question_(u);
+  return x;
+}
+
+const ModelEntry entry = {
+    .name = "attentive_reader",
+    .summary = "reader of a document who looks at one token, or at one for each token of the question",
+    .paper = "Hermann, Kocisky, Grefenstette, Espeholt, Kay, Suleyman & Blunsom 2015, Teaching machines to read and comprehend",
+    .dependence = "one choice (kind=attentive), sequential (kind=impatient)",
+    .kinds = "categorical",
+    .parameters = {ParameterInfo::choice("kind", "attentive", {"attentive", "impatient"},
+                                         "one read, or one for each token of the question"),
+                   ParameterInfo::integer("embedding", 32, 1, 4096, "width of the word embeddings"),
+                   ParameterInfo::integer("hidden", 32, 1, 4096, "units of each direction of the encoders")},
+    .needs = {"vocabulary", "answers", "document_length", "question_length"},
+};
+HARDGRAD_MODEL(AttentiveReader, entry)
+
+}  // namespace
+}  // namespace hardgrad

@@ -1,0 +1,275 @@
+// Show, attend and tell: a decoder that looks at one cell of a picture before each word of its caption.
+//
+// Cells a_1..a_L [D] of the picture, words y_1..y_T (y_T is the end of the caption), y_0 = bos; H = hidden, E = embedding.
+//   h_0   = tanh(W_h abar + b_h), c_0 = tanh(W_c abar + b_c), abar = (1 / L) sum_i a_i
+//   e_ti  = v . tanh(W_a a_i + b_a + W_q h_{t-1})                    f_att
+//   z_t   = beta_t a_{i_t}, i_t ~ softmax(e_t)                       the choice; relaxed weights w: beta_t sum_i w_i a_i
+//   beta_t = sig(w_b . h_{t-1} + b_b)                                gate=true, else 1
+//   (i, f, o, g) = (sig, sig, sig, tanh)(T_y E y_{t-1} + T_h h_{t-1} + T_z z_t + b)
+//   c_t   = f c_{t-1} + i g,  h_t = o tanh(c_t)
+//   loss_t = -log softmax(L_o (E y_{t-1} + L_h h_t + L_z z_t) + b_o)[y_t]
+// and with doubly_stochastic = lambda > 0 besides lambda sum_i (1 - sum_t softmax(e_t)_i)^2 for each caption, whoever answers.
+//
+// The picture: `features` of the task as they are, or of an image of 3 colours a small network of its own, learned with the
+// rest:
+//   a = relu(W_2 * relu(W_1 * image + b_1) + b_2 + P)    * are convolutions, of 4 x 4 pixels and 2 x 2 places, side by side
+// so that a cell sees its own 8 x 8 pixels alone, and P [L, D] where it is: who is to say what stands where must look there.
+// Posterior (if asked for): q(i_t | picture, y) = softmax_i of v_q . tanh(W_qh h_{t-1} + W_qy E_q y_t + W_qa a_i + b_qa).
+//
+// Parameters (LSTM gates in the order i, f, g, o; V words; C channels, D features):
+//   encoder.first.{weight [C, 4 4 3], bias [C]}, encoder.second.{weight [D, 2 2 C], bias [D]}, encoder.place.weight [L, D]
+//   attention.cell.{weight [H, D], bias [H]}, attention.query.weight [H, H], attention.score.weight [1, H]
+//   decoder.embedding.weight [V, E], decoder.{h,c}.{weight [H, D], bias [H]}, decoder.context.weight [4H, D],
+//   decoder.lstm.{input.weight [4H, E], recurrent.weight [4H, H], bias [4H]}, decoder.gate.{weight [1, H], bias [1]} (gate)
+//   readout.state.weight [E, H], readout.context.weight [E, D], output.{weight [V, E], bias [V]}
+//   posterior.cell.{weight [H, D], bias [H]}, posterior.state.weight [H, H], posterior.embedding.weight [V, E],
+//   posterior.word.weight [H, E], posterior.score.weight [1, H]
+#include <algorithm>
+#include <cmath>
+
+#include "core/autodiff/convolution.hpp"
+#include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/reduce.hpp"
+#include "core/models/parts/dreams.hpp"
+#include "core/models/parts/fields.hpp"
+#include "core/models/parts/sentences.hpp"
+#include "core/models/parts/unrolled.hpp"
+#include "core/models/parts/words.hpp"
+
+namespace hardgrad {
+namespace {
+
+constexpr std::size_t colours = 3, first_side = 4, second_side = 2, cell_side = first_side * second_side;
+
+template <class T>
+class Captioner final : public Model<T>, public Dreams {
+ public:
+  explicit Captioner(const Blueprint& b)
+      : cells_(b.dimensions.at("cells")),
+        gated_(b.settings.flag("gate")),
+        penalty_(static_cast<T>(b.settings.real("doubly_stochastic"))),
+        bos_(b.dimensions.at("bos")),
+        eos_(b.dimensions.at("eos")) {
+    const auto& [settings, dimensions, init, posterior] = b;
+    const std::size_t E = settings.integer("embedding"), H = settings.integer("hidden"), C = settings.integer("channels");
+    const std::size_t V = dimensions.at("target_vocabulary");
+    const auto given = dimensions.find("features");
+    const std::size_t D = given != dimensions.end() ? given->second : settings.integer("features");
+    auto& set = this->parameters_;
+    const auto vector = [&](const char* name) { return &uniform_parameter(set, name, {1, H}, 1 / std::sqrt(double(H)), init); };
+    if (given == dimensions.end()) {
+      height_ = dimensions.at("height");
+      width_ = dimensions.at("width");
+      if (height_ % cell_side || width_ % cell_side || height_ / cell_side * (width_ / cell_side) != cells_)
+        throw UsageError("captioner: an image has cells of 8 x 8 pixels");
+      first_ = {set, "encoder.first", first_side * first_side * colours, C, init};
+      second_ = {set, "encoder.second", second_side * second_side * C, D, init};
+      place_ = {set, "encoder.place", cells_, D, init};
+    }
+    cell_ = {set, "attention.cell", D, H, init};
+    query_ = {set, "attention.query", H, H, init, false};
+    score_ = vector("attention.score.weight");
+    words_ = {set, "decoder.embedding", V, E, init};
+    first_h_ = {set, "decoder.h", D, H, init};
+    first_c_ = {set, "decoder.c", D, H, init};
+    context_ = {set, "decoder.context", D, 4 * H, init, false};
+    decoder_ = {set, "decoder.lstm", E, H, init};
+    if (gated_) gate_ = {set, "decoder.gate", H, 1, init};
+    readout_state_ = {set, "readout.state", H, E, init, false};
+    readout_context_ = {set, "readout.context", D, E, init, false};
+    output_ = {set, "output", E, V, init};
+    if (posterior) {
+      posterior_cell_ = {set, "posterior.cell", D, H, init};
+      posterior_state_ = {set, "posterior.state", H, H, init, false};
+      posterior_words_ = {set, "posterior.embedding", V, E, init};
+      posterior_word_ = {set, "posterior.word", E, H, init, false};
+      posterior_score_ = vector("posterior.score.weight");
+    }
+    structure_.sites = {{.name = "cell",
+                         .options = static_cast<int>(cells_),
+                         .times = dimensions.at("target_length"),
+                         .state_width = static_cast<int>(H),
+                         .reach = Reach::later_choices}};
+    structure_.posterior = posterior;
+    structure_.dreams = this;
+    labels = static_cast<int>(V);
+    places = structure_.steps();
+    last_label = eos_;
+  }
+
+  const Structure& structure() const override { return structure_; }
+  typename Model<T>::Asked asked(const Batch& batch, std::size_t, int example) const override {
+    return {{static_cast<int>(cells_)}, batch.ints("target_length").data[example]};
+  }
+  void run(const Batch& batch, Episode<T>& episode) const override;
+  Batch with_observations(const Batch& batch, const std::vector<std::vector<int>>& drawn) const override {
+    return with_sentences(batch, drawn, eos_);
+  }
+
+ private:
+  // What depends on the picture alone. Equal examples are seen once.
+  struct Picture {
+    std::vector<double> given;
+    Items cells;
+    Var<T> a, keys;               // [cells, D], W_a a_i + b_a
+    Var<T> to_gates, to_readout;  // T_z a_i, L_z a_i
+    LstmState<T> first;           // h_0, c_0
+  };
+  const Picture& picture(Tape<T>& tape, const Batch& data) const;
+  Picture look(Tape<T>& tape, const Batch& data) const;
+  Var<T> encode(Tape<T>& tape, const Batch& data) const;
+
+  // y_{t-1}: of all steps, or of one if they are not known beforehand.
+  struct Previous {
+    Words<T> words;
+    Var<T> to_gates;
+  };
+  Previous previous(Tape<T>& tape, std::vector<int> words) const {
+    Previous y{Words<T>(tape, words_, std::move(words)), {}};
+    y.to_gates = decoder_.project(y.words.rows);
+    return y;
+  }
+
+  Structure structure_;
+  std::size_t cells_, height_ = 0, width_ = 0;
+  bool gated_;
+  T penalty_;
+  int bos_, eos_;
+  Linear<T> first_, second_, cell_, query_, first_h_, first_c_, context_, gate_, readout_state_, readout_context_, output_;
+  Linear<T> posterior_cell_, posterior_state_, posterior_word_;
+  Embedding<T> place_, words_, posterior_words_;
+  Lstm<T> decoder_;
+  const Parameter<T>*score_ = nullptr, *posterior_score_ = nullptr;
+};
+
+template <class T>
+void Captioner<T>::run(const Batch& batch, Episode<T>& episode) const {
+  auto& tape = episode.tape();
+  const Distinct distinct(batch);
+  Sentences sentences(episode, distinct, structure_.steps(), eos_);  // y_t
+  const Picture& x = picture(tape, distinct.batch());                // a_i
+  auto y = previous(tape, sentences.before(bos_));                   // y_{t-1}
+  auto s = x.first;                                                  // h, c
+  Var<T> posterior_keys, covered;
+
+  Unrolled<T> said(episode);
+  const auto say = [&] {  // -log softmax(L_o (...) + b_o)[y_t], of all steps at once, or of one if it is fed to the next
+    return said.classify(said.state(), output_, said.each([&](int b, int t) { return sentences.label(b, t); }));
+  };
+
+  auto past = Past<T>(episode, distinct).only(sentences.have(0));
+  for (int t = 0; t < sentences.steps(); ++t) {
+    s = {past.after(s.h), past.after(s.c)};
+    const auto word = [&](int b) { return y.words.row(t * distinct.size() + b); };
+
+    // i_t ~ softmax(e_t), e_ti = v . tanh(W_a a_i + b_a + W_q h_{t-1})
+    Ask<T> ask{.name = "cell",
+               .scores = additive_scores(query_(s.h), x.keys, tape.parameter(*score_), past.example(), x.cells),
+               .items = x.cells,
+               .state = s.h};
+    if (structure_.posterior)
+      ask.posterior = [&] {
+        if (!posterior_keys) posterior_keys = posterior_cell_(x.a);
+        const auto next = past.each([&](int b) { return sentences.target().row(b)[t]; });
+        const auto heard = posterior_word_(posterior_words_(tape, std::span<const int>(next)));
+        return additive_scores(Var<T>(Sum<T>(posterior_state_(s.h)) + heard), posterior_keys, tape.parameter(*posterior_score_),
+                               past.example(), x.cells);
+      };
+    const auto i = past.choose(ask);
+
+    // what z_t = beta_t a_i gives to the gates and to the word
+    const Var<T> beta = gated_ ? Var<T>(i.after(sigmoid(gate_(s.h)))) : Var<T>{};
+    const auto seen = [&](Var<T> values) {
+      const auto z = i.read(values);
+      return gated_ ? Sum<T>(scale_rows(Var<T>(z), beta)) : z;
+    };
+    const auto spoken = i.each(word);
+    s = lstm_step(decoder_, i, Sum<T>(y.to_gates, spoken) + seen(x.to_gates), s);
+    const auto after = i.again();  // the same states: what they know goes on from here
+    said.add(t, Sum<T>(y.words.rows, spoken) + readout_state_(s.h) + seen(x.to_readout), after);
+
+    if (penalty_ > 0 && sentences.known() && !episode.observer()) {
+      // lambda sum_i (1 - sum_t softmax(e_t)_i)^2 where the caption ends
+      const std::vector<int> all(past.size(), static_cast<int>(cells_));
+      const Var<T> alpha = probabilities(log_softmax(ask.scores, std::span<const int>(all)));
+      covered = i.after(covered ? add(Var<T>(past.after(covered)), alpha) : alpha);
+      const auto over = i.again().only([&](int b) { return !sentences.have(t + 1)(b); });
+      if (over.size() > 0)
+        episode.cost(over.rows(), over.states().on_rows(
+                                      affine(row_sums(square(affine(Var<T>(over.after(covered)), T{-1}, T{1}))), penalty_)));
+    }
+    if (!sentences.known()) {
+      auto words = say();
+      said.clear();
+      if (sentences.over(words)) break;
+      y = previous(tape, std::move(words));
+    }
+    if (t + 1 == sentences.steps()) break;
+    past = i.again().only(sentences.have(t + 1));
+  }
+  if (!said.empty()) say();
+}
+
+// a = relu(W_2 * relu(W_1 * image + b_1) + b_2 + P), or the features that are given
+template <class T>
+Var<T> Captioner<T>::encode(Tape<T>& tape, const Batch& data) const {
+  if (!place_.weight) {
+    const auto x = constant_of(tape, data, "features");
+    return reshape(x, x.cols() / cells_);
+  }
+  const auto of = [&](const Parameter<T>* parameter) { return tape.parameter(*parameter); };
+  const Windows first{height_, width_, first_side, first_side};
+  const Windows second{first.rows(), first.cols(), second_side, second_side};
+  const auto image = reshape(constant_of(tape, data, "image"), colours);
+  const auto seen = convolution(relu(convolution(image, first, of(first_.weight), of(first_.bias))), second, of(second_.weight),
+                                of(second_.bias));
+  std::vector<int> place(seen.rows());
+  for (std::size_t i = 0; i < place.size(); ++i) place[i] = static_cast<int>(i % cells_);
+  return relu(Var<T>(Sum<T>(seen) + Sum<T>(of(place_.weight), std::move(place))));
+}
+
+template <class T>
+auto Captioner<T>::look(Tape<T>& tape, const Batch& data) const -> Picture {
+  Picture x;
+  x.given = data.numbers(place_.weight ? "image" : "features").data;
+  x.cells = Items(data.examples(), cells_);
+  x.a = encode(tape, data);
+  x.keys = cell_(x.a);
+  x.to_gates = context_(x.a);
+  x.to_readout = readout_context_(x.a);
+  std::vector<int> own(x.cells.examples());
+  std::iota(own.begin(), own.end(), 0);
+  const auto share = tape.constant(own.size(), cells_, static_cast<T>(1.0 / cells_));
+  const auto mean = mix(share, x.a, std::span<const int>(own), x.cells);
+  x.first = {tanh(first_h_(mean)), tanh(first_c_(mean))};
+  return x;
+}
+
+template <class T>
+auto Captioner<T>::picture(Tape<T>& tape, const Batch& data) const -> const Picture& {
+  return tape.template shared<Picture>(
+      this, [&](const Picture& known) { return known.given == data.numbers(place_.weight ? "image" : "features").data; },
+      [&] { return look(tape, data); });
+}
+
+const ModelEntry entry = {
+    .name = "captioner",
+    .summary = "decoder that looks at one cell of a picture before each word of its caption",
+    .paper =
+        "Xu, Ba, Kiros, Cho, Courville, Salakhutdinov, Zemel & Bengio 2015, Show, attend and tell: neural image caption "
+        "generation with visual attention",
+    .dependence = "sequential",
+    .kinds = "categorical",
+    .parameters = {ParameterInfo::integer("embedding", 32, 1, 4096, "width of the word embeddings"),
+                   ParameterInfo::integer("hidden", 64, 1, 4096, "units of the decoder"),
+                   ParameterInfo::integer("channels", 16, 1, 4096, "channels of the encoder's first convolution (images)"),
+                   ParameterInfo::integer("features", 32, 1, 4096, "numbers of a cell (images)"),
+                   ParameterInfo::flag("gate", false, "weigh what is seen by beta, from the state"),
+                   ParameterInfo::real("doubly_stochastic", 0, 0, 1000,
+                                       "lambda of the penalty that asks for every cell to be looked at once")},
+    .needs = {"cells", "target_vocabulary", "target_length", "bos", "eos"},
+};
+HARDGRAD_MODEL(Captioner, entry)
+
+}  // namespace
+}  // namespace hardgrad

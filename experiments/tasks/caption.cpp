@@ -1,0 +1,214 @@
+// Captions of pictures: generated scenes of coloured shapes, or features of pictures and captions in files.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "experiments/tasks/bleu.hpp"
+#include "experiments/tasks/loaders/input_file.hpp"
+#include "experiments/tasks/loaders/npy.hpp"
+#include "experiments/tasks/scene_painter.hpp"
+#include "experiments/tasks/splits.hpp"
+#include "experiments/tasks/task.hpp"
+#include "experiments/tasks/text.hpp"
+#include "experiments/tasks/vocabulary.hpp"
+
+namespace hardgrad {
+namespace {
+
+/// Fields: "image" [B, H, W, 3] of generated scenes, or "features" [B, L, D] from a file; "target" [B, T] words with the final
+/// end mark and "target_length" [B]; "gold" [B, T] the cell that a word is about, -1 where there is none or it is unknown.
+class Caption final : public Task {
+ public:
+  Caption(const Settings& settings, Key key) {
+    if (settings.real("heldout") + settings.real("test") >= 1)
+      throw UsageError("caption: heldout and test together must be below 1");
+    const auto path = find_input(settings.text("path")), features = find_input(settings.text("features"));
+    if (path.empty() != features.empty())
+      throw UsageError("caption: path (captions) and features (an array of the pictures) are given together or not at all");
+    if (path.empty())
+      paint({settings.integer("grid"), settings.integer("objects"), settings.real("noise")}, settings.integer("examples"), key);
+    else
+      read(path, features);
+
+    std::vector<std::string> groups;  // captions of one picture are never parted
+    for (const auto& example : examples_) groups.push_back(std::to_string(example.picture));
+    const auto splits = split_by_group(groups, settings.real("heldout"), settings.real("test"), key / "split");
+    splits_ = members(splits, key / "order");
+    if (splits_[0].empty())
+      throw InputError(fmt::format("{}: no caption is left to train on; give more, or heldout=0,test=0", provenance_));
+    for (int i : splits_[0])
+      for (const auto& word : examples_[i].words) vocabulary_.count(word);
+    vocabulary_.close(4, static_cast<std::size_t>(settings.integer("vocabulary")));
+    for (auto& example : examples_) {
+      for (const auto& word : example.words) example.target.push_back(vocabulary_.index(word));
+      example.target.push_back(Vocabulary::end);
+      longest_ = std::max(longest_, example.target.size());
+    }
+    provenance_ +=
+        fmt::format(": {} captions to train, {} held out, {} to test", splits_[0].size(), splits_[1].size(), splits_[2].size());
+  }
+
+  Dimensions dimensions() const override {
+    Dimensions known{{"cells", static_cast<int>(cells_)},
+                     {"target_vocabulary", vocabulary_.size()},
+                     {"target_length", static_cast<int>(longest_)},
+                     {"bos", Vocabulary::begin},
+                     {"eos", Vocabulary::end}};
+    if (side_ > 0)
+      known["height"] = known["width"] = static_cast<int>(side_);
+    else
+      known["features"] = static_cast<int>(features_.shape[2]);
+    return known;
+  }
+  std::size_t size(Split split) const override { return splits_[static_cast<std::size_t>(split)].size(); }
+  std::string provenance() const override { return provenance_; }
+
+  Batch batch(Split split, const std::vector<int>& indices) const override {
+    const auto& all = splits_[static_cast<std::size_t>(split)];
+    Batch batch;
+    std::size_t T = 0;
+    for (int i : indices) {
+      batch.id.push_back(static_cast<std::uint32_t>(all.at(static_cast<std::size_t>(i))));
+      T = std::max(T, examples_[batch.id.back()].target.size());
+    }
+    const auto B = indices.size();
+    Array<double> picture(side_ > 0 ? std::vector{B, side_, side_, std::size_t{3}}
+                                    : std::vector{B, cells_, features_.shape[2]});
+    Array<int> target({B, T}, Vocabulary::pad), length({B}), gold({B, T}, -1);
+    for (std::size_t b = 0; b < B; ++b) {
+      const auto& example = examples_[batch.id[b]];
+      const auto to = picture.row(b);
+      for (std::size_t i = 0; i < to.size(); ++i)
+        to[i] = side_ > 0 ? images_[example.picture * to.size() + i] / 255.0 : features_.row(example.picture)[i];
+      std::copy(example.target.begin(), example.target.end(), target.row(b).begin());
+      std::copy(example.gold.begin(), example.gold.end(), gold.row(b).begin());
+      length.data[b] = static_cast<int>(example.target.size());
+    }
+    batch.reals[side_ > 0 ? "image" : "features"] = std::move(picture);
+    batch.integers = {{"target", std::move(target)}, {"target_length", std::move(length)}, {"gold", std::move(gold)}};
+    return batch;
+  }
+
+  std::string word(const std::string& field, int number) const override {
+    return field != "target" || number == Vocabulary::pad ? std::string() : vocabulary_.word(number);
+  }
+
+  std::vector<Metric> metrics() const override {
+    std::vector<Metric> all = {{.name = "token_accuracy", .unit = "1"},
+                               {.name = "bleu", .unit = "1", .sums = {}, .formula = bleu},
+                               {.name = "exact_match", .unit = "1"}};
+    if (side_ > 0) all.push_back({.name = "object_hit", .unit = "1"});
+    return all;
+  }
+  /// A hit: the word about an object is said while looking at that object's cell.
+  void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
+    const auto &target = batch.ints("target"), &gold = batch.ints("gold"), &length = batch.ints("target_length");
+    for (std::size_t b = 0; b < length.size(); ++b) {
+      const auto n = static_cast<std::size_t>(length.data[b]);
+      for (std::size_t t = 0; t < n; ++t) {
+        metrics[0].numerator += seen.predictions.row(b)[t] == target.row(b)[t];
+        metrics[0].denominator += 1;
+        if (gold.row(b)[t] < 0 || seen.choices.row(b)[t] < 0) continue;
+        metrics[3].numerator += seen.choices.row(b)[t] == gold.row(b)[t];
+        metrics[3].denominator += 1;
+      }
+    }
+  }
+  bool decodes() const override { return true; }
+  void score_decoded(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
+    const auto &target = batch.ints("target"), &length = batch.ints("target_length");
+    for (std::size_t b = 0; b < length.size(); ++b) {
+      const auto reference = target.row(b).first(static_cast<std::size_t>(length.data[b]) - 1);
+      const auto answer = before_end(seen.predictions.row(b), Vocabulary::end);
+      add_bleu(answer, reference, Vocabulary::unknown, metrics[1].sums);
+      metrics[2].numerator += std::equal(answer.begin(), answer.end(), reference.begin(), reference.end());
+      metrics[2].denominator += 1;
+    }
+  }
+
+ private:
+  struct Example {
+    std::size_t picture;
+    std::vector<std::string> words;
+    std::vector<int> gold, target;
+  };
+
+  void paint(const ScenePainter& painter, int count, Key key) {
+    side_ = painter.side();
+    cells_ = static_cast<std::size_t>(painter.grid * painter.grid);
+    for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+      auto scene = painter.paint(key / "scene" / static_cast<std::uint64_t>(i));
+      images_.insert(images_.end(), scene.image.begin(), scene.image.end());
+      examples_.push_back({i, std::move(scene.caption), std::move(scene.gold), {}});
+    }
+    provenance_ = "generated";
+  }
+
+  void read(const std::string& path, const std::string& features) {
+    features_ = read_npy(features);
+    auto& shape = features_.shape;
+    if (shape.size() == 4) shape = {shape[0], shape[1] * shape[2], shape[3]};  // a grid of cells
+    if (shape.size() != 3)
+      throw InputError(
+          fmt::format("{}: has {} axes; expected pictures x cells x numbers, or pictures x rows x columns x numbers", features,
+                      shape.size()));
+    cells_ = shape[1];
+    const auto text = read_text(path);
+    for (std::size_t i = 0; i < text.lines.size(); ++i) {
+      const std::string_view line = text.lines[i];
+      if (line.find_first_not_of(" \t") == std::string_view::npos) continue;
+      const auto tab = line.find('\t');
+      if (tab == std::string_view::npos)
+        refuse_input(path, i + 1, line.size() + 1, "one column only: expected the picture's number, a tab and its caption");
+      Example example{};
+      const auto [end, error] = std::from_chars(line.data(), line.data() + tab, example.picture);
+      if (error != std::errc{} || end != line.data() + tab || example.picture >= shape[0])
+        refuse_input(path, i + 1, 1,
+                     fmt::format("\"{}\" is no picture: {} has numbers 0 to {}", line.substr(0, std::min<std::size_t>(tab, 40)),
+                                 features, shape[0] - 1));
+      example.words = tokenize(line.substr(tab + 1), true);
+      std::erase_if(example.words, [](const std::string& word) { return is_punctuation(word); });
+      if (example.words.empty()) refuse_input(path, i + 1, tab + 2, "a caption without a word");
+      if (example.words.size() > most_words)
+        refuse_input(path, i + 1, tab + 2,
+                     fmt::format("a caption of {} words; at most {} are taken", example.words.size(), most_words));
+      examples_.push_back(std::move(example));
+    }
+    if (examples_.empty()) refuse_input(path, 0, 0, "holds no caption");
+    provenance_ = path + " and " + features;
+  }
+
+  static constexpr std::size_t most_words = 200;
+  std::vector<std::uint8_t> images_;  // of generated scenes, side x side x 3 each
+  Array<double> features_;            // [pictures, cells, numbers] from a file
+  std::size_t side_ = 0, cells_ = 0, longest_ = 0;
+  Vocabulary vocabulary_;
+  std::vector<Example> examples_;
+  std::array<std::vector<int>, 3> splits_;
+  std::string provenance_;
+};
+
+using P = ParameterInfo;
+
+const Registration<TaskEntry> registered({
+    .name = "caption",
+    .summary = "pictures described word by word, with attention to their cells",
+    .data = "generated scenes of coloured shapes, or captions with an array of features (.npy; plain or .gz)",
+    .default_model = "captioner",
+    .parameters = {P::text("path", "", "captions, a line each: number of the picture, tab, caption; none: generated"),
+                   P::text("features", "",
+                           "float array [pictures, cells, numbers], or [pictures, rows, columns, numbers] (.npy)"),
+                   P::integer("vocabulary", 10000, 5, 1e6, "entries, with 4 special ones; rarer words are unknown"),
+                   P::real("heldout", 0.1, 0, 1, "share of the pictures held out for validation").below(),
+                   P::real("test", 0.1, 0, 1, "share of the pictures held out for the test").below(),
+                   P::integer("examples", 1000, 1, 1e5, "scenes to paint (generated)"),
+                   P::integer("grid", 4, 1, 16, "cells of 8 x 8 pixels to a side (generated)"),
+                   P::integer("objects", 3, 1, 16, "most objects in a scene (generated)"),
+                   P::real("noise", 0.1, 0, 1, "uniform noise from 0 to this on every number (generated)")},
+    .make = [](const Settings& settings, Key key) -> std::unique_ptr<Task> { return std::make_unique<Caption>(settings, key); },
+});
+
+}  // namespace
+}  // namespace hardgrad

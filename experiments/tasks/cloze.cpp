@@ -1,0 +1,222 @@
+// Cloze questions about anonymised reports: generated, or CNN / Daily Mail question files.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "core/random/randomness.hpp"
+#include "experiments/tasks/newsroom.hpp"
+#include "experiments/tasks/splits.hpp"
+#include "experiments/tasks/task.hpp"
+#include "experiments/tasks/vocabulary.hpp"
+
+namespace hardgrad {
+namespace {
+
+/// Fields: "document" [B, N] and "document_length" [B]; "question" [B, Q] and "question_length" [B]; "answer" [B] the number of
+/// an entity; "support" [B, N] 1 where a token is of the sentence that answers, 0 everywhere if that is unknown.
+///
+/// Entities have no names: in each question they are numbered by a random permutation of its own, of the A numbers there are.
+/// So a number means nothing beyond its document, and nothing can be known of an answer without reading. Tokens are first
+/// words, then @placeholder, then the A entities.
+class Cloze final : public Task {
+ public:
+  Cloze(const Settings& settings, Key key) : longest_(static_cast<std::size_t>(settings.integer("length"))) {
+    const auto path = find_input(settings.text("path"));
+    std::vector<ClozeQuestion> questions;
+    std::vector<Split> splits;
+    if (path.empty()) {
+      if (settings.real("heldout") + settings.real("test") >= 1)
+        throw UsageError("cloze: heldout and test together must be below 1");
+      const Newsroom newsroom{settings.integer("facts"), settings.integer("entities"), settings.integer("relations")};
+      std::vector<std::string> reports;
+      for (int i = 0; i < settings.integer("questions"); ++i) {
+        questions.push_back(newsroom.report(key / "report" / static_cast<std::uint64_t>(i)));
+        reports.emplace_back();
+        for (const auto& token : questions.back().document) reports.back() += token + " ";
+      }
+      splits = split_by_group(reports, settings.real("heldout"), settings.real("test"), key / "split");
+      provenance_ = "generated";
+    } else {
+      read_files(path, static_cast<std::size_t>(settings.integer("limit")), questions, splits);
+      provenance_ = path;
+    }
+    add(questions, splits, static_cast<std::size_t>(settings.integer("vocabulary")), key / "names");
+    splits_ = members(splits_of_kept_, key / "order");
+    if (splits_[0].empty())
+      throw InputError(
+          fmt::format("{}: no question is left to train on; give more questions, or a larger length", provenance_));
+    provenance_ += fmt::format(
+        ": {} questions to train, {} held out, {} to test; {} documents cut to {} tokens; {} left out: their answer is not in "
+        "the document",
+        splits_[0].size(), splits_[1].size(), splits_[2].size(), cut_, longest_, unanswerable_);
+  }
+
+  Dimensions dimensions() const override {
+    return {{"vocabulary", placeholder_token() + 1 + entities_},
+            {"answers", entities_},
+            {"document_length", static_cast<int>(longest_document_)},
+            {"question_length", static_cast<int>(longest_question_)}};
+  }
+  std::size_t size(Split split) const override { return splits_[static_cast<std::size_t>(split)].size(); }
+  std::string provenance() const override { return provenance_; }
+
+  Batch batch(Split split, const std::vector<int>& indices) const override {
+    const auto& all = splits_[static_cast<std::size_t>(split)];
+    Batch batch;
+    std::size_t N = 0, Q = 0;
+    for (int i : indices) {
+      const int id = all.at(static_cast<std::size_t>(i));
+      batch.id.push_back(static_cast<std::uint32_t>(id));
+      N = std::max(N, examples_[id].document.size());
+      Q = std::max(Q, examples_[id].question.size());
+    }
+    const auto B = indices.size();
+    Array<int> document({B, N}), question({B, Q}), document_length({B}), question_length({B}), answer({B}), support({B, N});
+    for (std::size_t b = 0; b < B; ++b) {
+      const auto& example = examples_[batch.id[b]];
+      std::copy(example.document.begin(), example.document.end(), document.row(b).begin());
+      std::copy(example.question.begin(), example.question.end(), question.row(b).begin());
+      for (auto token : example.support) support.row(b)[token] = 1;
+      document_length.data[b] = static_cast<int>(example.document.size());
+      question_length.data[b] = static_cast<int>(example.question.size());
+      answer.data[b] = example.answer;
+    }
+    batch.integers = {{"document", std::move(document)}, {"document_length", std::move(document_length)},
+                      {"question", std::move(question)}, {"question_length", std::move(question_length)},
+                      {"answer", std::move(answer)},     {"support", std::move(support)}};
+    return batch;
+  }
+
+  std::string word(const std::string& field, int number) const override {
+    if (field == "answer") return entity(number);
+    if (number == Vocabulary::pad || (field != "document" && field != "question")) return {};
+    if (number < placeholder_token()) return vocabulary_.word(number);
+    return number == placeholder_token() ? std::string(placeholder) : entity(number - placeholder_token() - 1);
+  }
+
+  std::vector<Metric> metrics() const override {
+    return {{.name = "accuracy", .unit = "1"}, {.name = "answer_hit", .unit = "1"}, {.name = "support_hit", .unit = "1"}};
+  }
+  /// Hits of the last read: on the answer (any token that names it), on the sentence that answers (where it is known).
+  void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
+    const auto &answer = batch.ints("answer"), &document = batch.ints("document"), &support = batch.ints("support");
+    const auto last_of = [](std::span<const int> values) {  // -1 pads
+      const auto last = std::find_if(values.rbegin(), values.rend(), [](int value) { return value >= 0; });
+      return last == values.rend() ? -1 : *last;
+    };
+    const auto& lengths = batch.ints("question_length");
+    for (std::size_t b = 0; b < answer.size(); ++b) {
+      metrics[0].numerator += last_of(seen.predictions.row(b)) == answer.data[b];
+      metrics[0].denominator += 1;
+      // A reader of many reads makes one per token of the question; what comes later is padding.
+      const auto reads = seen.choices.row(b);
+      const int read = last_of(reads.first(std::min<std::size_t>(reads.size(), lengths.data[b])));
+      if (read < 0) continue;
+      metrics[1].numerator += document.row(b)[read] == placeholder_token() + 1 + answer.data[b];
+      metrics[1].denominator += 1;
+      const auto sentence = support.row(b);
+      if (std::count(sentence.begin(), sentence.end(), 1) == 0) continue;
+      metrics[2].numerator += sentence[read];
+      metrics[2].denominator += 1;
+    }
+  }
+
+ private:
+  struct Example {
+    std::vector<int> document, question;
+    std::vector<std::size_t> support;
+    int answer;
+  };
+
+  static std::string entity(int number) { return "@entity" + std::to_string(number); }
+  int placeholder_token() const { return vocabulary_.size(); }
+
+  static void read_files(const std::string& path, std::size_t limit, std::vector<ClozeQuestion>& questions,
+                         std::vector<Split>& splits) {
+    constexpr std::array folders = {"training", "validation", "test"};
+    std::size_t memory = 0;
+    for (const auto split : {Split::train, Split::heldout, Split::test}) {
+      auto files = question_files(path + "/" + folders[static_cast<std::size_t>(split)]);
+      if (limit > 0 && files.size() > limit) files.resize(limit);
+      for (const auto& file : files) {
+        questions.push_back(parse_cnn_question(read_text(file)));
+        splits.push_back(split);
+        memory += (questions.back().document.size() + questions.back().question.size()) * sizeof(std::string);
+        if (memory > input_limit()) refuse_size(path, "its questions take");
+      }
+    }
+  }
+
+  // Words are those of the training split.
+  void add(std::vector<ClozeQuestion>& questions, const std::vector<Split>& splits, std::size_t limit, Key names) {
+    std::vector<std::map<std::string, int>> numbers(questions.size());  // of the entities, in the order of their first places
+    for (std::size_t i = 0; i < questions.size(); ++i) {
+      auto& [document, question, answer, support] = questions[i];
+      if (document.size() > longest_) {
+        document.resize(longest_);
+        std::erase_if(support, [&](std::size_t token) { return token >= longest_; });
+        ++cut_;
+      }
+      for (const auto* tokens : {&document, &question})
+        for (const auto& token : *tokens)
+          if (is_entity(token))
+            numbers[i].try_emplace(token, static_cast<int>(numbers[i].size()));
+          else if (splits[i] == Split::train && token != placeholder)
+            vocabulary_.count(token);
+      entities_ = std::max(entities_, static_cast<int>(numbers[i].size()));
+    }
+    vocabulary_.close(2, limit);
+    for (std::size_t i = 0; i < questions.size(); ++i) {
+      const auto& [document, question, answer, support] = questions[i];
+      if (std::find(document.begin(), document.end(), answer) == document.end()) {
+        ++unanswerable_;
+        continue;
+      }
+      const auto number = permutation(static_cast<std::size_t>(entities_), names / static_cast<std::uint64_t>(i));
+      const auto token_of = [&](const std::string& token) {
+        if (is_entity(token)) return placeholder_token() + 1 + number[numbers[i].at(token)];
+        return token == placeholder ? placeholder_token() : vocabulary_.index(token);
+      };
+      Example example{{}, {}, support, number[numbers[i].at(answer)]};
+      for (const auto& token : document) example.document.push_back(token_of(token));
+      for (const auto& token : question) example.question.push_back(token_of(token));
+      longest_document_ = std::max(longest_document_, document.size());
+      longest_question_ = std::max(longest_question_, question.size());
+      examples_.push_back(std::move(example));
+      splits_of_kept_.push_back(splits[i]);
+    }
+  }
+
+  std::size_t longest_, longest_document_ = 0, longest_question_ = 0, cut_ = 0, unanswerable_ = 0;
+  int entities_ = 0;  // A: the most in one question
+  Vocabulary vocabulary_;
+  std::vector<Example> examples_;
+  std::vector<Split> splits_of_kept_;
+  std::array<std::vector<int>, 3> splits_;
+  std::string provenance_;
+};
+
+using P = ParameterInfo;
+
+const Registration<TaskEntry> registered({
+    .name = "cloze",
+    .summary = "which anonymised entity is missing in a sentence about a report",
+    .data = "generated, or CNN / Daily Mail question files (plain or .gz)",
+    .default_model = "attentive_reader",
+    .parameters = {P::text("path", "", "a folder with training/, validation/ and test/ of question files; none: generated"),
+                   P::integer("limit", 0, 0, 1e9, "read the first so many files of each folder; 0: all"),
+                   P::integer("length", 2000, 1, 1e6, "most tokens of a document: the first ones"),
+                   P::integer("vocabulary", 0, 0, 1e6, "most words, besides entities; 0: all of the training split"),
+                   P::real("heldout", 0.1, 0, 1, "share of the reports held out for validation (generated)").below(),
+                   P::real("test", 0.1, 0, 1, "share of the reports held out for the test (generated)").below(),
+                   P::integer("questions", 1000, 1, 1e6, "questions to generate, each with a report of its own"),
+                   P::integer("facts", 6, 1, 200, "sentences of a report (generated)"),
+                   P::integer("entities", 6, 3, 500, "who may be in a report (generated)"),
+                   P::integer("relations", 4, 1, newsroom_relations(), "kinds of facts (generated)")},
+    .make = [](const Settings& settings, Key key) -> std::unique_ptr<Task> { return std::make_unique<Cloze>(settings, key); },
+});
+
+}  // namespace
+}  // namespace hardgrad

@@ -1,0 +1,109 @@
+// Arrays as NumPy writes them; the header is believed only as far as the bytes behind it go.
+#include "experiments/tasks/loaders/npy.hpp"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <string_view>
+
+#include "experiments/tasks/loaders/input_file.hpp"
+
+namespace hardgrad {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "the numbers are taken as they stand");
+
+constexpr std::size_t longest_header = 1 << 16, most_axes = 8;
+
+[[noreturn]] void refuse(const InputFile& file, const std::string& what) { refuse_input(file.path(), 0, 0, what); }
+
+/// The beginning of what a file says, fit for a line of text.
+std::string shown(std::string_view text) {
+  std::string result(text.substr(0, 40));
+  for (char& c : result)
+    if (c < ' ' || c > '~') c = '?';
+  return result;
+}
+
+/// What stands in the header's dictionary behind 'key': up to the next comma outside of brackets.
+std::string_view entry(const InputFile& file, std::string_view header, std::string_view key) {
+  const auto name = fmt::format("'{}':", key);
+  const auto at = header.find(name);
+  if (at == std::string_view::npos) refuse(file, fmt::format("the header has no '{}'; is it a .npy file of one array?", key));
+  auto value = header.substr(at + name.size());
+  value.remove_prefix(std::min(value.find_first_not_of(' '), value.size()));
+  const auto end = value.starts_with('(') ? value.find(')') : value.find_first_of(",}");
+  if (end == std::string_view::npos) refuse(file, fmt::format("the header's '{}' has no end; is it damaged?", key));
+  return value.substr(0, end);
+}
+
+std::vector<std::size_t> shape_in(const InputFile& file, std::string_view text) {
+  std::vector<std::size_t> shape;
+  std::size_t size = 1;
+  for (std::size_t at = 1; at < text.size();) {
+    if (text[at] == ' ' || text[at] == ',') {
+      ++at;
+      continue;
+    }
+    std::size_t extent = 0;
+    const auto [end, error] = std::from_chars(text.data() + at, text.data() + text.size(), extent);
+    if (error != std::errc{} || shape.size() == most_axes || extent == 0)
+      refuse(file, fmt::format("the shape {}) cannot be: it must be up to {} numbers above 0", shown(text), most_axes));
+    if (extent > input_limit() / sizeof(double) / size)
+      refuse_size(file.path(), fmt::format("the shape {}) promises", shown(text)));
+    size *= extent;
+    shape.push_back(extent);
+    at = static_cast<std::size_t>(end - text.data());
+  }
+  return shape;
+}
+
+}  // namespace
+
+Array<double> read_npy(const std::string& path) {
+  InputFile file(path);
+  constexpr std::string_view magic = "\x93NUMPY";
+  const auto start = file.read(8);
+  if (start.size() < 8 || !start.starts_with(magic) || start[6] < 1 || start[6] > 3)
+    refuse(file, "does not begin as a .npy file (version 1 to 3) does; write one with numpy.save");
+  const std::size_t width = start[6] == 1 ? 2 : 4;
+  const auto count = file.read(width);
+  std::size_t length = 0;
+  for (std::size_t i = count.size(); i-- > 0;) length = length << 8 | static_cast<unsigned char>(count[i]);
+  if (count.size() < width || length > longest_header)
+    refuse(file, "the header's length is damaged or cut off; get a complete copy");
+  const auto header = file.read(length);
+  if (header.size() < length) refuse(file, "truncated in the header; get a complete copy");
+
+  const auto type = entry(file, header, "descr");
+  const bool single = type == "'<f4'";
+  if (!single && type != "'<f8'")
+    refuse(file, fmt::format("holds numbers of type {}; expected '<f4' or '<f8' (float32, float64)", shown(type)));
+  if (entry(file, header, "fortran_order") != "False") refuse(file, "is in Fortran order; save numpy.ascontiguousarray of it");
+  const auto text = entry(file, header, "shape");
+  if (!text.starts_with('(')) refuse(file, fmt::format("the shape {} is no tuple; is the header damaged?", shown(text)));
+  Array<double> result;
+  result.shape = shape_in(file, text);
+  std::size_t size = 1;
+  for (auto extent : result.shape) size *= extent;
+  const auto bytes = file.read(size * (single ? 4 : 8));
+  if (bytes.size() < size * (single ? 4 : 8))
+    refuse(file, fmt::format("truncated: the header promises {} numbers, but only {} bytes follow; get a complete copy", size,
+                             bytes.size()));
+  if (!file.read(1).empty()) refuse(file, fmt::format("the header promises {} numbers, but more bytes follow", size));
+  result.data.resize(size);
+  for (std::size_t i = 0; i < size; ++i) {
+    float number = 0;
+    if (single)
+      std::memcpy(&number, bytes.data() + 4 * i, 4), result.data[i] = static_cast<double>(number);
+    else
+      std::memcpy(&result.data[i], bytes.data() + 8 * i, 8);
+    if (!std::isfinite(result.data[i])) refuse(file, fmt::format("number {} of {} is not finite", i + 1, size));
+  }
+  return result;
+}
+
+}  // namespace hardgrad

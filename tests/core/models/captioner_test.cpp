@@ -1,0 +1,158 @@
+// The captioner: gradients, captions of different lengths, the gate and the penalty, relaxed and enumerated answers.
+#include <doctest/doctest.h>
+
+#include "tests/core/models/model_check.hpp"
+
+using namespace hardgrad;
+using namespace hardgrad::test;
+
+namespace {
+
+const Dimensions from_features{{"cells", 3},         {"features", 2}, {"target_vocabulary", 5},
+                               {"target_length", 3}, {"bos", 1},      {"eos", 2}};
+const Dimensions from_images{{"cells", 2},         {"height", 8}, {"width", 16}, {"target_vocabulary", 5},
+                             {"target_length", 3}, {"bos", 1},    {"eos", 2}};
+
+// `garbage` stands beyond the captions' ends.
+Batch three_pictures(bool images, int garbage = 0) {
+  Batch batch;
+  batch.id = {4, 5, 6};
+  KeyedRandomness random(Key(9));
+  Array<double> picture(images ? std::vector<std::size_t>{3, 8, 16, 3} : std::vector<std::size_t>{3, 3, 2});
+  for (std::uint32_t i = 0; i < picture.size(); ++i) picture.data[i] = random.uniform({.index = i}) - (images ? 0 : 0.5);
+  batch.reals[images ? "image" : "features"] = picture;
+  batch.integers["target"] = {{3, 3}, std::vector<int>{3, 4, 2, 4, 2, garbage, 3, 3, 2}};
+  batch.integers["target_length"] = {{3}, std::vector<int>{3, 2, 3}};
+  return batch;
+}
+
+struct Case {
+  std::string spec;
+  bool images;
+};
+std::vector<Case> cases() {
+  return {{"captioner[embedding=3,hidden=3]", false},
+          {"captioner[embedding=3,hidden=3,gate=true]", false},
+          {"captioner[embedding=2,hidden=3,gate=true,doubly_stochastic=0.7]", false},
+          {"captioner[embedding=2,hidden=2,channels=2,features=3]", true}};
+}
+const Options forced{{1, 0, 1}, {0, 1, 0}, {1, 0, 1}};
+const Options among_three{{2, 0, 1}, {0, 1, 2}, {1, 0, 2}};
+const Options& options_of(const Case& c) { return c.images ? forced : among_three; }
+const Dimensions& dimensions_of(const Case& c) { return c.images ? from_images : from_features; }
+
+}  // namespace
+
+TEST_CASE("captioner: gradients of losses, log probabilities and states, in every parameter") {
+  for (const auto& c : cases()) {
+    CAPTURE(c.spec);
+    const auto& options = options_of(c);
+    const auto batch = three_pictures(c.images);
+    auto model = lively(c.spec, dimensions_of(c)), with_posterior = lively(c.spec, dimensions_of(c), true);
+    check_gradient("forced", *model, batch, [&] { return std::make_unique<ForcedChooser<double>>(options); });
+    check_gradient("two rows each", *model, batch, [&] { return std::make_unique<ForcedChooser<double>>(copied(options, 2)); });
+    check_gradient("weights", *model, batch, [&] { return std::make_unique<ForcedWeights>(options, 0.6); });
+    check_gradient("expected", *model, batch, [] { return std::make_unique<ExpectedChooser<double>>(); });
+    check_gradient("enumerated", *model, batch, [] { return std::make_unique<EnumerateChooser<double>>(); });
+    check_gradient(
+        "posterior", *with_posterior, batch, [&] { return std::make_unique<ForcedChooser<double>>(copied(options, 2)); },
+        with_posterior_terms);
+  }
+}
+
+TEST_CASE("captioner: the gradient check sees a missing score term") {
+  auto model = lively(cases()[0].spec, from_features);
+  const auto make = [] { return std::make_unique<ForcedChooser<double>>(among_three); };
+  CHECK(gradient_error(*model, three_pictures(false), make, true).first > 1e-2);
+}
+
+TEST_CASE("captioner: padding and company do not matter, copies cost the same, one-hot weights are hard choices") {
+  for (const auto& c : cases()) {
+    CAPTURE(c.spec);
+    const auto& options = options_of(c);
+    const auto model = lively(c.spec, dimensions_of(c));
+    const auto batch = three_pictures(c.images);
+    ForcedChooser<double> together(options), garbage(options), thrice(copied(options, 3));
+    ForcedWeights one_hot(copied(options, 3), 1.0);
+    ExpectedChooser<double> soft;
+    const auto loss = losses(*model, batch, together), relaxed = losses(*model, batch, soft);
+    const auto filled = losses(*model, three_pictures(c.images, 4), garbage);
+    const auto three = losses(*model, batch, thrice), weighted = losses(*model, batch, one_hot);
+    REQUIRE(three.size() == 9);
+    for (int b = 0; b < 3; ++b) {
+      ForcedChooser<double> alone(of_example(options, b));
+      CHECK(losses(*model, batch.select({b}), alone)[0] == doctest::Approx(loss[b]).epsilon(1e-12));
+      CHECK(losses(*model, batch.select({b}), soft)[0] == doctest::Approx(relaxed[b]).epsilon(1e-12));
+      CHECK(filled[b] == doctest::Approx(loss[b]).epsilon(1e-12));
+    }
+    for (int r = 0; r < 9; ++r) {
+      CHECK(three[r] == doctest::Approx(loss[r / 3]).epsilon(1e-12));
+      CHECK(weighted[r] == doctest::Approx(loss[r / 3]).epsilon(1e-12));
+    }
+  }
+}
+
+TEST_CASE("captioner: enumerated rows sum to the expectation over all paths") {
+  for (const auto& c : cases()) {
+    CAPTURE(c.spec);
+    const auto model = lively(c.spec, dimensions_of(c));
+    const auto batch = three_pictures(c.images);
+    CHECK(model->structure().dependence() == "sequential");
+    double total = 0;
+    for (int b = 0; b < 3; ++b) {
+      const int cells = dimensions_of(c).at("cells"), words = batch.ints("target_length").data[b];
+      total += expected_loss_by_paths(*model, batch.select({b}), std::vector<int>(words, cells));
+      CHECK(model->outcomes(batch)[b] == doctest::Approx(std::pow(cells, words)));
+    }
+    CHECK(expected_loss_by_rows(*model, batch) == doctest::Approx(total).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("captioner: the penalty is lambda sum_i (1 - sum_t alpha_ti)^2 of each caption, whoever answers") {
+  const auto plain = lively("captioner[embedding=2,hidden=3]", from_features);
+  const auto penalised = lively("captioner[embedding=2,hidden=3,doubly_stochastic=0.7]", from_features);
+  const auto batch = three_pictures(false);
+  ForcedChooser<double> once(copied(among_three, 2)), again(copied(among_three, 2));
+  const auto loss = losses(*plain, batch, once);
+  Tape<double> tape;
+  Episode<double> episode(tape, again, 3);
+  penalised->run(batch, episode);
+  std::vector<double> with(6);
+  for (const auto& cost : episode.costs())
+    for (std::size_t r = 0; r < 6; ++r) with[r] += cost.loss.value().data[r];
+  for (std::size_t r = 0; r < 6; ++r) {
+    double expected = 0;
+    for (std::size_t i = 0; i < 3; ++i) {
+      double covered = 0;
+      for (int t = 0; t < batch.ints("target_length").data[r / 2]; ++t)  // the first question has one row for each example
+        covered += std::exp(episode.steps()[t].question.log_p.value()(t == 0 ? r / 2 : r, i));
+      expected += 0.7 * (1 - covered) * (1 - covered);
+    }
+    CHECK(expected > 0.005);
+    CHECK(with[r] - loss[r] == doctest::Approx(expected).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("captioner: a cell sees its own pixels alone, and knows where it is") {
+  const auto model = lively("captioner[embedding=2,hidden=2,channels=2,features=3]", from_images);
+  const auto batch = three_pictures(true).select({0});
+  auto right = batch;  // the left cell's pixels where the right one's were, and the other way round
+  auto& image = right.reals.at("image").data;
+  for (int i = 0; i < 8; ++i)
+    for (int j = 0; j < 8 * 3; ++j) std::swap(image[i * 48 + j], image[i * 48 + 24 + j]);
+  auto& place = model->parameters().find("encoder.place.weight")->value;
+  const auto look = [&](const Batch& picture, int cell) {
+    ForcedChooser<double> chooser({{cell}, {cell}, {cell}});
+    return losses(*model, picture, chooser)[0];
+  };
+  CHECK(look(batch, 0) != doctest::Approx(look(right, 1)).epsilon(1e-6));
+  for (std::size_t d = 0; d < 3; ++d) place.row(1)[d] = place.row(0)[d];
+  CHECK(look(batch, 0) == doctest::Approx(look(right, 1)).epsilon(1e-12));
+  CHECK(look(batch, 0) != doctest::Approx(look(batch, 1)).epsilon(1e-6));
+}
+
+TEST_CASE("captioner: images that are not made of cells are refused") {
+  auto odd = from_images;
+  odd["width"] = 12;
+  CHECK_THROWS_AS(make_model<double>(Spec::parse("captioner"), odd, Key(1)), UsageError);
+}
