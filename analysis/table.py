@@ -19,7 +19,8 @@ MEASURED = ("squared_bias", "variance", "relative_bias", "work_normalised_varian
 QUANTITIES = (("squared_bias", "squared bias"), ("relative_bias", "relative bias"), ("variance", "variance"),
               ("work_normalised_variance", "variance × rows"), ("final_loss", "final loss"), ("metric", "metric"))
 # Which held-out loss ranks, where a task and model have several: the first that most runs have.
-_LOSSES = ("heldout_expected_loss", "heldout_marginal_likelihood", "heldout_soft", "heldout_elbo")
+_LOSSES = ("heldout_expected_loss", "heldout_marginal_likelihood", "heldout_soft", "heldout_elbo",
+           "heldout_sampled_elbo")
 
 
 def measurement_step(data: xr.Dataset, at: str | int = "first") -> int:

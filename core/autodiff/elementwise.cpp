@@ -168,6 +168,14 @@ Var<T> relu(Var<T> a) {
   return unary_rule(a, y, [](T g, T a, T) { return a > 0 ? g : T{0}; });
 }
 
+// y = a where a > 0, else slope a; ga = g where a > 0, else slope g
+template <class T>
+Var<T> leaky_relu(Var<T> a, T slope) {
+  const T* p = a.value().data;
+  auto y = same_as(a, {a}, [=](std::size_t i) { return p[i] < 0 ? slope * p[i] : p[i]; });
+  return unary_rule(a, y, [slope](T g, T a, T) { return a > 0 ? g : slope * g; });
+}
+
 // y = exp a; ga = g y
 template <class T>
 Var<T> exp(Var<T> a) {
@@ -208,6 +216,7 @@ Var<T> square(Var<T> a) {
   template Var<T> tanh(Var<T>);               \
   template Var<T> sigmoid(Var<T>);            \
   template Var<T> relu(Var<T>);               \
+  template Var<T> leaky_relu(Var<T>, T);      \
   template Var<T> exp(Var<T>);                \
   template Var<T> cos(Var<T>);                \
   template Var<T> log(Var<T>);                \

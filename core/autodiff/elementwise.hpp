@@ -26,6 +26,9 @@ template <class T>
 Var<T> sigmoid(Var<T> a);
 template <class T>
 Var<T> relu(Var<T> a);
+/// a where it is positive, slope * a elsewhere.
+template <class T>
+Var<T> leaky_relu(Var<T> a, T slope);
 template <class T>
 Var<T> exp(Var<T> a);
 template <class T>

@@ -43,8 +43,6 @@ template <class T>
 Choice<T> Episode<T>::choose(Site<T> site) {
   using enum TargetTerms::Divergence;
   if (!site.prior || site.prior->rows() != site.rows->size()) throw Bug("a site's prior must have one row per asking row");
-  if (tape_.logits_only())
-    for (const auto& [name, parameter] : site.prior->parameters()) tape_.watch(parameter);
   Question<T> question;
   question.step = static_cast<int>(steps_.size());
   question.nodes = nodes_;
@@ -56,6 +54,9 @@ Choice<T> Episode<T>::choose(Site<T> site) {
         question.distribution->columns() != site.prior->columns())
       throw Bug("a site's posterior must be of its prior's kind and size");
   }
+  if (tape_.logits_only())
+    for (const auto* distribution : {site.prior.get(), question.distribution.get()})
+      for (const auto& [name, parameter] : distribution->parameters()) tape_.watch(parameter);
   site.columns = site.prior->columns();
   question.site = std::move(site);
   show_options(question);

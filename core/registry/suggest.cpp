@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/registry/known_as.hpp"
 #include "core/registry/settings.hpp"
 
 namespace hardgrad {
@@ -55,6 +56,8 @@ std::optional<std::string> nearest(const std::string& word, const std::vector<st
 }
 
 std::string did_you_mean(const std::string& word, const std::vector<std::string>& candidates) {
+  if (const auto* known = known_as(word); known && std::count(candidates.begin(), candidates.end(), known->estimator()))
+    return fmt::format(" (it is called \"{}\" here)", known->spec);
   if (const auto meant = nearest(word, candidates)) return fmt::format(" (did you mean \"{}\"?)", *meant);
   return candidates.empty() ? " (there are none)" : fmt::format(" (there are: {})", fmt::join(candidates, ", "));
 }

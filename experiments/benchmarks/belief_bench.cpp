@@ -8,57 +8,15 @@
 #include <algorithm>
 #include <chrono>
 
-#include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/gradient.hpp"
 #include "core/autodiff/product.hpp"
-#include "core/autodiff/rearrange.hpp"
-#include "core/autodiff/reduce.hpp"
 #include "core/estimator/estimator.hpp"
-#include "core/models/parts/fields.hpp"
-#include "core/nn/layers.hpp"
 #include "experiments/benchmarks/parts_bench.hpp"
 
 namespace hardgrad::benchmarks {
 namespace {
 
-constexpr int units = 200, pixels = 784, batch_size = 50, samples = 2;
-
-/// z^1 ~ Bern(b), z^l ~ Bern(W_l z^{l-1} + c_l), cost -log p(y | z^L) with p = Bern(V z^L + d).
-class BeliefNetwork final : public Model<float> {
- public:
-  explicit BeliefNetwork(int layers)
-      : first_(this->parameters_, "first", 1, units, Key(1)), decoder_(this->parameters_, "decoder", units, pixels, Key(1)) {
-    for (int l = 1; l < layers; ++l) hidden_.emplace_back(this->parameters_, fmt::format("hidden{}", l), units, units, Key(1));
-    for (int l = 0; l < layers; ++l)
-      structure_.sites.push_back({.name = fmt::format("layer{}", l + 1),
-                                  .options = 2,
-                                  .state_width = l == 0 ? 1 : units,
-                                  .reach = l + 1 == layers ? Reach::own_costs : Reach::later_choices,
-                                  .columns = units});
-  }
-  const Structure& structure() const override { return structure_; }
-
-  void run(const Batch& batch, Episode<float>& episode) const override {
-    auto& tape = episode.tape();
-    auto rows = episode.root();
-    auto below = tape.constant(rows->size(), 1, 1.f);
-    auto y = constant_of(tape, batch, "y");
-    for (std::size_t l = 0; l <= hidden_.size(); ++l) {
-      const auto phi = l == 0 ? first_(below) : hidden_[l - 1](below);
-      const auto z = episode.choose({.name = structure_.sites[l].name, .rows = rows, .prior = bernoulli(phi), .state = below});
-      below = reshape(slice_columns(z.one_hot(tape, 2), 1, 1), units);
-      y = gather_rows(y, std::span<const int>(z.rows->parent));
-      rows = z.rows;
-    }
-    const auto logit = decoder_(below);
-    episode.cost(rows, row_sums(subtract(log(affine(exp(logit), 1.f, 1.f)), multiply(y, logit))));
-  }
-
- private:
-  Linear<float> first_, decoder_;
-  std::vector<Linear<float>> hidden_;
-  Structure structure_;
-};
+constexpr int units = 200, side = 28, pixels = side * side, batch_size = 50, samples = 2;
 
 /// Seconds of one floating-point operation of a square product, the best of five.
 double seconds_per_flop() {
@@ -77,23 +35,24 @@ double seconds_per_flop() {
 }
 
 void gradient(benchmark::State& state, int layers, const std::string& spec) {
-  const BeliefNetwork model(layers);
+  const auto model = make_model<float>(Spec::parse(fmt::format("belief_network[layers={},units={}]", layers, units)),
+                                       {{"height", side}, {"width", side}, {"levels", 2}}, Key(1));
   Batch batch;
-  batch.reals["y"] = Array<double>({batch_size, pixels});
+  auto& image = batch.reals["image"] = Array<double>({batch_size, side, side});
   for (std::uint32_t b = 0; b < batch_size; ++b) batch.id.push_back(b);
-  for (std::size_t i = 0; i < batch.reals["y"].size(); ++i) batch.reals["y"].data[i] = i % 3 == 0;
-  const auto estimator = make_estimator<float>(Spec::parse(spec), model.structure(), Key(2));
+  for (std::size_t i = 0; i < image.size(); ++i) image.data[i] = i % 3 == 0;
+  const auto estimator = make_estimator<float>(Spec::parse(spec), model->structure(), Key(2));
   // Hard choices need no gradient: each product goes forward and to its weights.
   const double flop = 2.0 * batch_size * samples * 2 * ((layers - 1.0) * units * units + static_cast<double>(units) * pixels);
   const double products = flop * seconds_per_flop();
   Tape<float> tape;
-  std::vector<float> into(model.parameters().size());
+  std::vector<float> into(model->parameters().size());
   const auto start = std::chrono::steady_clock::now();
   for (auto _ : state) {
     tape.clear();
     KeyedRandomness random(Key(3));
-    const auto estimate = estimator->draw({tape, model, batch, random});
-    differentiate(estimate.surrogate, model.parameters(), into);
+    const auto estimate = estimator->draw({tape, *model, batch, random});
+    differentiate(estimate.surrogate, model->parameters(), into);
     benchmark::DoNotOptimize(into.data());
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;

@@ -119,7 +119,7 @@ bool add_values(const std::string& option, const std::string& text, Words& found
 }
 
 void add_arguments(const std::string& verb, const std::string& text, Words& found) {
-  if (verb == "list") found = {"estimators", "models", "tasks", "targets", "matrix"};
+  if (verb == "list") found = {"estimators", "models", "tasks", "targets", "names", "matrix"};
   if (verb == "completion") found = {"bash", "zsh", "fish"};
   if (verb == "test" || verb == "describe") add_specs<EstimatorEntry>(text, found);
   if (verb != "describe") return;

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "core/models/parts/dreams.hpp"
+#include "core/registry/known_as.hpp"
 #include "core/support/error.hpp"
 #include "experiments/cli/common.hpp"
 #include "experiments/cli/manual.hpp"
@@ -112,6 +113,10 @@ void print(const EstimatorEntry& e) {
   print_synopsis(page, e.name, e.parameters, fmt::format("--task bits --estimator '{}' --exact", e.name));
   page.heading("DESCRIPTION");
   page.paragraph(fmt::format("{}.", e.paper));
+  for (const auto& known : known_names())
+    if (known.estimator() == e.name)
+      page.paragraph(fmt::format("Known as {}{} ({}): {}.", known.name, known.spec == e.name ? "" : ", " + known.spec,
+                                 known.paper, known.reason));
   print_parameters(page, e.parameters);
   page.heading("TARGET");
   page.paragraph(fmt::format("{}: {}.", e.target, Targets::instance().at(e.target).summary));
@@ -249,6 +254,8 @@ int describe_all(const std::string& text, bool json) {
   any |= describe<ModelEntry>(kind, name, json, found, !any);
   any |= describe<TaskEntry>(kind, name, json, found, !any);
   if (!any) any = describe<TargetEntry>(kind, name, json, found, true);  // an estimator of the same name comes first
+  if (const auto* known = any ? nullptr : known_as(name); known && (kind.empty() || kind == EstimatorEntry::noun))
+    any = describe<EstimatorEntry>("", known->estimator(), json, found, true);
   if (!any) {
     std::vector<std::string> names{"sweep"};
     for (const auto& more :
@@ -263,6 +270,13 @@ int describe_all(const std::string& text, bool json) {
 
 }  // namespace
 
+nlohmann::json names_json(const std::string& estimator) {
+  auto list = nlohmann::json::array();
+  for (const auto& known : known_names())
+    if (estimator.empty() || known.estimator() == estimator)
+      list.push_back({{"name", known.name}, {"spec", known.spec}, {"paper", known.paper}, {"reason", known.reason}});
+  return list;
+}
 nlohmann::json entry_json(const EstimatorEntry& e) {
   auto supports = nlohmann::json::object();
   for (const auto& [name, reason] : support(e)) supports[name] = reason.empty() ? nlohmann::json(true) : nlohmann::json(reason);
@@ -270,6 +284,7 @@ nlohmann::json entry_json(const EstimatorEntry& e) {
           {"name", e.name},
           {"summary", e.summary},
           {"paper", e.paper},
+          {"known_as", names_json(e.name)},
           {"target", e.target},
           {"unbiased", e.unbiased},
           {"biased_by", biasing_settings(e)},

@@ -7,6 +7,7 @@
 #include <regex>
 
 #include "core/estimator/estimator.hpp"
+#include "core/registry/known_as.hpp"
 #include "experiments/cli/common.hpp"
 #include "experiments/cli/describe.hpp"
 #include "experiments/cli/manual.hpp"
@@ -45,6 +46,12 @@ void print_targets() {
 void print_tasks() {
   std::vector<std::vector<std::string>> rows{{"TASK", ""}};
   for (const auto& [name, e] : Tasks::instance().entries()) rows.push_back({name, e.summary});
+  print_table(rows, "", most_columns);
+}
+
+void print_names() {
+  std::vector<std::vector<std::string>> rows{{"KNOWN AS", "HERE", ""}};
+  for (const auto& known : known_names()) rows.push_back({known.name, known.spec, known.reason});
   print_table(rows, "", most_columns);
 }
 
@@ -117,8 +124,9 @@ void add_list(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   auto* sub = app.add_subcommand("list", "what is registered, one line each");
   sub->add_option("what", options->what,
-                  "estimators, models, tasks, targets, or matrix: which estimator works on which network")
-      ->check(CLI::IsMember({"estimators", "models", "tasks", "targets", "matrix"}));
+                  "estimators, models, tasks, targets; names: what estimators are called elsewhere; matrix: which estimator "
+                  "works on which network")
+      ->check(CLI::IsMember({"estimators", "models", "tasks", "targets", "names", "matrix"}));
   sub->add_flag("--json", options->json, "print JSON");
   sub->callback([options, &action] {
     action = [options] {
@@ -128,6 +136,7 @@ void add_list(CLI::App& app, Action& action) {
         if (what == "models") print_json(entries_json<ModelEntry>());
         if (what == "tasks") print_json(entries_json<TaskEntry>());
         if (what == "targets") print_json(entries_json<TargetEntry>());
+        if (what == "names") print_json(names_json());
         if (what == "matrix") print_json(matrix_json());
         if (what.empty())
           print_json({{"estimators", entries_json<EstimatorEntry>()},
@@ -136,6 +145,7 @@ void add_list(CLI::App& app, Action& action) {
         return 0;
       }
       if (what == "matrix") print_matrix();
+      if (what == "names") print_names();
       if (what == "targets") print_targets();
       if (what.empty() || what == "estimators") print_estimators();
       if (what.empty()) put("\n");

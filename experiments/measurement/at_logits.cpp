@@ -14,7 +14,10 @@ void add_episode(Tape<T>& tape, const Episode<T>& episode, int copies, LogitGrad
   for (const auto& step : episode.steps()) {
     const auto& site = step.question.site;
     std::size_t of_site = 0;
-    for (const auto& [name, parameter] : site.prior->parameters()) {
+    auto parameters = site.prior->parameters();
+    if (step.question.distribution != site.prior)
+      for (const auto& of_posterior : step.question.distribution->parameters()) parameters.push_back(of_posterior);
+    for (const auto& [name, parameter] : parameters) {
       const auto g = tape.gradient(parameter);
       const std::size_t of_row = g.size() / site.rows->size(), size = episode.examples() / copies * of_row;
       for (auto& gradient : into)

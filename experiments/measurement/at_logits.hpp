@@ -1,9 +1,9 @@
 // Gradients at the logits: what an estimator's noise is before the network spreads it over parameters.
 //
-// (Of numbers: at the parameters of their distribution, means and log scales.)
-// With respect to an offset of the logits of every choice, example and option, the same whatever was chosen before: the sum
-// over the rows of an example of d / d logits. Nothing below the logits is worked out backward, and replicates are rows
-// of one run (core/models/parts/replicates.hpp).
+// (Of numbers: at the parameters of their distribution, means and log scales. Where choices are drawn from a posterior: at
+// those of the prior, then at its own.) With respect to an offset of the logits of every choice, example and option, the same
+// whatever was chosen before: the sum over the rows of an example of d / d logits. Nothing below the logits is worked out
+// backward, and replicates are rows of one run (core/models/parts/replicates.hpp).
 #pragma once
 
 #include <string>

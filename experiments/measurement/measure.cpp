@@ -289,8 +289,8 @@ Measurement measure(const Spec& spec, const Estimator<T>& estimator, const Model
   if (auto reason = unsupported(spec, model.structure()); !reason.empty()) return skipped(spec, reason);
   if (settings.at_logits && settings.exact)
     throw UsageError("at the logits, moments are sampled: take either --at-logits or --exact");
-  if (settings.at_logits && estimator.target().terms().drawn_from == DrawnFrom::posterior)
-    return skipped(spec, "its gradient is not at the prior's logits alone");
+  if (settings.at_logits && estimator.target().entry().dreams)
+    return skipped(spec, "its gradient is at the logits of dreams, too, whose number differs from run to run");
   Truths<T> own(model, batch, settings.leaf_cap, settings.stop);
   auto& truths = shared ? *shared : own;
   Measurement m;

@@ -5,39 +5,11 @@
 #include <array>
 
 #include "core/random/randomness.hpp"
-#include "experiments/support/place.hpp"
-#include "experiments/tasks/drawn_digits.hpp"
-#include "experiments/tasks/loaders/idx.hpp"
-#include "experiments/tasks/loaders/input_file.hpp"
+#include "experiments/tasks/digits.hpp"
 #include "experiments/tasks/task.hpp"
 
 namespace hardgrad {
 namespace {
-
-constexpr int classes = 10;
-
-struct LabelledImages {
-  IdxImages images;
-  std::string labels;  ///< a byte each
-};
-
-LabelledImages read_mnist(const std::string& folder, const std::string& part) {
-  const auto find = [&](const std::string& stem, const std::string& kind) {
-    for (const auto* dot : {"-", "."})
-      for (const auto* ending : {".gz", ""}) {
-        const auto path = folder + "/" + part + "-" + stem + dot + kind + "-ubyte" + ending;
-        if (place_of(path) != Place::nothing) return path;
-      }
-    throw InputError(fmt::format("{}: there is no {}-{}-{}-ubyte, plain or .gz; the folder must hold MNIST's four files",
-                                 folder, part, stem, kind));
-  };
-  const auto images = find("images", "idx3"), labels = find("labels", "idx1");
-  LabelledImages result{read_idx_images(images), read_idx_labels(labels, classes)};
-  if (result.labels.size() != result.images.count)
-    throw InputError(fmt::format("{}: {} labels, but {} holds {} images; the files do not belong together", labels,
-                                 result.labels.size(), images, result.images.count));
-  return result;
-}
 
 /// Fields: reals "image" [B, H, W] in [0, 1]; "label" [B]; "box" [B, 4] of the digit's ink: first row, first
 /// column, last row + 1, last column + 1. Images stay bytes; canvas, clutter and noise are made anew from the
@@ -50,31 +22,11 @@ class Glimpse final : public Task {
         clutter_(settings.integer("clutter")),
         piece_(static_cast<std::size_t>(settings.integer("clutter_size"))),
         noise_(settings.real("noise")) {
-    const auto path = find_input(settings.text("path"));
-    std::size_t heldout;
-    if (path.empty()) {
-      const auto examples = static_cast<std::size_t>(settings.integer("examples"));
-      heldout = std::max<std::size_t>(1, examples / 4);
-      train_ = drawn(examples + heldout, settings.integer("size"), key / "train");
-      test_ = drawn(heldout, settings.integer("size"), key / "test");
-      provenance_ = "generated";
-    } else {
-      if (place_of(path) != Place::folder)
-        throw InputError(
-            fmt::format("{}: is no folder, neither here nor below the folder that HARDGRAD_DATA names; path "
-                        "names the one with MNIST's four files",
-                        path));
-      train_ = read_mnist(path, "train");
-      test_ = read_mnist(path, "t10k");
-      if (train_.images.rows != test_.images.rows || train_.images.cols != test_.images.cols)
-        throw InputError(fmt::format("{}: training images are {}x{}, but test images {}x{}", path, train_.images.rows,
-                                     train_.images.cols, test_.images.rows, test_.images.cols));
-      heldout = static_cast<std::size_t>(settings.integer("heldout"));
-      if (heldout >= train_.images.count)
-        throw UsageError(fmt::format("glimpse: heldout must be below the number of training images, {}, got {}",
-                                     train_.images.count, heldout));
-      provenance_ = path;
-    }
+    auto digits = read_digits("glimpse", settings, key, true);
+    train_ = std::move(digits.train);
+    test_ = std::move(digits.test);
+    provenance_ = digits.provenance;
+    const auto heldout = digits.heldout;
     const auto limit = static_cast<std::size_t>(settings.integer("limit"));
     first_heldout_ = train_.images.count - heldout;
     sizes_ = {limit > 0 ? std::min(limit, first_heldout_) : first_heldout_, heldout, test_.images.count};
@@ -91,7 +43,7 @@ class Glimpse final : public Task {
   }
 
   Dimensions dimensions() const override {
-    return {{"height", static_cast<int>(rows_)}, {"width", static_cast<int>(cols_)}, {"classes", classes}};
+    return {{"height", static_cast<int>(rows_)}, {"width", static_cast<int>(cols_)}, {"classes", digit_classes}};
   }
   std::size_t size(Split split) const override { return sizes_[static_cast<std::size_t>(split)]; }
   std::string provenance() const override { return provenance_; }
@@ -132,12 +84,6 @@ class Glimpse final : public Task {
   }
 
  private:
-  static LabelledImages drawn(std::size_t count, int size, Key key) {
-    LabelledImages result{draw_digits(count, size, key), std::string(count, '\0')};
-    for (std::size_t i = 0; i < count; ++i) result.labels[i] = static_cast<char>(i % classes);
-    return result;
-  }
-
   void paint(const std::uint8_t* digit, std::uint32_t id, std::span<double> image, std::span<int> box) const {
     const auto rows = train_.images.rows, cols = train_.images.cols;
     KeyedRandomness random(key_ / "canvas");
@@ -190,24 +136,22 @@ class Glimpse final : public Task {
   std::string provenance_;
 };
 
-using P = ParameterInfo;
+std::vector<ParameterInfo> parameters() {
+  using P = ParameterInfo;
+  auto all = digit_parameters();
+  all.push_back(P::integer("canvas", 0, 0, 1024, "side of the canvas the digit is put on at a random place; 0: its own size"));
+  all.push_back(P::integer("clutter", 0, 0, 64, "pieces of other digits strewn over the canvas"));
+  all.push_back(P::integer("clutter_size", 8, 1, 256, "side of such a piece, in pixels"));
+  all.push_back(P::real("noise", 0, 0, 1, "uniform noise from 0 to this on every pixel"));
+  return all;
+}
 
 const Registration<TaskEntry> registered({
     .name = "glimpse",
     .summary = "a digit read by a few small glimpses",
     .data = "drawn digits, or a folder with MNIST's four idx files (plain or .gz)",
     .default_model = "glimpse_reader",
-    .parameters = {P::text("path", "", "folder of MNIST's four files; none: drawn digits"),
-                   P::integer("size", 28, 8, 256, "height and width of drawn digits, in pixels"),
-                   P::integer("examples", 2000, 10, 1e6,
-                              "digits to draw for training, and a quarter each to validate and test"),
-                   P::integer("heldout", 5000, 0, 1e7, "last images of the training file, held out for validation (path)"),
-                   P::integer("limit", 0, 0, 1e7, "most training images: the first ones; 0: all"),
-                   P::integer("canvas", 0, 0, 1024,
-                              "side of the canvas the digit is put on at a random place; 0: its own size"),
-                   P::integer("clutter", 0, 0, 64, "pieces of other digits strewn over the canvas"),
-                   P::integer("clutter_size", 8, 1, 256, "side of such a piece, in pixels"),
-                   P::real("noise", 0, 0, 1, "uniform noise from 0 to this on every pixel")},
+    .parameters = parameters(),
     .make = [](const Settings& settings, Key key) -> std::unique_ptr<Task> { return std::make_unique<Glimpse>(settings, key); },
 });
 

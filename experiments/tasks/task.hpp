@@ -46,6 +46,9 @@ class Task {
   virtual std::size_t size(Split split) const = 0;
   /// The examples at these indices of a split, padded to the longest. Batch::id is unique over all splits.
   virtual Batch batch(Split split, const std::vector<int>& indices) const = 0;
+  /// Examples of the training split to train on. A task whose examples are drawn anew at every use draws these with the key of
+  /// the epoch; `batch` gives those of evaluations and measurements, always the same.
+  virtual Batch training_batch(const std::vector<int>& indices, Key /*epoch*/) const { return batch(Split::train, indices); }
   /// The word that a number of a batch's field stands for; empty for padding, and in fields that hold no words.
   virtual std::string word(const std::string& /*field*/, int /*number*/) const { return {}; }
   /// The metrics of this task, all at zero.
@@ -55,6 +58,8 @@ class Task {
   /// True if there are metrics that want a free-running decode; `score_decoded` is then given one.
   virtual bool decodes() const { return false; }
   virtual void score_decoded(const Batch&, const Observation&, std::vector<Metric>&) const {}
+  /// Samples of the bound on the marginal likelihood that the last evaluation is to report; 0: none.
+  virtual int bound_samples() const { return 0; }
   /// Where the data came from, for the record: "generated" or a path, and how many examples were dropped and why.
   virtual std::string provenance() const { return "generated"; }
 };

@@ -6,7 +6,7 @@
 
 #include "core/choice/choosers.hpp"
 #include "core/estimator/enumeration/objectives.hpp"
-#include "core/estimator/score_function/score_function.hpp"
+#include "core/estimator/importance/importance.hpp"
 
 namespace hardgrad {
 namespace {
@@ -61,6 +61,45 @@ void add_enumerated(std::map<std::string, double>& sums, Tape<T>& tape, const Mo
     sums["marginal_likelihood"] += examples * static_cast<double>(marginal_likelihood_loss(episode).item());
     if (elbo) sums["elbo"] += examples * exact_objective("elbo", problem, std::numeric_limits<double>::infinity()).loss;
   }
+}
+
+/// Mean loss of one sample an example from the posterior, its divergence in full.
+template <class T>
+double sampled_elbo(Tape<T>& tape, const Model<T>& model, const Batch& batch, Key noise) {
+  tape.clear();
+  KeyedRandomness random(noise);
+  const TargetTerms terms{DrawnFrom::posterior, TargetTerms::Divergence::analytic};
+  return Sampled<T>({.tape = tape, .model = model, .batch = batch, .random = random, .terms = terms}, 1).mean_loss();
+}
+
+/// Sum over the examples of the bound of `samples` samples, of which at most `row_cap` rows are drawn at a time.
+template <class T>
+double sampled_bound(Tape<T>& tape, const Model<T>& model, const Batch& batch, DrawnFrom drawn_from, int samples,
+                     double row_cap, Key noise, const Stop& stop) {
+  const int B = batch.examples(), together = std::max(1, static_cast<int>(row_cap / B));
+  std::vector<std::vector<double>> log_weight(B);
+  for (int first = 0; first < samples; first += together) {
+    poll(stop);
+    tape.clear();
+    const int count = std::min(together, samples - first);
+    KeyedRandomness random(noise / static_cast<std::uint64_t>(first));
+    const Problem<T> problem{
+        .tape = tape, .model = model, .batch = batch, .random = random, .terms = {.drawn_from = drawn_from}};
+    const auto add = [&](int b, std::span<const double> some) {
+      log_weight[b].insert(log_weight[b].end(), some.begin(), some.end());
+    };
+    if (drawn_from == DrawnFrom::posterior) {
+      const ImportanceSamples<T> drawn(problem, count);
+      for (int b = 0; b < B; ++b) add(b, drawn.log_weights(b));
+    } else {
+      auto minus = Sampled<T>(problem, count, Costs::weighted).losses();
+      for (double& loss : minus) loss = -loss;
+      for (int b = 0; b < B; ++b) add(b, std::span<const double>(minus).subspan(std::size_t(b) * count, count));
+    }
+  }
+  double total = 0;
+  for (const auto& log_w : log_weight) total -= log_mean_exp(log_w);
+  return total;
 }
 
 }  // namespace
@@ -125,12 +164,18 @@ EvaluationPoint evaluate(const Task& task, const Model<T>& model, const Target& 
       task.score_decoded(batch, observe(episode), metrics);
     }
     if (target.name() == "soft") continue;  // its loss is the plain run's
+    const auto drawn_from = target.terms().drawn_from;
+    if (drawn_from == DrawnFrom::posterior)
+      sums["sampled_elbo"] += batch.examples() * sampled_elbo(tape, model, batch, noise / "elbo");
+    if (settings.bound_samples > 0)
+      sums["sampled_bound"] += sampled_bound(tape, model, batch, drawn_from, settings.bound_samples, settings.row_cap,
+                                             noise / "bound", settings.stop);
     tape.clear();
     sums["sampled_loss"] += batch.examples() * Sampled<T>({tape, model, batch, random}, 1).mean_loss();
     if (!enumerable) continue;
     const auto parts = enumerable_parts(model, batch, settings.row_cap);
     enumerable = !parts.empty();
-    add_enumerated(sums, tape, model, batch, parts, target.terms().drawn_from == DrawnFrom::posterior, settings.stop);
+    add_enumerated(sums, tape, model, batch, parts, drawn_from == DrawnFrom::posterior, settings.stop);
   }
   if (!enumerable)  // a mean over some of the examples would be a silent bias
     for (const auto* name : {"expected_loss", "marginal_likelihood", "elbo"}) sums.erase(name);

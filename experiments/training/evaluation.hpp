@@ -12,14 +12,18 @@ struct EvaluationSettings {
   int examples = 0;  ///< the first of the split; 0 is all
   int batch = 64;
   bool decode = false;     ///< also run freely, for the task's decoding metrics
+  int bound_samples = 0;   ///< also the bound of so many samples; 0: none
   double row_cap = 20000;  ///< most rows of one enumeration: batches are cut to it, larger examples are not enumerated
   Stop stop = {};          ///< polled between batches and parts of them
 };
 
 /// Losses per example, in the model's units: for the soft target `soft`; for the others `expected_loss` and
-/// `marginal_likelihood` by enumeration where every example's choices are few enough (with `elbo` if the target is one),
-/// `sampled_loss` under one sample, and `greedy_loss` under the most probable choices. Metrics are those of the most probable
-/// choices (of the expected weights for the soft target).
+/// `marginal_likelihood` by enumeration where every example's choices are few enough (with `elbo` if the target draws from a
+/// posterior), `sampled_loss` under one sample of the prior, `greedy_loss` under the most probable choices; for targets that
+/// draw from a posterior `sampled_elbo` under one sample of it. `sampled_bound` is -log 1/K sum_k p(z_k) exp(-f(z_k)) / r(z_k),
+/// z_k drawn from the target's distribution r: with the loss -log p(y | z) no less than the marginal likelihood's, on average
+/// (Burda, Grosse & Salakhutdinov 2016). Metrics are those of the most probable choices (of the expected weights for the soft
+/// target).
 template <class T>
 EvaluationPoint evaluate(const Task& task, const Model<T>& model, const Target& target, const EvaluationSettings& settings,
                          Key noise);

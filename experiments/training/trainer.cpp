@@ -27,7 +27,8 @@ class Batches {
       epoch_ = epoch;
     }
     const auto from = order_.begin() + static_cast<std::ptrdiff_t>((step % per_epoch_) * size_);
-    return task_.batch(Split::train, std::vector<int>(from, from + static_cast<std::ptrdiff_t>(size_)));
+    return task_.training_batch(std::vector<int>(from, from + static_cast<std::ptrdiff_t>(size_)),
+                                order_key_ / "examples" / static_cast<std::uint64_t>(epoch));
   }
 
  private:
@@ -52,7 +53,8 @@ void put_values(ParameterSet<T>& set, const std::vector<std::vector<T>>& values)
 
 /// The number by which evaluations are ranked: the loss of the estimator's own target where it was had.
 double own_loss(const EvaluationPoint& point, const Target& target) {
-  for (const auto& name : {target.name(), std::string("expected_loss"), std::string("sampled_loss")})
+  for (const auto& name :
+       {target.name(), std::string("sampled_elbo"), std::string("expected_loss"), std::string("sampled_loss")})
     if (auto it = point.losses.find(name); it != point.losses.end()) return it->second;
   return point.losses.begin()->second;
 }
@@ -90,6 +92,7 @@ TrainResult train(Training<T>& training, const TrainSettings& settings, const Ru
     EvaluationSettings how{.split = settings.evaluate_split == "test" ? Split::test : Split::heldout,
                            .examples = settings.evaluate_examples,
                            .decode = last && settings.decode,
+                           .bound_samples = last ? task->bound_samples() : 0,
                            .stop = stop};
     if (task->size(how.split) == 0) return;
     auto point = evaluate(*task, *model, estimator->target(), how, keys.noise / "evaluate" / std::uint64_t(step));

@@ -8,7 +8,7 @@ namespace hardgrad::verification {
 const std::vector<SceneSpec>& scene_specs() {
   static const std::vector<SceneSpec> all = {
       {"bits", "bits", "bits[bits=3,t=0.6;0.51;0.48,shared_logit=true]", 1},
-      {"bits_categorical", "bits", "bits[bits=2,options=3,function=linear,logit=0.2;-0.1;0.4]", 1},
+      {"bits_ternary", "bits", "bits[bits=2,options=3,function=linear,logit=0.2;-0.1;0.4]", 1},
       {"not_gate", "not_gate", "not_gate", 2},
       {"translator", "translation[max_length=5]", "translator[hidden=32,embedding=32]", 16},
       {"translator_sampled_feed", "translation[max_length=4]", "translator[hidden=32,embedding=32,feed=sampled]", 4},
@@ -17,6 +17,7 @@ const std::vector<SceneSpec>& scene_specs() {
       {"attentive_reader_impatient", "cloze[facts=1]", "attentive_reader[kind=impatient,hidden=4,embedding=4]", 2},
       {"captioner", "caption[grid=2,objects=1]", "captioner[hidden=4,embedding=4,channels=2,features=4,gate=true]", 2},
       {"glimpse_reader", "glimpse[size=12]", "glimpse_reader[grid=3,glimpses=3,patch=4]", 16},
+      {"belief_network", "images[size=8,examples=40]", "belief_network[layers=2,units=3]", 4},
       {"gaussians", "gaussians", "gaussians[columns=2,k=0.7,mean=-0.2;0.4,log_scale=-0.3]", 1},
       {"glimpse_reader_gaussian", "glimpse[size=12]", "glimpse_reader[policy=gaussian,glimpses=2,patch=4,features=8,hidden=8]",
        4},

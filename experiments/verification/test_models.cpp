@@ -19,7 +19,9 @@ TestModel recurrent(bool feeding, int options, int columns = 1) {
 TestModel toy(const std::string& spec) {
   Batch batch;
   batch.id = {0};
-  auto model = make_model<double>(Spec::parse(spec), {{"bits", 1}, {"gaussians", 1}}, Key(3), true);
+  batch.reals["image"] = {{1, 2, 1}, {1, 0}};
+  auto model = make_model<double>(Spec::parse(spec),
+                                  {{"bits", 1}, {"gaussians", 1}, {"height", 2}, {"width", 1}, {"levels", 2}}, Key(3), true);
   int i = 0;
   for (auto& parameter : model->parameters())  // a posterior that is not the prior
     if (parameter.group() == "posterior")
@@ -37,7 +39,8 @@ std::vector<TestModel> test_models() {
     for (bool feeding : {true, false}) all.push_back(recurrent(feeding, options, 2));  // choices made at once
   for (const auto* spec : {"bits[logit=0.7]", "bits[bits=3,t=0.6;0.51;0.48,shared_logit=true,logit=-1]",
                            "bits[bits=2,function=table,logit=0.3;-0.8]", "bits[options=3,function=linear,logit=0.2;-0.1;0.4]",
-                           "bits[bits=2,options=3,function=table,logit=0.2;-0.1;0.4]"})
+                           "bits[bits=2,options=3,function=table,logit=0.2;-0.1;0.4]", "belief_network[layers=2,units=2]",
+                           "belief_network[units=2,options=3]"})
     all.push_back(toy(spec));
   for (bool feeding : {true, false})
     all.push_back({feeding ? "numbers, dependent" : "numbers, two columns", std::make_unique<Drift<double>>(feeding),

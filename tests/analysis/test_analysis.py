@@ -55,6 +55,13 @@ def test_table_of_known_numbers():
         table(made_up(), 3)
 
 
+def test_a_bound_drawn_from_the_posterior_ranks_before_losses_drawn_from_the_prior():
+    drawn = {"heldout_" + name: (("run", "evaluation_step"), np.full((4, 2), value))
+             for name, value in (("greedy_loss", 50.0), ("sampled_loss", 60.0), ("sampled_elbo", 40.0), ("sampled_bound", 35.0))}
+    assert set(table(made_up(**drawn).drop_vars("heldout_expected_loss"))["loss_name"]) == {"sampled_elbo"}
+    assert set(table(made_up(**drawn))["loss_name"]) == {"expected_loss"}
+
+
 def test_failed_runs_and_nan_are_counted_not_averaged():
     ds = made_up()
     ds["status"][1] = 1

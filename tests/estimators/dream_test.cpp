@@ -19,7 +19,8 @@ struct Case {
   Batch batch;
 };
 
-/// One of each kind of observation, with ragged examples: an answer, a label, a sentence (up to so many heads of attention).
+/// One of each kind of observation, with ragged examples: an answer, a label, a sentence (up to so many heads of attention),
+/// pixels.
 std::vector<Case> cases(int most_heads = 1) {
   std::vector<Case> all;
   Batch story;
@@ -85,6 +86,14 @@ std::vector<Case> cases(int most_heads = 1) {
                                    {"eos", 2}},
                                   true),
                      text});
+  Batch bits;
+  bits.id = {6, 7};
+  bits.reals["image"] = {{2, 2, 1}, {1, 0, 1, 1}};
+  for (const auto* settings : {"units=2", "layers=2,units=1", "units=2,conditional=true"})
+    all.push_back(
+        {std::string("belief_network, ") + settings,
+         test::lively("belief_network[" + std::string(settings) + "]", {{"height", 2}, {"width", 1}, {"levels", 2}}, true),
+         bits});
   return all;
 }
 

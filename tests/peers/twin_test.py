@@ -34,6 +34,12 @@ CASES = [
     ("captioner", "caption[grid=3,objects=1]", "embedding=6,hidden=5,channels=4,features=7,gate=true"),
     ("captioner", "caption", "embedding=6,hidden=5,channels=4,features=7,gate=true,doubly_stochastic=0.8"),
     ("captioner", "{features}", "embedding=6,hidden=5,gate=true"),
+    ("belief_network", "images[size=8]", "units=20"),
+    ("belief_network", "images[size=8]", "units=8,layers=3"),
+    ("belief_network", "images[size=8]", "units=4,layers=2,options=5"),
+    ("belief_network", "images[size=8]", "units=7,layers=2,hidden_layers=2,hidden=9"),
+    ("belief_network", "images[size=8]", "units=7,layers=2,conditional=true"),
+    ("belief_network", "images[size=8]", "units=3,options=4,hidden_layers=1,hidden=9,conditional=true"),
 ]
 
 
@@ -46,11 +52,11 @@ def features(tmp_path):
     return f"caption[path={tmp_path}/captions.txt,features={tmp_path}/features.npy,heldout=0,test=0]"
 
 
-def dump(tmp_path, model, task, settings, precision, samples=1):
+def dump(tmp_path, model, task, settings, precision, samples=1, more=""):
     out = tmp_path / "gradient.h5"
     task = task.replace("{features}", features(tmp_path))
     command = [os.environ["HARDGRAD_BINARY"], "gradient", "--task", task, "--model", f"{model}[{settings}]",
-               "--estimator", f"reinforce[samples={samples}]", "--seed", "5", "--precision", precision,
+               "--estimator", f"reinforce[samples={samples}{more}]", "--seed", "5", "--precision", precision,
                "--out", str(out)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, f"{' '.join(command)}: {done.stderr}"
@@ -66,10 +72,21 @@ def test_equals_its_twin(tmp_path, model, task, settings, precision, tolerance):
     assert found.gradient < tolerance and found.entry < tolerance, found
 
 
+@pytest.mark.parametrize("settings", [settings for model, _, settings in CASES if model == "belief_network"])
+def test_the_lower_bound_of_a_belief_network_equals_its_twin(tmp_path, settings):
+    file = dump(tmp_path, "belief_network", "images[size=8]", settings, "double", 2, ",target=elbo,kl=sampled")
+    assert "posterior.layer1.1.weight" in file.gradient
+    found = compare(file, twins.belief_network)
+    assert found.loss < 1e-10 and found.surrogate < 1e-10, found  # (the file's log probabilities are the prior's)
+    assert found.gradient < 1e-10 and found.entry < 1e-10, found
+    assert compare(file, twins.belief_network, score_term=False).gradient > 1e-3
+
+
 @pytest.mark.parametrize("model, task, settings", [CASES[0], CASES[14], ("memory_reader", "qa", "embedding=7,hops=1"),
                                                    ("glimpse_reader", "glimpse", "features=9,hidden=8,glimpses=1"),
                                                    ("attentive_reader", "cloze", "embedding=6,hidden=5,kind=impatient"),
-                                                   ("captioner", "caption", "embedding=6,hidden=5,doubly_stochastic=0.8")])
+                                                   ("captioner", "caption", "embedding=6,hidden=5,doubly_stochastic=0.8"),
+                                                   ("belief_network", "images[size=8]", "units=8,layers=3")])
 def test_a_wrong_gradient_is_noticed(tmp_path, model, task, settings):
     found = compare(dump(tmp_path, model, task, settings, "double"), getattr(twins, model), score_term=False)
     assert found.loss < 1e-9 and found.gradient > 1e-3, found

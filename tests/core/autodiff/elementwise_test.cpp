@@ -42,6 +42,7 @@ TEST_CASE("unary operations") {
     expect_gradient([](auto&, const auto& x) { return tanh(x[0]); }, a);
     expect_gradient([](auto&, const auto& x) { return sigmoid(x[0]); }, a);
     expect_gradient([](auto&, const auto& x) { return relu(x[0]); }, a);
+    expect_gradient([](auto&, const auto& x) { return leaky_relu(x[0], {0.3f}); }, a);
     expect_gradient([](auto&, const auto& x) { return exp(x[0]); }, a);
     expect_gradient([](auto&, const auto& x) { return cos(x[0]); }, a);
     expect_gradient([](auto&, const auto& x) { return log(x[0]); }, positive);
@@ -72,7 +73,7 @@ TEST_CASE("NaN is never hidden") {
   Tape<float> tape;
   const float nan = std::numeric_limits<float>::quiet_NaN();
   auto x = tape.constant(1, 3, nan);
-  for (auto y : {relu(x), tanh(x), sigmoid(x), exp(x), cos(x), log(x), square(x), add(x, x)})
+  for (auto y : {relu(x), leaky_relu(x, 0.3f), tanh(x), sigmoid(x), exp(x), cos(x), log(x), square(x), add(x, x)})
     for (int i = 0; i < 3; ++i) CHECK(std::isnan(y.value().data[i]));
 }
 

@@ -28,7 +28,7 @@ def calls(tmp_path_factory):
     bits = ("--task", "bits", "--estimator", "rloo")
     return {
         "list": ("list",), "list estimators": ("list", "estimators"), "list models": ("list", "models"),
-        "list tasks": ("list", "tasks"), "list targets": ("list", "targets"), "list matrix": ("list", "matrix"), "describe sweep": ("describe", "sweep"),
+        "list tasks": ("list", "tasks"), "list targets": ("list", "targets"), "list names": ("list", "names"), "list matrix": ("list", "matrix"), "describe sweep": ("describe", "sweep"),
         "measure": ("measure", *bits, "--exact"), "gradient": ("gradient", *bits, "--out", folder / "g.h5"),
         "plan": ("plan", sweep, "--out", out), "run": ("run", sweep, "--out", out), "status": ("status", out),
         "check": ("check", out), "merge": ("merge", out, "--out", folder / "m.h5"),

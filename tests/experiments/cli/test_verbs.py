@@ -34,6 +34,7 @@ def test_every_verb_has_help(verb):
     (("measure", "--estimater", "exact"), 'measure: unknown option --estimater (did you mean "--estimator"?)'),
     (("measure", "--task", "bitz"), 'unknown task "bitz" (did you mean "bits"?)'),
     (("measure", "--task", "bits", "--estimator", "rlo"), 'unknown estimator "rlo" (did you mean "rloo"?)'),
+    (("measure", "--task", "bits", "--estimator", "LOORF"), 'unknown estimator "LOORF" (it is called "rloo" here)'),
     (("measure", "--task", "bits", "--estimator", "rloo[samples=1]"), "rloo: samples must be at least 2, got 1"),
     (("measure", "--task", "bits", "--model", "bits[bit=3]"), 'bits: unknown parameter "bit" (did you mean "bits"?)'),
     (("measure", "--task", "bits", "--estimator", "exact", "--estimator", "exact"), "--estimator: exact is given twice"),
@@ -80,6 +81,26 @@ def test_list():
     assert set(as_json("list")) == {"estimators", "models", "tasks"}
     text = run("list").stdout
     assert all(x["name"] in text for x in estimators + models + tasks)
+
+
+def test_names_people_know_lead_to_what_they_are():
+    registered = {e["name"]: e for e in as_json("list", "estimators")}
+    known = as_json("list", "names")
+    names = [k["name"] for k in known]
+    assert names == sorted(names, key=str.lower) and len(set(map(str.lower, names))) == len(names)
+    for k in known:
+        assert k["name"].lower() not in registered, k  # that would hide it
+        estimator = k["spec"].split("[")[0]
+        assert k in registered[estimator]["known_as"]
+        for spelling in (k["name"], k["name"].lower()):
+            assert as_json("describe", spelling)["name"] == estimator
+        assert k["reason"] in " ".join(run("describe", estimator).stdout.split())
+        assert refusal("measure", "--task", "bits", "--estimator", k["name"]).startswith(
+            f'unknown estimator "{k["name"]}" (it is called "{k["spec"]}" here)')
+    assert sum(len(e["known_as"]) for e in registered.values()) == len(known)
+    assert {"LOORF", "ReMax", "IndeCateR", "U2G", "VarGrad", "SIMPLE"} <= set(names)
+    lines = run("list", "names").stdout.splitlines()
+    assert len(lines) == len(known) + 1 and max(map(len, lines)) <= 120
 
 
 def test_exact_covariance():

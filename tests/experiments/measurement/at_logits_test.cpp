@@ -16,9 +16,9 @@ struct Scene {
   std::unique_ptr<Task> task;
   std::unique_ptr<Model<double>> model;
   Batch batch;
-  Scene(const std::string& what, const std::string& network)
+  Scene(const std::string& what, const std::string& network, bool posterior = false)
       : task(make_task(Spec::parse(what), Key(1))),
-        model(make_model<double>(Spec::parse(network), task->dimensions(), Key(2))),
+        model(make_model<double>(Spec::parse(network), task->dimensions(), Key(2), posterior)),
         batch(task->batch(Split::train, {0, 1, 2})) {}
 };
 
@@ -98,6 +98,40 @@ TEST_CASE("the exact gradient is there too, and an unbiased estimator's mean is 
   CHECK(of("straight_through").bias_p_value < 1e-6);
   settings.exact = true;
   CHECK_THROWS_AS(of("reinforce"), UsageError);
+}
+
+TEST_CASE("where a posterior is drawn from, gradients are at its logits and at the prior's, site by site") {
+  const Scene s("images[size=8,examples=20]", "belief_network[layers=2,units=3]", true);
+  MeasureSettings settings;
+  settings.at_logits = true;
+  settings.replicates = 400;
+  const auto of = [&](const std::string& text) {
+    const auto spec = Spec::parse(text);
+    return measure(spec, *make_estimator<double>(spec, s.model->structure(), Key(4)), *s.model, s.batch, settings, Key(5));
+  };
+  CHECK(of("exact[target=elbo]").variance < 1e-20);
+  CHECK(of("exact[target=elbo]").squared_bias < 1e-20);
+  const auto noisy = of("reinforce[target=elbo]"), calm = of("rloo[samples=4,target=elbo]"), bound = of("vimco");
+  for (const auto* m : {&noisy, &calm, &bound}) {
+    CHECK(m->bias_p_value > 1e-3);
+    REQUIRE(m->variance_by_site.size() == 2);
+    CHECK(m->variance_by_site.at("layer1") > 0);
+    CHECK(m->variance_by_site.at("layer2") > 0);
+    CHECK(m->variance_by_site.at("layer1") + m->variance_by_site.at("layer2") == doctest::Approx(m->variance));
+  }
+  CHECK(calm.variance < noisy.variance / 4);
+  CHECK(of("straight_through[target=elbo]").bias_p_value < 1e-6);
+  CHECK(of("wake_sleep").status == "skipped");
+  // Of the first layer the prior's logits are a parameter, the same for all examples.
+  const auto at_logits = exact_gradient_at_logits("elbo", *s.model, s.batch, 1e6);
+  const auto at_parameters = exact_truth("elbo", *s.model, s.batch, 1e6).gradient;
+  const auto* b = s.model->parameters().find("prior.logits");
+  for (std::size_t d = 0; d < 3; ++d) {
+    double sum = 0;
+    for (std::size_t example = 0; example < 3; ++example) sum += at_logits[(example * 3 + d) * 2 + 1];
+    CHECK(std::abs(sum) > 1e-6);
+    CHECK(sum == doctest::Approx(at_parameters[b->offset + d]).epsilon(1e-10));
+  }
 }
 
 TEST_CASE("the same bits on any number of threads, of parameters and at the logits, in more runs than threads") {

@@ -93,6 +93,66 @@ TEST_CASE("losses are enumerated for all examples or for none") {
   CHECK(none.losses.at("greedy_loss") == whole.losses.at("greedy_loss"));
 }
 
+TEST_CASE(
+    "bounds of samples: near what they bound where there are many, above it where there are few, all rows at once or not") {
+  const auto task = make_task(Spec::parse("images[size=8,examples=400]"), Key(2));
+  const auto model = make_model<double>(Spec::parse("belief_network[units=3,layers=2]"), task->dimensions(), Key(1), true);
+  for (auto& parameter : model->parameters())  // a posterior that is neither prior nor truth
+    for (double& value : parameter.value.data) value *= 2;
+  EvaluationSettings how;
+  const auto of = [&](const Target& target, int samples) {
+    how.bound_samples = samples;
+    return evaluate<double>(*task, *model, target, how, Key(3)).losses;
+  };
+  for (const Target target : {"expected_loss", "elbo"}) {
+    CAPTURE(target.name());
+    const auto exact = of(target, 0);
+    CHECK(exact.count("sampled_bound") == 0);
+    CHECK(exact.count("sampled_elbo") == (target.name() == "elbo"));
+    const double likelihood = exact.at("marginal_likelihood"), many = of(target, 2000).at("sampled_bound");
+    CHECK(many == doctest::Approx(likelihood).epsilon(2e-3));
+    CHECK(of(target, 1).at("sampled_bound") > likelihood + 0.5);
+    how.row_cap = 6400;  // a hundred samples of 64 examples
+    CHECK(of(target, 2000).at("sampled_bound") == doctest::Approx(likelihood).epsilon(2e-3));
+    how.row_cap = 20000;
+  }
+  const auto elbo = of("elbo", 1);
+  CHECK(elbo.at("sampled_elbo") == doctest::Approx(elbo.at("elbo")).epsilon(0.03));
+  CHECK(elbo.at("sampled_bound") == doctest::Approx(elbo.at("elbo")).epsilon(0.03));  // of one sample it is the same bound
+  CHECK(elbo.at("elbo") > elbo.at("marginal_likelihood") + 0.5);
+}
+
+TEST_CASE("a task that wants a bound has it in the last evaluation, and trains on images drawn anew") {
+  const std::shared_ptr<const Task> task = make_task(Spec::parse("images[size=8,examples=40,bound_samples=5]"), Key(2));
+  auto how = settings(10);
+  how.evaluate_every = 5;
+  how.measure_at = {};
+  auto training = prepare<float>(task, Spec::parse("belief_network[units=30]"), Spec::parse("rloo[target=elbo]"), how, keys);
+  const auto result = train(training, how, keys);
+  REQUIRE(result.evaluations.size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(result.evaluations[i].losses.count("sampled_bound") == (i == 2));
+    CHECK(result.evaluations[i].losses.count("sampled_elbo") == 1);
+    CHECK(result.evaluations[i].losses.count("elbo") == 0);  // 2^30 outcomes
+  }
+  // All images at every step: static ones show the same loss at the same parameters, dynamic ones another.
+  const auto losses = [&](const char* binarise) {
+    auto alone = settings(2);
+    alone.batch = 40;
+    alone.log_every = 1;
+    alone.evaluate_every = 0;
+    alone.measure_at = {};
+    alone.optimizer.learning_rate = 1e-30;
+    std::shared_ptr<const Task> images =
+        make_task(Spec::parse(std::string("images[size=8,examples=40,binarise=") + binarise + "]"), Key(2));
+    auto still = prepare<double>(images, Spec::parse("belief_network[units=2]"), Spec::parse("exact"), alone, keys);
+    const auto log = train(still, alone, keys).log;
+    return std::abs(log[0].loss - log[1].loss);
+  };
+  CHECK(losses("static") < 1e-9);
+  CHECK(losses("dynamic") > 1e-3);
+}
+
 TEST_CASE("stopping interrupts between steps") {
   auto alone = settings(50);  // evaluations and measurements poll too
   alone.measure_at = {};

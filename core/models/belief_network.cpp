@@ -1,0 +1,198 @@
+// A belief network: layers of stochastic units above a binary image, or a variational autoencoder whose code is discrete.
+//
+// Layers l = 1..L of D units with S options each, from the top down; y the pixels; N_l, N_y, Q_l are maps (below):
+//   z^1 ~ softmax(b)                       learned logits b; of all units at once, independently: the site's columns
+//   z^l ~ softmax(N_l(x^{l-1}))            l = 2..L
+//   y   ~ Bernoulli(sig(N_y(x^L)))         loss = -log p(y | z^L), summed over the pixels, in nats
+//   x^l = 2 z^l - 1 in {-1, 1}^D           of bits (S = 2), whose logits are (0, phi)
+//   x^l = onehot(z^l) in {0, 1}^{D S}      of categories
+// Relaxed weights: x^l is its mean under them.
+// conditional=true: the lower half y of an image from the upper half c, its rows 0 .. height/2 - 1:
+//   z^1 ~ softmax(N_1(2c - 1)), and nothing else sees c
+// Posterior (if asked for): q(z^l | y, x^{l-1}) = softmax(Q_l(2y - 1, x^{l-1})); if conditional it sees (c, y).
+// A map is N(x) = W_n a(.. a(W_1 x + b_1) ..) + b_n, a(v) = max(v, 0.3 v), with n - 1 = `hidden_layers` hidden layers: with
+// none it is linear. That of Q_l begins with W_1 (2y - 1) + V x^{l-1} + b_1.
+//
+// Posteriors go from the top down too (Soenderby et al. 2016), so that every prior is known when its site is asked. Networks of
+// several layers in Mnih & Gregor 2014 and Tucker et al. 2017 infer from the pixels up; with one layer that is the same.
+//
+// Parameters (U = D, or D S where S > 2; W and b of a map F are F.1.weight [out, in], F.1.bias [out], F.2 ...):
+//   prior.logits [1, U] (b, zeros at first), or prior.layer1 (N_1) if conditional; prior.layer<l> (N_l), decoder (N_y);
+//   posterior.layer<l> (Q_l), posterior.layer<l>.below.weight (V) [rows of W_1, U]
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/autodiff/binary_cross_entropy.hpp"
+#include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/rearrange.hpp"
+#include "core/models/parts/dreams.hpp"
+#include "core/models/parts/fields.hpp"
+#include "core/models/parts/replicates.hpp"
+#include "core/models/parts/sum.hpp"
+#include "core/nn/layers.hpp"
+
+namespace hardgrad {
+namespace {
+
+/// N(x), layer by layer.
+template <class T>
+class Map {
+ public:
+  struct Hidden {
+    std::size_t layers, units;
+    std::size_t first(std::size_t out) const { return layers > 0 ? units : out; }  ///< width of W_1 x
+  };
+  Map() = default;
+  Map(ParameterSet<T>& set, const std::string& name, std::size_t in, Hidden hidden, std::size_t out, Key init) {
+    for (std::size_t k = 0; k <= hidden.layers; ++k)
+      layers_.emplace_back(set, fmt::format("{}.{}", name, k + 1), k == 0 ? in : hidden.units,
+                           k == hidden.layers ? out : hidden.units, init);
+  }
+  Var<T> operator()(Var<T> x) const { return after(first(x)); }
+  /// W_1 x + b_1
+  Var<T> first(Var<T> x) const { return layers_[0](x); }
+  /// What N makes of v = W_1 x + b_1.
+  Var<T> after(Var<T> v) const {
+    for (std::size_t k = 1; k < layers_.size(); ++k) v = layers_[k](leaky_relu(v, T{0.3}));
+    return v;
+  }
+
+ private:
+  std::vector<Linear<T>> layers_;
+};
+
+template <class T>
+class BeliefNetwork final : public Model<T>, public Dreams {
+ public:
+  explicit BeliefNetwork(const Blueprint& b)
+      : units_(b.settings.integer("units")),
+        options_(b.settings.integer("options")),
+        pixels_(static_cast<std::size_t>(b.dimensions.at("height")) * b.dimensions.at("width")),
+        prior_(b.settings.integer("layers")) {
+    auto& set = this->parameters_;
+    const auto& [settings, dimensions, init, posterior] = b;
+    const std::size_t L = prior_.size(), U = options_ == 2 ? units_ : static_cast<std::size_t>(units_) * options_;
+    const typename Map<T>::Hidden hidden{static_cast<std::size_t>(settings.integer("hidden_layers")),
+                                         static_cast<std::size_t>(settings.integer("hidden"))};
+    if (settings.flag("conditional")) {
+      given_ = static_cast<std::size_t>(dimensions.at("height") / 2) * dimensions.at("width");
+      if (given_ == 0) throw UsageError("belief_network: conditional=true wants images of two rows of pixels or more");
+      prior_[0] = {set, "prior.layer1", given_, hidden, U, init};
+    } else {
+      top_ = &set.add("prior.logits", {1, U});
+    }
+    for (std::size_t l = 1; l < L; ++l) prior_[l] = {set, "prior." + site(l), U, hidden, U, init};
+    decoder_ = {set, "decoder", U, hidden, pixels_ - given_, init};
+    for (std::size_t l = 0; l < L; ++l)
+      structure_.sites.push_back({.name = site(l),
+                                  .options = options_,
+                                  .state_width = static_cast<int>(l == 0 ? pixels_ : pixels_ + U),
+                                  .reach = l + 1 == L ? Reach::own_costs : Reach::later_choices,
+                                  .columns = units_});
+    structure_.posterior = posterior;
+    structure_.dreams = this;
+    labels = 2;
+    places = static_cast<int>(pixels_ - given_);
+    if (!posterior) return;
+    posterior_.resize(L), below_.resize(L);
+    for (std::size_t l = 0; l < L; ++l) {
+      posterior_[l] = {set, "posterior." + site(l), pixels_, hidden, U, init};
+      if (l > 0) below_[l] = {set, "posterior." + site(l) + ".below", U, hidden.first(U), init, false};
+    }
+  }
+
+  const Structure& structure() const override { return structure_; }
+
+  void run(const Batch& batch, Episode<T>& episode) const override {
+    auto& tape = episode.tape();
+    const Distinct distinct(batch);
+    const auto image = constant_of(tape, distinct.batch(), "image");  // (c, y)
+    const auto signs = affine(image, T{2}, T{-1});
+    auto rows = episode.root();
+    auto whose = distinct.index;  // [R] the image of each row
+    Var<T> x;                     // x^{l-1}, none at first
+    for (std::size_t l = 0; l < prior_.size(); ++l) {
+      const auto seen = gather_rows(signs, std::span<const int>(whose));
+      Site<T> site{.name = structure_.sites[l].name,
+                   .rows = rows,
+                   .prior = distribution(l == 0 ? top(signs, whose) : prior_[l](x)),
+                   .state = x ? concat_columns({seen, x}) : seen};
+      if (structure_.posterior)
+        site.posterior = [&] {  // Q_l(2 (c, y) - 1, x^{l-1})
+          const Sum<T> of_image(posterior_[l].first(signs), whose);
+          return distribution(posterior_[l].after(x ? of_image + Sum<T>(below_[l](x)) : of_image));
+        };
+      const auto z = episode.choose(std::move(site));
+      x = shown(tape, z);
+      rows = z.rows;
+      whose.clear();
+      for (int example : rows->example) whose.push_back(distinct.index[example]);
+    }
+    const auto logits = decoder_(x);
+    if (auto* observer = episode.observer())
+      for (int p = 0; p < places; ++p)
+        observer->observe(rows->example, concat_columns({tape.constant(rows->size(), 1), slice_columns(logits, p, 1)}), p);
+    else
+      episode.cost(rows, binary_cross_entropy(logits, slice_columns(image, given_, pixels_ - given_), whose));
+  }
+
+  Batch with_observations(const Batch& batch, const std::vector<std::vector<int>>& drawn) const override {
+    auto result = batch;
+    for (std::size_t p = 0; p < drawn.size(); ++p)
+      for (std::size_t b = 0; b < drawn[p].size(); ++b) result.reals.at("image").row(b)[given_ + p] = drawn[p][b];
+    return result;
+  }
+
+ private:
+  static std::string site(std::size_t l) { return fmt::format("layer{}", l + 1); }
+
+  /// Logits of z^1 [R, U]: b, or N_1(2c - 1).
+  Var<T> top(Var<T> signs, std::span<const int> whose) const {
+    if (given_ > 0) return gather_rows(prior_[0](slice_columns(signs, 0, given_)), whose);
+    return gather_rows(signs.tape->parameter(*top_), std::span<const int>(std::vector<int>(whose.size(), 0)));
+  }
+  /// Of all units, from their logits [R, U].
+  DistributionPtr<T> distribution(Var<T> logits) const {
+    if (options_ == 2) return bernoulli(logits);
+    return categorical(reshape(logits, options_), std::vector<int>(logits.rows() * units_, options_), units_);
+  }
+  /// x [R, U] of what was chosen.
+  Var<T> shown(Tape<T>& tape, const Choice<T>& z) const {
+    if (options_ > 2) return reshape(z.one_hot(tape, options_), static_cast<std::size_t>(units_) * options_);
+    if (!z.hard()) return affine(reshape(slice_columns(z.weights, 1, 1), units_), T{2}, T{-1});
+    const auto x = tape.constant(z.rows->size(), units_);
+    std::transform(z.option.begin(), z.option.end(), tape.mutable_value(x).data,
+                   [](int b) { return static_cast<T>(2 * b - 1); });
+    return x;
+  }
+
+  int units_, options_;
+  std::size_t pixels_, given_ = 0;  // of the whole image; of its upper half, if that is given
+  Structure structure_;
+  const Parameter<T>* top_ = nullptr;      // b
+  std::vector<Map<T>> prior_, posterior_;  // N_l, Q_l
+  std::vector<Linear<T>> below_;           // V of Q_l
+  Map<T> decoder_;                         // N_y
+};
+
+const ModelEntry entry = {
+    .name = "belief_network",
+    .summary = "layers of bits or categories above a binary image: sigmoid belief network, discrete autoencoder",
+    .paper =
+        "Neal 1992, Connectionist learning of belief networks; Mnih & Gregor 2014, Neural variational inference and "
+        "learning in belief networks",
+    .dependence = "joint cost (layers=1), sequential (layers>1)",
+    .kinds = "binary (options=2), categorical",
+    .parameters = {ParameterInfo::integer("layers", 1, 1, 3, "layers of choices L"),
+                   ParameterInfo::integer("units", 200, 1, 10000, "choices in a layer, made at once D"),
+                   ParameterInfo::integer("options", 2, 2, 1000, "options of each S; 2: bits"),
+                   ParameterInfo::integer("hidden_layers", 0, 0, 4, "deterministic layers in each map; 0: linear"),
+                   ParameterInfo::integer("hidden", 200, 1, 10000, "leaky rectified units in each of them"),
+                   ParameterInfo::flag("conditional", false, "the lower half of an image is predicted from the upper half")},
+    .needs = {"height", "width", "levels"},
+};
+HARDGRAD_MODEL(BeliefNetwork, entry)
+
+}  // namespace
+}  // namespace hardgrad

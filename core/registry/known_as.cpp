@@ -1,0 +1,57 @@
+#include "core/registry/known_as.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+namespace hardgrad {
+namespace {
+
+std::string plain(const std::string& name) {
+  std::string letters;
+  for (char c : name)
+    if (c != '-' && c != '_') letters += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return letters;
+}
+
+}  // namespace
+
+const std::vector<KnownAs>& known_names() {
+  static const std::vector<KnownAs> all = {
+      {"Concrete", "gumbel_softmax", "Maddison, Mnih & Teh 2017, The concrete distribution", "the same relaxation"},
+      {"IndeCateR", "local_expectation",
+       "De Smet, Sansone & Zuidberg Dos Martires 2023, Differentiable sampling of categorical "
+       "distributions using the CatLog-derivative trick",
+       "every choice in turn is enumerated, the others are samples"},
+      {"IWAE", "iwae_reinforce", "Burda, Grosse & Salakhutdinov 2016, Importance weighted autoencoders",
+       "its bound, with choices that cannot be reparameterised"},
+      {"LEG", "local_expectation", "Titsias & Lazaro-Gredilla 2015, Local expectation gradients", "its authors' short name"},
+      {"Likelihood-ratio", "reinforce", "Glynn 1990, Likelihood ratio gradient estimation",
+       "another name of the score function"},
+      {"LOORF", "rloo", "Dong, Mnih & Tucker 2020, DisARM", "leave-one-out REINFORCE"},
+      {"ReMax", "self_critic", "Li et al. 2023, ReMax", "the loss of the most probable choices is the baseline"},
+      {"Reparameterisation", "pathwise", "Kingma & Welling 2014, Auto-encoding variational Bayes", "another name"},
+      {"RWS", "wake_wake", "Bornschein & Bengio 2015, Reweighted wake-sleep", "its authors' short name"},
+      {"Score-function", "reinforce", "Glynn 1990, Likelihood ratio gradient estimation", "REINFORCE without a baseline"},
+      {"SCST", "self_critic", "Rennie et al. 2017, Self-critical sequence training", "its authors' short name"},
+      {"SIMPLE", "straight_through", "Ahmed, Zeng, Niepert & Van den Broeck 2023, SIMPLE",
+       "with k = 1 the exact marginals, through which it goes backward, are the softmax itself"},
+      {"STE", "straight_through", "Bengio, Leonard & Courville 2013, Estimating or propagating gradients", "a short name"},
+      {"STGS", "st_gumbel", "Jang, Gu & Poole 2017, Categorical reparameterization with Gumbel-softmax", "a short name"},
+      {"U2G", "disarm", "Yin, Ho, Yan, Qian & Zhou 2020, Probabilistic best subset selection by gradient-based optimization",
+       "found twice in the same year"},
+      {"UnOrd", "unordered_set", "Kool, van Hoof & Welling 2020, Estimating gradients for discrete random variables",
+       "the unordered set estimator"},
+      {"VarGrad", "rloo[target=elbo,kl=sampled]", "Richter, Boustati, Nuesken, Ruiz & Akyildiz 2020, VarGrad",
+       "the log-variance loss has leave-one-out's learning signal; it lacks the path term, of mean 0"},
+      {"Weak-derivative", "mvd", "Pflug 1989, Sampling derivatives of probabilities", "another name"},
+  };
+  return all;
+}
+
+const KnownAs* known_as(const std::string& name) {
+  const auto& all = known_names();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const auto& k) { return plain(k.name) == plain(name); });
+  return found == all.end() ? nullptr : &*found;
+}
+
+}  // namespace hardgrad

@@ -1,0 +1,142 @@
+// Binary images to model the density of: drawn digits, MNIST and its like, or images that came as bits.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "core/random/randomness.hpp"
+#include "experiments/support/place.hpp"
+#include "experiments/tasks/digits.hpp"
+#include "experiments/tasks/loaders/amat.hpp"
+#include "experiments/tasks/task.hpp"
+
+namespace hardgrad {
+namespace {
+
+/// The file binarized_mnist_<part>.amat of a folder, plain or gzipped; empty if there is none.
+std::string amat_file(const std::string& folder, const std::string& part) {
+  for (const auto* ending : {"", ".gz"})
+    if (auto path = folder + "/binarized_mnist_" + part + ".amat" + ending; place_of(path) != Place::nothing) return path;
+  return {};
+}
+
+/// Images [from, to) of a set.
+IdxImages part(const IdxImages& all, std::size_t from, std::size_t to) {
+  const auto each = all.rows * all.cols;
+  return {to - from, all.rows, all.cols, all.pixels.substr(from * each, (to - from) * each)};
+}
+
+/// Field: reals "image" [B, H, W] of zeros and ones. A grey of v is a bit that is 1 with probability v / 255, drawn from the
+/// example's id once and for all (static), or anew whenever it is trained on (dynamic); or whether v / 255 exceeds a threshold.
+class Images final : public Task {
+ public:
+  Images(const Settings& settings, Key key)
+      : key_(key / "bits"),
+        dynamic_(settings.text("binarise") == "dynamic"),
+        thresholded_(settings.text("binarise") == "thresholded"),
+        threshold_(settings.real("threshold")),
+        bound_samples_(settings.integer("bound_samples")) {
+    const auto path = find_input(settings.text("path"));
+    if (!path.empty() && !amat_file(path, "train").empty()) {
+      read_amat(path);
+      provenance_ = path;
+    } else {
+      const auto digits = read_digits("images", settings, key, false);
+      const auto& train = digits.train.images;
+      const auto first_heldout = train.count - digits.heldout;
+      sets_ = {part(train, 0, first_heldout), part(train, first_heldout, train.count), digits.test.images};
+      provenance_ = digits.provenance;
+    }
+    for (std::size_t s = 1; s < 3; ++s) first_[s] = first_[s - 1] + sets_[s - 1].count;
+    const auto limit = static_cast<std::size_t>(settings.integer("limit"));
+    if (limit > 0 && limit < sets_[0].count) sets_[0] = part(sets_[0], 0, limit);
+    provenance_ += fmt::format(": {} images of {}x{} to train, {} held out, {} to test, binarisation {}", sets_[0].count,
+                               sets_[0].rows, sets_[0].cols, sets_[1].count, sets_[2].count, settings.text("binarise"));
+  }
+
+  Dimensions dimensions() const override {
+    return {{"height", static_cast<int>(sets_[0].rows)}, {"width", static_cast<int>(sets_[0].cols)}, {"levels", 2}};
+  }
+  std::size_t size(Split split) const override { return set(split).count; }
+  std::string provenance() const override { return provenance_; }
+  int bound_samples() const override { return bound_samples_; }
+
+  Batch batch(Split split, const std::vector<int>& indices) const override { return drawn(split, indices, key_); }
+  Batch training_batch(const std::vector<int>& indices, Key epoch) const override {
+    return drawn(Split::train, indices, dynamic_ ? epoch : key_);
+  }
+
+ private:
+  const IdxImages& set(Split split) const { return sets_[static_cast<std::size_t>(split)]; }
+
+  void read_amat(const std::string& folder) {
+    std::size_t next = 0;
+    for (const auto* part : {"train", "valid", "test"}) {
+      const auto path = amat_file(folder, part);
+      if (path.empty())
+        throw InputError(
+            fmt::format("{}: there is no binarized_mnist_{}.amat, plain or .gz, beside the one to train on", folder, part));
+      auto& images = sets_[next++];
+      images = parse_amat(read_text(path));
+      if (images.rows != sets_[0].rows)
+        throw InputError(fmt::format("{}: images of {}x{}, but those to train on are {}x{}", path, images.rows, images.cols,
+                                     sets_[0].rows, sets_[0].cols));
+    }
+  }
+
+  Batch drawn(Split split, const std::vector<int>& indices, Key key) const {
+    const auto& images = set(split);
+    const auto first = first_[static_cast<std::size_t>(split)];
+    KeyedRandomness random(key);
+    Batch batch;
+    Array<double> bits({indices.size(), images.rows, images.cols});
+    for (std::size_t b = 0; b < indices.size(); ++b) {
+      if (indices[b] < 0 || static_cast<std::size_t>(indices[b]) >= images.count) throw Bug("no such image");
+      batch.id.push_back(static_cast<std::uint32_t>(first) + static_cast<std::uint32_t>(indices[b]));
+      const auto* grey = images.image(indices[b]);
+      const auto image = bits.row(b);
+      for (std::size_t p = 0; p < image.size(); ++p) {
+        const double v = grey[p] / 255.0;
+        if (thresholded_)
+          image[p] = v > threshold_;
+        else
+          image[p] =
+              v == 0 || v == 1 ? v : random.uniform({.example = batch.id[b], .index = static_cast<std::uint32_t>(p)}) < v;
+      }
+    }
+    batch.reals = {{"image", std::move(bits)}};
+    return batch;
+  }
+
+  Key key_;
+  bool dynamic_, thresholded_;
+  double threshold_;
+  int bound_samples_;
+  std::array<IdxImages, 3> sets_;
+  std::array<std::size_t, 3> first_{};  // id of each set's first image
+  std::string provenance_;
+};
+
+std::vector<ParameterInfo> parameters() {
+  using P = ParameterInfo;
+  auto all = digit_parameters();
+  all[0].help = "folder of MNIST's files, or of binarized_mnist_{train,valid,test}.amat; none: drawn digits";
+  all.push_back(P::choice("binarise", "dynamic", {"dynamic", "static", "thresholded"},
+                          "greys are probabilities of bits drawn at every use, or once; or are compared with the threshold"));
+  all.push_back(P::real("threshold", 0.5, 0, 1, "of binarise=thresholded: a brighter pixel, of 0 to 1, is 1").below());
+  all.push_back(P::integer("bound_samples", 100, 0, 1e6, "samples of the bound in the last evaluation; 0: none"));
+  return all;
+}
+
+const Registration<TaskEntry> registered({
+    .name = "images",
+    .summary = "binary images, whose density is learned",
+    .data = "drawn digits, or a folder with MNIST's idx files or with the fixed binarisation's .amat files (plain or .gz)",
+    .default_model = "belief_network",
+    .parameters = parameters(),
+    .make = [](const Settings& settings, Key key) -> std::unique_ptr<Task> { return std::make_unique<Images>(settings, key); },
+});
+
+}  // namespace
+}  // namespace hardgrad

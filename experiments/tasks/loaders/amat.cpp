@@ -1,0 +1,49 @@
+#include "experiments/tasks/loaders/amat.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+
+#include "core/support/text.hpp"
+
+namespace hardgrad {
+
+IdxImages parse_amat(const TextFile& text) {
+  IdxImages images;
+  for (std::size_t i = 0; i < text.lines.size(); ++i) {
+    const std::string_view line = text.lines[i];
+    if (trimmed(line).empty()) continue;
+    const auto before = images.pixels.size();
+    for (std::size_t at = 0; at < line.size();) {
+      if (line[at] == ' ' || line[at] == '\t') {
+        ++at;
+        continue;
+      }
+      double value = -1;
+      const auto [end, error] = std::from_chars(line.data() + at, line.data() + line.size(), value);
+      const bool whole = end == line.data() + line.size() || *end == ' ' || *end == '\t';
+      if (error != std::errc{} || !whole || !(value >= 0 && value <= 1))
+        refuse_input(text.path, i + 1, at + 1,
+                     fmt::format("a pixel must be a number from 0 to 1, got \"{}\"",
+                                 line.substr(at, std::min(line.find_first_of(" \t", at) - at, std::size_t{20}))));
+      images.pixels += static_cast<char>(std::lround(255 * value));
+      at = static_cast<std::size_t>(end - line.data());
+    }
+    const auto pixels = images.pixels.size() - before;
+    if (images.count == 0) {
+      images.rows = images.cols = static_cast<std::size_t>(std::lround(std::sqrt(static_cast<double>(pixels))));
+      if (images.rows * images.cols != pixels)
+        refuse_input(text.path, i + 1, 0, fmt::format("{} numbers, which is no square: a line is an image of n x n", pixels));
+    } else if (pixels != images.rows * images.cols) {
+      refuse_input(
+          text.path, i + 1, 0,
+          fmt::format("{} numbers, but the first image has {}x{}; is it truncated?", pixels, images.rows, images.cols));
+    }
+    ++images.count;
+  }
+  if (images.count == 0) refuse_input(text.path, 0, 0, "holds no images");
+  return images;
+}
+
+}  // namespace hardgrad

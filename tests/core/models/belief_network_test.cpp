@@ -1,0 +1,120 @@
+// Belief networks: gradients, branching, relaxed and enumerated answers, halves of images, and likelihoods that sum to one.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "tests/core/models/model_check.hpp"
+
+using namespace hardgrad;
+using namespace hardgrad::test;
+
+namespace {
+
+const Dimensions dimensions{{"height", 3}, {"width", 2}, {"levels", 2}};
+
+Batch three_images() {
+  Batch batch;
+  batch.id = {4, 7, 9};
+  batch.reals["image"] = {{3, 3, 2}, {1, 0, 0, 1, 1, 0, 0, 0, 1, 1, 0, 1, 1, 1, 0, 0, 0, 0}};
+  return batch;
+}
+
+struct Case {
+  std::string spec;
+  Options forced;  // of three examples
+  int columns, options, layers;
+};
+std::vector<Case> cases() {
+  const Options bits{{1, 0, 0, 1, 1, 1}, {0, 1, 1, 0, 1, 1}}, trits{{2, 0, 1, 1, 0, 2}, {1, 2, 0, 0, 2, 1}};
+  return {{"belief_network[units=2]", {bits[0]}, 2, 2, 1},
+          {"belief_network[units=2,layers=2]", bits, 2, 2, 2},
+          {"belief_network[units=2,layers=2,hidden_layers=2,hidden=3]", bits, 2, 2, 2},
+          {"belief_network[units=2,layers=2,options=3]", trits, 2, 3, 2},
+          {"belief_network[units=2,layers=2,conditional=true]", bits, 2, 2, 2},
+          {"belief_network[units=2,options=3,hidden_layers=1,hidden=3,conditional=true]", {trits[0]}, 2, 3, 1}};
+}
+
+}  // namespace
+
+TEST_CASE("belief_network: gradients of losses, log probabilities and states, in every parameter") {
+  for (const auto& c : cases()) {
+    CAPTURE(c.spec);
+    auto model = lively(c.spec, dimensions), with_posterior = lively(c.spec, dimensions, true);
+    const auto twice = [&] { return std::make_unique<ForcedChooser<double>>(copied(c.forced, 2, c.columns)); };
+    check_gradient("two rows each", *model, three_images(), twice);
+    check_gradient("weights", *model, three_images(), [&] { return std::make_unique<ForcedWeights>(c.forced, 0.6); });
+    check_gradient("expected", *model, three_images(), [] { return std::make_unique<ExpectedChooser<double>>(); });
+    check_gradient("enumerated", *model, three_images(), [] { return std::make_unique<EnumerateChooser<double>>(); });
+    check_gradient("posterior", *with_posterior, three_images(), twice, with_posterior_terms);
+  }
+}
+
+TEST_CASE("belief_network: the gradient check sees a missing score term") {
+  const auto c = cases()[1];
+  auto model = lively(c.spec, dimensions);
+  const auto make = [&] { return std::make_unique<ForcedChooser<double>>(c.forced); };
+  CHECK(gradient_error(*model, three_images(), make, true).first > 1e-2);
+}
+
+TEST_CASE("belief_network: an image alone, copies of a row and one-hot weights cost the same") {
+  for (const auto& c : cases()) {
+    CAPTURE(c.spec);
+    const auto model = lively(c.spec, dimensions);
+    ForcedChooser<double> once(c.forced), thrice(copied(c.forced, 3, c.columns));
+    ForcedWeights one_hot(copied(c.forced, 3, c.columns), 1.0);
+    const auto loss = losses(*model, three_images(), once), three = losses(*model, three_images(), thrice);
+    const auto weighted = losses(*model, three_images(), one_hot);
+    REQUIRE(three.size() == 9);
+    for (int b = 0; b < 3; ++b) {
+      ForcedChooser<double> alone(of_example(c.forced, b, c.columns));
+      CHECK(losses(*model, three_images().select({b}), alone)[0] == doctest::Approx(loss[b]).epsilon(1e-12));
+    }
+    for (int r = 0; r < 9; ++r) {
+      CHECK(three[r] == doctest::Approx(loss[r / 3]).epsilon(1e-12));
+      CHECK(weighted[r] == doctest::Approx(loss[r / 3]).epsilon(1e-12));
+    }
+  }
+}
+
+TEST_CASE("belief_network: enumerated rows sum to the expectation over all paths") {
+  for (const auto& c : cases()) {
+    CAPTURE(c.spec);
+    const auto model = lively(c.spec, dimensions);
+    CHECK(model->structure().dependence() == (c.layers == 1 ? "joint cost" : "sequential"));
+    const auto batch = three_images();
+    const std::vector<int> options(c.layers * c.columns, c.options);
+    double total = 0;
+    for (int b = 0; b < 3; ++b) {
+      total += expected_loss_by_paths(*model, batch.select({b}), options, c.columns);
+      CHECK(model->outcomes(batch)[b] == std::pow(c.options, c.layers * c.columns));
+    }
+    CHECK(expected_loss_by_rows(*model, batch) == doctest::Approx(total).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("belief_network: the likelihoods of all images sum to one, of all lower halves for every upper half") {
+  for (const auto& c : cases()) {
+    CAPTURE(c.spec);
+    const auto model = lively(c.spec, dimensions);
+    const std::size_t given = c.spec.find("conditional") == std::string::npos ? 0 : 2;
+    std::vector<double> mass(1u << given);
+    for (int image = 0; image < 64; ++image) {
+      Batch batch;
+      batch.id = {0};
+      batch.reals["image"] = Array<double>({1, 3, 2});
+      for (int p = 0; p < 6; ++p) batch.reals["image"].data[p] = image >> p & 1;
+      Tape<double> tape;
+      EnumerateChooser<double> chooser;
+      Episode<double> episode(tape, chooser, 1);
+      model->run(batch, episode);
+      const auto& cost = episode.costs().back();
+      const auto log_p = episode.path_log_probability(cost.rows).value(), loss = cost.loss.value();
+      for (std::size_t r = 0; r < cost.rows->size(); ++r) mass[image % mass.size()] += std::exp(log_p.data[r] - loss.data[r]);
+    }
+    for (double m : mass) CHECK(m == doctest::Approx(1).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("belief_network: one row of pixels has no upper half") {
+  CHECK_THROWS_AS(lively("belief_network[units=2,conditional=true]", {{"height", 1}, {"width", 6}, {"levels", 2}}), UsageError);
+}
