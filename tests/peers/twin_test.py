@@ -4,6 +4,7 @@ HARDGRAD_BINARY names the program."""
 import os
 import subprocess
 
+import numpy as np
 import pytest
 
 import twins
@@ -27,13 +28,20 @@ CASES = [
     ("glimpse_reader", "glimpse", "features=9,hidden=8,glimpses=3,grid=4,patch=5,scales=3"),
     ("glimpse_reader", "glimpse", "features=9,hidden=8,glimpses=2,scales=2,core=lstm"),
     ("glimpse_reader", "glimpse", "features=9,hidden=8,glimpses=1"),
+] + [
+    ("turing_machine", f"algorithm[kind={kind},bits=3,min_length=2,max_length={longest},repeats=2]", settings)
+    for kind, longest, settings in (
+        ("copy", 4, "cells=5,width=4,hidden=6"), ("reverse", 3, "cells=4,width=3,hidden=5,reads=2,writes=2"),
+        ("repeat_copy", 3, "cells=3,width=3,hidden=5,controller=feedforward"),
+        ("associative_recall", 3, "cells=9,width=3,hidden=5,reads=2"), ("priority_sort", 4, "cells=6,width=3,hidden=5,writes=2"))
 ]
+SOFT = [case for case in CASES if case[0] == "turing_machine"]  # whose soft form is a published network, too
 
 
-def dump(tmp_path, model, task, settings, precision, samples=1):
+def dump(tmp_path, model, task, settings, precision, samples=1, estimator=None):
     out = tmp_path / "gradient.h5"
     command = [os.environ["HARDGRAD_BINARY"], "gradient", "--task", task, "--model", f"{model}[{settings}]",
-               "--estimator", f"reinforce[samples={samples}]", "--seed", "5", "--precision", precision,
+               "--estimator", estimator or f"reinforce[samples={samples}]", "--seed", "5", "--precision", precision,
                "--out", str(out)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, f"{' '.join(command)}: {done.stderr}"
@@ -49,7 +57,17 @@ def test_equals_its_twin(tmp_path, model, task, settings, precision, tolerance):
     assert found.gradient < tolerance and found.entry < tolerance, found
 
 
-@pytest.mark.parametrize("model, task, settings", [CASES[0], CASES[14], ("memory_reader", "qa", "embedding=7,hops=1"),
+@pytest.mark.parametrize("model, task, settings", SOFT)
+def test_its_soft_form_equals_its_twin(tmp_path, model, task, settings):
+    file = dump(tmp_path, model, task, settings, "double", estimator="soft")
+    assert file.choices is None
+    found = compare(file, getattr(twins, model))
+    assert found.loss < 1e-10 and found.gradient < 1e-10 and found.entry < 1e-10, found
+    hard = compare(file, lambda f, example, _: getattr(twins, model)(f, example, np.zeros((1000, 9), int)))
+    assert hard.loss > 1e-3, hard
+
+
+@pytest.mark.parametrize("model, task, settings", [CASES[0], CASES[14], SOFT[0], ("memory_reader", "qa", "embedding=7,hops=1"),
                                                    ("glimpse_reader", "glimpse", "features=9,hidden=8,glimpses=1")])
 def test_a_wrong_gradient_is_noticed(tmp_path, model, task, settings):
     found = compare(dump(tmp_path, model, task, settings, "double"), getattr(twins, model), score_term=False)
