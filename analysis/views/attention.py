@@ -30,6 +30,7 @@ class Attention:
     row_example: np.ndarray  # [R]
     entropy: np.ndarray  # [B, T] in nat (Shannon 1948), mean over an example's rows; NaN where there was no choice
     batch: xr.Dataset
+    columns: np.ndarray | None = None  # [B, T, D, S] `soft` of each of the D choices made at once; None if it is one
 
     @property
     def shown(self) -> range:
@@ -46,8 +47,12 @@ class Attention:
             raise InputError(f"the batch has no field {name}, which the view of {self.model} draws")
         return self.batch[name].values
 
+    def of_columns(self) -> np.ndarray:
+        """[B, T, D, S] probabilities of each of the choices made at once."""
+        return self.soft[:, :, None] if self.columns is None else self.columns
+
     def rows(self, example: int) -> np.ndarray:
-        """The rows of an example."""
+        """The rows of an example; of D choices made at once D follow each other."""
         return np.flatnonzero(self.row_example == example)
 
 
@@ -80,11 +85,14 @@ def load_attention(path: str | os.PathLike[str], unverified: bool = False) -> At
     elif "weights" in data:
         taken = rows_of("weights").astype(float)
 
-    def by_example(values: np.ndarray) -> np.ndarray:  # [T, R, S] -> [B, T, S], mean over rows
+    columns = data.sizes.get("column", 1)
+    of_column = np.arange(len(example)) % columns
+
+    def by_example(values: np.ndarray, column: int | None = None) -> np.ndarray:  # [T, R, S] -> [B, T, S], mean over rows
         values = np.where(asked, values, np.nan)
         result = np.full((int(example.max(initial=-1)) + 1, *values.shape[::2]), np.nan)
         for b in range(len(result)):
-            rows = values[:, example == b]
+            rows = values[:, (example == b) & ((column is None) | (of_column == column))]
             there = np.isfinite(rows)
             result[b] = np.where(there.any(axis=1), np.where(there, rows, 0).sum(axis=1) / np.maximum(there.sum(axis=1), 1), np.nan)
         return result
@@ -94,4 +102,4 @@ def load_attention(path: str | os.PathLike[str], unverified: bool = False) -> At
         taken = np.where(options, taken, np.nan)
     return Attention(str(data.attrs.get("model", "")).split("[")[0], settings, str(data.attrs.get("estimator", "")),
                      by_example(probabilities), None if taken is None else by_example(taken), choices, example, by_example(entropy)[:, :, 0],
-                     batch)
+                     batch, np.stack([by_example(probabilities, d) for d in range(columns)], axis=2) if columns > 1 else None)

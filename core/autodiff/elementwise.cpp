@@ -206,6 +206,14 @@ Var<T> square(Var<T> a) {
   return unary_rule(a, y, [](T g, T a, T) { return g == 0 ? T{0} : 2 * a * g; });
 }
 
+// y = log(1 + exp a) = max(a, 0) + log(1 + exp(-|a|)); ga = g / (1 + exp(-a)), where exp(a - y) = 1 / (1 + exp(-a))
+template <class T>
+Var<T> softplus(Var<T> a) {
+  const T* p = a.value().data;
+  auto y = same_as(a, {a}, [=](std::size_t i) { return (p[i] < 0 ? T{0} : p[i]) + std::log1p(std::exp(-std::abs(p[i]))); });
+  return unary_rule(a, y, [](T g, T a, T y) { return g == 0 ? T{0} : g * std::exp(a - y); });
+}
+
 #define HARDGRAD_INSTANTIATE(T)               \
   template Var<T> add(Var<T>, Var<T>);        \
   template Var<T> subtract(Var<T>, Var<T>);   \
@@ -220,7 +228,8 @@ Var<T> square(Var<T> a) {
   template Var<T> exp(Var<T>);                \
   template Var<T> cos(Var<T>);                \
   template Var<T> log(Var<T>);                \
-  template Var<T> square(Var<T>);
+  template Var<T> square(Var<T>);             \
+  template Var<T> softplus(Var<T>);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)
 

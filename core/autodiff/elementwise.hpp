@@ -38,5 +38,8 @@ template <class T>
 Var<T> log(Var<T> a);
 template <class T>
 Var<T> square(Var<T> a);
+/// log(1 + exp a), without overflow.
+template <class T>
+Var<T> softplus(Var<T> a);
 
 }  // namespace hardgrad

@@ -52,6 +52,8 @@ def test_heads_are_averaged_as_rows_are(sample, monkeypatch):
     found = load_attention("heads.h5")
     assert np.array_equal(found.soft, one.soft) and np.array_equal(found.entropy, one.entropy)
     assert list(found.rows(1)) == [4, 5, 6, 7]
+    assert found.of_columns().shape == (2, 2, 2, 3) and np.array_equal(found.of_columns()[:, :, 0], one.soft)
+    assert one.of_columns().shape == (2, 2, 1, 3)
     assert np.array_equal(found.hard[:, :, 1:], one.hard[:, :, 1:] / 2) and np.allclose(found.hard.sum(axis=2), 1)
 
 
@@ -149,6 +151,24 @@ def test_glimpse_paths_are_on_the_picture():
     assert path.get_title() == "paths" and len(path.patches) == 2
     assert [box.get_xy() for box in path.patches] == [(-0.5, -0.5), (3.5, 3.5)]  # cells 0 and 3 of a 2 x 2 grid
     assert figure.axes[0].get_ylabel() == "label 3"
+    figure.canvas.draw()
+
+
+def test_heads_of_a_machine_stand_in_their_cells():
+    soft = np.full((2, 2, 3), 1 / 3)
+    by_head = np.stack([soft, np.array([[[0.5, 0.25, 0.25], [0, 1, 0]], [[1, 0, 0], [np.nan] * 3]])], axis=2)
+    given = np.array([[[1.0, 0], [0, 1]], [[1, 1], [0, 0]]])
+    machine = replace(attention("turing_machine", soft, np.array([[0, 2, 1, 0], [1, 1, -1, -1]]), np.array([0, 0, 1, 1]), input=given,
+                                answer=[[[-1], [1]], [[0], [-1]]], length=[2, 1]), columns=by_head,
+                      settings={"reads": 1, "writes": 1})
+    figure = views_of("turing_machine")[0](machine)
+    axes = np.reshape(figure.axes, (4, 2))
+    assert [ax.get_ylabel() for ax in axes[:, 0]] == ["input", "wanted", "head 1 reads", "head 1 writes"]
+    assert axes[0, 0].images[0].get_array().tolist() == [[1, 0], [0, 1]] and axes[0, 1].images[0].get_array().tolist() == [[1], [1]]
+    assert axes[1, 0].images[0].get_array().filled(-1).tolist() == [[-1, 1]]
+    assert axes[3, 0].images[0].get_array().T.tolist() == [[0.5, 0.25, 0.25], [0, 1, 0]]
+    assert axes[2, 0].lines[0].get_ydata().tolist() == [0, 1] and axes[3, 0].lines[0].get_ydata().tolist() == [2, 1]
+    assert axes[3, 1].lines[0].get_ydata().tolist() == [0]  # its one step
     figure.canvas.draw()
 
 

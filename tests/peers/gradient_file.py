@@ -76,13 +76,15 @@ class Comparison:
 def compare(file: GradientFile, twin, score_term: bool = True) -> Comparison:
     """Runs `twin(file, row, options) -> (losses, log_probs)` (lists of scalars, one row's run) on every row, with the
     choices of the file, and compares with the file what REINFORCE without a baseline makes of it:
-    mean over rows of detach(f) sum_t log p_t + f. `score_term=False` is a deliberate bug."""
+    mean over rows of detach(f) sum_t log p_t + f. `score_term=False` is a deliberate bug. A file without choices is of the
+    soft network: options are None, and there are no log probabilities."""
     total = 0.0
     rows = len(file.row_example)
     f_theirs, log_p_theirs = [], []
     for r in range(rows):
-        losses, log_probs = twin(file, int(file.row_example[r]), np.maximum(file.choices[:, r], 0))
-        f, log_p = sum(losses), sum(log_probs)
+        options = None if file.choices is None else np.maximum(file.choices[:, r], 0)
+        losses, log_probs = twin(file, int(file.row_example[r]), options)
+        f, log_p = sum(losses), sum(log_probs, torch.zeros((), dtype=torch.float64))
         total = total + (f.detach() * log_p * float(score_term) + f) / rows
         f_theirs.append(f.item())
         log_p_theirs.append(log_p.item())
@@ -93,7 +95,8 @@ def compare(file: GradientFile, twin, score_term: bool = True) -> Comparison:
     assert set(theirs) == set(file.gradient)
     flat = lambda arrays: np.concatenate([np.ravel(arrays[k]) for k in sorted(theirs)])
     ours, reference = flat(file.gradient), flat(theirs)
-    log_prob = np.where(file.choices >= 0, file.log_prob, 0).reshape(*file.choices.shape[:2], -1).sum(axis=(0, 2))
+    log_prob = np.zeros(rows) if file.choices is None else np.where(
+        file.choices >= 0, file.log_prob, 0).reshape(*file.choices.shape[:2], -1).sum(axis=(0, 2))
     return Comparison(relative(np.nansum(file.loss, axis=0), f_theirs), relative(log_prob, log_p_theirs),
                       relative([file.surrogate], [total.item()]),
                       float(np.linalg.norm(ours - reference) / np.linalg.norm(reference)), relative(ours, reference))

@@ -40,7 +40,14 @@ CASES = [
     ("belief_network", "images[size=8]", "units=7,layers=2,hidden_layers=2,hidden=9"),
     ("belief_network", "images[size=8]", "units=7,layers=2,conditional=true"),
     ("belief_network", "images[size=8]", "units=3,options=4,hidden_layers=1,hidden=9,conditional=true"),
+] + [
+    ("turing_machine", f"algorithm[kind={kind},bits=3,min_length=2,max_length={longest},repeats=2]", settings)
+    for kind, longest, settings in (
+        ("copy", 4, "cells=5,width=4,hidden=6"), ("reverse", 3, "cells=4,width=3,hidden=5,reads=2,writes=2"),
+        ("repeat_copy", 3, "cells=3,width=3,hidden=5,controller=feedforward"),
+        ("associative_recall", 3, "cells=9,width=3,hidden=5,reads=2"), ("priority_sort", 4, "cells=6,width=3,hidden=5,writes=2"))
 ]
+SOFT = [case for case in CASES if case[0] == "turing_machine"]  # whose soft form is a published network, too
 
 
 def features(tmp_path):
@@ -52,11 +59,11 @@ def features(tmp_path):
     return f"caption[path={tmp_path}/captions.txt,features={tmp_path}/features.npy,heldout=0,test=0]"
 
 
-def dump(tmp_path, model, task, settings, precision, samples=1, more=""):
+def dump(tmp_path, model, task, settings, precision, samples=1, estimator=None):
     out = tmp_path / "gradient.h5"
     task = task.replace("{features}", features(tmp_path))
     command = [os.environ["HARDGRAD_BINARY"], "gradient", "--task", task, "--model", f"{model}[{settings}]",
-               "--estimator", f"reinforce[samples={samples}{more}]", "--seed", "5", "--precision", precision,
+               "--estimator", estimator or f"reinforce[samples={samples}]", "--seed", "5", "--precision", precision,
                "--out", str(out)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, f"{' '.join(command)}: {done.stderr}"
@@ -74,7 +81,7 @@ def test_equals_its_twin(tmp_path, model, task, settings, precision, tolerance):
 
 @pytest.mark.parametrize("settings", [settings for model, _, settings in CASES if model == "belief_network"])
 def test_the_lower_bound_of_a_belief_network_equals_its_twin(tmp_path, settings):
-    file = dump(tmp_path, "belief_network", "images[size=8]", settings, "double", 2, ",target=elbo,kl=sampled")
+    file = dump(tmp_path, "belief_network", "images[size=8]", settings, "double", estimator="reinforce[samples=2,target=elbo,kl=sampled]")
     assert "posterior.layer1.1.weight" in file.gradient
     found = compare(file, twins.belief_network)
     assert found.loss < 1e-10 and found.surrogate < 1e-10, found  # (the file's log probabilities are the prior's)
@@ -82,7 +89,17 @@ def test_the_lower_bound_of_a_belief_network_equals_its_twin(tmp_path, settings)
     assert compare(file, twins.belief_network, score_term=False).gradient > 1e-3
 
 
-@pytest.mark.parametrize("model, task, settings", [CASES[0], CASES[14], ("memory_reader", "qa", "embedding=7,hops=1"),
+@pytest.mark.parametrize("model, task, settings", SOFT)
+def test_its_soft_form_equals_its_twin(tmp_path, model, task, settings):
+    file = dump(tmp_path, model, task, settings, "double", estimator="soft")
+    assert file.choices is None
+    found = compare(file, getattr(twins, model))
+    assert found.loss < 1e-10 and found.gradient < 1e-10 and found.entry < 1e-10, found
+    hard = compare(file, lambda f, example, _: getattr(twins, model)(f, example, np.zeros((1000, 9), int)))
+    assert hard.loss > 1e-3, hard
+
+
+@pytest.mark.parametrize("model, task, settings", [CASES[0], CASES[14], SOFT[0], ("memory_reader", "qa", "embedding=7,hops=1"),
                                                    ("glimpse_reader", "glimpse", "features=9,hidden=8,glimpses=1"),
                                                    ("attentive_reader", "cloze", "embedding=6,hidden=5,kind=impatient"),
                                                    ("captioner", "caption", "embedding=6,hidden=5,doubly_stochastic=0.8"),

@@ -128,6 +128,13 @@ class Past {
   }
   /// [N, D] the numbers chosen.
   Var<T> numbers() const { return states_->on_states(numbers_); }
+  /// What was chosen, as weights [N D, S]: ones and zeros if the choice was hard.
+  Var<T> weights() const {
+    if (!hard()) return states_->on_states(weights_, columns());
+    const auto ones = episode_->tape().constant(states_->option.size(), items_->most());
+    for (std::size_t n = 0; n < states_->option.size(); ++n) episode_->tape().mutable_value(ones)(n, states_->option[n]) = 1;
+    return ones;
+  }
   bool hard() const { return !weights_; }
   /// [N D] the options chosen, if the choice was hard.
   const std::vector<int>& options() const { return states_->option; }
@@ -150,10 +157,13 @@ class Past {
     return all;
   }
 
-  /// Hands over the loss of each state and the label it predicts.
+  /// Hands over the loss [N, 1] of each state.
+  void cost(Var<T> loss) const { episode_->cost(rows_, states_->on_rows(loss)); }
+  /// Hands over the label [N] that each state predicts.
+  void predict(std::span<const int> label) const { episode_->predict(rows_, states_->labels_on_rows(label)); }
   void cost(const Classified<T>& said) const {
-    episode_->cost(rows_, states_->on_rows(said.loss));
-    episode_->predict(rows_, states_->labels_on_rows(said.label));
+    cost(said.loss);
+    predict(said.label);
   }
   /// [R] labels that the episode's observer draws from softmax(logits [N, V]), as what is seen at `place`; -1 of finished rows.
   std::vector<int> observed(Var<T> logits, int place) const {

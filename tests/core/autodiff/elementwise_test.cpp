@@ -47,6 +47,7 @@ TEST_CASE("unary operations") {
     expect_gradient([](auto&, const auto& x) { return cos(x[0]); }, a);
     expect_gradient([](auto&, const auto& x) { return log(x[0]); }, positive);
     expect_gradient([](auto&, const auto& x) { return square(x[0]); }, a);
+    expect_gradient([](auto&, const auto& x) { return softplus(x[0]); }, a);
   }
 }
 
@@ -73,8 +74,22 @@ TEST_CASE("NaN is never hidden") {
   Tape<float> tape;
   const float nan = std::numeric_limits<float>::quiet_NaN();
   auto x = tape.constant(1, 3, nan);
-  for (auto y : {relu(x), leaky_relu(x, 0.3f), tanh(x), sigmoid(x), exp(x), cos(x), log(x), square(x), add(x, x)})
+  for (auto y : {relu(x), leaky_relu(x, 0.3f), tanh(x), sigmoid(x), exp(x), cos(x), log(x), square(x), softplus(x), add(x, x)})
     for (int i = 0; i < 3; ++i) CHECK(std::isnan(y.value().data[i]));
+}
+
+TEST_CASE("softplus neither overflows nor loses its digits") {
+  Tape<double> tape;
+  auto x = place(tape, {Matrix({1, 4}, std::vector<double>{-800, -40, 0, 800})});
+  const auto y = softplus(x[0]);
+  const std::vector<double> expected{0, 4.248354255291589e-18, 0.6931471805599453, 800},
+      slope{0, 4.248354255291589e-18, 0.5, 1};
+  const std::vector<double> ones(4, 1.0);
+  tape.backward(y, {ones.data(), 1, 4});
+  for (int i = 0; i < 4; ++i) {
+    CHECK(y.value().data[i] == doctest::Approx(expected[i]).epsilon(1e-14));
+    CHECK(tape.gradient(x[0]).data[i] == doctest::Approx(slope[i]).epsilon(1e-14));
+  }
 }
 
 TEST_CASE("shapes that do not fit are refused") {

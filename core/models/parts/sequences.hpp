@@ -1,0 +1,72 @@
+// Sequences in, bits out: what an example shows at each step, and what it wants answered there.
+//
+// Fields of a batch: reals "input" [B, T, I]; integers "answer" [B, T, O] bits, -1 where no answer is due; "length" [B] steps.
+#pragma once
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+#include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/reduce.hpp"
+#include "core/models/batch.hpp"
+#include "core/models/parts/past.hpp"
+
+namespace hardgrad {
+
+/// The batch must outlive it.
+template <class T>
+class Sequences {
+ public:
+  explicit Sequences(const Batch& batch)
+      : input_(batch.numbers("input")), answer_(batch.ints("answer")), length_(batch.ints("length").data) {}
+
+  /// Of the longest.
+  std::size_t steps() const { return length_.empty() ? 0 : *std::max_element(length_.begin(), length_.end()); }
+  /// Whether an example goes on at step t.
+  auto have(std::size_t t) const {
+    return [this, t](int b) { return static_cast<std::size_t>(length_[b]) > t; };
+  }
+  /// x_t of the examples [n, I].
+  Var<T> x(Tape<T>& tape, std::span<const int> example, std::size_t t) const {
+    return rows_of(tape, input_, example, t, [](double x) { return static_cast<T>(x); });
+  }
+  /// y_t of the examples [n, O]; 0 where none is due.
+  Var<T> y(Tape<T>& tape, std::span<const int> example, std::size_t t) const {
+    return rows_of(tape, answer_, example, t, [](int y) { return y > 0 ? T{1} : T{0}; });
+  }
+
+  /// Hands over the losses - sum_o log Bernoulli(y_to; sig(logit_o)) of the states that have to answer at step t, and the bits
+  /// they predict: O labels a step, -1 where none is due. logits [n, O].
+  void answer(const Past<T>& past, std::size_t t, Var<T> logits) const {
+    const auto due = past.each([&](int b) { return answer_.row(b)[t * logits.cols()] >= 0; });
+    for (std::size_t o = 0; o < logits.cols(); ++o) {
+      std::vector<int> bit(past.size());
+      for (std::size_t n = 0; n < bit.size(); ++n) bit[n] = due[n] ? logits.value()(n, o) > 0 : -1;
+      past.predict(bit);
+    }
+    if (std::none_of(due.begin(), due.end(), [](int d) { return d; })) return;
+    const auto loss = subtract(softplus(logits), multiply(y(*logits.tape, past.example(), t), logits));
+    const auto counts = logits.tape->constant(due.size(), 1);
+    std::copy(due.begin(), due.end(), logits.tape->mutable_value(counts).data);
+    past.cost(scale_rows(row_sums(loss), counts));
+  }
+
+ private:
+  template <class X, class F>
+  static Var<T> rows_of(Tape<T>& tape, const Array<X>& field, std::span<const int> example, std::size_t t, F f) {
+    const std::size_t width = field.extent(2);
+    const auto out = tape.constant(example.size(), width);
+    for (std::size_t n = 0; n < example.size(); ++n) {
+      const auto from = field.row(example[n]).subspan(t * width, width);
+      std::transform(from.begin(), from.end(), tape.mutable_value(out).row(n), f);
+    }
+    return out;
+  }
+
+  const Array<double>& input_;
+  const Array<int>& answer_;
+  const std::vector<int>& length_;
+};
+
+}  // namespace hardgrad

@@ -1,0 +1,209 @@
+// A neural Turing machine: a controller beside a memory, whose heads choose the cells they read and write.
+//
+// Inputs x_t [I], t = 1..T, and at some steps answers y_t of O bits; N = cells, W = width, heads h = 1..H: those that read,
+// then those that write. M_0,i = m is the same in all cells, and all heads begin at the first: w_0 = (1, 0, ..., 0).
+//   s_t    = LSTM([x_t; r_{t-1}], s_{t-1}), or tanh(W_s [x_t; r_{t-1}] + b_s)         the controller
+//   (k, b, g, d, c) = W_a^h s_t + b_a^h                                               what a head asks for: W + 6 numbers
+//   w^c    = softmax_i(softplus(b) cos(k, M_{t-1},i))                                 content
+//   w^g    = sig(g) w^c + (1 - sig(g)) w_{t-1}^h                                      interpolation
+//   w~_i   = sum_j softmax(d)_j w^g_{i-j}, j = -1, 0, 1                               shift, circular
+//   e_i    = (1 + softplus(c)) log(w~_i + 1e-12)                                      sharpening: w~_i^(1 + softplus(c))
+//   i_t^h  ~ softmax(e)                           the choice; w_t^h is 1 there and 0 elsewhere. Relaxed: the weights
+//   M_t,i  = M_{t-1},i (.) prod_h (1 - w_t,i^h sig(u^h)) + sum_h w_t,i^h tanh(v^h)    heads that write, (u, v) = W_w s_t + b_w
+//   r_t    = [sum_i w_t,i^h M_t,i]_h                                                  heads that read
+//   loss   = - sum_t sum_o log Bernoulli(y_to; sig(W_y [s_t; r_t] + b_y)_o)           of the steps with an answer
+// The expected weights softmax(e) are the published soft machine; cos(a, b) = a . b / sqrt((|a|^2 + 1e-8) (|b|^2 + 1e-8)).
+// Posterior (if asked for): q(i_t^h | ...) = softmax_i(e_i + (W_q [s_t; y_t] + b_q)^h . M_{t-1},i), y_t = 0 where none is due.
+//
+// Parameters (C = hidden, R of the heads read): memory.initial.weight [1, W]; controller.{input.weight [4C, I + R W],
+//   recurrent.weight [4C, C], bias [4C]}, or controller.{weight [C, I + R W], bias [C]}; head.address.{weight [H (W + 6), C],
+//   bias}, head.write.{weight [(H - R) 2 W, C], bias}; output.{weight [O, C + R W], bias [O]};
+//   posterior.query.{weight [H W, C + O], bias [H W]}.
+#include <fmt/format.h>
+
+#include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/memory.hpp"
+#include "core/models/model.hpp"
+#include "core/models/parts/past.hpp"
+#include "core/models/parts/sequences.hpp"
+
+namespace hardgrad {
+namespace {
+
+template <class T>
+class TuringMachine final : public Model<T> {
+ public:
+  explicit TuringMachine(const Blueprint& b)
+      : cells_(b.settings.integer("cells")),
+        width_(b.settings.integer("width")),
+        readers_(b.settings.integer("reads")),
+        heads_(readers_ + b.settings.integer("writes")),
+        recurrent_(b.settings.text("controller") == "lstm") {
+    auto& set = this->parameters_;
+    const auto& [settings, dimensions, init, posterior] = b;
+    if (const int vectors = dimensions.at("vectors"); static_cast<int>(cells_) < vectors)
+      throw UsageError(
+          fmt::format("turing_machine: the longest sequence has {} vectors to keep, but the memory has {} cells; "
+                      "give cells={} or shorter sequences",
+                      vectors, cells_, vectors));
+    const std::size_t C = settings.integer("hidden"), I = dimensions.at("input_width"), O = dimensions.at("answer_width");
+    initial_ = &normal_parameter(set, "memory.initial.weight", {1, width_}, 0.5, init);
+    if (recurrent_)
+      lstm_ = {set, "controller", I + readers_ * width_, C, init};
+    else
+      controller_ = {set, "controller", I + readers_ * width_, C, init};
+    address_ = {set, "head.address", C, heads_ * (width_ + 6), init};
+    write_ = {set, "head.write", C, (heads_ - readers_) * 2 * width_, init};
+    output_ = {set, "output", C + readers_ * width_, O, init};
+    if (posterior) posterior_ = {set, "posterior.query", C + O, heads_ * width_, init};
+
+    structure_.sites = {{.name = "heads",
+                         .options = static_cast<int>(cells_),
+                         .times = dimensions.at("steps"),
+                         .state_width = static_cast<int>(C),
+                         .reach = Reach::later_choices,
+                         .columns = static_cast<int>(heads_)}};
+    structure_.posterior = posterior;
+  }
+
+  const Structure& structure() const override { return structure_; }
+
+  typename Model<T>::Asked asked(const Batch& batch, std::size_t, int example) const override {
+    return {std::vector<int>(heads_, static_cast<int>(cells_)), batch.ints("length").data[example]};
+  }
+
+  void run(const Batch& batch, Episode<T>& episode) const override;
+
+ private:
+  // Of every state, [n, ...]: what the controller knows, the memory in a row, what was read, and where the heads are.
+  struct Machine {
+    LstmState<T> s;
+    Var<T> M, r, w;  // [n, N W], [n, R W], [n, H N]
+    Machine after(const Past<T>& i) const {
+      const LstmState<T> kept{i.after(s.h), s.c ? Var<T>(i.after(s.c)) : Var<T>{}};
+      return {kept, i.after(M), i.after(r), i.after(w)};
+    }
+  };
+  Machine start(Tape<T>& tape, std::size_t examples) const;
+  /// e [n H, N]
+  Var<T> addressed(const Machine& m, const Items& cells) const;
+  /// Cells of the states [n], heads of the states [n].
+  Items cells_of(std::size_t states) const { return {states, cells_}; }
+  static std::vector<int> each(std::size_t states, std::size_t heads) {
+    std::vector<int> state(states * heads);
+    for (std::size_t n = 0; n < state.size(); ++n) state[n] = static_cast<int>(n / heads);
+    return state;
+  }
+  Var<T> cells(Var<T> M) const { return reshape(M, width_); }  // [n, N W] -> [n N, W]
+  Var<T> read(Var<T> w, Var<T> M) const;
+  Var<T> written(Var<T> M, Var<T> w, Var<T> s) const;
+
+  Structure structure_;
+  std::size_t cells_, width_, readers_, heads_;
+  bool recurrent_;
+  const Parameter<T>* initial_ = nullptr;
+  Lstm<T> lstm_;
+  Linear<T> controller_, address_, write_, output_, posterior_;
+};
+
+template <class T>
+void TuringMachine<T>::run(const Batch& batch, Episode<T>& episode) const {
+  auto& tape = episode.tape();
+  const Distinct distinct(batch);
+  const Sequences<T> given(distinct.batch());
+  const Items items(distinct.size() * heads_, cells_);
+
+  auto past = Past<T>(episode, distinct).only(given.have(0));
+  auto m = start(tape, distinct.size()).after(past);
+  for (std::size_t t = 0; t < given.steps(); ++t) {
+    const auto input = concat_columns({given.x(tape, past.example(), t), m.r});
+    m.s = recurrent_ ? lstm_.step(lstm_.project(input), m.s) : LstmState<T>{tanh(controller_(input)), {}};  // s_t
+    const auto now = cells_of(past.size());
+    Ask<T> ask{.name = "heads",
+               .scores = addressed(m, now),  // e
+               .items = items,
+               .state = m.s.h,
+               .columns = static_cast<int>(heads_)};
+    if (structure_.posterior)
+      ask.posterior = [&] {  // e_i + (W_q [s_t; y_t] + b_q)^h . M_{t-1},i
+        const auto q = reshape(posterior_(concat_columns({m.s.h, given.y(tape, past.example(), t)})), width_);
+        return add(ask.scores, dot_scores(q, cells(m.M), each(past.size(), heads_), now));
+      };
+    const auto i = past.choose(ask);  // i_t^h ~ softmax(e)
+    m = m.after(i);
+    m.w = reshape(i.weights(), heads_ * cells_);  // w_t
+    m.M = written(m.M, m.w, m.s.h);               // M_t
+    m.r = read(m.w, m.M);                         // r_t
+    given.answer(i, t, output_(concat_columns({m.s.h, m.r})));
+    if (t + 1 == given.steps()) break;
+    past = i.again().only(given.have(t + 1));
+    m = m.after(past);
+  }
+}
+
+template <class T>
+auto TuringMachine<T>::start(Tape<T>& tape, std::size_t examples) const -> Machine {
+  const std::vector<int> same(examples * cells_, 0);
+  const auto C = static_cast<std::size_t>(structure_.state_width());
+  Machine m;
+  m.s.h = tape.constant(examples, C);
+  if (recurrent_) m.s.c = tape.constant(examples, C);
+  m.M = reshape(gather_rows(tape.parameter(*initial_), std::span<const int>(same)), cells_ * width_);
+  const auto first = tape.constant(examples * heads_, cells_);
+  for (std::size_t h = 0; h < examples * heads_; ++h) tape.mutable_value(first)(h, 0) = 1;
+  m.w = reshape(first, heads_ * cells_);
+  m.r = read(m.w, m.M);
+  return m;
+}
+
+template <class T>
+Var<T> TuringMachine<T>::addressed(const Machine& m, const Items& now) const {
+  const T floor = static_cast<T>(1e-8), least = static_cast<T>(1e-12);
+  const auto asked = reshape(address_(m.s.h), width_ + 6);  // [n H, W + 6]
+  const auto number = [&](std::size_t j) { return slice_columns(asked, width_ + j, 1); };
+  const auto normalised = [](Var<T> x) {
+    return probabilities(log_softmax(x, std::vector<int>(x.rows(), static_cast<int>(x.cols()))));
+  };
+  const auto cosine = dot_scores(unit_rows(slice_columns(asked, 0, width_), floor), unit_rows(cells(m.M), floor),
+                                 each(m.M.rows(), heads_), now);
+  const auto content = normalised(scale_rows(cosine, softplus(number(0))));
+  const auto gate = sigmoid(number(1));
+  const auto gated = add(scale_rows(content, gate), scale_rows(reshape(m.w, cells_), affine(gate, T{-1}, T{1})));
+  const auto shifted = circular_shift(gated, normalised(slice_columns(asked, width_ + 2, 3)));
+  return scale_rows(log(affine(shifted, T{1}, least)), affine(softplus(number(5)), T{1}, T{1}));
+}
+
+// r = [sum_i w_i^h M_i]_h
+template <class T>
+Var<T> TuringMachine<T>::read(Var<T> w, Var<T> M) const {
+  const auto reading = reshape(slice_columns(w, 0, readers_ * cells_), cells_);
+  return reshape(mix(reading, cells(M), each(M.rows(), readers_), cells_of(M.rows())), readers_ * width_);
+}
+
+// M_i (.) prod_h (1 - w_i^h sig(u^h)) + sum_h w_i^h tanh(v^h)
+template <class T>
+Var<T> TuringMachine<T>::written(Var<T> M, Var<T> w, Var<T> s) const {
+  const auto writing = reshape(slice_columns(w, readers_ * cells_, (heads_ - readers_) * cells_), cells_);
+  const auto uv = reshape(write_(s), 2 * width_);
+  return reshape(write_cells(cells(M), writing, sigmoid(slice_columns(uv, 0, width_)), tanh(slice_columns(uv, width_, width_))),
+                 cells_ * width_);
+}
+
+const ModelEntry entry = {
+    .name = "turing_machine",
+    .summary = "neural Turing machine whose heads choose the cells they read and write",
+    .paper = "Graves, Wayne & Danihelka 2014, Neural Turing machines (soft: as published)",
+    .dependence = "sequential",
+    .kinds = "categorical",
+    .parameters = {ParameterInfo::integer("cells", 128, 2, 4096, "cells of the memory"),
+                   ParameterInfo::integer("width", 20, 1, 1024, "numbers in a cell"),
+                   ParameterInfo::integer("reads", 1, 1, 16, "heads that read"),
+                   ParameterInfo::integer("writes", 1, 1, 16, "heads that write"),
+                   ParameterInfo::choice("controller", "lstm", {"lstm", "feedforward"}, "the network that moves the heads"),
+                   ParameterInfo::integer("hidden", 100, 1, 4096, "units of the controller")},
+    .needs = {"input_width", "answer_width", "steps", "vectors"},
+};
+HARDGRAD_MODEL(TuringMachine, entry)
+
+}  // namespace
+}  // namespace hardgrad

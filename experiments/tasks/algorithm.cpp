@@ -1,0 +1,240 @@
+// Algorithms to be learnt from examples: sequences of random bits that have to be copied, repeated, recalled, sorted or turned
+// round. (Graves, Wayne & Danihelka 2014, sec. 4; reverse: Zaremba & Sutskever 2015.)
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+#include <span>
+
+#include "core/random/randomness.hpp"
+#include "experiments/tasks/task.hpp"
+
+namespace hardgrad {
+namespace {
+
+constexpr std::size_t item_vectors = 3;  // in an item of associative recall
+
+/// One example, written step by step: what is shown, then what is wanted.
+class Script {
+ public:
+  Script(std::size_t inputs, std::size_t outputs) : inputs_(inputs), outputs_(outputs) {}
+  /// A step that shows `bits`, and `value` on channel `channel`.
+  void show(std::span<const int> bits, std::size_t channel = 0, double value = 0) {
+    input.insert(input.end(), bits.begin(), bits.end());
+    input.resize(++steps * inputs_);
+    answer.resize(steps * outputs_, -1);
+    if (value != 0) input[(steps - 1) * inputs_ + channel] = value;
+  }
+  /// A step without bits.
+  void mark(std::size_t channel, double value = 1) { show({}, channel, value); }
+  /// A step that shows nothing and wants `bits`; where these end, 0.
+  void want(std::span<const int> bits) {
+    show({});
+    std::fill(answer.end() - static_cast<std::ptrdiff_t>(outputs_), answer.end(), 0);
+    std::copy(bits.begin(), bits.end(), answer.end() - static_cast<std::ptrdiff_t>(outputs_));
+  }
+  void want_end() {
+    want({});
+    answer.back() = 1;
+  }
+
+  std::vector<double> input;  // [steps, inputs]
+  std::vector<int> answer;    // [steps, outputs]
+  std::size_t steps = 0;
+
+ private:
+  std::size_t inputs_, outputs_;
+};
+
+/// Fields: "input" [B, T, I] the bits, then one or two channels of marks; "answer" [B, T, O], -1 where none is due; "length"
+/// [B] steps; "longer" [B] 1 if the sequence is longer than those of training. An example is made when it is asked for, from
+/// its id.
+class Algorithm final : public Task {
+ public:
+  Algorithm(const Settings& settings, Key key)
+      : key_(key),
+        kind_(settings.text("kind")),
+        bits_(settings.integer("bits")),
+        least_(settings.integer("min_length")),
+        most_(settings.integer("max_length")),
+        longer_(settings.integer("longer")),
+        repeats_(settings.integer("repeats")) {
+    const auto examples = static_cast<std::size_t>(settings.integer("examples"));
+    sizes_ = {examples, static_cast<std::size_t>(settings.integer("heldout")),
+              static_cast<std::size_t>(settings.integer("test"))};
+    if (least_ > most_)
+      throw UsageError(fmt::format("algorithm: min_length must be at most max_length, {}, got {}", most_, least_));
+    if (longer_ != 0 && longer_ <= most_)
+      throw UsageError(fmt::format("algorithm: longer must be above max_length, {}, or 0 for none, got {}", most_, longer_));
+    if (kind_ == "associative_recall" && least_ < 2)
+      throw UsageError(fmt::format("algorithm: associative_recall wants min_length of at least 2 items, got {}", least_));
+  }
+
+  Dimensions dimensions() const override {
+    const auto longest = std::max(most_, longer_);
+    const auto vectors = kind_ == "associative_recall" ? item_vectors * longest : longest;
+    return {{"input_width", static_cast<int>(inputs())},
+            {"answer_width", static_cast<int>(outputs())},
+            {"steps", static_cast<int>(steps(longest))},
+            {"vectors", static_cast<int>(vectors)}};
+  }
+  std::size_t size(Split split) const override { return sizes_[static_cast<std::size_t>(split)]; }
+
+  Batch batch(Split split, const std::vector<int>& indices) const override {
+    Batch batch;
+    std::vector<Script> scripts;
+    std::size_t T = 0;
+    const auto B = indices.size();
+    Array<int> length({B}), longer({B});
+    for (std::size_t b = 0; b < B; ++b) {
+      const auto i = static_cast<std::size_t>(indices[b]);
+      if (indices[b] < 0 || i >= size(split)) throw Bug("no such sequence");
+      const auto before = split == Split::train ? 0 : split == Split::heldout ? sizes_[0] : sizes_[0] + sizes_[1];
+      batch.id.push_back(static_cast<std::uint32_t>(before + i));
+      scripts.push_back(written(split, i, batch.id[b]));
+      T = std::max(T, scripts[b].steps);
+      length.data[b] = static_cast<int>(scripts[b].steps);
+      longer.data[b] = is_longer(split, i);
+    }
+    Array<double> input({B, T, inputs()});
+    Array<int> answer({B, T, outputs()}, -1);
+    for (std::size_t b = 0; b < B; ++b) {
+      std::copy(scripts[b].input.begin(), scripts[b].input.end(), input.row(b).begin());
+      std::copy(scripts[b].answer.begin(), scripts[b].answer.end(), answer.row(b).begin());
+    }
+    batch.reals = {{"input", std::move(input)}};
+    batch.integers = {{"answer", std::move(answer)}, {"length", std::move(length)}, {"longer", std::move(longer)}};
+    return batch;
+  }
+
+  std::vector<Metric> metrics() const override {
+    std::vector<Metric> all{{.name = "bit_error", .unit = "1", .higher_is_better = false}, {.name = "solved", .unit = "1"}};
+    if (longer_ > 0) {
+      all.push_back({.name = "longer_bit_error", .unit = "1", .higher_is_better = false});
+      all.push_back({.name = "longer_solved", .unit = "1"});
+    }
+    return all;
+  }
+  /// Solved: every bit of the sequence is right. Longer sequences have metrics of their own.
+  void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
+    const auto &answer = batch.ints("answer"), &longer = batch.ints("longer");
+    for (int b = 0; b < batch.examples(); ++b) {
+      const auto wanted = answer.row(b);
+      const auto said = seen.predictions.row(b);
+      double wrong = 0, count = 0;
+      for (std::size_t p = 0; p < wanted.size(); ++p) {
+        if (wanted[p] < 0) continue;
+        ++count;
+        wrong += p >= said.size() || said[p] != wanted[p];
+      }
+      auto* const of = &metrics[longer.data[b] ? 2 : 0];
+      of[0].numerator += wrong;
+      of[0].denominator += count;
+      of[1].numerator += wrong == 0;
+      of[1].denominator += 1;
+    }
+  }
+
+ private:
+  std::size_t inputs() const { return bits_ + (kind_ == "copy" || kind_ == "reverse" ? 1 : 2); }
+  std::size_t outputs() const { return bits_ + (kind_ == "repeat_copy"); }
+  static std::size_t kept(std::size_t sorted) { return (4 * sorted + 4) / 5; }
+  /// Steps of the longest example of so many vectors (items).
+  std::size_t steps(std::size_t n) const {
+    if (kind_ == "repeat_copy") return n + 1 + n * repeats_ + 1;
+    if (kind_ == "associative_recall") return n * (1 + item_vectors) + 2 + 2 * item_vectors;
+    if (kind_ == "priority_sort") return n + 1 + kept(n);
+    return 2 * n + 1;
+  }
+
+  bool is_longer(Split split, std::size_t i) const { return split == Split::test && longer_ > 0 && i % 2 == 1; }
+
+  /// Training and held-out sequences have lengths from min_length to max_length; those of the test max_length or `longer`.
+  Script written(Split split, std::size_t i, std::uint32_t id) const {
+    KeyedRandomness random(key_ / "sequence");
+    auto below = [&, draws = 0u](std::size_t bound) mutable {
+      return static_cast<std::size_t>(random.below(bound, {.example = id, .step = draws++}));
+    };
+    const auto n = split != Split::test ? least_ + below(most_ - least_ + 1) : is_longer(split, i) ? longer_ : most_;
+    const auto drawn = [&](std::size_t count) {
+      std::vector<std::vector<int>> all(count, std::vector<int>(bits_));
+      for (auto& vector : all)
+        for (int& bit : vector) bit = static_cast<int>(below(2));
+      return all;
+    };
+    Script script(inputs(), outputs());
+    if (kind_ == "associative_recall") {  // items behind marks; one of them between other marks; wanted: the next item
+      const auto all = drawn(n * item_vectors);
+      const auto item = [&](std::size_t k) { return std::span(all).subspan(k * item_vectors, item_vectors); };
+      for (std::size_t k = 0; k < n; ++k) {
+        script.mark(bits_);
+        for (const auto& vector : item(k)) script.show(vector);
+      }
+      const auto asked = below(n - 1);
+      script.mark(bits_ + 1);
+      for (const auto& vector : item(asked)) script.show(vector);
+      script.mark(bits_ + 1);
+      for (const auto& vector : item(asked + 1)) script.want(vector);
+    } else if (kind_ == "priority_sort") {  // a priority in (-1, 1) beside each vector; wanted: the highest, in order
+      const auto all = drawn(n);
+      std::vector<double> priority(n);
+      for (std::size_t k = 0; k < n; ++k) {
+        priority[k] = 2 * random.uniform({.example = id, .step = 1u << 20, .index = static_cast<std::uint32_t>(k)}) - 1;
+        script.show(all[k], bits_, priority[k]);
+      }
+      std::vector<std::size_t> order(n);
+      std::iota(order.begin(), order.end(), 0);
+      std::sort(order.begin(), order.end(), [&](auto a, auto b) { return priority[a] > priority[b]; });
+      script.mark(bits_ + 1);
+      for (std::size_t k = 0; k < kept(n); ++k) script.want(all[order[k]]);
+    } else {
+      auto all = drawn(n);
+      for (const auto& vector : all) script.show(vector);
+      if (kind_ == "reverse") std::reverse(all.begin(), all.end());
+      const auto times = kind_ != "repeat_copy" ? 1 : split == Split::test ? repeats_ : 1 + below(repeats_);
+      if (kind_ == "repeat_copy") {  // the number of repetitions, of mean 0 and variance 1
+        const auto R = static_cast<double>(repeats_);
+        script.show({}, bits_ + 1, R > 1 ? (static_cast<double>(times) - (R + 1) / 2) / std::sqrt((R * R - 1) / 12) : 0);
+        script.input[script.input.size() - 2] = 1;
+      } else {
+        script.mark(bits_);
+      }
+      for (std::size_t r = 0; r < times; ++r)
+        for (const auto& vector : all) script.want(vector);
+      if (kind_ == "repeat_copy") script.want_end();
+    }
+    return script;
+  }
+
+  Key key_;
+  std::string kind_;
+  std::size_t bits_, least_, most_, longer_, repeats_;
+  std::array<std::size_t, 3> sizes_{};
+};
+
+using P = ParameterInfo;
+
+const Registration<TaskEntry> registered({
+    .name = "algorithm",
+    .summary = "sequences of random bits to be copied, repeated, recalled, sorted or reversed",
+    .data = "generated",
+    .default_model = "turing_machine",
+    .parameters = {P::choice("kind", "copy", {"copy", "repeat_copy", "associative_recall", "priority_sort", "reverse"},
+                             "what is to be done with a sequence"),
+                   P::integer("bits", 8, 1, 64, "bits of a vector"),
+                   P::integer("min_length", 1, 1, 1000, "fewest vectors of a sequence (items of associative_recall)"),
+                   P::integer("max_length", 20, 1, 1000, "most vectors of a training sequence"),
+                   P::integer("longer", 0, 0, 1000, "vectors of every second test sequence; 0: all have max_length"),
+                   P::integer("repeats", 10, 1, 100, "most repetitions of repeat_copy; the test has no fewer"),
+                   P::integer("examples", 100000, 1, 1e8, "training sequences, each made when it is asked for"),
+                   P::integer("heldout", 500, 1, 1e6, "sequences held out for validation"),
+                   P::integer("test", 500, 1, 1e6, "sequences to test")},
+    .make = [](const Settings& settings, Key key) -> std::unique_ptr<Task> {
+      return std::make_unique<Algorithm>(settings, key);
+    },
+});
+
+}  // namespace
+}  // namespace hardgrad

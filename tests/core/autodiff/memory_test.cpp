@@ -1,0 +1,65 @@
+#include "core/autodiff/memory.hpp"
+
+#include "tests/support/gradient_check.hpp"
+
+using namespace hardgrad;
+using namespace hardgrad::testing;
+
+TEST_CASE("rows of length 1") {
+  for (auto [r, c] : {std::pair{1, 1}, {3, 5}, {4, 19}})
+    expect_gradient([](auto&, const auto& x) { return unit_rows(x[0], {1e-3f}); }, {random_matrix(r, c, 1)});
+  Tape<double> tape;
+  const auto x = place(tape, {Matrix({2, 2}, std::vector<double>{3, 4, 0, 0})});
+  const auto y = unit_rows(x[0], 1e-30);
+  const std::vector<double> expected{0.6, 0.8, 0, 0};
+  for (int i = 0; i < 4; ++i) CHECK(y.value().data[i] == doctest::Approx(expected[i]));
+}
+
+TEST_CASE("a shift is a circular convolution") {
+  for (auto [rows, cells, shifts] : {std::array{1, 1, 3}, {3, 2, 3}, {2, 7, 3}, {2, 5, 5}, {2, 3, 1}})
+    expect_gradient([](auto&, const auto& x) { return circular_shift(x[0], x[1]); },
+                    {random_matrix(rows, cells, 2), random_matrix(rows, shifts, 3)});
+  Tape<double> tape;
+  const auto x = place(tape, {Matrix({3, 3}, std::vector<double>{1, 2, 3, 1, 2, 3, 1, 2, 3}),
+                              Matrix({3, 3}, std::vector<double>{1, 0, 0, 0, 1, 0, 0, 0, 1})});  // one back, stay, one on
+  const auto y = circular_shift(x[0], x[1]);
+  const std::vector<double> expected{2, 3, 1, 1, 2, 3, 3, 1, 2};
+  CHECK(std::equal(expected.begin(), expected.end(), y.value().data));
+}
+
+TEST_CASE("heads erase and add") {
+  for (int heads : {1, 2, 3})
+    for (int cells : {1, 4}) {
+      const int rows = 2, width = 3;
+      expect_gradient([](auto&, const auto& x) { return write_cells(x[0], x[1], x[2], x[3]); },
+                      {random_matrix(rows * cells, width, 1), random_matrix(rows * heads, cells, 2, 0.1, 0.9),
+                       random_matrix(rows * heads, width, 3, 0.1, 0.9), random_matrix(rows * heads, width, 4)});
+    }
+}
+
+TEST_CASE("a hard head changes its own cell and no other, and gradients know it") {
+  const Matrix one_hot({2, 3}, std::vector<double>{0, 1, 0, 0, 0, 1});
+  const std::vector<Matrix> inputs{random_matrix(3, 2, 5), random_matrix(2, 2, 6, 0.1, 0.9), random_matrix(2, 2, 7)};
+  const auto write = [&](auto& tape, const auto& x) {
+    auto w = tape.constant(2, 3);
+    for (std::size_t i = 0; i < 6; ++i) tape.mutable_value(w).data[i] = one_hot.data[i];
+    return write_cells(x[0], w, x[1], x[2]);
+  };
+  expect_gradient(write, inputs);
+  Tape<double> tape;
+  const auto x = place(tape, inputs);
+  const auto y = write(tape, x).value();
+  for (int j = 0; j < 2; ++j) {
+    CHECK(y(0, j) == inputs[0].row(0)[j]);
+    CHECK(y(1, j) == doctest::Approx(inputs[0].row(1)[j] * (1 - inputs[1].row(0)[j]) + inputs[2].row(0)[j]));
+    CHECK(y(2, j) == doctest::Approx(inputs[0].row(2)[j] * (1 - inputs[1].row(1)[j]) + inputs[2].row(1)[j]));
+  }
+}
+
+TEST_CASE("shapes that do not fit are refused") {
+  Tape<double> tape;
+  const auto x = [&](std::size_t r, std::size_t c) { return tape.constant(r, c); };
+  CHECK_THROWS_AS(circular_shift(x(2, 3), x(2, 2)), Bug);
+  CHECK_THROWS_AS(write_cells(x(6, 2), x(3, 3), x(3, 2), x(3, 2)), Bug);
+  CHECK_THROWS_AS(write_cells(x(6, 2), x(2, 3), x(2, 1), x(2, 1)), Bug);
+}

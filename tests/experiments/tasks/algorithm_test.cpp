@@ -1,0 +1,191 @@
+// Algorithms: what is wanted follows from what was shown, lengths are as asked for, and every bit is scored.
+#include <cmath>
+#include <numeric>
+#include <set>
+
+#include "experiments/tasks/task.hpp"
+#include "tests/experiments/tasks/support.hpp"
+
+using namespace hardgrad;
+using namespace hardgrad::testing;
+
+namespace {
+
+std::unique_ptr<Task> make(const std::string& arguments, std::uint64_t seed = 1) {
+  return make_task(Spec::parse("algorithm[" + arguments + "]"), Key(seed));
+}
+Batch first(const Task& task, Split split, int count) {
+  std::vector<int> all(count);
+  std::iota(all.begin(), all.end(), 0);
+  return task.batch(split, all);
+}
+
+using Vectors = std::vector<std::vector<int>>;
+
+/// One example's steps, taken apart again.
+struct Seen {
+  Vectors shown;                            // steps without marks, before an answer is due
+  std::vector<std::vector<double>> beside;  // their further channels
+  std::vector<std::pair<int, int>> marks;   // (how many were shown before, channel)
+  std::vector<double> mark_values;
+  Vectors wanted;
+};
+Seen seen(const Batch& batch, int b, std::size_t bits) {
+  const auto& input = batch.numbers("input");
+  const auto& answer = batch.ints("answer");
+  const std::size_t I = input.extent(2), O = answer.extent(2);
+  Seen result;
+  for (int t = 0; t < batch.ints("length").data[b]; ++t) {
+    const auto x = input.row(b).subspan(t * I, I);
+    const auto y = answer.row(b).subspan(t * O, O);
+    if (y[0] >= 0) {
+      CHECK(std::all_of(x.begin(), x.end(), [](double v) { return v == 0; }));
+      result.wanted.emplace_back(y.begin(), y.end());
+      continue;
+    }
+    CHECK(std::all_of(y.begin(), y.end(), [](int v) { return v == -1; }));
+    CHECK(result.wanted.empty());  // all is shown before the first answer
+    bool marked = false;
+    for (std::size_t c = bits; c < I; ++c)
+      if (x[c] == 1) {
+        result.marks.emplace_back(result.shown.size(), c - bits);
+        result.mark_values.push_back(x[I - 1]);
+        marked = true;
+      }
+    if (marked) continue;
+    result.shown.emplace_back(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(bits));
+    result.beside.emplace_back(x.begin() + static_cast<std::ptrdiff_t>(bits), x.end());
+  }
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("what is wanted follows from what was shown") {
+  const std::size_t bits = 6;
+  int examples = 0;
+  for (const auto* kind : {"copy", "reverse", "repeat_copy", "associative_recall", "priority_sort"}) {
+    CAPTURE(kind);
+    const std::string name = kind;
+    const auto task = make("bits=6,min_length=2,max_length=6,repeats=3,examples=60,kind=" + name);
+    const auto batch = first(*task, Split::train, 60);
+    std::set<std::size_t> lengths, times;
+    for (int b = 0; b < 60; ++b, ++examples) {
+      const auto [shown, beside, marks, values, wanted] = seen(batch, b, bits);
+      Vectors expected = shown;
+      if (name == "reverse") std::reverse(expected.begin(), expected.end());
+      if (name == "copy" || name == "reverse") CHECK(marks == std::vector<std::pair<int, int>>{{shown.size(), 0}});
+      if (name == "repeat_copy") {
+        CHECK(marks.front() == std::pair<int, int>{shown.size(), 0});
+        const auto repeats = static_cast<std::size_t>(std::lround(values[0] * std::sqrt(8.0 / 12) + 2));  // mean 2 of 1, 2, 3
+        times.insert(repeats);
+        expected.clear();
+        for (std::size_t r = 0; r < repeats; ++r) expected.insert(expected.end(), shown.begin(), shown.end());
+        for (auto& vector : expected) vector.push_back(0);
+        expected.emplace_back(bits + 1, 0).back() = 1;  // the end
+      }
+      if (name == "associative_recall") {
+        const auto n = shown.size() / 3 - 1;  // the last three ask
+        for (std::size_t k = 0; k < n; ++k) CHECK(marks[k] == std::pair<int, int>{3 * k, 0});
+        CHECK(marks[n] == std::pair<int, int>{3 * n, 1});
+        CHECK(marks[n + 1] == std::pair<int, int>{3 * n + 3, 1});
+        expected.clear();
+        for (std::size_t k = 0; k + 1 < n; ++k)
+          if (std::equal(shown.end() - 3, shown.end(), shown.begin() + static_cast<std::ptrdiff_t>(3 * k)))
+            expected.assign(shown.begin() + static_cast<std::ptrdiff_t>(3 * k + 3),
+                            shown.begin() + static_cast<std::ptrdiff_t>(3 * k + 6));
+      }
+      if (name == "priority_sort") {
+        std::vector<std::pair<double, std::size_t>> order;
+        for (std::size_t k = 0; k < shown.size(); ++k) order.emplace_back(-beside[k][0], k);
+        std::sort(order.begin(), order.end());
+        expected.clear();
+        for (std::size_t k = 0; 5 * k < 4 * shown.size(); ++k) expected.push_back(shown[order[k].second]);
+      }
+      CHECK(wanted == expected);
+      lengths.insert(shown.size());
+    }
+    CHECK(lengths.size() == 5);  // every length from 2 to 6
+    if (name == "repeat_copy") CHECK(times == std::set<std::size_t>{1, 2, 3});
+  }
+  CHECK(examples == 300);
+}
+
+TEST_CASE("sequences are the same whoever asks, differ between examples, and no split shares one") {
+  const auto task = make("examples=40,heldout=10,test=12,longer=30"), again = make("examples=40,heldout=10,test=12,longer=30");
+  std::set<std::uint32_t> ids;
+  std::set<std::vector<double>> different;
+  for (const auto split : {Split::train, Split::heldout, Split::test}) {
+    const auto count = static_cast<int>(task->size(split));
+    const auto batch = first(*task, split, count);
+    ids.insert(batch.id.begin(), batch.id.end());
+    for (int b = 0; b < count; ++b) {
+      const auto alone = again->batch(split, {b});
+      const auto one = alone.numbers("input").row(0), of_batch = batch.numbers("input").row(b);
+      CHECK(std::equal(one.begin(), one.end(), of_batch.begin()));
+      different.emplace(one.begin(), one.end());
+      const int steps = batch.ints("length").data[b];
+      if (split == Split::test) {
+        CHECK(steps == (b % 2 == 1 ? 61 : 41));
+        CHECK(batch.ints("longer").data[b] == b % 2);
+      } else {
+        CHECK((steps >= 3 && steps <= 41));
+      }
+    }
+  }
+  CHECK(ids.size() == 62);
+  CHECK(different.size() > 58);  // of one vector there are but 256
+  CHECK(first(*make("examples=40", 2), Split::train, 4).numbers("input").data !=
+        first(*make("examples=40", 1), Split::train, 4).numbers("input").data);
+}
+
+TEST_CASE("every bit that is wanted is scored, longer sequences apart") {
+  const auto task = make("bits=3,min_length=2,max_length=2,longer=3,test=2");
+  const auto batch = first(*task, Split::test, 2);
+  Observation seen{batch.ints("answer"), {}};
+  seen.predictions.shape = {2, 21};  // [B, T O]
+  auto metrics = task->metrics();
+  REQUIRE(metrics.size() == 4);
+  task->score(batch, seen, metrics);
+  CHECK(metrics[0].value() == 0);
+  CHECK(metrics[1].value() == 1);
+  CHECK(metrics[2].value() == 0);
+  CHECK(metrics[3].value() == 1);
+  int& bit = seen.predictions.row(1)[20];  // the last of the longer one
+  bit = 1 - bit;
+  metrics = task->metrics();
+  task->score(batch, seen, metrics);
+  CHECK(metrics[0].denominator == 6);
+  CHECK(metrics[0].value() == 0);
+  CHECK(metrics[2].value() == doctest::Approx(1.0 / 9));
+  CHECK(metrics[3].value() == 0);
+}
+
+TEST_CASE("dimensions say what the longest sequence needs") {
+  const auto check = [](const std::string& arguments, int inputs, int outputs, int steps, int vectors) {
+    CAPTURE(arguments);
+    const auto task = make(arguments);
+    CHECK(task->dimensions() ==
+          Dimensions{{"input_width", inputs}, {"answer_width", outputs}, {"steps", steps}, {"vectors", vectors}});
+    int longest = 0;
+    for (const auto split : {Split::train, Split::test}) {
+      const auto batch = first(*task, split, 200);
+      for (int steps_of : batch.ints("length").data) longest = std::max(longest, steps_of);
+    }
+    CHECK(longest == steps);
+  };
+  check("", 9, 8, 41, 20);
+  check("kind=reverse,longer=25", 9, 8, 51, 25);
+  check("kind=repeat_copy,max_length=4,repeats=3", 10, 9, 18, 4);
+  check("kind=associative_recall,min_length=2,max_length=3,bits=6", 8, 6, 20, 9);
+  check("kind=priority_sort,max_length=5", 10, 8, 10, 5);
+}
+
+TEST_CASE("settings that make no sequences are refused") {
+  const Folder folder;
+  const auto refused = [&](const std::string& arguments) { return refusal(folder, [&] { make(arguments); }); };
+  CHECK(refused("min_length=5,max_length=4") == "algorithm: min_length must be at most max_length, 4, got 5");
+  CHECK(refused("max_length=4,longer=4") == "algorithm: longer must be above max_length, 4, or 0 for none, got 4");
+  CHECK(refused("kind=associative_recall") == "algorithm: associative_recall wants min_length of at least 2 items, got 1");
+  CHECK(has(refused("kind=juggle"), "algorithm"));
+}
