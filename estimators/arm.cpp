@@ -47,6 +47,7 @@ const EstimatorEntry entry = {
     .evaluations = "2; 1 + T if sequential",
     .parameters = {samples_parameter(2, 2), credit_parameter()},
     .needs = {need::bits},
+    .promises = {promise::unshifted()},
     .unsupported = needs_pairs,
 };
 HARDGRAD_ESTIMATOR(Arm, entry)

@@ -67,6 +67,7 @@ const EstimatorEntry entry = {
     .evaluations = "K; 1 + (K - 1) T if sequential",
     .parameters = {ParameterInfo::integer("samples", 4, 2, DirichletCopula::most, "bits drawn together"), credit_parameter()},
     .needs = {need::bits},
+    .promises = {promise::unshifted()},
 };
 HARDGRAD_ESTIMATOR(Arms, entry)
 

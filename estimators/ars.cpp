@@ -49,6 +49,7 @@ const EstimatorEntry entry = {
     .evaluations = "S; 1 + (S - 1) T if sequential",
     .parameters = {samples_parameter(), credit_parameter()},
     .needs = {few_enough_to_swap},
+    .promises = {promise::unshifted()},
 };
 HARDGRAD_ESTIMATOR(Ars, entry)
 

@@ -48,6 +48,7 @@ const EstimatorEntry entry = {
                                          "order of the sticks: as given, or by the options' probabilities"),
                    credit_parameter()},
     .needs = {need::categorical},
+    .promises = {promise::unshifted()},
     .unsupported = needs_pairs,
 };
 HARDGRAD_ESTIMATOR(DisArmStick, entry)

@@ -35,6 +35,7 @@ const EstimatorEntry entry = {
     .evaluations = "2; 1 + T if sequential",
     .parameters = {samples_parameter(2, 2), credit_parameter()},
     .needs = {need::categorical},
+    .promises = {promise::unshifted()},
     .unsupported = needs_pairs,
 };
 HARDGRAD_ESTIMATOR(DisArmTree, entry)

@@ -73,6 +73,9 @@ const EstimatorEntry entry = {
                    ParameterInfo::real("alpha", 0, -1e6, 1e6, "weight of the second control variate, at first"),
                    credit_parameter()},
     .needs = {need::relaxable},
+    .promises = {promise::noiseless(Promise::Loss::linear, "alpha=-1"),
+                 promise::same_moments("rloo[samples=3]", "samples=3,alpha=0"), promise::unshifted("alpha=0.5"),
+                 promise::descends_square("samples=3,alpha=0.3")},
 };
 HARDGRAD_ESTIMATOR(DoubleCv, entry)
 

@@ -32,6 +32,16 @@ class GappedSt final : public RelaxationEstimator<T> {
   double temperature_, gap_;
 };
 
+// sum_z p(z) J(w) f'(z) / temperature, w of the logits with the chosen one as high as the highest, the others `gap` below
+SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) {
+  const double temperature = settings.real("temperature"), gap = settings.real("gap"), top = at.logits.max();
+  return at.mean([&](std::size_t z) -> SmallChoice::Vector {
+    auto moved = at;
+    for (std::size_t i = 0; i < moved.logits.size(); ++i) moved.logits[i] = i == z ? top : std::min(at.logits[i], top - gap);
+    return through_softmax(moved.p(temperature), at.slope(at.one_hot(z))) / temperature;
+  });
+}
+
 }  // namespace
 
 const EstimatorEntry entry = {
@@ -45,6 +55,7 @@ const EstimatorEntry entry = {
     .parameters = {samples_parameter(), temperature_parameter(1),
                    ParameterInfo::real("gap", 1, 0, 1e6, "least distance of the chosen logit from the others")},
     .needs = {need::relaxable},
+    .promises = {promise::mean(expected), promise::mean(expected, "temperature=0.7,gap=0.4")},
 };
 HARDGRAD_ESTIMATOR(GappedSt, entry)
 

@@ -6,6 +6,7 @@
 // noise is drawn anew M times given the choice (conditional Gumbels), at no further evaluation of f.
 // Target: expected loss. Bias: that of st_gumbel, whatever M. Variance: not above st_gumbel's. Cost: K rows.
 #include "core/estimator/relaxation/relaxation.hpp"
+#include "core/estimator/relaxation/relaxed_mean.hpp"
 
 #include "core/autodiff/elementwise.hpp"
 
@@ -37,6 +38,8 @@ class GumbelRao final : public RelaxationEstimator<T> {
   std::uint32_t options_;
 };
 
+SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) { return relaxed_mean(settings, at, true); }
+
 }  // namespace
 
 const EstimatorEntry entry = {
@@ -49,6 +52,8 @@ const EstimatorEntry entry = {
     .parameters = {samples_parameter(), temperature_parameter(0.5),
                    ParameterInfo::integer("rao_samples", 10, 1, 1e6, "draws of the noise given each choice")},
     .needs = {need::relaxable},
+    .promises = {promise::mean(expected), promise::same_moments("st_gumbel[temperature=0.7]", "temperature=0.7,rao_samples=1"),
+                 promise::less_variance("st_gumbel[temperature=0.7]", "temperature=0.7,rao_samples=2")},
 };
 HARDGRAD_ESTIMATOR(GumbelRao, entry)
 

@@ -7,6 +7,7 @@
 // Target: expected loss. Bias: that of the relaxed loss, which shrinks with the temperature while the variance grows.
 // Cost: K rows.
 #include "core/estimator/relaxation/relaxation.hpp"
+#include "core/estimator/relaxation/relaxed_mean.hpp"
 
 namespace hardgrad {
 namespace {
@@ -23,6 +24,8 @@ class GumbelSoftmax final : public RelaxationEstimator<T> {
   double temperature_;
 };
 
+SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) { return relaxed_mean(settings, at, false); }
+
 }  // namespace
 
 const EstimatorEntry entry = {
@@ -34,6 +37,7 @@ const EstimatorEntry entry = {
     .evaluations = "K",
     .parameters = {samples_parameter(), temperature_parameter(0.5)},
     .needs = {need::relaxable},
+    .promises = {promise::mean(expected), promise::mean(expected, "temperature=1.3"), promise::limit("temperature")},
 };
 HARDGRAD_ESTIMATOR(GumbelSoftmax, entry)
 

@@ -8,6 +8,9 @@
 // over what is kept, so that the objective is an upper bound of the target's. Variance: none. Cost: k rows a step.
 // Departure: the paper feeds the recurrence with attention that is not sampled; where choices feed it, whole paths are kept
 // by a beam search of width k.
+#include <algorithm>
+#include <cmath>
+
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
 #include "core/estimator/without_replacement/subset.hpp"
@@ -38,6 +41,17 @@ class KmaxMarginal final : public Estimator<T> {
   bool per_step_;
 };
 
+// p summed over what is kept - p exp(-f) normalised there: the gradient of -log sum_kept p exp(-f)
+SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) {
+  const auto p = at.p();
+  const int k = std::min(settings.integer("k"), static_cast<int>(p.size()));
+  SmallChoice::Vector joint(0.0, p.size());
+  for (std::size_t i = 0; i < p.size(); ++i)
+    if (std::count_if(std::begin(p), std::end(p), [&](double other) { return other > p[i]; }) < k)
+      joint[i] = p[i] * std::exp(-at.loss(at.one_hot(i)));
+  return p - joint / joint.sum();
+}
+
 }  // namespace
 
 const EstimatorEntry entry = {
@@ -49,6 +63,7 @@ const EstimatorEntry entry = {
     .evaluations = "k",
     .parameters = {ParameterInfo::integer("k", 5, 1, 1e6, "most probable options (or paths) that are kept")},
     .needs = {need::enumerable},
+    .promises = {promise::mean(expected), promise::mean(expected, "k=2"), promise::unbiased("k=9"), promise::unshifted()},
 };
 HARDGRAD_ESTIMATOR(KmaxMarginal, entry)
 

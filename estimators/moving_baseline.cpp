@@ -52,6 +52,7 @@ const EstimatorEntry entry = {
                    ParameterInfo::real("decay", 0.9, 0, 1, "share of the old average kept at each step").below(),
                    credit_parameter()},
     .needs = {need::log_density},
+    .promises = {promise::noiseless_once_learned()},
 };
 HARDGRAD_ESTIMATOR(MovingBaseline, entry)
 

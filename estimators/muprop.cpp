@@ -94,6 +94,7 @@ const EstimatorEntry entry = {
     .evaluations = "K + 1",
     .parameters = {samples_parameter(), credit_parameter()},
     .needs = {need::relaxable},
+    .promises = {promise::noiseless(Promise::Loss::linear), promise::unshifted()},
 };
 HARDGRAD_ESTIMATOR(MuProp, entry)
 

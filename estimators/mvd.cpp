@@ -73,6 +73,7 @@ const EstimatorEntry entry = {
     .evaluations = "2 per choice; 1 + T if choices share a cost; Normals: 1 + 4 T",
     .parameters = {samples_parameter()},
     .needs = {need::measure_valued},
+    .promises = {promise::unshifted()},
     .unsupported = one_kind,
 };
 HARDGRAD_ESTIMATOR(Mvd, entry)

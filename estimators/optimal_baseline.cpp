@@ -68,6 +68,8 @@ const EstimatorEntry entry = {
     .evaluations = "K",
     .parameters = {samples_parameter(4, 2), credit_parameter()},
     .needs = {need::log_density},
+    .promises = {promise::best_constant("reinforce", "baseline"), promise::unshifted(),
+                 promise::noiseless(Promise::Loss::constant)},
 };
 HARDGRAD_ESTIMATOR(OptimalBaseline, entry)
 

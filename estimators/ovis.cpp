@@ -83,6 +83,8 @@ const EstimatorEntry entry = {
                    ParameterInfo::real("gamma", 1, 0, 1,
                                        "of variant=asymptotic: 1 where many samples count, 0 where few do; biased above 0")},
     .needs = {need::log_density},
+    .promises = {promise::unshifted(), promise::unbiased("variant=asymptotic,gamma=0"),
+                 promise::unshifted("variant=asymptotic,gamma=0")},
 };
 HARDGRAD_ESTIMATOR(Ovis, entry)
 

@@ -92,6 +92,8 @@ const EstimatorEntry entry = {
                    ParameterInfo::real("decay", 0.9, 0, 1, "share of the old average of losses kept at each step").below(),
                    credit_parameter()},
     .needs = {need::relaxable},
+    .promises = {promise::same_moments("reinforce", "eta=0"), promise::noiseless_once_learned(),
+                 promise::descends_square("eta=0.7,temperature=0.8,coupled=true")},
 };
 HARDGRAD_ESTIMATOR(Rebar, entry)
 

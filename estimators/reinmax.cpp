@@ -37,6 +37,15 @@ class ReinMax final : public RelaxationEstimator<T> {
   double temperature_;
 };
 
+// sum_z p(z) [2 J((p_T + z) / 2) - 1/2 J(p)] f'(z)
+SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) {
+  const auto p = at.p(), p_T = at.p(settings.real("temperature"));
+  return at.mean([&](std::size_t z) -> SmallChoice::Vector {
+    const auto slope = at.slope(at.one_hot(z));
+    return 2.0 * through_softmax((p_T + at.one_hot(z)) / 2.0, slope) - 0.5 * through_softmax(p, slope);
+  });
+}
+
 }  // namespace
 
 const EstimatorEntry entry = {
@@ -48,6 +57,7 @@ const EstimatorEntry entry = {
     .evaluations = "K",
     .parameters = {samples_parameter(), temperature_parameter(1)},
     .needs = {need::relaxable},
+    .promises = {promise::mean(expected), promise::mean(expected, "temperature=1.6")},
 };
 HARDGRAD_ESTIMATOR(ReinMax, entry)
 

@@ -161,6 +161,7 @@ const EstimatorEntry entry = {
                    ParameterInfo::real("eta", 1, -1e6, 1e6, "weight of the relaxed network's loss, at first"),
                    credit_parameter()},
     .needs = {need::relaxable},
+    .promises = {promise::descends_square("hidden=2"), promise::descends_square("hidden=2,relaxed_model=true")},
 };
 HARDGRAD_ESTIMATOR(Relax, entry)
 

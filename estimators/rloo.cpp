@@ -41,6 +41,7 @@ const EstimatorEntry entry = {
     .evaluations = "K",
     .parameters = {samples_parameter(4, 2), credit_parameter()},
     .needs = {need::log_density},
+    .promises = {promise::unshifted()},
 };
 HARDGRAD_ESTIMATOR(Rloo, entry)
 

@@ -133,6 +133,8 @@ const EstimatorEntry entry = {
                    ParameterInfo::real("beta", 0, -1e6, 1e6, "weight of the control variate on the gradient, at first"),
                    ParameterInfo::integer("hidden", 100, 1, 65536, "units of the surrogate network")},
     .needs = {need::relaxable},
+    .promises = {promise::same_moments("rloo[samples=3]", "samples=3,alpha=0,beta=0"),
+                 promise::descends_square("samples=2,hidden=2,alpha=0.3,beta=-0.4")},
 };
 HARDGRAD_ESTIMATOR(Rodeo, entry)
 

@@ -37,6 +37,7 @@ const EstimatorEntry entry = {
     .evaluations = "K + 1",
     .parameters = {samples_parameter(), credit_parameter()},
     .needs = {need::log_density},
+    .promises = {promise::unshifted()},
 };
 HARDGRAD_ESTIMATOR(SelfCritic, entry)
 

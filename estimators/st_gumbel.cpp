@@ -6,6 +6,7 @@
 // Jang, Gu & Poole 2017, Categorical reparameterization with Gumbel-softmax, sec. 2.2 (straight-through Gumbel-softmax).
 // Target: expected loss. Bias: yes; it does not vanish as the temperature falls. Cost: K rows.
 #include "core/estimator/relaxation/relaxation.hpp"
+#include "core/estimator/relaxation/relaxed_mean.hpp"
 
 namespace hardgrad {
 namespace {
@@ -26,6 +27,8 @@ class StGumbel final : public RelaxationEstimator<T> {
   double temperature_;
 };
 
+SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) { return relaxed_mean(settings, at, true); }
+
 }  // namespace
 
 const EstimatorEntry entry = {
@@ -37,6 +40,7 @@ const EstimatorEntry entry = {
     .evaluations = "K",
     .parameters = {samples_parameter(), temperature_parameter(0.5)},
     .needs = {need::relaxable},
+    .promises = {promise::mean(expected), promise::mean(expected, "temperature=1.3")},
 };
 HARDGRAD_ESTIMATOR(StGumbel, entry)
 

@@ -20,6 +20,11 @@ class StraightThrough final : public RelaxationEstimator<T> {
   Relaxed<T> relax(const Relaxing<T>& asked) const override { return straight_through(asked, asked.draw(), asked.softmax()); }
 };
 
+// sum_z p(z) J(p) f'(z)
+SmallChoice::Vector expected(const Settings&, const SmallChoice& at) {
+  return at.mean([&](std::size_t z) { return through_softmax(at.p(), at.slope(at.one_hot(z))); });
+}
+
 }  // namespace
 
 const EstimatorEntry entry = {
@@ -31,6 +36,7 @@ const EstimatorEntry entry = {
     .evaluations = "K",
     .parameters = {samples_parameter()},
     .needs = {need::relaxable},
+    .promises = {promise::mean(expected), promise::noiseless(Promise::Loss::linear)},
 };
 HARDGRAD_ESTIMATOR(StraightThrough, entry)
 

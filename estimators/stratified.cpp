@@ -42,6 +42,7 @@ const EstimatorEntry entry = {
     .evaluations = "K",
     .parameters = {samples_parameter(4), baseline_parameter(), credit_parameter()},
     .needs = {need::quantiles},
+    .promises = {promise::less_variance("reinforce[samples=4]", "samples=4")},
 };
 HARDGRAD_ESTIMATOR(Stratified, entry)
 

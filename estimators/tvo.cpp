@@ -6,8 +6,8 @@
 // Masrani, Le & Wood 2019, The thermodynamic variational objective, eq. 7 (pi) and 11-13 (gradient): a left Riemann sum over
 // 0 = b_0 < b_1 < ... < b_J = 1, b_1..b_J evenly spaced in their logarithm. Expectations under pi_j are weighted by
 // w_k^b_j / sum_l w_l^b_j over K samples of q; the covariance is multiplied by K / (K - 1).
-// Target: L. Bias: of order 1/K from the normalised weights. The first term (b_0 = 0, equal weights) has none, so with
-// partitions = 1 this is the evidence lower bound's leave-one-out estimator, unbiased. Cost: K rows.
+// Target: L. Bias: from the normalised weights, like 1/K where many count. The first term (b_0 = 0, equal weights) has none, so
+// with partitions = 1 this is the evidence lower bound's leave-one-out estimator, unbiased. Cost: K rows.
 #include "core/estimator/importance/importance.hpp"
 
 #include <fmt/format.h>
@@ -83,6 +83,8 @@ const EstimatorEntry entry = {
                        .above()
                        .below()},
     .needs = {need::log_density},
+    .promises = {promise::unbiased("partitions=1"), promise::consistent("samples"),
+                 promise::consistent("samples", "partitions=3,beta1=0.3"), promise::unshifted()},
 };
 HARDGRAD_ESTIMATOR(Tvo, entry)
 

@@ -59,6 +59,7 @@ const EstimatorEntry entry = {
                    ParameterInfo::choice("mean", "geometric", {"geometric", "arithmetic"},
                                          "mean of the other weights that stands in for a sample's own")},
     .needs = {need::log_density},
+    .promises = {promise::unshifted(), promise::unshifted("mean=arithmetic"), promise::unbiased("mean=arithmetic")},
 };
 HARDGRAD_ESTIMATOR(Vimco, entry)
 

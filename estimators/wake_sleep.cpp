@@ -7,7 +7,7 @@
 // Bengio 2015, Reweighted wake-sleep (wake phase of p, sleep phase of q); Le et al. 2019, Revisiting reweighted wake-sleep
 // (wake-theta, sleep-phi). x is what the network is given, y what it is judged by; the dream keeps x.
 // Target: the field -log p(y) for the network, KL(p(z | x, y) || q) averaged over y from p(y | x) for the posterior, summed
-// where they share parameters. Bias: none in the sleep phase, of order 1/K in the wake phase. Cost: K rows and two more.
+// where they share parameters. Bias: none in the sleep phase, in the wake phase that of wake_wake. Cost: K rows and two more.
 // Departures: one dream an example, whatever K.
 #include "core/estimator/importance/importance.hpp"
 
@@ -59,6 +59,7 @@ const EstimatorEntry entry = {
     .evaluations = "K + 2",
     .parameters = {samples_parameter(4)},
     .needs = {need::log_density, need::dreams},
+    .promises = {promise::unshifted()},
 };
 HARDGRAD_ESTIMATOR(WakeSleep, entry)
 

@@ -6,7 +6,8 @@
 // Bornschein & Bengio 2015, Reweighted wake-sleep (wake phase of p and of q); Le et al. 2019, Revisiting reweighted
 // wake-sleep for models with stochastic control flow (wake-theta, wake-phi).
 // Target: the field -log p(y) for the network, the inclusive KL(p(z|y) || q) for the posterior, summed where they share
-// parameters. Bias: of order 1/K, from normalising the weights by their own sum. Cost: K rows.
+// parameters. Bias: from normalising the weights by their own sum; like 1/K where many count.
+// Cost: K rows.
 #include "core/estimator/importance/importance.hpp"
 
 namespace hardgrad {
@@ -45,6 +46,7 @@ const EstimatorEntry entry = {
     .evaluations = "K",
     .parameters = {samples_parameter(4, 2)},
     .needs = {need::log_density},
+    .promises = {promise::consistent("samples"), promise::unshifted()},
 };
 HARDGRAD_ESTIMATOR(WakeWake, entry)
 

@@ -72,6 +72,15 @@ std::string refuse(const Settings& settings, const Structure& structure) {
   return refuse_subset(settings, structure);
 }
 
+// Of k distinct outcomes out of more, the squared weights of the baseline's products grow like exp(4 kappa), and the density of
+// kappa falls like exp(-(k + 1) kappa).
+std::string infinite(const Settings& settings, const Structure& structure, double outcomes) {
+  const double k = settings.integer("samples");
+  if (settings.flag("normalise") || !settings.flag("baseline") || k >= 4) return "";
+  if (k >= (settings.flag("per_step") ? structure.most_options() : outcomes)) return "";  // all of them: exact
+  return "its importance weights have no fourth moment with samples below 4: take samples=4 or more, or baseline=false";
+}
+
 }  // namespace
 
 const EstimatorEntry entry = {
@@ -88,6 +97,7 @@ const EstimatorEntry entry = {
                    per_step_parameter()},
     .needs = {need::enumerable},
     .unsupported = refuse,
+    .infinite_variance = infinite,
 };
 HARDGRAD_ESTIMATOR(WorImportance, entry)
 

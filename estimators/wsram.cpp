@@ -6,9 +6,10 @@
 // Ba, Grosse, Salakhutdinov & Frey 2015, Learning wake-sleep recurrent attention models. Both control variates
 // are scores with mean zero under their own law: the prior's score is averaged with importance weights, the posterior's
 // over its own samples.
-// Target: the field of wake_wake. Bias: of order 1/K. The posterior's control variate adds none; the prior's is itself
-// self-normalised and shifts the bias by E[sum_k u_k grad log p(z_k)], which vanishes with K. Cost: K rows.
-// Departures: the paper's heuristics for exploration and its smoothing of the attention maps are left out.
+// Target: the field of wake_wake. Bias: that of wake_wake and E[sum_k u_k grad log p(z_k)], because the prior's control variate
+// is itself self-normalised; the posterior's adds none. Both vanish like 1/K in the end, but the prior's only once samples of q
+// cover p: on a trained network, whose posterior is sharp, it stays near the whole gradient (estimators/README.md). Cost: K
+// rows. Departures: the paper's heuristics for exploration and its smoothing of the attention maps are left out.
 #include "core/estimator/importance/importance.hpp"
 
 namespace hardgrad {
@@ -48,6 +49,7 @@ const EstimatorEntry entry = {
     .evaluations = "K",
     .parameters = {samples_parameter(4, 2)},
     .needs = {need::log_density},
+    .promises = {promise::consistent("samples"), promise::unshifted(), promise::noiseless(Promise::Loss::constant)},
 };
 HARDGRAD_ESTIMATOR(WsRam, entry)
 

@@ -53,6 +53,11 @@ std::string unsupported(const Spec& spec, const Structure& structure) {
   return entry.unsupported ? entry.unsupported(settings, structure) : "";
 }
 
+std::string infinite_variance(const Spec& spec, const Structure& structure, double outcomes) {
+  const auto& entry = Estimators::instance().at(spec.name);
+  return entry.infinite_variance ? entry.infinite_variance(settings_of(entry, spec), structure, outcomes) : "";
+}
+
 template <class T>
 std::unique_ptr<Estimator<T>> make_estimator(const Spec& spec, const Structure& structure, Key init) {
   if (auto reason = unsupported(spec, structure); !reason.empty()) throw UsageError(spec.name + ": " + reason);

@@ -7,6 +7,7 @@
 
 #include "core/choice/episode.hpp"
 #include "core/estimator/needs.hpp"
+#include "core/estimator/promises.hpp"
 #include "core/estimator/target.hpp"
 #include "core/models/model.hpp"
 #include "core/random/randomness.hpp"
@@ -111,8 +112,13 @@ struct EstimatorEntry {
   std::vector<ParameterInfo> parameters = {};
   /// What it needs of a model (core/estimator/needs.hpp). Empty: it works nowhere.
   std::vector<Need> needs = {};
+  /// What it can be held to beside its bias (core/estimator/promises.hpp): `hardgrad test` tries each.
+  std::vector<Promise> promises = {};
   /// Why these settings cannot be on a structure that has what it needs; empty if they can. Null if they always can.
   std::string (*unsupported)(const Settings&, const Structure&) = nullptr;
+  /// Why the variance is infinite, by the formula, of an example with so many complete sets of choices; empty if it is not
+  /// known to be. Null if it never is.
+  std::string (*infinite_variance)(const Settings&, const Structure&, double outcomes) = nullptr;
   std::unique_ptr<Estimator<float>> (*make_float)(const Settings&, const Structure&, Key init) = nullptr;
   std::unique_ptr<Estimator<double>> (*make_double)(const Settings&, const Structure&, Key init) = nullptr;
 
@@ -141,6 +147,8 @@ bool wants_posterior(const Spec& spec);
 std::vector<ParameterInfo> target_parameters();
 /// Why the estimator cannot work on the structure; empty if it can.
 std::string unsupported(const Spec& spec, const Structure& structure);
+/// Why its variance is infinite on an example with so many outcomes; empty if it is not known to be.
+std::string infinite_variance(const Spec& spec, const Structure& structure, double outcomes);
 /// Makes an estimator from its spec; UsageError with the reason if it does not support the structure.
 template <class T>
 std::unique_ptr<Estimator<T>> make_estimator(const Spec& spec, const Structure& structure, Key init);

@@ -132,6 +132,8 @@ void print(const EstimatorEntry& e) {
   std::vector<std::string> needs;
   for (const auto& need : e.needs) needs.push_back(to_string(need));
   page.paragraph(needs.empty() ? "It declares no needs, and so works nowhere." : fmt::format("{}.", fmt::join(needs, "; ")));
+  if (!e.promises.empty()) page.heading("PROMISES");
+  for (const auto& promise : e.promises) page.paragraph(promise.text() + ".");
   page.heading("SUPPORTS");
   for (const auto& [name, reason] : support(e))
     page.paragraph(fmt::format("{}: {}.", name, reason.empty() ? "yes" : "no: " + reason));

@@ -11,6 +11,7 @@
 #include "experiments/measurement/exact_moments.hpp"
 #include "experiments/measurement/measure.hpp"
 #include "experiments/verification/estimates.hpp"
+#include "experiments/verification/promised.hpp"
 #include "experiments/verification/scenes.hpp"
 #include "experiments/verification/test_models.hpp"
 
@@ -40,6 +41,7 @@ class Verifier {
     for (const auto& tested : test_models()) on_model(tested);
     shift();
     other_targets();
+    for (auto& check : keeps_promises(spec_)) verdict_.checks.push_back(std::move(check));
     return std::move(verdict_);
   }
 

@@ -33,6 +33,7 @@ std::string to_string(Check::Outcome outcome);
 ///              any number of threads; the estimate of a batch is the mean of its examples' estimates. Or a reason is given.
 /// exact mean   every outcome visited: mean equal to its target's gradient, to 1e-10 of its largest entry (1e-8 with
 ///              quadrature), if the estimator says it is unbiased; else the bias is reported. Sampled where that is too much.
+/// promises     what the entry declares (core/estimator/promises.hpp), by exact moments on the smallest networks.
 /// shift        a constant added to every loss moves the mean no more than that.
 Verdict verify(const Spec& spec);
 

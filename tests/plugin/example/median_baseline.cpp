@@ -22,8 +22,7 @@ struct MedianBaseline final : Estimator<T> {
         signal[b + k] -= others[(samples - 1) / 2];
       }
     }
-    const std::vector<std::vector<double>> every_step(sampled.steps(), signal);
-    const auto surrogate = add(sampled.score(every_step), sampled.path());  // its gradient is the estimate
+    const auto surrogate = add(sampled.score(std::vector(sampled.steps(), signal)), sampled.path());  // is differentiated
     return {.surrogate = surrogate, .episode = sampled.release(), .loss = sampled.mean_loss()};
   }
 };
@@ -33,5 +32,6 @@ const EstimatorEntry entry = {.name = "median_baseline",
                               .paper = "none: an example",
                               .evaluations = "K",
                               .parameters = {samples_parameter(5, 2)},
-                              .needs = {need::log_density}};
+                              .needs = {need::log_density},
+                              .promises = {promise::unshifted()}};  // a constant in the loss changes nothing
 HARDGRAD_ESTIMATOR(MedianBaseline, entry)

@@ -1,0 +1,101 @@
+// What an estimator promises beside its claim to be unbiased: declared in its entry, and held to by `hardgrad test`. So biased
+// estimators, control variates and learned parts, of which no mean need be the exact gradient, have something to be wrong
+// about.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <valarray>
+
+namespace hardgrad {
+
+class Settings;
+
+/// One choice of S options whose loss f is known with its derivative at any weights over them: as large a problem as an
+/// estimator's mean is written down for.
+struct SmallChoice {
+  using Vector = std::valarray<double>;
+  Vector logits;                               ///< [S]
+  std::function<double(const Vector&)> loss;   ///< f at weights [S]; of an option, at its one-hot vector
+  std::function<Vector(const Vector&)> slope;  ///< [S] df/dw there
+
+  /// softmax(logits / temperature) [S]
+  Vector p(double temperature = 1) const;
+  Vector one_hot(std::size_t option) const;
+  /// sum_z p(z) g(z) over the options z; g gives [S].
+  Vector mean(const std::function<Vector(std::size_t)>& g) const;
+};
+
+/// (diag(w) - w w') x, the gradient at the logits of softmax weights w from that in the weights.
+SmallChoice::Vector through_softmax(const SmallChoice::Vector& w, const SmallChoice::Vector& x);
+/// Integral of h(z), smooth on the scale `width`, over `from` to `to` under the density of location + logistic noise. Infinite
+/// ends are cut off where the density is below e^-45.
+double over_logistic(double location, double from, double to, double width, const std::function<double(double)>& h);
+
+/// Something that can be tried on small networks. `with`: settings it holds under ("temperature=0.7,samples=2"), put over
+/// those that are tested; none: whatever they are.
+struct Promise {
+  enum class Kind {
+    mean,            ///< the estimate's mean at the logits of one choice is what `mean` says
+    unbiased,        ///< its mean is its target's gradient under these settings
+    same_moments,    ///< mean and variance are those of the estimator `other`
+    less_variance,   ///< the variance is not above that of `other`
+    consistent,      ///< its bias vanishes as the integer setting `parameter` grows, in powers of 1 / parameter
+    limit,           ///< its bias vanishes as the real setting `parameter` falls to 0, in powers of it
+    unshifted,       ///< a constant added to every loss changes no estimate
+    noiseless,       ///< it has no variance where the loss is `loss` (and the posterior, if it takes one, the prior)
+    best_constant,   ///< with many samples, no value of the setting `parameter` of `other` (a constant baseline) has less
+                     ///< variance
+    descends_square  ///< the gradient of Estimate::own_loss has the mean of that of E|g|^2, g the estimate at the logits
+  };
+  enum class Loss { constant, linear };
+  /// [S] the mean of the gradient at the logits; empty where it is written for other numbers of options only.
+  using Mean = SmallChoice::Vector (*)(const Settings&, const SmallChoice&);
+
+  Kind kind;
+  std::string with = "";
+  Mean formula = nullptr;
+  std::string other = "", parameter = "";
+  Loss loss = Loss::constant;
+  bool learned = false;  ///< `noiseless` once its own parameters are trained; if it has none, its averages
+
+  /// One line: "no variance where the loss is linear, with alpha=-1".
+  std::string text() const;
+};
+
+namespace promise {
+inline Promise mean(Promise::Mean formula, std::string with = "") {
+  return {.kind = Promise::Kind::mean, .with = std::move(with), .formula = formula};
+}
+inline Promise unbiased(std::string with) { return {.kind = Promise::Kind::unbiased, .with = std::move(with)}; }
+inline Promise same_moments(std::string as, std::string with) {
+  return {.kind = Promise::Kind::same_moments, .with = std::move(with), .other = std::move(as)};
+}
+inline Promise less_variance(std::string than, std::string with) {
+  return {.kind = Promise::Kind::less_variance, .with = std::move(with), .other = std::move(than)};
+}
+inline Promise consistent(std::string parameter, std::string with = "") {
+  return {.kind = Promise::Kind::consistent, .with = std::move(with), .parameter = std::move(parameter)};
+}
+inline Promise limit(std::string parameter, std::string with = "") {
+  return {.kind = Promise::Kind::limit, .with = std::move(with), .parameter = std::move(parameter)};
+}
+inline Promise unshifted(std::string with = "") { return {.kind = Promise::Kind::unshifted, .with = std::move(with)}; }
+inline Promise noiseless(Promise::Loss loss, std::string with = "") {
+  return {.kind = Promise::Kind::noiseless, .with = std::move(with), .loss = loss};
+}
+inline Promise noiseless_once_learned(std::string with = "") {
+  return {.kind = Promise::Kind::noiseless, .with = std::move(with), .learned = true};
+}
+inline Promise best_constant(std::string other, std::string parameter, std::string with = "") {
+  return {.kind = Promise::Kind::best_constant,
+          .with = std::move(with),
+          .other = std::move(other),
+          .parameter = std::move(parameter)};
+}
+inline Promise descends_square(std::string with = "") {
+  return {.kind = Promise::Kind::descends_square, .with = std::move(with)};
+}
+}  // namespace promise
+
+}  // namespace hardgrad

@@ -1,0 +1,26 @@
+// The mean of estimates through relaxed weights of two options, from the density of their noise.
+#pragma once
+
+#include <cmath>
+
+#include "core/estimator/promises.hpp"
+#include "core/registry/settings.hpp"
+
+namespace hardgrad {
+
+/// [2] E of the gradient at the logits through w = sigmoid(z / temperature), z = phi + logistic noise: of f at w, or, if
+/// `hard`, of f at the option that z chooses. Empty for other numbers of options.
+inline SmallChoice::Vector relaxed_mean(const Settings& settings, const SmallChoice& at, bool hard) {
+  if (at.logits.size() != 2) return {};
+  const double temperature = settings.real("temperature"), far = INFINITY;
+  const auto through = [&](double z) {
+    const double w = 1 / (1 + std::exp(-z / temperature));
+    const auto slope = at.slope(hard ? at.one_hot(z > 0) : SmallChoice::Vector{1 - w, w});
+    return (slope[1] - slope[0]) * w * (1 - w) / temperature;
+  };
+  const double phi = at.logits[1] - at.logits[0];
+  const double g = over_logistic(phi, -far, 0, temperature, through) + over_logistic(phi, 0, far, temperature, through);
+  return {-g, g};
+}
+
+}  // namespace hardgrad

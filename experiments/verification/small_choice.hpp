@@ -1,0 +1,104 @@
+// The smallest model with a loss that is known everywhere: estimators' promises are tried on it.
+#pragma once
+
+#include <cmath>
+#include <vector>
+
+#include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/product.hpp"
+#include "core/autodiff/rearrange.hpp"
+#include "core/autodiff/reduce.hpp"
+#include "core/estimator/promises.hpp"
+#include "core/models/model.hpp"
+
+namespace hardgrad::verification {
+
+/// f(w) = level + linear sum_d a_d . w_d + curved (sum_d b_d . w_d)^3, w_d the weights over the S options of column d.
+struct SmallLoss {
+  double level = 0.4, linear = 1, curved = 1;
+  static double a(int d, int i) { return 0.9 * std::sin(1.7 * i + 2.3 * d + 0.4); }
+  static double b(int d, int i) { return 0.8 * std::cos(1.1 * i + 0.7 * d); }
+};
+
+/// One step of D columns with S options each. Parameters: the logits [D, S], and with a posterior its own.
+template <class T>
+class SmallModel final : public Model<T> {
+ public:
+  /// Logits are spread over +-`spread`. The posterior is the prior, if `alike`.
+  SmallModel(int options, int columns, const SmallLoss& loss, double spread, bool posterior, bool alike = false)
+      : options_(options), columns_(columns), loss_(loss) {
+    structure_ = {
+        .sites = {{.name = "choice", .options = options, .state_width = 1, .reach = Reach::own_costs, .columns = columns}},
+        .posterior = posterior};
+    logits_ = add("logits", spread, 0);
+    if (posterior) posterior_ = add("posterior.logits", spread, alike ? 0 : 0.6);
+  }
+
+  const Structure& structure() const override { return structure_; }
+
+  void run(const Batch&, Episode<T>& episode) const override {
+    auto& tape = episode.tape();
+    const auto& rows = episode.root();
+    const std::size_t cells = rows->size() * columns_;
+    const auto prior = categorical(logits(tape, *logits_, cells), std::vector<int>(cells, options_), columns_);
+    Site<T> site{"choice", rows, prior, tape.constant(rows->size(), 1, T{1})};
+    if (posterior_) site.posterior = [&, cells] { return prior->with(logits(tape, *posterior_, cells)); };
+    const auto choice = episode.choose(std::move(site));
+    const auto w = choice.one_hot(tape, options_);
+    const auto x = along(w, SmallLoss::b);
+    auto cost = affine(multiply(square(x), x), static_cast<T>(loss_.curved), static_cast<T>(loss_.level));
+    episode.cost(choice.rows, hardgrad::add(cost, affine(along(w, SmallLoss::a), static_cast<T>(loss_.linear))));
+  }
+
+  /// The problem a formula is written for, if there is one column.
+  SmallChoice formula() const {
+    const auto& phi = logits_->value.data;
+    const int S = options_;
+    const auto row = [S](double (*of)(int, int)) {
+      SmallChoice::Vector v(S);
+      for (int i = 0; i < S; ++i) v[i] = of(0, i);
+      return v;
+    };
+    const auto a = row(SmallLoss::a), b = row(SmallLoss::b);
+    SmallChoice at;
+    at.logits = SmallChoice::Vector(phi.data(), phi.size());
+    at.loss = [a, b, f = loss_](const auto& w) {
+      return f.level + f.linear * (a * w).sum() + f.curved * std::pow((b * w).sum(), 3);
+    };
+    at.slope = [a, b, f = loss_](const auto& w) -> SmallChoice::Vector {
+      return f.linear * a + 3 * f.curved * std::pow((b * w).sum(), 2) * b;
+    };
+    return at;
+  }
+
+ private:
+  const Parameter<T>* add(const std::string& name, double spread, double off) {
+    auto& parameter = this->parameters_.add(name, {static_cast<std::size_t>(columns_), static_cast<std::size_t>(options_)});
+    for (std::size_t i = 0; i < parameter.value.data.size(); ++i) {
+      const auto at = static_cast<double>(i);
+      parameter.value.data[i] = static_cast<T>(spread * std::sin(2.1 * at + 0.5) + off * std::sin(at + 1));
+    }
+    return &parameter;
+  }
+  /// [cells, S] every row's copy.
+  Var<T> logits(Tape<T>& tape, const Parameter<T>& phi, std::size_t cells) const {
+    const auto index = tape.template scratch<int>(cells);
+    for (std::size_t c = 0; c < cells; ++c) index[c] = static_cast<int>(c) % columns_;
+    return gather_rows(tape.parameter(phi), std::span<const int>(index));
+  }
+  /// sum_d of(d) . w_d [R, 1]
+  Var<T> along(Var<T> w, double (*of)(int, int)) const {
+    const auto numbers = w.tape->template scratch<T>(w.rows() * options_);
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      numbers[i] = static_cast<T>(of(static_cast<int>(i) / options_ % columns_, static_cast<int>(i) % options_));
+    const auto parts = multiply(w, w.tape->constant(MatrixView<const T>{numbers.data(), w.rows(), w.cols()}));
+    return row_sums(reshape(row_sums(parts), columns_));
+  }
+
+  int options_, columns_;
+  SmallLoss loss_;
+  const Parameter<T>*logits_ = nullptr, *posterior_ = nullptr;
+  Structure structure_;
+};
+
+}  // namespace hardgrad::verification

@@ -1,0 +1,57 @@
+"""Estimators with one thing changed, built as plugins beside the program that judges them."""
+import json
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def renamed(text, suffix):
+    """An estimator's source under a name that clashes with nothing."""
+    changed, count = re.subn(r'(\.name = "\w+)"', rf'\1_{suffix}"', text, count=1)
+    assert count == 1
+    return changed
+
+
+def flags_of(build, source):
+    """How the build compiles a source, without what it is made into."""
+    for entry in json.loads((Path(build) / "compile_commands.json").read_text()):
+        if entry["file"] == str(source):
+            words = shlex.split(entry["command"])
+            words = words[1:] if words[0].endswith("ccache") else words
+            at = words.index("-o")
+            return [w for w in words[:at] + words[at + 2:] if w not in ("-c", str(source))], entry["directory"]
+    raise SystemExit(f"{build} does not build {source}")
+
+
+def plugin(build, folder, sources, overlay=None):
+    """A library of `sources`, {path in the tree: text}. Headers below `overlay` come before the tree's. Its own definitions
+    are its own: what it was built of is what it runs. Returns the path; CalledProcessError if it does not compile."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    objects = []
+    for i, (path, text) in enumerate(sources.items()):
+        flags, directory = flags_of(build, ROOT / path)
+        source = folder / f"{i}_{Path(path).name}"
+        marker = '#include "core/plugin.hpp"\n' if i == 0 else ""
+        source.write_text(marker + f'#line 1 "{path}"\n' + text)
+        first = [f"-I{overlay}"] if overlay else []
+        objects.append(source.with_suffix(".o"))
+        subprocess.run([flags[0], *first, *flags[1:], f"-I{Path(build).resolve()}/generated", "-O1", "-fPIC", "-c", str(source), "-o",
+                        str(objects[-1])], cwd=directory, check=True, capture_output=True, text=True, timeout=900)
+    library = folder / "mutant.so"
+    subprocess.run([flags[0], "-shared", "-Wl,-Bsymbolic-functions", *map(str, objects), "-o", str(library)], check=True,
+                   capture_output=True, text=True)
+    return library
+
+
+def judged(build, library, timeout=900):
+    """The verdicts of `hardgrad test` on all that the library brings, or None if it died or did not end."""
+    try:
+        done = subprocess.run([str(Path(build).resolve() / "hardgrad"), "test", "--json", "--plugin", str(library)],
+                              capture_output=True, text=True, timeout=timeout)
+    except subprocess.TimeoutExpired:
+        return None
+    return json.loads(done.stdout) if done.returncode in (0, 1) else None
