@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, permutations
 
 import numpy as np
 import pandas as pd
@@ -10,9 +10,10 @@ import xarray as xr
 
 from .errors import InputError
 from .frames import per_run
-from .groups import by_seed, panels
+from .groups import Group, by_seed, panels
 from .load import need
-from .statistics import holm, interquartile_mean_interval, paired_difference, pareto_front, probability_of_improvement, ranks
+from .statistics import (Difference, exactly, holm, interquartile_mean_interval, paired_difference, pareto_front,
+                         probability_of_improvement, propagated_difference, ranks)
 from .table import evaluation_names, measured, measurement_step, most_common
 
 FINAL_LOSS = "final_loss"  # stands for the held-out loss that `table` ranks by
@@ -141,8 +142,9 @@ def improvement_probabilities(data: xr.Dataset, quantity: str = FINAL_LOSS, at: 
 def pareto(data: xr.Dataset, at: str | int = "first", level: float = 0.05) -> pd.DataFrame:
     """The Pareto front of |bias|, variance and cost (rows of one gradient), among estimators of the same panel and target.
 
-    Means over seeds. The estimate of a squared bias of zero is noise around zero, which would decide by chance: |bias| counts
-    as zero unless `bias_tests` finds the bias in a run of the group, beyond `level`.
+    Means over seeds. Noise decides nothing: |bias| counts as zero unless `bias_tests` finds the bias in a run of the group, beyond
+    `level`; and an estimator is off the front only if another is no worse in all three beyond the 95% intervals of the differences
+    (paired over seeds; of a single seed, by the measurements' own intervals).
     """
     for name in ("squared_bias", "variance", "rows"):
         need(data, name, "set measure.at in the sweep")
@@ -150,9 +152,10 @@ def pareto(data: xr.Dataset, at: str | int = "first", level: float = 0.05) -> pd
     tests = bias_tests(data, at, level)
     biased = set(tests.loc[tests["biased"], "run"].tolist())
     targets = data["own_target"].sel(measurement_step=step).values if "own_target" in data else None
-    rows = []
+    rows, found_groups = [], []
     for (task, model), members in panels(data).items():
         for group in members:
+            found_groups.append(group)
             bias, variance, cost = (measured(data, group, name, step).mean for name in ("squared_bias", "variance", "rows"))
             found = any(run in biased for run in data["run"].values[group.runs])
             target = next((str(t) for t in targets[group.runs] if str(t)), "") if targets is not None else ""
@@ -161,5 +164,21 @@ def pareto(data: xr.Dataset, at: str | int = "first", level: float = 0.05) -> pd
     frame = pd.DataFrame(rows)
     frame["front"] = False
     for _, part in frame.groupby(["task", "model", "target"], sort=False):
-        frame.loc[part.index, "front"] = pareto_front(part[["bias", "variance", "rows"]].to_numpy())
+        members = [found_groups[i] for i in part.index]
+        known = np.isfinite(part[["bias", "variance", "rows"]].to_numpy()).all(axis=1)
+        criteria = [_differences(data, members, name, step) for name in ("squared_bias", "variance", "rows")]
+        unbiased = part["bias"].to_numpy() == 0
+        for i, j in criteria[0]:
+            if unbiased[i] or unbiased[j]:  # zero is exact
+                criteria[0][i, j] = exactly(float(part["bias"].iloc[i] ** 2 - part["bias"].iloc[j] ** 2))
+        frame.loc[part.index, "front"] = pareto_front(known, criteria)
     return frame
+
+
+def _differences(data: xr.Dataset, members: list[Group], name: str, step: int) -> dict[tuple[int, int], Difference]:
+    """Of every pair of groups, the first less the second: paired over seeds, or by the intervals of single measurements."""
+    scores, seeds = by_seed(data, members, per_run(data, name, step))
+    if len(seeds) > 1:
+        return {(i, j): paired_difference(scores[i], scores[j], resamples=0) for i, j in permutations(range(len(members)), 2)}
+    means = [measured(data, group, name, step) for group in members]
+    return {(i, j): propagated_difference(means[i], means[j]) for i, j in permutations(range(len(members)), 2)}

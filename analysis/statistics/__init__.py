@@ -2,12 +2,12 @@
 
 from .bootstrap import (Ranks, interquartile_mean, interquartile_mean_interval, probability_of_improvement, ranks,
                         stratified_bootstrap)
-from .differences import (Difference, holm, paired_difference, pairs_needed, propagated_difference, shared_ranks,
+from .differences import (Difference, exactly, holm, paired_difference, pairs_needed, propagated_difference, shared_ranks,
                           welch_difference)
 from .means import Mean, mean_interval, propagated_mean, scaled
 from .moments import Moments, gradient_moments
 from .pareto import pareto_front
 
-__all__ = ["Difference", "Mean", "Moments", "Ranks", "gradient_moments", "holm", "interquartile_mean",
+__all__ = ["Difference", "Mean", "Moments", "Ranks", "exactly", "gradient_moments", "holm", "interquartile_mean",
            "interquartile_mean_interval", "mean_interval", "paired_difference", "pairs_needed", "pareto_front",
            "probability_of_improvement", "propagated_difference", "propagated_mean", "ranks", "scaled", "shared_ranks", "stratified_bootstrap", "welch_difference"]

@@ -21,6 +21,11 @@ class Difference(NamedTuple):
     count: int  # type: ignore[assignment]  # hides tuple.count: pairs, or numbers of the smaller side
 
 
+def exactly(difference: float) -> Difference:
+    """A difference that is known, with no noise in it."""
+    return Difference(difference, difference, difference, float(difference == 0), np.nan, 0)
+
+
 _NOTHING = Difference(np.nan, np.nan, np.nan, np.nan, np.nan, 0)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.statistics import (Mean, gradient_moments, holm, interquartile_mean, interquartile_mean_interval, mean_interval,
+from analysis.statistics import (Mean, exactly, gradient_moments, holm, interquartile_mean, interquartile_mean_interval, mean_interval,
                                  paired_difference, pareto_front, probability_of_improvement, propagated_difference,
                                  propagated_mean, ranks, scaled, stratified_bootstrap, welch_difference)
 
@@ -184,10 +184,24 @@ def test_ranks_know_when_they_do_not_know():
     assert np.isnan(ranks(np.full((2, 3), np.nan)).rank).all()
 
 
+def differences(rows, half=0.0):
+    """Of every pair, first less second, with an interval of +- half."""
+    return {(i, j): exactly(a - b)._replace(low=a - b - half, high=a - b + half)
+            for i, a in enumerate(rows) for j, b in enumerate(rows) if i != j}
+
+
 def test_pareto_front_by_hand():
-    costs = [[0, 5, 1], [1, 4, 1], [1, 5, 1], [2, 2, 2], [2, 2, 2], [np.nan, 0, 0]]
-    assert pareto_front(costs).tolist() == [True, True, False, True, True, False]
-    assert pareto_front(np.zeros((0, 3))).size == 0
+    costs = np.array([[1, 5], [2, 4], [2, 5], [5, 1], [2, 4], [np.nan, 0]], float)
+    known = np.isfinite(costs).all(axis=1)
+    exact = [differences(column) for column in costs.T]
+    assert pareto_front(known, exact).tolist() == [True, True, False, True, True, False]
+    # The third is worse than the second by 1 in one criterion and equal in the other: within noise of 1 it is not dominated ...
+    noisy = [exact[0], differences(costs[:, 1], half=1.5)]
+    assert pareto_front(known, noisy).tolist() == [True, True, True, True, True, False]
+    # ... and beyond noise of 0.5 it is.
+    assert not pareto_front(known, [exact[0], differences(costs[:, 1], half=0.5)])[2]
+    assert pareto_front(np.zeros(0, bool), [{}]).size == 0
+
 
 
 def test_mean_interval_over_seeds_covers():
