@@ -44,6 +44,14 @@ std::vector<Case> cases(int most_heads = 1) {
                    test::lively(std::string("glimpse_reader[grid=2,patch=2,glimpses=2,features=3,hidden=3,core=") + core + "]",
                                 {{"height", 4}, {"width", 4}, {"classes", 3}}, true),
                    image});
+  Batch bits;
+  bits.id = {6, 7};
+  bits.reals["image"] = {{2, 2, 1}, {1, 0, 1, 1}};
+  for (const auto* settings : {"units=2", "layers=2,units=1", "units=2,conditional=true"})
+    all.push_back(
+        {std::string("belief_network, ") + settings,
+         test::lively("belief_network[" + std::string(settings) + "]", {{"height", 2}, {"width", 1}, {"levels", 2}}, true),
+         bits});
   Batch text;
   text.id = {4, 5};
   text.integers["source"] = {{2, 2}, std::vector<int>{3, 2, 4, 0}};
@@ -62,14 +70,6 @@ std::vector<Case> cases(int most_heads = 1) {
                                    {"eos", 2}},
                                   true),
                      text});
-  Batch bits;
-  bits.id = {6, 7};
-  bits.reals["image"] = {{2, 2, 1}, {1, 0, 1, 1}};
-  for (const auto* settings : {"units=2", "layers=2,units=1", "units=2,conditional=true"})
-    all.push_back(
-        {std::string("belief_network, ") + settings,
-         test::lively("belief_network[" + std::string(settings) + "]", {{"height", 2}, {"width", 1}, {"levels", 2}}, true),
-         bits});
   return all;
 }
 
