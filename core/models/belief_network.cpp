@@ -72,7 +72,7 @@ class BeliefNetwork final : public Model<T>, public Dreams {
         prior_(b.settings.integer("layers")) {
     auto& set = this->parameters_;
     const auto& [settings, dimensions, init, posterior] = b;
-    const std::size_t L = prior_.size(), U = options_ == 2 ? units_ : static_cast<std::size_t>(units_) * options_;
+    const std::size_t L = prior_.size(), U = shown_width();
     const typename Map<T>::Hidden hidden{static_cast<std::size_t>(settings.integer("hidden_layers")),
                                          static_cast<std::size_t>(settings.integer("hidden"))};
     if (settings.flag("conditional")) {
@@ -87,7 +87,7 @@ class BeliefNetwork final : public Model<T>, public Dreams {
     for (std::size_t l = 0; l < L; ++l)
       structure_.sites.push_back({.name = site(l),
                                   .options = options_,
-                                  .state_width = static_cast<int>(l == 0 ? pixels_ : pixels_ + U),
+                                  .state_width = static_cast<int>(L == 1 ? pixels_ : pixels_ + U),
                                   .reach = l + 1 == L ? Reach::own_costs : Reach::later_choices,
                                   .columns = units_});
     structure_.posterior = posterior;
@@ -111,13 +111,14 @@ class BeliefNetwork final : public Model<T>, public Dreams {
     const auto signs = affine(image, T{2}, T{-1});
     auto rows = episode.root();
     auto whose = distinct.index;  // [R] the image of each row
-    Var<T> x;                     // x^{l-1}, none at first
+    Var<T> x;  // x^{l-1}, none at first (zeros in the state: what learns from states has one network for all)
     for (std::size_t l = 0; l < prior_.size(); ++l) {
       const auto seen = gather_rows(signs, std::span<const int>(whose));
-      Site<T> site{.name = structure_.sites[l].name,
-                   .rows = rows,
-                   .prior = distribution(l == 0 ? top(signs, whose) : prior_[l](x)),
-                   .state = x ? concat_columns({seen, x}) : seen};
+      Site<T> site{
+          .name = structure_.sites[l].name,
+          .rows = rows,
+          .prior = distribution(l == 0 ? top(signs, whose) : prior_[l](x)),
+          .state = prior_.size() == 1 ? seen : concat_columns({seen, x ? x : tape.constant(seen.rows(), shown_width())})};
       if (structure_.posterior)
         site.posterior = [&] {  // Q_l(2 (c, y) - 1, x^{l-1})
           const Sum<T> of_image(posterior_[l].first(signs), whose);
@@ -147,6 +148,8 @@ class BeliefNetwork final : public Model<T>, public Dreams {
  private:
   static std::string site(std::size_t l) { return fmt::format("layer{}", l + 1); }
 
+  /// U
+  std::size_t shown_width() const { return options_ == 2 ? units_ : static_cast<std::size_t>(units_) * options_; }
   /// Logits of z^1 [R, U]: b, or N_1(2c - 1).
   Var<T> top(Var<T> signs, std::span<const int> whose) const {
     if (given_ > 0) return gather_rows(prior_[0](slice_columns(signs, 0, given_)), whose);
@@ -159,7 +162,7 @@ class BeliefNetwork final : public Model<T>, public Dreams {
   }
   /// x [R, U] of what was chosen.
   Var<T> shown(Tape<T>& tape, const Choice<T>& z) const {
-    if (options_ > 2) return reshape(z.one_hot(tape, options_), static_cast<std::size_t>(units_) * options_);
+    if (options_ > 2) return reshape(z.one_hot(tape, options_), shown_width());
     if (!z.hard()) return affine(reshape(slice_columns(z.weights, 1, 1), units_), T{2}, T{-1});
     const auto x = tape.constant(z.rows->size(), units_);
     std::transform(z.option.begin(), z.option.end(), tape.mutable_value(x).data,

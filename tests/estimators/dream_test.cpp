@@ -68,6 +68,14 @@ std::vector<Case> cases(int most_heads = 1) {
                     {{"cells", 2}, {"features", 2}, {"target_vocabulary", 4}, {"target_length", 2}, {"bos", 1}, {"eos", 2}},
                     true),
        picture});
+  Batch bits;
+  bits.id = {6, 7};
+  bits.reals["image"] = {{2, 2, 1}, {1, 0, 1, 1}};
+  for (const auto* settings : {"units=2", "layers=2,units=1", "units=2,conditional=true"})
+    all.push_back(
+        {std::string("belief_network, ") + settings,
+         test::lively("belief_network[" + std::string(settings) + "]", {{"height", 2}, {"width", 1}, {"levels", 2}}, true),
+         bits});
   Batch text;
   text.id = {4, 5};
   text.integers["source"] = {{2, 2}, std::vector<int>{3, 2, 4, 0}};
@@ -86,14 +94,6 @@ std::vector<Case> cases(int most_heads = 1) {
                                    {"eos", 2}},
                                   true),
                      text});
-  Batch bits;
-  bits.id = {6, 7};
-  bits.reals["image"] = {{2, 2, 1}, {1, 0, 1, 1}};
-  for (const auto* settings : {"units=2", "layers=2,units=1", "units=2,conditional=true"})
-    all.push_back(
-        {std::string("belief_network, ") + settings,
-         test::lively("belief_network[" + std::string(settings) + "]", {{"height", 2}, {"width", 1}, {"levels", 2}}, true),
-         bits});
   return all;
 }
 
