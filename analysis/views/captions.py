@@ -19,8 +19,9 @@ _ACROSS = 8  # words of a caption side by side
 
 def grid_of(cells: int, height: int, width: int) -> tuple[int, int]:
     """Rows and columns of so many square cells in a picture; of features alone, as square as can be."""
-    rows = next((r for r in range(1, cells + 1) if cells % r == 0 and r * r * width == cells * height), 0)
-    rows = rows or max(r for r in range(1, int(cells**0.5) + 1) if cells % r == 0)
+    divisors = [r for r in range(1, cells + 1) if cells % r == 0]
+    square = [r for r in divisors if width and r * r * width == cells * height]
+    rows = square[0] if square else max(r for r in divisors if r * r <= cells)
     return rows, cells // rows
 
 

@@ -66,7 +66,7 @@ def _text(ax: Axes, attention: Attention, b: int, document: list[str], places: l
     for t, (token, (line, column)) in enumerate(zip(document, places)):
         p = float(np.nan_to_num(last[t]))
         ax.text(column, line, token, fontsize=8, family="monospace", va="center", clip_on=True,
-                color="#B03A00" if support[t] else "#222222" if p < 0.6 else "white", fontweight="bold" if support[t] else "normal",
-                bbox={"facecolor": shade(0.75 * p), "edgecolor": "none", "pad": 1.2})
+                color="#A03000" if support[t] else "#222222", fontweight="bold" if support[t] else "normal",
+                bbox={"facecolor": shade(0.55 * p), "edgecolor": "none", "pad": 1.2})
         if numbers := ",".join(str(i + 1) for i in np.flatnonzero(chosen == t)):
             ax.text(column, line + 0.42, numbers, fontsize=6.5, va="center", color="#D55E00", fontweight="bold")

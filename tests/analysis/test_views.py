@@ -108,10 +108,10 @@ def test_documents_are_shaded_marked_and_numbered():
     shade = matplotlib.colormaps["Blues"]
     drawn = {t.get_text(): t for t in first.texts}
     assert list(drawn) == ["@entity1", "met", "2", "@entity0", "1"]  # read 2 was of "met", read 1 of "@entity0"
-    assert drawn["met"].get_bbox_patch().get_facecolor() == shade(0.75) and drawn["@entity1"].get_bbox_patch().get_facecolor() == shade(0.0)
+    assert drawn["met"].get_bbox_patch().get_facecolor() == shade(0.55) and drawn["@entity1"].get_bbox_patch().get_facecolor() == shade(0.0)
     assert [t.get_text() for t in first.texts if t.get_fontweight() == "bold" and t.get_text().isalpha()] == ["met"]
     assert [t.get_text() for t in second.texts] == ["@entity2", "slept", "1"]  # the question's one token: one read
-    assert second.texts[1].get_bbox_patch().get_facecolor() == shade(0.75 * 0.75)
+    assert second.texts[1].get_bbox_patch().get_facecolor() == shade(0.55 * 0.75)
     assert first.get_title(loc="left") == "who @placeholder – @entity1"
     figure.canvas.draw()
     assert placed(["aa", "bbb", "c"], 6) == [(0, 0), (0, 3), (1, 0)] and placed(["long" * 9, "a"], 6) == [(0, 0), (1, 0)]

@@ -22,8 +22,8 @@ constexpr std::string_view placeholder = "@placeholder";
 /// True of @entity0, @entity1, ...
 bool is_entity(std::string_view token);
 
-/// Throws InputError with line and column for a missing part, a question without (or with several) @placeholder, an answer that
-/// is no entity, a document without entities, an entity's line without a name.
+/// Throws InputError with line and column for a missing part, a question without @placeholder, an answer that is no entity, an
+/// entity's line without a name.
 ClozeQuestion parse_cnn_question(const TextFile& text);
 
 /// The names of a folder's question files (*.question, or *.question.gz), in order. InputError if there is no such folder, or
