@@ -40,7 +40,7 @@ TEST_CASE("short trainings of every network with peaked attention stay finite an
       ++trainings;
     }
   }
-  CHECK(networks == 12);
+  CHECK(networks == 14);
   CHECK(trainings == 3 * networks);
 }
 
