@@ -16,7 +16,16 @@ def laws(attention: Attention) -> np.ndarray:
     """[B, N] the chance to halt after each inner step, by the network; NaN where no row got far enough to tell."""
     if attention.settings.get("ask", "bits") == "step":
         return np.nan_to_num(attention.soft[:, 0])
-    halt, go_on = np.moveaxis(attention.soft, 2, 0)  # [B, N - 1] each, of those that got there
+    halt, go_on = np.moveaxis(attention.soft, 2, 0).copy()  # [B, N - 1] each, of those that got there
+    for b in range(len(halt) if attention.choices is not None else 0):
+        there = attention.choices[:, attention.rows(b)]
+        for n in range(halt.shape[1]):
+            if not there.shape[1]:
+                break
+            if np.isnan(halt[b, n]):  # somebody got there and had no choice: all halt
+                halt[b, n:], go_on[b, n:] = 1, 0
+                break
+            there = there[:, there[n] == 1]
     reached = np.cumprod(np.concatenate([np.ones((len(halt), 1)), go_on], axis=1), axis=1)
     return reached * np.concatenate([halt, np.ones((len(halt), 1))], axis=1)  # at the last step all halt
 
@@ -27,8 +36,8 @@ def stops(attention: Attention) -> np.ndarray | None:
         return None
     if attention.settings.get("ask", "bits") == "step":
         return attention.choices[0]
-    halts = attention.choices == 0
-    return np.where(halts.any(axis=0), halts.argmax(axis=0), len(halts))
+    going_on = attention.choices == 1  # who has no choice halts, too
+    return np.where(going_on.all(axis=0), len(going_on), going_on.argmin(axis=0))
 
 
 @view("ponderer")

@@ -180,6 +180,8 @@ def test_a_ponderer_halts_when_its_law_says():
     assert laws(bits)[1, 0] == 0.6 and np.isnan(laws(bits)[1, 1:]).all()
     assert stops(bits).tolist() == [1, 0, 0]
     assert stops(replace(bits, choices=np.array([[1, 1, 0], [1, 0, -1]]))).tolist() == [2, 1, 0]
+    certain = replace(bits, choices=np.array([[1, 1, 0], [0, -1, -1]]))  # a row of the second got there, where all halt
+    assert np.allclose(laws(certain)[1], [0.6, 0.4, 0]) and stops(certain).tolist() == [1, 1, 0]
     at_once = attention("ponderer", np.array([[[0.2, 0.3, 0.5]], [[0.6, 0.4, np.nan]]]), np.array([[2, 0]]), difficulty=[2, 7])
     at_once = replace(at_once, settings={"ask": "step"})
     assert laws(at_once).tolist() == [[0.2, 0.3, 0.5], [0.6, 0.4, 0]] and stops(at_once).tolist() == [2, 0]
