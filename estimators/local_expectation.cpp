@@ -8,7 +8,10 @@
 // Target: expected loss. Bias: none: each term is E[(f - b) grad log p(z_t | z_{<t}) | z_{-t}].
 // Cost: K (1 + sum (S - 1)) rows at the last question, the sum over all columns of all questions; one run. Where choices have
 // costs of their own, q = p and this is `exact`: S rows a step, nothing sampled. The path term is sum_i q(i | z_{-t}) grad f(i,
-// z_{-t}), averaged over the steps that choose. Departures: b is an addition (0: as published); several samples K are averaged.
+// z_{-t}), averaged over the T steps that choose; where T depends on the choices, with 1 / the largest T of these i for 1 / T
+// (which z_t must not change), and grad f(z) with what is left of 1. Departures: b is an addition (0: as published); several
+// samples K are averaged.
+#include <algorithm>
 #include <limits>
 
 #include "core/autodiff/elementwise.hpp"
@@ -65,8 +68,8 @@ class LocalExpectation final : public Estimator<T> {
     for (std::size_t n = 0; n < branches.size(); ++n)
       if (branches[n].is_sample()) {
         loss += share * f[n];
-        if (run.choosing[branches[n].sample].empty()) path[n] = share;  // no choice anywhere: the one path there is
       }
+    std::vector<double> left(samples, 1.0);  // of the sample's path term
     for (std::size_t sample = 0; sample < samples; ++sample)
       for (int choice : run.choosing[sample]) {
         std::vector<std::size_t> group;
@@ -77,14 +80,20 @@ class LocalExpectation final : public Estimator<T> {
             log_joint.push_back(log_p[n]);
           }
         const auto q = self_normalised(log_joint);  // of the choice, given all others
+        int most = 0;
+        for (const auto n : group) most = std::max(most, branches[n].choosing);
+        const double weight = 1.0 / most;
+        left[sample] -= weight;
         const auto [step, column] = run.choices[choice];
         const int t = step - paths.from, D = episode.steps()[step].question.site.columns;
         for (std::size_t i = 0; i < group.size(); ++i) {
           const auto n = group[i];
           score[t][paths.row[t][n] * D + column] += share * q[i] * (f[n] - baseline_);
-          path[n] += share * q[i] / static_cast<double>(run.choosing[sample].size());
+          path[n] += share * q[i] * weight;
         }
       }
+    for (std::size_t n = 0; n < branches.size(); ++n)
+      if (branches[n].is_sample()) path[n] += share * left[branches[n].sample];
     auto surrogate = weighted_sum(path_cost(episode, paths, with_root), std::span<const double>(path));
     for (std::size_t t = 0; t < score.size(); ++t)
       surrogate = add(surrogate, weighted_sum(episode.log_probability_by_column(paths.from + static_cast<int>(t)),

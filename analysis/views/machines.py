@@ -51,6 +51,6 @@ def head_positions(attention: Attention) -> Figure:
                 kind, number = ("reads", h + 1) if h < readers else ("writes", h + 1 - readers)
                 ax.set_ylabel(f"head {number} {kind}" if column == 0 else "")
                 ax.set_xlabel("step" if h == heads - 1 else "")
-        line = "; line: the cells that one row chose" if attention.choices is not None else ""
-        figure.suptitle(f"Cells of the memory: probabilities of each head ({attention.estimator}{line})", x=0.01, ha="left", fontsize=11)
+        line = "; line: one row" if attention.choices is not None else ""
+        figure.suptitle(f"Heads over the cells ({attention.estimator}{line})", x=0.01, ha="left", fontsize=11)
     return figure

@@ -13,7 +13,7 @@ Choice<T> BranchingChooser<T>::choose(Tape<T>&, const Question<T>& question) {
   const int D = question.site.columns, all = samples_ * static_cast<int>(id_.size());
   if (root) {
     runs_.push_back({.choosing = std::vector<std::vector<int>>(all)});
-    for (int n = 0; n < all; ++n) runs_.back().branches.push_back({n, -1, true});
+    for (int n = 0; n < all; ++n) runs_.back().branches.push_back({n, -1, true, 0});
   }
   auto& run = runs_.back();
   run.last = question.step;
@@ -40,8 +40,10 @@ Choice<T> BranchingChooser<T>::choose(Tape<T>&, const Question<T>& question) {
   std::vector<int> parent, option;
   std::vector<Branch> next;
   for (std::size_t j = 0; j < run.branches.size(); ++j) {
-    const auto [sample, left, possible] = run.branches[j];
+    const auto [sample, left, possible, before] = run.branches[j];
     const int row = asks(j);
+    int choosing = before;
+    for (int d = 0; d < D; ++d) choosing += question.site.options[row * D + d] > 1;
     const auto first = taken.begin() + static_cast<std::ptrdiff_t>(sample) * D;
     const std::vector<int> own(first, first + D);
     const auto go_on = [&](const std::vector<int>& set, Branch branch) {
@@ -52,16 +54,16 @@ Choice<T> BranchingChooser<T>::choose(Tape<T>&, const Question<T>& question) {
     if (left >= 0) {
       bool still = possible;
       for (int d = 0; d < D; ++d) still = still && takes(row, d, own[d]);
-      go_on(still ? own : std::vector<int>(D), {sample, left, still});
+      go_on(still ? own : std::vector<int>(D), {sample, left, still, choosing});
       continue;
     }
-    go_on(own, run.branches[j]);
+    go_on(own, {sample, left, possible, choosing});
     for (int d = 0; d < D; ++d) {
       if (question.site.options[row * D + d] == 1) continue;
       run.choosing[sample].push_back(first_choice + d);
       auto other = own;
       for (other[d] = 0; other[d] < question.site.options[row * D + d]; ++other[d])
-        if (other[d] != own[d] && takes(row, d, other[d])) go_on(other, {sample, first_choice + d, true});
+        if (other[d] != own[d] && takes(row, d, other[d])) go_on(other, {sample, first_choice + d, true, choosing});
     }
   }
   run.branches = std::move(next);

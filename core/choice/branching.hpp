@@ -18,6 +18,7 @@ class BranchingChooser final : public Chooser<T> {
     int sample;     ///< b K + k
     int left;       ///< the choice (of `choices`) at which it left the sample's own row; -1 on that row itself
     bool possible;  ///< false if it could not take what the sample took later: probability 0
+    int choosing;   ///< how often it had a choice
     bool is_sample() const { return left < 0; }
   };
   BranchingChooser(int samples, Randomness& random, const std::vector<std::uint32_t>& id)

@@ -13,6 +13,7 @@ from analysis.views import Attention, VIEWS, load_attention, view, views_of
 from analysis.views.captions import grid_of
 from analysis.views.documents import placed
 from analysis.views.glimpses import window
+from analysis.views.pondering import laws, stops
 
 
 def attention(model="translator", soft=None, choices=None, rows=None, **fields) -> Attention:
@@ -170,6 +171,27 @@ def test_heads_of_a_machine_stand_in_their_cells():
     assert axes[2, 0].lines[0].get_ydata().tolist() == [0, 1] and axes[3, 0].lines[0].get_ydata().tolist() == [2, 1]
     assert axes[3, 1].lines[0].get_ydata().tolist() == [0]  # its one step
     figure.canvas.draw()
+
+
+def test_a_ponderer_halts_when_its_law_says():
+    soft = np.array([[[0.25, 0.75], [0.5, 0.5]], [[0.6, 0.4], [np.nan, np.nan]]])  # halt, go on; nobody got to the last of these
+    bits = attention("ponderer", soft, np.array([[1, 0, 0], [0, -1, -1]]), np.array([0, 1, 1]), difficulty=[2, 7])
+    assert np.allclose(laws(bits)[0], [0.25, 0.375, 0.375])
+    assert laws(bits)[1, 0] == 0.6 and np.isnan(laws(bits)[1, 1:]).all()
+    assert stops(bits).tolist() == [1, 0, 0]
+    assert stops(replace(bits, choices=np.array([[1, 1, 0], [1, 0, -1]]))).tolist() == [2, 1, 0]
+    certain = replace(bits, choices=np.array([[1, 1, 0], [0, -1, -1]]))  # a row of the second got there, where all halt
+    assert np.allclose(laws(certain)[1], [0.6, 0.4, 0]) and stops(certain).tolist() == [1, 1, 0]
+    at_once = attention("ponderer", np.array([[[0.2, 0.3, 0.5]], [[0.6, 0.4, np.nan]]]), np.array([[2, 0]]), difficulty=[2, 7])
+    at_once = replace(at_once, settings={"ask": "step"})
+    assert laws(at_once).tolist() == [[0.2, 0.3, 0.5], [0.6, 0.4, 0]] and stops(at_once).tolist() == [2, 0]
+    for case in (bits, at_once, replace(bits, choices=None)):
+        figure = views_of("ponderer")[0](case)
+        assert figure.axes[0].get_title().startswith("difficulty 2, ")
+        figure.canvas.draw()
+    first = views_of("ponderer")[0](bits).axes[0]
+    assert [bar.get_height() for bar in first.patches[:3]] == pytest.approx([0.25, 0.375, 0.375])
+    assert first.lines[0].get_xdata().tolist() == [2] and first.lines[0].get_ydata().tolist() == [1]
 
 
 def test_entropy_is_drawn_for_every_model():

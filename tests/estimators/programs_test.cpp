@@ -104,6 +104,36 @@ struct TuringMachine final : Program {
   }
 };
 
+/// After each inner step h_n = tanh(W h_{n-1}) but the last it may halt, and answers then: how often it is asked depends on
+/// what it chose. Halting at n costs (v . h_n - y)^2, and |h_n|^2 is paid for every step.
+struct Ponderer final : Program {
+  static constexpr int most = 4, H = 2;
+  Linear<double> core{parameters_, "core", H, H, Key(5)}, halt{parameters_, "halt", H, 2, Key(5)};
+  Linear<double> out{parameters_, "out", H, 1, Key(5)};
+  Ponderer() { declared.sites = {{.name = "halt", .options = 2, .times = most - 1, .state_width = H}}; }
+  Asked asked(const Batch&, std::size_t, int) const override { return {{most}, 1}; }  // when to halt
+  void run(const Batch& batch, Episode<double>& episode) const override {
+    auto& tape = episode.tape();
+    auto rows = episode.root();
+    auto h = constant_of(tape, batch, "x"), y = constant_of(tape, batch, "y"), there = tape.constant(rows->size(), 1, 1.0);
+    for (int n = 1; n <= most; ++n) {
+      h = tanh(core(h));
+      const auto pay = [&](V who, V cost) { episode.cost(rows, multiply(who, cost)); };
+      pay(there, row_sums(square(h)));
+      const auto answered = [&] { return square(subtract(out(h), y)); };
+      if (n == most) return pay(there, answered());
+      std::vector<int> options;
+      for (std::size_t r = 0; r < rows->size(); ++r) options.push_back(there.value().data[r] > 0 ? 2 : 1);
+      const auto z = episode.choose({.name = "halt", .rows = rows, .prior = categorical(halt(h), options), .state = h});
+      const auto w = z.one_hot(tape, 2);
+      rows = z.rows;
+      h = after(z, h), y = after(z, y), there = after(z, there);
+      pay(multiply(there, slice_columns(w, 0, 1)), answered());
+      there = multiply(there, slice_columns(w, 1, 1));
+    }
+  }
+};
+
 /// z^1 ~ Bern(b), z^2 ~ Bern(W z^1 + c), cost -log p(y | z^2) with p = Bern(V z^2 + d): a layer is a site of as many columns.
 struct BeliefNetwork final : Program {
   int units;
@@ -210,6 +240,20 @@ TEST_CASE("a Turing machine: a reading and a writing head, rows with different n
   const auto one = examples(1, TuringMachine::H, TuringMachine::H);
   check(model, one,
         {"rloo[samples=2]", "double_cv[samples=2,alpha=0.2]", "unordered_set[samples=3]", "sum_and_sample[samples=3]"});
+}
+
+TEST_CASE("a ponderer: how often it is asked depends on what it chose") {
+  Ponderer model;
+  const auto batch = examples(2, Ponderer::H, 1);
+  CHECK(model.outcomes(batch) == std::vector<double>{4, 4});
+  Tape<double> tape;
+  KeyedRandomness random(Key(1));
+  CHECK(estimator_of("exact", model)->draw({tape, model, batch, random}).rows() == 2 * (2 + 3 + 4));
+  check(model, batch, {"reinforce", "local_expectation", "self_critic", "muprop", "disarm_tree", "disarm", "mvd"});
+  const auto one = examples(1, Ponderer::H, 1);
+  check(model, one,
+        {"local_expectation[samples=2]", "rloo[samples=2]", "double_cv[samples=2,alpha=0.2]", "unordered_set[samples=3]",
+         "sum_and_sample[samples=3]", "arms[samples=2]", "optimal_baseline"});
 }
 
 TEST_CASE("a belief network: a column for each unit of a layer, one row for each sample of all of them") {

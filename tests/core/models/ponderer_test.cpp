@@ -1,0 +1,150 @@
+// The ponderer: gradients, both ways to ask and both laws, relaxed and enumerated answers, the law in closed form.
+#include <doctest/doctest.h>
+
+#include "core/estimator/enumeration/objectives.hpp"
+#include "tests/core/models/model_check.hpp"
+
+using namespace hardgrad;
+using namespace hardgrad::test;
+
+namespace {
+
+const Dimensions dimensions{{"puzzle_width", 3}, {"positions", 2}, {"labels", 3}};
+
+Batch two_puzzles() {
+  Batch batch;
+  batch.id = {3, 4};
+  batch.reals["x"] = {{2, 3}, std::vector<double>{1, -0.5, 0, 0.3, 0.2, -1}};
+  batch.integers["label"] = {{2, 2}, std::vector<int>{2, 0, 1, -1}};
+  return batch;
+}
+
+std::string spec(const std::string& settings) { return "ponderer[hidden=3,steps=4,tau=0.3," + settings + "]"; }
+const std::string laws[] = {"law=geometric,beta=0.7,prior=0.3", "law=act"};
+// Of the four steps: halt after the second and at the last (ask=bits: 0 halts, finished rows answer 0; ask=step).
+const Options bits{{1, 1}, {0, 1}, {0, 1}}, step{{1, 3}};
+
+Options forced(const std::string& settings) { return settings.find("ask=step") == std::string::npos ? bits : step; }
+
+/// Both laws, both ways to ask; with law=act no example is to halt for certain before the last step.
+std::vector<std::string> specs() {
+  std::vector<std::string> all;
+  for (const auto& law : laws)
+    for (const auto* ask : {"ask=bits", "ask=step"}) all.push_back(spec(law + "," + ask));
+  return all;
+}
+std::unique_ptr<Model<double>> patient(const std::string& text, bool posterior = false) {
+  auto model = lively(text, dimensions, posterior);
+  for (auto& p : model->parameters())
+    if (p.name == "halt.bias" || p.name == "posterior.halt.bias") p.value.data[0] = -1.3;
+  return model;
+}
+
+}  // namespace
+
+TEST_CASE("ponderer: gradients of losses, log probabilities and states, in every parameter") {
+  for (const auto& text : specs()) {
+    CAPTURE(text);
+    auto model = patient(text), with_posterior = patient(text, true);
+    const auto once = forced(text), twice = copied(once, 2);
+    check_gradient("forced", *model, two_puzzles(), [&] { return std::make_unique<ForcedChooser<double>>(once); });
+    check_gradient("two rows each", *model, two_puzzles(), [&] { return std::make_unique<ForcedChooser<double>>(twice); });
+    check_gradient("weights", *model, two_puzzles(), [&] { return std::make_unique<ForcedWeights>(once, 0.6); });
+    check_gradient("expected", *model, two_puzzles(), [] { return std::make_unique<ExpectedChooser<double>>(); });
+    check_gradient(
+        "posterior", *with_posterior, two_puzzles(), [&] { return std::make_unique<ForcedChooser<double>>(twice); },
+        with_posterior_terms);
+  }
+}
+
+TEST_CASE("ponderer: a law that ends early has the gradient of what is left of it") {
+  for (const auto* ask : {"ask=bits", "ask=step"}) {
+    auto model = lively(spec("law=act," + std::string(ask)), dimensions);
+    for (auto& p : model->parameters())
+      if (p.name == "halt.bias") p.value.data[0] = 0.6;  // sig is about 0.65: the rest is halted for certain at the second step
+    check_gradient("expected", *model, two_puzzles(), [] { return std::make_unique<ExpectedChooser<double>>(); });
+    check_gradient("enumerated", *model, two_puzzles(), [] { return std::make_unique<EnumerateChooser<double>>(); });
+    Tape<double> tape;
+    EnumerateChooser<double> chooser;
+    Episode<double> episode(tape, chooser, 2);
+    model->run(two_puzzles(), episode);
+    CHECK(episode.costs().back().rows->size() == 4);  // two steps to halt at, of two examples
+  }
+}
+
+TEST_CASE("ponderer: the gradient check sees a missing score term") {
+  auto model = patient(specs()[0]);
+  CHECK(gradient_error(
+            *model, two_puzzles(), [] { return std::make_unique<ForcedChooser<double>>(bits); }, true)
+            .first > 1e-2);
+}
+
+TEST_CASE("ponderer: company does not matter, and one-hot weights are hard choices") {
+  for (const auto& text : specs()) {
+    CAPTURE(text);
+    const auto model = patient(text);
+    const auto options = forced(text);
+    ForcedChooser<double> together(options);
+    ForcedWeights one_hot(options, 1.0);
+    ExpectedChooser<double> soft;
+    const auto loss = losses(*model, two_puzzles(), together), relaxed = losses(*model, two_puzzles(), soft);
+    const auto weighted = losses(*model, two_puzzles(), one_hot);
+    for (int b = 0; b < 2; ++b) {
+      ForcedChooser<double> alone(of_example(options, b));
+      CHECK(losses(*model, two_puzzles().select({b}), alone)[0] == doctest::Approx(loss[b]).epsilon(1e-12));
+      CHECK(losses(*model, two_puzzles().select({b}), soft)[0] == doctest::Approx(relaxed[b]).epsilon(1e-12));
+      CHECK(weighted[b] == doctest::Approx(loss[b]).epsilon(1e-12));
+      CHECK(std::abs(relaxed[b] - loss[b]) > 1e-4);
+    }
+  }
+}
+
+TEST_CASE("ponderer: both ways to ask have one expected loss and one gradient; a step is a leaf") {
+  for (const auto& law : laws) {
+    CAPTURE(law);
+    auto in_bits = patient(spec(law + ",ask=bits")), at_once = patient(spec(law + ",ask=step"));
+    const auto exact = [](Model<double>& model) {  // the loss, and its gradient behind it
+      Tape<double> tape;
+      EnumerateChooser<double> chooser;
+      Episode<double> episode(tape, chooser, 2);
+      model.run(two_puzzles(), episode);
+      const auto loss = expected_loss(episode);
+      std::vector<double> all(model.parameters().size());
+      tape.backward(loss);
+      tape.add_gradient(model.parameters(), std::span<double>(all));
+      all.insert(all.begin(), loss.item());
+      return all;
+    };
+    const auto a = exact(*in_bits), b = exact(*at_once);
+    double largest = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      CHECK(a[i] == doctest::Approx(b[i]).epsilon(1e-9));
+      if (i > 0) largest = std::max(largest, std::abs(a[i]));
+    }
+    CHECK(largest > 0.01);
+    CHECK(in_bits->structure().dependence() == "sequential");
+    CHECK(at_once->structure().dependence() == "one choice");
+    for (const auto* model : {in_bits.get(), at_once.get()}) CHECK(model->outcomes(two_puzzles()) == std::vector<double>{4, 4});
+  }
+}
+
+TEST_CASE("ponderer: the chances to halt are the law's closed form") {
+  for (const auto& law : laws) {
+    auto model = lively(spec(law + ",ask=bits"), dimensions);
+    for (auto& p : model->parameters())
+      if (p.name == "halt.weight") std::fill(p.value.data.begin(), p.value.data.end(), 0.0);
+    const double unit = 0.22;  // of every step
+    model->parameters().find("halt.bias")->value.data[0] = std::log(unit / (1 - unit));
+    Tape<double> tape;
+    EnumerateChooser<double> chooser;
+    Episode<double> episode(tape, chooser, 1);
+    model->run(two_puzzles().select({0}), episode);
+    const auto rows = episode.costs().back().rows;
+    REQUIRE(rows->size() == 4);
+    std::vector<double> expected;
+    for (int n = 0; n < 3; ++n) expected.push_back(law == "law=act" ? unit : unit * std::pow(1 - unit, n));
+    expected.push_back(1 - expected[0] - expected[1] - expected[2]);
+    for (int n = 0; n < 4; ++n)
+      CHECK(std::exp(episode.path_log_probability(rows).value().data[n]) == doctest::Approx(expected[n]).epsilon(1e-12));
+  }
+}

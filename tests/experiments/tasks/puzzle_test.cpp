@@ -1,0 +1,139 @@
+// Puzzles: what is asked follows from what is shown, difficulties are spread, every label is scored.
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <span>
+
+#include "experiments/tasks/task.hpp"
+#include "tests/experiments/tasks/support.hpp"
+
+using namespace hardgrad;
+using namespace hardgrad::testing;
+
+namespace {
+
+std::unique_ptr<Task> make(const std::string& arguments, std::uint64_t seed = 1) {
+  return make_task(Spec::parse("puzzle[" + arguments + "]"), Key(seed));
+}
+Batch first(const Task& task, Split split, int count) {
+  std::vector<int> all(count);
+  std::iota(all.begin(), all.end(), 0);
+  return task.batch(split, all);
+}
+
+/// The labels of one example, worked out once more from what it shows; its difficulty.
+std::pair<std::vector<int>, int> solved(const std::string& kind, std::span<const double> x, std::size_t size) {
+  if (kind == "parity") {
+    const auto ones = std::count(x.begin(), x.end(), 1), others = std::count(x.begin(), x.end(), -1);
+    return {{static_cast<int>(ones % 2)}, static_cast<int>(ones + others)};
+  }
+  if (kind == "addition") {
+    long sum = 0, power = 1;
+    int there = 0;
+    for (std::size_t k = 0; k < size; ++k, power *= 10)
+      for (std::size_t number = 0; number < 2; ++number) {
+        const auto digit = x.subspan((number * size + k) * 11, 11);
+        CHECK(std::count(digit.begin(), digit.end(), 1) == 1);
+        if (digit[10] == 1) continue;
+        ++there;
+        sum += power * (std::find(digit.begin(), digit.end(), 1) - digit.begin());
+      }
+    std::vector<int> labels(size + 1, -1);
+    for (int k = 0; k <= there / 2; ++k, sum /= 10) labels[k] = static_cast<int>(sum % 10);
+    return {labels, there / 2};
+  }
+  const auto there = std::count(x.begin() + static_cast<std::ptrdiff_t>(size), x.end(), 1);
+  std::vector<int> labels(size, -1);
+  for (int i = 0; i < there; ++i) {  // its place is how many are smaller
+    const auto place = std::count_if(x.begin(), x.begin() + there, [&](double v) { return v < x[i]; });
+    labels[place] = i;
+  }
+  return {labels, static_cast<int>(there)};
+}
+
+}  // namespace
+
+TEST_CASE("what is asked follows from what is shown, and difficulties are spread") {
+  int examples = 0;
+  for (const std::string kind : {"parity", "addition", "sort"}) {
+    CAPTURE(kind);
+    const auto task = make("size=6,least=2,examples=80,kind=" + kind);
+    const auto needs = task->dimensions();
+    const auto batch = first(*task, Split::train, 80);
+    CHECK(batch.numbers("x").extent(1) == static_cast<std::size_t>(needs.at("puzzle_width")));
+    std::set<int> difficulties, labels;
+    for (int b = 0; b < 80; ++b, ++examples) {
+      const auto [expected, difficulty] = solved(kind, batch.numbers("x").row(b), 6);
+      const auto label = batch.ints("label").row(b);
+      CHECK(std::vector<int>(label.begin(), label.end()) == expected);
+      CHECK(batch.ints("difficulty").data[b] == difficulty);
+      CHECK(*std::max_element(label.begin(), label.end()) < needs.at("labels"));
+      difficulties.insert(difficulty);
+      labels.insert(label[0]);
+    }
+    CHECK(difficulties == std::set<int>{2, 3, 4, 5, 6});
+    CHECK(labels.size() > 1);
+  }
+  CHECK(examples == 240);
+}
+
+TEST_CASE("puzzles are the same whoever asks, and no split shares one") {
+  for (const std::string kind : {"parity", "addition", "sort"}) {
+    const auto task = make("size=40,least=30,examples=20,heldout=10,test=10,kind=" + kind);
+    std::set<std::vector<double>> different;
+    std::set<std::uint32_t> ids;
+    for (const auto split : {Split::train, Split::heldout, Split::test}) {
+      const auto batch = first(*task, split, static_cast<int>(task->size(split)));
+      ids.insert(batch.id.begin(), batch.id.end());
+      for (int b = 0; b < batch.examples(); ++b) {
+        const auto alone = task->batch(split, {b});
+        const auto one = alone.numbers("x").row(0), of_batch = batch.numbers("x").row(b);
+        CHECK(std::equal(one.begin(), one.end(), of_batch.begin()));
+        different.emplace(one.begin(), one.end());
+      }
+    }
+    CHECK(ids.size() == 40);
+    CHECK(different.size() == 40);
+  }
+}
+
+TEST_CASE("every label that is asked is scored") {
+  const auto task = make("kind=sort,size=4,least=4");
+  const auto batch = first(*task, Split::test, 2);
+  Observation seen{batch.ints("label"), {}};
+  auto metrics = task->metrics();
+  task->score(batch, seen, metrics);
+  CHECK(metrics[0].value() == 1);
+  CHECK(metrics[1].value() == 1);
+  seen.predictions.data[5] = 3 - seen.predictions.data[5];
+  metrics = task->metrics();
+  task->score(batch, seen, metrics);
+  CHECK(metrics[0].value() == 7.0 / 8);
+  CHECK(metrics[1].value() == 0.5);
+}
+
+TEST_CASE("harder puzzles are scored apart") {
+  const auto task = make("kind=parity,size=5");
+  const auto batch = first(*task, Split::test, 60);
+  Observation seen{batch.ints("label"), {}};
+  double harder = 0;
+  for (int b = 0; b < 60; ++b)
+    if (batch.ints("difficulty").data[b] > 3) {
+      ++harder;
+      seen.predictions.data[b] = 1 - seen.predictions.data[b];
+    }
+  auto metrics = task->metrics();
+  task->score(batch, seen, metrics);
+  CHECK(metrics[2].name == "solved_easier");
+  CHECK(metrics[2].value() == 1);
+  CHECK(metrics[3].value() == 0);
+  CHECK(metrics[3].denominator == harder);
+  CHECK((harder > 0 && harder < 60));
+  CHECK(metrics[1].value() == doctest::Approx(1 - harder / 60));
+}
+
+TEST_CASE("settings that make no puzzles are refused") {
+  const Folder folder;
+  CHECK(refusal(folder, [] { make("least=5,size=4"); }) == "puzzle: least must be at most size, 4, got 5");
+  CHECK(has(refusal(folder, [] { make("kind=crossword"); }), "puzzle"));
+}
