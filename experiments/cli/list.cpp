@@ -83,6 +83,28 @@ nlohmann::json matrix_json() {
   return list;
 }
 
+/// As many columns beside the first as fit, and the rest below, again beside the first.
+void print_in_blocks(const std::vector<std::vector<std::string>>& rows) {
+  const auto width = [&](std::size_t column) {
+    std::size_t most = 0;
+    for (const auto& row : rows) most = std::max(most, row[column].size());
+    return most + 2;
+  };
+  for (std::size_t first = 1; first < rows[0].size();) {
+    std::size_t end = first;
+    for (std::size_t used = width(0); end < rows[0].size() && (end == first || used + width(end) <= most_columns); ++end)
+      used += width(end);
+    std::vector<std::vector<std::string>> block;
+    for (const auto& row : rows) {
+      auto& kept = block.emplace_back(1, row[0]);
+      kept.insert(kept.end(), row.begin() + static_cast<std::ptrdiff_t>(first), row.begin() + static_cast<std::ptrdiff_t>(end));
+    }
+    if (first > 1) put("\n");
+    print_table(block, "");
+    first = end;
+  }
+}
+
 void print_matrix() {
   const auto matrix = support_matrix();
   std::vector<std::string> notes;
@@ -106,7 +128,7 @@ void print_matrix() {
       row.push_back(fmt::format("no ({})", note + 1));
     }
   }
-  print_table(rows, "");
+  print_in_blocks(rows);
   for (std::size_t i = 0; i < notes.size(); ++i) {
     const auto lines = wrapped(notes[i], most_columns - 5);
     for (std::size_t k = 0; k < lines.size(); ++k)

@@ -105,7 +105,15 @@ TEST_CASE("what a model's page says of its dependence is what its sites make of 
                           {"question_length", 2},
                           {"height", 4},
                           {"width", 4},
-                          {"classes", 2}};
+                          {"classes", 2},
+                          {"levels", 2},
+                          {"steps", 3},
+                          {"vectors", 2},
+                          {"input_width", 3},
+                          {"answer_width", 2},
+                          {"positions", 2},
+                          {"puzzle_width", 3},
+                          {"labels", 2}};
   const std::pair<const char*, const char*> cases[] = {{"bits", "one choice"},
                                                        {"bits[bits=3]", "factorised"},
                                                        {"bits[bits=3,function=table]", "joint cost"},
@@ -120,6 +128,11 @@ TEST_CASE("what a model's page says of its dependence is what its sites make of 
                                                        {"attentive_reader", "one choice"},
                                                        {"attentive_reader[kind=impatient]", "sequential"},
                                                        {"captioner", "sequential"},
+                                                       {"belief_network", "joint cost"},
+                                                       {"belief_network[layers=2]", "sequential"},
+                                                       {"turing_machine", "sequential"},
+                                                       {"ponderer", "sequential"},
+                                                       {"ponderer[ask=step]", "one choice"},
                                                        {"glimpse_reader[grid=2,glimpses=1]", "one choice"},
                                                        {"glimpse_reader[policy=gaussian,glimpses=2]", "sequential"},
                                                        {"glimpse_reader[grid=2,glimpses=2]", "sequential"}};

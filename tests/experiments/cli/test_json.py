@@ -59,11 +59,17 @@ def test_describe_reads_like_a_manual_page():
                 "models": ["NAME", "SYNOPSIS", "DESCRIPTION", "PARAMETERS", "CHOICES", "NEEDS", "SEE ALSO"],
                 "tasks": ["NAME", "SYNOPSIS", "DESCRIPTION", "PARAMETERS", "SEE ALSO"],
                 "targets": ["NAME", "SYNOPSIS", "DESCRIPTION", "PARAMETERS", "SEE ALSO"]}
+    promising = set()
     for kind, all_names in names.items():
         for name in all_names:
             lines = run("describe", f"{kind[:-1]}:{name}").stdout.splitlines()
-            assert [line for line in lines if line and not line.startswith(" ")] == headings[kind]
+            found = [line for line in lines if line and not line.startswith(" ")]
+            if kind == "estimators" and "PROMISES" in found:  # not all make some
+                found.remove("PROMISES")
+                promising.add(name)
+            assert found == headings[kind], name
             assert all(len(line) <= 80 for line in lines), name
+    assert {"straight_through", "reinmax", "optimal_baseline", "tvo"} <= promising and "exact" not in promising
 
 
 def test_lists_fit_120_columns():

@@ -36,7 +36,7 @@ def names(cell: str) -> list[str]:
 
 
 def test_estimators_are_those_registered():
-    families = {heading: inside for heading, inside in tables(ESTIMATORS).items() if inside}
+    families = {heading: inside for heading, inside in tables(ESTIMATORS).items() if inside and inside[0][0][0] == "name and file"}
     assert families.keys() == FAMILIES
     rows = []
     for heading, inside in families.items():
