@@ -251,7 +251,7 @@ class Judge {
   void noiseless() {
     for (auto ground : {Ground{2}, Ground{3}, Ground{2, 2}}) {
       ground.alike = true;
-      ground.loss = promise_->loss == Promise::Loss::constant ? SmallLoss{1.3, 0, 0} : SmallLoss{0.4, 1, 0};
+      ground.loss = promise_->loss == Promise::Loss::constant ? SmallLoss{1.3, 0, 0, false} : SmallLoss{0.4, 1, 0, false};
       const auto made = make(ground, promise_->with);
       if (!made) continue;
       try {
