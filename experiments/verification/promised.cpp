@@ -318,6 +318,8 @@ class Judge {
   static Said descends(const Made& made) {
     auto& estimator = *made.estimator;
     stir(estimator);
+    // Refused where so many moments, two for each parameter, would take minutes: noise of two columns that is integrated over.
+    exact_moments(estimator, *made.model, one_example(), made.truth.of_example, 2e4);
     const auto square = [&] {
       const auto m = made.moments();
       double sum = m.trace;
