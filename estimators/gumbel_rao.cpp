@@ -52,7 +52,8 @@ const EstimatorEntry entry = {
     .parameters = {samples_parameter(), temperature_parameter(0.5),
                    ParameterInfo::integer("rao_samples", 10, 1, 1e6, "draws of the noise given each choice")},
     .needs = {need::relaxable},
-    .promises = {promise::mean(expected), promise::same_moments("st_gumbel[temperature=0.7]", "temperature=0.7,rao_samples=1"),
+    .promises = {promise::mean(expected, "rao_samples=1"), promise::mean(expected, "rao_samples=2"),
+                 promise::same_moments("st_gumbel[temperature=0.7]", "temperature=0.7,rao_samples=1"),
                  promise::less_variance("st_gumbel[temperature=0.7]", "temperature=0.7,rao_samples=2")},
 };
 HARDGRAD_ESTIMATOR(GumbelRao, entry)

@@ -251,7 +251,7 @@ class Judge {
   void noiseless() {
     for (auto ground : {Ground{2}, Ground{3}, Ground{2, 2}}) {
       ground.alike = true;
-      ground.loss = promise_->loss == Promise::Loss::constant ? SmallLoss{1.3, 0, 0} : SmallLoss{0.4, 1, 0};
+      ground.loss = promise_->loss == Promise::Loss::constant ? SmallLoss{1.3, 0, 0, false} : SmallLoss{0.4, 1, 0, false};
       const auto made = make(ground, promise_->with);
       if (!made) continue;
       try {
@@ -318,6 +318,8 @@ class Judge {
   static Said descends(const Made& made) {
     auto& estimator = *made.estimator;
     stir(estimator);
+    // Refused where so many moments, two for each parameter, would take minutes: noise of two columns that is integrated over.
+    exact_moments(estimator, *made.model, one_example(), made.truth.of_example, 2e4);
     const auto square = [&] {
       const auto m = made.moments();
       double sum = m.trace;

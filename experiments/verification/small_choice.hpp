@@ -1,6 +1,7 @@
 // The smallest model with a loss that is known everywhere: estimators' promises are tried on it.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -13,14 +14,16 @@
 
 namespace hardgrad::verification {
 
-/// f(w) = level + linear sum_d a_d . w_d + curved (sum_d b_d . w_d)^3, w_d the weights over the S options of column d.
+/// f(w) = level + s (linear sum_d a_d . w_d + curved (sum_d b_d . w_d)^3), w_d the weights over the S options of column d. s is
+/// 1; if there is a `path`, it is a parameter, and f has a derivative besides that through the choices.
 struct SmallLoss {
   double level = 0.4, linear = 1, curved = 1;
+  bool path = true;
   static double a(int d, int i) { return 0.9 * std::sin(1.7 * i + 2.3 * d + 0.4); }
   static double b(int d, int i) { return 0.8 * std::cos(1.1 * i + 0.7 * d); }
 };
 
-/// One step of D columns with S options each. Parameters: the logits [D, S], and with a posterior its own.
+/// One step of D columns with S options each. Parameters: the logits [D, S], with a posterior its own, and s [1, 1].
 template <class T>
 class SmallModel final : public Model<T> {
  public:
@@ -32,6 +35,10 @@ class SmallModel final : public Model<T> {
         .posterior = posterior};
     logits_ = add("logits", spread, 0);
     if (posterior) posterior_ = add("posterior.logits", spread, alike ? 0 : 0.6);
+    if (!loss.path) return;
+    auto& scale = this->parameters_.add("scale", {1, 1});
+    scale.value.data[0] = 1;
+    scale_ = &scale;
   }
 
   const Structure& structure() const override { return structure_; }
@@ -46,8 +53,14 @@ class SmallModel final : public Model<T> {
     const auto choice = episode.choose(std::move(site));
     const auto w = choice.one_hot(tape, options_);
     const auto x = along(w, SmallLoss::b);
-    auto cost = affine(multiply(square(x), x), static_cast<T>(loss_.curved), static_cast<T>(loss_.level));
-    episode.cost(choice.rows, hardgrad::add(cost, affine(along(w, SmallLoss::a), static_cast<T>(loss_.linear))));
+    auto moving = hardgrad::add(affine(multiply(square(x), x), static_cast<T>(loss_.curved)),
+                                affine(along(w, SmallLoss::a), static_cast<T>(loss_.linear)));
+    if (scale_) {
+      const auto first = tape.template scratch<int>(choice.rows->size());
+      std::fill(first.begin(), first.end(), 0);
+      moving = multiply(moving, gather_rows(tape.parameter(*scale_), std::span<const int>(first)));
+    }
+    episode.cost(choice.rows, affine(moving, T{1}, static_cast<T>(loss_.level)));
   }
 
   /// The problem a formula is written for, if there is one column.
@@ -97,7 +110,7 @@ class SmallModel final : public Model<T> {
 
   int options_, columns_;
   SmallLoss loss_;
-  const Parameter<T>*logits_ = nullptr, *posterior_ = nullptr;
+  const Parameter<T>*logits_ = nullptr, *posterior_ = nullptr, *scale_ = nullptr;
   Structure structure_;
 };
 

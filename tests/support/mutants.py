@@ -1,4 +1,4 @@
-"""Estimators with one thing changed, built as plugins beside the program that judges them."""
+"""Estimators with one thing changed, built as plugins beside the program that judges them. Not optimised: compiling is what takes time."""
 import json
 import re
 import shlex
@@ -13,6 +13,24 @@ def renamed(text, suffix):
     changed, count = re.subn(r'(\.name = "\w+)"', rf'\1_{suffix}"', text, count=1)
     assert count == 1
     return changed
+
+
+def name_of(text):
+    return re.search(r'\.name = "(\w+)"', text)[1]
+
+
+def side_by_side(path, texts):
+    """One source of several variants of an estimator, {suffix: text}: each in a namespace of its own. What the compiler says of one
+    names `suffix/path`."""
+    whole = []
+    for suffix, text in texts.items():
+        lines = renamed(text, suffix).split("\n")
+        opened = lines.index("namespace hardgrad {")
+        includes = [line for line in lines[:opened] if line.startswith("#include")]
+        closed = len(lines) - 1 - lines[::-1].index("}  // namespace hardgrad")
+        whole += includes + [f"namespace hardgrad {{ namespace {suffix} {{", f'#line {opened + 2} "{suffix}/{path}"']
+        whole += lines[opened + 1:closed] + ["} }"]
+    return "\n".join(whole) + "\n"
 
 
 def flags_of(build, source):
@@ -39,7 +57,7 @@ def plugin(build, folder, sources, overlay=None):
         source.write_text(marker + f'#line 1 "{path}"\n' + text)
         first = [f"-I{overlay}"] if overlay else []
         objects.append(source.with_suffix(".o"))
-        subprocess.run([flags[0], *first, *flags[1:], f"-I{Path(build).resolve()}/generated", "-O1", "-fPIC", "-c", str(source), "-o",
+        subprocess.run([flags[0], *first, *flags[1:], f"-I{Path(build).resolve()}/generated", "-O0", "-fPIC", "-c", str(source), "-o",
                         str(objects[-1])], cwd=directory, check=True, capture_output=True, text=True, timeout=900)
     library = folder / "mutant.so"
     subprocess.run([flags[0], "-shared", "-Wl,-Bsymbolic-functions", *map(str, objects), "-o", str(library)], check=True,
@@ -47,10 +65,10 @@ def plugin(build, folder, sources, overlay=None):
     return library
 
 
-def judged(build, library, timeout=900):
-    """The verdicts of `hardgrad test` on all that the library brings, or None if it died or did not end."""
+def judged(build, library, *names, timeout=900):
+    """The verdicts of `hardgrad test` on these (all) estimators of the library, or None if it died or did not end."""
     try:
-        done = subprocess.run([str(Path(build).resolve() / "hardgrad"), "test", "--json", "--plugin", str(library)],
+        done = subprocess.run([str(Path(build).resolve() / "hardgrad"), "test", "--json", "--plugin", str(library), *names],
                               capture_output=True, text=True, timeout=timeout)
     except subprocess.TimeoutExpired:
         return None

@@ -1,0 +1,212 @@
+#!/usr/bin/python3
+"""Mutations: one arithmetic thing changed at a time in estimators/ and core/estimator/, and who notices. Run by hand.
+
+    tests/mutations.py --build build/release --count 40 --seed 1 [--only 'estimators/re*'] [--all-tests] --out mutations.jsonl
+
+Mutants are built as plugins beside the program (those of an estimator together; a shared source or header with estimators that use it)
+and judged by `hardgrad test`. With --all-tests, survivors are also linked into the estimators' tests. Nothing in the tree or in
+the build is touched. The same seed draws the same mutants; those that --out holds already are not built again.
+"""
+import argparse
+import fnmatch
+import json
+import random
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "support"))
+from mutants import ROOT, flags_of, judged, name_of, plugin, renamed, side_by_side  # noqa: E402
+
+SWAPS = {" + ": " - ", " - ": " + ", " * ": " / ", " / ": " * ", " += ": " -= ", " -= ": " += ", " *= ": " /= ", " /= ": " *= ",
+         " < ": " <= ", " > ": " >= ", " <= ": " < ", " >= ": " > "}
+WORDS = {"std::max(": "std::min(", "std::min(": "std::max(", "add(": "subtract(", "subtract(": "add(", "log1p(": "log(",
+         "expm1(": "exp("}
+# What costs most to judge comes last among the estimators that serve for a shared file.
+SLOW = {"gumbel_rao", "rebar", "relax", "arsm", "carms", "arms", "ars"}
+
+
+def code_of(line):
+    """The line with its comment and texts blanked, of equal length."""
+    line = re.sub(r'"(\\.|[^"\\])*"', lambda m: " " * len(m[0]), line)
+    return re.sub(r"//.*", lambda m: " " * len(m[0]), line)
+
+
+def mutations(path):
+    """(line number, column, old, new) of all that can be changed in a file: no declarations, loops, texts or templates'
+    arguments, and nothing of what an entry declares or a promise is held to."""
+    found, skipping = [], None
+    for number, line in enumerate((ROOT / path).read_text().splitlines()):
+        if line.startswith("const EstimatorEntry"):
+            break
+        if re.match(r"SmallChoice::Vector expected\(", line):
+            skipping = "}" if not line.rstrip().endswith("}") else None
+            continue
+        if skipping:
+            skipping = None if line.startswith(skipping) else skipping
+            continue
+        code = code_of(line)
+        if re.match(r"\s*(#|for \(|template|static constexpr std|using|explicit)", code) or "assert(" in code:
+            continue
+        for old, new in SWAPS.items():
+            found += [(number, m.start(), old, new) for m in re.finditer(re.escape(old), code)
+                      if not re.search(r"\b(auto|int|double|class|typename)\s*$", code[:m.start()])]
+        for old, new in WORDS.items():
+            found += [(number, m.start(), old, new) for m in re.finditer(r"(?<![\w:])" + re.escape(old), code)
+                      if not re.search(r"(void|AtLogits|Var<T>|auto|double)\s+$", code[:m.start()])]
+        for m in re.finditer(r"(?<=[(,=?:{] )-(?=[\w(])|(?<=\()-(?=[\w(])|(?<=return )-(?=[\w(])", code):
+            found.append((number, m.start(), "-", ""))
+        for m in re.finditer(r"(?<![\w.<>\[])\d+(\.\d+)?(?![\w.>\]])", code):
+            old = m[0]
+            new = {"0": "1", "1": "2", "0.0": "1.0"}.get(old, str(2 * float(old)) if "." in old else str(int(old) + 1))
+            found.append((number, m.start(), old, new))
+    return found
+
+
+def apply(path, mutation):
+    number, column, old, new = mutation
+    lines = (ROOT / path).read_text().split("\n")
+    line = lines[number]
+    assert line[column:column + len(old)] == old
+    lines[number] = line[:column] + new + line[column + len(old):]
+    return "\n".join(lines), line.strip(), lines[number].strip()
+
+
+def includes(path, seen=None):
+    """All of the tree's headers that a file includes, however far."""
+    seen = set() if seen is None else seen
+    for name in re.findall(r'#include "([^"]+)"', (ROOT / path).read_text()):
+        if (ROOT / name).exists() and name not in seen:
+            seen.add(name)
+            includes(name, seen)
+    return seen
+
+
+def users(path, most):
+    """Estimators that use a shared file, the cheap ones first."""
+    header = str(Path(path).with_suffix(".hpp"))
+    using = [e for e in sorted((ROOT / "estimators").glob("*.cpp")) if header in includes(e.relative_to(ROOT))]
+    return [str(e.relative_to(ROOT)) for e in sorted(using, key=lambda e: e.stem in SLOW)][:most]
+
+
+def shared_mutant(path, text, folder, most):
+    """What the plugin of a mutant of a shared file is made of, and where its headers are."""
+    sources = {e: renamed((ROOT / e).read_text(), "mutant") for e in users(path, most)}
+    if not sources or path.endswith(".cpp"):
+        return ({**sources, path: text} if sources else None), None
+    overlay = Path(folder) / "headers"
+    (overlay / path).parent.mkdir(parents=True)
+    (overlay / path).write_text(text)
+    # What is compiled into the program has the header as it was: the sources beside it come with the mutant.
+    beside = [str(p.relative_to(ROOT)) for p in sorted((ROOT / path).parent.glob("*.cpp")) if path in includes(p.relative_to(ROOT))]
+    return {**sources, **{b: (ROOT / b).read_text() for b in beside}}, overlay
+
+
+def together(build, path, texts, folder):
+    """A library of an estimator's mutants {suffix: text}, and those left in it: what does not compile is left out."""
+    left = dict(texts)
+    while left:
+        try:
+            return plugin(build, Path(folder) / "plugin", {path: side_by_side(path, left)}), left
+        except subprocess.CalledProcessError as error:
+            wrong = {m for m in re.findall(r"(m\d+)/" + re.escape(path) + r":\d+:\d+: error", error.stderr)}
+            if not wrong:
+                raise
+            left = {suffix: text for suffix, text in left.items() if suffix not in wrong}
+    return None, {}
+
+
+def verdict_of(verdicts):
+    if verdicts is None:
+        return {"outcome": "died"}
+    failed = sorted({c["check"] for v in verdicts for c in v["checks"] if c["outcome"] == "failed"})
+    return {"outcome": "survived" if all(v["passed"] for v in verdicts) else "caught", "by": failed}
+
+
+def by_all_tests(build, path, text, folder):
+    """True if the estimators' own tests, linked with the mutant, fail; None where a header would have them all built anew."""
+    if path.endswith(".hpp"):
+        return None
+    build = Path(build).resolve()
+    source, thing = Path(folder) / "mutant.cpp", Path(folder) / "mutant.o"
+    source.write_text(text)
+    flags, directory = flags_of(build, ROOT / path)
+    subprocess.run([*flags, "-c", str(source), "-o", str(thing)], cwd=directory, check=True, capture_output=True)
+    commands = subprocess.run(["ninja", "-t", "commands", "tests/estimators/test_estimators"], cwd=build, capture_output=True,
+                              text=True, check=True).stdout.splitlines()
+    linking = next(c for c in reversed(commands) if "-o tests/estimators/test_estimators " in c)
+    linking = re.search(r"\S*c\+\+ .*?(?= &&|$)", linking)[0]
+    words, program = shlex.split(linking), Path(folder) / "tests"
+    words[words.index("-o") + 1] = str(program)
+    own = [w for w in words if w.endswith(f"/{Path(path).name}.o") and path.startswith("estimators/")]
+    words = [str(thing) if w in own else w for w in words]
+    if not own:  # before the archive, whose member is then not drawn in
+        words.insert(words.index("-o") + 2, str(thing))
+    subprocess.run(words, cwd=build, check=True, capture_output=True)
+    try:
+        return subprocess.run([str(program)], capture_output=True, cwd=folder, timeout=3600).returncode != 0
+    except subprocess.TimeoutExpired:
+        return True
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", default="build/release")
+    parser.add_argument("--count", type=int, default=20, help="mutants drawn; 0: all")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default="*", help="paths that match this")
+    parser.add_argument("--users", type=int, default=3, help="estimators that a mutant of a shared file is judged by")
+    parser.add_argument("--all-tests", action="store_true", help="survivors: link and run the estimators' tests, too")
+    parser.add_argument("--out", required=True, help="one JSON line for each mutant, appended")
+    options = parser.parse_args()
+    files = [str(p.relative_to(ROOT)) for folder in ("estimators", "core/estimator") for p in sorted((ROOT / folder).rglob("*.?pp"))]
+    every = [(f, m) for f in files if fnmatch.fnmatch(f, options.only) and "promises" not in f and "relaxed_mean" not in f
+             for m in mutations(f)]
+    drawn = random.Random(options.seed).sample(every, min(options.count or len(every), len(every)))
+    out = Path(options.out)
+    known = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
+    done = {(k["file"], k["line"], k["column"], k["new"]) for k in known}
+    print(f"{len(every)} mutations in {len(files)} files; {len(drawn)} drawn with seed {options.seed}", flush=True)
+    def note(path, mutation, found, folder):
+        number, column, old, new = mutation
+        text, before, after = apply(path, mutation)
+        record = {"file": path, "line": number + 1, "column": column, "old": old, "new": new, "before": before, "after": after, **found}
+        if record["outcome"] == "survived" and options.all_tests:
+            record["all_tests"] = by_all_tests(options.build, path, text, folder)
+        known.append(record)
+        with out.open("a") as to:
+            to.write(json.dumps(record) + "\n")
+        print(f'{record["outcome"]:16} {path}:{number + 1}: {before}  ->  {after}', flush=True)
+
+    todo = {}
+    for path, mutation in drawn:
+        if (path, mutation[0] + 1, mutation[1], mutation[3]) not in done:
+            todo.setdefault(path, []).append(mutation)
+    for path, mutations_of_file in todo.items():
+        if path.startswith("estimators/"):
+            name = name_of((ROOT / path).read_text())
+            with tempfile.TemporaryDirectory(prefix="mutant") as folder:
+                library, left = together(options.build, path, {f"m{i}": apply(path, m)[0] for i, m in enumerate(mutations_of_file)}, folder)
+                for i, m in enumerate(mutations_of_file):
+                    note(path, m, verdict_of(judged(options.build, library, f"{name}_m{i}")) if f"m{i}" in left else
+                         {"outcome": "does not compile"}, folder)
+            continue
+        for m in mutations_of_file:
+            with tempfile.TemporaryDirectory(prefix="mutant") as folder:
+                sources, overlay = shared_mutant(path, apply(path, m)[0], folder, options.users)
+                try:
+                    found = verdict_of(judged(options.build, plugin(options.build, Path(folder) / "plugin", sources, overlay))) if sources \
+                        else {"outcome": "no estimator uses it"}
+                except subprocess.CalledProcessError:
+                    found = {"outcome": "does not compile"}
+                note(path, m, found, folder)
+    count = {o: sum(k["outcome"] == o for k in known) for o in {k["outcome"] for k in known}}
+    judged_ones = sum(count.get(o, 0) for o in ("caught", "died", "survived"))
+    print(f'{count}; of {judged_ones} judged, {judged_ones - count.get("survived", 0)} were caught by `hardgrad test` alone')
+
+
+if __name__ == "__main__":
+    main()
