@@ -59,7 +59,6 @@ const EstimatorEntry entry = {
     .evaluations = "K + 2",
     .parameters = {samples_parameter(4)},
     .needs = {need::log_density, need::dreams},
-    .promises = {promise::unshifted()},
 };
 HARDGRAD_ESTIMATOR(WakeSleep, entry)
 

@@ -17,8 +17,9 @@ def laws(attention: Attention) -> np.ndarray:
     if attention.settings.get("ask", "bits") == "step":
         return np.nan_to_num(attention.soft[:, 0])
     halt, go_on = np.moveaxis(attention.soft, 2, 0).copy()  # [B, N - 1] each, of those that got there
-    for b in range(len(halt) if attention.choices is not None else 0):
-        there = attention.choices[:, attention.rows(b)]
+    choices = attention.choices
+    for b in range(len(halt)):
+        there = choices[:, attention.rows(b)] if choices is not None else np.zeros((0, 0))
         for n in range(halt.shape[1]):
             if not there.shape[1]:
                 break
