@@ -1,6 +1,6 @@
 // rebar: the score function with the relaxed loss as control variate, corrected by its pathwise derivative.
 //
-//   g = (f(b) - a - eta f(w~)) grad log p(b) + eta (grad f(w) - grad f(w~)) + grad f(b),   w = softmax(z / temperature)
+//   g = (f(b) - a - eta (f(w~) - a)) grad log p(b) + eta (grad f(w) - grad f(w~)) + grad f(b),   w = softmax(z / temperature)
 //
 // Tucker, Mnih, Maddison, Lawson & Sohl-Dickstein 2017, REBAR: low-variance, unbiased gradient estimates for discrete latent
 // variable models, sec. 3; of categories with Gumbels for their logistic noise. b is the choice of the noise z; z~ is drawn
@@ -10,7 +10,8 @@
 // ones; four (two) relaxed rows more where the temperature is being tuned.
 // Departures: relaxed losses are differentiated in the weights of their own choice alone; where choices feed later ones
 // they go on with expected weights. a is a moving average of f, 0 until training has shown one and used before its
-// update: where f hardly varies, no multiple of a relaxed loss is near a constant that would centre it. The squared norm is
+// update: with it any eta leaves centred losses, from REINFORCE with a baseline (eta 0) to REBAR as published (eta 1), where a
+// drops out. The squared norm is
 // taken at the logits of each sample's choices, and its derivative in the temperature by a central difference with the same
 // noise.
 #include <algorithm>
@@ -50,8 +51,9 @@ class Rebar final : public AveragingEstimator<T> {
     const auto& score = run.choices().score;
     const auto f = run.losses(credit_);
 
-    const auto control = run.control(0, credit_);  // -f(w~) grad log p(b) + grad f(w) - grad f(w~)
-    const auto g = (f - this->average(f.of)) * score + eta * control;
+    const auto a = this->average(f.of);
+    const auto control = run.control(0, credit_) + a * score;  // (a - f(w~)) grad log p(b) + grad f(w) - grad f(w~)
+    const auto g = (f - a) * score + eta * control;
 
     Estimate<T> estimate{.surrogate = run.surrogate(g), .loss = run.run().mean_loss()};
     this->note(estimate.observed, f);

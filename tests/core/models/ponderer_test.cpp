@@ -99,7 +99,7 @@ TEST_CASE("ponderer: company does not matter, and one-hot weights are hard choic
   }
 }
 
-TEST_CASE("ponderer: both ways to ask have one expected loss and one gradient; a step is a leaf") {
+TEST_CASE("ponderer: both ways to ask have one expected loss and one gradient, and a step is a leaf") {
   for (const auto& law : laws) {
     CAPTURE(law);
     auto in_bits = patient(spec(law + ",ask=bits")), at_once = patient(spec(law + ",ask=step"));

@@ -120,11 +120,20 @@ TEST_CASE("runs at the same time share the cells, and all know how every one end
     CHECK(report.failures.size() == 4);
   }
   CHECK(ok == 8);
-  std::map<std::string, int> starts;
-  for (const auto& event : Journal::read(SweepFolder{out}.journal()))
-    if (event.value("event", "") == "start") ++starts[event.value("cell", "")];
-  CHECK(starts.size() == 12);
-  for (const auto& [cell, count] : starts) CHECK(count == 1);
+  // A cell that failed is tried again only by a run that began since: how the three begin is the machine's affair.
+  std::map<std::string, int> begun_at_start;  // runs that had begun when the cell was last started
+  int begun = 0, starts = 0;
+  for (const auto& event : Journal::read(SweepFolder{out}.journal())) {
+    begun += event.value("event", "") == "run";
+    if (event.value("event", "") != "start") continue;
+    ++starts;
+    const auto [cell, first] = begun_at_start.emplace(event.value("cell", ""), begun);
+    CHECK((first || cell->second < begun));
+    cell->second = begun;
+  }
+  CHECK(begun == 3);
+  CHECK(begun_at_start.size() == 12);
+  CHECK(starts <= 8 + 4 * begun);
   CHECK(standing_claims(SweepFolder{out}.cells()).empty());
 }
 
