@@ -29,6 +29,7 @@
 #include "core/autodiff/elementwise.hpp"
 #include "core/models/parts/bilstm.hpp"
 #include "core/models/parts/dreams.hpp"
+#include "core/models/parts/fields.hpp"
 #include "core/models/parts/past.hpp"
 
 namespace hardgrad {
@@ -90,7 +91,6 @@ class AttentiveReader final : public Model<T>, public Dreams {
  private:
   // What depends on the texts alone.
   struct Texts {
-    std::vector<int> document, question, document_length, question_length;
     Items tokens, asked;  // of each document; of each question, as often as it is read for
     Var<T> states, keys;  // y_d(t) [tokens, 2H], W_ym y_d(t)
     Var<T> queries;       // W_um y_q(i) [asked, H], or W_um u [B, H]
@@ -157,27 +157,17 @@ void AttentiveReader<T>::run(const Batch& batch, Episode<T>& episode) const {
 
 template <class T>
 auto AttentiveReader<T>::texts(Tape<T>& tape, const Batch& data) const -> const Texts& {
-  return tape.template shared<Texts>(
-      this,
-      [&](const Texts& known) {
-        return known.document_length == data.ints("document_length").data &&
-               known.question_length == data.ints("question_length").data && known.document == data.ints("document").data &&
-               known.question == data.ints("question").data;
-      },
-      [&] { return read(tape, data); });
+  return shared_for<Texts>(tape, this, data, {"document_length", "question_length", "document", "question"},
+                           [&] { return read(tape, data); });
 }
 
 template <class T>
 auto AttentiveReader<T>::read(Tape<T>& tape, const Batch& data) const -> Texts {
   const auto &document = data.ints("document"), &question = data.ints("question");
   Texts x;
-  x.document = document.data;
-  x.question = question.data;
-  x.document_length = data.ints("document_length").data;
-  x.question_length = data.ints("question_length").data;
-  x.tokens = Items(x.document_length);
-  const Items of_question(x.question_length);
-  x.asked = impatient_ ? of_question : Items(x.question_length.size(), 1);
+  x.tokens = Items(data.ints("document_length").data);
+  const Items of_question(data.ints("question_length").data);
+  x.asked = impatient_ ? of_question : Items(of_question.examples(), 1);
   x.states = document_(tape, words_, document, x.tokens).states;
   x.keys = ask_document_(x.states);
   const auto [y_q, u] = question_(tape, words_, question, of_question);

@@ -19,6 +19,7 @@
 #include <algorithm>
 
 #include "core/models/parts/dreams.hpp"
+#include "core/models/parts/fields.hpp"
 #include "core/models/parts/past.hpp"
 #include "core/models/parts/texts.hpp"
 
@@ -76,7 +77,6 @@ class MemoryReader final : public Model<T>, public Dreams {
  private:
   // What depends on the texts alone.
   struct Story {
-    std::vector<int> story, question, length;
     Items sentences;  // of each story; one empty sentence stands for none
     Texts<T> texts;
     std::vector<int> age;        // [sentences] -1 of the empty one
@@ -149,27 +149,19 @@ Var<T> MemoryReader<T>::posterior(const Story& story, Clues& clues, const std::v
 
 template <class T>
 auto MemoryReader<T>::story(Tape<T>& tape, const Batch& data) const -> const Story& {
-  return tape.template shared<Story>(
-      this,
-      [&](const Story& known) {
-        return known.length == data.ints("story_length").data && known.story == data.ints("story").data &&
-               known.question == data.ints("question").data;
-      },
-      [&] { return read(tape, data); });
+  return shared_for<Story>(tape, this, data, {"story_length", "story", "question"}, [&] { return read(tape, data); });
 }
 
 template <class T>
 auto MemoryReader<T>::read(Tape<T>& tape, const Batch& data) const -> Story {
   const auto &sentences = data.ints("story"), &question = data.ints("question");
   Story story;
-  story.story = sentences.data;
-  story.question = question.data;
-  story.length = data.ints("story_length").data;
-  auto count = story.length;
+  const auto& length = data.ints("story_length").data;
+  auto count = length;
   for (int& n : count) n = std::max(n, 1);
   story.sentences = Items(count);
   for (std::size_t b = 0; b < count.size(); ++b)
-    for (int i = 0; i < count[b]; ++i) story.age.push_back(story.length[b] - 1 - i);
+    for (int i = 0; i < count[b]; ++i) story.age.push_back(length[b] - 1 - i);
   story.texts = Texts<T>(sentences, story.sentences, sentences.extent(2), width_, position_encoding_);
   for (int k = 0; k <= hops_; ++k) story.memory.push_back(memory(tape, story, memory_[k], ages_[k]));
   const Texts<T> questions(question, Items(count.size(), 1), question.extent(1), width_, position_encoding_);

@@ -59,17 +59,22 @@ double own_loss(const EvaluationPoint& point, const Target& target) {
   return point.losses.begin()->second;
 }
 
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
+/// Seconds of the wall clock, and of this thread's processor.
+struct Seconds {
+  double wall = 0, cpu = 0;
+  static Seconds now() {
+    return {std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(), thread_seconds()};
+  }
+  Seconds operator-(const Seconds& other) const { return {wall - other.wall, cpu - other.cpu}; }
+  Seconds operator+(const Seconds& other) const { return {wall + other.wall, cpu + other.cpu}; }
+};
 
 }  // namespace
 
 template <class T>
 TrainResult train(Training<T>& training, const TrainSettings& settings, const RunKeys& keys, const Stop& stop) {
   auto& [task, model, estimator, spec, optimizer, own_optimizer, step] = training;
-  const auto start = std::chrono::steady_clock::now();
-  const double start_cpu = thread_seconds();
+  const auto start = Seconds::now();
   Batches batches(*task, settings.batch, keys.order);
   TrainResult result;
   Tape<T> tape;
@@ -104,14 +109,12 @@ TrainResult train(Training<T>& training, const TrainSettings& settings, const Ru
     result.evaluations.push_back(std::move(point));
   };
 
-  double aside = 0, aside_cpu = 0;  // seconds of what is not training
+  Seconds aside;  // what is not training
   const auto look = [&](bool evaluating) {
-    const auto began = std::chrono::steady_clock::now();
-    const double began_cpu = thread_seconds();
+    const auto began = Seconds::now();
     measure_now();
     if (evaluating) evaluate_now(false);
-    aside += seconds_since(began);
-    aside_cpu += thread_seconds() - began_cpu;
+    aside = aside + (Seconds::now() - began);
   };
   double loss = 0;
   int since = 0;
@@ -138,13 +141,14 @@ TrainResult train(Training<T>& training, const TrainSettings& settings, const Ru
     loss += estimate.loss;
     ++since;
     if ((step + 1) % settings.log_every == 0 || step + 1 == settings.steps) {
-      result.log.push_back({step + 1, loss / since, seconds_since(start) - aside, std::sqrt(squares), result.rows,
-                            result.attention_values, thread_seconds() - start_cpu - aside_cpu});
+      const auto spent = Seconds::now() - start - aside;
+      result.log.push_back(
+          {step + 1, loss / since, spent.wall, std::sqrt(squares), result.rows, result.attention_values, spent.cpu});
       loss = 0;
       since = 0;
     }
   }
-  result.seconds = seconds_since(start) - aside;
+  result.seconds = (Seconds::now() - start - aside).wall;
   measure_now();
   evaluate_now(!settings.keep_best);
   if (settings.keep_best && !best_values.empty()) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "core/autodiff/tape.hpp"
 #include "core/models/batch.hpp"
@@ -18,6 +19,27 @@ Var<T> constant_of(Tape<T>& tape, const Batch& batch, const std::string& field) 
   std::transform(values.data.begin(), values.data.end(), tape.mutable_value(x).data,
                  [](double v) { return static_cast<T>(v); });
   return x;
+}
+
+/// What `owner` makes of these integer fields of a batch alone: made once for all runs on the tape over equal ones.
+template <class X, class T, class Make>
+const X& shared_for(Tape<T>& tape, const void* owner, const Batch& batch, const std::vector<const char*>& fields, Make make) {
+  struct Made {
+    std::vector<std::vector<int>> of;
+    X what;
+  };
+  const auto same = [&](const Made& made) {
+    return std::equal(fields.begin(), fields.end(), made.of.begin(), made.of.end(),
+                      [&](const char* field, const auto& values) { return batch.ints(field).data == values; });
+  };
+  return tape
+      .template shared<Made>(owner, same,
+                             [&] {
+                               Made made{{}, make()};
+                               for (const char* field : fields) made.of.push_back(batch.ints(field).data);
+                               return made;
+                             })
+      .what;
 }
 
 }  // namespace hardgrad
