@@ -12,6 +12,26 @@ from gradient_file import GradientFile
 BOS = 2  # of every task with sentences: <pad> <unk> <bos> <eos>
 
 
+def lstm(p, name: str, x: torch.Tensor, state: tuple[torch.Tensor, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+    """One step of the LSTM of that name: its next state (h, c), [1, H] each."""
+    return torch.lstm_cell(x[None], state, p[f"{name}.input.weight"], p[f"{name}.recurrent.weight"], p[f"{name}.bias"],
+                           torch.zeros_like(p[f"{name}.bias"]))
+
+
+def bilstm(p, name: str, words: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """States [words, 2H] of a bidirectional LSTM, and [its last forward state; its first backward state]."""
+    def sweep(direction, inputs):
+        zero = torch.zeros(1, p[f"{name}.{direction}.recurrent.weight"].shape[1], dtype=torch.float64)
+        state, out = (zero, zero), []
+        for x in inputs:
+            state = lstm(p, f"{name}.{direction}", x, state)
+            out.append(state[0][0])
+        return out
+
+    ahead, back = sweep("forward", words), sweep("backward", words.flip(0))[::-1]
+    return torch.cat([torch.stack(ahead), torch.stack(back)], dim=1), torch.cat([ahead[-1], back[0]])
+
+
 def translator(file: GradientFile, example: int, options):
     p = file.parameters
     feed, kind = file.settings.get("feed", "none"), file.settings.get("score", "additive")
@@ -19,27 +39,11 @@ def translator(file: GradientFile, example: int, options):
     source = torch.tensor(file.batch["source"][example][: file.batch["source_length"][example]], dtype=torch.long)
     target = file.batch["target"][example][: file.batch["target_length"][example]]
 
-    def cell(name, x, state):
-        return torch.lstm_cell(x[None], state, p[f"{name}.input.weight"], p[f"{name}.recurrent.weight"],
-                               p[f"{name}.bias"], torch.zeros_like(p[f"{name}.bias"]))
-
     hidden = p["decoder.lstm.recurrent.weight"].shape[1]
-    zero = torch.zeros(1, hidden, dtype=torch.float64)
+    a, ends = bilstm(p, "encoder", p["encoder.embedding.weight"][source])  # [L, 2H]
 
-    def sweep(name, words):
-        state, out = (zero, zero), []
-        for x in words:
-            state = cell(name, x, state)
-            out.append(state[0][0])
-        return out
-
-    words = p["encoder.embedding.weight"][source]
-    ahead = sweep("encoder.forward", words)
-    back = sweep("encoder.backward", words.flip(0))[::-1]
-    a = torch.cat([torch.stack(ahead), torch.stack(back)], dim=1)  # [L, 2H]
-
-    s = torch.tanh(F.linear(torch.cat([ahead[-1], back[0]]), p["decoder.initial.weight"], p["decoder.initial.bias"]))
-    state = (s[None], zero)
+    s = torch.tanh(F.linear(ends, p["decoder.initial.weight"], p["decoder.initial.bias"]))
+    state = (s[None], torch.zeros(1, hidden, dtype=torch.float64))
     z = torch.zeros(heads * 2 * hidden, dtype=torch.float64)
 
     def score(head, s):  # of every position
@@ -143,29 +147,11 @@ def glimpse_reader(file: GradientFile, example: int, options: list[int]):
         seen = torch.relu(lin("glimpse.patch", look(cell)))
         g = torch.relu(lin("glimpse.what", seen) + p["glimpse.where.weight"][cell])
         if "core.lstm.bias" in p:
-            h, c = torch.lstm_cell(g[None], (h[None], c[None]), p["core.lstm.input.weight"],
-                                   p["core.lstm.recurrent.weight"], p["core.lstm.bias"],
-                                   torch.zeros_like(p["core.lstm.bias"]))
+            h, c = lstm(p, "core.lstm", g, (h[None], c[None]))
             h, c = h[0], c[0]
         else:
             h = torch.relu(lin("core.recurrent", h) + lin("core.input", g))
     return [-F.log_softmax(lin("classifier", h), dim=0)[int(file.batch["label"][example])]], log_probs
-
-
-def bilstm(p, name: str, words: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """States [words, 2H] of a bidirectional LSTM, and [its last forward state; its first backward state]."""
-    def sweep(direction, inputs):
-        cell = f"{name}.{direction}"
-        h = torch.zeros(p[f"{cell}.recurrent.weight"].shape[1], dtype=torch.float64)
-        state, out = (h[None], h[None]), []
-        for x in inputs:
-            state = torch.lstm_cell(x[None], state, p[f"{cell}.input.weight"], p[f"{cell}.recurrent.weight"], p[f"{cell}.bias"],
-                                    torch.zeros_like(p[f"{cell}.bias"]))
-            out.append(state[0][0])
-        return out
-
-    ahead, back = sweep("forward", words), sweep("backward", words.flip(0))[::-1]
-    return torch.cat([torch.stack(ahead), torch.stack(back)], dim=1), torch.cat([ahead[-1], back[0]])
 
 
 def attentive_reader(file: GradientFile, example: int, options: list[int]):
@@ -288,9 +274,7 @@ def turing_machine(file: GradientFile, example: int, options):
     for t in range(int(file.batch["length"][example])):
         given = torch.cat([torch.tensor(x[t], dtype=torch.float64), r])
         if "controller.recurrent.weight" in p:
-            s, c = torch.lstm_cell(given[None], (s[None], c[None]), p["controller.input.weight"],
-                                   p["controller.recurrent.weight"], p["controller.bias"],
-                                   torch.zeros_like(p["controller.bias"]))
+            s, c = lstm(p, "controller", given, (s[None], c[None]))
             s, c = s[0], c[0]
         else:
             s = torch.tanh(lin("controller", given))
@@ -333,8 +317,7 @@ def ponderer(file: GradientFile, example: int, options):
     state = (torch.zeros(1, hidden, dtype=torch.float64),) * 2
     s, halt = [], []
     for _ in range(N):
-        state = torch.lstm_cell(x[None], state, p["core.input.weight"], p["core.recurrent.weight"], p["core.bias"],
-                                torch.zeros_like(p["core.bias"]))
+        state = lstm(p, "core", x, state)
         s.append(state[0][0])
         halt.append(torch.sigmoid(F.linear(s[-1], p["halt.weight"], p["halt.bias"])[0]))
     law = []  # p_n

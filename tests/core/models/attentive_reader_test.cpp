@@ -40,14 +40,7 @@ TEST_CASE("attentive_reader: gradients of losses, log probabilities and states, 
     const auto& options = forced;
     const auto batch = three_documents();
     auto model = lively(spec, dimensions), with_posterior = lively(spec, dimensions, true);
-    check_gradient("forced", *model, batch, [&] { return std::make_unique<ForcedChooser<double>>(options); });
-    check_gradient("two rows each", *model, batch, [&] { return std::make_unique<ForcedChooser<double>>(copied(options, 2)); });
-    check_gradient("weights", *model, batch, [&] { return std::make_unique<ForcedWeights>(options, 0.6); });
-    check_gradient("expected", *model, batch, [] { return std::make_unique<ExpectedChooser<double>>(); });
-    check_gradient("enumerated", *model, batch, [] { return std::make_unique<EnumerateChooser<double>>(); });
-    check_gradient(
-        "posterior", *with_posterior, batch, [&] { return std::make_unique<ForcedChooser<double>>(copied(options, 2)); },
-        with_posterior_terms);
+    check_gradients(*model, *with_posterior, batch, options);
   }
 }
 

@@ -40,12 +40,7 @@ TEST_CASE("belief_network: gradients of losses, log probabilities and states, in
   for (const auto& c : cases()) {
     CAPTURE(c.spec);
     auto model = lively(c.spec, dimensions), with_posterior = lively(c.spec, dimensions, true);
-    const auto twice = [&] { return std::make_unique<ForcedChooser<double>>(copied(c.forced, 2, c.columns)); };
-    check_gradient("two rows each", *model, three_images(), twice);
-    check_gradient("weights", *model, three_images(), [&] { return std::make_unique<ForcedWeights>(c.forced, 0.6); });
-    check_gradient("expected", *model, three_images(), [] { return std::make_unique<ExpectedChooser<double>>(); });
-    check_gradient("enumerated", *model, three_images(), [] { return std::make_unique<EnumerateChooser<double>>(); });
-    check_gradient("posterior", *with_posterior, three_images(), twice, with_posterior_terms);
+    check_gradients(*model, *with_posterior, three_images(), c.forced, c.columns);
   }
 }
 

@@ -49,14 +49,7 @@ TEST_CASE("captioner: gradients of losses, log probabilities and states, in ever
     const auto& options = options_of(c);
     const auto batch = three_pictures(c.images);
     auto model = lively(c.spec, dimensions_of(c)), with_posterior = lively(c.spec, dimensions_of(c), true);
-    check_gradient("forced", *model, batch, [&] { return std::make_unique<ForcedChooser<double>>(options); });
-    check_gradient("two rows each", *model, batch, [&] { return std::make_unique<ForcedChooser<double>>(copied(options, 2)); });
-    check_gradient("weights", *model, batch, [&] { return std::make_unique<ForcedWeights>(options, 0.6); });
-    check_gradient("expected", *model, batch, [] { return std::make_unique<ExpectedChooser<double>>(); });
-    check_gradient("enumerated", *model, batch, [] { return std::make_unique<EnumerateChooser<double>>(); });
-    check_gradient(
-        "posterior", *with_posterior, batch, [&] { return std::make_unique<ForcedChooser<double>>(copied(options, 2)); },
-        with_posterior_terms);
+    check_gradients(*model, *with_posterior, batch, options);
   }
 }
 

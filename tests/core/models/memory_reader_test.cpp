@@ -47,15 +47,7 @@ TEST_CASE("memory_reader: gradients of losses, log probabilities and states, in 
   for (const auto& spec : specs()) {
     CAPTURE(spec);
     auto model = lively(spec, dimensions), with_posterior = lively(spec, dimensions, true);
-    check_gradient("forced", *model, three_stories(), [] { return std::make_unique<ForcedChooser<double>>(forced); });
-    check_gradient("two rows each", *model, three_stories(),
-                   [] { return std::make_unique<ForcedChooser<double>>(copied(forced, 2)); });
-    check_gradient("weights", *model, three_stories(), [] { return std::make_unique<ForcedWeights>(forced, 0.6); });
-    check_gradient("expected", *model, three_stories(), [] { return std::make_unique<ExpectedChooser<double>>(); });
-    check_gradient("enumerated", *model, three_stories(), [] { return std::make_unique<EnumerateChooser<double>>(); });
-    check_gradient(
-        "posterior", *with_posterior, three_stories(),
-        [] { return std::make_unique<ForcedChooser<double>>(copied(forced, 2)); }, with_posterior_terms);
+    check_gradients(*model, *with_posterior, three_stories(), forced);
   }
 }
 

@@ -221,4 +221,17 @@ inline Options copied(const Options& options, int copies, int columns = 1) {
   return result;
 }
 
+/// By every way to answer: given `forced` choices, one row and two of each example; weights; expected weights; every outcome
+/// (unless they are too many); two rows by the posterior, its divergence counted. `columns`: choices made at once.
+inline void check_gradients(Model<double>& model, Model<double>& with_posterior, const Batch& batch, const Options& forced,
+                            int columns = 1, bool enumerate = true) {
+  const auto twice = [&] { return std::make_unique<ForcedChooser<double>>(copied(forced, 2, columns)); };
+  check_gradient("forced", model, batch, [&] { return std::make_unique<ForcedChooser<double>>(forced); });
+  check_gradient("two rows each", model, batch, twice);
+  check_gradient("weights", model, batch, [&] { return std::make_unique<ForcedWeights>(forced, 0.6); });
+  check_gradient("expected", model, batch, [] { return std::make_unique<ExpectedChooser<double>>(); });
+  if (enumerate) check_gradient("enumerated", model, batch, [] { return std::make_unique<EnumerateChooser<double>>(); });
+  check_gradient("posterior", with_posterior, batch, twice, with_posterior_terms);
+}
+
 }  // namespace hardgrad::test

@@ -46,14 +46,7 @@ TEST_CASE("ponderer: gradients of losses, log probabilities and states, in every
   for (const auto& text : specs()) {
     CAPTURE(text);
     auto model = patient(text), with_posterior = patient(text, true);
-    const auto once = forced(text), twice = copied(once, 2);
-    check_gradient("forced", *model, two_puzzles(), [&] { return std::make_unique<ForcedChooser<double>>(once); });
-    check_gradient("two rows each", *model, two_puzzles(), [&] { return std::make_unique<ForcedChooser<double>>(twice); });
-    check_gradient("weights", *model, two_puzzles(), [&] { return std::make_unique<ForcedWeights>(once, 0.6); });
-    check_gradient("expected", *model, two_puzzles(), [] { return std::make_unique<ExpectedChooser<double>>(); });
-    check_gradient(
-        "posterior", *with_posterior, two_puzzles(), [&] { return std::make_unique<ForcedChooser<double>>(twice); },
-        with_posterior_terms);
+    check_gradients(*model, *with_posterior, two_puzzles(), forced(text), 1, false);
   }
 }
 

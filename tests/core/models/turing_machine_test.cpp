@@ -40,14 +40,7 @@ TEST_CASE("turing_machine: gradients of losses, log probabilities and states, in
   for (const auto& [spec, heads, forced] : cases()) {
     CAPTURE(spec);
     auto model = lively(spec, dimensions), with_posterior = lively(spec, dimensions, true);
-    const auto twice = copied(forced, 2, heads);
-    check_gradient("forced", *model, two_sequences(), [&] { return std::make_unique<ForcedChooser<double>>(forced); });
-    check_gradient("two rows each", *model, two_sequences(), [&] { return std::make_unique<ForcedChooser<double>>(twice); });
-    check_gradient("weights", *model, two_sequences(), [&] { return std::make_unique<ForcedWeights>(forced, 0.6); });
-    check_gradient("expected", *model, two_sequences(), [] { return std::make_unique<ExpectedChooser<double>>(); });
-    check_gradient(
-        "posterior", *with_posterior, two_sequences(), [&] { return std::make_unique<ForcedChooser<double>>(twice); },
-        with_posterior_terms);
+    check_gradients(*model, *with_posterior, two_sequences(), forced, heads, false);
   }
 }
 
