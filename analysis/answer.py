@@ -39,14 +39,27 @@ def answer(data: xr.Dataset, quantity: str = FINAL_LOSS) -> pd.DataFrame:
     would tell it apart from the best with 80% probability if the difference is as large as it looks.
     """
     rows: list[dict[str, object]] = []
+    costs = _costs(data)
     for (task, model), members in panels(data).items():
         name = _variable(data, members, quantity)
         if name is not None:
-            rows += [{"task": task, "model": model, "quantity": name, **row} for row in _panel(data, members, name)]
+            rows += [{"task": task, "model": model, "quantity": name, **row} for row in _panel(data, members, name, costs)]
     if not rows:
         raise InputError(f"{data.attrs.get('path', 'result')}: has no {'held-out loss' if quantity == FINAL_LOSS else quantity}: nothing was "
                          "evaluated (set train.steps, and train.evaluate_every for more than the end)")
     return pd.DataFrame(rows)
+
+
+def _costs(data: xr.Dataset) -> dict[str, np.ndarray]:
+    """By budget, what training had cost at each evaluation, [run, evaluation_step]; what an earlier version did not record is left
+    out. Nothing without evaluations."""
+    found: dict[str, np.ndarray] = {}
+    for budget in BUDGETS if "evaluation_step" in data.dims else ():
+        try:
+            found[budget] = cost_so_far(data, "evaluation_step", budget)
+        except InputError:
+            continue
+    return found
 
 
 def _variable(data: xr.Dataset, members: list[Group], quantity: str) -> str | None:
@@ -56,25 +69,22 @@ def _variable(data: xr.Dataset, members: list[Group], quantity: str) -> str | No
     return most_common(data, evaluation_names(data, "heldout"), np.concatenate([group.runs for group in members]))
 
 
-def _panel(data: xr.Dataset, members: list[Group], name: str) -> list[dict[str, object]]:
+def _panel(data: xr.Dataset, members: list[Group], name: str, costs: dict[str, np.ndarray]) -> list[dict[str, object]]:
     """Rows of one network: every budget, every estimator, with p-values corrected over all of them."""
     estimators = list(dict.fromkeys(group.estimator for group in members))
-    values = data[name].values
     runs = np.concatenate([group.runs for group in members])
+    values = data[name].values[runs]
     sign = 1 if lower_is_better(name) else -1
     sections: list[_Section] = []
     tests: list[float] = []
-    for budget in BUDGETS:
-        try:
-            places = cost_so_far(data, "evaluation_step", budget)
-        except InputError:
-            continue  # an earlier version did not record it
-        ends = reached(values[runs], places[runs])
+    for budget, places in costs.items():
+        ends = reached(values, places[runs])
         if not np.isfinite(ends).any():
             continue
         limit = float(np.nanmin(ends))
-        scores, _ = by_seed(data, members, sign * at_budget(values, places, limit))
-        section = _Section(budget, limit, scores, members, estimators)
+        scores = np.full(data.sizes["run"], np.nan)
+        scores[runs] = sign * at_budget(values, places[runs], limit)
+        section = _Section(budget, limit, by_seed(data, members, scores)[0], members, estimators)
         sections.append(section)
         tests += section.p_values.values()
     corrected = iter(holm(np.array(tests)))
@@ -125,7 +135,6 @@ class _Section:
                 verdict = "best" if several else "alone"
             else:
                 verdict = "worse" if p < LEVEL else "unclear"
-            deviation = float(np.nanstd(self.scores[i] - self.scores[best], ddof=1)) if here.count > 1 else np.nan
             chosen = self.settings[i][self.chosen[i]]
             rows.append({
                 "budget": self.budget, "at": self.limit, "estimator": self.estimators[i],
@@ -136,8 +145,13 @@ class _Section:
                 "difference": here.difference if i != best else 0.0, "difference_low": here.low if i != best else 0.0,
                 "difference_high": here.high if i != best else 0.0, "p_value": here.p_value if i != best else np.nan,
                 "p_corrected": p if i != best else np.nan, "tests": tests, "verdict": verdict,
-                "seeds_needed": pairs_needed(here.difference, deviation, LEVEL / max(tests, 1), POWER) if verdict == "unclear" else np.nan})
+                "seeds_needed": self._seeds_needed(i, best, tests) if verdict == "unclear" else np.nan})
         return rows
+
+    def _seeds_needed(self, i: int, j: int, tests: int) -> float:
+        pairs = self.scores[i] - self.scores[j]
+        pairs = pairs[np.isfinite(pairs)]
+        return pairs_needed(float(pairs.mean()), float(pairs.std(ddof=1)), LEVEL / tests, POWER) if pairs.size > 1 else np.nan
 
 
 def subject(found: pd.DataFrame) -> str:

@@ -34,15 +34,16 @@ def select(data: xr.Dataset, **wanted: Any) -> xr.Dataset:
         have = status_names(data) if name == "status" else [str(v) for v in data[name].values]
         values = [str(value)] if isinstance(value, str) or not isinstance(value, Iterable) else [str(v) for v in value]
         for one in values:
-            if not any(_matches(one, label) for label in have):
+            if not any(matches(one, label) for label in have):
                 raise InputError(f"{where}: no run has {name} {one}{_suggest(one, have)}")
-        kept &= np.array([any(_matches(one, label) for one in values) for label in have], dtype=bool)
+        kept &= np.array([any(matches(one, label) for one in values) for label in have], dtype=bool)
     if not kept.any():
         raise InputError(f"{where}: no run has {', '.join(f'{n}={v}' for n, v in wanted.items())} all together")
     return data.isel(run=np.flatnonzero(kept))
 
 
-def _matches(wanted: str, label: str) -> bool:
+def matches(wanted: str, label: str) -> bool:
+    """A bare name means every spec of that name, a whole spec itself."""
     return label == wanted or ("[" not in wanted and label.split("[")[0] == wanted)
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 import xarray as xr
 
 from .errors import InputError
-from .frames import per_run
+from .frames import matches, per_run
 from .groups import Group, by_seed, panels
 from .load import need
 from .statistics import (Difference, exactly, holm, interquartile_mean_interval, paired_difference, pareto_front,
@@ -54,14 +54,15 @@ def _scores(data: xr.Dataset, quantity: str, at: str | int) -> np.ndarray:
 
 
 def comparisons(data: xr.Dataset, quantity: str = FINAL_LOSS, baseline: str | None = None, at: str | int = "first") -> pd.DataFrame:
-    """Every two estimators of a panel (or each against `baseline`, a label or the bare name of the only estimator of that name), paired over the seeds both have: mean difference
-    with Student's t interval, its p-value, that of the sign-flip test, and the former corrected for all rows (Holm 1979)."""
+    """Every two estimators of a panel (or each against `baseline`, a label or the bare name of the only estimator of that name), paired
+    over the seeds both have: mean difference with Student's t interval, its p-value, that of the sign-flip test, and the former
+    corrected for all rows (Holm 1979)."""
     scores = _scores(data, quantity, at)
     rows: list[dict[str, object]] = []
     for (task, model), members in panels(data).items():
         matrix, _ = by_seed(data, members, scores)
         labels = [group.label for group in members]
-        against = _label(baseline, labels) if baseline is not None else None
+        against = _label(baseline, members) if baseline is not None else None
         for i, j in combinations(range(len(members)), 2):
             if baseline is not None and against not in (labels[i], labels[j]):
                 continue
@@ -79,9 +80,11 @@ def comparisons(data: xr.Dataset, quantity: str = FINAL_LOSS, baseline: str | No
     return frame
 
 
-def _label(wanted: str, labels: list[str]) -> str | None:
-    """The label that is meant: itself, or the only one of that name; None if there is none. InputError if there are several."""
-    found = [label for label in labels if label == wanted] or [label for label in labels if label.split("[")[0].split(" ")[0] == wanted]
+def _label(wanted: str, members: list[Group]) -> str | None:
+    """The label that is meant: itself, or the only one of an estimator of that name; None if there is none. InputError if there are
+    several."""
+    found = ([group.label for group in members if group.label == wanted]
+             or [group.label for group in members if matches(wanted, group.estimator)])
     if len(found) > 1:
         raise InputError(f"{wanted} is several estimators here: {', '.join(found)}; name one of them")
     return found[0] if found else None
@@ -152,10 +155,10 @@ def pareto(data: xr.Dataset, at: str | int = "first", level: float = 0.05) -> pd
     tests = bias_tests(data, at, level)
     biased = set(tests.loc[tests["biased"], "run"].tolist())
     targets = data["own_target"].sel(measurement_step=step).values if "own_target" in data else None
-    rows, found_groups = [], []
+    rows, every = [], []
     for (task, model), members in panels(data).items():
+        every += members
         for group in members:
-            found_groups.append(group)
             bias, variance, cost = (measured(data, group, name, step).mean for name in ("squared_bias", "variance", "rows"))
             found = any(run in biased for run in data["run"].values[group.runs])
             target = next((str(t) for t in targets[group.runs] if str(t)), "") if targets is not None else ""
@@ -163,10 +166,11 @@ def pareto(data: xr.Dataset, at: str | int = "first", level: float = 0.05) -> pd
                          "bias": np.sqrt(max(bias, 0)) if found else 0 * bias, "variance": variance, "rows": cost})
     frame = pd.DataFrame(rows)
     frame["front"] = False
+    measurements = {name: per_run(data, name, step) for name in ("squared_bias", "variance", "rows")}
     for _, part in frame.groupby(["task", "model", "target"], sort=False):
-        members = [found_groups[i] for i in part.index]
+        members = [every[i] for i in part.index]
         known = np.isfinite(part[["bias", "variance", "rows"]].to_numpy()).all(axis=1)
-        criteria = [_differences(data, members, name, step) for name in ("squared_bias", "variance", "rows")]
+        criteria = [_differences(data, members, name, step, values) for name, values in measurements.items()]
         unbiased = part["bias"].to_numpy() == 0
         for i, j in criteria[0]:
             if unbiased[i] or unbiased[j]:  # zero is exact
@@ -175,9 +179,10 @@ def pareto(data: xr.Dataset, at: str | int = "first", level: float = 0.05) -> pd
     return frame
 
 
-def _differences(data: xr.Dataset, members: list[Group], name: str, step: int) -> dict[tuple[int, int], Difference]:
-    """Of every pair of groups, the first less the second: paired over seeds, or by the intervals of single measurements."""
-    scores, seeds = by_seed(data, members, per_run(data, name, step))
+def _differences(data: xr.Dataset, members: list[Group], name: str, step: int, values: np.ndarray) -> dict[tuple[int, int], Difference]:
+    """Of every pair of groups, the first less the second of `values` [run], the quantity at that step: paired over seeds, or by the
+    intervals of single measurements."""
+    scores, seeds = by_seed(data, members, values)
     if len(seeds) > 1:
         return {(i, j): paired_difference(scores[i], scores[j], resamples=0) for i, j in permutations(range(len(members)), 2)}
     means = [measured(data, group, name, step) for group in members]

@@ -52,11 +52,6 @@ def measured(data: xr.Dataset, group: Group, name: str, step: int) -> Mean:
     return mean
 
 
-def final(data: xr.Dataset, group: Group, name: str) -> Mean:
-    """Mean over seeds of the last evaluation each run has."""
-    return mean_interval(last(data, name)[group.runs])
-
-
 def last(data: xr.Dataset, name: str) -> np.ndarray:
     """[run] the last number each run has of what is evaluated or logged over training, NaN without any."""
     return np.array([row[np.isfinite(row)][-1] if np.isfinite(row).any() else np.nan for row in data[name].values])
@@ -87,12 +82,12 @@ def table(data: xr.Dataset, at: str | int = "first") -> pd.DataFrame:
     has_measurements = "measurement_step" in data.dims
     step = measurement_step(data, at) if has_measurements else 0
     rows, differing = [], overrides(data)
+    losses, metrics = evaluation_names(data, "heldout"), evaluation_names(data, "metric")
+    finals = {name: last(data, name) for name in losses + metrics}
     for (task, model), members in panels(data).items():
         runs = np.concatenate([group.runs for group in members])
-        loss = most_common(data, evaluation_names(data, "heldout"), runs)
-        metric = most_common(data, evaluation_names(data, "metric"), runs)
-        losses = by_seed(data, members, last(data, loss))[0] if loss else np.full((len(members), 1), np.nan)
-        ranks = shared_ranks(losses)
+        loss, metric = most_common(data, losses, runs), most_common(data, metrics, runs)
+        ranks = shared_ranks(by_seed(data, members, finals[loss])[0] if loss else np.full((len(members), 1), np.nan))
         for group, rank in zip(members, ranks):
             row: dict[str, object] = {"task": task, "model": model, "estimator": group.estimator, **group.others,
                                       **{path: "; ".join(dict.fromkeys(values[run] for run in group.runs)) for path, values in differing.items()},
@@ -107,9 +102,9 @@ def table(data: xr.Dataset, at: str | int = "first") -> pd.DataFrame:
             for name in MEASURED:
                 put(name, measured(data, group, name, step) if has_measurements and name in data else nothing)
             row["loss_name"] = loss.removeprefix("heldout_") if loss else ""
-            put("final_loss", final(data, group, loss) if loss else nothing)
+            put("final_loss", mean_interval(finals[loss][group.runs]) if loss else nothing)
             row["metric_name"] = metric.removeprefix("metric_") if metric else ""
-            put("metric", final(data, group, metric) if metric else nothing)
+            put("metric", mean_interval(finals[metric][group.runs]) if metric else nothing)
             rows.append(row)
     frame = pd.DataFrame(rows)
     order = {key: i for i, key in enumerate(panels(data))}
