@@ -1,0 +1,20 @@
+"""The networks once more, from the equations at the head of each model's source, in PyTorch: one example at a time,
+without padding, batching or branching. A file per network: it names (task, settings) to compare at in `CASES`, and its
+function of the network's name returns the losses and log probabilities of one row's run; `SOFT`, if its soft form is
+to be compared too (then `options` is None)."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator
+
+_modules = {m.name: importlib.import_module(f"twins.{m.name}") for m in pkgutil.iter_modules(__path__) if m.name != "layers"}
+TWINS: dict[str, Callable] = {name: getattr(module, name) for name, module in _modules.items()}
+
+
+def cases(soft: bool = False) -> Iterator[tuple[str, str, str]]:
+    """(network, task, settings) of all files, or of those with a soft form."""
+    for name, module in _modules.items():
+        if not soft or getattr(module, "SOFT", False):
+            yield from ((name, task, settings) for task, settings in module.CASES)

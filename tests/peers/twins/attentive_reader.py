@@ -1,0 +1,36 @@
+"""`attentive_reader` once more, in PyTorch."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+
+from gradient_file import GradientFile
+from twins.layers import bilstm
+
+CASES = [
+    ("cloze", "embedding=6,hidden=5"),
+    ("cloze", "embedding=6,hidden=5,kind=impatient"),
+]
+
+
+def attentive_reader(file: GradientFile, example: int, options: list[int]):
+    p = file.parameters
+    words = {name: torch.as_tensor(file.batch[name][example][: file.batch[f"{name}_length"][example]], dtype=torch.long)
+             for name in ("document", "question")}
+    y_d, _ = bilstm(p, "document", p["embedding.weight"][words["document"]])
+    y_q, u = bilstm(p, "question", p["embedding.weight"][words["question"]])
+    w = p["attention.score.weight"][0]
+    keys, asked = y_d @ p["attention.document.weight"].T, p["attention.question.weight"]
+    log_probs = []
+    if "read.initial" in p:
+        r = p["read.initial"][0]
+        for i, y in enumerate(y_q):
+            m = torch.tanh(keys + p["attention.read.weight"] @ r + asked @ y)
+            log_probs.append(F.log_softmax(m @ w, dim=0)[options[i]])
+            r = y_d[options[i]] + torch.tanh(p["read.recurrent.weight"] @ r)
+    else:
+        log_probs.append(F.log_softmax(torch.tanh(keys + asked @ u) @ w, dim=0)[options[0]])
+        r = y_d[options[0]]
+    g = torch.tanh(p["answer.read.weight"] @ r + p["answer.question.weight"] @ u)
+    return [-F.log_softmax(p["answer.entity.weight"] @ g, dim=0)[int(file.batch["answer"][example])]], log_probs

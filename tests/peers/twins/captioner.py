@@ -1,0 +1,53 @@
+"""`captioner` once more, in PyTorch."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+
+from gradient_file import GradientFile
+from twins.layers import BOS
+
+CASES = [
+    ("caption", "embedding=6,hidden=5,channels=4,features=7"),
+    ("caption[grid=3,objects=1]", "embedding=6,hidden=5,channels=4,features=7,gate=true"),
+    ("caption", "embedding=6,hidden=5,channels=4,features=7,gate=true,doubly_stochastic=0.8"),
+    ("{features}", "embedding=6,hidden=5,gate=true"),
+]
+
+
+def captioner(file: GradientFile, example: int, options: list[int]):
+    p = file.parameters
+    lin = lambda name, x: F.linear(x, p[f"{name}.weight"], p.get(f"{name}.bias"))
+    if "image" in file.batch:
+        def convolve(name, x, side):
+            weight = p[f"{name}.weight"]
+            kernel = weight.reshape(len(weight), side, side, -1).permute(0, 3, 1, 2)
+            return F.conv2d(x, kernel, p[f"{name}.bias"], stride=side)
+
+        image = torch.tensor(file.batch["image"][example], dtype=torch.float64).permute(2, 0, 1)[None]
+        maps = convolve("encoder.second", torch.relu(convolve("encoder.first", image, 4)), 2)
+        a = torch.relu(maps[0].flatten(1).T + p["encoder.place.weight"])  # [L, D]
+    else:
+        a = torch.tensor(file.batch["features"][example], dtype=torch.float64)
+    target = [int(w) for w in file.batch["target"][example][: file.batch["target_length"][example]]]
+    h, c = torch.tanh(lin("decoder.h", a.mean(0))), torch.tanh(lin("decoder.c", a.mean(0)))
+    previous, losses, log_probs, covered = BOS, [], [], torch.zeros(len(a), dtype=torch.float64)
+    for t, word in enumerate(target):
+        e = torch.tanh(lin("attention.cell", a) + lin("attention.query", h)) @ p["attention.score.weight"][0]
+        log_p = F.log_softmax(e, dim=0)
+        log_probs.append(log_p[options[t]])
+        covered = covered + log_p.exp()
+        z = a[options[t]]
+        if "decoder.gate.weight" in p:
+            z = torch.sigmoid(lin("decoder.gate", h)) * z
+        y = p["decoder.embedding.weight"][previous]
+        gates = lin("decoder.context", z) + F.linear(y, p["decoder.lstm.input.weight"], p["decoder.lstm.bias"])
+        i, f, g, o = (gates + F.linear(h, p["decoder.lstm.recurrent.weight"])).chunk(4)
+        c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+        h = torch.sigmoid(o) * torch.tanh(c)
+        logits = lin("output", y + lin("readout.state", h) + lin("readout.context", z))
+        losses.append(-F.log_softmax(logits, dim=0)[word])
+        previous = word
+    losses.append(float(file.settings.get("doubly_stochastic", 0)) * ((1 - covered) ** 2).sum())
+    return losses, log_probs

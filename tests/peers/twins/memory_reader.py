@@ -1,0 +1,49 @@
+"""`memory_reader` once more, in PyTorch."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+
+from gradient_file import GradientFile
+
+CASES = [
+    ("qa", "embedding=7,hops=1"),
+    ("qa", "embedding=7,hops=2,position_encoding=false"),
+    ("qa", "embedding=7,hops=3"),
+    ("qa", "embedding=7,hops=3,temporal=false"),
+]
+
+
+def memory_reader(file: GradientFile, example: int, options: list[int]):
+    p = file.parameters
+    hops = sum(k.startswith("memory.") for k in p) - 1
+    width = p["memory.0.weight"].shape[1]
+    encode = file.settings.get("position_encoding", "true") == "true"
+    temporal = "temporal.0.weight" in p
+    story = file.batch["story"][example][: file.batch["story_length"][example]]
+
+    def represent(tokens, table):
+        words = [int(w) for w in tokens if w != 0]
+        J, total = len(words), torch.zeros(width, dtype=torch.float64)
+        for j, w in enumerate(words, start=1):
+            d = torch.arange(1, width + 1, dtype=torch.float64)
+            l = (1 - j / J) - d / width * (1 - 2 * j / J) if encode else torch.ones(width, dtype=torch.float64)
+            total = total + l * table[w]
+        return total
+
+    def memory(k):
+        rows = []
+        for i, sentence in enumerate(story):
+            m = represent(sentence, p[f"memory.{k}.weight"])
+            rows.append(m + p[f"temporal.{k}.weight"][len(story) - 1 - i] if temporal else m)
+        return torch.stack(rows)
+
+    u = represent(file.batch["question"][example], p["memory.0.weight"])
+    log_probs = []
+    for k in range(1, hops + 1):
+        log_p = F.log_softmax(memory(k - 1) @ u, dim=0)
+        log_probs.append(log_p[options[k - 1]])
+        u = u + memory(k)[options[k - 1]]
+    answer = int(file.batch["answer"][example])
+    return [-F.log_softmax(p["answer.weight"] @ u, dim=0)[answer]], log_probs

@@ -1,0 +1,75 @@
+"""`translator` once more, in PyTorch."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from gradient_file import GradientFile
+from twins.layers import BOS, bilstm
+
+CASES = [
+    ("translation", f"embedding=6,hidden=5,score={score},feed={feed}")
+    for score in ("additive", "dot")
+    for feed in ("none", "soft", "sampled")
+] + [
+    ("translation", f"embedding=6,hidden=6,heads={heads},score={score},feed={feed}")
+    for heads in (1, 2, 3)
+    for score, feed in (("additive", "none"), ("general", "sampled"), ("dot", "sampled"), ("scaled_dot", "soft"),
+                        ("scaled_dot", "sampled"))
+]
+
+
+def translator(file: GradientFile, example: int, options):
+    p = file.parameters
+    feed, kind = file.settings.get("feed", "none"), file.settings.get("score", "additive")
+    heads = int(file.settings.get("heads", 1))
+    source = torch.tensor(file.batch["source"][example][: file.batch["source_length"][example]], dtype=torch.long)
+    target = file.batch["target"][example][: file.batch["target_length"][example]]
+
+    hidden = p["decoder.lstm.recurrent.weight"].shape[1]
+    a, ends = bilstm(p, "encoder", p["encoder.embedding.weight"][source])  # [L, 2H]
+
+    s = torch.tanh(F.linear(ends, p["decoder.initial.weight"], p["decoder.initial.bias"]))
+    state = (s[None], torch.zeros(1, hidden, dtype=torch.float64))
+    z = torch.zeros(heads * 2 * hidden, dtype=torch.float64)
+
+    def score(head, s):  # of every position
+        width = hidden // heads
+        mine = slice(head * width, (head + 1) * width)
+        key = p["attention.key.weight"]
+        if kind == "general":
+            return torch.stack([s @ key[head * hidden: (head + 1) * hidden] @ a_i for a_i in a])
+        if kind == "dot":
+            return torch.stack([s[mine] @ (key[mine] @ a_i) for a_i in a])
+        query = p["attention.query.weight"][mine] @ s
+        if kind == "scaled_dot":
+            return torch.stack([query @ (key[mine] @ a_i) / width ** 0.5 for a_i in a])
+        mixed = torch.tanh(query + F.linear(a, key[mine], p["attention.key.bias"][mine]))
+        return mixed @ p["attention.score.weight"][0, mine]
+
+    previous, losses, log_probs = BOS, [], []
+    for t, word in enumerate(target):
+        y = p["decoder.embedding.weight"][previous]
+        gates = F.linear(y, p["decoder.lstm.input.weight"]) + p["decoder.lstm.bias"]
+        gates = gates + F.linear(state[0][0], p["decoder.lstm.recurrent.weight"])
+        if feed != "none":
+            gates = gates + F.linear(z, p["decoder.context.weight"])
+        i, f, g, o = gates.split(hidden)
+        c = torch.sigmoid(f) * state[1][0] + torch.sigmoid(i) * torch.tanh(g)
+        s = torch.sigmoid(o) * torch.tanh(c)
+        state = (s[None], c[None])
+
+        log_p = [F.log_softmax(score(head, s), dim=0) for head in range(heads)]
+        chosen = np.atleast_1d(options[t])
+        log_probs.append(sum(log_p[head][i] for head, i in enumerate(chosen)))
+        seen = torch.cat([a[i] for i in chosen])
+        z = torch.cat([log_p[head].exp() @ a for head in range(heads)]) if feed == "soft" else seen
+
+        u = torch.tanh(F.linear(s, p["readout.state.weight"], p["readout.state.bias"]) +
+                       F.linear(seen, p["readout.context.weight"]) + F.linear(y, p["readout.word.weight"]))
+        logits = F.linear(u, p["output.weight"], p["output.bias"])
+        losses.append(-F.log_softmax(logits, dim=0)[int(word)])
+        previous = int(word)
+    return losses, log_probs
