@@ -7,16 +7,17 @@ import io
 import json
 import sys
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
 from .answer import answer, format_answer
 from .compare import as_json, compare, format_comparison
-from .drawing import MOST_PANELS
+from .drawing import MOST_PANELS, SIZES, sized
 from .errors import InputError, OutputError, Unverified
-from .figures import draw_all
-from .groups import page
+from .figures import FIGURES, draw_all
+from .groups import only, page
 from .inference import FINAL_LOSS
 from .load import load
 from .output import complain, finish, write
@@ -35,28 +36,36 @@ def _folder(arguments: argparse.Namespace) -> Path:
     return folder
 
 
-def _save(figure: Figure, folder: Path, name: str) -> list[Path]:
-    """The figure as PNG and SVG; their paths."""
+#: Formats of pictures, with what keeps the day out of the file, so that the same figure is the same file.
+_FORMATS = {"png": None, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
+
+
+def _save(figure: Figure, folder: Path, name: str, formats: Iterable[str] = ("png", "svg")) -> list[Path]:
+    """The figure in these formats; their paths."""
     paths = []
-    for kind in ("png", "svg"):
+    for kind in formats:
         buffer = io.BytesIO()
-        figure.savefig(buffer, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
+        figure.savefig(buffer, format=kind, dpi=150, metadata=_FORMATS[kind])
         paths.append(folder / f"{name}.{kind}")
         write(paths[-1], buffer.getvalue())
     return paths
 
 
 def _draw(arguments: argparse.Namespace) -> None:
-    data, pages = page(load(arguments.result, arguments.unverified), arguments.page, MOST_PANELS)
+    data = load(arguments.result, arguments.unverified)
+    if arguments.estimator:
+        data = only(data, arguments.estimator)
+    data, pages = page(data, arguments.page, MOST_PANELS)
     frame = table(data, arguments.at)
     folder = _folder(arguments)
     paths = []
     suffix = f"_page{arguments.page}" if pages > 1 else ""
-    for name, figure in draw_all(data, arguments.at):
-        if isinstance(figure, InputError):
-            complain(f"{name}: not drawn: {figure}")
-            continue
-        paths += _save(figure, folder, name + suffix)
+    with sized(SIZES[arguments.size]):
+        for name, figure in draw_all(data, arguments.at, arguments.figure):
+            if isinstance(figure, InputError):
+                complain(f"{name}: not drawn: {figure}")
+                continue
+            paths += _save(figure, folder, name + suffix, arguments.format or ("png", "svg"))
     print(format_table(frame))
     print()
     for path in paths:
@@ -100,13 +109,20 @@ def main(arguments: list[str] | None = None) -> int:
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     for name, run, text, out in (
             ("report", _report, "write one self-contained HTML page", "file (default: beside the result)"),
-            ("draw", _draw, "write every figure as PNG and SVG, print the table", "folder (default: the result's name)")):
+            ("draw", _draw, "write figures as pictures, print the table", "folder (default: the result's name)")):
         verb = verbs.add_parser(name, help=text, description=text)
         verb.add_argument("result", metavar="RESULT.h5", help="merged result")
         verb.add_argument("--out", help=out)
         verb.add_argument("--at", default="first",
                           help="step whose bias and variance are shown: first, last or a number (default: first)")
         if name == "draw":
+            verb.add_argument("--figure", action="append", choices=FIGURES, metavar="NAME",
+                              help=f"draw this one, may be repeated (default: all that concern the result): {', '.join(FIGURES)}")
+            verb.add_argument("--estimator", action="append", metavar="NAME",
+                              help="draw this one, by its name or as given in the sweep; may be repeated (default: all)")
+            verb.add_argument("--size", choices=SIZES, default="screen",
+                              help="paper: a panel is as wide as a column of a page with two (default: screen)")
+            verb.add_argument("--format", action="append", choices=_FORMATS, help="may be repeated (default: png and svg)")
             verb.add_argument("--page", type=int, default=1, metavar="N",
                               help=f"which {MOST_PANELS} networks are drawn, where there are more (default: 1)")
         verb.set_defaults(run=run)

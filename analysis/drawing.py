@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple
 
 import matplotlib
 import matplotlib.ticker
@@ -17,13 +19,40 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from .errors import InputError
+from .lettering import broken, width_of
 from .style import Look, looks
 
 MOST_PANELS = 24  # tasks and models in one figure: more make no page
 
-FONT = {"font.size": 10, "axes.titlesize": 10.5, "axes.labelsize": 10, "xtick.labelsize": 9, "ytick.labelsize": 9,
-         "legend.fontsize": 9.5, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
-         "grid.color": "#dddddd", "grid.linewidth": 0.6, "axes.axisbelow": True, "svg.hashsalt": "hardgrad"}
+
+class Size(NamedTuple):
+    """Of one panel with its labels, in inches; how many stand side by side; and the letters, as a share of LETTERS."""
+
+    width: float
+    height: float
+    columns: int
+    letters: float
+
+
+#: `paper`: a panel is as wide as one column of a page with two, two are as wide as the page.
+SIZES = {"screen": Size(4.6, 3.4, 3, 1), "paper": Size(3.3, 2.4, 2, 0.8)}
+_size: ContextVar[Size] = ContextVar("size", default=SIZES["screen"])
+_HANDLE, _BETWEEN = 2.6, 1.6  # the legend's, in letters
+
+
+@contextmanager
+def sized(size: Size) -> Iterator[None]:
+    """Figures drawn within have panels of this size."""
+    before = _size.set(size)
+    try:
+        yield
+    finally:
+        _size.reset(before)
+
+LETTERS = {"font.size": 10.0, "axes.titlesize": 10.5, "axes.labelsize": 10.0, "xtick.labelsize": 9.0, "ytick.labelsize": 9.0,
+           "legend.fontsize": 9.5}
+FONT: dict[str, Any] = {**LETTERS, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.color": "#dddddd",
+                        "grid.linewidth": 0.6, "axes.axisbelow": True, "svg.hashsalt": "hardgrad"}
 
 
 def draw_panels(found: Mapping[tuple[str, str], list[Any]], title: str, panel: Callable[[Axes, list[Any], dict[str, Look]], bool],
@@ -33,22 +62,28 @@ def draw_panels(found: Mapping[tuple[str, str], list[Any]], title: str, panel: C
     if len(found) > MOST_PANELS:
         raise InputError(f"{len(found)} networks are too many for one figure (at most {MOST_PANELS}): select some")
     look = looks([group.label for members in found.values() for group in members])
-    with matplotlib.rc_context(FONT):
+    size = _size.get()
+    letters = {name: points * size.letters for name, points in LETTERS.items()}
+    with matplotlib.rc_context({**FONT, **letters}):
         figure = Figure()
-        columns = min(len(found), 3 if len(found) != 4 else 2)
+        columns = min(len(found), size.columns if len(found) != 4 else 2)
         rows = -(-len(found) // columns)
         labels = [label for label in look if any(g.label == label for m in found.values() for g in m)]
-        wide = max(len(label) for label in labels)
-        width = 4.6 * columns
-        per_row = max(1, min(len(labels), int(width * 11 / (wide + 8))))
-        legend_rows = -(-len(labels) // per_row)
-        below = 0.22 * legend_rows + 0.1
-        height = 3.4 * rows + below + 0.45
+        width, big, middle = size.width * columns, 12 * size.letters, letters["axes.titlesize"]
+        head = broken(title, width - 0.2, big)
+        names = [broken(name, size.width - 0.9, middle, "bold") for name in titles(list(found))]
+        entries, per_row = _legend(labels, width, letters["legend.fontsize"])
+        line = 1.62 / 72  # inches from line to line, of letters of one point
+        below = letters["legend.fontsize"] * line * max(sum(entry.count("\n") + 1 for entry in column)
+                                                     for column in np.array_split(np.array(entries, object), per_row)) + 0.15
+        above = big * line * (head.count("\n") + 1) + 0.1
+        of_titles = middle * line * sum(max(name.count("\n") for name in names[i:i + columns]) for i in range(0, len(names), columns))
+        height = size.height * rows + of_titles + above + below
         figure.set_size_inches(width, height)
         axes = figure.subplots(rows, columns, squeeze=False).ravel()
-        for ax, name, members in zip(axes, titles(list(found)), found.values()):
+        for ax, name, members in zip(axes, names, found.values()):
             drawn = panel(ax, members, look)
-            ax.set_title(name, loc="left", fontweight="bold", fontsize=10.5 if len(name) < 36 else 8)
+            ax.set_title(name, loc="left", fontweight="bold")
             if not drawn:
                 ax.text(0.5, 0.5, "no number here", ha="center", va="center", transform=ax.transAxes, color="#777777")
                 ax.set_xticks([]), ax.set_yticks([])
@@ -60,20 +95,29 @@ def draw_panels(found: Mapping[tuple[str, str], list[Any]], title: str, panel: C
             if i % columns == 0:
                 ax.set_ylabel(ylabel)
         handles = [Line2D([], [], color=look[label].colour, marker=look[label].marker, markersize=6.5,
-                          linestyle=look[label].line if lines else "none", label=label) for label in labels]
-        figure.suptitle(title, x=0.01, ha="left", fontsize=12)
-        figure.tight_layout(rect=(0, below / height, 1, 1 - 0.1 / height))
-        figure.legend(handles=handles, loc="lower center", ncol=per_row, frameon=False, handlelength=2.6)
+                          linestyle=look[label].line if lines else "none", label=entry) for label, entry in zip(labels, entries)]
+        figure.text(0.1 / width, 1 - 0.08 / height, head, ha="left", va="top", fontsize=big)
+        figure.tight_layout(rect=(0, below / height, 1, 1 - above / height))
+        figure.legend(handles=handles, loc="lower center", ncol=per_row, frameon=False, handlelength=_HANDLE,
+                      columnspacing=_BETWEEN, borderaxespad=0.3)
         for ax in figure.axes:
             ax.set_rasterized(False)
     return figure
 
 
-def titles(keys: list[tuple[str, str]], most: int = 58) -> list[str]:
+def _legend(labels: list[str], width: float, size: float) -> tuple[list[str], int]:
+    """The legend's entries, broken where one is wider than the figure, and how many stand side by side."""
+    room = (_HANDLE + 0.8 + _BETWEEN) * size / 72  # of the handle and the gaps, which are in letters
+    entries = [broken(label, width - room - 0.1, size) for label in labels]
+    widest = max(width_of(line, size) for entry in entries for line in entry.split("\n"))
+    return entries, max(1, min(len(labels), int((width - 0.1) / (widest + room))))
+
+
+def titles(keys: list[tuple[str, str]]) -> list[str]:
     """A short title for every task and model: bare names where those tell it apart, else without the arguments that all of them
-    share; cut at `most` characters."""
+    share."""
     bare = [tuple(spec.split("[")[0] for spec in key) for key in keys]
-    return [_shorten(_joined(*(bare[i] if bare.count(bare[i]) == 1 else key)), most) for i, key in enumerate(_distinct(keys))]
+    return [_joined(*(bare[i] if bare.count(bare[i]) == 1 else key)) for i, key in enumerate(_distinct(keys))]
 
 
 def _joined(task: str, model: str) -> str:
@@ -94,10 +138,6 @@ def _distinct(keys: list[tuple[str, str]]) -> list[tuple[str, str]]:
         kept = [[a for a in arguments if a not in shared] for _, arguments in parts]
         columns.append([name + (f"[{','.join(arguments)}]" if arguments else "") for (name, _), arguments in zip(parts, kept)])
     return [(task, model) for task, model in zip(*columns)]
-
-
-def _shorten(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def _symlog(values: np.ndarray, decades: int = 5) -> float | None:

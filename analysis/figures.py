@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Protocol
 
 import xarray as xr
@@ -43,12 +43,16 @@ FIGURES: dict[str, Drawing] = {
 }
 
 
-def draw_all(data: xr.Dataset, at: str | int = "first") -> Iterator[tuple[str, Figure | InputError]]:
-    """Name and figure of all that concern the result; instead of a figure, why it cannot be drawn."""
+def draw_all(data: xr.Dataset, at: str | int = "first",
+             names: Collection[str] | None = None) -> Iterator[tuple[str, Figure | InputError]]:
+    """Name and figure of all that concern the result, or of those named; instead of a figure, why it cannot be drawn."""
     for name, draw in FIGURES.items():
+        if names and name not in names:
+            continue
         try:
             yield name, draw(data, at)
-        except NotApplicable:
-            continue
+        except NotApplicable as error:
+            if names:
+                yield name, error
         except InputError as error:
             yield name, error

@@ -12,8 +12,9 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from .drawing import FONT, titles
+from .drawing import FONT, LETTERS, titles
 from .groups import Group, panels
+from .lettering import broken
 from .load import need
 from .table import measured, measurement_step
 
@@ -53,10 +54,10 @@ def heat_map(data: xr.Dataset, at: str | int = "first", quantity: str = "work_no
 
     with matplotlib.rc_context(FONT):
         rows, columns = values.shape
-        names = titles(list(found), 40)
+        names = [broken(name, 3, LETTERS["xtick.labelsize"]) for name in titles(list(found))]
         left = 0.085 * max(len(label) for label in labels) + 0.2
         wide = max(left + min(0.95, 40 / columns) * columns + 1.1, 6.5)
-        above, below = 0.045 * max(len(name) for name in names) + 0.6, 0.19 * len(legend) + 0.25
+        above, below = 0.045 * max(len(line) for name in names for line in name.split("\n")) + 0.6, 0.19 * len(legend) + 0.25
         tall = above + 0.27 * rows + below
         figure = Figure(figsize=(wide, tall))
         ax = figure.add_axes((left / wide, below / tall, min(0.95, 40 / columns) * columns / wide, 0.27 * rows / tall))

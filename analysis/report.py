@@ -71,7 +71,7 @@ def _answer(data: xr.Dataset) -> list[str]:
     except InputError:
         return []
     parts = ['<h2 id="answer">Which estimator is best?</h2>']
-    names = dict(zip(panels(data), titles(list(panels(data)), 100)))
+    names = dict(zip(panels(data), titles(list(panels(data)))))
     if pages > 1:
         parts.append(f"<p>The first {MOST_SHOWN} of {len(names)} networks; <code>python3 -m analysis answer RESULT.h5</code> says all.</p>")
     rows, missing = [], []
@@ -90,7 +90,7 @@ def _ranking(data: xr.Dataset, at: str | int) -> list[str]:
     text = readable(frame)
     keys = list(zip(frame["task"], frame["model"],
                     (" ".join([row["estimator"], *(f"{n}={row[n]}" for n in other_axes(data))]) for _, row in frame.iterrows())))
-    names = {panel: name for panel, name in zip(panels(data), titles(list(panels(data)), 100))}
+    names = {panel: name for panel, name in zip(panels(data), titles(list(panels(data))))}
     text.insert(0, "network", [names[task, model] for task, model, _ in keys])
     text.insert(0, "estimator", text.pop("estimator"))
     try:

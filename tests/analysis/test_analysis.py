@@ -12,6 +12,7 @@ from analysis.drawing import MOST_PANELS, titles
 from analysis.errors import NotApplicable
 from analysis.frames import per_run, tidy
 from analysis.heatmap import heat_map
+from analysis.lettering import broken, width_of
 from analysis.moments import variance_against_cost
 from analysis.statistics import mean_interval
 from analysis.style import COLOURS, KNOWN, MARKERS, looks
@@ -200,7 +201,16 @@ def test_heat_map_says_why_there_is_nothing(data):
 def test_titles_are_as_short_as_they_may_be():
     assert titles([("qa[stories=9]", "memory_reader[hops=2]"), ("bits", "bits[bits=3]")]) == ["qa · memory_reader", "bits"]
     assert titles([("bits", "bits[bits=3,t=1]"), ("bits", "bits[bits=4,t=1]")]) == ["bits[bits=3]", "bits[bits=4]"]
-    assert titles([("a" * 70, "b"), ("c", "d")])[0] == "a" * 57 + "…"
+
+
+def test_text_is_broken_where_it_fits():
+    assert broken("one two three", 99, 10) == "one two three"
+    text = "translator[embedding=6,hidden=5,score=scaled_dot,feed=sampled] and more of it"
+    for inches in (0.6, 1, 2, 3):
+        lines = broken(text, inches, 10).split("\n")
+        assert "".join(lines).replace(" ", "") == text.replace(" ", "")  # nothing is lost
+        assert all(width_of(line, 10) <= inches for line in lines) and len(lines) >= width_of(text, 10) / inches
+    assert broken("", 1, 10) == ""
 
 
 def test_looks_are_distinct_and_steady():

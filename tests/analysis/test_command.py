@@ -70,6 +70,21 @@ def test_draw_writes_pictures_and_prints_the_table(result, tmp_path):
             assert f.read(5) in (b"\x89PNG\r", b"<?xml")
 
 
+def test_draw_takes_figures_estimators_sizes_and_formats(result, tmp_path):
+    how = ["draw", result, "--out", tmp_path / "p", "--figure", "bias_variance", "--format", "pdf", "--size", "paper"]
+    done = run(*how, "--estimator", "rloo")
+    assert done.returncode == 0 and "rloo" in done.stdout and "reinforce" not in done.stdout
+    assert [path.name for path in (tmp_path / "p").iterdir()] == ["bias_variance.pdf"]
+    drawn = (tmp_path / "p" / "bias_variance.pdf").read_bytes()
+    assert drawn.startswith(b"%PDF")
+    run(*how, "--estimator", "rloo")
+    assert (tmp_path / "p" / "bias_variance.pdf").read_bytes() == drawn  # the same figure is the same file
+    refused = run(*how, "--estimator", "nothing")
+    assert refused.returncode == 3 and "has no estimator nothing: it has " in refused.stderr
+    empty = run("draw", result, "--out", tmp_path / "q", "--figure", "variance_against_samples")
+    assert empty.returncode == 0 and "no estimator has several values of samples" in empty.stderr
+
+
 def test_draw_turns_pages(result, tmp_path, monkeypatch):
     monkeypatch.setattr("analysis.__main__.MOST_PANELS", 2)
     done = run("draw", result, "--out", tmp_path, "--page", "2")

@@ -1,0 +1,70 @@
+"""No figure cuts a word or lays one on another, however many estimators and networks there are and however long their names."""
+
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+from analysis import FIGURES
+from analysis.drawing import SIZES, sized
+from analysis.style import KNOWN
+from made_up import sweep
+
+MODEL = "translator[embedding=64,hidden=128,score=scaled_dot,heads=4,feed=sampled{}]"
+
+
+def drawn(name, panels, estimators, size):
+    labels = [f"{KNOWN[i % len(KNOWN)]}[samples={i + 2},target=elbo,reward_to_go=true]" if i % 3 else KNOWN[i] for i in range(estimators)]
+    data = sweep(panels, labels, 2)
+    task = np.array([f"translation[source=corpus_of_many_words.de,target=corpus_of_many_words.en,part={t}]" for t in data["task"].values], object)
+    model = np.array([MODEL.format(f",depth={t[1:]}") for t in data["task"].values], object)
+    data = data.assign_coords(task=("run", task, data["task"].attrs), model=("run", model, data["model"].attrs))
+    with sized(SIZES[size]):
+        return FIGURES[name](data)
+
+
+def boxes(figure):
+    """What stands outside the panels' insides, by name: titles, labels of axes, ticks and the legend."""
+    FigureCanvasAgg(figure).draw()
+    found = {"title of the figure": figure.texts[0], "legend": figure.legends[0]}
+    for i, ax in enumerate(figure.axes):
+        found |= {f"title {i}": ax._left_title, f"x of {i}": ax.xaxis.label, f"y of {i}": ax.yaxis.label}
+        for axis in (ax.xaxis, ax.yaxis):  # labels outside the axis' ends are not drawn
+            low, high = sorted(axis.get_view_interval())
+            found |= {f"tick {axis.axis_name} {k} of {i}": tick.label1 for k, tick in enumerate(axis.get_major_ticks())
+                      if low <= tick.get_loc() <= high}
+    return {name: artist.get_window_extent() for name, artist in found.items() if name == "legend" or artist.get_text()}
+
+
+def laid_on_another(box):
+    """Pairs that share more than rounding, ticks (which may touch at their axis' ends) aside."""
+    names = [name for name in box if not name.startswith("tick")]
+    return [(a, b) for i, a in enumerate(names) for b in names[i + 1:] if box[a].shrunk(0.98, 0.98).overlaps(box[b].shrunk(0.98, 0.98))]
+
+
+@pytest.mark.parametrize("estimators", [1, 2, 9, 30])
+@pytest.mark.parametrize("name, size", [("bias_variance", "screen"), ("heldout_loss", "paper")])
+def test_nothing_is_cut_or_overlaps(name, estimators, size):
+    visited = 0
+    for panels in range(1, 7):
+        figure = drawn(name, panels, estimators, size)
+        box = boxes(figure)
+        width, height = figure.canvas.get_width_height()
+        for what, b in box.items():
+            assert b.x0 >= -1 and b.y0 >= -1 and b.x1 <= width + 1 and b.y1 <= height + 1, (panels, what, b, (width, height))
+        assert laid_on_another(box) == [], panels
+        legend = box["legend"]
+        for ax in figure.axes:
+            assert not legend.overlaps(ax.get_tightbbox()), panels
+        assert len(figure.legends[0].get_texts()) == estimators
+        assert "…" not in " ".join(t.get_text() for t in figure.findobj(lambda artist: hasattr(artist, "get_text")))
+        visited += 1
+    assert visited == 6
+
+
+def test_a_figure_that_cuts_is_noticed():
+    figure = drawn("bias_variance", 1, 2, "screen")
+    figure.axes[0]._left_title.set_text("x" * 200)
+    width, _ = figure.canvas.get_width_height()
+    assert boxes(figure)["title 0"].x1 > width
+    figure.texts[0].set_y(0.07)  # on the legend
+    assert laid_on_another(boxes(figure))
