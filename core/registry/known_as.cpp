@@ -18,6 +18,10 @@ std::string plain(const std::string& name) {
 const std::vector<KnownAs>& known_names() {
   static const std::vector<KnownAs> all = {
       {"Concrete", "gumbel_softmax", "Maddison, Mnih & Teh 2017, The concrete distribution", "the same relaxation"},
+      {"Dr-GRPO", "group_normalised[scale=none]", "Liu et al. 2025, Understanding R1-Zero-like training",
+       "GRPO done right: the group's losses are centred, not divided by their std"},
+      {"GRPO", "group_normalised", "Shao et al. 2024, DeepSeekMath",
+       "its authors' short name: group relative policy optimisation"},
       {"IndeCateR", "local_expectation",
        "De Smet, Sansone & Zuidberg Dos Martires 2023, Differentiable sampling of categorical "
        "distributions using the CatLog-derivative trick",
