@@ -18,6 +18,9 @@ std::string plain(const std::string& name) {
 const std::vector<KnownAs>& known_names() {
   static const std::vector<KnownAs> all = {
       {"Concrete", "gumbel_softmax", "Maddison, Mnih & Teh 2017, The concrete distribution", "the same relaxation"},
+      {"Decoupled-ST", "straight_through",
+       "Shah, Yan, Mozer & Liu 2024, Improving discrete optimisation via decoupled straight-through estimator",
+       "with forward_temperature to draw by and temperature to go backward by"},
       {"Dr-GRPO", "group_normalised[scale=none]", "Liu et al. 2025, Understanding R1-Zero-like training",
        "GRPO done right: the group's losses are centred, not divided by their std"},
       {"GRPO", "group_normalised", "Shao et al. 2024, DeepSeekMath",

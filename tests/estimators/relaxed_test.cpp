@@ -53,6 +53,20 @@ TEST_CASE("the bias of straight_through on one bit is v (2p - 1)") {
     }
 }
 
+TEST_CASE("straight_through on one bit with temperatures of its own: drawn by one, differentiated by the other") {
+  const auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
+  for (double phi : logits)
+    for (const auto& [backward, forward] : {std::pair{0.5, 1.0}, {1.0, 2.0}, {1.7, 0.4}}) {
+      const OneBit bit{phi, 0.3};
+      const double p = sigmoid(phi / forward), w = sigmoid(phi / backward), jacobian = w * (1 - w) / backward;
+      const auto moments =
+          bit.moments(fmt::format("straight_through[temperature={},forward_temperature={}]", backward, forward));
+      const double mean = jacobian * (p * bit.slope(1) + (1 - p) * bit.slope(0));
+      CHECK(moments.mean[0] == doctest::Approx(mean).epsilon(1e-12));
+      CHECK(moments.trace == doctest::Approx(p * (1 - p) * std::pow(2 * jacobian, 2)).epsilon(1e-10));
+    }
+}
+
 TEST_CASE("straight_through is exact where f is linear in each of independent choices") {
   for (const auto* spec :
        {"bits[bits=3,options=3,function=linear,logit=0.2;-0.1;0.4]", "bits[bits=2,function=linear,logit=0.3;-0.8]"}) {
