@@ -17,6 +17,7 @@ std::string plain(const std::string& name) {
 
 const std::vector<KnownAs>& known_names() {
   static const std::vector<KnownAs> all = {
+      {"BitFlip-1", "bitflip", "Kunes et al. 2022, Gradient estimation for binary latent variables", "its authors' name"},
       {"Concrete", "gumbel_softmax", "Maddison, Mnih & Teh 2017, The concrete distribution", "the same relaxation"},
       {"Decoupled-ST", "straight_through",
        "Shah, Yan, Mozer & Liu 2024, Improving discrete optimisation via decoupled straight-through estimator",
