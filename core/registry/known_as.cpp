@@ -49,8 +49,6 @@ const std::vector<KnownAs>& known_names() {
        "found twice in the same year"},
       {"UnOrd", "unordered_set", "Kool, van Hoof & Welling 2020, Estimating gradients for discrete random variables",
        "the unordered set estimator"},
-      {"VarGrad", "rloo[target=elbo,kl=sampled]", "Richter, Boustati, Nuesken, Ruiz & Akyildiz 2020, VarGrad",
-       "the log-variance loss has leave-one-out's learning signal; it lacks the path term, of mean 0"},
       {"Weak-derivative", "mvd", "Pflug 1989, Sampling derivatives of probabilities", "another name"},
   };
   return all;

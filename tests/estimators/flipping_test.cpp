@@ -1,6 +1,6 @@
 // Estimators that flip one bit, against the papers' equations summed over every outcome, every flip and every pair.
 #include <doctest/doctest.h>
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 

@@ -156,6 +156,7 @@ TEST_CASE("who works on Normals, and who says why not") {
                                        "stratified",
                                        "systematic",
                                        "tvo",
+                                       "vargrad",
                                        "variational_bound",
                                        "vimco",
                                        "wake_sleep",
