@@ -16,7 +16,8 @@ KNOWN = ("rloo", "reinforce", "exact", "nvil", "moving_baseline", "soft", "exact
          "reinmax", "muprop", "double_cv", "rodeo", "self_critic", "soft_baseline", "optimal_baseline", "systematic",
          "wor_importance", "local_expectation", "mvd", "ars", "arsm", "carms", "disarm_tree", "disarm_stick", "tvo", "wake_sleep",
          "wsram", "sparsemax", "kmax_marginal", "group_normalised", "maxrl",
-         "bitflip", "ugc", "vargrad", "stochastic_ad")
+         "bitflip", "ugc", "vargrad", "stochastic_ad",
+         "implicit_mle")
 
 
 class Look(NamedTuple):

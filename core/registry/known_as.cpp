@@ -26,6 +26,7 @@ const std::vector<KnownAs>& known_names() {
        "GRPO done right: the group's losses are centred, not divided by their std"},
       {"GRPO", "group_normalised", "Shao et al. 2024, DeepSeekMath",
        "its authors' short name: group relative policy optimisation"},
+      {"I-MLE", "implicit_mle", "Niepert, Minervini & Franceschi 2021, Implicit MLE", "its authors' short name"},
       {"IndeCateR", "local_expectation",
        "De Smet, Sansone & Zuidberg Dos Martires 2023, Differentiable sampling of categorical "
        "distributions using the CatLog-derivative trick",
