@@ -1,7 +1,5 @@
 #include "core/estimator/coupling/flipping.hpp"
 
-#include <cmath>
-
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
 #include "core/choice/choosers.hpp"
@@ -74,25 +72,15 @@ class FlipChooser final : public Chooser<T> {
     std::vector<int> parent;
     for (std::size_t n = 0; n < place_.size(); ++n) parent.push_back(rows.parent[n * members_]);
     const auto samples = Rows::after(question.site.rows, std::move(parent), question.step);
-    if (members_ == 2) {
-      const auto drawn = draw_options(question, *samples, problem_.random, problem_.batch.id);
+    const auto put = [&](const std::vector<int>& drawn, std::size_t member) {
       for (std::size_t n = 0; n < place_.size(); ++n)
         std::copy_n(drawn.begin() + static_cast<std::ptrdiff_t>(n * D), D,
-                    option.begin() + static_cast<std::ptrdiff_t>(n * members_ * D));
-      return;
-    }
-    const auto log_p = question.log_p.value();
-    const Noise noise{problem_.random, problem_.batch.id, question.step};
-    for (std::size_t n = 0; n < place_.size(); ++n)
-      for (std::size_t d = 0; d < D; ++d) {
-        const std::size_t cell = samples->parent[n] * D + d;
-        if (question.site.options[cell] == 1) continue;
-        const auto pair =
-            antithetic_bits(std::exp(static_cast<double>(log_p(cell, 0))), std::exp(static_cast<double>(log_p(cell, 1))),
-                            problem_.random, noise.at(*samples, n, d));
-        option[n * members_ * D + d] = pair[0];
-        option[(n * members_ + 2) * D + d] = pair[1];
-      }
+                    option.begin() + static_cast<std::ptrdiff_t>((n * members_ + member) * D));
+    };
+    if (members_ == 2) return put(draw_options(question, *samples, problem_.random, problem_.batch.id), 0);
+    const auto pairs = draw_pairs(question, *samples, problem_.random, problem_.batch.id);
+    put(pairs.first, 0);
+    put(pairs.second, 2);
   }
   void draw_for_itself(const Question<T>& question, const Rows& rows, std::size_t row, std::vector<int>::iterator to) {
     const int D = question.site.columns;
