@@ -8,8 +8,8 @@
 // Understanding R1-Zero-like training (Dr. GRPO, without the division). Their rewards are -f. Of the first step after sampling:
 // the ratio of probabilities is 1 and clips nothing.
 // Target: expected loss. Bias: of scale=none the score term has the mean (K - 1) / K of the gradient, since its baseline
-// includes the sample itself; of scale=std each example's is also divided by a spread which depends on the samples, and does
-// not go as K grows. Cost: K rows.
+// includes the sample itself; of scale=std each example's is also divided by the spread of its own losses, a bias that
+// stays as K grows. Cost: K rows.
 // Departures: std is that of K - 1 degrees of freedom, and epsilon added to it, as published codes have them (the papers name
 // neither). The path term, which rewards do not have, is not scaled: the network behind the choices is trained on f itself.
 // With reward_to_go what a choice is credited with is centred and scaled, among the samples at that step.

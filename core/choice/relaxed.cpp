@@ -87,10 +87,10 @@ Var<T> Relaxing<T>::gumbels(std::vector<int>* option) const {
 }
 
 template <class T>
-Var<T> Relaxing<T>::gumbels_given(const std::vector<int>& option, std::uint32_t index) const {
+Var<T> Relaxing<T>::gumbels_given(const std::vector<int>& option, std::uint32_t index, std::span<const double> of) const {
   const auto p = log_p();
   std::vector<double> z(p.size());
-  perturb_given({width(), count, p}, option, where(index), random, z);
+  perturb_given({width(), count, of.empty() ? std::span<const double>(p) : of}, option, where(index), random, z);
   std::transform(z.begin(), z.end(), p.begin(), z.begin(), std::minus<>());
   return constant(z);
 }

@@ -41,8 +41,9 @@ struct Relaxing {
   std::vector<int> draw(double temperature = 1) const;
   /// Constant noise [R, S] with logits + noise = z up to a constant per row. Options, if wanted, are those it chooses.
   Var<T> gumbels(std::vector<int>* option = nullptr) const;
-  /// The same given the options, whose draws stand at `index` and after it.
-  Var<T> gumbels_given(const std::vector<int>& option, std::uint32_t index) const;
+  /// The same given the options, whose draws stand at `index` and after it. `of` [R, S]: log probabilities they were the
+  /// choices of; empty: their own.
+  Var<T> gumbels_given(const std::vector<int>& option, std::uint32_t index, std::span<const double> of = {}) const;
 
  private:
   std::vector<int> options() const;
