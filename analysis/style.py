@@ -15,7 +15,9 @@ KNOWN = ("rloo", "reinforce", "exact", "nvil", "moving_baseline", "soft", "exact
          "iwae_reinforce", "ovis", "wake_wake", "gumbel_softmax", "st_gumbel", "straight_through", "gumbel_rao", "gapped_st",
          "reinmax", "muprop", "double_cv", "rodeo", "self_critic", "soft_baseline", "optimal_baseline", "systematic",
          "wor_importance", "local_expectation", "mvd", "ars", "arsm", "carms", "disarm_tree", "disarm_stick", "tvo", "wake_sleep",
-         "wsram", "sparsemax", "kmax_marginal")
+         "wsram", "sparsemax", "kmax_marginal", "group_normalised", "maxrl",
+         "bitflip", "ugc", "vargrad", "stochastic_ad",
+         "implicit_mle", "local_disarm", "reinmax_rao")
 
 
 class Look(NamedTuple):

@@ -1,11 +1,15 @@
 // straight_through: a hard choice going forward, its probabilities going backward.
 //
-//   g = 1/K sum_k grad f(z_k) with dz/dlogits := dp/dlogits
+//   g = 1/K sum_k grad f(z_k) with dz/dlogits := dp_b/dlogits,   z_k ~ p_f
+//   p_b = softmax(logits / temperature),   p_f = softmax(logits / forward_temperature)
 //
 // Bengio, Leonard & Courville 2013, Estimating or propagating gradients through stochastic neurons for conditional
-// computation (the straight-through estimator that keeps the derivative of the sigmoid; here of the softmax).
-// Target: expected loss. Bias: of first order in f's curvature; for one bit and f(b) = (b - t)^2 it is p (1 - p) (2p - 1).
-// Exact where f is linear in every choice and no choice feeds later ones. Cost: K rows.
+// computation (the straight-through estimator that keeps the derivative of the sigmoid; here of the softmax): both are 1.
+// With `temperature` as Liu et al. 2023, Bridging discrete and backpropagation, have it for their comparisons; with both,
+// decoupled, Shah, Yan, Mozer & Liu 2024, Improving discrete optimisation via decoupled straight-through estimator. Target:
+// expected loss. Bias: of first order in f's curvature; for one bit and f(b) = (b - t)^2 it is p (1 - p) (2p - 1). Exact where
+// f is linear in every choice and no choice feeds later ones, at temperature 1. A forward temperature other than 1 draws from
+// another distribution than the network's: exploration. Cost: K rows.
 #include "core/estimator/relaxation/relaxation.hpp"
 
 namespace hardgrad {
@@ -14,15 +18,25 @@ namespace {
 template <class T>
 class StraightThrough final : public RelaxationEstimator<T> {
  public:
-  StraightThrough(const Settings& settings, const Structure&, Key) : RelaxationEstimator<T>(settings) {}
+  StraightThrough(const Settings& settings, const Structure&, Key)
+      : RelaxationEstimator<T>(settings),
+        backward_(settings.real("temperature")),
+        forward_(settings.real("forward_temperature")) {}
 
  private:
-  Relaxed<T> relax(const Relaxing<T>& asked) const override { return straight_through(asked, asked.draw(), asked.softmax()); }
+  Relaxed<T> relax(const Relaxing<T>& asked) const override {
+    return straight_through(asked, asked.draw(forward_), asked.softmax(backward_));
+  }
+  double backward_, forward_;
 };
 
-// sum_z p(z) J(p) f'(z)
-SmallChoice::Vector expected(const Settings&, const SmallChoice& at) {
-  return at.mean([&](std::size_t z) { return through_softmax(at.p(), at.slope(at.one_hot(z))); });
+// sum_z p_f(z) J(p_b) / temperature f'(z)
+SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) {
+  const double temperature = settings.real("temperature");
+  const auto p_b = at.p(temperature), p_f = at.p(settings.real("forward_temperature"));
+  SmallChoice::Vector sum(0.0, p_f.size());
+  for (std::size_t z = 0; z < p_f.size(); ++z) sum += p_f[z] / temperature * through_softmax(p_b, at.slope(at.one_hot(z)));
+  return sum;
 }
 
 }  // namespace
@@ -34,9 +48,13 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = false,
     .evaluations = "K",
-    .parameters = {samples_parameter()},
+    .parameters = {samples_parameter(), temperature_parameter(1),
+                   ParameterInfo::real("forward_temperature", 1, 0, 1e6,
+                                       "of the softmax that choices are drawn from; other than 1, it is not the network's own")
+                       .above()},
     .needs = {need::relaxable},
-    .promises = {promise::mean(expected), promise::noiseless(Promise::Loss::linear)},
+    .promises = {promise::mean(expected), promise::mean(expected, "temperature=0.6"),
+                 promise::mean(expected, "temperature=1.7,forward_temperature=0.5"), promise::noiseless(Promise::Loss::linear)},
 };
 HARDGRAD_ESTIMATOR(StraightThrough, entry)
 

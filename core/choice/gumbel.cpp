@@ -154,6 +154,32 @@ void followed(const Cells& cells, std::span<const int> option, std::span<const d
       });
 }
 
+std::vector<double> chosen_after(std::span<const double> p, int option, std::span<const double> move) {
+  // c_i < c_b, ascending, in units of the least: the first to be able to overtake comes first. Beyond e^500 nobody is chosen.
+  const double top = *std::max_element(move.begin(), move.end());
+  const auto c_of = [&](std::size_t i) { return std::exp(std::min(top - move[i], 500.0)); };
+  std::vector<std::pair<double, std::size_t>> faster;
+  for (std::size_t i = 0; i < p.size(); ++i)
+    if (move[i] > move[option]) faster.emplace_back(c_of(i), i);
+  std::sort(faster.begin(), faster.end());
+  std::vector<double> law(p.size()), within(faster.size() + 1);  // integrals of 1 / (1 + H)^2 from each c to the next
+  double H = 0, slope = 0;
+  for (std::size_t m = 0; m < faster.size(); ++m) {
+    const auto [c, i] = faster[m];
+    const double length = (m + 1 < faster.size() ? faster[m + 1].first : c_of(option)) - c;
+    slope += p[i] / c;
+    const double next = H + slope * length;
+    within[m] = length / ((1 + H) * (1 + next));
+    H = next;
+  }
+  law[option] = 1 / (1 + H);
+  for (std::size_t m = faster.size(); m-- > 0;) {
+    within[m] += within[m + 1];
+    law[faster[m].second] = p[faster[m].second] / faster[m].first * within[m];
+  }
+  return law;
+}
+
 void relaxed(std::size_t width, std::span<const int> options, std::span<const double> z, double temperature,
              std::span<double> w) {
   std::fill(w.begin(), w.end(), -std::numeric_limits<double>::infinity());

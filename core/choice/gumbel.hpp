@@ -4,6 +4,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "core/random/randomness.hpp"
 
@@ -27,6 +28,13 @@ void perturb_given(const Cells& cells, std::span<const int> option, std::span<co
 /// [C, S] how far z follows log p if it is had as `perturb_given` has it, its exponentials held: dz_i / dlog p_i = 1 - e^(z_i -
 /// z_b), of two options d(z_1 - z_0) / dphi (both entries alike). It depends on z alone.
 void followed(const Cells& cells, std::span<const int> option, std::span<const double> z, std::span<double> share);
+
+/// [S] the probabilities of what a choice's noise leads to when its logits are moved by `move` [S] and the noise is kept, given
+/// the option it led to before. In terms of races: z_i = -log T_i, T_i exponential of rate p_i, and the option is the first.
+/// Given that this is b, T_b is exponential of rate 1 and all others start anew; then T_i is stretched by c_i = e^(move_b -
+/// move_i), so that i overtakes b at u T_b, c_i < u < 1, with the density
+///   (p_i / c_i) / (1 + H(u))^2,   H(u) = sum_{k != b} p_k max(0, u / c_k - 1)          (b stays first with 1 / (1 + H(1)))
+std::vector<double> chosen_after(std::span<const double> p, int option, std::span<const double> move);
 
 /// w [C, S] = softmax(z / temperature); 0 beyond a choice's options, and where there is no choice.
 void relaxed(std::size_t width, std::span<const int> options, std::span<const double> z, double temperature,

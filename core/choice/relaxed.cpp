@@ -47,14 +47,32 @@ Var<T> Relaxing<T>::constant(const std::vector<double>& numbers) const {
 
 template <class T>
 Var<T> Relaxing<T>::softmax(Var<T> shift, double temperature) const {
-  const auto logits = gather_rows(question.logits, std::span<const int>(from));
-  const auto scaled = affine(add(logits, shift), static_cast<T>(1 / temperature));
+  return softmax_of(add(gather_rows(question.logits, std::span<const int>(from)), shift), temperature);
+}
+
+template <class T>
+Var<T> Relaxing<T>::softmax(double temperature) const {
+  if (temperature == 1) return gather_rows(probabilities(question.log_p), std::span<const int>(from));
+  return softmax_of(gather_rows(question.logits, std::span<const int>(from)), temperature);
+}
+
+template <class T>
+Var<T> Relaxing<T>::softmax_of(Var<T> logits, double temperature) const {
+  const auto scaled = affine(logits, static_cast<T>(1 / temperature));
   return probabilities(log_softmax(scaled, std::span<const int>(count)));
 }
 
 template <class T>
-Var<T> Relaxing<T>::softmax() const {
-  return gather_rows(probabilities(question.log_p), std::span<const int>(from));
+std::vector<int> Relaxing<T>::draw(double temperature) const {
+  if (temperature == 1) return draw_options(question, rows, random, id);
+  const auto z = log_p();
+  std::vector<double> p(z.size());
+  relaxed(width(), count, z, temperature, p);
+  const auto places = where();
+  std::vector<int> option(size());
+  for (std::size_t r = 0; r < size(); ++r)
+    if (count[r] > 1) option[r] = random.categorical(std::span(p).subspan(r * width(), count[r]), places[r]);
+  return option;
 }
 
 template <class T>
@@ -69,10 +87,10 @@ Var<T> Relaxing<T>::gumbels(std::vector<int>* option) const {
 }
 
 template <class T>
-Var<T> Relaxing<T>::gumbels_given(const std::vector<int>& option, std::uint32_t index) const {
+Var<T> Relaxing<T>::gumbels_given(const std::vector<int>& option, std::uint32_t index, std::span<const double> of) const {
   const auto p = log_p();
   std::vector<double> z(p.size());
-  perturb_given({width(), count, p}, option, where(index), random, z);
+  perturb_given({width(), count, of.empty() ? std::span<const double>(p) : of}, option, where(index), random, z);
   std::transform(z.begin(), z.end(), p.begin(), z.begin(), std::minus<>());
   return constant(z);
 }

@@ -27,8 +27,8 @@ struct Relaxing {
   std::vector<double> log_p() const;
   /// softmax((logits + shift) / temperature) over each cell's options [R, S]; shift [R, S] is constant.
   Var<T> softmax(Var<T> shift, double temperature) const;
-  /// The probabilities themselves [R, S].
-  Var<T> softmax() const;
+  /// softmax(logits / temperature) [R, S]: of 1 the probabilities themselves.
+  Var<T> softmax(double temperature = 1) const;
   /// A constant [R, S]: put(cell, its log probabilities [options]) turns these into its numbers; 0 where there is no choice.
   template <class F>
   Var<T> constants(F&& put) const {
@@ -37,16 +37,18 @@ struct Relaxing {
       if (count[r] > 1) put(r, std::span(numbers).subspan(r * width(), count[r]));
     return constant(numbers);
   }
-  /// One option per cell, drawn from the probabilities.
-  std::vector<int> draw() const { return draw_options(question, rows, random, id); }
+  /// One option per cell, drawn from softmax(logits / temperature).
+  std::vector<int> draw(double temperature = 1) const;
   /// Constant noise [R, S] with logits + noise = z up to a constant per row. Options, if wanted, are those it chooses.
   Var<T> gumbels(std::vector<int>* option = nullptr) const;
-  /// The same given the options, whose draws stand at `index` and after it.
-  Var<T> gumbels_given(const std::vector<int>& option, std::uint32_t index) const;
+  /// The same given the options, whose draws stand at `index` and after it. `of` [R, S]: log probabilities they were the
+  /// choices of; empty: their own.
+  Var<T> gumbels_given(const std::vector<int>& option, std::uint32_t index, std::span<const double> of = {}) const;
 
  private:
   std::vector<int> options() const;
   std::vector<Draw> where(std::uint32_t index = 0) const;
+  Var<T> softmax_of(Var<T> logits, double temperature) const;
   Var<T> constant(const std::vector<double>& numbers) const;
 };
 

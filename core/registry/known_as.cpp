@@ -17,7 +17,16 @@ std::string plain(const std::string& name) {
 
 const std::vector<KnownAs>& known_names() {
   static const std::vector<KnownAs> all = {
+      {"BitFlip-1", "bitflip", "Kunes et al. 2022, Gradient estimation for binary latent variables", "its authors' name"},
       {"Concrete", "gumbel_softmax", "Maddison, Mnih & Teh 2017, The concrete distribution", "the same relaxation"},
+      {"Decoupled-ST", "straight_through",
+       "Shah, Yan, Mozer & Liu 2024, Improving discrete optimisation via decoupled straight-through estimator",
+       "with forward_temperature to draw by and temperature to go backward by"},
+      {"Dr-GRPO", "group_normalised[scale=none]", "Liu et al. 2025, Understanding R1-Zero-like training",
+       "GRPO done right: the group's losses are centred, not divided by their std"},
+      {"GRPO", "group_normalised", "Shao et al. 2024, DeepSeekMath",
+       "its authors' short name: group relative policy optimisation"},
+      {"I-MLE", "implicit_mle", "Niepert, Minervini & Franceschi 2021, Implicit MLE", "its authors' short name"},
       {"IndeCateR", "local_expectation",
        "De Smet, Sansone & Zuidberg Dos Martires 2023, Differentiable sampling of categorical "
        "distributions using the CatLog-derivative trick",
@@ -41,8 +50,6 @@ const std::vector<KnownAs>& known_names() {
        "found twice in the same year"},
       {"UnOrd", "unordered_set", "Kool, van Hoof & Welling 2020, Estimating gradients for discrete random variables",
        "the unordered set estimator"},
-      {"VarGrad", "rloo[target=elbo,kl=sampled]", "Richter, Boustati, Nuesken, Ruiz & Akyildiz 2020, VarGrad",
-       "the log-variance loss has leave-one-out's learning signal; it lacks the path term, of mean 0"},
       {"Weak-derivative", "mvd", "Pflug 1989, Sampling derivatives of probabilities", "another name"},
   };
   return all;

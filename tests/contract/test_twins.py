@@ -8,6 +8,13 @@ from mutants import ROOT, judged, plugin, side_by_side
 BUILD = os.environ["HARDGRAD_BUILD"]
 TWINS = {
     "reinmax": [("T{0.5}", "T{1.5}"), ("- move[i];", "+ move[i];")],
+    "straight_through": [("asked.draw(forward_)", "asked.draw()"), ("asked.softmax(backward_)", "asked.softmax()"),
+                         ("asked.softmax(backward_)", "asked.softmax(1 / backward_)")],
+    "group_normalised": [("(squares / (K - 1)) + epsilon", "(squares / K) + epsilon"), ("a *= (K - 1) / K", "a *= K / (K - 1)")],
+    "maxrl": [("1 - samples_ * v", "1 + samples_ * v"), ("push_back(v / examples)", "push_back(v)")],
+    "reinmax_rao": [("std::expm1(at) / 2", "std::expm1(at)")],
+    "implicit_mle": [("-lambda_ * of", "lambda_ * of")],
+    "local_disarm": [("(half == 0 ? 1 : -1)", "1")],
     "gapped_st": [("-std::max(0.0, move[i] + gap_ - most)", "std::max(0.0, move[i] + gap_ - most)"), ("most - move[i]", "most + move[i]"),
                   ("move[i] + gap_ - most", "move[i] - gap_ - most")],
     "gumbel_rao": [("1.0 / rao_samples_", "2.0 / rao_samples_")],

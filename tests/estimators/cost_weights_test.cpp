@@ -54,7 +54,7 @@ TEST_CASE("hinted weights of costs are the surrogate's slopes, for every estimat
       announcing += worst >= 0;
       ++visited;
     }
-    CHECK(visited == static_cast<int>(Estimators::instance().names().size()) - 6);  // all but four for bits, two for numbers
+    CHECK(visited == static_cast<int>(Estimators::instance().names().size()) - 9);  // all but seven for bits, two for numbers
     for (const auto* name : {"exact", "soft", "reinforce", "rloo", "entropy_regularised"}) {
       CAPTURE(name);
       CHECK(deviation(name, *model, batch) >= 0);

@@ -138,10 +138,29 @@ TEST_CASE("who works on Normals, and who says why not") {
     else
       CHECK(reason.find("site `place` is a Normal") != std::string::npos);
   }
-  CHECK(works == std::set<std::string>{"antithetic", "entropy_regularised", "iwae_reinforce", "moving_baseline", "mvd",
-                                       "nvil",       "optimal_baseline",    "ovis",           "pathwise",        "reinforce",
-                                       "rloo",       "self_critic",         "soft_baseline",  "stratified",      "systematic",
-                                       "tvo",        "variational_bound",   "vimco",          "wake_sleep",      "wake_wake",
+  CHECK(works == std::set<std::string>{"antithetic",
+                                       "entropy_regularised",
+                                       "group_normalised",
+                                       "iwae_reinforce",
+                                       "maxrl",
+                                       "moving_baseline",
+                                       "mvd",
+                                       "nvil",
+                                       "optimal_baseline",
+                                       "ovis",
+                                       "pathwise",
+                                       "reinforce",
+                                       "rloo",
+                                       "self_critic",
+                                       "soft_baseline",
+                                       "stratified",
+                                       "systematic",
+                                       "tvo",
+                                       "vargrad",
+                                       "variational_bound",
+                                       "vimco",
+                                       "wake_sleep",
+                                       "wake_wake",
                                        "wsram"});
   CHECK(!unsupported(Spec::parse("variational_bound[enumerate=true]"), model->structure()).empty());
   CHECK(!unsupported(Spec::parse("entropy_regularised[semi=true]"), model->structure()).empty());

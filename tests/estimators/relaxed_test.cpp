@@ -53,6 +53,20 @@ TEST_CASE("the bias of straight_through on one bit is v (2p - 1)") {
     }
 }
 
+TEST_CASE("straight_through on one bit with temperatures of its own: drawn by one, differentiated by the other") {
+  const auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
+  for (double phi : logits)
+    for (const auto& [backward, forward] : {std::pair{0.5, 1.0}, {1.0, 2.0}, {1.7, 0.4}}) {
+      const OneBit bit{phi, 0.3};
+      const double p = sigmoid(phi / forward), w = sigmoid(phi / backward), jacobian = w * (1 - w) / backward;
+      const auto moments =
+          bit.moments(fmt::format("straight_through[temperature={},forward_temperature={}]", backward, forward));
+      const double mean = jacobian * (p * bit.slope(1) + (1 - p) * bit.slope(0));
+      CHECK(moments.mean[0] == doctest::Approx(mean).epsilon(1e-12));
+      CHECK(moments.trace == doctest::Approx(p * (1 - p) * std::pow(2 * jacobian, 2)).epsilon(1e-10));
+    }
+}
+
 TEST_CASE("straight_through is exact where f is linear in each of independent choices") {
   for (const auto* spec :
        {"bits[bits=3,options=3,function=linear,logit=0.2;-0.1;0.4]", "bits[bits=2,function=linear,logit=0.3;-0.8]"}) {
@@ -74,6 +88,31 @@ TEST_CASE("reinmax on one bit has no bias for quadratic f, and the closed varian
     }
   const auto cubic = model_of("bits[function=norm,power=3,t=-0.3,logit=1]");  // (x + 0.3)^3: the trapezoid rule errs
   CHECK(bias_of(*estimator_of("reinmax", *cubic), *cubic, one_example()) > 1e-3);
+}
+
+TEST_CASE(
+    "reinmax_rao on one bit has the mean and variance of its equation, and ReinMax-CV's two Jacobians differ in their means") {
+  for (double phi : {-0.4, 1.2})
+    for (double temperature : {0.5, 1.3}) {
+      const OneBit bit{phi, 0.3};
+      double mean = 0, square = 0, difference = 0;
+      for (bool one : {false, true}) {
+        const double p = one ? bit.p : 1 - bit.p, theta = std::log(one ? (1 + bit.p) / (1 - bit.p) : bit.p / (2 - bit.p));
+        const auto moment = [&](double from, double to, int power) {
+          return over_logistic(theta, from, to, [&](double z) { return std::pow(bump(z, temperature), power); });
+        };
+        const double from = one ? 0 : -60, to = one ? 60 : 0, side = (1 + p) / 2;  // the noise on the choice's side
+        const double first = moment(from, to, 1) / side, second = moment(from, to, 2) / side, slope = bit.slope(one);
+        mean += p * slope * (2 * first - bit.v / 2);
+        square += p * slope * slope * (4 * second - 2 * first * bit.v + bit.v * bit.v / 4);
+        difference += p * slope * (first - moment(-60, 60, 1));
+      }
+      const auto moments = bit.moments(fmt::format("reinmax_rao[temperature={},rao_samples=1]", temperature));
+      CHECK(moments.mean[0] == doctest::Approx(mean).epsilon(1e-8));
+      CHECK(moments.trace == doctest::Approx(square - mean * mean).epsilon(1e-7));
+      CHECK(std::abs(mean - bit.gradient) > 1e-3);
+      CHECK(std::abs(difference) > 1e-3);
+    }
 }
 
 TEST_CASE("gumbel_softmax on one bit has the mean of the relaxed loss's derivative, and its bias falls with the temperature") {
@@ -263,6 +302,45 @@ TEST_CASE("of three options too, noise drawn given the choice has the mean of fr
   }
 }
 
+TEST_CASE("of three options reinmax_rao has the mean of noise drawn until it makes the choice, within five standard errors") {
+  const std::vector<double> logit = {0.2, -0.9, 1.3};
+  const double temperature = 0.7, draws = 20000;
+  const auto model = model_of("bits[options=3,t=0.3,logit=0.2;-0.9;1.3]");
+  const Sampling found(*estimator_of("reinmax_rao[temperature=0.7,rao_samples=3]", *model), *model, one_example(), 20000);
+  std::vector<double> p(3), mean(3), square(3);
+  double all = 0;
+  for (int i = 0; i < 3; ++i) all += p[i] = std::exp(logit[i]);
+  for (double& x : p) x /= all;
+  KeyedRandomness random{Key(29)};
+  for (std::uint32_t n = 0; n < draws; ++n) {
+    const auto z = static_cast<std::size_t>(random.categorical(p, {.example = n}));
+    std::vector<double> x(3), w(3);
+    std::uint32_t index = 0;
+    do {
+      for (std::size_t i = 0; i < 3; ++i)
+        x[i] = std::log((p[i] + (i == z)) / 2) -
+               std::log(-std::log(random.uniform({.example = n, .replica = 1, .index = index++})));
+    } while (std::max_element(x.begin(), x.end()) != x.begin() + static_cast<std::ptrdiff_t>(z));
+    double sum = 0, along_w = 0, along_p = 0;
+    const auto slope = [&](std::size_t i) { return (static_cast<double>(z) - 2 * 0.3) * static_cast<double>(i) / 2; };
+    for (std::size_t i = 0; i < 3; ++i) sum += w[i] = std::exp((x[i] - x[z]) / temperature);
+    for (std::size_t i = 0; i < 3; ++i) {
+      along_w += (w[i] /= sum) * slope(i);
+      along_p += p[i] * slope(i);
+    }
+    for (std::size_t i = 0; i < 3; ++i) {
+      const double g = 2 / temperature * w[i] * (slope(i) - along_w) - 0.5 * p[i] * (slope(i) - along_p);
+      mean[i] += g / draws;
+      square[i] += g * g / draws;
+    }
+  }
+  for (std::size_t i = 0; i < 3; ++i) {
+    const double error = std::sqrt((square[i] - mean[i] * mean[i]) / draws);
+    CHECK(std::abs(found.mean[i] - mean[i]) < 5 * std::hypot(found.error[i], error));
+    CHECK(error < 0.01);
+  }
+}
+
 /// A single choice with log probabilities log_p.
 struct Single {
   explicit Single(std::vector<double> log_p) : log_p(std::move(log_p)), count(static_cast<int>(this->log_p.size())) {}
@@ -328,8 +406,8 @@ TEST_CASE("noise and weights stay finite where a choice is all but certain") {
     }
   }
   const auto model = model_of("bits[bits=2,t=0.3,logit=-60;60]");
-  for (const auto* spec :
-       {"gumbel_softmax", "st_gumbel", "gumbel_rao", "gapped_st", "reinmax[temperature=0.05]", "rebar", "relax"}) {
+  for (const auto* spec : {"gumbel_softmax", "st_gumbel", "gumbel_rao", "gapped_st", "reinmax[temperature=0.05]", "reinmax_rao",
+                           "rebar", "relax"}) {
     CAPTURE(spec);
     const Sampling some(*estimator_of(spec, *model), *model, one_example(), 20);
     CHECK(std::all_of(some.mean.begin(), some.mean.end(), [](double g) { return std::isfinite(g); }));
@@ -338,7 +416,7 @@ TEST_CASE("noise and weights stay finite where a choice is all but certain") {
 
 TEST_CASE("every relaxation runs where choices feed later ones, ragged and finished rows included") {
   for (const auto* spec : {"straight_through[samples=2]", "gumbel_softmax[samples=2]", "st_gumbel[samples=2]",
-                           "gumbel_rao[samples=2]", "gapped_st[samples=2]", "reinmax[samples=2]"})
+                           "gumbel_rao[samples=2]", "gapped_st[samples=2]", "reinmax[samples=2]", "reinmax_rao[samples=2]"})
     for (bool feeding : {false, true}) {
       CAPTURE(spec);
       Recurrent<double> model(feeding);
@@ -351,7 +429,8 @@ TEST_CASE("every relaxation runs where choices feed later ones, ragged and finis
 TEST_CASE("no samples and no temperature are refused") {
   const auto model = model_of("bits");
   for (const auto* spec : {"straight_through[samples=0]", "gumbel_softmax[temperature=0]", "st_gumbel[temperature=-1]",
-                           "gumbel_rao[rao_samples=0]", "gapped_st[gap=-1]", "reinmax[temperature=0]", "muprop[samples=0]"}) {
+                           "gumbel_rao[rao_samples=0]", "gapped_st[gap=-1]", "reinmax[temperature=0]",
+                           "reinmax_rao[rao_samples=0]", "straight_through[forward_temperature=0]", "muprop[samples=0]"}) {
     CAPTURE(spec);
     CHECK_THROWS_AS(estimator_of(spec, *model), UsageError);
   }

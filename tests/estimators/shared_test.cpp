@@ -52,8 +52,8 @@ TEST_CASE("on a rewound tape every estimator's gradient has the bits it has on a
       }
       ++pairs;
     }
-  // All but the four for bits, whose choices have more options here.
-  CHECK(pairs == static_cast<int>(scenes.size() * (Estimators::instance().names().size() - 6)));
+  // All but the seven for bits, whose choices have more options here, and the two for numbers.
+  CHECK(pairs == static_cast<int>(scenes.size() * (Estimators::instance().names().size() - 9)));
 }
 
 TEST_CASE("and it is shared indeed: parameters that move meanwhile are not seen in it until the tape is cleared") {

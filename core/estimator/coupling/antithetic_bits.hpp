@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <vector>
 
+#include "core/choice/episode.hpp"
 #include "core/random/randomness.hpp"
 
 namespace hardgrad {
@@ -16,6 +18,28 @@ inline std::array<int, 2> antithetic_bits(double of_zero, double of_one, Randomn
   const int outcome = random.categorical(outcomes, where), same = of_one > of_zero;
   if (outcome == 0) return {same, same};
   return {outcome == 1, outcome == 2};
+}
+
+/// For choosers: the options of pairs [N D], one for each of `rows`, whose cells continue those of the question.
+struct BitPairs {
+  std::vector<int> first, second;
+};
+template <class T>
+BitPairs draw_pairs(const Question<T>& question, const Rows& rows, Randomness& random, const std::vector<std::uint32_t>& id) {
+  const auto log_p = question.log_p.value();
+  const auto D = static_cast<std::size_t>(question.site.columns);
+  BitPairs pairs{std::vector<int>(rows.size() * D), std::vector<int>(rows.size() * D)};
+  for (std::size_t r = 0; r < rows.size(); ++r)
+    for (std::size_t d = 0; d < D; ++d) {
+      const std::size_t cell = rows.parent[r] * D + d;
+      if (question.site.options[cell] == 1) continue;
+      const auto pair =
+          antithetic_bits(std::exp(static_cast<double>(log_p(cell, 0))), std::exp(static_cast<double>(log_p(cell, 1))), random,
+                          Noise{random, id, question.step}.at(rows, r, d));
+      pairs.first[r * D + d] = pair[0];
+      pairs.second[r * D + d] = pair[1];
+    }
+  return pairs;
 }
 
 }  // namespace hardgrad

@@ -7,8 +7,12 @@ namespace hardgrad {
 
 template <class T>
 ImportanceSamples<T>::ImportanceSamples(const Problem<T>& problem, int samples)
-    : samples_(samples),
-      sampled_(problem, samples, Costs::weighted),
+    : ImportanceSamples(Sampled<T>(problem, samples, Costs::weighted)) {}
+
+template <class T>
+ImportanceSamples<T>::ImportanceSamples(Sampled<T> sampled)
+    : samples_(sampled.samples()),
+      sampled_(std::move(sampled)),
       log_weight_(sampled_.losses()),
       log_ratio_(log_weight_.size()) {
   auto& episode = sampled_.episode();

@@ -18,6 +18,9 @@ class ImportanceSamples {
  public:
   /// Runs the problem's model with `samples` draws an example from the posterior.
   ImportanceSamples(const Problem<T>& problem, int samples);
+  /// Any other chooser whose rows are (b, k).
+  ImportanceSamples(const Problem<T>& problem, int samples, Chooser<T>& chooser)
+      : ImportanceSamples(Sampled<T>(problem, samples, chooser, Costs::weighted)) {}
 
   int samples() const { return samples_; }
   int examples() const { return static_cast<int>(log_weight_.size()) / samples_; }
@@ -26,11 +29,15 @@ class ImportanceSamples {
   /// [K] log (p / q), the part of log w that is not the loss.
   std::span<const double> log_ratios(int example) const { return of(log_ratio_, example); }
 
+  /// The choices of the samples; good as long as the episode is.
+  Choices<T> choices() { return sampled_.choices(); }
+
   /// The estimate whose gradient is the mean over the examples of an objective of each example's samples:
   /// `objective(example, slopes)` sets the slopes of its K samples and returns its value. Hands over the episode.
   Estimate<T> estimate(const std::function<double(int, Slopes&)>& objective);
 
  private:
+  explicit ImportanceSamples(Sampled<T> sampled);
   Var<T> surrogate(const std::vector<Slopes>& slopes);
   std::span<const double> of(const std::vector<double>& all, int example) const {
     return std::span<const double>(all).subspan(static_cast<std::size_t>(example) * samples_, samples_);

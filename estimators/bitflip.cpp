@@ -1,0 +1,40 @@
+// bitflip: one bit of every sample is flipped, drawn uniformly, and the difference it makes is weighed by their number.
+//
+//   g_phi_i = T [i = j] p_i (1 - p_i) (f(b_i = 1, rest) - f(b_i = 0, rest)),   j uniform among T choices
+//
+// Kunes, Yin, Land, Haviv, Pe'er & Tavare 2022, Gradient estimation for binary latent variables via gradient variance clipping
+// (bitflip-1). It is one draw of the sum of measure-valued derivatives: their variance where p is near 0 or 1, at a cost that
+// does not grow with T.
+// Target: expected loss. Bias: none. Cost: 2 rows a sample.
+// Departures: written at the logits (there: in p). Where choices feed later ones, the flipped row draws those after its flip
+// for itself. T are the choices of the longest run: a flip that an example does not get to is none.
+#include "core/estimator/coupling/flipping.hpp"
+
+namespace hardgrad {
+namespace {
+
+template <class T>
+class BitFlip final : public FlippingEstimator<T> {
+ public:
+  BitFlip(const Settings& settings, const Structure&, Key) : FlippingEstimator<T>(settings.integer("samples"), false) {}
+
+ private:
+  double derivative(const FlippedBit& bit) const override { return bit.by_flip(); }
+};
+
+}  // namespace
+
+const EstimatorEntry entry = {
+    .name = "bitflip",
+    .summary = "one bit of each sample flipped, drawn uniformly",
+    .paper = "Kunes et al. 2022, Gradient estimation for binary latent variables via gradient variance clipping (bitflip-1)",
+    .target = "expected_loss",
+    .unbiased = true,
+    .evaluations = "2 K",
+    .parameters = {samples_parameter()},
+    .needs = {need::bits},
+    .promises = {promise::unshifted()},
+};
+HARDGRAD_ESTIMATOR(BitFlip, entry)
+
+}  // namespace hardgrad

@@ -1,0 +1,100 @@
+// group_normalised: the score function with losses that are centred, and scaled, within the group of an example's samples.
+//
+//   g = 1/K sum_k A_k grad log p(z_k) + 1/K sum_k grad f_k
+//   A_k = (f_k - mean f) / (std f + epsilon)          scale=std:  GRPO
+//   A_k =  f_k - mean f                               scale=none: Dr. GRPO
+//
+// Shao et al. 2024, DeepSeekMath, sec. 4.1 (group relative policy optimisation, outcome supervision); Liu et al. 2025,
+// Understanding R1-Zero-like training (Dr. GRPO, without the division). Their rewards are -f. Of the first step after sampling:
+// the ratio of probabilities is 1 and clips nothing.
+// Target: expected loss. Bias: of scale=none the score term has the mean (K - 1) / K of the gradient, since its baseline
+// includes the sample itself; of scale=std each example's is also divided by the spread of its own losses, a bias that
+// stays as K grows. Cost: K rows.
+// Departures: std is that of K - 1 degrees of freedom, and epsilon added to it, as published codes have them (the papers name
+// neither). The path term, which rewards do not have, is not scaled: the network behind the choices is trained on f itself.
+// With reward_to_go what a choice is credited with is centred and scaled, among the samples at that step.
+#include "core/estimator/score_function/score_function.hpp"
+
+#include <cmath>
+
+#include "core/autodiff/elementwise.hpp"
+#include "core/estimator/score_function/tuples.hpp"
+
+namespace hardgrad {
+namespace {
+
+/// Losses [B K, columns] become advantages. Equal ones become exactly 0.
+void normalise(std::span<double> f, std::size_t samples, std::size_t columns, bool by_std, double epsilon) {
+  leave_one_out(f, static_cast<int>(samples), static_cast<int>(columns));
+  const auto K = static_cast<double>(samples);
+  for (auto& a : f) a *= (K - 1) / K;  // f_k - mean of all
+  if (!by_std) return;
+  for (std::size_t group = 0; group < f.size(); group += samples * columns)
+    for (std::size_t d = group; d < group + columns; ++d) {
+      double squares = 0;
+      for (std::size_t k = 0; k < samples; ++k) squares += f[d + k * columns] * f[d + k * columns];
+      for (std::size_t k = 0; k < samples; ++k) f[d + k * columns] /= std::sqrt(squares / (K - 1)) + epsilon;
+    }
+}
+
+template <class T>
+class GroupNormalised final : public Estimator<T> {
+ public:
+  GroupNormalised(const Settings& settings, const Structure&, Key)
+      : samples_(settings.integer("samples")),
+        by_std_(settings.text("scale") == "std"),
+        epsilon_(settings.real("epsilon")),
+        credit_(credit_of(settings)) {}
+
+  Estimate<T> estimate(const Problem<T>& problem) const override {
+    Sampled<T> sampled(problem, samples_);
+    const auto score = sampled.score(credit_, [&](int t, std::vector<double>& f) {
+      normalise(f, samples_, sampled.columns(t, credit_), by_std_, epsilon_);
+    });
+    auto surrogate = add(score, sampled.path());
+    return {.surrogate = surrogate, .episode = sampled.release(), .loss = sampled.mean_loss()};
+  }
+
+ private:
+  int samples_;
+  bool by_std_;
+  double epsilon_;
+  Credit credit_;
+};
+
+// E 1/K sum_k A_k (one_hot(z_k) - p), std as the root of the mean square difference of two samples over 2
+SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) {
+  const int K = settings.integer("samples");
+  return mean_over_tuples(at, K, [&](const std::vector<std::size_t>& z) {
+    double mean = 0, differences = 0;
+    for (const auto k : z) mean += at.loss(at.one_hot(k)) / K;
+    for (const auto k : z)
+      for (const auto l : z) differences += std::pow(at.loss(at.one_hot(k)) - at.loss(at.one_hot(l)), 2);
+    const double scale =
+        settings.text("scale") == "std" ? std::sqrt(differences / (2 * K * (K - 1.0))) + settings.real("epsilon") : 1;
+    SmallChoice::Vector g(0.0, at.logits.size());
+    for (const auto k : z) g += (at.loss(at.one_hot(k)) - mean) / scale / K * (at.one_hot(k) - at.p());
+    return g;
+  });
+}
+
+}  // namespace
+
+const EstimatorEntry entry = {
+    .name = "group_normalised",
+    .summary = "score function with losses centred and scaled within the group of samples",
+    .paper = "Shao et al. 2024, DeepSeekMath (GRPO), sec. 4.1; Liu et al. 2025, Understanding R1-Zero-like training (Dr. GRPO)",
+    .target = "expected_loss",
+    .unbiased = false,
+    .evaluations = "K",
+    .parameters = {samples_parameter(4, 2),
+                   ParameterInfo::choice("scale", "std", {"std", "none"}, "what the centred losses of a group are divided by"),
+                   ParameterInfo::real("epsilon", 1e-4, 0, 1e6, "added to the group's std").above(), credit_parameter()},
+    .needs = {need::log_density},
+    .promises = {promise::mean(expected, "samples=2"), promise::mean(expected, "samples=3,epsilon=0.2"),
+                 promise::mean(expected, "samples=3,scale=none"), promise::consistent("samples", "scale=none"),
+                 promise::unshifted(), promise::noiseless(Promise::Loss::constant)},
+};
+HARDGRAD_ESTIMATOR(GroupNormalised, entry)
+
+}  // namespace hardgrad

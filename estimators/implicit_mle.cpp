@@ -1,0 +1,99 @@
+// implicit_mle: what the same noise chooses once the logits have gone a step down the loss, against what it chose.
+//
+//   z = argmax(log p + G),   z' = argmax(log p - lambda df/dz + G),   G the same Gumbel noise
+//   g = 1/K sum_k (z_k - z'_k) / lambda + grad f_k                                               per choice
+//
+// Niepert, Minervini & Franceschi 2021, Implicit MLE: backpropagating through discrete exponential family distributions,
+// algorithm 1 (perturb-and-MAP with Gumbel noise, exact where one of S options is chosen; the target distribution by a step of
+// lambda). Target: expected loss. Bias: yes, however small lambda is. As it falls, E g = sum_z p(z) sum_j p_j max(0, f'_z -
+// f'_j) (e_z - e_j) with f' = df/dz at z: the gradient itself where f is linear, twice the gradient for one bit and f(b) = (b -
+// t)^2. Variance: like 1 / lambda. Cost: K rows, one backward pass more. Departures: the difference is divided by lambda
+// (published without), so that steps of all sizes estimate one thing. Where choices feed later ones, df/dz holds those as they
+// were drawn. z' is drawn from its probabilities given z (gumbel.hpp: chosen_after), without the noise: an outcome more for
+// each choice, which exact moments visit.
+#include <algorithm>
+#include <cmath>
+
+#include "core/choice/gumbel.hpp"
+#include "core/estimator/relaxation/differentiated_samples.hpp"
+
+namespace hardgrad {
+namespace {
+
+template <class T>
+class ImplicitMle final : public Estimator<T> {
+ public:
+  ImplicitMle(const Settings& settings, const Structure&, Key)
+      : samples_(settings.integer("samples")), lambda_(settings.real("lambda")) {}
+  bool exchangeable() const override { return false; }
+  int copies() const override { return samples_; }
+
+  Estimate<T> estimate(const Problem<T>& problem) const override {
+    const int K = problem.one_copy ? 1 : samples_;
+    DifferentiatedSamples<T> samples(problem, K);
+    auto moved = samples.choices().zeros();  // z'
+    const auto& layout = *samples.layout();
+    for (std::size_t t = 0; t < layout.steps.size(); ++t) {
+      const std::size_t D = layout.steps[t].columns;
+      for (std::size_t c = 0; c < layout.samples * D; ++c) {
+        const std::size_t cell = layout.steps[t].cell + c;
+        if (layout.options[cell] == 1) continue;
+        const auto n = static_cast<int>(c / D);
+        const Draw where{.example = problem.batch.id[n / K],
+                         .replica = static_cast<std::uint32_t>(n % K),
+                         .step = static_cast<std::uint32_t>(t),
+                         .index = 1,  // behind the draw of z
+                         .column = static_cast<std::uint32_t>(c % D)};
+        moved.value[layout.logit[cell] + draw(samples, cell, problem, where)] = 1;
+      }
+    }
+    const auto g = 1 / lambda_ * (samples.choices().one_hot() - moved);
+    auto surrogate = samples.surrogate(g);
+    const double loss = samples.run().mean_loss();
+    return {.surrogate = surrogate, .episode = samples.run().release(), .loss = loss};
+  }
+
+ private:
+  int draw(const DifferentiatedSamples<T>& samples, std::size_t cell, const Problem<T>& problem, Draw where) const {
+    const std::size_t first = samples.layout()->logit[cell], options = samples.layout()->options[cell];
+    const auto of = [&](const AtLogits& x) { return std::span<const double>(x.value).subspan(first, options); };
+    const auto z = of(samples.choices().one_hot());
+    std::vector<double> move(options);
+    for (std::size_t i = 0; i < options; ++i) move[i] = -lambda_ * of(samples.slope())[i];
+    const int option = static_cast<int>(std::find(z.begin(), z.end(), 1.0) - z.begin());
+    return problem.random.categorical(chosen_after(of(samples.choices().p()), option, move), where);
+  }
+  int samples_;
+  double lambda_;
+};
+
+// Of two options: those between phi and phi - lambda (f'_1 - f'_0) go over, by the distribution function of logistic noise.
+SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) {
+  if (at.logits.size() != 2) return {};
+  const double lambda = settings.real("lambda"), phi = at.logits[1] - at.logits[0];
+  const auto p = [](double logit) { return 1 / (1 + std::exp(-logit)); };
+  double g = 0;
+  for (std::size_t z = 0; z < 2; ++z) {
+    const auto slope = at.slope(at.one_hot(z));
+    const double fewer = p(phi) - p(phi - lambda * (slope[1] - slope[0]));  // ones, if all had this slope
+    if ((z == 1) == (fewer > 0)) g += fewer / lambda;
+  }
+  return {-g, g};
+}
+
+}  // namespace
+
+const EstimatorEntry entry = {
+    .name = "implicit_mle",
+    .summary = "difference of the choices that one noise makes before and after a step of the logits down the loss",
+    .paper = "Niepert, Minervini & Franceschi 2021, Implicit MLE: backpropagating through discrete exponential families",
+    .target = "expected_loss",
+    .unbiased = false,
+    .evaluations = "K",
+    .parameters = {samples_parameter(), ParameterInfo::real("lambda", 1, 0, 1e6, "step of the logits down the loss").above()},
+    .needs = {need::relaxable},
+    .promises = {promise::mean(expected), promise::mean(expected, "lambda=0.1"), promise::unshifted()},
+};
+HARDGRAD_ESTIMATOR(ImplicitMle, entry)
+
+}  // namespace hardgrad

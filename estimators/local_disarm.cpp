@@ -1,0 +1,122 @@
+// local_disarm: the K-sample bound with one sample at a time exchanged for its antithetic twin.
+//
+//   L(w_1..w_K) = -log 1/K sum_k w_k,  w = p(z) exp(-f) / q(z),  (b_k, b~_k) antithetic pairs from q with weights w_k, w~_k
+//   g_phi = sum_k 1/2 [ D_k + D~_k ] / 2 (b_k - b~_k) sig(|phi|)            at the logit phi of every choice of q
+//   D_k = L(.., w_k, ..) - L(.., w~_k, ..) among w,   D~_k the same among w~
+//   and 1/2 sum_k (v_k grad (-log w_k) + v~_k grad (-log w~_k)),   v = w / sum w
+//
+// Dong, Mnih & Tucker 2020, DisARM: an antithetic gradient estimator for binary latent variables, sec. 3.4 (multi-sample
+// bounds): the bound as a function of one sample, the others held, is a loss that DisARM takes. The mean over both halves costs
+// nothing. Target: the K-sample bound. Bias: none. Cost: 2 K rows, K pairs. Of K = 1 it is disarm[target=elbo,kl=sampled].
+// Departure: the last line, the gradient that q and the network have besides, is that of both halves too.
+#include <algorithm>
+#include <cmath>
+
+#include "core/autodiff/elementwise.hpp"
+#include "core/choice/choosers.hpp"
+#include "core/estimator/coupling/antithetic_bits.hpp"
+#include "core/estimator/importance/importance.hpp"
+
+namespace hardgrad {
+namespace {
+
+/// Rows 2 k and 2 k + 1 of an example are an antithetic pair.
+template <class T>
+class PairChooser final : public Chooser<T> {
+ public:
+  PairChooser(const Problem<T>& problem, int pairs) : problem_(problem), pairs_(pairs) {}
+  Choice<T> choose(Tape<T>&, const Question<T>& question) override {
+    question.require_options();
+    const auto rows = fan_out(question, question.site.rows->is_root() ? 2 * pairs_ : 1);
+    std::vector<int> parent, option;
+    for (std::size_t r = 0; r < rows->size(); r += 2) parent.push_back(rows->parent[r]);
+    const auto firsts = Rows::after(question.site.rows, std::move(parent), question.step);
+    const auto drawn = draw_pairs(question, *firsts, problem_.random, problem_.batch.id);
+    const auto D = static_cast<std::ptrdiff_t>(question.site.columns);
+    for (std::ptrdiff_t n = 0; n < std::ssize(firsts->example); ++n)
+      for (const auto* member : {&drawn.first, &drawn.second})
+        option.insert(option.end(), member->begin() + n * D, member->begin() + (n + 1) * D);
+    return {rows, std::move(option), {}};
+  }
+
+ private:
+  const Problem<T>& problem_;
+  int pairs_;
+};
+
+template <class T>
+class LocalDisArm final : public Estimator<T> {
+ public:
+  LocalDisArm(const Settings& settings, const Structure&, Key) : samples_(settings.integer("samples")) {}
+  bool exchangeable() const override { return false; }
+
+  Estimate<T> estimate(const Problem<T>& problem) const override {
+    PairChooser<T> chooser(problem, samples_);
+    ImportanceSamples<T> drawn(problem, 2 * samples_, chooser);
+    auto choices = drawn.choices();
+    std::vector<double> difference;  // (D_k + D~_k) / 2 of each pair
+    auto estimate = drawn.estimate([&](int b, Slopes& slope) {
+      double bound = 0;
+      std::vector<double> swapped(samples_);
+      for (int half : {0, 1}) {
+        std::vector<double> log_w(samples_);
+        for (int k = 0; k < samples_; ++k) log_w[k] = drawn.log_weights(b)[2 * k + half];
+        const double own = -log_mean_exp(log_w);
+        const auto v = self_normalised(log_w);
+        bound += own / 2;
+        for (int k = 0; k < samples_; ++k) {
+          slope.add_log_joint(2 * k + half, -v[k] / 2);
+          slope.log_q[2 * k + half] = v[k] / 2;
+          auto exchanged = log_w;
+          exchanged[k] = drawn.log_weights(b)[2 * k + 1 - half];
+          swapped[k] += (half == 0 ? 1 : -1) * (own + log_mean_exp(exchanged)) / 2;
+        }
+      }
+      difference.insert(difference.end(), swapped.begin(), swapped.end());
+      return bound;
+    });
+    estimate.surrogate = add(estimate.surrogate, choices.surrogate(at_logits(choices, difference)));
+    return estimate;
+  }
+
+ private:
+  /// g at the logits of the first members; the mean over 2 K rows becomes the sum over the pairs.
+  AtLogits at_logits(const Choices<T>& choices, const std::vector<double>& difference) const {
+    auto g = choices.zeros();
+    const auto& layout = *choices.layout();
+    const auto &p = choices.p().value, &z = choices.one_hot().value;
+    for (const auto& step : layout.steps)
+      for (std::size_t pair = 0; pair < difference.size(); ++pair)
+        for (std::size_t d = 0; d < step.columns; ++d) {
+          const std::size_t cell = step.cell + 2 * pair * step.columns + d;
+          if (layout.options[cell] == 1) continue;
+          const std::size_t first = layout.logit[cell], twin = layout.logit[cell + step.columns];
+          const double larger = std::max(p[first], p[first + 1]);  // sig(|phi|)
+          g.value[first + 1] = 2 * samples_ * difference[pair] * (z[first + 1] - z[twin + 1]) * larger / 2;
+          g.value[first] = -g.value[first + 1];
+        }
+    return g;
+  }
+  int samples_;
+};
+
+}  // namespace
+
+const EstimatorEntry entry = {
+    .name = "local_disarm",
+    .summary = "K-sample importance-weighted bound of bits, one sample at a time exchanged for its antithetic twin",
+    .paper = "Dong, Mnih & Tucker 2020, DisARM, sec. 3.4",
+    .target = "importance_bound",
+    .target_of = samples_of_bound,
+    .unbiased = true,
+    .evaluations = "2 K",
+    .parameters = {ParameterInfo::integer("samples", 2, 1, 1e6, "of the bound; each has a twin")},
+    .needs = {need::bits},
+    .promises = {promise::same_moments("disarm[target=elbo,kl=sampled]", "samples=1")},
+    .unsupported = [](const Settings&, const Structure& structure) -> std::string {
+      return structure.independent() ? "" : "its pairs run side by side, and here choices feed later ones: take vimco";
+    },
+};
+HARDGRAD_ESTIMATOR(LocalDisArm, entry)
+
+}  // namespace hardgrad

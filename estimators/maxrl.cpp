@@ -1,0 +1,81 @@
+// maxrl: the score function whose rewards are divided by their mean over the samples, so that it maximises likelihood.
+//
+//   g = 1/K sum_k (1 - r_k / mean r) grad log p(z_k) + 1/K sum_k r_k / mean r grad f_k,      r_k = exp(-f_k)
+//
+// Tajwar et al. 2026, Maximum likelihood reinforcement learning (MaxRL). There r is 0 or 1, right or wrong; here it is the
+// likelihood exp(-f), whose mean's logarithm is the objective. r / (K mean r) are the self-normalised weights of the samples.
+// Of rewards 0 and 1 with mean p, E g is exactly -(1 - (1 - p)^(K-1)) grad log p: the gradient of the first K - 1 terms of
+// log p = -sum_j (1 - p)^j / j. One term is REINFORCE's objective, all of them are the likelihood.
+// Target: marginal likelihood. Bias: of order 1 / K; none as K grows. Cost: K rows.
+// Departures: rewards between 0 and 1; the path term, which rewards do not have. Wherever exp(-f) is 0 by rounding for all
+// samples their ratios still count.
+#include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/reduce.hpp"
+#include "core/estimator/score_function/score_function.hpp"
+#include "core/estimator/score_function/tuples.hpp"
+#include "core/estimator/slopes.hpp"
+
+namespace hardgrad {
+namespace {
+
+template <class T>
+class MaxRl final : public Estimator<T> {
+ public:
+  MaxRl(const Settings& settings, const Structure&, Key) : samples_(settings.integer("samples")) {}
+
+  Estimate<T> estimate(const Problem<T>& problem) const override {
+    Sampled<T> sampled(problem, samples_, Costs::weighted);
+    auto log_r = sampled.losses();
+    for (auto& f : log_r) f = -f;
+    std::vector<double> share, signal;  // r / (K mean r), and what weighs the score
+    double loss = 0;
+    const double examples = problem.batch.examples();
+    for (std::size_t b = 0; b < log_r.size(); b += samples_) {
+      const auto of_example = std::span<const double>(log_r).subspan(b, samples_);
+      loss -= log_mean_exp(of_example) / examples;
+      for (const double v : self_normalised(of_example)) {
+        signal.push_back(1 - samples_ * v);
+        share.push_back(v / examples);
+      }
+    }
+    auto& episode = sampled.episode();
+    auto surrogate = sampled.score(std::vector(sampled.steps(), signal));
+    for (const auto& cost : episode.costs())
+      surrogate = add(surrogate, cost.rows->is_root() ? sampled.mean(cost.rows, cost.loss)
+                                                      : weighted_sum(cost.loss, std::span<const double>(share)));
+    return {.surrogate = surrogate, .episode = sampled.release(), .loss = loss};
+  }
+
+ private:
+  int samples_;
+};
+
+// E 1/K sum_k (1 - r_k / mean r) (one_hot(z_k) - p)
+SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) {
+  const int K = settings.integer("samples");
+  return mean_over_tuples(at, K, [&](const std::vector<std::size_t>& z) {
+    double mean = 0;
+    for (const auto k : z) mean += std::exp(-at.loss(at.one_hot(k))) / K;
+    SmallChoice::Vector g(0.0, at.logits.size());
+    for (const auto k : z) g += (1 - std::exp(-at.loss(at.one_hot(k))) / mean) / K * (at.one_hot(k) - at.p());
+    return g;
+  });
+}
+
+}  // namespace
+
+const EstimatorEntry entry = {
+    .name = "maxrl",
+    .summary = "score function with likelihoods over their mean as rewards",
+    .paper = "Tajwar et al. 2026, Maximum likelihood reinforcement learning",
+    .target = "marginal_likelihood",
+    .unbiased = false,
+    .evaluations = "K",
+    .parameters = {samples_parameter(4, 2)},
+    .needs = {need::log_density},
+    .promises = {promise::mean(expected, "samples=2"), promise::mean(expected, "samples=3"), promise::consistent("samples"),
+                 promise::unshifted(), promise::noiseless(Promise::Loss::constant)},
+};
+HARDGRAD_ESTIMATOR(MaxRl, entry)
+
+}  // namespace hardgrad

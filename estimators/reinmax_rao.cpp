@@ -1,0 +1,89 @@
+// reinmax_rao: reinmax whose derivative at the halfway point is that of relaxed choices, averaged over their noise.
+//
+//   g = 1/K sum_k grad f(z_k) with dz/dlogits := 2/M sum_m dw_m/dlogits - 1/2 J(p),   J(w) = diag(w) - w w'
+//   w_m = softmax((theta + G_m) / temperature),   theta = log((p + z) / 2),   G_m Gumbel noise given that argmax(theta + G_m) =
+//   z
+//
+// Wang & Bui 2026, Beyond ReinMax: low-variance gradient estimators for discrete latent variables (ReinMax-Rao). In the place
+// of J((p + z) / 2) of Liu et al. 2023 stands the Gumbel-Rao Jacobian (Paulus, Maddison & Krause 2021) at the same logits.
+// Target: expected loss. Bias: yes, also for a quadratic loss of one bit. Cost: K rows.
+// Departures: none known. Their other estimator, ReinMax-CV, is not here: its control variate adds this Jacobian and subtracts
+// that of one draw of noise that need not make the choice z, and these have different means.
+#include "core/estimator/relaxation/relaxation.hpp"
+
+#include <cmath>
+
+#include "core/autodiff/elementwise.hpp"
+
+namespace hardgrad {
+namespace {
+
+template <class T>
+class ReinMaxRao final : public RelaxationEstimator<T> {
+ public:
+  ReinMaxRao(const Settings& settings, const Structure& structure, Key)
+      : RelaxationEstimator<T>(settings),
+        temperature_(settings.real("temperature")),
+        rao_samples_(settings.integer("rao_samples")),
+        options_(static_cast<std::uint32_t>(structure.most_options())) {}
+  bool exchangeable() const override { return false; }
+
+ private:
+  Relaxed<T> relax(const Relaxing<T>& asked) const override {
+    auto option = asked.draw();  // at index 0; the noise comes behind it, at places that no batch moves
+    auto theta = asked.log_p();
+    for (std::size_t r = 0; r < asked.size(); ++r)
+      for (int i = 0; asked.count[r] > 1 && i < asked.count[r]; ++i) {
+        double& at = theta[r * asked.width() + i];
+        at = i == option[r] ? std::log1p(std::expm1(at) / 2) : at - std::log(2.0);
+      }
+    Var<T> total;
+    for (int m = 0; m < rao_samples_; ++m) {
+      auto soft = asked.softmax(asked.gumbels_given(option, 1 + m * options_, theta), temperature_);
+      total = total ? add(total, soft) : soft;
+    }
+    auto soft = subtract(affine(total, static_cast<T>(2.0 / rao_samples_)), affine(asked.softmax(), T{0.5}));
+    return straight_through(asked, std::move(option), soft);
+  }
+  double temperature_;
+  int rao_samples_;
+  std::uint32_t options_;
+};
+
+// Of two options: sum_z p(z) (f'_1 - f'_0) [2 E(w (1 - w) / temperature | x on z's side of 0) - 1/2 p_0 p_1],   w = sig(x /
+// temperature), x the difference of the thetas + logistic noise
+SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) {
+  if (at.logits.size() != 2) return {};
+  const double temperature = settings.real("temperature"), far = INFINITY;
+  const auto p = at.p();
+  const auto bump = [&](double x) {
+    const double w = 1 / (1 + std::exp(-x / temperature));
+    return w * (1 - w) / temperature;
+  };
+  double g = 0;
+  for (std::size_t z = 0; z < 2; ++z) {
+    const SmallChoice::Vector slope = at.slope(at.one_hot(z)), halfway = (p + at.one_hot(z)) / 2.0;
+    const double x = std::log(halfway[1] / halfway[0]);
+    const double mean = over_logistic(x, z == 1 ? 0 : -far, z == 1 ? far : 0, temperature, bump) / halfway[z];
+    g += p[z] * (slope[1] - slope[0]) * (2 * mean - 0.5 * p[0] * p[1]);
+  }
+  return {-g, g};
+}
+
+}  // namespace
+
+const EstimatorEntry entry = {
+    .name = "reinmax_rao",
+    .summary = "reinmax with the relaxed choice's derivative, its noise averaged, at the halfway point",
+    .paper = "Wang & Bui 2026, Beyond ReinMax: low-variance gradient estimators for discrete latent variables",
+    .target = "expected_loss",
+    .unbiased = false,
+    .evaluations = "K",
+    .parameters = {samples_parameter(), temperature_parameter(0.5),
+                   ParameterInfo::integer("rao_samples", 10, 1, 1e6, "draws of the noise given each choice")},
+    .needs = {need::relaxable},
+    .promises = {promise::mean(expected, "rao_samples=1"), promise::mean(expected, "temperature=1.3,rao_samples=2")},
+};
+HARDGRAD_ESTIMATOR(ReinMaxRao, entry)
+
+}  // namespace hardgrad

@@ -1,0 +1,63 @@
+// stochastic_ad: every choice jumps to the option before or after it, as it would if its logits moved and its noise did not.
+//
+//   z = the option where u falls among the cumulated probabilities F_i = p_0 + .. + p_i, u uniform
+//   dF_i/dlogit_l = p_l ([l <= i] - F_i) moves the border between i and i + 1:
+//     up where l <= i:  of the draws of i + 1 the share  p_l (1 - F_i) / p_{i+1}  jumps to i
+//     down where l > i: of the draws of i     the share  p_l F_i / p_i            jumps to i + 1
+//   g_logit_l = [l < z] p_l (1 - F_{z-1}) / p_z (f(z - 1) - f(z)) + [l > z] p_l F_z / p_z (f(z + 1) - f(z))        per choice
+//
+// Arya, Schauer, Schaefer & Rackauckas 2022, Automatic differentiation of programs with discrete randomness (StochasticAD): the
+// stochastic derivative of a draw by inversion, each component in the direction in which its logit grows. The first and the
+// last option have one neighbour. It depends on the order of the options, and is good where neighbours cost alike. Target:
+// expected loss. Bias: none. Variance: like 1 / p of a rare option between common ones, over whose borders nobody else jumps.
+// Cost: 3 rows a question where choices have their own costs, else 2 more rows for each column of each question. Departures:
+// both jumps of every choice run, where the paper keeps one of all that a program could take, drawn in proportion to their
+// shares. Rows that jumped go on as `mvd`'s do.
+#include <algorithm>
+
+#include "core/estimator/coupling/coupled_estimator.hpp"
+
+namespace hardgrad {
+namespace {
+
+template <class T>
+class StochasticAd final : public CoupledEstimator<T> {
+ public:
+  StochasticAd(const Settings& settings, const Structure&, Key)
+      : CoupledEstimator<T>(settings.integer("samples"), 3, 0, Credit::reward_to_go) {}
+
+ private:
+  void draw(Coupling& coupling, Randomness& random, Draw where) const override {
+    const int z = random.categorical(coupling.p, where), last = static_cast<int>(coupling.p.size()) - 1;
+    coupling.option[0] = z;
+    coupling.option[1] = std::max(z - 1, 0);
+    coupling.option[2] = std::min(z + 1, last);
+  }
+  void gradient(const Coupling& coupling, std::span<const double> f, std::span<double> logits) const override {
+    const auto& p = coupling.p;
+    const auto z = static_cast<std::size_t>(coupling.option[0]);
+    double below = 0, above = 0;  // F_{z-1} and 1 - F_z, each summed where it does not cancel
+    for (std::size_t l = 0; l < z; ++l) below += p[l];
+    for (std::size_t l = z + 1; l < p.size(); ++l) above += p[l];
+    for (std::size_t l = 0; l < z; ++l) logits[l] = p[l] * (p[z] + above) / p[z] * (f[1] - f[0]);
+    for (std::size_t l = z + 1; l < p.size(); ++l) logits[l] = p[l] * (below + p[z]) / p[z] * (f[2] - f[0]);
+  }
+  bool all_lawful() const override { return false; }
+};
+
+}  // namespace
+
+const EstimatorEntry entry = {
+    .name = "stochastic_ad",
+    .summary = "jumps of every choice to the options before and after it, in proportion to what its logits move",
+    .paper = "Arya et al. 2022, Automatic differentiation of programs with discrete randomness",
+    .target = "expected_loss",
+    .unbiased = true,
+    .evaluations = "3 per choice; 1 + 2 T if choices share a cost",
+    .parameters = {samples_parameter()},
+    .needs = {need::categorical},
+    .promises = {promise::unshifted()},
+};
+HARDGRAD_ESTIMATOR(StochasticAd, entry)
+
+}  // namespace hardgrad

@@ -1,0 +1,53 @@
+// ugc: unbiased gradient combination: DisARM for bits that are unsure, the flipped bit for those that are nearly certain.
+//
+//   g_phi_i = 1/2 (f(b) - f(b~)) (b_i - b~_i) sig(|phi_i|)                      if 2 T min(p_i, 1 - p_i) >= 1   (disarm)
+//             T [i = j] p_i (1 - p_i) (f(b_i = 1, rest) - f(b_i = 0, rest))     else                            (bitflip)
+//
+// Kunes, Yin, Land, Haviv, Pe'er & Tavare 2022, Gradient estimation for binary latent variables via gradient variance clipping.
+// T is the number of choices. With m = min(p, 1 - p) the two have the second moments m (1 - m)^2 / 2 E D^2 and
+// T m^2 (1 - m)^2 E D'^2, D being the difference between the members of the pair and D' that made by the flip: they cross at
+// 2 T m = 1 if the differences are alike. As the bound looks at p alone, what it chooses is unbiased.
+// Target: expected loss. Bias: none. Variance: not above disarm's where the loss is a sum over bits (then E D^2 >= E D'^2). Of
+// one loss whatever it be no bound on p alone can promise that: with f(1, rest) = f(0, rest~) disarm has no variance at all.
+// Cost: 3 rows a sample: the pair, and the flipped row beside its first member.
+// Departures: written at the logits; the bound is derived from the moments as above. Only where no choice changes the
+// distribution of another, as in the paper.
+#include <algorithm>
+
+#include "core/estimator/coupling/flipping.hpp"
+
+namespace hardgrad {
+namespace {
+
+template <class T>
+class Ugc final : public FlippingEstimator<T> {
+ public:
+  Ugc(const Settings& settings, const Structure&, Key) : FlippingEstimator<T>(settings.integer("samples"), true) {}
+
+ private:
+  double derivative(const FlippedBit& bit) const override {
+    const double rarer = std::min(bit.p[0], bit.p[1]), larger = std::max(bit.p[0], bit.p[1]);  // larger: sig(|phi|)
+    if (2 * bit.choices * rarer < 1) return bit.by_flip();
+    return (bit.f - bit.f_twin) * (bit.option - bit.twin) * larger / 2;
+  }
+};
+
+}  // namespace
+
+const EstimatorEntry entry = {
+    .name = "ugc",
+    .summary = "DisARM for unsure bits, one flipped bit for those that are nearly certain",
+    .paper = "Kunes et al. 2022, Gradient estimation for binary latent variables via gradient variance clipping",
+    .target = "expected_loss",
+    .unbiased = true,
+    .evaluations = "3 K",
+    .parameters = {ParameterInfo::integer("samples", 1, 1, 1e6, "antithetic pairs per example, each with a flipped row")},
+    .needs = {need::bits},
+    .unsupported = [](const Settings&, const Structure& structure) -> std::string {
+      return structure.independent() ? ""
+                                     : "its pairs run side by side, and here choices feed later ones: take disarm or bitflip";
+    },
+};
+HARDGRAD_ESTIMATOR(Ugc, entry)
+
+}  // namespace hardgrad
