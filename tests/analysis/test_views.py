@@ -155,6 +155,23 @@ def test_glimpse_paths_are_on_the_picture():
     figure.canvas.draw()
 
 
+def test_windows_stand_on_the_canvas():
+    soft = np.array([[[0.1, 0.2, 0.6, 0.1]], [[0.25] * 4]])
+    figure = views_of("pixel_attention")[0](attention("pixel_attention", soft, np.array([[2, 0]]), image=np.zeros((2, 8, 8)),
+                                                      box=[[1, 2, 5, 6], [4, 4, 8, 8]]))
+    first, second = figure.axes
+    veil = first.images[1].get_array()[..., 3]
+    assert np.allclose(veil, 0.8 * soft[0, 0].reshape(2, 2) / 0.6)
+    assert first.get_title() == "≤ 0.6, 1.1 nat"
+    chosen, true = first.patches
+    assert chosen.get_xy() == (-0.5, 3.5) and chosen.get_width() == 4  # cell 2 of 2 x 2, a window of 4 pixels
+    assert true.get_xy() == (1.5, 0.5) and true.get_linestyle() in (":", "dotted")
+    assert [box.get_xy() for box in second.patches] == [(-0.5, -0.5), (3.5, 3.5)]
+    figure.canvas.draw()
+    with pytest.raises(InputError, match="no field box"):
+        views_of("pixel_attention")[0](attention("pixel_attention", soft, image=np.zeros((2, 8, 8))))
+
+
 def test_heads_of_a_machine_stand_in_their_cells():
     soft = np.full((2, 2, 3), 1 / 3)
     by_head = np.stack([soft, np.array([[[0.5, 0.25, 0.25], [0, 1, 0]], [[1, 0, 0], [np.nan] * 3]])], axis=2)
