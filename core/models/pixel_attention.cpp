@@ -1,23 +1,27 @@
 // Pixel attention: at which of all places of a canvas a digit is, and an autoencoder of what is seen there.
 //
 // Canvas y [H, W] of bits, places c among G x G, each with a window of P x P pixels around it, as the sensor places it
-// (parts/sensor.hpp; G = H = W: every pixel, the window's first row i + 1 - P/2 for even P), zero outside the canvas.
-//   a   = W_n * relu(.. relu(W_1 * y + b_1) ..) + b_n      n convolutions of 3 x 3 pixels without padding, the last of one
-//   channel e   = W_e a + b_e                                      a score for every place [G G] c   ~ softmax(e) the choice,
-//   site `place` x   = the window of y around c                         relaxed weights w: sum_c w_c (window around c) (m, s) =
-//   W_2 tanh(W_1 x + b_1) + b_2                   of the code, s its log scale z   = m + exp(s) n n ~ Normal(0, 1) comes with
-//   the example: "noise"; without it z = m l   = W_4 tanh(W_3 z + b_3) + b_4                      log odds of the window's
-//   pixels loss = - log p(y | c, z) + KL(Normal(m, exp s) || Normal(0, 1)) + beta KL(softmax(e) || uniform)
-// the negative evidence lower bound of the canvas. Pixels in the window are Bernoulli(sig(l)), those outside
+// (parts/sensor.hpp; G = H = W: every pixel, the window's first row is i + 1 - P/2 for even P), zero outside the canvas.
+//   a      = K_n * relu(.. relu(K_1 * y + k_1) ..) + k_n     n convolutions, 3 x 3 pixels, no padding; the last: one channel
+//   e      = W_e a + b_e                                     a score for every place [G G]
+//   c      ~ softmax(e)                                      the choice, site `place`
+//   x      = the window of y around c                        relaxed weights w: sum_c w_c (window around c)
+//   (m, s) = W_2 tanh(W_1 x + b_1) + b_2                     of the code, s its log scale
+//   z      = m + exp(s) n                                    n ~ Normal(0, 1) is the example's "noise"; without it z = m
+//   l      = W_4 tanh(W_3 z + b_3) + b_4                     log odds of the window's pixels
+//   loss   = - log p(y | c, z) + KL(Normal(m, exp s) || Normal(0, 1)) + beta KL(softmax(e) || uniform)
+// the negative evidence lower bound of the canvas. Pixels in the window are Bernoulli(sig(l)), those outside are
 // Bernoulli(background): ink that the window misses costs -log(background) each. (A window that extends beyond the canvas shows
-// empty pixels there, and pays for them.) Without noise the code's divergence is left out, and the network is a plain
-// autoencoder. Since the noise is given, the loss is a function of the place, whose exact gradient can be had; its mean over
-// the noise is the bound, as with one reparameterised draw (Kingma & Welling 2014). Posterior (if asked for): softmax of such a
-// network of its own.
+// empty pixels there, and pays for them.) Without noise the code's divergence is left out: a plain autoencoder.
+//
+// Since the noise is given, the loss is a function of the place, whose exact gradient can be had; its mean over the noise is
+// the bound, as with one reparameterised draw (Kingma & Welling 2014).
+// Posterior (if asked for): softmax of a network of its own, of the same form as e.
 //
 // Parameters (C channels, h = hidden, D = code, N = (H - 2n)(W - 2n)):
-//   attention.1.{weight [C, 3 3 1], bias [C]}, attention.2.{weight [C, 3 3 C], ...} .. attention.n.{weight [1, 3 3 C], ...},
-//   attention.place.{weight [G G, N], bias [G G]}; posterior.attention.* likewise
+//   attention.1.{weight [C, 3 3 1] (K_1), bias [C] (k_1)}, attention.2.{weight [C, 3 3 C], bias [C]} ..,
+//   attention.n.{weight [1, 3 3 C], bias [1]}, attention.place.{weight [G G, N] (W_e), bias [G G] (b_e)};
+//   posterior.attention.* likewise
 //   encoder.1.{weight [h, P P], bias [h]}, encoder.2.{weight [2D, h], bias [2D]}
 //   decoder.1.{weight [h, D], bias [h]}, decoder.2.{weight [P P, h], bias [P P]}
 #include <fmt/format.h>

@@ -1,33 +1,33 @@
-// A pair of sentences read by two convolutions that share their weights, with attention between them: what are they to each
+// A pair of sentences, read by two convolutions that share their weights, with attention between them: what are they to each
 // other?
 //
-// Tokens x_i [D] of one sentence, y_j of the other (both ways alike); D = width, w = window. In each of the blocks:
+// Tokens x_i [D] of one sentence, y_j of the other (both ways alike); D = width, w = window. In each block:
 //   A_ij = 1 / (1 + |x_i - y_j|)                            the matching matrix, Euclidean
-//   a_i  = sum_j A_ij P_j                                   attention=bottom, both: the attention feature; P [longest, D] is
-//   learned f_u  = tanh(W [x_{u-w+1}; a_{u-w+1}; ..; x_u; a_u] + b) wide convolution: u = 0 .. s + w - 2 of a sentence of s
-//   tokens, zeros
-//                                                           beyond its ends
-//   x'_i = (1/w) sum_{u=i}^{i+w-1} f_u                      average pooling, or, attention=top, both, weighted:
-//   x'_i = sum_{u=i}^{i+w-1} v_u f_u, v_u = sum_k 1 / (1 + |f_u - g_k|), g the other sentence's units
-// x' are the next block's tokens. Of each level (embeddings, then every block) r = mean of its tokens:
-//   loss = -log softmax(W_c [r^0; t^0; r^0 t^0; r^1; ..] + b_c)[label], t the other sentence's
+//   a_i  = sum_j A_ij P_j                                   attention=bottom, both: the attention feature; P [M, D] is learned
+//   f_u  = tanh(W [x_{u-w+1}; a_{u-w+1}; ..; x_u; a_u] + b) wide convolution: u = 0 .. s + w - 2 of a sentence of s tokens,
+//                                                           zeros beyond its ends
+//   x'_i = (1/w) sum_{u=i}^{i+w-1} f_u                      average pooling; or, attention=top, both, weighted:
+//   x'_i = sum_{u=i}^{i+w-1} v_u f_u                        v_u = sum_k 1 / (1 + |f_u - g_k|), g the other sentence's units
+// x' are the next block's tokens. Of each level (embeddings, then every block) r is the mean of the tokens, t the other's:
+//   loss = -log softmax(W_c [r^0; t^0; r^0 t^0; r^1; ..] + b_c)[label]
 //
 // Hard attention reads one for many, and its mean is the equation above, whose sums are expectations:
-//   site `partner`: each token chooses one of the other sentence, j_i ~ A_ij / R_i, R_i = sum_j A_ij:   a_i = R_i P_{j_i}
-//   site `unit`: each token chooses one of its window, u_i ~ v_u / V_i, V_i = sum_u v_u:                x'_i = V_i f_{u_i}
+//   site `partner`  each token chooses one of the other sentence, j_i ~ A_ij / R_i, R_i = sum_j A_ij:   a_i  = R_i P_{j_i}
+//   site `unit`     each token chooses one of its window, u_i ~ v_u / V_i, V_i = sum_u v_u:             x'_i = V_i f_{u_i}
 // A column for each token of the pair: those of the first sentence, then those of the second.
 // Relaxed weights mix; expected ones are the published network. attention=none has no site (BCNN).
-// Posterior (if asked for): q(j_i | label) = softmax_j of s_p . tanh(Q x_i + K y_j + b + F[label]);
-//   q(u_i | label) = softmax over the window of s_u . tanh(U f_u + b + G[label]); the same in every block.
+// Posterior (if asked for), the same in every block:
+//   q(j_i | label) = softmax_j of s_p . tanh(Q x_i + K y_j + k + F[label])
+//   q(u_i | label) = softmax, over the window, of s_u . tanh(U f_u + c + G[label])
 // In the paper the last block's r is the mean of its units f, and what enters W_c differs from task to task.
 //
-// Parameters (V words, M tokens of the longest sentence, C classes, B blocks = layers; I = 2D with attention at the bottom,
-// else D):
-//   embedding.weight [V, D], attention.place.weight [M, D] (P); block<k>.{weight [D, w I], bias [D]};
+// Parameters (V words, M tokens of the longest sentence, C classes, B = layers; I = 2D with attention at the bottom, else D):
+//   embedding.weight [V, D], attention.place.weight [M, D] (P), block<k>.{weight [D, w I], bias [D]} (W, b),
 //   classifier.{weight [C, 3 D (B + 1)], bias [C]}
-//   posterior.partner.query.weight [D, D] (Q), posterior.partner.key.{weight [D, D], bias [D]}, posterior.partner.label.weight
-//   [C, D], posterior.partner.score.weight [1, D]; posterior.unit.key.{weight, bias}, posterior.unit.label.weight,
-//   posterior.unit.score.weight
+//   posterior.partner.query.weight [D, D] (Q), posterior.partner.key.{weight [D, D], bias [D]} (K, k),
+//   posterior.partner.label.weight [C, D] (F), posterior.partner.score.weight [1, D] (s_p)
+//   posterior.unit.key.{weight [D, D], bias [D]} (U, c), posterior.unit.label.weight [C, D] (G),
+//   posterior.unit.score.weight [1, D] (s_u)
 #include <fmt/format.h>
 
 #include <cmath>
