@@ -24,7 +24,8 @@ def window(cell: int, grid: int, side: int, height: int, width: int) -> tuple[in
     return first(cell // grid, height), first(cell % grid, width)
 
 
-def _image(ax: Axes, image: np.ndarray) -> None:
+def picture(ax: Axes, image: np.ndarray) -> None:
+    """Draws a picture of greys in [0, 1] alone, one unit a pixel."""
     ax.imshow(image, cmap="gray_r", vmin=0, vmax=1, interpolation="nearest")
     ax.set_xlim(-0.5, image.shape[1] - 0.5), ax.set_ylim(image.shape[0] - 0.5, -0.5)
     ax.set_xticks([]), ax.set_yticks([])
@@ -49,7 +50,7 @@ def glimpse_paths(attention: Attention) -> Figure:
         axes = figure.subplots(len(shown), columns, squeeze=False)
         for row, b in zip(axes, shown):
             for t in range(glimpses):
-                _image(row[t], images[b])
+                picture(row[t], images[b])
                 p = attention.soft[b, t].reshape(grid, grid)
                 overlay = np.zeros((grid, grid, 4))
                 overlay[..., :3] = matplotlib.colors.to_rgb(COLOURS[1])
@@ -66,7 +67,7 @@ def glimpse_paths(attention: Attention) -> Figure:
 
 
 def _paths(ax: Axes, attention: Attention, choices: np.ndarray, example: int, grid: int, side: int, image: np.ndarray) -> None:
-    _image(ax, image)
+    picture(ax, image)
     ax.set_title("paths", fontsize=9)
     for i, row in enumerate(attention.rows(example)[:_PATHS]):
         colour = (COLOURS[0], COLOURS[1], COLOURS[2])[i]

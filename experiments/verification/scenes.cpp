@@ -22,6 +22,10 @@ const std::vector<SceneSpec>& scene_specs() {
       {"glimpse_reader_gaussian", "glimpse[size=12]", "glimpse_reader[policy=gaussian,glimpses=2,patch=4,features=8,hidden=8]",
        4},
       {"turing_machine", "algorithm[bits=2,max_length=1]", "turing_machine[cells=3,width=3,hidden=6]", 4},
+      {"pixel_attention", "canvas[size=8,canvas=12,examples=20,noise=2]",
+       "pixel_attention[grid=3,layers=1,channels=2,hidden=4,code=2]", 4},
+      {"sentence_pair", "pairs[kind=phrase,words=2,examples=40]", "sentence_pair[width=3,window=2]", 2},
+      {"sentence_pair_top", "pairs[kind=phrase,words=2,examples=40]", "sentence_pair[width=3,attention=top]", 2},
       {"ponderer", "puzzle[size=3]", "ponderer[hidden=6,steps=4,beta=0.3,tau=0.1]", 4},
       {"ponderer_at_once", "puzzle[kind=sort,size=3]", "ponderer[hidden=6,steps=4,ask=step,beta=0.3,tau=0.1]", 4},
   };

@@ -155,6 +155,47 @@ def test_glimpse_paths_are_on_the_picture():
     figure.canvas.draw()
 
 
+def test_windows_stand_on_the_canvas():
+    soft = np.array([[[0.1, 0.2, 0.6, 0.1]], [[0.25] * 4]])
+    figure = views_of("pixel_attention")[0](attention("pixel_attention", soft, np.array([[2, 0]]), image=np.zeros((2, 8, 8)),
+                                                      box=[[1, 2, 5, 6], [4, 4, 8, 8]]))
+    first, second = figure.axes
+    veil = first.images[1].get_array()[..., 3]
+    assert np.allclose(veil, 0.8 * soft[0, 0].reshape(2, 2) / 0.6)
+    assert first.get_title() == "≤ 0.6, 1.1 nat"
+    chosen, true = first.patches
+    assert chosen.get_xy() == (-0.5, 3.5) and chosen.get_width() == 4  # cell 2 of 2 x 2, a window of 4 pixels
+    assert true.get_xy() == (1.5, 0.5) and true.get_linestyle() in (":", "dotted")
+    assert [box.get_xy() for box in second.patches] == [(-0.5, -0.5), (3.5, 3.5)]
+    figure.canvas.draw()
+    with pytest.raises(InputError, match="no field box"):
+        views_of("pixel_attention")[0](attention("pixel_attention", soft, image=np.zeros((2, 8, 8))))
+
+
+def test_partners_stand_in_matching_matrices():
+    columns = np.full((2, 1, 5, 3), np.nan)  # the pairs (a b, c d e) and (a, d): a column for each token, two and one without
+    columns[0, 0, :2] = [[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]]
+    columns[0, 0, 2:, :2] = [[0.25, 0.75], [1, 0], [0.5, 0.5]]
+    choices = np.array([[2, 0, 1, 0, 1, 2, 0, 0, 0, 1, -1, -1, -1, -1, -1]])  # two rows of the first, one of the second
+    pair = replace(attention("sentence_pair", columns.mean(axis=2), choices, np.repeat([0, 0, 1], 5),
+                             first_text=np.array([["a", "b"], ["a", ""]], object), first=[[4, 5], [4, 0]], first_length=[2, 1],
+                             second_text=np.array([["c", "d", "e"], ["d", "", ""]], object), second=[[6, 7, 8], [7, 0, 0]],
+                             second_length=[3, 1], label_text=np.array(["same", "other"], object)), columns=columns, settings={})
+    figure = views_of("sentence_pair")[0](pair)
+    axes = np.reshape(figure.axes, (2, 2))
+    assert axes[0, 0].images[0].get_array().tolist() == [[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]]
+    assert axes[1, 0].images[0].get_array().tolist() == [[0.25, 0.75], [1, 0], [0.5, 0.5]]
+    assert [t.get_text() for t in axes[1, 0].get_xticklabels()] == ["a", "b"] and axes[0, 0].get_title() == "same"
+    dots = axes[0, 0].collections
+    assert dots[0].get_offsets().tolist() == [[2, 0]] and dots[0].get_sizes().tolist() == [30]  # both rows
+    assert axes[1, 0].collections[0].get_offsets().tolist() == [[0, 0], [1, 0]] and axes[1, 0].collections[0].get_sizes().tolist() == [15, 15]
+    assert axes[0, 1].collections[0].get_offsets().size == 0  # one word has nothing to choose
+    figure.canvas.draw()
+    top = views_of("sentence_pair")[0](replace(pair, settings={"attention": "top", "window": 2}))
+    assert [t.get_text() for t in top.axes[0].get_xticklabels()] == ["unit 1", "unit 2"]
+    views_of("sentence_pair")[0](replace(pair, choices=None)).canvas.draw()
+
+
 def test_heads_of_a_machine_stand_in_their_cells():
     soft = np.full((2, 2, 3), 1 / 3)
     by_head = np.stack([soft, np.array([[[0.5, 0.25, 0.25], [0, 1, 0]], [[1, 0, 0], [np.nan] * 3]])], axis=2)

@@ -27,13 +27,15 @@ TEST_CASE("short trainings of every network with peaked attention stay finite an
       how.optimizer.learning_rate = 1e-3;
       auto training = prepare<float>(task, Spec::parse(problem.model), Spec::parse(name), how, keys);
       for (auto& parameter : training.model->parameters())
-        for (float& value : parameter.value.data) value *= parameter.name == "bits.logits" ? 100.f : 30.f;
+        if (parameter.name.rfind("encoder.2.", 0) != 0)  // of a code, the exponentials of whose scales would not be finite
+          for (float& value : parameter.value.data) value *= parameter.name == "bits.logits" ? 100.f : 30.f;
       std::vector<int> first(problem.examples);
       for (int i = 0; i < problem.examples; ++i) first[i] = i;
       const auto batch = task->batch(Split::train, first);
-      // Not of those that start at even odds, with logits that are nearly zero, or with cells that are all alike.
+      // Not of those that start at even odds, with logits that are nearly zero, or with cells that are all alike; nor where
+      // logits are logarithms of distances.
       if (problem.task.rfind("bits", 0) != 0 && problem.task.rfind("images", 0) != 0 && problem.task != "not_gate" &&
-          problem.model.rfind("turing_machine", 0) != 0)
+          problem.model.rfind("turing_machine", 0) != 0 && problem.model.rfind("sentence_pair", 0) != 0)
         CHECK(choice_entropy<float>({}, *training.model, batch, 1e6, Key(3)).mean < 0.25);
       const auto result = train(training, how, keys);
       for (const auto& point : result.log) CHECK(std::isfinite(point.gradient_norm));
@@ -41,7 +43,7 @@ TEST_CASE("short trainings of every network with peaked attention stay finite an
       ++trainings;
     }
   }
-  CHECK(networks == 14);
+  CHECK(networks == 17);
   CHECK(trainings == 3 * networks);
 }
 

@@ -1,0 +1,223 @@
+// Pixel attention: at which of all places of a canvas a digit is, and an autoencoder of what is seen there.
+//
+// Canvas y [H, W] of bits, places c among G x G, each with a window of P x P pixels around it, as the sensor places it
+// (parts/sensor.hpp; G = H = W: every pixel, the window's first row is i + 1 - P/2 for even P), zero outside the canvas.
+//   a      = K_n * relu(.. relu(K_1 * y + k_1) ..) + k_n     n convolutions, 3 x 3 pixels, no padding; the last: one channel
+//   e      = W_e a + b_e                                     a score for every place [G G]
+//   c      ~ softmax(e)                                      the choice, site `place`
+//   x      = the window of y around c                        relaxed weights w: sum_c w_c (window around c)
+//   (m, s) = W_2 tanh(W_1 x + b_1) + b_2                     of the code, s its log scale
+//   z      = m + exp(s) n                                    n ~ Normal(0, 1) is the example's "noise"; without it z = m
+//   l      = W_4 tanh(W_3 z + b_3) + b_4                     log odds of the window's pixels
+//   loss   = - log p(y | c, z) + KL(Normal(m, exp s) || Normal(0, 1)) + beta KL(softmax(e) || uniform)
+// the negative evidence lower bound of the canvas. Pixels in the window are Bernoulli(sig(l)), those outside are
+// Bernoulli(background): ink that the window misses costs -log(background) each. (A window that extends beyond the canvas shows
+// empty pixels there, and pays for them.) Without noise the code's divergence is left out: a plain autoencoder.
+//
+// Since the noise is given, the loss is a function of the place, whose exact gradient can be had; its mean over the noise is
+// the bound, as with one reparameterised draw (Kingma & Welling 2014).
+// Posterior (if asked for): softmax of a network of its own, of the same form as e.
+//
+// Parameters (C channels, h = hidden, D = code, N = (H - 2n)(W - 2n)):
+//   attention.1.{weight [C, 3 3 1] (K_1), bias [C] (k_1)}, attention.2.{weight [C, 3 3 C], bias [C]} ..,
+//   attention.n.{weight [1, 3 3 C], bias [1]}, attention.place.{weight [G G, N] (W_e), bias [G G] (b_e)};
+//   posterior.attention.* likewise
+//   encoder.1.{weight [h, P P], bias [h]}, encoder.2.{weight [2D, h], bias [2D]}
+//   decoder.1.{weight [h, D], bias [h]}, decoder.2.{weight [P P, h], bias [P P]}
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "core/autodiff/convolution.hpp"
+#include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/reduce.hpp"
+#include "core/models/model.hpp"
+#include "core/models/parts/fields.hpp"
+#include "core/models/parts/mean_window.hpp"
+#include "core/models/parts/past.hpp"
+
+namespace hardgrad {
+namespace {
+
+/// e of canvases: convolutions, and a score for every place.
+template <class T>
+class Scorer {
+ public:
+  Scorer() = default;
+  Scorer(ParameterSet<T>& set, const std::string& name, std::size_t layers, std::size_t channels, const Sensor& canvas,
+         Key init)
+      : height_(canvas.height), width_(canvas.width) {
+    for (std::size_t k = 1; k <= layers; ++k)
+      convolutions_.emplace_back(set, fmt::format("{}.{}", name, k), side * side * (k == 1 ? 1 : channels),
+                                 k == layers ? 1 : channels, init);
+    place_ = {set, name + ".place", values(), canvas.cells(), init};
+  }
+  /// N: every convolution takes a pixel from each edge.
+  std::size_t values() const { return (height_ - 2 * convolutions_.size()) * (width_ - 2 * convolutions_.size()); }
+  struct Scores {
+    Var<T> a, e;
+  };
+  /// y [B, H W] -> a [B, N], e [B, G G].
+  Scores operator()(Var<T> y) const {
+    auto a = reshape(y, 1);
+    for (std::size_t k = 0; k < convolutions_.size(); ++k) {
+      const auto& [weight, bias] = convolutions_[k];
+      a = convolution(k == 0 ? a : relu(a), {height_ - 2 * k, width_ - 2 * k, side}, y.tape->parameter(*weight),
+                      y.tape->parameter(*bias));
+    }
+    a = reshape(a, values());
+    return {a, place_(a)};
+  }
+
+ private:
+  static constexpr std::size_t side = 3;
+  std::size_t height_ = 0, width_ = 0;
+  std::vector<Linear<T>> convolutions_;
+  Linear<T> place_;
+};
+
+template <class T>
+class PixelAttention final : public Model<T> {
+ public:
+  explicit PixelAttention(const Blueprint& b)
+      : beta_(static_cast<T>(b.settings.real("beta"))), background_(b.settings.real("background")) {
+    auto& set = this->parameters_;
+    const auto& [settings, dimensions, init, posterior] = b;
+    const int height = dimensions.at("height"), width = dimensions.at("width"), window = dimensions.at("window");
+    const int every = settings.integer("grid"), layers = settings.integer("layers");
+    code_ = settings.integer("code");
+    noise_ = dimensions.at("noise");
+    if (height != width)
+      throw UsageError(fmt::format("pixel_attention: the canvas is {}x{}, and must be square", height, width));
+    if (height <= 2 * layers)
+      throw UsageError(
+          fmt::format("pixel_attention: {} convolutions leave nothing of a canvas of {}x{} pixels; layers={} would", layers,
+                      height, width, (height - 1) / 2));
+    if (noise_ > 0 && noise_ < code_)
+      throw UsageError(
+          fmt::format("pixel_attention: a code of {} numbers wants as many of noise, the task gives {}; code={} "
+                      "would do, or the task's noise={} (noise=0: a code without noise)",
+                      code_, noise_, noise_, code_));
+    sensor_ = {every ? every : height, window, 1, height, width};
+    const std::size_t C = settings.integer("channels"), h = settings.integer("hidden");
+    attention_ = {set, "attention", static_cast<std::size_t>(layers), C, sensor_, init};
+    encoder_[0] = {set, "encoder.1", sensor_.values(), h, init};
+    encoder_[1] = {set, "encoder.2", h, 2 * code_, init};
+    decoder_[0] = {set, "decoder.1", code_, h, init};
+    decoder_[1] = {set, "decoder.2", h, sensor_.values(), init};
+    if (posterior) posterior_ = {set, "posterior.attention", static_cast<std::size_t>(layers), C, sensor_, init};
+    structure_.sites = {{.name = "place",
+                         .options = static_cast<int>(sensor_.cells()),
+                         .state_width = static_cast<int>(attention_.values()),
+                         .reach = Reach::own_costs}};
+    structure_.posterior = posterior;
+  }
+
+  const Structure& structure() const override { return structure_; }
+
+  void run(const Batch& batch, Episode<T>& episode) const override {
+    auto& tape = episode.tape();
+    const Distinct distinct(batch);
+    const Batch& data = distinct.batch();
+    const Canvas& canvas = seen(tape, data);  // y, a, e
+    const auto& [a, e] = canvas.scores;
+    const Past<T> past(episode, distinct);
+
+    // beta KL(softmax(e) || uniform)
+    const auto places = static_cast<T>(sensor_.cells());
+    if (beta_ != 0)
+      past.cost(affine(entropy(log_softmax(e, std::span<const int>(canvas.options))), -beta_, beta_ * std::log(places)));
+
+    Ask<T> ask{.name = "place", .scores = e, .items = canvas.places, .state = a};
+    if (structure_.posterior) ask.posterior = [&] { return posterior_(canvas.y).e; };
+    const auto c = past.choose(ask);
+
+    const auto x = c.hard() ? sensor_.patches(tape, data.numbers("image"), c.example(), c.options())
+                            : mean_window(sensor_, canvas.y, c.example(), c.weights());
+    const auto code = encoder_[1](tanh(encoder_[0](x)));
+    auto z = slice_columns(code, 0, code_);  // m
+    Var<T> loss = missed(c.after(canvas.ink), row_sums(x));
+    if (noise_ > 0) {  // z = m + exp(s) n, KL(Normal(m, exp s) || Normal(0, 1)) = sum (m^2 + exp(2 s) - 1) / 2 - s
+      const auto m = z, s = slice_columns(code, code_, code_), scale = exp(s);
+      z = add(m, multiply(scale, Var<T>(c.after(slice_columns(constant_of(tape, data, "noise"), 0, code_)))));
+      const auto squares = affine(add(square(m), square(scale)), T{0.5}, T{-0.5});
+      loss = add(loss, row_sums(subtract(squares, s)));
+    }
+    const auto l = decoder_[1](tanh(decoder_[0](z)));
+    c.cost(add(loss, row_sums(subtract(softplus(l), multiply(l, x)))));  // - log p(x | z)
+    c.predict(looked_at(c));
+  }
+
+ private:
+  struct Canvas {
+    std::vector<double> of;
+    Items places;
+    std::vector<int> options;  // [D] how many places
+    Var<T> y, ink;             // [D, H W], [D, 1] its sum
+    typename Scorer<T>::Scores scores;
+  };
+  // What no choice touches: of equal canvases once for all runs on the tape.
+  const Canvas& seen(Tape<T>& tape, const Batch& data) const {
+    const auto& image = data.numbers("image").data;
+    return tape.template shared<Canvas>(
+        this, [&](const Canvas& known) { return known.of == image; },
+        [&] {
+          const auto y = constant_of(tape, data, "image");
+          const std::vector<int> options(y.rows(), static_cast<int>(sensor_.cells()));
+          return Canvas{image, Items(options), options, y, row_sums(y), attention_(y)};
+        });
+  }
+
+  // - log p of the pixels outside the window, which has so much of the canvas' ink.
+  Var<T> missed(Var<T> ink, Var<T> in_window) const {
+    const auto outside = static_cast<double>(sensor_.height * sensor_.width) - static_cast<double>(sensor_.values());
+    const double empty = -std::log1p(-background_), inked = -std::log(background_);
+    return affine(subtract(ink, in_window), static_cast<T>(inked - empty), static_cast<T>(outside * empty));
+  }
+
+  // [N] the pixel above and left of the middle of the window looked at, or of the likeliest one: row W + column.
+  std::vector<int> looked_at(const Past<T>& c) const {
+    auto cell = c.options();
+    const auto weights = c.hard() ? Var<T>{} : c.weights();
+    for (std::size_t n = 0; weights && n < c.size(); ++n) {
+      const T* w = weights.value().row(n);
+      cell.push_back(static_cast<int>(std::max_element(w, w + sensor_.cells()) - w));
+    }
+    const int P = sensor_.patch, G = sensor_.grid;
+    for (int& place : cell)
+      place = (sensor_.first(place / G, sensor_.height, P) + (P - 1) / 2) * sensor_.width +
+              sensor_.first(place % G, sensor_.width, P) + (P - 1) / 2;
+    return cell;
+  }
+
+  Structure structure_;
+  Sensor sensor_{};
+  T beta_;
+  double background_;
+  std::size_t code_ = 0, noise_ = 0;
+  Scorer<T> attention_, posterior_;
+  std::array<Linear<T>, 2> encoder_, decoder_;
+};
+
+const ModelEntry entry = {
+    .name = "pixel_attention",
+    .summary = "finds a digit among all places of a canvas, and encodes what is seen there",
+    .paper =
+        "Liu, Regier, Tripuraneni, Jordan & McAuliffe 2019, Rao-Blackwellized stochastic gradients for discrete distributions",
+    .dependence = "one choice",
+    .kinds = "categorical",
+    .parameters = {ParameterInfo::integer("grid", 0, 0, 256, "places per side; 0: every pixel of the canvas"),
+                   ParameterInfo::integer("layers", 4, 1, 16, "convolutions before the scores"),
+                   ParameterInfo::integer("channels", 7, 1, 1024, "channels of all convolutions but the last"),
+                   ParameterInfo::integer("hidden", 256, 1, 4096, "units of encoder and decoder"),
+                   ParameterInfo::integer("code", 5, 1, 1024, "numbers of the code"),
+                   ParameterInfo::real("beta", 1, 0, 1e6, "weight of the divergence of places from all alike"),
+                   ParameterInfo::real("background", 1e-8, 0, 1, "chance of ink where the window is not").above().below()},
+    .needs = {"height", "width", "window", "noise"},
+};
+HARDGRAD_MODEL(PixelAttention, entry)
+
+}  // namespace
+}  // namespace hardgrad

@@ -1,0 +1,280 @@
+// A pair of sentences, read by two convolutions that share their weights, with attention between them: what are they to each
+// other?
+//
+// Tokens x_i [D] of one sentence, y_j of the other (both ways alike); D = width, w = window. In each block:
+//   A_ij = 1 / (1 + |x_i - y_j|)                            the matching matrix, Euclidean
+//   a_i  = sum_j A_ij P_j                                   attention=bottom, both: the attention feature; P [M, D] is learned
+//   f_u  = tanh(W [x_{u-w+1}; a_{u-w+1}; ..; x_u; a_u] + b) wide convolution: u = 0 .. s + w - 2 of a sentence of s tokens,
+//                                                           zeros beyond its ends
+//   x'_i = (1/w) sum_{u=i}^{i+w-1} f_u                      average pooling; or, attention=top, both, weighted:
+//   x'_i = sum_{u=i}^{i+w-1} v_u f_u                        v_u = sum_k 1 / (1 + |f_u - g_k|), g the other sentence's units
+// x' are the next block's tokens. Of each level (embeddings, then every block) r is the mean of the tokens, t the other's:
+//   loss = -log softmax(W_c [r^0; t^0; r^0 t^0; r^1; ..] + b_c)[label]
+//
+// Hard attention reads one for many, and its mean is the equation above, whose sums are expectations:
+//   site `partner`  each token chooses one of the other sentence, j_i ~ A_ij / R_i, R_i = sum_j A_ij:   a_i  = R_i P_{j_i}
+//   site `unit`     each token chooses one of its window, u_i ~ v_u / V_i, V_i = sum_u v_u:             x'_i = V_i f_{u_i}
+// A column for each token of the pair: those of the first sentence, then those of the second.
+// Relaxed weights mix; expected ones are the published network. attention=none has no site (BCNN).
+// Posterior (if asked for), the same in every block:
+//   q(j_i | label) = softmax_j of s_p . tanh(Q x_i + K y_j + k + F[label])
+//   q(u_i | label) = softmax, over the window, of s_u . tanh(U f_u + c + G[label])
+// In the paper the last block's r is the mean of its units f, and what enters W_c differs from task to task.
+//
+// Parameters (V words, M tokens of the longest sentence, C classes, B = layers; I = 2D with attention at the bottom, else D):
+//   embedding.weight [V, D], attention.place.weight [M, D] (P), block<k>.{weight [D, w I], bias [D]} (W, b),
+//   classifier.{weight [C, 3 D (B + 1)], bias [C]}
+//   posterior.partner.query.weight [D, D] (Q), posterior.partner.key.{weight [D, D], bias [D]} (K, k),
+//   posterior.partner.label.weight [C, D] (F), posterior.partner.score.weight [1, D] (s_p)
+//   posterior.unit.key.{weight [D, D], bias [D]} (U, c), posterior.unit.label.weight [C, D] (G),
+//   posterior.unit.score.weight [1, D] (s_u)
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "core/autodiff/matching.hpp"
+#include "core/autodiff/product.hpp"
+#include "core/autodiff/reduce.hpp"
+#include "core/models/parts/dreams.hpp"
+#include "core/models/parts/fields.hpp"
+#include "core/models/parts/past.hpp"
+#include "core/models/parts/sentence_pairs.hpp"
+
+namespace hardgrad {
+namespace {
+
+template <class T>
+class SentencePair final : public Model<T>, public Dreams {
+ public:
+  explicit SentencePair(const Blueprint& b)
+      : columns_(b.dimensions.at("first_length") + b.dimensions.at("second_length")),
+        width_(b.settings.integer("width")),
+        window_(b.settings.integer("window")) {
+    const auto& [settings, dimensions, init, posterior] = b;
+    const auto attention = settings.text("attention");
+    bottom_ = attention == "bottom" || attention == "both";
+    top_ = attention == "top" || attention == "both";
+    auto& set = this->parameters_;
+    const std::size_t D = width_, C = dimensions.at("classes"), w = window_;
+    const int layers = settings.integer("layers"),
+              longest = std::max(dimensions.at("first_length"), dimensions.at("second_length"));
+    const auto vector = [&](const char* name) { return &uniform_parameter(set, name, {1, D}, 1 / std::sqrt(double(D)), init); };
+    words_ = {set, "embedding", static_cast<std::size_t>(dimensions.at("vocabulary")), D, init};
+    if (bottom_) places_ = {set, "attention.place", static_cast<std::size_t>(longest), D, init};
+    for (int k = 1; k <= layers; ++k) blocks_.emplace_back(set, fmt::format("block{}", k), w * (bottom_ ? 2 : 1) * D, D, init);
+    classifier_ = {set, "classifier", 3 * D * (layers + 1), C, init};
+    if (posterior && bottom_) {
+      partner_query_ = {set, "posterior.partner.query", D, D, init, false};
+      partner_key_ = {set, "posterior.partner.key", D, D, init};
+      partner_label_ = {set, "posterior.partner.label", C, D, init};
+      partner_score_ = vector("posterior.partner.score.weight");
+    }
+    if (posterior && top_) {
+      unit_key_ = {set, "posterior.unit.key", D, D, init};
+      unit_label_ = {set, "posterior.unit.label", C, D, init};
+      unit_score_ = vector("posterior.unit.score.weight");
+    }
+    const auto reach = layers * (bottom_ + top_) > 1 ? Reach::later_choices : Reach::own_costs;
+    const auto site = [&](const char* name, int options) {
+      structure_.sites.push_back(
+          {.name = name, .options = options, .times = layers, .state_width = 2 * width_, .reach = reach, .columns = columns_});
+    };
+    if (bottom_) site("partner", longest);
+    if (top_) site("unit", window_);
+    structure_.posterior = posterior;
+    structure_.dreams = this;
+    labels = static_cast<int>(C);
+  }
+
+  const Structure& structure() const override { return structure_; }
+  typename Model<T>::Asked asked(const Batch& batch, std::size_t site, int example) const override {
+    std::vector<int> options;
+    for (int c = 0; c < columns_; ++c) options.push_back(options_of(batch, structure_.sites[site].name == "unit", example, c));
+    return {options, structure_.sites[site].times};
+  }
+  void run(const Batch& batch, Episode<T>& episode) const override;
+
+  Batch with_observations(const Batch& batch, const std::vector<std::vector<int>>& drawn) const override {
+    auto result = batch;
+    result.integers.at("label").data = drawn.at(0);
+    return result;
+  }
+
+ private:
+  static std::array<std::span<const int>, 2> lengths(const Batch& data) {
+    return {data.ints("first_length").data, data.ints("second_length").data};
+  }
+  /// A token has a partner for each token of the other sentence, or the units of its window; a column without token one option.
+  int options_of(const Batch& data, bool unit, int example, int column) const {
+    const auto length = lengths(data);
+    const int first = length[0][example], second = length[1][example];
+    if (column >= first + second) return 1;
+    return unit ? window_ : column < first ? second : first;
+  }
+  /// What the columns of each example choose among.
+  Items options_of(const Batch& data, bool unit) const {
+    std::vector<int> count;
+    for (int b = 0; b < data.examples(); ++b)
+      for (int c = 0; c < columns_; ++c) count.push_back(options_of(data, unit, b, c));
+    return Items(count);
+  }
+
+  // What no choice touches: the tokens of the first block, and their matching matrix.
+  struct Read {
+    Var<T> x, log_a;
+  };
+  const Read& read(Tape<T>& tape, const Batch& data, const Items& tokens) const {
+    return shared_for<Read>(tape, this, data, {"first", "second", "first_length", "second_length"}, [&] {
+      std::vector<int> word;
+      for (int b = 0; b < data.examples(); ++b)
+        for (const auto* side : {"first", "second"}) {
+          const auto row = data.ints(side).row(b);
+          word.insert(word.end(), row.begin(), row.begin() + tokens.count(2 * b + (side[0] == 's')));
+        }
+      const auto x = words_(tape, std::span<const int>(word));
+      return Read{x, bottom_ ? match_scores(x, x, std::span<const int>(other_sentence(tokens)), tokens) : Var<T>{}};
+    });
+  }
+
+  using Reading = PairReading<T>;
+  Var<T> attention_feature(Reading& reading, const Items& options, Var<T> log_a) const;
+  Var<T> pooled(Reading& reading, const Items& options, Var<T> f, Items units) const;
+  /// Scores [tokens, S] as those of columns [N D, S].
+  Var<T> by_column(Var<T> scores, const Items& tokens) const {
+    return gather_rows(scores, std::span<const int>(tokens_of_cells(tokens, columns_)));
+  }
+  Structure structure_;
+  int columns_, width_, window_;
+  bool bottom_ = false, top_ = false;
+  Embedding<T> words_, places_, partner_label_, unit_label_;
+  std::vector<Linear<T>> blocks_;
+  Linear<T> classifier_, partner_query_, partner_key_, unit_key_;
+  const Parameter<T>*partner_score_ = nullptr, *unit_score_ = nullptr;
+};
+
+template <class T>
+void SentencePair<T>::run(const Batch& batch, Episode<T>& episode) const {
+  auto& tape = episode.tape();
+  const Distinct distinct(batch);
+  const Batch& data = distinct.batch();
+  Reading now{Past<T>(episode, distinct), lengths(data), data.ints("label").data};
+  now.tokens = now.sentences();
+  const Read& words = read(tape, data, now.tokens);
+  const Items partners = options_of(data, false), units_of_window = options_of(data, true);
+  now.x = words.x;
+  now.levels.push_back(sentence_means(now.x, now.tokens));
+  for (std::size_t k = 0; k < blocks_.size(); ++k) {
+    auto x = now.x;
+    if (bottom_) {  // [x; a], A_ij = 1 / (1 + |x_i - y_j|)
+      const auto log_a =
+          k == 0 ? words.log_a : match_scores(x, x, std::span<const int>(other_sentence(now.tokens)), now.tokens);
+      const auto a = attention_feature(now, partners, log_a);
+      x = concat_columns({now.x, a});
+    }
+    // f_u = tanh(W [x_{u-w+1}; ..; x_u] + b)
+    const auto units = now.sentences(window_ - 1);
+    const auto seen = windows_of(units, now.tokens, 1 - window_, window_);
+    const auto f = tanh(blocks_[k](reshape(gather_rows(x, std::span<const int>(seen)), window_ * x.cols())));
+    now.x = pooled(now, units_of_window, f, units);
+    now.levels.push_back(sentence_means(now.x, now.tokens));
+  }
+  Var<T> features;
+  for (const auto& level : now.levels) {  // r, t, r t
+    const auto product = multiply(slice_columns(level, 0, width_), slice_columns(level, width_, width_));
+    features = features ? concat_columns({features, level, product}) : concat_columns({level, product});
+  }
+  if (episode.observer())
+    now.past.observed(classifier_(features), 0);
+  else
+    now.past.cost(linear_cross_entropy(features, tape.parameter(*classifier_.weight), tape.parameter(*classifier_.bias),
+                                       std::span<const int>(now.labels())));
+}
+
+// a_i = R_i P_{j_i}, j_i ~ A_ij / R_i
+template <class T>
+Var<T> SentencePair<T>::attention_feature(Reading& now, const Items& options, Var<T> log_a) const {
+  auto& tape = *log_a.tape;
+  auto R = row_sums(probabilities(log_a));
+  Ask<T> ask{.name = "partner",
+             .scores = by_column(log_a, now.tokens),
+             .items = options,
+             .state = now.levels.back(),
+             .columns = columns_};
+  if (structure_.posterior)
+    ask.posterior = [&] {
+      const auto label = partner_label_(tape, std::span<const int>(now.labels_of(now.tokens)));
+      return by_column(additive_scores(add(partner_query_(now.x), label), partner_key_(now.x), tape.parameter(*partner_score_),
+                                       std::span<const int>(other_sentence(now.tokens)), now.tokens),
+                       now.tokens);
+    };
+  const auto j = now.past.choose(ask);
+  R = Reading::after(j, R, now.tokens);
+  now.follow(j);
+  const auto cell = cells_of_tokens(now.tokens, columns_);
+  const auto P = tape.parameter(*places_.weight);
+  std::vector<int> place;
+  if (j.hard()) {
+    for (int c : cell) place.push_back(j.options()[c]);
+    return scale_rows(gather_rows(P, std::span<const int>(place)), R);
+  }
+  place.resize(options.most());
+  std::iota(place.begin(), place.end(), 0);
+  const auto w = gather_rows(j.weights(), std::span<const int>(cell));
+  return scale_rows(matmul(w, gather_rows(P, std::span<const int>(place))), R);
+}
+
+// x'_i: the mean of the window; or V_i f_{u_i}, u_i ~ v_u / V_i
+template <class T>
+Var<T> SentencePair<T>::pooled(Reading& now, const Items& options, Var<T> f, Items units) const {
+  auto& tape = *f.tape;
+  auto window = windows_of(now.tokens, units, 0, window_);
+  if (!top_) return affine(Var<T>(sum_of_rows(f, window, window_)), T{1} / static_cast<T>(window_));
+  auto v = row_sums(probabilities(match_scores(f, f, std::span<const int>(other_sentence(units)), units)));
+  const auto of_windows = [&](Var<T> scores) {
+    return by_column(reshape(gather_rows(scores, std::span<const int>(window)), window_), now.tokens);
+  };
+  Ask<T> ask{.name = "unit", .scores = of_windows(log(v)), .items = options, .state = now.levels.back(), .columns = columns_};
+  if (structure_.posterior)
+    ask.posterior = [&] {
+      const auto label = unit_label_(tape, std::span<const int>(now.labels_of(units)));
+      return of_windows(linear(tanh(add(unit_key_(f), label)), tape.parameter(*unit_score_)));
+    };
+  const auto u = now.past.choose(ask);
+  f = Reading::after(u, f, units);
+  v = Reading::after(u, v, units);
+  now.follow(u);
+  units = now.sentences(window_ - 1);
+  const auto cell = cells_of_tokens(now.tokens, columns_);
+  window = windows_of(now.tokens, units, 0, window_);
+  const Var<T> V = sum_of_rows(v, window, window_);
+  if (u.hard()) {
+    std::vector<int> unit;
+    for (std::size_t i = 0; i < cell.size(); ++i) unit.push_back(window[i * window_ + u.options()[cell[i]]]);
+    return scale_rows(gather_rows(f, std::span<const int>(unit)), V);
+  }
+  // sum_u w_u f_u
+  const auto w = reshape(slice_columns(gather_rows(u.weights(), std::span<const int>(cell)), 0, window_), 1);
+  const auto weighed = scale_rows(gather_rows(f, std::span<const int>(window)), w);
+  std::vector<int> every(window.size());
+  std::iota(every.begin(), every.end(), 0);
+  return scale_rows(Var<T>(sum_of_rows(weighed, std::move(every), window_)), V);
+}
+
+const ModelEntry entry = {
+    .name = "sentence_pair",
+    .summary = "two convolutions that share their weights, with attention between a pair of sentences",
+    .paper =
+        "Yin, Schuetze, Xiang & Zhou 2016, ABCNN: attention-based convolutional neural network for modeling sentence pairs",
+    .dependence = "joint cost (attention=bottom or top), sequential (attention=both, layers>1), no choice (attention=none)",
+    .kinds = "categorical",
+    .parameters = {ParameterInfo::choice("attention", "bottom", {"bottom", "top", "both", "none"},
+                                         "as features of the convolution's input, as weights of its output"),
+                   ParameterInfo::integer("layers", 1, 1, 8, "blocks of convolution and pooling"),
+                   ParameterInfo::integer("width", 32, 1, 4096, "numbers of a token, and filters of a block"),
+                   ParameterInfo::integer("window", 3, 1, 16, "tokens a unit sees, and units a token pools")},
+    .needs = {"vocabulary", "first_length", "second_length", "classes"},
+};
+HARDGRAD_MODEL(SentencePair, entry)
+
+}  // namespace
+}  // namespace hardgrad

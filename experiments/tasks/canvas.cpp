@@ -1,0 +1,134 @@
+// Finding a digit on a canvas: MNIST or drawn digits, in bits, each somewhere on an empty canvas (Liu et al. 2019).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "core/random/randomness.hpp"
+#include "experiments/tasks/digits.hpp"
+#include "experiments/tasks/task.hpp"
+
+namespace hardgrad {
+namespace {
+
+/// Fields: reals "image" [B, C, C] of zeros and ones, "noise" [B, noise] standard normal (if noise > 0); "box" [B, 4] of the
+/// digit's square: first row, first column, last row + 1, last column + 1. The place, the bits (a grey of v is 1 with
+/// probability v / 255) and the noise are drawn anew whenever an image is trained on; of `batch` from the example's id.
+class Canvas final : public Task {
+ public:
+  Canvas(const Settings& settings, Key key)
+      : key_(key / "canvas"),
+        side_(static_cast<std::size_t>(settings.integer("canvas"))),
+        noise_(static_cast<std::size_t>(settings.integer("noise"))) {
+    auto digits = read_digits("canvas", settings, key, false);
+    train_ = std::move(digits.train.images);
+    test_ = std::move(digits.test.images);
+    if (train_.rows != train_.cols)
+      throw InputError(fmt::format("{}: images of {}x{}, but the window that looks for them is square", digits.provenance,
+                                   train_.rows, train_.cols));
+    if (side_ < train_.rows)
+      throw UsageError(fmt::format("canvas: canvas must be at least the digits' own size, {}, got {}", train_.rows, side_));
+    first_heldout_ = train_.count - digits.heldout;
+    const auto limit = static_cast<std::size_t>(settings.integer("limit"));
+    sizes_ = {limit > 0 ? std::min(limit, first_heldout_) : first_heldout_, digits.heldout, test_.count};
+    provenance_ = fmt::format("{}: {} digits of {}x{} to train, {} held out, {} to test, on {}x{} pixels", digits.provenance,
+                              sizes_[0], train_.rows, train_.cols, sizes_[1], sizes_[2], side_, side_);
+  }
+
+  Dimensions dimensions() const override {
+    const auto side = static_cast<int>(side_);
+    return {{"height", side}, {"width", side}, {"window", static_cast<int>(train_.rows)}, {"noise", static_cast<int>(noise_)}};
+  }
+  std::size_t size(Split split) const override { return sizes_[static_cast<std::size_t>(split)]; }
+  std::string provenance() const override { return provenance_; }
+
+  Batch batch(Split split, const std::vector<int>& indices) const override { return drawn(split, indices, key_); }
+  Batch training_batch(const std::vector<int>& indices, Key epoch) const override {
+    return drawn(Split::train, indices, epoch);
+  }
+
+  std::vector<Metric> metrics() const override {
+    return {{.name = "place_error", .unit = "pixel", .higher_is_better = false}, {.name = "ink_seen", .unit = "1"}};
+  }
+  /// Of the last place that was predicted, the pixel above and left of its window's middle (row C + column): how far its window
+  /// is from the digit's square, and the share of ink in it.
+  void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
+    const auto C = static_cast<int>(side_), window = static_cast<int>(train_.rows);
+    for (std::size_t b = 0; b < batch.id.size(); ++b) {
+      int place = -1;
+      for (int predicted : seen.predictions.row(b))
+        if (predicted >= 0) place = predicted;
+      if (place < 0) continue;
+      for (auto& metric : metrics) metric.denominator += 1;
+      const auto box = batch.ints("box").row(b);
+      const int before = (window - 1) / 2, top = place / C - before, left = place % C - before;
+      metrics[0].numerator += std::hypot(top - box[0], left - box[1]);
+      const auto image = batch.numbers("image").row(b);
+      double all = 0, inside = 0;
+      for (int y = 0; y < C; ++y)
+        for (int x = 0; x < C; ++x) {
+          all += image[y * C + x];
+          if (y >= top && y < top + window && x >= left && x < left + window) inside += image[y * C + x];
+        }
+      metrics[1].numerator += all > 0 ? inside / all : 1;
+    }
+  }
+
+ private:
+  Batch drawn(Split split, const std::vector<int>& indices, Key key) const {
+    const auto B = indices.size(), D = train_.rows;
+    KeyedRandomness bits(key / "bits"), places(key / "place"), numbers(key / "noise");
+    Batch batch;
+    Array<double> image({B, side_, side_}), noise({B, noise_});
+    Array<int> box({B, 4});
+    for (std::size_t b = 0; b < B; ++b) {
+      if (indices[b] < 0 || static_cast<std::size_t>(indices[b]) >= size(split)) throw Bug("no such image");
+      const auto i = static_cast<std::size_t>(indices[b]) + (split == Split::heldout ? first_heldout_ : 0);
+      const auto id = static_cast<std::uint32_t>(split == Split::test ? train_.count + i : i);
+      batch.id.push_back(id);
+      const auto bound = static_cast<std::uint32_t>(side_ - D + 1);
+      const std::size_t top = places.below(bound, {.example = id}), left = places.below(bound, {.example = id, .step = 1});
+      const std::size_t corners[] = {top, left, top + D, left + D};
+      std::transform(std::begin(corners), std::end(corners), box.row(b).begin(), [](auto x) { return static_cast<int>(x); });
+      const auto* grey = (split == Split::test ? test_ : train_).image(i);
+      for (std::size_t p = 0; p < D * D; ++p)
+        image.row(b)[(top + p / D) * side_ + left + p % D] =
+            bits.uniform({.example = id, .index = static_cast<std::uint32_t>(p)}) < grey[p] / 255.0;
+      for (std::size_t n = 0; n < noise_; ++n)
+        noise.row(b)[n] = numbers.standard(Standard::normal, {.example = id, .index = static_cast<std::uint32_t>(n)});
+    }
+    batch.reals["image"] = std::move(image);
+    if (noise_ > 0) batch.reals["noise"] = std::move(noise);
+    batch.integers["box"] = std::move(box);
+    return batch;
+  }
+
+  Key key_;
+  std::size_t side_, noise_;
+  IdxImages train_, test_;
+  std::size_t first_heldout_ = 0;
+  std::array<std::size_t, 3> sizes_{};
+  std::string provenance_;
+};
+
+std::vector<ParameterInfo> parameters() {
+  using P = ParameterInfo;
+  auto all = digit_parameters();
+  all.push_back(
+      P::integer("canvas", 68, 8, 256, "side of the empty canvas that a digit is put on at a random place, in pixels"));
+  all.push_back(P::integer("noise", 5, 0, 1024, "standard normal numbers with each image, for a model's reparameterised code"));
+  return all;
+}
+
+const Registration<TaskEntry> registered({
+    .name = "canvas",
+    .summary = "a digit somewhere on a canvas, to be found and encoded",
+    .data = "drawn digits, or a folder with MNIST's idx files (plain or .gz)",
+    .default_model = "pixel_attention",
+    .parameters = parameters(),
+    .make = [](const Settings& settings, Key key) -> std::unique_ptr<Task> { return std::make_unique<Canvas>(settings, key); },
+});
+
+}  // namespace
+}  // namespace hardgrad

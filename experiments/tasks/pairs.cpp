@@ -1,0 +1,182 @@
+// What two sentences are to each other: paraphrases, entailment; generated, or labelled pairs from a file.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+
+#include "experiments/tasks/loaders/input_file.hpp"
+#include "experiments/tasks/loaders/labelled_pairs.hpp"
+#include "experiments/tasks/phrase_pairs.hpp"
+#include "experiments/tasks/splits.hpp"
+#include "experiments/tasks/task.hpp"
+#include "experiments/tasks/text.hpp"
+#include "experiments/tasks/vocabulary.hpp"
+
+namespace hardgrad {
+namespace {
+
+/// Fields: "first" [B, N] and "first_length" [B], "second" and "second_length" likewise: words; "label" [B]. Labels are
+/// numbered in the order of their bytes, words are those of the training split.
+class Pairs final : public Task {
+ public:
+  Pairs(const Settings& settings, Key key) {
+    if (settings.real("heldout") + settings.real("test") >= 1)
+      throw UsageError("pairs: heldout and test together must be below 1");
+    const auto path = find_input(settings.text("path"));
+    const auto longest = static_cast<std::size_t>(settings.integer("max_length"));
+    std::vector<LabelledPair> pairs;
+    if (path.empty()) {
+      const auto& kind = settings.text("kind");
+      using Kind = PhrasePairs::Kind;
+      const PhrasePairs phrases{settings.integer("words"), kind == "phrase"       ? Kind::phrase
+                                                           : kind == "paraphrase" ? Kind::paraphrase
+                                                                                  : Kind::entailment};
+      for (int i = 0; i < settings.integer("examples"); ++i)
+        pairs.push_back(phrases.generate(key / "pair" / static_cast<std::uint64_t>(i)));
+      provenance_ = "generated";
+    } else {
+      const bool lower = settings.flag("lower_case");
+      for (auto& [label, first, second] : read_labelled_pairs(path))
+        pairs.push_back({std::move(label), tokenize(first, lower), tokenize(second, lower)});
+      provenance_ = path;
+    }
+    const auto all = pairs.size();
+    std::erase_if(pairs, [&](const LabelledPair& pair) {
+      return pair.first.empty() || pair.second.empty() || pair.first.size() > longest || pair.second.size() > longest;
+    });
+    const auto limit = static_cast<std::size_t>(settings.integer("limit"));
+    const auto left_out = all - pairs.size();
+    if (limit > 0 && pairs.size() > limit) pairs.resize(limit);
+    number(pairs, settings, key);
+    if (splits_[0].empty())
+      throw InputError(fmt::format("{}: no pair is left to train on; give more pairs, or a larger max_length", provenance_));
+    if (labels_.size() < 2)
+      throw InputError(fmt::format("{}: all pairs have the label \"{}\"; there is nothing to learn", provenance_, labels_[0]));
+    provenance_ += fmt::format(": {} pairs to train, {} held out, {} to test; {} left out: empty, or of more than {} tokens",
+                               splits_[0].size(), splits_[1].size(), splits_[2].size(), left_out, longest);
+  }
+
+  Dimensions dimensions() const override {
+    return {{"vocabulary", vocabulary_.size()},
+            {"first_length", static_cast<int>(longest_[0])},
+            {"second_length", static_cast<int>(longest_[1])},
+            {"classes", static_cast<int>(labels_.size())}};
+  }
+  std::size_t size(Split split) const override { return splits_[static_cast<std::size_t>(split)].size(); }
+  std::string provenance() const override { return provenance_; }
+
+  Batch batch(Split split, const std::vector<int>& indices) const override {
+    const auto& all = splits_[static_cast<std::size_t>(split)];
+    const auto B = indices.size();
+    Batch batch;
+    Array<int> label({B});
+    for (std::size_t b = 0; b < B; ++b) {
+      batch.id.push_back(static_cast<std::uint32_t>(all.at(static_cast<std::size_t>(indices[b]))));
+      label.data[b] = examples_[batch.id[b]].label;
+    }
+    for (std::size_t side = 0; side < 2; ++side) {
+      std::size_t N = 0;
+      for (auto id : batch.id) N = std::max(N, examples_[id].sentence[side].size());
+      Array<int> words({B, N}), length({B});
+      for (std::size_t b = 0; b < B; ++b) {
+        const auto& sentence = examples_[batch.id[b]].sentence[side];
+        std::copy(sentence.begin(), sentence.end(), words.row(b).begin());
+        length.data[b] = static_cast<int>(sentence.size());
+      }
+      batch.integers[names[side]] = std::move(words);
+      batch.integers[std::string(names[side]) + "_length"] = std::move(length);
+    }
+    batch.integers["label"] = std::move(label);
+    return batch;
+  }
+
+  std::string word(const std::string& field, int number) const override {
+    if (field == "label") return number >= 0 && number < static_cast<int>(labels_.size()) ? labels_[number] : std::string();
+    if (number == Vocabulary::pad || (field != names[0] && field != names[1])) return {};
+    return vocabulary_.word(number);
+  }
+
+  std::vector<Metric> metrics() const override { return {{.name = "accuracy", .unit = "1"}}; }
+  /// Of the last prediction.
+  void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
+    const auto& label = batch.ints("label");
+    for (std::size_t b = 0; b < label.size(); ++b) {
+      int answer = -1;
+      for (int predicted : seen.predictions.row(b))
+        if (predicted >= 0) answer = predicted;
+      metrics[0].numerator += answer == label.data[b];
+      metrics[0].denominator += 1;
+    }
+  }
+
+ private:
+  static constexpr std::array names = {"first", "second"};
+  struct Example {
+    std::array<std::vector<int>, 2> sentence;
+    int label;
+  };
+
+  // Pairs that are the same are in the same split.
+  void number(const std::vector<LabelledPair>& pairs, const Settings& settings, Key key) {
+    std::vector<std::string> groups;
+    std::set<std::string> labels;
+    for (const auto& pair : pairs) {
+      groups.emplace_back();
+      for (const auto* sentence : {&pair.first, &pair.second}) {
+        for (const auto& word : *sentence) groups.back() += word + " ";
+        groups.back() += '\t';
+      }
+      labels.insert(pair.label);
+    }
+    labels_.assign(labels.begin(), labels.end());
+    const auto splits = split_by_group(groups, settings.real("heldout"), settings.real("test"), key / "split");
+    for (std::size_t i = 0; i < pairs.size(); ++i)
+      for (const auto* sentence : {&pairs[i].first, &pairs[i].second})
+        for (const auto& word : *sentence)
+          if (splits[i] == Split::train) vocabulary_.count(word);
+    vocabulary_.close(2, static_cast<std::size_t>(settings.integer("vocabulary")));
+    for (const auto& pair : pairs) {
+      Example example{{}, static_cast<int>(std::distance(labels.begin(), labels.find(pair.label)))};
+      for (std::size_t side = 0; side < 2; ++side) {
+        const auto& sentence = side == 0 ? pair.first : pair.second;
+        for (const auto& word : sentence) example.sentence[side].push_back(vocabulary_.index(word));
+        longest_[side] = std::max(longest_[side], sentence.size());
+      }
+      examples_.push_back(std::move(example));
+    }
+    splits_ = members(splits, key / "order");
+  }
+
+  std::array<std::size_t, 2> longest_{};
+  std::vector<std::string> labels_;
+  Vocabulary vocabulary_;
+  std::vector<Example> examples_;
+  std::array<std::vector<int>, 3> splits_;
+  std::string provenance_;
+};
+
+using P = ParameterInfo;
+
+const Registration<TaskEntry> registered({
+    .name = "pairs",
+    .summary = "what two sentences are to each other",
+    .data = "generated paraphrases or entailment, or a file of lines \"label TAB sentence TAB sentence\" (plain or .gz)",
+    .default_model = "sentence_pair",
+    .parameters = {P::text("path", "", "a file of labelled pairs; none: generated"),
+                   P::choice("kind", "paraphrase", {"phrase", "paraphrase", "entailment"},
+                             "do they say the same (a few words, sentences), does the second follow? (generated)"),
+                   P::integer("examples", 2000, 1, 1e6, "pairs to generate"),
+                   P::integer("words", 8, 2, 1000, "nouns, adjectives and verbs, of each so many (generated)"),
+                   P::integer("limit", 0, 0, 1e9, "the first so many pairs; 0: all"),
+                   P::integer("max_length", 40, 1, 1000, "pairs with a sentence of more tokens are left out"),
+                   P::integer("vocabulary", 0, 0, 1e6, "most words; 0: all of the training split"),
+                   P::flag("lower_case", true, "lower case (path)"),
+                   P::real("heldout", 0.1, 0, 1, "share of the pairs held out for validation").below(),
+                   P::real("test", 0.1, 0, 1, "share of the pairs held out for the test").below()},
+    .make = [](const Settings& settings, Key key) -> std::unique_ptr<Task> { return std::make_unique<Pairs>(settings, key); },
+});
+
+}  // namespace
+}  // namespace hardgrad

@@ -1,0 +1,106 @@
+#include "experiments/tasks/phrase_pairs.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <utility>
+
+#include "core/random/randomness.hpp"
+
+namespace hardgrad {
+namespace {
+
+struct Phrase {
+  int adjective, noun;  // no adjective: -1
+  bool opposite = false, kind = false;
+};
+struct Event {
+  std::array<Phrase, 2> who;
+  int verb;
+  bool passive = false, denied = false;
+};
+
+}  // namespace
+
+LabelledPair PhrasePairs::generate(Key key) const {
+  KeyedRandomness random(key);
+  std::uint32_t draws = 0;
+  const auto below = [&](int bound) {
+    return static_cast<int>(random.below(static_cast<std::uint64_t>(bound), {.step = draws++}));
+  };
+  const auto another = [&](int word) { return (word + 1 + below(words - 1)) % words; };
+  using Sentence = std::vector<std::string>;
+  const auto say = [&](Sentence& sentence, char what, int word, bool synonyms) {
+    sentence.push_back(fmt::format("{}{}{}", what, word, synonyms && below(2) ? "s" : ""));
+  };
+  const auto say_phrase = [&](Sentence& sentence, const Phrase& it, bool synonyms) {
+    if (it.adjective >= 0) say(sentence, it.opposite ? 'u' : 'a', it.adjective, synonyms);
+    if (it.kind)
+      sentence.push_back(fmt::format("k{}", it.noun % (words / 2)));
+    else
+      say(sentence, 'n', it.noun, synonyms);
+  };
+  const auto spelled = [&](const Event& event, bool synonyms) {
+    Sentence sentence{"the"};
+    say_phrase(sentence, event.who[event.passive], synonyms);
+    if (event.passive) sentence.emplace_back("is");
+    if (event.denied) sentence.emplace_back("not");
+    say(sentence, 'v', event.verb, synonyms);
+    if (event.passive) sentence.emplace_back("by");
+    sentence.emplace_back("the");
+    say_phrase(sentence, event.who[!event.passive], synonyms);
+    return sentence;
+  };
+  const auto any_phrase = [&] { return Phrase{below(2) ? below(words) : -1, below(words)}; };
+
+  LabelledPair pair;
+  if (kind == Kind::phrase) {
+    const auto first = any_phrase();
+    auto second = first;
+    pair.label = below(2) ? "same" : "other";
+    if (pair.label == "other") {
+      auto& word = second.adjective >= 0 && below(2) ? second.adjective : second.noun;
+      word = another(word);
+    }
+    say_phrase(pair.first, first, false);
+    say_phrase(pair.second, second, true);
+    return pair;
+  }
+  Event first{};
+  for (auto& phrase : first.who) phrase = any_phrase();
+  first.who[1].noun = another(first.who[0].noun);
+  first.verb = below(words);
+  auto second = first;
+  if (kind == Kind::paraphrase) {
+    second.passive = below(2) == 0;
+    pair.label = below(2) ? "same" : "other";
+    if (pair.label == "other") switch (below(3)) {
+        case 0: std::swap(second.who[0], second.who[1]); break;
+        case 1: second.verb = another(second.verb); break;
+        default: {
+          auto& noun = second.who[below(2)].noun;
+          noun = another(noun);
+        }
+      }
+  } else {
+    constexpr std::array labels = {"entails", "neutral", "contradicts"};
+    const int label = below(3), one = below(2);
+    pair.label = labels[label];
+    for (auto& phrase : second.who) phrase.kind = below(2) == 0;
+    if (label == 0) {
+      if (below(2)) second.who[one].adjective = -1;
+    } else if (label == 1) {  // something is said of a noun of which nothing was
+      first.who[one].adjective = -1;
+      second.who[one].adjective = below(words);
+    } else if (first.who[one].adjective >= 0 && below(2)) {
+      second.who[one].opposite = true;
+    } else {
+      second.denied = true;
+    }
+  }
+  pair.first = spelled(first, false);
+  pair.second = spelled(second, kind == Kind::paraphrase);
+  return pair;
+}
+
+}  // namespace hardgrad

@@ -1,0 +1,185 @@
+// Pixel attention: gradients, hard and relaxed windows, enumerated answers, and the loss spelled out pixel by pixel.
+#include "tests/core/models/model_check.hpp"
+#include "tests/support/gradient_check.hpp"
+
+#include "core/models/parts/mean_window.hpp"
+
+using namespace hardgrad;
+using namespace hardgrad::test;
+
+namespace {
+
+Dimensions dimensions(int noise) { return {{"height", 6}, {"width", 6}, {"window", 3}, {"noise", noise}}; }
+
+Batch two_canvases(int noise) {
+  Batch batch;
+  batch.id = {3, 8};
+  KeyedRandomness random(Key(5));
+  batch.reals["image"] = Array<double>({2, 6, 6});
+  for (std::uint32_t i = 0; i < 72; ++i) batch.reals["image"].data[i] = random.uniform({i}) < 0.4;
+  if (noise > 0) batch.reals["noise"] = Array<double>({2, static_cast<std::size_t>(noise)});
+  for (int i = 0; i < 2 * noise; ++i) batch.reals["noise"].data[i] = 1.5 * random.uniform({100u + i}) - 0.7;
+  return batch;
+}
+
+std::string spec(const std::string& settings) {
+  return "pixel_attention[channels=2,hidden=3,code=2,background=0.03," + settings + "]";
+}
+struct Case {
+  std::string spec;
+  int noise, places;
+};
+const Case cases[] = {
+    {spec("layers=1,grid=2,beta=0.7"), 2, 4}, {spec("layers=2,beta=0"), 0, 36}, {spec("layers=2,grid=3"), 3, 9}};
+const Options forced{{3, 1}};
+
+}  // namespace
+
+TEST_CASE("pixel_attention: gradients of losses, log probabilities and states, in every parameter") {
+  for (const auto& c : cases) {
+    CAPTURE(c.spec);
+    auto model = lively(c.spec, dimensions(c.noise)), with_posterior = lively(c.spec, dimensions(c.noise), true);
+    check_gradients(*model, *with_posterior, two_canvases(c.noise), forced);
+  }
+}
+
+TEST_CASE("pixel_attention: the gradient check sees a missing score term") {
+  auto model = lively(cases[0].spec, dimensions(2));
+  const auto make = [] { return std::make_unique<ForcedChooser<double>>(forced); };
+  CHECK(gradient_error(*model, two_canvases(2), make, true).first > 1e-2);
+}
+
+TEST_CASE("pixel_attention: company does not matter, and one-hot weights are hard choices") {
+  for (const auto& c : cases) {
+    CAPTURE(c.spec);
+    const auto model = lively(c.spec, dimensions(c.noise));
+    const auto batch = two_canvases(c.noise);
+    ForcedChooser<double> once(forced), thrice(copied(forced, 3));
+    ForcedWeights one_hot(forced, 1.0);
+    const auto loss = losses(*model, batch, once), weighted = losses(*model, batch, one_hot);
+    for (int b = 0; b < 2; ++b) {
+      ForcedChooser<double> alone(of_example(forced, b));
+      CHECK(losses(*model, batch.select({b}), alone)[0] == doctest::Approx(loss[b]).epsilon(1e-12));
+      CHECK(weighted[b] == doctest::Approx(loss[b]).epsilon(1e-12));
+    }
+  }
+}
+
+TEST_CASE("pixel_attention: enumerated rows sum to the expectation over all places") {
+  for (const auto& c : cases) {
+    CAPTURE(c.spec);
+    const auto model = lively(c.spec, dimensions(c.noise));
+    const auto batch = two_canvases(c.noise);
+    CHECK(model->structure().dependence() == "one choice");
+    CHECK(model->outcomes(batch) == std::vector<double>(2, c.places));
+    double total = 0;
+    for (int b = 0; b < 2; ++b) total += expected_loss_by_paths(*model, batch.select({b}), {c.places});
+    CHECK(expected_loss_by_rows(*model, batch) == doctest::Approx(total).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("pixel_attention: with nothing learned the loss is that of even odds in the window and of ink outside") {
+  // All parameters zero: l = 0, m = s = 0, e = 0; so log 2 a pixel of the window, both divergences zero.
+  auto model = make_model<double>(Spec::parse(spec("layers=2")), dimensions(2), Key(1));
+  for (auto& p : model->parameters()) std::fill(p.value.data.begin(), p.value.data.end(), 0.0);
+  const auto batch = two_canvases(2);
+  for (int place : {0, 14, 35}) {  // the first: its window lies in part beyond the edge
+    ForcedChooser<double> chooser(Options{{place, place}});
+    const auto loss = losses(*model, batch, chooser);
+    for (int b = 0; b < 2; ++b) {
+      const auto image = batch.numbers("image").row(b);
+      double outside = 0;
+      for (int p = 0; p < 36; ++p)
+        if (std::abs(p / 6 - place / 6) > 1 || std::abs(p % 6 - place % 6) > 1) outside += image[p];
+      CHECK(loss[b] ==
+            doctest::Approx(9 * std::log(2) - outside * std::log(0.03) - (27 - outside) * std::log(0.97)).epsilon(1e-12));
+    }
+  }
+}
+
+TEST_CASE("pixel_attention: divergences are what they are by their definitions") {
+  auto model = lively(cases[2].spec, dimensions(3));
+  const auto batch = two_canvases(3).select({0});
+  for (auto& p : model->parameters())  // m = (0.4, -1), s = (0.2, -0.5), whatever is seen; e = (0, .., 0, 2)
+    if (p.name == "encoder.2.weight" || p.name == "attention.place.weight" || p.name == "decoder.2.weight")
+      std::fill(p.value.data.begin(), p.value.data.end(), 0.0);
+  model->parameters().find("encoder.2.bias")->value.data = {0.4, -1, 0.2, -0.5};
+  std::fill_n(model->parameters().find("attention.place.bias")->value.data.begin(), 9, 0.0);
+  model->parameters().find("attention.place.bias")->value.data[8] = 2;
+  const auto loss = [&](double beta, int noise) {
+    auto other =
+        make_model<double>(Spec::parse(spec("layers=2,grid=3,beta=" + std::to_string(beta))), dimensions(noise), Key(1));
+    for (auto& p : other->parameters()) p.value.data = model->parameters().find(p.name)->value.data;
+    ForcedChooser<double> chooser(Options{{4}});
+    return losses(*other, two_canvases(noise).select({0}), chooser)[0];
+  };
+  double code = 0;
+  for (auto [m, s] : {std::pair{0.4, 0.2}, {-1.0, -0.5}}) code += (m * m + std::exp(2 * s) - 1) / 2 - s;
+  CHECK(loss(0, 3) - loss(0, 0) == doctest::Approx(code).epsilon(1e-12));  // (the decoder looks at no code)
+  const double all = 8 + std::exp(2.0), place = (8 * std::log(9 / all) + std::exp(2.0) * (2 + std::log(9 / all))) / all;
+  CHECK(loss(1.5, 0) - loss(0, 0) == doctest::Approx(1.5 * place).epsilon(1e-12));
+}
+
+TEST_CASE("pixel_attention: what is looked at is a pixel of the canvas, hard or likeliest") {
+  const auto predicted = [](const Case& c, Chooser<double>& chooser) {
+    const auto model = lively(c.spec, dimensions(c.noise));
+    Tape<double> tape;
+    Episode<double> episode(tape, chooser, 2);
+    model->run(two_canvases(c.noise), episode);
+    return episode.predictions().back().label;
+  };
+  ForcedChooser<double> hard(Options{{35, 8}}), few(Options{{3, 1}});
+  ForcedWeights soft(Options{{35, 8}}, 0.5);
+  CHECK(predicted(cases[1], hard) == std::vector<int>{35, 8});
+  CHECK(predicted(cases[1], soft) == std::vector<int>{35, 8});
+  CHECK(predicted(cases[0], few) == std::vector<int>{4 * 6 + 4, 1 * 6 + 4});  // 2 x 2 places: windows begin at rows 0 and 3
+}
+
+TEST_CASE("pixel_attention: canvases that do not fit are refused, with what would do") {
+  const auto make = [](const std::string& settings, int height, int width, int noise) {
+    make_model<float>(Spec::parse("pixel_attention[" + settings + "]"),
+                      {{"height", height}, {"width", width}, {"window", 3}, {"noise", noise}}, Key(1));
+  };
+  CHECK_THROWS_WITH_AS(make("layers=2", 6, 7, 5), "pixel_attention: the canvas is 6x7, and must be square", UsageError);
+  CHECK_THROWS_WITH_AS(make("layers=3", 6, 6, 5),
+                       "pixel_attention: 3 convolutions leave nothing of a canvas of 6x6 pixels; layers=2 would", UsageError);
+  CHECK_THROWS_WITH_AS(make("layers=2,code=6", 6, 6, 5),
+                       "pixel_attention: a code of 6 numbers wants as many of noise, the task gives 5; code=5 would do, or the "
+                       "task's noise=6 (noise=0: a code without noise)",
+                       UsageError);
+  CHECK_NOTHROW(make("layers=2,code=6", 6, 6, 0));
+}
+
+TEST_CASE("mean_window: the windows of all cells by their weights, and its gradient") {
+  for (const auto& sensor : {Sensor{6, 3, 1, 6, 6}, Sensor{3, 4, 1, 6, 6}, Sensor{2, 8, 1, 6, 6}}) {
+    CAPTURE(sensor.grid);
+    const auto batch = two_canvases(0);
+    const std::vector<int> example{1, 0, 1};
+    const auto images = [&](auto& tape) {
+      using U = std::remove_cvref_t<decltype(tape.constant(1, 1).value().data[0])>;
+      const auto y = tape.constant(2, 36);
+      for (int i = 0; i < 72; ++i) tape.mutable_value(y).data[i] = static_cast<U>(batch.numbers("image").data[i]);
+      return y;
+    };
+    const auto weights = testing::random_matrix(3, sensor.cells(), 4);
+    testing::expect_gradient(
+        [&](auto& tape, const auto& v) { return mean_window(sensor, images(tape), std::span<const int>(example), v[0]); },
+        {weights});
+    Tape<double> tape;
+    const auto w = testing::place(tape, {weights})[0];
+    const auto got = mean_window(sensor, images(tape), std::span<const int>(example), w).value();
+    const auto every = sensor.every_patch(tape, batch.numbers("image")).value();
+    for (std::size_t r = 0; r < 3; ++r)
+      for (std::size_t p = 0; p < sensor.values(); ++p) {
+        double sum = 0;
+        for (std::size_t c = 0; c < sensor.cells(); ++c) sum += w.value()(r, c) * every(example[r] * sensor.cells() + c, p);
+        CHECK(got(r, p) == doctest::Approx(sum).epsilon(1e-12));
+      }
+  }
+  Tape<double> tape;
+  const std::vector<int> one{0};
+  CHECK_THROWS_AS(mean_window(Sensor{3, 3, 2, 6, 6}, tape.constant(1, 36), std::span<const int>(one), tape.constant(1, 9)),
+                  Bug);
+  CHECK_THROWS_AS(mean_window(Sensor{3, 3, 1, 6, 6}, tape.constant(1, 36), std::span<const int>(one), tape.constant(1, 8)),
+                  Bug);
+}

@@ -1,0 +1,180 @@
+// Pairs of sentences: gradients, padding and company, relaxed and enumerated answers, and the published network spelled out.
+#include "tests/core/models/model_check.hpp"
+
+using namespace hardgrad;
+using namespace hardgrad::test;
+
+namespace {
+
+const Dimensions dimensions{{"vocabulary", 6}, {"first_length", 3}, {"second_length", 2}, {"classes", 3}};
+
+/// Three and two words, one and two, two and one; the first pair and the last share words.
+Batch three_pairs() {
+  Batch batch;
+  batch.id = {2, 5, 6};
+  batch.integers["first"] = {{3, 3}, std::vector<int>{2, 3, 4, 5, 0, 0, 3, 4, 0}};
+  batch.integers["first_length"] = {{3}, std::vector<int>{3, 1, 2}};
+  batch.integers["second"] = {{3, 2}, std::vector<int>{3, 5, 2, 4, 4, 0}};
+  batch.integers["second_length"] = {{3}, std::vector<int>{2, 2, 1}};
+  batch.integers["label"] = {{3}, std::vector<int>{2, 0, 1}};
+  return batch;
+}
+
+std::string spec(const std::string& attention, const std::string& more = "") {
+  return "sentence_pair[width=2,window=2,attention=" + attention + more + "]";
+}
+// Of each pair's five columns: tokens of the first sentence, of the second, 0 where there is none.
+const std::vector<int> partners{1, 0, 1, 2, 0, /**/ 1, 0, 0, 0, 0, /**/ 0, 0, 1, 0, 0};
+const std::vector<int> units{0, 1, 1, 0, 1, /**/ 1, 0, 1, 0, 0, /**/ 1, 0, 1, 0, 0};
+
+struct Case {
+  std::string spec;
+  Options forced;
+  const char* dependence;
+};
+std::vector<Case> cases() {
+  return {{spec("bottom"), {partners}, "joint cost"},
+          {spec("top"), {units}, "joint cost"},
+          {spec("both"), {partners, units}, "sequential"},
+          {spec("bottom", ",layers=2"), {partners, partners}, "sequential"}};
+}
+
+}  // namespace
+
+TEST_CASE("sentence_pair: gradients of losses, log probabilities and states, in every parameter") {
+  for (const auto& c : cases()) {
+    CAPTURE(c.spec);
+    auto model = lively(c.spec, dimensions), with_posterior = lively(c.spec, dimensions, true);
+    check_gradients(*model, *with_posterior, three_pairs(), c.forced, 5, c.forced.size() == 1);
+  }
+  auto none = lively(spec("none", ",layers=2"), dimensions);
+  CHECK(none->structure().sites.empty());
+  check_gradient("no attention", *none, three_pairs(), [] { return std::make_unique<ExpectedChooser<double>>(); });
+}
+
+TEST_CASE("sentence_pair: the gradient check sees a missing score term") {
+  for (const auto& c : cases()) {
+    auto model = lively(c.spec, dimensions);
+    const auto make = [&] { return std::make_unique<ForcedChooser<double>>(c.forced); };
+    CHECK(gradient_error(*model, three_pairs(), make, true).first > 1e-2);
+  }
+}
+
+TEST_CASE("sentence_pair: padding and company do not matter, copies cost the same, and one-hot weights are hard choices") {
+  for (const auto& c : cases()) {
+    CAPTURE(c.spec);
+    const auto model = lively(c.spec, dimensions);
+    ForcedChooser<double> once(c.forced), thrice(copied(c.forced, 3, 5));
+    ForcedWeights one_hot(c.forced, 1.0);
+    ExpectedChooser<double> soft;
+    const auto loss = losses(*model, three_pairs(), once), three = losses(*model, three_pairs(), thrice);
+    const auto weighted = losses(*model, three_pairs(), one_hot), relaxed = losses(*model, three_pairs(), soft);
+    REQUIRE(three.size() == 9);
+    for (int b = 0; b < 3; ++b) {
+      auto alone = three_pairs().select({b});
+      for (const auto* side : {"first", "second"}) {  // cut to its own length
+        auto& words = alone.integers.at(side);
+        const auto length = static_cast<std::size_t>(alone.ints(std::string(side) + "_length").data[0]);
+        words = {{1, length}, std::vector<int>(words.data.begin(), words.data.begin() + length)};
+      }
+      ForcedChooser<double> chooser(of_example(c.forced, b, 5));
+      CHECK(losses(*model, alone, chooser)[0] == doctest::Approx(loss[b]).epsilon(1e-12));
+      CHECK(losses(*model, alone, soft)[0] == doctest::Approx(relaxed[b]).epsilon(1e-12));
+      CHECK(weighted[b] == doctest::Approx(loss[b]).epsilon(1e-12));
+      for (int copy = 0; copy < 3; ++copy) CHECK(three[3 * b + copy] == doctest::Approx(loss[b]).epsilon(1e-12));
+      CHECK(std::abs(relaxed[b] - loss[b]) > 1e-4);
+    }
+  }
+}
+
+TEST_CASE("sentence_pair: enumerated rows sum to the expectation over all partners and units") {
+  for (const auto& c : cases()) {
+    CAPTURE(c.spec);
+    const auto model = lively(c.spec, dimensions);
+    CHECK(model->structure().dependence() == c.dependence);
+    const auto batch = three_pairs();
+    const auto outcomes = model->outcomes(batch);
+    double total = 0;
+    for (int b = 0; b < 3; ++b) {
+      std::vector<int> options;
+      double product = 1;
+      for (std::size_t site = 0; site < model->structure().sites.size(); ++site) {
+        const auto asked = model->asked(batch, site, b);
+        for (int t = 0; t < asked.times; ++t) options.insert(options.end(), asked.options.begin(), asked.options.end());
+      }
+      for (int n : options) product *= n;
+      CHECK(outcomes[b] == product);
+      if (product <= 1100) total += expected_loss_by_paths(*model, batch.select({b}), options, 5);
+      CHECK((product <= 1100 || c.forced.size() == 2));
+    }
+    double by_rows = 0;
+    for (int b = 0; b < 3; ++b)
+      if (outcomes[b] <= 1100) by_rows += expected_loss_by_rows(*model, batch.select({b}));
+    CHECK(by_rows == doctest::Approx(total).epsilon(1e-12));
+  }
+  const auto model = lively(spec("bottom"), dimensions);  // 2 2 2 3 3 partners; one word of two; two of one
+  CHECK(model->outcomes(three_pairs()) == std::vector<double>{72, 2, 2});
+}
+
+TEST_CASE("sentence_pair: relaxed to its mean it is the published network, word by word") {
+  const auto model = lively(spec("both"), dimensions);
+  const auto of = [&](const char* name) -> const Array<double>& { return model->parameters().find(name)->value; };
+  const auto batch = three_pairs();
+  ExpectedChooser<double> soft;
+  const auto loss = losses(*model, batch, soft);
+  using Vector = std::vector<double>;
+  using Sentence = std::vector<Vector>;
+  const auto match = [](const Vector& a, const Vector& b) { return 1 / (1 + std::hypot(a[0] - b[0], a[1] - b[1])); };
+  for (int b = 0; b < 3; ++b) {
+    std::array<Sentence, 2> x, input, f, next;
+    for (int side = 0; side < 2; ++side)
+      for (int i = 0; i < batch.ints(side ? "second_length" : "first_length").data[b]; ++i) {
+        const auto row = of("embedding.weight").row(batch.ints(side ? "second" : "first").row(b)[i]);
+        x[side].push_back({row[0], row[1]});
+      }
+    for (int side = 0; side < 2; ++side) {
+      for (const auto& word : x[side]) {  // [x; sum_j A_ij P_j]
+        input[side].push_back({word[0], word[1], 0, 0});
+        for (std::size_t j = 0; j < x[!side].size(); ++j)
+          for (int k = 0; k < 2; ++k)
+            input[side].back()[2 + k] += match(word, x[!side][j]) * of("attention.place.weight").row(j)[k];
+      }
+      for (std::size_t u = 0; u < x[side].size() + 1; ++u) {
+        f[side].push_back({of("block1.bias").data[0], of("block1.bias").data[1]});
+        for (int k = 0; k < 2; ++k) {
+          for (int o = 0; o < 2; ++o)  // the word before, the word itself
+            if (u + o >= 1 && u + o - 1 < x[side].size())
+              for (int c = 0; c < 4; ++c)
+                f[side].back()[k] += of("block1.weight").row(k)[4 * o + c] * input[side][u + o - 1][c];
+          f[side].back()[k] = std::tanh(f[side].back()[k]);
+        }
+      }
+    }
+    for (int side = 0; side < 2; ++side)
+      for (std::size_t i = 0; i < x[side].size(); ++i) {  // sum_u v_u f_u
+        next[side].push_back({0, 0});
+        for (std::size_t u = i; u < i + 2; ++u) {
+          double v = 0;
+          for (const auto& g : f[!side]) v += match(f[side][u], g);
+          for (int k = 0; k < 2; ++k) next[side].back()[k] += v * f[side][u][k];
+        }
+      }
+    Vector features;
+    for (const auto& level : {x, next}) {
+      std::array<Vector, 2> mean{Vector{0, 0}, Vector{0, 0}};
+      for (int side = 0; side < 2; ++side)
+        for (const auto& word : level[side])
+          for (int k = 0; k < 2; ++k) mean[side][k] += word[k] / static_cast<double>(level[side].size());
+      for (const auto& m : {mean[0], mean[1], Vector{mean[0][0] * mean[1][0], mean[0][1] * mean[1][1]}})
+        features.insert(features.end(), m.begin(), m.end());
+    }
+    double all = 0, own = 0;
+    for (int c = 0; c < 3; ++c) {
+      double e = of("classifier.bias").data[c];
+      for (std::size_t k = 0; k < features.size(); ++k) e += of("classifier.weight").row(c)[k] * features[k];
+      all += std::exp(e);
+      if (c == batch.ints("label").data[b]) own = e;
+    }
+    CHECK(loss[b] == doctest::Approx(std::log(all) - own).epsilon(1e-12));
+  }
+}

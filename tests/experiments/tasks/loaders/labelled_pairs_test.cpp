@@ -1,0 +1,62 @@
+// Labelled pairs of sentences: what a line is, and everything that can be wrong with one.
+#include "experiments/tasks/loaders/labelled_pairs.hpp"
+
+#include <random>
+
+#include "tests/experiments/tasks/support.hpp"
+
+using namespace hardgrad;
+using namespace hardgrad::testing;
+
+TEST_CASE("labelled pairs are three columns a line; empty lines are passed over") {
+  Folder folder;
+  const auto pairs = read_labelled_pairs(folder.write("p", "yes\tA dog.\tA cat.\r\n\n  \nno\tone\ttwo words"));
+  REQUIRE(pairs.size() == 2);
+  CHECK(pairs[0].label == "yes");
+  CHECK(pairs[0].first == "A dog.");
+  CHECK(pairs[0].second == "A cat.");
+  CHECK(pairs[1].second == "two words");
+}
+
+TEST_CASE("labelled pairs that are none are refused with line and column") {
+  Folder folder;
+  const auto says = [&](const std::string& bytes) {
+    const auto path = folder.write("p", bytes);
+    return refusal(folder, [&] { read_labelled_pairs(path); });
+  };
+  CHECK(has(says("a\tb\tc\na\tb\n"), "p:2:4: fewer than three columns: expected \"label TAB sentence TAB sentence\""));
+  CHECK(has(says("a\n"), "p:1:2: fewer than three columns"));
+  CHECK(has(says("a\tb\tc\td\n"), "p:1:6: more than three columns"));
+  CHECK(has(says("\tb\tc\n"), "p:1:1: the label is empty"));
+  CHECK(has(says("a\t \tc\n"), "p:1:3: the first sentence is empty"));
+  CHECK(has(says("a\tb\t \n"), "p:1:5: the second sentence is empty"));
+  CHECK(has(says("a\tb\xff\tc\n"), "p:1:4"));
+  CHECK(has(says(""), "p: "));
+  CHECK(has(says("\n\n"), "p: holds no pair of sentences"));
+  CHECK(has(says("a\t" + std::string(1 << 20, 'b') + "\tc\n"), "p:1: the line has more than 1048576 bytes"));
+  std::string many;
+  for (int i = 0; i < 1001; ++i) many += std::to_string(i) + "\tb\tc\n";
+  CHECK(has(says(many), "p:1001:1: more than 1000 different labels: is the first column the label?"));
+  CHECK(has(refusal(folder, [&] { read_labelled_pairs(folder / "none"); }), "none"));
+}
+
+TEST_CASE("damaged labelled pairs are read or refused in one line") {
+  Folder folder;
+  std::mt19937 random(3);
+  std::string whole;
+  for (int i = 0; i < 40; ++i) whole += std::string(i % 2 ? "yes" : "no") + "\tein Fu\xc3\x9f\tein Schuh\n";
+  int refused = 0, accepted = 0;
+  for (int i = 0; i < 400; ++i) {
+    auto bytes = whole;
+    if (i % 2)
+      bytes.resize(random() % bytes.size());
+    else
+      for (int flips = 0; flips < 3; ++flips) bytes[random() % bytes.size()] ^= static_cast<char>(1 << random() % 8);
+    const auto path = folder.write("p", bytes);
+    const auto what = refusal(folder, [&] { read_labelled_pairs(path); });
+    (what == "accepted" ? accepted : refused) += 1;
+    if (what != "accepted") CHECK(what.starts_with("p:"));
+  }
+  CHECK(refused > 100);
+  CHECK(accepted > 50);
+}
