@@ -113,7 +113,9 @@ TEST_CASE("what a model's page says of its dependence is what its sites make of 
                           {"answer_width", 2},
                           {"positions", 2},
                           {"puzzle_width", 3},
-                          {"labels", 2}};
+                          {"labels", 2},
+                          {"table_columns", 2},
+                          {"program_steps", 1}};
   const std::pair<const char*, const char*> cases[] = {{"bits", "one choice"},
                                                        {"bits[bits=3]", "factorised"},
                                                        {"bits[bits=3,function=table]", "joint cost"},
@@ -133,6 +135,8 @@ TEST_CASE("what a model's page says of its dependence is what its sites make of 
                                                        {"turing_machine", "sequential"},
                                                        {"ponderer", "sequential"},
                                                        {"ponderer[ask=step]", "one choice"},
+                                                       {"programmer[steps=1]", "joint cost"},
+                                                       {"programmer[steps=2]", "sequential"},
                                                        {"glimpse_reader[grid=2,glimpses=1]", "one choice"},
                                                        {"glimpse_reader[policy=gaussian,glimpses=2]", "sequential"},
                                                        {"glimpse_reader[grid=2,glimpses=2]", "sequential"}};
