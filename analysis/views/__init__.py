@@ -10,6 +10,6 @@ in a module that is imported here. A model without one is shown as plain heat ma
 
 from .attention import Attention, load_attention
 from .registry import VIEWS, view, views_of
-from . import captions, documents, general, glimpses, machines, memory, pondering, programs, sentences  # noqa: F401  (each registers its views)
+from . import captions, documents, general, glimpses, machines, memory, pondering, programs, sentences, tapes  # noqa: F401  (each registers its views)
 
 __all__ = ["Attention", "VIEWS", "load_attention", "view", "views_of"]

@@ -15,6 +15,7 @@ from analysis.views.documents import placed
 from analysis.views.glimpses import window
 from analysis.views.pondering import laws, stops
 from analysis.views.programs import OPERATIONS, asked, words_of_columns
+from analysis.views.tapes import paths
 
 
 def attention(model="translator", soft=None, choices=None, rows=None, **fields) -> Attention:
@@ -216,6 +217,24 @@ def test_a_programmers_program_stands_beside_its_own():
     assert [tuple(patch.get_xy()) for patch in operations.patches] == [(7.5, 0.5), (6.5, 1.5)]
     assert [tuple(patch.get_xy()) for patch in columns.patches] == [(1.5, 1.5)]
     assert operations.lines[0].get_xdata().tolist() == [1, 8, 7] and columns.lines[0].get_xdata().tolist() == [2, 0, 2]
+
+
+def test_heads_go_along_their_tapes_and_write_in_time():
+    bits = np.zeros((2, 4, 2))
+    answer = np.array([[[-1, -1], [-1, -1], [1, 0], [0, 1]], [[-1, -1], [1, 1], [0, 0], [-1, -1]]])
+    soft = np.full((2, 3, 3), 1 / 3)
+    # Example 1 waits, then has to write twice after its head went right, left; example 2 writes and has finished after two steps.
+    choices = np.array([[1, 2, 1, 0, 1, 0], [1, 0, 1, -1, -1, 0], [2, 0, -1, -1, -1, -1]])
+    case = attention("tape_machine", soft, choices, np.repeat([0, 1], 3), input=bits, answer=answer, length=[4, 3])
+    at_input, at_memory, writes = paths(case, 0)
+    assert at_input.tolist() == [0, 1, 2, 1, 1] and at_memory.tolist() == [0, -1, -1, -1, -1]
+    assert writes.tolist() == [False, False, True, True]
+    assert [p.tolist() for p in paths(case, 1)] == [[0, 0, 0], [0, 1, 1], [True, True]]
+    for shown in (case, replace(case, choices=None)):
+        figure = views_of("tape_machine")[0](shown)
+        figure.canvas.draw()
+    below = views_of("tape_machine")[0](case).axes[2]
+    assert below.lines[1].get_xdata().tolist() == [0, 1, 2, 1] and below.lines[2].get_ydata().tolist() == [3, 4]
 
 
 def test_entropy_is_drawn_for_every_model():

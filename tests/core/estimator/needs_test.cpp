@@ -115,7 +115,8 @@ TEST_CASE("what a model's page says of its dependence is what its sites make of 
                           {"puzzle_width", 3},
                           {"labels", 2},
                           {"table_columns", 2},
-                          {"program_steps", 1}};
+                          {"program_steps", 1},
+                          {"shown_steps", 2}};
   const std::pair<const char*, const char*> cases[] = {{"bits", "one choice"},
                                                        {"bits[bits=3]", "factorised"},
                                                        {"bits[bits=3,function=table]", "joint cost"},
@@ -135,6 +136,7 @@ TEST_CASE("what a model's page says of its dependence is what its sites make of 
                                                        {"turing_machine", "sequential"},
                                                        {"ponderer", "sequential"},
                                                        {"ponderer[ask=step]", "one choice"},
+                                                       {"tape_machine", "sequential"},
                                                        {"programmer[steps=1]", "joint cost"},
                                                        {"programmer[steps=2]", "sequential"},
                                                        {"glimpse_reader[grid=2,glimpses=1]", "one choice"},

@@ -41,7 +41,7 @@ TEST_CASE("short trainings of every network with peaked attention stay finite an
       ++trainings;
     }
   }
-  CHECK(networks == 15);
+  CHECK(networks == 16);
   CHECK(trainings == 3 * networks);
 }
 
