@@ -3,24 +3,24 @@
 //
 // Input tape x_1..x_K [I], wanted y_1..y_L of O bits, steps t = 1..T, T = ceil(time (K + L)). Both tapes are circles of N
 // cells; what is not given is blank, 0. p_t, q_t: where the heads are, 1 at one cell; u_t: how many symbols are written, 1 at
-// one of 0..L. p_0, q_0 at the first cell, u_0 at 0; memory cells M_i [W], M_0 = 0.
-//   x_t, m_t  = sum_i p_{t-1,i} x_i, sum_i q_{t-1,i} M_{t-1,i}                        what the heads read
-//   s_t       = LSTM([x_t; m_t; a_{t-1}], s_{t-1})                                    [C]
-//   i_t, j_t ~ softmax(W_i s_t + b_i), softmax(W_j s_t + b_j)                         the choice, three columns: the heads stay
-//   (0), o_t      ~ softmax(W_o s_t + b_o)                                                 go right (1) or left (2); write (0)
-//   or wait (1) M_t,i     = M_{t-1,i} + q_{t-1,i} sig(W_g s_t + b_g) (tanh(W_m s_t + b_m) - M_{t-1,i}) p_t, q_t  =
-//   moved(p_{t-1}, i_t), moved(q_{t-1}, j_t) loss      = - sum of log Bernoulli(y_k; sig(W_y s_t + b_y)) over the steps t that
-//   write a symbol, k = 1..L in order
+// one of 0..L. p_0, q_0 at the first cell, u_0 at 0; memory cells M_i [W], M_0 = 0; a_t [8]: the choices of a step, a_0 = 0.
+//   x_t, m_t = sum_i p_{t-1,i} x_i, sum_i q_{t-1,i} M_{t-1,i}             what the heads read
+//   s_t      = LSTM([x_t; m_t; a_{t-1}], s_{t-1})                         [C]
+//   i_t, j_t ~ softmax(W_i s_t + b_i), softmax(W_j s_t + b_j)             heads stay (0), go right (1) or left (2)
+//   o_t      ~ softmax(W_o s_t + b_o)                                     write (0) or wait (1): the choice is all three
+//   M_t,i    = M_{t-1,i} + q_{t-1,i} sig(W_g s_t + b_g) (.) (tanh(W_m s_t + b_m) - M_{t-1,i})
+//   p_t, q_t = moved(p_{t-1}, i_t), moved(q_{t-1}, j_t)
+//   loss     = - sum_k log Bernoulli(y_k; sig(W_y s_t + b_y))             t: the step that writes symbol k = 1..L
+//
 // When as many symbols are left as steps, the machine has to write; when all are written, it has finished: there is no choice
 // then, nor of where to move in the last step. Relaxed: p, q and u are weights, and so is what is written, u_k a_write.
-// input=forward: the head of the input tape cannot go left (to reverse a sequence it has to be kept in memory). a_t: the
-// choices of a step, [8]. Zaremba & Sutskever write symbols of an alphabet, from a softmax; here a symbol is a vector of bits.
+// input=forward: the head of the input tape cannot go left (to reverse a sequence it has to be kept in memory).
+// Zaremba & Sutskever write symbols of an alphabet, from a softmax; here a symbol is a vector of bits.
 // Posterior (if asked for): q = softmax of the same + W_q [s_t; y] + b_q, y = sum_k u_{t-1,k} y_{k+1} the symbol that is next.
 //
-// Parameters: controller.{input.weight [4C, I + W + 8], recurrent.weight [4C, C], bias [4C]}; move.{weight [8, C], bias [8]}
-// (i, j,
-//   o); write.{weight [2W, C], bias [2W]} (g, m); output.{weight [O, C], bias [O]}; posterior.move.{weight [8, C + O], bias
-//   [8]}.
+// Parameters: controller.{input.weight [4C, I + W + 8], recurrent.weight [4C, C], bias [4C]}; output.{weight [O, C], bias [O]};
+//   move.{weight [8, C], bias [8]} (i, j, o); write.{weight [2W, C], bias [2W]} (g, m);
+//   posterior.move.{weight [8, C + O], bias [8]}.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-// Algorithms to be learnt from examples: sequences of random bits that have to be copied, rid of duplicates, repeated, recalled,
-// sorted or turned round. (Graves, Wayne & Danihelka 2014, sec. 4; reverse, duplicated input: Zaremba & Sutskever 2015.)
+// Algorithms to be learnt from examples: sequences of random bits that have to be copied, rid of duplicates, repeated,
+// recalled, sorted or turned round. (Graves, Wayne & Danihelka 2014, sec. 4; reverse, duplicated input: Zaremba & Sutskever
+// 2015.)
 #include <fmt/format.h>
 
 #include <algorithm>
