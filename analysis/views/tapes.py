@@ -5,6 +5,7 @@ from __future__ import annotations
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from ..drawing import FONT
 from ..style import COLOURS
@@ -68,6 +69,7 @@ def tape_heads(attention: Attention) -> Figure:
             below.plot(at_input[:-1][writes], steps[writes], color=COLOURS[1], marker="o", markersize=4, linestyle="")
             left, right = min(at_input.min(), at_memory.min(), 0), max(at_input.max(), at_memory.max(), len(tapes[b]) - 1)
             for ax in (above, below):
+                ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
                 ax.set_xlim(left - 0.5, right + 0.5)
         if attention.choices is not None:
             axes[1, -1].legend(loc="lower right", fontsize=8)
