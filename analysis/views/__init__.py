@@ -10,6 +10,7 @@ in a module that is imported here. A model without one is shown as plain heat ma
 
 from .attention import Attention, load_attention
 from .registry import VIEWS, view, views_of
-from . import canvases, captions, documents, general, glimpses, machines, memory, pairs, pondering, sentences  # noqa: F401  (each registers its views)
+from . import (canvases, captions, documents, general, glimpses, machines, memory, pairs,  # noqa: F401  (each registers its views)
+               pondering, programs, sentences, tapes)
 
 __all__ = ["Attention", "VIEWS", "load_attention", "view", "views_of"]

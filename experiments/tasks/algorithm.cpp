@@ -1,5 +1,6 @@
-// Algorithms to be learnt from examples: sequences of random bits that have to be copied, repeated, recalled, sorted or turned
-// round. (Graves, Wayne & Danihelka 2014, sec. 4; reverse: Zaremba & Sutskever 2015.)
+// Algorithms to be learnt from examples: sequences of random bits that have to be copied, rid of duplicates, repeated,
+// recalled, sorted or turned round. (Graves, Wayne & Danihelka 2014, sec. 4; reverse, duplicated input: Zaremba & Sutskever
+// 2015.)
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@ namespace hardgrad {
 namespace {
 
 constexpr std::size_t item_vectors = 3;  // in an item of associative recall
+constexpr std::size_t duplicates = 3;    // of each vector of duplicated input
 
 /// One example, written step by step: what is shown, then what is wanted.
 class Script {
@@ -78,6 +80,7 @@ class Algorithm final : public Task {
     return {{"input_width", static_cast<int>(inputs())},
             {"answer_width", static_cast<int>(outputs())},
             {"steps", static_cast<int>(steps(longest))},
+            {"shown_steps", static_cast<int>(steps(longest) - wanted(longest))},
             {"vectors", static_cast<int>(vectors)}};
   }
   std::size_t size(Split split) const override { return sizes_[static_cast<std::size_t>(split)]; }
@@ -117,36 +120,46 @@ class Algorithm final : public Task {
     }
     return all;
   }
-  /// Solved: every bit of the sequence is right. Longer sequences have metrics of their own.
+  /// The bits that were said are those wanted, in order. Solved: every bit of the sequence is right. Longer sequences have
+  /// metrics of their own.
   void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
     const auto &answer = batch.ints("answer"), &longer = batch.ints("longer");
     for (int b = 0; b < batch.examples(); ++b) {
       const auto wanted = answer.row(b);
-      const auto said = seen.predictions.row(b);
-      double wrong = 0, count = 0;
-      for (std::size_t p = 0; p < wanted.size(); ++p) {
-        if (wanted[p] < 0) continue;
+      const auto labels = seen.predictions.row(b);
+      std::vector<int> said;  // in order, whenever it was said
+      std::copy_if(labels.begin(), labels.end(), std::back_inserter(said), [](int bit) { return bit >= 0; });
+      double wrong = 0;
+      std::size_t count = 0;
+      for (int bit : wanted) {
+        if (bit < 0) continue;
+        wrong += count >= said.size() || said[count] != bit;
         ++count;
-        wrong += p >= said.size() || said[p] != wanted[p];
       }
       auto* const of = &metrics[longer.data[b] ? 2 : 0];
       of[0].numerator += wrong;
-      of[0].denominator += count;
+      of[0].denominator += static_cast<double>(count);
       of[1].numerator += wrong == 0;
       of[1].denominator += 1;
     }
   }
 
  private:
-  std::size_t inputs() const { return bits_ + (kind_ == "copy" || kind_ == "reverse" ? 1 : 2); }
+  std::size_t inputs() const {
+    return bits_ + (kind_ == "repeat_copy" || kind_ == "associative_recall" || kind_ == "priority_sort" ? 2 : 1);
+  }
   std::size_t outputs() const { return bits_ + (kind_ == "repeat_copy"); }
   static std::size_t kept(std::size_t sorted) { return (4 * sorted + 4) / 5; }
   /// Steps of the longest example of so many vectors (items).
   std::size_t steps(std::size_t n) const {
-    if (kind_ == "repeat_copy") return n + 1 + n * repeats_ + 1;
-    if (kind_ == "associative_recall") return n * (1 + item_vectors) + 2 + 2 * item_vectors;
-    if (kind_ == "priority_sort") return n + 1 + kept(n);
-    return 2 * n + 1;
+    if (kind_ == "associative_recall") return n * (1 + item_vectors) + 2 + item_vectors + wanted(n);
+    return (kind_ == "duplicated_input" ? duplicates * n : n) + 1 + wanted(n);
+  }
+  /// Those of them with an answer.
+  std::size_t wanted(std::size_t n) const {
+    if (kind_ == "repeat_copy") return n * repeats_ + 1;
+    if (kind_ == "associative_recall") return item_vectors;
+    return kind_ == "priority_sort" ? kept(n) : n;
   }
 
   bool is_longer(Split split, std::size_t i) const { return split == Split::test && longer_ > 0 && i % 2 == 1; }
@@ -191,7 +204,8 @@ class Algorithm final : public Task {
       for (std::size_t k = 0; k < kept(n); ++k) script.want(all[order[k]]);
     } else {
       auto all = drawn(n);
-      for (const auto& vector : all) script.show(vector);
+      for (const auto& vector : all)
+        for (std::size_t k = 0; k < (kind_ == "duplicated_input" ? duplicates : 1); ++k) script.show(vector);
       if (kind_ == "reverse") std::reverse(all.begin(), all.end());
       const auto times = kind_ != "repeat_copy" ? 1 : split == Split::test ? repeats_ : 1 + below(repeats_);
       if (kind_ == "repeat_copy") {  // the number of repetitions, of mean 0 and variance 1
@@ -218,10 +232,11 @@ using P = ParameterInfo;
 
 const Registration<TaskEntry> registered({
     .name = "algorithm",
-    .summary = "sequences of random bits to be copied, repeated, recalled, sorted or reversed",
+    .summary = "sequences of random bits to be copied, rid of duplicates, repeated, recalled, sorted or reversed",
     .data = "generated",
     .default_model = "turing_machine",
-    .parameters = {P::choice("kind", "copy", {"copy", "repeat_copy", "associative_recall", "priority_sort", "reverse"},
+    .parameters = {P::choice("kind", "copy",
+                             {"copy", "duplicated_input", "repeat_copy", "associative_recall", "priority_sort", "reverse"},
                              "what is to be done with a sequence"),
                    P::integer("bits", 8, 1, 64, "bits of a vector"),
                    P::integer("min_length", 1, 1, 1000, "fewest vectors of a sequence (items of associative_recall)"),

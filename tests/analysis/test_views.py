@@ -14,6 +14,8 @@ from analysis.views.captions import grid_of
 from analysis.views.documents import placed
 from analysis.views.glimpses import window
 from analysis.views.pondering import laws, stops
+from analysis.views.programs import OPERATIONS, asked, words_of_columns
+from analysis.views.tapes import paths
 
 
 def attention(model="translator", soft=None, choices=None, rows=None, **fields) -> Attention:
@@ -233,6 +235,47 @@ def test_a_ponderer_halts_when_its_law_says():
     first = views_of("ponderer")[0](bits).axes[0]
     assert [bar.get_height() for bar in first.patches[:3]] == pytest.approx([0.25, 0.375, 0.375])
     assert first.lines[0].get_xdata().tolist() == [2] and first.lines[0].get_ydata().tolist() == [1]
+
+
+def test_a_programmers_program_stands_beside_its_own():
+    soft = np.full((2, 3, 2, 9), np.nan)  # three steps of a network, two of the longest program
+    soft[:, :, 0], soft[0, :, 1, :2], soft[1, :, 1, :3] = 1 / 9, [0.25, 0.75], 1 / 3
+    choices = np.array([[8, 0, 1, 2], [3, 1, 8, 0], [0, 0, 7, 2]])  # [T, R D]
+    fields = {"question": [[1, 2, 3, 2], [4, 5, 0, 0]], "question_length": [4, 2],
+              "question_text": np.array([["sum", "a", "over", "<number>"], ["list", "c", "", ""]], object),
+              "number": [[2.5, 0], [0, 0]], "numbers": [1, 0], "number_place": [[3, 0], [0, 0]], "table": np.arange(18.0).reshape(2, 3, 3),
+              "table_rows": [3, 2], "table_columns": [2, 3], "column_name": [[6, 7, 0], [6, 7, 8]],
+              "column_name_text": np.array([["a", "b", ""], ["a", "b", "c"]], object), "asks_cells": [0, 1], "answer": [4.5, 0],
+              "wanted": [[0, 0, 0], [3, 3, 0]], "gold_operation": [[3, 0], [8, 7]], "gold_column": [[1, 0], [-1, 2]]}
+    case = replace(attention("programmer", soft[:, :, 0], choices, np.repeat([0, 1], 2), **fields), columns=soft)
+    assert asked(case, 0) == "sum a over 2.5? 4.5" and asked(case, 1) == "list c? the shaded cells"
+    assert words_of_columns(case, 0) == ["a", "b"] and len(OPERATIONS) == 9
+    for shown in (case, replace(case, choices=None)):
+        figure = views_of("programmer")[0](shown)
+        figure.canvas.draw()
+    table, operations, columns = views_of("programmer")[0](case).axes[3:]
+    assert len([patch for patch in table.patches if patch.get_y() in (-0.5, 0.5)]) == 2  # the cells that are the answer
+    assert [tuple(patch.get_xy()) for patch in operations.patches] == [(7.5, 0.5), (6.5, 1.5)]
+    assert [tuple(patch.get_xy()) for patch in columns.patches] == [(1.5, 1.5)]
+    assert operations.lines[0].get_xdata().tolist() == [1, 8, 7] and columns.lines[0].get_xdata().tolist() == [2, 0, 2]
+
+
+def test_heads_go_along_their_tapes_and_write_in_time():
+    bits = np.zeros((2, 4, 2))
+    answer = np.array([[[-1, -1], [-1, -1], [1, 0], [0, 1]], [[-1, -1], [1, 1], [0, 0], [-1, -1]]])
+    soft = np.full((2, 3, 3), 1 / 3)
+    # Example 1 waits, then has to write twice after its head went right, left; example 2 writes and has finished after two steps.
+    choices = np.array([[1, 2, 1, 0, 1, 0], [1, 0, 1, -1, -1, 0], [2, 0, -1, -1, -1, -1]])
+    case = attention("tape_machine", soft, choices, np.repeat([0, 1], 3), input=bits, answer=answer, length=[4, 3])
+    at_input, at_memory, writes = paths(case, 0)
+    assert at_input.tolist() == [0, 1, 2, 1, 1] and at_memory.tolist() == [0, -1, -1, -1, -1]
+    assert writes.tolist() == [False, False, True, True]
+    assert [p.tolist() for p in paths(case, 1)] == [[0, 0, 0], [0, 1, 1], [True, True]]
+    for shown in (case, replace(case, choices=None)):
+        figure = views_of("tape_machine")[0](shown)
+        figure.canvas.draw()
+    below = views_of("tape_machine")[0](case).axes[2]
+    assert below.lines[1].get_xdata().tolist() == [0, 1, 2, 1] and below.lines[2].get_ydata().tolist() == [3, 4]
 
 
 def test_entropy_is_drawn_for_every_model():

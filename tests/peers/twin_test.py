@@ -64,7 +64,8 @@ def test_its_soft_form_equals_its_twin(tmp_path, model, task, settings):
     assert file.choices is None
     found = compare(file, TWINS[model])
     assert found.loss < 1e-10 and found.gradient < 1e-10 and found.entry < 1e-10, found
-    first = np.zeros((1000, 99) if model in ("turing_machine", "sentence_pair") else 1000, int)  # and is not that of the first options
+    columns = file.logits.shape[2:-1]  # of choices made at once
+    first = np.zeros((1000, *columns), int)  # and is not that of the first options
     hard = compare(file, lambda f, example, _: TWINS[model](f, example, first))
     assert hard.loss > 1e-3, hard
 

@@ -94,14 +94,20 @@ struct Histories {
   /// Only the states whose examples `goes_on(example)`; the rows of the others have none.
   template <class F>
   Histories only(F goes_on) && {
-    if (std::all_of(example.begin(), example.end(), goes_on)) return std::move(*this);
+    std::vector<char> go_on;
+    for (int b : example) go_on.push_back(goes_on(b));
+    return std::move(*this).only_states(go_on);
+  }
+  /// Only the states [N] that `go_on`; the rows of the others have none.
+  Histories only_states(const std::vector<char>& go_on) && {
+    if (std::all_of(go_on.begin(), go_on.end(), [](char goes) { return goes != 0; })) return std::move(*this);
     Histories left;
     const std::size_t columns = option.size() / size();
     for (auto* list : {&left.row, &left.example, &left.parent}) list->reserve(size());
     left.option.reserve(option.size());
     std::vector<int> place(size(), -1);
     for (std::size_t n = 0; n < size(); ++n) {
-      if (!goes_on(example[n])) continue;
+      if (!go_on[n]) continue;
       place[n] = static_cast<int>(left.size());
       left.row.push_back(row[n]);
       left.example.push_back(example[n]);

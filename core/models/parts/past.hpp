@@ -35,6 +35,8 @@ struct Ask {
   /// Logits of the learned posterior, if there is one: [M D, S] of the M states of `Past::told()`, for it knows the answer.
   std::function<Var<T>()> posterior = {};
   int columns = 1;  ///< D
+  /// [N D] how many of the items, the first ones, a state may choose; empty: all.
+  std::vector<int> options = {};
 };
 
 /// A question of N states for D numbers, each from a Normal.
@@ -76,7 +78,12 @@ class Past {
     options.reserve(rows_->size() * columns);
     for (std::size_t r = 0; r < rows_->size(); ++r)
       for (int d = 0; d < ask.columns; ++d)
-        options.push_back(states_->of_row[r] < 0 ? 1 : ask.items.count(distinct_->index[rows_->example[r]] * ask.columns + d));
+        if (const int n = states_->of_row[r]; n < 0)
+          options.push_back(1);
+        else if (ask.options.empty())
+          options.push_back(ask.items.count(distinct_->index[rows_->example[r]] * ask.columns + d));
+        else
+          options.push_back(ask.options[static_cast<std::size_t>(n * ask.columns + d)]);
     const auto prior = categorical(states_->on_rows(ask.scores, columns), std::move(options), ask.columns);
     Site<T> site{.name = ask.name, .rows = rows_, .prior = prior, .state = states_->on_rows(ask.state)};
     if (ask.posterior) site.posterior = [&] { return prior->with(told().states_->on_rows(ask.posterior(), columns)); };
@@ -105,6 +112,11 @@ class Past {
   Past only(F goes_on) && {
     if (!std::all_of(states_->example.begin(), states_->example.end(), goes_on))
       states_ = std::make_shared<const Histories>(Histories(*states_).only(goes_on));
+    return std::move(*this);
+  }
+  /// Only the states [N] that `go_on`, whatever their example.
+  Past only_states(const std::vector<char>& go_on) && {
+    states_ = std::make_shared<const Histories>(Histories(*states_).only_states(go_on));
     return std::move(*this);
   }
 

@@ -117,7 +117,10 @@ TEST_CASE("what a model's page says of its dependence is what its sites make of 
                           {"answer_width", 2},
                           {"positions", 2},
                           {"puzzle_width", 3},
-                          {"labels", 2}};
+                          {"labels", 2},
+                          {"table_columns", 2},
+                          {"program_steps", 1},
+                          {"shown_steps", 2}};
   const std::pair<const char*, const char*> cases[] = {{"bits", "one choice"},
                                                        {"bits[bits=3]", "factorised"},
                                                        {"bits[bits=3,function=table]", "joint cost"},
@@ -141,6 +144,9 @@ TEST_CASE("what a model's page says of its dependence is what its sites make of 
                                                        {"sentence_pair[attention=none]", "no choice"},
                                                        {"ponderer", "sequential"},
                                                        {"ponderer[ask=step]", "one choice"},
+                                                       {"tape_machine", "sequential"},
+                                                       {"programmer[steps=1]", "joint cost"},
+                                                       {"programmer[steps=2]", "sequential"},
                                                        {"glimpse_reader[grid=2,glimpses=1]", "one choice"},
                                                        {"glimpse_reader[policy=gaussian,glimpses=2]", "sequential"},
                                                        {"glimpse_reader[grid=2,glimpses=2]", "sequential"}};

@@ -64,7 +64,7 @@ Seen seen(const Batch& batch, int b, std::size_t bits) {
 TEST_CASE("what is wanted follows from what was shown") {
   const std::size_t bits = 6;
   int examples = 0;
-  for (const auto* kind : {"copy", "reverse", "repeat_copy", "associative_recall", "priority_sort"}) {
+  for (const auto* kind : {"copy", "duplicated_input", "reverse", "repeat_copy", "associative_recall", "priority_sort"}) {
     CAPTURE(kind);
     const std::string name = kind;
     const auto task = make("bits=6,min_length=2,max_length=6,repeats=3,examples=60,kind=" + name);
@@ -73,8 +73,17 @@ TEST_CASE("what is wanted follows from what was shown") {
     for (int b = 0; b < 60; ++b, ++examples) {
       const auto [shown, beside, marks, values, wanted] = seen(batch, b, bits);
       Vectors expected = shown;
+      if (name == "duplicated_input") {
+        REQUIRE(shown.size() % 3 == 0);
+        expected.clear();
+        for (std::size_t k = 0; k < shown.size(); k += 3) {
+          CHECK((shown[k] == shown[k + 1] && shown[k] == shown[k + 2]));
+          expected.push_back(shown[k]);
+        }
+      }
       if (name == "reverse") std::reverse(expected.begin(), expected.end());
-      if (name == "copy" || name == "reverse") CHECK(marks == std::vector<std::pair<int, int>>{{shown.size(), 0}});
+      if (name == "copy" || name == "duplicated_input" || name == "reverse")
+        CHECK(marks == std::vector<std::pair<int, int>>{{shown.size(), 0}});
       if (name == "repeat_copy") {
         CHECK(marks.front() == std::pair<int, int>{shown.size(), 0});
         const auto repeats = static_cast<std::size_t>(std::lround(values[0] * std::sqrt(8.0 / 12) + 2));  // mean 2 of 1, 2, 3
@@ -108,7 +117,7 @@ TEST_CASE("what is wanted follows from what was shown") {
     CHECK(lengths.size() == 5);  // every length from 2 to 6
     if (name == "repeat_copy") CHECK(times == std::set<std::size_t>{1, 2, 3});
   }
-  CHECK(examples == 300);
+  CHECK(examples == 360);
 }
 
 TEST_CASE("sequences are the same whoever asks, differ between examples, and no split shares one") {
@@ -159,26 +168,53 @@ TEST_CASE("every bit that is wanted is scored, longer sequences apart") {
   CHECK(metrics[0].value() == 0);
   CHECK(metrics[2].value() == doctest::Approx(1.0 / 9));
   CHECK(metrics[3].value() == 0);
+
+  // Bits may be said at any time: in order they count. One that is not said is wrong, and moves those after it.
+  const auto answer = batch.ints("answer").row(0);
+  std::vector<int> bits;
+  std::copy_if(answer.begin(), answer.end(), std::back_inserter(bits), [](int said) { return said >= 0; });
+  REQUIRE(bits.size() == 6);
+  const auto of_first = [&](const std::vector<int>& said) {
+    Observation early{Array<int>({2, 21}, -1), {}};
+    std::copy(said.begin(), said.end(), early.predictions.row(0).begin());
+    metrics = task->metrics();
+    task->score(batch, early, metrics);
+    return metrics[0].value();
+  };
+  CHECK(of_first({-1, bits[0], bits[1], -1, -1, bits[2], bits[3], bits[4], -1, bits[5]}) == 0);
+  CHECK(of_first({bits[0], bits[1], bits[2], bits[3], bits[4]}) == doctest::Approx(1.0 / 6));
+  CHECK(of_first({}) == 1);
 }
 
 TEST_CASE("dimensions say what the longest sequence needs") {
-  const auto check = [](const std::string& arguments, int inputs, int outputs, int steps, int vectors) {
+  const auto check = [](const std::string& arguments, int inputs, int outputs, int steps, int vectors, int shown) {
     CAPTURE(arguments);
     const auto task = make(arguments);
-    CHECK(task->dimensions() ==
-          Dimensions{{"input_width", inputs}, {"answer_width", outputs}, {"steps", steps}, {"vectors", vectors}});
-    int longest = 0;
+    CHECK(task->dimensions() == Dimensions{{"input_width", inputs},
+                                           {"answer_width", outputs},
+                                           {"steps", steps},
+                                           {"vectors", vectors},
+                                           {"shown_steps", shown}});
+    int longest = 0, most_shown = 0;
     for (const auto split : {Split::train, Split::test}) {
       const auto batch = first(*task, split, 200);
-      for (int steps_of : batch.ints("length").data) longest = std::max(longest, steps_of);
+      for (int b = 0; b < batch.examples(); ++b) {
+        longest = std::max(longest, batch.ints("length").data[b]);
+        int without_answer = 0;
+        for (int t = 0; t < batch.ints("length").data[b]; ++t)
+          without_answer += batch.ints("answer").row(b)[t * batch.ints("answer").extent(2)] < 0;
+        most_shown = std::max(most_shown, without_answer);
+      }
     }
     CHECK(longest == steps);
+    CHECK(most_shown == shown);
   };
-  check("", 9, 8, 41, 20);
-  check("kind=reverse,longer=25", 9, 8, 51, 25);
-  check("kind=repeat_copy,max_length=4,repeats=3", 10, 9, 18, 4);
-  check("kind=associative_recall,min_length=2,max_length=3,bits=6", 8, 6, 20, 9);
-  check("kind=priority_sort,max_length=5", 10, 8, 10, 5);
+  check("", 9, 8, 41, 20, 21);
+  check("kind=duplicated_input,max_length=4,bits=5", 6, 5, 17, 4, 13);
+  check("kind=reverse,longer=25", 9, 8, 51, 25, 26);
+  check("kind=repeat_copy,max_length=4,repeats=3", 10, 9, 18, 4, 5);
+  check("kind=associative_recall,min_length=2,max_length=3,bits=6", 8, 6, 20, 9, 17);
+  check("kind=priority_sort,max_length=5", 10, 8, 10, 5, 6);
 }
 
 TEST_CASE("settings that make no sequences are refused") {

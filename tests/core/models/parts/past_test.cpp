@@ -72,6 +72,36 @@ TEST_CASE("what a choice reads: the item, or the mixture, of each column") {
     }
 }
 
+TEST_CASE("states may have fewer options than items, and leave one by one when they have finished") {
+  Batch batch;
+  batch.id = {1, 2};
+  const Distinct distinct(batch);
+  const Items items(2, 3);
+  Tape<double> tape;
+  EnumerateChooser<double> chooser;
+  Episode<double> episode(tape, chooser, 2);
+  const auto ask = [&](const Past<double>& past, std::vector<int> options) {
+    return past.choose({.name = "step",
+                        .scores = tape.constant(past.size(), 3),
+                        .items = items,
+                        .state = tape.constant(past.size(), 1),
+                        .options = std::move(options)});
+  };
+  const auto first = ask(Past<double>(episode, distinct), {2, 3});
+  CHECK(first.rows()->example == std::vector<int>{0, 0, 1, 1, 1});
+  // The second of each example goes on; so does the last of the second, which has nothing to choose.
+  const auto left = first.again().only_states({0, 1, 0, 1, 1});
+  CHECK(left.size() == 3);
+  const auto second = ask(left, {3, 2, 1});
+  CHECK(episode.steps()[1].question.site.options == std::vector<int>{1, 3, 1, 2, 1});
+  CHECK(second.rows()->example == std::vector<int>{0, 0, 0, 0, 1, 1, 1, 1});
+  CHECK(std::vector<int>(second.example().begin(), second.example().end()) == std::vector<int>{0, 0, 0, 1, 1, 1});
+  CHECK(second.options() == std::vector<int>{0, 1, 2, 0, 1, 0});
+  const auto path = episode.path_log_probability(second.rows()).value();
+  const double expected[] = {2, 6, 6, 6, 3, 6, 6, 3};  // one of so many
+  for (int r = 0; r < 8; ++r) CHECK(path.data[r] == doctest::Approx(-std::log(expected[r])).epsilon(1e-14));
+}
+
 TEST_CASE("heads share the columns of queries and keys, and have blocks of what is read") {
   const Items positions(std::vector<int>{2, 1});
   const Heads heads(positions, 2);

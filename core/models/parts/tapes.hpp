@@ -1,0 +1,126 @@
+// Tapes: what an example shows, to be read at a head, and what it wants, to be written symbol by symbol.
+//
+// Fields of a batch as in sequences.hpp: the steps without an answer, in order, are the input tape's cells, those with one are
+// the symbols wanted, each a vector of bits. Where a head is, and how much is written, are weights, 1 at one place if choices
+// are hard.
+#pragma once
+
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "core/autodiff/attention.hpp"
+#include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/rearrange.hpp"
+#include "core/autodiff/reduce.hpp"
+#include "core/models/batch.hpp"
+
+namespace hardgrad {
+
+/// A circle of N cells for every example: what it shows, then blanks, zeros.
+template <class T>
+class InputTape {
+ public:
+  InputTape(Tape<T>& tape, const Batch& batch, std::size_t cells) : cells_(static_cast<std::size_t>(batch.examples()), cells) {
+    const auto& input = batch.numbers("input");
+    const auto& answer = batch.ints("answer");
+    const auto I = input.extent(2), O = answer.extent(2);
+    shown_ = tape.constant(cells_.total(), I);
+    for (int b = 0; b < batch.examples(); ++b)
+      for (int t = 0, k = 0; t < batch.ints("length").data[b]; ++t)
+        if (answer.row(b)[t * O] < 0)
+          std::copy_n(input.row(b).begin() + static_cast<std::ptrdiff_t>(t * I), I,
+                      tape.mutable_value(shown_).row(cells_.row(b, k++)));
+  }
+  /// sum_i p_i x_i: p [n, N] -> [n, I]
+  Var<T> read(Var<T> p, std::span<const int> example) const { return mix(p, shown_, example, cells_); }
+
+ private:
+  Items cells_;
+  Var<T> shown_;  // [B N, I]
+};
+
+/// The symbols wanted y_1..y_L, written in order within T steps; u [n, S + 1] weighs how many are, S the most of any example.
+template <class T>
+class OutputTape {
+ public:
+  /// `steps` [B] T.
+  OutputTape(Tape<T>& tape, const Batch& batch, std::vector<int> steps) : steps_(std::move(steps)) {
+    const auto& answer = batch.ints("answer");
+    const auto O = answer.extent(2);
+    std::vector<int> count(steps_.size());
+    std::vector<T> bits;
+    for (std::size_t b = 0; b < count.size(); ++b)
+      for (int t = 0; t < batch.ints("length").data[b]; ++t)
+        if (const auto y = answer.row(b).subspan(t * O, O); y[0] >= 0) {
+          ++count[b];
+          bits.insert(bits.end(), y.begin(), y.end());
+        }
+    symbols_ = Items(count);
+    wanted_ = tape.constant(symbols_.total(), O);
+    std::copy(bits.begin(), bits.end(), tape.mutable_value(wanted_).data);
+  }
+  std::size_t most() const { return symbols_.most(); }
+
+  /// What a state may still decide at step t = 1..T, where it has written u: whether to write (it need not yet, and may), and
+  /// whether there is another step.
+  struct Free {
+    bool writes, goes_on;
+  };
+  std::vector<Free> free(Var<T> u, std::span<const int> example, int t) const {
+    std::vector<Free> all;
+    for (std::size_t n = 0; n < example.size(); ++n) {
+      const int left = steps_[example[n]] - t + 1, L = symbols_.count(example[n]);
+      bool writes = false;
+      for (int k = 0; k < L; ++k) writes = writes || (u.value()(n, k) > 0 && L - k < left);
+      all.push_back({writes, left > 1});
+    }
+    return all;
+  }
+  /// The symbol that is next, sum_k u_k y_{k+1} [n, O].
+  Var<T> next(Var<T> u, std::span<const int> example) const {
+    return mix(slice_columns(u, 0, most()), wanted_, example, symbols_);
+  }
+  /// - log Bernoulli(y_k; sig(logits)) of every symbol k, of these logits [n, O] -> [n, S].
+  Var<T> losses(Var<T> logits, std::span<const int> example) const {
+    const auto there = filled(*logits.tape, example, [](int, int) { return true; });
+    return subtract(scale_rows(there, row_sums(softplus(logits))), dot_scores(logits, wanted_, example, symbols_));
+  }
+  /// How much of each symbol is written at step t, if `writes` [n, 1] says how much of one: all where as many are left as
+  /// steps.
+  Var<T> written(Var<T> u, Var<T> writes, std::span<const int> example, int t) const {
+    const auto must = [&](int b, int k) { return symbols_.count(b) - k >= steps_[b] - t + 1; };
+    const auto forced = filled(*u.tape, example, must);
+    const auto open = filled(*u.tape, example, [&](int b, int k) { return !must(b, k); });
+    return multiply(slice_columns(u, 0, most()), add(forced, scale_rows(open, writes)));
+  }
+  /// u after this much [n, S] of each symbol.
+  Var<T> moved(Var<T> u, Var<T> written) const {
+    const auto none = u.tape->constant(u.rows(), 1);
+    return add(subtract(u, concat_columns({written, none})), concat_columns({none, written}));
+  }
+  /// [n] the states that have something left to write after step t.
+  std::vector<char> unfinished(Var<T> u, std::span<const int> example, int t) const {
+    std::vector<char> all(example.size());
+    for (std::size_t n = 0; n < all.size(); ++n)
+      for (int k = 0; k < symbols_.count(example[n]); ++k)
+        if (t < steps_[example[n]] && u.value()(n, k) > 0) all[n] = 1;
+    return all;
+  }
+
+ private:
+  /// [n, S] ones where symbol k of its example is, and f(example, k).
+  template <class F>
+  Var<T> filled(Tape<T>& tape, std::span<const int> example, F f) const {
+    const auto x = tape.constant(example.size(), most());
+    for (std::size_t n = 0; n < example.size(); ++n)
+      for (int k = 0; k < symbols_.count(example[n]); ++k) tape.mutable_value(x)(n, k) = f(example[n], k);
+    return x;
+  }
+
+  std::vector<int> steps_;  // [B] T
+  Items symbols_;
+  Var<T> wanted_;  // [symbols, O]
+};
+
+}  // namespace hardgrad

@@ -1,0 +1,217 @@
+// A machine with tapes: at each step it chooses where the heads of its input tape and of its memory tape move, and whether it
+// writes on its output tape.
+//
+// Input tape x_1..x_K [I], wanted y_1..y_L of O bits, steps t = 1..T, T = ceil(time (K + L)). Both tapes are circles of N
+// cells; what is not given is blank, 0. p_t, q_t: where the heads are, 1 at one cell; u_t: how many symbols are written, 1 at
+// one of 0..L. p_0, q_0 at the first cell, u_0 at 0; memory cells M_i [W], M_0 = 0; a_t [8]: the choices of a step, a_0 = 0.
+//   x_t, m_t = sum_i p_{t-1,i} x_i, sum_i q_{t-1,i} M_{t-1,i}             what the heads read
+//   s_t      = LSTM([x_t; m_t; a_{t-1}], s_{t-1})                         [C]
+//   i_t, j_t ~ softmax(W_i s_t + b_i), softmax(W_j s_t + b_j)             heads stay (0), go right (1) or left (2)
+//   o_t      ~ softmax(W_o s_t + b_o)                                     write (0) or wait (1): the choice is all three
+//   M_t,i    = M_{t-1,i} + q_{t-1,i} sig(W_g s_t + b_g) (.) (tanh(W_m s_t + b_m) - M_{t-1,i})
+//   p_t, q_t = moved(p_{t-1}, i_t), moved(q_{t-1}, j_t)
+//   loss     = - sum_k log Bernoulli(y_k; sig(W_y s_t + b_y))             t: the step that writes symbol k = 1..L
+//
+// When as many symbols are left as steps, the machine has to write; when all are written, it has finished: there is no choice
+// then, nor of where to move in the last step. Relaxed: p, q and u are weights, and so is what is written, u_k a_write.
+// input=forward: the head of the input tape cannot go left (to reverse a sequence it has to be kept in memory).
+// Zaremba & Sutskever write symbols of an alphabet, from a softmax; here a symbol is a vector of bits.
+// Posterior (if asked for): q = softmax of the same + W_q [s_t; y] + b_q, y = sum_k u_{t-1,k} y_{k+1} the symbol that is next.
+//
+// Parameters: controller.{input.weight [4C, I + W + 8], recurrent.weight [4C, C], bias [4C]}; output.{weight [O, C], bias [O]};
+//   move.{weight [8, C], bias [8]} (i, j, o); write.{weight [2W, C], bias [2W]} (g, m);
+//   posterior.move.{weight [8, C + O], bias [8]}.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/memory.hpp"
+#include "core/autodiff/reduce.hpp"
+#include "core/models/model.hpp"
+#include "core/models/parts/past.hpp"
+#include "core/models/parts/tapes.hpp"
+
+namespace hardgrad {
+namespace {
+
+constexpr std::size_t moves = 3, actions = 2 * moves + 2;  // of a head; of a step
+constexpr int columns = 3;                                 // input head, memory head, output
+
+template <class T>
+class TapeMachine final : public Model<T> {
+ public:
+  explicit TapeMachine(const Blueprint& b)
+      : cells_(b.settings.integer("cells")),
+        width_(b.settings.integer("width")),
+        time_(b.settings.real("time")),
+        forward_(b.settings.text("input") == "forward") {
+    auto& set = this->parameters_;
+    const auto& [settings, dimensions, init, posterior] = b;
+    if (const int shown = dimensions.at("shown_steps"); static_cast<int>(cells_) < shown)
+      throw UsageError(
+          fmt::format("tape_machine: the longest sequence takes {} cells of the input tape, but a tape has {}; give cells={} "
+                      "or shorter sequences",
+                      shown, cells_, shown));
+    const std::size_t C = settings.integer("hidden"), I = dimensions.at("input_width"), O = dimensions.at("answer_width");
+    controller_ = {set, "controller", I + width_ + actions, C, init};
+    move_ = {set, "move", C, actions, init};
+    write_ = {set, "write", C, 2 * width_, init};
+    output_ = {set, "output", C, O, init};
+    if (posterior) posterior_ = {set, "posterior.move", C + O, actions, init};
+    structure_.sites = {{.name = "tapes",
+                         .options = static_cast<int>(moves),
+                         .times = std::max(steps(dimensions.at("steps")) - 1, 1),
+                         .state_width = static_cast<int>(C),
+                         .reach = Reach::later_choices,
+                         .columns = columns}};
+    structure_.posterior = posterior;
+  }
+
+  const Structure& structure() const override { return structure_; }
+  typename Model<T>::Asked asked(const Batch& batch, std::size_t, int example) const override {
+    return {{input_moves(), static_cast<int>(moves), 2}, steps(batch.ints("length").data[example]) - 1};
+  }
+  void run(const Batch& batch, Episode<T>& episode) const override;
+
+ private:
+  // Of every state, [n, ...].
+  struct Machine {
+    LstmState<T> s;
+    Var<T> M, p, q, u, a;  // [n, N W], [n, N], [n, N], [n, L + 1], [n, 8]
+    Machine after(const Past<T>& i) const {
+      return {{i.after(s.h), i.after(s.c)}, i.after(M), i.after(p), i.after(q), i.after(u), i.after(a)};
+    }
+  };
+  int steps(int length) const { return static_cast<int>(std::ceil(time_ * length)); }
+  int input_moves() const { return forward_ ? 2 : static_cast<int>(moves); }
+  Machine start(Tape<T>& tape, std::size_t examples, std::size_t symbols) const;
+  Var<T> read(const Machine& m) const;
+  /// [n 3, 3] of W_i s + b_i, W_j s + b_j, W_o s + b_o [n, 8] side by side.
+  static Var<T> of_columns(Var<T> scores) {
+    return reshape(concat_columns({scores, scores.tape->constant(scores.rows(), 1)}), moves);
+  }
+  static Var<T> moved(Var<T> at, Var<T> a, std::size_t head) {
+    const auto go = [&](std::size_t move) { return slice_columns(a, head * moves + move, 1); };
+    return circular_shift(at, concat_columns({go(2), go(0), go(1)}));
+  }
+  /// The first option of every column, [n, 8]: stay, stay, write.
+  static Var<T> first_options(Tape<T>& tape, std::size_t states) {
+    const auto a = tape.constant(states, actions);
+    for (std::size_t n = 0; n < states; ++n)
+      for (int d = 0; d < columns; ++d) tape.mutable_value(a)(n, d * moves) = 1;
+    return a;
+  }
+  Var<T> written(const Machine& m) const;
+  static void say(const Past<T>& past, Var<T> written, Var<T> logits);
+
+  Structure structure_;
+  std::size_t cells_, width_;
+  double time_;
+  bool forward_;
+  Lstm<T> controller_;
+  Linear<T> move_, write_, output_, posterior_;
+};
+
+template <class T>
+void TapeMachine<T>::run(const Batch& batch, Episode<T>& episode) const {
+  auto& tape = episode.tape();
+  const Distinct distinct(batch);
+  std::vector<int> most;  // T of each example
+  for (int length : distinct.batch().ints("length").data) most.push_back(steps(length));
+  const InputTape<T> input(tape, distinct.batch(), cells_);
+  const OutputTape<T> output(tape, distinct.batch(), most);
+  const Items items(distinct.size() * columns, moves);
+
+  Past<T> past(episode, distinct);
+  auto m = start(tape, distinct.size(), output.most());
+  for (int t = 1; past.size() > 0; ++t) {
+    const auto x = input.read(m.p, past.example());  // x_t
+    m.s = controller_.step(controller_.project(concat_columns({x, read(m), m.a})), m.s);
+    m.M = written(m);  // M_t
+    const auto logits = output_(m.s.h);
+
+    const auto scores = move_(m.s.h);
+    Ask<T> ask{.name = "tapes", .scores = of_columns(scores), .items = items, .state = m.s.h, .columns = columns};
+    if (structure_.posterior)
+      ask.posterior = [&] {
+        return of_columns(add(scores, posterior_(concat_columns({m.s.h, output.next(m.u, past.example())}))));
+      };
+    bool chooses = false;
+    for (const auto& [writes, goes_on] : output.free(m.u, past.example(), t)) {
+      const int head = goes_on ? static_cast<int>(moves) : 1;
+      ask.options.insert(ask.options.end(), {std::min(head, input_moves()), head, writes ? 2 : 1});
+      chooses = chooses || goes_on;
+    }
+    const auto i = chooses ? past.choose(ask) : past.again();  // i_t, j_t, o_t
+    const auto losses = output.losses(logits, past.example());
+    m = m.after(i);
+    m.a = chooses ? slice_columns(reshape(i.weights(), columns * moves), 0, actions) : first_options(tape, past.size());
+    m.p = moved(m.p, m.a, 0);  // p_t
+    m.q = moved(m.q, m.a, 1);  // q_t
+    const auto now = output.written(m.u, slice_columns(m.a, 2 * moves, 1), i.example(), t);
+    m.u = output.moved(m.u, now);  // u_t
+    i.cost(row_sums(multiply(now, Var<T>(i.after(losses)))));
+    say(i, row_sums(now), i.after(logits));
+    past = i.again().only_states(output.unfinished(m.u, i.example(), t));
+    m = m.after(past);
+  }
+}
+
+template <class T>
+auto TapeMachine<T>::start(Tape<T>& tape, std::size_t examples, std::size_t symbols) const -> Machine {
+  const auto first = [&](std::size_t places) {
+    const auto at = tape.constant(examples, places);
+    for (std::size_t b = 0; b < examples; ++b) tape.mutable_value(at)(b, 0) = 1;
+    return at;
+  };
+  const auto at = first(cells_);
+  return {controller_.zero(tape, examples), tape.constant(examples, cells_ * width_), at, at, first(symbols + 1),
+          tape.constant(examples, actions)};
+}
+
+// m = sum_i q_i M_i
+template <class T>
+Var<T> TapeMachine<T>::read(const Machine& m) const {
+  std::vector<int> own(m.q.rows());
+  std::iota(own.begin(), own.end(), 0);
+  return mix(m.q, reshape(m.M, width_), std::span<const int>(own), Items(own.size(), cells_));
+}
+
+// M_i + q_i sig(..) (tanh(..) - M_i)
+template <class T>
+Var<T> TapeMachine<T>::written(const Machine& m) const {
+  const auto gv = write_(m.s.h);
+  const auto g = sigmoid(slice_columns(gv, 0, width_)), v = tanh(slice_columns(gv, width_, width_));
+  return reshape(write_cells(reshape(m.M, width_), m.q, g, multiply(g, v)), cells_ * width_);
+}
+
+// The bits of a symbol that is written now, of all or more than half of it; -1 where none is.
+template <class T>
+void TapeMachine<T>::say(const Past<T>& past, Var<T> written, Var<T> logits) {
+  std::vector<int> bit(past.size());
+  for (std::size_t o = 0; o < logits.cols(); ++o) {
+    for (std::size_t n = 0; n < bit.size(); ++n) bit[n] = written.value().data[n] > T{0.5} ? logits.value()(n, o) > 0 : -1;
+    past.predict(bit);
+  }
+}
+
+const ModelEntry entry = {
+    .name = "tape_machine",
+    .summary = "machine that moves the heads of an input and a memory tape and decides when to write its output",
+    .paper = "Zaremba & Sutskever 2015, Reinforcement learning neural Turing machines",
+    .dependence = "sequential",
+    .kinds = "categorical",
+    .parameters = {ParameterInfo::integer("cells", 64, 3, 4096, "cells of each tape, a circle"),
+                   ParameterInfo::integer("width", 8, 1, 1024, "numbers in a cell of the memory"),
+                   ParameterInfo::integer("hidden", 64, 1, 4096, "units of the controller"),
+                   ParameterInfo::real("time", 1, 1, 100, "steps it may take, in steps of the sequence: shown and wanted"),
+                   ParameterInfo::choice("input", "both", {"both", "forward"}, "where the head of the input tape may go")},
+    .needs = {"input_width", "answer_width", "steps", "shown_steps"},
+};
+HARDGRAD_MODEL(TapeMachine, entry)
+
+}  // namespace
+}  // namespace hardgrad

@@ -1,0 +1,264 @@
+// Questions about small tables, answered by programs. (Neelakantan, Le & Sutskever 2016, sec. 3: there, too, tables and
+// questions are generated, and answers alone are given.)
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <numeric>
+
+#include "core/random/randomness.hpp"
+#include "experiments/tasks/loaders/csv_table.hpp"
+#include "experiments/tasks/loaders/input_file.hpp"
+#include "experiments/tasks/table_programs.hpp"
+#include "experiments/tasks/task.hpp"
+#include "experiments/tasks/vocabulary.hpp"
+
+namespace hardgrad {
+namespace {
+
+const std::vector<std::string> generated_names{"games",  "wins",   "goals", "points", "age",
+                                               "height", "weight", "price", "year",   "score"};
+constexpr std::size_t most_numbers = 2;  // in a question
+
+/// The CSV files that a path names: itself, or those in a folder, by name.
+std::vector<std::string> csv_files(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (!fs::is_directory(path, error)) return {path};
+  std::vector<std::string> files;
+  for (const auto& entry : fs::directory_iterator(path, error))
+    if (const auto name = entry.path().filename().string(); name.ends_with(".csv") || name.ends_with(".csv.gz"))
+      files.push_back(entry.path().string());
+  if (error) refuse_input(path, 0, 0, "cannot be listed: " + error.message());
+  if (files.empty()) refuse_input(path, 0, 0, "holds no file whose name ends in .csv or .csv.gz");
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+/// Fields: "question" [B, W] words, "question_length" [B]; "number" [B, 2] that stand in it, "numbers" [B] how many,
+/// "number_place" [B, 2] among the words; "table" [B, R, C], "table_rows" [B], "table_columns" [B], "column_name" [B, C] words;
+/// "answer" [B] a number, or "asks_cells" [B] 1 and "wanted" [B, R] the column, from 1, of the cell wanted of each row (0:
+/// none); "unit" [B] of the last digit of the table's numbers; the program "gold_operation" and "gold_column" [B, T], -1 where
+/// no column matters, with resets before it. An example is made when it is asked for, from its id.
+class Tables final : public Task {
+ public:
+  Tables(const Settings& settings, Key key)
+      : key_(key),
+        steps_(settings.integer("steps")),
+        columns_(settings.integer("columns")),
+        least_(settings.integer("min_rows")),
+        most_(settings.integer("max_rows")),
+        range_(settings.integer("range")),
+        lists_(settings.flag("lists")),
+        shuffle_(settings.flag("shuffle")) {
+    sizes_ = {static_cast<std::size_t>(settings.integer("examples")), static_cast<std::size_t>(settings.integer("heldout")),
+              static_cast<std::size_t>(settings.integer("test"))};
+    if (least_ > most_) throw UsageError(fmt::format("tables: min_rows must be at most max_rows, {}, got {}", most_, least_));
+    if (const auto path = find_input(settings.text("path")); !path.empty())
+      read(path);
+    else
+      generate();
+    for (const auto& word : question_words()) vocabulary_.count(word);
+    for (const auto& table : tables_) {
+      widest_ = std::max(widest_, table.names.size());
+      for (const auto& name : table.names) vocabulary_.count(name);
+    }
+    vocabulary_.close(1);
+  }
+
+  Dimensions dimensions() const override {
+    return {{"vocabulary", vocabulary_.size()},
+            {"table_columns", static_cast<int>(widest_)},
+            {"program_steps", longest_program(steps_)}};
+  }
+  std::size_t size(Split split) const override { return sizes_[static_cast<std::size_t>(split)]; }
+  std::string provenance() const override { return provenance_; }
+  std::string word(const std::string& field, int number) const override {
+    if (field == "gold_operation") return std::string(table_operations.at(static_cast<std::size_t>(number)));
+    if (number == Vocabulary::pad || (field != "question" && field != "column_name")) return {};
+    return vocabulary_.word(number);
+  }
+
+  Batch batch(Split split, const std::vector<int>& indices) const override {
+    const auto B = indices.size(), T = static_cast<std::size_t>(longest_program(steps_));
+    Batch batch;
+    std::vector<Example> examples;
+    std::size_t W = 0, R = 0, C = 0;
+    for (int index : indices) {
+      const auto i = static_cast<std::size_t>(index);
+      if (index < 0 || i >= size(split)) throw Bug("no such question");
+      const auto before = split == Split::train ? 0 : split == Split::heldout ? sizes_[0] : sizes_[0] + sizes_[1];
+      batch.id.push_back(static_cast<std::uint32_t>(before + i));
+      examples.push_back(drawn(batch.id.back()));
+      W = std::max(W, examples.back().question.words.size());
+      R = std::max(R, examples.back().cells.extent(0));
+      C = std::max(C, examples.back().names.size());
+    }
+    Array<int> question({B, W}), length({B}), numbers({B}), place({B, most_numbers}), rows({B}), columns({B}), name({B, C});
+    Array<int> asks_cells({B}), wanted({B, R}), operation({B, T}, static_cast<int>(TableOperation::reset)), column({B, T}, -1);
+    Array<double> number({B, most_numbers}), cells({B, R, C}), answer({B}), unit({B});
+    for (std::size_t b = 0; b < B; ++b) {
+      const auto& [names, table, one, asked] = examples[b];
+      const auto result = execute(asked.program, table, asked.greater_than, asked.less_than);
+      for (std::size_t w = 0; w < asked.words.size(); ++w) question.row(b)[w] = vocabulary_.index(asked.words[w]);
+      for (std::size_t j = 0; j < names.size(); ++j) name.row(b)[j] = vocabulary_.index(names[j]);
+      for (std::size_t i = 0; i < table.extent(0); ++i)
+        std::copy(table.row(i).begin(), table.row(i).end(), cells.row(b).begin() + static_cast<std::ptrdiff_t>(i * C));
+      std::copy(asked.numbers.begin(), asked.numbers.end(), number.row(b).begin());
+      std::copy(asked.places.begin(), asked.places.end(), place.row(b).begin());
+      std::copy(result.wanted.begin(), result.wanted.end(), wanted.row(b).begin());
+      length.data[b] = static_cast<int>(asked.words.size());
+      numbers.data[b] = static_cast<int>(asked.numbers.size());
+      rows.data[b] = static_cast<int>(table.extent(0));
+      columns.data[b] = static_cast<int>(names.size());
+      asks_cells.data[b] = asked.program.back().operation == TableOperation::assign;
+      answer.data[b] = result.number;
+      unit.data[b] = one;
+      for (std::size_t t = 0, from = T - asked.program.size(); t < asked.program.size(); ++t) {
+        operation.row(b)[from + t] = static_cast<int>(asked.program[t].operation);
+        column.row(b)[from + t] = asked.program[t].column;
+      }
+    }
+    batch.integers = {
+        {"question", std::move(question)},        {"question_length", std::move(length)}, {"numbers", std::move(numbers)},
+        {"number_place", std::move(place)},       {"table_rows", std::move(rows)},        {"table_columns", std::move(columns)},
+        {"column_name", std::move(name)},         {"asks_cells", std::move(asks_cells)},  {"wanted", std::move(wanted)},
+        {"gold_operation", std::move(operation)}, {"gold_column", std::move(column)}};
+    batch.reals = {
+        {"number", std::move(number)}, {"table", std::move(cells)}, {"answer", std::move(answer)}, {"unit", std::move(unit)}};
+    return batch;
+  }
+
+  std::vector<Metric> metrics() const override {
+    return {{.name = "accuracy", .unit = "1"}, {.name = "gold_program", .unit = "1"}};
+  }
+  /// Right: the number (to half a unit, or to 1e-6 of it), or all the cells and no others. Gold: the program means what the
+  /// question's own does.
+  void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
+    const auto &rows = batch.ints("table_rows").data, &asks_cells = batch.ints("asks_cells").data;
+    for (int b = 0; b < batch.examples(); ++b) {
+      const auto said = seen.predictions.row(b);
+      const auto wanted = batch.ints("wanted").row(b);
+      const double number = std::round(batch.numbers("answer").data[b] / batch.numbers("unit").data[b]);
+      bool right = said.size() > static_cast<std::size_t>(rows[b]) &&
+                   std::equal(wanted.begin(), wanted.begin() + rows[b], said.begin() + 1);
+      if (right && asks_cells[b] == 0) right = std::abs(said[0] - number) <= 1e-6 * std::abs(number);
+      const auto chosen = seen.choices.row(b);
+      TableProgram program, gold;
+      for (std::size_t c = 0; c + 1 < chosen.size() && chosen[c] >= 0; c += 2)
+        program.push_back({static_cast<TableOperation>(chosen[c]), chosen[c + 1]});
+      const auto operation = batch.ints("gold_operation").row(b), column = batch.ints("gold_column").row(b);
+      for (std::size_t t = 0; t < operation.size(); ++t) gold.push_back({static_cast<TableOperation>(operation[t]), column[t]});
+      metrics[0].numerator += right;
+      metrics[1].numerator += !program.empty() && meaning(program) == meaning(gold);
+      for (auto& metric : metrics) metric.denominator += 1;
+    }
+  }
+
+ private:
+  struct Example {
+    std::vector<std::string> names;
+    Array<double> cells;  // [R, C]
+    double unit;
+    TableQuestion question;
+  };
+
+  void generate() {
+    if (columns_ > generated_names.size())
+      throw UsageError(
+          fmt::format("tables: generated tables have at most {} columns, got columns={}", generated_names.size(), columns_));
+    const auto count = static_cast<std::ptrdiff_t>(columns_ > 0 ? columns_ : 3);
+    tables_ = {{.names = {generated_names.begin(), generated_names.begin() + count}, .cells = {}}};
+    provenance_ = "generated";
+  }
+
+  // Keeps the first columns of each.
+  void read(const std::string& path) {
+    std::size_t rows = 0;
+    for (const auto& file : csv_files(path)) {
+      auto table = read_csv_table(file);
+      const auto R = table.cells.extent(0), C = table.cells.extent(1);
+      if (columns_ > C)
+        refuse_input(file, 0, 0,
+                     fmt::format("columns={} are wanted, but the table has {}; give columns={} or fewer", columns_, C, C));
+      if (R < least_)
+        refuse_input(file, 0, 0,
+                     fmt::format("min_rows={} are wanted, but the table has {}; give min_rows={} or less", least_, R, R));
+      if (const auto kept = columns_ > 0 ? columns_ : C; kept < C) {
+        Array<double> cells({R, kept});
+        for (std::size_t i = 0; i < R; ++i) std::copy_n(table.cells.row(i).begin(), kept, cells.row(i).begin());
+        table.cells = std::move(cells);
+        table.names.resize(kept);
+      }
+      const double unit = std::pow(10.0, -table.decimals);
+      for (double x : table.cells.data)
+        if (std::abs(x) / unit * static_cast<double>(std::min(most_, R)) > 1e9)
+          refuse_input(
+              file, 0, 0,
+              fmt::format("a sum of {} numbers like {} would have more than nine digits; give rounded or scaled numbers",
+                          std::min(most_, R), x));
+      rows += R;
+      tables_.push_back(std::move(table));
+    }
+    provenance_ = fmt::format("{}: {} table{}, {} rows", path, tables_.size(), tables_.size() == 1 ? "" : "s", rows);
+  }
+
+  Example drawn(std::uint32_t id) const {
+    KeyedRandomness random(key_ / "question");
+    auto below = [&, draws = 0u](std::size_t bound) mutable {
+      return static_cast<std::size_t>(random.below(bound, {.example = id, .step = draws++}));
+    };
+    const auto& table = tables_[tables_.size() > 1 ? below(tables_.size()) : 0];
+    const bool generated = table.cells.size() == 0;
+    const auto C = table.names.size(), R = generated ? most_ : std::min(most_, table.cells.extent(0));
+    const auto n = least_ + below(R - least_ + 1);
+    std::vector<std::size_t> column(C), row(generated ? 0 : table.cells.extent(0));
+    std::iota(column.begin(), column.end(), 0);
+    std::iota(row.begin(), row.end(), 0);
+    for (std::size_t j = 0; shuffle_ && j + 1 < C; ++j) std::swap(column[j], column[j + below(C - j)]);
+    for (std::size_t i = 0; !generated && i < n; ++i) std::swap(row[i], row[i + below(row.size() - i)]);
+    Example example{.names = {}, .cells = Array<double>({n, C}), .unit = std::pow(10.0, -table.decimals), .question = {}};
+    for (auto j : column) example.names.push_back(table.names[j]);
+    for (std::size_t i = 0; i < n; ++i)
+      for (std::size_t j = 0; j < C; ++j)
+        example.cells.row(i)[j] = generated ? static_cast<double>(below(2 * range_ + 1)) - static_cast<double>(range_)
+                                            : table.cells.row(row[i])[column[j]];
+    example.question = draw_question(example.names, example.cells, steps_, lists_, std::ref(below));
+    return example;
+  }
+
+  Key key_;
+  std::size_t steps_, columns_, least_, most_, range_, widest_ = 0;
+  bool lists_, shuffle_;
+  std::array<std::size_t, 3> sizes_{};
+  std::vector<CsvTable> tables_;  // generated: names alone
+  Vocabulary vocabulary_;
+  std::string provenance_;
+};
+
+using P = ParameterInfo;
+
+const Registration<TaskEntry> registered({
+    .name = "tables",
+    .summary = "questions about tables of numbers, each with the program that answers it",
+    .data = "generated, or CSV files of numbers below a line of names (path=)",
+    .default_model = "programmer",
+    .parameters = {P::integer("steps", 2, 1, 4,
+                              "most instructions of a program: 1, 2 or 4 (\"where\" takes 2, \"where ... and\" 4)"),
+                   P::integer("columns", 0, 0, 1000, "of a table, the first ones; 0: 3 of a generated one, all of a file's"),
+                   P::integer("min_rows", 3, 1, 1000, "fewest rows of a table"),
+                   P::integer("max_rows", 8, 1, 1000, "most rows of a table; of a larger file each question takes some"),
+                   P::integer("range", 10, 1, 1000000, "generated numbers are whole, from -range to range"),
+                   P::flag("lists", true, "some questions ask for the cells of a column"),
+                   P::flag("shuffle", false, "the columns of each question's table are in an order of its own"),
+                   P::text("path", "", "a CSV file, or a folder of them; empty: generated tables"),
+                   P::integer("examples", 100000, 1, 1e8, "training questions, each made when it is asked for"),
+                   P::integer("heldout", 1000, 1, 1e6, "questions held out for validation"),
+                   P::integer("test", 1000, 1, 1e6, "questions to test")},
+    .make = [](const Settings& settings, Key key) -> std::unique_ptr<Task> { return std::make_unique<Tables>(settings, key); },
+});
+
+}  // namespace
+}  // namespace hardgrad

@@ -1,0 +1,139 @@
+// The programmer: gradients, ragged tables, branching, relaxed and enumerated answers, what a program works out, too few steps.
+#include <doctest/doctest.h>
+
+#include "core/models/parts/table_operations.hpp"
+#include "tests/core/models/model_check.hpp"
+
+using namespace hardgrad;
+using namespace hardgrad::test;
+
+namespace {
+
+namespace op {
+enum : int { sum, count, difference, greater, lesser, both, either, assign, reset };
+}
+
+const Dimensions dimensions{{"vocabulary", 7}, {"table_columns", 3}, {"program_steps", 1}};
+
+// A question for a number with two numbers in it, on 3 x 2 cells, and one for cells without a number, on 2 x 3. `garbage`
+// stands beyond their ends.
+Batch two_questions(double garbage = 0) {
+  Batch batch;
+  batch.id = {3, 4};
+  const double g = garbage;
+  const int w = garbage != 0 ? 6 : 0;
+  batch.reals["table"] = {{2, 3, 3}, std::vector<double>{2, -1, g, 0.5, 3, g, -2, 1, g, 1, 4, -3, 2, -1, 0.5, g, -g, g}};
+  batch.reals["number"] = {{2, 2}, std::vector<double>{0, 2, g, g}};
+  batch.reals["answer"] = {{2}, std::vector<double>{4, 0}};
+  batch.reals["unit"] = {{2}, std::vector<double>{0.5, 1}};
+  batch.integers["question"] = {{2, 5}, std::vector<int>{1, 2, 3, 4, 2, 4, 5, 1, w, w}};
+  batch.integers["question_length"] = {{2}, std::vector<int>{5, 3}};
+  batch.integers["numbers"] = {{2}, std::vector<int>{2, 0}};
+  batch.integers["number_place"] = {{2, 2}, std::vector<int>{1, 4, w, w}};
+  batch.integers["table_rows"] = {{2}, std::vector<int>{3, 2}};
+  batch.integers["table_columns"] = {{2}, std::vector<int>{2, 3}};
+  batch.integers["column_name"] = {{2, 3}, std::vector<int>{5, 6, w, 6, 1, 5}};
+  batch.integers["asks_cells"] = {{2}, std::vector<int>{0, 1}};
+  batch.integers["wanted"] = {{2, 3}, std::vector<int>{0, 0, 0, 2, 0, 0}};
+  return batch;
+}
+
+const char* const spec = "programmer[steps=3,hidden=2,embedding=2,delta=2]";
+// [step][row 2 + column]: (greater 1, greater 0, sum 1) and (lesser 2, or, assign 1).
+const Options forced{{op::greater, 1, op::lesser, 2}, {op::greater, 0, op::either, 0}, {op::sum, 1, op::assign, 1}};
+
+}  // namespace
+
+TEST_CASE("programmer: gradients of losses, log probabilities and states, in every parameter") {
+  for (const Options& options :
+       {forced, Options{{op::count, 0, op::greater, 1}, {op::reset, 1, op::lesser, 0}, {op::difference, 1, op::both, 2}},
+        Options{{op::lesser, 0, op::count, 0}, {op::greater, 1, op::reset, 0}, {op::both, 0, op::assign, 2}}}) {
+    auto model = lively(spec, dimensions), with_posterior = lively(spec, dimensions, true);
+    check_gradients(*model, *with_posterior, two_questions(), options, 2, false);
+  }
+  auto model = lively("programmer[steps=1,hidden=2,embedding=2]", dimensions);
+  check_gradient("enumerated", *model, two_questions(), [] { return std::make_unique<EnumerateChooser<double>>(); });
+}
+
+TEST_CASE("programmer: the gradient check sees a missing score term") {
+  auto model = lively(spec, dimensions);
+  CHECK(gradient_error(
+            *model, two_questions(), [] { return std::make_unique<ForcedChooser<double>>(forced); }, true)
+            .first > 1e-2);
+}
+
+TEST_CASE("programmer: padding and company do not matter, copies cost the same, and one-hot weights are hard choices") {
+  const auto model = lively(spec, dimensions);
+  ForcedChooser<double> together(forced), garbage(forced), thrice(copied(forced, 3, 2));
+  ForcedWeights one_hot(forced, 1.0);
+  ExpectedChooser<double> soft;
+  const auto loss = losses(*model, two_questions(), together), relaxed = losses(*model, two_questions(), soft);
+  const auto filled = losses(*model, two_questions(7), garbage), weighted = losses(*model, two_questions(), one_hot);
+  const auto three = losses(*model, two_questions(), thrice);
+  for (int b = 0; b < 2; ++b) {
+    ForcedChooser<double> alone(of_example(forced, b, 2));
+    CHECK(losses(*model, two_questions().select({b}), alone)[0] == doctest::Approx(loss[b]).epsilon(1e-12));
+    CHECK(losses(*model, two_questions().select({b}), soft)[0] == doctest::Approx(relaxed[b]).epsilon(1e-12));
+    CHECK(filled[b] == doctest::Approx(loss[b]).epsilon(1e-12));
+    CHECK(weighted[b] == doctest::Approx(loss[b]).epsilon(1e-12));
+    CHECK(std::abs(relaxed[b] - loss[b]) > 1e-3);
+    for (int r = 3 * b; r < 3 * b + 3; ++r) CHECK(three[r] == doctest::Approx(loss[b]).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("programmer: two steps of nine operations on three columns are 729 leaves, and their sum is the expectation") {
+  auto needs = dimensions;
+  needs["program_steps"] = 2;
+  const auto model = lively("programmer[steps=2,hidden=2,embedding=2]", needs);
+  CHECK(model->structure().dependence() == "sequential");
+  CHECK(lively("programmer[steps=1]", dimensions)->structure().dependence() == "joint cost");
+  CHECK(model->outcomes(two_questions()) == std::vector<double>{18 * 18, 27 * 27});
+  double sum_of_both = 0;
+  for (int b = 0; b < 2; ++b) {
+    const auto one = two_questions().select({b});
+    const double total = expected_loss_by_paths(*model, one, {9, b == 0 ? 2 : 3, 9, b == 0 ? 2 : 3}, 2);
+    CHECK(expected_loss_by_rows(*model, one) == doctest::Approx(total).epsilon(1e-12));
+    sum_of_both += total;
+  }
+  CHECK(expected_loss_by_rows(*model, two_questions()) == doctest::Approx(sum_of_both).epsilon(1e-12));
+}
+
+TEST_CASE("programmer: a program works out what its operations say") {
+  const auto model = lively(spec, dimensions);
+  struct Case {
+    Options program;  // of the first question alone
+    int said, cells;  // the number in halves; the column, from 1, of the cells said, if any
+    std::vector<int> rows;
+  };
+  // Columns (2, 0.5, -2) and (-1, 3, 1).
+  const std::vector<Case> cases = {{{{op::reset, 0}, {op::reset, 0}, {op::sum, 0}}, 1, 0, {}},
+                                   {{{op::reset, 0}, {op::reset, 1}, {op::count, 0}}, 6, 0, {}},
+                                   {{{op::sum, 1}, {op::reset, 1}, {op::sum, 1}}, 6, 0, {}},
+                                   {{{op::sum, 0}, {op::sum, 0}, {op::sum, 0}}, 0, 0, {}},  // a sum marks no row
+                                   {{{op::reset, 0}, {op::count, 1}, {op::difference, 0}}, -6, 0, {}},
+                                   {{{op::reset, 0}, {op::reset, 1}, {op::assign, 1}}, 0, 2, {1, 1, 1}},
+                                   {{{op::reset, 0}, {op::count, 1}, {op::assign, 1}}, 0, 2, {0, 0, 0}},
+                                   {{{op::reset, 0}, {op::count, 1}, {op::either, 1}}, 0, 0, {}}};
+  int tried = 0;
+  for (const auto& [program, said, cells, rows] : cases) {
+    ForcedChooser<double> chooser(program);
+    Tape<double> tape;
+    Episode<double> episode(tape, chooser, 1);
+    model->run(two_questions().select({0}), episode);
+    REQUIRE(episode.predictions().size() == 4);
+    CHECK(episode.predictions()[0].label[0] == said);
+    for (int i = 0; i < 3; ++i) CHECK(episode.predictions()[i + 1].label[0] == (cells > 0 && rows[i] ? cells : 0));
+    ++tried;
+  }
+  CHECK(tried == 8);
+}
+
+TEST_CASE("programmer: fewer steps than the longest program has are refused, with what would do") {
+  auto needs = dimensions;
+  needs["program_steps"] = 4;
+  const auto make = [&](const char* text) { return make_model<double>(Spec::parse(text), needs, Key(1)); };
+  CHECK_THROWS_WITH_AS(make("programmer[steps=2]"),
+                       "programmer: the longest program has 4 steps, but steps is 2; give steps=4 or shorter programs",
+                       UsageError);
+  CHECK_NOTHROW(make("programmer[steps=4]"));
+}

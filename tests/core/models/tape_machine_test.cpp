@@ -1,0 +1,151 @@
+// The tape machine: gradients, lengths, branching, relaxed and enumerated answers, when it has to write, tapes that are too
+// short.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "tests/core/models/model_check.hpp"
+
+using namespace hardgrad;
+using namespace hardgrad::test;
+
+namespace {
+
+enum : int { stay, right, left };
+enum : int { now, later };
+
+const Dimensions dimensions{{"input_width", 2}, {"answer_width", 2}, {"steps", 4}, {"shown_steps", 2}};
+
+// Two vectors shown and two wanted; one shown and two wanted. `garbage` stands beyond the end.
+Batch two_sequences(double garbage = 0) {
+  Batch batch;
+  batch.id = {3, 4};
+  const double g = garbage;
+  const int a = g != 0 ? 1 : -1;
+  batch.reals["input"] = {{2, 4, 2}, std::vector<double>{1, 0, 0.5, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, g, -g}};
+  batch.integers["answer"] = {{2, 4, 2}, std::vector<int>{-1, -1, -1, -1, 1, 0, 0, 1, -1, -1, 1, 1, 0, 1, a, a}};
+  batch.integers["length"] = {{2}, std::vector<int>{4, 3}};
+  return batch;
+}
+
+struct Case {
+  std::string spec;
+  Options forced;  // [step][row 3 + column]; finished rows, and those that must, take the first option
+};
+std::vector<Case> cases() {
+  return {
+      {"tape_machine[cells=3,width=2,hidden=3]",
+       {{right, stay, later, left, right, later}, {left, right, now, right, left, now}, {stay, left, now, stay, stay, now}}},
+      {"tape_machine[cells=4,width=2,hidden=3,time=1.5,input=forward]",
+       {{right, stay, later, stay, right, now},
+        {right, right, later, right, left, later},
+        {stay, left, now, right, stay, now},
+        {right, left, later, stay, stay, now},
+        {stay, right, now, stay, stay, now}}}};
+}
+
+}  // namespace
+
+TEST_CASE("tape_machine: gradients of losses, log probabilities and states, in every parameter") {
+  for (const auto& [spec, forced] : cases()) {
+    CAPTURE(spec);
+    auto model = lively(spec, dimensions), with_posterior = lively(spec, dimensions, true);
+    check_gradients(*model, *with_posterior, two_sequences(), forced, 3, false);
+  }
+}
+
+TEST_CASE("tape_machine: the gradient check sees a missing score term") {
+  auto model = lively(cases()[0].spec, dimensions);
+  const auto make = [] { return std::make_unique<ForcedChooser<double>>(cases()[0].forced); };
+  CHECK(gradient_error(*model, two_sequences(), make, true).first > 1e-2);
+}
+
+TEST_CASE("tape_machine: padding and company do not matter, copies cost the same, and one-hot weights are hard choices") {
+  for (const auto& [spec, forced] : cases()) {
+    CAPTURE(spec);
+    const auto model = lively(spec, dimensions);
+    ForcedChooser<double> together(forced), garbage(forced), thrice(copied(forced, 3, 3));
+    ForcedWeights one_hot(forced, 1.0);
+    ExpectedChooser<double> soft;
+    const auto loss = losses(*model, two_sequences(), together), relaxed = losses(*model, two_sequences(), soft);
+    const auto filled = losses(*model, two_sequences(7), garbage), weighted = losses(*model, two_sequences(), one_hot);
+    const auto three = losses(*model, two_sequences(), thrice);
+    for (int b = 0; b < 2; ++b) {
+      ForcedChooser<double> alone(of_example(forced, b, 3));
+      CHECK(losses(*model, two_sequences().select({b}), alone)[0] == doctest::Approx(loss[b]).epsilon(1e-12));
+      CHECK(losses(*model, two_sequences().select({b}), soft)[0] == doctest::Approx(relaxed[b]).epsilon(1e-12));
+      CHECK(filled[b] == doctest::Approx(loss[b]).epsilon(1e-12));
+      CHECK(weighted[b] == doctest::Approx(loss[b]).epsilon(1e-12));
+      CHECK(std::abs(relaxed[b] - loss[b]) > 1e-4);
+      for (int r = 3 * b; r < 3 * b + 3; ++r) CHECK(three[r] == doctest::Approx(loss[b]).epsilon(1e-12));
+    }
+  }
+}
+
+TEST_CASE("tape_machine: every row writes every symbol once, in time, and the rows' probabilities sum to 1") {
+  for (const auto& [spec, forced] : cases()) {
+    CAPTURE(spec);
+    const auto model = lively(spec, dimensions);
+    CHECK(model->structure().dependence() == "sequential");
+    Tape<double> tape;
+    EnumerateChooser<double> chooser;
+    Episode<double> episode(tape, chooser, 2);
+    model->run(two_sequences(), episode);
+    const auto rows = episode.predictions().back().rows;
+    const auto log_p = episode.path_log_probability(rows).value();
+    std::vector<double> mass(2);
+    for (std::size_t r = 0; r < rows->size(); ++r) mass[rows->example[r]] += std::exp(log_p.data[r]);
+    for (double m : mass) CHECK(m == doctest::Approx(1).epsilon(1e-12));
+    CHECK(rows->size() < model->outcomes(two_sequences())[0] + model->outcomes(two_sequences())[1]);
+
+    std::vector<int> bits(rows->size());  // said on the way to each row
+    for (const auto& [at, label] : episode.predictions()) {
+      for (std::size_t r = 0; r < rows->size(); ++r) {
+        std::size_t k = r;
+        for (const auto* from = rows.get(); from != at.get(); from = from->origin.get()) k = from->parent[k];
+        bits[r] += label[k] >= 0;
+      }
+    }
+    CHECK(std::all_of(bits.begin(), bits.end(), [](int said) { return said == 4; }));
+  }
+}
+
+TEST_CASE("tape_machine: enumerated rows sum to the expectation over all paths") {
+  const auto model = lively("tape_machine[cells=3,width=2,hidden=3]", dimensions);
+  // Of the second example, three steps: the first has all options; what comes after it depends on whether it wrote.
+  const auto one = two_sequences().select({1});
+  double total = 0, mass = 0;
+  const auto visit = [&](const Options& path) {
+    ForcedChooser<double> chooser(path);
+    Tape<double> tape;
+    Episode<double> episode(tape, chooser, 1);
+    model->run(one, episode);
+    double log_p = 0, loss = 0;
+    for (std::size_t t = 0; t < episode.steps().size(); ++t) {
+      const auto p = episode.steps()[t].question.log_p.value();
+      for (int d = 0; d < 3; ++d) log_p += p(d, path[t][d]);
+    }
+    for (const auto& cost : episode.costs()) loss += cost.loss.item();
+    total += std::exp(log_p) * loss;
+    mass += std::exp(log_p);
+  };
+  for (int i = 0; i < 3; ++i)
+    for (int j = 0; j < 3; ++j)
+      for (int o = 0; o < 2; ++o)
+        for (int k = 0; k < 3; ++k)
+          for (int l = 0; l < 3; ++l)
+            for (int w = 0; w < (o == now ? 2 : 1); ++w) visit({{i, j, o}, {k, l, w}});
+  CHECK(mass == doctest::Approx(1).epsilon(1e-12));
+  CHECK(expected_loss_by_rows(*model, one) == doctest::Approx(total).epsilon(1e-12));
+}
+
+TEST_CASE("tape_machine: a tape shorter than the longest sequence is refused, with what would do") {
+  auto needs = dimensions;
+  needs["shown_steps"] = 9;
+  const auto make = [&](const char* spec) { return make_model<double>(Spec::parse(spec), needs, Key(1)); };
+  CHECK_THROWS_WITH_AS(
+      make("tape_machine[cells=8]"),
+      "tape_machine: the longest sequence takes 9 cells of the input tape, but a tape has 8; give cells=9 or shorter sequences",
+      UsageError);
+  CHECK_NOTHROW(make("tape_machine[cells=9]"));
+}
