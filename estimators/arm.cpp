@@ -5,8 +5,8 @@
 // Yin & Zhou 2019, ARM: augment-REINFORCE-merge gradient for stochastic binary networks, Theorem 1:
 // one u for each bit, and all bits flipped together.
 // Target: expected loss. Bias: none. Cost: 2 rows a pair; 1 + T where choices feed later ones.
-// Departures: the pair is drawn by its three possible outcomes, and u, given it, where the bits differ. Where choices feed
-// later ones, every choice's pair is evaluated given the first member's choices before it.
+// Departures: the pair is drawn by its three possible outcomes, and u given it. Where choices feed later ones, every choice's
+// pair is evaluated given the first member's choices before it.
 #include <algorithm>
 
 #include "core/estimator/coupling/antithetic_bits.hpp"
@@ -25,10 +25,14 @@ class Arm final : public CoupledEstimator<T> {
   void draw(Coupling& coupling, Randomness& random, Draw where) const override {
     const auto bits = antithetic_bits(coupling.p[0], coupling.p[1], random, where);
     std::copy(bits.begin(), bits.end(), coupling.option.begin());
-    if (bits[0] == bits[1]) return;
-    ++where.index;  // u is min(p, 1 - p) v below, where b is 1, or as much above
-    const double from_middle = 0.5 - std::min(coupling.p[0], coupling.p[1]) * random.uniform(where, {.polynomial = true});
-    coupling.kept[0] = bits[0] ? -from_middle : from_middle;
+    // Where the bits differ u lies within min(p, 1 - p) of an end, below where b is 1; else it is anywhere between.
+    const double from_end = std::min(coupling.p[0], coupling.p[1]);
+    ++where.index;
+    const double v = random.uniform(where, {.polynomial = true});
+    if (bits[0] == bits[1])
+      coupling.kept[0] = (0.5 - from_end) * (2 * v - 1);
+    else
+      coupling.kept[0] = bits[0] ? from_end * v - 0.5 : 0.5 - from_end * v;
   }
   void gradient(const Coupling& coupling, std::span<const double> f, std::span<double> logits) const override {
     logits[1] = (f[1] - f[0]) * coupling.kept[0];

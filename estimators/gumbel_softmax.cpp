@@ -8,6 +8,7 @@
 // Cost: K rows.
 #include "core/estimator/relaxation/relaxation.hpp"
 #include "core/estimator/relaxation/relaxed_mean.hpp"
+#include "core/estimator/relaxation/rough_losses.hpp"
 
 namespace hardgrad {
 namespace {
@@ -38,6 +39,7 @@ const EstimatorEntry entry = {
     .parameters = {samples_parameter(), temperature_parameter(0.5)},
     .needs = {need::relaxable},
     .promises = {promise::mean(expected), promise::mean(expected, "temperature=1.3"), promise::limit("temperature")},
+    .infinite_variance = [](const Settings&, const Structure& structure, double) { return no_variance_of_slopes(structure); },
 };
 HARDGRAD_ESTIMATOR(GumbelSoftmax, entry)
 

@@ -20,6 +20,7 @@
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
 #include "core/estimator/relaxation/relaxed_control.hpp"
+#include "core/estimator/relaxation/rough_losses.hpp"
 #include "core/estimator/score_function/moving_average.hpp"
 
 namespace hardgrad {
@@ -96,6 +97,8 @@ const EstimatorEntry entry = {
     .needs = {need::relaxable},
     .promises = {promise::same_moments("reinforce", "eta=0"), promise::noiseless_once_learned(),
                  promise::descends_square("eta=0.7,temperature=0.8,coupled=true")},
+    .infinite_variance = [](const Settings& settings, const Structure& structure,
+                            double) { return settings.real("eta") == 0 ? "" : no_variance_of_slopes(structure); },
 };
 HARDGRAD_ESTIMATOR(Rebar, entry)
 

@@ -19,6 +19,7 @@
 #include "core/autodiff/rearrange.hpp"
 #include "core/autodiff/reduce.hpp"
 #include "core/estimator/relaxation/relaxed_control.hpp"
+#include "core/estimator/relaxation/rough_losses.hpp"
 #include "core/nn/layers.hpp"
 
 namespace hardgrad {
@@ -162,6 +163,8 @@ const EstimatorEntry entry = {
                    credit_parameter()},
     .needs = {need::relaxable},
     .promises = {promise::descends_square("hidden=2"), promise::descends_square("hidden=2,relaxed_model=true")},
+    .infinite_variance = [](const Settings& settings, const Structure& structure,
+                            double) { return settings.flag("relaxed_model") ? no_variance_of_slopes(structure) : ""; },
 };
 HARDGRAD_ESTIMATOR(Relax, entry)
 

@@ -31,19 +31,20 @@ double uniform(Randomness& random, Draw where, std::size_t i) {
   return random.uniform(where);
 }
 
-/// Of choices among two: logistic numbers, with the place where each changes its option.
-std::vector<double> logistics(const Cells& cells, std::span<const Draw> where, Randomness& random, bool breaks) {
+/// Of choices among two: logistic numbers. Each changes its option where it is log p_0 - log p_1; given the option, z is small
+/// beyond there.
+std::vector<double> logistics(const Cells& cells, std::span<const Draw> where, Randomness& random) {
   std::vector<Draw> places;
-  std::vector<double> flips;
+  std::vector<double> edges;
   for_choices(
       cells.width, cells.options,
       [&](std::size_t c, std::size_t at) {
         places.push_back(where[c]);
-        flips.push_back(cells.log_p[at] - cells.log_p[at + 1]);
+        edges.push_back(cells.log_p[at] - cells.log_p[at + 1]);
       },
       [](std::size_t, std::size_t, std::size_t) {});
   std::vector<double> x(places.size());
-  random.logistic(places, breaks ? std::span<const double>(flips) : std::span<const double>(), x);
+  random.logistic(places, edges, x);
   return x;
 }
 
@@ -61,7 +62,7 @@ void perturb(const Cells& cells, std::span<const Draw> where, Randomness& random
   log_all(gumbel);
   for (double& x : gumbel) x = -x;
   log_all(gumbel);
-  const auto logistic = logistics(cells, where, random, true);
+  const auto logistic = logistics(cells, where, random);
   auto next = logistic.begin();
   for_choices(
       S, options,
@@ -87,7 +88,7 @@ void perturb_given(const Cells& cells, std::span<const int> option, std::span<co
   const auto toward = [&](std::size_t c, std::size_t at) {
     return option[c] == 1 ? log_p[at + 1] - log_p[at] : log_p[at] - log_p[at + 1];
   };
-  auto logistic = logistics(cells, where, random, false);
+  auto logistic = logistics(cells, where, random);
   std::vector<double> x(z.size()),
       logs(z.size(), 1.0);  // exponentials: of -|L| and -|phi|, or 1 / p; and what logs are taken of
   auto L = logistic.begin();

@@ -43,7 +43,8 @@ struct SiteDeclaration {
 struct Structure {
   std::vector<SiteDeclaration> sites;  ///< in the order in which they are first asked; empty: the model makes no choice
   bool posterior = false;              ///< every site offers a learned posterior
-  const Dreams* dreams = nullptr;      ///< how it draws what it is judged by (core/models/parts/dreams.hpp); null if it cannot
+  double steepest = 0;  ///< exponent a of the loss's slope, |distance|^a, where it is infinite between options; 0: nowhere
+  const Dreams* dreams = nullptr;  ///< how it draws what it is judged by (core/models/parts/dreams.hpp); null if it cannot
 
   /// Questions in the longest run.
   int steps() const {

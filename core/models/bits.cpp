@@ -45,6 +45,8 @@ class Bits final : public Model<T> {
                              .reach = tabled ? Reach::own_costs : Reach::own_column,
                              .columns = bits_}},
                   .posterior = posterior};
+    const bool inside = std::any_of(target_.begin(), target_.end(), [](double t) { return t > 0 && t < 1; });
+    if (function_ == "norm" && inside) structure_.steepest = std::min(0.0, power_ - 1);
     logits_ = add_logits("bits.logits", settings.reals("logit"));
     if (structure_.posterior) posterior_ = add_logits("posterior.logits", settings.reals("logit"));
     make_table(Key(settings.integer("table_seed")), tabled);

@@ -3,14 +3,22 @@
 #include <xxhash.h>
 
 #include <Random123/philox.h>
+#include <fmt/format.h>
 
 #include <cmath>
 #include <numbers>
 #include <numeric>
 
 #include "core/kernels/functions.hpp"
+#include "core/random/distribution_total.hpp"
+#include "core/support/error.hpp"
 
 namespace hardgrad {
+
+void check_total(double total) {
+  if (std::abs(total - 1) > 1e-3) [[unlikely]]
+    throw Bug(fmt::format("a draw is from probabilities that sum to {}, not to 1", total));
+}
 
 Key::Key(std::uint64_t root_seed) : value_(XXH64(&root_seed, sizeof root_seed, 0)) {}
 Key Key::operator/(std::string_view name) const { return {Raw{}, XXH64(name.data(), name.size(), value_ ^ 0x6e616d65)}; }
@@ -85,9 +93,12 @@ double open_unit(std::uint64_t bits) { return (static_cast<double>(bits >> 11) +
 int option_at(double u, std::span<const double> probabilities) {
   if (probabilities.size() == 2) {  // as below, without branches that cannot be predicted
     const double p = probabilities[0], q = probabilities[1];
+    check_total(p + q);
     return static_cast<int>((u * (p + q) >= p || p <= 0) && q > 0);
   }
-  double left = u * std::accumulate(probabilities.begin(), probabilities.end(), 0.0);
+  const double total = std::accumulate(probabilities.begin(), probabilities.end(), 0.0);
+  check_total(total);
+  double left = u * total;
   int last = 0;
   for (int i = 0; i < static_cast<int>(probabilities.size()); ++i) {
     if (probabilities[i] <= 0) continue;
@@ -127,14 +138,13 @@ void Randomness::categorical(std::span<const double> probabilities, std::size_t 
   }
 }
 
-double Randomness::logistic(Draw where, const Pieces&) {
+double Randomness::logistic(Draw where, double) {
   const double u = uniform(where);
   return std::log(u) - std::log1p(-u);
 }
 
-void Randomness::logistic(std::span<const Draw> where, std::span<const double> breaks, std::span<double> x) {
-  for (std::size_t i = 0; i < x.size(); ++i)
-    x[i] = logistic(where[i], {.breaks = breaks.empty() ? breaks : breaks.subspan(i, 1)});
+void Randomness::logistic(std::span<const Draw> where, std::span<const double> edges, std::span<double> x) {
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = logistic(where[i], edges[i]);
 }
 
 void KeyedRandomness::logistic(std::span<const Draw> where, std::span<const double>, std::span<double> x) {

@@ -43,10 +43,11 @@ class Randomness {
                            std::span<int> option);
   /// A number in the open interval (0, 1).
   virtual double uniform(Draw where, const Pieces& pieces = {}) = 0;
-  /// A logistic number: the logit of `uniform`. Breaks are logits too, so that none is lost in rounding near 0 or 1.
-  virtual double logistic(Draw where, const Pieces& pieces = {});
-  /// Many of them [N], each with one break, or none at all.
-  virtual void logistic(std::span<const Draw> where, std::span<const double> breaks, std::span<double> x);
+  /// A logistic number: the logit of `uniform`. What depends on it is analytic but at `edge`, near which it may vary, however
+  /// far out that is.
+  virtual double logistic(Draw where, double edge);
+  /// Many of them [N].
+  virtual void logistic(std::span<const Draw> where, std::span<const double> edges, std::span<double> x);
   /// A number of a standard distribution, of which an estimate is a smooth function. Made of uniform numbers at `where` and at
   /// indices no draw counts up to.
   virtual double standard(Standard noise, Draw where);
@@ -67,7 +68,7 @@ class KeyedRandomness final : public Randomness {
                    std::span<int> option) override;
   double uniform(Draw where, const Pieces& pieces = {}) override;
   using Randomness::logistic;
-  void logistic(std::span<const Draw> where, std::span<const double> breaks, std::span<double> x) override;
+  void logistic(std::span<const Draw> where, std::span<const double> edges, std::span<double> x) override;
   /// An integer in [0, bound).
   std::uint64_t below(std::uint64_t bound, Draw where);
 

@@ -71,7 +71,9 @@ void print_table(std::vector<std::vector<std::string>> rows, const std::string& 
   }
 }
 
-std::string short_number(double value) { return std::isnan(value) ? "-" : fmt::format("{:.3g}", value); }
+std::string short_number(double value) {
+  return std::isnan(value) ? "-" : std::isinf(value) ? "infinite" : fmt::format("{:.3g}", value);
+}
 
 std::string size_text(double bytes) {
   const char* units[] = {"B", "kB", "MB", "GB", "TB"};

@@ -28,7 +28,8 @@ std::vector<std::pair<std::string, std::string>> support(const EstimatorEntry& e
   const auto spec = Spec::parse(entry.name);
   std::vector<std::pair<std::string, std::string>> result;
   const auto ask = [&](const std::string& name, std::vector<SiteDeclaration> sites) {
-    result.emplace_back(name, unsupported(spec, {std::move(sites), wants_posterior(spec), &label}));
+    result.emplace_back(name,
+                        unsupported(spec, {.sites = std::move(sites), .posterior = wants_posterior(spec), .dreams = &label}));
   };
   const auto site = [](int options, int times, Reach reach) {
     return SiteDeclaration{.name = "choice", .options = options, .times = times, .state_width = 4, .reach = reach};

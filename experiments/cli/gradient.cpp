@@ -17,6 +17,7 @@
 #include "experiments/cli/gradient_rows.hpp"
 #include "experiments/cli/output.hpp"
 #include "experiments/cli/verbs.hpp"
+#include "experiments/measurement/finite.hpp"
 #include "experiments/storage/provenance.hpp"
 #include "experiments/sweeps/config.hpp"
 
@@ -84,6 +85,8 @@ int dump_gradient(const Options& options) {
   auto estimate = estimator->draw({tape, *scene.model, scene.batch, random});
   std::vector<double> gradient(scene.model->parameters().size());
   differentiate(estimate.surrogate, scene.model->parameters(), gradient);
+  require_finite(std::span<const double>(gradient), scene.model->parameters());
+  require_finite(estimate.loss, "the loss");
 
   GradientDump<T> dump;
   for (const auto& p : scene.model->parameters()) {
@@ -97,6 +100,7 @@ int dump_gradient(const Options& options) {
   dump.words = words_of(*scene.task, scene.batch);
   dump.model = scene.model_spec;
   dump.model_settings = settings_json("model", scene.model_spec);
+  dump.dimensions = nlohmann::json(scene.task->dimensions()).dump();
   dump.estimator = spec.text;
   dump.seed = options.scene.seed;
   dump.surrogate = static_cast<double>(estimate.surrogate.item());

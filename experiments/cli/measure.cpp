@@ -12,8 +12,10 @@
 
 #include "core/support/error.hpp"
 #include "experiments/cli/common.hpp"
+#include "experiments/cli/manual.hpp"
 #include "experiments/cli/output.hpp"
 #include "experiments/cli/verbs.hpp"
+#include "experiments/measurement/finite.hpp"
 #include "experiments/measurement/truth.hpp"
 #include "experiments/storage/merge.hpp"
 #include "experiments/storage/provenance.hpp"
@@ -65,6 +67,7 @@ nlohmann::json result_json(const Measurement& m, const ParameterSet<T>& paramete
                                {"estimand", m.estimand},
                                {"estimand_standard_error", number(m.estimand_standard_error)},
                                {"variance", number(m.variance)},
+                               {"variance_is_infinite", std::isinf(m.variance)},
                                {"squared_bias", number(m.squared_bias)},
                                {"relative_bias", number(m.relative_bias)},
                                {"mse", number(m.mse)},
@@ -128,12 +131,15 @@ void print(const std::vector<Measurement>& measured, bool exact, double epsilon)
   if (rows.size() > 1) print_table(rows, exact ? "llrrrrrrrrrr" : "llrrrrrrrrrrr");
   for (const auto& m : measured)
     if (m.status == "ok" && !m.unsupported.empty())
-      fmt::print("? {}: {} do not support their intervals: {}\n", m.estimator,
-                 counted(static_cast<std::size_t>(m.replicates), "replicate"), m.unsupported);
+      put("? {}: {}{}\n", m.estimator,
+          std::isinf(m.variance)
+              ? ""
+              : counted(static_cast<std::size_t>(m.replicates), "replicate") + " do not support their intervals: ",
+          m.unsupported);
   for (const auto& m : measured)
     if (m.status == "ok" && m.estimand != "enumerated") put("{}: the true gradient: {}\n", m.estimator, m.estimand);
   for (const auto& m : measured)
-    if (m.status != "ok") put("skipped {}: {}\n", m.estimator, m.reason);
+    if (m.status != "ok") put("{} {}: {}\n", m.status == "failed" ? red("FAILED") : m.status, m.estimator, m.reason);
 }
 
 void save(const Options& options, const std::string& task, const std::string& model, const std::vector<Measurement>& measured) {
@@ -155,7 +161,7 @@ void save(const Options& options, const std::string& task, const std::string& mo
     if (m.status == "ok") {
       record.result.measurements.push_back({0, m});
     } else {
-      record.status = CellStatus::skipped;
+      record.status = m.status == "failed" ? CellStatus::failed : CellStatus::skipped;
       record.reason = m.reason;
     }
     records.push_back(std::move(record));
@@ -163,8 +169,9 @@ void save(const Options& options, const std::string& task, const std::string& mo
   write_merged(options.out, records);
 }
 
-/// A refusal is an error where nothing was measured.
+/// A refusal is an error where nothing was measured; a number that is none always.
 int status(const std::vector<Measurement>& measured) {
+  if (std::any_of(measured.begin(), measured.end(), [](const auto& m) { return m.status == "failed"; })) return 1;
   if (std::any_of(measured.begin(), measured.end(), [](const auto& m) { return m.status == "ok"; })) return 0;
   throw UsageError(fmt::format("measure: {}: {}", measured.front().estimator, measured.front().reason));
 }
@@ -204,6 +211,8 @@ int measure_with(const Options& options) {
       const auto estimator = open_estimator<T>(scene, spec, Key(options.scene.seed) / "init");
       measured.push_back(measure<T>(spec, *estimator, *scene.model, scene.batch, options.settings,
                                     Key(options.scene.seed) / "noise", &truths));
+    } catch (const NotFinite& e) {
+      measured.push_back(failed(spec, e.what()));
     } catch (const NotExact& e) {  // too many outcomes for this one
       measured.push_back(skipped(spec, e.what()));
     }

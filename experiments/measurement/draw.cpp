@@ -5,6 +5,7 @@
 
 #include "core/autodiff/gradient.hpp"
 #include "experiments/measurement/at_logits.hpp"
+#include "experiments/measurement/finite.hpp"
 #include "experiments/support/parallel.hpp"
 
 namespace hardgrad {
@@ -59,6 +60,8 @@ Cost draw(Replicates& replicates, const Estimator<T>& estimator, const Model<T>&
       KeyedRandomness random(noise / static_cast<std::uint64_t>(m));
       const auto estimate = estimator.draw({tape, model, batch, random});
       differentiate(estimate.surrogate, model.parameters(), gradient);
+      require_finite(std::span<const double>(gradient), model.parameters());
+      require_finite(estimate.loss, "the loss");
       add(costs[block], {estimate.rows(), estimate.attention_values(), double(tape.missed_hints()), clock.seconds()}, share);
       replicates.add(block, gradient);
       if (!visited) continue;
@@ -95,6 +98,7 @@ Cost draw_at_logits(Replicates& replicates, const Estimator<T>& estimator, const
     });
     for (int run = 0; run < runs; ++run) {  // in order, whichever run they came from
       for (const auto& gradient : gradients[run].of_replicate) {
+        for (const double g : gradient) require_finite(g, "an entry of the gradient at the logits");
         while (drawn >= replicates.range(block)[1]) replicates.complete(block++);
         replicates.add(block, gradient);
         ++drawn;

@@ -7,6 +7,8 @@
 #include <numeric>
 
 #include "core/autodiff/gradient.hpp"
+#include "experiments/measurement/cosine.hpp"
+#include "experiments/measurement/finite.hpp"
 #include "experiments/measurement/replay.hpp"
 #include "experiments/support/parallel.hpp"
 
@@ -77,18 +79,16 @@ Moments visited(const Estimator<T>& estimator, const Model<T>& model, const Batc
     const auto estimate =
         estimator.draw({.tape = tape, .model = model, .batch = example, .random = replay, .one_copy = way.one_copy});
     differentiate(estimate.surrogate, model.parameters(), d);
+    require_finite(std::span<const double>(d), model.parameters());
+    require_finite(estimate.loss, "the loss");
     const double w = replay.weight();
-    double norm = 0, dot = 0;
-    for (std::size_t i = 0; i < size; ++i) {
-      norm += d[i] * d[i];
-      dot += d[i] * reference[i];
-      d[i] -= reference[i];
-    }
-    m.continuous = replay.continuous();
+    const double cosine = cosine_between(d, reference);
+    for (std::size_t i = 0; i < size; ++i) d[i] -= reference[i];
+    m.continuous |= replay.continuous();  // other outcomes may draw no number
     rules[0].add(w, d);
-    for (int rule = 1; rule < Quadrature::rules && m.continuous; ++rule)
+    for (int rule = 1; rule < Quadrature::rules; ++rule)
       if (const double part = replay.weight(rule); part > 0) rules[rule].add(part, d);
-    if (norm > 0 && reference_norm > 0) m.cosine += w * dot / (std::sqrt(norm) * reference_norm);
+    if (!std::isnan(cosine)) m.cosine += w * cosine;
     m.rows += w * estimate.rows();
     m.attention_values += w * estimate.attention_values();
     m.missed_hints += w * static_cast<double>(tape.missed_hints());

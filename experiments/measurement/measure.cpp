@@ -11,6 +11,7 @@
 #include "experiments/measurement/choice_entropy.hpp"
 #include "experiments/measurement/draw.hpp"
 #include "experiments/measurement/exact_moments.hpp"
+#include "experiments/measurement/finite.hpp"
 #include "experiments/measurement/support.hpp"
 
 namespace hardgrad {
@@ -224,8 +225,9 @@ void measure_by_sampling(Measurement& m, const Estimator<T>& estimator, const Mo
            m.unvisited_mass = visited.missing();
            take_variance(m, replicates, settings);
            if (known) take_bias(m, replicates, settings, stand_in ? &stand_in->replicates : nullptr);
-           // A stand-in has noise of its own, and a rough quadrature an error, which the test does not know of.
+           // A long run's noise counts along the difference; of directions, and of a rough quadrature's error, no test knows.
            if (truth && truth->certain()) test_bias<T>(m, replicates);
+           if (stand_in) m.bias_p_value_plain = replicates.distance(reference, &stand_in->replicates).p_value();
          }));
   m.mean = replicates.mean();
   m.variances = replicates.variances();
@@ -272,16 +274,53 @@ void measure_at_logits(Measurement& m, const Estimator<T>& estimator, const Mode
   derive(m);
 }
 
+/// What is a ratio of rounding errors is no number: of a gradient that is lost in the rounding of what it is the mean of, and
+/// of a variance that is lost in the gradient's. An estimator without any variance has an infinite signal-to-noise ratio.
+void drop_ratios_of_rounding(Measurement& m, double epsilon) {
+  const double rounding = 64 * epsilon, spread = std::isfinite(m.variance) ? std::sqrt(std::max(0.0, m.variance)) : 0;
+  const bool gradient_lost = m.estimand_norm <= std::max(rounding * spread, 1e-290);
+  const bool variance_lost = spread > 0 && spread <= rounding * m.estimand_norm;
+  if (gradient_lost) {
+    m.relative_bias = m.cosine = not_a_number;
+    m.intervals.erase("relative_bias");
+    m.intervals.erase("cosine");
+  }
+  if (gradient_lost || variance_lost) {
+    m.snr = not_a_number;
+    m.intervals.erase("snr");
+  }
+}
+
+/// What the formula says of a variance that no sample and no sum of visits can show.
+template <class T>
+void known_to_be_infinite(Measurement& m, const Spec& spec, const Model<T>& model, const Batch& batch) {
+  for (const double outcomes : model.outcomes(batch)) {
+    const auto why = infinite_variance(spec, model.structure(), outcomes);
+    if (why.empty()) continue;
+    m.variance = std::numeric_limits<double>::infinity();
+    m.intervals["variance"] = {m.variance, m.variance};
+    m.intervals.erase("snr");
+    m.exact_variance = not_a_number;
+    m.variance_by_group.clear();
+    m.variance_by_site.clear();
+    m.unsupported = "the variance is infinite: " + why;
+    derive(m);
+    return;
+  }
+}
+
 }  // namespace
 
-Measurement skipped(const Spec& spec, const std::string& reason) {
+Measurement not_made(const Spec& spec, const std::string& status, const std::string& reason) {
   Measurement m;
   m.estimator = spec.text;
   m.target = target_of(spec).name();
-  m.status = "skipped";
+  m.status = status;
   m.reason = reason;
   return m;
 }
+Measurement skipped(const Spec& spec, const std::string& reason) { return not_made(spec, "skipped", reason); }
+Measurement failed(const Spec& spec, const std::string& reason) { return not_made(spec, "failed", reason); }
 
 template <class T>
 Measurement measure(const Spec& spec, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
@@ -303,6 +342,9 @@ Measurement measure(const Spec& spec, const Estimator<T>& estimator, const Model
   else
     measure_by_sampling(m, estimator, model, batch, settings, noise, truths);
   if (!settings.at_logits) group_variances(m, model.parameters());
+  known_to_be_infinite(m, spec, model, batch);
+  drop_ratios_of_rounding(m, std::numeric_limits<T>::epsilon());
+  if (std::isnan(m.variance)) throw NotFinite("the variance is not a number: squares of the gradient overflow");
   const auto entropy = attention_entropy(estimator, model, batch, settings, noise);
   m.attention_entropy = entropy.mean;
   m.entropy_by_site = entropy.by_site;

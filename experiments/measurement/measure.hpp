@@ -34,14 +34,14 @@ struct MeasureSettings {
 struct Measurement {
   std::string estimator;                 ///< the spec as given
   std::string target = "expected_loss";  ///< name of its own target
-  std::string status = "ok";             ///< ok | skipped
-  std::string reason;                    ///< why skipped
+  std::string status = "ok";             ///< ok | skipped | failed
+  std::string reason;                    ///< why it is not ok
   double estimand_norm = not_a_number;   ///< |g*| of its own target
   std::string estimand = "enumerated";   ///< how g* was had: enumerated | a quadrature and how good it is | the spec of a long
                                          ///< run, and its replicates | why there is none
   /// Root of the summed squared standard errors of g*; of a quadrature what it leaves in doubt; 0 if enumerated.
   double estimand_standard_error = 0;
-  double variance = not_a_number;            ///< trace of the covariance, 1/(M-1)
+  double variance = not_a_number;            ///< trace of the covariance, 1/(M-1); infinite where the formula says so
   double squared_bias = not_a_number;        ///< |mean - g*|^2 - variance / M: unbiased, may be negative
   double relative_bias = not_a_number;       ///< sqrt(max(squared_bias, 0)) / |g*|
   double mse = not_a_number;                 ///< variance + squared_bias
@@ -74,13 +74,14 @@ struct Measurement {
 
 /// Measures one estimator. The noise of replicate m is keyed by noise / m; replicates run in TBB, with the same numbers
 /// for any thread count. Interrupted if settings.stop says so. With settings.exact no number is sampled. Does not change the
-/// estimator's learned state. `truths` may be shared by measurements of the same model and batch with the same settings and
-/// noise.
+/// estimator's learned state. Throws NotFinite if a gradient, a loss or a moment is none. `truths` may be shared by
+/// measurements of the same model and batch with the same settings and noise.
 template <class T>
 Measurement measure(const Spec& spec, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
                     const MeasureSettings& settings, Key noise, Truths<T>* truths = nullptr);
 
-/// A measurement that was not made.
+/// A measurement that was not made: it cannot be, or what was measured is no number.
 Measurement skipped(const Spec& spec, const std::string& reason);
+Measurement failed(const Spec& spec, const std::string& reason);
 
 }  // namespace hardgrad

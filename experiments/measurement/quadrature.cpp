@@ -30,15 +30,18 @@ void add_gauss(Quadrature& to, double from, double width) {
     }
 }
 
-/// How far nodes go in t for the last to be e^-(37 + depth) from the ends: 37 is rounding, `depth` what an integrand may hide
-/// there.
-double reach_of(double depth) { return std::ceil(8 * std::asinh((37 + std::min(depth, 560.0)) / std::numbers::pi)) / 8; }
+/// How many steps (of 1/32) nodes go in t for the last to be e^-(37 + depth) from the ends: 37 is rounding, `depth` what an
+/// integrand may hide there. Beyond `furthest`, e^-697 from the ends, their distances are no longer normal numbers.
+constexpr int furthest = 195;
+int reach_of(double depth) {
+  return std::min(furthest, static_cast<int>(std::ceil(32 * std::asinh((37 + depth) / std::numbers::pi))));
+}
 
 /// point(below, above) is the number at a place in (0, 1), given as its distances from both ends; `mass`: of all.
 template <class F>
-void add_tanh_sinh(Quadrature& to, int level, double mass, double reach, F point) {
+void add_tanh_sinh(Quadrature& to, int level, double mass, int reach, F point) {
   const double step = std::ldexp(1.0, -5 - level);
-  const int end = static_cast<int>(reach * 8) << (2 + level);  // t = +-reach, in eighths
+  const int end = reach << level;
   for (int j = -end; j <= end; ++j) {
     const double t = j * step, a = std::numbers::pi / 2 * std::sinh(t);
     const double below = 1 / (1 + std::exp(-2 * a)), above = 1 / (1 + std::exp(2 * a));
@@ -63,28 +66,36 @@ Quadrature uniform_quadrature(const Pieces& pieces, int level) {
     if (pieces.polynomial)
       add_gauss(all, from, width);
     else
-      add_tanh_sinh(all, level, width, 3, [&](double below, double) { return from + width * below; });
+      add_tanh_sinh(all, level, width, 3 * 32, [&](double below, double) { return from + width * below; });
   }
   return normalised(std::move(all));
 }
 
-Quadrature logistic_quadrature(const Pieces& pieces, int level) {
-  if (pieces.breaks.size() > 1) throw Bug("logistic noise is integrated over with one break at most");
+// On a tail u = sigmoid(z) is small, and z = log u - log(1 - u) has all digits. `sign` mirrors the line.
+Quadrature logistic_quadrature(double edge, int level) {
   Quadrature all;
-  if (pieces.breaks.empty()) {
-    add_tanh_sinh(all, level, 1, reach_of(40), [](double below, double above) { return std::log(below) - std::log(above); });
-    return normalised(std::move(all));
-  }
-  // Below the break lies the probability q = sigmoid(break); of the share w of it, logit(q w) = log(q w) - log(1 - q + q (1 -
-  // w)).
-  const auto side = [&](double edge, double sign) {
-    const double log_q = edge > 0 ? -std::log1p(std::exp(-edge)) : edge - std::log1p(std::exp(edge));
-    const double q = std::exp(log_q), rest = 1 / (1 + std::exp(edge));
-    add_tanh_sinh(all, level, q, reach_of(std::abs(edge)),
+  const auto log_below = [](double z) { return z > 0 ? -std::log1p(std::exp(-z)) : z - std::log1p(std::exp(z)); };
+  // Up to `end`: of the share w of its probability q, logit(q w) = log(q w) - log(1 - q + q (1 - w)).
+  const auto side = [&](double end, double sign) {
+    const double log_q = log_below(end), q = std::exp(log_q), rest = 1 / (1 + std::exp(end));
+    add_tanh_sinh(all, level, q, reach_of(std::abs(end)),
                   [&](double below, double above) { return sign * (log_q + std::log(below) - std::log(rest + q * above)); });
   };
-  side(pieces.breaks[0], 1);
-  side(-pieces.breaks[0], -1);
+  // From `from` to `to`, both far below zero: u = u_from + q w.
+  const auto between = [&](double from, double to, double sign) {
+    const double first = std::exp(log_below(from)), q = std::exp(log_below(to)) - first;
+    add_tanh_sinh(all, level, q, reach_of(to - from), [&](double below, double) {
+      const double u = first + q * below;
+      return sign * (std::log(u) - std::log1p(-u));
+    });
+  };
+  // What varies at a far edge does so over lengths of one, where nodes of all that is above it would be twenty apart.
+  constexpr double near = 40;
+  const double sign = edge < 0 ? 1 : -1, end = -std::abs(edge);
+  const bool far = end < -2 * near;
+  side(end, sign);
+  if (far) between(end, end + near, sign);
+  side(far ? -end - near : -end, -sign);
   return normalised(std::move(all));
 }
 

@@ -21,9 +21,9 @@ struct Quadrature {
 /// ends like those of logit(u), with a step of 2^-(5 + level).
 Quadrature uniform_quadrature(const Pieces& pieces, int level);
 
-/// Nodes on the real line under the logistic density, by tanh-sinh in the probability below the number. At most one break.
-/// Both tails are had without a difference from 1: breaks of +-700 are as good as those of +-1.
-Quadrature logistic_quadrature(const Pieces& pieces, int level);
+/// Nodes on the real line under the logistic density, by tanh-sinh in the probability below the number, on either side of the
+/// edge. Both tails are had without a difference from 1: edges at +-700 are as good as those at +-1.
+Quadrature logistic_quadrature(double edge, int level);
 
 /// What the finest of three rules with halved steps is off by, from their distances: coarsest to middle, middle to finest.
 /// Where the integrand is analytic each halving gains more than the one before, and what is left is far less than

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
+#include "core/random/distribution_total.hpp"
 #include "core/support/error.hpp"
 
 namespace hardgrad {
@@ -30,6 +32,7 @@ int Replay::categorical(std::span<const double> probabilities, Draw where) {
       if (like) low = previous.choices.at(drawn);
     }
     std::vector<double> p(probabilities.begin(), probabilities.end());
+    check_total(std::accumulate(p.begin(), p.end(), 0.0));
     const int first = possible(p, low);
     path_.push_back({std::move(p), first});
   }
@@ -46,17 +49,23 @@ int Replay::categorical(std::span<const double> probabilities, Draw where) {
   return chosen;
 }
 
-double Replay::uniform(Draw, const Pieces& pieces) { return visit(pieces, uniform_quadrature); }
-double Replay::logistic(Draw, const Pieces& pieces) { return visit(pieces, logistic_quadrature); }
-
-double Replay::visit(const Pieces& pieces, Quadrature (*rule)(const Pieces&, int)) {
+double Replay::uniform(Draw, const Pieces& pieces) {
   if (pieces.jumps)
     throw NotExact(
         "exact moments: an estimate jumps with its continuous noise at places that cannot be told: "
         "sample replicates instead");
+  return visit([&] { return uniform_quadrature(pieces, level_); });
+}
+
+double Replay::logistic(Draw, double edge) {
+  return visit([&] { return logistic_quadrature(edge, level_); });
+}
+
+template <class Rule>
+double Replay::visit(Rule rule) {
   if (exchangeable_) throw Bug("samples with continuous noise cannot be visited as multisets");
   if (position_ == path_.size()) {
-    auto nodes = rule(pieces, level_);
+    auto nodes = rule();
     auto weights = nodes.weights[0];
     const int first = possible(weights, 0);
     path_.push_back({std::move(weights), first, std::move(nodes)});

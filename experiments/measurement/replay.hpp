@@ -21,7 +21,7 @@ class Replay final : public Randomness {
   /// Both visit the nodes of a quadrature: exact for polynomials, else tanh-sinh.
   double uniform(Draw where, const Pieces& pieces = {}) override;
   using Randomness::logistic;
-  double logistic(Draw where, const Pieces& pieces = {}) override;
+  double logistic(Draw where, double edge) override;
   /// Visits the points of a Gauss rule.
   double standard(Standard noise, Draw where) override;
   bool replays() const override { return true; }
@@ -53,7 +53,9 @@ class Replay final : public Randomness {
   };
   /// First possible option from `from` on; -1 if none.
   static int possible(const std::vector<double>& probabilities, int from);
-  double visit(const Pieces& pieces, Quadrature (*rule)(const Pieces&, int));
+  /// A node of the quadrature that is made when its draw comes first.
+  template <class Rule>
+  double visit(Rule rule);
   bool exchangeable_;
   int nodes_, level_;
   std::vector<Node> path_;

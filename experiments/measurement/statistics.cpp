@@ -5,6 +5,8 @@
 #include <cmath>
 #include <functional>
 
+#include "experiments/measurement/cosine.hpp"
+
 namespace hardgrad {
 namespace {
 
@@ -70,9 +72,7 @@ void Replicates::add(int index, std::span<const double> gradient) {
   auto along = probes_(d);
   if (reference_norm_ > 0) {
     along.push_back(dot(d, reference_) / reference_norm_);
-    const double length = std::sqrt(dot(gradient, gradient));
-    if (length > 0) {
-      const double cosine = (along.back() + reference_norm_) / length;
+    if (const double cosine = cosine_between(gradient, reference_); !std::isnan(cosine)) {
       block.cosine += cosine;
       block.cosine_squares += cosine * cosine;
     }

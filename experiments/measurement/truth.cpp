@@ -8,6 +8,7 @@
 
 #include "core/autodiff/gradient.hpp"
 #include "core/estimator/enumeration/objectives.hpp"
+#include "experiments/measurement/finite.hpp"
 #include "experiments/support/parallel.hpp"
 
 namespace hardgrad {
@@ -30,7 +31,8 @@ Truth truth_of(const Target& target, const Model<T>& model, const Batch& batch, 
     problem.nodes = nodes;
     const auto estimate = exact_objective<T>(target, problem, leaf_cap);
     differentiate(estimate.surrogate, model.parameters(), truth.of_example[b]);
-    value[b] = estimate.loss;
+    require_finite(std::span<const double>(truth.of_example[b]), model.parameters());
+    require_finite(value[b] = estimate.loss, "the exact loss");
   });
   for (int b = 0; b < examples; ++b) {
     for (std::size_t i = 0; i < size; ++i) truth.gradient[i] += truth.of_example[b][i] / examples;

@@ -71,14 +71,19 @@ template <class T>
 void write_gradient(const std::string& path, const GradientDump<T>& dump) {
   Archive archive{.kind = "gradient", .note = "gradient"};
   Dataset root, batch;
-  root.attributes = {{"task", dump.task},
-                     {"model", dump.model},
-                     {"model_settings", dump.model_settings},
-                     {"estimator", dump.estimator},
-                     {"seed", static_cast<std::int64_t>(dump.seed)},
-                     {"seed_hex", hex_seed(dump.seed)},
-                     {"precision", std::is_same_v<T, float> ? "float" : "double"},
-                     {"surrogate", dump.surrogate}};
+  root.attributes = {
+      {"task", dump.task},
+      {"model", dump.model},
+      {"model_settings", dump.model_settings},
+      {"dimensions", dump.dimensions},
+      {"averages",
+       "surrogate and gradient: the sum over an example's steps, its mean over the example's rows of an estimator "
+       "that samples independently (others: see the estimator's file), and the mean of that over the batch"},
+      {"estimator", dump.estimator},
+      {"seed", static_cast<std::int64_t>(dump.seed)},
+      {"seed_hex", hex_seed(dump.seed)},
+      {"precision", std::is_same_v<T, float> ? "float" : "double"},
+      {"surrogate", dump.surrogate}};
   add_provenance(root.attributes, provenance());
   const auto steps = dump.choices.size()    ? dump.choices.extent(0)
                      : dump.logits.size()   ? dump.logits.extent(0)

@@ -37,6 +37,7 @@ struct GradientDump {
   std::vector<int> row_example;        ///< [R]
   std::string task, model, estimator;  ///< specs
   std::string model_settings = "{}";   ///< every parameter of the model, defaults included, as JSON
+  std::string dimensions = "{}";  ///< what the task told the model, as JSON: sizes of vocabularies, the sentence start's id
   std::uint64_t seed = 0;
   double surrogate = 0;
 };

@@ -7,6 +7,7 @@
 #include "core/choice/choosers.hpp"
 #include "core/estimator/enumeration/objectives.hpp"
 #include "core/estimator/importance/importance.hpp"
+#include "experiments/measurement/finite.hpp"
 
 namespace hardgrad {
 namespace {
@@ -180,7 +181,7 @@ EvaluationPoint evaluate(const Task& task, const Model<T>& model, const Target& 
   if (!enumerable)  // a mean over some of the examples would be a silent bias
     for (const auto* name : {"expected_loss", "marginal_likelihood", "elbo"}) sums.erase(name);
   EvaluationPoint point{};
-  for (const auto& [name, sum] : sums) point.losses[name] = sum / static_cast<double>(examples);
+  for (const auto& [name, sum] : sums) require_finite(point.losses[name] = sum / static_cast<double>(examples), name.c_str());
   for (const auto& metric : metrics) point.metrics[metric.name] = metric.value();
   return point;
 }

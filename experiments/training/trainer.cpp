@@ -6,6 +6,7 @@
 
 #include "core/autodiff/gradient.hpp"
 #include "core/support/usage.hpp"
+#include "experiments/measurement/finite.hpp"
 #include "experiments/training/evaluation.hpp"
 
 namespace hardgrad {
@@ -138,6 +139,7 @@ TrainResult train(Training<T>& training, const TrainSettings& settings, const Ru
     result.tape_bytes = std::max(result.tape_bytes, static_cast<double>(tape.arena().used()));
     result.rows += estimate.rows();
     result.attention_values += estimate.attention_values();
+    require_finite(estimate.loss, "the training loss");
     loss += estimate.loss;
     ++since;
     if ((step + 1) % settings.log_every == 0 || step + 1 == settings.steps) {

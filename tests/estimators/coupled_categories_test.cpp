@@ -44,6 +44,23 @@ TEST_CASE("coupled categories have the gradient of the expected loss as mean, de
   }
 }
 
+TEST_CASE("categories that hardly ever occur have their gradient to the last digits") {
+  int compared = 0;
+  for (const auto* spec : {"carms[samples=2]", "carms[samples=3]", "carms", "carms[samples=5]", "disarm_tree", "disarm_stick"})
+    for (const auto* logits : {"10", "-10", "30", "-30", "300", "-300", "0;20;-30", "-300;5;0", "4;0;40"}) {
+      CAPTURE(spec);
+      CAPTURE(logits);
+      const bool three = std::string(logits).find(';') != std::string::npos;
+      const auto model = model_of(fmt::format("bits[options={},t=0.3,logit={}]", three ? 3 : 2, logits));
+      const auto truth = exact_truth(Target(), *model, one_example(), 1e6);
+      const auto mean = exact_moments(*estimator_of(spec, *model), *model, one_example(), truth.of_example, 1e6).mean;
+      for (std::size_t i = 0; i < mean.size(); ++i)
+        CHECK(std::abs(mean[i] - truth.gradient[i]) <= 1e-11 * std::abs(truth.gradient[i]));
+      ++compared;
+    }
+  CHECK(compared == 6 * 9);
+}
+
 TEST_CASE("five categories drawn together, of seven") {
   const auto model = model_of("bits[options=4,function=linear,logit=0.2;-1.5;0.4;1]");
   CHECK(bias_of(*estimator_of("carms[samples=5]", *model), *model, one_example()) < 1e-10);

@@ -38,9 +38,73 @@ double DirichletCopula::between(Level sum, Level low, Level high) const {
   return width * terms;
 }
 
+// P(d_k in [from_k, to_k) for some k) is a difference over the corners of a box of (x)_+^n, x = 1 - sum, n = K - 1. If no
+// corner has x < 0 it is n! times the coefficient of z^n in
+//
+//   e^(x z) prod_k (e^(w_k z) - 1),   x of the corner of all to_k, w_k = to_k - from_k
+//
+// a sum of positive terms, as good for rare intervals as for others. (Of to_k = 1 there is no upper corner: x has from_k
+// instead, and no factor.) Else the signed sum is taken.
+class DirichletCopula::Known {
+ public:
+  explicit Known(const DirichletCopula& copula) : copula_(copula), series_(copula.members_) { series_[0] = 1; }
+
+  double next(Level low, Level high) const {
+    const auto sum = plus(least_, low.root > 0 ? low : high);
+    if (sum.root >= 0) return coefficient(series(low, high), sum.root);
+    double p = 0;
+    for (const auto& c : corners_) p += c.sign * copula_.between(c.sum, low, high);
+    return std::max(p, 0.0);
+  }
+  /// Everything is scaled by 1 / probability, that of the draw.
+  void take(Level low, Level high, double probability) {
+    series_ = series(low, high);
+    for (double& c : series_) c /= probability;
+    least_ = plus(least_, low.root > 0 ? low : high);
+    const auto before = std::exchange(corners_, {});
+    for (const auto& c : before)
+      for (const auto& next : {Corner{c.sign, plus(c.sum, high)}, Corner{-c.sign, plus(c.sum, low)}})
+        if (next.sum.root > 0) corners_.push_back({next.sign / probability, next.sum});
+  }
+
+ private:
+  struct Corner {
+    double sign;
+    Level sum;
+  };
+  /// [K] coefficients of the product with one more interval's factor.
+  std::vector<double> series(Level low, Level high) const {
+    if (!(low.root > 0)) return series_;
+    const double width = low.level < 0.5 ? low.level - high.level : high.root - low.root;
+    std::vector<double> product(series_.size());
+    for (std::size_t k = 0; k < series_.size(); ++k) {
+      double term = 1;  // width^j / j!
+      for (std::size_t j = 1; k + j < series_.size(); ++j) {
+        term *= width / static_cast<double>(j);
+        product[k + j] += series_[k] * term;
+      }
+    }
+    return product;
+  }
+  /// n! times that of z^n, with the factor e^(x z).
+  static double coefficient(const std::vector<double>& series, double x) {
+    double sum = 0, falling = 1;  // n! / (n - k)!, by Horner's scheme from the highest power of x
+    for (std::size_t k = 0, n = series.size() - 1; k <= n; ++k) {
+      sum = sum * x + falling * series[k];
+      falling *= static_cast<double>(n - k);
+    }
+    return sum;
+  }
+  const DirichletCopula& copula_;
+  std::vector<double> series_;  // [K]
+  Level least_;                 // of the corner with the least x
+  std::vector<Corner> corners_{{1, {}}};
+};
+
 double DirichletCopula::box(Edge a_low, Edge a_high, Edge b_low, Edge b_high) const {
-  const auto low = level(b_low), high = level(b_high);
-  return between(level(a_high), low, high) - between(level(a_low), low, high);
+  Known known(*this);
+  known.take(level(a_low), level(a_high), 1);
+  return known.next(level(b_low), level(b_high));
 }
 
 // (pair(q, q) - q^2) / (q (1 - q)), divided through by q so that small q do not cancel.
@@ -87,34 +151,22 @@ void DirichletCopula::counts(double q, std::span<double> law) const {
   for (double& p : law) p *= share;
 }
 
-// One number after the other: of those before it we know d_k in [low_k, high_k), a signed sum over the corners of a box.
 void DirichletCopula::draw_intervals(std::span<const Edge> edge, std::span<int> interval, Randomness& random,
                                      Draw where) const {
-  struct Corner {
-    double sign;
-    Level sum;
-  };
   const std::size_t S = edge.size() - 1;
   std::vector<Level> t(S + 1);
   std::vector<double> p(S);
   for (std::size_t i = 0; i <= S; ++i) t[i] = i == S ? Level{} : level(edge[i]);
-  std::vector<Corner> corners{{1, {}}};
-  for (int& drawn : interval) {
-    for (std::size_t i = 0; i < S; ++i) {  // P(numbers before as drawn, and this one in interval i)
-      p[i] = 0;
-      for (const auto& c : corners) p[i] += c.sign * between(c.sum, t[i], t[i + 1]);
-      p[i] = std::max(p[i], 0.0);
-    }
+  Known known(*this);
+  for (int& drawn : interval) {  // one number after the other
+    for (std::size_t i = 0; i < S; ++i) p[i] = known.next(t[i], t[i + 1]);
     double total = std::accumulate(p.begin(), p.end(), 0.0);
     if (!(total > 0))  // what was drawn before is rarer than rounding errors
-      for (std::size_t i = 0; i < S; ++i) total += p[i] = edge[i + 1].below - edge[i].below;
+      for (std::size_t i = 0; i < S; ++i) total += p[i] = length(edge[i], edge[i + 1]);
     for (double& probability : p) probability /= total;
     drawn = random.categorical(p, where);
+    known.take(t[drawn], t[drawn + 1], p[drawn]);
     ++where.index;
-    const auto before = std::exchange(corners, {});
-    for (const auto& c : before)
-      for (const auto& next : {Corner{c.sign, plus(c.sum, t[drawn + 1])}, Corner{-c.sign, plus(c.sum, t[drawn])}})
-        if (next.sum.root > 0) corners.push_back(next);
   }
 }
 

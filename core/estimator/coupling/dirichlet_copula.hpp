@@ -48,6 +48,8 @@ class DirichletCopula {
   double power(double x) const;
   /// P(u_2 in the interval from `low` to `high`, and d > sum of another): a difference of two powers, without cancelling.
   double between(Level sum, Level low, Level high) const;
+  /// The numbers whose intervals are known, and the probability that the next one's is from `low` to `high`, given those.
+  class Known;
   double root(double a) const;
   template <class X>
   void counts(double q, X root, std::span<double> law) const;

@@ -65,7 +65,9 @@ double log_inclusion(double p, double kappa) {
 // falls exponentially with 1 / step; the width of its peak falls like 1 / sqrt(k).
 ThresholdNodes threshold_nodes(std::span<const double> p, double rest) {
   const double step = 0.5 / std::sqrt(static_cast<double>(p.size()) + 2);
-  // log of the integrand, and of it divided by the two smallest inclusion probabilities: the slowest tail asked for.
+  // log of the integrand, and of it divided by the two smallest inclusion probabilities: the slowest tail asked for. The square
+  // of products of weights has a slower one, and an integral only of four outcomes or more.
+  const double powers = p.size() < 4 ? 1 : 2;
   const auto logs = [&](double x) {
     double log_density = x + std::log(rest) - rest * std::exp(x), least = 0, second = 0;
     for (double probability : p) {
@@ -76,7 +78,7 @@ ThresholdNodes threshold_nodes(std::span<const double> p, double rest) {
       else
         second = std::min(second, log_q);
     }
-    return std::pair{log_density, log_density - least - second};
+    return std::pair{log_density, log_density - powers * (least + second)};
   };
   std::vector<double> x, log_density;
   double most = -std::numeric_limits<double>::infinity(), most_divided = most;

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <set>
 
+#include "core/support/error.hpp"
+
 namespace hardgrad {
 namespace {
 
@@ -81,6 +83,22 @@ TEST_CASE("of two options the draw is the one that counting down gives") {
     }
   CHECK(ones > 600);
   CHECK(ones < 800);
+}
+
+TEST_CASE("a draw from probabilities that do not sum to 1 is a bug, whichever way it is drawn") {
+  KeyedRandomness random(Key(1));
+  int refused = 0;
+  for (const std::vector<double>& p : {std::vector{0.6, 0.6}, {0.25, 0.25}, {0.2, 0.2, 0.2}, {1.0, 0.5, 0.5}}) {
+    CHECK_THROWS_WITH_AS(random.categorical(p, {}), doctest::Contains("sum to"), Bug);
+    std::vector<int> option(2);
+    auto both = p;
+    both.insert(both.end(), p.begin(), p.end());
+    const std::vector<int> options(2, static_cast<int>(p.size()));
+    CHECK_THROWS_AS(random.categorical(both, p.size(), options, {}, option), Bug);
+    ++refused;
+  }
+  CHECK(refused == 4);
+  CHECK(random.categorical(std::vector{0.3, 0.3, 0.4 + 1e-6}, {}) >= 0);  // as floats sum
 }
 
 TEST_CASE("uniforms, normals and categories have their laws, within five standard errors of 20,000 draws") {

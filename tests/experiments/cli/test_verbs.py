@@ -1,4 +1,5 @@
 """Verbs, their JSON and their exit statuses."""
+import json
 import math
 import re
 import subprocess
@@ -240,6 +241,10 @@ def test_gradient(task, estimator, tmp_path):
             text = f[f"batch/{field}_text"]
             assert text.shape == f[f"batch/{field}"].shape  # a word for every number, none for padding
             assert np.array_equal(text.asstr()[()] == "", (f[f"batch/{field}"][()] == 0) & (field != "answer"))
+        assert "mean of that over the batch" in f.attrs["averages"]
+        told = json.loads(f.attrs["dimensions"])
+        if task.startswith("translation"):  # what stands before a sentence's first word, and after its last
+            assert told["bos"] != told["eos"] and 0 <= told["bos"] < told["target_vocabulary"]
         rows = f["row_example"].shape[0]
         if task.startswith("translation") and estimator == "exact":  # every step branches from the examples
             assert rows == 3 and f["logits"].shape[1] == 3 and "choices" not in f

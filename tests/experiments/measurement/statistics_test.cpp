@@ -162,12 +162,16 @@ TEST_CASE("an interval's ends are those of Student's t test where there is one p
 TEST_CASE("a long run's own noise widens the interval against it") {
   int covered = 0;
   const int runs = 300;
+  std::vector<double> p_values;
   for (std::uint64_t k = 0; k < runs; ++k) {
     const Draws long_run(100, {0, 1}, {1, 0.5}, Key(22) / k), draws(100, {0.2, 1}, {1, 1}, Key(23) / k);
     const auto reference = long_run.statistics({0, 0});
     const auto bias = draws.statistics(reference.mean()).distance(reference.mean(), &reference).interval(0.95);
     covered += bias[0] <= 0.04 && 0.04 <= bias[1];
+    const Draws unbiased(100, {0, 1}, {1, 1}, Key(24) / k);
+    p_values.push_back(unbiased.statistics(reference.mean()).distance(reference.mean(), &reference).p_value());
   }
+  CHECK(kolmogorov(p_values) < 1.63);  // uniform: 1% of samples lie beyond
   CHECK(covered > 0.95 * runs - 3.5 * std::sqrt(0.05 * 0.95 * runs));
   CHECK(covered < runs);
 }

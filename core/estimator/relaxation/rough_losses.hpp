@@ -1,0 +1,23 @@
+// Losses too rough for a derivative along relaxed weights.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+
+#include "core/choice/structure.hpp"
+
+namespace hardgrad {
+
+/// Why the derivative of the loss along relaxed weights has no variance; empty if nothing is known against it. Weights have a
+/// density everywhere between the options, so that a slope like |distance|^a has a square with an integral just if a > -1/2.
+inline std::string no_variance_of_slopes(const Structure& structure) {
+  if (structure.steepest > -0.5) return "";
+  return fmt::format(
+      "the loss grows so steeply between the options (its slope like the distance to the power of {:.3g}) that the square of "
+      "its "
+      "derivative at relaxed weights has no integral",
+      structure.steepest);
+}
+
+}  // namespace hardgrad
