@@ -17,7 +17,7 @@
 namespace hardgrad::verification {
 namespace {
 
-constexpr double outcome_cap = 3e5;
+constexpr double outcome_cap = 4e5;
 
 /// A network to try a promise on.
 struct Ground {
