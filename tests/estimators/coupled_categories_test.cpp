@@ -46,11 +46,12 @@ TEST_CASE("coupled categories have the gradient of the expected loss as mean, de
 
 TEST_CASE("categories that hardly ever occur have their gradient to the last digits") {
   int compared = 0;
-  for (const auto* spec : {"carms[samples=2]", "carms[samples=3]", "carms", "carms[samples=5]", "disarm_tree", "disarm_stick"})
-    for (const auto* logits : {"10", "-10", "30", "-30", "300", "-300", "0;20;-30", "-300;5;0", "4;0;40"}) {
+  for (const std::string spec :
+       {"carms[samples=2]", "carms[samples=3]", "carms", "carms[samples=5]", "disarm_tree", "disarm_stick"})
+    for (const std::string logits : {"10", "-10", "30", "-30", "300", "-300", "0;20;-30", "-300;5;0", "4;0;40"}) {
       CAPTURE(spec);
       CAPTURE(logits);
-      const bool three = std::string(logits).find(';') != std::string::npos;
+      const bool three = logits.find(';') != std::string::npos;
       const auto model = model_of(fmt::format("bits[options={},t=0.3,logit={}]", three ? 3 : 2, logits));
       const auto truth = exact_truth(Target(), *model, one_example(), 1e6);
       const auto mean = exact_moments(*estimator_of(spec, *model), *model, one_example(), truth.of_example, 1e6).mean;

@@ -29,82 +29,59 @@ double DirichletCopula::root(double a) const {
 }
 double DirichletCopula::power(double x) const { return positive_power(x, members_ - 1); }
 
-double DirichletCopula::between(Level sum, Level low, Level high) const {
-  const double a = left(sum, high), b = left(sum, low);
-  if (b <= 0) return power(a);
-  const double width = low.level < 0.5 ? low.level - high.level : high.root - low.root;
-  double terms = 1, b_power = 1;  // a^(n-1) + a^(n-2) b + ... + b^(n-1), n = K - 1
-  for (int i = 1; i < members_ - 1; ++i) terms = terms * a + (b_power *= b);
-  return width * terms;
-}
-
 // P(d_k in [from_k, to_k) for some k) is a difference over the corners of a box of (x)_+^n, x = 1 - sum, n = K - 1. If no
 // corner has x < 0 it is n! times the coefficient of z^n in
 //
 //   e^(x z) prod_k (e^(w_k z) - 1),   x of the corner of all to_k, w_k = to_k - from_k
 //
-// a sum of positive terms, as good for rare intervals as for others. (Of to_k = 1 there is no upper corner: x has from_k
-// instead, and no factor.) Else the signed sum is taken.
-class DirichletCopula::Known {
- public:
-  explicit Known(const DirichletCopula& copula) : copula_(copula), series_(copula.members_) { series_[0] = 1; }
+// a sum of positive terms, as good for rare intervals as for others. Else the widest interval is taken apart, as what lies
+// above from_k less what lies above to_k, which only moves x; and so on.
+double DirichletCopula::together(Level above, std::vector<Interval> intervals) const {
+  if (!(above.root > 0)) return 0;
+  auto corner = above;
+  for (const auto& i : intervals) corner = plus(corner, i.to);
+  if (corner.root >= 0) return n_factorial_times_coefficient(corner.root, intervals);
+  const auto widest =
+      std::max_element(intervals.begin(), intervals.end(), [](const auto& a, const auto& b) { return a.width < b.width; });
+  const auto [from, to, width] = *widest;
+  intervals.erase(widest);
+  return std::max(0.0, together(plus(above, from), intervals) - together(plus(above, to), intervals));
+}
 
-  double next(Level low, Level high) const {
-    const auto sum = plus(least_, low.root > 0 ? low : high);
-    if (sum.root >= 0) return coefficient(series(low, high), sum.root);
-    double p = 0;
-    for (const auto& c : corners_) p += c.sign * copula_.between(c.sum, low, high);
-    return std::max(p, 0.0);
+double DirichletCopula::n_factorial_times_coefficient(double x, std::span<const Interval> intervals) const {
+  const auto n = static_cast<std::size_t>(members_ - 1);
+  std::vector<double> series(n + 1);
+  series[0] = 1;
+  for (const auto& i : intervals) {
+    std::vector<double> product(n + 1);
+    for (std::size_t k = 0; k <= n; ++k) {
+      double term = series[k];  // times width^j / j!
+      for (std::size_t j = 1; k + j <= n; ++j) product[k + j] += term *= i.width / static_cast<double>(j);
+    }
+    series = std::move(product);
   }
-  /// Everything is scaled by 1 / probability, that of the draw.
-  void take(Level low, Level high, double probability) {
-    series_ = series(low, high);
-    for (double& c : series_) c /= probability;
-    least_ = plus(least_, low.root > 0 ? low : high);
-    const auto before = std::exchange(corners_, {});
-    for (const auto& c : before)
-      for (const auto& next : {Corner{c.sign, plus(c.sum, high)}, Corner{-c.sign, plus(c.sum, low)}})
-        if (next.sum.root > 0) corners_.push_back({next.sign / probability, next.sum});
+  double sum = 0, falling = 1;  // n! / (n - k)!, by Horner's scheme from the highest power of x
+  for (std::size_t k = 0; k <= n; ++k) {
+    sum = sum * x + falling * series[k];
+    falling *= static_cast<double>(n - k);
   }
+  return sum;
+}
 
- private:
-  struct Corner {
-    double sign;
-    Level sum;
-  };
-  /// [K] coefficients of the product with one more interval's factor.
-  std::vector<double> series(Level low, Level high) const {
-    if (!(low.root > 0)) return series_;
-    const double width = low.level < 0.5 ? low.level - high.level : high.root - low.root;
-    std::vector<double> product(series_.size());
-    for (std::size_t k = 0; k < series_.size(); ++k) {
-      double term = 1;  // width^j / j!
-      for (std::size_t j = 1; k + j < series_.size(); ++j) {
-        term *= width / static_cast<double>(j);
-        product[k + j] += series_[k] * term;
-      }
-    }
-    return product;
-  }
-  /// n! times that of z^n, with the factor e^(x z).
-  static double coefficient(const std::vector<double>& series, double x) {
-    double sum = 0, falling = 1;  // n! / (n - k)!, by Horner's scheme from the highest power of x
-    for (std::size_t k = 0, n = series.size() - 1; k <= n; ++k) {
-      sum = sum * x + falling * series[k];
-      falling *= static_cast<double>(n - k);
-    }
-    return sum;
-  }
-  const DirichletCopula& copula_;
-  std::vector<double> series_;  // [K]
-  Level least_;                 // of the corner with the least x
-  std::vector<Corner> corners_{{1, {}}};
-};
+double DirichletCopula::together(std::span<const std::array<Level, 2>> drawn) const {
+  Level above;
+  std::vector<Interval> intervals;
+  for (const auto& [low, high] : drawn)
+    if (!(low.root > 0))  // all d from high's level on
+      above = plus(above, high);
+    else
+      intervals.push_back({high, low, low.level < 0.5 ? low.level - high.level : high.root - low.root});
+  return together(above, std::move(intervals));
+}
 
 double DirichletCopula::box(Edge a_low, Edge a_high, Edge b_low, Edge b_high) const {
-  Known known(*this);
-  known.take(level(a_low), level(a_high), 1);
-  return known.next(level(b_low), level(b_high));
+  const std::array<Level, 2> drawn[] = {{level(a_low), level(a_high)}, {level(b_low), level(b_high)}};
+  return together(drawn);
 }
 
 // (pair(q, q) - q^2) / (q (1 - q)), divided through by q so that small q do not cancel.
@@ -157,15 +134,19 @@ void DirichletCopula::draw_intervals(std::span<const Edge> edge, std::span<int> 
   std::vector<Level> t(S + 1);
   std::vector<double> p(S);
   for (std::size_t i = 0; i <= S; ++i) t[i] = i == S ? Level{} : level(edge[i]);
-  Known known(*this);
+  std::vector<std::array<Level, 2>> known;
   for (int& drawn : interval) {  // one number after the other
-    for (std::size_t i = 0; i < S; ++i) p[i] = known.next(t[i], t[i + 1]);
+    for (std::size_t i = 0; i < S; ++i) {
+      known.push_back({t[i], t[i + 1]});
+      p[i] = together(known);
+      known.pop_back();
+    }
     double total = std::accumulate(p.begin(), p.end(), 0.0);
-    if (!(total > 0))  // what was drawn before is rarer than rounding errors
+    if (!(total > 0))  // what was drawn before is rarer than any number
       for (std::size_t i = 0; i < S; ++i) total += p[i] = length(edge[i], edge[i + 1]);
     for (double& probability : p) probability /= total;
     drawn = random.categorical(p, where);
-    known.take(t[drawn], t[drawn + 1], p[drawn]);
+    known.push_back({t[drawn], t[drawn + 1]});
     ++where.index;
   }
 }

@@ -7,6 +7,7 @@
 // Dimitriev & Zhou 2021, ARMS: antithetic-REINFORCE-multi-sample gradient for binary variables.
 #pragma once
 
+#include <array>
 #include <span>
 #include <vector>
 
@@ -46,10 +47,16 @@ class DirichletCopula {
   static double left(Level sum, Level s, Level t) { return left(plus(sum, s), t); }
   /// (x)_+^(K-1)
   double power(double x) const;
-  /// P(u_2 in the interval from `low` to `high`, and d > sum of another): a difference of two powers, without cancelling.
-  double between(Level sum, Level low, Level high) const;
-  /// The numbers whose intervals are known, and the probability that the next one's is from `low` to `high`, given those.
-  class Known;
+  /// d in [from, to): u in an interval that does not reach down to 0.
+  struct Interval {
+    Level from, to;
+    double width;
+  };
+  /// P(u_k in the interval from drawn[k][0] to drawn[k][1], k = 1, 2, ...).
+  double together(std::span<const std::array<Level, 2>> drawn) const;
+  /// The same of d_k in the intervals; and some others above levels whose sum is `above`.
+  double together(Level above, std::vector<Interval> intervals) const;
+  double n_factorial_times_coefficient(double x, std::span<const Interval> intervals) const;
   double root(double a) const;
   template <class X>
   void counts(double q, X root, std::span<double> law) const;
