@@ -7,9 +7,12 @@
 //   law=act (Graves 2016): lambda_n = sig(u_n) / r_{n-1}, r_n = 1 - sum_{m<=n} sig(u_m); lambda_K = 1 at the first step K with
 //                          r_K <= 0.01, or N. So p_n = sig(u_n) below K, and p_K the rest
 //   p_n  = lambda_n prod_{m<n} (1 - lambda_m)                                            when to halt
-//   ask=bits: z_n ~ Bernoulli(1 - lambda_n), n < N: halt (0) or go on (1). The choices, site `halt`; w_n = (1 - z_n) z_{n-1} ..
-//   z_1 ask=step: n ~ p at once. The choice, site `stop`; w_n = 1 there s    = sum_n w_n s_n relaxed: a mixture loss = - sum_i
-//   log softmax(W s + b)_i[a_i] + beta KL(p || geometric) + tau E
+//   ask=bits: z_n ~ Bernoulli(1 - lambda_n), n < N: halt (0) or go on (1)                the choices, site `halt`
+//             w_n = (1 - z_n) z_{n-1} .. z_1
+//   ask=step: n ~ p at once, w_n = 1 there                                               the choice, site `stop`
+//   s    = sum_n w_n s_n                                                                 relaxed: a mixture
+//   loss = - sum_i log softmax(W s + b)_i[a_i] + beta KL(p || geometric) + tau E
+//
 // law=geometric: E = sum_n n w_n, the steps taken; the geometric prior of rate `prior` is cut off at N, its rest at N. With
 // ask=bits the divergence is paid where it arises, KL(lambda_n || prior) by those that get to step n: its mean is the same, so
 // that both ways to ask have one expected loss. law=act: E = K + p_K, the ponder cost, and no divergence. The expected weights

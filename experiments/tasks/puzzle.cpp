@@ -18,9 +18,8 @@ constexpr int digits = 10;  // of decimal numbers
 ///   parity    x: 1 or -1 in `difficulty` of I = size places, 0 in the others; label: 1 if the number of ones is odd
 ///   addition  x: one-hot digits of two numbers of `difficulty` digits each, the last digit first, I = 2 size 11 (the eleventh:
 ///             no digit); labels: the P = size + 1 digits of the sum, the last first, -1 beyond difficulty + 1
-///   sort      x: `difficulty` numbers in (-1, 1), then size flags of those there are, I = 2 size; label k: which of the
-///   numbers
-///             is the k-th smallest, P = size
+///   sort      x: `difficulty` numbers in (-1, 1), then size flags of those there are, I = 2 size; label k: which of
+///             the numbers is the k-th smallest, P = size
 class Puzzle final : public Task {
  public:
   Puzzle(const Settings& settings, Key key)
