@@ -37,6 +37,11 @@ std::vector<std::string> wrapped(const std::string& text, std::size_t width) {
   std::vector<std::string> lines;
   std::istringstream words(text);
   for (std::string word; words >> word;) {
+    for (auto end = word.rfind('|', width - 1); word.size() > width && end != std::string::npos;
+         end = word.rfind('|', width - 1)) {
+      lines.push_back(word.substr(0, end + 1));  // a long list of choices
+      word.erase(0, end + 1);
+    }
     if (lines.empty() || lines.back().size() + 1 + word.size() > width)
       lines.push_back(word);
     else

@@ -8,7 +8,7 @@
 using namespace hardgrad;
 using namespace hardgrad::testing;
 
-TEST_CASE("labelled pairs are three columns a line; empty lines are passed over") {
+TEST_CASE("labelled pairs are three columns a line, and empty lines are passed over") {
   Folder folder;
   const auto pairs = read_labelled_pairs(folder.write("p", "yes\tA dog.\tA cat.\r\n\n  \nno\tone\ttwo words"));
   REQUIRE(pairs.size() == 2);
