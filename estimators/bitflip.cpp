@@ -3,8 +3,8 @@
 //   g_phi_i = T [i = j] p_i (1 - p_i) (f(b_i = 1, rest) - f(b_i = 0, rest)),   j uniform among T choices
 //
 // Kunes, Yin, Land, Haviv, Pe'er & Tavare 2022, Gradient estimation for binary latent variables via gradient variance clipping
-// (bitflip-1). It is one draw of the sum of measure-valued derivatives: their variance where p is near 0 or 1, at a cost that
-// does not grow with T.
+// (bitflip-1). One draw of the sum of measure-valued derivatives: quiet where p is near 0 or 1, at a cost that does not grow
+// with T.
 // Target: expected loss. Bias: none. Cost: 2 rows a sample.
 // Departures: written at the logits (there: in p). Where choices feed later ones, the flipped row draws those after its flip
 // for itself. T are the choices of the longest run: a flip that an example does not get to is none.

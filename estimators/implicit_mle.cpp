@@ -4,13 +4,15 @@
 //   g = 1/K sum_k (z_k - z'_k) / lambda + grad f_k                                               per choice
 //
 // Niepert, Minervini & Franceschi 2021, Implicit MLE: backpropagating through discrete exponential family distributions,
-// algorithm 1 (perturb-and-MAP with Gumbel noise, exact where one of S options is chosen; the target distribution by a step of
-// lambda). Target: expected loss. Bias: yes, however small lambda is. As it falls, E g = sum_z p(z) sum_j p_j max(0, f'_z -
-// f'_j) (e_z - e_j) with f' = df/dz at z: the gradient itself where f is linear, twice the gradient for one bit and f(b) = (b -
-// t)^2. Variance: like 1 / lambda. Cost: K rows, one backward pass more. Departures: the difference is divided by lambda
-// (published without), so that steps of all sizes estimate one thing. Where choices feed later ones, df/dz holds those as they
-// were drawn. z' is drawn from its probabilities given z (gumbel.hpp: chosen_after), without the noise: an outcome more for
-// each choice, which exact moments visit.
+// algorithm 1 (perturb-and-MAP with Gumbel noise, exact where one of S options is chosen; the target distribution by a step
+// of lambda).
+// Target: expected loss. Bias: yes, however small lambda is. As it falls, with f'_z = df/dz at z,
+//   E g = sum_z p(z) sum_j p_j max(0, (f'_z)_z - (f'_z)_j) (e_z - e_j),
+// the gradient itself where f is linear, twice the gradient for one bit and f(b) = (b - t)^2.
+// Variance: like 1 / lambda. Cost: K rows, one backward pass more.
+// Departures: the difference is divided by lambda (published without), so that steps of all sizes estimate one thing. Where
+// choices feed later ones, df/dz holds those as they were drawn. z' is drawn from its probabilities given z (gumbel.hpp:
+// chosen_after), without the noise: an outcome more for each choice, which exact moments visit.
 #include <algorithm>
 #include <cmath>
 

@@ -5,9 +5,9 @@
 //   D_k = L(.., w_k, ..) - L(.., w~_k, ..) among w,   D~_k the same among w~
 //   and 1/2 sum_k (v_k grad (-log w_k) + v~_k grad (-log w~_k)),   v = w / sum w
 //
-// Dong, Mnih & Tucker 2020, DisARM: an antithetic gradient estimator for binary latent variables, sec. 3.4 (multi-sample
-// bounds): the bound as a function of one sample, the others held, is a loss that DisARM takes. The mean over both halves costs
-// nothing. Target: the K-sample bound. Bias: none. Cost: 2 K rows, K pairs. Of K = 1 it is disarm[target=elbo,kl=sampled].
+// Dong, Mnih & Tucker 2020, DisARM: an antithetic gradient estimator for binary latent variables (local DisARM): the bound as
+// a function of one sample, the others held, is a loss that DisARM takes. The mean over both halves costs nothing.
+// Target: the K-sample bound. Bias: none. Cost: 2 K rows, K pairs. Of K = 1 it is disarm[target=elbo,kl=sampled].
 // Departure: the last line, the gradient that q and the network have besides, is that of both halves too.
 #include <algorithm>
 #include <cmath>
@@ -105,7 +105,7 @@ class LocalDisArm final : public Estimator<T> {
 const EstimatorEntry entry = {
     .name = "local_disarm",
     .summary = "K-sample importance-weighted bound of bits, one sample at a time exchanged for its antithetic twin",
-    .paper = "Dong, Mnih & Tucker 2020, DisARM, sec. 3.4",
+    .paper = "Dong, Mnih & Tucker 2020, DisARM (local DisARM, for multi-sample bounds)",
     .target = "importance_bound",
     .target_of = samples_of_bound,
     .unbiased = true,

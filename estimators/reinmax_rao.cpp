@@ -1,8 +1,8 @@
 // reinmax_rao: reinmax whose derivative at the halfway point is that of relaxed choices, averaged over their noise.
 //
 //   g = 1/K sum_k grad f(z_k) with dz/dlogits := 2/M sum_m dw_m/dlogits - 1/2 J(p),   J(w) = diag(w) - w w'
-//   w_m = softmax((theta + G_m) / temperature),   theta = log((p + z) / 2),   G_m Gumbel noise given that argmax(theta + G_m) =
-//   z
+//   w_m = softmax((theta + G_m) / temperature),   theta = log((p + z) / 2)
+//   G_m: Gumbel noise given that argmax(theta + G_m) = z
 //
 // Wang & Bui 2026, Beyond ReinMax: low-variance gradient estimators for discrete latent variables (ReinMax-Rao). In the place
 // of J((p + z) / 2) of Liu et al. 2023 stands the Gumbel-Rao Jacobian (Paulus, Maddison & Krause 2021) at the same logits.

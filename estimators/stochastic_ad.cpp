@@ -6,13 +6,13 @@
 //     down where l > i: of the draws of i     the share  p_l F_i / p_i            jumps to i + 1
 //   g_logit_l = [l < z] p_l (1 - F_{z-1}) / p_z (f(z - 1) - f(z)) + [l > z] p_l F_z / p_z (f(z + 1) - f(z))        per choice
 //
-// Arya, Schauer, Schaefer & Rackauckas 2022, Automatic differentiation of programs with discrete randomness (StochasticAD): the
-// stochastic derivative of a draw by inversion, each component in the direction in which its logit grows. The first and the
-// last option have one neighbour. It depends on the order of the options, and is good where neighbours cost alike. Target:
-// expected loss. Bias: none. Variance: like 1 / p of a rare option between common ones, over whose borders nobody else jumps.
-// Cost: 3 rows a question where choices have their own costs, else 2 more rows for each column of each question. Departures:
-// both jumps of every choice run, where the paper keeps one of all that a program could take, drawn in proportion to their
-// shares. Rows that jumped go on as `mvd`'s do.
+// Arya, Schauer, Schaefer & Rackauckas 2022, Automatic differentiation of programs with discrete randomness (StochasticAD):
+// the stochastic derivative of a draw by inversion, each component in the direction in which its logit grows. The first and
+// the last option have one neighbour. It depends on the order of the options, and is good where neighbours cost alike.
+// Target: expected loss. Bias: none. Variance: like 1 / p of a rare option between common ones.
+// Cost: 3 rows a question where choices have their own costs, else 2 more rows for each column of each question.
+// Departures: both jumps of every choice run, where the paper keeps one of all that a program could take, drawn in
+// proportion to their shares. Rows that jumped go on as `mvd`'s do.
 #include <algorithm>
 
 #include "core/estimator/coupling/coupled_estimator.hpp"

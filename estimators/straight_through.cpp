@@ -5,11 +5,11 @@
 //
 // Bengio, Leonard & Courville 2013, Estimating or propagating gradients through stochastic neurons for conditional
 // computation (the straight-through estimator that keeps the derivative of the sigmoid; here of the softmax): both are 1.
-// With `temperature` as Liu et al. 2023, Bridging discrete and backpropagation, have it for their comparisons; with both,
-// decoupled, Shah, Yan, Mozer & Liu 2024, Improving discrete optimisation via decoupled straight-through estimator. Target:
-// expected loss. Bias: of first order in f's curvature; for one bit and f(b) = (b - t)^2 it is p (1 - p) (2p - 1). Exact where
-// f is linear in every choice and no choice feeds later ones, at temperature 1. A forward temperature other than 1 draws from
-// another distribution than the network's: exploration. Cost: K rows.
+// With `temperature` as Liu et al. 2023, Bridging discrete and backpropagation, compare with it; with both, decoupled, Shah,
+// Yan, Mozer & Liu 2024, Improving discrete optimisation via decoupled straight-through estimator.
+// Target: expected loss. Bias: of first order in f's curvature; for one bit and f(b) = (b - t)^2 it is p (1 - p) (2p - 1).
+// Exact where f is linear in every choice and no choice feeds later ones, at temperature 1. A forward temperature other than
+// 1 draws from another distribution than the network's: exploration. Cost: K rows.
 #include "core/estimator/relaxation/relaxation.hpp"
 
 namespace hardgrad {

@@ -4,7 +4,7 @@
 //   g_q = grad 1/2 Var(l_1..l_K) with the z held = 1/(K-1) sum_k (l_k - mean l) grad log q(z_k)
 //   g_p = 1/K sum_k grad (f_k - log p(z_k))
 //
-// Richter, Boustati, Nuesken, Ruiz & Akyildiz 2020, VarGrad: a low-variance gradient estimator for variational inference, eq. 8
+// Richter, Boustati, Nuesken, Ruiz & Akyildiz 2020, VarGrad: a low-variance gradient estimator for variational inference
 // (the log-variance loss at r = q). It is rloo[target=elbo,kl=sampled] without its path term grad log q(z_k), whose mean is 0:
 // as that stands in the gradient of l_k, 1 is taken off what weighs the score. So g_q has no variance where q is the posterior
 // p(z | y): l is the same for every z.
@@ -42,7 +42,7 @@ class VarGrad final : public Estimator<T> {
 const EstimatorEntry entry = {
     .name = "vargrad",
     .summary = "gradient of the variance of the log weights: leave-one-out without the path term of log q",
-    .paper = "Richter et al. 2020, VarGrad: a low-variance gradient estimator for variational inference, eq. 8",
+    .paper = "Richter et al. 2020, VarGrad: a low-variance gradient estimator for variational inference",
     .target = "elbo",
     .target_of = [](const Settings&) -> std::string { return "elbo[kl=sampled]"; },
     .unbiased = true,

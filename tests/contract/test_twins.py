@@ -14,6 +14,7 @@ TWINS = {
     "maxrl": [("1 - samples_ * v", "1 + samples_ * v"), ("push_back(v / examples)", "push_back(v)")],
     "reinmax_rao": [("std::expm1(at) / 2", "std::expm1(at)")],
     "implicit_mle": [("-lambda_ * of", "lambda_ * of")],
+    "disarm_iw": [("p[a] < p[b]", "p[a] > p[b]")],
     "local_disarm": [("(half == 0 ? 1 : -1)", "1")],
     "gapped_st": [("-std::max(0.0, move[i] + gap_ - most)", "std::max(0.0, move[i] + gap_ - most)"), ("most - move[i]", "most + move[i]"),
                   ("move[i] + gap_ - most", "move[i] - gap_ - most")],

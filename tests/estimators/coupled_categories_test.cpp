@@ -1,6 +1,10 @@
 // Coupled categories: copulas, swaps, sticks and trees.
 #include <doctest/doctest.h>
-#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
 
 #include "core/estimator/coupling/antithetic_bits.hpp"
 #include "core/estimator/coupling/dirichlet_swaps.hpp"
@@ -21,7 +25,10 @@ const std::vector<std::string> exact_ones = {"carms[samples=2]",
                                              "disarm_tree[reward_to_go=true]",
                                              "disarm_stick",
                                              "disarm_stick[samples=4,order=ascending]",
-                                             "disarm_stick[order=descending,reward_to_go=true]"};
+                                             "disarm_stick[order=descending,reward_to_go=true]",
+                                             "disarm_iw",
+                                             "disarm_iw[samples=4]",
+                                             "disarm_iw[reward_to_go=true]"};
 bool has_many_outcomes(const std::string& spec) {
   return spec.find("samples=3") != std::string::npos || spec.find("samples=4") != std::string::npos;
 }
@@ -47,7 +54,7 @@ TEST_CASE("coupled categories have the gradient of the expected loss as mean, de
 TEST_CASE("categories that hardly ever occur have their gradient to the last digits") {
   int compared = 0;
   for (const std::string spec :
-       {"carms[samples=2]", "carms[samples=3]", "carms", "carms[samples=5]", "disarm_tree", "disarm_stick"})
+       {"carms[samples=2]", "carms[samples=3]", "carms", "carms[samples=5]", "disarm_tree", "disarm_stick", "disarm_iw"})
     for (const std::string logits : {"10", "-10", "30", "-30", "300", "-300", "0;20;-30", "-300;5;0", "4;0;40"}) {
       CAPTURE(spec);
       CAPTURE(logits);
@@ -59,7 +66,60 @@ TEST_CASE("categories that hardly ever occur have their gradient to the last dig
         CHECK(std::abs(mean[i] - truth.gradient[i]) <= 1e-11 * std::abs(truth.gradient[i]));
       ++compared;
     }
-  CHECK(compared == 6 * 9);
+  CHECK(compared == 7 * 9);
+}
+
+TEST_CASE("disarm_iw weighs a pair by the law of sticks broken one after the other, and it is disarm on bits") {
+  for (const auto& logits : {std::vector{0.2, -1.5, 0.4, 1.0}, {2.0, -3.0, 1.0, -0.5}, {0.0, 0.1, -0.1, 0.05}}) {
+    std::vector<double> p;
+    double all = 0;
+    for (double l : logits) p.push_back(std::exp(l));
+    for (double x : p) all += x;
+    for (double& x : p) x /= all;
+    std::vector<std::size_t> order = {0, 1, 2, 3};
+    std::sort(order.begin(), order.end(), [&](auto a, auto b) { return p[a] < p[b]; });
+    // Both members walk along the sticks: stop at one with its share of what is left, by antithetic bits.
+    std::vector<double> together(16);
+    const std::function<void(std::size_t, double)> walk = [&](std::size_t at, double weight) {
+      if (at == 3) {
+        together[order[3] * 5] += weight;
+        return;
+      }
+      double left = 0;
+      for (std::size_t l = at; l < 4; ++l) left += p[order[l]];
+      const double stop = p[order[at]] / left, differ = std::min(stop, 1 - stop);
+      CHECK(stop <= 0.5);
+      walk(at + 1, weight * (1 - 2 * differ));
+      for (std::size_t l = at + 1; l < 4; ++l) {
+        const double other = weight * differ * p[order[l]] / (left - p[order[at]]);
+        together[order[at] * 4 + order[l]] += other;
+        together[order[l] * 4 + order[at]] += other;
+      }
+    };
+    walk(0, 1);
+    const auto model = model_of(fmt::format("bits[options=4,t=0.3,logit={}]", fmt::join(logits, ";")));
+    std::vector<double> mean(4), square(4);
+    for (std::size_t z = 0; z < 4; ++z)
+      for (std::size_t y = 0; y < 4; ++y) {
+        if (z == y) continue;
+        const auto f = [](std::size_t i) { return std::pow(static_cast<double>(i) / 3 - 0.3, 2); };
+        const double g = (f(z) - f(y)) * p[z] * p[y] / together[z * 4 + y] / 2;
+        for (std::size_t i : {z, y}) {
+          mean[i] += together[z * 4 + y] * (i == z ? g : -g);
+          square[i] += together[z * 4 + y] * g * g;
+        }
+      }
+    const auto found = exact_moments(*estimator_of("disarm_iw", *model), *model, one_example(), {std::vector<double>(4)}, 1e6);
+    for (std::size_t i = 0; i < 4; ++i) {
+      CHECK(found.mean[i] == doctest::Approx(mean[i]).epsilon(1e-12));
+      CHECK(found.variances[i] == doctest::Approx(square[i] - mean[i] * mean[i]).epsilon(1e-10));
+    }
+  }
+  for (const auto* bits : {table_bits, three_bits}) {
+    const auto model = model_of(bits);
+    CHECK(variance_of(*estimator_of("disarm_iw", *model), *model, one_example()) ==
+          doctest::Approx(variance_of(*estimator_of("disarm", *model), *model, one_example())).epsilon(1e-12));
+  }
 }
 
 TEST_CASE("five categories drawn together, of seven") {

@@ -1,9 +1,8 @@
 // Estimators that flip one bit: beside every sample runs a row that differs from it in one choice, drawn uniformly.
 //
 // The flipped row takes what the sample takes but for that bit; where a flip changes the distribution of later choices, it
-// draws these for itself. If wanted, the sample's antithetic twin (every bit of it drawn as the other of a pair) runs beside
-// both. Kunes, Yin, Land, Haviv, Pe'er & Tavare 2022, Gradient estimation for binary latent variables via gradient variance
-// clipping.
+// draws these for itself. If wanted, the sample's antithetic twin (every bit of it drawn as the other of a pair) runs beside.
+// Kunes, Yin, Land, Haviv, Pe'er & Tavare 2022, Gradient estimation for binary latent variables via gradient variance clipping.
 #pragma once
 
 #include "core/estimator/score_function/score_function.hpp"

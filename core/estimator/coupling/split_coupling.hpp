@@ -24,7 +24,7 @@ class SplitCoupling : public CoupledEstimator<T> {
 
  private:
   void draw(Coupling& coupling, Randomness& random, Draw where) const final;
-  void gradient(const Coupling& coupling, std::span<const double> f, std::span<double> logits) const final;
+  void gradient(const Coupling& coupling, std::span<const double> f, std::span<double> logits) const override;
 };
 
 extern template class SplitCoupling<float>;
