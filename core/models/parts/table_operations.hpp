@@ -1,4 +1,4 @@
-// What a programmer can do with a table (Neelakantan, Le & Sutskever 2016, table 1): the options of an instruction's first
+// What a programmer can do with a table (Neelakantan, Le & Sutskever 2016): the options of an instruction's first
 // column, in this order.
 #pragma once
 

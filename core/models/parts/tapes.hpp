@@ -5,6 +5,7 @@
 // are hard.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <utility>
 #include <vector>

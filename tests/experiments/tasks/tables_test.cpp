@@ -1,4 +1,6 @@
 // Questions about tables: programs and what they mean, questions whose programs answer them, scores, settings that make none.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 #include <set>
@@ -140,31 +142,40 @@ TEST_CASE("questions say what their programs do, of all kinds, and the gold prog
 }
 
 TEST_CASE("a programmer that is given the gold program answers right, one that is given another does not") {
-  const auto task = make("steps=2,columns=4,examples=200,shuffle=true");
-  const auto batch = first(*task, Split::train, 200);
-  const auto model = make_model<double>(Spec::parse("programmer[steps=3,hidden=4,embedding=4]"), task->dimensions(), Key(2));
-  const auto scored = [&](int step, int operation) {  // that instruction is another
-    std::vector<std::vector<int>> program(3);
-    for (int t = 0; t < 3; ++t)
-      for (int b = 0; b < 200; ++b) {
-        const int gold = t == 0 ? int(count) : batch.ints("gold_operation").row(b)[t - 1];
-        program[t].push_back(t == step ? operation : gold);
-        program[t].push_back(t == 0 ? 3 : std::max(batch.ints("gold_column").row(b)[t - 1], 0));
-      }
-    ForcedChooser<double> chooser(program);
-    Tape<double> tape;
-    Episode<double> episode(tape, chooser, 200);
-    model->run(batch, episode);
-    auto metrics = task->metrics();
-    task->score(batch, observe(episode), metrics);
-    return std::pair{metrics[0].value(), metrics[1].value()};
-  };
-  CHECK(scored(-1, 0) == std::pair{1.0, 1.0});
-  const auto [right, gold] = scored(1, int(count));  // marks no row
-  CHECK(right < 0.4);
-  CHECK(gold == 0);
-  const auto other = scored(2, int(both));
-  CHECK(other.second == 0);
+  Folder folder;
+  std::string file = "a,b,c,d\n";
+  KeyedRandomness random(Key(8));
+  for (std::uint32_t i = 0; i < 48; ++i)
+    file += fmt::format("{:.3f}{}", 2000 * random.uniform({.index = i}) - 1000, i % 4 == 3 ? "\n" : ",");
+  int tables = 0;
+  for (const auto& where : {std::string("columns=4"), "max_rows=12,path=" + folder.write("decimals.csv", file)}) {
+    const auto task = make("steps=2,examples=200,shuffle=true," + where);
+    const auto batch = first(*task, Split::train, 200);
+    const auto model = make_model<float>(Spec::parse("programmer[steps=3,hidden=4,embedding=4]"), task->dimensions(), Key(2));
+    const auto scored = [&](int step, int operation) {  // that instruction is another
+      std::vector<std::vector<int>> program(3);
+      for (int t = 0; t < 3; ++t)
+        for (int b = 0; b < 200; ++b) {
+          const int gold = t == 0 ? int(count) : batch.ints("gold_operation").row(b)[t - 1];
+          program[t].push_back(t == step ? operation : gold);
+          program[t].push_back(t == 0 ? 3 : std::max(batch.ints("gold_column").row(b)[t - 1], 0));
+        }
+      ForcedChooser<float> chooser(program);
+      Tape<float> tape;
+      Episode<float> episode(tape, chooser, 200);
+      model->run(batch, episode);
+      auto metrics = task->metrics();
+      task->score(batch, observe(episode), metrics);
+      return std::pair{metrics[0].value(), metrics[1].value()};
+    };
+    CHECK(scored(-1, 0) == std::pair{1.0, 1.0});
+    const auto [right, gold] = scored(1, int(count));  // marks no row
+    CHECK(right < 0.4);
+    CHECK(gold == 0);
+    CHECK(scored(2, int(both)).second == 0);
+    ++tables;
+  }
+  CHECK(tables == 2);
 }
 
 TEST_CASE("questions are the same whoever asks, and no split shares one") {
