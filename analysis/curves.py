@@ -11,9 +11,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from .budgets import COSTS, cost_so_far
-from .drawing import draw_panels, readable_log
+from .drawing import draw_panels, letters, readable_log
 from .errors import InputError
 from .groups import Group, panels
+from .lettering import broken
 from .load import need
 from .style import Look
 from .table import evaluation_names
@@ -113,9 +114,20 @@ def loss_curves(data: xr.Dataset, name: str = "train_loss", against: str = "step
         drawn = curves(data, name, axis, False, ax, members, look, places)
         if finite.size and finite.min() > 0 and finite.max() > 30 * finite.min():
             ax.set_yscale("log")
+        if drawn and name == "train_loss" and len(aims := targets(data, runs)) > 1:
+            words = "losses of different targets: " + ", ".join(aim.replace("_", " ") for aim in aims)
+            ax.text(0.98, 0.98, broken(words, 2.6 * letters(), 8.5 * letters()), transform=ax.transAxes, ha="right", va="top", zorder=4,
+                    fontsize=8.5 * letters(), color="#333333", bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.5})
         return drawn
 
     return draw_panels(panels(data), f"{what} (mean over seeds; band: their range)", panel, COSTS[against], "loss")
+
+
+def targets(data: xr.Dataset, runs: np.ndarray) -> list[str]:
+    """What the estimators of these runs aim at, as far as it was recorded with measurements."""
+    if "own_target" not in data:
+        return []
+    return sorted({str(aim) for aim in data["own_target"].values[runs].ravel() if str(aim)})
 
 
 def heldout_curves(data: xr.Dataset, against: str = "steps") -> Figure:

@@ -55,6 +55,11 @@ FONT: dict[str, Any] = {**LETTERS, "axes.spines.top": False, "axes.spines.right"
                         "grid.linewidth": 0.6, "axes.axisbelow": True, "svg.hashsalt": "hardgrad"}
 
 
+def letters() -> float:
+    """How large letters are in figures drawn now, as a share of LETTERS."""
+    return _size.get().letters
+
+
 def draw_panels(found: Mapping[tuple[str, str], list[Any]], title: str, panel: Callable[[Axes, list[Any], dict[str, Look]], bool],
                 xlabel: str, ylabel: str, lines: bool = True) -> Figure:
     """A grid of panels, one per task and model, under one legend. `found`: what is drawn in each, things with a `label`;
@@ -63,18 +68,18 @@ def draw_panels(found: Mapping[tuple[str, str], list[Any]], title: str, panel: C
         raise InputError(f"{len(found)} networks are too many for one figure (at most {MOST_PANELS}): select some")
     look = looks([group.label for members in found.values() for group in members])
     size = _size.get()
-    letters = {name: points * size.letters for name, points in LETTERS.items()}
-    with matplotlib.rc_context({**FONT, **letters}):
+    font = {name: points * size.letters for name, points in LETTERS.items()}
+    with matplotlib.rc_context({**FONT, **font}):
         figure = Figure()
         columns = min(len(found), size.columns if len(found) != 4 else 2)
         rows = -(-len(found) // columns)
         labels = [label for label in look if any(g.label == label for m in found.values() for g in m)]
-        width, big, middle = size.width * columns, 12 * size.letters, letters["axes.titlesize"]
+        width, big, middle = size.width * columns, 12 * size.letters, font["axes.titlesize"]
         head = broken(title, width - 0.2, big)
         names = [broken(name, size.width - 0.9, middle, "bold") for name in titles(list(found))]
-        entries, per_row = _legend(labels, width, letters["legend.fontsize"])
+        entries, per_row = _legend(labels, width, font["legend.fontsize"])
         line = 1.62 / 72  # inches from line to line, of letters of one point
-        below = letters["legend.fontsize"] * line * max(sum(entry.count("\n") + 1 for entry in column)
+        below = font["legend.fontsize"] * line * max(sum(entry.count("\n") + 1 for entry in column)
                                                      for column in np.array_split(np.array(entries, object), per_row)) + 0.15
         above = big * line * (head.count("\n") + 1) + 0.1
         of_titles = middle * line * sum(max(name.count("\n") for name in names[i:i + columns]) for i in range(0, len(names), columns))
@@ -165,7 +170,11 @@ def set_symlog(axis: str, ax: Axes, values: list[float]) -> None:
             stride = max(1, -(-(last - first + 1) // (2 if low < 0 and axis == "x" else 6)))
             return [10.0 ** p for p in range(last, first - 1, -stride)]
 
-        which.set_ticks([-p for p in powers(-low)] + [0] + powers(high)[::-1])
+        above = powers(high)[::-1]
+        if low >= 0 and len(above) < 3:  # too few to read from
+            above = [p * m for p in above for m in (1, 2, 5) if p * m <= 1.2 * high]
+            which.set_major_formatter(matplotlib.ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+        which.set_ticks([-p for p in powers(-low)] + [0] + above)
         which.set_minor_locator(matplotlib.ticker.NullLocator())
 
 

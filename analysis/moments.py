@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.transforms import ScaledTranslation
 
 from .drawing import draw_panels, readable_log, set_symlog
 from .groups import Group, panels
@@ -24,9 +27,36 @@ def _bar(mean: Mean, floor: float) -> np.ndarray | None:
     return np.array([[max(mean.mean - max(mean.low, floor), 0)], [max(mean.high - mean.mean, 0)]])
 
 
-def _point(ax: Axes, style: Look, x: Mean, y: Mean, x_floor: float) -> None:
-    ax.errorbar([x.mean], [y.mean], xerr=_bar(x, x_floor), yerr=_bar(y, 0), fmt=style.marker, color=style.colour, markersize=7.5,
-                markeredgecolor="white", markeredgewidth=0.6, elinewidth=1.3, capsize=2.5, zorder=3)
+_MARKER = 7.5  # points across
+
+
+class _Point(NamedTuple):
+    x: Mean
+    y: Mean
+    style: Look
+
+
+def _draw_points(ax: Axes, points: list[_Point], x_floor: float) -> None:
+    """Points with their intervals, on axes whose scales and limits are set. Those that would cover each other stand side by side,
+    the place they share in their middle."""
+    for point, shift in zip(points, _side_by_side(ax, points)):
+        moved = ax.transData + ScaledTranslation(shift / 72, 0, ax.figure.dpi_scale_trans)
+        ax.errorbar([point.x.mean], [point.y.mean], xerr=_bar(point.x, x_floor), yerr=_bar(point.y, 0), fmt=point.style.marker,
+                    color=point.style.colour, markersize=_MARKER, markeredgecolor="white", markeredgewidth=0.6, elinewidth=1.3,
+                    capsize=2.5, zorder=3, transform=moved)
+
+
+def _side_by_side(ax: Axes, points: list[_Point]) -> list[float]:
+    """How far each point is moved to the right, in points: nothing, unless others are nearer than half a marker."""
+    place = ax.transData.transform([(p.x.mean, p.y.mean) for p in points]) * 72 / ax.figure.dpi
+    left, shift = set(range(len(points))), [0.0] * len(points)
+    while left:
+        first = min(left)
+        together = [i for i in sorted(left) if np.hypot(*(place[i] - place[first])) < _MARKER / 2]
+        for k, i in enumerate(together):
+            shift[i] = (k - (len(together) - 1) / 2) * _MARKER * 0.8
+        left -= set(together)
+    return shift
 
 
 def _extent(mean: Mean, floor: float) -> list[float]:
@@ -44,20 +74,19 @@ def bias_variance(data: xr.Dataset, at: str | int = "first") -> Figure:
     need(data, "squared_bias", _REMEDY)
 
     def panel(ax: Axes, members: list[Group], look: dict[str, Look]) -> bool:
-        xs, ys = [], []
-        for group in members:
-            bias, variance = (measured(data, group, name, step) for name in ("squared_bias", "variance"))
-            if not np.isfinite([bias.mean, variance.mean]).all():
-                continue
-            xs += _extent(bias, -np.inf)
-            ys += _extent(variance, 0)
-            _point(ax, look[group.label], bias, variance, -np.inf)
-        if not xs:
+        points = [_Point(measured(data, group, "squared_bias", step), measured(data, group, "variance", step), look[group.label])
+                  for group in members]
+        points = [p for p in points if np.isfinite([p.x.mean, p.y.mean]).all()]
+        if not points:
             return False
+        xs = [v for p in points for v in _extent(p.x, -np.inf)]
+        ys = [v for p in points for v in _extent(p.y, 0)]
         ax.axvline(0, color="#555555", linewidth=1, zorder=1)
+        ax.update_datalim([(x, y) for x in (min(xs), max(xs)) for y in (min(ys), max(ys))])
         set_symlog("x", ax, xs)
         set_symlog("y", ax, ys)
         ax.margins(0.08)
+        _draw_points(ax, points, -np.inf)
         return True
 
     return draw_panels(panels(data), f"Bias and variance of the gradient at step {step}", panel,
@@ -72,14 +101,13 @@ def variance_against_cost(data: xr.Dataset, at: str | int = "first") -> Figure:
     need(data, "rows", _REMEDY)
 
     def panel(ax: Axes, members: list[Group], look: dict[str, Look]) -> bool:
-        xs, ys = [], []
+        points: list[_Point] = []
         for group in members:
             rows, variance = (measured(data, group, name, step) for name in ("rows", "variance"))
             if not np.isfinite(variance.mean) or not rows.mean > 0:
                 continue
-            xs.append(rows.mean)
-            ys += _extent(variance, 0)
-            _point(ax, look[group.label], Mean(rows.mean, np.nan, np.nan, rows.count), variance, 0)
+            points.append(_Point(Mean(rows.mean, np.nan, np.nan, rows.count), variance, look[group.label]))
+        xs, ys = [p.x.mean for p in points], [v for p in points for v in _extent(p.y, 0)]
         if not xs:
             return False
         ax.set_xscale("log")
@@ -93,6 +121,7 @@ def variance_against_cost(data: xr.Dataset, at: str | int = "first") -> Figure:
         if positive:
             for power in range(int(np.floor(np.log10(min(positive) * min(xs)))), int(np.ceil(np.log10(top * max(xs)))) + 1, 2):
                 ax.plot(x, 10.0**power / x, color="#bbbbbb", linestyle=":", linewidth=1, zorder=1, scalex=False, scaley=False)
+        _draw_points(ax, points, 0)
         return True
 
     return draw_panels(panels(data), f"Variance and cost of one gradient at step {step} (dotted: equal variance × rows)", panel,

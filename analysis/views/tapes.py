@@ -25,13 +25,14 @@ def paths(attention: Attention, row: int) -> tuple[np.ndarray, np.ndarray, np.nd
     answer, length = attention.need("answer")[example], int(attention.need("length")[example])
     wanted, limit = int(np.sum(answer[:length, 0] >= 0)), int(np.ceil(float(attention.settings.get("time", 1)) * length))
     chosen = attention.choices[:, row * 3: row * 3 + 3]
-    at, writes = [[0, 0]], []
+    at = [[0, 0]]
+    writes: list[bool] = []
     for t in range(limit):
         if sum(writes) == wanted:
             break
         step = chosen[t] if t < len(chosen) else np.full(3, -1)
         must = wanted - sum(writes) >= limit - t
-        writes.append(must or step[2] == 0)
+        writes.append(bool(must or step[2] == 0))
         at.append([at[-1][d] + (_MOVES[step[d]] if step[d] >= 0 else 0) for d in (0, 1)])
     positions = np.array(at)
     return positions[:, 0], positions[:, 1], np.array(writes)

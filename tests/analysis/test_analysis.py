@@ -150,6 +150,16 @@ def test_curves_by_cost_stand_at_what_was_spent():
         loss_curves(data, against="attention_values")
 
 
+def test_losses_of_different_targets_are_not_silently_in_one_panel():
+    loss = (("run", "step"), np.array([[4.0, 3], [4, 3], [2, 2], [2, 2]]))
+    aims = np.array([["expected_loss"] * 2] * 2 + [["elbo"] * 2] * 2, object)
+    data = made_up(train_loss=loss, own_target=(("run", "measurement_step"), aims)).assign_coords(step=[2, 4])
+    words = [text.get_text().replace("\n", " ") for text in loss_curves(data).axes[0].texts]
+    assert words == ["losses of different targets: elbo, expected loss"]
+    data["own_target"][:] = "elbo"
+    assert not loss_curves(data).axes[0].texts and not loss_curves(data.drop_vars("own_target")).axes[0].texts
+
+
 def test_entropy_over_training_is_drawn_from_zero():
     entropy = np.array([[0.6, 0.2], [0.4, 0.1], [0.3, 0.3], [0.3, 0.3]])
     ax = entropy_over_training(made_up(attention_entropy=(("run", "measurement_step"), entropy))).axes[0]

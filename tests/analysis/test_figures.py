@@ -68,3 +68,20 @@ def test_a_figure_that_cuts_is_noticed():
     assert boxes(figure)["title 0"].x1 > width
     figure.texts[0].set_y(0.07)  # on the legend
     assert laid_on_another(boxes(figure))
+
+
+def test_points_that_coincide_stand_side_by_side():
+    """Four estimators with equal bias and variance, and one elsewhere."""
+    data = sweep(1, list(KNOWN[:5]), 2)
+    data["variance"][:] = np.where(data["estimator"].values == KNOWN[4], 5.0, 2.0)[:, None]
+    for name in ("bias_variance", "variance_against_cost"):
+        figure = FIGURES[name](data)
+        FigureCanvasAgg(figure).draw()
+        markers = [line for line in figure.axes[0].lines if len(line.get_xdata()) == 1 and line.get_marker() in ("o", "s", "^", "D", "v", "P")]
+        places = [tuple(line.get_transform().transform((line.get_xdata()[0], line.get_ydata()[0]))) for line in markers]
+        assert len(places) == 5
+        apart = [np.hypot(a[0] - b[0], a[1] - b[1]) * 72 / figure.dpi for i, a in enumerate(places) for b in places[i + 1:]]
+        assert min(apart) > 5  # points; markers are 7.5 across
+        together = sorted(x for x, y in places if y == min(q for _, q in places)) if name == "bias_variance" else []
+        middle = figure.axes[0].transData.transform((0, 2))[0]
+        assert not together or np.mean(together) == pytest.approx(middle)  # where they all are
