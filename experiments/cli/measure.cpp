@@ -22,6 +22,7 @@
 #include "experiments/support/parallel.hpp"
 #include "experiments/sweeps/config.hpp"
 #include "experiments/sweeps/plan.hpp"
+#include "experiments/training/adaptation.hpp"
 
 namespace hardgrad::cli {
 namespace {
@@ -32,6 +33,7 @@ struct Options {
   SceneOptions scene;
   std::vector<std::string> estimators;
   MeasureSettings settings;
+  AdaptSettings adapt;
   int jobs = 0;
   std::string out;
   bool json = false;
@@ -209,6 +211,7 @@ int measure_with(const Options& options) {
     }
     try {
       const auto estimator = open_estimator<T>(scene, spec, Key(options.scene.seed) / "init");
+      adapt(*estimator, *scene.model, *scene.task, options.adapt, Key(options.scene.seed) / "adapt");
       measured.push_back(measure<T>(spec, *estimator, *scene.model, scene.batch, options.settings,
                                     Key(options.scene.seed) / "noise", &truths));
     } catch (const NotFinite& e) {
@@ -259,6 +262,15 @@ void add_measure(CLI::App& app, Action& action) {
          "where they do not support their intervals, as many more are drawn, and again, up to this; by default 16 times "
          "--replicates")
       ->check(CLI::Range(0, 2000000000));
+  sub->add_option(
+         "--adapt", options->adapt.steps,
+         "training steps of what an estimator learns by itself (averages, critics, control variates), the network held, "
+         "before it is measured")
+      ->check(CLI::Range(0, 2000000000))
+      ->capture_default_str();
+  sub->add_option("--adapt-rate", options->adapt.learning_rate, "learning rate of --adapt (Adam)")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   sub->add_flag("--exact", options->settings.exact, "visit every outcome with its probability: no noise at all (in double)");
   sub->add_flag("--covariance", options->settings.covariance,
                 "--exact --json: the covariance matrix too, in the order of mean_gradient")

@@ -90,11 +90,11 @@ void take_bias(Measurement& m, const Replicates& replicates, const MeasureSettin
 }
 
 template <class T>
-void test_bias(Measurement& m, const Replicates& replicates) {
+void test_bias(Measurement& m, const Replicates& replicates, double doubt = 0) {
   const double rounding = sizeof(T) == 4 ? 1e-4 : 1e-9;  // relative, of a gradient that may be zero
   const double resolution = rounding * std::max(norm(replicates.reference()), 1e-6);
-  m.bias_p_value_plain = replicates.bias_p_value(resolution);
-  m.bias_p_value = replicates.corrected_bias_p_value(resolution);
+  m.bias_p_value_plain = replicates.bias_p_value(resolution, doubt);
+  if (doubt <= resolution) m.bias_p_value = replicates.corrected_bias_p_value(resolution);
 }
 
 void derive(Measurement& m) {
@@ -225,8 +225,8 @@ void measure_by_sampling(Measurement& m, const Estimator<T>& estimator, const Mo
            m.unvisited_mass = visited.missing();
            take_variance(m, replicates, settings);
            if (known) take_bias(m, replicates, settings, stand_in ? &stand_in->replicates : nullptr);
-           // A long run's noise counts along the difference; of directions, and of a rough quadrature's error, no test knows.
-           if (truth && truth->certain()) test_bias<T>(m, replicates);
+           // A long run's noise and a quadrature's error count in the length of the difference, not along single directions.
+           if (truth) test_bias<T>(m, replicates, truth->error);
            if (stand_in) m.bias_p_value_plain = replicates.distance(reference, &stand_in->replicates).p_value();
          }));
   m.mean = replicates.mean();

@@ -30,8 +30,9 @@ class SquaredLength {
   SquaredLength(double observed, const MeanNoise& noise);
   /// |d|^2 - trace: its mean is |b|^2, and it may be negative.
   double unbiased() const { return observed_ - noise_.trace; }
-  /// The probability of a d at least as long if b = 0: uniform in (0, 1) if it is.
-  double p_value() const { return above(0); }
+  /// The probability of a d at least as long if b = 0: uniform in (0, 1) if it is. With `at_most`, the largest such probability
+  /// of all b that are no longer than that.
+  double p_value(double at_most = 0) const { return above(at_most); }
   /// Bounds of |b|^2, never below zero: all b at which |d|^2 lies within an acceptance region of probability `level`. The
   /// region leaves a share a(|b|) of 1 - level out below: none where b is lost in the noise, half of it where it is not (a tail
   /// function: Puza & O'Neill 2006, Generalised Clopper-Pearson confidence intervals). So the level holds at b = 0 too, and the

@@ -276,11 +276,11 @@ Interval Replicates::cosine_interval(double level) const {
   return {(cosine_ - half) / (1 + k), std::min(1.0, (cosine_ + half) / (1 + k))};
 }
 
-double Replicates::bias_p_value(double resolution) const {
+double Replicates::bias_p_value(double resolution, double doubt) const {
   const double off = std::sqrt(dot(total_.sum, total_.sum)) / total_.count;
   if (off <= resolution) return 1;
-  if (std::sqrt(variance_ / total_.count) <= resolution * 1e-3) return 0;  // no noise, and not where it should be
-  return distance(reference_).p_value();
+  if (std::sqrt(variance_ / total_.count) <= resolution * 1e-3) return off <= doubt;  // no noise, and not where it should be
+  return distance(reference_).p_value(doubt);
 }
 
 double Replicates::corrected_bias_p_value(double resolution) const {

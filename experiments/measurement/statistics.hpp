@@ -47,8 +47,8 @@ class Replicates {
   /// it can be at that mean.
   Interval cosine_interval(double level) const;
   /// Plain p-value of no bias against the reference: SquaredLength::p_value. Deviations below `resolution` (rounding) count as
-  /// zero.
-  double bias_p_value(double resolution) const;
+  /// zero; the reference itself may be off by `doubt`.
+  double bias_p_value(double resolution, double doubt = 0) const;
   /// How many replicates of equal weight would tell the variance as well: 1 if one of them carries it all.
   double effective_sample_size() const;
   /// Tail index of the squared deviations (Hill 1975) by their largest sqrt(M), and its relative standard error. Below 2 the

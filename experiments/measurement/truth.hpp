@@ -23,8 +23,6 @@ struct Truth {
   double norm() const;
   /// How it was had: "enumerated", or by which quadrature and how well.
   std::string what() const;
-  /// True if nothing is left in doubt beyond rounding.
-  bool certain() const { return error <= 1e-8 * norm(); }
   /// True if a long run is likely to be better.
   bool rough() const { return error > 0.01 * norm(); }
 };

@@ -110,6 +110,11 @@ std::vector<SettingInfo> make_table() {
                         "where they do not support their intervals, as many more are drawn, and again, up to this; 0: never"),
           train.measure.most_replicates),
       MEASURE(Info::integer("batch", 0, 1, 1e6, "examples measured on: the first of the training split"), train.measure_batch),
+      MEASURE(
+          Info::integer("adapt", 0, 0, many,
+                        "steps that what an estimator learns (averages, critics, control variates) is trained by itself, the "
+                        "network held, before it is measured"),
+          train.measure_adapt),
       MEASURE(Info::flag("exact", false, "visit every outcome instead of sampling (precision = \"double\")"),
               train.measure.exact),
       MEASURE(Info::choice("estimand", "", {"any", "enumerated", "none"},

@@ -7,38 +7,12 @@
 #include "core/autodiff/gradient.hpp"
 #include "core/support/usage.hpp"
 #include "experiments/measurement/finite.hpp"
+#include "experiments/training/adaptation.hpp"
+#include "experiments/training/batches.hpp"
 #include "experiments/training/evaluation.hpp"
 
 namespace hardgrad {
 namespace {
-
-/// Endless batches of the training split, each epoch in its own keyed order: any step can be asked for.
-class Batches {
- public:
-  Batches(const Task& task, int batch, Key order) : task_(task), order_key_(order) {
-    examples_ = task.size(Split::train);
-    if (examples_ == 0) throw InputError("the training split is empty");
-    size_ = std::min<std::size_t>(batch, examples_);
-    per_epoch_ = examples_ / size_;  // the rest of an epoch is left out, so that batches are equal
-  }
-  Batch at(int step) {
-    const int epoch = step / static_cast<int>(per_epoch_);
-    if (epoch != epoch_) {
-      order_ = permutation(examples_, order_key_ / static_cast<std::uint64_t>(epoch));
-      epoch_ = epoch;
-    }
-    const auto from = order_.begin() + static_cast<std::ptrdiff_t>((step % per_epoch_) * size_);
-    return task_.training_batch(std::vector<int>(from, from + static_cast<std::ptrdiff_t>(size_)),
-                                order_key_ / "examples" / static_cast<std::uint64_t>(epoch));
-  }
-
- private:
-  const Task& task_;
-  Key order_key_;
-  std::size_t examples_, size_, per_epoch_;
-  int epoch_ = -1;
-  std::vector<int> order_;
-};
 
 template <class T>
 std::vector<std::vector<T>> copy_values(const ParameterSet<T>& set) {
@@ -79,7 +53,7 @@ TrainResult train(Training<T>& training, const TrainSettings& settings, const Ru
   Batches batches(*task, settings.batch, keys.order);
   TrainResult result;
   Tape<T> tape;
-  std::vector<T> gradient(model->parameters().size()), own_gradient(estimator->own_parameters().size());
+  std::vector<T> gradient(model->parameters().size()), own_gradient;
   double best = std::numeric_limits<double>::infinity();
   std::vector<std::vector<T>> best_values;
 
@@ -92,7 +66,13 @@ TrainResult train(Training<T>& training, const TrainSettings& settings, const Ru
     const auto noise = keys.noise / "measure" / static_cast<std::uint64_t>(step);
     auto how = settings.measure;
     how.stop = stop;
-    result.measurements.push_back({step, measure(spec, *estimator, *model, batch, how, noise)});
+    std::unique_ptr<Estimator<T>> adapted;  // what it learns for the measurement is not training's
+    if (settings.measure_adapt > 0 && learns(*estimator)) {
+      adapted = copied(spec, *estimator, model->structure());
+      adapt(*adapted, *model, *task, {settings.measure_adapt, settings.batch, settings.own_learning_rate}, noise / "adapt",
+            stop);
+    }
+    result.measurements.push_back({step, measure(spec, adapted ? *adapted : *estimator, *model, batch, how, noise)});
   };
   const auto evaluate_now = [&](bool last) {
     EvaluationSettings how{.split = settings.evaluate_split == "test" ? Split::test : Split::heldout,
@@ -128,14 +108,10 @@ TrainResult train(Training<T>& training, const TrainSettings& settings, const Ru
     const auto estimate = estimator->draw({tape, *model, batch, random, true});
     differentiate(estimate.surrogate, model->parameters(), gradient);
     result.missed_hints += static_cast<double>(tape.missed_hints());
-    if (estimate.own_loss) {
-      differentiate(estimate.own_loss, estimator->own_parameters(), own_gradient);
-      own_optimizer->step(estimator->own_parameters(), own_gradient);
-    }
+    learn_from(estimate, *estimator, *own_optimizer, own_gradient);
     double squares = 0;
     for (T g : gradient) squares += static_cast<double>(g) * static_cast<double>(g);
     optimizer->step(model->parameters(), gradient);
-    estimator->learn(estimate);
     result.tape_bytes = std::max(result.tape_bytes, static_cast<double>(tape.arena().used()));
     result.rows += estimate.rows();
     result.attention_values += estimate.attention_values();

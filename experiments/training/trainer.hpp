@@ -26,6 +26,7 @@ struct TrainSettings {
   bool keep_best = false;                  ///< go back to the best evaluation's parameters before the last one
   std::vector<int> measure_at;             ///< steps before which bias and variance are measured
   int measure_batch = 16;                  ///< examples measured on: the first of the training split
+  int measure_adapt = 0;  ///< steps that a copy of the estimator learns at the network as it is, before it is measured
   MeasureSettings measure;
 };
 

@@ -187,6 +187,13 @@ def test_measure_json():
     assert "expected_loss" in got["results"][0]["bias_against"]
 
 
+def test_what_an_estimator_learns_can_be_learned_before_it_is_measured():
+    spec = ("measure", "--task", "bits", "--model", "bits[bits=2,t=0.3]", "--exact", "--estimator", "reinforce", "--estimator", "moving_baseline")
+    variance = [[r["variance"] for r in as_json(*spec, "--adapt", steps)["results"]] for steps in (0, 300)]
+    assert variance[0][1] == pytest.approx(variance[0][0]) and variance[1][0] == variance[0][0]
+    assert variance[1][1] < 0.5 * variance[0][1]
+
+
 def test_a_sample_that_missed_rare_terms_says_so():
     rare = ("measure", "--task", "bits", "--model", "bits[t=0.3,logit=-8]", "--estimator", "reinforce", "--replicates", 64)
     text = run(*rare, "--most-replicates", 0).stdout

@@ -176,6 +176,21 @@ TEST_CASE("a long run's own noise widens the interval against it") {
   CHECK(covered < runs);
 }
 
+TEST_CASE("a reference that may be off is not held against the estimate") {
+  int rejected = 0, rejected_without = 0, found = 0;
+  const int runs = 200;
+  for (std::uint64_t k = 0; k < runs; ++k) {
+    const Draws draws(100, {0.5, 1}, {1, 1}, Key(26) / k);
+    const auto r = draws.statistics({0, 1});
+    rejected += r.bias_p_value(0, 0.5) < 0.05;
+    rejected_without += r.bias_p_value(0) < 0.05;
+    found += r.bias_p_value(0, 0.05) < 0.05;
+  }
+  CHECK(rejected < 0.05 * runs + 3.5 * std::sqrt(0.05 * 0.95 * runs));
+  CHECK(rejected_without > 0.9 * runs);
+  CHECK(found > 0.9 * runs);
+}
+
 TEST_CASE("the mean cosine's interval holds it, also where a cosine is but a sign, and stays within one") {
   for (double chance : {0.6, 0.98}) {  // of a positive estimate
     int covered = 0;
@@ -241,11 +256,15 @@ TEST_CASE("probes are orthonormal, and see a deviation's length on average") {
 
 TEST_CASE("without noise a deviation is a bias, and rounding is none") {
   const Draws exact(4, {1, 1}, {0, 0}, Key(5));
-  for (auto p_value : {&Replicates::bias_p_value, &Replicates::corrected_bias_p_value}) {
-    CHECK((exact.statistics({1, 1}, 0).*p_value)(1e-9) == 1);
-    CHECK((exact.statistics({1 + 1e-12, 1}, 0).*p_value)(1e-9) == 1);
-    CHECK((exact.statistics({1.1, 1}, 0).*p_value)(1e-9) == 0);
+  int places = 0;
+  for (const auto [at, p] : {std::pair{1.0, 1}, {1 + 1e-12, 1}, {1.1, 0}}) {
+    const auto replicates = exact.statistics({at, 1}, 0);
+    CHECK(replicates.bias_p_value(1e-9) == p);
+    CHECK(replicates.corrected_bias_p_value(1e-9) == p);
+    CHECK(replicates.bias_p_value(1e-9, 0.2) == 1);  // the reference itself may be off by as much
+    ++places;
   }
+  CHECK(places == 3);
 }
 
 }  // namespace

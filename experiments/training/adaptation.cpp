@@ -1,0 +1,58 @@
+#include "experiments/training/adaptation.hpp"
+
+#include "core/autodiff/gradient.hpp"
+#include "experiments/measurement/finite.hpp"
+#include "experiments/training/batches.hpp"
+
+namespace hardgrad {
+
+template <class T>
+void learn_from(const Estimate<T>& estimate, Estimator<T>& estimator, Optimizer<T>& optimizer, std::vector<T>& gradient) {
+  if (estimate.own_loss) {
+    gradient.resize(estimator.own_parameters().size());
+    differentiate(estimate.own_loss, estimator.own_parameters(), gradient);
+    optimizer.step(estimator.own_parameters(), gradient);
+  }
+  estimator.learn(estimate);
+}
+
+template <class T>
+std::unique_ptr<Estimator<T>> copied(const Spec& spec, const Estimator<T>& estimator, const Structure& structure) {
+  auto copy = make_estimator<T>(spec, structure, Key(0));
+  auto from = estimator.own_parameters().begin();
+  for (auto& parameter : copy->own_parameters()) parameter.value.data = (from++)->value.data;
+  copy->restore(estimator.state());
+  return copy;
+}
+
+template <class T>
+void adapt(Estimator<T>& estimator, const Model<T>& model, const Task& task, const AdaptSettings& settings, Key key,
+           const Stop& stop) {
+  if (settings.steps == 0 || !learns(estimator)) return;
+  OptimizerSettings adam;
+  adam.name = "adam";
+  adam.learning_rate = settings.learning_rate;
+  adam.total_steps = settings.steps;
+  const auto optimizer = make_optimizer<T>(adam, estimator.own_parameters().size());
+  Batches batches(task, settings.batch, key / "order");
+  Tape<T> tape;
+  std::vector<T> gradient;
+  for (int step = 0; step < settings.steps; ++step) {
+    poll(stop);
+    const auto batch = batches.at(step);
+    KeyedRandomness random(key / "noise" / static_cast<std::uint64_t>(step));
+    tape.clear();
+    const auto estimate = estimator.draw({tape, model, batch, random, true});
+    require_finite(estimate.loss, "the loss");
+    learn_from(estimate, estimator, *optimizer, gradient);
+  }
+}
+
+#define HARDGRAD_INSTANTIATE(T)                                                                      \
+  template void learn_from(const Estimate<T>&, Estimator<T>&, Optimizer<T>&, std::vector<T>&);       \
+  template std::unique_ptr<Estimator<T>> copied(const Spec&, const Estimator<T>&, const Structure&); \
+  template void adapt(Estimator<T>&, const Model<T>&, const Task&, const AdaptSettings&, Key, const Stop&);
+HARDGRAD_INSTANTIATE(float)
+HARDGRAD_INSTANTIATE(double)
+
+}  // namespace hardgrad

@@ -1,0 +1,40 @@
+// What an estimator learns beside the network: averages, baselines, control variates, temperatures.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "core/estimator/estimator.hpp"
+#include "core/nn/optimizer.hpp"
+#include "experiments/support/stop.hpp"
+#include "experiments/tasks/task.hpp"
+
+namespace hardgrad {
+
+/// True if there is anything that it learns.
+template <class T>
+bool learns(const Estimator<T>& estimator) {
+  return estimator.own_parameters().size() > 0 || !estimator.state().empty();
+}
+
+/// One step of learning from an estimate made with Problem::learning; `gradient` is scratch.
+template <class T>
+void learn_from(const Estimate<T>& estimate, Estimator<T>& estimator, Optimizer<T>& optimizer, std::vector<T>& gradient);
+
+/// The same estimator in the same learned state.
+template <class T>
+std::unique_ptr<Estimator<T>> copied(const Spec& spec, const Estimator<T>& estimator, const Structure& structure);
+
+struct AdaptSettings {
+  int steps = 0;
+  int batch = 32;               ///< examples a step, of the training split
+  double learning_rate = 1e-3;  ///< of its own parameters (Adam)
+};
+
+/// Lets the estimator learn at a network that stays as it is, on batches and noise of `key`: so that it can be measured on a
+/// network trained with another as if it had been there all along. Does nothing to one that learns nothing.
+template <class T>
+void adapt(Estimator<T>& estimator, const Model<T>& model, const Task& task, const AdaptSettings& settings, Key key,
+           const Stop& stop = {});
+
+}  // namespace hardgrad

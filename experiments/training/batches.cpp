@@ -1,0 +1,27 @@
+#include "experiments/training/batches.hpp"
+
+#include <algorithm>
+
+#include "core/support/error.hpp"
+
+namespace hardgrad {
+
+Batches::Batches(const Task& task, int batch, Key order) : task_(task), order_key_(order) {
+  examples_ = task.size(Split::train);
+  if (examples_ == 0) throw InputError("the training split is empty");
+  size_ = std::min<std::size_t>(batch, examples_);
+  per_epoch_ = examples_ / size_;  // the rest of an epoch is left out, so that batches are equal
+}
+
+Batch Batches::at(int step) {
+  const int epoch = step / static_cast<int>(per_epoch_);
+  if (epoch != epoch_) {
+    order_ = permutation(examples_, order_key_ / static_cast<std::uint64_t>(epoch));
+    epoch_ = epoch;
+  }
+  const auto from = order_.begin() + static_cast<std::ptrdiff_t>((step % per_epoch_) * size_);
+  return task_.training_batch(std::vector<int>(from, from + static_cast<std::ptrdiff_t>(size_)),
+                              order_key_ / "examples" / static_cast<std::uint64_t>(epoch));
+}
+
+}  // namespace hardgrad
