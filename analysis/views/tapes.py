@@ -25,7 +25,7 @@ def paths(attention: Attention, row: int) -> tuple[np.ndarray, np.ndarray, np.nd
     answer, length = attention.need("answer")[example], int(attention.need("length")[example])
     wanted, limit = int(np.sum(answer[:length, 0] >= 0)), int(np.ceil(float(attention.settings.get("time", 1)) * length))
     chosen = attention.choices[:, row * 3: row * 3 + 3]
-    at = [[0, 0]]
+    at: list[list[int]] = [[0, 0]]
     writes: list[bool] = []
     for t in range(limit):
         if sum(writes) == wanted:
