@@ -66,7 +66,7 @@ double squared(double x) { return x * x; }
 TEST_CASE("the gradient by quadrature is the formula's, and so are Waves'") {
   for (const auto& toy : toys()) {
     const auto truth = exact_truth({}, *toy.model, one_example(), 1e6);
-    CHECK(truth.certain());
+    CHECK(truth.error <= 1e-8 * truth.norm());
     for (int i : {0, 1}) {
       CHECK(std::abs(truth.gradient[i] - toy.gradient()[i]) < 1e-12);
       CHECK(std::abs((toy.f * toy.score[i]).mean() - toy.gradient()[i]) < 1e-13);

@@ -75,7 +75,7 @@ TEST_CASE("the exact gradient by quadrature has the finite differences of its va
     CAPTURE(target);
     const auto truth = exact_truth(target, model, batch, 1e6);
     CHECK(truth.nodes == 32);
-    CHECK(truth.certain());
+    CHECK(truth.error <= 1e-8 * truth.norm());
     CHECK(truth.what().find("32 nodes a column") != std::string::npos);
     CHECK(largest_difference(truth.gradient, finite_differences(target, model, batch)) < 1e-7);
   }
