@@ -11,7 +11,8 @@
 // Target: expected loss. Bias: none, as every two options may come together: the least of three or more options left has
 // at most a third of their mass, so that both members go on with at least a third.
 // Cost: 2 rows a pair; 1 + T where choices feed later ones.
-// Departures: those of `disarm_stick`, whose pairs these are with order=ascending; the weight is simplified as above.
+// Departures: those of `disarm_stick`, whose pairs these are with order=ascending: the coupling is our choice, as one whose law
+// is closed and positive for every pair; the weight is simplified as above.
 #include <algorithm>
 
 #include "core/estimator/coupling/split_coupling.hpp"
