@@ -72,4 +72,4 @@ def judged(build, library, *names, timeout=900):
                               capture_output=True, text=True, timeout=timeout)
     except subprocess.TimeoutExpired:
         return None
-    return json.loads(done.stdout) if done.returncode in (0, 1) else None
+    return json.loads(done.stdout) if done.returncode in (0, 1) and done.stdout else None  # nothing is said of a bug
