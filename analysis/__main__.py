@@ -17,7 +17,8 @@ from .compare import as_json, compare, format_comparison
 from .drawing import MOST_PANELS, SIZES, sized
 from .errors import InputError, OutputError, Unverified
 from .figures import FIGURES, draw_all
-from .groups import only, page
+from .frames import only
+from .groups import page
 from .inference import FINAL_LOSS
 from .load import load
 from .output import complain, finish, write

@@ -67,15 +67,6 @@ def groups(data: xr.Dataset) -> list[Group]:
             for (task, model, estimator, *rest), runs in found.items()]
 
 
-def only(data: xr.Dataset, estimators: list[str]) -> xr.Dataset:
-    """The runs of these estimators, each given as in the sweep or by its bare name. InputError if one is not there."""
-    there = [str(name) for name in data["estimator"].values]
-    for wanted in estimators:
-        if not any(wanted in (name, name.split("[")[0]) for name in there):
-            raise InputError(f"{data.attrs.get('path', 'result')}: has no estimator {wanted}: it has {', '.join(dict.fromkeys(there))}")
-    return data.isel(run=[i for i, name in enumerate(there) if name in estimators or name.split("[")[0] in estimators])
-
-
 def by_seed(data: xr.Dataset, members: list[Group], scores: np.ndarray) -> tuple[np.ndarray, list[str]]:
     """Scores [groups, seeds] of one panel, NaN where a group has no such run; and the seeds."""
     name = "seed_hex" if "seed_hex" in data.variables else "seed"

@@ -25,12 +25,8 @@ class GumbelRao final : public RelaxationEstimator<T> {
 
  private:
   Relaxed<T> relax(const Relaxing<T>& asked) const override {
-    auto option = asked.draw();  // at index 0; the noise comes behind it, at places that no batch moves
-    Var<T> total;
-    for (int m = 0; m < rao_samples_; ++m) {
-      auto soft = asked.softmax(asked.gumbels_given(option, 1 + m * options_), temperature_);
-      total = total ? add(total, soft) : soft;
-    }
+    auto option = asked.draw();  // at index 0; the noise comes behind it
+    const auto total = sum_of_softmax_given(asked, option, temperature_, rao_samples_, options_);
     return straight_through(asked, std::move(option), affine(total, static_cast<T>(1.0 / rao_samples_)));
   }
   double temperature_;

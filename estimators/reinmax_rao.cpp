@@ -30,18 +30,14 @@ class ReinMaxRao final : public RelaxationEstimator<T> {
 
  private:
   Relaxed<T> relax(const Relaxing<T>& asked) const override {
-    auto option = asked.draw();  // at index 0; the noise comes behind it, at places that no batch moves
+    auto option = asked.draw();  // at index 0; the noise comes behind it
     auto theta = asked.log_p();
     for (std::size_t r = 0; r < asked.size(); ++r)
       for (int i = 0; asked.count[r] > 1 && i < asked.count[r]; ++i) {
         double& at = theta[r * asked.width() + i];
         at = i == option[r] ? std::log1p(std::expm1(at) / 2) : at - std::log(2.0);
       }
-    Var<T> total;
-    for (int m = 0; m < rao_samples_; ++m) {
-      auto soft = asked.softmax(asked.gumbels_given(option, 1 + m * options_, theta), temperature_);
-      total = total ? add(total, soft) : soft;
-    }
+    const auto total = sum_of_softmax_given<T>(asked, option, temperature_, rao_samples_, options_, theta);
     auto soft = subtract(affine(total, static_cast<T>(2.0 / rao_samples_)), affine(asked.softmax(), T{0.5}));
     return straight_through(asked, std::move(option), soft);
   }

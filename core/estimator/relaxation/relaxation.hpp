@@ -1,6 +1,10 @@
 // Pathwise estimators: every choice is answered with weights that carry a derivative, and the loss is differentiated.
 #pragma once
 
+#include <span>
+#include <vector>
+
+#include "core/autodiff/elementwise.hpp"
 #include "core/choice/relaxed.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 
@@ -28,6 +32,19 @@ class RelaxationEstimator : public Estimator<T> {
  private:
   int samples_;
 };
+
+/// [R, S] the sum of `samples` relaxed choices, each with new noise given the option. Draws stand at index 1 and after it,
+/// `most` of them a sample, at places that no batch moves. `of`: as of Relaxing::gumbels_given.
+template <class T>
+Var<T> sum_of_softmax_given(const Relaxing<T>& asked, const std::vector<int>& option, double temperature, int samples,
+                            std::uint32_t most, std::span<const double> of = {}) {
+  Var<T> total;
+  for (int m = 0; m < samples; ++m) {
+    auto soft = asked.softmax(asked.gumbels_given(option, 1 + m * most, of), temperature);
+    total = total ? add(total, soft) : soft;
+  }
+  return total;
+}
 
 inline ParameterInfo temperature_parameter(double fallback) {
   return ParameterInfo::real("temperature", fallback, 0, 1e6, "of the softmax that stands in for the choice").above();
