@@ -51,11 +51,12 @@ void print(const Verdict& verdict) {
 void add_test(CLI::App& app, Action& action) {
   struct Options {
     std::vector<std::string> estimators;
-    bool json = false;
+    bool first_failure = false, json = false;
   };
   auto options = std::make_shared<Options>();
   auto* sub = app.add_subcommand("test", "is an estimator what it says? contract, exact moments, invariances");
   sub->add_option("estimator", options->estimators, "e.g. 'rloo[samples=4]'; by default all that --plugin brings");
+  sub->add_flag("-x,--exitfirst", options->first_failure, "leave out what follows the first check that fails");
   sub->add_flag("--json", options->json, "print JSON");
   sub->callback([options, &action] {
     action = [options] {
@@ -68,7 +69,7 @@ void add_test(CLI::App& app, Action& action) {
       auto all = nlohmann::json::array();
       bool passed = true;
       for (const auto& name : names) {
-        const auto verdict = verification::verify(Spec::parse(name));
+        const auto verdict = verification::verify(Spec::parse(name), options->first_failure);
         passed &= verdict.passed();
         if (options->json)
           all.push_back(to_json(verdict));

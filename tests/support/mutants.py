@@ -68,7 +68,7 @@ def plugin(build, folder, sources, overlay=None):
 def judged(build, library, *names, timeout=900):
     """The verdicts of `hardgrad test` on these (all) estimators of the library, or None if it died or did not end."""
     try:
-        done = subprocess.run([str(Path(build).resolve() / "hardgrad"), "test", "--json", "--plugin", str(library), *names],
+        done = subprocess.run([str(Path(build).resolve() / "hardgrad"), "test", "-x", "--json", "--plugin", str(library), *names],
                               capture_output=True, text=True, timeout=timeout)
     except subprocess.TimeoutExpired:
         return None
