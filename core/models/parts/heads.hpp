@@ -23,7 +23,7 @@ class Heads {
     for (std::size_t b = 0; b < items.examples(); ++b)
       for (int h = 0; h < heads; ++h)
         for (int i = 0; i < items.count(static_cast<int>(b)); ++i)
-          place_.push_back(h * static_cast<int>(items.total()) + items.row(static_cast<int>(b), i));
+          place_.push_back(items.row(static_cast<int>(b), i) * heads + h);
   }
 
   /// Of every head of every example.
@@ -54,27 +54,23 @@ class Heads {
   template <class T>
   Var<T> keys(Var<T> x) const {
     if (heads_ == 1) return x;
-    const auto width = x.cols() / heads_;
-    return by_head<T>([&](int h) { return slice_columns(x, h * width, width); });
+    return gather_rows(reshape(x, x.cols() / heads_), std::span<const int>(place_));
   }
   /// W^h x of each head's items: x [items, I], W [O, H I] of their reads, one behind the other -> [heads' items, O].
   template <class T>
   Var<T> values(Var<T> x, Var<T> weight) const {
     if (heads_ == 1) return linear(x, weight);
-    return by_head<T>([&](int h) { return linear(x, slice_columns(weight, h * x.cols(), x.cols())); });
+    // Rows (o, h) of the matrices, as (h, o): one product for all heads.
+    std::vector<int> row;
+    for (int h = 0; h < heads_; ++h)
+      for (std::size_t o = 0; o < weight.rows(); ++o) row.push_back(static_cast<int>(o) * heads_ + h);
+    return keys(linear(x, gather_rows(reshape(weight, x.cols()), std::span<const int>(row))));
   }
 
  private:
-  template <class T, class F>
-  Var<T> by_head(F block) const {
-    std::vector<Var<T>> blocks;
-    for (int h = 0; h < heads_; ++h) blocks.push_back(block(h));
-    return gather_rows(std::span<const Var<T>>(blocks), std::span<const int>(place_));
-  }
-
   int heads_ = 1;
   Items items_;
-  std::vector<int> place_;  // [heads' items] among all items of the first head, then all of the second, ...
+  std::vector<int> place_;  // [heads' items] among the heads of the first item, then those of the second, ...
 };
 
 }  // namespace hardgrad
