@@ -86,10 +86,14 @@ def includes(path, seen=None):
 
 
 def users(path, most):
-    """Estimators that use a shared file, the cheap ones first."""
+    """Estimators that use a shared file: of its own family first, then evenly from all, the cheap ones first."""
     header = str(Path(path).with_suffix(".hpp"))
     using = [e for e in sorted((ROOT / "estimators").glob("*.cpp")) if header in includes(e.relative_to(ROOT))]
-    return [str(e.relative_to(ROOT)) for e in sorted(using, key=lambda e: e.stem in SLOW)][:most]
+    at_first_hand = [e for e in using if f'"{header}"' in e.read_text()]
+    rest = [e for e in using if e not in at_first_hand and e.stem not in SLOW]
+    left = max(0, most - len(at_first_hand))
+    spread = [rest[i * len(rest) // left] for i in range(min(left, len(rest)))]
+    return [str(e.relative_to(ROOT)) for e in (sorted(at_first_hand, key=lambda e: e.stem in SLOW) + spread)[:most]]
 
 
 def shared_mutant(path, text, folder, most):
@@ -158,7 +162,7 @@ def main():
     parser.add_argument("--count", type=int, default=20, help="mutants drawn; 0: all")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="*", help="paths that match this")
-    parser.add_argument("--users", type=int, default=3, help="estimators that a mutant of a shared file is judged by")
+    parser.add_argument("--users", type=int, default=6, help="estimators that a mutant of a shared file is judged by")
     parser.add_argument("--all-tests", action="store_true", help="survivors: link and run the estimators' tests, too")
     parser.add_argument("--out", required=True, help="one JSON line for each mutant, appended")
     options = parser.parse_args()
@@ -181,6 +185,7 @@ def main():
             to.write(json.dumps(record) + "\n")
         print(f'{record["outcome"]:16} {path}:{number + 1}: {before}  ->  {after}', flush=True)
 
+    kept = tempfile.TemporaryDirectory(prefix="mutants")  # objects of the estimators that serve for shared files
     todo = {}
     for path, mutation in drawn:
         if (path, mutation[0] + 1, mutation[1], mutation[3]) not in done:
@@ -198,7 +203,7 @@ def main():
             with tempfile.TemporaryDirectory(prefix="mutant") as folder:
                 sources, overlay = shared_mutant(path, apply(path, m)[0], folder, options.users)
                 try:
-                    found = verdict_of(judged(options.build, plugin(options.build, Path(folder) / "plugin", sources, overlay))) if sources \
+                    found = verdict_of(judged(options.build, plugin(options.build, Path(folder) / "plugin", sources, overlay, kept.name))) if sources \
                         else {"outcome": "no estimator uses it"}
                 except subprocess.CalledProcessError:
                     found = {"outcome": "does not compile"}

@@ -1,5 +1,7 @@
 #include "core/estimator/paths.hpp"
 
+#include <numeric>
+
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/rearrange.hpp"
 #include "core/estimator/enumeration/outcomes.hpp"
@@ -22,13 +24,9 @@ std::pair<Var<T>, std::vector<int>> entries(Var<T> x, const std::vector<int>& ro
 template <class T, class F>
 void for_costs(const Episode<T>& episode, const Paths& paths, bool with_root, F&& f) {
   for (const auto& cost : episode.costs()) {
-    if (cost.rows->is_root()) {
-      if (with_root) f(cost.loss, paths.example);
-      continue;
-    }
-    const int t = cost.rows->step - paths.from;
-    if (t < 0 || t >= static_cast<int>(paths.row.size())) continue;
-    const auto [loss, index] = entries(loss_of_paths(episode, cost), paths.row[t], paths.column);
+    const auto* row = paths.through(*cost.rows);
+    if (!row || (cost.rows->is_root() && !with_root)) continue;
+    const auto [loss, index] = entries(loss_of_paths(episode, cost), *row, paths.column);
     f(loss, index);
   }
 }
@@ -42,13 +40,31 @@ void for_choices(Episode<T>& episode, const Paths& paths, F&& f) {
   }
 }
 
-template <class T>
-void accumulate(Var<T> x, const std::vector<int>& index, std::vector<double>& total) {
-  const T* value = x.value().data;
-  for (std::size_t n = 0; n < total.size(); ++n) total[n] += static_cast<double>(value[index[n]]);
+}  // namespace
+
+const std::vector<int>* Paths::through(const Rows& rows) const {
+  if (rows.is_root()) return &example;
+  const int t = rows.step - from;
+  return t >= 0 && t < static_cast<int>(row.size()) ? &row[t] : nullptr;
 }
 
-}  // namespace
+template <class T>
+Paths paths_side_by_side(const Episode<T>& episode, int copies) {
+  Paths paths;
+  paths.example.resize(static_cast<std::size_t>(copies) * episode.examples());
+  std::iota(paths.example.begin(), paths.example.end(), 0);
+  paths.row.assign(episode.steps().size(), paths.example);
+  for (int& n : paths.example) n /= copies;
+  return paths;
+}
+
+template <class T>
+void accumulate(Var<T> x, const std::vector<int>& row, std::span<double> total, double weight) {
+  const T* value = x.value().data;
+  const std::size_t columns = total.size() / row.size(), own = x.cols() == 1 ? 0 : 1;
+  for (std::size_t n = 0, i = 0; n < row.size(); ++n)
+    for (std::size_t d = 0; d < columns; ++d, ++i) total[i] += weight * static_cast<double>(value[row[n] * x.cols() + own * d]);
+}
 
 template <class T>
 Paths paths_to(const Episode<T>& episode, int step) {
@@ -80,7 +96,7 @@ Var<T> path_cost(const Episode<T>& episode, const Paths& paths, bool with_root) 
 template <class T>
 std::vector<double> path_cost_values(const Episode<T>& episode, const Paths& paths, bool with_root) {
   std::vector<double> total(paths.size());
-  for_costs(episode, paths, with_root, [&](Var<T> loss, const std::vector<int>& index) { accumulate(loss, index, total); });
+  for_costs(episode, paths, with_root, [&](Var<T> loss, const std::vector<int>& index) { accumulate<T>(loss, index, total); });
   return total;
 }
 
@@ -96,12 +112,14 @@ Var<T> path_log_probability(Episode<T>& episode, const Paths& paths) {
 template <class T>
 std::vector<double> path_log_probability_values(Episode<T>& episode, const Paths& paths) {
   std::vector<double> total(paths.size());
-  for_choices(episode, paths, [&](Var<T> log_p, const std::vector<int>& index) { accumulate(log_p, index, total); });
+  for_choices(episode, paths, [&](Var<T> log_p, const std::vector<int>& index) { accumulate<T>(log_p, index, total); });
   return total;
 }
 
 #define HARDGRAD_INSTANTIATE(T)                                                         \
   template Paths paths_to(const Episode<T>&, int);                                      \
+  template Paths paths_side_by_side(const Episode<T>&, int);                            \
+  template void accumulate(Var<T>, const std::vector<int>&, std::span<double>, double); \
   template Var<T> path_cost(const Episode<T>&, const Paths&, bool);                     \
   template std::vector<double> path_cost_values(const Episode<T>&, const Paths&, bool); \
   template Var<T> path_log_probability(Episode<T>&, const Paths&);                      \

@@ -326,8 +326,12 @@ class Judge {
       for (double g : m.mean) sum += g * g;
       return sum;
     };
+    const auto mean_of_own = [&](const Estimator<double>& of, std::size_t which, double cap) {
+      const std::vector<std::vector<double>> around = {std::vector<double>(made.truth.gradient.size())};
+      return exact_moments(OfOwnLoss(of, which), *made.model, one_example(), around, cap).mean[0];
+    };
     std::size_t which = 0;
-    double off = 0, size = 0;
+    double off = 0, size = 0, first = 0;
     for (auto& parameter : estimator.own_parameters())
       for (auto& value : parameter.value.data) {
         const double at = value, h = 1e-4;
@@ -336,14 +340,19 @@ class Judge {
         value = at - h;
         const double wanted = (above - square()) / (2 * h);
         value = at;
-        const OfOwnLoss own(estimator, which++);
-        const double mean =
-            exact_moments(own, *made.model, one_example(), {std::vector<double>(made.truth.gradient.size())}, outcome_cap)
-                .mean[0];
+        const double mean = mean_of_own(estimator, which, outcome_cap);
+        if (which++ == 0) first = mean;
         off = std::max(off, std::abs(mean - wanted));
         size = std::max(size, std::abs(wanted));
       }
     if (size == 0) return {"nothing is learned", ""};
+    // Samples that are copies of one another learn by the mean of what each would.
+    const Settings settings(made.spec.name, Estimators::instance().at(made.spec.name).parameters, made.spec);
+    if (made.model->structure().most_columns() == 1 && settings.integer("samples") == 1) {
+      const auto two = make_estimator<double>(made.spec.with("samples", "2"), made.model->structure(), Key(1));
+      stir(*two);
+      if (two->copies() == 2) off = std::max(off, std::abs(mean_of_own(*two, 0, outcome_cap) - first));
+    }
     return within(off / size, 1e-3, fmt::format("{} derivatives", which));
   }
 

@@ -24,6 +24,7 @@ TWINS = {
     "tvo": [("samples_ / (samples_ - 1.0)", "samples_ / (samples_ + 1.0)"), ("(1 + b[j] * covariance)", "(1 - b[j] * covariance)"),
             ("(1 - b[j]) * covariance - 1", "(1 + b[j]) * covariance - 1")],
     "muprop": [("z - m)", "z + m)")],
+    "relax": [("share = 1 / static_cast", "share = 1 * static_cast")],
     "double_cv": [("2 * samples.product(g, second)", "-2 * samples.product(g, second)")],
 }
 

@@ -1,5 +1,7 @@
 #include "core/estimator/coupling/coupled.hpp"
 
+#include <numeric>
+
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/rearrange.hpp"
 #include "core/autodiff/reduce.hpp"
@@ -150,19 +152,12 @@ PerChoice Coupled<T>::losses(int member, Credit credit) const {
   PerChoice result{choices_->layout(), std::vector<double>(choices_->layout()->cells())};
   for (int t = 0; t < steps(); ++t) {
     const auto& step = choices_->layout()->steps[t];
+    const auto of_step = std::span(result.value).subspan(step.cell, groups() * step.columns);
+    const auto paths = paths_of(t, member);
     for (const auto& cost : episode_->costs()) {
       if (credit == Credit::reward_to_go && !cost.rows->descends_from(t)) continue;
       const bool by_column = credit == Credit::reward_to_go && cost.rows->step == t && cost.by_column;
-      const auto value = (by_column ? cost.by_column : cost.loss).value();
-      const std::size_t width = cost.rows->is_root() ? 0 : cost.rows->size() / groups();
-      const bool left = joint_ || cost.rows->step >= t;  // else the members are still one, on the base path
-      const std::size_t at = left ? position(t, member) : 0;
-      if (width != 0 && at >= width) throw Bug("a coupled member has no row of its own");
-      for (std::size_t g = 0; g < groups(); ++g) {
-        const T* of_row = value.row(width == 0 ? g / groups_ : g * width + at);
-        for (std::size_t d = 0; d < step.columns; ++d)
-          result.value[step.cell + g * step.columns + d] += static_cast<double>(of_row[by_column ? d : 0]);
-      }
+      accumulate<T>(by_column ? cost.by_column : cost.loss, *paths.through(*cost.rows), of_step);
     }
   }
   return result;
@@ -170,36 +165,30 @@ PerChoice Coupled<T>::losses(int member, Credit credit) const {
 
 template <class T>
 Var<T> Coupled<T>::path(bool all_members) {
-  auto total = episode_->tape().constant(1, 1);
-  for (const auto& cost : episode_->costs()) {
-    const auto rows = cost.rows->size();
-    if (cost.rows->is_root() || (all_members && joint_)) {
-      total = add(total, sum(cost.loss, 1.0 / static_cast<double>(rows)));
-      continue;
-    }
-    std::vector<double> weight(rows);
-    for (std::size_t g = 0; g < groups(); ++g) weight[g * (rows / groups())] = 1.0 / static_cast<double>(groups());
-    total = add(total, weighted_sum(cost.loss, std::span<const double>(weight)));
-  }
-  return total;
+  const auto paths = all_members && joint_ ? paths_side_by_side(*episode_, groups_ * members_) : paths_of(0, 0);
+  return sum(path_cost(*episode_, paths, true), 1.0 / static_cast<double>(paths.size()));
 }
 
 template <class T>
 double Coupled<T>::mean_loss() const {
-  double sum = 0;
-  for (const auto& cost : episode_->costs()) {
-    const std::size_t width = cost.rows->is_root() ? 0 : cost.rows->size() / groups();
-    for (std::size_t g = 0; g < groups(); ++g)
-      sum += static_cast<double>(cost.loss.value().data[width ? g * width : g / groups_]);
-  }
-  return sum / static_cast<double>(groups());
+  const auto losses = path_cost_values(*episode_, paths_of(0, 0), true);
+  return std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(groups());
 }
 
-// Where the path of a member stands among the rows of its group. Rows keep their places: those that leave the base path
-// later are added behind, and before that they are the base path, which comes first.
+// Rows of a group keep their places: those that leave the base path later are added behind, and before that they are the
+// base path, which comes first.
 template <class T>
-int Coupled<T>::position(int step, int member) const {
-  return joint_ || member == 0 ? member : 1 + step * (members_ - 1) + member - 1;
+Paths Coupled<T>::paths_of(int step, int member) const {
+  Paths paths{.example = std::vector<int>(groups()), .row = std::vector(steps(), std::vector<int>(groups()))};
+  for (std::size_t g = 0; g < groups(); ++g) paths.example[g] = static_cast<int>(g) / groups_;
+  for (int t = 0; t < steps(); ++t) {
+    const std::size_t width = episode_->steps()[t].choice.rows->size() / groups();
+    const std::size_t left = member == 0 || t < step ? 0 : 1 + step * (members_ - 1) + member - 1;
+    const std::size_t place = joint_ ? member : left;
+    if (place >= width) throw Bug("a coupled member has no row of its own");
+    for (std::size_t g = 0; g < groups(); ++g) paths.row[t][g] = static_cast<int>(g * width + place);
+  }
+  return paths;
 }
 
 template class Coupled<float>;

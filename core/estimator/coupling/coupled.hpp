@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/estimator/choices.hpp"
+#include "core/estimator/paths.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 
 namespace hardgrad {
@@ -70,7 +71,8 @@ class Coupled {
   };
 
  private:
-  int position(int step, int member) const;
+  /// Of a member of each group's choice `step`: before that choice the base path.
+  Paths paths_of(int step, int member) const;
   int groups_, members_;
   bool joint_;
   std::unique_ptr<Record> record_;

@@ -19,7 +19,8 @@ template <class T>
 Sampled<T>::Sampled(const Problem<T>& problem, int samples, Chooser<T>& chooser, Costs costs)
     : samples_(samples),
       examples_(problem.batch.examples()),
-      episode_(problem.run(chooser, costs == Costs::averaged ? CostWeights::equal : CostWeights::unknown)) {
+      episode_(problem.run(chooser, costs == Costs::averaged ? CostWeights::equal : CostWeights::unknown)),
+      paths_(paths_side_by_side(*episode_, samples)) {
   parts_.reserve(episode_->costs().size());
   for (const auto& cost : episode_->costs()) add(cost.rows, cost.loss, 1, cost.by_column);
   own_ = parts_.size();
@@ -28,14 +29,6 @@ Sampled<T>::Sampled(const Problem<T>& problem, int samples, Chooser<T>& chooser,
 template <class T>
 void Sampled<T>::add(const RowsPtr& rows, Var<T> value, double weight, Var<T> by_column) {
   parts_.push_back({rows, value, by_column, weight});
-}
-
-// A cost on the root's rows belongs to every sample of its example.
-template <class T>
-void Sampled<T>::spread(const Part& part, std::vector<double>& into, std::size_t columns) const {
-  const T* value = part.value.value().data;
-  const std::size_t share = part.rows->is_root() ? samples_ * columns : columns;
-  for (std::size_t r = 0; r < into.size(); ++r) into[r] += part.weight * static_cast<double>(value[r / share]);
 }
 
 template <class T>
@@ -52,10 +45,8 @@ std::vector<double> Sampled<T>::returns(int step, Credit credit) const {
   std::vector<double> result(rows() * D);
   for (const auto& part : parts_) {
     if (credit == Credit::reward_to_go && !part.rows->descends_from(step)) continue;
-    if (D > 1 && part.rows->step == step && part.by_column)
-      spread({part.rows, part.by_column, {}, part.weight}, result);
-    else
-      spread(part, result, D);
+    const bool by_column = D > 1 && part.rows->step == step && part.by_column;
+    accumulate<T>(by_column ? part.by_column : part.value, *paths_.through(*part.rows), result, part.weight);
   }
   return result;
 }
@@ -112,7 +103,8 @@ std::vector<double> Sampled<T>::means_where_chosen(int step, const std::vector<d
 template <class T>
 std::vector<double> Sampled<T>::losses() const {
   std::vector<double> result(rows());
-  for (std::size_t i = 0; i < own_; ++i) spread(parts_[i], result);
+  for (std::size_t i = 0; i < own_; ++i)
+    accumulate<T>(parts_[i].value, *paths_.through(*parts_[i].rows), result, parts_[i].weight);
   return result;
 }
 

@@ -9,6 +9,7 @@
 
 #include "core/estimator/choices.hpp"
 #include "core/estimator/estimator.hpp"
+#include "core/estimator/paths.hpp"
 
 namespace hardgrad {
 
@@ -89,11 +90,10 @@ class Sampled {
   };
   /// total + 1/(B K) sum_r signal[r] log p(choice `step` of row r); uses the signal up.
   Var<T> with_score(Var<T> total, int step, std::vector<double>& signal);
-  /// Adds a part to each row's numbers, or to those of each of its `columns`.
-  void spread(const Part& part, std::vector<double>& into, std::size_t columns = 1) const;
   int samples_;
   std::size_t examples_ = 0;
   std::unique_ptr<Episode<T>> episode_;
+  Paths paths_;  // of the samples
   std::vector<Part> parts_;
   std::size_t own_ = 0;  // the first parts are the model's costs
 };
