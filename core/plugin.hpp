@@ -3,6 +3,7 @@
 
 #include "core/abi.hpp"
 #include "core/autodiff/cross_entropy.hpp"
+#include "core/autodiff/division.hpp"
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/rearrange.hpp"
 #include "core/autodiff/reduce.hpp"
@@ -13,6 +14,9 @@
 #include "core/estimator/enumeration/outcome_objectives.hpp"
 #include "core/estimator/score_function/moving_average.hpp"
 #include "core/estimator/score_function/score_function.hpp"
+#include "core/models/parts/dropout.hpp"
+#include "core/nn/gru.hpp"
+#include "core/nn/layer_norm.hpp"
 #include "core/nn/layers.hpp"
 
 namespace hardgrad {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/models/parts/dropout.hpp"
 #include "core/support/error.hpp"
 
 namespace hardgrad {
@@ -20,8 +21,10 @@ Batch Batches::at(int step) {
     epoch_ = epoch;
   }
   const auto from = order_.begin() + static_cast<std::ptrdiff_t>((step % per_epoch_) * size_);
-  return task_.training_batch(std::vector<int>(from, from + static_cast<std::ptrdiff_t>(size_)),
-                              order_key_ / "examples" / static_cast<std::uint64_t>(epoch));
+  auto batch = task_.training_batch(std::vector<int>(from, from + static_cast<std::ptrdiff_t>(size_)),
+                                    order_key_ / "examples" / static_cast<std::uint64_t>(epoch));
+  add_dropout(batch, order_key_ / "dropout" / static_cast<std::uint64_t>(epoch));
+  return batch;
 }
 
 }  // namespace hardgrad

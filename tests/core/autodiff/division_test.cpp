@@ -1,0 +1,41 @@
+#include "core/autodiff/division.hpp"
+
+#include "core/autodiff/elementwise.hpp"
+#include "tests/support/gradient_check.hpp"
+
+using namespace hardgrad;
+using namespace hardgrad::testing;
+
+TEST_CASE("quotients entry by entry and by row, also of a matrix with itself") {
+  for (auto [r, c] : {std::pair<std::size_t, std::size_t>{1, 1}, {1, 7}, {5, 1}, {3, 19}}) {
+    const std::vector<Matrix> ab{random_matrix(r, c, 1), random_matrix(r, c, 2, 0.4, 2)};
+    expect_gradient([](auto&, const auto& x) { return divide(x[0], x[1]); }, ab);
+    expect_gradient([](auto&, const auto& x) { return divide(x[0], affine(x[1], {-1.f})); }, ab);
+    expect_gradient([](auto&, const auto& x) { return divide(x[1], add(x[1], square(x[1]))); }, ab);
+    expect_gradient([](auto&, const auto& x) { return divide_rows(x[0], x[1]); }, {ab[0], random_matrix(r, 1, 3, 0.4, 2)});
+    expect_gradient([](auto&, const auto& x) { return divide(x[1], x[1]); }, ab);
+  }
+  Tape<double> tape;
+  const auto x = place(tape, {Matrix({2, 2}, std::vector<double>{1, 2, 3, 4}), Matrix({2, 1}, std::vector<double>{2, -8})});
+  const auto y = divide_rows(x[0], x[1]).value();
+  CHECK(std::vector<double>(y.data, y.data + 4) == std::vector<double>{0.5, 1, -0.375, -0.5});
+}
+
+TEST_CASE("an entry that nobody uses takes no gradient, even over 0") {
+  Tape<double> tape;
+  const auto x = place(tape, {Matrix({1, 2}, std::vector<double>{1, 3}), Matrix({1, 2}, std::vector<double>{0, 2})});
+  const auto y = divide(x[0], x[1]);
+  const std::vector<double> cotangent{0, 1};
+  tape.backward(y, {cotangent.data(), 1, 2});
+  CHECK(std::isinf(y.value().data[0]));
+  CHECK(tape.gradient(x[0]).data[0] == 0);
+  CHECK(tape.gradient(x[1]).data[0] == 0);
+  CHECK(tape.gradient(x[1]).data[1] == -0.75);
+}
+
+TEST_CASE("division: shapes that do not fit are refused") {
+  Tape<double> tape;
+  const auto a = tape.constant(2, 3, 1), b = tape.constant(3, 2, 1);
+  CHECK_THROWS_AS(divide(a, b), Bug);
+  CHECK_THROWS_AS(divide_rows(a, b), Bug);
+}

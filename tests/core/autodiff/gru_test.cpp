@@ -1,0 +1,34 @@
+#include "core/autodiff/gru.hpp"
+
+#include "core/autodiff/elementwise.hpp"
+#include "tests/support/gradient_check.hpp"
+
+using namespace hardgrad;
+using namespace hardgrad::testing;
+
+TEST_CASE("gru_cell: alone, chained, and with one matrix for both parts of the gates") {
+  for (auto [rows, hidden] : {std::pair<std::size_t, std::size_t>{1, 1}, {3, 2}, {2, 16}, {2, 19}}) {
+    const std::vector<Matrix> x{random_matrix(rows, 3 * hidden, 1, -2, 2), random_matrix(rows, 3 * hidden, 2, -2, 2),
+                                random_matrix(rows, hidden, 3)};
+    expect_gradient([](auto&, const auto& v) { return gru_cell(v[0], v[1], v[2]); }, x);
+    expect_gradient([](auto&, const auto& v) { return gru_cell(v[0], v[0], v[2]); }, x);
+    expect_gradient([](auto&, const auto& v) { return gru_cell(v[0], v[1], gru_cell(v[1], v[0], v[2])); }, x);
+    expect_gradient(  // two inputs that take no gradient
+        [](auto& tape, const auto& v) {
+          const auto rows = v[0].rows(), H = v[0].cols() / 3;
+          return gru_cell(v[0], tape.constant(rows, 3 * H, {0.4f}), tape.constant(rows, H, {-0.7f}));
+        },
+        {x[0]});
+  }
+}
+
+TEST_CASE("gru_cell is its formula") {
+  Tape<double> tape;
+  const auto v = place(tape, {Matrix({1, 3}, std::vector<double>{0.1, -0.2, 0.3}),
+                              Matrix({1, 3}, std::vector<double>{0.4, 0.7, -0.6}), Matrix({1, 1}, 0.5)});
+  const auto sig = [](double x) { return 1 / (1 + std::exp(-x)); };
+  const double r = sig(0.5), z = sig(0.5), n = std::tanh(0.3 - 0.6 * r);
+  CHECK(gru_cell(v[0], v[1], v[2]).item() == doctest::Approx((1 - z) * n + z * 0.5).epsilon(1e-14));
+  CHECK_THROWS_AS(gru_cell(v[2], v[1], v[2]), Bug);
+  CHECK_THROWS_AS(gru_cell(v[0], v[2], v[2]), Bug);
+}
