@@ -2,15 +2,20 @@
 
 #include <type_traits>
 
+#include "core/choice/declared.hpp"
+
 namespace hardgrad {
 
 template <class T>
 std::unique_ptr<Episode<T>> Problem<T>::run(Chooser<T>& chooser, CostWeights weights) const {
-  auto episode = std::make_unique<Episode<T>>(tape, chooser, batch.examples(), terms);
-  episode->expect(model.structure().steps());
+  const auto& structure = model.structure();
+  DeclaredChooser<T> declared(structure, chooser);
+  auto episode = std::make_unique<Episode<T>>(tape, declared, batch.examples(), terms);
+  episode->expect(structure.steps());
   episode->hint(weights);
-  episode->integrate_with(nodes > 0 ? nodes : model.structure().nodes());
+  episode->integrate_with(nodes > 0 ? nodes : structure.nodes());
   model.run(batch, *episode);
+  if (const auto found = undeclared(structure, *episode); !found.empty()) refuse_undeclared(found);
   return episode;
 }
 

@@ -1,8 +1,9 @@
-// hardgrad test: is an estimator what it says it is?
+// hardgrad test: is an estimator, a model or a task what it says it is?
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "core/estimator/estimator.hpp"
 #include "core/registry/plugins.hpp"
@@ -12,6 +13,8 @@
 #include "experiments/cli/output.hpp"
 #include "experiments/cli/verbs.hpp"
 #include "experiments/verification/verify.hpp"
+#include "experiments/verification/verify_model.hpp"
+#include "experiments/verification/verify_task.hpp"
 
 namespace hardgrad::cli {
 namespace {
@@ -24,52 +27,102 @@ nlohmann::json to_json(const Verdict& verdict) {
   for (const auto& check : verdict.checks)
     checks.push_back(
         {{"check", check.what}, {"where", check.where}, {"outcome", to_string(check.outcome)}, {"detail", check.detail}});
-  return {{"estimator", verdict.estimator},
-          {"claims_unbiased", verdict.unbiased},
-          {"passed", verdict.passed()},
-          {"checks", checks}};
+  nlohmann::json json{{verdict.noun, verdict.name}, {"passed", verdict.passed()}, {"checks", checks}};
+  if (verdict.noun == EstimatorEntry::noun) json["claims_unbiased"] = verdict.unbiased;
+  return json;
 }
 
 void print(const Verdict& verdict) {
-  put("{}\n", verdict.estimator);
+  put("{}\n", verdict.name);
   std::vector<std::vector<std::string>> rows{{"  OUTCOME", "CHECK", "WHERE", ""}};
   for (const auto& check : verdict.checks)
     rows.push_back({"  " + to_string(check.outcome), check.what, check.where, check.detail});
   print_table(rows, "");
   const auto failed = verdict.count(Check::Outcome::failed);
   if (failed > 0)
-    put("{}: {}, {} of {} checks\n", verdict.estimator, red("FAILED"), failed, verdict.checks.size());
+    put("{}: {}, {} of {} checks\n", verdict.name, red("FAILED"), failed, verdict.checks.size());
   else if (!verdict.passed())
-    put("{}: {}, it works on no network\n", verdict.estimator, red("FAILED"));
+    put("{}: {}, it works on no network\n", verdict.name, red("FAILED"));
   else
-    put("{}: passed, {} checks, {} skipped{}\n", verdict.estimator, verdict.count(Check::Outcome::passed),
+    put("{}: passed, {} checks, {} skipped{}\n", verdict.name, verdict.count(Check::Outcome::passed),
         verdict.count(Check::Outcome::skipped), verdict.unbiased ? "" : "; biased as it says: its bias is shown, not judged");
+}
+
+struct Options {
+  std::vector<std::string> names;
+  std::string model, task;
+  bool first_failure = false, json = false;
+};
+
+/// Something to be tested.
+struct Subject {
+  std::string noun, spec;
+};
+
+/// What a bare name means.
+Subject meant(const std::string& text) {
+  const auto name = Spec::parse(text).name;
+  std::vector<std::string> nouns, names;
+  const auto look = [&](const auto& registry, const char* noun) {
+    if (registry.entries().contains(name)) nouns.emplace_back(noun);
+    for (const auto& [other, entry] : registry.entries()) names.push_back(other);
+  };
+  look(Estimators::instance(), EstimatorEntry::noun);
+  look(Models::instance(), ModelEntry::noun);
+  look(Tasks::instance(), TaskEntry::noun);
+  if (nouns.empty())
+    throw UsageError(fmt::format("test: there is no estimator, model or task named \"{}\"{}", name, did_you_mean(name, names)));
+  if (nouns.size() > 1)
+    throw UsageError(
+        fmt::format("test: {} is a {} and a {}: say --model {} or --task {}", name, nouns[0], nouns[1], text, text));
+  return {nouns[0], text};
+}
+
+/// In order: what is named; all that plugins bring, if nothing is.
+std::vector<Subject> subjects(const Options& options) {
+  std::vector<Subject> all;
+  for (const auto& name : options.names) all.push_back(meant(name));
+  if (!options.model.empty()) all.push_back({ModelEntry::noun, options.model});
+  if (all.empty() && !options.task.empty()) return {{TaskEntry::noun, options.task}};
+  if (!options.task.empty())
+    for (const auto& subject : all)
+      if (subject.noun != ModelEntry::noun)
+        throw UsageError(fmt::format("test: --task is what a model is tested on; {} is {} {}", subject.spec,
+                                     subject.noun == EstimatorEntry::noun ? "an" : "a", subject.noun));
+  if (all.empty())
+    for (const auto& plugin : loaded_plugins())
+      for (const auto& [noun, name] : plugin.registered)
+        if (noun == EstimatorEntry::noun || noun == ModelEntry::noun || noun == TaskEntry::noun) all.push_back({noun, name});
+  if (all.empty())
+    throw UsageError("test: name an estimator, a model or a task, or give --plugin LIBRARY to test what it registers");
+  return all;
+}
+
+Verdict verdict_of(const Subject& subject, const Options& options) {
+  const auto spec = Spec::parse(subject.spec);
+  if (subject.noun == EstimatorEntry::noun) return verification::verify(spec, options.first_failure);
+  if (subject.noun == TaskEntry::noun) return verification::verify_task(spec, options.first_failure);
+  return verification::verify_model(spec, options.task.empty() ? std::nullopt : std::optional<Spec>(Spec::parse(options.task)),
+                                    options.first_failure);
 }
 
 }  // namespace
 
 void add_test(CLI::App& app, Action& action) {
-  struct Options {
-    std::vector<std::string> estimators;
-    bool first_failure = false, json = false;
-  };
   auto options = std::make_shared<Options>();
-  auto* sub = app.add_subcommand("test", "is an estimator what it says? contract, exact moments, invariances");
-  sub->add_option("estimator", options->estimators, "e.g. 'rloo[samples=4]'; by default all that --plugin brings");
+  auto* sub = app.add_subcommand("test", "is an estimator, model or task what it says? contract, exact moments, invariances");
+  sub->add_option("name", options->names,
+                  "estimators, models, tasks, e.g. 'rloo[samples=4]', translator; by default all that --plugin brings");
+  sub->add_option("--model", options->model, "a model, where a task has the same name");
+  sub->add_option("--task", options->task, "the data a model is tested on, by default a small task that fits; alone: a task");
   sub->add_flag("-x,--exitfirst", options->first_failure, "leave out what follows the first check that fails");
   sub->add_flag("--json", options->json, "print JSON");
   sub->callback([options, &action] {
     action = [options] {
-      auto names = options->estimators;
-      if (names.empty())
-        for (const auto& plugin : loaded_plugins())
-          for (const auto& [noun, name] : plugin.registered)
-            if (noun == EstimatorEntry::noun) names.push_back(name);
-      if (names.empty()) throw UsageError("test: name an estimator, or give --plugin LIBRARY to test what it registers");
       auto all = nlohmann::json::array();
       bool passed = true;
-      for (const auto& name : names) {
-        const auto verdict = verification::verify(Spec::parse(name), options->first_failure);
+      for (const auto& subject : subjects(*options)) {
+        const auto verdict = verdict_of(subject, *options);
         passed &= verdict.passed();
         if (options->json)
           all.push_back(to_json(verdict));

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 
 #include "experiments/measurement/exact_moments.hpp"
 #include "experiments/measurement/measure.hpp"
@@ -39,7 +38,7 @@ class Verifier {
         to_the_first_failure_(to_the_first_failure),
         entry_(Estimators::instance().at(spec.name)),
         unbiased_(claims_unbiased(spec)),
-        verdict_{spec.text, unbiased_, {}} {}
+        verdict_{"estimator", spec.text, {}, unbiased_} {}
 
   Verdict run() {
     // The sharpest first.
@@ -239,14 +238,6 @@ class Verifier {
     spec_ = own;
   }
 
-  static std::string guarded(const std::function<std::string()>& check) {
-    try {
-      return check();
-    } catch (const std::exception& e) {
-      return e.what();
-    }
-  }
-
   Spec spec_;
   bool to_the_first_failure_;
   const EstimatorEntry& entry_;
@@ -255,20 +246,6 @@ class Verifier {
 };
 
 }  // namespace
-
-bool Verdict::passed() const { return count(Check::Outcome::failed) == 0 && count(Check::Outcome::passed) > 0; }
-int Verdict::count(Check::Outcome outcome) const {
-  return static_cast<int>(std::count_if(checks.begin(), checks.end(), [&](const auto& c) { return c.outcome == outcome; }));
-}
-
-std::string to_string(Check::Outcome outcome) {
-  switch (outcome) {
-    case Check::Outcome::passed: return "passed";
-    case Check::Outcome::failed: return "failed";
-    case Check::Outcome::skipped: return "skipped";
-  }
-  return "";
-}
 
 Verdict verify(const Spec& spec, bool to_the_first_failure) { return Verifier(spec, to_the_first_failure).run(); }
 

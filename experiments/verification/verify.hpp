@@ -1,30 +1,10 @@
 // Is an estimator what it says it is? The contract, the exact moments and the invariances, on small networks.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "core/registry/settings.hpp"
+#include "experiments/verification/verdict.hpp"
 
 namespace hardgrad::verification {
-
-struct Check {
-  enum class Outcome { passed, failed, skipped };
-  std::string what;   ///< e.g. "exact mean"
-  std::string where;  ///< the network
-  Outcome outcome = Outcome::passed;
-  std::string detail;  ///< figures, or why it failed or was skipped
-};
-
-struct Verdict {
-  std::string estimator;  ///< the spec as given
-  bool unbiased;          ///< as it claims with these settings: otherwise bias is reported, not judged
-  std::vector<Check> checks;
-  bool passed() const;
-  int count(Check::Outcome outcome) const;
-};
-
-std::string to_string(Check::Outcome outcome);
 
 /// Runs every check on the estimator of the spec. Counted and seeded: the same verdict every time. Throws UsageError if
 /// there is no such estimator or its parameters are wrong.

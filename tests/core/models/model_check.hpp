@@ -17,6 +17,7 @@
 #include "core/autodiff/softmax.hpp"
 #include "core/choice/choosers.hpp"
 #include "core/models/model.hpp"
+#include "experiments/verification/mixture.hpp"
 
 namespace hardgrad::test {
 
@@ -79,31 +80,7 @@ inline std::vector<double> losses(const Model<double>& model, const Batch& batch
   return total;
 }
 
-/// A number that depends on every cost, every log probability (of prior and posterior, if there is one), each with another
-/// weight.
-inline Var<double> mixture(Episode<double>& episode, bool with_log_probabilities = true) {
-  auto& tape = episode.tape();
-  auto total = tape.constant(1, 1);
-  int n = 0;
-  const auto include = [&](Var<double> x) {
-    std::vector<double> weight(x.value().size());
-    for (auto& w : weight) w = 1 + std::sin(++n * 1.7);
-    total = add(total, weighted_sum(x, std::span<const double>(weight)));
-  };
-  for (const auto& cost : episode.costs()) include(cost.loss);
-  for (std::size_t t = 0; with_log_probabilities && t < episode.steps().size(); ++t) {
-    const auto& [question, choice] = episode.steps()[t];
-    if (choice.hard()) {
-      include(episode.log_probability(static_cast<int>(t)));
-      if (episode.terms().drawn_from == DrawnFrom::posterior)
-        include(episode.log_probability(static_cast<int>(t), DrawnFrom::prior));
-    } else {
-      include(entropy(question.log_p));
-    }
-    include(question.site.state);
-  }
-  return total;
-}
+using verification::mixture;
 
 /// Every term a target may want of a posterior.
 constexpr TargetTerms with_posterior_terms{DrawnFrom::posterior, TargetTerms::Divergence::analytic};

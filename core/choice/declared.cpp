@@ -1,0 +1,65 @@
+#include "core/choice/declared.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "core/support/error.hpp"
+
+namespace hardgrad {
+namespace {
+
+/// Of one question; `times` [sites] counts it.
+template <class T>
+std::string undeclared(const Structure& structure, const Question<T>& question, std::vector<int>& times) {
+  const auto& asked = question.site;
+  const auto* site = structure.site(asked.name);
+  if (!site) return fmt::format("site `{}` is asked, but not declared", asked.name);
+  const auto beyond = [&](const char* what, auto seen, auto declared) {
+    return fmt::format("site `{}` {} {}, declared {}", site->name, what, seen, declared);
+  };
+  if (question.distribution->kind() != site->kind)
+    return beyond("is asked for choices that are", question.distribution->kind().is, site->kind.is);
+  if (const int time = ++times[site - structure.sites.data()]; time > site->times)
+    return beyond("is asked so many times:", time, site->times);
+  if (asked.columns > site->columns) return beyond("has so many columns:", asked.columns, site->columns);
+  if (site->kind.options && !asked.options.empty())
+    if (const int most = *std::max_element(asked.options.begin(), asked.options.end()); most > site->options)
+      return beyond("has so many options:", most, site->options);
+  if (!asked.state ? site->state_width != 0 : asked.state.rows() != asked.rows->size())
+    return fmt::format("site `{}` has no state for each of its rows", site->name);
+  const int width = asked.state ? static_cast<int>(asked.state.cols()) : 0;
+  return width == site->state_width ? "" : beyond("has a state so wide:", width, site->state_width);
+}
+
+}  // namespace
+
+template <class T>
+std::string undeclared(const Structure& structure, const Episode<T>& run) {
+  std::vector<int> times(structure.sites.size());
+  for (const auto& step : run.steps())
+    if (auto found = undeclared(structure, step.question, times); !found.empty()) return found;
+  for (const auto& cost : run.costs())
+    if (cost.loss.rows() != cost.rows->size())
+      return fmt::format("a cost of {} rows is handed over on {} rows", cost.loss.rows(), cost.rows->size());
+  for (const auto& prediction : run.predictions())
+    if (prediction.label.size() != prediction.rows->size())
+      return fmt::format("{} labels are predicted on {} rows", prediction.label.size(), prediction.rows->size());
+  return "";
+}
+
+template <class T>
+Choice<T> DeclaredChooser<T>::choose(Tape<T>& tape, const Question<T>& question) {
+  if (const auto found = undeclared(structure_, question, times_); !found.empty()) refuse_undeclared(found);
+  return chooser_.choose(tape, question);
+}
+
+void refuse_undeclared(const std::string& fault) { throw UsageError("the model does not run as it declares: " + fault); }
+
+template std::string undeclared(const Structure&, const Episode<float>&);
+template std::string undeclared(const Structure&, const Episode<double>&);
+template class DeclaredChooser<float>;
+template class DeclaredChooser<double>;
+
+}  // namespace hardgrad

@@ -1,0 +1,205 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "experiments/verification/model_checks.hpp"
+#include "experiments/verification/ways.hpp"
+
+namespace hardgrad::verification {
+namespace {
+
+constexpr double noticed = 1e-9;  // what products of other shapes round away is below
+constexpr int bases = 3;          // sets of answers from which single ones are changed
+constexpr int changes = 40;       // of each set
+
+/// As docs have it.
+std::string in_words(Reach reach) {
+  switch (reach) {
+    case Reach::own_column: return "costs of its own column";
+    case Reach::own_costs: return "costs of its own question";
+    case Reach::later_costs: return "later costs";
+    case Reach::later_choices: return "later choices";
+  }
+  return "";
+}
+
+bool moved(const std::vector<double>& a, const std::vector<double>& b) {
+  if (a.size() != b.size()) return true;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (a[i] != b[i] && !(std::abs(a[i] - b[i]) <= noticed * std::max(1.0, std::abs(a[i])))) return true;
+  return false;
+}
+
+std::vector<double> joined(const std::vector<std::vector<double>>& lists) {
+  std::vector<double> all;
+  for (const auto& list : lists) all.insert(all.end(), list.begin(), list.end());
+  return all;
+}
+
+/// Changes one answer after the other.
+class Prodder {
+ public:
+  explicit Prodder(const ModelScene& scene) : scene_(scene) {}
+
+  std::string run(std::string& detail) {
+    int made = 0;
+    for (int set = 0; set < bases; ++set) {
+      const auto answers = drawn_by(Key(17) / static_cast<std::uint64_t>(set));
+      const auto before = ways_of(*scene_.model, scene_.batch, answers);
+      if (!before.undeclared.empty()) return before.undeclared;
+      if (auto wrong = chained(before); !wrong.empty()) return wrong;
+      const auto places = choices(before);
+      const auto stride = std::max<std::size_t>(1, places.size() / changes);
+      for (std::size_t p = 0; p < places.size(); p += stride, ++made)
+        if (auto wrong = change(answers, before, places[p]); !wrong.empty()) return wrong;
+    }
+    std::vector<std::string> reached;
+    for (const auto& [site, reach] : farthest_) {
+      const auto declared = scene_.model->structure().site(site)->reach;
+      reached.push_back(fmt::format("`{}` {}{}", site, in_words(reach),
+                                    reach < declared ? fmt::format(" (declared: {})", in_words(declared)) : ""));
+    }
+    detail = fmt::format("{} answers changed; reached: {}", made, fmt::join(reached, ", "));
+    return "";
+  }
+
+ private:
+  struct Where {
+    int example, question, choice;
+  };
+
+  /// Questions that touch only costs of their own are asked of the examples, whatever was answered before: enumerations and
+  /// couplings take them one by one.
+  std::string chained(const Ways& ways) const {
+    const auto& structure = scene_.model->structure();
+    for (std::size_t t = 0; structure.steps() > 1 && structure.steps_apart() && t < ways.asking.size(); ++t)
+      if (!ways.asking[t]->is_root())
+        return fmt::format(
+            "question {} is asked on rows that come from question {}: choices that reach no more than costs of "
+            "their own question are asked for on the root's rows",
+            t + 1, ways.asking[t]->step + 1);
+    return "";
+  }
+
+  std::vector<Where> choices(const Ways& ways) const {
+    std::vector<Where> all;
+    for (std::size_t b = 0; b < ways.of_row.size(); ++b)
+      for (std::size_t q = 0; q < ways.of_row[b].questions.size(); ++q)
+        for (std::size_t c = 0; c < ways.of_row[b].questions[q].column.size(); ++c)
+          all.push_back({static_cast<int>(b), static_cast<int>(q), static_cast<int>(c)});
+    return all;
+  }
+
+  std::string change(const Answers& answers, const Ways& before, const Where& at) {
+    const auto id = scene_.batch.id[at.example];
+    const auto after = ways_of(*scene_.model, scene_.batch, [&](const Place& place, int options) {
+      const double answer = answers(place, options);
+      if (place.example != id || place.question != at.question || place.choice != at.choice) return answer;
+      return options > 0 ? std::fmod(answer + 1, options) : answer + 0.37;
+    });
+    if (!after.undeclared.empty()) return after.undeclared;
+    const auto& asked = before.of_row[at.example].questions[at.question];
+    const auto who = fmt::format("choice {} of question {} (site `{}`) of example {}", asked.column[at.choice] + 1,
+                                 asked.step + 1, asked.site, at.example + 1);
+    for (std::size_t b = 0; b < before.of_row.size(); ++b)
+      if (scene_.batch.id[b] != id)
+        if (const auto leak = difference(after.of_row[b], before.of_row[b], noticed); !leak.empty())
+          return fmt::format("{} moves example {}: {}", who, b + 1, leak);
+    // One column alone has the question's costs.
+    const auto least = before.columns[asked.step] == 1 ? Reach::own_costs : Reach::own_column;
+    const auto declared = std::max(least, scene_.model->structure().site(asked.site)->reach);
+    auto reach = least;
+    if (auto wrong = later_questions(before, after, at, asked, reach); !wrong.empty()) return who + wrong;
+    std::string where;
+    if (auto wrong = costs(before, after, at, asked, reach, where); !wrong.empty()) return who + wrong;
+    auto& farthest = farthest_.try_emplace(asked.site, Reach::own_column).first->second;
+    farthest = std::max(farthest, reach);
+    if (reach > declared) return fmt::format("{} reaches {}{}, declared: {}", who, in_words(reach), where, in_words(declared));
+    return "";
+  }
+
+  /// Those whose distribution moves.
+  std::string later_questions(const Ways& before, const Ways& after, const Where& at, const Way::Question& asked,
+                              Reach& reach) const {
+    std::map<int, std::pair<const Way::Question*, const Way::Question*>> of_step;  // before and after
+    for (const auto& question : before.of_row[at.example].questions) of_step[question.step].first = &question;
+    for (const auto& question : after.of_row[at.example].questions) of_step[question.step].second = &question;
+    for (const auto& [step, questions] : of_step) {
+      const auto [was, is] = questions;
+      if (was && is && was->options == is->options && !moved(joined(was->law), joined(is->law))) continue;
+      if (step <= asked.step) return fmt::format(" moves question {}, which comes before its answer", step + 1);
+      if (!after.asking[step]->descends_from(asked.step))
+        return fmt::format(" moves question {}, whose rows do not come from it", step + 1);
+      reach = Reach::later_choices;
+    }
+    return "";
+  }
+
+  /// Costs that move.
+  std::string costs(const Ways& before, const Ways& after, const Where& at, const Way::Question& asked, Reach& reach,
+                    std::string& where) const {
+    const auto &was = before.of_row[at.example].costs, &is = after.of_row[at.example].costs;
+    if (was.size() != is.size()) return " changes how many costs are handed over";
+    for (std::size_t c = 0; c < was.size(); ++c) {
+      if (!moved(was[c], is[c])) continue;
+      const auto& rows = *after.paying[c];
+      if (!rows.descends_from(asked.step)) return fmt::format(" moves cost {}, whose rows do not come from it", c + 1);
+      auto found = Reach::later_costs;
+      if (rows.step == asked.step) {
+        found = was[c].size() > 1 ? Reach::own_column : Reach::own_costs;
+        for (std::size_t d = 0; found == Reach::own_column && d < was[c].size(); ++d)
+          if (static_cast<int>(d) != asked.column[at.choice] && moved({was[c][d]}, {is[c][d]})) found = Reach::own_costs;
+      }
+      if (found > reach) where = fmt::format(" (cost {})", c + 1);
+      reach = std::max(reach, found);
+    }
+    return "";
+  }
+  const ModelScene& scene_;
+  std::map<std::string, Reach> farthest_;
+};
+
+}  // namespace
+
+std::string check_sites(const ModelScene& scene, std::string& detail) {
+  struct Seen {
+    int times = 0, columns = 0, options = 0;
+  };
+  std::map<std::string, Seen> most;
+  std::vector<std::string> order;
+  const auto& structure = scene.model->structure();
+  for (int set = 0; set < bases; ++set) {
+    const auto ways = ways_of(*scene.model, scene.batch, drawn_by(Key(18) / static_cast<std::uint64_t>(set)), {.samples = 2});
+    if (!ways.undeclared.empty()) return ways.undeclared;
+    for (const auto& way : ways.of_row) {
+      std::map<std::string, int> times;
+      for (const auto& question : way.questions) {
+        auto& seen = most[question.site];
+        if (seen.columns == 0) order.push_back(question.site);
+        seen.times = std::max(seen.times, ++times[question.site]);
+        seen.columns = std::max(seen.columns, static_cast<int>(question.column.size()));
+        for (int n : question.options) seen.options = std::max(seen.options, n);
+      }
+    }
+  }
+  std::vector<std::string> found;
+  for (const auto& site : structure.sites) {
+    const auto seen = most.find(site.name);
+    if (seen == most.end()) return fmt::format("site `{}` is declared, but never has a choice", site.name);
+    const auto of = [](int n, int declared) {
+      return n == declared ? fmt::format("{}", n) : fmt::format("{} of {}", n, declared);
+    };
+    const auto& [times, columns, options] = seen->second;
+    found.push_back(fmt::format("`{}` asked {} x {} columns{}", site.name, of(times, site.times), of(columns, site.columns),
+                                site.kind.options ? fmt::format(" x {} options", of(options, site.options)) : ""));
+  }
+  detail = found.empty() ? "no choice" : fmt::format("{}", fmt::join(found, ", "));
+  return "";
+}
+
+std::string check_reach(const ModelScene& scene, std::string& detail) { return Prodder(scene).run(detail); }
+
+}  // namespace hardgrad::verification

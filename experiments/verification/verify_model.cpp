@@ -1,0 +1,128 @@
+#include "experiments/verification/verify_model.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/support/error.hpp"
+#include "experiments/verification/model_checks.hpp"
+#include "experiments/verification/scenes.hpp"
+
+namespace hardgrad::verification {
+namespace {
+
+constexpr int examples = 4;
+
+/// A network and its data, and what they are called in a verdict.
+struct Pair {
+  Spec model, task;
+  std::string name;
+};
+
+/// The scene's settings, but for those that are given.
+Spec over(const Spec& given, const Spec& scene) {
+  auto spec = scene;
+  for (const auto& [key, value] : given.arguments) spec = spec.with(key, value);
+  return spec;
+}
+
+std::vector<Pair> pairs(const Spec& model, const std::optional<Spec>& task) {
+  if (task) return {{model, *task, task->text}};
+  std::vector<Pair> all;
+  for (const auto& scene : scene_specs())
+    if (const auto small = Spec::parse(scene.model); small.name == model.name)
+      all.push_back({over(model, small), Spec::parse(scene.task), scene.name});
+  for (const auto& [name, entry] : Tasks::instance().entries())
+    if (all.empty() && Spec::parse(entry.default_model).name == model.name) all.push_back({model, Spec::parse(name), name});
+  if (all.empty())
+    throw UsageError(fmt::format("test: model {} is no task's default: name one that fits it with --task", model.name));
+  return all;
+}
+
+ModelScene made(const Pair& pair) {
+  const Key key(1);
+  ModelScene scene;
+  scene.task = make_task(pair.task, key / "data");
+  scene.index.resize(std::min<std::size_t>(examples, scene.task->size(Split::train)));
+  if (scene.index.empty()) throw InputError("test: the training split of " + pair.task.text + " is empty");
+  std::iota(scene.index.begin(), scene.index.end(), 0);
+  scene.batch = scene.task->batch(Split::train, scene.index);
+  const auto dimensions = scene.task->dimensions();
+  const auto lively = [&](bool posterior) {  // biases, too, are no longer 0
+    auto model = make_model<double>(pair.model, dimensions, key / "init", posterior);
+    for (auto& parameter : model->parameters()) {
+      KeyedRandomness random(key / "moved" / parameter.name);
+      std::uint32_t n = 0;
+      for (double& x : parameter.value.data) x += 0.6 * random.uniform({.index = n++}) - 0.3;
+    }
+    return model;
+  };
+  scene.model = lively(false);
+  if (auto other = lively(true); other->structure().posterior) scene.with_posterior = std::move(other);
+  scene.narrow = make_model<float>(pair.model, dimensions, key / "init");
+  auto to = scene.narrow->parameters().begin();
+  for (const auto& from : scene.model->parameters())
+    std::transform(from.value.data.begin(), from.value.data.end(), (to++)->value.data.begin(),
+                   [](double x) { return static_cast<float>(x); });
+  return scene;
+}
+
+class Verifier {
+ public:
+  Verifier(const Spec& model, bool to_the_first_failure)
+      : to_the_first_failure_(to_the_first_failure), verdict_{"model", model.text, {}} {}
+
+  void on(const Pair& pair) {
+    const auto scene = made(pair);
+    where_ = pair.name;
+    const auto before = verdict_.count(Check::Outcome::failed);
+    check("sites", check_sites, scene);
+    if (verdict_.count(Check::Outcome::failed) > before) return;  // nothing else could be trusted
+    check("reach", check_reach, scene);
+    check("outcomes", check_outcomes, scene, scene.model->structure().numbers() ? "numbers cannot be counted" : "");
+    check("gradient", check_gradient, scene);
+    check("repeated", check_repeated, scene);
+    check("batching", check_batching, scene);
+    check("padding", check_padding, scene);
+    check("samples", check_samples, scene);
+    check("sharing", check_sharing, scene);
+    check("one-hot", check_one_hot, scene, scene.model->structure().numbers() ? "numbers have no weights" : "");
+  }
+  Verdict verdict() && { return std::move(verdict_); }
+
+ private:
+  void check(const char* what, std::string (*find)(const ModelScene&, std::string&), const ModelScene& scene,
+             std::string reason = "") {
+    if (to_the_first_failure_ && verdict_.count(Check::Outcome::failed) > 0) return;
+    std::string detail, failure;
+    const auto make = [&]() -> std::string {
+      try {
+        return find(scene, detail);
+      } catch (const NotExact& e) {  // too many outcomes: no fault
+        reason = e.what();
+        return "";
+      }
+    };
+    if (reason.empty()) failure = guarded(make);
+    const auto outcome = !reason.empty()    ? Check::Outcome::skipped
+                         : !failure.empty() ? Check::Outcome::failed
+                                            : Check::Outcome::passed;
+    verdict_.checks.push_back({what, where_, outcome, !reason.empty() ? reason : !failure.empty() ? failure : detail});
+  }
+
+  bool to_the_first_failure_;
+  Verdict verdict_;
+  std::string where_;
+};
+
+}  // namespace
+
+Verdict verify_model(const Spec& model, const std::optional<Spec>& task, bool to_the_first_failure) {
+  Models::instance().at(model.name);  // complains before anything is made
+  Verifier verifier(model, to_the_first_failure);
+  for (const auto& pair : pairs(model, task)) verifier.on(pair);
+  return std::move(verifier).verdict();
+}
+
+}  // namespace hardgrad::verification

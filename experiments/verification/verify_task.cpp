@@ -1,0 +1,272 @@
+#include "experiments/verification/verify_task.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "core/choice/choosers.hpp"
+#include "core/choice/declared.hpp"
+#include "core/models/model.hpp"
+#include "core/support/error.hpp"
+#include "experiments/tasks/task.hpp"
+#include "experiments/training/evaluation.hpp"
+
+namespace hardgrad::verification {
+namespace {
+
+constexpr Split splits[] = {Split::train, Split::heldout, Split::test};
+constexpr std::size_t few = 6, many = 300;  // examples of each split, looked at closely and from afar
+
+/// f(name, values) of every field, until it says something.
+template <class F>
+std::string of_fields(const Batch& batch, F f) {
+  for (const auto& [name, values] : batch.integers)
+    if (std::string said = f(name, values); !said.empty()) return said;
+  for (const auto& [name, values] : batch.reals)
+    if (std::string said = f(name, values); !said.empty()) return said;
+  return "";
+}
+
+template <class X>
+const Array<X>* field(const Batch& batch, const std::string& name, const Array<X>&) {
+  const auto in = [&](const auto& fields) {
+    const auto found = fields.find(name);
+    return found == fields.end() ? nullptr : &found->second;
+  };
+  if constexpr (std::is_same_v<X, int>)
+    return in(batch.integers);
+  else
+    return in(batch.reals);
+}
+
+/// Example i of `alone` is example j of `among`, which may be padded: every number stands at the same place.
+std::string misplaced(const Batch& alone, std::size_t i, const Batch& among, std::size_t j) {
+  if (alone.id[i] != among.id[j]) return "its id is another";
+  return of_fields(alone, [&](const std::string& name, const auto& values) -> std::string {
+    const auto* padded = field(among, name, values);
+    if (!padded || padded->shape.size() != values.shape.size()) return "field " + name + " is missing, or of another rank";
+    const auto &from = values.shape, &to = padded->shape;
+    for (std::size_t axis = 1; axis < from.size(); ++axis)
+      if (from[axis] > to[axis]) return "field " + name + " is longer alone";
+    const auto small = values.row(i), large = padded->row(j);
+    for (std::size_t at = 0; at < small.size(); ++at) {
+      std::size_t rest = at, place = 0, stride = 1;
+      for (std::size_t axis = from.size(); axis-- > 1; rest /= from[axis], stride *= to[axis])
+        place += rest % from[axis] * stride;
+      if (small[at] != large[place]) return "field " + name + " differs";
+    }
+    return "";
+  });
+}
+
+std::string same(const Batch& a, const Batch& b) {
+  if (a.id != b.id) return "ids differ";
+  for (std::size_t i = 0; i < a.id.size(); ++i)
+    if (auto off = misplaced(a, i, b, i); !off.empty()) return off;
+  return "";
+}
+
+std::vector<int> first(std::size_t count) {
+  std::vector<int> all(count);
+  for (std::size_t i = 0; i < count; ++i) all[i] = static_cast<int>(i);
+  return all;
+}
+
+/// What an example holds, as bytes to compare.
+std::string content(const Batch& one) {
+  std::string bytes;
+  of_fields(one, [&](const std::string& name, const auto& values) {
+    bytes += fmt::format("{} [{}]:", name, fmt::join(values.shape, ", "));
+    bytes.append(reinterpret_cast<const char*>(values.data.data()), values.data.size() * sizeof(values.data[0]));
+    return std::string();
+  });
+  return bytes;
+}
+
+class Verifier {
+ public:
+  Verifier(const Spec& spec, bool to_the_first_failure)
+      : spec_(spec),
+        to_the_first_failure_(to_the_first_failure),
+        verdict_{"task", spec.text, {}},
+        task_(make_task(spec, Key(1) / "data")) {}
+
+  Verdict run() {
+    for (auto split : splits)
+      if (task_->size(split) > 0) {
+        where_ = to_string(split);
+        check("fields", [&](auto& detail) { return fields(split, detail); });
+        if (!verdict_.passed()) return std::move(verdict_);  // nothing else could be read
+        check("order", [&](auto&) { return order(split); });
+        check("padding", [&](auto&) { return padding(split); });
+      } else if (split == Split::train) {
+        verdict_.checks.push_back({"fields", "train", Check::Outcome::failed, "the training split is empty"});
+        return std::move(verdict_);
+      }
+    where_ = "all splits";
+    check("ids", [&](auto& detail) { return ids(detail); });
+    check("seed", [&](auto& detail) { return seed(detail); });
+    where_ = "train";
+    check("training", [&](auto& detail) { return training(detail); });
+    const auto& entry = Tasks::instance().at(spec_.name);
+    for (auto split : splits) {
+      if (task_->size(split) == 0) continue;
+      where_ = to_string(split);
+      check("dimensions", [&](auto& detail) { return runs(entry.default_model, split, detail); });
+    }
+    return std::move(verdict_);
+  }
+
+ private:
+  template <class F>
+  void check(const char* what, F find) {
+    if (to_the_first_failure_ && verdict_.count(Check::Outcome::failed) > 0) return;
+    std::string detail;
+    const auto failure = guarded([&] { return find(detail); });
+    verdict_.checks.push_back(
+        {what, where_, failure.empty() ? Check::Outcome::passed : Check::Outcome::failed, failure.empty() ? detail : failure});
+  }
+  std::vector<int> closely(Split split) const { return first(std::min(few, task_->size(split))); }
+
+  std::string fields(Split split, std::string& detail) const {
+    const auto index = first(std::min(many, task_->size(split)));
+    const auto batch = task_->batch(split, index);
+    if (batch.id.size() != index.size())
+      return fmt::format("{} examples are asked for, {} ids come", index.size(), batch.id.size());
+    std::vector<std::string> names;
+    auto wrong = of_fields(batch, [&](const std::string& name, const auto& values) -> std::string {
+      names.push_back(fmt::format("{} [{}]", name, fmt::join(values.shape, ", ")));
+      if (values.shape.empty() || values.shape[0] != index.size())
+        return fmt::format("field {} has the shape [{}] for {} examples", name, fmt::join(values.shape, ", "), index.size());
+      if (values.data.size() != values.count(values.shape))
+        return fmt::format("field {} has {} numbers, its shape says {}", name, values.data.size(), values.count(values.shape));
+      for (double x : values.data)
+        if (!std::isfinite(x)) return fmt::format("field {} has a number that is {}", name, x);
+      return "";
+    });
+    detail = fmt::format("{} examples: {}", task_->size(split), fmt::join(names, ", "));
+    return wrong;
+  }
+
+  std::string order(Split split) const {
+    const auto index = closely(split);
+    const auto batch = task_->batch(split, index);
+    auto other = std::vector<int>(index.rbegin(), index.rend());
+    other.push_back(index[0]);
+    const auto reversed = task_->batch(split, other);
+    for (std::size_t i = 0; i < index.size(); ++i)
+      if (auto off = misplaced(batch, i, reversed, index.size() - 1 - i); !off.empty())
+        return fmt::format("example {} is another where it stands elsewhere in a batch: {}", i + 1, off);
+    if (auto off = misplaced(reversed, index.size() - 1, reversed, index.size()); !off.empty())
+      return "an example that is asked for twice differs: " + off;
+    return "";
+  }
+
+  std::string padding(Split split) const {
+    const auto index = closely(split);
+    const auto batch = task_->batch(split, index);
+    for (std::size_t i = 0; i < index.size(); ++i)
+      if (auto off = misplaced(task_->batch(split, {index[i]}), 0, batch, i); !off.empty())
+        return fmt::format("example {} alone is not what it is in a batch: {}", i + 1, off);
+    return "";
+  }
+
+  std::string ids(std::string& detail) const {
+    std::map<std::uint32_t, std::string> known;  // what the example of an id holds
+    std::set<std::string> trained;
+    std::size_t repeated = 0, judged = 0;
+    for (auto split : splits) {
+      const auto size = task_->size(split), count = std::min(many, size);
+      for (std::size_t i = 0; i < count; ++i) {
+        const auto one = task_->batch(split, {static_cast<int>(i * size / count)});
+        const auto holds = content(one);
+        if (known.try_emplace(one.id[0], holds).first->second != holds)
+          return fmt::format("example {} of {} has the id {}, as another", i * size / count + 1, to_string(split), one.id[0]);
+        if (split == Split::train) {
+          trained.insert(holds);
+        } else {
+          ++judged;
+          repeated += trained.contains(holds);
+        }
+      }
+    }
+    detail = fmt::format("{} ids; of {} examples looked at in the other splits, {} hold what one of training holds",
+                         known.size(), judged, repeated);
+    return "";
+  }
+
+  std::string seed(std::string& detail) const {
+    const auto again = make_task(spec_, Key(1) / "data"), other = make_task(spec_, Key(2) / "data");
+    std::vector<std::string> moved;
+    for (auto split : splits) {
+      if (again->size(split) != task_->size(split)) return fmt::format("a second time, {} has another size", to_string(split));
+      if (task_->size(split) == 0) continue;
+      const auto index = closely(split);
+      const auto batch = task_->batch(split, index);
+      if (auto off = same(batch, again->batch(split, index)); !off.empty())
+        return fmt::format("a second time with the same seed, {} is another: {}", to_string(split), off);
+      if (other->size(split) != task_->size(split) || content(batch) != content(other->batch(split, index)))
+        moved.push_back(to_string(split));
+    }
+    detail = moved.empty() ? "another seed changes nothing" : fmt::format("another seed changes {}", fmt::join(moved, ", "));
+    return "";
+  }
+
+  std::string training(std::string& detail) const {
+    const auto index = closely(Split::train);
+    const auto batch = task_->training_batch(index, Key(5));
+    if (batch.id != task_->batch(Split::train, index).id) return "their ids are others than in Task::batch";
+    if (auto off = same(batch, task_->training_batch(index, Key(5))); !off.empty())
+      return "a second time with the same key: " + off;
+    const bool anew = content(batch) != content(task_->training_batch(index, Key(6)));
+    detail = anew ? "examples are drawn anew in every epoch" : "the same in every epoch";
+    return "";
+  }
+
+  std::string runs(const std::string& name, Split split, std::string& detail) const {
+    const auto model = make_model<float>(Spec::parse(name), task_->dimensions(), Key(1) / "init");
+    const auto batch = task_->batch(split, closely(split));
+    auto metrics = task_->metrics();
+    std::set<std::string> names;
+    for (const auto& metric : metrics)
+      if (!names.insert(metric.name).second) return "two metrics are called " + metric.name;
+    for (bool freely : {false, true}) {
+      if (freely && !task_->decodes()) continue;
+      Tape<float> tape;
+      GreedyChooser<float> chooser;
+      Episode<float> run(tape, chooser, batch.examples());
+      if (freely) run.run_freely();
+      model->run(batch, run);
+      if (auto wrong = undeclared(model->structure(), run); !wrong.empty()) return wrong;
+      for (const auto& cost : run.costs())
+        for (float x : cost.loss.value().span())
+          if (!std::isfinite(x)) return fmt::format("{} has a loss of {}", name, x);
+      freely ? task_->score_decoded(batch, observe(run), metrics) : task_->score(batch, observe(run), metrics);
+    }
+    std::vector<std::string> found;
+    for (const auto& metric : metrics) {
+      const bool counted = metric.formula || metric.denominator > 0;
+      if (counted && !std::isfinite(metric.value())) return fmt::format("metric {} is {}", metric.name, metric.value());
+      found.push_back(counted ? fmt::format("{} {:.3g}", metric.name, metric.value()) : metric.name + " not counted");
+    }
+    detail = fmt::format("{} runs{}{}", name, found.empty() ? "" : ": ", fmt::join(found, ", "));
+    return "";
+  }
+
+  Spec spec_;
+  bool to_the_first_failure_;
+  Verdict verdict_;
+  std::unique_ptr<Task> task_;
+  std::string where_;
+};
+
+}  // namespace
+
+Verdict verify_task(const Spec& task, bool to_the_first_failure) { return Verifier(task, to_the_first_failure).run(); }
+
+}  // namespace hardgrad::verification

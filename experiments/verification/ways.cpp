@@ -1,0 +1,162 @@
+#include "experiments/verification/ways.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "core/choice/declared.hpp"
+#include "core/choice/normal.hpp"
+
+namespace hardgrad::verification {
+namespace {
+
+/// The row of `rows` that is sample m of example b, or stands for all of them.
+int row_of(const Rows& rows, int b, int m) {
+  int first = -1, count = 0;
+  for (std::size_t r = 0; r < rows.size(); ++r)
+    if (rows.example[r] == b) {
+      if (count++ == 0) first = static_cast<int>(r);
+    }
+  if (count == 0) return -1;
+  return count == 1 ? first : first + std::min(m, count - 1);
+}
+
+template <class T>
+Way::Question seen(const Question<T>& question, int row) {
+  Way::Question q{std::string(question.site.name), question.step, {}, {}, {}};
+  const int D = question.site.columns;
+  for (int d = 0; d < D; ++d) {
+    std::vector<double> law;
+    int options = 0;
+    if (question.log_p) {
+      const auto cell = static_cast<std::size_t>(row * D + d);
+      options = question.site.options[cell];
+      if (options < 2) continue;
+      for (int i = 0; i < options; ++i) law.push_back(question.log_p.value()(cell, i));
+    } else {
+      for (const auto& [name, parameter] : question.distribution->parameters()) law.push_back(parameter.value()(row, d));
+    }
+    q.column.push_back(d);
+    q.options.push_back(options);
+    q.law.push_back(std::move(law));
+  }
+  return q;
+}
+
+bool alike(double a, double b, double tolerance) {
+  return a == b || std::abs(a - b) <= tolerance * std::max({1.0, std::abs(a), std::abs(b)});
+}
+
+}  // namespace
+
+Answers drawn_by(Key key) {
+  return [key](const Place& at, int options) {
+    const double u = KeyedRandomness(key).uniform({.example = at.example,
+                                                   .replica = static_cast<std::uint32_t>(at.sample),
+                                                   .step = static_cast<std::uint32_t>(at.question),
+                                                   .column = static_cast<std::uint32_t>(at.choice)});
+    return options > 0 ? std::floor(u * options) : 2 * u - 1;
+  };
+}
+
+template <class T>
+Choice<T> ScriptedChooser<T>::choose(Tape<T>& tape, const Question<T>& question) {
+  const auto& site = question.site;
+  const auto D = static_cast<std::size_t>(site.columns);
+  const auto rows = fan_out(question, site.rows->is_root() ? samples_ : 1);
+  const bool numbers = !question.log_p;
+  std::vector<double> answer(rows->size() * D);
+  for (std::size_t r = 0; r < rows->size(); ++r) {
+    const auto parent = static_cast<std::size_t>(rows->parent[r]);
+    if (!question.chooses(parent)) continue;
+    Place at{batch_.id[rows->example[r]], rows->replica[r], asked_[{rows->example[r], rows->replica[r]}]++, 0};
+    for (std::size_t d = 0; d < D; ++d) {
+      const int options = numbers ? 0 : site.options[parent * D + d];
+      if (options == 1) continue;
+      answer[r * D + d] = answers_(at, options);
+      ++at.choice;
+    }
+  }
+  if (numbers) {
+    const auto value = tape.constant(rows->size(), D);
+    std::copy(answer.begin(), answer.end(), tape.mutable_value(value).data);
+    return {.rows = rows, .value = value};
+  }
+  std::vector<int> option(answer.begin(), answer.end());
+  if (form_ == Form::hard) return {rows, std::move(option), {}};
+  const auto weights = tape.constant(option.size(), question.log_p.cols());
+  const auto from = question.cells(*rows);
+  const double on_it = form_ == Form::one_hot ? 1 : 0.6;
+  for (std::size_t c = 0; c < option.size(); ++c) {
+    const int options = site.options[from[c]];
+    T* w = tape.mutable_value(weights).row(c);
+    for (int i = 0; i < options; ++i) w[i] = static_cast<T>((1 - on_it) / options);
+    w[option[c]] += static_cast<T>(on_it);
+  }
+  return {rows, {}, weights};
+}
+
+template <class T>
+Ways ways_of(const Model<T>& model, const Episode<T>& run, int samples) {
+  Ways ways;
+  ways.undeclared = undeclared(model.structure(), run);
+  if (!ways.undeclared.empty()) return ways;
+  for (const auto& step : run.steps()) {
+    ways.asking.push_back(step.question.site.rows);
+    ways.columns.push_back(step.question.site.columns);
+  }
+  for (const auto& cost : run.costs()) ways.paying.push_back(cost.rows);
+  for (int b = 0; b < run.examples(); ++b)
+    for (int m = 0; m < samples; ++m) {
+      auto& way = ways.of_row.emplace_back();
+      for (const auto& [question, choice] : run.steps())
+        if (const int row = row_of(*question.site.rows, b, m); row >= 0 && question.chooses(row))
+          way.questions.push_back(seen(question, row));
+      for (const auto& cost : run.costs()) {
+        auto& paid = way.costs.emplace_back();
+        const int row = row_of(*cost.rows, b, m);
+        if (row < 0) continue;
+        const auto of = cost.by_column ? cost.by_column.value() : cost.loss.value();
+        paid.assign(of.row(row), of.row(row) + of.cols);
+        for (double x : paid) way.loss += x;
+      }
+    }
+  return ways;
+}
+
+template <class T>
+Ways ways_of(const Model<T>& model, const Batch& batch, const Answers& answers, const RunSettings& settings) {
+  Tape<T> tape;
+  ScriptedChooser<T> chooser(batch, answers, settings.samples, settings.form);
+  Episode<T> run(tape, chooser, batch.examples());
+  if (settings.apart) run.keep_apart();
+  model.run(batch, run);
+  return ways_of(model, run, settings.samples);
+}
+
+std::string difference(const Way& a, const Way& b, double tolerance) {
+  if (!alike(a.loss, b.loss, tolerance)) return fmt::format("the loss is {:.9g}, not {:.9g}", a.loss, b.loss);
+  if (a.questions.size() != b.questions.size())
+    return fmt::format("there are {} questions with a choice, not {}", a.questions.size(), b.questions.size());
+  for (std::size_t n = 0; n < a.questions.size(); ++n) {
+    const auto &p = a.questions[n], &q = b.questions[n];
+    const auto where = fmt::format("question {} with a choice ", n + 1);
+    if (p.site != q.site) return fmt::format("{} is of site `{}`, not `{}`", where, p.site, q.site);
+    if (p.options != q.options) return fmt::format("{} (site `{}`) has other columns or options", where, p.site);
+    for (std::size_t c = 0; c < p.law.size(); ++c)
+      for (std::size_t i = 0; i < p.law[c].size(); ++i)
+        if (!alike(p.law[c][i], q.law[c][i], tolerance))
+          return fmt::format("{} (site `{}`) has the distribution's number {} at {:.9g}, not {:.9g}", where, p.site, i + 1,
+                             p.law[c][i], q.law[c][i]);
+  }
+  return "";
+}
+
+#define HARDGRAD_INSTANTIATE(T)                                                             \
+  template class ScriptedChooser<T>;                                                        \
+  template Ways ways_of(const Model<T>&, const Batch&, const Answers&, const RunSettings&); \
+  template Ways ways_of(const Model<T>&, const Episode<T>&, int);
+HARDGRAD_INSTANTIATE(float)
+HARDGRAD_INSTANTIATE(double)
+
+}  // namespace hardgrad::verification

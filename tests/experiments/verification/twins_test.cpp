@@ -1,0 +1,209 @@
+// `hardgrad test` of models and tasks: what is right passes, and every wrong twin is caught by the check that is for it.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "experiments/verification/estimates.hpp"
+#include "experiments/verification/verify_model.hpp"
+#include "experiments/verification/verify_task.hpp"
+#include "tests/experiments/verification/twins.hpp"
+
+namespace hardgrad::testing {
+namespace {
+
+const ModelEntry walker = {.name = "walker",
+                           .summary = "walks",
+                           .paper = "none",
+                           .dependence = "sequential",
+                           .kinds = "categorical",
+                           .parameters = fault_parameter,
+                           .needs = {"walks"}};
+HARDGRAD_MODEL(Walker, walker)
+const Registration<TaskEntry> walks({.name = "walks",
+                                     .summary = "walks",
+                                     .data = "none",
+                                     .default_model = "walker",
+                                     .parameters = fault_parameter,
+                                     .make = [](const Settings& settings, Key data) -> std::unique_ptr<Task> {
+                                       return std::make_unique<Walks>(settings.text("fault"), data);
+                                     }});
+
+using verification::Check;
+using verification::Verdict;
+
+/// The checks that failed, and why the first did.
+std::pair<std::set<std::string>, std::string> failed(const Verdict& verdict) {
+  std::pair<std::set<std::string>, std::string> found;
+  for (const auto& check : verdict.checks)
+    if (check.outcome == Check::Outcome::failed) {
+      if (found.first.empty()) found.second = check.detail;
+      found.first.insert(check.what);
+    }
+  return found;
+}
+
+/// A fault, the check that is for it, and words that must stand in what it says.
+struct Twin {
+  std::string fault, check, words;
+};
+
+void judge(const Twin& twin, const Verdict& verdict) {
+  CAPTURE(twin.fault);
+  const auto [checks, why] = failed(verdict);
+  CAPTURE(why);
+  CHECK(checks.contains(twin.check));
+  CHECK(std::any_of(verdict.checks.begin(), verdict.checks.end(), [&](const auto& check) {
+    return check.outcome == Check::Outcome::failed && check.what == twin.check &&
+           check.detail.find(twin.words) != std::string::npos;
+  }));
+}
+
+Spec with_fault(const char* name, const std::string& fault) { return Spec::parse(name).with("fault", fault); }
+
+}  // namespace
+
+TEST_CASE("a right model passes every check") {
+  const auto verdict = verification::verify_model(Spec::parse("walker"));
+  for (const auto& check : verdict.checks) {
+    CAPTURE(check.what);
+    CAPTURE(check.detail);
+    CHECK(check.outcome == Check::Outcome::passed);
+  }
+  CHECK(verdict.checks.size() == 10);
+}
+
+TEST_CASE("every wrong twin of a model is caught by the check that is for it") {
+  const std::vector<Twin> twins{
+      {"steps", "sites", "site `place` is asked so many times: 2, declared 1"},
+      {"site name", "sites", "site `place` is asked, but not declared"},
+      {"columns", "sites", "columns: 2, declared 1"},
+      {"options", "sites", "options: 3, declared 2"},
+      {"state width", "sites", "state so wide: 2, declared 3"},
+      {"state", "sites", "no state"},
+      {"cost rows", "sites", "a cost of 8 rows is handed over on 4 rows"},
+      {"unasked site", "sites", "site `nowhere` is declared, but never has a choice"},
+      {"throws", "sites", "out of luck"},
+      {"too many", "sites", "more options than columns"},
+      {"dependence", "reach", "reaches later choices, declared: later costs"},
+      {"joint cost", "reach", "moves cost 2, whose rows do not come from it"},
+      {"chained", "reach", "question 2 is asked on rows that come from question 1"},
+      {"column costs", "reach", "reaches costs of its own question (cost 1), declared: costs of its own column"},
+      {"outcomes", "outcomes", "there are more"},
+      {"gradient", "gradient", "options, parameter embedding.weight"},
+      {"repeated", "repeated", "a second time"},
+      {"float", "repeated", "in float"},
+      {"not finite", "repeated", "has a loss of"},
+      {"batch leak", "batching", "example 2 alone is not what it is in the batch"},
+      {"padding leak", "padding", "without padding"},
+      {"sample leak", "samples", "is not what it is alone"},
+      {"shared state", "sharing", "kept apart"},
+      {"hard answers", "one-hot", "with all weight on them"},
+  };
+  std::set<std::string> checks;
+  for (const auto& twin : twins) {
+    judge(twin, verification::verify_model(with_fault("walker", twin.fault)));
+    checks.insert(twin.check);
+  }
+  CHECK(checks.size() == 10);  // every check has a twin
+}
+
+TEST_CASE("what a model does not declare reaches no estimator: each says so in one line") {
+  const auto task = make_task(Spec::parse("walks"), Key(1));
+  const auto batch = task->batch(Split::train, {0, 1, 2});
+  int refusals = 0;
+  for (const char* fault : {"steps", "columns", "options", "state width", "cost rows"})
+    for (const auto& name : Estimators::instance().names()) {
+      const auto spec = Spec::parse(name);
+      const auto model = make_model<double>(with_fault("walker", fault), task->dimensions(), Key(1), wants_posterior(spec));
+      if (!unsupported(spec, model->structure()).empty()) continue;
+      const auto estimator = make_estimator<double>(spec, model->structure(), Key(1));
+      CAPTURE(name);
+      CAPTURE(std::string(fault));
+      std::string said;
+      try {
+        verification::gradient_of(*estimator, *model, batch, Key(2));
+      } catch (const Error& e) {
+        said = e.what();
+      }
+      const bool refused = said.starts_with("the model does not run as it declares: ");
+      CHECK((refused || (fault == std::string("cost rows") && said.empty())));  // who draws one sample has as many rows
+      refusals += refused;
+    }
+  CHECK(refusals > 150);
+}
+
+TEST_CASE("a right task passes every check") {
+  const auto verdict = verification::verify_task(Spec::parse("walks"));
+  CAPTURE(failed(verdict).second);
+  CHECK(verdict.passed());
+  CHECK(verdict.checks.size() == 2 * 4 + 3);  // fields, order, padding, dimensions of two splits; ids, seed, training
+}
+
+TEST_CASE("every wrong twin of a task is caught by the check that is for it") {
+  const std::vector<Twin> twins{
+      {"empty", "fields", "the training split is empty"},
+      {"fields", "fields", "field y has the shape [13] for 12 examples"},
+      {"not finite", "fields", "field y has a number that is nan"},
+      {"order", "order", "where it stands elsewhere in a batch: field places differs"},
+      {"padding", "padding", "example 1 alone is not what it is in a batch: field word differs"},
+      {"ids", "ids", "has the id 0, as another"},
+      {"seed", "seed", "a second time with the same seed"},
+      {"training ids", "training", "their ids are others"},
+      {"training noise", "training", "a second time with the same key"},
+      {"dimensions", "dimensions", "the task has no walks"},
+      {"metrics", "dimensions", "two metrics are called error"},
+      {"infinite metric", "dimensions", "metric error is inf"},
+  };
+  std::set<std::string> checks;
+  for (const auto& twin : twins) {
+    judge(twin, verification::verify_task(with_fault("walks", twin.fault)));
+    checks.insert(twin.check);
+  }
+  CHECK(checks.size() == 7);
+}
+
+TEST_CASE("every model of the registry passes, on each of its scenes") {
+  int models = 0, checks = 0;
+  for (const auto& name : Models::instance().names()) {
+    if (name == "walker") continue;
+    const auto verdict = verification::verify_model(Spec::parse(name));
+    CAPTURE(name);
+    CAPTURE(failed(verdict).second);
+    CHECK(verdict.passed());
+    CHECK(verdict.count(Check::Outcome::passed) >= 8);
+    ++models;
+    checks += verdict.count(Check::Outcome::passed);
+  }
+  CHECK(models == 15);
+  CHECK(checks >= 200);
+}
+
+TEST_CASE("every task of the registry passes, in small") {
+  const std::vector<const char*> small{"algorithm",
+                                       "bits",
+                                       "canvas[size=8,canvas=12,examples=20]",
+                                       "caption[grid=2,objects=1]",
+                                       "cloze[facts=2]",
+                                       "gaussians",
+                                       "glimpse[size=12]",
+                                       "images[size=8,examples=40]",
+                                       "not_gate",
+                                       "pairs[kind=phrase,words=2,examples=40]",
+                                       "puzzle[size=3]",
+                                       "qa",
+                                       "tables[columns=2,max_rows=3]",
+                                       "translation[max_length=5]"};
+  std::set<std::string> seen{"walks"};
+  for (const std::string spec : small) {
+    const auto verdict = verification::verify_task(Spec::parse(spec));
+    CAPTURE(spec);
+    CAPTURE(failed(verdict).second);
+    CHECK(verdict.passed());
+    seen.insert(Spec::parse(spec).name);
+  }
+  const auto names = Tasks::instance().names();
+  CHECK(seen == std::set<std::string>(names.begin(), names.end()));
+}
+
+}  // namespace hardgrad::testing
