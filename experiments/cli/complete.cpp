@@ -121,11 +121,11 @@ bool add_values(const std::string& option, const std::string& text, Words& found
 void add_arguments(const std::string& verb, const std::string& text, Words& found) {
   if (verb == "list") found = {"estimators", "models", "tasks", "targets", "names", "matrix"};
   if (verb == "completion") found = {"bash", "zsh", "fish"};
-  if (verb == "test" || verb == "describe") add_specs<EstimatorEntry>(text, found);
-  if (verb != "describe") return;
+  if (verb != "test" && verb != "describe") return;
+  add_specs<EstimatorEntry>(text, found);
   add_specs<ModelEntry>(text, found);
   add_specs<TaskEntry>(text, found);
-  found.push_back("sweep");
+  if (verb == "describe") found.push_back("sweep");
 }
 
 // The option of the verb or the program; null if there is none of that name.

@@ -100,6 +100,23 @@ def test_wrong_plugin_fails(built, hardgrad):
     assert "exact mean" in failed
 
 
+def test_models_and_tasks_of_plugins_are_tested(built, hardgrad):
+    right = json.loads(hardgrad("test", "--json", "--plugin", built / "build" / "lamps.so").stdout)
+    assert [(v.get("model"), v.get("task"), v["passed"]) for v in right] == [("lamp_reader", None, True), (None, "lamps", True)]
+    assert {c["check"] for c in right[0]["checks"] if c["outcome"] == "passed"} == {
+        "sites", "reach", "outcomes", "gradient", "repeated", "batching", "padding", "samples", "sharing", "one-hot"}
+    # One that declares one choice and makes four: found, named, and never a crash, whoever asks.
+    plugin = ("--plugin", built / "build" / "four_ends.so")
+    verdict = json.loads(hardgrad("test", "--json", "four_ends", *plugin, status=1).stdout)[0]
+    (failed,) = [c for c in verdict["checks"] if c["outcome"] == "failed"]
+    fault = "site `end` is asked so many times: 2, declared 1"
+    assert failed["check"] == "sites" and fault in failed["detail"]
+    assert not json.loads(hardgrad("test", "--json", "--task", "ends", *plugin, status=1).stdout)[0]["passed"]
+    for estimator in ("nvil", "moving_baseline", "disarm_tree", "kmax_marginal", "relax"):
+        refused = hardgrad("measure", "--task", "ends", "--estimator", estimator, *plugin, status=2).stderr
+        assert "the model does not run as it declares: " + fault in refused or "needs bits" in refused
+
+
 def test_sweep_with_plugins(built, hardgrad, tmp_path):
     shutil.copy(library(built, "my"), tmp_path / "mine.so")
     (tmp_path / "sweep.toml").write_text("""
@@ -170,6 +187,6 @@ def test_refusals(built, hardgrad, tmp_path):
     at = other.index(b"hardgrad-abi:") + len(b"hardgrad-abi:")
     (tmp_path / "old.so").write_bytes(other[:at] + b"9" + other[at + 1:])
     assert "was built against hardgrad 9" in refusal(tmp_path / "old.so") and "build it again" in refusal(tmp_path / "old.so")
-    assert "name an estimator" in hardgrad("test", status=2).stderr
+    assert "name an estimator, a model or a task" in hardgrad("test", status=2).stderr
     (tmp_path / "sweep.toml").write_text('plugins = ["nowhere.so"]\n[grid]\ntask = "bits"\nestimator = "rloo"\n')
     assert "sweep.toml:1:12: plugins: plugin nowhere.so: no such file" in hardgrad("plan", "sweep.toml", status=2, cwd=tmp_path).stderr

@@ -46,7 +46,11 @@ def test_every_verb_has_help(verb):
      "measure: unordered_set[samples=3]: samples=3 is more than the 2 outcomes there are: take at most 2"),
     (("measure", "--task", "qa", "--estimator", "arm"), "measure: arm: needs bits; site `sentence` has up to 10 options"),
     (("measure", "--task", "bits", "--estimator", "disarm[samples=3]"), "measure: disarm[samples=3]: samples=3 does not make pairs"),
-    (("test", "rlo"), 'unknown estimator "rlo" (did you mean "rloo"?)'),
+    (("test", "rlo"), 'test: there is no estimator, model or task named "rlo" (did you mean "rloo"?)'),
+    (("test", "bits"), "test: bits is a model and a task: say --model bits or --task bits"),
+    (("test", "rloo", "--task", "bits"), "test: --task is what a model is tested on; rloo is an estimator"),
+    (("test", "translator", "--task", "qa"), "model translator does not fit this task: the task has no "),
+    (("test", "translator[hiden=3]"), 'translator: unknown parameter "hiden" (did you mean "hidden"?)'),
     (("test", "--plugin", "/nonexistent.so", "x"), "plugin /nonexistent.so: no such file"),
     (("describe", "rlo"), 'describe: there is nothing named "rlo" (did you mean "rloo"?)'),
     (("list", "estimator"), 'list: what: unknown "estimator" (did you mean "estimators"?)'),
@@ -136,6 +140,20 @@ def test_test_tells_right_from_wrong():
     off = [float(re.search(r"off by (\S+)", c["detail"])[1]) for c in scaled["checks"] if c["check"] == "exact mean"]
     assert scaled["passed"] and max(off) > 1e-2 and verdict["claims_unbiased"] and not scaled["claims_unbiased"]
     assert "biased as it says" in run("test", "straight_through").stdout
+
+
+def test_test_of_models_and_tasks():
+    """One of each, by name and by option; every wrong one is in tests/experiments/verification."""
+    model, = as_json("test", "memory_reader")
+    assert model["model"] == "memory_reader" and model["passed"] and "claims_unbiased" not in model
+    assert {c["check"] for c in model["checks"]} == {
+        "sites", "reach", "outcomes", "gradient", "repeated", "batching", "padding", "samples", "sharing", "one-hot"}
+    on_data, = as_json("test", "--model", "bits[bits=2]", "--task", "bits")
+    assert on_data["model"] == "bits[bits=2]" and {c["where"] for c in on_data["checks"]} == {"bits"} and on_data["passed"]
+    task, = as_json("test", "--task", "bits")
+    assert task["task"] == "bits" and {c["check"] for c in task["checks"]} == {
+        "fields", "order", "padding", "ids", "seed", "training", "dimensions"}
+    assert "qa: passed" in run("test", "qa").stdout
 
 
 def test_describe():
