@@ -23,9 +23,9 @@ int merge_folder(const Options& options) {
   const SweepFolder folder{options.path};
   const auto plan = read_plan(folder);
   require_writable(options.out);
-  std::vector<CellRecord> records;
   std::size_t missing = 0, failed = 0, damaged = 0;
   const auto planned = plan.at("cells").size();
+  Merger merger({.configuration = plan.at("config"), .plan_hash = plan.at("hash"), .planned = planned});
   for (const auto& cell : plan.at("cells")) {
     const auto hash = cell.at("hash").get<std::string>();
     const auto state = cell_state(folder, hash, false);  // its numbers alone
@@ -37,24 +37,25 @@ int merge_folder(const Options& options) {
       ++missing;
       continue;
     }
-    records.push_back(read_cell(folder.cell(hash)));
-    records.back().plan_hash = plan.at("hash");  // its hash proves that it belongs, whichever plan it was run for
-    failed += records.back().status == CellStatus::failed;
+    auto record = read_cell(folder.cell(hash));
+    record.plan_hash = plan.at("hash");  // its hash proves that it belongs, whichever plan it was run for
+    failed += record.status == CellStatus::failed;
+    merger.add(std::move(record));
   }
   if (missing && !options.partial)
     throw Error(damaged ? 3 : 1, fmt::format("{}: {} of {} are not done; run again, or merge with --partial what there is",
                                              options.path, missing, counted(planned, "cell")));
-  write_merged(options.out, records, {.configuration = plan.at("config"), .plan_hash = plan.at("hash"), .planned = planned});
+  const auto merged = merger.cells();
+  write_merged(options.out, std::move(merger));
   if (options.json)
     print_json({{"out", options.out},
-                {"cells", records.size()},
+                {"cells", merged},
                 {"planned", planned},
                 {"missing", missing},
                 {"damaged", damaged},
                 {"failed", failed}});
   else
-    put("{} of {} in {}{}\n", records.size(), counted(planned, "cell"), options.out,
-        failed ? fmt::format("; {} failed", failed) : "");
+    put("{} of {} in {}{}\n", merged, counted(planned, "cell"), options.out, failed ? fmt::format("; {} failed", failed) : "");
   return damaged ? 3 : failed ? 1 : 0;
 }
 

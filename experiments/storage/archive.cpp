@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <string_view>
 
 #include "core/support/error.hpp"
 #include "experiments/storage/atomic_file.hpp"
@@ -95,40 +96,35 @@ void clean(Attributes& attributes) {
   });
 }
 
-std::string crc32_of(const std::string& bytes, std::size_t count) {
-  auto crc = crc32_z(0, nullptr, 0);
-  crc = crc32_z(crc, reinterpret_cast<const Bytef*>(bytes.data()), count);
-  return hex(crc).substr(8);
-}
+std::uint64_t xxh3(std::string_view bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
 
-// " crc32:xxxxxxxx xxh3:xxxxxxxxxxxxxxxx\n" behind the first `count` bytes.
-constexpr std::size_t hashes_length = 7 + 8 + 6 + 16 + 1;
-std::string hashes(std::string bytes) {
-  const auto start = bytes.size();
-  bytes += " crc32:" + crc32_of(bytes, start) + " xxh3:";
-  return bytes.substr(start) + hex(XXH3_64bits(bytes.data(), bytes.size())) + "\n";
-}
+// " crc32:xxxxxxxx xxh3:xxxxxxxxxxxxxxxx\n". The first is for readers without xxHash; the second covers it, and is checked
+// here.
+constexpr std::size_t crc_length = 7 + 8 + 6, hash_length = 16 + 1;
 
 std::string sealed(std::string bytes, const std::string& note) {
   if (note.size() > 400 || note.find('\n') != std::string::npos) throw Bug("a seal's note is too long");
   bytes += seal_mark + note;
-  return bytes + hashes(bytes);
+  const auto crc = crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
+  bytes += " crc32:" + hex(crc).substr(8) + " xxh3:";
+  bytes += hex(xxh3(bytes)) + "\n";
+  return bytes;
 }
 
 // Where the HDF5 data end, and the note. Throws InputError if there is no seal or it does not fit the bytes.
-std::size_t open_seal(const std::string& bytes, const std::string& path, std::string& note) {
+std::size_t open_seal(std::string_view bytes, const std::string& path, std::string& note) {
   const auto mark = bytes.rfind(seal_mark);
   if (mark == std::string::npos || mark + longest_seal < bytes.size()) {
     if (bytes.empty()) throw InputError(path + ": is empty");
-    if (bytes.compare(0, 4, "\211HDF") != 0) throw InputError(path + ": is not an HDF5 file of Hardgrad");
+    if (!bytes.starts_with("\211HDF")) throw InputError(path + ": is not an HDF5 file of Hardgrad");
     throw InputError(path + ": truncated, or written by another program: Hardgrad's seal is missing at its end");
   }
-  if (bytes.size() < mark + seal_mark.size() + hashes_length || bytes.back() != '\n')
+  if (bytes.size() < mark + seal_mark.size() + crc_length + hash_length || bytes.back() != '\n')
     throw InputError(path + ": truncated: its seal is torn");
-  const auto body = bytes.size() - hashes_length;
-  if (bytes.compare(body, hashes_length, hashes(bytes.substr(0, body))) != 0)
+  const auto hashed = bytes.substr(0, bytes.size() - hash_length);
+  if (bytes.substr(hashed.size()) != hex(xxh3(hashed)) + "\n")
     throw InputError(path + ": damaged: its bytes do not match the checksum in its seal");
-  note = bytes.substr(mark + seal_mark.size(), body - mark - seal_mark.size());
+  note = hashed.substr(mark + seal_mark.size(), hashed.size() - crc_length - mark - seal_mark.size());
   return mark;
 }
 

@@ -11,11 +11,15 @@
 namespace hardgrad::hdf5 {
 namespace {
 
-/// Names of a group's members of one type, in order of creation if the file tracks it; nothing if they cannot
-/// be listed.
-std::optional<std::vector<std::string>> members(hid_t group, H5O_type_t wanted) {
+struct Member {
+  std::string name;
+  haddr_t address;  ///< where in the file its header is: what references to it hold
+};
+
+/// A group's members of one type, in order of creation if the file tracks it; nothing if they cannot be listed.
+std::optional<std::vector<Member>> members(hid_t group, H5O_type_t wanted) {
   struct Context {
-    std::vector<std::string> names;
+    std::vector<Member> found;
     H5O_type_t wanted;
   } context{{}, wanted};
   H5_index_t order = H5_INDEX_CRT_ORDER;
@@ -26,14 +30,29 @@ std::optional<std::vector<std::string>> members(hid_t group, H5O_type_t wanted) 
     auto& c = *static_cast<Context*>(data);
     H5O_info_t info;
     if (H5Oget_info_by_name2(g, name, &info, H5O_INFO_BASIC, H5P_DEFAULT) < 0) return -1;
-    if (info.type == c.wanted) c.names.emplace_back(name);
+    if (info.type == c.wanted) c.found.push_back({name, info.addr});
     return 0;
   };
   if (H5Literate(group, order, H5_ITER_INC, nullptr, visit, &context) < 0) return std::nullopt;
-  return context.names;
+  return context.found;
 }
 
-/// Name of the scale at one axis of a dataset; empty if there is none.
+/// What stands at a dataset's axes: the address of the first scale of each; nothing if they are not to be had so.
+std::vector<haddr_t> scales_at(hid_t set, std::size_t rank) {
+  static_assert(sizeof(hobj_ref_t) == sizeof(haddr_t));
+  if (rank == 0 || H5Aexists(set, "DIMENSION_LIST") <= 0) return {};
+  const Id list(H5Aopen(set, "DIMENSION_LIST", H5P_DEFAULT), H5Aclose);
+  const Id space(H5Aget_space(list), H5Sclose), type(H5Tvlen_create(H5T_STD_REF_OBJ), H5Tclose);
+  if (H5Sget_simple_extent_npoints(space) != static_cast<hssize_t>(rank)) return {};
+  std::vector<hvl_t> lists(rank);
+  if (H5Aread(list, type, lists.data()) < 0) return {};
+  std::vector<haddr_t> found;
+  for (const auto& scales : lists) found.push_back(scales.len ? *static_cast<const hobj_ref_t*>(scales.p) : HADDR_UNDEF);
+  H5Dvlen_reclaim(type, space, H5P_DEFAULT, lists.data());
+  return found;
+}
+
+/// Name of the scale at one axis of a dataset; empty if there is none. Slow: it opens the scale.
 std::string axis_of(hid_t set, unsigned i) {
   std::string axis;
   const auto visit = [](hid_t, unsigned, hid_t scale, void* out) -> herr_t {
@@ -60,9 +79,11 @@ Id File::open_group(const std::string& name) {
 }
 
 std::vector<std::string> File::groups() {
-  auto names = members(open_group(""), H5O_TYPE_GROUP);
-  if (!names) fail("its groups cannot be listed");
-  return std::move(*names);
+  const auto found = members(open_group(""), H5O_TYPE_GROUP);
+  if (!found) fail("its groups cannot be listed");
+  std::vector<std::string> names;
+  for (const auto& member : *found) names.push_back(member.name);
+  return names;
 }
 
 Id File::open_scale(hid_t group, const Axis& axis) {
@@ -88,10 +109,11 @@ void File::write(hid_t group, const Dataset& data, bool compress) {
 Dataset File::read(hid_t group) {
   Dataset data;
   data.attributes = read_attributes(group);
-  const auto names = members(group, H5O_TYPE_DATASET);
-  if (!names) fail("its datasets cannot be listed");
+  const auto found = members(group, H5O_TYPE_DATASET);
+  if (!found) fail("its datasets cannot be listed");
+  const auto own = [&](auto&& is) { return std::find_if(found->begin(), found->end(), is); };
   try {
-    for (const auto& name : *names) {
+    for (const auto& [name, address] : *found) {
       const Id set(ok(H5Dopen2(group, name.c_str(), H5P_DEFAULT), name), H5Dclose);
       std::vector<hsize_t> shape;
       auto values = read_array(set, name, shape);
@@ -101,17 +123,19 @@ Dataset File::read(hid_t group) {
         continue;
       }
       Variable variable{name, {}, std::move(values), std::move(attributes)};
+      const auto scales = scales_at(set, shape.size());
       for (unsigned i = 0; i < shape.size(); ++i) {
-        const auto axis = axis_of(set, i);
+        auto scale = found->end();
+        if (i < scales.size()) scale = own([&](const Member& member) { return member.address == scales[i]; });
+        const auto axis = scale != found->end() ? scale->name : axis_of(set, i);
         if (axis.empty()) fail("axis " + std::to_string(i) + " of " + name + " has no labels (no dimension scale)");
         variable.axes.push_back(axis);
-        const bool own = std::find(names->begin(), names->end(), axis) != names->end();
-        if (!own && !data.axis(axis)) {
+        if (own([&](const Member& member) { return member.name == axis; }) == found->end() && !data.axis(axis)) {
           Axis inherited{axis, {}, {}, true};
-          const auto scale = open_scale(group, inherited);
+          const auto above = open_scale(group, inherited);
           std::vector<hsize_t> length;
-          inherited.labels = read_array(scale, axis, length);
-          inherited.attributes = read_attributes(scale);
+          inherited.labels = read_array(above, axis, length);
+          inherited.attributes = read_attributes(above);
           data.axes.push_back(std::move(inherited));
         }
       }

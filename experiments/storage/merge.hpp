@@ -1,7 +1,10 @@
 // Many cells become one labelled file.
 #pragma once
 
+#include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "experiments/storage/cell.hpp"
@@ -14,11 +17,34 @@ struct MergeSettings {
   std::size_t planned = 0;    ///< cells in the plan: fewer records make the status "incomplete"; 0: as many as there are
 };
 
+/// Cells on their way into one result. Of each it keeps what the result shows of it: memory follows the result, not the cells'
+/// files.
+class Merger {
+ public:
+  explicit Merger(MergeSettings settings = {}) : settings_(std::move(settings)) {}
+  /// InputError if the cell is of another plan than the others, or is there already.
+  void add(CellRecord record);
+  std::size_t cells() const { return records_.size(); }
+  /// InputError if there are none.
+  Archive result() &&;
+
+ private:
+  using Provenance = std::map<std::string, std::string>;
+  Provenance merge_provenance(Dataset& data) const;
+
+  MergeSettings settings_;
+  std::vector<CellRecord> records_;
+  std::set<std::string> hashes_;
+  std::vector<Provenance> provenances_;  // distinct ones: there are as many as machines and builds
+  std::vector<std::size_t> made_by_;     // cell -> which of them
+};
+
 /// The result over axes run, step, evaluation_step, measurement_step, parameter_group, target, bound; NaN
 /// where a run has no number. results/README.md describes every variable. Runs stand in the order given.
 /// InputError if cells belong to different plans, or two are the same.
 Archive merge(const std::vector<CellRecord>& records, const MergeSettings& settings = {});
-/// merge, then write atomically, chunked with shuffle, gzip and fletcher32.
+/// Writes the result atomically, chunked with shuffle, gzip and fletcher32.
+void write_merged(const std::string& path, Merger merger);
 void write_merged(const std::string& path, const std::vector<CellRecord>& records, const MergeSettings& settings = {});
 
 }  // namespace hardgrad

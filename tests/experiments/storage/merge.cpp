@@ -2,6 +2,7 @@
 #include "experiments/storage/merge.hpp"
 
 #include <doctest/doctest.h>
+#include <malloc.h>
 
 #include <cmath>
 
@@ -99,4 +100,37 @@ TEST_CASE("cells without any result merge") {
   const auto archive = merge(records);
   CHECK_FALSE(archive.group("").axis("step"));
   CHECK(archive.group("").axis("run")->size() == records.size());
+}
+
+namespace {
+
+std::size_t allocated() {
+  const auto info = mallinfo2();
+  return info.uordblks + info.hblkhd;
+}
+
+}  // namespace
+
+TEST_CASE("of a cell, merging holds no more than what the result shows of it") {
+  constexpr std::size_t cells = 30, large = 1 << 20;
+  const auto before = allocated();
+  const std::string control(large, 'c');
+  if (allocated() - before < large) {
+    MESSAGE("skipped: this allocator does not tell what it gave out");
+    return;
+  }
+  Merger merger;
+  const auto start = allocated();
+  for (std::size_t i = 0; i < cells; ++i) {
+    auto record = sample_cell("qa", "memory_reader", "nvil", 1, 2, 0);
+    record.cell_hash = std::to_string(i);
+    record.configuration.assign(large, 'x');
+    record.identity.assign(large, 'x');
+    record.provenance["flags"].assign(large, 'x');
+    for (auto& point : record.result.measurements) point.measurement.mean.assign(large / sizeof(double), 1);
+    merger.add(std::move(record));
+  }
+  CHECK(merger.cells() == cells);
+  CHECK(allocated() - start < 4 * large);  // the configuration and the provenance once, and 30 small records
+  CHECK(std::move(merger).result().group("").values<std::string>("configuration")->at(0).size() == large);
 }
