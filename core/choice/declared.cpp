@@ -24,7 +24,8 @@ std::string undeclared(const Structure& structure, const Question<T>& question, 
   if (const int time = ++times[site - structure.sites.data()]; time > site->times)
     return beyond("is asked so many times:", time, site->times);
   if (asked.columns > site->columns) return beyond("has so many columns:", asked.columns, site->columns);
-  if (site->kind.options && !asked.options.empty())
+  // Rows no wider than declared need no look at each of their cells.
+  if (site->kind.options && !asked.options.empty() && static_cast<int>(question.log_p.cols()) > site->options)
     if (const int most = *std::max_element(asked.options.begin(), asked.options.end()); most > site->options)
       return beyond("has so many options:", most, site->options);
   if (!asked.state ? site->state_width != 0 : asked.state.rows() != asked.rows->size())
@@ -40,6 +41,11 @@ std::string undeclared(const Structure& structure, const Episode<T>& run) {
   std::vector<int> times(structure.sites.size());
   for (const auto& step : run.steps())
     if (auto found = undeclared(structure, step.question, times); !found.empty()) return found;
+  return not_by_row(run);
+}
+
+template <class T>
+std::string not_by_row(const Episode<T>& run) {
   for (const auto& cost : run.costs())
     if (cost.loss.rows() != cost.rows->size())
       return fmt::format("a cost of {} rows is handed over on {} rows", cost.loss.rows(), cost.rows->size());
@@ -59,6 +65,8 @@ void refuse_undeclared(const std::string& fault) { throw UsageError("the model d
 
 template std::string undeclared(const Structure&, const Episode<float>&);
 template std::string undeclared(const Structure&, const Episode<double>&);
+template std::string not_by_row(const Episode<float>&);
+template std::string not_by_row(const Episode<double>&);
 template class DeclaredChooser<float>;
 template class DeclaredChooser<double>;
 

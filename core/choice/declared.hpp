@@ -13,6 +13,9 @@ namespace hardgrad {
 /// empty if there is none.
 template <class T>
 std::string undeclared(const Structure& structure, const Episode<T>& run);
+/// Of that, what is known at the end: a cost or labels that are not one for each of their rows.
+template <class T>
+std::string not_by_row(const Episode<T>& run);
 
 /// Answers as another chooser does, after a look whether the question is as declared: estimators make room by the declaration,
 /// and what goes beyond it must not reach them. UsageError that says what is not.

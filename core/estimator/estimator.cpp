@@ -15,7 +15,7 @@ std::unique_ptr<Episode<T>> Problem<T>::run(Chooser<T>& chooser, CostWeights wei
   episode->hint(weights);
   episode->integrate_with(nodes > 0 ? nodes : structure.nodes());
   model.run(batch, *episode);
-  if (const auto found = undeclared(structure, *episode); !found.empty()) refuse_undeclared(found);
+  if (const auto found = not_by_row(*episode); !found.empty()) refuse_undeclared(found);
   return episode;
 }
 
