@@ -1,0 +1,118 @@
+#!/usr/bin/python3
+"""Every estimator on the checkpoints of experiments/configs/trained.toml, as tables: how the ranking turns over in training.
+
+    hardgrad run experiments/configs/trained.toml && hardgrad merge results/trained-run --out results/trained.h5
+    results/reference/trained.py results/trained.h5 results/trained-run --measured results/trained.jsonl >results/reference/trained.md
+
+About half an hour on one core. What --measured holds already is not measured again.
+"""
+import argparse
+import json
+import math
+import subprocess
+from pathlib import Path
+
+import h5py
+
+SETTINGS = ["--batch", "4", "--replicates", "512", "--most-replicates", "2048", "--adapt", "500", "--jobs", "1"]
+POINTS = {600: "10%", 3000: "50%", 6000: "end"}
+
+
+def run(binary, *arguments):
+    done = subprocess.run([binary, *arguments, "--json"], capture_output=True, text=True)
+    if not done.stdout:
+        raise SystemExit(done.stderr)
+    return json.loads(done.stdout)
+
+
+def checkpoints(result):
+    """(network, steps, file) in the order of the result."""
+    with h5py.File(result) as f:
+        columns = [[x.decode() for x in f[name][()]] for name in ("model", "train.steps", "checkpoint")]
+    return [(model, int(steps), file) for model, steps, file in zip(*columns)]
+
+
+def measured(options, model, steps, file):
+    """The measurements at one checkpoint: of every estimator, on its own target, of the bound where the network is trained on it."""
+    elbo = model.startswith("belief")
+    specs = []
+    for entry in run(options.binary, "list", "estimators"):
+        bound = elbo and any(p["name"] == "target" and "elbo" in p["range"] for p in entry["parameters"])
+        specs += ["--estimator", entry["name"] + ("[target=elbo]" if bound else "")]
+    found = run(options.binary, "measure", "--checkpoint", str(Path(options.folder) / "cells" / file), *SETTINGS, *specs)
+    return {"model": model, "steps": steps, "measurements": found["results"]}
+
+
+def ranks(values):
+    """{name: rank} of {name: number}, the smallest first."""
+    return {name: 1 + i for i, name in enumerate(sorted(values, key=values.get))}
+
+
+def number(x):
+    return "" if x is None or not math.isfinite(x) else f"{x:.2g}"
+
+
+def kendall(a, b):
+    """Kendall's tau of two rankings of the same names, and their number."""
+    names = sorted(set(a) & set(b))
+    pairs = [(a[x] - a[y]) * (b[x] - b[y]) for i, x in enumerate(names) for y in names[:i]]
+    return sum((p > 0) - (p < 0) for p in pairs) / max(1, len(pairs)), len(names)
+
+
+def table(model, points, unbiased):
+    """Markdown of one network: {step: measurements}."""
+    target = "elbo" if model.startswith("belief") else "expected_loss"
+    of = {s: {m["estimator"]: m for m in ms if m["status"] == "ok" and m["target"] == target} for s, ms in points.items()}
+    last = max(of)
+    names = [n for n in of[last] if all(n in of[s] and of[s][n]["variance"] is not None for s in of)]
+    sampled = [n for n in names if of[last][n]["variance"] > 1e-12 * of[last][n]["estimand_norm"] ** 2]
+    right = [n for n in sampled if n.split("[")[0] in unbiased]
+    by_rows = {s: ranks({n: of[s][n]["variance"] * of[s][n]["rows"] for n in right}) for s in of}
+    by_time = {s: ranks({n: of[s][n]["variance"] * of[s][n]["seconds"] for n in right}) for s in of}
+    heads = [POINTS[s] for s in of]
+    lines = [f"## `{model}`", "",
+             "|g|^2, of the exact gradient: " + ", ".join(f"{number(of[s][right[0]]['estimand_norm'] ** 2)} at {POINTS[s]}" for s in of)
+             + f". Kendall's tau between the rankings at {heads[0]} and at the end: "
+             + "{:.2f} by rows, ".format(kendall(by_rows[min(of)], by_rows[last])[0])
+             + "{:.2f} by time.".format(kendall(by_time[min(of)], by_time[last])[0]), "",
+             "| unbiased | " + " | ".join(f"variance x rows, {h}" for h in heads) + " | rank by rows | rank by time |",
+             "|---" * (len(heads) + 3) + "|"]
+    for n in sorted(right, key=by_rows[last].get):
+        lines.append(f"| `{n}` | " + " | ".join(number(of[s][n]["variance"] * of[s][n]["rows"]) for s in of) + " | "
+                     + ", ".join(str(by_rows[s][n]) for s in of) + " | " + ", ".join(str(by_time[s][n]) for s in of) + " |")
+    lines += ["", "| biased | " + " | ".join(f"relative bias, {h}" for h in heads) + " | "
+              + " | ".join(f"variance / \\|g\\|^2, {h}" for h in heads) + " |", "|---" * (2 * len(heads) + 1) + "|"]
+    for n in (n for n in sampled if n not in right):
+        lines.append(f"| `{n}` | " + " | ".join(bias(of[s][n]) for s in of) + " | "
+                     + " | ".join(number(of[s][n]["variance"] / of[s][n]["estimand_norm"] ** 2) for s in of) + " |")
+    return lines + [""]
+
+
+def bias(m):
+    """Its relative bias, or what it is below where it cannot be told from none."""
+    low, high = m["intervals"].get("relative_bias", (0, math.nan))
+    return number(m["relative_bias"]) if low > 0 else f"< {number(high)}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("result")
+    parser.add_argument("folder")
+    parser.add_argument("--binary", default="build/release/hardgrad")
+    parser.add_argument("--measured", required=True, help="one JSON line for each checkpoint, appended")
+    options = parser.parse_args()
+    kept = Path(options.measured)
+    known = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
+    for model, steps, file in checkpoints(options.result):
+        if not any((k["model"], k["steps"]) == (model, steps) for k in known):
+            known.append(measured(options, model, steps, file))
+            with kept.open("a") as to:
+                to.write(json.dumps(known[-1]) + "\n")
+    unbiased = {e["name"] for e in run(options.binary, "list", "estimators") if e["unbiased"]}
+    for model in dict.fromkeys(k["model"] for k in known):
+        points = {k["steps"]: k["measurements"] for k in known if k["model"] == model}
+        print("\n".join(table(model, dict(sorted(points.items())), unbiased)))
+
+
+if __name__ == "__main__":
+    main()
