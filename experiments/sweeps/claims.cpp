@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <filesystem>
@@ -37,7 +36,7 @@ struct Claim {
 // Nothing if there is none. `now`: the file system's time.
 std::optional<Claim> claim_at(const std::string& path, double lease, std::time_t now) {
   struct stat status {};
-  const auto text = file_contents(path);  // empty: its maker is just writing it, or never will
+  const auto text = file_contents(path);  // empty: its maker is just writing it, where a file cannot have two names
   if (!text || ::stat(path.c_str(), &status) != 0) return {};
   const auto said = nlohmann::json::parse(*text, nullptr, false);
   const auto process = said.is_object() && said.contains("process") && said["process"].is_string()
@@ -86,20 +85,13 @@ Claims::~Claims() {
 bool Claims::take(const std::string& name) {
   const auto file = path(name), text = own_text();
   for (int attempt = 0; attempt < 10; ++attempt) {
-    const int made = ::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (made >= 0) {
-      const bool written = ::write(made, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-      const int error = errno;
-      ::close(made);
-      if (!written) {
-        ::unlink(file.c_str());
-        throw UsageError(file + ": cannot be written: " + system_words(error));
-      }
+    // With its text at once: an empty claim, of a process that was killed or a machine that lost power, would stand for a
+    // lease.
+    if (place_of<UsageError>(file) == Place::nothing && write_new_file(file, text)) {
       std::lock_guard guard(mutex_);
       ours_[name] = text;
       return true;
     }
-    if (errno != EEXIST) throw UsageError(file + ": cannot be written: " + system_words(errno));
     const auto other = claim_at(file, lease_, folder_time(folder_));
     if (other && other->standing) return false;
     if (other) remove_claim(file, other->text);
