@@ -1,0 +1,96 @@
+"""The job array that `plan --slurm` writes, run by a real Slurm: one task killed, one requeued, and the same numbers."""
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(TESTS / "experiments/cli"), str(TESTS / "support")]
+from cluster import Cluster, missing  # noqa: E402
+from merged import arrays  # noqa: E402
+from program import run  # noqa: E402
+
+TASKS = 3
+SWEEP = """name = "array"
+[grid]
+task = "bits"
+model = "bits[bits=8]"
+estimator = ["rloo[samples=8]", "nvil", "exact"]
+seed = [1, 2]
+[train]
+steps = 3000
+[measure]
+at = ["end"]
+replicates = 8
+"""
+
+
+def events(folder, kind):
+    journal = folder / "journal.jsonl"
+    lines = journal.read_text().splitlines() if journal.exists() else []
+    return [event for event in map(json.loads, lines) if event.get("event") == kind]
+
+
+def at_work(folder, known):
+    """A process of the sweep that is in the middle of a cell, stopped there; None if there is none yet."""
+    ended = [event["cell"] for event in events(folder, "end")]
+    for event in events(folder, "start"):
+        if event["cell"] in ended or event["pid"] in known:
+            continue
+        try:
+            os.kill(event["pid"], signal.SIGSTOP)
+        except ProcessLookupError:
+            continue
+        if event["cell"] not in [e["cell"] for e in events(folder, "end")]:
+            return event["pid"]
+        os.kill(event["pid"], signal.SIGCONT)
+    return None
+
+
+def number_of(pid):
+    environment = Path(f"/proc/{pid}/environ").read_text().split("\0")
+    return int(next(line for line in environment if line.startswith("SLURM_ARRAY_TASK_ID=")).split("=")[1])
+
+
+@pytest.mark.skipif(bool(missing()), reason=f"no Slurm here: {', '.join(missing())} missing")
+def test_an_array_with_a_task_killed_and_one_requeued(tmp_path):
+    sweep, folder, alone = tmp_path / "array.toml", tmp_path / "many", tmp_path / "alone"
+    sweep.write_text(SWEEP)
+    run("run", sweep, "--out", alone, "--progress", "none")
+    run("merge", alone, "--out", tmp_path / "alone.h5")
+    script = tmp_path / "array.sbatch"
+    script.write_text(run("plan", sweep, "--out", folder, "--slurm", "--tasks", TASKS, "--jobs", 1, cwd=tmp_path).stdout)
+    (tmp_path / "slurm").mkdir()
+    with Cluster(tmp_path / "slurm") as cluster:
+        job = cluster.ask("sbatch", "--parsable", script).strip()
+
+        killed = cluster.until(lambda: at_work(folder, []), "a task at work")
+        dead = number_of(killed)
+        cluster.ask("scancel", "--full", "--signal=KILL", f"{job}_{dead}")
+        requeued = cluster.until(lambda: at_work(folder, [killed]), "another task at work")
+        again = number_of(requeued)
+        assert again != dead
+        cluster.ask("scontrol", "requeue", f"{job}_{again}")
+        cluster.until(lambda: cluster.states(job)[again] == "PENDING", "the requeued task")
+        # Not in two minutes, as Slurm would, but not within the second either in which it revoked the credential.
+        cluster.ask("scontrol", "update", f"JobId={job}_{again}", "StartTime=now+3")
+
+        over = cluster.until(lambda: all(s not in ("PENDING", "RUNNING", "COMPLETING", "CONFIGURING", "REQUEUED")
+                                         for s in cluster.states(job).values()) and cluster.states(job), "the array")
+        assert len(over) == TASKS and over[dead] != "COMPLETED", over
+        assert {over[n] for n in over if n != dead} == {"COMPLETED"}, over
+        pids = {event["pid"] for event in events(folder, "run")}
+        assert {killed, requeued} < pids and len(pids) == TASKS + 1, "the requeued task ran twice"
+        lost = {event["cell"] for event in events(folder, "start")} - {event["cell"] for event in events(folder, "end")}
+        assert len(lost) >= 1, "the killed task was in the middle of a cell"
+        run("merge", folder, "--out", tmp_path / "many.h5", status=1)  # and says so
+
+        second = cluster.ask("sbatch", "--parsable", script).strip()  # only what is missing runs
+        cluster.until(lambda: set(cluster.states(second).values()) == {"COMPLETED"}, "the array again")
+    ends = [event["cell"] for event in events(folder, "end")]
+    assert len(ends) == len(set(ends)) == 6, "each cell came to an end once"
+    run("merge", folder, "--out", tmp_path / "many.h5")
+    assert arrays(tmp_path / "many.h5") == arrays(tmp_path / "alone.h5")
