@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cmath>
 #include <memory>
 
 #include "core/models/parts/dreams.hpp"
@@ -96,14 +97,27 @@ void print_see_also(Manual& page, const EstimatorEntry& e) {
   page.paragraph(fmt::format("hardgrad list matrix; hardgrad test {}", e.name));
 }
 
-/// Flags and choices that, with all else at its default, cost the estimator its lack of bias: "normalise=true".
-std::vector<std::string> biasing_settings(const EstimatorEntry& e) {
+/// What an estimator claims with all settings at their defaults.
+bool unbiased(const EstimatorEntry& e) { return claims_unbiased(Spec::parse(e.name)); }
+
+/// The values of a parameter that may make a difference: all there are of a flag or a choice, the ends of a range of numbers.
+std::vector<std::string> telling_values(const ParameterInfo& p) {
+  if (p.type == ParameterInfo::Type::boolean) return {"false", "true"};
+  if (p.type != ParameterInfo::Type::integer && p.type != ParameterInfo::Type::real) return p.choices;
+  std::vector<std::string> ends;
+  if (std::isfinite(p.low) && !p.open_low) ends.push_back(fmt::format("{}", p.low));
+  if (std::isfinite(p.high) && !p.open_high) ends.push_back(fmt::format("{}", p.high));
+  return ends;
+}
+
+/// The settings that alone, with all else at its default, make it claim the other: "normalise=true".
+std::vector<std::string> decisive_settings(const EstimatorEntry& e) {
   std::vector<std::string> found;
   if (!e.unbiased || !e.biased_by) return found;
   for (const auto& p : e.parameters)
-    for (const auto& value : p.type == ParameterInfo::Type::boolean ? std::vector<std::string>{"false", "true"} : p.choices)
+    for (const auto& value : telling_values(p))
       if (auto setting = fmt::format("{}={}", p.name, value);
-          !claims_unbiased(Spec::parse(fmt::format("{}[{}]", e.name, setting))))
+          claims_unbiased(Spec::parse(fmt::format("{}[{}]", e.name, setting))) != unbiased(e))
         found.push_back(std::move(setting));
   return found;
 }
@@ -122,10 +136,9 @@ void print(const EstimatorEntry& e) {
   page.heading("TARGET");
   page.paragraph(fmt::format("{}: {}.", e.target, Targets::instance().at(e.target).summary));
   page.heading("BIAS");
-  const auto biasing = biasing_settings(e);
-  page.paragraph(!e.unbiased       ? "Biased."
-                 : biasing.empty() ? "Unbiased."
-                                   : fmt::format("Unbiased, but not with {}.", fmt::join(biasing, " or ")));
+  const auto decisive = decisive_settings(e);
+  page.paragraph(fmt::format("{}{}.", unbiased(e) ? "Unbiased" : "Biased",
+                             decisive.empty() ? "" : fmt::format(", but not with {}", fmt::join(decisive, " or "))));
   page.heading("COST");
   page.paragraph(fmt::format("Rows of the network for each example: {}.", e.evaluations));
   page.paragraph("(K, k: samples; S: options; T: choices.)");
@@ -289,8 +302,9 @@ nlohmann::json entry_json(const EstimatorEntry& e) {
           {"paper", e.paper},
           {"known_as", names_json(e.name)},
           {"target", e.target},
-          {"unbiased", e.unbiased},
-          {"biased_by", biasing_settings(e)},
+          {"unbiased", unbiased(e)},
+          {"biased_by", unbiased(e) ? decisive_settings(e) : std::vector<std::string>{}},
+          {"unbiased_by", unbiased(e) ? std::vector<std::string>{} : decisive_settings(e)},
           {"evaluations", e.evaluations},
           {"posterior", wants_posterior(Spec::parse(e.name))},
           {"needs", needs_json(e)},

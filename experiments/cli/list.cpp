@@ -30,7 +30,7 @@ nlohmann::json entries_json() {
 void print_estimators() {
   std::vector<std::vector<std::string>> rows{{"ESTIMATOR", "TARGET", "UNBIASED", ""}};
   for (const auto& [name, e] : Estimators::instance().entries())
-    rows.push_back({name, e.target, e.unbiased ? "yes" : "no", e.summary});
+    rows.push_back({name, e.target, claims_unbiased(Spec::parse(name)) ? "yes" : "no", e.summary});
   print_table(rows, "", most_columns);
 }
 void print_models() {

@@ -15,6 +15,7 @@
 #include "experiments/cli/manual.hpp"
 #include "experiments/cli/output.hpp"
 #include "experiments/cli/verbs.hpp"
+#include "experiments/measurement/affordable.hpp"
 #include "experiments/measurement/finite.hpp"
 #include "experiments/measurement/truth.hpp"
 #include "experiments/storage/merge.hpp"
@@ -217,7 +218,9 @@ int measure_with(const Options& options) {
     } catch (const NotFinite& e) {
       measured.push_back(failed(spec, e.what()));
     } catch (const NotExact& e) {  // too many outcomes for this one
-      measured.push_back(skipped(spec, e.what()));
+      const auto fits =
+          options.settings.exact ? affordable<T>(spec, *scene.model, scene.batch, options.settings.outcome_cap) : "";
+      measured.push_back(skipped(spec, e.what() + (fits.empty() ? "" : "; the most that would fit: " + fits)));
     }
   }
   if (!options.out.empty()) save(options, scene.task_spec, scene.model_spec, measured);

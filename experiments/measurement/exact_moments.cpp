@@ -122,13 +122,15 @@ Moments visited(const Estimator<T>& estimator, const Model<T>& model, const Batc
   return m;
 }
 
+constexpr int fewest_nodes = 8, most_nodes = 32;  // of a standard draw
+
 /// The most nodes a standard draw may have if there are to be no more than `outcome_cap` visits.
 template <class T>
 int affordable_nodes(const Estimator<T>& estimator, const Model<T>& model, const Batch& example, bool one_copy,
                      double outcome_cap) {
   Tape<T> tape;
-  int nodes = 32;
-  for (; nodes > 8; nodes = nodes > 16 ? nodes - 8 : nodes - 4) {
+  int nodes = most_nodes;
+  for (; nodes > fewest_nodes; nodes = nodes > 16 ? nodes - 8 : nodes - 4) {
     Replay replay(estimator.exchangeable(), nodes);
     replay.begin();
     tape.rewind();
@@ -144,7 +146,8 @@ constexpr int finest_level = 6;
 template <class T>
 Moments refined(const Estimator<T>& estimator, const Model<T>& model, const Batch& example,
                 const std::vector<double>& reference, bool one_copy, double outcome_cap, bool covariance, const Stop& stop) {
-  const int nodes = model.structure().numbers() ? affordable_nodes(estimator, model, example, one_copy, outcome_cap) : 32;
+  const int nodes =
+      model.structure().numbers() ? affordable_nodes(estimator, model, example, one_copy, outcome_cap) : most_nodes;
   const auto visit = [&](int nodes, int level, bool covariance) {
     return visited(estimator, model, example, reference, {nodes, level, one_copy}, outcome_cap, covariance, stop);
   };
@@ -226,6 +229,24 @@ Moments exact_moments(const Estimator<T>& estimator, const Model<T>& model, cons
   return total;
 }
 
+template <class T>
+double visits_needed(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch) {
+  const int nodes = model.structure().numbers() ? fewest_nodes : most_nodes;
+  double most = 0;
+  Tape<T> tape;
+  for (int b = 0; b < batch.examples(); ++b) {
+    const auto example = batch.select({b});
+    Replay replay(estimator.exchangeable(), nodes);
+    replay.begin();
+    tape.clear();
+    estimator.draw({.tape = tape, .model = model, .batch = example, .random = replay, .one_copy = estimator.copies() > 1});
+    most = std::max(most, replay.expected_visits(model.outcomes(example, nodes)[0]));
+  }
+  return most;
+}
+
+template double visits_needed(const Estimator<float>&, const Model<float>&, const Batch&);
+template double visits_needed(const Estimator<double>&, const Model<double>&, const Batch&);
 template Moments exact_moments(const Estimator<float>&, const Model<float>&, const Batch&,
                                const std::vector<std::vector<double>>&, double, bool, const Stop&);
 template Moments exact_moments(const Estimator<double>&, const Model<double>&, const Batch&,

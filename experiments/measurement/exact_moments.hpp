@@ -37,4 +37,9 @@ Moments exact_moments(const Estimator<T>& estimator, const Model<T>& model, cons
                       const std::vector<std::vector<double>>& reference, double outcome_cap, bool covariance = false,
                       const Stop& stop = {});
 
+/// About how many visits that takes of the example that takes most, by a first one of each; of continuous noise with the
+/// coarsest quadrature, of a mean of copies by one of them.
+template <class T>
+double visits_needed(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch);
+
 }  // namespace hardgrad

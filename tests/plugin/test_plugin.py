@@ -100,6 +100,18 @@ def test_wrong_plugin_fails(built, hardgrad):
     assert "exact mean" in failed
 
 
+def test_an_estimator_that_is_biased_by_default(built, hardgrad):
+    plugin = ("--plugin", library(built, "wrong"))
+    entry = json.loads(hardgrad("describe", "honest_baseline", "--json", *plugin).stdout)
+    assert (entry["unbiased"], entry["biased_by"], entry["unbiased_by"]) == (False, [], ["leave_out=true"])
+    assert "Biased, but not with leave_out=true." in hardgrad("describe", "honest_baseline", *plugin).stdout
+    (line,) = [x for x in hardgrad("list", "estimators", *plugin).stdout.splitlines() if x.startswith("honest_baseline")]
+    assert line.split()[2] == "no"
+    claims = [json.loads(hardgrad("test", "--json", spec, *plugin).stdout)[0]["claims_unbiased"]
+              for spec in ("honest_baseline", "honest_baseline[leave_out=true]")]
+    assert claims == [False, True]
+
+
 def test_models_and_tasks_of_plugins_are_tested(built, hardgrad):
     right = json.loads(hardgrad("test", "--json", "--plugin", built / "build" / "lamps.so").stdout)
     assert [(v.get("model"), v.get("task"), v["passed"]) for v in right] == [("lamp_reader", None, True), (None, "lamps", True)]

@@ -130,6 +130,21 @@ def test_matrix():
     assert any("no (1)" in line for line in lines) and max(map(len, lines)) <= 120
 
 
+def test_exact_says_how_many_samples_would_fit():
+    """The most that fit fit, the next do not; no number is proposed where samples are not what is too much."""
+    cap = ("--outcome-cap", "100")
+    seen = 0
+    for name in ("rloo", "reinforce", "vargrad"):
+        said = refusal("measure", *BITS, "--estimator", f"{name}[samples=50]", "--exact", *cap)
+        most = int(re.search(r"the most that would fit: samples=(\d+)$", said)[1])
+        measured = as_json("measure", *BITS, "--estimator", f"{name}[samples={most}]", "--exact", *cap)["results"][0]
+        assert measured["status"] == "ok" and measured["outcomes"] <= 100
+        assert f"samples={most}" in refusal("measure", *BITS, "--estimator", f"{name}[samples={most + 1}]", "--exact", *cap)
+        seen += 1
+    assert seen == 3
+    assert "would fit" not in refusal("measure", *BITS, "--estimator", "rloo", "--exact", "--leaf-cap", "1")
+
+
 def test_test_tells_right_from_wrong():
     verdict = as_json("test", "disarm")[0]
     assert verdict["passed"] and {c["check"] for c in verdict["checks"]} == {
