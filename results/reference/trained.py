@@ -15,7 +15,7 @@ from pathlib import Path
 import h5py
 
 SETTINGS = ["--batch", "4", "--replicates", "512", "--most-replicates", "2048", "--adapt", "500", "--jobs", "1"]
-POINTS = {600: "10%", 3000: "50%", 6000: "end"}
+POINTS = {300: "10%", 1500: "50%", 3000: "end"}
 
 
 def run(binary, *arguments):
