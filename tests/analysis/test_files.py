@@ -133,7 +133,7 @@ def test_rhdf5_reads_it(sample):
         pytest.skip("R is not installed")
     if subprocess.run(["Rscript", "-e", "library(rhdf5)"], capture_output=True).returncode:
         pytest.skip("R has no package rhdf5")
-    done = subprocess.run(["Rscript", "-", str(sample / "result.h5")], input=READ_IN_R, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(["Rscript", "-", str(sample / "result.h5")], input=READ_IN_R, capture_output=True, text=True, timeout=3000)
     assert done.returncode == 0, done.stderr
     lines = [line.strip() for line in done.stdout.splitlines()]
     with h5py.File(sample / "result.h5") as f:

@@ -12,7 +12,7 @@ PYTHON = "/usr/bin/python3"
 
 
 def run(*command, cwd, **env):
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300, env={**os.environ, **env})
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=3000, env={**os.environ, **env})
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -32,7 +32,7 @@ def run(folder, *command, text):
     env = {name: value for name, value in os.environ.items() if name != "OPENBLAS_CORETYPE"}
     if sanitizers := env.get("HARDGRAD_SANITIZE"):
         env["CXXFLAGS"] = f"-fsanitize={sanitizers}"
-    done = subprocess.run([*command], input=text, capture_output=True, text=True, cwd=folder, timeout=900, env=env)
+    done = subprocess.run([*command], input=text, capture_output=True, text=True, cwd=folder, timeout=3000, env=env)
     assert done.returncode == 0, f"{text}\n--- says\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     return done.stdout
 

@@ -23,7 +23,7 @@ COMP_LINE="$1"; COMP_POINT=${{#COMP_LINE}}; COMP_WORDS=({PROGRAM}); COMP_CWORD=0
 _hardgrad
 printf '%s\\n' "${{COMPREPLY[@]}}"
 """
-    done = subprocess.run(["bash", "-c", script, "bash", "hardgrad " + line], capture_output=True, text=True, timeout=600, cwd=cwd,
+    done = subprocess.run(["bash", "-c", script, "bash", "hardgrad " + line], capture_output=True, text=True, timeout=3000, cwd=cwd,
                           env=environment())
     assert done.returncode == 0 and done.stderr == "", done.stderr
     return [word for word in done.stdout.split("\n") if word]
@@ -87,7 +87,7 @@ def test_scripts_are_scripts(shell, tmp_path):
     assert "complete " + shell in script
     if shutil.which(shell):
         (tmp_path / "script").write_text(script)
-        subprocess.run([shell, "-n", tmp_path / "script"], check=True, timeout=600)
+        subprocess.run([shell, "-n", tmp_path / "script"], check=True, timeout=3000)
 
 
 def types(shell, tmp_path, line):
@@ -111,7 +111,7 @@ function show; printf %s (commandline) > {buffer}.new; mv {buffer}.new {buffer};
         os.execvpe(shell, [shell, "-f", "-i"] if shell == "zsh" else [shell, "-N", "-i"], env)
 
     def wait_for(path):
-        end = time.monotonic() + 600
+        end = time.monotonic() + 3000
         while not path.exists():
             assert time.monotonic() < end, f"{shell} does not answer"
             if select.select([terminal], [], [], 0.05)[0]:  # or it would wait for its words to be read

@@ -28,7 +28,7 @@ def in_containers(*commands):
         if subprocess.run([*own, "true"], capture_output=True).returncode == 0:
             processes = [subprocess.Popen([*own, BINARY, *map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                           env=environment()) for command in commands]
-            return [(p.returncode, errors) for p, (_, errors) in [(p, p.communicate(timeout=600)) for p in processes]]
+            return [(p.returncode, errors) for p, (_, errors) in [(p, p.communicate(timeout=3000)) for p in processes]]
     pytest.skip("no containers here: unshare is not allowed")
 
 
@@ -77,7 +77,7 @@ def test_runs_at_the_same_time_share_the_work(tmp_path):
     sweep, out = tiny(tmp_path, 100), tmp_path / "run"
     processes = [subprocess.Popen([BINARY, "run", str(sweep), "--out", str(out), "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                   text=True, env=environment()) for _ in range(3)]
-    reports = [json.loads(process.communicate(timeout=600)[0]) for process in processes]
+    reports = [json.loads(process.communicate(timeout=3000)[0]) for process in processes]
     assert [process.returncode for process in processes] == [0, 0, 0]
     assert sum(report["ok"] for report in reports) == 300
     assert all(report["ok"] + report["already_done"] == 300 for report in reports)
@@ -99,7 +99,7 @@ def test_a_killed_run_leaves_no_claim_that_stands(tmp_path):
     while second.poll() is None and max(starts(out).values()) < 2:  # takes over what the dead one was at
         time.sleep(0.02)
     second.send_signal(signal.SIGINT)
-    second.communicate(timeout=600)
+    second.communicate(timeout=3000)
     assert second.returncode == 130 and as_json("status", out)["running"] == 0
 
 

@@ -90,7 +90,7 @@ def on_terminal(*arguments, **env):
     except OSError:  # the other end is closed
         pass
     os.close(main)
-    assert process.wait(timeout=600) == 0
+    assert process.wait(timeout=3000) == 0
     return text.decode()
 
 

@@ -72,7 +72,7 @@ def test_slurm_script_does_all_cells(sweep, tmp_path):
     assert directives["array"] == "1-4" and "requeue" in directives and directives["job-name"] == "other"
     (tmp_path / "job.sh").write_text(script)
     for task in range(1, 5):
-        subprocess.run(["bash", tmp_path / "job.sh"], check=True, timeout=600, capture_output=True, cwd="/",
+        subprocess.run(["bash", tmp_path / "job.sh"], check=True, timeout=3000, capture_output=True, cwd="/",
                        env=environment(SLURM_ARRAY_TASK_ID=str(task), SLURM_ARRAY_JOB_ID="7"))
     assert as_json("status", tmp_path / "a run")["ok"] == 6
     merge = next(line for line in script.splitlines() if " merge " in line)
@@ -94,7 +94,7 @@ def test_slurm_task_out_of_time_is_queued_again(sweep, tmp_path):
             time.sleep(0.01)
     finally:
         job.terminate()
-    assert job.wait(timeout=600) == 0
+    assert job.wait(timeout=3000) == 0
     assert (tmp_path / "said").read_text() == "requeue 7_1\n"
     assert '"interrupted"' in journal.read_text()
 

@@ -18,7 +18,7 @@ native = pytest.mark.skipif(PORTABLE, reason="a portable build")
 
 
 def emulated(processor, *arguments, status=0):
-    done = subprocess.run([QEMU, "-cpu", processor, BINARY, *arguments], capture_output=True, text=True, timeout=300, env=environment())
+    done = subprocess.run([QEMU, "-cpu", processor, BINARY, *arguments], capture_output=True, text=True, timeout=3000, env=environment())
     assert done.returncode == status, (done.returncode, done.stdout[-2000:], done.stderr[-2000:])
     # qemu itself says what it cannot emulate.
     return done.stdout, [line for line in done.stderr.splitlines() if not line.startswith("qemu-x86_64: warning: ")]

@@ -28,7 +28,7 @@ def ended(arguments, out=None, err=None, **options):
     try:
         # Closed in the program itself: what Python gives it instead is not asked.
         command = ["/bin/sh", "-c", 'exec "$0" "$@"' + "".join(f" {number}>&-" for number in closed), BINARY, *map(str, arguments)]
-        return subprocess.run(command, text=True, timeout=600, env=environment(), **files, **options)
+        return subprocess.run(command, text=True, timeout=3000, env=environment(), **files, **options)
     finally:
         for file in files.values():
             if file is not subprocess.PIPE:

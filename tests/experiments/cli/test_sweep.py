@@ -116,7 +116,7 @@ def test_stopped_at_any_moment_and_resumed(sweep, tmp_path, expected, how):
         while process.poll() is None and events(out).count("\n") < seen:
             time.sleep(0.001)
         process.send_signal(how)
-        _, errors = process.communicate(timeout=600)
+        _, errors = process.communicate(timeout=3000)
         if process.returncode == 0 and stopped:
             break
         if process.returncode == 0:  # it was over before we saw it begin
@@ -146,7 +146,7 @@ def test_status_tells_who_is_at_work(sweep, tmp_path):
         assert as_json("status", out)["running"] == 1
     finally:
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=600) == 130
+        assert process.wait(timeout=3000) == 130
     assert as_json("status", out)["running"] == 0
 
 

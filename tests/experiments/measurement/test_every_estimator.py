@@ -32,7 +32,7 @@ def problem(number):
 def measured(model, estimators):
     names = [word for e in estimators for word in ("--estimator", e)]
     done = subprocess.run([BINARY, "measure", "--task", "bits", "--model", model, "--exact", "--outcome-cap", "40000", "--json", *names],
-                          capture_output=True, text=True, timeout=600)
+                          capture_output=True, text=True, timeout=3000)
     if done.returncode == 2:  # nothing here works on it
         return {}
     assert done.returncode == 0, (model, done.stderr)

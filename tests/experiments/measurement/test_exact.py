@@ -13,7 +13,7 @@ BINARY = os.environ.get("HARDGRAD_BINARY", "build/release/hardgrad")
 
 def measured(model, estimator):
     done = subprocess.run([BINARY, "measure", "--task", "bits", "--model", model, "--exact", "--estimator", estimator, "--json"],
-                          capture_output=True, text=True, timeout=600)
+                          capture_output=True, text=True, timeout=3000)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)["results"][0]
 

@@ -1,5 +1,6 @@
 // Training and evaluation: what is logged is what happened.
 #include <doctest/doctest.h>
+#include <tbb/task_arena.h>
 
 #include <cmath>
 
@@ -54,9 +55,13 @@ TEST_CASE("the time of training is without that of measurements") {
   how.measure_at = {0, 2};
   how.measure.replicates = 2000;  // a thousand times the work of the steps
   auto training = prepare<float>(stories(), small_reader, Spec::parse("rloo"), how, keys);
-  const double start = thread_seconds();
-  const auto result = train(training, how, keys);
-  const double all = thread_seconds() - start;
+  double all = 0;
+  TrainResult result;
+  tbb::task_arena(1).execute([&] {  // so that the work of measurements is this thread's, however busy the others are
+    const double start = thread_seconds();
+    result = train(training, how, keys);
+    all = thread_seconds() - start;
+  });
   CHECK(result.log.back().seconds > 0);
   CHECK(result.log.back().seconds <= result.seconds);
   CHECK(result.log.back().cpu_seconds > 0);
