@@ -14,9 +14,25 @@ import shutil
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 
-from kinds import KINDS
+from kinds import KINDS, Kind
 from sandbox import Finding, Sandbox
+
+
+@dataclass
+class Struck:
+    """A kind and where it has got to; `last`: the changes of files that it counts, if it does."""
+    name: str
+    kind: Kind
+    dice: random.Random
+    last: int
+    first: int
+    count: int
+    done: int = 0
+
+    def at(self, strike):
+        return (self.first + strike * (1 if self.count >= self.last else 7)) % self.last + 1 if self.last else 0
 
 
 def main():
@@ -28,30 +44,31 @@ def main():
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--minutes", type=float, default=1e9)
     parser.add_argument("--kinds", default="*", help="a pattern of their names")
-    parser.add_argument("--but", default="", help="a pattern of those to leave out")
+    parser.add_argument("--but", default=[], nargs="*", help="patterns of those to leave out")
     options = parser.parse_args()
     begun = time.monotonic()
     box = Sandbox(options.binary, options.layer, tempfile.mkdtemp(prefix="hardgrad-faults-"))
     box.seconds = time.monotonic() - begun
-    total = 0
+    struck = []
     for name, kind in KINDS.items():
-        if not fnmatch.fnmatch(name, options.kinds) or fnmatch.fnmatch(name, options.but):
-            continue
-        dice = random.Random(f"{options.seed} {name}")
-        last = kind.operations(box) if kind.operations else 0
-        first = dice.randrange(last) if last else 0
-        count = last if options.all and last else options.count
-        done = 0
-        while done < count and (time.monotonic() - begun) / 60 < options.minutes:
-            n = (first + done * (1 if count >= last else 7)) % last + 1 if last else 0
-            try:
-                kind.strike(box, dice, n)
-            except Finding as finding:
-                print(f"{name}: strike {done} (n = {n} of {last}, seed {options.seed}): {finding}\nleft: {box.out}")
-                return 1
-            done += 1
-        total += done
-        print(f"{name}: {done} strikes, all well" + (f"; {last} changes of files" if last else ""), flush=True)
+        if fnmatch.fnmatch(name, options.kinds) and not any(fnmatch.fnmatch(name, but) for but in options.but):
+            dice = random.Random(f"{options.seed} {name}")
+            last = kind.operations(box) if kind.operations else 0
+            count = last if options.all and last else options.count
+            struck.append(Struck(name, kind, dice, last, dice.randrange(last) if last else 0, count))
+    for strike in range(max(one.count for one in struck)):  # in turn, so that less time means fewer of each
+        for one in struck:
+            if strike < one.count and (time.monotonic() - begun) / 60 < options.minutes:
+                n = one.at(strike)
+                try:
+                    one.kind.strike(box, one.dice, n)
+                except Finding as finding:
+                    print(f"{one.name}: strike {strike} (n = {n} of {one.last}, seed {options.seed}): {finding}\nleft: {box.out}")
+                    return 1
+                one.done += 1
+    for one in struck:
+        print(f"{one.name}: {one.done} strikes, all well" + (f"; {one.last} changes of files" if one.last else ""))
+    total = sum(one.done for one in struck)
     shutil.rmtree(box.folder)
     print(f"seed {options.seed}: {total} strikes in {time.monotonic() - begun:.0f} s")
     return 0 if total else 2
