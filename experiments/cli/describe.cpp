@@ -234,6 +234,16 @@ train.learning_rate = [0.1, 0.01]    any setting below may be walked
 [[exclude]]                combinations left out: all keys must match; * and ? are wildcards
 [[override]]               when = {{ task = "qa" }}, set = {{ train.steps = 500 }}
 
+[tune]                     settings that each estimator is tuned in before the grid is run
+train.learning_rate = {{ low = 1e-4, high = 0.1 }}   a range (log-uniform, or scale = "linear"), or a list of choices;
+estimator.temperature = [0.5, 1]                   any of [train] that changes the training, or an estimator's own
+trials = 12                settings drawn at random; left out: all combinations of the choices
+seeds = [101, 102]         of the trials: none of the grid's
+rounds = [0.1, 0.3, 1]     shares of train.steps: all settings get the first, the best the next; by default [1]
+keep = 0.34                share of a round's settings that goes on; by default a third
+metric = "loss"            or the name of a held-out loss or metric
+split = "heldout"          that trials are judged on; train.evaluate_split is another one, here "test"
+
 [train] and [measure] hold these settings; --set SECTION.NAME=VALUE overrides them:
 
 )");

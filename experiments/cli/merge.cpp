@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <set>
+#include <tuple>
 
 #include "core/support/error.hpp"
 #include "experiments/cli/common.hpp"
 #include "experiments/cli/output.hpp"
 #include "experiments/cli/verbs.hpp"
-#include "experiments/sweeps/folder.hpp"
+#include "experiments/sweeps/tuning.hpp"
 
 namespace hardgrad::cli {
 namespace {
@@ -19,13 +21,62 @@ struct Options {
   bool partial = false, json = false;
 };
 
+// Search, round, setting of all that was begun; round 0: the reported runs.
+using Place = std::tuple<int, int, int>;
+Place place_in(const nlohmann::json& cell) {
+  return {cell.value("search", 0), cell.value("round", 0), cell.value("setting", 0)};
+}
+
+std::set<Place> kept_settings(const nlohmann::json& plan) {
+  std::set<Place> found;
+  for (const auto& cell : plan.at("cells"))
+    if (cell.at("skip") == "") found.insert(place_in(cell));
+  return found;
+}
+
+std::set<std::string> tuned_axes(const nlohmann::json& plan) {
+  std::set<std::string> found;
+  for (const auto& search : plan.value("searches", nlohmann::json::array()))
+    for (const auto& setting : search.at("settings"))
+      for (const auto& [name, value] : setting.items()) found.insert(name);
+  return found;
+}
+
+TuningRole role_of(const nlohmann::json& cell, const CellRecord& record, const nlohmann::json& plan,
+                   const std::set<Place>& kept) {
+  const auto [number, round, setting] = place_in(cell);
+  TuningRole role{.round = round, .setting = setting, .estimator = {}, .score = not_a_number, .quantity = {}, .edge = {}};
+  role.estimator = record.axes.at("estimator");
+  const auto& searches = plan.at("searches");
+  if (searches.empty()) return role;
+  const auto& search = searches.at(static_cast<std::size_t>(number));
+  if (const auto skip = cell.at("skip").get<std::string>(); !skip.empty() && skip != search.at("stuck"))
+    return role;  // never searched
+  role.estimator = search.at("axes").at("estimator").get<std::string>();
+  if (round > 0) {
+    const bool last = static_cast<std::size_t>(round) == search.at("rounds").size();
+    role.kept = kept.contains({number, last ? 0 : round + 1, setting});
+    const auto outcome = outcome_of(record, plan.at("metric").get<std::string>());
+    role.score = outcome.score;
+    role.quantity = outcome.quantity;
+  } else {
+    role.edge = search.at("edge").get<std::string>();
+    role.tried = static_cast<int>(search.at("settings").size());
+    role.failed = search.at("failed").get<int>();
+  }
+  return role;
+}
+
 int merge_folder(const Options& options) {
   const SweepFolder folder{options.path};
   const auto plan = read_plan(folder);
   require_writable(options.out);
-  std::size_t missing = 0, failed = 0, damaged = 0;
-  const auto planned = plan.at("cells").size();
-  Merger merger({.configuration = plan.at("config"), .plan_hash = plan.at("hash"), .planned = planned});
+  auto missing = plan.value("to_come", std::size_t{0});  // what is not known yet is not done
+  std::size_t failed = 0, damaged = 0;
+  const auto planned = plan.at("cells").size() + missing;
+  const auto kept = kept_settings(plan);
+  Merger merger(
+      {.configuration = plan.at("config"), .plan_hash = plan.at("hash"), .tuned = tuned_axes(plan), .planned = planned});
   for (const auto& cell : plan.at("cells")) {
     const auto hash = cell.at("hash").get<std::string>();
     const auto state = cell_state(folder, hash, false);  // its numbers alone
@@ -39,7 +90,8 @@ int merge_folder(const Options& options) {
     }
     auto record = read_cell(folder.cell(hash));
     record.plan_hash = plan.at("hash");  // its hash proves that it belongs, whichever plan it was run for
-    failed += record.status == CellStatus::failed;
+    if (plan.contains("searches")) record.tuning = role_of(cell, record, plan, kept);
+    failed += record.status == CellStatus::failed && cell.value("round", 0) == 0;
     merger.add(std::move(record));
   }
   if (missing && !options.partial)

@@ -18,9 +18,11 @@
 #include "experiments/cli/verbs.hpp"
 #include "experiments/support/parallel.hpp"
 #include "experiments/support/place.hpp"
+#include "experiments/support/utf8.hpp"
 #include "experiments/sweeps/estimate.hpp"
 #include "experiments/sweeps/folder.hpp"
 #include "experiments/sweeps/reasons.hpp"
+#include "experiments/sweeps/tuning.hpp"
 
 namespace hardgrad::cli {
 namespace {
@@ -91,9 +93,9 @@ Listing list_cells(const Options& options, const Plan& plan, const SweepFolder& 
     list.skips += !cell->skip.empty();
     if (!done && cell->skip.empty()) list.todo.push_back(cell);
     if (!asked_for(options.why, *cell)) continue;
-    const auto what = options.explain               ? why(*cell)
-                      : !cell->skip.empty()         ? "skip: " + cell->skip
-                      : done                        ? "done"
+    const auto what = options.explain       ? why(*cell)
+                      : !cell->skip.empty() ? "skip: " + cell->skip
+                      : done                ? state == CellState::failed ? "done: it failed, and is never chosen" : "done"
                       : state == CellState::failed  ? "run again: it failed"
                       : state == CellState::damaged ? "run again: its file is damaged"
                       : state == CellState::skipped ? "run again: it was skipped"
@@ -102,8 +104,9 @@ Listing list_cells(const Options& options, const Plan& plan, const SweepFolder& 
     list.cells.push_back(
         {{"hash", cell->hash}, {"axes", cell->axes}, {"state", to_string(state)}, {"skip", cell->skip}, {"what", what}});
   }
-  if (list.selected == 0) throw UsageError("--only or --shard leaves no cell to run");
-  if (list.cells.empty())
+  const auto to_come = selected_cells(plan, run.only, run.shard, run.shards, true).size();
+  if (list.selected + to_come == 0) throw UsageError("--only or --shard leaves no cell to run");
+  if (list.cells.empty() && (options.explain || !to_come))
     throw UsageError(
         fmt::format("--why {}: there is no such cell; give a hash of `hardgrad plan`, or a pattern such as "
                     "estimator=rloo*",
@@ -111,17 +114,43 @@ Listing list_cells(const Options& options, const Plan& plan, const SweepFolder& 
   return list;
 }
 
+// What each round of each search is.
+std::vector<std::vector<std::string>> round_rows(const Plan& plan) {
+  std::vector<std::vector<std::string>> rows{{"SEARCH", "ROUND", "SETTINGS", "CELLS", "STEPS", ""}};
+  const auto seeds = plan.tuning->config->tune->seeds.size();
+  for (const auto& search : plan.tuning->searches) {
+    for (const auto& round : search.rounds) {
+      const auto size = round.settings.empty() ? round.size : round.settings.size();
+      rows.push_back({search.label(), fmt::format("{} of {}", round.number, search.rounds.size()), std::to_string(size),
+                      std::to_string(size * seeds), std::to_string(round.steps),
+                      round.settings.empty() ? "to come: the best of the round before"
+                      : round.scores.empty() ? "now"
+                                             : "over"});
+    }
+    rows.push_back({search.label(), "reported", "1", std::to_string(search.wanted.size()),
+                    std::to_string(search.wanted.front().settings.train.steps),
+                    search.chosen          ? "now"
+                    : search.stuck.empty() ? "to come: the best of the last round"
+                                           : "skip"});
+  }
+  return rows;
+}
+
 int show_plan(const Options& options) {
   const auto config = options.sweep.config();
   const auto run = options.sweep.run_options(config);
   if (options.slurm && run.shards > 1) throw UsageError("plan --slurm: it makes the shards itself; leave --shard out");
   TaskPool tasks;
-  const auto plan = make_plan(config, tasks);
+  auto plan = make_plan(config, tasks);
   for (const auto& warning : plan.warnings) warn("{}", warning);
   const SweepFolder folder{config.out};
+  if (plan.tuning) grow(plan, outcomes_in(folder, config.tune->metric));
   const auto conflict = conflict_of(folder, plan);
   const auto list = list_cells(options, plan, folder, run);
-  const auto& todo = list.todo;
+  auto todo = list.todo;
+  const auto to_come = selected_cells(plan, run.only, run.shard, run.shards, true);
+  const auto now = todo.size();
+  todo.insert(todo.end(), to_come.begin(), to_come.end());  // what they cost is known, though not which they are
   const int jobs = useful_jobs(run.jobs);
   const auto cost = options.quick ? CostEstimate{} : estimate_cost(plan, todo, tasks, jobs, seconds_of_trials);
   const auto count = [&](CellState state) { return list.counts.contains(state) ? list.counts.at(state) : 0; };
@@ -141,9 +170,11 @@ int show_plan(const Options& options) {
          {"out", config.out},
          {"conflict", conflict},
          {"cells", list.cells},
+         {"searches", plan.tuning ? tuning_json(plan) : nlohmann::json()},
          {"counts",
           {{"all", list.selected},
-           {"run", todo.size()},
+           {"run", now},
+           {"to_come", to_come.size()},
            {"skip", list.skips},
            {"done", count(CellState::ok)},
            {"failed", count(CellState::failed)},
@@ -157,8 +188,14 @@ int show_plan(const Options& options) {
     return 0;
   }
   print_table(list.rows, "");
-  put("\n{} of plan {}: {} to run, {} done, {} skipped\n", counted(list.selected, "cell"), plan.hash, todo.size(),
-      count(CellState::ok), list.skips);
+  if (plan.tuning) {
+    put("\n");
+    print_table(round_rows(plan), "llrrrl");
+    for (const auto& line : tuning_lines(plan, true)) put("{}\n", printable(line));
+  }
+  put("\n{} of plan {}: {} to run, {} done, {} skipped{}\n", counted(list.selected, "cell"), plan.hash, now,
+      count(CellState::ok), list.skips,
+      to_come.empty() ? "" : fmt::format("; {} more to come as the search goes on", to_come.size()));
   if (!options.quick && !todo.empty())
     put("{} {} with {}, {} on disk{}\n", cost.at_least ? "at least" : "about", clock_text(std::ceil(cost.seconds)),
         counted(static_cast<std::size_t>(jobs), "job"), size_text(cost.bytes),

@@ -67,15 +67,22 @@ void tell(const SweepConfig& config, const Plan& plan, const RunReport& report, 
                 {"failed", report.failures.size()},
                 {"failures", report.failures},
                 {"leftovers", report.leftovers},
-                {"interrupted", report.interrupted}});
+                {"interrupted", report.interrupted},
+                {"failed_trials", report.failed_trials},
+                {"waiting", report.waiting},
+                {"searches", report.searches}});
     return;
   }
   put("{}: {} done now, {} done before, {} skipped, {} failed{}; in {}\n", counted(report.selected, "cell"), report.ok,
       report.already, report.skipped, report.failures.size(), report.interrupted ? "; interrupted" : "", config.out);
   if (report.leftovers) put("{} that killed processes had left half-written removed\n", counted(report.leftovers, "file"));
+  for (const auto& line : report.tuned) put("{}\n", printable(line));
   for (const auto& failure : report.failures) put("failed: {}\n", printable(failure));
   if (report.interrupted || !report.failures.empty())
     put("the same command goes on from here\n");
+  else if (report.waiting)
+    put("{} of the search left out by --shard or --only, and nobody at work on {}: when {} over, the same command goes on\n",
+        counted(report.waiting, "trial"), report.waiting == 1 ? "it" : "them", report.waiting == 1 ? "it is" : "they are");
   else
     put("next: hardgrad merge {} --out {}\n", shell_quoted(config.out),
         shell_quoted((std::filesystem::path(config.out).parent_path() / (config.name + ".h5")).string()));
@@ -96,7 +103,7 @@ int run_sweep(const Options& options) {
   for (const auto& warning : plan.warnings) warn("{}", warning);
   running = 1;
   const auto report = run_plan(plan, tasks, run);
-  if (report.selected == 0) throw UsageError("--only or --shard leaves no cell to run");
+  if (report.selected == 0 && !report.waiting) throw UsageError("--only or --shard leaves no cell to run");
   tell(config, plan, report, options.json);
   if (report.abandoned) std::_Exit(finish_output(report.exit_status()));
   return report.exit_status();

@@ -64,9 +64,10 @@ run=$!
 wait "$run"; status=$?
 if [ -n "$out_of_time" ]; then
   wait "$run"; status=$?
-  if [ "$status" -eq 130 ]; then
-    scontrol requeue "${{SLURM_ARRAY_JOB_ID}}_${{SLURM_ARRAY_TASK_ID}}" && exit 0
-  fi
+fi
+# 4: what comes next ([tune]) depends on cells of tasks that have not begun.
+if [ "$status" -eq 4 ] || {{ [ -n "$out_of_time" ] && [ "$status" -eq 130 ]; }}; then
+  scontrol requeue "${{SLURM_ARRAY_JOB_ID}}_${{SLURM_ARRAY_TASK_ID}}" && exit 0
 fi
 exit "$status"
 )",

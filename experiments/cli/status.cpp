@@ -17,8 +17,8 @@ int show_status(const std::string& path, bool json) {
   const SweepFolder folder{path};
   const auto status = sweep_status(folder);
   const auto left = leftovers(folder);
-  const auto ok = status.count(CellState::ok), failed = status.count(CellState::failed),
-             skipped = status.count(CellState::skipped);
+  const auto ok = status.count(CellState::ok), trials = status.failed_trials(),
+             failed = status.count(CellState::failed) - trials, skipped = status.count(CellState::skipped);
   const auto damaged = status.count(CellState::damaged), pending = status.count(CellState::pending);
   if (json) {
     auto failures = nlohmann::json::array(), cells = nlohmann::json::array();
@@ -27,7 +27,7 @@ int show_status(const std::string& path, bool json) {
                        {"label", cell.label},
                        {"state", cell.running ? "running" : to_string(cell.state)},
                        {"reason", cell.reason}});
-      if (cell.state == CellState::failed)
+      if (cell.state == CellState::failed && !cell.trial)
         failures.push_back({{"hash", cell.hash}, {"label", cell.label}, {"reason", cell.reason}});
     }
     print_json({{"name", status.name},
@@ -36,8 +36,10 @@ int show_status(const std::string& path, bool json) {
                 {"ok", ok},
                 {"skipped", skipped},
                 {"failed", failed},
+                {"failed_trials", trials},
                 {"damaged", damaged},
                 {"pending", pending},
+                {"to_come", status.to_come},
                 {"running", status.running()},
                 {"leftovers", left.size()},
                 {"seconds_left", status.seconds_left ? number(*status.seconds_left) : nlohmann::json()},
@@ -45,14 +47,17 @@ int show_status(const std::string& path, bool json) {
                 {"cells", cells}});
     return damaged ? 3 : failed ? 1 : 0;
   }
-  put("{}: {}: {} ok, {} skipped, {} failed, {} pending, {} at work{}\n", status.name, counted(status.cells.size(), "cell"), ok,
-      skipped, failed, pending, status.running(), damaged ? fmt::format(", {} damaged (will be run again)", damaged) : "");
+  put("{}: {}: {} ok, {} skipped, {} failed, {} pending, {} at work{}{}\n", status.name, counted(status.cells.size(), "cell"),
+      ok, skipped, failed, pending, status.running(), damaged ? fmt::format(", {} damaged (will be run again)", damaged) : "",
+      trials ? fmt::format("; {} failed, never chosen", counted(trials, "trial")) : "");
+  if (status.to_come) put("{} more to come as the search for settings goes on\n", counted(status.to_come, "cell"));
   if (pending + failed + damaged && status.seconds_left)
     put("about {} of work left on one core\n", clock_text(*status.seconds_left));
   if (!left.empty()) put("{}\n", leftovers_text(left));
   for (const auto& cell : status.cells) {
     if (cell.running) put("at work: {}\n", printable(cell.label));
-    if (cell.state == CellState::failed) put("failed: {}\n", printable(cell.label + ": " + cell.reason));
+    if (cell.state == CellState::failed)
+      put("{}failed: {}\n", cell.trial ? "trial " : "", printable(cell.label + ": " + cell.reason));
     if (cell.state == CellState::damaged) put("damaged: {}\n", printable(cell.label));
   }
   return damaged ? 3 : failed ? 1 : 0;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 
 #include "experiments/storage/archive.hpp"
@@ -12,6 +13,18 @@ namespace hardgrad {
 
 enum class CellStatus { ok, failed, skipped };
 std::string to_string(CellStatus status);
+
+/// What a run was for in a sweep with [tune], as the plan has it: the cell's file does not know.
+struct TuningRole {
+  int round = 0;          ///< of the search that it is a trial of, from 1; 0: reported
+  int setting = 0;        ///< which of the settings tried, from 0
+  std::string estimator;  ///< as the sweep names it, without tuned parameters
+  bool kept = false;      ///< of a trial: its setting went on to the next round, or was chosen
+  double score = 0;       ///< of a trial: what it was judged by
+  std::string quantity;   ///< of a trial: what that is, heldout_<loss> or metric_<name>
+  std::string edge;       ///< of a reported run: what of its setting lies at the end of what was tried; empty if nothing does
+  int tried = 0, failed = 0;  ///< of a reported run: settings tried, trials that failed
+};
 
 struct CellRecord {
   std::map<std::string, std::string> axes;  ///< task, model, estimator, seed (decimal or 0x...) and other grid axes
@@ -27,6 +40,7 @@ struct CellRecord {
   std::string checkpoint;                         ///< name of the checkpoint file, relative to the cell's folder; empty if none
   std::string checkpoint_hash;                    ///< of its seal: that it is this one
   std::map<std::string, double> costs;            ///< further costs: cpu_seconds, tape_bytes, ...
+  std::optional<TuningRole> tuning;               ///< in a merged result of a sweep with [tune]
   std::map<std::string, std::string> provenance;  ///< filled by write_cell (of this build, machine) if empty
 };
 

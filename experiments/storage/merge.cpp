@@ -8,6 +8,52 @@
 #include "experiments/storage/results.hpp"
 
 namespace hardgrad {
+namespace {
+
+// A column with one value per run.
+template <class V, class Get>
+void add(Dataset& data, const std::vector<CellRecord>& records, const std::string& name, Attributes attributes, Get get) {
+  std::vector<V> values;
+  for (const auto& record : records) values.push_back(get(record.tuning.value_or(TuningRole{})));
+  data.variables.push_back({name, {"run"}, std::move(values), std::move(attributes)});
+}
+
+// Of runs that are reported: how their settings were found. Axes that were tuned are no longer axes of the grid.
+void add_reported_roles(Dataset& data, const std::vector<CellRecord>& records, const std::set<std::string>& tuned) {
+  for (auto& variable : data.variables)
+    for (auto& [name, value] : variable.attributes)
+      if (name == "grid_axis" && tuned.contains(std::get<std::string>(value))) name = "tuned_axis";
+  if (!records.front().tuning) return;
+  using Role = TuningRole;
+  add<std::string>(data, records, "tuning_edge", {{"long_name", "what of the setting lies at the end of what was tried"}},
+                   [](const Role& role) { return role.edge; });
+  add<std::int32_t>(data, records, "tuning_setting", described("1", "number of its setting among those tried"),
+                    [](const Role& role) { return role.setting; });
+  add<std::int32_t>(data, records, "tuning_settings", described("1", "settings tried"),
+                    [](const Role& role) { return role.tried; });
+  add<std::int32_t>(data, records, "tuning_failed", described("1", "trials that failed"),
+                    [](const Role& role) { return role.failed; });
+  add<std::string>(data, records, "tuning_estimator", {{"long_name", "the estimator as the sweep names it"}},
+                   [](const Role& role) { return role.estimator; });
+}
+
+void add_trial_roles(Dataset& data, const std::vector<CellRecord>& records) {
+  using Role = TuningRole;
+  add<std::int32_t>(data, records, "tuning_round", described("1", "round of the search, from 1"),
+                    [](const Role& role) { return role.round; });
+  add<std::int32_t>(data, records, "tuning_setting", described("1", "number of the setting, from 0"),
+                    [](const Role& role) { return role.setting; });
+  add<std::string>(data, records, "tuning_estimator", {{"long_name", "the estimator as the sweep names it"}},
+                   [](const Role& role) { return role.estimator; });
+  add<double>(data, records, "tuning_score", described("1", "what the trial was judged by"),
+              [](const Role& role) { return role.score; });
+  add<std::string>(data, records, "tuning_quantity", {{"long_name", "what the score is"}},
+                   [](const Role& role) { return role.quantity; });
+  add<std::uint8_t>(data, records, "tuning_kept", flags("whether its setting went on, or was chosen", {"no", "yes"}),
+                    [](const Role& role) { return static_cast<std::uint8_t>(role.kept); });
+}
+
+}  // namespace
 
 // Provenance all runs share becomes attributes; where they differ, a label per run and the attribute
 // "various".
@@ -34,33 +80,41 @@ Merger::Provenance Merger::merge_provenance(Dataset& data) const {
 }
 
 void Merger::add(CellRecord record) {
-  if (!records_.empty() && record.plan_hash != records_[0].plan_hash)
-    throw InputError("cells " + records_[0].cell_hash + " and " + record.cell_hash + " belong to different plans (" +
-                     records_[0].plan_hash + ", " + record.plan_hash + ")");
+  const auto* first = !records_.empty() ? &records_[0] : !trials_.empty() ? &trials_[0] : nullptr;
+  if (first && record.plan_hash != first->plan_hash)
+    throw InputError("cells " + first->cell_hash + " and " + record.cell_hash + " belong to different plans (" +
+                     first->plan_hash + ", " + record.plan_hash + ")");
   if (!record.cell_hash.empty() && !hashes_.insert(record.cell_hash).second)
     throw InputError("cell " + record.cell_hash + " is there twice");
   if (settings_.configuration.empty()) settings_.configuration = record.configuration;
-  const auto found = std::find(provenances_.begin(), provenances_.end(), record.provenance);
-  made_by_.push_back(static_cast<std::size_t>(found - provenances_.begin()));
-  if (found == provenances_.end()) provenances_.push_back(std::move(record.provenance));
+  const bool trial = record.tuning && record.tuning->round > 0;
+  if (!trial) {
+    const auto found = std::find(provenances_.begin(), provenances_.end(), record.provenance);
+    made_by_.push_back(static_cast<std::size_t>(found - provenances_.begin()));
+    if (found == provenances_.end()) provenances_.push_back(std::move(record.provenance));
+  }
   // What a merged file does not have; an emptied text would keep its memory.
   record.provenance.clear();
   for (auto* words : {&record.configuration, &record.identity}) std::string().swap(*words);
   for (auto& point : record.result.measurements)
     for (auto* numbers : {&point.measurement.mean, &point.measurement.variances}) std::vector<double>().swap(*numbers);
-  records_.push_back(std::move(record));
+  (trial ? trials_ : records_).push_back(std::move(record));
 }
 
 Archive Merger::result() && {
-  const auto records = std::move(records_);  // gone when the result is to be written
-  if (records.empty()) throw InputError("there are no cells to merge");
+  const auto records = std::move(records_), trials = std::move(trials_);  // gone when the result is to be written
+  if (records.empty())
+    throw InputError(trials.empty() ? "there are no cells to merge"
+                                    : "no run that is reported is over: the search for settings goes on");
   auto data = columns(records, true);
   std::set<std::string> axes;
   std::size_t not_ok = 0;
   for (const auto& record : records) {
     not_ok += record.status == CellStatus::failed;
-    for (const auto& [name, value] : record.axes) axes.insert(name);
+    for (const auto& [name, value] : record.axes)
+      if (!settings_.tuned.contains(name)) axes.insert(name);
   }
+  add_reported_roles(data, records, settings_.tuned);
   const auto made_of = merge_provenance(data);
   data.variables.push_back(
       {"configuration", {}, std::vector<std::string>{settings_.configuration}, {{"long_name", "configuration, TOML"}}});
@@ -69,22 +123,28 @@ Archive Merger::result() && {
   std::string coordinates;
   for (const auto& v : data.variables)
     if (v.axes.size() == 1 && v.axes[0] == "run" &&
-        (find(v.attributes, "grid_axis") || v.name == "seed_hex" || v.name == "status"))
+        (find(v.attributes, "grid_axis") || find(v.attributes, "tuned_axis") || v.name == "seed_hex" || v.name == "status"))
       coordinates += (coordinates.empty() ? "" : " ") + v.name;
-  const auto planned = settings_.planned ? settings_.planned : records.size();
+  const auto merged = records.size() + trials.size(), planned = settings_.planned ? settings_.planned : merged;
   data.attributes = {{"title", "Gradient estimators for hard attention, compared"},
                      {"source", "hardgrad"},
                      {"coordinates", coordinates},
                      {"grid_axes", std::vector<std::string>(axes.begin(), axes.end())},
                      {"plan_hash", settings_.plan_hash.empty() ? records[0].plan_hash : settings_.plan_hash},
                      {"cells_planned", static_cast<std::int64_t>(planned)},
-                     {"cells_merged", static_cast<std::int64_t>(records.size())},
+                     {"cells_merged", static_cast<std::int64_t>(merged)},
                      {"cells_failed", static_cast<std::int64_t>(not_ok)}};
+  if (!settings_.tuned.empty())
+    data.attributes.emplace_back("tuned_axes", std::vector<std::string>(settings_.tuned.begin(), settings_.tuned.end()));
   add_provenance(data.attributes, made_of);
-  Archive archive{.kind = "result",
-                  .note = "result plan=" + records[0].plan_hash,
-                  .status = records.size() < planned ? "incomplete" : "complete"};
+  Archive archive{
+      .kind = "result", .note = "result plan=" + records[0].plan_hash, .status = merged < planned ? "incomplete" : "complete"};
   archive.groups.push_back({"", std::move(data)});
+  if (!trials.empty()) {
+    auto tuning = columns(trials, true);
+    add_trial_roles(tuning, trials);
+    archive.groups.push_back({"tuning", std::move(tuning)});
+  }
   return archive;
 }
 

@@ -13,6 +13,7 @@
 #include "experiments/support/place.hpp"
 #include "experiments/support/utf8.hpp"
 #include "experiments/sweeps/config_values.hpp"
+#include "experiments/sweeps/tune_reading.hpp"
 
 namespace hardgrad {
 namespace {
@@ -76,8 +77,8 @@ SettingValues ConfigReader::setting_values(const toml::table& table, const std::
 }
 
 void ConfigReader::top_level(SweepConfig& config) const {
-  const std::vector<std::string> known{"name", "description", "seed",  "out",     "precision", "plugins",
-                                       "grid", "zip",         "train", "measure", "exclude",   "override"};
+  const std::vector<std::string> known{"name", "description", "seed",    "out",     "precision", "plugins", "grid",
+                                       "zip",  "train",       "measure", "exclude", "override",  "tune"};
   auto known_too = known;  // a setting without its section is likelier meant than another key
   for (const auto& setting : settings_table()) known_too.push_back(setting.path);
   const auto full_name = [](std::string_view key) {
@@ -203,6 +204,7 @@ SweepConfig ConfigReader::read() {
     }
     config.overrides.push_back(std::move(result));
   }
+  config.tune = read_tune(source_, config);
   config.echo = echo(config);
   return config;
 }

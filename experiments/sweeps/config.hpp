@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "experiments/sweeps/settings_table.hpp"
+#include "experiments/sweeps/tune_config.hpp"
 
 namespace hardgrad {
 
@@ -43,6 +45,7 @@ struct SweepConfig {
   std::vector<std::vector<GridAxis>> axes;  ///< the product of these; within one, lists are walked together
   std::vector<Condition> excludes;
   std::vector<Override> overrides;
+  std::optional<TuneConfig> tune;  ///< settings that are chosen before the cells of the grid are run
   CellSettings base;
   SettingValues forced;  ///< from --set: stronger than overrides
   std::string echo;      ///< the resolved configuration as TOML

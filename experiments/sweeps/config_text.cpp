@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
+#include <cmath>
 #include <regex>
 #include <sstream>
 
@@ -11,6 +12,52 @@ namespace hardgrad {
 namespace {
 
 using Type = ParameterInfo::Type;
+
+// A number as it was given: 3, not 3.0, where it is whole.
+void add_number(toml::table& table, const std::string& key, double x) {
+  if (x == std::floor(x) && std::abs(x) < 1e15)
+    table.insert(key, static_cast<std::int64_t>(x));
+  else
+    table.insert(key, x);
+}
+
+// A choice as a node of the type that it is read back from.
+void add_choice(toml::array& list, const TunedAxis& axis, const std::string& text) {
+  const auto* setting = find_setting(axis.name);
+  if (!setting) return list.push_back(text);
+  std::visit(
+      [&](const auto& value) {
+        if constexpr (!std::is_same_v<std::decay_t<decltype(value)>, std::vector<double>>) list.push_back(value);
+      },
+      setting->info.type == Type::text ? Value{text} : checked_setting(*setting, text));
+}
+
+toml::table tune_table(const TuneConfig& tune) {
+  toml::table table;
+  toml::array seeds, rounds;
+  for (const auto& seed : tune.seeds) seeds.push_back(static_cast<std::int64_t>(std::stoull(seed)));
+  for (double share : tune.rounds) rounds.push_back(share);
+  table.insert("seeds", seeds);
+  table.insert("rounds", rounds);
+  add_number(table, "keep", tune.keep);
+  table.insert("metric", tune.metric);
+  table.insert("split", tune.split);
+  if (tune.trials) table.insert("trials", static_cast<std::int64_t>(tune.trials));
+  for (const auto& axis : tune.axes) {
+    if (axis.choices.empty()) {
+      toml::table range;
+      add_number(range, "low", axis.low);
+      add_number(range, "high", axis.high);
+      range.insert("scale", axis.log ? "log" : "linear");
+      table.insert(axis.name, range);
+      continue;
+    }
+    toml::array list;
+    for (const auto& choice : axis.choices) add_choice(list, axis, choice);
+    table.insert(axis.name, list);
+  }
+  return table;
+}
 
 toml::table echo_table(const SweepConfig& config) {
   const auto add = [](toml::table& table, const std::string& key, const Value& value) {
@@ -78,6 +125,7 @@ toml::table echo_table(const SweepConfig& config) {
     for (const auto& [setting, value] : override.set) add(set, setting->path, value);
     overrides.push_back(toml::table{{"when", patterns(override.when)}, {"set", set}});
   }
+  if (config.tune) root.insert("tune", tune_table(*config.tune));
   if (!zips.empty()) root.insert("zip", zips);
   if (!excludes.empty()) root.insert("exclude", excludes);
   if (!overrides.empty()) root.insert("override", overrides);

@@ -48,7 +48,9 @@ CellState cell_state(const SweepFolder& folder, const std::string& hash, bool wi
 }
 
 bool is_done(CellState state, const Cell& cell) {
-  return state == CellState::ok || (state == CellState::skipped && !cell.skip.empty());
+  // A trial that failed has shown that its setting is none to choose.
+  return state == CellState::ok || (state == CellState::skipped && !cell.skip.empty()) ||
+         (state == CellState::failed && cell.round > 0);
 }
 
 namespace {
@@ -102,6 +104,11 @@ std::size_t SweepStatus::running() const {
   return std::count_if(cells.begin(), cells.end(), [](const auto& cell) { return cell.running; });
 }
 
+std::size_t SweepStatus::failed_trials() const {
+  return std::count_if(cells.begin(), cells.end(),
+                       [](const auto& cell) { return cell.trial && cell.state == CellState::failed; });
+}
+
 namespace {
 
 struct History {
@@ -132,7 +139,7 @@ SweepStatus sweep_status(const SweepFolder& folder) {
   const auto plan = read_plan(folder);
   auto history = history_of(folder);
   const auto claims = standing_claims(folder.cells());
-  SweepStatus status{plan.at("name"), plan.at("hash"), {}, {}};
+  SweepStatus status{plan.at("name"), plan.at("hash"), {}, plan.value("to_come", std::size_t{0}), {}};
   Durations durations;
   Durations::Left left;
   for (const auto& cell : plan.at("cells")) {
@@ -141,13 +148,16 @@ SweepStatus sweep_status(const SweepFolder& folder) {
     Cell named;
     for (const auto& [name, value] : cell.at("axes").items())
       named.axes[name] = value.is_string() ? value.get<std::string>() : value.dump();
+    named.round = cell.value("round", std::size_t{0});
+    named.skip = cell.at("skip").get<std::string>();
+    line.trial = named.round > 0;
     line.label = named.label();
     line.state = cell_state(folder, line.hash);
     line.reason = line.state == CellState::failed ? history.reasons[line.hash] : cell.at("skip").get<std::string>();
     line.running = claims.contains(line.hash);
     const auto kind = kind_of(named.axes);
     if (const auto took = history.seconds.find(line.hash); took != history.seconds.end()) durations.add(kind, took->second);
-    if (line.state != CellState::ok && cell.at("skip") == "") ++left[kind];
+    if (!is_done(line.state, named) && named.skip.empty()) ++left[kind];
     status.cells.push_back(std::move(line));
   }
   status.seconds_left = durations.seconds(left);

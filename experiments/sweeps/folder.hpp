@@ -43,14 +43,17 @@ struct CellStatusLine {
   std::string hash, label;
   CellState state = CellState::pending;
   bool running = false;
+  bool trial = false;  ///< of a search for settings: its failure is none of the sweep
   std::string reason;  ///< of a failure or skip
 };
 struct SweepStatus {
   std::string name, hash;
   std::vector<CellStatusLine> cells;
+  std::size_t to_come = 0;             ///< cells that the plan will grow by, with [tune]
   std::optional<double> seconds_left;  ///< of work, one cell after another; nothing while too little is known
   std::size_t count(CellState state) const;
   std::size_t running() const;
+  std::size_t failed_trials() const;
 };
 /// Seconds of the cells that ended well, by hash, as the journal has them.
 std::map<std::string, double> journal_seconds(const SweepFolder& folder);

@@ -10,24 +10,13 @@
 #include "core/registry/plugins.hpp"
 #include "core/support/error.hpp"
 #include "experiments/sweeps/identity.hpp"
+#include "experiments/sweeps/tuning.hpp"
 #include "experiments/tasks/task.hpp"
 
 namespace hardgrad {
 namespace {
 
 constexpr std::size_t most_cells = 1'000'000;
-
-CellSettings settings_of(const SweepConfig& config, const AxisValues& axes, std::vector<bool>& used) {
-  auto settings = config.base;
-  for (const auto& [name, value] : axes)
-    if (const auto* setting = find_setting(name)) setting->set(settings, checked_setting(*setting, value));
-  for (std::size_t i = 0; i < config.overrides.size(); ++i)
-    if (config.overrides[i].when.matches(axes)) {
-      used[i] = true;
-      for (const auto& [setting, value] : config.overrides[i].set) setting->set(settings, value);
-    }
-  return settings;
-}
 
 // What an estimator must know of a (task, model) pair, or why there is none.
 struct Fit {
@@ -47,6 +36,18 @@ Fit fit(const Cell& cell, bool posterior, std::uint64_t root, TaskPool& tasks) {
 
 }  // namespace
 
+CellSettings settings_of(const SweepConfig& config, const AxisValues& axes, std::vector<bool>* used) {
+  auto settings = config.base;
+  for (const auto& [name, value] : axes)
+    if (const auto* setting = find_setting(name)) setting->set(settings, checked_setting(*setting, value));
+  for (std::size_t i = 0; i < config.overrides.size(); ++i)
+    if (config.overrides[i].when.matches(axes)) {
+      if (used) (*used)[i] = true;
+      for (const auto& [setting, value] : config.overrides[i].set) setting->set(settings, value);
+    }
+  return settings;
+}
+
 std::string identity(const std::string& precision, std::uint64_t root_seed, const Cell& cell) {
   auto text = fmt::format("cell 1\nprecision={}\nroot={}\n", precision, root_seed);
   for (const auto& [name, value] : cell.axes) text += fmt::format("{}={}\n", name, value);
@@ -65,6 +66,7 @@ std::string Cell::label() const {
   for (const char* name : {"task", "model", "estimator", "seed"}) text += fmt::format("{}={} ", name, axes.at(name));
   for (const auto& [name, value] : axes)
     if (find_setting(name)) text += fmt::format("{}={} ", name, value);
+  if (round) text += fmt::format("round={} ", round);
   text.pop_back();
   return text;
 }
@@ -139,7 +141,7 @@ Plan make_plan(const SweepConfig& config, TaskPool& tasks) {
     for (std::size_t i = 0; i < config.excludes.size(); ++i)
       if (config.excludes[i].matches(cell.axes)) out = excluded[i] = true;
     if (out) continue;
-    cell.settings = settings_of(config, cell.axes, overridden);
+    cell.settings = settings_of(config, cell.axes, &overridden);
     try {
       cell.settings.resolved();
     } catch (const UsageError& e) {
@@ -156,6 +158,7 @@ Plan make_plan(const SweepConfig& config, TaskPool& tasks) {
     auto it = fits.find(key);
     if (it == fits.end()) it = fits.emplace(key, fit(cell, posterior, config.seed, tasks)).first;
     cell.skip = it->second.refusal.empty() ? unsupported(estimator, it->second.model->structure()) : it->second.refusal;
+    cell.number = plan.cells.size();
     plan.cells.push_back(std::move(cell));
   }
   for (std::size_t i = 0; i < excluded.size(); ++i)
@@ -165,7 +168,9 @@ Plan make_plan(const SweepConfig& config, TaskPool& tasks) {
   if (plan.cells.empty()) throw UsageError(config.file + ": exclude: nothing is left to run");
   std::string all = "plan 1\n" + config.name + "\n";
   for (const auto& h : hashes) all += h + "\n";  // sorted: the order of the file does not matter
+  if (config.tune) all += config.tune->text();
   plan.hash = text_hash(all);
+  if (config.tune) begin_searches(plan, config, tasks);
   return plan;
 }
 
@@ -190,15 +195,19 @@ bool filter_keeps(const std::vector<std::string>& filters, const Cell& cell) {
 }
 
 std::vector<const Cell*> selected_cells(const Plan& plan, const std::vector<std::string>& filters, std::size_t shard,
-                                        std::size_t shards) {
+                                        std::size_t shards, bool to_come) {
+  std::vector<const Cell*> all;
+  for (const auto& cell : plan.cells) all.push_back(&cell);
+  const auto known = all.size();
+  if (plan.tuning)
+    for (const auto& cell : plan.tuning->to_come) all.push_back(&cell);
   for (const auto& filter : filters) {
-    if (std::any_of(plan.cells.begin(), plan.cells.end(), [&](const auto& cell) { return filter_keeps({filter}, cell); }))
-      continue;
+    if (std::any_of(all.begin(), all.end(), [&](const auto* cell) { return filter_keeps({filter}, *cell); })) continue;
     const auto equals = filter.find('='), bracket = filter.find('[');
     const bool named = equals != std::string::npos && !(bracket < equals);
     std::set<std::string> values;
-    for (const auto& cell : plan.cells)
-      for (const auto& [name, value] : cell.axes) {
+    for (const auto* cell : all)
+      for (const auto& [name, value] : cell->axes) {
         if (named ? name != filter.substr(0, equals) : name == "seed") continue;
         values.insert(value);
         values.insert(value.substr(0, value.find('[')));
@@ -207,8 +216,8 @@ std::vector<const Cell*> selected_cells(const Plan& plan, const std::vector<std:
                                  did_you_mean(named ? filter.substr(equals + 1) : filter, {values.begin(), values.end()})));
   }
   std::vector<const Cell*> result;
-  for (std::size_t i = shard - 1; i < plan.cells.size(); i += shards)
-    if (filter_keeps(filters, plan.cells[i])) result.push_back(&plan.cells[i]);
+  for (std::size_t i = to_come ? known : 0; i < (to_come ? all.size() : known); ++i)
+    if (all[i]->number % shards == shard - 1 && filter_keeps(filters, *all[i])) result.push_back(all[i]);
   return result;
 }
 
@@ -217,22 +226,34 @@ nlohmann::json Plan::json() const {
   for (const auto& cell : cells) {
     list.push_back(
         {{"hash", cell.hash}, {"axes", cell.axes}, {"identity", identity(precision, seed, cell)}, {"skip", cell.skip}});
+    if (tuning) list.back().update({{"round", cell.round}, {"search", cell.search}, {"setting", cell.setting}});
   }
-  return {{"format", 2},      {"name", name}, {"hash", hash}, {"seed", seed}, {"precision", precision},
-          {"config", config}, {"cells", list}};
+  nlohmann::json all{{"format", 2},      {"name", name}, {"hash", hash}, {"seed", seed}, {"precision", precision},
+                     {"config", config}, {"cells", list}};
+  if (tuning)
+    all.update({{"tune", tuning->config->tune->text()},
+                {"metric", tuning->config->tune->metric},
+                {"searches", tuning_json(*this)},
+                {"to_come", tuning->to_come.size()}});
+  return all;
 }
 
 std::string plan_difference(const nlohmann::json& frozen, const Plan& plan) {
   if (frozen.value("hash", "") == plan.hash) return {};
   const auto now = plan.json();
+  if (const auto rule = now.value("tune", ""), was = frozen.value("tune", ""); rule != was)
+    return was.empty()    ? "nothing was tuned -> [tune]"
+           : rule.empty() ? "[tune] -> nothing is tuned"
+                          : identity_difference(was, rule);
   if (frozen.value("name", "") != plan.name) return fmt::format("name {} -> {}", frozen.value("name", ""), plan.name);
   if (frozen.value("seed", std::uint64_t{0}) != plan.seed)
     return fmt::format("seed {} -> {}", frozen.value("seed", std::uint64_t{0}), plan.seed);
   if (frozen.value("precision", "") != plan.precision)
     return fmt::format("precision {} -> {}", frozen.value("precision", ""), plan.precision);
   std::map<std::string, nlohmann::json> before, after;
-  for (const auto& cell : frozen.at("cells")) before[cell.at("axes").dump()] = cell;
-  for (const auto& cell : now.at("cells")) after[cell.at("axes").dump()] = cell;
+  const auto key = [](const nlohmann::json& cell) { return cell.at("axes").dump() + std::to_string(cell.value("round", 0)); };
+  for (const auto& cell : frozen.at("cells")) before[key(cell)] = cell;
+  for (const auto& cell : now.at("cells")) after[key(cell)] = cell;
   std::size_t added = 0, removed = 0, changed = 0;
   std::string example;
   for (const auto& [key, cell] : after) {

@@ -11,28 +11,25 @@
 #include <vector>
 
 #include "core/random/key.hpp"
-#include "experiments/sweeps/config.hpp"
+#include "experiments/sweeps/search.hpp"
 
 namespace hardgrad {
 
-struct Cell {
-  AxisValues axes;        ///< always task, model, estimator and seed; then whatever else the grid walks
-  CellSettings settings;  ///< with overrides applied
-  std::string hash;       ///< 16 hex digits over axes, settings, precision and root seed
-  std::string skip;       ///< why it will not be run; empty if it will
-
-  std::uint64_t seed() const { return std::stoull(axes.at("seed")); }
-  Spec spec(const std::string& axis) const { return Spec::parse(axes.at(axis)); }
-  /// "task=bits estimator=rloo seed=1 ..."
-  std::string label() const;
+/// What a plan with [tune] grows by.
+struct Tuning {
+  std::shared_ptr<const SweepConfig> config;
+  std::vector<Search> searches;  ///< one for each estimator and network
+  std::vector<Cell> skipped;     ///< what no search is worth making for
+  std::vector<Cell> to_come;     ///< cells whose settings are not chosen yet, with the first settings in their place
 };
 
 struct Plan {
   std::string name, precision, config;  ///< config: the resolved TOML
   std::uint64_t seed = 0;
-  std::vector<Cell> cells;
+  std::vector<Cell> cells;            ///< that are known, in order; with [tune] more come as trials end (`grow`)
   std::vector<std::string> warnings;  ///< e.g. an exclusion that matches nothing
-  std::string hash;                   ///< 16 hex digits over all cells
+  std::string hash;                   ///< 16 hex digits over all that is asked for
+  std::optional<Tuning> tuning = {};  ///< of a sweep with [tune]
 
   /// As frozen in plan.json, from which `status` and `merge` read.
   nlohmann::json json() const;
@@ -75,16 +72,19 @@ std::string identity(const std::string& precision, std::uint64_t root_seed, cons
 /// 16 hex digits of a text's hash.
 std::string text_hash(const std::string& text);
 
+/// The axes and settings of a cell as the sweep has them. `used`: which overrides applied.
+CellSettings settings_of(const SweepConfig& config, const AxisValues& axes, std::vector<bool>* used = nullptr);
+
 /// Expands the configuration; builds each (task, model) once to learn which estimators it supports.
 Plan make_plan(const SweepConfig& config, TaskPool& tasks);
 
 /// Cells a filter keeps: `estimator=rloo*`, `seed=1`, a bare glob on any value; all filters must match.
 /// UsageError if an axis does not exist.
 bool filter_keeps(const std::vector<std::string>& filters, const Cell& cell);
-/// Cells of the k-th of n shards that the filters keep, in the plan's order. UsageError, with what may have been meant,
-/// if a filter keeps no cell of the whole plan.
+/// Cells of the k-th of n shards that the filters keep, in the plan's order; `to_come`: of those that are not known yet,
+/// instead of those that are. UsageError, with what may have been meant, if a filter keeps no cell of the whole plan.
 std::vector<const Cell*> selected_cells(const Plan& plan, const std::vector<std::string>& filters, std::size_t shard,
-                                        std::size_t shards);
+                                        std::size_t shards, bool to_come = false);
 
 /// What differs between a frozen plan and this one, in one line; empty if nothing.
 std::string plan_difference(const nlohmann::json& frozen, const Plan& plan);

@@ -50,6 +50,11 @@ Progress::Progress(std::size_t total, ProgressMode mode, std::function<void(cons
 
 Progress::~Progress() { finish(); }
 
+void Progress::expect(std::size_t total) {
+  std::lock_guard guard(mutex_);
+  total_ = total;
+}
+
 std::string Progress::status() const {
   const double elapsed = std::chrono::duration<double>(Clock::now() - start_).count();
   auto text = fmt::format("{}/{} cells", done_, total_);

@@ -18,6 +18,8 @@ class Progress {
   /// `total` cells to run. `print` is for tests; by default lines go to stderr.
   Progress(std::size_t total, ProgressMode mode, std::function<void(const std::string&)> print = {});
   ~Progress();
+  /// How many cells there are in all, where that has become known better.
+  void expect(std::size_t total);
   /// One more cell is over; the others will take about `left` seconds, if that is known.
   void advance(bool failed, std::optional<double> left = {});
   /// A line of its own, whatever the mode: failures are always told.
@@ -32,7 +34,7 @@ class Progress {
   using Clock = std::chrono::steady_clock;
   void draw();
   void erase();
-  const std::size_t total_;
+  std::size_t total_;
   std::size_t done_ = 0, failed_ = 0, told_percent_ = 0;
   std::optional<double> left_;  ///< as of when it was told
   bool bar_ = false, plain_ = false, drawn_ = false, finished_ = false;

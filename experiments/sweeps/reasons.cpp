@@ -45,7 +45,8 @@ std::string Reasons::operator()(const Cell& cell) {
   const auto reason = [&] { return read_cell(path).reason; };
   switch (cell_state(folder_, cell.hash)) {
     case CellState::ok: return fmt::format("done: {} is whole and of this hash", path);
-    case CellState::failed: return "run again: it failed: " + reason();
+    case CellState::failed:
+      return (cell.round ? "done: the trial failed, and is never chosen: " : "run again: it failed: ") + reason();
     case CellState::skipped: return "run again: it was skipped: " + reason();
     case CellState::damaged: return "run again: " + check_cell(path, "", cell.hash);
     case CellState::pending: break;

@@ -25,6 +25,7 @@
 #include "experiments/support/place.hpp"
 #include "experiments/sweeps/claims.hpp"
 #include "experiments/sweeps/journal.hpp"
+#include "experiments/sweeps/tuning.hpp"
 
 namespace hardgrad {
 namespace {
@@ -45,7 +46,9 @@ void adopt(const Plan& plan, const SweepFolder& folder, bool force) {
           fmt::format("{}: holds another plan: {}; give another --out, or --force to go on here with the "
                       "new plan (finished cells it shares are kept)",
                       folder.path, difference));
-  if (read_file(folder.plan()) != text) write_file(folder.plan(), text);
+  // A plan that grows may have grown further there than we know yet.
+  if ((!plan.tuning || !plan_difference(read_plan(folder), plan).empty()) && read_file(folder.plan()) != text)
+    write_file(folder.plan(), text);
 }
 
 // What earlier runs in this folder took for their cells.
@@ -77,7 +80,12 @@ class Run {
   RunReport finish();
 
  private:
+  std::size_t to_come() const;
+  void select();
+  void grow_plan();
+  bool wait_for_trials();
   void all();
+  void run_todo();
   void round(const std::vector<Todo>& todo);
   void work(const Todo& todo);
   void compute(const Cell& cell);
@@ -91,15 +99,17 @@ class Run {
     return line;
   }
 
-  const Plan& plan_;
+  Plan plan_;  // grows, between rounds
   TaskPool& tasks_;
   const RunOptions options_;
   const SweepFolder folder_;
   RunReport report_;
+  Outcomes outcomes_;
+  std::set<std::string> selected_;  // hashes
   std::vector<Todo> todo_, deferred_;
   Durations durations_;
   Durations::Left left_;
-  std::size_t over_ = 0;
+  std::size_t over_ = 0, unfinished_ = 0;  // cells that ended; of `todo_`, those that did not yet
   int jobs_ = 1;
   char host_[256] = "";
   std::optional<Journal> journal_;
@@ -116,8 +126,32 @@ Run::Run(const Plan& plan, TaskPool& tasks, const RunOptions& options)
     : plan_(plan), tasks_(tasks), options_(options), folder_{options.out}, jobs_(useful_jobs(options.jobs)) {
   adopt(plan, folder_, options.force);
   report_.leftovers = remove_leftovers(folder_.path) + remove_leftovers(folder_.cells());
+  provenance_threads(jobs_);
+  gethostname(host_, sizeof host_ - 1);
+  durations_ = journal_durations(folder_, plan);
+  journal_.emplace(folder_.journal());
+  remove_void_claims(folder_.cells());
+  claims_.emplace(folder_.cells());
+  if (plan_.tuning) outcomes_ = outcomes_in(folder_, plan_.tuning->config->tune->metric);
+  grow_plan();
+  select();
+  progress_.emplace(todo_.size() + to_come(), options.progress, options.print);
+  auto line = here("run");
+  line.update({{"plan", plan.hash},
+               {"jobs", jobs_},
+               {"cells", todo_.size()},
+               {"shard", fmt::format("{}/{}", options.shard, options.shards)}});
+  journal_->append(line);
+}
+
+std::size_t Run::to_come() const { return selected_cells(plan_, options_.only, options_.shard, options_.shards, true).size(); }
+
+// Those of our cells that are new in the plan.
+void Run::select() {
+  todo_.clear();
   TaskPool::Users users;
-  for (const auto* cell : selected_cells(plan, options.only, options.shard, options.shards)) {
+  for (const auto* cell : selected_cells(plan_, options_.only, options_.shard, options_.shards)) {
+    if (!selected_.insert(cell->hash).second) continue;
     ++report_.selected;
     const auto state = cell_state(folder_, cell->hash);
     if (is_done(state, *cell)) {
@@ -127,27 +161,67 @@ Run::Run(const Plan& plan, TaskPool& tasks, const RunOptions& options)
     todo_.push_back({cell, state == CellState::pending ? "" : seal_of(folder_.cell(cell->hash))});
     if (!cell->skip.empty()) continue;
     ++left_[kind_of(cell->axes)];
-    ++users[{cell->axes.at("task"), CellKeys(plan.seed, cell->axes).data.value()}];
+    ++users[{cell->axes.at("task"), CellKeys(plan_.seed, cell->axes).data.value()}];
   }
-  tasks.expect(users);
-  provenance_threads(jobs_);
-  gethostname(host_, sizeof host_ - 1);
-  durations_ = journal_durations(folder_, plan);
-  journal_.emplace(folder_.journal());
-  remove_void_claims(folder_.cells());
-  claims_.emplace(folder_.cells());
-  progress_.emplace(todo_.size(), options.progress, options.print);
-  auto line = here("run");
-  line.update({{"plan", plan.hash},
-               {"jobs", jobs_},
-               {"cells", todo_.size()},
-               {"shard", fmt::format("{}/{}", options.shard, options.shards)}});
-  journal_->append(line);
+  tasks_.expect(users);
+  unfinished_ = todo_.size();
+}
+
+// Takes in the trials that are over, and freezes the plan anew. One process at a time does so: what it writes then knows all
+// that was written before.
+void Run::grow_plan() {
+  if (!plan_.tuning) return;
+  while (!claims_->take("plan")) {
+    if (stop()) return;
+    std::this_thread::sleep_for(20ms);
+  }
+  std::lock_guard guard(writing_);
+  grow(plan_, outcomes_);
+  if (const auto text = frozen(plan_); read_file(folder_.plan()) != text) write_file(folder_.plan(), text);
+  claims_->give_back("plan");
+}
+
+// After all that we could do. True if the plan has grown by cells of ours; false if it is complete, or if nobody is at work on
+// the trials that it waits for.
+bool Run::wait_for_trials() {
+  if (!plan_.tuning) return false;
+  std::size_t before = 0;
+  bool told = false;
+  for (int quiet = 0; !stop();) {
+    grow_plan();
+    select();
+    if (!todo_.empty()) return true;
+    std::set<std::size_t> ours;
+    for (const auto* cell : selected_cells(plan_, options_.only, options_.shard, options_.shards, true))
+      ours.insert(cell->search);
+    report_.waiting = 0;
+    if (ours.empty()) return false;
+    const auto claims = standing_claims(folder_.cells());
+    std::size_t open = 0;
+    bool at_work = false;
+    for (const auto& cell : plan_.cells)
+      if (cell.round > 0 && ours.contains(cell.search) && !outcomes_(cell)) {
+        ++open;
+        at_work = at_work || claims.contains(cell.hash);
+      }
+    report_.waiting = open;
+    quiet = at_work || open != before ? 0 : quiet + 1;
+    before = open;
+    if (quiet == options_.looks) return false;  // not at once: between two cells others hold no claim
+    if (!std::exchange(told, true))
+      progress_->say(fmt::format("waiting for {} of this round of the search that others have to run",
+                                 open == 1 ? "a trial" : fmt::format("{} trials", open)));
+    std::this_thread::sleep_for(100ms);
+  }
+  return false;
 }
 
 // To be called with `writing_` held.
 void Run::tell_end(const Cell& cell, CellStatus status, const std::string& reason, double seconds) {
-  if (status == CellStatus::failed) {
+  if (status == CellStatus::failed && cell.round > 0) {
+    ++report_.failed_trials;
+    progress_->say(fmt::format("trial failed: {}: {}", cell.label(), reason));
+  } else if (status == CellStatus::failed) {
     report_.failures.push_back(cell.label() + ": " + reason);
     progress_->say("failed: " + report_.failures.back());
     if (options_.fail_fast) halt_ = true;
@@ -155,8 +229,10 @@ void Run::tell_end(const Cell& cell, CellStatus status, const std::string& reaso
   const auto kind = kind_of(cell.axes);
   if (status == CellStatus::ok && seconds > 0) durations_.add(kind, seconds);
   if (cell.skip.empty()) --left_[kind];
+  ++over_;
+  if (unfinished_) --unfinished_;
   const auto work_left = durations_.seconds(left_);
-  const auto at_once = std::min<double>(jobs_, std::max<double>(1, static_cast<double>(todo_.size() - ++over_)));
+  const auto at_once = std::min<double>(jobs_, std::max<double>(1, static_cast<double>(unfinished_)));
   progress_->advance(status == CellStatus::failed, work_left ? std::optional<double>(*work_left / at_once) : std::nullopt);
 }
 
@@ -233,6 +309,14 @@ void Run::round(const std::vector<Todo>& todo) {
 }
 
 void Run::all() {
+  do {
+    report_.waiting = 0;
+    progress_->expect(over_ + todo_.size() + to_come());
+    run_todo();
+  } while (wait_for_trials());
+}
+
+void Run::run_todo() {
   round(todo_);
   bool told = false;
   while (!deferred_.empty() && !stop()) {
@@ -292,6 +376,12 @@ RunReport Run::finish() {
   progress_->finish();
   report_.interrupted = options_.interrupted();
   if (broken_) std::rethrow_exception(broken_);
+  if (plan_.tuning) {
+    for (const auto& search : plan_.tuning->searches)
+      if (!search.stuck.empty()) report_.failures.push_back(search.label() + ": " + search.stuck);
+    report_.tuned = tuning_lines(plan_);
+    report_.searches = tuning_json(plan_);
+  }
   return report_;
 }
 

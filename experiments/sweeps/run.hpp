@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,8 @@ struct RunOptions {
   ProgressMode progress = ProgressMode::automatic;
   Stop interrupted = [] { return false; };                    ///< polled; cells at work then stop
   double patience = std::numeric_limits<double>::infinity();  ///< seconds that they are waited for then
-  std::function<void(const std::string&)> print = {};         ///< for tests; by default stderr
+  int looks = 20;  ///< with [tune]: so many tenths of a second nobody may be at work on trials that are waited for
+  std::function<void(const std::string&)> print = {};  ///< for tests; by default stderr
 };
 
 struct RunReport {
@@ -33,10 +35,14 @@ struct RunReport {
   std::size_t ok = 0, skipped = 0;
   std::size_t leftovers = 0;          ///< files that killed processes left half-written here, now removed
   std::vector<std::string> failures;  ///< "label: reason"
+  std::size_t failed_trials = 0;      ///< of the search for settings: they are never chosen, and no failure of the sweep
+  std::size_t waiting = 0;            ///< cells that others have to run before this shard (or filter) has something to do again
+  std::vector<std::string> tuned;     ///< with [tune]: a line a search, what was chosen
+  nlohmann::json searches;            ///< the same as plan.json has it; null without [tune]
   bool interrupted = false;
   bool abandoned = false;  ///< threads are still at work on the plan and the tasks, in vain: leave by std::_Exit
-  /// 0, 1 if cells failed, 130 if interrupted.
-  int exit_status() const { return interrupted ? 130 : failures.empty() ? 0 : 1; }
+  /// 0, 1 if cells failed, 4 if it is others' turn, 130 if interrupted.
+  int exit_status() const { return interrupted ? 130 : !failures.empty() ? 1 : waiting ? 4 : 0; }
 };
 
 /// UsageError if the folder cannot be written or holds another plan.

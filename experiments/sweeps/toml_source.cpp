@@ -23,6 +23,7 @@ std::string described(const toml::node& node) {
   if (const auto* v = node.as_string()) return fmt::format("\"{}\"", v->get());
   if (node.is_table()) return "a table";
   if (node.is_array()) return "a list";
+  if (const auto* number = node.as_floating_point()) return fmt::format("{}", number->get());
   std::ostringstream text;
   node.visit([&](const auto& n) {
     if constexpr (toml::is_value<decltype(n)>) text << n;

@@ -81,7 +81,7 @@ def expected(tmp_path_factory):
 def test_plan_and_run(sweep, tmp_path, expected):
     out = tmp_path / "run"
     plan = as_json("plan", sweep, "--out", out, "--quick")
-    assert plan["counts"] == {"all": 18, "run": 18, "skip": 0, "done": 0, "failed": 0, "damaged": 0}
+    assert plan["counts"] == {"all": 18, "run": 18, "to_come": 0, "skip": 0, "done": 0, "failed": 0, "damaged": 0}
     assert not out.exists()
     estimate = as_json("plan", sweep, "--out", out)["estimate"]
     assert estimate["seconds"] > 0 and estimate["bytes"] > 0

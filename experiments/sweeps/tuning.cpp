@@ -1,0 +1,195 @@
+#include "experiments/sweeps/tuning.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "core/support/error.hpp"
+#include "core/support/text.hpp"
+
+namespace hardgrad {
+namespace {
+
+// The losses of an evaluation, the one that ranks first.
+const std::vector<std::string> losses{"expected_loss", "marginal_likelihood", "soft", "elbo", "sampled_elbo", "sampled_bound"};
+
+bool is_loss(const std::string& metric) {
+  return metric == "loss" || std::find(losses.begin(), losses.end(), metric) != losses.end();
+}
+
+// Whether more of the metric is better.
+bool direction(const SweepConfig& config, const std::string& metric, const Cell& cell, TaskPool& tasks) {
+  if (is_loss(metric)) return false;
+  std::vector<std::string> known{"loss"};
+  known.insert(known.end(), losses.begin(), losses.end());
+  for (const auto& m : tasks.get(cell.axes.at("task"), CellKeys(config.seed, cell.axes).data)->metrics()) {
+    if (m.name == metric) return m.higher_is_better;
+    known.push_back(m.name);
+  }
+  throw UsageError(fmt::format("{}: tune.metric: {} has no \"{}\"{}; it has: {}", config.file, cell.spec("task").name, metric,
+                               did_you_mean(metric, known), fmt::join(known, ", ")));
+}
+
+void check(const SweepConfig& config, const Cell& cell) {
+  const auto& train = cell.settings.train;
+  if (train.steps < 1)
+    throw UsageError(fmt::format("{}: tune: nothing is trained: set train.steps (in {})", config.file, cell.label()));
+  if (train.evaluate_split == config.tune->split)
+    throw UsageError(
+        fmt::format("{}: tune.split: settings would be chosen on the split that the reported runs are judged on, {}; "
+                    "set train.evaluate_split to {}",
+                    config.file, train.evaluate_split, train.evaluate_split == "heldout" ? "test" : "heldout"));
+  if (train.keep_best)
+    throw UsageError(
+        fmt::format("{}: train.keep_best: would choose the best evaluation on {}, the split that the reported runs are "
+                    "judged on; leave it out of a sweep with [tune]",
+                    config.file, train.evaluate_split));
+}
+
+std::string group_of(const Cell& cell) {
+  auto group = cell;
+  group.axes["seed"] = "0";
+  return group.label();
+}
+
+}  // namespace
+
+void begin_searches(Plan& plan, const SweepConfig& config, TaskPool& tasks) {
+  Tuning tuning{.config = std::make_shared<SweepConfig>(config), .searches = {}, .skipped = {}, .to_come = {}};
+  std::map<std::string, std::size_t> place;
+  for (auto& cell : plan.cells) {
+    if (!cell.skip.empty()) {
+      tuning.skipped.push_back(cell);
+      continue;
+    }
+    check(config, cell);
+    const auto [it, added] = place.emplace(group_of(cell), tuning.searches.size());
+    if (added) {
+      const auto& estimator = cell.axes.at("estimator");
+      tuning.searches.push_back({.wanted = {},
+                                 .settings = settings_to_try(*config.tune, config.seed, estimator),
+                                 .higher_is_better = direction(config, config.tune->metric, cell, tasks),
+                                 .rounds = {},
+                                 .chosen = {},
+                                 .stuck = {},
+                                 .failures = {}});
+      if (const auto found = tuning.searches.back().settings.size(); found < config.tune->trials)
+        plan.warnings.push_back(
+            fmt::format("{}: tune.trials: of {} there are only {} different settings", config.file, estimator, found));
+    }
+    cell.search = it->second;
+    tuning.searches[it->second].wanted.push_back(cell);
+  }
+  std::size_t number = 0;
+  for (auto& search : tuning.searches) {
+    search.first = number;
+    number += search.cells(*config.tune);
+  }
+  for (auto& cell : tuning.skipped) cell.number = number++;
+  plan.tuning = std::move(tuning);
+  grow(plan, [](const Cell&) { return std::nullopt; });
+}
+
+bool grow(Plan& plan, const Outcomes& outcomes) {
+  if (!plan.tuning) return false;
+  auto& tuning = *plan.tuning;
+  const auto before = plan.cells.size();
+  plan.cells.clear();
+  tuning.to_come.clear();
+  for (auto& search : tuning.searches) search.grow(*tuning.config, outcomes, plan.cells, tuning.to_come);
+  plan.cells.insert(plan.cells.end(), tuning.skipped.begin(), tuning.skipped.end());
+  return plan.cells.size() > before;
+}
+
+Outcome outcome_of(const CellRecord& record, const std::string& metric) {
+  if (record.status != CellStatus::ok) return {.score = not_a_number, .quantity = {}, .reason = record.reason};
+  if (record.result.evaluations.empty()) return {.score = not_a_number, .quantity = {}, .reason = "nothing was evaluated"};
+  const auto& last = record.result.evaluations.back();
+  std::vector<std::string> there;
+  const auto look = [&](const std::map<std::string, double>& in, const std::string& prefix,
+                        const std::string& name) -> std::optional<Outcome> {
+    const auto it = in.find(name);
+    if (it == in.end()) return {};
+    const auto quantity = prefix + name;
+    return Outcome{.score = it->second,
+                   .quantity = quantity,
+                   .reason = std::isfinite(it->second) ? "" : fmt::format("{} is no finite number", quantity)};
+  };
+  for (const auto& name : metric == "loss" ? losses : std::vector<std::string>{metric})
+    if (const auto found = look(last.losses, "heldout_", name)) return *found;
+  if (const auto found = look(last.metrics, "metric_", metric)) return *found;
+  for (const auto& [name, value] : last.losses) there.push_back(name);
+  for (const auto& [name, value] : last.metrics) there.push_back(name);
+  return {.score = not_a_number,
+          .quantity = {},
+          .reason = fmt::format("its evaluation has no {}; it has: {}", metric, fmt::join(there, ", "))};
+}
+
+Outcomes outcomes_in(const SweepFolder& folder, const std::string& metric) {
+  auto seen = std::make_shared<std::map<std::string, Outcome>>();
+  return [folder, metric, seen](const Cell& cell) -> std::optional<Outcome> {
+    if (const auto it = seen->find(cell.hash); it != seen->end()) return it->second;
+    const auto state = cell_state(folder, cell.hash, false);
+    if (state == CellState::pending || state == CellState::damaged) return {};
+    return seen->emplace(cell.hash, outcome_of(read_cell(folder.cell(cell.hash)), metric)).first->second;
+  };
+}
+
+nlohmann::json tuning_json(const Plan& plan) {
+  const auto& tuning = *plan.tuning;
+  auto list = nlohmann::json::array();
+  for (const auto& search : tuning.searches) {
+    auto axes = search.wanted.front().axes;
+    axes.erase("seed");
+    auto rounds = nlohmann::json::array();
+    for (const auto& round : search.rounds)
+      rounds.push_back(
+          {{"round", round.number},
+           {"steps", round.steps},
+           {"settings", round.settings.empty() ? round.size : round.settings.size()},
+           {"cells", (round.settings.empty() ? round.size : round.settings.size()) * tuning.config->tune->seeds.size()},
+           {"state", !round.scores.empty()    ? "over"
+                     : round.settings.empty() ? "to come"
+                                              : "now"}});
+    list.push_back({{"axes", axes},
+                    {"settings", search.settings},
+                    {"rounds", rounds},
+                    {"reported", search.wanted.size()},
+                    {"chosen", search.chosen ? nlohmann::json(search.settings[*search.chosen]) : nlohmann::json()},
+                    {"edge", search.edge(*tuning.config->tune)},
+                    {"failed", search.failures.size()},
+                    {"stuck", search.stuck}});
+  }
+  return list;
+}
+
+std::vector<std::string> tuning_lines(const Plan& plan, bool over) {
+  std::vector<std::string> lines;
+  if (!plan.tuning) return lines;
+  const auto& tune = *plan.tuning->config->tune;
+  for (const auto& search : plan.tuning->searches) {
+    if (over && !search.chosen && search.stuck.empty()) continue;
+    auto line = "tuned: " + search.label() + ": ";
+    if (search.chosen) {
+      line += search.settings.size() == 1
+                  ? fmt::format("{} alone was to be tried", search.setting_text(*search.chosen))
+                  : fmt::format("{}, the best of {} settings", search.setting_text(*search.chosen), search.settings.size());
+      if (const auto edge = search.edge(tune); !edge.empty()) line += fmt::format("; {}: look further", edge);
+    } else if (!search.stuck.empty()) {
+      line += search.stuck;
+    } else {
+      const auto now =
+          std::find_if(search.rounds.begin(), search.rounds.end(), [](const auto& round) { return round.scores.empty(); });
+      line += fmt::format("round {} of {} is not over", now->number, search.rounds.size());
+    }
+    if (search.chosen && !search.failures.empty())
+      line += fmt::format("; {} of its trials failed and {} never chosen, the first: {}", search.failures.size(),
+                          search.failures.size() == 1 ? "was" : "were", search.failures.front());
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+}  // namespace hardgrad
