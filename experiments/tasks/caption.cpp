@@ -2,15 +2,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 
 #include "experiments/tasks/bleu.hpp"
+#include "experiments/tasks/listed.hpp"
 #include "experiments/tasks/loaders/input_file.hpp"
 #include "experiments/tasks/loaders/npy.hpp"
 #include "experiments/tasks/scene_painter.hpp"
 #include "experiments/tasks/splits.hpp"
-#include "experiments/tasks/task.hpp"
 #include "experiments/tasks/text.hpp"
 #include "experiments/tasks/vocabulary.hpp"
 
@@ -19,11 +18,10 @@ namespace {
 
 /// Fields: "image" [B, H, W, 3] of generated scenes, or "features" [B, L, D] from a file; "target" [B, T] words with the final
 /// end mark and "target_length" [B]; "gold" [B, T] the cell that a word is about, -1 where there is none or it is unknown.
-class Caption final : public Task {
+class Caption final : public Listed {
  public:
   Caption(const Settings& settings, Key key) {
-    if (settings.real("heldout") + settings.real("test") >= 1)
-      throw UsageError("caption: heldout and test together must be below 1");
+    require_shares("caption", settings);
     const auto path = find_input(settings.text("path")), features = find_input(settings.text("features"));
     if (path.empty() != features.empty())
       throw UsageError("caption: path (captions) and features (an array of the pictures) are given together or not at all");
@@ -35,10 +33,8 @@ class Caption final : public Task {
     std::vector<std::string> groups;  // captions of one picture are never parted
     for (const auto& example : examples_) groups.push_back(std::to_string(example.picture));
     const auto splits = split_by_group(groups, settings.real("heldout"), settings.real("test"), key / "split");
-    splits_ = members(splits, key / "order");
-    if (splits_[0].empty())
-      throw InputError(fmt::format("{}: no caption is left to train on; give more, or heldout=0,test=0", provenance_));
-    for (int i : splits_[0])
+    part(splits, key / "order", "no caption is left to train on; give more, or heldout=0,test=0");
+    for (int i : of(Split::train))
       for (const auto& word : examples_[i].words) vocabulary_.count(word);
     vocabulary_.close(4, static_cast<std::size_t>(settings.integer("vocabulary")));
     for (auto& example : examples_) {
@@ -46,8 +42,8 @@ class Caption final : public Task {
       example.target.push_back(Vocabulary::end);
       longest_ = std::max(longest_, example.target.size());
     }
-    provenance_ +=
-        fmt::format(": {} captions to train, {} held out, {} to test", splits_[0].size(), splits_[1].size(), splits_[2].size());
+    provenance_ += fmt::format(": {} captions to train, {} held out, {} to test", size(Split::train), size(Split::heldout),
+                               size(Split::test));
   }
 
   Dimensions dimensions() const override {
@@ -62,32 +58,26 @@ class Caption final : public Task {
       known["features"] = static_cast<int>(features_.shape[2]);
     return known;
   }
-  std::size_t size(Split split) const override { return splits_[static_cast<std::size_t>(split)].size(); }
-  std::string provenance() const override { return provenance_; }
 
   Batch batch(Split split, const std::vector<int>& indices) const override {
-    const auto& all = splits_[static_cast<std::size_t>(split)];
     Batch batch;
-    std::size_t T = 0;
-    for (int i : indices) {
-      batch.id.push_back(static_cast<std::uint32_t>(all.at(static_cast<std::size_t>(i))));
-      T = std::max(T, examples_[batch.id.back()].target.size());
-    }
+    batch.id = ids(split, indices);
+    auto target = padded(
+        batch.id, [&](auto i) -> auto& { return examples_[i].target; }, Vocabulary::pad);
     const auto B = indices.size();
     Array<double> picture(side_ > 0 ? std::vector{B, side_, side_, std::size_t{3}}
                                     : std::vector{B, cells_, features_.shape[2]});
-    Array<int> target({B, T}, Vocabulary::pad), length({B}), gold({B, T}, -1);
+    Array<int> gold(target.values.shape, -1);
     for (std::size_t b = 0; b < B; ++b) {
       const auto& example = examples_[batch.id[b]];
       const auto to = picture.row(b);
       for (std::size_t i = 0; i < to.size(); ++i)
         to[i] = side_ > 0 ? images_[example.picture * to.size() + i] / 255.0 : features_.row(example.picture)[i];
-      std::copy(example.target.begin(), example.target.end(), target.row(b).begin());
       std::copy(example.gold.begin(), example.gold.end(), gold.row(b).begin());
-      length.data[b] = static_cast<int>(example.target.size());
     }
     batch.reals[side_ > 0 ? "image" : "features"] = std::move(picture);
-    batch.integers = {{"target", std::move(target)}, {"target_length", std::move(length)}, {"gold", std::move(gold)}};
+    batch.integers = {
+        {"target", std::move(target.values)}, {"target_length", std::move(target.length)}, {"gold", std::move(gold)}};
     return batch;
   }
 
@@ -143,7 +133,6 @@ class Caption final : public Task {
       images_.insert(images_.end(), scene.image.begin(), scene.image.end());
       examples_.push_back({i, std::move(scene.caption), std::move(scene.gold), {}});
     }
-    provenance_ = "generated";
   }
 
   void read(const std::string& path, const std::string& features) {
@@ -186,8 +175,6 @@ class Caption final : public Task {
   std::size_t side_ = 0, cells_ = 0, longest_ = 0;
   Vocabulary vocabulary_;
   std::vector<Example> examples_;
-  std::array<std::vector<int>, 3> splits_;
-  std::string provenance_;
 };
 
 using P = ParameterInfo;

@@ -6,9 +6,9 @@
 #include <map>
 
 #include "core/random/randomness.hpp"
+#include "experiments/tasks/listed.hpp"
 #include "experiments/tasks/newsroom.hpp"
 #include "experiments/tasks/splits.hpp"
-#include "experiments/tasks/task.hpp"
 #include "experiments/tasks/vocabulary.hpp"
 
 namespace hardgrad {
@@ -20,15 +20,14 @@ namespace {
 /// Entities have no names: in each question they are numbered by a random permutation of its own, of the A numbers there are.
 /// So a number means nothing beyond its document, and nothing can be known of an answer without reading. Tokens are first
 /// words, then @placeholder, then the A entities.
-class Cloze final : public Task {
+class Cloze final : public Listed {
  public:
   Cloze(const Settings& settings, Key key) : longest_(static_cast<std::size_t>(settings.integer("length"))) {
     const auto path = find_input(settings.text("path"));
     std::vector<ClozeQuestion> questions;
     std::vector<Split> splits;
     if (path.empty()) {
-      if (settings.real("heldout") + settings.real("test") >= 1)
-        throw UsageError("cloze: heldout and test together must be below 1");
+      require_shares("cloze", settings);
       const Newsroom newsroom{settings.integer("facts"), settings.integer("entities"), settings.integer("relations")};
       std::vector<std::string> reports;
       for (int i = 0; i < settings.integer("questions"); ++i) {
@@ -37,20 +36,16 @@ class Cloze final : public Task {
         for (const auto& token : questions.back().document) reports.back() += token + " ";
       }
       splits = split_by_group(reports, settings.real("heldout"), settings.real("test"), key / "split");
-      provenance_ = "generated";
     } else {
       read_files(path, static_cast<std::size_t>(settings.integer("limit")), questions, splits);
       provenance_ = path;
     }
     add(questions, splits, static_cast<std::size_t>(settings.integer("vocabulary")), key / "names");
-    splits_ = members(splits_of_kept_, key / "order");
-    if (splits_[0].empty())
-      throw InputError(
-          fmt::format("{}: no question is left to train on; give more questions, or a larger length", provenance_));
+    part(splits_of_kept_, key / "order", "no question is left to train on; give more questions, or a larger length");
     provenance_ += fmt::format(
         ": {} questions to train, {} held out, {} to test; {} documents cut to {} tokens; {} left out: their answer is not in "
         "the document",
-        splits_[0].size(), splits_[1].size(), splits_[2].size(), cut_, longest_, unanswerable_);
+        size(Split::train), size(Split::heldout), size(Split::test), cut_, longest_, unanswerable_);
   }
 
   Dimensions dimensions() const override {
@@ -59,33 +54,25 @@ class Cloze final : public Task {
             {"document_length", static_cast<int>(longest_document_)},
             {"question_length", static_cast<int>(longest_question_)}};
   }
-  std::size_t size(Split split) const override { return splits_[static_cast<std::size_t>(split)].size(); }
-  std::string provenance() const override { return provenance_; }
 
   Batch batch(Split split, const std::vector<int>& indices) const override {
-    const auto& all = splits_[static_cast<std::size_t>(split)];
     Batch batch;
-    std::size_t N = 0, Q = 0;
-    for (int i : indices) {
-      const int id = all.at(static_cast<std::size_t>(i));
-      batch.id.push_back(static_cast<std::uint32_t>(id));
-      N = std::max(N, examples_[id].document.size());
-      Q = std::max(Q, examples_[id].question.size());
+    batch.id = ids(split, indices);
+    auto document = padded(
+        batch.id, [&](auto i) -> auto& { return examples_[i].document; }, Vocabulary::pad);
+    auto question = padded(
+        batch.id, [&](auto i) -> auto& { return examples_[i].question; }, Vocabulary::pad);
+    Array<int> answer({batch.id.size()}), support(document.values.shape);
+    for (std::size_t b = 0; b < batch.id.size(); ++b) {
+      for (auto token : examples_[batch.id[b]].support) support.row(b)[token] = 1;
+      answer.data[b] = examples_[batch.id[b]].answer;
     }
-    const auto B = indices.size();
-    Array<int> document({B, N}), question({B, Q}), document_length({B}), question_length({B}), answer({B}), support({B, N});
-    for (std::size_t b = 0; b < B; ++b) {
-      const auto& example = examples_[batch.id[b]];
-      std::copy(example.document.begin(), example.document.end(), document.row(b).begin());
-      std::copy(example.question.begin(), example.question.end(), question.row(b).begin());
-      for (auto token : example.support) support.row(b)[token] = 1;
-      document_length.data[b] = static_cast<int>(example.document.size());
-      question_length.data[b] = static_cast<int>(example.question.size());
-      answer.data[b] = example.answer;
-    }
-    batch.integers = {{"document", std::move(document)}, {"document_length", std::move(document_length)},
-                      {"question", std::move(question)}, {"question_length", std::move(question_length)},
-                      {"answer", std::move(answer)},     {"support", std::move(support)}};
+    batch.integers = {{"document", std::move(document.values)},
+                      {"document_length", std::move(document.length)},
+                      {"question", std::move(question.values)},
+                      {"question_length", std::move(question.length)},
+                      {"answer", std::move(answer)},
+                      {"support", std::move(support)}};
     return batch;
   }
 
@@ -194,8 +181,6 @@ class Cloze final : public Task {
   Vocabulary vocabulary_;
   std::vector<Example> examples_;
   std::vector<Split> splits_of_kept_;
-  std::array<std::vector<int>, 3> splits_;
-  std::string provenance_;
 };
 
 using P = ParameterInfo;

@@ -6,11 +6,11 @@
 #include <map>
 #include <set>
 
+#include "experiments/tasks/listed.hpp"
 #include "experiments/tasks/loaders/input_file.hpp"
 #include "experiments/tasks/loaders/labelled_pairs.hpp"
 #include "experiments/tasks/phrase_pairs.hpp"
 #include "experiments/tasks/splits.hpp"
-#include "experiments/tasks/task.hpp"
 #include "experiments/tasks/text.hpp"
 #include "experiments/tasks/vocabulary.hpp"
 
@@ -19,11 +19,10 @@ namespace {
 
 /// Fields: "first" [B, N] and "first_length" [B], "second" and "second_length" likewise: words; "label" [B]. Labels are
 /// numbered in the order of their bytes, words are those of the training split.
-class Pairs final : public Task {
+class Pairs final : public Listed {
  public:
   Pairs(const Settings& settings, Key key) {
-    if (settings.real("heldout") + settings.real("test") >= 1)
-      throw UsageError("pairs: heldout and test together must be below 1");
+    require_shares("pairs", settings);
     const auto path = find_input(settings.text("path"));
     const auto longest = static_cast<std::size_t>(settings.integer("max_length"));
     std::vector<LabelledPair> pairs;
@@ -35,7 +34,6 @@ class Pairs final : public Task {
                                                                                   : Kind::entailment};
       for (int i = 0; i < settings.integer("examples"); ++i)
         pairs.push_back(phrases.generate(key / "pair" / static_cast<std::uint64_t>(i)));
-      provenance_ = "generated";
     } else {
       const bool lower = settings.flag("lower_case");
       for (auto& [label, first, second] : read_labelled_pairs(path))
@@ -50,12 +48,10 @@ class Pairs final : public Task {
     const auto left_out = all - pairs.size();
     if (limit > 0 && pairs.size() > limit) pairs.resize(limit);
     number(pairs, settings, key);
-    if (splits_[0].empty())
-      throw InputError(fmt::format("{}: no pair is left to train on; give more pairs, or a larger max_length", provenance_));
     if (labels_.size() < 2)
       throw InputError(fmt::format("{}: all pairs have the label \"{}\"; there is nothing to learn", provenance_, labels_[0]));
     provenance_ += fmt::format(": {} pairs to train, {} held out, {} to test; {} left out: empty, or of more than {} tokens",
-                               splits_[0].size(), splits_[1].size(), splits_[2].size(), left_out, longest);
+                               size(Split::train), size(Split::heldout), size(Split::test), left_out, longest);
   }
 
   Dimensions dimensions() const override {
@@ -64,30 +60,18 @@ class Pairs final : public Task {
             {"second_length", static_cast<int>(longest_[1])},
             {"classes", static_cast<int>(labels_.size())}};
   }
-  std::size_t size(Split split) const override { return splits_[static_cast<std::size_t>(split)].size(); }
-  std::string provenance() const override { return provenance_; }
 
   Batch batch(Split split, const std::vector<int>& indices) const override {
-    const auto& all = splits_[static_cast<std::size_t>(split)];
-    const auto B = indices.size();
     Batch batch;
-    Array<int> label({B});
-    for (std::size_t b = 0; b < B; ++b) {
-      batch.id.push_back(static_cast<std::uint32_t>(all.at(static_cast<std::size_t>(indices[b]))));
-      label.data[b] = examples_[batch.id[b]].label;
-    }
+    batch.id = ids(split, indices);
     for (std::size_t side = 0; side < 2; ++side) {
-      std::size_t N = 0;
-      for (auto id : batch.id) N = std::max(N, examples_[id].sentence[side].size());
-      Array<int> words({B, N}), length({B});
-      for (std::size_t b = 0; b < B; ++b) {
-        const auto& sentence = examples_[batch.id[b]].sentence[side];
-        std::copy(sentence.begin(), sentence.end(), words.row(b).begin());
-        length.data[b] = static_cast<int>(sentence.size());
-      }
-      batch.integers[names[side]] = std::move(words);
-      batch.integers[std::string(names[side]) + "_length"] = std::move(length);
+      auto sentence = padded(
+          batch.id, [&](auto i) -> auto& { return examples_[i].sentence[side]; }, Vocabulary::pad);
+      batch.integers[names[side]] = std::move(sentence.values);
+      batch.integers[std::string(names[side]) + "_length"] = std::move(sentence.length);
     }
+    Array<int> label({batch.id.size()});
+    for (std::size_t b = 0; b < batch.id.size(); ++b) label.data[b] = examples_[batch.id[b]].label;
     batch.integers["label"] = std::move(label);
     return batch;
   }
@@ -146,15 +130,13 @@ class Pairs final : public Task {
       }
       examples_.push_back(std::move(example));
     }
-    splits_ = members(splits, key / "order");
+    part(splits, key / "order", "no pair is left to train on; give more pairs, or a larger max_length");
   }
 
   std::array<std::size_t, 2> longest_{};
   std::vector<std::string> labels_;
   Vocabulary vocabulary_;
   std::vector<Example> examples_;
-  std::array<std::vector<int>, 3> splits_;
-  std::string provenance_;
 };
 
 using P = ParameterInfo;

@@ -2,14 +2,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <cmath>
+#include <filesystem>
 #include <set>
 
+#include "core/random/randomness.hpp"
 #include "experiments/support/place.hpp"
+#include "experiments/tasks/listed.hpp"
 #include "experiments/tasks/loaders/babi.hpp"
 #include "experiments/tasks/splits.hpp"
 #include "experiments/tasks/story_world.hpp"
-#include "experiments/tasks/task.hpp"
 #include "experiments/tasks/vocabulary.hpp"
 
 namespace hardgrad {
@@ -27,44 +29,83 @@ std::string twin_of(const std::string& path) {
   throw InputError(fmt::format("{}: no test file can be guessed from this name; name one with test_path=FILE", path));
 }
 
+/// "qa3" of "/somewhere/qa3_three-supporting-facts_train.txt": a name that metrics can bear.
+std::string short_name(const std::string& path) {
+  const auto name = std::filesystem::path(path).filename().string();
+  return name.substr(0, name.find_first_of("_."));
+}
+
+/// The training files of a folder, those with the lower numbers first.
+std::vector<std::string> training_files(const std::string& folder) {
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (const auto name = entry.path().filename().string(); name.find("_train.txt") != std::string::npos)
+      files.push_back(entry.path().string());
+  if (files.empty()) throw InputError(folder + ": holds no file of the name ..._train.txt");
+  std::sort(files.begin(), files.end(), [](const std::string& a, const std::string& b) {
+    const auto x = short_name(a), y = short_name(b);
+    return std::pair(x.size(), x) < std::pair(y.size(), y);
+  });
+  return files;
+}
+
 /// Fields: "story" [B, N, W] sentences, oldest first, and "story_length" [B]; "question" [B, W]; "answer"
 /// [B]; "support" [B, N] 1 where a sentence is a supporting fact. W is the same in all batches.
-class QuestionAnswering final : public Task {
+///
+/// Several files are learned jointly: words and answers are those of all, and no question says which file it is from.
+class QuestionAnswering final : public Listed {
  public:
-  QuestionAnswering(const Settings& settings, Key key) : memory_(static_cast<std::size_t>(settings.integer("memory"))) {
+  QuestionAnswering(const Settings& settings, Key key, const Task* trained)
+      : memory_(static_cast<std::size_t>(settings.integer("memory"))), time_noise_(settings.real("time_noise")) {
+    const auto* like = dynamic_cast<const QuestionAnswering*>(trained);
+    if (like) memory_ = std::min(memory_, like->sentences_in_memory_);
     const auto path = find_input(settings.text("path"));
     const auto test_path = find_input(settings.text("test_path"));
+    std::vector<BabiStories> all;
     std::vector<Split> splits;
+    const auto take = [&](BabiStories stories, const std::vector<Split>& parts) {
+      splits.insert(splits.end(), parts.begin(), parts.end());
+      all.push_back(std::move(stories));
+    };
     if (path.empty()) {
       if (!test_path.empty()) throw UsageError("qa: test_path is given without path; name the training file, too");
-      if (settings.real("heldout") + settings.real("test") >= 1)
-        throw UsageError("qa: heldout and test together must be below 1");
+      require_shares("qa", settings);
       const StoryWorld world{settings.integer("stories"), settings.integer("questions"),
                              std::stoi(settings.text("supporting_facts")), settings.integer("people"),
                              settings.integer("places")};
-      const auto stories = parse_babi(world.tell(key / "story"));
-      splits = split_by_group(groups_of(stories), settings.real("heldout"), settings.real("test"), key / "split");
-      count_and_add(stories, splits);
-      provenance_ = "generated";
+      auto stories = parse_babi(world.tell(key / "story"));
+      const auto parts = split_by_group(groups_of(stories), settings.real("heldout"), settings.real("test"), key / "split");
+      take(std::move(stories), parts);
     } else {
-      const auto train = parse_babi(read_text(path));
-      const auto test_file = test_path.empty() ? twin_of(path) : test_path;
-      const auto test = parse_babi(read_text(test_file));
-      splits = split_by_group(groups_of(train), settings.real("heldout"), 0, key / "split");
-      for (const auto& question : test.questions) answers_.insert(question.answer);
-      count_and_add(train, splits);
-      const std::vector<Split> all_test(test.questions.size(), Split::test);
-      add(test);
-      splits.insert(splits.end(), all_test.begin(), all_test.end());
-      provenance_ = path + " and " + test_file;
+      const bool folder = place_of(path) == Place::folder;
+      if (folder && !test_path.empty())
+        throw UsageError("qa: test_path is for one file; a folder's test files go by their names");
+      for (const auto& file : folder ? training_files(path) : std::vector{path}) {
+        if (folder) files_.push_back(short_name(file));
+        auto train = parse_babi(read_text(file));
+        const auto parts = split_by_group(groups_of(train), settings.real("heldout"), 0, key / "split");
+        take(std::move(train), parts);
+        const auto test_file = test_path.empty() ? twin_of(file) : test_path;
+        auto test = parse_babi(read_text(test_file));
+        const std::vector<Split> all_test(test.questions.size(), Split::test);
+        take(std::move(test), all_test);
+        provenance_ = folder ? path : path + " and " + test_file;
+      }
     }
-    splits_ = members(splits, key / "order");
-    if (splits_[0].empty())
-      throw InputError(fmt::format("{}: no story is left to train on; give more stories, or heldout=0", provenance_));
-    for (std::size_t i = 0; i < questions_.size(); ++i)
-      sentences_in_memory_ = std::max(sentences_in_memory_, questions_[i].end - questions_[i].first);
+    if (like) {
+      vocabulary_ = like->vocabulary_;
+      answers_ = like->answers_;
+    } else {
+      number_words(all, splits);
+    }
+    for (std::size_t i = 0; i < all.size(); ++i) add(all[i], files_.empty() ? 0 : i / 2);
+    part(splits, key / "order", "no story is left to train on; give more stories, or heldout=0");
+    for (const auto& question : questions_)
+      sentences_in_memory_ = std::max(sentences_in_memory_, question.end - question.first);
+    sentences_in_memory_ += static_cast<std::size_t>(std::ceil(time_noise_ * static_cast<double>(sentences_in_memory_)));
+    if (like) sentences_in_memory_ = like->sentences_in_memory_;
     provenance_ += fmt::format(": {} questions to train, {} held out, {} to test; {} stories cut to the last {} sentences",
-                               splits_[0].size(), splits_[1].size(), splits_[2].size(), cut_, memory_);
+                               size(Split::train), size(Split::heldout), size(Split::test), cut_, memory_);
   }
 
   Dimensions dimensions() const override {
@@ -73,35 +114,23 @@ class QuestionAnswering final : public Task {
             {"sentences", static_cast<int>(sentences_in_memory_)},
             {"words", static_cast<int>(words_)}};
   }
-  std::size_t size(Split split) const override { return splits_[static_cast<std::size_t>(split)].size(); }
-  std::string provenance() const override { return provenance_; }
-
-  Batch batch(Split split, const std::vector<int>& indices) const override {
-    const auto& all = splits_[static_cast<std::size_t>(split)];
-    Batch batch;
-    std::size_t N = 0;
-    for (int i : indices) {
-      const int id = all.at(static_cast<std::size_t>(i));
-      batch.id.push_back(static_cast<std::uint32_t>(id));
-      N = std::max(N, questions_[id].end - questions_[id].first);
+  Batch batch(Split split, const std::vector<int>& indices) const override { return filled(ids(split, indices), {}); }
+  /// With random noise in time (Sukhbaatar et al. 2015, sec. 4.1): empty sentences between the others, new in every epoch.
+  Batch training_batch(const std::vector<int>& indices, Key epoch) const override {
+    auto id = ids(Split::train, indices);
+    std::vector<std::vector<bool>> empty;
+    for (auto i : id) {
+      KeyedRandomness random(epoch / std::uint64_t{i});
+      const auto sentences = questions_[i].end - questions_[i].first;
+      auto room = sentences_in_memory_ - sentences;
+      auto& before = empty.emplace_back(sentences);  // which of them have an empty one before them
+      for (std::uint32_t s = 0; s < sentences && time_noise_ > 0; ++s)
+        if (room > 0 && random.uniform({.step = s}) < time_noise_) {
+          before[s] = true;
+          --room;
+        }
     }
-    const auto B = indices.size();
-    Array<int> story({B, N, words_}), length({B}), question({B, words_}), answer({B}), support({B, N});
-    for (std::size_t b = 0; b < B; ++b) {
-      const auto& asked = questions_[batch.id[b]];
-      for (auto s = asked.first; s < asked.end; ++s)
-        std::copy(sentences_[s].begin(), sentences_[s].end(), story.row(b).begin() + (s - asked.first) * words_);
-      std::copy(asked.words.begin(), asked.words.end(), question.row(b).begin());
-      for (auto s : asked.support) support.row(b)[s - asked.first] = 1;
-      length.data[b] = static_cast<int>(asked.end - asked.first);
-      answer.data[b] = asked.answer;
-    }
-    batch.integers = {{"story", std::move(story)},
-                      {"story_length", std::move(length)},
-                      {"question", std::move(question)},
-                      {"answer", std::move(answer)},
-                      {"support", std::move(support)}};
-    return batch;
+    return filled(std::move(id), empty);
   }
 
   std::string word(const std::string& field, int number) const override {
@@ -111,16 +140,22 @@ class QuestionAnswering final : public Task {
   }
 
   std::vector<Metric> metrics() const override {
-    return {{.name = "accuracy", .unit = "1"}, {.name = "supporting_fact_hit", .unit = "1"}};
+    std::vector<Metric> all = {{.name = "accuracy", .unit = "1"}, {.name = "supporting_fact_hit", .unit = "1"}};
+    for (const auto& file : files_) all.push_back({.name = "accuracy_" + file, .unit = "1"});
+    return all;
   }
   /// A hit: at least one of the choices is a supporting fact. Questions whose support is unknown or was cut
-  /// are left out.
+  /// are left out. Of several files, the accuracy of each besides.
   void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
     const auto &answer = batch.ints("answer"), &support = batch.ints("support");
     for (std::size_t b = 0; b < answer.size(); ++b) {
       const auto predicted = seen.predictions.row(b);
-      metrics[0].numerator += !predicted.empty() && predicted.front() == answer.data[b];
-      metrics[0].denominator += 1;
+      const bool right = !predicted.empty() && predicted.front() == answer.data[b];
+      for (auto* metric : {&metrics[0], files_.empty() ? nullptr : &metrics[2 + questions_[batch.id[b]].file]})
+        if (metric) {
+          metric->numerator += right;
+          metric->denominator += 1;
+        }
       const auto facts = support.row(b);
       const auto chosen = seen.choices.row(b);
       const auto known = [](int choice) { return choice >= 0; };
@@ -138,7 +173,44 @@ class QuestionAnswering final : public Task {
     std::vector<int> words;
     std::vector<std::size_t> support;
     int answer;
+    std::size_t file;  // of a folder
   };
+
+  /// `empty`: of each example, which of its sentences have an empty one before them; none at all: none has.
+  Batch filled(std::vector<std::uint32_t> id, const std::vector<std::vector<bool>>& empty) const {
+    Batch batch;
+    batch.id = std::move(id);
+    const auto B = batch.id.size();
+    std::vector<std::vector<std::size_t>> place(B);  // of each sentence
+    Array<int> length({B});
+    std::size_t N = 0;
+    for (std::size_t b = 0; b < B; ++b) {
+      const auto& asked = questions_[batch.id[b]];
+      std::size_t next = 0;
+      for (std::size_t s = 0; s < asked.end - asked.first; ++s) {
+        next += !empty.empty() && empty[b][s];
+        place[b].push_back(next++);
+      }
+      length.data[b] = static_cast<int>(next);
+      N = std::max(N, next);
+    }
+    Array<int> story({B, N, words_}), question({B, words_}), answer({B}), support({B, N});
+    for (std::size_t b = 0; b < B; ++b) {
+      const auto& asked = questions_[batch.id[b]];
+      for (auto s = asked.first; s < asked.end; ++s)
+        std::copy(sentences_[s].begin(), sentences_[s].end(),
+                  story.row(b).begin() + static_cast<std::ptrdiff_t>(place[b][s - asked.first] * words_));
+      std::copy(asked.words.begin(), asked.words.end(), question.row(b).begin());
+      for (auto s : asked.support) support.row(b)[place[b][s - asked.first]] = 1;
+      answer.data[b] = asked.answer;
+    }
+    batch.integers = {{"story", std::move(story)},
+                      {"story_length", std::move(length)},
+                      {"question", std::move(question)},
+                      {"answer", std::move(answer)},
+                      {"support", std::move(support)}};
+    return batch;
+  }
 
   static std::vector<std::string> groups_of(const BabiStories& stories) {
     std::vector<std::string> groups;
@@ -148,19 +220,20 @@ class QuestionAnswering final : public Task {
 
   // Words are those of the training split, answers those of all files: an answer never trained on is simply
   // missed.
-  void count_and_add(const BabiStories& stories, const std::vector<Split>& splits) {
-    std::set<std::size_t> counted;  // stories
-    for (std::size_t i = 0; i < stories.questions.size(); ++i) {
-      const auto& question = stories.questions[i];
-      answers_.insert(question.answer);
-      if (splits[i] != Split::train) continue;
-      for (const auto& word : question.words) vocabulary_.count(word);
-      for (auto s = question.first; s < question.end; ++s)
-        if (counted.insert(s).second)
-          for (const auto& word : stories.sentences[s]) vocabulary_.count(word);
+  void number_words(const std::vector<BabiStories>& all, const std::vector<Split>& splits) {
+    auto split = splits.begin();
+    for (const auto& stories : all) {
+      std::set<std::size_t> counted;  // sentences
+      for (const auto& question : stories.questions) {
+        answers_.insert(question.answer);
+        if (*split++ != Split::train) continue;
+        for (const auto& word : question.words) vocabulary_.count(word);
+        for (auto s = question.first; s < question.end; ++s)
+          if (counted.insert(s).second)
+            for (const auto& word : stories.sentences[s]) vocabulary_.count(word);
+      }
     }
     vocabulary_.close(2);
-    add(stories);
   }
 
   std::vector<int> indices(const std::vector<std::string>& words) {
@@ -170,27 +243,32 @@ class QuestionAnswering final : public Task {
     return result;
   }
 
-  void add(const BabiStories& stories) {
+  void add(const BabiStories& stories, std::size_t file) {
     const auto offset = sentences_.size();
     for (const auto& sentence : stories.sentences) sentences_.push_back(indices(sentence));
     for (const auto& question : stories.questions) {
       const auto cut = std::max(question.first + memory_, question.end) - memory_;  // the last `memory_` sentences
       cut_ += cut > question.first;
-      Question kept{cut + offset, question.end + offset, indices(question.words), {}, 0};
+      Question kept{cut + offset, question.end + offset, indices(question.words), {}, 0, file};
       for (auto s : question.support)
         if (s >= cut) kept.support.push_back(s + offset);
-      kept.answer = static_cast<int>(std::distance(answers_.begin(), answers_.find(question.answer)));
+      const auto answer = answers_.find(question.answer);
+      if (answer == answers_.end())
+        throw InputError(fmt::format("{}: \"{}\" is an answer that the network cannot give: it was trained on other files",
+                                     provenance_, question.answer));
+      kept.answer = static_cast<int>(std::distance(answers_.begin(), answer));
       questions_.push_back(std::move(kept));
     }
   }
 
-  std::size_t memory_, words_ = 0, sentences_in_memory_ = 0, cut_ = 0;
+  std::size_t memory_;
+  double time_noise_;
+  std::size_t words_ = 0, sentences_in_memory_ = 0, cut_ = 0;
   Vocabulary vocabulary_;
   std::set<std::string> answers_;  // in order: an answer's class is its place
   std::vector<std::vector<int>> sentences_;
   std::vector<Question> questions_;
-  std::array<std::vector<int>, 3> splits_;
-  std::string provenance_;
+  std::vector<std::string> files_;  // their short names, if there are several
 };
 
 using P = ParameterInfo;
@@ -198,11 +276,12 @@ using P = ParameterInfo;
 const Registration<TaskEntry> registered({
     .name = "qa",
     .summary = "questions about short stories, with attention to sentences",
-    .data = "generated, or bAbI files (plain or .gz)",
+    .data = "generated, or bAbI files, one task's or all of them (plain or .gz)",
     .default_model = "memory_reader",
-    .parameters = {P::text("path", "", "a bAbI training file; none: generated stories"),
+    .parameters = {P::text("path", "", "a bAbI training file, or a folder of them, learned jointly; none: generated stories"),
                    P::text("test_path", "", "its test file; none: the same name with test for train"),
                    P::integer("memory", 50, 1, 10000, "most sentences in memory: the last ones"),
+                   P::real("time_noise", 0, 0, 1, "chance of an empty sentence before each, in training alone").below(),
                    P::real("heldout", 0.1, 0, 1, "share of the training stories held out for validation").below(),
                    P::real("test", 0.1, 0, 1, "share of the stories held out for the test (generated)").below(),
                    P::choice("supporting_facts", "1", {"1", "2"}, "1: where is Mary; 2: where is the football (generated)"),
@@ -211,7 +290,10 @@ const Registration<TaskEntry> registered({
                    P::integer("people", 4, 1, 8, "people in the stories (generated)"),
                    P::integer("places", 6, 2, 8, "places in the stories (generated)")},
     .make = [](const Settings& settings, Key key) -> std::unique_ptr<Task> {
-      return std::make_unique<QuestionAnswering>(settings, key);
+      return std::make_unique<QuestionAnswering>(settings, key, nullptr);
+    },
+    .make_for = [](const Settings& settings, Key key, const Task& trained) -> std::unique_ptr<Task> {
+      return std::make_unique<QuestionAnswering>(settings, key, &trained);
     },
 });
 

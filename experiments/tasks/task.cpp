@@ -12,9 +12,10 @@ std::string to_string(Split split) {
   throw Bug("unknown split");
 }
 
-std::unique_ptr<Task> make_task(const Spec& spec, Key data) {
+std::unique_ptr<Task> make_task(const Spec& spec, Key data, const Task* trained) {
   const auto& entry = Tasks::instance().at(spec.name);
-  return entry.make(Settings(entry.name, entry.parameters, spec), data);
+  const Settings settings(entry.name, entry.parameters, spec);
+  return trained && entry.make_for ? entry.make_for(settings, data, *trained) : entry.make(settings, data);
 }
 
 }  // namespace hardgrad

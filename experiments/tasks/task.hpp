@@ -74,10 +74,13 @@ struct TaskEntry {
   std::vector<ParameterInfo> parameters = {};
   /// Loads or generates the data; the stream `data` drives generators and splits. Throws InputError on bad files.
   std::unique_ptr<Task> (*make)(const Settings&, Key data) = nullptr;
+  /// The same for a network trained on `trained`, a task of this name: words (labels, answers) have the numbers that they have
+  /// there. None where numbers mean the same in all data of the task.
+  std::unique_ptr<Task> (*make_for)(const Settings&, Key data, const Task& trained) = nullptr;
 };
 using Tasks = Registry<TaskEntry>;
 
-/// Makes a task from its spec. UsageError, InputError.
-std::unique_ptr<Task> make_task(const Spec& spec, Key data);
+/// Makes a task from its spec, perhaps for a network trained on another of the same name. UsageError, InputError.
+std::unique_ptr<Task> make_task(const Spec& spec, Key data, const Task* trained = nullptr);
 
 }  // namespace hardgrad

@@ -72,6 +72,16 @@ std::string lower_case(std::string_view text) {
   return result;
 }
 
+std::vector<std::string> between_blanks(std::string_view text) {
+  std::vector<std::string> result;
+  for (std::size_t at = 0; (at = text.find_first_not_of(" \t", at)) != std::string_view::npos;) {
+    const auto end = std::min(text.find_first_of(" \t", at), text.size());
+    result.emplace_back(text.substr(at, end - at));
+    at = end;
+  }
+  return result;
+}
+
 std::vector<std::string> characters(std::string_view text) {
   std::vector<std::string> result;
   for (std::size_t at = 0; at < text.size();) append(result.emplace_back(), next(text, at));

@@ -12,6 +12,8 @@ std::string lower_case(std::string_view text);
 /// Words and punctuation marks of valid UTF-8, each mark a token of its own. Apostrophes and hyphens between
 /// letters, and points and commas between digits, stay inside their word. Invisible characters vanish.
 std::vector<std::string> tokenize(std::string_view text, bool lower);
+/// What stands between blanks.
+std::vector<std::string> between_blanks(std::string_view text);
 /// The single characters of valid UTF-8.
 std::vector<std::string> characters(std::string_view text);
 /// True for a token that is one punctuation mark.

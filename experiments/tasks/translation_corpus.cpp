@@ -4,12 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <numeric>
 
 #include "core/support/error.hpp"
+#include "experiments/tasks/loaders/gold_links.hpp"
 #include "experiments/tasks/loaders/input_file.hpp"
 #include "experiments/tasks/loaders/parallel_text.hpp"
+#include "experiments/tasks/sentence_grammar.hpp"
 #include "experiments/tasks/text.hpp"
 
 namespace hardgrad {
@@ -27,37 +28,42 @@ TranslationCorpus read(const Settings& settings, Key key) {
   const auto path = find_input(settings.text("path")), target_path = find_input(settings.text("target_path"));
   const bool lower = settings.flag("lower_case");
   if (data == "generated" && !path.empty())
-    throw UsageError("translation: path is given, but data=generated; say what it is: data=tatoeba, text or cmudict");
-  if (data != "text" && !target_path.empty()) throw UsageError("translation: target_path is for data=text only");
+    throw UsageError("translation: path is given, but data=generated; say what it is: data=tatoeba or text");
+  const auto links = find_input(settings.text("links"));
+  for (const auto* name : {"target_path", "links"})
+    if (data != "text" && !settings.text(name).empty())
+      throw UsageError(fmt::format("translation: {} is for data=text only", name));
   TranslationCorpus corpus;
   if (data == "generated") {
     const SentenceGrammar grammar{settings.integer("words"), settings.integer("min_length"), settings.integer("max_length")};
-    for (int i = 0; i < settings.integer("examples"); ++i)
-      corpus.pairs.push_back(grammar.generate(key / "sentence" / static_cast<std::uint64_t>(i)));
-  } else if (data == "cmudict") {
-    need_path(settings, false);
-    for (auto& entry : read_cmudict(path)) {
-      if (entry.variant > 1 && !settings.flag("variants")) {
-        ++corpus.variants;
-        continue;
-      }
-      if (!settings.flag("stress"))
-        for (auto& phoneme : entry.phonemes)
-          if (std::isdigit(static_cast<unsigned char>(phoneme.back()))) phoneme.pop_back();
-      corpus.pairs.push_back({characters(lower ? lower_case(entry.word) : entry.word), std::move(entry.phonemes), {}});
+    for (int i = 0; i < settings.integer("examples"); ++i) {
+      auto pair = grammar.generate(key / "sentence" / static_cast<std::uint64_t>(i));
+      corpus.pairs.push_back({std::move(pair.source), std::move(pair.target)});
+      for (std::size_t t = 0; t < pair.alignment.size(); ++t)
+        corpus.pairs.back().gold.add({pair.alignment[t], static_cast<int>(t)}, true);
     }
-    corpus.origin = path;
   } else {
     const bool text = data == "text";
     need_path(settings, text);
-    const auto pairs = text ? read_parallel_text(path, target_path, corpus.blank) : read_tab_pairs(path);
+    const auto pairs = text ? read_parallel_text(path, target_path) : read_tab_pairs(path);
+    const auto words = [&](const std::string& sentence) {
+      return links.empty() ? tokenize(sentence, lower) : between_blanks(lower ? lower_case(sentence) : sentence);
+    };
     for (const auto& [first, second] : pairs) {
       const bool swapped = !text && settings.integer("source_column") == 2;
-      corpus.pairs.push_back({tokenize(swapped ? second : first, lower), tokenize(swapped ? first : second, lower), {}});
+      corpus.pairs.push_back({words(swapped ? second : first), words(swapped ? first : second)});
+    }
+    if (!links.empty()) {
+      std::vector<PairLengths> lengths;
+      for (const auto& [source, target, gold] : corpus.pairs)
+        lengths.push_back({static_cast<int>(source.size()), static_cast<int>(target.size())});
+      auto gold = read_gold_links(links, lengths);
+      for (std::size_t i = 0; i < gold.size(); ++i) corpus.pairs[i].gold = std::move(gold[i]);
     }
     corpus.origin = text ? path + " and " + target_path : path;
   }
-  corpus.read = corpus.pairs.size() + corpus.variants + corpus.blank;
+  corpus.read = corpus.pairs.size();
+  corpus.blank = std::erase_if(corpus.pairs, [](const auto& pair) { return pair.source.empty() || pair.target.empty(); });
   return corpus;
 }
 
@@ -67,8 +73,8 @@ void select(TranslationCorpus& corpus, const Settings& settings, Key key) {
              high = static_cast<std::size_t>(settings.integer("max_length"));
   auto& pairs = corpus.pairs;
   const auto fits = [&](const std::vector<std::string>& words) { return words.size() >= low && words.size() <= high; };
-  corpus.wrong_length = std::erase_if(
-      pairs, [&](const AlignedPair& pair) { return !fits(pair.source) || pair.target.empty() || pair.target.size() > high; });
+  corpus.wrong_length =
+      std::erase_if(pairs, [&](const SequencePair& pair) { return !fits(pair.source) || pair.target.size() > high; });
   const auto limit = static_cast<std::size_t>(settings.integer("limit"));
   if (limit == 0 || pairs.size() <= limit) return;
   std::vector<std::uint64_t> hashes;
@@ -78,15 +84,13 @@ void select(TranslationCorpus& corpus, const Settings& settings, Key key) {
   std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return hashes[a] < hashes[b]; });
   order.resize(limit);
   std::sort(order.begin(), order.end());
-  std::vector<AlignedPair> kept;
+  std::vector<SequencePair> kept;
   for (auto i : order) kept.push_back(std::move(pairs[i]));
   corpus.beyond_limit = pairs.size() - limit;
   pairs = std::move(kept);
 }
 
 }  // namespace
-
-std::string joined(const std::vector<std::string>& words) { return fmt::format("{}", fmt::join(words, " ")); }
 
 TranslationCorpus read_translation_corpus(const Settings& settings, Key key) {
   auto corpus = read(settings, key);

@@ -40,20 +40,19 @@ std::vector<TextPair> read_tab_pairs(const std::string& path) {
   return pairs;
 }
 
-std::vector<TextPair> read_parallel_text(const std::string& first_path, const std::string& second_path, std::size_t& dropped) {
+std::vector<TextPair> read_parallel_text(const std::string& first_path, const std::string& second_path) {
   const auto first = read_text(first_path), second = read_text(second_path);
   if (first.lines.size() != second.lines.size())
     refuse_input(second_path, 0, 0,
                  fmt::format("has {} lines, but {} has {}; line i of one must translate line i of the other",
                              second.lines.size(), first_path, first.lines.size()));
   std::vector<TextPair> pairs;
+  bool any = false;
   for (std::size_t i = 0; i < first.lines.size(); ++i) {
-    if (blank(first.lines[i]) || blank(second.lines[i]))
-      ++dropped;
-    else
-      pairs.push_back({first.lines[i], second.lines[i]});
+    any = any || (!blank(first.lines[i]) && !blank(second.lines[i]));
+    pairs.push_back({first.lines[i], second.lines[i]});
   }
-  if (pairs.empty()) refuse_input(first_path, 0, 0, "holds no sentence pair");
+  if (!any) refuse_input(first_path, 0, 0, "holds no sentence pair");
   return pairs;
 }
 

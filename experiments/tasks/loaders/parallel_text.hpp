@@ -15,9 +15,8 @@ struct TextPair {
 /// empty one.
 std::vector<TextPair> read_tab_pairs(const std::string& path);
 
-/// Line i of one file with line i of the other; lines empty on either side are left out and counted in
-/// `dropped`. InputError if the files differ in length.
-std::vector<TextPair> read_parallel_text(const std::string& first_path, const std::string& second_path, std::size_t& dropped);
+/// Line i of one file with line i of the other, empty or not. InputError if the files differ in length, or no pair has both.
+std::vector<TextPair> read_parallel_text(const std::string& first_path, const std::string& second_path);
 
 /// A word of a pronouncing dictionary.
 struct Pronunciation {

@@ -3,6 +3,7 @@
 #include <numeric>
 #include <set>
 
+#include "core/random/randomness.hpp"
 #include "experiments/tasks/story_world.hpp"
 #include "experiments/tasks/task.hpp"
 #include "tests/experiments/tasks/support.hpp"
@@ -169,4 +170,77 @@ TEST_CASE("a batch's numbers stand for words: the supporting facts name the answ
   CHECK(named == static_cast<int>(batch.id.size()));
   CHECK(task->word("story", 0).empty());
   CHECK(task->word("support", 1).empty());
+}
+
+TEST_CASE("a folder of files is learned jointly, with an accuracy for each") {
+  Folder folder;
+  folder.write("qa10_x_train.txt", "1 A b.\n2 Where?\tx\t1\n");
+  folder.write("qa10_x_test.txt", "1 A c.\n2 Where?\ty\t1\n1 A b.\n2 Where?\tx\t1\n");
+  folder.write("qa2_z_train.txt", "1 D e.\n2 When?\tz\t1\n");
+  folder.write("qa2_z_test.txt", "1 D e.\n2 When?\tx\t1\n");
+  const auto task = make("heldout=0,path=" + folder.path());
+  CHECK(task->size(Split::train) == 2);
+  CHECK(task->size(Split::test) == 3);
+  CHECK(task->dimensions().at("answers") == 3);
+  CHECK(task->dimensions().at("vocabulary") == 2 + 6);  // a, b, d, e, when, where: those of training, of both files
+  const auto batch = whole(*task, Split::test);
+  Observation seen{Array<int>({3, 1}, std::vector<int>(3, 0)), Array<int>({3, 1}, -1)};  // always x
+  auto metrics = task->metrics();
+  task->score(batch, seen, metrics);
+  REQUIRE(metrics.size() == 4);
+  CHECK(metrics[0].value() == doctest::Approx(2.0 / 3));
+  CHECK(metrics[2].name == "accuracy_qa2");
+  CHECK(metrics[2].value() == 1);
+  CHECK(metrics[3].name == "accuracy_qa10");
+  CHECK(metrics[3].value() == 0.5);
+  Folder empty;
+  CHECK(has(refusal(empty, [&] { make("path=" + empty.path()); }), "holds no file of the name ..._train.txt"));
+  CHECK(has(refusal(folder, [&] { make("test_path=x,path=" + folder.path()); }), "a folder's test files go by their names"));
+}
+
+TEST_CASE("random noise in time puts empty sentences between the others, in training alone, anew in every epoch") {
+  const auto plain = make("stories=60,memory=10"), noisy = make("stories=60,memory=10,time_noise=0.2");
+  CHECK(noisy->dimensions().at("sentences") == plain->dimensions().at("sentences") + 2);
+  std::vector<int> all(plain->size(Split::train));
+  std::iota(all.begin(), all.end(), 0);
+  const auto still = whole(*noisy, Split::train);
+  CHECK(still.integers.at("story").data == whole(*plain, Split::train).ints("story").data);
+  CHECK(plain->training_batch(all, Key(1)).ints("story").data == still.ints("story").data);
+  const auto one = noisy->training_batch(all, Key(1)), other = noisy->training_batch(all, Key(2));
+  CHECK(one.ints("story").data == noisy->training_batch(all, Key(1)).ints("story").data);
+  CHECK(one.ints("story").data != other.ints("story").data);
+  const std::size_t W = 6;
+  int empty = 0, sentences = 0;
+  for (std::size_t b = 0; b < all.size(); ++b) {
+    CHECK(one.ints("story_length").data[b] <= noisy->dimensions().at("sentences"));
+    std::vector<int> left, support;  // without the empty ones it is the story as it stands
+    for (int n = 0; n < one.ints("story_length").data[b]; ++n) {
+      const auto* sentence = &one.ints("story").row(b)[n * W];
+      if (sentence[0] == 0) {
+        ++empty;
+        CHECK(one.ints("support").row(b)[n] == 0);
+        continue;
+      }
+      left.insert(left.end(), sentence, sentence + W);
+      support.push_back(one.ints("support").row(b)[n]);
+    }
+    sentences += static_cast<int>(support.size());
+    const auto story = still.ints("story").row(b).first(left.size());
+    CHECK(static_cast<int>(support.size()) == still.ints("story_length").data[b]);
+    CHECK(std::equal(left.begin(), left.end(), story.begin()));
+    CHECK(std::equal(support.begin(), support.end(), still.ints("support").row(b).begin()));
+  }
+  CHECK(empty > sentences / 10);
+  CHECK(empty < sentences / 3);
+}
+
+TEST_CASE("other stories take over the words, answers and memory of those trained on") {
+  const auto trained = make("stories=40,people=4,places=4");
+  const auto same = make_task(Spec::parse("qa[stories=9,people=2,places=3,questions=20]"), Key(2), trained.get());
+  auto dims = same->dimensions();
+  dims["words"] = trained->dimensions().at("words");
+  CHECK(dims == trained->dimensions());
+  const auto batch = whole(*same, Split::train);
+  for (int word : batch.ints("story").data) CHECK(trained->word("story", word) == same->word("story", word));
+  CHECK_THROWS_AS(make_task(Spec::parse("qa[stories=9,places=8]"), Key(2), trained.get()), InputError);
 }

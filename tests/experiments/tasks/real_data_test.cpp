@@ -85,7 +85,7 @@ TEST_CASE("CMUdict holds 135,166 pronunciations") {
   const auto path = *folder + "/cmudict/cmudict.dict.gz";
   const auto words = read_cmudict(path);
   CHECK(words.size() == 135166);
-  const auto task = make("translation[data=cmudict,path=" + path + "]");
+  const auto task = make("transduce[data=cmudict,path=" + path + "]");
   MESSAGE(task->provenance());
   CHECK(task->dimensions().at("target_vocabulary") == 4 + 39);
 }

@@ -136,19 +136,48 @@ TEST_CASE("a tab file: direction, case, cut-off, lengths, limit") {
   CHECK_FALSE(whole(*limited, Split::train).integers.contains("alignment"));
 }
 
-TEST_CASE("parallel texts and CMUdict") {
+TEST_CASE("parallel texts, with links or without") {
   Folder folder;
   const auto one = folder.write("one", "Ein Hund .\nEine Katze .\n"), two = folder.write("two", "A dog .\nA cat .\n");
   CHECK(make("data=text,heldout=0,test=0,path=" + one + ",target_path=" + two)->size(Split::train) == 2);
-  const auto dict = folder.write("dict", "ab AE1 B\nab(2) AH0 B\nba B AA1 # x\n");
-  const auto all = make("data=cmudict,heldout=0,test=0,path=" + dict);
-  CHECK(all->size(Split::train) == 3);
-  CHECK(all->dimensions().at("target_vocabulary") == 4 + 4);
-  CHECK(make("data=cmudict,heldout=0,test=0,variants=false,path=" + dict)->size(Split::train) == 2);
-  CHECK(make("data=cmudict,heldout=0,test=0,stress=true,path=" + dict)->dimensions().at("target_vocabulary") == 8);
-  // both pronunciations of `ab` are one source and stay together
-  const auto parted = make("data=cmudict,heldout=0,test=0.5,path=" + dict);
-  CHECK((parted->size(Split::train) == 2 || parted->size(Split::test) == 2));
+  // Gold links are of what stands between blanks ("dog," is one word), line by line, of lines that are left out too.
+  const auto source = folder.write("s",
+                                   "ein Hund, ja\n\nzwei Hunde da drau\xc3\x9f"
+                                   "en\nja\n");
+  const auto target = folder.write("t", "a dog, yes\nx\ntwo dogs\nyes\n");
+  const auto links = folder.write("l", "0-0 1-1 2?2\n\n0-0 1-1 1-0\n\n");
+  const auto task = make("data=text,heldout=0,test=0,path=" + source + ",target_path=" + target + ",links=" + links);
+  CHECK(has(task->provenance(), "1 with an empty side"));
+  const auto batch = whole(*task, Split::train);
+  REQUIRE(batch.id.size() == 3);
+  auto metrics = task->metrics();
+  for (std::size_t b = 0; b < 3; ++b) {
+    const int words = batch.ints("source_length").data[b];
+    const std::vector<int> wanted = words == 3   ? std::vector{0, 1, -1, -1}
+                                    : words == 4 ? std::vector{0, 1, -1, -1}
+                                                 : std::vector(4, -1);
+    const auto row = batch.ints("alignment").row(b);
+    CHECK(std::vector<int>(row.begin(), row.end()) == wanted);
+    // Looks at words 0, 1, 2; where the sentence has fewer that is no link (a null position).
+    const auto one = task->batch(Split::train, {static_cast<int>(b)});
+    const auto T = one.ints("target").shape[1];
+    Array<int> looked({1, T});
+    std::iota(looked.data.begin(), looked.data.end(), 0);
+    task->score(one, {one.ints("target"), looked}, metrics);
+  }
+  // A = {00, 11, 22} against S = {00, 11}, P = {22}: 1 - (2 + 3) / 5; {00, 11} against S = {00, 11, 10}: 1 - (2 + 2) / (2 + 3).
+  for (const auto& metric : metrics)
+    if (metric.name == "alignment_error_rate") {
+      CHECK(metric.numerator == 0 + 1);
+      CHECK(metric.denominator == 5 + 5);
+    }
+  const auto refused = [&](const std::string& gold) {
+    const auto path = folder.write("l", gold);
+    return refusal(folder,
+                   [&] { make("data=text,heldout=0,test=0,path=" + source + ",target_path=" + target + ",links=" + path); });
+  };
+  CHECK(has(refused("\n0-0\n\n\n"), "l:2:1: a link of source word 0 and target word 0, but the pair has 0 and 1"));
+  CHECK(has(refusal(folder, [&] { make("links=" + links); }), "links is for data=text only"));
 }
 
 TEST_CASE("bad settings and corpora are refused") {
@@ -186,7 +215,8 @@ TEST_CASE("metrics of teacher forcing and of decoding") {
 
   auto wrong = right;
   wrong.predictions.row(1)[0] += 1;
-  wrong.choices.row(1)[0] += 1;
+  REQUIRE(batch.ints("source_length").data[1] > 1);
+  wrong.choices.row(1)[0] = wrong.choices.row(1)[0] == 0;
   metrics = task->metrics();
   task->score(batch, wrong, metrics);
   CHECK(value(metrics, "token_accuracy") == doctest::Approx(1 - 1 / words));
@@ -205,4 +235,25 @@ TEST_CASE("metrics of teacher forcing and of decoding") {
   CHECK(value(metrics, "exact_match_decoded") == 1);
   task->score_decoded(batch, wrong, metrics);
   CHECK(value(metrics, "exact_match_decoded") == doctest::Approx(5.0 / 6));
+}
+
+TEST_CASE("positions used: none but one, or as many as there are") {
+  Folder folder;
+  const auto source = folder.write("s", "a b c\na b c\na\n"), target = folder.write("t", "x y z u\nx y\nx y z\n");
+  const auto task = make("data=text,heldout=0,test=0,path=" + source + ",target_path=" + target);
+  const auto batch = whole(*task, Split::train);
+  const auto used = [&](auto position) {
+    Observation seen{batch.ints("target"), Array<int>(batch.ints("target").shape, -1)};
+    for (std::size_t b = 0; b < 3; ++b)
+      for (int t = 0; t < batch.ints("target_length").data[b]; ++t) seen.choices.row(b)[t] = position(t);
+    auto metrics = task->metrics();
+    task->score(batch, seen, metrics);
+    for (const auto& metric : metrics)
+      if (metric.name == "positions_used") return metric.value();
+    return -1.0;
+  };
+  CHECK(used([](int) { return 2; }) == 0);
+  CHECK(used([](int t) { return t < 3 ? t : 0; }) == 1);
+  CHECK(used([](int t) { return t % 2; }) ==
+        doctest::Approx(2.0 / 3));  // one of two more, one of one more; the last has no choice
 }

@@ -1,0 +1,25 @@
+// A tree over a sentence as a row of brackets: (S (NP XX )NP (VP XX )VP )S, where XX stands for the next word (Vinyals, Kaiser,
+// Koo, Petrov, Sutskever & Hinton 2015, Grammar as a foreign language).
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace hardgrad {
+
+/// A constituent: its label, its first word and the one after its last.
+using Bracket = std::tuple<std::string, int, int>;
+
+inline const std::string tree_leaf = "XX";
+
+/// The constituents of a tree over so many words; nothing if the row is none: brackets that do not match, hold no word, or
+/// leave more than one root or words over.
+std::optional<std::multiset<Bracket>> brackets_of(const std::vector<std::string>& row, std::size_t words);
+
+/// True for a row's opening bracket.
+inline bool opens(const std::string& symbol) { return symbol.starts_with('('); }
+
+}  // namespace hardgrad

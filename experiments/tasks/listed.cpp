@@ -1,0 +1,31 @@
+#include "experiments/tasks/listed.hpp"
+
+#include <fmt/format.h>
+
+#include "core/support/error.hpp"
+#include "experiments/tasks/splits.hpp"
+
+namespace hardgrad {
+
+void Listed::require_shares(const std::string& task, const Settings& settings) {
+  if (settings.real("heldout") + settings.real("test") >= 1)
+    throw UsageError(task + ": heldout and test together must be below 1");
+}
+
+void Listed::part(const std::vector<Split>& splits, Key order, const std::string& none_left) {
+  splits_ = members(splits, order);
+  if (of(Split::train).empty()) throw InputError(provenance_ + ": " + none_left);
+}
+
+std::vector<std::uint32_t> Listed::ids(Split split, const std::vector<int>& indices) const {
+  std::vector<std::uint32_t> ids;
+  ids.reserve(indices.size());
+  for (int i : indices) ids.push_back(static_cast<std::uint32_t>(of(split).at(static_cast<std::size_t>(i))));
+  return ids;
+}
+
+std::string Listed::counts() const {
+  return fmt::format("{} train, {} heldout, {} test", size(Split::train), size(Split::heldout), size(Split::test));
+}
+
+}  // namespace hardgrad

@@ -1,0 +1,108 @@
+// Parsing as translation: sentences into rows of brackets; generated with ambiguous attachment, or trees from a file.
+#include <fmt/format.h>
+
+#include "core/support/error.hpp"
+#include "experiments/tasks/linear_tree.hpp"
+#include "experiments/tasks/loaders/bracketed_trees.hpp"
+#include "experiments/tasks/loaders/input_file.hpp"
+#include "experiments/tasks/sequence_task.hpp"
+#include "experiments/tasks/splits.hpp"
+#include "experiments/tasks/text.hpp"
+#include "experiments/tasks/tree_grammar.hpp"
+
+namespace hardgrad {
+namespace {
+
+class Parsing final : public SequenceTask {
+ public:
+  Parsing(const Settings& settings, Key key, const Task* trained) {
+    require_shares("parse", settings);
+    const auto path = find_input(settings.text("path"));
+    std::vector<SequencePair> pairs;
+    if (path.empty()) {
+      const TreeGrammar grammar{settings.integer("words"), settings.integer("phrases"), settings.real("ambiguity")};
+      for (int i = 0; i < settings.integer("examples"); ++i)
+        pairs.push_back(grammar.generate(key / "sentence" / static_cast<std::uint64_t>(i)));
+    } else {
+      provenance_ = path;
+      for (auto& [words, row] : read_bracketed_trees(path)) {
+        if (settings.flag("lower_case"))
+          for (auto& word : words) word = lower_case(word);
+        pairs.push_back({std::move(words), std::move(row)});
+      }
+    }
+    const auto all = pairs.size(), longest = static_cast<std::size_t>(settings.integer("max_length"));
+    const auto too_long = std::erase_if(pairs, [&](const SequencePair& pair) { return pair.source.size() > longest; });
+    if (pairs.empty())
+      throw InputError(
+          fmt::format("{}: nothing left: all {} sentences are longer than max_length={}; raise it", provenance_, all, longest));
+    std::vector<std::string> groups;
+    for (const auto& pair : pairs) groups.push_back(joined(pair.source));
+    const auto splits = split_by_group(groups, settings.real("heldout"), settings.real("test"), key / "split");
+    take(std::move(pairs), splits, static_cast<std::size_t>(settings.integer("vocabulary")), key / "order",
+         "no tree is left to train on; give more trees, or heldout=0,test=0", trained);
+    provenance_ +=
+        fmt::format(": {} trees read; left out: {} of more than {} words; kept: {}", all, too_long, longest, counts());
+  }
+
+ protected:
+  std::vector<Metric> own_metrics() const override {
+    return {{.name = "bracket_f1", .unit = "1"}, {.name = "well_formed", .unit = "1"}};
+  }
+  /// F1 over all labelled brackets, 2 right / (wanted + given); those of an answer that is no tree over the sentence are all
+  /// wrong.
+  void judge(std::uint32_t id, std::span<const int> answer, std::vector<Metric>& own) const override {
+    const auto row = symbols(answer), wanted_row = symbols(reference(id));
+    const auto given = brackets_of(row, source_words(id)), wanted = brackets_of(wanted_row, source_words(id));
+    std::size_t right = 0;
+    if (given && wanted) {
+      auto left = *wanted;
+      for (const auto& bracket : *given)
+        if (const auto it = left.find(bracket); it != left.end()) {
+          left.erase(it);
+          ++right;
+        }
+    }
+    const auto count = [](const std::vector<std::string>& all) { return std::count_if(all.begin(), all.end(), opens); };
+    own[0].numerator += 2 * static_cast<double>(right);
+    own[0].denominator += static_cast<double>(count(row) + count(wanted_row));
+    own[1].numerator += given.has_value();
+    own[1].denominator += 1;
+  }
+
+ private:
+  std::vector<std::string> symbols(std::span<const int> numbers) const {
+    std::vector<std::string> row;
+    for (int number : numbers) row.push_back(target_word(number));
+    return row;
+  }
+};
+
+using P = ParameterInfo;
+
+const Registration<TaskEntry> registered({
+    .name = "parse",
+    .summary = "sentences into trees, written as rows of brackets, with attention to the words",
+    .data =
+        "generated, with phrases whose attachment the words decide, or trees in the Penn Treebank's brackets (plain or .gz)",
+    .default_model = "translator",
+    .parameters = {P::text("path", "", "trees like (S (NP (DT the) (NN dog)) (VP (VBZ barks))); none: generated"),
+                   P::integer("examples", 2000, 1, 1e7, "sentences to generate"),
+                   P::integer("words", 8, 1, 1e5, "nouns, verbs, adjectives: so many of each (generated)"),
+                   P::integer("phrases", 2, 0, 20, "most prepositional phrases after the verb (generated)"),
+                   P::real("ambiguity", 0, 0, 1, "share of the ambiguous phrases that belong where no word tells (generated)"),
+                   P::integer("vocabulary", 10000, 5, 1e6, "entries per side, with 4 special ones; rarer words are unknown"),
+                   P::integer("max_length", 40, 1, 1000, "most words of a sentence"),
+                   P::real("heldout", 0.05, 0, 1, "share of sentences held out for validation").below(),
+                   P::real("test", 0.05, 0, 1, "share of sentences held out for the test").below(),
+                   P::flag("lower_case", true, "fold words to lower case")},
+    .make = [](const Settings& settings, Key key) -> std::unique_ptr<Task> {
+      return std::make_unique<Parsing>(settings, key, nullptr);
+    },
+    .make_for = [](const Settings& settings, Key key, const Task& trained) -> std::unique_ptr<Task> {
+      return std::make_unique<Parsing>(settings, key, &trained);
+    },
+});
+
+}  // namespace
+}  // namespace hardgrad

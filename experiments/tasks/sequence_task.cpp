@@ -1,0 +1,146 @@
+#include "experiments/tasks/sequence_task.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "core/support/error.hpp"
+#include "experiments/tasks/bleu.hpp"
+
+namespace hardgrad {
+namespace {
+
+enum : std::size_t { token_accuracy, exact_match, exact_match_decoded, positions_used, alignment_error_rate };
+
+void add(Metric& metric, double numerator, double denominator) {
+  metric.numerator += numerator;
+  metric.denominator += denominator;
+}
+
+}  // namespace
+
+std::string joined(const std::vector<std::string>& words) { return fmt::format("{}", fmt::join(words, " ")); }
+
+void SequenceTask::take(std::vector<SequencePair> pairs, const std::vector<Split>& splits, std::size_t vocabulary, Key order,
+                        const std::string& none_left, const Task* trained) {
+  part(splits, order, none_left);
+  if (trained) {
+    const auto* like = dynamic_cast<const SequenceTask*>(trained);
+    if (!like) throw Bug("words can be taken over from a task of the same kind alone");
+    source_words_ = like->source_words_;
+    target_words_ = like->target_words_;
+  } else {
+    for (int i : of(Split::train)) {
+      for (const auto& word : pairs[i].source) source_words_.count(word);
+      for (const auto& word : pairs[i].target) target_words_.count(word);
+    }
+    source_words_.close(4, vocabulary);
+    target_words_.close(4, vocabulary);
+  }
+  std::size_t words = 0, source_length = 0, target_length = 0;
+  for (auto& pair : pairs) {
+    Example example;
+    for (const auto& word : pair.source) example.source.push_back(source_words_.index(word));
+    for (const auto& word : pair.target) example.target.push_back(target_words_.index(word));
+    unknown_ += static_cast<double>(std::count(example.target.begin(), example.target.end(), Vocabulary::unknown));
+    words += example.target.size();
+    example.target.push_back(Vocabulary::end);
+    if (!pair.gold.empty()) {
+      has_gold_ = true;
+      example.alignment.assign(example.target.size(), -1);
+      for (const auto& [from, to] : pair.gold.sure)
+        if (example.alignment[to] < 0) example.alignment[to] = from;
+      example.gold = std::move(pair.gold);
+    }
+    source_length = std::max(source_length, example.source.size());
+    target_length = std::max(target_length, example.target.size());
+    examples_.push_back(std::move(example));
+  }
+  unknown_ /= static_cast<double>(std::max<std::size_t>(words, 1));
+  dimensions_ = {{"source_vocabulary", source_words_.size()},
+                 {"target_vocabulary", target_words_.size()},
+                 {"source_length", static_cast<int>(source_length)},
+                 {"target_length", static_cast<int>(target_length)},
+                 {"bos", Vocabulary::begin},
+                 {"eos", Vocabulary::end}};
+}
+
+Batch SequenceTask::batch(Split split, const std::vector<int>& indices) const {
+  Batch batch;
+  batch.id = ids(split, indices);
+  auto source = padded(
+      batch.id, [&](auto i) -> auto& { return examples_[i].source; }, Vocabulary::pad);
+  auto target = padded(
+      batch.id, [&](auto i) -> auto& { return examples_[i].target; }, Vocabulary::pad);
+  if (has_gold_) {
+    auto& alignment = batch.integers["alignment"] = Array<int>(target.values.shape, -1);
+    for (std::size_t b = 0; b < batch.id.size(); ++b) {
+      const auto& gold = examples_[batch.id[b]].alignment;
+      std::copy(gold.begin(), gold.end(), alignment.row(b).begin());
+    }
+  }
+  batch.integers["source"] = std::move(source.values);
+  batch.integers["source_length"] = std::move(source.length);
+  batch.integers["target"] = std::move(target.values);
+  batch.integers["target_length"] = std::move(target.length);
+  return batch;
+}
+
+std::string SequenceTask::word(const std::string& field, int number) const {
+  if (number == Vocabulary::pad || (field != "source" && field != "target")) return {};
+  return (field == "source" ? source_words_ : target_words_).word(number);
+}
+
+std::vector<Metric> SequenceTask::metrics() const {
+  std::vector<Metric> all = {{.name = "token_accuracy", .unit = "1"},
+                             {.name = "exact_match", .unit = "1"},
+                             {.name = "exact_match_decoded", .unit = "1"},
+                             {.name = "positions_used", .unit = "1"},
+                             {.name = "alignment_error_rate", .unit = "1", .higher_is_better = false}};
+  if (!has_gold_) all.pop_back();
+  for (auto& metric : own_metrics()) all.push_back(std::move(metric));
+  return all;
+}
+
+void SequenceTask::score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const {
+  const auto &target = batch.ints("target"), &length = batch.ints("target_length");
+  const auto steps = [](const Array<int>& array) { return array.shape.size() < 2 ? 0 : array.shape[1]; };
+  for (std::size_t b = 0; b < length.size(); ++b) {
+    const auto n = static_cast<std::size_t>(length.data[b]);
+    std::size_t right = 0;
+    for (std::size_t t = 0; t < std::min(n, steps(seen.predictions)); ++t)
+      right += seen.predictions.row(b)[t] == target.row(b)[t];
+    add(metrics[token_accuracy], static_cast<double>(right), static_cast<double>(n));
+    add(metrics[exact_match], right == n, 1);
+    if (steps(seen.choices) == 0) continue;
+    const auto& example = examples_[batch.id[b]];
+    const auto heads = std::max<std::size_t>(steps(seen.choices) / std::max<std::size_t>(steps(seen.predictions), 1), 1);
+    for (std::size_t h = 0; h < heads; ++h) {
+      std::set<Link> found;
+      std::set<int> positions;
+      for (std::size_t t = 0; t + 1 < n && t * heads + h < steps(seen.choices); ++t) {
+        const int i = seen.choices.row(b)[t * heads + h];
+        positions.insert(i);
+        if (i >= 0 && static_cast<std::size_t>(i) < example.source.size()) found.emplace(i, static_cast<int>(t));
+      }
+      if (const auto most = std::min(example.source.size(), n - 1); most > 1)
+        add(metrics[positions_used], static_cast<double>(positions.size()) - 1, static_cast<double>(most) - 1);
+      if (example.gold.empty()) continue;
+      const auto [wrong, all] = alignment_errors(found, example.gold);
+      add(metrics[alignment_error_rate], wrong, all);
+    }
+  }
+}
+
+void SequenceTask::score_decoded(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const {
+  std::vector<Metric> own(metrics.end() - static_cast<std::ptrdiff_t>(own_metrics().size()), metrics.end());
+  for (std::size_t b = 0; b < batch.id.size(); ++b) {
+    const auto right = reference(batch.id[b]);
+    const auto answer = before_end(seen.predictions.row(b), Vocabulary::end);
+    add(metrics[exact_match_decoded], std::equal(answer.begin(), answer.end(), right.begin(), right.end()), 1);
+    judge(batch.id[b], answer, own);
+  }
+  std::move(own.begin(), own.end(), metrics.end() - static_cast<std::ptrdiff_t>(own.size()));
+}
+
+}  // namespace hardgrad

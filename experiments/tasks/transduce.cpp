@@ -1,0 +1,152 @@
+// Letters into sounds, lemmas into inflected forms: generated spelling, CMUdict, or SIGMORPHON's files.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+
+#include "core/support/error.hpp"
+#include "experiments/tasks/edit_distance.hpp"
+#include "experiments/tasks/loaders/inflection.hpp"
+#include "experiments/tasks/loaders/input_file.hpp"
+#include "experiments/tasks/loaders/parallel_text.hpp"
+#include "experiments/tasks/sequence_task.hpp"
+#include "experiments/tasks/spelling.hpp"
+#include "experiments/tasks/splits.hpp"
+#include "experiments/tasks/text.hpp"
+
+namespace hardgrad {
+namespace {
+
+/// A word with several answers (pronunciations) is trained on with all of them; held out it is asked for once, and judged by
+/// the one that the answer is closest to, as is usual on CMUdict.
+class Transduction final : public SequenceTask {
+ public:
+  Transduction(const Settings& settings, Key key, const Task* trained) {
+    require_shares("transduce", settings);
+    auto pairs = read(settings, key);
+    const auto all = pairs.size(), longest = static_cast<std::size_t>(settings.integer("max_length"));
+    const auto too_long = std::erase_if(
+        pairs, [&](const SequencePair& pair) { return pair.source.size() > longest || pair.target.size() > longest; });
+    const auto beyond = cut(pairs, static_cast<std::size_t>(settings.integer("limit")), key / "limit");
+    if (pairs.empty())
+      throw InputError(fmt::format("{}: nothing left: {} of {} words are longer than max_length={}; raise it", provenance_,
+                                   too_long, all, longest));
+    std::vector<std::string> groups;
+    for (std::size_t i = 0; i < pairs.size(); ++i) {
+      groups.push_back(joined(pairs[i].source));
+      answers_[groups.back()].push_back(static_cast<std::uint32_t>(i));
+    }
+    const auto splits = split_by_group(groups, settings.real("heldout"), settings.real("test"), key / "split");
+    take(std::move(pairs), splits, 0, key / "order", "no word is left to train on; give more words, or heldout=0,test=0",
+         trained);
+    same_.resize(groups.size());
+    for (std::size_t i = 0; i < groups.size(); ++i) same_[i] = &answers_.at(groups[i]);
+    for (const auto split : {Split::heldout, Split::test})
+      std::erase_if(of(split), [&](int i) { return same_[i]->front() != static_cast<std::uint32_t>(i); });
+    provenance_ +=
+        fmt::format(": {} words and answers read; left out: {} of more than {} symbols, {} beyond the limit; kept: {}", all,
+                    too_long, longest, beyond, counts());
+  }
+
+ protected:
+  std::vector<Metric> own_metrics() const override {
+    return {{.name = "symbol_error_rate", .unit = "1", .higher_is_better = false},
+            {.name = "word_error_rate", .unit = "1", .higher_is_better = false}};
+  }
+  /// Symbols are what the answer is made of, phonemes or letters; their errors are counted against the length of the closest
+  /// answer.
+  void judge(std::uint32_t id, std::span<const int> answer, std::vector<Metric>& own) const override {
+    std::size_t least = static_cast<std::size_t>(-1), length = 0;
+    for (auto other : *same_[id])
+      if (const auto errors = edit_distance(answer, reference(other)); errors < least) {
+        least = errors;
+        length = reference(other).size();
+      }
+    own[0].numerator += static_cast<double>(least);
+    own[0].denominator += static_cast<double>(length);
+    own[1].numerator += least > 0;
+    own[1].denominator += 1;
+  }
+
+ private:
+  std::vector<SequencePair> read(const Settings& settings, Key key) {
+    const auto& data = settings.text("data");
+    const auto path = find_input(settings.text("path"));
+    if (data == "generated" && !path.empty())
+      throw UsageError(
+          "transduce: path is given, but data=generated; say what it is: data=cmudict, inflection or pronunciation");
+    if (data != "generated" && path.empty()) throw UsageError(fmt::format("transduce: data={} needs path=FILE", data));
+    std::vector<SequencePair> pairs;
+    if (data == "generated") {
+      const Spelling spelling{settings.integer("syllables")};
+      for (int i = 0; i < settings.integer("examples"); ++i)
+        pairs.push_back(spelling.generate(key / "word" / static_cast<std::uint64_t>(i)));
+      return pairs;
+    }
+    provenance_ = path;
+    if (data == "cmudict") {
+      for (auto& entry : read_cmudict(path)) {
+        if (entry.variant > 1 && !settings.flag("variants")) continue;
+        if (!settings.flag("stress"))
+          for (auto& phoneme : entry.phonemes)
+            if (std::isdigit(static_cast<unsigned char>(phoneme.back()))) phoneme.pop_back();
+        pairs.push_back({characters(lower_case(entry.word)), std::move(entry.phonemes)});
+      }
+    } else if (data == "inflection") {
+      for (auto& [lemma, form, features] : read_inflections(path)) {
+        pairs.push_back({characters(lemma), characters(form)});
+        for (const auto& feature : features) pairs.back().source.push_back("<" + feature + ">");  // no letter looks so
+      }
+    } else {
+      for (auto& [word, sounds] : read_transcriptions(path)) pairs.push_back({characters(word), std::move(sounds)});
+    }
+    return pairs;
+  }
+
+  /// Leaves the pairs of so many words, those with the lowest hashes; returns how many pairs went.
+  static std::size_t cut(std::vector<SequencePair>& pairs, std::size_t limit, Key key) {
+    if (limit == 0) return 0;
+    std::map<std::string, std::uint64_t> hash;
+    for (const auto& pair : pairs) {
+      const auto name = joined(pair.source);
+      hash.try_emplace(name, (key / name).value());
+    }
+    if (hash.size() <= limit) return 0;
+    std::vector<std::uint64_t> all;
+    for (const auto& [name, value] : hash) all.push_back(value);
+    std::sort(all.begin(), all.end());
+    return std::erase_if(pairs, [&](const SequencePair& pair) { return hash.at(joined(pair.source)) >= all[limit]; });
+  }
+
+  std::map<std::string, std::vector<std::uint32_t>> answers_;  // of a word: the examples
+  std::vector<const std::vector<std::uint32_t>*> same_;        // of each example
+};
+
+using P = ParameterInfo;
+
+const Registration<TaskEntry> registered({
+    .name = "transduce",
+    .summary = "letters into sounds, or lemmas into inflected forms, with attention to the letters",
+    .data = "generated, CMUdict, or SIGMORPHON's files of inflections or pronunciations (all plain or .gz)",
+    .default_model = "translator",
+    .parameters = {P::choice("data", "generated", {"generated", "cmudict", "inflection", "pronunciation"},
+                             "what it is: lines of lemma, form and features (inflection), of word and sounds (pronunciation)"),
+                   P::text("path", "", "the file"), P::integer("examples", 2000, 1, 1e7, "words to generate (data=generated)"),
+                   P::integer("syllables", 3, 1, 8, "most syllables of a word (data=generated)"),
+                   P::integer("max_length", 40, 1, 1000, "most symbols of a word and of its answer"),
+                   P::integer("limit", 0, 0, 1e8, "most words, drawn by a hash; 0: all"),
+                   P::real("heldout", 0.05, 0, 1, "share of words held out for validation").below(),
+                   P::real("test", 0.05, 0, 1, "share of words held out for the test").below(),
+                   P::flag("variants", true, "take second pronunciations, word(2), too (data=cmudict)"),
+                   P::flag("stress", false, "keep the vowels' stress digits (data=cmudict)")},
+    .make = [](const Settings& settings, Key key) -> std::unique_ptr<Task> {
+      return std::make_unique<Transduction>(settings, key, nullptr);
+    },
+    .make_for = [](const Settings& settings, Key key, const Task& trained) -> std::unique_ptr<Task> {
+      return std::make_unique<Transduction>(settings, key, &trained);
+    },
+});
+
+}  // namespace
+}  // namespace hardgrad

@@ -1,0 +1,65 @@
+// Trees in brackets: what becomes of them, and everything that can be wrong.
+#include "experiments/tasks/loaders/bracketed_trees.hpp"
+
+#include <random>
+
+#include "experiments/tasks/linear_tree.hpp"
+#include "experiments/tasks/sequence_task.hpp"
+#include "tests/experiments/tasks/support.hpp"
+
+using namespace hardgrad;
+using namespace hardgrad::testing;
+
+TEST_CASE("trees go over lines; tags, functions and what is not said go") {
+  Folder folder;
+  const auto trees = read_bracketed_trees(folder.write("t",
+                                                       "( (S (NP-SBJ-1 (DT The) (NN dog))\n  (VP (VBZ wants) (S (NP (-NONE- "
+                                                       "*-1)) (VP=2 (TO to) (VP (VB bark)))))\n (. .)) )\n(X hm)"));
+  REQUIRE(trees.size() == 2);
+  CHECK(joined(trees[0].words) == "The dog wants to bark .");
+  CHECK(joined(trees[0].row) == "(S (NP XX XX )NP (VP XX (S (VP XX (VP XX )VP )VP )S )VP XX )S");
+  CHECK(brackets_of(trees[0].row, 6));
+  CHECK(joined(trees[1].row) == "XX");
+}
+
+TEST_CASE("brackets that are no tree are refused with line and column") {
+  Folder folder;
+  const auto says = [&](const std::string& bytes) {
+    const auto path = folder.write("t", bytes);
+    return refusal(folder, [&] { read_bracketed_trees(path); });
+  };
+  CHECK(has(says("(S (NP (N a))\n"), "t:1:1: a bracket is not closed"));
+  CHECK(has(says("(S (N a))\n)\n"), "t:2:1: a bracket is closed that was not opened"));
+  CHECK(has(says("(S (NP) (N a))"), "t:1:4: a bracket with neither word nor constituent"));
+  CHECK(has(says("a (S (N a))"), "t:1:1: \"a\" is in no bracket"));
+  CHECK(has(says("(S (N a b))"), "t:1:9: \"b\" is one too many"));
+  CHECK(has(says("(S (N a) b)"), "t:1:10: \"b\" is one too many"));
+  CHECK(has(says("(S (N a (N b)))"), "t:1:9: a bracket after a word"));
+  CHECK(has(says("((-NONE- *))"), "t: holds no tree"));
+  CHECK(has(says("\n"), "t: holds no tree"));
+  CHECK(has(says("(S (N \xff))"), "t:1:7"));
+  CHECK(has(says(std::string(2000, '(')), "t:1:1001: brackets 1000 deep"));
+}
+
+TEST_CASE("damaged trees are read or refused in one line, and what is read is a tree") {
+  Folder folder;
+  std::mt19937 random(7);
+  std::string whole;
+  for (int i = 0; i < 12; ++i) whole += "(S (NP (DT the) (NN dog)) (VP (V barks)))\n";
+  int refused = 0, accepted = 0;
+  for (int i = 0; i < 400; ++i) {
+    auto bytes = whole;
+    if (i % 2)
+      bytes.resize(random() % bytes.size());
+    else
+      bytes[random() % bytes.size()] ^= static_cast<char>(1 << random() % 8);
+    const auto path = folder.write("t", bytes);
+    std::vector<ReadTree> trees;
+    const auto what = refusal(folder, [&] { trees = read_bracketed_trees(path); });
+    (what == "accepted" ? accepted : refused) += 1;
+    if (what != "accepted") CHECK(what.starts_with("t:"));
+    for (const auto& tree : trees) CHECK(brackets_of(tree.row, tree.words.size()));
+  }
+  CHECK(refused > 100);
+  CHECK(accepted > 50);
+}

@@ -1,0 +1,156 @@
+// Transduction: generated spelling, CMUdict and SIGMORPHON's files, and errors counted against the closest answer.
+#include <numeric>
+#include <set>
+
+#include "experiments/tasks/edit_distance.hpp"
+#include "experiments/tasks/spelling.hpp"
+#include "experiments/tasks/task.hpp"
+#include "tests/experiments/tasks/support.hpp"
+
+using namespace hardgrad;
+using namespace hardgrad::testing;
+
+namespace {
+
+std::unique_ptr<Task> make(const std::string& arguments, const Task* trained = nullptr) {
+  return make_task(Spec::parse("transduce[" + arguments + "]"), Key(1), trained);
+}
+Batch whole(const Task& task, Split split) {
+  std::vector<int> all(task.size(split));
+  std::iota(all.begin(), all.end(), 0);
+  return task.batch(split, all);
+}
+std::string text(const Task& task, const Batch& batch, const std::string& field, std::size_t b) {
+  std::string words;
+  for (int number : batch.ints(field).row(b))
+    if (const auto word = task.word(field, number); !word.empty()) words += word + " ";
+  return words;
+}
+double value(const std::vector<Metric>& metrics, const std::string& name) {
+  for (const auto& metric : metrics)
+    if (metric.name == name) return metric.value();
+  FAIL("no metric " << name);
+  return 0;
+}
+
+}  // namespace
+
+TEST_CASE("edit distance by hand") {
+  const auto distance = [](std::vector<int> a, std::vector<int> b) { return edit_distance(a, b); };
+  CHECK(distance({}, {}) == 0);
+  CHECK(distance({1, 2, 3}, {}) == 3);
+  CHECK(distance({}, {1, 2}) == 2);
+  CHECK(distance({1, 2, 3, 4}, {1, 3, 4}) == 1);
+  CHECK(distance({1, 2, 3}, {2, 3, 4}) == 2);
+  CHECK(distance({1, 2, 3}, {3, 2, 1}) == 2);
+}
+
+TEST_CASE("the generated spelling follows its rules") {
+  const auto sounds = [](const std::string& letters) { return joined(pronounced(letters).target); };
+  CHECK(sounds("mat") == "M AE T");
+  CHECK(sounds("mate") == "M EY T");
+  CHECK(sounds("shade") == "SH EY D");
+  CHECK(sounds("cece") == "S IY S");
+  CHECK(sounds("cocci") == "K AA K IH");
+  CHECK(sounds("batto") == "B AE T AA");
+  CHECK(sounds("me") == "M EH");  // not silent: nothing is long before it
+  const auto word = pronounced("chade");
+  CHECK(word.gold.sure == std::set<Link>{{0, 0}, {2, 1}, {3, 2}});
+  std::set<std::string> heard;
+  for (std::uint64_t i = 0; i < 500; ++i) {
+    const auto made = Spelling{3}.generate(Key(2) / i);
+    REQUIRE(made.gold.sure.size() == made.target.size());
+    heard.insert(made.target.begin(), made.target.end());
+  }
+  CHECK(heard.size() == 25);  // 15 consonants, 10 vowels
+}
+
+TEST_CASE("CMUdict: a word with two pronunciations is trained on with both, and asked for once") {
+  Folder folder;
+  const auto path = folder.write("d", "ab AE1 B\nab(2) AH0 B B\nba B AA1 # x\nabba AE B AA\n");
+  const auto trained = make("data=cmudict,heldout=0,test=0,path=" + path);
+  CHECK(trained->size(Split::train) == 4);
+  CHECK(trained->dimensions().at("target_vocabulary") == 4 + 4);
+  CHECK(make("data=cmudict,heldout=0,test=0,variants=false,path=" + path)->size(Split::train) == 3);
+  CHECK(make("data=cmudict,heldout=0,test=0,stress=true,path=" + path)->dimensions().at("target_vocabulary") == 4 + 6);
+  CHECK(make("data=cmudict,heldout=0,test=0,limit=2,path=" + path)->size(Split::train) >= 2);
+  CHECK(has(make("data=cmudict,heldout=0,test=0,limit=2,path=" + path)->provenance(), "beyond the limit"));
+  CHECK(has(make("data=cmudict,heldout=0,test=0,max_length=2,path=" + path)->provenance(),
+            "4 words and answers read; left out: 2 of more than 2"));
+
+  int asked = 0;
+  for (int test = 10; test < 60; ++test) {  // some split holds `ab` out
+    const auto task = make("data=cmudict,heldout=0,test=" + std::to_string(test / 100.0) + ",path=" + path);
+    const auto batch = whole(*task, Split::test);
+    for (std::size_t b = 0; b < batch.id.size(); ++b) {
+      if (batch.id[b] != 0) continue;
+      ++asked;
+      CHECK(task->size(Split::train) + task->size(Split::test) == 3);  // the other pronunciation is in neither
+      // The second pronunciation is as right as the first: its words are those of training, so it may be unknown.
+      const auto own = task->batch(Split::test, {static_cast<int>(b)});
+      Observation right{own.ints("target"), Array<int>({1, 0})};
+      auto metrics = task->metrics();
+      task->score_decoded(own, right, metrics);
+      CHECK(value(metrics, "word_error_rate") == 0);
+      CHECK(value(metrics, "symbol_error_rate") == 0);
+    }
+  }
+  CHECK(asked > 0);
+}
+
+TEST_CASE("errors are counted against the closest answer") {
+  Folder folder;
+  std::string lines = "ab A B\nab(2) B B AA AA\n";
+  for (char c = 'c'; c < 'z'; ++c) lines += std::string(1, c) + " A B AA\n";
+  const auto task = make("data=cmudict,heldout=0,test=0.5,path=" + folder.write("d", lines));
+  const auto batch = whole(*task, Split::test);
+  std::size_t judged = 0;
+  const auto numbered = [&](const std::string& sound) {
+    for (int n = 1; n < task->dimensions().at("target_vocabulary"); ++n)
+      if (task->word("target", n) == sound) return n;
+    return -1;
+  };
+  for (std::size_t b = 0; b < batch.id.size(); ++b) {
+    const bool two = batch.id[b] == 0;
+    const int A = numbered("A"), B = numbered("B"), AA = numbered("AA");
+    Observation said{Array<int>({1, 4}, std::vector<int>{B, B, AA, 3}), Array<int>({1, 0})};
+    auto metrics = task->metrics();
+    task->score_decoded(task->batch(Split::test, {static_cast<int>(b)}), said, metrics);
+    CHECK(value(metrics, "symbol_error_rate") == doctest::Approx(two ? 1.0 / 4 : 1.0 / 3));
+    CHECK(value(metrics, "word_error_rate") == 1);
+    CHECK(value(metrics, "exact_match_decoded") == 0);
+    judged += A > 0;
+  }
+  CHECK(judged > 5);
+}
+
+TEST_CASE("inflections: features are part of the source") {
+  Folder folder;
+  const auto task = make("data=inflection,heldout=0,test=0,path=" + folder.write("f", "go\twent\tV;PST\n"));
+  const auto batch = whole(*task, Split::train);
+  CHECK(text(*task, batch, "source", 0) == "g o <V> <PST> ");
+  CHECK(text(*task, batch, "target", 0) == "w e n t <eos> ");
+  const auto sounds = make("data=pronunciation,heldout=0,test=0,path=" + folder.write("w", "go\tg ow\n"));
+  CHECK(text(*sounds, whole(*sounds, Split::train), "target", 0) == "g ow <eos> ");
+}
+
+TEST_CASE("other data take over the words of a task, and unknown ones are unknown") {
+  Folder folder;
+  const auto trained = make("data=pronunciation,heldout=0,test=0,path=" + folder.write("w", "abc\tx y z\n"));
+  const auto other = make("data=pronunciation,heldout=0,test=0,path=" + folder.write("v", "dcb\tz w\n"), trained.get());
+  CHECK(other->dimensions().at("source_vocabulary") == trained->dimensions().at("source_vocabulary"));
+  const auto batch = whole(*other, Split::train);
+  CHECK(text(*other, batch, "source", 0) == "<unk> c b ");
+  CHECK(text(*other, batch, "target", 0) == "z <unk> <eos> ");
+  for (int number : batch.ints("target").data) CHECK(trained->word("target", number) == other->word("target", number));
+}
+
+TEST_CASE("bad settings are refused") {
+  Folder folder;
+  const auto says = [&](const std::string& arguments) { return refusal(folder, [&] { make(arguments); }); };
+  CHECK(has(says("data=cmudict"), "transduce: data=cmudict needs path=FILE"));
+  CHECK(has(says("path=x"), "path is given, but data=generated"));
+  CHECK(has(says("heldout=0.5,test=0.5"), "transduce: heldout and test together must be below 1"));
+  CHECK(has(says("data=pronunciation,max_length=1,path=" + folder.write("w", "ab\tx\n")),
+            "w: nothing left: 1 of 1 words are longer than max_length=1"));
+}
