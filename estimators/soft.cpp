@@ -2,23 +2,57 @@
 //
 //   g = grad f(E_p[z])
 //
+// linear_start=N: in the first N steps of training the weights are the scores themselves, without their softmax (Sukhbaatar et
+// al. 2015, sec. 4.1). Of score-weighted memories the network learns what is worth reading before it has to choose.
+//
 // Bahdanau et al. 2015, Neural machine translation by jointly learning to align and translate, eq. 5; the deterministic
 // "soft" attention of Xu et al. 2015, sec. 4.2.
-// Target: the soft network's loss. Bias: none for it (biased for the expected loss). Variance: none. Cost: 1 row.
+// Target: the soft network's loss. Bias: none for it (biased for the expected loss; while it starts linearly, for both).
+// Variance: none. Cost: 1 row.
 #include <limits>
 
+#include "core/autodiff/elementwise.hpp"
+#include "core/choice/choosers.hpp"
 #include "core/estimator/enumeration/objectives.hpp"
 
 namespace hardgrad {
 namespace {
 
+/// The weights are the scores.
+template <class T>
+class ScoresChooser final : public Chooser<T> {
+ public:
+  Choice<T> choose(Tape<T>& tape, const Question<T>& question) override {
+    question.require_options();
+    const auto ours = tape.constant(question.logits.rows(), question.logits.cols());
+    auto mask = tape.mutable_value(ours);
+    for (std::size_t cell = 0; cell < question.site.options.size(); ++cell)
+      for (int i = 0; i < question.site.options[cell]; ++i) mask(cell, i) = 1;
+    return {.rows = fan_out(question, 1), .option = {}, .weights = multiply(question.logits, ours)};
+  }
+};
+
 template <class T>
 class Soft final : public Estimator<T> {
  public:
-  Soft(const Settings&, const Structure&, Key) {}
+  Soft(const Settings& settings, const Structure&, Key) : linear_(settings.integer("linear_start")) {}
+  void learn(const Estimate<T>&) override { ++steps_; }
+  std::vector<double> state() const override {
+    return linear_ > 0 ? std::vector{static_cast<double>(steps_)} : std::vector<double>{};
+  }
+  void restore(const std::vector<double>& state) override {
+    if (!state.empty()) steps_ = static_cast<int>(state[0]);
+  }
   Estimate<T> estimate(const Problem<T>& problem) const override {
+    if (steps_ < linear_) {
+      ScoresChooser<T> chooser;
+      return estimate_of(problem, chooser, CostWeights::equal, expected_loss<T>);
+    }
     return exact_objective(this->target(), problem, std::numeric_limits<double>::infinity());
   }
+
+ private:
+  int linear_, steps_ = 0;
 };
 
 }  // namespace
@@ -29,7 +63,10 @@ const EstimatorEntry entry = {
     .paper = "Bahdanau et al. 2015, eq. 5; Xu et al. 2015, sec. 4.2",
     .target = "soft",
     .unbiased = true,
+    .biased_by = [](const Settings& settings) { return settings.integer("linear_start") > 0; },
     .evaluations = "1",
+    .parameters = {ParameterInfo::integer("linear_start", 0, 0, 1e9,
+                                          "steps of training in which weights are scores, without softmax")},
     .needs = {need::relaxable, need::no_choice},
 };
 HARDGRAD_ESTIMATOR(Soft, entry)

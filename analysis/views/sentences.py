@@ -23,7 +23,9 @@ def words(attention: Attention, field: str, example: int) -> list[str]:
 
 @view("translator")
 def alignments(attention: Attention) -> Figure:
-    """Target words down, source words across; outlined: the true alignment, where it is known."""
+    """Target words down, source words across, and after them the null position, if the network has one; outlined: the true alignment,
+    where it is known."""
+    null = ["(none)"] if attention.settings.get("null") else []
     gold = attention.field("alignment")
 
     def mark(ax: Axes, b: int) -> None:
@@ -33,4 +35,4 @@ def alignments(attention: Attention) -> Figure:
                     ax.add_patch(Rectangle((place - 0.5, t - 0.5), 1, 1, fill=False, edgecolor="#D55E00", linewidth=1.8, clip_on=False))
 
     title = f"Alignment ({attention.estimator}" + ("; outlined: the true one)" if gold is not None and np.any(gold >= 0) else ")")
-    return soft_above_hard(attention, title, lambda b: words(attention, "source", b), lambda b: words(attention, "target", b), mark)
+    return soft_above_hard(attention, title, lambda b: words(attention, "source", b) + null, lambda b: words(attention, "target", b), mark)

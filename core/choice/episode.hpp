@@ -82,6 +82,9 @@ class Observer {
   virtual ~Observer() = default;
   /// A label from softmax(logits [n, V]) for each of the examples [n], as what they show at `place`.
   virtual std::vector<int> observe(std::span<const int> example, Var<T> logits, int place) = 0;
+  /// [B] whose past each example goes on from after what was drawn last; empty: its own. The examples of a beam search are the
+  /// hypotheses, which take each other's places.
+  virtual std::vector<int> goes_on_from() const { return {}; }
 };
 
 /// How the model is fed what came before: with the truth, or with its own predictions (for decoding).

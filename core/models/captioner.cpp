@@ -205,7 +205,7 @@ void Captioner<T>::run(const Batch& batch, Episode<T>& episode) const {
       y = previous(tape, std::move(words));
     }
     if (t + 1 == sentences.steps()) break;
-    past = i.again().only(sentences.have(t + 1));
+    past = i.again().as_observed().only(sentences.have(t + 1));
   }
   if (!said.empty()) say();
 }

@@ -1,6 +1,6 @@
 // An end-to-end memory network that reads one sentence per hop.
 //
-// Story sentences x_1..x_N of words x_ij, question words q_j, K = hops, D = embedding; adjacent tying, so that the
+// Story sentences x_1..x_N of words x_ij, question words q_j, K = hops, D = embedding; tying=adjacent, so that the
 // tables E_0..E_K serve as A_k = E_{k-1}, C_k = E_k and B = E_0.
 //   m_k,i   = sum_j l_j (.) E_k[x_ij] + T_k[age_i]        memory k = 0..K [D]; age 0 is the last sentence
 //   u_0     = sum_j l_j (.) E_0[q_j]
@@ -8,14 +8,17 @@
 //   o_k     = m_k,{i_k}, i_k ~ softmax(e_k)               the choice; relaxed weights w: o_k = sum_i w_i m_k,i
 //   u_k     = u_{k-1} + o_k
 //   loss    = -log softmax(W u_K)[answer]
+// tying=layerwise: two tables for all hops, A_k = E_0 and C_k = E_1 (so e_k,i = u_{k-1} . m_0,i and o_k = m_1,{i_k}), a
+// table B of its own for the question, and a matrix between hops, u_k = H u_{k-1} + o_k.
 // position_encoding: l_jd = (1 - j/J) - (d/D)(1 - 2j/J) with j = 1..J the place of the word among the J words of its
 // sentence and d = 1..D; otherwise l = 1. temporal=false drops T. Padding words (0) and padding sentences add nothing.
 // Posterior (if asked for): q(i_k | story, question, answer) = softmax_i of (V_k u_{k-1} + b_k + F[answer]) . n_i with
 // n_i = sum_j l_j (.) G[x_ij] + S[age_i].
 //
 // Parameters (V words, A answers, N sentences): memory.<k>.weight [V, D] and temporal.<k>.weight [N, D] for k = 0..K,
-//   answer.weight [A, D]; posterior.memory.weight [V, D], posterior.temporal.weight [N, D] (temporal),
-//   posterior.answer.weight [A, D], posterior.query.<k>.{weight [D, D], bias [D]} for k = 1..K.
+//   answer.weight [A, D]; of tying=layerwise k = 0, 1, and question.weight [V, D], hop.weight [D, D];
+//   posterior.memory.weight [V, D], posterior.temporal.weight [N, D] (temporal), posterior.answer.weight [A, D],
+//   posterior.query.<k>.{weight [D, D], bias [D]} for k = 1..K.
 #include <algorithm>
 
 #include "core/models/parts/dreams.hpp"
@@ -33,14 +36,20 @@ class MemoryReader final : public Model<T>, public Dreams {
       : hops_(b.settings.integer("hops")),
         width_(b.settings.integer("embedding")),
         position_encoding_(b.settings.flag("position_encoding")),
-        temporal_(b.settings.flag("temporal")) {
+        temporal_(b.settings.flag("temporal")),
+        layerwise_(b.settings.text("tying") == "layerwise") {
     auto& set = this->parameters_;
     const auto& [settings, dimensions, init, posterior] = b;
     const std::size_t V = dimensions.at("vocabulary"), N = dimensions.at("sentences"), A = dimensions.at("answers");
-    for (int k = 0; k <= hops_; ++k) memory_.emplace_back(set, "memory." + std::to_string(k), V, width_, init);
-    ages_.resize(hops_ + 1);
+    const int tables = layerwise_ ? 2 : hops_ + 1;
+    for (int k = 0; k < tables; ++k) memory_.emplace_back(set, "memory." + std::to_string(k), V, width_, init);
+    ages_.resize(tables);
     if (temporal_)
-      for (int k = 0; k <= hops_; ++k) ages_[k] = {set, "temporal." + std::to_string(k), N, width_, init};
+      for (int k = 0; k < tables; ++k) ages_[k] = {set, "temporal." + std::to_string(k), N, width_, init};
+    if (layerwise_) {
+      question_ = {set, "question", V, width_, init};
+      hop_ = {set, "hop", width_, width_, init, false};
+    }
     answer_ = {set, "answer", A, width_, init};
 
     structure_.sites = {{.name = "sentence",
@@ -80,7 +89,7 @@ class MemoryReader final : public Model<T>, public Dreams {
     Items sentences;  // of each story; one empty sentence stands for none
     Texts<T> texts;
     std::vector<int> age;        // [sentences] -1 of the empty one
-    std::vector<Var<T>> memory;  // K + 1 of [sentences, D]
+    std::vector<Var<T>> memory;  // one for each table [sentences, D]
     Var<T> asked;                // [B, D] u_0
   };
   const Story& story(Tape<T>& tape, const Batch& data) const;
@@ -97,11 +106,17 @@ class MemoryReader final : public Model<T>, public Dreams {
   Var<T> posterior(const Story& story, Clues& clues, const std::vector<int>& answer, const Past<T>& past, int k,
                    Var<T> u) const;
 
+  /// The tables in which hop k looks, and from which it reads.
+  std::size_t looks(int k) const { return layerwise_ ? 0 : k - 1; }
+  std::size_t reads(int k) const { return layerwise_ ? 1 : k; }
+
   Structure structure_;
   int hops_;
   std::size_t width_;
-  bool position_encoding_, temporal_;
+  bool position_encoding_, temporal_, layerwise_;
   std::vector<Embedding<T>> memory_, ages_;  // E_k, T_k
+  Embedding<T> question_;                    // B, if it is a table of its own
+  Linear<T> hop_;                            // H
   Embedding<T> answer_;                      // W
   Embedding<T> posterior_memory_, posterior_ages_, posterior_answer_;
   std::vector<Linear<T>> posterior_query_;
@@ -119,12 +134,13 @@ void MemoryReader<T>::run(const Batch& batch, Episode<T>& episode) const {
   auto u = story.asked;  // u_0
   for (int k = 1; k <= hops_; ++k) {
     Ask<T> ask{.name = "sentence",
-               .scores = dot_scores(u, story.memory[k - 1], past.example(), story.sentences),  // e_k,i = u_{k-1} . m_{k-1},i
+               // e_k,i = u_{k-1} . m_{k-1},i
+               .scores = dot_scores(u, story.memory[looks(k)], past.example(), story.sentences),
                .items = story.sentences,
                .state = u};
     if (structure_.posterior) ask.posterior = [&] { return posterior(story, clues, answer, past, k, u); };
-    auto i = past.choose(ask);                 // i_k ~ softmax(e_k)
-    u = i.after(u) + i.read(story.memory[k]);  // u_k = u_{k-1} + m_k,{i_k}
+    auto i = past.choose(ask);                                               // i_k ~ softmax(e_k)
+    u = i.after(layerwise_ ? hop_(u) : u) + i.read(story.memory[reads(k)]);  // u_k = u_{k-1} + m_k,{i_k}
     past = std::move(i);
   }
   const auto W = tape.parameter(*answer_.weight);
@@ -163,9 +179,9 @@ auto MemoryReader<T>::read(Tape<T>& tape, const Batch& data) const -> Story {
   for (std::size_t b = 0; b < count.size(); ++b)
     for (int i = 0; i < count[b]; ++i) story.age.push_back(length[b] - 1 - i);
   story.texts = Texts<T>(sentences, story.sentences, sentences.extent(2), width_, position_encoding_);
-  for (int k = 0; k <= hops_; ++k) story.memory.push_back(memory(tape, story, memory_[k], ages_[k]));
+  for (std::size_t k = 0; k < memory_.size(); ++k) story.memory.push_back(memory(tape, story, memory_[k], ages_[k]));
   const Texts<T> questions(question, Items(count.size(), 1), question.extent(1), width_, position_encoding_);
-  story.asked = questions.sums(tape, memory_[0]);
+  story.asked = questions.sums(tape, layerwise_ ? question_ : memory_[0]);
   return story;
 }
 
@@ -178,7 +194,9 @@ const ModelEntry entry = {
     .parameters = {ParameterInfo::integer("embedding", 20, 1, 4096, "width of the memories"),
                    ParameterInfo::integer("hops", 3, 1, 6, "sentences read, one after the other"),
                    ParameterInfo::flag("position_encoding", true, "weigh words by their place in the sentence"),
-                   ParameterInfo::flag("temporal", true, "add a learned vector for the age of a sentence")},
+                   ParameterInfo::flag("temporal", true, "add a learned vector for the age of a sentence"),
+                   ParameterInfo::choice("tying", "adjacent", {"adjacent", "layerwise"},
+                                         "what hops share: each reads from the table in which the next looks; or all tables")},
     .needs = {"vocabulary", "answers", "sentences", "words"},
 };
 HARDGRAD_MODEL(MemoryReader, entry)

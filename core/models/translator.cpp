@@ -1,7 +1,7 @@
 // An encoder-decoder with attention whose decoder looks at one source position per target word and head.
 //
 // Source words x_1..x_L, target words y_1..y_T (y_T is the end of sentence), y_0 = bos; H = hidden, E = embedding.
-//   a_i   = [f_i; b_i]                               BiLSTM over the source embeddings, H units per direction [2H]
+//   a_i   = [f_i; b_i]                               BiLSTM over the source embeddings, H units per direction: C = 2H numbers
 //   s_0   = tanh(W_init [f_L; b_1] + b_init), c_0 = 0
 //   s_t   = LSTM(E_y y_{t-1} (+ W_ctx z_{t-1}), s_{t-1})      W_ctx only if feed is not none; z_0 = 0
 //   z_t   = a_{i_t}, i_t ~ softmax(e_t)               the choice; relaxed weights w: z_t = sum_i w_i a_i
@@ -9,6 +9,13 @@
 //   loss_t = -log softmax(W_o u_t + b_o)[y_t]
 // feed=sampled: z_{t-1} above is the sampled context (sequential). feed=soft: sum_i softmax(e_{t-1})_i a_i, whatever
 // was chosen (factorised). feed=none: no context enters the recurrence (factorised).
+// attention=none: no choice; z_t = [f_L; b_1] for all t, and for t = 0 (the fixed vector of Cho et al. 2014).
+// encoder=forward: a_i = f_i, C = H, and f_L alone stands for [f_L; b_1].
+// source=reversed: the encoder reads x_L..x_1 (Sutskever, Vinyals & Le 2014); source=twice: x_1..x_L x_1..x_L (Zaremba &
+// Sutskever 2014). a_i is the state at the last reading of x_i, and L above the last word read.
+// null=true: one more position after the last, where no word is: a_{L+1} = n, learned.
+// dropout: entries of a_i and of u_t are left out in training, of an example the same at all its positions and at all its steps
+// (Gal & Ghahramani 2016).
 //
 // Scores, with q_t = W_q s_t and k_i = W_k a_i:
 //   e_ti  = v . tanh(q_t + k_i + b_k)                 score=additive    Bahdanau, Cho & Bengio 2015
@@ -17,18 +24,19 @@
 //   e_ti  = q_t . k_i / sqrt(D)                       score=scaled_dot  Vaswani et al. 2017; D = H / heads
 // heads=M > 1: every step chooses M positions at once, the columns of site `head`. Head h has the scores e^h_t and reads
 // z^h_t = a_{i^h_t}, and z_t = [z^1_t; ...; z^M_t]. Of q, k, v, b_k (and s in score=dot) it takes the h-th D of H numbers, as
-// Vaswani et al. do; with score=general it has a whole matrix W^h_k [H, 2H]. The posterior's heads share its H numbers
+// Vaswani et al. do; with score=general it has a whole matrix W^h_k [H, C]. The posterior's heads share its H numbers
 // likewise. Posterior (if asked for): q(i_t | x, y) = softmax_i of  v_q . tanh(W_qs s_t + W_qy E_q y_t + W_qk a_i + b_qk).
 //
-// Parameters (LSTM gates i, f, g, o; V_s, V_t vocabularies; M heads):
+// Parameters (LSTM gates i, f, g, o; V_s, V_t vocabularies; M heads, of attention=none M = 1 and no attention.*):
 //   encoder.embedding.weight [V_s, E]
-//   encoder.{forward,backward}.{input.weight [4H, E], recurrent.weight [4H, H], bias [4H]}
-//   attention.key.weight [H, 2H] ([M H, 2H] if score=general), attention.key.bias [H] and attention.score.weight [1, H]
-//   (additive), attention.query.weight [H, H] (additive, scaled_dot) decoder.embedding.weight [V_t, E] decoder.initial.{weight
-//   [H, 2H], bias [H]} decoder.lstm.{input.weight [4H, E], recurrent.weight [4H, H], bias [4H]}    decoder.context.weight [4H,
-//   M 2H] (feed != none) readout.state.{weight [H, H], bias [H]}, readout.context.weight [H, M 2H], readout.word.weight [H, E]
+//   encoder.{forward,backward}.{input.weight [4H, E], recurrent.weight [4H, H], bias [4H]} (encoder=forward: no backward)
+//   attention.key.weight [H, C] ([M H, C] if score=general), attention.key.bias [H] and attention.score.weight [1, H]
+//   (additive), attention.query.weight [H, H] (additive, scaled_dot), attention.null.weight [1, C] (null)
+//   decoder.embedding.weight [V_t, E], decoder.initial.{weight [H, C], bias [H]}
+//   decoder.lstm.{input.weight [4H, E], recurrent.weight [4H, H], bias [4H]}, decoder.context.weight [4H, M C] (feed != none)
+//   readout.state.{weight [H, H], bias [H]}, readout.context.weight [H, M C], readout.word.weight [H, E]
 //   output.{weight [V_t, H], bias [V_t]}
-//   posterior.key.{weight [H, 2H], bias [H]}, posterior.state.weight [H, H], posterior.embedding.weight [V_t, E],
+//   posterior.key.{weight [H, C], bias [H]}, posterior.state.weight [H, H], posterior.embedding.weight [V_t, E],
 //   posterior.word.weight [H, E], posterior.score.weight [1, H]
 #include <algorithm>
 #include <cmath>
@@ -36,7 +44,9 @@
 #include "core/autodiff/elementwise.hpp"
 #include "core/models/parts/bilstm.hpp"
 #include "core/models/parts/dreams.hpp"
+#include "core/models/parts/dropout.hpp"
 #include "core/models/parts/heads.hpp"
+#include "core/models/parts/reading.hpp"
 #include "core/models/parts/sentences.hpp"
 #include "core/models/parts/unrolled.hpp"
 
@@ -49,51 +59,68 @@ class Translator final : public Model<T>, public Dreams {
   explicit Translator(const Blueprint& b)
       : score_(b.settings.text("score")),
         feed_(b.settings.text("feed")),
+        reading_(b.settings.text("source")),
+        dropout_(b.settings.real("dropout")),
+        attends_(b.settings.text("attention") == "source"),
+        null_(b.settings.flag("null")),
         heads_(b.settings.integer("heads")),
+        longest_(b.dimensions.at("target_length")),
         bos_(b.dimensions.at("bos")),
         eos_(b.dimensions.at("eos")) {
     const auto& [settings, dimensions, init, posterior] = b;
     const std::size_t E = settings.integer("embedding"), H = settings.integer("hidden"), M = heads_;
     if (H % M != 0) throw UsageError("translator: heads=" + std::to_string(M) + " must divide hidden=" + std::to_string(H));
+    if (!attends_ && (M > 1 || null_))
+      throw UsageError("translator: attention=none has neither heads nor a null position; drop " +
+                       std::string(null_ ? "null" : "heads"));
+    const bool both = b.settings.text("encoder") == "bidirectional";
+    const std::size_t C = both ? 2 * H : H;
     const std::size_t source = dimensions.at("source_vocabulary"), target = dimensions.at("target_vocabulary");
     auto& set = this->parameters_;
-    const auto vector = [&](const char* name) { return &uniform_parameter(set, name, {1, H}, 1 / std::sqrt(double(H)), init); };
+    const auto vector = [&](const char* name, std::size_t width) {
+      return &uniform_parameter(set, name, {1, width}, 1 / std::sqrt(static_cast<double>(width)), init);
+    };
     source_words_ = {set, "encoder.embedding", source, E, init};
-    encoder_ = {set, "encoder", E, H, init};
-    key_ = {set, "attention.key", 2 * H, score_ == "general" ? M * H : H, init, score_ == "additive"};
-    if (score_ == "additive" || score_ == "scaled_dot") query_ = {set, "attention.query", H, H, init, false};
-    if (score_ == "additive") score_vector_ = vector("attention.score.weight");
+    encoder_ = {set, "encoder", E, H, init, both};
+    if (attends_) {
+      key_ = {set, "attention.key", C, score_ == "general" ? M * H : H, init, score_ == "additive"};
+      if (score_ == "additive" || score_ == "scaled_dot") query_ = {set, "attention.query", H, H, init, false};
+      if (score_ == "additive") score_vector_ = vector("attention.score.weight", H);
+      if (null_) null_vector_ = vector("attention.null.weight", C);
+    }
     target_words_ = {set, "decoder.embedding", target, E, init};
-    initial_ = {set, "decoder.initial", 2 * H, H, init};
+    initial_ = {set, "decoder.initial", C, H, init};
     decoder_ = {set, "decoder.lstm", E, H, init};
-    if (feed_ != "none") context_ = {set, "decoder.context", M * 2 * H, 4 * H, init, false};
+    if (feed_ != "none") context_ = {set, "decoder.context", M * C, 4 * H, init, false};
     readout_state_ = {set, "readout.state", H, H, init};
-    readout_context_ = {set, "readout.context", M * 2 * H, H, init, false};
+    readout_context_ = {set, "readout.context", M * C, H, init, false};
     readout_word_ = {set, "readout.word", E, H, init, false};
     output_ = {set, "output", H, target, init};
+    structure_.dreams = this;
+    labels = static_cast<int>(target);
+    places = longest_;
+    last_label = eos_;
+    if (!attends_) return;
     if (posterior) {
-      posterior_key_ = {set, "posterior.key", 2 * H, H, init};
+      posterior_key_ = {set, "posterior.key", C, H, init};
       posterior_state_ = {set, "posterior.state", H, H, init, false};
       posterior_words_ = {set, "posterior.embedding", target, E, init};
       posterior_word_ = {set, "posterior.word", E, H, init, false};
-      posterior_vector_ = vector("posterior.score.weight");
+      posterior_vector_ = vector("posterior.score.weight", H);
     }
     structure_.sites = {{.name = heads_ == 1 ? "position" : "head",
-                         .options = dimensions.at("source_length"),
-                         .times = dimensions.at("target_length"),
+                         .options = dimensions.at("source_length") + null_,
+                         .times = longest_,
                          .state_width = static_cast<int>(H),
                          .reach = feed_ == "sampled" ? Reach::later_choices : Reach::own_costs,
                          .columns = heads_}};
     structure_.posterior = posterior;
-    structure_.dreams = this;
-    labels = static_cast<int>(target);
-    places = structure_.steps();
-    last_label = eos_;
   }
 
   const Structure& structure() const override { return structure_; }
   typename Model<T>::Asked asked(const Batch& batch, std::size_t, int example) const override {
-    return {std::vector<int>(heads_, batch.ints("source_length").data[example]), batch.ints("target_length").data[example]};
+    return {std::vector<int>(heads_, batch.ints("source_length").data[example] + null_),
+            batch.ints("target_length").data[example]};
   }
   void run(const Batch& batch, Episode<T>& episode) const override;
   Batch with_observations(const Batch& batch, const std::vector<std::vector<int>>& drawn) const override {
@@ -101,6 +128,11 @@ class Translator final : public Model<T>, public Dreams {
   }
 
  private:
+  enum Place : std::uint32_t { annotation, readout };  // of dropout
+  std::vector<int> dropped(const Batch& data) const {
+    const auto field = data.integers.find("dropout");
+    return dropout_ == 0 || field == data.integers.end() ? std::vector<int>{} : field->second.data;
+  }
   // The words y_{t-1}, each distinct one worked out once: of all steps, or of one if they are not known beforehand.
   struct Previous {
     std::size_t examples;  // D
@@ -118,9 +150,10 @@ class Translator final : public Model<T>, public Dreams {
   struct Encoded {
     Array<int> source, target;    // target: if fed with the truth
     std::vector<int> length;      // of the source
+    std::vector<int> dropped;     // keys of what falls out
     Heads heads;                  // the positions of every head
-    Var<T> states, keys;          // a_i [positions, 2H], k_i
-    Var<T> to_gates, to_readout;  // W_ctx a_i (if a context is fed), W_z a_i
+    Var<T> states, keys;          // a_i [positions, C], k_i
+    Var<T> to_gates, to_readout;  // W_ctx a_i (if a context is fed), W_z a_i; of attention=none [D, .]: of its one vector
     Var<T> first_state;           // [D, H] s_0
     Previous previous;
   };
@@ -130,22 +163,24 @@ class Translator final : public Model<T>, public Dreams {
   Var<T> posterior(const Encoded& x, Var<T> keys, const Past<T>& past, Var<T> s, const std::vector<int>& word) const;
 
   Structure structure_;
-  std::string score_, feed_;
-  int heads_, bos_, eos_;
+  std::string score_, feed_, reading_;
+  double dropout_;
+  bool attends_, null_;
+  int heads_, longest_, bos_, eos_;
   Embedding<T> source_words_, target_words_, posterior_words_;
   BiLstm<T> encoder_;
   Lstm<T> decoder_;
   Linear<T> key_, query_, initial_, context_, readout_state_, readout_context_, readout_word_, output_;
   Linear<T> posterior_key_, posterior_state_, posterior_word_;
-  const Parameter<T>*score_vector_ = nullptr, *posterior_vector_ = nullptr;
+  const Parameter<T>*score_vector_ = nullptr, *null_vector_ = nullptr, *posterior_vector_ = nullptr;
 };
 
 template <class T>
 void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
   auto& tape = episode.tape();
   const Distinct distinct(batch);
-  Sentences sentences(episode, distinct, structure_.steps(), eos_);  // y_t
-  const Encoded& x = encoded(tape, distinct.batch(), sentences);     // a_i
+  Sentences sentences(episode, distinct, longest_, eos_);         // y_t
+  const Encoded& x = encoded(tape, distinct.batch(), sentences);  // a_i
   LstmState<T> s{x.first_state, tape.constant(distinct.size(), decoder_.hidden)};
   auto y = x.previous;  // y_{t-1}
   Var<T> posterior_keys;
@@ -153,30 +188,34 @@ void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
   Unrolled<T> said(episode);
   const auto say = [&] {  // the words of all steps at once, or of one if it is fed to the next
     // u_t = tanh(W_s s_t + b_s + W_z z_t + W_y E_y y_{t-1}), loss_t = -log softmax(W_o u_t + b_o)[y_t]
-    const auto z = said.read(x.to_readout);
+    const auto z = attends_ ? said.read(x.to_readout) : Sum<T>(x.to_readout, said.each([](int b, int) { return b; }));
     const Sum<T> word(y.to_readout, said.each([&](int b, int t) { return y.row(b, t); }));
     const Var<T> u = said.after(readout_state_(said.state())) + z + word;
-    return said.classify(tanh(u), output_, said.each([&](int b, int t) { return sentences.label(b, t); }));
+    const Var<T> kept = dropout(tanh(u), dropout_, distinct.batch(), said.each([](int b, int) { return b; }), readout);
+    return said.classify(kept, output_, said.each([&](int b, int t) { return sentences.label(b, t); }));
   };
 
   auto past = Past<T>(episode, distinct).only(sentences.have(0));
   for (int t = 0; t < sentences.steps(); ++t) {
     // s_t = LSTM(E_y y_{t-1} + W_ctx z_{t-1}, s_{t-1})
     const Sum<T> word(y.to_gates, past.each([&](int b) { return y.row(b, t); }));
-    s = lstm_step(decoder_, past, word + past.read(x.to_gates), s);
+    const auto context = attends_ ? past.read(x.to_gates) : Sum<T>(x.to_gates, past.example());
+    s = lstm_step(decoder_, past, word + context, s);
 
-    // i_t ~ softmax(e_t)
-    Ask<T> ask{.name = structure_.sites[0].name,
-               .scores = scores(x, past, s.h),
-               .items = x.heads.items(),
-               .state = s.h,
-               .columns = heads_};
-    if (structure_.posterior)
-      ask.posterior = [&] {
-        if (!posterior_keys) posterior_keys = x.heads.keys(posterior_key_(x.states));
-        return posterior(x, posterior_keys, past, s.h, past.each([&](int b) { return sentences.target().row(b)[t]; }));
-      };
-    auto i = past.choose(ask);
+    auto i = past.again();
+    if (attends_) {  // i_t ~ softmax(e_t)
+      Ask<T> ask{.name = structure_.sites[0].name,
+                 .scores = scores(x, past, s.h),
+                 .items = x.heads.items(),
+                 .state = s.h,
+                 .columns = heads_};
+      if (structure_.posterior)
+        ask.posterior = [&] {
+          if (!posterior_keys) posterior_keys = x.heads.keys(posterior_key_(x.states));
+          return posterior(x, posterior_keys, past, s.h, past.each([&](int b) { return sentences.target().row(b)[t]; }));
+        };
+      i = past.choose(ask);
+    }
     said.add(t, s.h, i);
 
     if (!sentences.known()) {
@@ -187,8 +226,9 @@ void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
     }
     if (t + 1 == sentences.steps()) break;
     // z_t is what the next state reads: of the choice, its mean, or nothing
-    auto next = feed_ == "sampled" ? std::move(i) : feed_ == "soft" ? past.expecting(i) : past.again();
-    past = std::move(next).only(sentences.have(t + 1));
+    const bool fed = attends_ && feed_ != "none";
+    auto next = !fed ? past.again() : feed_ == "soft" ? past.expecting(i) : std::move(i);
+    past = std::move(next).as_observed().only(sentences.have(t + 1));
   }
   if (!said.empty()) say();
 }
@@ -224,8 +264,9 @@ auto Translator<T>::encoded(Tape<T>& tape, const Batch& data, const Sentences& y
   return tape.template shared<Encoded>(
       this,
       [&](const Encoded& x) {
-        return x.source.data == data.ints("source").data && x.length == data.ints("source_length").data &&
-               x.previous.words.index.size() == words && (y.known() ? x.target.data == y.target().data : x.target.data.empty());
+        return x.source.data == data.ints("source").data && x.dropped == dropped(data) &&
+               x.length == data.ints("source_length").data && x.previous.words.index.size() == words &&
+               (y.known() ? x.target.data == y.target().data : x.target.data.empty());
       },
       [&] { return encode(tape, data, y); });
 }
@@ -235,16 +276,27 @@ auto Translator<T>::encode(Tape<T>& tape, const Batch& data, const Sentences& y)
   Encoded x;
   x.source = data.ints("source");
   x.length = data.ints("source_length").data;
+  x.dropped = dropped(data);
   if (y.known()) x.target = y.target();
-  const Items positions(x.length);
-  x.heads = Heads(positions, heads_);
-  const auto [a, ends] = encoder_(tape, source_words_, x.source, positions);
-  x.states = a;
-  x.to_readout = x.heads.values(a, tape.parameter(*readout_context_.weight));
-  x.keys = x.heads.keys(key_(a));
-  if (feed_ != "none") x.to_gates = x.heads.values(a, tape.parameter(*context_.weight));
+  const Reading read(x.source, x.length, reading_);
+  const auto [a, ends] = encoder_(tape, source_words_, read.words(), read.count());
   x.first_state = tanh(initial_(ends));
-  x.previous = previous(tape, positions.examples(), y.before(bos_));
+  x.previous = previous(tape, x.length.size(), y.before(bos_));
+  if (!attends_) {
+    x.to_readout = readout_context_(ends);
+    if (feed_ != "none") x.to_gates = context_(ends);
+    return x;
+  }
+  auto count = x.length;
+  for (int& n : count) n += null_;
+  std::vector<int> whose;  // the example of each position
+  for (std::size_t b = 0; b < count.size(); ++b) whose.insert(whose.end(), count[b], static_cast<int>(b));
+  const auto states = read.last(a, null_ ? tape.parameter(*null_vector_) : Var<T>{});
+  x.states = dropout(states, dropout_, data, whose, annotation);
+  x.heads = Heads(Items(count), heads_);
+  x.to_readout = x.heads.values(x.states, tape.parameter(*readout_context_.weight));
+  x.keys = x.heads.keys(key_(x.states));
+  if (feed_ != "none") x.to_gates = x.heads.values(x.states, tape.parameter(*context_.weight));
   return x;
 }
 
@@ -254,16 +306,23 @@ const ModelEntry entry = {
     .paper =
         "Bahdanau, Cho & Bengio 2015, Neural machine translation by jointly learning to align and translate; hard "
         "attention: Xu et al. 2015, Show, attend and tell; Deng et al. 2018, Latent alignment and variational attention; "
-        "scores: Luong, Pham & Manning 2015; heads: Vaswani et al. 2017, Attention is all you need",
-    .dependence = "factorised (feed=none|soft), sequential (feed=sampled)",
+        "scores: Luong, Pham & Manning 2015; heads: Vaswani et al. 2017, Attention is all you need; without attention: Cho et "
+        "al. 2014, Learning phrase representations; reversed: Sutskever, Vinyals & Le 2014; twice: Zaremba & Sutskever 2014",
+    .dependence = "factorised (feed=none|soft), sequential (feed=sampled), no choice (attention=none)",
     .kinds = "categorical",
-    .parameters = {ParameterInfo::integer("embedding", 32, 1, 4096, "width of the word embeddings"),
-                   ParameterInfo::integer("hidden", 32, 1, 4096, "units of the decoder and of each encoder direction"),
-                   ParameterInfo::choice("score", "additive", {"additive", "dot", "general", "scaled_dot"},
-                                         "how a position is scored"),
-                   ParameterInfo::integer("heads", 1, 1, 64, "positions chosen at once; must divide hidden"),
-                   ParameterInfo::choice("feed", "none", {"none", "soft", "sampled"},
-                                         "the context that enters the decoder's next state")},
+    .parameters =
+        {ParameterInfo::integer("embedding", 32, 1, 4096, "width of the word embeddings"),
+         ParameterInfo::integer("hidden", 32, 1, 4096, "units of the decoder and of each encoder direction"),
+         ParameterInfo::choice("score", "additive", {"additive", "dot", "general", "scaled_dot"}, "how a position is scored"),
+         ParameterInfo::integer("heads", 1, 1, 64, "positions chosen at once; must divide hidden"),
+         ParameterInfo::choice("feed", "none", {"none", "soft", "sampled"}, "the context that enters the decoder's next state"),
+         ParameterInfo::choice("attention", "source", {"source", "none"},
+                               "what is read for each word; none: the encoder's last state, the fixed vector"),
+         ParameterInfo::choice("encoder", "bidirectional", {"bidirectional", "forward"},
+                               "directions in which the source is read"),
+         ParameterInfo::choice("source", "forward", {"forward", "reversed", "twice"}, "the order in which the source is read"),
+         ParameterInfo::flag("null", false, "one more position, learned, for words that come from nowhere"),
+         ParameterInfo::real("dropout", 0, 0, 1, "share of the entries of a_i and u_t left out in training").below()},
     .needs = {"source_vocabulary", "target_vocabulary", "source_length", "target_length", "bos", "eos"},
 };
 HARDGRAD_MODEL(Translator, entry)

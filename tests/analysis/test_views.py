@@ -79,6 +79,8 @@ def test_alignments_name_the_words_and_outline_the_truth():
     assert [box.get_xy() for box in soft.patches] == [(1.5, -0.5)] and len(other.patches) == 0
     assert [t.get_text() for t in other.get_xticklabels()] == ["a", "b"] and other.images[0].get_array().shape == (1, 2)
     figure.canvas.draw()
+    null = views_of("translator")[0](replace(attention(**SENTENCES | {"source_length": [2, 1]}), settings={"null": True})).axes[0]
+    assert [t.get_text() for t in null.get_xticklabels()] == ["the", "grüne", "(none)"]
     numbers = {name: value for name, value in SENTENCES.items() if not name.endswith("_text")}  # a file without words
     soft = views_of("translator")[0](attention(**numbers)).axes[0]
     assert [t.get_text() for t in soft.get_xticklabels()] == ["4", "5", "6"]

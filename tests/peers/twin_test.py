@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gradient_file import compare, load
-from twins import TWINS, cases
+from twins import TWINS, cases, translator
 
 CASES, SOFT = list(cases()), list(cases(soft=True))
 TOYS = {"bits", "gaussians", "not_gate"}  # whose moments have closed forms of their own
@@ -68,6 +68,22 @@ def test_its_soft_form_equals_its_twin(tmp_path, model, task, settings):
     first = np.zeros((1000, *columns), int)  # and is not that of the first options
     hard = compare(file, lambda f, example, _: TWINS[model](f, example, first))
     assert hard.loss > 1e-3, hard
+
+
+@pytest.mark.parametrize("settings", [settings for model, _, settings in CASES if model == "memory_reader"])
+def test_a_linear_start_equals_its_twin(tmp_path, settings):
+    file = dump(tmp_path, "memory_reader", "qa", settings, "double", estimator="soft[linear_start=1]")
+    found = compare(file, lambda f, example, _: TWINS["memory_reader"](f, example, "linear"))
+    assert found.loss < 1e-10 and found.gradient < 1e-10 and found.entry < 1e-10, found
+    assert compare(file, TWINS["memory_reader"]).gradient > 1e-3  # without softmax it is another network
+
+
+@pytest.mark.parametrize("settings", [settings for _, settings in translator.FIXED])
+def test_the_fixed_vector_equals_its_twin(tmp_path, settings):
+    file = dump(tmp_path, "translator", "translation", settings, "double", estimator="soft")
+    assert not any(name.startswith("attention.") for name in file.gradient)
+    found = compare(file, TWINS["translator"])
+    assert found.loss < 1e-10 and found.gradient < 1e-10 and found.entry < 1e-10, found
 
 
 @pytest.mark.parametrize("model, task, settings", {case[0]: case for case in CASES}.values())

@@ -1,8 +1,8 @@
 // A bidirectional LSTM over token sequences of different lengths: a step takes the sequences that have come so far.
 //
 //   x_i = E[token_i],  forward: f_i = LSTM(x_i, f_{i-1}),  backward: b_i = LSTM(x_i, b_{i+1}),  a_i = [f_i; b_i]
-// with f and b zero before their first word; the backward direction starts at each sequence's own last word.
-// Parameters: <name>.forward.* and <name>.backward.*, an Lstm of `hidden` units each.
+// with f and b zero before their first word; the backward direction starts at each sequence's own last word. Of one direction
+// alone a_i = f_i. Parameters: <name>.forward.* and <name>.backward.*, an Lstm of `hidden` units each.
 #pragma once
 
 #include <algorithm>
@@ -20,13 +20,15 @@ template <class T>
 struct BiLstm {
   Lstm<T> forward, backward;
   struct Encoded {
-    Var<T> states;  ///< [words, 2 H] a_i, sequence by sequence
-    Var<T> ends;    ///< [B, 2 H] [f at the last word; b at the first]
+    Var<T> states;  ///< [words, 2 H] a_i, sequence by sequence; of one direction [words, H]
+    Var<T> ends;    ///< [B, 2 H] [f at the last word; b at the first]; of one direction [B, H]
   };
 
   BiLstm() = default;
-  BiLstm(ParameterSet<T>& set, const std::string& name, std::size_t in, std::size_t hidden, Key init)
-      : forward(set, name + ".forward", in, hidden, init), backward(set, name + ".backward", in, hidden, init) {}
+  BiLstm(ParameterSet<T>& set, const std::string& name, std::size_t in, std::size_t hidden, Key init, bool both = true)
+      : forward(set, name + ".forward", in, hidden, init) {
+    if (both) backward = {set, name + ".backward", in, hidden, init};
+  }
 
   /// tokens [B, >= S], of which sequence b has words.count(b) >= 1
   Encoded operator()(Tape<T>& tape, const Embedding<T>& embedding, const Array<int>& tokens, const Items& words) const {
@@ -49,14 +51,18 @@ struct BiLstm {
         ++taking.back();
       }
     }
-    ahead.insert(ahead.end(), reversed.begin(), reversed.end());
+    const bool both_ways = backward.recurrent;
+    if (both_ways) ahead.insert(ahead.end(), reversed.begin(), reversed.end());
     const Words<T> said(tape, embedding, std::move(ahead));
     const auto index = std::span<const int>(said.index);
-    const auto f = one_way(tape, forward, said.rows, index.first(words.total()), taking),
-               b = one_way(tape, backward, said.rows, index.last(words.total()), taking);
+    using Steps = std::vector<Var<T>>;
+    const auto f = one_way(tape, forward, said.rows, index.first(words.total()), taking);
+    const auto b = both_ways ? one_way(tape, backward, said.rows, index.last(words.total()), taking) : Steps{};
     const auto both = [&](const std::vector<int>& of_f, const std::vector<int>& of_b) {
-      return concat_columns({gather_rows(std::span<const Var<T>>(f), std::span<const int>(of_f)),
-                             gather_rows(std::span<const Var<T>>(b), std::span<const int>(of_b))});
+      const auto rows = [](const Steps& steps, const std::vector<int>& of) {
+        return gather_rows(std::span<const Var<T>>(steps), std::span<const int>(of));
+      };
+      return both_ways ? concat_columns({rows(f, of_f), rows(b, of_b)}) : rows(f, of_f);
     };
     return {both(forth, back), both(end, end)};
   }

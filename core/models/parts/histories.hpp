@@ -19,7 +19,7 @@ namespace hardgrad {
 /// The states of the rows that ask, [R] rows and [N] states in the rows' order.
 struct Histories {
   std::vector<int> of_row;   ///< [R] the row's state; -1: it needs none
-  std::vector<int> row;      ///< [N] the first row in this state
+  std::vector<int> row;      ///< [N] the first row in this state, or whose answer it took along
   std::vector<int> example;  ///< [N] its example among the distinct ones, non-decreasing
   std::vector<int> parent;   ///< [N] the state it goes on from, among those before
   std::vector<int> option;   ///< [N D] what it chose there, in D columns; empty if that was relaxed, or if nothing was chosen
@@ -91,6 +91,22 @@ struct Histories {
     return next;
   }
 
+  /// Row r in the state of row from[r] [R], an example that looks the same: what was chosen there, read there, and before.
+  Histories moved_to(const std::vector<int>& from, const Distinct& distinct) const {
+    if (from.size() != of_row.size()) throw Bug("rows change places while there is one for each example");
+    const std::size_t columns = option.size() / std::max<std::size_t>(size(), 1);
+    Histories next{.of_row = std::vector<int>(from.size(), -1), .row = {}, .example = {}, .parent = {}, .option = {}};
+    for (std::size_t r = 0; r < from.size(); ++r) {
+      const int state = of_row[from[r]];
+      if (state < 0) continue;
+      next.of_row[r] = static_cast<int>(next.size());
+      next.row.push_back(row[state]);
+      next.example.push_back(distinct.index[r]);
+      next.parent.push_back(parent[state]);
+      for (std::size_t d = 0; d < columns; ++d) next.option.push_back(option[state * columns + d]);
+    }
+    return next;
+  }
   /// Only the states whose examples `goes_on(example)`; the rows of the others have none.
   template <class F>
   Histories only(F goes_on) && {

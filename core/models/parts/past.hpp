@@ -114,6 +114,12 @@ class Past {
       states_ = std::make_shared<const Histories>(Histories(*states_).only(goes_on));
     return std::move(*this);
   }
+  /// Each row with the past it is to go on from, if the episode's observer lets them change places.
+  Past as_observed() && {
+    const auto from = episode_->observer() ? episode_->observer()->goes_on_from() : std::vector<int>{};
+    if (!from.empty()) states_ = std::make_shared<const Histories>(states_->moved_to(from, *distinct_));
+    return std::move(*this);
+  }
   /// Only the states [N] that `go_on`, whatever their example.
   Past only_states(const std::vector<char>& go_on) && {
     states_ = std::make_shared<const Histories>(Histories(*states_).only_states(go_on));

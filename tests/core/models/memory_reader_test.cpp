@@ -38,7 +38,7 @@ const Options forced{{3, 1, 0}, {1, 0, 2}};
 
 std::vector<std::string> specs() {
   return {"memory_reader[embedding=4,hops=2]", "memory_reader[embedding=4,hops=2,position_encoding=false]",
-          "memory_reader[embedding=4,hops=2,temporal=false]"};
+          "memory_reader[embedding=4,hops=2,temporal=false]", "memory_reader[embedding=4,hops=2,tying=layerwise]"};
 }
 
 }  // namespace

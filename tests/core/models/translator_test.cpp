@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "core/estimator/score_function/score_function.hpp"
+#include "core/models/parts/dropout.hpp"
 #include "tests/core/models/model_check.hpp"
 
 using namespace hardgrad;
@@ -30,6 +31,9 @@ std::vector<std::string> specs() {
   for (std::string score : {"additive", "dot", "general", "scaled_dot"})
     for (std::string feed : {"none", "soft", "sampled"})
       all.push_back("translator[" + sizes + "score=" + score + ",feed=" + feed + "]");
+  for (std::string reading :
+       {"source=reversed,feed=soft", "source=twice,feed=sampled", "encoder=forward,source=reversed,feed=sampled"})
+    all.push_back("translator[" + sizes + reading + "]");
   return all;
 }
 
@@ -232,5 +236,124 @@ TEST_CASE("translator: told that costs are averaged, it takes each row's share r
     const auto other = sampled_gradient(*model, batch, Costs::weighted, false);
     CHECK(distance(other, sampled_gradient(*model, batch, Costs::averaged, false)) < 1e-12);
     CHECK(distance(other, sampled_gradient(*model, batch, Costs::averaged, false, true)) > 1e-4);
+  }
+}
+
+namespace {
+
+/// The batch with its sources backwards, or twice.
+Batch written(const Batch& batch, bool backwards) {
+  auto result = batch;
+  const auto& source = batch.ints("source");
+  const std::size_t B = source.shape[0], L = source.shape[1];
+  Array<int> changed({B, 2 * L});
+  for (std::size_t b = 0; b < B; ++b) {
+    int& n = result.integers["source_length"].data[b];
+    for (int i = 0; i < n; ++i) {
+      changed.row(b)[i] = source.row(b)[backwards ? n - 1 - i : i];
+      if (!backwards) changed.row(b)[n + i] = source.row(b)[i];
+    }
+    if (!backwards) n *= 2;
+  }
+  result.integers["source"] = std::move(changed);
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("translator: without attention there is no choice, and what is read is the encoder's end") {
+  const auto batch = three_sentences();
+  for (const std::string encoder : {"bidirectional", "forward"})
+    for (const std::string feed : {"none", "soft"}) {
+      const auto spec = [&](const std::string& source) {
+        return "translator[" + sizes + "attention=none,encoder=" + encoder + ",feed=" + feed + ",source=" + source + "]";
+      };
+      CAPTURE(spec("forward"));
+      auto model = lively(spec("forward"), dimensions);
+      CHECK(model->structure().dependence() == "no choice");
+      CHECK(model->structure().dreams);
+      for (const auto& p : model->parameters()) CHECK_FALSE(p.name.starts_with("attention."));
+      check_gradient("plain", *model, batch, [] { return std::make_unique<ForcedChooser<double>>(Options{}); });
+
+      const auto run = [&](const std::string& source, const Batch& data) {
+        ForcedChooser<double> none({});
+        return losses(*lively(spec(source), dimensions), data, none);
+      };
+      const auto plain = run("forward", batch), backwards = run("reversed", batch), twice = run("twice", batch);
+      for (int b = 0; b < 3; ++b) {
+        CHECK(backwards[b] == doctest::Approx(run("forward", written(batch, true))[b]).epsilon(1e-12));
+        CHECK(twice[b] == doctest::Approx(run("forward", written(batch, false))[b]).epsilon(1e-12));
+        CHECK(run("twice", batch.select({b}))[0] == doctest::Approx(twice[b]).epsilon(1e-12));
+        CHECK(std::abs(backwards[b] - plain[b]) > 1e-6);
+        CHECK(std::abs(twice[b] - plain[b]) > 1e-6);
+      }
+    }
+  CHECK_THROWS_AS(lively("translator[" + sizes + "attention=none,heads=3]", dimensions), UsageError);
+  CHECK_THROWS_AS(lively("translator[" + sizes + "attention=none,null=true]", dimensions), UsageError);
+}
+
+TEST_CASE("translator: a position is a word of the source, in whatever order it is read") {
+  const std::string spec = "translator[" + sizes + "feed=sampled,source=";
+  const auto batch = three_sentences();
+  ForcedChooser<double> here(forced);
+  const auto reversed = losses(*lively(spec + "reversed]", dimensions), batch, here);
+  auto mirrored = forced;
+  for (auto& step : mirrored)
+    for (int b = 0; b < 3; ++b) step[b] = std::max(batch.ints("source_length").data[b] - 1 - step[b], 0);
+  ForcedChooser<double> there(mirrored);
+  const auto backwards = losses(*lively(spec + "forward]", dimensions), written(batch, true), there);
+  CHECK(reversed[0] == doctest::Approx(backwards[0]).epsilon(1e-12));
+  CHECK(reversed[2] == doctest::Approx(backwards[2]).epsilon(1e-12));
+}
+
+TEST_CASE("translator: the null position is one more choice, after the last word") {
+  for (const std::string spec :
+       {"translator[" + sizes + "null=true,feed=sampled]", "translator[" + sizes + "null=true,score=dot,source=twice]"}) {
+    CAPTURE(spec);
+    auto model = lively(spec, dimensions);
+    CHECK(model->structure().sites[0].options == 6);
+    CHECK(model->outcomes(three_sentences()) == std::vector<double>{125, 3, 16});
+    const Options null{{4, 2, 0}, {3, 0, 3}, {4, 0, 0}};
+    check_gradient("forced", *model, three_sentences(), [&] { return std::make_unique<ForcedChooser<double>>(null); });
+    auto moved = lively(spec, dimensions);
+    for (double& x : moved->parameters().find("attention.null.weight")->value.data) x += 0.1;
+    for (auto* options : {&null, &forced}) {
+      ForcedChooser<double> one(*options), other(*options);
+      const auto a = losses(*model, three_sentences(), one), b = losses(*moved, three_sentences(), other);
+      CHECK((std::abs(a[0] - b[0]) > 1e-6) == (options == &null));  // where it is read, and only there
+    }
+  }
+}
+
+TEST_CASE("translator: what falls out is the example's own, and nothing does where the batch has no key") {
+  const std::string spec = "translator[" + sizes + "feed=sampled,dropout=";
+  auto model = lively(spec + "0.4]", dimensions);
+  const auto run = [&](const Model<double>& network, const Batch& batch, const Options& options) {
+    ForcedChooser<double> chooser(options);
+    return losses(network, batch, chooser);
+  };
+  const auto whole = run(*lively(spec + "0]", dimensions), three_sentences(), forced);
+  CHECK(run(*model, three_sentences(), forced) == whole);
+  auto batch = three_sentences();
+  add_dropout(batch, Key(3));
+  const auto less = run(*model, batch, forced);
+  for (int b = 0; b < 3; ++b) {
+    CHECK(std::abs(less[b] - whole[b]) > 1e-6);
+    CHECK(run(*model, batch.select({b}), of_example(forced, b))[0] == doctest::Approx(less[b]).epsilon(1e-12));
+  }
+  check_gradient("dropout", *model, batch, [] { return std::make_unique<ForcedChooser<double>>(copied(forced, 2)); });
+  auto later = three_sentences();
+  add_dropout(later, Key(4));
+  Tape<double> tape;  // a rewound tape keeps what no choice touches: not that of another key
+  for (const auto* data : {&batch, &later}) {
+    ForcedChooser<double> chooser(forced);
+    tape.rewind();
+    Episode<double> episode(tape, chooser, 3);
+    model->run(*data, episode);
+    double total = 0;
+    for (const auto& cost : episode.costs())
+      for (std::size_t r = 0; r < 3; ++r) total += cost.loss.value().data[r];
+    const auto fresh = run(*model, *data, forced);
+    CHECK(total == doctest::Approx(fresh[0] + fresh[1] + fresh[2]).epsilon(1e-12));
   }
 }

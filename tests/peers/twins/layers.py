@@ -13,15 +13,18 @@ def lstm(p, name: str, x: torch.Tensor, state: tuple[torch.Tensor, torch.Tensor]
                            torch.zeros_like(p[f"{name}.bias"]))
 
 
+def forward_lstm(p, name: str, words: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """States [words, H] of the LSTM of that name, and its last state."""
+    zero = torch.zeros(1, p[f"{name}.recurrent.weight"].shape[1], dtype=torch.float64)
+    state, out = (zero, zero), []
+    for x in words:
+        state = lstm(p, name, x, state)
+        out.append(state[0][0])
+    return torch.stack(out), out[-1]
+
+
 def bilstm(p, name: str, words: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """States [words, 2H] of a bidirectional LSTM, and [its last forward state; its first backward state]."""
-    def sweep(direction, inputs):
-        zero = torch.zeros(1, p[f"{name}.{direction}.recurrent.weight"].shape[1], dtype=torch.float64)
-        state, out = (zero, zero), []
-        for x in inputs:
-            state = lstm(p, f"{name}.{direction}", x, state)
-            out.append(state[0][0])
-        return out
-
-    ahead, back = sweep("forward", words), sweep("backward", words.flip(0))[::-1]
-    return torch.cat([torch.stack(ahead), torch.stack(back)], dim=1), torch.cat([ahead[-1], back[0]])
+    ahead, last = forward_lstm(p, f"{name}.forward", words)
+    back, first = forward_lstm(p, f"{name}.backward", words.flip(0))
+    return torch.cat([ahead, back.flip(0)], dim=1), torch.cat([last, first])

@@ -7,17 +7,22 @@ import torch.nn.functional as F
 
 from gradient_file import GradientFile
 
+SOFT = True
 CASES = [
     ("qa", "embedding=7,hops=1"),
     ("qa", "embedding=7,hops=2,position_encoding=false"),
     ("qa", "embedding=7,hops=3"),
     ("qa", "embedding=7,hops=3,temporal=false"),
+    ("qa", "embedding=7,hops=3,tying=layerwise"),
+    ("qa", "embedding=7,hops=1,tying=layerwise,temporal=false"),
 ]
 
 
-def memory_reader(file: GradientFile, example: int, options: list[int]):
+def memory_reader(file: GradientFile, example: int, options: list[int] | None | str):
+    """Options are those chosen, one a hop; None: the soft network; "linear": its linear start."""
     p = file.parameters
-    hops = sum(k.startswith("memory.") for k in p) - 1
+    hops = int(file.settings.get("hops", 3))
+    layerwise = "hop.weight" in p
     width = p["memory.0.weight"].shape[1]
     encode = file.settings.get("position_encoding", "true") == "true"
     temporal = "temporal.0.weight" in p
@@ -39,11 +44,17 @@ def memory_reader(file: GradientFile, example: int, options: list[int]):
             rows.append(m + p[f"temporal.{k}.weight"][len(story) - 1 - i] if temporal else m)
         return torch.stack(rows)
 
-    u = represent(file.batch["question"][example], p["memory.0.weight"])
+    u = represent(file.batch["question"][example], p["question.weight" if layerwise else "memory.0.weight"])
     log_probs = []
     for k in range(1, hops + 1):
-        log_p = F.log_softmax(memory(k - 1) @ u, dim=0)
-        log_probs.append(log_p[options[k - 1]])
-        u = u + memory(k)[options[k - 1]]
+        scores = memory(0 if layerwise else k - 1) @ u
+        log_p = F.log_softmax(scores, dim=0)
+        values = memory(1 if layerwise else k)
+        if options is None or isinstance(options, str):
+            o = (log_p.exp() if options is None else scores) @ values
+        else:
+            log_probs.append(log_p[options[k - 1]])
+            o = values[options[k - 1]]
+        u = (p["hop.weight"] @ u if layerwise else u) + o
     answer = int(file.batch["answer"][example])
     return [-F.log_softmax(p["answer.weight"] @ u, dim=0)[answer]], log_probs

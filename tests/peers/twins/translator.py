@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from gradient_file import GradientFile
-from twins.layers import BOS, bilstm
+from twins.layers import BOS, bilstm, forward_lstm
 
 CASES = [
     ("translation", f"embedding=6,hidden=5,score={score},feed={feed}")
@@ -18,6 +18,19 @@ CASES = [
     for heads in (1, 2, 3)
     for score, feed in (("additive", "none"), ("general", "sampled"), ("dot", "sampled"), ("scaled_dot", "soft"),
                         ("scaled_dot", "sampled"))
+] + [
+    ("translation", f"embedding=6,hidden=5,encoder={encoder},source={source},feed=sampled,null={null}")
+    for encoder, source, null in (("bidirectional", "reversed", "false"), ("bidirectional", "twice", "true"),
+                                  ("forward", "forward", "true"), ("forward", "reversed", "false"), ("forward", "twice", "false"))
+] + [
+    ("translation", "embedding=6,hidden=6,heads=2,null=true,score=scaled_dot,feed=sampled"),
+]
+
+# Networks without a choice have no score term, and are compared in their soft form, which is all they have.
+FIXED = [
+    ("translation", f"embedding=6,hidden=5,attention=none,encoder={encoder},source={source},feed={feed}")
+    for encoder, source, feed in (("bidirectional", "forward", "none"), ("bidirectional", "forward", "soft"),
+                                  ("forward", "reversed", "none"), ("forward", "twice", "sampled"))
 ]
 
 
@@ -29,11 +42,21 @@ def translator(file: GradientFile, example: int, options):
     target = file.batch["target"][example][: file.batch["target_length"][example]]
 
     hidden = p["decoder.lstm.recurrent.weight"].shape[1]
-    a, ends = bilstm(p, "encoder", p["encoder.embedding.weight"][source])  # [L, 2H]
+    order = file.settings.get("source", "forward")
+    read = source.flip(0) if order == "reversed" else source.repeat(2) if order == "twice" else source
+    words = p["encoder.embedding.weight"][read]
+    both = "encoder.backward.bias" in p
+    a, ends = bilstm(p, "encoder", words) if both else forward_lstm(p, "encoder.forward", words)  # [L, C]
+    if order == "reversed":
+        a = a.flip(0)
+    a = a[-len(source):]  # as they were read last
+    if "attention.null.weight" in p:
+        a = torch.cat([a, p["attention.null.weight"]])
+    attends = file.settings.get("attention", "source") == "source"
 
     s = torch.tanh(F.linear(ends, p["decoder.initial.weight"], p["decoder.initial.bias"]))
     state = (s[None], torch.zeros(1, hidden, dtype=torch.float64))
-    z = torch.zeros(heads * 2 * hidden, dtype=torch.float64)
+    z = torch.zeros(heads * len(ends), dtype=torch.float64) if attends else ends
 
     def score(head, s):  # of every position
         width = hidden // heads
@@ -61,11 +84,13 @@ def translator(file: GradientFile, example: int, options):
         s = torch.sigmoid(o) * torch.tanh(c)
         state = (s[None], c[None])
 
-        log_p = [F.log_softmax(score(head, s), dim=0) for head in range(heads)]
-        chosen = np.atleast_1d(options[t])
-        log_probs.append(sum(log_p[head][i] for head, i in enumerate(chosen)))
-        seen = torch.cat([a[i] for i in chosen])
-        z = torch.cat([log_p[head].exp() @ a for head in range(heads)]) if feed == "soft" else seen
+        seen = ends
+        if attends:
+            log_p = [F.log_softmax(score(head, s), dim=0) for head in range(heads)]
+            chosen = np.atleast_1d(options[t])
+            log_probs.append(sum(log_p[head][i] for head, i in enumerate(chosen)))
+            seen = torch.cat([a[i] for i in chosen])
+            z = torch.cat([log_p[head].exp() @ a for head in range(heads)]) if feed == "soft" else seen
 
         u = torch.tanh(F.linear(s, p["readout.state.weight"], p["readout.state.bias"]) +
                        F.linear(seen, p["readout.context.weight"]) + F.linear(y, p["readout.word.weight"]))

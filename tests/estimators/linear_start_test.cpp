@@ -1,0 +1,42 @@
+// soft[linear_start]: scores for weights in the first steps, the soft network after them, also where it is taken up again.
+#include <doctest/doctest.h>
+
+#include "core/estimator/estimator.hpp"
+#include "tests/core/models/model_check.hpp"
+
+using namespace hardgrad;
+using namespace hardgrad::test;
+
+TEST_CASE("a linear start lasts for so many steps of learning, and none at all is none") {
+  const auto model =
+      lively("memory_reader[embedding=4,hops=2]", {{"vocabulary", 7}, {"answers", 4}, {"sentences", 4}, {"words", 2}});
+  Batch batch;
+  batch.id = {1};
+  batch.integers["story"] = {{1, 3, 2}, std::vector<int>{1, 2, 3, 4, 5, 0}};
+  batch.integers["story_length"] = {{1}, std::vector<int>{3}};
+  batch.integers["question"] = {{1, 2}, std::vector<int>{6, 2}};
+  batch.integers["answer"] = {{1}, std::vector<int>{2}};
+  const auto make = [&](const std::string& spec) {
+    return make_estimator<double>(Spec::parse(spec), model->structure(), Key(1));
+  };
+  Tape<double> tape;
+  const auto step = [&](Estimator<double>& estimator) {
+    tape.clear();
+    KeyedRandomness none{Key()};
+    const auto estimate = estimator.draw({.tape = tape, .model = *model, .batch = batch, .random = none});
+    estimator.learn(estimate);
+    return estimate.loss;
+  };
+  const auto soft = make("soft"), linear = make("soft[linear_start=2]");
+  const double plain = step(*soft);
+  CHECK(soft->state().empty());
+  const double first = step(*linear);
+  CHECK(std::abs(first - plain) > 1e-3);
+  CHECK(step(*linear) == first);
+  CHECK(linear->state() == std::vector<double>{2});
+  CHECK(step(*linear) == plain);
+  const auto resumed = make("soft[linear_start=2]");
+  resumed->restore({1});
+  CHECK(step(*resumed) == first);
+  CHECK(step(*resumed) == plain);
+}
