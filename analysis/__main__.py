@@ -1,4 +1,4 @@
-"""Command line: `python3 -m analysis answer|report|draw|look|compare ...`; `--help` says more."""
+"""Command line: `python3 -m analysis answer|report|draw|look|compare|align ...`; `--help` says more."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from .alignments import align
 from .answer import answer, format_answer
 from .compare import as_json, compare, format_comparison
 from .drawing import MOST_PANELS, SIZES, sized
@@ -104,6 +105,11 @@ def _compare(arguments: argparse.Namespace) -> None:
     print(json.dumps(as_json(found), indent=2) if arguments.json else format_comparison(found))
 
 
+def _align(arguments: argparse.Namespace) -> None:
+    found = align(arguments.folder, arguments.train, arguments.iterations)
+    print(found.to_json(orient="records", indent=2) if arguments.json else found.to_string(index=False, float_format="{:.3f}".format))
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Runs a command; returns the exit status: 0, 2 (bad usage or output place) or 3 (bad input)."""
     parser = argparse.ArgumentParser(prog="python3 -m analysis", description="Tables, figures and reports of a result.")
@@ -146,6 +152,14 @@ def main(arguments: list[str] | None = None) -> int:
     verb.add_argument("--at", default="first", help="step whose bias and variance are compared (default: first)")
     verb.add_argument("--json", action="store_true", help="print JSON")
     verb.set_defaults(run=_compare)
+    text = "judge what a network attended to as a word alignment, beside IBM Models 1 and 2"
+    verb = verbs.add_parser("align", help=text, description=text)
+    verb.add_argument("folder", metavar="FOLDER", help="folder of `hardgrad evaluate --alignments`, with gold links")
+    verb.add_argument("--train", metavar="FOLDER", help="such a folder whose pairs the IBM models are trained on, too")
+    verb.add_argument("--iterations", type=int, default=5, metavar="N", choices=range(1, 1001),
+                      help="of expectation-maximisation, for each model (default: 5)")
+    verb.add_argument("--json", action="store_true", help="print JSON")
+    verb.set_defaults(run=_align)
     for verb in verbs.choices.values():
         verb.add_argument("--unverified", action="store_true",
                           help="read also what another program has changed, though nothing shows that it is whole")

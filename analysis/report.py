@@ -13,6 +13,7 @@ import xarray as xr
 
 from .answer import HEAD, answer, lines, subject
 from .answer import caption as caption_of_answer
+from .attending import collapsed
 from .drawing import titles
 from .errors import InputError
 from .figures import draw_all
@@ -58,6 +59,11 @@ def _summary(data: xr.Dataset, description: str) -> list[str]:
            if "cpu" in data.attrs else "")) + "</p>"]
     if data.attrs.get("status") != "complete":
         parts.append('<p class="warn"><strong>This result is incomplete: not every cell of the plan is in it.</strong></p>')
+    names = dict(zip(found, titles(list(found))))
+    for panel, estimators in collapsed(data).items():
+        parts.append(f'<p class="warn"><strong>Attention has collapsed</strong> on {escape(names[panel])} with {escape(", ".join(estimators))}: '
+                     "nearly all words of a sentence attend to one position, whatever they are (metric_positions_used), so that what is "
+                     "compared there is decoders without attention.</p>")
     parts.append('<nav><a href="#answer">Answer</a> <a href="#ranking">Ranking</a> <a href="#figures">Figures</a> <a href="#cells">Every run</a> '
                  '<a href="#origin">Where this comes from</a></nav>')
     return parts

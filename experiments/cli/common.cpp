@@ -107,6 +107,23 @@ bool wants_posterior(const std::vector<std::string>& estimators) {
 }
 
 template <class T>
+std::unique_ptr<Model<T>> restored_model(const Checkpoint& checkpoint, const Spec& spec, const Dimensions& dimensions,
+                                         bool posterior, const std::string& where) {
+  const auto make = [&](bool with) { return make_model<T>(spec, dimensions, Key(checkpoint.seed) / "init", with); };
+  const auto fits = [&](const Model<T>& model) {
+    std::set<std::string> have, saved;
+    for (const auto& p : model.parameters()) have.insert(p.name);
+    for (const auto& p : checkpoint.parameters) saved.insert(p.name);
+    return have == saved;
+  };
+  auto model = make(posterior);
+  if (!fits(*model))
+    if (auto other = make(!posterior); fits(*other)) model = std::move(other);
+  restore_parameters(checkpoint.parameters, model->parameters(), where);
+  return model;
+}
+
+template <class T>
 Scene<T> open_scene(const SceneOptions& place, bool posterior) {
   Scene<T> scene;
   scene.data_seed = place.seed;
@@ -128,24 +145,10 @@ Scene<T> open_scene(const SceneOptions& place, bool posterior) {
   scene.model_spec = canonical_spec("model", model);
 
   scene.task = make_task(Spec::parse(scene.task_spec), Key(scene.data_seed) / "data");
-  const auto make = [&](bool with) {
-    return make_model<T>(Spec::parse(scene.model_spec), scene.task->dimensions(), Key(scene.data_seed) / "init", with);
-  };
-  scene.model = make(posterior);
-  if (scene.checkpoint) {
-    const auto fits = [&] {
-      std::set<std::string> have, saved;
-      for (const auto& p : scene.model->parameters()) have.insert(p.name);
-      for (const auto& p : scene.checkpoint->parameters) saved.insert(p.name);
-      return have == saved;
-    };
-    if (!fits()) {
-      auto other = make(!posterior);
-      std::swap(scene.model, other);
-      if (!fits()) std::swap(scene.model, other);
-    }
-    restore_parameters(scene.checkpoint->parameters, scene.model->parameters(), place.checkpoint);
-  }
+  const auto spec = Spec::parse(scene.model_spec);
+  const auto dimensions = scene.task->dimensions();
+  scene.model = scene.checkpoint ? restored_model<T>(*scene.checkpoint, spec, dimensions, posterior, place.checkpoint)
+                                 : make_model<T>(spec, dimensions, Key(scene.data_seed) / "init", posterior);
   std::vector<int> first(std::min<std::size_t>(static_cast<std::size_t>(place.batch), scene.task->size(Split::train)));
   std::iota(first.begin(), first.end(), 0);
   scene.batch = scene.task->batch(Split::train, first);
@@ -162,6 +165,10 @@ std::unique_ptr<Estimator<T>> open_estimator(const Scene<T>& scene, const Spec& 
   return estimator;
 }
 
+template std::unique_ptr<Model<float>> restored_model(const Checkpoint&, const Spec&, const Dimensions&, bool,
+                                                      const std::string&);
+template std::unique_ptr<Model<double>> restored_model(const Checkpoint&, const Spec&, const Dimensions&, bool,
+                                                       const std::string&);
 template Scene<float> open_scene(const SceneOptions&, bool);
 template Scene<double> open_scene(const SceneOptions&, bool);
 template std::unique_ptr<Estimator<float>> open_estimator(const Scene<float>&, const Spec&, Key);

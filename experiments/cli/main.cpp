@@ -85,6 +85,7 @@ int main(int argc, char** argv) {
   cli::add_describe(app, action);
   cli::add_measure(app, action);
   cli::add_gradient(app, action);
+  cli::add_evaluate(app, action);
   cli::add_plan(app, action);
   cli::add_run(app, action);
   cli::add_status(app, action);

@@ -18,6 +18,7 @@ void add_run(CLI::App& app, Action& action);
 void add_status(CLI::App& app, Action& action);
 void add_check(CLI::App& app, Action& action);
 void add_merge(CLI::App& app, Action& action);
+void add_evaluate(CLI::App& app, Action& action);
 void add_export(CLI::App& app, Action& action);
 void add_test(CLI::App& app, Action& action);
 void add_completion(CLI::App& app, Action& action);

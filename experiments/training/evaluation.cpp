@@ -8,21 +8,34 @@
 #include "core/estimator/enumeration/objectives.hpp"
 #include "core/estimator/importance/importance.hpp"
 #include "experiments/measurement/finite.hpp"
+#include "experiments/training/beam_search.hpp"
 
 namespace hardgrad {
 namespace {
-
-std::vector<int> consecutive(std::size_t from, std::size_t to) {
-  std::vector<int> indices(to - from);
-  std::iota(indices.begin(), indices.end(), static_cast<int>(from));
-  return indices;
-}
 
 /// The answers metrics are taken of: the most probable options, or the expected weights.
 template <class T>
 std::unique_ptr<Chooser<T>> plain_chooser(const Target& target) {
   if (target.name() == "soft") return std::make_unique<ExpectedChooser<T>>();
   return std::make_unique<GreedyChooser<T>>();
+}
+
+/// What the model says by itself, without the words it should have said.
+template <class T>
+Observation decoded(Tape<T>& tape, const Model<T>& model, const Batch& batch, Chooser<T>& chooser, int beam) {
+  if (beam == 1) {
+    Episode<T> episode(tape, chooser, batch.examples());
+    episode.run_freely();
+    model.run(batch, episode);
+    return observe(episode);
+  }
+  const auto found = beam_search(model, batch, chooser, beam, tape);
+  std::size_t longest = 0;
+  for (const auto& sentence : found) longest = std::max(longest, sentence.labels.size());
+  Observation seen{Array<int>({found.size(), longest}, -1), Array<int>({found.size(), 0}, -1)};
+  for (std::size_t b = 0; b < found.size(); ++b)
+    std::copy(found[b].labels.begin(), found[b].labels.end(), seen.predictions.row(b).begin());
+  return seen;
 }
 
 /// Cuts a batch so that each part enumerates to at most `row_cap` rows; empty if one example alone has more.
@@ -136,22 +149,29 @@ Observation observe(const Episode<T>& episode) {
 }
 
 template <class T>
+Observation most_probable(const Model<T>& model, const Target& target, const Batch& batch, DrawnFrom attention) {
+  Tape<T> tape;
+  const auto chooser = plain_chooser<T>(target);
+  Episode<T> episode(tape, *chooser, batch.examples(), {attention});
+  model.run(batch, episode);
+  return observe(episode);
+}
+
+template <class T>
 EvaluationPoint evaluate(const Task& task, const Model<T>& model, const Target& target, const EvaluationSettings& settings,
                          Key noise) {
-  const auto all = task.size(settings.split);
-  const auto examples = settings.examples > 0 ? std::min<std::size_t>(settings.examples, all) : all;
+  double examples = 0;
   auto metrics = task.metrics();
   std::map<std::string, double> sums;
   bool enumerable = !model.structure().numbers();  // a quadrature's error would go unseen
   Tape<T> tape;
-  for (std::size_t from = 0; from < examples; from += settings.batch) {
-    poll(settings.stop);
-    const auto batch = task.batch(settings.split, consecutive(from, std::min(from + settings.batch, examples)));
+  for_each_batch(task, settings, [&](const Batch& batch) {
+    examples += batch.examples();
     KeyedRandomness random(noise);
     const auto plain = plain_chooser<T>(target);
     {
       tape.clear();
-      Episode<T> episode(tape, *plain, batch.examples());
+      Episode<T> episode(tape, *plain, batch.examples(), {settings.attention});
       model.run(batch, episode);
       sums[target.name() == "soft" ? "soft" : "greedy_loss"] +=
           batch.examples() * static_cast<double>(plain_loss(episode).item());
@@ -159,12 +179,9 @@ EvaluationPoint evaluate(const Task& task, const Model<T>& model, const Target& 
     }
     if (settings.decode && task.decodes()) {
       tape.clear();
-      Episode<T> episode(tape, *plain, batch.examples());
-      episode.run_freely();
-      model.run(batch, episode);
-      task.score_decoded(batch, observe(episode), metrics);
+      task.score_decoded(batch, decoded(tape, model, batch, *plain, settings.beam), metrics);
     }
-    if (target.name() == "soft") continue;  // its loss is the plain run's
+    if (target.name() == "soft") return;  // its loss is the plain run's
     const auto drawn_from = target.terms().drawn_from;
     if (drawn_from == DrawnFrom::posterior)
       sums["sampled_elbo"] += batch.examples() * sampled_elbo(tape, model, batch, noise / "elbo");
@@ -173,21 +190,22 @@ EvaluationPoint evaluate(const Task& task, const Model<T>& model, const Target& 
                                              noise / "bound", settings.stop);
     tape.clear();
     sums["sampled_loss"] += batch.examples() * Sampled<T>({tape, model, batch, random}, 1).mean_loss();
-    if (!enumerable) continue;
+    if (!enumerable) return;
     const auto parts = enumerable_parts(model, batch, settings.row_cap);
     enumerable = !parts.empty();
     add_enumerated(sums, tape, model, batch, parts, drawn_from == DrawnFrom::posterior, settings.stop);
-  }
+  });
   if (!enumerable)  // a mean over some of the examples would be a silent bias
     for (const auto* name : {"expected_loss", "marginal_likelihood", "elbo"}) sums.erase(name);
   EvaluationPoint point{};
-  for (const auto& [name, sum] : sums) require_finite(point.losses[name] = sum / static_cast<double>(examples), name.c_str());
+  for (const auto& [name, sum] : sums) require_finite(point.losses[name] = sum / examples, name.c_str());
   for (const auto& metric : metrics) point.metrics[metric.name] = metric.value();
   return point;
 }
 
-#define HARDGRAD_INSTANTIATE(T)                    \
-  template Observation observe(const Episode<T>&); \
+#define HARDGRAD_INSTANTIATE(T)                                                                \
+  template Observation observe(const Episode<T>&);                                             \
+  template Observation most_probable(const Model<T>&, const Target&, const Batch&, DrawnFrom); \
   template EvaluationPoint evaluate(const Task&, const Model<T>&, const Target&, const EvaluationSettings&, Key);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)

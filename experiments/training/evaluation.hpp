@@ -1,6 +1,10 @@
 // Evaluation: losses and metrics of a model on a split, answered as its target would have it.
 #pragma once
 
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
 #include "core/estimator/estimator.hpp"
 #include "experiments/tasks/task.hpp"
 #include "experiments/training/trainer.hpp"
@@ -11,8 +15,10 @@ struct EvaluationSettings {
   Split split = Split::heldout;
   int examples = 0;  ///< the first of the split; 0 is all
   int batch = 64;
-  bool decode = false;     ///< also run freely, for the task's decoding metrics
-  int bound_samples = 0;   ///< also the bound of so many samples; 0: none
+  bool decode = false;  ///< also run freely, for the task's decoding metrics
+  int beam = 1;         ///< beginnings of a sentence that go on together as it does; 1: the likeliest word at every step
+  DrawnFrom attention = DrawnFrom::prior;  ///< whose most probable choices metrics are taken of (decoding: always the prior's)
+  int bound_samples = 0;                   ///< also the bound of so many samples; 0: none
   double row_cap = 20000;  ///< most rows of one enumeration: batches are cut to it, larger examples are not enumerated
   Stop stop = {};          ///< polled between batches and parts of them
 };
@@ -27,6 +33,23 @@ struct EvaluationSettings {
 template <class T>
 EvaluationPoint evaluate(const Task& task, const Model<T>& model, const Target& target, const EvaluationSettings& settings,
                          Key noise);
+
+/// What the model does with a batch, fed with the truth, under the most probable choices (for the soft target, the weights).
+template <class T>
+Observation most_probable(const Model<T>& model, const Target& target, const Batch& batch, DrawnFrom attention);
+
+/// Calls f with the examples to evaluate, a batch at a time; polls `stop` before each.
+template <class F>
+void for_each_batch(const Task& task, const EvaluationSettings& settings, F f) {
+  const auto all = task.size(settings.split);
+  const auto examples = settings.examples > 0 ? std::min<std::size_t>(settings.examples, all) : all;
+  for (std::size_t from = 0; from < examples; from += settings.batch) {
+    poll(settings.stop);
+    std::vector<int> indices(std::min(from + settings.batch, examples) - from);
+    std::iota(indices.begin(), indices.end(), static_cast<int>(from));
+    f(task.batch(settings.split, indices));
+  }
+}
 
 /// What an episode of one row per example showed.
 template <class T>

@@ -24,12 +24,18 @@ def calls(tmp_path_factory):
     folder = tmp_path_factory.mktemp("json")
     sweep = folder / "s.toml"
     sweep.write_text('[grid]\ntask = "bits"\nestimator = "rloo"\n')
+    trained = folder / "t.toml"
+    trained.write_text('[grid]\ntask = "translation[examples=40,max_length=3]"\nmodel = "translator[embedding=2,hidden=2]"\nestimator = "soft"\n'
+                       '[train]\nsteps = 1\ncheckpoint = true\n')
+    run("run", trained, "--out", folder / "trained")
+    checkpoint, = (folder / "trained").rglob("*.checkpoint.h5")
     out = folder / "run"
     bits = ("--task", "bits", "--estimator", "rloo")
     return {
         "list": ("list",), "list estimators": ("list", "estimators"), "list models": ("list", "models"),
         "list tasks": ("list", "tasks"), "list targets": ("list", "targets"), "list names": ("list", "names"), "list matrix": ("list", "matrix"), "describe sweep": ("describe", "sweep"),
         "measure": ("measure", *bits, "--exact"), "gradient": ("gradient", *bits, "--out", folder / "g.h5"),
+        "evaluate": ("evaluate", "--checkpoint", checkpoint),
         "plan": ("plan", sweep, "--out", out), "run": ("run", sweep, "--out", out), "status": ("status", out),
         "check": ("check", out), "merge": ("merge", out, "--out", folder / "m.h5"),
         "export": ("export", folder / "m.h5", "--csv", folder / "csv"), "test": ("test", "exact"), "completion": ("completion", "bash"),

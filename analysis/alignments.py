@@ -1,0 +1,95 @@
+"""Word alignments in folders of `hardgrad evaluate --alignments`, judged against gold links."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from .errors import InputError
+from .ibm import Links, Pair, ibm_models
+
+
+def alignment_errors(found: Sequence[Links], sure: Sequence[Links], possible: Sequence[Links]) -> dict[str, float]:
+    """Och & Ney (2003), sec. 6, over all sentences that have gold links: with A the links found, S the sure and P the possible ones (S among
+    them), `error_rate` 1 - (|A & S| + |A & P|) / (|A| + |S|), `precision` |A & P| / |A|, `recall` |A & S| / |S|, `links` |A|."""
+    judged = [(a, s, p | s) for a, s, p in zip(found, sure, possible, strict=True) if p | s]
+    links, wanted = sum(len(a) for a, _, _ in judged), sum(len(s) for _, s, _ in judged)
+    right_sure, right = sum(len(a & s) for a, s, _ in judged), sum(len(a & p) for a, _, p in judged)
+
+    def share(part: float, whole: float) -> float:
+        return part / whole if whole else float("nan")
+    return {"error_rate": 1 - share(right_sure + right, links + wanted), "precision": share(right, links),
+            "recall": share(right_sure, wanted), "links": links}
+
+
+def diagonal(pair: Pair) -> Links:
+    """Every target word with the source word that stands as far into its sentence."""
+    source, target = pair
+    return {((2 * j + 1) * len(source) // (2 * len(target)), j) for j in range(len(target))}
+
+
+def align(folder: str | Path, training: str | Path | None = None, iterations: int = 5) -> pd.DataFrame:
+    """A row for each aligner, the best first: the network (`links.txt`), the diagonal, and IBM Models 1 and 2, trained on the folder's
+    pairs and those of a `training` folder. Columns are those of `alignment_errors`. Sentences without gold are not judged; those
+    with an empty side are none to be trained on."""
+    folder = Path(folder)
+    pairs = read_pairs(folder)
+    sure, possible = read_links(folder / "gold.txt", pairs)
+    network = [a | b for a, b in zip(*read_links(folder / "links.txt", pairs), strict=True)]
+    more = read_pairs(Path(training)) if training else []
+    whole = [b for b, (source, target) in enumerate(pairs) if source and target]
+    models = ibm_models([pairs[b] for b in whole] + [pair for pair in more if pair[0] and pair[1]], iterations)
+    aligners = {"network": network, "diagonal": [diagonal(pair) for pair in pairs]}
+    for name, model in zip(("ibm1", "ibm2"), models, strict=True):
+        links: list[Links] = [set() for _ in pairs]
+        for b, of_pair in zip(whole, model.links, strict=False):
+            links[b] = of_pair
+        aligners[name] = links
+    rows: list[dict[str, object]] = [{"aligner": name} | dict(alignment_errors(found, sure, possible)) for name, found in aligners.items()]
+    return pd.DataFrame(rows).sort_values("error_rate", kind="stable", ignore_index=True)
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}:{data[:error.start].count(10) + 1}: is not UTF-8") from error
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+def read_pairs(folder: Path) -> list[Pair]:
+    """The words of `source.txt` and `target.txt`, line by line."""
+    source, target = (_lines(folder / name) for name in ("source.txt", "target.txt"))
+    if len(source) != len(target):
+        raise InputError(f"{folder / 'target.txt'}: has {len(target)} lines, but source.txt has {len(source)}")
+    pairs: list[Pair] = [(s.split(), t.split()) for s, t in zip(source, target, strict=True)]
+    if not any(s and t for s, t in pairs):
+        raise InputError(f"{folder / 'source.txt'}: holds no sentence pair")
+    return pairs
+
+
+def read_links(path: Path, pairs: Sequence[Pair]) -> tuple[list[Links], list[Links]]:
+    """Sure links (0-0) and possible ones (1?2) of every pair, a line each."""
+    lines = _lines(path)
+    if len(lines) != len(pairs):
+        raise InputError(f"{path}: has {len(lines)} lines for {len(pairs)} sentence pairs")
+    kinds: dict[str, list[Links]] = {"-": [], "?": []}
+    for number, (line, (source, target)) in enumerate(zip(lines, pairs, strict=True), start=1):
+        for links in kinds.values():
+            links.append(set())
+        for text in line.split():
+            match = re.fullmatch(r"([0-9]{1,9})([-?])([0-9]{1,9})", text)
+            if not match:
+                raise InputError(f"{path}:{number}: \"{text[:40]}\" is no link; expected \"0-0 1-2 2?3\"")
+            i, j = int(match[1]), int(match[3])
+            if i >= len(source) or j >= len(target):
+                raise InputError(f"{path}:{number}: link {text}, but the pair has {len(source)} and {len(target)} words (numbered from 0)")
+            kinds[match[2]][-1].add((i, j))
+    return kinds["-"], kinds["?"]

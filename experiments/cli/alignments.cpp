@@ -1,0 +1,79 @@
+#include "experiments/cli/alignments.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <numeric>
+#include <set>
+
+#include "core/support/error.hpp"
+#include "experiments/storage/atomic_file.hpp"
+#include "experiments/tasks/sequence_task.hpp"
+
+namespace hardgrad::cli {
+namespace {
+
+std::string words_of(const Task& task, const std::string& field, std::span<const int> numbers) {
+  std::vector<std::string> words;
+  for (int number : numbers) words.push_back(task.word(field, number));
+  return joined(words) + "\n";
+}
+
+std::string text_of(const std::set<Link>& links, const GoldLinks* gold = nullptr) {
+  std::string text;
+  for (const auto& link : links)
+    text +=
+        fmt::format("{}{}{}{}", text.empty() ? "" : " ", link.first, !gold || gold->sure.count(link) ? '-' : '?', link.second);
+  return text + "\n";
+}
+
+}  // namespace
+
+template <class T>
+std::size_t write_alignments(const std::string& folder, const Task& task, const Model<T>& model, const Target& target,
+                             const EvaluationSettings& settings) {
+  const auto* sequences = dynamic_cast<const SequenceTask*>(&task);
+  const auto& sites = model.structure().sites;
+  if (!sequences || sites.size() != 1)
+    throw UsageError("--alignments is for networks that attend to a source word for each target word");
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw UsageError(fmt::format("{}: the folder cannot be made: {}", folder, error.message()));
+
+  std::string source, target_words, found, gold;
+  std::size_t lines = 0;
+  bool any_gold = false;
+  for_each_batch(task, settings, [&](const Batch& batch) {
+    const auto choices = most_probable(model, target, batch, settings.attention).choices;
+    const auto heads = static_cast<std::size_t>(sites[0].columns);
+    for (int b = 0; b < batch.examples(); ++b, ++lines) {
+      const auto S = static_cast<std::size_t>(batch.ints("source_length").data[b]);
+      const auto n = static_cast<std::size_t>(batch.ints("target_length").data[b]) - 1;
+      source += words_of(task, "source", batch.ints("source").row(b).first(S));
+      target_words += words_of(task, "target", batch.ints("target").row(b).first(n));
+      std::set<Link> links;
+      for (std::size_t i = 0; i < n * heads; ++i)
+        if (const int from = choices.row(b)[i]; from >= 0 && static_cast<std::size_t>(from) < S)
+          links.emplace(from, static_cast<int>(i / heads));
+      found += text_of(links);
+      const auto& known = sequences->gold(batch.id[b]);
+      any_gold = any_gold || !known.empty();
+      gold += text_of(known.possible, &known);
+    }
+  });
+  const auto write = [&](const char* name, const std::string& text) {
+    write_file((std::filesystem::path(folder) / name).string(), text);
+  };
+  write("source.txt", source);
+  write("target.txt", target_words);
+  write("links.txt", found);
+  if (any_gold) write("gold.txt", gold);
+  return lines;
+}
+
+template std::size_t write_alignments(const std::string&, const Task&, const Model<float>&, const Target&,
+                                      const EvaluationSettings&);
+template std::size_t write_alignments(const std::string&, const Task&, const Model<double>&, const Target&,
+                                      const EvaluationSettings&);
+
+}  // namespace hardgrad::cli

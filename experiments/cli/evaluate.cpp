@@ -1,0 +1,187 @@
+// hardgrad evaluate: a trained network's losses and metrics, on any data of its task.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <set>
+
+#include "core/support/error.hpp"
+#include "experiments/cli/alignments.hpp"
+#include "experiments/cli/common.hpp"
+#include "experiments/cli/output.hpp"
+#include "experiments/cli/verbs.hpp"
+#include "experiments/sweeps/config.hpp"
+#include "experiments/training/evaluation.hpp"
+
+namespace hardgrad::cli {
+namespace {
+
+struct Options {
+  std::string checkpoint, task, split = "heldout", attention = "prior", alignments;
+  std::optional<std::uint64_t> seed;
+  int examples = 0, batch = 64, beam = 1, bound_samples = 0;
+  bool json = false;
+};
+
+const std::map<std::string, Split> splits = {{"train", Split::train}, {"heldout", Split::heldout}, {"test", Split::test}};
+
+/// InputError if a number stands for one word where the network was trained and for another in the examples to evaluate on.
+void require_same_words(const Task& trained, const Task& task, const EvaluationSettings& settings, const std::string& where) {
+  std::map<std::string, std::set<int>> seen;  // numbers of each field
+  for_each_batch(task, settings, [&](const Batch& batch) {
+    for (const auto& [field, values] : batch.integers)
+      for (int number : values.data) {
+        if (number < 0 || !seen[field].insert(number).second) continue;
+        const auto here = task.word(field, number);
+        if (here.empty()) continue;
+        std::string there = "nothing";
+        try {
+          there = trained.word(field, number);
+        } catch (const std::out_of_range&) {  // it has fewer words
+        }
+        if (here != there)
+          throw InputError(
+              fmt::format("{}: the network was trained on other words: number {} of `{}` is \"{}\" here and \"{}\" "
+                          "there, and this task takes over no vocabulary",
+                          where, number, field, here, there));
+      }
+  });
+}
+
+/// The task to evaluate on, in the words of the one trained on.
+std::shared_ptr<const Task> open_task(const Options& options, const Checkpoint& checkpoint, std::string& spec) {
+  const auto made_from = Spec::parse(checkpoint.task);
+  std::shared_ptr<const Task> trained = make_task(made_from, Key(checkpoint.seed) / "data");
+  spec = checkpoint.task;
+  if (options.task.empty()) return trained;
+  const auto given = Spec::parse(options.task);
+  if (given.name != made_from.name)
+    throw UsageError(fmt::format("--task {}: the checkpoint was trained on {}; name other data of the same task", given.text,
+                                 checkpoint.task));
+  spec = canonical_spec("task", options.task);
+  std::shared_ptr<const Task> task =
+      make_task(Spec::parse(spec), Key(options.seed.value_or(checkpoint.seed)) / "data", trained.get());
+  if (!Tasks::instance().at(given.name).make_for)
+    require_same_words(*trained, *task, {.split = splits.at(options.split), .examples = options.examples}, "--task " + spec);
+  return task;
+}
+
+template <class T>
+std::unique_ptr<Model<T>> open_model(const Options& options, const Checkpoint& checkpoint, const Task& task,
+                                     const std::string& task_spec) {
+  try {
+    return restored_model<T>(checkpoint, Spec::parse(checkpoint.model), task.dimensions(), false, options.checkpoint);
+  } catch (const InputError& error) {
+    const auto trained = make_task(Spec::parse(checkpoint.task), Key(checkpoint.seed) / "data")->dimensions();
+    std::string differ;
+    for (const auto& [name, size] : task.dimensions())
+      if (const auto it = trained.find(name); it != trained.end() && it->second != size)
+        differ += fmt::format("{}{} {} ({} where it was trained)", differ.empty() ? "" : ", ", name, size, it->second);
+    if (differ.empty()) throw;
+    throw InputError(fmt::format("{}: its network does not fit {}: {}", options.checkpoint, task_spec, differ));
+  }
+}
+
+template <class T>
+int evaluate_checkpoint(const Options& options, const Checkpoint& checkpoint) {
+  std::string task_spec;
+  const auto task = open_task(options, checkpoint, task_spec);
+  const auto split = splits.at(options.split);
+  if (task->size(split) == 0)
+    throw UsageError(fmt::format("--split {}: {} has no examples there; take another split, or change its shares",
+                                 options.split, task_spec));
+  const auto model = open_model<T>(options, checkpoint, *task, task_spec);
+  const auto& structure = model->structure();
+  const auto estimator = make_estimator<T>(Spec::parse(checkpoint.estimator), structure, Key(checkpoint.seed));
+  const auto& target = estimator->target();
+  if (options.attention == "posterior" && !structure.posterior)
+    throw UsageError(
+        fmt::format("--attention posterior: the network was trained with {}, which learns none", checkpoint.estimator));
+  const EvaluationSettings settings{
+      .split = split,
+      .examples = options.examples,
+      .batch = options.batch,
+      .decode = true,
+      .beam = options.beam,
+      .attention = options.attention == "posterior" ? DrawnFrom::posterior : DrawnFrom::prior,
+      .bound_samples = target.name() == "soft" ? 0 : options.bound_samples,
+  };
+  const auto point = evaluate(*task, *model, target, settings, Key(options.seed.value_or(checkpoint.seed)) / "evaluate");
+  std::size_t written = 0;
+  if (!options.alignments.empty()) written = write_alignments(options.alignments, *task, *model, target, settings);
+
+  const auto all = task->size(split);
+  const auto examples = options.examples > 0 ? std::min<std::size_t>(options.examples, all) : all;
+  if (options.json) {
+    nlohmann::json losses = nlohmann::json::object(), metrics = losses;
+    for (const auto& [name, value] : point.losses) losses[name] = number(value);
+    for (const auto& [name, value] : point.metrics) metrics[name] = number(value);
+    print_json({{"checkpoint", options.checkpoint},
+                {"task", task_spec},
+                {"trained_on", checkpoint.task},
+                {"model", checkpoint.model},
+                {"estimator", checkpoint.estimator},
+                {"target", target.name()},
+                {"step", checkpoint.step},
+                {"split", options.split},
+                {"examples", examples},
+                {"beam", options.beam},
+                {"attention", options.attention},
+                {"losses", losses},
+                {"metrics", metrics},
+                {"alignments", options.alignments.empty() ? nlohmann::json() : nlohmann::json(options.alignments)}});
+    return 0;
+  }
+  put("{} on {}, {} of its {} split, after {}\n", checkpoint.model, task_spec, counted(examples, "example"), options.split,
+      counted(static_cast<std::size_t>(checkpoint.step), "step"));
+  std::vector<std::vector<std::string>> rows = {{"QUANTITY", "VALUE"}};
+  for (const auto* values : {&point.losses, &point.metrics})
+    for (const auto& [name, value] : *values) rows.push_back({name, std::isfinite(value) ? fmt::format("{:.4f}", value) : "-"});
+  print_table(std::move(rows), "lr");
+  if (!options.alignments.empty()) put("alignments of {} written to {}\n", counted(written, "sentence"), options.alignments);
+  return 0;
+}
+
+}  // namespace
+
+void add_evaluate(CLI::App& app, Action& action) {
+  auto options = std::make_shared<Options>();
+  auto* sub = app.add_subcommand("evaluate", "losses and metrics of a trained network, on any data of its task");
+  sub->add_option("--checkpoint", options->checkpoint, "the network: CELL.checkpoint.h5 of a sweep with checkpoint = true")
+      ->required();
+  sub->add_option("--task", options->task, "data of the task it was trained on; by default what it was trained on");
+  sub->add_option("--split", options->split, "train, heldout or test")
+      ->check(CLI::IsMember({"train", "heldout", "test"}))
+      ->capture_default_str();
+  sub->add_option("--examples", options->examples, "the first so many of the split; 0: all")->check(CLI::Range(0, 100000000));
+  sub->add_option("--batch", options->batch, "examples at a time")->check(CLI::Range(1, 1000000))->capture_default_str();
+  sub->add_option("--beam", options->beam, "sentences are decoded by beam search with so many beginnings; 1: greedily")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  sub->add_option("--attention", options->attention,
+                  "where metrics say what was attended to: by the prior, or by the learned posterior, which knows the answer")
+      ->check(CLI::IsMember({"prior", "posterior"}))
+      ->capture_default_str();
+  sub->add_option("--bound-samples", options->bound_samples, "also the bound of so many samples; 0: none")
+      ->check(CLI::Range(0, 1000000));
+  sub->add_option("--alignments", options->alignments,
+                  "a folder for the words that each word attended to, in the Pharaoh format");
+  sub->add_option("--seed", options->seed,
+                  "seed of other data, its splits, and the noise; by default the one it was trained with")
+      ->check(CLI::NonNegativeNumber);
+  sub->add_flag("--json", options->json, "print JSON");
+  sub->callback([options, &action] {
+    action = [options] {
+      warn_about_kernel();
+      const auto checkpoint = load_checkpoint(options->checkpoint);
+      return checkpoint.precision == "double" ? evaluate_checkpoint<double>(*options, checkpoint)
+                                              : evaluate_checkpoint<float>(*options, checkpoint);
+    };
+  });
+}
+
+}  // namespace hardgrad::cli

@@ -1,0 +1,112 @@
+#include "experiments/training/beam_search.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "core/autodiff/softmax.hpp"
+#include "core/models/parts/dreams.hpp"
+#include "core/support/error.hpp"
+
+namespace hardgrad {
+namespace {
+
+/// Row b k + j of the run says the beginning of rank j of example b.
+template <class T>
+class Search final : public Observer<T> {
+ public:
+  Search(const Dreams& dreams, std::size_t examples, std::size_t width)
+      : end_(dreams.last_label),
+        places_(dreams.places),
+        width_(width),
+        beginnings_(examples * width),
+        from_(examples * width),
+        found_(examples, {{}, -std::numeric_limits<double>::infinity()}) {}
+
+  std::vector<int> observe(std::span<const int> row, Var<T> logits, int place) override {
+    const std::vector<int> labels(row.size(), static_cast<int>(logits.cols()));
+    const auto log_p = log_softmax(logits, std::span<const int>(labels)).value();
+    std::iota(from_.begin(), from_.end(), 0);
+    std::vector<int> said(beginnings_.size(), end_);  // where nothing goes on, all is over
+    for (std::size_t first = 0; first < row.size();) {
+      const std::size_t b = row[first] / width_;
+      std::vector<Candidate> candidates;
+      for (; first < row.size() && row[first] / width_ == b; ++first) {
+        if (place == 0 && row[first] % width_ > 0) continue;  // all are the same, empty
+        for (int label = 0; label < labels[first]; ++label)
+          candidates.push_back({row[first], label, beginnings_[row[first]].log_p + static_cast<double>(log_p(first, label))});
+      }
+      grow(b, std::move(candidates), place + 1 == places_, said);
+    }
+    std::vector<int> answer;
+    for (int r : row) answer.push_back(said[r]);
+    return answer;
+  }
+  std::vector<int> goes_on_from() const override { return from_; }
+  std::vector<Found> found() && { return std::move(found_); }
+
+ private:
+  struct Candidate {
+    int row, label;
+    double log_p;
+  };
+
+  // The likeliest ways on, until the beam is full; those that end on the way are found.
+  void grow(std::size_t b, std::vector<Candidate> candidates, bool last, std::vector<int>& said) {
+    // Each of `width` rows can end but once: no more candidates are needed.
+    const auto needed = std::min(candidates.size(), 2 * width_);
+    std::partial_sort(candidates.begin(), candidates.begin() + static_cast<std::ptrdiff_t>(needed), candidates.end(),
+                      [](const Candidate& x, const Candidate& y) {
+                        return x.log_p != y.log_p ? x.log_p > y.log_p : std::pair(x.row, x.label) < std::pair(y.row, y.label);
+                      });
+    candidates.resize(needed);
+    std::vector<Found> next;
+    std::vector<int> parent;
+    for (const auto& candidate : candidates) {
+      if (next.size() == width_ || candidate.log_p <= found_[b].log_p) break;  // what goes on only becomes less likely
+      Found longer{beginnings_[candidate.row].labels, candidate.log_p};
+      if (candidate.label != end_) longer.labels.push_back(candidate.label);
+      if (candidate.label == end_ || last) {
+        found_[b] = std::move(longer);
+      } else {
+        next.push_back(std::move(longer));
+        parent.push_back(candidate.row);
+      }
+    }
+    for (std::size_t j = 0; j < width_ && !next.empty(); ++j) {
+      const std::size_t r = b * width_ + j, copied = j < next.size() ? j : 0;  // a spare row repeats the first, and cannot win
+      from_[r] = parent[copied];
+      said[r] = next[copied].labels.back();
+      beginnings_[r] = next[copied];
+      if (copied != j) beginnings_[r].log_p = -std::numeric_limits<double>::infinity();
+    }
+  }
+
+  int end_, places_;
+  std::size_t width_;
+  std::vector<Found> beginnings_;  // [B k]
+  std::vector<int> from_;          // [B k] the row whose past each goes on from
+  std::vector<Found> found_;       // [B] the best so far
+};
+
+}  // namespace
+
+template <class T>
+std::vector<Found> beam_search(const Model<T>& model, const Batch& batch, Chooser<T>& chooser, int width, Tape<T>& tape) {
+  const auto* dreams = model.structure().dreams;
+  if (!dreams || dreams->last_label < 0)
+    throw UsageError("beam search is for networks that say sentences; this one answers otherwise: decode greedily");
+  std::vector<int> copies;
+  for (int b = 0; b < batch.examples(); ++b) copies.insert(copies.end(), width, b);
+  const auto hypotheses = batch.select(copies);
+  Search<T> search(*dreams, batch.id.size(), static_cast<std::size_t>(width));
+  Episode<T> episode(tape, chooser, hypotheses.examples());
+  episode.observe_by(search);
+  model.run(hypotheses, episode);
+  return std::move(search).found();
+}
+
+template std::vector<Found> beam_search(const Model<float>&, const Batch&, Chooser<float>&, int, Tape<float>&);
+template std::vector<Found> beam_search(const Model<double>&, const Batch&, Chooser<double>&, int, Tape<double>&);
+
+}  // namespace hardgrad

@@ -1,0 +1,121 @@
+"""hardgrad evaluate: trained networks on what they were trained on and on other data, greedily and by beam search; what they attended to."""
+import math
+
+import pytest
+
+from program import as_json, refusal, run
+
+SWEEP = """
+[grid]
+task = "translation[examples=60,max_length=4,words=3]"
+model = "translator[embedding=4,hidden=4,null=true]"
+estimator = ["soft", "rloo[samples=2]", "rloo[samples=2,target=elbo]"]
+
+[train]
+steps = 30
+learning_rate = 0.05
+batch = 8
+checkpoint = true
+decode = true
+"""
+
+
+def trained(folder, text):
+    """The checkpoints of a sweep, by estimator."""
+    (folder / "s.toml").write_text(text)
+    run("run", folder / "s.toml", "--out", folder / "run")
+    run("merge", folder / "run", "--out", folder / "m.h5")
+    found = {}
+    for path in sorted((folder / "run").rglob("*.checkpoint.h5")):
+        found[as_json("evaluate", "--checkpoint", path, "--examples", 1)["estimator"]] = path
+    return found
+
+
+@pytest.fixture(scope="module")
+def networks(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("evaluate")
+    return folder, trained(folder, SWEEP)
+
+
+def test_it_is_what_the_sweep_said_at_its_end(networks):
+    import h5py
+    folder, checkpoints = networks
+    assert len(checkpoints) == 3
+    with h5py.File(folder / "m.h5") as f:
+        names = [name.decode() for name in f["estimator"][()]]
+        for name, path in checkpoints.items():
+            got = as_json("evaluate", "--checkpoint", path)
+            row = names.index(name)
+            assert got["step"] == 30 and got["split"] == "heldout" and got["trained_on"] == got["task"]
+            for metric in ("token_accuracy", "bleu", "exact_match_decoded", "alignment_error_rate"):
+                assert got["metrics"][metric] == pytest.approx(f[f"metric_{metric}"][row, -1], rel=1e-5), (name, metric)
+            loss = "soft" if name == "soft" else "greedy_loss"
+            assert got["losses"][loss] == pytest.approx(f[f"heldout_{loss}"][row, -1], rel=1e-5)
+            assert f"{got['losses'][loss]:.4f}" in run("evaluate", "--checkpoint", path).stdout
+
+
+def test_beam_posterior_and_splits(networks):
+    _, checkpoints = networks
+    posterior = checkpoints["rloo[samples=2,target=elbo]"]
+    prior, other = (as_json("evaluate", "--checkpoint", posterior, "--attention", a, "--split", "train") for a in ("prior", "posterior"))
+    assert prior["losses"]["greedy_loss"] != other["losses"]["greedy_loss"] and prior["examples"] > 40
+    beam = as_json("evaluate", "--checkpoint", posterior, "--beam", 3, "--split", "train", "--bound-samples", 5)
+    assert beam["beam"] == 3 and math.isfinite(beam["metrics"]["bleu"]) and math.isfinite(beam["losses"]["sampled_bound"])
+    assert "learns none" in refusal("evaluate", "--checkpoint", checkpoints["soft"], "--attention", "posterior")
+
+
+def test_a_file_of_its_own_and_what_was_attended_to(networks, tmp_path):
+    _, checkpoints = networks
+    (tmp_path / "s").write_text("the n0 v1\nthe n2 v0 strange\n\nn1\n")
+    (tmp_path / "t").write_text("N0 V1\nN2 V0\nx\nN1\n")
+    (tmp_path / "l").write_text("1 2 1\n1 3 2 P\n2 2 1 S\n2 0 2\n")
+    task = f"translation[data=text,path={tmp_path}/s,target_path={tmp_path}/t,links={tmp_path}/l,heldout=0,test=0]"
+    got = as_json("evaluate", "--checkpoint", checkpoints["soft"], "--task", task, "--split", "train", "--alignments", tmp_path / "a")
+    assert got["examples"] == 3 and got["task"] != got["trained_on"]
+    lines = {name: (tmp_path / "a" / f"{name}.txt").read_text().split("\n") for name in ("source", "target", "links", "gold")}
+    assert sorted(lines["source"]) == ["", "n1", "the n0 v1", "the n2 v0 <unk>"]
+    assert {len(text) for text in lines.values()} == {4}
+    wrong = all_links = 0
+    for source, target, links, gold in zip(*lines.values()):
+        found = {tuple(map(int, link.split("-"))) for link in links.split()}
+        assert len(found) <= len(target.split()) and all(i < len(source.split()) and j < len(target.split()) for i, j in found)
+        if source.endswith("v1"):
+            assert gold == "1-0 2?1"
+        sure = {tuple(map(int, link.split("-"))) for link in gold.split() if "-" in link}
+        possible = sure | {tuple(map(int, link.split("?"))) for link in gold.split() if "?" in link}
+        if possible:
+            wrong += len(found) + len(sure) - len(found & sure) - len(found & possible)
+            all_links += len(found) + len(sure)
+    assert got["metrics"]["alignment_error_rate"] == pytest.approx(wrong / all_links)
+
+
+def test_what_does_not_fit_is_one_line(networks, tmp_path):
+    _, checkpoints = networks
+    path = checkpoints["soft"]
+    assert "trained on translation[" in refusal("evaluate", "--checkpoint", path, "--task", "bits")
+    assert "has no examples there" in refusal("evaluate", "--checkpoint", path, "--task", "translation[heldout=0]")
+    assert "--checkpoint is required" in refusal("evaluate")
+    assert "no such file" in refusal("evaluate", "--checkpoint", path, "--task", "translation[data=tatoeba,path=/none]", status=3)
+    bad = tmp_path / "bad.h5"
+    bad.write_bytes(path.read_bytes()[:5000])
+    assert "bad.h5" in refusal("evaluate", "--checkpoint", bad, status=3)
+    (tmp_path / "file").write_text("")
+    assert "cannot be made" in refusal("evaluate", "--checkpoint", path, "--alignments", tmp_path / "file" / "a")
+    pairs = ('[grid]\ntask = "pairs[kind=phrase,words=2,examples=40]"\nmodel = "sentence_pair[width=3]"\nestimator = "soft"\n'
+             '[train]\nsteps = 1\ncheckpoint = true\n')
+    (network,) = trained(tmp_path, pairs).values()
+    got = as_json("evaluate", "--checkpoint", network, "--task", "pairs[kind=phrase,words=2,examples=40]", "--split", "train")
+    assert 0 <= got["metrics"]["accuracy"] <= 1
+    other = refusal("evaluate", "--checkpoint", network, "--task", "pairs[kind=phrase,words=5,examples=90]", status=3)
+    assert "the network was trained on other words" in other
+    assert "--alignments is for networks that attend to a source word" in refusal("evaluate", "--checkpoint", network, "--alignments", tmp_path / "a")
+
+
+def test_stories_of_another_world(tmp_path):
+    sweep = ('[grid]\ntask = "qa[stories=30,people=4,places=4]"\nmodel = "memory_reader[embedding=3,hops=1]"\nestimator = "soft"\n'
+             '[train]\nsteps = 1\ncheckpoint = true\n')
+    (network,) = trained(tmp_path, sweep).values()
+    fewer = as_json("evaluate", "--checkpoint", network, "--task", "qa[stories=9,people=2,places=3]", "--split", "train")
+    assert fewer["examples"] > 20 and math.isfinite(fewer["losses"]["soft"])
+    more = refusal("evaluate", "--checkpoint", network, "--task", "qa[stories=9,places=8]", "--split", "train", status=3)
+    assert "is an answer that the network cannot give" in more

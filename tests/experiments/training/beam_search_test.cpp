@@ -1,0 +1,144 @@
+// Beam search against the same done by hand, prefix by prefix, and against every sentence there is.
+#include "experiments/training/beam_search.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/models/parts/dreams.hpp"
+#include "core/support/error.hpp"
+#include "tests/core/models/model_check.hpp"
+
+using namespace hardgrad;
+using namespace hardgrad::test;
+
+namespace {
+
+const Dimensions dimensions{
+    {"source_vocabulary", 6}, {"target_vocabulary", 5}, {"source_length", 4}, {"target_length", 4}, {"bos", 1}, {"eos", 2}};
+constexpr int end = 2, most = 4, labels = 5;
+
+Batch three_sources() {
+  Batch batch;
+  batch.id = {4, 5, 6};
+  batch.integers["source"] = {{3, 4}, std::vector<int>{3, 4, 5, 2, 4, 1, 0, 0, 5, 3, 3, 0}};
+  batch.integers["source_length"] = {{3}, std::vector<int>{4, 2, 3}};
+  batch.integers["target"] = {{3, 1}, std::vector<int>{2, 2, 2}};
+  batch.integers["target_length"] = {{3}, std::vector<int>{1, 1, 1}};
+  return batch;
+}
+
+template <class C>
+double log_p(const Model<double>& model, const Batch& batch, int b, const std::vector<int>& said) {
+  auto one = batch.select({b});
+  one.integers["target"] = {{1, said.size()}, said};
+  one.integers["target_length"] = {{1}, std::vector<int>{static_cast<int>(said.size())}};
+  C chooser;
+  return -losses(model, one, chooser)[0];
+}
+
+/// Beam search as its definition reads: every beginning is said anew, fed with the truth.
+template <class C>
+Found by_hand(const Model<double>& model, const Batch& batch, int b, std::size_t width) {
+  std::vector<Found> beam{{{}, 0}};
+  Found best{{}, -std::numeric_limits<double>::infinity()};
+  for (int t = 0; t < most && !beam.empty(); ++t) {
+    std::vector<Found> longer;
+    for (const auto& beginning : beam)
+      for (int label = 0; label < labels; ++label) {
+        auto said = beginning.labels;
+        said.push_back(label);
+        longer.push_back({said, log_p<C>(model, batch, b, said)});
+      }
+    std::stable_sort(longer.begin(), longer.end(), [](const Found& x, const Found& y) { return x.log_p > y.log_p; });
+    beam.clear();
+    for (auto& next : longer) {
+      if (beam.size() == width || next.log_p <= best.log_p) break;
+      if (next.labels.back() != end && t + 1 < most) {
+        beam.push_back(next);
+        continue;
+      }
+      best = next;
+      if (best.labels.back() == end) best.labels.pop_back();
+    }
+  }
+  return best;
+}
+
+const std::vector<std::string> specs = {"hidden=3,feed=sampled", "hidden=3,feed=soft,score=dot", "hidden=3,feed=none",
+                                        "hidden=4,feed=sampled,heads=2,null=true",
+                                        "hidden=3,attention=none,feed=soft,encoder=forward,source=reversed"};
+
+}  // namespace
+
+TEST_CASE("beam search is what it is by hand, at every width, and rows that change places take all along") {
+  const auto batch = three_sources();
+  int differ = 0, searched = 0;
+  for (const auto& settings : specs) {
+    CAPTURE(settings);
+    const auto model = lively("translator[embedding=3," + settings + "]", dimensions);
+    for (auto& p : model->parameters())
+      for (auto& x : p.value.data) x *= 3;
+    std::vector<double> narrow(3);
+    for (const int width : {1, 2, 3, 5, 130}) {
+      CAPTURE(width);
+      const auto check = [&]<class C>(C chooser) {
+        Tape<double> tape;
+        const auto found = beam_search<double>(*model, batch, chooser, width, tape);
+        REQUIRE(found.size() == 3);
+        for (int b = 0; b < 3; ++b) {
+          const auto wanted = by_hand<C>(*model, batch, b, static_cast<std::size_t>(width));
+          CHECK(found[b].labels == wanted.labels);
+          CHECK(found[b].log_p == doctest::Approx(wanted.log_p).epsilon(1e-12));
+          ++searched;
+          if (width == 1) narrow[b] = found[b].log_p;
+          differ += found[b].log_p > narrow[b] + 1e-9;
+        }
+      };
+      check(GreedyChooser<double>());
+      if (width == 2) check(ExpectedChooser<double>());
+    }
+  }
+  CHECK(searched == 5 * 6 * 3);
+  CHECK(differ > 10);  // it finds what greedy decoding does not
+}
+
+TEST_CASE("with room for every beginning it finds the most probable sentence, and with one it decodes greedily") {
+  const auto batch = three_sources();
+  const auto model = lively("translator[embedding=3,hidden=3,feed=sampled]", dimensions);
+  std::vector<double> best(3, -std::numeric_limits<double>::infinity());
+  int sentences = 0;
+  for_every_observation(*model->structure().dreams, 1, [&](const std::vector<std::vector<int>>& drawn) {
+    std::vector<int> said;
+    for (const auto& at : drawn) said.push_back(at[0]);
+    ++sentences;
+    for (int b = 0; b < 3; ++b) best[b] = std::max(best[b], log_p<GreedyChooser<double>>(*model, batch, b, said));
+  });
+  CHECK(sentences == 1 + 4 + 16 + 64 * 5);
+  GreedyChooser<double> chooser;
+  Tape<double> tape;
+  const auto all = beam_search<double>(*model, batch, chooser, 320, tape);
+  for (int b = 0; b < 3; ++b) CHECK(all[b].log_p == doctest::Approx(best[b]).epsilon(1e-12));
+
+  tape.clear();
+  const auto one = beam_search<double>(*model, batch, chooser, 1, tape);
+  tape.clear();
+  Episode<double> episode(tape, chooser, 3);
+  episode.run_freely();
+  model->run(batch, episode);
+  for (int b = 0; b < 3; ++b) {
+    std::vector<int> said;
+    for (const auto& p : episode.predictions())
+      if (p.label[b] >= 0 && p.label[b] != end) said.push_back(p.label[b]);
+    CHECK(one[b].labels == said);
+  }
+}
+
+TEST_CASE("a network that says no sentences has no beam") {
+  const auto model = lively("not_gate", {{"not_gate", 1}});
+  GreedyChooser<double> chooser;
+  Tape<double> tape;
+  Batch batch;
+  batch.id = {0};
+  CHECK_THROWS_AS(beam_search<double>(*model, batch, chooser, 2, tape), UsageError);
+}
