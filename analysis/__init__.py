@@ -13,10 +13,11 @@ from .errors import InputError, Unverified
 from .figures import FIGURES
 from .frames import select, tidy
 from .inference import aggregates, bias_tests, comparisons, improvement_probabilities, pareto, ranking
-from .load import load
+from .load import load, load_tuning
 from .moments import bias_variance
 from .table import format_table, table
+from .tried import tried
 
 __all__ = ["FIGURES", "InputError", "Unverified", "aggregates", "answer", "bias_tests", "bias_variance", "comparisons", "format_table",
-           "improvement_probabilities", "load", "loss_curves", "metric_curves", "pareto", "ranking", "select", "table", "tidy",
-           "variance_over_training"]
+           "improvement_probabilities", "load", "load_tuning", "loss_curves", "metric_curves", "pareto", "ranking", "select", "table", "tidy",
+           "tried", "variance_over_training"]

@@ -21,10 +21,11 @@ from .figures import FIGURES, draw_all
 from .frames import only
 from .groups import page
 from .inference import FINAL_LOSS
-from .load import load
+from .load import load, load_tuning
 from .output import complain, finish, write
 from .report import report
 from .table import format_table, table
+from .tried import chosen
 from .views import load_attention, views_of
 
 
@@ -79,13 +80,15 @@ def _draw(arguments: argparse.Namespace) -> None:
 def _report(arguments: argparse.Namespace) -> None:
     data = load(arguments.result, arguments.unverified)
     out = Path(arguments.out or Path(arguments.result).with_suffix(".html"))
-    write(out, report(data, arguments.at).encode())
+    write(out, report(data, arguments.at, load_tuning(data)).encode())
     print(out)
 
 
 def _answer(arguments: argparse.Namespace) -> None:
-    found = answer(load(arguments.result, arguments.unverified), arguments.by)
-    print(found.to_json(orient="records", indent=2) if arguments.json else format_answer(found))
+    data = load(arguments.result, arguments.unverified)
+    found = answer(data, arguments.by)
+    searched = chosen(data, load_tuning(data))
+    print(found.to_json(orient="records", indent=2) if arguments.json else format_answer(found, searched))
 
 
 def _look(arguments: argparse.Namespace) -> None:

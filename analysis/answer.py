@@ -16,6 +16,7 @@ from .inference import FINAL_LOSS, lower_is_better
 from .load import need
 from .statistics import Difference, holm, mean_interval, paired_difference, pairs_needed, shared_ranks
 from .table import evaluation_names, most_common, with_interval
+from .tried import said
 from .tuning import at_edge, tuned
 
 #: What is made equal, and how people read it.
@@ -29,7 +30,7 @@ def answer(data: xr.Dataset, quantity: str = FINAL_LOSS) -> pd.DataFrame:
 
     Compared are the estimators; further axes of the grid, such as learning rates, are tuned: each estimator stands at the setting
     best for it (`setting`; `edge` names what lies at the end of its range), its seeds scored at what the other seeds chose
-    (`tuning.tuned`). `quantity` is the held-out loss that ranks (or any other held-out loss or metric by its variable's name) when
+    (`tuning.tuned`). Where the sweep has tuned already ([tune]), the setting and its edge are those. `quantity` is the held-out loss that ranks (or any other held-out loss or metric by its variable's name) when
     training had cost `at` steps, rows or processor seconds: the most that every run of the network reached.
 
     `score`, `low`, `high`: mean over seeds and its 95% interval. `difference`, `difference_low`, `difference_high`: to the best, paired
@@ -99,12 +100,14 @@ class _Section:
         self.budget, self.limit, self.estimators = budget, limit, estimators
         self.settings: list[list[dict[str, str]]] = []
         self.chosen: list[int] = []
+        self.groups: list[Group] = []  # of each estimator, at the setting chosen
         best = []
         for estimator in estimators:
             mine = [i for i, group in enumerate(members) if group.estimator == estimator]
             found = tuned(scores[mine])
             self.settings.append([members[i].others for i in mine])
             self.chosen.append(found.chosen)
+            self.groups.append(members[mine[found.chosen]])
             best.append(found.scores)
         self.scores = np.array(best)  # [estimators, seeds]
         pairs = {pair: self.difference(*pair) for pair in combinations(range(len(estimators)), 2)}
@@ -135,11 +138,12 @@ class _Section:
                 verdict = "best" if several else "alone"
             else:
                 verdict = "worse" if p < LEVEL else "unclear"
-            chosen = self.settings[i][self.chosen[i]]
+            group = self.groups[i]
+            edges = [f"{name} of {span}" for name, span in at_edge(self.settings[i], self.chosen[i]).items()]
             rows.append({
                 "budget": self.budget, "at": self.limit, "estimator": self.estimators[i],
-                "setting": " ".join(f"{name}={value}" for name, value in chosen.items()),
-                "edge": "; ".join(f"{name} of {span}" for name, span in at_edge(self.settings[i], self.chosen[i]).items()),
+                "setting": " ".join(f"{name}={value}" for name, value in {**group.others, **group.tuned}.items()),
+                "edge": "; ".join(edges + ([group.edge] if group.edge else [])),
                 "rank": ranks[i],
                 "score": mean.mean, "low": mean.low, "high": mean.high, "seeds": int(np.isfinite(self.scores[i]).sum()),
                 "difference": here.difference if i != best else 0.0, "difference_low": here.low if i != best else 0.0,
@@ -223,12 +227,13 @@ def _together(missing: pd.DataFrame) -> dict[str, list[str]]:
     return found
 
 
-def caption(found: pd.DataFrame) -> str:
-    """How to read the answer."""
+def caption(found: pd.DataFrame, beforehand: bool = False) -> str:
+    """How to read the answer. `beforehand`: settings were chosen by other runs."""
     seeds, tests = int(found["seeds"].max()), int(found["tests"].max())
     words = ("Mean over seeds ± half of its 95% interval; differences are paired over seeds, [95% interval], above zero is worse. "
-             "Each estimator stands at the best of the settings tried for it, chosen by the other seeds. Between evaluations, "
-             "losses are taken on a straight line.")
+             "Each estimator stands at the best of the settings tried for it, chosen "
+             + ("beforehand, on other seeds and another split." if beforehand else "by the other seeds.")
+             + " Between evaluations, losses are taken on a straight line.")
     if seeds > 1 and tests:
         words += (f" p: paired t tests, corrected for all comparisons of a network ({tests} at most; Holm). With {seeds} seeds, a test that "
                   f"assumes nothing about the noise (sign flips) cannot give a p below {2.0 ** (1 - seeds):.2g}.")
@@ -268,11 +273,14 @@ def _p(value: float) -> str:
     return "< .0001" if value < 1e-4 else f"{value:.2g}"
 
 
-def format_answer(found: pd.DataFrame) -> str:
-    """All networks as plain text, and how to read it."""
+def format_answer(found: pd.DataFrame, searched: pd.DataFrame | None = None) -> str:
+    """All networks as plain text, and how to read it. `searched`: how settings were chosen (`tried.chosen`)."""
     blocks = []
     for (task, model), part in found.groupby(["task", "model"], sort=False):
         lines = [f"{task} · {model} · {subject(part)}"]
         lines += [textwrap.fill(sentence, 120, initial_indent="  ", subsequent_indent="    ") for sentence in sentences(part)]
         blocks.append("\n".join(lines))
-    return "\n\n".join([*blocks, textwrap.fill(caption(found), 120)])
+    if searched is not None:
+        blocks.append("Tuned beforehand:\n" + "\n".join(textwrap.fill(line, 120, initial_indent="  ", subsequent_indent="    ")
+                                                        for line in said(searched)))
+    return "\n\n".join([*blocks, textwrap.fill(caption(found, searched is not None), 120)])

@@ -20,6 +20,8 @@ class Group(NamedTuple):
     others: dict[str, str]  # further axes of the grid that vary within the file
     runs: np.ndarray  # positions along `run`
     status: list[str]  # of each run
+    tuned: dict[str, str] = {}  # settings that [tune] has chosen for it
+    edge: str = ""  # what of them lies at the end of what was tried
 
     @property
     def label(self) -> str:
@@ -63,7 +65,11 @@ def groups(data: xr.Dataset) -> list[Group]:
     columns = [[str(value) for value in data[key].values] for key in keys]
     for run, key in enumerate(zip(*columns)):
         found.setdefault(key, []).append(run)
-    return [Group(task, model, estimator, dict(zip(others, rest)), np.array(runs), [status[run] for run in runs])
+    chosen = {str(data[name].attrs["tuned_axis"]): [str(value) for value in data[name].values]
+              for name in data.variables if "tuned_axis" in data[name].attrs}
+    edges = [str(edge) for edge in data["tuning_edge"].values] if "tuning_edge" in data else [""] * data.sizes["run"]
+    return [Group(task, model, estimator, dict(zip(others, rest)), np.array(runs), [status[run] for run in runs],
+                  {name: values[runs[0]] for name, values in chosen.items() if values[runs[0]]}, edges[runs[0]])
             for (task, model, estimator, *rest), runs in found.items()]
 
 

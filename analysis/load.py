@@ -8,6 +8,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import h5py
 import xarray as xr
 
 from .errors import InputError, Unverified
@@ -34,6 +35,24 @@ def load(path: str | os.PathLike[str], unverified: bool = False) -> xr.Dataset:
         raise InputError(f"{path}: holds no runs")
     data.attrs["path"] = str(path)
     return data
+
+
+def load_tuning(data: xr.Dataset) -> xr.Dataset | None:
+    """The trials by which settings were chosen before the runs of a result (as of `load`) were made: the group `tuning` of its file,
+    with axes as of `load`; nothing if the sweep had no [tune]. InputError if it cannot be read."""
+    if "tuned_axes" not in data.attrs:
+        return None
+    path = Path(str(data.attrs["path"]))
+    try:
+        with h5py.File(path) as file:
+            there = "tuning" in file
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {_line(error)}") from error
+    if not there:
+        return None
+    trials = _open(path, "tuning")
+    trials.attrs.update({"path": str(path), "tuned_axes": data.attrs["tuned_axes"]})
+    return trials
 
 
 def load_gradient(path: str | os.PathLike[str], unverified: bool = False) -> tuple[xr.Dataset, xr.Dataset]:

@@ -32,8 +32,17 @@ th[aria-sort=ascending] button::after { content: " \\25B2"; } th[aria-sort=desce
 input { font: inherit; padding: .4rem .6rem; width: min(26rem, 100%); border: 1px solid #888; border-radius: 4px; }
 details { margin: .3rem 0; } details details { margin-left: 1rem; } summary { cursor: pointer; padding: .2rem 0; }
 pre { background: #f5f5f5; padding: .8rem; overflow-x: auto; font-size: .8rem; overflow-wrap: normal; }
+.kept { --first: 15rem; border-collapse: separate; border-spacing: 0; } /* what names a row, and what ranks it, stay in sight */
+.kept th:first-child, .kept td:first-child { min-width: var(--first); max-width: var(--first); left: 0; white-space: normal; overflow-wrap: anywhere; }
+.kept th:nth-child(2), .kept td:nth-child(2) { left: var(--first); border-right: 1px solid #888; }
+.kept th:nth-child(-n+2), .kept td:nth-child(-n+2) { position: sticky; background: #fff; z-index: 1; }
+.kept thead th { z-index: 2; } .kept thead th:nth-child(-n+2) { z-index: 3; }
+@media (max-width: 40rem) { .kept { --first: 7.5rem; } .kept th:nth-child(2), .kept td:nth-child(2) { white-space: normal; min-width: 5.5rem; }
+  .kept th, .kept td { padding: .25rem .4rem; } }
 .warn { border-left: 4px solid #d55e00; padding-left: .8rem; }
-@media print { img { min-width: 0; } .scroll, .tall { overflow: visible; max-height: none; } input { display: none; } }
+@media print { img { min-width: 0; } .scroll, .tall { overflow: visible; max-height: none; background: none; } input { display: none; }
+  p:has(input) { display: none; } table { font-size: .6rem; } th, td { white-space: normal; padding: .15rem .3rem; }
+  .kept { --first: 6rem; } .kept th, .kept td { position: static !important; } td.wrap { min-width: 6rem; } tr, img { break-inside: avoid; } }
 """
 
 # Sorts a table by the column whose heading is clicked, numbers as numbers, what has none last; hides rows without the words.
@@ -72,16 +81,16 @@ for (const input of document.querySelectorAll("input[data-filters]")) {
 """
 
 
-def rows_table(cells: Sequence[Sequence[object]], head: Sequence[str], wrap: Sequence[str] = ()) -> str:
-    """A plain table; the columns named in `wrap` hold prose."""
+def rows_table(cells: Sequence[Sequence[object]], head: Sequence[str], wrap: Sequence[str] = (), kept: bool = False) -> str:
+    """A plain table; the columns named in `wrap` hold prose. `kept`: its first two columns stay while the others scroll."""
     body = "".join("<tr>" + "".join(f'<td class="wrap">{escape(str(c))}</td>' if h in wrap else f"<td>{escape(str(c))}</td>"
                                     for c, h in zip(row, head)) + "</tr>" for row in cells)
-    return ('<div class="scroll"><table><thead><tr>' + "".join(f"<th>{escape(h)}</th>" for h in head)
+    return ('<div class="scroll">' + ('<table class="kept">' if kept else "<table>") + "<thead><tr>" + "".join(f"<th>{escape(h)}</th>" for h in head)
             + f"</tr></thead><tbody>{body}</tbody></table></div>")
 
 
 def sortable_table(name: str, cells: Sequence[Sequence[tuple[str, object]]], head: Sequence[str]) -> str:
-    """A table that sorts by click and filters by words, each cell its text and what it is sorted by (a number or a text; NaN
+    """A table whose first two columns stay while the others scroll, that sorts by click and filters by words, each cell its text and what it is sorted by (a number or a text; NaN
     comes last)."""
     def cell(text: str, value: object) -> str:
         missing = isinstance(value, float) and value != value
@@ -90,7 +99,7 @@ def sortable_table(name: str, cells: Sequence[Sequence[tuple[str, object]]], hea
     body = "".join("<tr>" + "".join(cell(*one) for one in row) + "</tr>" for row in cells)
     heads = "".join(f'<th scope="col"><button type="button">{escape(h)}</button></th>' for h in head)
     return (f'<p><label>Filter: <input type="search" data-filters="{name}" placeholder="words, e.g. qa rloo"></label> '
-            f'<span id="{name}-count"></span></p><div class="scroll tall"><table class="sortable" id="{name}">'
+            f'<span id="{name}-count"></span></p><div class="scroll tall"><table class="sortable kept" id="{name}">'
             f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>")
 
 

@@ -23,16 +23,18 @@ from .groups import page as pick_page
 from .inference import pareto, ranking
 from .page import page, picture, rows_table, sortable_table
 from .table import QUANTITIES, caption, evaluation_names, most_common, readable, table
+from .tried import chosen, tried
 
 MOST_SHOWN = 6  # tasks and models drawn within the page: with hundreds, nobody would see any
 
 
-def report(data: xr.Dataset, at: str | int = "first") -> str:
-    """The page: what was run and where, which estimator is best, ranking table, figures, every cell, failures and skips, how to redo it."""
+def report(data: xr.Dataset, at: str | int = "first", trials: xr.Dataset | None = None) -> str:
+    """The page: what was run and where, which estimator is best, how its settings were found, ranking table, figures, every cell,
+    failures and skips, how to redo it. `trials`: what `load_tuning` has of it."""
     sweep = _sweep(data)
     title = sweep.get("name") or Path(str(data.attrs.get("path", ""))).stem or "Results"
     return page(f"{title}: {data.attrs.get('title', 'results')}",
-                [f"<h1>{escape(title)}</h1>", *_summary(data, sweep.get("description", "")), *_answer(data), *_ranking(data, at), *_figures(data, at),
+                [f"<h1>{escape(title)}</h1>", *_summary(data, sweep.get("description", ""), trials), *_answer(data, trials), *_tuning(data, trials), *_ranking(data, at), *_figures(data, at),
                  *_cells(data, at), *_missing(data), *_origin(data)])
 
 
@@ -45,7 +47,7 @@ def _sweep(data: xr.Dataset) -> dict[str, str]:
     return {key: value for key, value in found.items() if isinstance(value, str)}
 
 
-def _summary(data: xr.Dataset, description: str) -> list[str]:
+def _summary(data: xr.Dataset, description: str, trials: xr.Dataset | None) -> list[str]:
     counted = [status for group in groups(data) for status in group.status]
     found = panels(data)
     labels = {group.label for members in found.values() for group in members}
@@ -54,6 +56,7 @@ def _summary(data: xr.Dataset, description: str) -> list[str]:
         (f"{description[:1].upper()}{description[1:]}. " if description else "")
         + f"{data.sizes['run']} runs: " + ", ".join(f"{counted.count(s)} {s}" for s in ("ok", "failed", "skipped") if counted.count(s))
         + f". {len(labels)} estimators on {len(found)} networks, {len(seeds)} seeds each at most."
+        + (f" {trials.sizes['run']} trials before them have found their settings." if trials is not None else "")
         + (f" Run on {data.attrs['cpu']} (threads: {data.attrs.get('threads', '?')}); merged "
            f"{str(data.attrs.get('created_at', ''))[:16].replace('T', ' ')} UTC."
            if "cpu" in data.attrs else "")) + "</p>"]
@@ -64,12 +67,13 @@ def _summary(data: xr.Dataset, description: str) -> list[str]:
         parts.append(f'<p class="warn"><strong>Attention has collapsed</strong> on {escape(names[panel])} with {escape(", ".join(estimators))}: '
                      "nearly all words of a sentence attend to one position, whatever they are (metric_positions_used), so that what is "
                      "compared there is decoders without attention.</p>")
-    parts.append('<nav><a href="#answer">Answer</a> <a href="#ranking">Ranking</a> <a href="#figures">Figures</a> <a href="#cells">Every run</a> '
+    parts.append('<nav><a href="#answer">Answer</a> '
+                 + ('<a href="#tuning">Tuning</a> ' if trials is not None else "") + '<a href="#ranking">Ranking</a> <a href="#figures">Figures</a> <a href="#cells">Every run</a> '
                  '<a href="#origin">Where this comes from</a></nav>')
     return parts
 
 
-def _answer(data: xr.Dataset) -> list[str]:
+def _answer(data: xr.Dataset, trials: xr.Dataset | None) -> list[str]:
     """Which estimator is best at equal cost, in words; nothing if nothing was trained."""
     shown, pages = pick_page(data, 1, MOST_SHOWN)
     try:
@@ -85,10 +89,35 @@ def _answer(data: xr.Dataset) -> list[str]:
         rows += [[name, *line] for name, line in zip_longest([names[panel], *subject(part).split(", ")], lines(part), fillvalue="")]
         never = set(part["estimator"]) - set(part.loc[part["verdict"] != "none", "estimator"])
         missing += [f"{names[panel]}: {', '.join(sorted(never))}"] if never else []
-    words = caption_of_answer(found)
+    words = caption_of_answer(found, trials is not None)
     if missing:
         words += f" Not compared, for want of this loss: {'; '.join(missing)}."
-    return [*parts, rows_table(rows, ["network", *HEAD]), f"<p>{escape(words)}</p>"]
+    return [*parts, rows_table(rows, ["network", *HEAD], kept=True), f"<p>{escape(words)}</p>"]
+
+
+def _tuning(data: xr.Dataset, trials: xr.Dataset | None) -> list[str]:
+    """What was tried for each estimator, and what was chosen; nothing if nothing was tuned."""
+    searched = chosen(data, trials)
+    if searched is None or trials is None:
+        return []
+    found, several = tried(trials), len(panels(data)) > 1
+    compared = [name for name in searched.columns[: searched.columns.get_loc("setting")] if name not in ("task", "model")] + (["task", "model"] if several else [])
+    quantities = {str(q).removeprefix("heldout_").removeprefix("metric_").replace("_", " ") for q in searched["quantity"] if q}
+    rows = [[*(row[name] for name in compared), _number(row["score"]), row["setting"] or "none", row["settings"], row["trials"], row["failed"] or "",
+             row["edge"] or ""] for _, row in searched.iterrows()]
+    parts = ['<h2 id="tuning">Settings that were found</h2>',
+             rows_table(rows, [*compared, "score", "setting", "of settings", "trials", "failed", "at the edge: look further"], wrap=("at the edge: look further",), kept=True),
+             f"<p>Score: {escape(' or '.join(sorted(quantities)))} at the end of the last round's trials, mean over the tuning seeds; it chose, and is no "
+             "estimate of how good the estimator is. What is reported below was run afterwards, on other seeds and another split.</p>"]
+    folded = []
+    for key, part in found.groupby(list(searched.columns[: searched.columns.get_loc("setting")]), sort=False):
+        names = dict(zip(searched.columns, key if isinstance(key, tuple) else (key,)))
+        lines = [[row["round"], "" if not np.isfinite(row["steps"]) else f"{row['steps']:.0f}", row["setting"], _number(row["score"]),
+                  f"{row['failed']} of {row['trials']}" if row["failed"] else "", ("chosen" if row["round"] == part["round"].max() else "went on") if row["kept"] else ""]
+                 for _, row in part.iterrows()]
+        folded.append(f"<details><summary>{escape(' · '.join(str(names[name]) for name in compared))}</summary>"
+                      + rows_table(lines, ["round", "steps", "setting", "score", "failed", ""]) + "</details>")
+    return [*parts, f"<details><summary>Every setting that was tried</summary>{''.join(folded)}</details>"]
 
 
 def _ranking(data: xr.Dataset, at: str | int) -> list[str]:
@@ -98,11 +127,13 @@ def _ranking(data: xr.Dataset, at: str | int) -> list[str]:
                     (" ".join([row["estimator"], *(f"{n}={row[n]}" for n in other_axes(data))]) for _, row in frame.iterrows())))
     names = {panel: name for panel, name in zip(panels(data), titles(list(panels(data))))}
     text.insert(0, "network", [names[task, model] for task, model, _ in keys])
-    text.insert(0, "estimator", text.pop("estimator"))
+    for column in ("rank", "final loss", "estimator"):  # in the end the estimator comes first, then what ranks it
+        if column in text:
+            text.insert(0, column, text.pop(column))
     try:
         ranked = ranking(data).set_index(["task", "model", "estimator"])
         frame["ranks first"] = [ranked.at[key, "best"] for key in keys]
-        text.insert(3, "ranks first", ["–" if not np.isfinite(best) else f"{100 * best:.0f}%" for best in frame["ranks first"]])
+        text.insert(text.columns.get_loc("rank") + 1, "ranks first", ["–" if not np.isfinite(best) else f"{100 * best:.0f}%" for best in frame["ranks first"]])
     except InputError:
         pass  # nothing was trained
     try:

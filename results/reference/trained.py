@@ -14,7 +14,7 @@ from pathlib import Path
 
 import h5py
 
-SETTINGS = ["--batch", "4", "--replicates", "512", "--most-replicates", "2048", "--adapt", "500", "--jobs", "1"]
+SETTINGS = ["--batch", "4", "--replicates", "256", "--most-replicates", "256", "--adapt", "200", "--jobs", "1"]
 POINTS = {300: "10%", 1500: "50%", 3000: "end"}
 
 

@@ -110,6 +110,24 @@ def test_nothing_overflows(page, width, unfolded):
     assert sticking_out == []
 
 
+@pytest.mark.parametrize("width", [400, 1400])
+def test_what_ranks_stays_in_sight(page, width):
+    """The names and the ranking quantity stay while the other columns scroll, and leave room for these."""
+    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
+                         {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500})
+    places = """
+        const table = document.getElementById("ranking-table"), box = table.parentElement;
+        box.scrollLeft = arguments[0];
+        return [...table.rows[1].cells].map(cell => { const r = cell.getBoundingClientRect(); return [r.left, r.right]; })
+            .concat([[box.getBoundingClientRect().left, box.getBoundingClientRect().right]]);"""
+    before, after = page.execute_script(places, 0), page.execute_script(places, 150)
+    heads = page.execute_script("return [...document.getElementById('ranking-table').tHead.rows[0].cells].map(cell => cell.textContent)")
+    assert heads[:3] == ["estimator", "final loss", "rank"]
+    assert before[:2] == after[:2] and after[2][0] < before[2][0]
+    left, right = after[-1]
+    assert left <= after[0][0] and after[0][1] <= after[1][0] + 1 and after[1][1] < left + 0.7 * (right - left)
+
+
 def test_runs_unfold(page):
     shown = page.execute_script("""
         document.querySelectorAll("details").forEach(each => each.open = false);

@@ -1,0 +1,95 @@
+"""How settings were chosen before the reported runs were made ([tune] in a sweep): what was tried, how good it was, what was chosen."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from .errors import InputError
+from .inference import lower_is_better
+from .load import estimator_settings, status_names
+
+
+def tried(trials: xr.Dataset) -> pd.DataFrame:
+    """One row per network, estimator, round of the search and setting: `task`, `model`, `estimator` (as the sweep names it), `round`,
+    `steps` (of each trial), `number` (of the setting), `setting` (in words), `trials`, `failed`, `score` (mean over the tuning seeds,
+    NaN if one failed), `quantity`, `kept` (it went on to the next round, or was chosen). `trials`: as of `load_tuning`.
+
+    The best come first in every round: by the mean that chose, of equals the lower number.
+    """
+    tuned = [str(name) for name in np.atleast_1d(trials.attrs.get("tuned_axes", []))]
+    axes = {str(trials[name].attrs["grid_axis"]): str(name) for name in trials.variables if "grid_axis" in trials[name].attrs}
+    compared = [name for axis, name in axes.items() if axis not in (*tuned, "seed", "estimator")]
+    own = estimator_settings(trials)
+    failed = np.array([status != "ok" for status in status_names(trials)], dtype=bool)
+    rows: dict[tuple[object, ...], list[int]] = {}
+    columns = [trials[name].values for name in (*compared, "tuning_estimator", "tuning_round", "tuning_setting")]
+    for run, key in enumerate(zip(*columns)):
+        rows.setdefault(key, []).append(run)
+    found = []
+    for key, runs in rows.items():
+        labels = dict(zip((*compared, "estimator", "round", "number"), key))
+        scores = trials["tuning_score"].values[runs]
+        values = {axis: str(trials[axes[axis]].values[runs[0]]) for axis in tuned if axis in axes}
+        values |= {f"estimator.{name}": f"{value:.12g}" if isinstance(value, float) else str(value) for name, value in own[runs[0]].items() if f"estimator.{name}" in tuned}
+        found.append({**labels, "steps": int(trials["evaluation_step"].values[_last(trials, runs[0])]) if not failed[runs[0]] else np.nan,
+                      "setting": " ".join(f"{name}={value}" for name, value in sorted(values.items()) if value),
+                      "trials": len(runs), "failed": int((failed[runs] | ~np.isfinite(scores)).sum()), "score": float(scores.mean()),
+                      "quantity": next((str(q) for q in trials["tuning_quantity"].values[runs] if str(q)), ""),
+                      "kept": bool(trials["tuning_kept"].values[runs[0]])})
+    if not found:
+        raise InputError(f"{trials.attrs.get('path', 'result')}: nothing was tried")
+    frame = pd.DataFrame(found)
+    frame["steps"] = frame.groupby([*compared, "estimator", "round"])["steps"].transform("max")
+    frame["_order"] = [score if lower_is_better(quantity) else -score for score, quantity in zip(frame["score"], frame["quantity"])]
+    frame["_estimator"] = pd.Categorical(frame["estimator"], list(dict.fromkeys(frame["estimator"])))
+    frame = frame.sort_values([*compared, "_estimator", "round", "_order", "number"], kind="stable", na_position="last")
+    return frame.drop(columns=["_order", "_estimator"]).reset_index(drop=True)
+
+
+def chosen(data: xr.Dataset, trials: xr.Dataset | None) -> pd.DataFrame | None:
+    """One row per network and estimator: `setting` that was chosen, of how many `settings`, after how many `rounds`, its `score` in the
+    last one, trials that `failed`, and `edge`: what lies at the end of what was tried. Nothing without trials."""
+    if trials is None:
+        return None
+    frame = tried(trials)
+    compared = [name for name in frame.columns[: frame.columns.get_loc("estimator") + 1]]
+    edges: dict[tuple[str, ...], str] = {}
+    for run in range(data.sizes["run"]):
+        key = tuple(str(data["tuning_estimator" if name == "estimator" else name].values[run]) for name in compared)
+        edges.setdefault(key, str(data["tuning_edge"].values[run]))
+    rows = []
+    for key, part in frame.groupby(compared, sort=False):
+        key = key if isinstance(key, tuple) else (key,)
+        last = part[part["round"] == part["round"].max()]
+        best = last[last["kept"]]
+        row = dict(zip(compared, key))
+        rows.append({**row, "setting": str(best["setting"].iloc[0]) if len(best) else "", "settings": int(part["number"].nunique()),
+                     "rounds": int(part["round"].max()), "score": float(best["score"].iloc[0]) if len(best) else np.nan,
+                     "quantity": str(last["quantity"].iloc[0]), "trials": int(part["trials"].sum()), "failed": int(part["failed"].sum()),
+                     "edge": edges.get(tuple(map(str, key)), "")})
+    return pd.DataFrame(rows)
+
+
+def said(searched: pd.DataFrame) -> list[str]:
+    """A sentence for each search."""
+    several = searched[["task", "model"]].drop_duplicates().shape[0] > 1
+    lines = []
+    for _, row in searched.iterrows():
+        name = f"{row['estimator']} on {row['task']} · {row['model']}" if several else str(row["estimator"])
+        words = (f"{name}: {row['setting']}, the best of {row['settings']} settings" if row["setting"]
+                 else f"{name}: none of {row['settings']} settings could be chosen")
+        if row["edge"]:
+            words += f"; {row['edge']}: look further"
+        if row["failed"]:
+            words += f"; {row['failed']} of {row['trials']} trials failed, their settings are never chosen"
+        lines.append(words + ".")
+    return lines
+
+
+def _last(trials: xr.Dataset, run: int) -> int:
+    """Where the run's last evaluation stands."""
+    there = np.flatnonzero(trials["evaluated"].values[run])
+    return int(there[-1]) if there.size else 0
+
