@@ -16,6 +16,7 @@
 #include "core/autodiff/rearrange.hpp"
 #include "core/autodiff/reduce.hpp"
 #include "core/estimator/score_function/moving_average.hpp"
+#include "core/estimator/state.hpp"
 #include "core/nn/layers.hpp"
 
 namespace hardgrad {
@@ -48,7 +49,8 @@ class Nvil final : public AveragingEstimator<T> {
       const std::size_t D = sampled.columns(t, credit_);
       this->note(observed, t, sampled.means_where_chosen(t, returns));
       const auto& step = sampled.episode().steps()[t];
-      auto state = gather_rows(tape.detach(step.question.site.state), std::span<const int>(step.choice.rows->parent));
+      auto state =
+          gather_rows(state_of(step.question, hidden_.weight->value.shape[1]), std::span<const int>(step.choice.rows->parent));
       auto predicted = out_(tanh(hidden_(state)));  // of every column
       if (D < predicted.cols()) predicted = slice_columns(predicted, 0, D);
       auto wanted = tape.constant(predicted.rows(), D);

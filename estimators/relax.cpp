@@ -20,6 +20,7 @@
 #include "core/autodiff/reduce.hpp"
 #include "core/estimator/relaxation/relaxed_control.hpp"
 #include "core/estimator/relaxation/rough_losses.hpp"
+#include "core/estimator/state.hpp"
 #include "core/nn/layers.hpp"
 
 namespace hardgrad {
@@ -32,6 +33,7 @@ class Relax final : public Estimator<T> {
       : samples_(settings.integer("samples")),
         temperature_(settings.real("temperature")),
         options_(structure.most_options()),
+        state_width_(structure.state_width()),
         credit_(credit_of(settings)) {
     const auto width = static_cast<std::size_t>(settings.integer("hidden"));
     hidden_ = Linear<T>(this->own_, "control.hidden", structure.state_width() + options_, width, init);
@@ -104,7 +106,7 @@ class Relax final : public Estimator<T> {
     for (std::size_t t = 0; t < layout.steps.size(); ++t) {
       std::vector<int> row;
       for (int asking : run.run().choices().asking(static_cast<int>(t))) row.insert(row.end(), layout.steps[t].columns, asking);
-      const auto state = tape.detach(run.run().episode().steps()[t].question.site.state);
+      const auto state = state_of(run.run().episode().steps()[t].question, state_width_);
       states.push_back(gather_rows(state, std::span<const int>(row)));
     }
     Control control{.value = {choices.layout, std::vector<double>(layout.cells())}, .slope = run.run().choices().zeros()};
@@ -141,7 +143,7 @@ class Relax final : public Estimator<T> {
   static constexpr double difference = 0.02;  // of the log temperature, and of the weights
   int samples_;
   double temperature_;
-  std::size_t options_;
+  std::size_t options_, state_width_;
   Credit credit_;
   Linear<T> hidden_, out_;
   Parameter<T>*eta_ = nullptr, *log_temperature_ = nullptr;
