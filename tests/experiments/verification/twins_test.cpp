@@ -190,9 +190,11 @@ TEST_CASE("every task of the registry passes, in small") {
                                        "images[size=8,examples=40]",
                                        "not_gate",
                                        "pairs[kind=phrase,words=2,examples=40]",
+                                       "parse[examples=100]",
                                        "puzzle[size=3]",
                                        "qa",
                                        "tables[columns=2,max_rows=3]",
+                                       "transduce[examples=100]",
                                        "translation[max_length=5]"};
   std::set<std::string> seen{"walks"};
   for (const std::string spec : small) {
@@ -202,8 +204,10 @@ TEST_CASE("every task of the registry passes, in small") {
     CHECK(verdict.passed());
     seen.insert(Spec::parse(spec).name);
   }
-  const auto names = Tasks::instance().names();
-  CHECK(seen == std::set<std::string>(names.begin(), names.end()));
+  for (const auto& name : Tasks::instance().names()) {
+    CAPTURE(name);
+    CHECK(seen.contains(name));
+  }
 }
 
 }  // namespace hardgrad::testing
