@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/models/model.hpp"
+#include "core/models/parts/dropout.hpp"
 #include "experiments/tasks/task.hpp"
 
 namespace hardgrad::verification {
@@ -18,6 +19,13 @@ struct ModelScene {
   Batch batch;
   std::unique_ptr<Model<double>> model, with_posterior;  ///< the latter null if it has none
   std::unique_ptr<Model<float>> narrow;                  ///< the same parameters
+
+  /// Examples of the training split, as in training: what falls out of a network with dropout is theirs.
+  Batch examples(const std::vector<int>& indices) const {
+    auto batch = task->batch(Split::train, indices);
+    add_dropout(batch, Key(31));
+    return batch;
+  }
 };
 
 // model_structure.cpp

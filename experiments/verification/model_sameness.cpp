@@ -90,7 +90,7 @@ std::string check_padding(const ModelScene& scene, std::string& detail) {
   if (!padded.undeclared.empty()) return padded.undeclared;
   int shorter = 0;
   for (int b = 0; b < scene.batch.examples(); ++b) {
-    const auto trimmed = scene.task->batch(Split::train, {scene.index[b]});
+    const auto trimmed = scene.examples({scene.index[b]});
     const auto differs = [&](const auto& fields, const auto& whole) {
       return std::any_of(fields.begin(), fields.end(),
                          [&](const auto& field) { return field.second.stride() != whole.at(field.first).stride(); });

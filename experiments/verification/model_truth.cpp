@@ -98,7 +98,7 @@ std::pair<int, double> chosen(const ModelScene& scene, double& fewest) {
   fewest = std::numeric_limits<double>::infinity();
   const auto examples = std::min<std::size_t>(32, scene.task->size(Split::train));
   for (int i = 0; i < static_cast<int>(examples); ++i) {
-    const double n = scene.model->outcomes(scene.task->batch(Split::train, {i}))[0];
+    const double n = scene.model->outcomes(scene.examples({i}))[0];
     if (n > found.second && n <= most_outcomes) found = {i, n};
     if (n > 1) fewest = std::min(fewest, n);
   }
@@ -134,7 +134,7 @@ std::string check_outcomes(const ModelScene& scene, std::string& detail) {
     throw NotExact(std::isfinite(fewest)
                        ? fmt::format("an example has at least {:.6g} outcomes, more than {}", fewest, most_outcomes)
                        : "no example has a choice");
-  const auto batch = scene.task->batch(Split::train, {index});
+  const auto batch = scene.examples({index});
   const auto& parameters = model.parameters();
   Outcomes outcomes;
   Tape<double> tape;

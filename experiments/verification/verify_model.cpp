@@ -47,7 +47,7 @@ ModelScene made(const Pair& pair) {
   scene.index.resize(std::min<std::size_t>(examples, scene.task->size(Split::train)));
   if (scene.index.empty()) throw InputError("test: the training split of " + pair.task.text + " is empty");
   std::iota(scene.index.begin(), scene.index.end(), 0);
-  scene.batch = scene.task->batch(Split::train, scene.index);
+  scene.batch = scene.examples(scene.index);
   const auto dimensions = scene.task->dimensions();
   const auto lively = [&](bool posterior) {  // biases, too, are no longer 0
     auto model = make_model<double>(pair.model, dimensions, key / "init", posterior);

@@ -7,7 +7,7 @@
 
 namespace hardgrad {
 
-TEST_CASE("every epoch an example loses other entries to dropout; the same step is the same batch again") {
+TEST_CASE("every epoch an example loses other entries to dropout, and the same step is the same batch again") {
   const auto task = make_task(Spec::parse("qa[stories=10,memory=6]"), Key(2));
   const int examples = static_cast<int>(task->size(Split::train));
   Batches batches(*task, examples, Key(3)), again(*task, examples, Key(3));

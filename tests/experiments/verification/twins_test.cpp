@@ -179,6 +179,22 @@ TEST_CASE("every model of the registry passes, on each of its scenes") {
   CHECK(checks >= 200);
 }
 
+TEST_CASE("settings that change what a network does leave it right") {
+  int passed = 0;
+  for (const std::string spec :
+       {"translator[dropout=0.4,feed=sampled,heads=2]", "translator[attention=none]", "translator[null=true,score=general]",
+        "translator[source=twice,encoder=forward]", "memory_reader[tying=layerwise]", "ponderer[law=act]",
+        "turing_machine[controller=feedforward]", "sentence_pair[attention=both]", "tape_machine[input=forward]",
+        "belief_network[options=3,layers=2]"}) {
+    const auto verdict = verification::verify_model(Spec::parse(spec));
+    CAPTURE(spec);
+    CAPTURE(failed(verdict).second);
+    CHECK(verdict.passed());
+    passed += verdict.passed();
+  }
+  CHECK(passed == 10);
+}
+
 TEST_CASE("every task of the registry passes, in small") {
   const std::vector<const char*> small{"algorithm",
                                        "bits",
