@@ -40,9 +40,9 @@ std::vector<double> joined(const std::vector<std::vector<double>>& lists) {
 }
 
 /// Changes one answer after the other.
-class Prodder {
+class Perturbations {
  public:
-  explicit Prodder(const ModelScene& scene) : scene_(scene) {}
+  explicit Perturbations(const ModelScene& scene) : scene_(scene) {}
 
   std::string run(std::string& detail) {
     int made = 0;
@@ -131,7 +131,7 @@ class Prodder {
       const auto [was, is] = questions;
       if (was && is && was->options == is->options && !moved(joined(was->law), joined(is->law))) continue;
       if (step <= asked.step) return fmt::format(" moves question {}, which comes before its answer", step + 1);
-      if (!after.asking[step]->descends_from(asked.step))
+      if (!(is ? after : before).asking[step]->descends_from(asked.step))
         return fmt::format(" moves question {}, whose rows do not come from it", step + 1);
       reach = Reach::later_choices;
     }
@@ -200,6 +200,6 @@ std::string check_sites(const ModelScene& scene, std::string& detail) {
   return "";
 }
 
-std::string check_reach(const ModelScene& scene, std::string& detail) { return Prodder(scene).run(detail); }
+std::string check_reach(const ModelScene& scene, std::string& detail) { return Perturbations(scene).run(detail); }
 
 }  // namespace hardgrad::verification
