@@ -41,6 +41,11 @@ class Rule : public Optimizer<T> {
       for (T& g : gradient) g *= scale;
     }
     const double rate = learning_rate(settings_, steps_++);
+    if (settings_.weight_decay > 0) {  // beside the rule, not through the gradient: Loshchilov & Hutter 2019, algorithm 2
+      const T keep = static_cast<T>(1 - rate * settings_.weight_decay);
+      for (auto& p : set)
+        for (T& x : p.value.data) x *= keep;
+    }
     for (auto& p : set) update(p.value.data, gradient.subspan(p.offset, p.value.size()), p.offset, rate);
   }
 

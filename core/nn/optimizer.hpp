@@ -16,7 +16,8 @@ struct OptimizerSettings {
   double momentum = 0;                                ///< of sgd
   double decay = 0.99;                                ///< rmsprop's average of squares
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  ///< adam's; epsilon also rmsprop's
-  double clip = 0;                                    ///< largest norm of the gradient; 0 is no limit
+  double weight_decay = 0;            ///< decoupled: each step takes this times the learning rate off every parameter
+  double clip = 0;                    ///< largest norm of the gradient; 0 is no limit
   std::string schedule = "constant";  ///< constant | linear | cosine | step: of the learning rate, down to `floor`
   double floor = 0;                   ///< the learning rate at the end, as a share of the first
   double drop = 0.5;                  ///< step: factor applied

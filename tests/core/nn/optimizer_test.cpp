@@ -71,6 +71,27 @@ TEST_CASE("adam") {
   CHECK(values(set)[0] == doctest::Approx(1 - 0.1 / 1.001 - 0.1 * m / (std::sqrt(v) + 1e-3)).epsilon(1e-10));
 }
 
+TEST_CASE("weight decay stands beside the rule: every parameter shrinks by the rate, the gradient's step is what it was") {
+  for (const auto* name : {"sgd", "rmsprop", "adam"}) {
+    CAPTURE(name);
+    OptimizerSettings how{.name = name, .learning_rate = 0.1, .momentum = 0.5};
+    how.warmup = 2;  // rates 0.05, then 0.1
+    auto plain_rule = make_optimizer<double>(how, 3);
+    how.weight_decay = 0.2;
+    auto rule = make_optimizer<double>(how, 3);
+    auto plain = three<double>(), set = three<double>();
+    for (const auto& [gradient, keep] : {std::pair{std::vector<double>{1, -2, 0}, 0.99}, {{3, 0, 1}, 0.98}}) {
+      const auto before = values(plain), shrunk = values(set);
+      step(*plain_rule, plain, gradient);
+      step(*rule, set, gradient);
+      const auto after = values(plain);
+      std::vector<double> expected;
+      for (std::size_t i = 0; i < 3; ++i) expected.push_back(keep * shrunk[i] + (after[i] - before[i]));
+      check_near(values(set), expected);
+    }
+  }
+}
+
 TEST_CASE("clipping is by the norm of all parameters together") {
   auto set = three<double>();
   auto rule = make_optimizer<double>({.name = "sgd", .learning_rate = 1, .clip = 1}, 3);
