@@ -32,6 +32,7 @@ FIGURES: dict[str, Drawing] = {
     "attention_entropy": lambda data, at="first": entropy_over_training(data),
     "loss_curves": lambda data, at="first": loss_curves(data),
     "loss_by_rows": lambda data, at="first": loss_curves(data, against="rows"),
+    "loss_by_attention_values": lambda data, at="first": loss_curves(data, against="attention_values"),
     "loss_by_time": lambda data, at="first": loss_curves(data, against="cpu_seconds"),
     "heldout_loss": lambda data, at="first": heldout_curves(data),
     "metric_curves": lambda data, at="first": metric_curves(data),

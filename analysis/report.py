@@ -181,17 +181,20 @@ def _cells(data: xr.Dataset, at: str | int) -> list[str]:
                         ("bias_p_value", "p (corrected)")):
         if name in data and "measurement_step" in data[name].dims:
             columns[title] = per_run(data, name, at)
-    for name, title in (("total_rows", "rows in all"), ("total_seconds", "seconds")):
-        if name in data:
-            columns[title] = per_run(data, name)
+    if "total_rows" in data:
+        columns["rows in all"] = per_run(data, "total_rows")
+    if "train_cpu_seconds" in data:  # wall time is that of all that ran beside it
+        columns["CPU seconds of training"] = per_run(data, "train_cpu_seconds")
+    ends = data["ended_by"].values if "ended_by" in data else None
     logs = data["log"].values if "log" in data else None
     names = ["seed_hex" if int(seed) < 0 else "seed" for seed in data["seed"].values] if "seed" in data.variables else None
 
     def one(group: Group, final: np.ndarray | None) -> str:
         here = {"final loss": final, **columns} if final is not None else columns
         lines = [[str(data[names[run]].values[run]) if names else "", status, *(_number(v[run]) for v in here.values()),
+                  *([str(ends[run]).replace("_", " ")] if ends is not None else []),
                   str(data["reason"].values[run])] for run, status in zip(group.runs, group.status)]
-        head = ["seed", "status", *here, "reason"]
+        head = ["seed", "status", *here, *(["ended by"] if ends is not None else []), "reason"]
         texts = list(dict.fromkeys(str(logs[run]) for run in group.runs if str(logs[run]).strip())) if logs is not None else []
         printed = f"<details><summary>printed</summary><pre>{escape(chr(10).join(texts))}</pre></details>" if texts else ""
         counts = ", ".join(f"{group.status.count(s)} {s}" for s in ("ok", "failed", "skipped") if group.status.count(s))

@@ -31,6 +31,10 @@ int check(const std::string& path, bool json) {
     for (const auto& cell : plan.at("cells")) {
       const auto hash = cell.at("hash").get<std::string>();
       const auto file = folder.cell(hash);
+      if (const auto way = folder.unfinished(hash); place_of(way) != Place::nothing) {
+        ++looked;
+        for (auto& problem : check_file(way)) problems.push_back(problem + "; the cell begins anew");
+      }
       if (place_of(file) == Place::nothing) {
         ++missing;
         continue;

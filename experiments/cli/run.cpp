@@ -25,9 +25,11 @@ struct Options {
   bool fail_fast = false, force = false, json = false;
 };
 
-constexpr double patience = 2;  // seconds that cells at work have to stop by themselves: loading data, for one, does not ask
+// Seconds that cells at work have to stop by themselves and be saved: loading data, for one, does not ask. Who sits before a
+// terminal waits less long than a cluster whose time limit is near.
+double patience(int signal) { return signal == SIGTERM ? 60 : 2; }
 
-std::atomic<int> interrupted = 0, running = 0;
+std::atomic<int> interrupted = 0, running = 0;         // interrupted: by which signal
 static_assert(std::atomic<int>::is_always_lock_free);  // so that a signal's handler may touch it
 
 extern "C" void on_signal(int signal) {
@@ -41,8 +43,8 @@ extern "C" void on_signal(int signal) {
     raise(signal);
     return;
   }
-  interrupted = 1;
-  constexpr char text[] = "\nhardgrad: stopping; cells at work are given up, finished ones are kept. Once more kills.\n";
+  interrupted = signal;
+  constexpr char text[] = "\nhardgrad: stopping; cells at work are saved on their way. Once more kills.\n";
   if (write(STDERR_FILENO, text, sizeof text - 1) < 0) return;
 }
 
@@ -95,7 +97,7 @@ int run_sweep(const Options& options) {
   run.fail_fast = options.fail_fast;
   run.force = options.force;
   run.interrupted = [] { return interrupted != 0; };
-  run.patience = patience;
+  run.patience = [] { return patience(interrupted); };
   note_jobs(run.jobs);
   warn_about_kernel();
   TaskPool tasks;

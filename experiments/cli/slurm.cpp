@@ -53,8 +53,8 @@ std::string slurm_script(const SlurmJob& job) {
 #SBATCH --signal=B:TERM@90
 #SBATCH --output={name}-%A_%a.log
 
-# 90 seconds before the time is out Slurm sends TERM: hardgrad gives up the cells at work, keeps those that are done, and
-# the task is queued again.
+# 90 seconds before the time is out Slurm sends TERM: hardgrad saves the cells at work on their way, and the task is queued
+# again.
 cd {where} || exit 2
 out_of_time=
 trap 'out_of_time=1; kill -TERM "$run"' TERM

@@ -26,6 +26,7 @@ int show_status(const std::string& path, bool json) {
       cells.push_back({{"hash", cell.hash},
                        {"label", cell.label},
                        {"state", cell.running ? "running" : to_string(cell.state)},
+                       {"step", cell.step ? nlohmann::json(*cell.step) : nlohmann::json()},
                        {"reason", cell.reason}});
       if (cell.state == CellState::failed && !cell.trial)
         failures.push_back({{"hash", cell.hash}, {"label", cell.label}, {"reason", cell.reason}});
@@ -56,6 +57,7 @@ int show_status(const std::string& path, bool json) {
   if (!left.empty()) put("{}\n", leftovers_text(left));
   for (const auto& cell : status.cells) {
     if (cell.running) put("at work: {}\n", printable(cell.label));
+    if (cell.step && !cell.running) put("goes on from step {}: {}\n", *cell.step, printable(cell.label));
     if (cell.state == CellState::failed)
       put("{}failed: {}\n", cell.trial ? "trial " : "", printable(cell.label + ": " + cell.reason));
     if (cell.state == CellState::damaged) put("damaged: {}\n", printable(cell.label));

@@ -19,7 +19,7 @@ namespace hardgrad {
 inline constexpr std::int64_t schema_version = 2;
 
 struct Archive {
-  std::string kind;       ///< cell | result | gradient | checkpoint
+  std::string kind;       ///< cell | result | gradient | checkpoint | unfinished
   std::string note = {};  ///< what the seal says besides: words, at most 400 bytes, no line break
   std::string status = "complete";
   struct Group {

@@ -74,8 +74,7 @@ std::string to_string(CellStatus status) {
   return names[static_cast<int>(status)];
 }
 
-void write_cell(const std::string& path, const CellRecord& given) {
-  CellRecord record = given;
+Archive archive_of(CellRecord record) {
   put_in_order(record.result.log);
   put_in_order(record.result.evaluations);
   put_in_order(record.result.measurements);
@@ -100,8 +99,10 @@ void write_cell(const std::string& path, const CellRecord& given) {
   if (!record.checkpoint_hash.empty())
     archive.note += " checkpoint=" + record.checkpoint + " checkpoint_hash=" + record.checkpoint_hash;
   archive.groups.push_back({"", std::move(data)});
-  write_archive(path, std::move(archive), false);
+  return archive;
 }
+
+void write_cell(const std::string& path, const CellRecord& record) { write_archive(path, archive_of(record), false); }
 
 CellRecord read_cell(const std::string& path) { return cell_of(read_archive(path, "cell")); }
 

@@ -53,9 +53,11 @@ struct CellSummary {
 
 /// Atomic. UsageError if it cannot be written. Mean gradients of more than 1,000 parameters are left out.
 void write_cell(const std::string& path, const CellRecord& record);
-/// InputError if it is missing, damaged, incomplete or no cell. NaN in a map of numbers reads as absent.
+/// InputError if it is missing, damaged, incomplete or no cell. NaN in a map of numbers reads as absent, unless there is
+/// nothing else under its name: what is read and written again is the same file.
 CellRecord read_cell(const std::string& path);
-/// The same of an archive that has been read.
+/// The same of an archive, as it is written and as it was read.
+Archive archive_of(CellRecord record);
 CellRecord cell_of(const Archive& archive);
 /// Verified hash of the file and the seal's note; microseconds. InputError as above.
 CellSummary peek_cell(const std::string& path);

@@ -7,6 +7,7 @@
 #include "experiments/storage/archive.hpp"
 #include "experiments/storage/cell.hpp"
 #include "experiments/storage/results.hpp"
+#include "experiments/storage/unfinished.hpp"
 
 namespace hardgrad {
 namespace {
@@ -63,6 +64,8 @@ std::vector<std::string> check_file(const std::string& path) {
       check_gradient(problems, archive);
     else if (archive.kind == "checkpoint")
       archive.group("parameters");
+    else if (archive.kind == "unfinished")
+      unfinished_of(archive);
     else
       problems.push_back(path + ": is of an unknown kind \"" + archive.kind + "\"");
   } catch (const InputError& error) {

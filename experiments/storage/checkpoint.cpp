@@ -1,7 +1,9 @@
 // Checkpoints: groups of named arrays and three vectors of state.
 #include "experiments/storage/checkpoint.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/support/error.hpp"
 #include "experiments/storage/provenance.hpp"
@@ -23,6 +25,8 @@ std::vector<double> state_of(const Dataset& data, const std::string& name) {
   return values ? *values : std::vector<double>{};
 }
 
+}  // namespace
+
 std::vector<NamedArray<double>> arrays_of(const Dataset& data, const std::string& path) {
   std::vector<NamedArray<double>> result;
   for (const auto& v : data.variables) {
@@ -33,6 +37,8 @@ std::vector<NamedArray<double>> arrays_of(const Dataset& data, const std::string
   return result;
 }
 
+namespace {
+
 std::string shape_text(const std::vector<std::size_t>& shape) {
   std::string text;
   for (auto n : shape) text += (text.empty() ? "" : " x ") + std::to_string(n);
@@ -41,7 +47,7 @@ std::string shape_text(const std::vector<std::size_t>& shape) {
 
 }  // namespace
 
-void save_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
+std::vector<Archive::Group> groups_of(const Checkpoint& checkpoint, const std::string& root_name) {
   Dataset root;
   root.attributes = {{"task", checkpoint.task},
                      {"model", checkpoint.model},
@@ -50,20 +56,26 @@ void save_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
                      {"seed_hex", hex_seed(checkpoint.seed)},
                      {"precision", checkpoint.precision},
                      {"step", static_cast<std::int64_t>(checkpoint.step)}};
-  add_provenance(root.attributes, provenance());
   add_state(root, "optimizer", checkpoint.optimizer, "state of the model's optimiser");
   add_state(root, "own_optimizer", checkpoint.own_optimizer, "state of the optimiser of the estimator's networks");
   add_state(root, "estimator_state", checkpoint.estimator_state, "learned numbers of the estimator");
+  return {{root_name, std::move(root)},
+          {"parameters", named_dataset(checkpoint.parameters)},
+          {"own_parameters", named_dataset(checkpoint.own_parameters)}};
+}
+
+void save_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
   Archive archive{.kind = "checkpoint", .note = "checkpoint step=" + std::to_string(checkpoint.step)};
-  archive.groups.push_back({"", std::move(root)});
-  archive.groups.push_back({"parameters", named_dataset(checkpoint.parameters)});
-  archive.groups.push_back({"own_parameters", named_dataset(checkpoint.own_parameters)});
+  archive.groups = groups_of(checkpoint, "");
+  add_provenance(archive.groups.front().data.attributes, provenance());
   write_archive(path, std::move(archive), false);
 }
 
-Checkpoint load_checkpoint(const std::string& path) {
-  const auto archive = read_archive(path, "checkpoint");
-  const auto& root = archive.group("");
+Checkpoint load_checkpoint(const std::string& path) { return checkpoint_of(read_archive(path, "checkpoint"), ""); }
+
+Checkpoint checkpoint_of(const Archive& archive, const std::string& root_name) {
+  const auto& path = archive.path;
+  const auto& root = archive.group(root_name);
   Checkpoint c;
   c.parameters = arrays_of(archive.group("parameters"), path);
   c.own_parameters = arrays_of(archive.group("own_parameters"), path);
@@ -116,6 +128,20 @@ void restore_parameters(const std::vector<NamedArray<double>>& saved, ParameterS
 }
 
 template <class T>
+void restore_shared(const std::vector<NamedArray<double>>& saved, ParameterSet<T>& set, const ParameterSet<T>& needed,
+                    const std::string& where) {
+  std::vector<NamedArray<double>> fitting;
+  for (auto& now : save_parameters(std::as_const(set))) {
+    const auto same = [&](const auto& other) { return other.name == now.name; };
+    if (const auto it = std::find_if(saved.begin(), saved.end(), same); it != saved.end())
+      fitting.push_back(*it);
+    else if (std::none_of(needed.begin(), needed.end(), same))
+      fitting.push_back(std::move(now));  // of the posterior
+  }
+  restore_parameters(fitting, set, where);
+}
+
+template <class T>
 Checkpoint checkpoint_of(const Training<T>& training) {
   Checkpoint c;
   c.parameters = save_parameters(training.model->parameters());
@@ -146,6 +172,8 @@ void restore(const Checkpoint& checkpoint, Training<T>& training, const std::str
 #define HARDGRAD_CHECKPOINT(T)                                                                                       \
   template std::vector<NamedArray<double>> save_parameters<T>(const ParameterSet<T>&);                               \
   template void restore_parameters<T>(const std::vector<NamedArray<double>>&, ParameterSet<T>&, const std::string&); \
+  template void restore_shared<T>(const std::vector<NamedArray<double>>&, ParameterSet<T>&, const ParameterSet<T>&,  \
+                                  const std::string&);                                                               \
   template Checkpoint checkpoint_of<T>(const Training<T>&);                                                          \
   template void restore<T>(const Checkpoint&, Training<T>&, const std::string&);
 HARDGRAD_CHECKPOINT(float)

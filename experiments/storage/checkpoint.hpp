@@ -21,15 +21,25 @@ struct Checkpoint {
   std::string precision;  ///< float | double
 };
 
+/// The groups of a file that holds it: what is no parameter in the group `root`.
+std::vector<Archive::Group> groups_of(const Checkpoint& checkpoint, const std::string& root);
+Checkpoint checkpoint_of(const Archive& archive, const std::string& root);
 /// Atomic; UsageError if it cannot be written.
 void save_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 /// InputError if missing, damaged or no checkpoint.
 Checkpoint load_checkpoint(const std::string& path);
 
+/// The named arrays of a group; InputError if one is not in double.
+std::vector<NamedArray<double>> arrays_of(const Dataset& data, const std::string& path);
 /// Copies into a set; InputError `<where>: parameter "x" ...` naming what is missing, too much, of another
 /// shape or not finite. The set is untouched if anything is wrong.
 template <class T>
 void restore_parameters(const std::vector<NamedArray<double>>& saved, ParameterSet<T>& set, const std::string& where);
+/// The same between networks of one shape of which either may have a learned posterior that the other lacks: copies what both
+/// have; InputError as above for what `needed`, the network without a posterior, has.
+template <class T>
+void restore_shared(const std::vector<NamedArray<double>>& saved, ParameterSet<T>& set, const ParameterSet<T>& needed,
+                    const std::string& where);
 template <class T>
 std::vector<NamedArray<double>> save_parameters(const ParameterSet<T>& set);
 

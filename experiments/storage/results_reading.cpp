@@ -11,6 +11,12 @@
 namespace hardgrad {
 namespace {
 
+bool only_nan(const std::vector<double>& values, std::size_t first = 0, std::size_t stride = 1) {
+  for (std::size_t i = first; i < values.size(); i += stride)
+    if (!std::isnan(values[i])) return false;
+  return true;
+}
+
 /// What a cell's variables are looked up by; InputError says which is missing.
 class Columns {
  public:
@@ -29,6 +35,10 @@ class Columns {
     return *found;
   }
   double number(const std::string& name, std::size_t i) const { return values<double>(name).at(i); }
+  /// No number at all in entries first, first + stride, ...: then NaN is what was put there, and means no absence.
+  bool only_nan(const std::string& name, std::size_t first, std::size_t stride) const {
+    return hardgrad::only_nan(values<double>(name), first, stride);
+  }
   const std::string& word(const std::string& name, std::size_t i) const { return values<std::string>(name).at(i); }
 
  private:
@@ -46,7 +56,9 @@ Measurement measurement(const Columns& columns, std::size_t i) {
   const auto family = [&](const char* variable, const char* axis, std::map<std::string, double>& out) {
     const auto names = columns.labels<std::string>(axis);
     for (std::size_t k = 0; k < names.size(); ++k)
-      if (const double value = columns.number(variable, i * names.size() + k); !std::isnan(value)) out[names[k]] = value;
+      if (const double value = columns.number(variable, i * names.size() + k);
+          !std::isnan(value) || columns.only_nan(variable, k, names.size()))
+        out[names[k]] = value;
   };
   family("variance_by_group", "parameter_group", m.variance_by_group);
   family("attention_entropy_by_site", "site", m.entropy_by_site);
@@ -60,11 +72,12 @@ void take_keyed(const Dataset& data, TrainResult& result) {
     const auto kind = text(variable.attributes, "family"), key = text(variable.attributes, "key");
     auto* values = std::get_if<std::vector<double>>(&variable.values);
     if (kind.empty() || !values) continue;
+    const bool none = only_nan(*values);
     for (std::size_t i = 0; i < result.evaluations.size(); ++i)
-      if ((kind == "heldout" || kind == "metric") && !std::isnan(values->at(i)))
+      if ((kind == "heldout" || kind == "metric") && (none || !std::isnan(values->at(i))))
         (kind == "heldout" ? result.evaluations[i].losses : result.evaluations[i].metrics)[key] = values->at(i);
     for (std::size_t i = 0; i < result.measurements.size(); ++i)
-      if (kind == "interval" && !(std::isnan(values->at(2 * i)) && std::isnan(values->at(2 * i + 1))))
+      if (kind == "interval" && (none || !(std::isnan(values->at(2 * i)) && std::isnan(values->at(2 * i + 1)))))
         result.measurements[i].measurement.intervals[key] = {values->at(2 * i), values->at(2 * i + 1)};
   }
 }
@@ -77,6 +90,7 @@ TrainResult from_columns(const Dataset& data) {
   result.seconds = columns.number("total_seconds", 0);
   result.rows = columns.number("total_rows", 0);
   result.attention_values = columns.number("total_attention_values", 0);
+  if (data.variable("ended_by")) result.ended_by = columns.word("ended_by", 0);  // an earlier version did not write it
   for (auto step : columns.labels<std::int64_t>("step")) {
     const auto i = result.log.size();
     result.log.push_back({static_cast<int>(step), columns.number("train_loss", i), columns.number("train_seconds", i),

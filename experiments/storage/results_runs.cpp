@@ -27,6 +27,8 @@ void add_state(ColumnBuilder& b, const Records& records) {
                     [](auto& r) { return static_cast<std::uint8_t>(r.status); });
   strings("reason", "why the run failed or was skipped", [](auto& r) { return r.reason; });
   strings("log", "what the run printed", [](auto& r) { return r.log; });
+  strings("ended_by", "what ended the training: steps, rows, attention_values, cpu_seconds, target_loss, patience",
+          [](auto& r) { return r.result.ended_by; });
   strings("checkpoint", "file of the final parameters, relative to the cells' folder", [](auto& r) { return r.checkpoint; });
 }
 

@@ -25,19 +25,29 @@ constexpr double bytes_per_log = 48, bytes_per_point = 1000;  // six numbers; na
 
 // What one kind of cell costs: seconds on one core, for one of each.
 struct Trial {
-  double load = 0;        // of the data, shared by all cells of a task and seed
-  double prepare = 0;     // network and estimator
-  double step = 0;        // and example of the batch
-  double evaluation = 0;  // and example
-  double truth = 0;       // and example measured on; all of an exact measurement
-  double replicate = 0;   // and example measured on
-  double write = 0;       // the file
+  double load = 0;                        // of the data, shared by all cells of a task and seed
+  double prepare = 0;                     // network and estimator
+  double step = 0;                        // and example of the batch
+  double rows = 0, attention_values = 0;  // of a step, and example
+  double evaluation = 0;                  // and example
+  double truth = 0;                       // and example measured on; all of an exact measurement
+  double replicate = 0;                   // and example measured on
+  double write = 0;                       // the file
   double bytes = 0, checkpoint_bytes = 0, point_bytes = 0;
   bool cut = false;
 
-  static constexpr double Trial::*costs[] = {
-      &Trial::load,      &Trial::prepare, &Trial::step,  &Trial::evaluation,       &Trial::truth,
-      &Trial::replicate, &Trial::write,   &Trial::bytes, &Trial::checkpoint_bytes, &Trial::point_bytes};
+  static constexpr double Trial::*costs[] = {&Trial::load,
+                                             &Trial::rows,
+                                             &Trial::attention_values,
+                                             &Trial::prepare,
+                                             &Trial::step,
+                                             &Trial::evaluation,
+                                             &Trial::truth,
+                                             &Trial::replicate,
+                                             &Trial::write,
+                                             &Trial::bytes,
+                                             &Trial::checkpoint_bytes,
+                                             &Trial::point_bytes};
 };
 
 Split split_of(const TrainSettings& settings) { return settings.evaluate_split == "test" ? Split::test : Split::heldout; }
@@ -113,6 +123,11 @@ TrainResult try_training(Trial& trial, Training<T>& training, TrainSettings sett
     if (!log.empty())
       trial.step = (log.size() > 1 ? (stepping - log.front().seconds) / static_cast<double>(log.size() - 1) : stepping) /
                    trained_on(*training.task, settings);
+    const double trained = static_cast<double>(log.size()) * trained_on(*training.task, settings);
+    if (!log.empty()) {
+      trial.rows = result.rows / trained;
+      trial.attention_values = result.attention_values / trained;
+    }
     if (examples > 0) trial.evaluation = (since(start) - result.seconds) / examples;
     if (since(start) > 0.05 || settings.steps == steps) break;
   }
@@ -238,11 +253,18 @@ CostEstimate estimate_cost(const Plan& plan, const std::vector<const Cell*>& cel
     if (loaded.insert({cell->axes.at("task"), data.value()}).second) total.core_seconds += trial.load;
     // The data of another seed are as large.
     const auto task = tasks.get(kind.cell->axes.at("task"), CellKeys(plan.seed, kind.cell->axes).data);
+    // A target that is reached or patience that ends make it less.
+    const double trained = trained_on(*task, settings);
+    double steps = settings.steps;
+    for (const auto& [limit, cost] : {std::pair{settings.rows, trial.rows},
+                                      {settings.attention_values, trial.attention_values},
+                                      {settings.cpu_seconds, trial.step}})
+      if (limit > 0 && cost > 0) steps = std::min(steps, std::ceil(limit / (cost * trained)));
     const auto points = static_cast<double>(settings.measure_at.size());
     double evaluations = 1 + settings.keep_best;
-    if (settings.evaluate_every > 0) evaluations += (settings.steps + settings.evaluate_every - 1) / settings.evaluate_every;
+    if (settings.evaluate_every > 0) evaluations += std::ceil(steps / settings.evaluate_every);
     const double replicates = settings.measure.exact ? 0 : settings.measure.replicates;
-    const double seconds = trial.prepare + trial.step * settings.steps * trained_on(*task, settings) +
+    const double seconds = trial.prepare + trial.step * (steps + cell->settings.start_steps) * trained +
                            evaluations * evaluated(*task, settings) * trial.evaluation +
                            points * measured(*task, settings) * (trial.truth + replicates * trial.replicate) + trial.write;
     total.core_seconds += seconds;
@@ -250,7 +272,7 @@ CostEstimate estimate_cost(const Plan& plan, const std::vector<const Cell*>& cel
     total.at_least |= trial.cut;
     writing += trial.write;
     total.bytes += trial.bytes + trial.checkpoint_bytes * cell->settings.checkpoint +
-                   std::max(0.0, points - 1) * trial.point_bytes + bytes_per_log * settings.steps / settings.log_every +
+                   std::max(0.0, points - 1) * trial.point_bytes + bytes_per_log * steps / settings.log_every +
                    100 * evaluations;
   }
   // Cells are written one at a time, and no cell ends before its own steps are done.

@@ -8,9 +8,11 @@
 #include "core/support/error.hpp"
 #include "experiments/storage/atomic_file.hpp"
 #include "experiments/storage/cell.hpp"
+#include "experiments/storage/unfinished.hpp"
 #include "experiments/support/place.hpp"
 #include "experiments/sweeps/claims.hpp"
 #include "experiments/sweeps/journal.hpp"
+#include "experiments/sweeps/work_left.hpp"
 
 namespace hardgrad {
 
@@ -44,6 +46,17 @@ CellState cell_state(const SweepFolder& folder, const std::string& hash, bool wi
                                                   : CellState::skipped;
   } catch (const InputError&) {
     return CellState::damaged;
+  }
+}
+
+std::optional<int> unfinished_step(const SweepFolder& folder, const std::string& hash) {
+  const auto path = folder.unfinished(hash);
+  try {
+    if (place_of(path) == Place::nothing) return {};
+    const auto summary = peek_unfinished(path);
+    return summary.cell_hash == hash ? std::optional(summary.step) : std::nullopt;
+  } catch (const InputError&) {  // `check` names what is damaged
+    return {};
   }
 }
 
@@ -114,6 +127,7 @@ namespace {
 struct History {
   std::map<std::string, std::string> reasons;  // cell -> why it failed
   std::map<std::string, double> seconds;
+  std::map<std::string, std::pair<double, double>> progress;  // what a cell at work last took, and had left
 };
 
 History history_of(const SweepFolder& folder) {
@@ -122,6 +136,9 @@ History history_of(const SweepFolder& folder) {
     try {
       const auto kind = event.value("event", "");
       const auto cell = event.value("cell", "");
+      if (kind == "start") history.progress.erase(cell);
+      if (kind == "progress" && event.contains("left"))
+        history.progress[cell] = {event.value("seconds", 0.0), event.value("left", 0.0)};
       if (kind != "end" && kind != "interrupted") continue;
       history.reasons[cell] = event.value("reason", "");
       if (event.value("status", "") == "ok") history.seconds[cell] = event.value("seconds", 0.0);
@@ -140,8 +157,7 @@ SweepStatus sweep_status(const SweepFolder& folder) {
   auto history = history_of(folder);
   const auto claims = standing_claims(folder.cells());
   SweepStatus status{plan.at("name"), plan.at("hash"), {}, plan.value("to_come", std::size_t{0}), {}};
-  Durations durations;
-  Durations::Left left;
+  WorkLeft left;
   for (const auto& cell : plan.at("cells")) {
     CellStatusLine line;
     line.hash = cell.at("hash");
@@ -156,11 +172,16 @@ SweepStatus sweep_status(const SweepFolder& folder) {
     line.reason = line.state == CellState::failed ? history.reasons[line.hash] : cell.at("skip").get<std::string>();
     line.running = claims.contains(line.hash);
     const auto kind = kind_of(named.axes);
-    if (const auto took = history.seconds.find(line.hash); took != history.seconds.end()) durations.add(kind, took->second);
-    if (!is_done(line.state, named) && named.skip.empty()) ++left[kind];
+    if (const auto took = history.seconds.find(line.hash); took != history.seconds.end()) left.took(kind, took->second);
+    if (!is_done(line.state, named) && named.skip.empty()) {
+      left.expect(line.hash, kind);
+      if (const auto said = history.progress.find(line.hash); line.running && said != history.progress.end())
+        left.at_work(line.hash, said->second.first, said->second.second, 0);
+      line.step = unfinished_step(folder, line.hash);
+    }
     status.cells.push_back(std::move(line));
   }
-  status.seconds_left = durations.seconds(left);
+  status.seconds_left = left.one_by_one(0);
   return status;
 }
 

@@ -21,6 +21,8 @@ struct SweepFolder {
   std::string cells() const { return path + "/cells"; }
   std::string cell(const std::string& hash) const { return cells() + "/" + hash + ".h5"; }
   std::string checkpoint(const std::string& hash) const { return cells() + "/" + hash + ".checkpoint.h5"; }
+  /// A cell on its way: what the next run of it goes on from.
+  std::string unfinished(const std::string& hash) const { return cells() + "/" + hash + ".unfinished.h5"; }
 };
 
 enum class CellState { pending, ok, failed, skipped, damaged };
@@ -43,8 +45,9 @@ struct CellStatusLine {
   std::string hash, label;
   CellState state = CellState::pending;
   bool running = false;
-  bool trial = false;  ///< of a search for settings: its failure is none of the sweep
-  std::string reason;  ///< of a failure or skip
+  bool trial = false;       ///< of a search for settings: its failure is none of the sweep
+  std::string reason;       ///< of a failure or skip
+  std::optional<int> step;  ///< of a cell that is not over: that it goes on from
 };
 struct SweepStatus {
   std::string name, hash;
@@ -55,6 +58,8 @@ struct SweepStatus {
   std::size_t running() const;
   std::size_t failed_trials() const;
 };
+/// The step that an unfinished cell goes on from; nothing if it begins anew: there is no such file, or it is good for nothing.
+std::optional<int> unfinished_step(const SweepFolder& folder, const std::string& hash);
 /// Seconds of the cells that ended well, by hash, as the journal has them.
 std::map<std::string, double> journal_seconds(const SweepFolder& folder);
 /// How far a sweep is; quick, since no HDF5 is opened.

@@ -9,6 +9,7 @@
 #include "core/estimator/estimator.hpp"
 #include "core/registry/plugins.hpp"
 #include "core/support/error.hpp"
+#include "experiments/storage/archive.hpp"
 #include "experiments/sweeps/identity.hpp"
 #include "experiments/sweeps/tuning.hpp"
 #include "experiments/tasks/task.hpp"
@@ -54,8 +55,9 @@ std::string identity(const std::string& precision, std::uint64_t root_seed, cons
   for (const char* noun : {"task", "model", "estimator"})
     if (const auto* plugin = plugin_of(noun, cell.spec(noun).name))
       text += fmt::format("plugin.{}={}\n", noun, plugin->fingerprint);
+  if (is_checkpoint(cell.settings.start)) text += fmt::format("start.file={}\n", read_seal(cell.settings.start).hash);
   for (const auto& setting : settings_table())
-    text += fmt::format("{}={}\n", setting.path, to_string(setting.get(cell.settings)));
+    if (setting.in_identity) text += fmt::format("{}={}\n", setting.path, to_string(setting.get(cell.settings)));
   return text;
 }
 

@@ -20,8 +20,9 @@ std::string clock_text(double seconds) {
   return s < 3600 ? fmt::format("{}:{:02}", s / 60, s % 60) : fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
 }
 
-Progress::Progress(std::size_t total, ProgressMode mode, std::function<void(const std::string&)> print)
-    : total_(total), print_(std::move(print)) {
+Progress::Progress(std::size_t total, ProgressMode mode, std::function<void(const std::string&)> print,
+                   std::function<std::optional<double>()> left)
+    : total_(total), print_(std::move(print)), left_(std::move(left)) {
   const char* term = std::getenv("TERM");
   const bool terminal = !print_ && isatty(STDERR_FILENO) && term && std::string_view(term) != "dumb";
   bar_ = mode == ProgressMode::automatic && terminal;
@@ -60,16 +61,12 @@ std::string Progress::status() const {
   auto text = fmt::format("{}/{} cells", done_, total_);
   if (failed_) text += fmt::format(", {} failed", failed_);
   if (done_ == total_) return text + fmt::format(", took {}", clock_text(elapsed));
-  if (!left_) return text + fmt::format(", {} so far", clock_text(elapsed));
-  const double passed = std::chrono::duration<double>(Clock::now() - estimated_).count();
-  text += *left_ > passed ? fmt::format(", about {} left", clock_text(*left_ - passed)) : ", soon done";
-  return text;
+  const auto left = left_ ? left_() : std::nullopt;
+  return text + (left ? fmt::format(", about {} left", clock_text(*left)) : fmt::format(", {} so far", clock_text(elapsed)));
 }
 
-void Progress::advance(bool failed, std::optional<double> left) {
+void Progress::advance(bool failed) {
   std::lock_guard guard(mutex_);
-  left_ = left;
-  estimated_ = Clock::now();
   ++done_;
   failed_ += failed;
   if (bar_) draw();

@@ -15,19 +15,21 @@ enum class ProgressMode { automatic, plain, none };
 
 class Progress {
  public:
-  /// `total` cells to run. `print` is for tests; by default lines go to stderr.
-  Progress(std::size_t total, ProgressMode mode, std::function<void(const std::string&)> print = {});
+  /// `total` cells to run. `print` is for tests; by default lines go to stderr. `left`: the seconds that they will take still,
+  /// if that is known; asked from any thread, whenever a line is written.
+  Progress(std::size_t total, ProgressMode mode, std::function<void(const std::string&)> print = {},
+           std::function<std::optional<double>()> left = {});
   ~Progress();
   /// How many cells there are in all, where that has become known better.
   void expect(std::size_t total);
-  /// One more cell is over; the others will take about `left` seconds, if that is known.
-  void advance(bool failed, std::optional<double> left = {});
+  /// One more cell is over.
+  void advance(bool failed);
   /// A line of its own, whatever the mode: failures are always told.
   void say(const std::string& line);
   /// Removes the bar; nothing is drawn after.
   void finish();
 
-  /// "12/40 cells, 1 failed, 0:35 left"
+  /// "12/40 cells, 1 failed, about 0:35 left"
   std::string status() const;
 
  private:
@@ -36,10 +38,10 @@ class Progress {
   void erase();
   std::size_t total_;
   std::size_t done_ = 0, failed_ = 0, told_percent_ = 0;
-  std::optional<double> left_;  ///< as of when it was told
   bool bar_ = false, plain_ = false, drawn_ = false, finished_ = false;
   std::function<void(const std::string&)> print_;
-  Clock::time_point start_ = Clock::now(), told_ = Clock::now(), estimated_ = Clock::now();
+  std::function<std::optional<double>()> left_;
+  Clock::time_point start_ = Clock::now(), told_ = Clock::now();
   std::mutex mutex_;
   std::jthread ticker_;
 };

@@ -30,7 +30,7 @@ void Reasons::look_for_others() {
   std::error_code none;
   for (const auto& entry : std::filesystem::directory_iterator(folder_.cells(), none)) {
     const auto file = entry.path();
-    if (file.extension() != ".h5" || file.stem().extension() == ".checkpoint" || ours.contains(file.stem().string())) continue;
+    if (file.extension() != ".h5" || !file.stem().extension().empty() || ours.contains(file.stem().string())) continue;
     try {
       const auto record = read_cell(file.string());
       if (!record.identity.empty()) (*others_)[core_of(record.axes)].push_back({file.string(), record.identity});
@@ -61,6 +61,8 @@ std::string Reasons::operator()(const Cell& cell) {
         nearest = &other;
         least = std::move(found);
       }
+  if (const auto step = unfinished_step(folder_, cell.hash))
+    return fmt::format("run: {} goes on from step {}", folder_.unfinished(cell.hash), *step);
   if (!nearest) return fmt::format("run: there is no {}", path);
   return fmt::format("stale: {} differs: {}", nearest->path, fmt::join(least, ", "));
 }

@@ -12,6 +12,7 @@
 #include <condition_variable>
 #include <exception>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -26,6 +27,7 @@
 #include "experiments/sweeps/claims.hpp"
 #include "experiments/sweeps/journal.hpp"
 #include "experiments/sweeps/tuning.hpp"
+#include "experiments/sweeps/work_left.hpp"
 
 namespace hardgrad {
 namespace {
@@ -51,14 +53,8 @@ void adopt(const Plan& plan, const SweepFolder& folder, bool force) {
     write_file(folder.plan(), text);
 }
 
-// What earlier runs in this folder took for their cells.
-Durations journal_durations(const SweepFolder& folder, const Plan& plan) {
-  const auto seconds = journal_seconds(folder);
-  Durations durations;
-  for (const auto& cell : plan.cells)
-    if (const auto it = seconds.find(cell.hash); it != seconds.end()) durations.add(kind_of(cell.axes), it->second);
-  return durations;
-}
+double clock_seconds() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
+constexpr double between_lines = 5;  // seconds between what the journal says of a cell at work
 
 struct Todo {
   const Cell* cell;
@@ -89,7 +85,10 @@ class Run {
   void round(const std::vector<Todo>& todo);
   void work(const Todo& todo);
   void compute(const Cell& cell);
+  void save(const Cell& cell, const Unfinished& unfinished);
+  void tell(const Cell& cell, const CellProgress& progress, double& told);
   bool done_elsewhere(const Todo& todo);
+  void remove_unfinished(const Cell& cell) const;
   void tell_end(const Cell& cell, CellStatus status, const std::string& reason, double seconds);
   bool stop() const { return halt_ || options_.interrupted(); }
   nlohmann::json here(const char* event) const { return {{"event", event}, {"pid", getpid()}, {"host", host_}}; }
@@ -107,9 +106,8 @@ class Run {
   Outcomes outcomes_;
   std::set<std::string> selected_;  // hashes
   std::vector<Todo> todo_, deferred_;
-  Durations durations_;
-  Durations::Left left_;
-  std::size_t over_ = 0, unfinished_ = 0;  // cells that ended; of `todo_`, those that did not yet
+  WorkLeft left_;
+  std::size_t over_ = 0;  // cells that ended
   int jobs_ = 1;
   char host_[256] = "";
   std::optional<Journal> journal_;
@@ -117,7 +115,8 @@ class Run {
   std::optional<Progress> progress_;
   std::mutex writing_;  // HDF5, the journal and the report belong to whoever holds it
   std::set<const Cell*> at_work_;
-  bool closed_ = false;  // nothing is written any more
+  bool closed_ = false;       // nothing is written any more
+  bool cannot_save_ = false;  // and that has been said
   std::atomic<bool> halt_ = false;
   std::exception_ptr broken_;
 };
@@ -128,14 +127,17 @@ Run::Run(const Plan& plan, TaskPool& tasks, const RunOptions& options)
   report_.leftovers = remove_leftovers(folder_.path) + remove_leftovers(folder_.cells());
   provenance_threads(jobs_);
   gethostname(host_, sizeof host_ - 1);
-  durations_ = journal_durations(folder_, plan);
+  const auto seconds = journal_seconds(folder_);  // of earlier runs in this folder
+  for (const auto& cell : plan.cells)
+    if (const auto it = seconds.find(cell.hash); it != seconds.end()) left_.took(kind_of(cell.axes), it->second);
   journal_.emplace(folder_.journal());
   remove_void_claims(folder_.cells());
   claims_.emplace(folder_.cells());
   if (plan_.tuning) outcomes_ = outcomes_in(folder_, plan_.tuning->config->tune->metric);
   grow_plan();
   select();
-  progress_.emplace(todo_.size() + to_come(), options.progress, options.print);
+  progress_.emplace(todo_.size() + to_come(), options.progress, options.print,
+                    [this] { return left_.together(jobs_, clock_seconds()); });
   auto line = here("run");
   line.update({{"plan", plan.hash},
                {"jobs", jobs_},
@@ -156,15 +158,15 @@ void Run::select() {
     const auto state = cell_state(folder_, cell->hash);
     if (is_done(state, *cell)) {
       ++report_.already;
+      remove_unfinished(*cell);  // of a process that was killed between two lines
       continue;
     }
     todo_.push_back({cell, state == CellState::pending ? "" : seal_of(folder_.cell(cell->hash))});
     if (!cell->skip.empty()) continue;
-    ++left_[kind_of(cell->axes)];
+    left_.expect(cell->hash, kind_of(cell->axes));
     ++users[{cell->axes.at("task"), CellKeys(plan_.seed, cell->axes).data.value()}];
   }
   tasks_.expect(users);
-  unfinished_ = todo_.size();
 }
 
 // Takes in the trials that are over, and freezes the plan anew. One process at a time does so: what it writes then knows all
@@ -226,14 +228,47 @@ void Run::tell_end(const Cell& cell, CellStatus status, const std::string& reaso
     progress_->say("failed: " + report_.failures.back());
     if (options_.fail_fast) halt_ = true;
   }
-  const auto kind = kind_of(cell.axes);
-  if (status == CellStatus::ok && seconds > 0) durations_.add(kind, seconds);
-  if (cell.skip.empty()) --left_[kind];
+  if (status == CellStatus::ok && seconds > 0) left_.took(kind_of(cell.axes), seconds);
+  left_.over(cell.hash);
   ++over_;
-  if (unfinished_) --unfinished_;
-  const auto work_left = durations_.seconds(left_);
-  const auto at_once = std::min<double>(jobs_, std::max<double>(1, static_cast<double>(unfinished_)));
-  progress_->advance(status == CellStatus::failed, work_left ? std::optional<double>(*work_left / at_once) : std::nullopt);
+  progress_->advance(status == CellStatus::failed);
+}
+
+void Run::save(const Cell& cell, const Unfinished& unfinished) {
+  std::lock_guard guard(writing_);
+  if (closed_) return;
+  try {
+    write_unfinished(folder_.unfinished(cell.hash), unfinished);
+  } catch (const UsageError& error) {  // the cell may end well all the same
+    if (!std::exchange(cannot_save_, true)) progress_->say(fmt::format("not saved on its way: {}", error.what()));
+  }
+}
+
+void Run::tell(const Cell& cell, const CellProgress& progress, double& told) {
+  const auto now = clock_seconds();
+  if (progress.left) left_.at_work(cell.hash, progress.seconds, *progress.left, now);
+  if (now - told < between_lines) return;
+  told = now;
+  auto line = here("progress", cell);
+  line.update({{"step", progress.step}, {"share", progress.share}, {"seconds", progress.seconds}});
+  if (progress.left) line["left"] = *progress.left;
+  if (const auto& logged = progress.logged)
+    line.update(
+        {{"logged", logged->step}, {"rows", logged->rows}, {"cpu_seconds", logged->cpu_seconds}, {"loss", logged->loss}});
+  if (progress.evaluated)
+    line.update({{"evaluated", progress.evaluated->step},
+                 {"losses", progress.evaluated->losses},
+                 {"metrics", progress.evaluated->metrics}});
+  std::lock_guard guard(writing_);
+  try {
+    if (!closed_) journal_->append(line);
+  } catch (const UsageError&) {  // what matters will be tried again
+  }
+}
+
+void Run::remove_unfinished(const Cell& cell) const {
+  std::error_code none;
+  std::filesystem::remove(folder_.unfinished(cell.hash), none);
 }
 
 void Run::compute(const Cell& cell) {
@@ -244,12 +279,20 @@ void Run::compute(const Cell& cell) {
     at_work_.insert(&cell);
   }
   const auto start = Clock::now();
-  const auto record = run_cell(plan_, cell, tasks_, folder_.checkpoint(cell.hash), [this] { return stop(); });
-  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  double told = -std::numeric_limits<double>::infinity();  // the journal: never
+  const auto record = run_cell(plan_, cell, tasks_,
+                               {.stop = [this] { return stop(); },
+                                .checkpoint = folder_.checkpoint(cell.hash),
+                                .unfinished = folder_.unfinished(cell.hash),
+                                .save = [&](const Unfinished& unfinished) { save(cell, unfinished); },
+                                .progress = [&](const CellProgress& progress) { tell(cell, progress, told); }});
+  // With the training of earlier runs that it went on from.
+  const double seconds = std::max(record.result.seconds, std::chrono::duration<double>(Clock::now() - start).count());
   std::lock_guard guard(writing_);
   if (closed_) return;
   at_work_.erase(&cell);
   write_cell(folder_.cell(cell.hash), record);
+  if (record.status != CellStatus::failed) remove_unfinished(cell);  // what failed is tried again from there
   auto event = here("end", cell);
   event.update({{"status", to_string(record.status)}, {"reason", record.reason}, {"seconds", seconds}});
   journal_->append(event);
@@ -287,6 +330,7 @@ void Run::work(const Todo& todo) {
     std::lock_guard guard(writing_);
     if (!closed_) journal_->append(here("interrupted", cell));
     at_work_.erase(&cell);
+    left_.given_up(cell.hash);
   } catch (...) {  // the folder cannot be written any more: no use to go on
     std::lock_guard guard(writing_);
     if (!broken_) broken_ = std::current_exception();
@@ -359,7 +403,8 @@ RunReport Run::finish() {
     while (!shared->is_over) {
       shared->over.wait_for(lock, 50ms);
       if (!asked && options_.interrupted()) asked = Clock::now();
-      if (!shared->is_over && asked && std::chrono::duration<double>(Clock::now() - *asked).count() > options_.patience) {
+      if (!shared->is_over && asked && options_.patience &&
+          std::chrono::duration<double>(Clock::now() - *asked).count() > options_.patience()) {
         lock.unlock();
         std::lock_guard guard(writing_);
         closed_ = true;  // what they come to is nobody's business any more

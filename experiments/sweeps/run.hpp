@@ -3,7 +3,6 @@
 #pragma once
 
 #include <functional>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -23,8 +22,8 @@ struct RunOptions {
   bool fail_fast = false;
   bool force = false;  ///< take up a folder that holds another plan
   ProgressMode progress = ProgressMode::automatic;
-  Stop interrupted = [] { return false; };                    ///< polled; cells at work then stop
-  double patience = std::numeric_limits<double>::infinity();  ///< seconds that they are waited for then
+  Stop interrupted = [] { return false; };  ///< polled; cells at work then stop
+  std::function<double()> patience = {};    ///< seconds that they are waited for then; empty: for ever
   int looks = 20;  ///< with [tune]: so many tenths of a second nobody may be at work on trials that are waited for
   std::function<void(const std::string&)> print = {};  ///< for tests; by default stderr
 };

@@ -1,4 +1,6 @@
 // One cell: train and measure; whatever goes wrong becomes part of the record.
+#include "experiments/sweeps/run_cell.hpp"
+
 #include <fmt/format.h>
 
 #include <exception>
@@ -6,24 +8,132 @@
 
 #include "core/support/error.hpp"
 #include "core/support/usage.hpp"
-#include "experiments/storage/checkpoint.hpp"
-#include "experiments/sweeps/run_cell.hpp"
+#include "experiments/storage/provenance.hpp"
+#include "experiments/support/place.hpp"
+#include "experiments/sweeps/keeper.hpp"
 
 namespace hardgrad {
 namespace {
 
-RunKeys run_keys(const CellKeys& keys) { return {keys.init, keys.order, keys.noise}; }
+// What the cell came to in an earlier run; nothing if there is no such file, or it is of no use.
+std::optional<Unfinished> earlier(const std::string& path, CellRecord& record) {
+  if (path.empty()) return {};
+  try {
+    if (place_of(path) == Place::nothing) return {};
+    auto found = read_unfinished(path);
+    if (found.record.cell_hash == record.cell_hash) return found;
+    record.log += path + ": is of another cell; begun anew\n";
+  } catch (const InputError& error) {
+    record.log += error.what() + std::string("; begun anew\n");
+  }
+  return {};
+}
+
+// Where the steps so far were made, if that was not here.
+std::string elsewhere(const Unfinished& found) {
+  std::string text;
+  for (const auto& [name, value] : provenance())
+    if (const auto it = found.record.provenance.find(name);
+        it != found.record.provenance.end() && it->second != value && name != "created_at" && name != "threads")
+      text += fmt::format("{} {} {}", text.empty() ? "" : ",", name, it->second);
+  return text.empty() ? "" : fmt::format("up to step {} by{}\n", found.checkpoint.step, text);
+}
+
+// A cell's training, and the one before it that makes the network to start from.
+template <class T>
+class CellTraining {
+ public:
+  CellTraining(const Plan& plan, const Cell& cell, TaskPool& tasks, const CellHooks& hooks, CellRecord& record)
+      : cell_(cell),
+        hooks_(hooks),
+        record_(record),
+        keys_(plan.seed, cell.axes),
+        settings_(cell.settings.resolved()),
+        task_(tasks.get(cell.axes.at("task"), keys_.data)) {
+    record.log += fmt::format("data: {}\n", task_->provenance());
+  }
+
+  /// The trained network.
+  Training<T> run() {
+    auto training = fresh();
+    record_.log += fmt::format("parameters: {}\n", training.model->parameters().size());
+    auto found = earlier(hooks_.unfinished, record_);
+    if (!found || found->starting || !took_up(*found, training)) {
+      training = fresh();
+      start(training, found && found->starting ? &*found : nullptr);
+    }
+    record_.result = train_kept(training, settings_, {keys_.init, keys_.order, keys_.noise}, false);
+    return training;
+  }
+
+ private:
+  Training<T> fresh() const {
+    return prepare<T>(task_, cell_.spec("model"), cell_.spec("estimator"), settings_, {keys_.init, keys_.order, keys_.noise});
+  }
+
+  bool took_up(const Unfinished& found, Training<T>& training) {
+    try {
+      take_up(found, training, hooks_.unfinished);
+    } catch (const InputError& error) {
+      record_.log += error.what() + std::string("; begun anew\n");
+      return false;
+    }
+    record_.costs = found.record.costs;
+    record_.log += elsewhere(found);
+    return true;
+  }
+
+  TrainResult train_kept(Training<T>& training, const TrainSettings& settings, const RunKeys& keys, bool starting) {
+    Keeper<T> keeper(training, settings, cell_.settings, hooks_, record_, began_, starting);
+    try {
+      return train(training, settings, keys, hooks_.stop, keeper.between());
+    } catch (const Interrupted&) {
+      keeper.save();
+      throw;
+    }
+  }
+
+  /// The network that train.start asks for, in place of the one of random parameters.
+  void start(Training<T>& training, const Unfinished* found) {
+    const auto& from = cell_.settings.start;
+    if (from.empty()) return;
+    const auto bare = make_model<T>(cell_.spec("model"), task_->dimensions(), keys_.init, false);
+    const auto put = [&](const std::vector<NamedArray<double>>& saved, const std::string& where) {
+      restore_shared(saved, training.model->parameters(), std::as_const(*bare).parameters(), where);
+    };
+    if (is_checkpoint(from)) return put(load_checkpoint(from).parameters, from);
+    auto how = settings_;
+    const TrainSettings none;
+    how.steps = cell_.settings.start_steps;
+    how.rows = how.attention_values = how.cpu_seconds = 0;
+    how.target_loss = none.target_loss;
+    how.patience = how.evaluate_every = 0;
+    how.evaluate_examples = 1;  // what comes out of it is not kept
+    how.decode = how.keep_best = false;
+    how.measure_at.clear();
+    const RunKeys keys{keys_.init, keys_.order / "start", keys_.init / "start"};  // shared by all estimators
+    const auto make = [&] { return prepare<T>(task_, cell_.spec("model"), Spec::parse(from), how, keys); };
+    auto first = make();
+    if (found && !took_up(*found, first)) first = make();
+    const auto result = train_kept(first, how, keys, true);
+    put(save_parameters(std::as_const(*first.model).parameters()), from);
+    record_.costs["start_rows"] = result.rows;
+    record_.costs["start_attention_values"] = result.attention_values;
+    record_.costs["start_cpu_seconds"] = result.log.empty() ? 0 : result.log.back().cpu_seconds;
+  }
+
+  const double began_ = thread_seconds();
+  const Cell& cell_;
+  const CellHooks& hooks_;
+  CellRecord& record_;
+  const CellKeys keys_;
+  const TrainSettings settings_;
+  const std::shared_ptr<const Task> task_;
+};
 
 template <class T>
-void train_cell(const Plan& plan, const Cell& cell, TaskPool& tasks, const std::string& checkpoint, const Stop& stop,
-                CellRecord& record) {
-  const CellKeys keys(plan.seed, cell.axes);
-  const auto settings = cell.settings.resolved();
-  const auto task = tasks.get(cell.axes.at("task"), keys.data);
-  record.log += fmt::format("data: {}\n", task->provenance());
-  auto training = prepare<T>(task, cell.spec("model"), cell.spec("estimator"), settings, run_keys(keys));
-  record.log += fmt::format("parameters: {}\n", training.model->parameters().size());
-  record.result = train(training, settings, run_keys(keys), stop);
+void train_cell(const Plan& plan, const Cell& cell, TaskPool& tasks, const CellHooks& hooks, CellRecord& record) {
+  const auto training = CellTraining<T>(plan, cell, tasks, hooks, record).run();
   if (!cell.settings.checkpoint) return;
   auto saved = checkpoint_of(training);
   saved.task = cell.axes.at("task");
@@ -31,14 +141,14 @@ void train_cell(const Plan& plan, const Cell& cell, TaskPool& tasks, const std::
   saved.estimator = cell.axes.at("estimator");
   saved.seed = run_seed(plan.seed, cell.axes);
   saved.precision = plan.precision;
-  save_checkpoint(checkpoint, saved);
-  record.checkpoint = std::filesystem::path(checkpoint).filename();
-  record.checkpoint_hash = read_seal(checkpoint).hash;
+  save_checkpoint(hooks.checkpoint, saved);
+  record.checkpoint = std::filesystem::path(hooks.checkpoint).filename();
+  record.checkpoint_hash = read_seal(hooks.checkpoint).hash;
 }
 
 }  // namespace
 
-CellRecord run_cell(const Plan& plan, const Cell& cell, TaskPool& tasks, const std::string& checkpoint, const Stop& stop) {
+CellRecord run_cell(const Plan& plan, const Cell& cell, TaskPool& tasks, const CellHooks& hooks) {
   CellRecord record;
   record.axes = cell.axes;
   record.estimator_settings = settings_json("estimator", cell.axes.at("estimator"));
@@ -47,6 +157,7 @@ CellRecord run_cell(const Plan& plan, const Cell& cell, TaskPool& tasks, const s
   record.cell_hash = cell.hash;
   record.identity = identity(plan.precision, plan.seed, cell);
   record.configuration = plan.config;
+  record.costs["cpu_seconds"] = 0;
   const double start = thread_seconds();
   const auto fail = [&](const std::string& reason) {
     record.status = CellStatus::failed;
@@ -56,13 +167,14 @@ CellRecord run_cell(const Plan& plan, const Cell& cell, TaskPool& tasks, const s
   if (!cell.skip.empty()) {
     record.status = CellStatus::skipped;
     record.reason = cell.skip;
+    record.costs.clear();
     return record;
   }
   try {
     if (plan.precision == "double")
-      train_cell<double>(plan, cell, tasks, checkpoint, stop, record);
+      train_cell<double>(plan, cell, tasks, hooks, record);
     else
-      train_cell<float>(plan, cell, tasks, checkpoint, stop, record);
+      train_cell<float>(plan, cell, tasks, hooks, record);
   } catch (const Interrupted&) {
     throw;
   } catch (const Unsupported& e) {
@@ -75,7 +187,7 @@ CellRecord run_cell(const Plan& plan, const Cell& cell, TaskPool& tasks, const s
   }
   record.costs["tape_bytes"] = record.result.tape_bytes;
   record.costs["missed_hints"] = record.result.missed_hints;
-  record.costs["cpu_seconds"] = thread_seconds() - start;
+  record.costs["cpu_seconds"] += thread_seconds() - start;
   return record;
 }
 

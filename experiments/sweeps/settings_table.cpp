@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "core/support/error.hpp"
+#include "experiments/sweeps/config.hpp"
 
 namespace hardgrad {
 namespace {
@@ -66,16 +67,38 @@ SettingInfo setting(std::string section, Info info, Member member) {
   return result;
 }
 
+// No number of a result depends on it.
+SettingInfo apart(SettingInfo setting) {
+  setting.in_identity = false;
+  return setting;
+}
+
+#define CELL(SECTION, INFO, MEMBER) \
+  setting(                          \
+      SECTION, INFO, [](CellSettings & s) -> auto& { return s.MEMBER; })
 #define TRAIN(INFO, MEMBER) \
   setting(                  \
       "train", INFO, [](CellSettings & s) -> auto& { return s.train.MEMBER; })
-#define MEASURE(INFO, MEMBER) \
-  setting(                    \
-      "measure", INFO, [](CellSettings & s) -> auto& { return s.MEMBER; })
+#define MEASURE(INFO, MEMBER) CELL("measure", INFO, MEMBER)
 
 std::vector<SettingInfo> make_table() {
   return {
-      TRAIN(Info::integer("steps", 0, 0, many, "training steps; 0 measures the untrained network"), steps),
+      TRAIN(Info::integer("steps", 0, 0, many,
+                          "training steps; 0 measures the untrained network, or leaves it to most_rows, most_attention_values "
+                          "or most_cpu_seconds"),
+            steps),
+      TRAIN(Info::real("most_rows", 0, 0, endless, "training ends at so many rows of the network, too; 0: no limit"), rows),
+      TRAIN(Info::real("most_attention_values", 0, 0, endless, "training ends at so many of them, too; 0: no limit"),
+            attention_values),
+      TRAIN(Info::real(
+                "most_cpu_seconds", 0, 0, endless,
+                "training ends after so many seconds of its thread, too, which no two runs do at the same step; 0: no limit"),
+            cpu_seconds),
+      TRAIN(Info::real("target_loss", 0, -endless, endless, "training ends at an evaluation whose loss is no higher, too"),
+            target_loss),
+      TRAIN(Info::integer("patience", 0, 0, many,
+                          "training ends after so many evaluations in a row without a better loss, too; 0: never"),
+            patience),
       TRAIN(Info::integer("batch", 0, 1, 1e6, "examples per training step"), batch),
       TRAIN(Info::choice("optimizer", "", {"sgd", "rmsprop", "adam"}, "optimiser of the network"), optimizer.name),
       TRAIN(Info::real("learning_rate", 0, 0, endless, "its step size").above(), optimizer.learning_rate),
@@ -85,6 +108,9 @@ std::vector<SettingInfo> make_table() {
       TRAIN(Info::real("beta2", 0, 0, 1, "adam's average of squares").below(), optimizer.beta2),
       TRAIN(Info::real("epsilon", 0, 0, endless, "added to adam's and rmsprop's divisor").above(), optimizer.epsilon),
       TRAIN(Info::real("clip", 0, 0, endless, "largest norm of the gradient; 0 is no limit"), optimizer.clip),
+      TRAIN(Info::real("weight_decay", 0, 0, endless,
+                       "taken off every parameter each step, times the learning rate (decoupled, as AdamW's)"),
+            optimizer.weight_decay),
       TRAIN(Info::choice("schedule", "", {"constant", "linear", "cosine", "step"}, "of the learning rate"), optimizer.schedule),
       TRAIN(Info::integer("warmup", 0, 0, many, "steps of linear increase at the start"), optimizer.warmup),
       TRAIN(Info::real("floor", 0, 0, 1, "learning rate at the end, as a share of the first"), optimizer.floor),
@@ -99,9 +125,19 @@ std::vector<SettingInfo> make_table() {
       TRAIN(Info::choice("evaluate_split", "", {"heldout", "test"}, "the split evaluated on"), evaluate_split),
       TRAIN(Info::flag("decode", false, "also decode freely in the last evaluation"), decode),
       TRAIN(Info::flag("keep_best", false, "go back to the best evaluation's parameters before the last one"), keep_best),
-      setting(
-          "train", Info::flag("checkpoint", false, "save the trained network beside the cell, for measure and gradient"),
-          [](CellSettings & s) -> auto& { return s.checkpoint; }),
+      CELL("train",
+           Info::text("start", "",
+                      "a network to start from: a checkpoint of it (FILE.h5), or an estimator that first trains it"),
+           start),
+      CELL("train", Info::integer("start_steps", 0, 0, many, "steps that this estimator trains, with the same settings"),
+           start_steps),
+      CELL("train", Info::flag("checkpoint", false, "save the trained network beside the cell, for measure and gradient"),
+           checkpoint),
+      apart(CELL("train",
+                 Info::real("save_seconds", 0, 0, endless,
+                            "how often a cell is saved on its way, so that a run that is killed goes on from there; 0: never"),
+                 save_seconds)),
+      apart(CELL("train", Info::integer("save_every", 0, 0, many, "the same, by steps; 0: by the clock alone"), save_every)),
       MEASURE(Info::text("at", "", "when bias and variance are measured: a list of steps, \"start\", \"end\", \"50%\""),
               measure_at),
       MEASURE(Info::integer("replicates", 0, 2, many, "gradients drawn per measurement"), train.measure.replicates),
@@ -133,13 +169,33 @@ std::vector<SettingInfo> make_table() {
 
 TrainSettings CellSettings::resolved() const {
   auto result = train;
+  const bool by_cost = train.rows > 0 || train.attention_values > 0 || train.cpu_seconds > 0;
+  const bool open = train.steps == 0 && by_cost;  // the number of steps is not known beforehand
+  if (open) result.steps = static_cast<int>(many);
   result.optimizer.total_steps = train.steps;
+  if (open && (train.optimizer.schedule == "linear" || train.optimizer.schedule == "cosine"))
+    throw UsageError(
+        fmt::format("train.schedule = \"{}\": needs train.steps, over which it goes down", train.optimizer.schedule));
+  const bool has_target = train.target_loss > TrainSettings{}.target_loss;
+  for (const auto& [set, name] : {std::pair{has_target, "target_loss"}, {train.patience > 0, "patience"}}) {
+    if (set && train.evaluate_every == 0)
+      throw UsageError(fmt::format("train.{}: needs train.evaluate_every: it is evaluations that it is about", name));
+    if (set && train.steps == 0 && !by_cost)
+      throw UsageError(fmt::format("train.{}: needs a limit beside it, such as train.steps: it may never be reached", name));
+  }
+  if ((start_steps > 0) != (!start.empty() && !is_checkpoint(start)))
+    throw UsageError(start_steps > 0
+                         ? "train.start_steps: needs train.start, an estimator that trains for them"
+                         : fmt::format("train.start = \"{}\": needs train.start_steps, for which it trains", start));
+  if (start_steps > 0) canonical_spec("estimator", start);
   std::set<int> steps;
   for (const auto& part : split(measure_at)) {
-    const double step = point(part, train.steps);
-    if (step > train.steps)
+    if (open && part.ends_with('%'))
+      throw UsageError(fmt::format("measure.at: {} is a share of train.steps, which is 0", part));
+    const double step = point(part, result.steps);
+    if (step > result.steps)
       throw UsageError(
-          fmt::format("measure.at: step {} lies beyond train.steps = {}; \"end\" is always the last one", part, train.steps));
+          fmt::format("measure.at: step {} lies beyond train.steps = {}; \"end\" is always the last one", part, result.steps));
     steps.insert(static_cast<int>(step));
   }
   result.measure_at.assign(steps.begin(), steps.end());

@@ -15,10 +15,15 @@ namespace hardgrad {
 struct CellSettings {
   TrainSettings train;
   std::string measure_at = "start;end";  ///< steps, "start", "end" or "50%", separated by ';'
+  std::string start;                     ///< empty, file of a checkpoint, or spec of an estimator
+  int start_steps = 0;                   ///< of that estimator
   bool checkpoint = false;               ///< save parameters and learned state at the end
+  double save_seconds = 60;              ///< between two savings of a cell on its way; 0: never
+  int save_every = 0;                    ///< steps between them
 
-  /// `train` with what depends on other settings filled in: measure_at as steps, the horizon of schedules.
-  /// Throws UsageError where a point of measurement lies beyond the last step.
+  /// `train` with what depends on other settings filled in: measure_at as steps, the horizon of schedules, no limit of steps
+  /// where only costs are limited. Throws UsageError where settings do not go together: a point of measurement beyond the last
+  /// step, a target that may never be reached.
   TrainSettings resolved() const;
 };
 
@@ -28,7 +33,11 @@ struct SettingInfo {
   ParameterInfo info;  ///< named as the path's last part; the fallback is the member's default
   std::function<void(CellSettings&, const Value&)> set;
   std::function<Value(const CellSettings&)> get;
+  bool in_identity = true;  ///< cells that differ in it alone are the same
 };
+
+/// Whether train.start names a file, and no estimator.
+inline bool is_checkpoint(const std::string& start) { return start.ends_with(".h5"); }
 
 /// All settings of [train] and [measure], in order of documentation.
 const std::vector<SettingInfo>& settings_table();

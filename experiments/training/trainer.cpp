@@ -34,6 +34,11 @@ double own_loss(const EvaluationPoint& point, const Target& target) {
   return point.losses.begin()->second;
 }
 
+template <class Point>
+bool has(const std::vector<Point>& points, int step) {
+  return !points.empty() && points.back().step == step;
+}
+
 /// Seconds of the wall clock, and of this thread's processor.
 struct Seconds {
   double wall = 0, cpu = 0;
@@ -44,123 +49,256 @@ struct Seconds {
   Seconds operator+(const Seconds& other) const { return {wall + other.wall, cpu + other.cpu}; }
 };
 
-}  // namespace
-
+/// One call of `train`. Whatever a training may be interrupted in leaves the training as it stands between two steps: what a
+/// measurement or an evaluation finds is put down when it is over.
 template <class T>
-TrainResult train(Training<T>& training, const TrainSettings& settings, const RunKeys& keys, const Stop& stop) {
-  auto& [task, model, estimator, spec, optimizer, own_optimizer, step] = training;
-  const auto start = Seconds::now();
-  Batches batches(*task, settings.batch, keys.order);
-  TrainResult result;
-  Tape<T> tape;
-  std::vector<T> gradient(model->parameters().size()), own_gradient;
-  double best = std::numeric_limits<double>::infinity();
-  std::vector<std::vector<T>> best_values;
+class Loop {
+ public:
+  Loop(Training<T>& training, const TrainSettings& settings, const RunKeys& keys, const Stop& stop, const Between& between)
+      : training_(training),
+        settings_(settings),
+        keys_(keys),
+        stop_(stop),
+        between_(between),
+        batches_(*training.task, settings.batch, keys.order),
+        gradient_(training.model->parameters().size()),
+        before_{so_far().result.seconds, so_far().cpu_seconds} {}
 
-  const auto measure_now = [&] {
-    if (std::find(settings.measure_at.begin(), settings.measure_at.end(), step) == settings.measure_at.end()) return;
-    const auto examples = std::min<std::size_t>(settings.measure_batch, task->size(Split::train));
-    std::vector<int> first(examples);
-    for (std::size_t i = 0; i < examples; ++i) first[i] = static_cast<int>(i);
-    const auto batch = task->batch(Split::train, first);
-    const auto noise = keys.noise / "measure" / static_cast<std::uint64_t>(step);
-    auto how = settings.measure;
-    how.stop = stop;
-    std::unique_ptr<Estimator<T>> adapted;  // what it learns for the measurement is not training's
-    if (settings.measure_adapt > 0 && learns(*estimator)) {
-      adapted = copied(spec, *estimator, model->structure());
-      adapt(*adapted, *model, *task, {settings.measure_adapt, settings.batch, settings.own_learning_rate}, noise / "adapt",
-            stop);
+  TrainResult run() {
+    try {
+      while (!ended()) {
+        poll(stop_);
+        look();
+        pause();
+        if (!ended()) step();
+      }
+      finish();
+    } catch (const Interrupted&) {
+      note_time();
+      throw;
     }
-    result.measurements.push_back({step, measure(spec, adapted ? *adapted : *estimator, *model, batch, how, noise)});
-  };
-  const auto evaluate_now = [&](bool last) {
-    EvaluationSettings how{.split = settings.evaluate_split == "test" ? Split::test : Split::heldout,
-                           .examples = settings.evaluate_examples,
-                           .decode = last && settings.decode,
-                           .bound_samples = last ? task->bound_samples() : 0,
-                           .stop = stop};
-    if (task->size(how.split) == 0) return;
-    auto point = evaluate(*task, *model, estimator->target(), how, keys.noise / "evaluate" / std::uint64_t(step));
-    point.step = step;
-    if (settings.keep_best && own_loss(point, estimator->target()) < best) {
-      best = own_loss(point, estimator->target());
-      best_values = copy_values(model->parameters());
-    }
-    result.evaluations.push_back(std::move(point));
-  };
+    training_.best_values.clear();
+    return std::exchange(training_.so_far, {}).result;
+  }
 
-  Seconds aside;  // what is not training
-  const auto look = [&](bool evaluating) {
-    const auto began = Seconds::now();
-    measure_now();
-    if (evaluating) evaluate_now(false);
-    aside = aside + (Seconds::now() - began);
-  };
-  double loss = 0;
-  int since = 0;
-  for (; step < settings.steps; ++step) {
-    poll(stop);
-    look(settings.evaluate_every > 0 && step % settings.evaluate_every == 0);
-    const auto batch = batches.at(step);
-    KeyedRandomness random(keys.noise / "train" / static_cast<std::uint64_t>(step));
-    tape.clear();
-    const auto estimate = estimator->draw({tape, *model, batch, random, true});
-    differentiate(estimate.surrogate, model->parameters(), gradient);
-    result.missed_hints += static_cast<double>(tape.missed_hints());
-    learn_from(estimate, *estimator, *own_optimizer, own_gradient);
+ private:
+  SoFar& so_far() { return training_.so_far; }
+  TrainResult& result() { return training_.so_far.result; }
+
+  bool ended() {
+    auto& why = result().ended_by;
+    if (!why.empty()) return true;
+    const auto over = [](double limit, double used) { return limit > 0 && used >= limit; };
+    if (settings_.cpu_seconds > 0) note_time();
+    if (training_.step >= settings_.steps)
+      why = "steps";
+    else if (over(settings_.rows, result().rows))
+      why = "rows";
+    else if (over(settings_.attention_values, result().attention_values))
+      why = "attention_values";
+    else if (over(settings_.cpu_seconds, so_far().cpu_seconds))
+      why = "cpu_seconds";
+    return !why.empty();
+  }
+
+  void pause() {
+    if (!between_.due || !between_.due()) return;
+    note_time();
+    between_.act();
+  }
+
+  void step() {
+    auto& [task, model, estimator, spec, optimizer, own_optimizer, step, so_far, best_values] = training_;
+    auto& result = so_far.result;
+    const auto batch = batches_.at(step);
+    KeyedRandomness random(keys_.noise / "train" / static_cast<std::uint64_t>(step));
+    tape_.clear();
+    const auto estimate = estimator->draw({tape_, *model, batch, random, true});
+    differentiate(estimate.surrogate, model->parameters(), gradient_);
+    result.missed_hints += static_cast<double>(tape_.missed_hints());
+    learn_from(estimate, *estimator, *own_optimizer, own_gradient_);
     double squares = 0;
-    for (T g : gradient) squares += static_cast<double>(g) * static_cast<double>(g);
-    optimizer->step(model->parameters(), gradient);
-    result.tape_bytes = std::max(result.tape_bytes, static_cast<double>(tape.arena().used()));
+    for (T g : gradient_) squares += static_cast<double>(g) * static_cast<double>(g);
+    so_far.gradient_norm = std::sqrt(squares);
+    optimizer->step(model->parameters(), gradient_);
+    result.tape_bytes = std::max(result.tape_bytes, static_cast<double>(tape_.arena().used()));
     result.rows += estimate.rows();
     result.attention_values += estimate.attention_values();
     require_finite(estimate.loss, "the training loss");
-    loss += estimate.loss;
-    ++since;
-    if ((step + 1) % settings.log_every == 0 || step + 1 == settings.steps) {
-      const auto spent = Seconds::now() - start - aside;
-      result.log.push_back(
-          {step + 1, loss / since, spent.wall, std::sqrt(squares), result.rows, result.attention_values, spent.cpu});
-      loss = 0;
-      since = 0;
+    so_far.loss += estimate.loss;
+    ++so_far.since;
+    if (++step % settings_.log_every == 0) log();
+  }
+
+  void log() {
+    auto& state = so_far();
+    if (state.since == 0) return;
+    note_time();
+    const auto& now = state.result;
+    result().log.push_back({training_.step, state.loss / state.since, now.seconds, state.gradient_norm, now.rows,
+                            now.attention_values, state.cpu_seconds});
+    state.loss = 0;
+    state.since = 0;
+  }
+
+  /// What is not training has its time elsewhere.
+  template <class F>
+  void aside(double& seconds, F work) {
+    const auto began = Seconds::now();
+    const auto over = [&] {
+      const auto took = Seconds::now() - began;
+      aside_ = aside_ + took;
+      seconds += took.wall;
+    };
+    try {
+      work();
+    } catch (...) {
+      over();
+      throw;
     }
+    over();
   }
-  result.seconds = (Seconds::now() - start - aside).wall;
-  measure_now();
-  evaluate_now(!settings.keep_best);
-  if (settings.keep_best && !best_values.empty()) {
-    put_values(model->parameters(), best_values);
-    result.evaluations.pop_back();
+
+  void note_time() {
+    const auto spent = before_ + (Seconds::now() - start_ - aside_);
+    result().seconds = spent.wall;
+    so_far().cpu_seconds = spent.cpu;
+  }
+
+  void measure_now() {
+    aside(so_far().measuring, [&] {
+      const auto& task = *training_.task;
+      const auto examples = std::min<std::size_t>(settings_.measure_batch, task.size(Split::train));
+      std::vector<int> first(examples);
+      for (std::size_t i = 0; i < examples; ++i) first[i] = static_cast<int>(i);
+      const auto batch = task.batch(Split::train, first);
+      const auto noise = keys_.noise / "measure" / static_cast<std::uint64_t>(training_.step);
+      auto how = settings_.measure;
+      how.stop = stop_;
+      const auto& estimator = *training_.estimator;
+      std::unique_ptr<Estimator<T>> adapted;  // what it learns for the measurement is not training's
+      if (settings_.measure_adapt > 0 && learns(estimator)) {
+        adapted = copied(training_.estimator_spec, estimator, training_.model->structure());
+        adapt(*adapted, *training_.model, task, {settings_.measure_adapt, settings_.batch, settings_.own_learning_rate},
+              noise / "adapt", stop_);
+      }
+      result().measurements.push_back({training_.step, measure(training_.estimator_spec, adapted ? *adapted : estimator,
+                                                               *training_.model, batch, how, noise)});
+    });
+  }
+
+  void evaluate_now(bool last) {
+    const auto& task = *training_.task;
+    EvaluationSettings how{.split = settings_.evaluate_split == "test" ? Split::test : Split::heldout,
+                           .examples = settings_.evaluate_examples,
+                           .decode = last && settings_.decode,
+                           .bound_samples = last ? task.bound_samples() : 0,
+                           .stop = stop_};
+    if (task.size(how.split) == 0) return;
+    aside(so_far().evaluating, [&] {
+      auto point = evaluate(task, *training_.model, training_.estimator->target(), how,
+                            keys_.noise / "evaluate" / static_cast<std::uint64_t>(training_.step));
+      point.step = training_.step;
+      result().evaluations.push_back(std::move(point));
+    });
+    if (!last) judge(own_loss(result().evaluations.back(), training_.estimator->target()));
+  }
+
+  void judge(double loss) {
+    auto& state = so_far();
+    if (loss < state.best) {
+      state.best = loss;
+      state.stale = 0;
+      if (settings_.keep_best) training_.best_values = copy_values(training_.model->parameters());
+    } else {
+      ++state.stale;
+    }
+    if (!result().ended_by.empty()) return;
+    if (loss <= settings_.target_loss)
+      result().ended_by = "target_loss";
+    else if (settings_.patience > 0 && state.stale >= settings_.patience)
+      result().ended_by = "patience";
+  }
+
+  bool asked_for(int step) const {
+    return std::find(settings_.measure_at.begin(), settings_.measure_at.end(), step) != settings_.measure_at.end();
+  }
+
+  /// Between two steps; nothing is done twice if training goes on from here.
+  void look() {
+    const int step = training_.step;
+    if (asked_for(step) && !has(result().measurements, step)) measure_now();
+    if (settings_.evaluate_every > 0 && step % settings_.evaluate_every == 0 && !has(result().evaluations, step))
+      evaluate_now(false);
+  }
+
+  void finish() {
+    const int step = training_.step;
+    log();
+    note_time();
+    if ((asked_for(step) || asked_for(settings_.steps)) && !has(result().measurements, step)) measure_now();
+    pause();
+    if (settings_.keep_best && !so_far().at_best) {
+      if (!has(result().evaluations, step)) evaluate_now(false);
+      if (!training_.best_values.empty()) put_values(training_.model->parameters(), training_.best_values);
+      so_far().at_best = true;
+    }
+    if (has(result().evaluations, step)) result().evaluations.pop_back();
     evaluate_now(true);
+    note_time();
   }
-  return result;
+
+  Training<T>& training_;
+  const TrainSettings& settings_;
+  const RunKeys& keys_;
+  const Stop& stop_;
+  const Between& between_;
+  Batches batches_;
+  Tape<T> tape_;
+  std::vector<T> gradient_, own_gradient_;
+  const Seconds before_, start_ = Seconds::now();
+  Seconds aside_;  // what is not training
+};
+
+}  // namespace
+
+template <class T>
+TrainResult train(Training<T>& training, const TrainSettings& settings, const RunKeys& keys, const Stop& stop,
+                  const Between& between) {
+  return Loop<T>(training, settings, keys, stop, between).run();
 }
 
 template <class T>
-Training<T> prepare(std::shared_ptr<const Task> task, const Spec& model, const Spec& estimator, const TrainSettings& settings,
-                    const RunKeys& keys) {
-  Training<T> training;
-  training.task = std::move(task);
-  training.estimator_spec = estimator;
-  const bool posterior = wants_posterior(estimator);
-  training.model = make_model<T>(model, training.task->dimensions(), keys.init, posterior);
-  if (auto reason = unsupported(estimator, training.model->structure()); !reason.empty()) throw Unsupported(reason);
-  training.estimator = make_estimator<T>(estimator, training.model->structure(), keys.init / "estimator");
-  auto how = settings.optimizer;
-  how.total_steps = settings.steps;
-  training.optimizer = make_optimizer<T>(how, training.model->parameters().size());
-  auto own = how;  // the same schedule
-  own.name = "adam";
-  own.learning_rate = settings.own_learning_rate;
-  own.clip = 0;
-  training.own_optimizer = make_optimizer<T>(own, training.estimator->own_parameters().size());
-  return training;
+double share_done(const Training<T>& training, const TrainSettings& settings) {
+  const auto& so_far = training.so_far;
+  if (!so_far.result.ended_by.empty()) return 1;
+  double share = settings.steps > 0 ? static_cast<double>(training.step) / settings.steps : 1;
+  for (const auto& [limit, used] : {std::pair{settings.rows, so_far.result.rows},
+                                    {settings.attention_values, so_far.result.attention_values},
+                                    {settings.cpu_seconds, so_far.cpu_seconds}})
+    if (limit > 0) share = std::max(share, used / limit);
+  return std::min(share, 1.0);
 }
 
-#define HARDGRAD_INSTANTIATE(T)                                                                \
-  template TrainResult train(Training<T>&, const TrainSettings&, const RunKeys&, const Stop&); \
-  template Training<T> prepare(std::shared_ptr<const Task>, const Spec&, const Spec&, const TrainSettings&, const RunKeys&);
+template <class T>
+std::optional<double> seconds_left(const Training<T>& training, const TrainSettings& settings) {
+  const auto& so_far = training.so_far;
+  const double share = share_done(training, settings);
+  if (!(share > 0)) return {};
+  const double steps_left = training.step * (1 - share) / share;
+  double seconds = so_far.result.seconds * (1 - share) / share;
+  if (const auto done = static_cast<double>(so_far.result.measurements.size()); done > 0)
+    seconds += so_far.measuring / done * std::max(0.0, static_cast<double>(settings.measure_at.size()) - done);
+  if (const auto done = static_cast<double>(so_far.result.evaluations.size()); done > 0)
+    seconds += so_far.evaluating / done *
+               (1 + settings.keep_best + (settings.evaluate_every > 0 ? steps_left / settings.evaluate_every : 0));
+  return seconds;
+}
+
+#define HARDGRAD_INSTANTIATE(T)                                                                                \
+  template TrainResult train(Training<T>&, const TrainSettings&, const RunKeys&, const Stop&, const Between&); \
+  template double share_done(const Training<T>&, const TrainSettings&);                                        \
+  template std::optional<double> seconds_left(const Training<T>&, const TrainSettings&);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)
 

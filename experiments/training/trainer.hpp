@@ -1,8 +1,11 @@
 // Training: steps of one estimator on one model and task, with losses, metrics and measurements on the way.
 #pragma once
 
+#include <functional>
+#include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,7 +17,14 @@
 namespace hardgrad {
 
 struct TrainSettings {
-  int steps = 0;
+  // Training ends as soon as one of these is reached (TrainResult::ended_by).
+  int steps = 0;                ///< always a limit
+  double rows = 0;              ///< of the network, by all training gradients; 0: no limit, as of those below
+  double attention_values = 0;  ///< computed by them
+  double cpu_seconds = 0;       ///< of the thread that trains, without measurements and evaluations: results depend on it then
+  double target_loss = -1e300;  ///< of an evaluation, at or below it; the default is none
+  int patience = 0;             ///< evaluations in a row that are no better than the best before them
+
   int batch = 32;
   OptimizerSettings optimizer;             ///< of the model
   double own_learning_rate = 1e-3;         ///< of the estimator's own networks (Adam, on the model's schedule)
@@ -24,7 +34,7 @@ struct TrainSettings {
   std::string evaluate_split = "heldout";  ///< heldout | test
   bool decode = false;                     ///< also decode freely in the last evaluation, where the task wants it
   bool keep_best = false;                  ///< go back to the best evaluation's parameters before the last one
-  std::vector<int> measure_at;             ///< steps before which bias and variance are measured
+  std::vector<int> measure_at;             ///< steps before which bias and variance are measured; `steps` is the end
   int measure_batch = 16;                  ///< examples measured on: the first of the training split
   int measure_adapt = 0;  ///< steps that a copy of the estimator learns at the network as it is, before it is measured
   MeasureSettings measure;
@@ -56,9 +66,24 @@ struct TrainResult {
   double rows = 0, attention_values = 0;  ///< of all training gradients
   double tape_bytes = 0;                  ///< most memory a gradient took for its values and cotangents
   double missed_hints = 0;                ///< Tape::missed_hints of all training gradients
+  std::string ended_by;  ///< steps | rows | attention_values | cpu_seconds | target_loss | patience; empty before the end
 };
 
-/// A model being trained, and all that goes with it; what a checkpoint holds.
+/// What a training has come to, beside its network, estimator and optimisers.
+struct SoFar {
+  TrainResult result;
+  double cpu_seconds = 0;                                 ///< of training; result.seconds is its wall time
+  double loss = 0;                                        ///< sum over the steps since the last logged one
+  int since = 0;                                          ///< how many these are
+  double gradient_norm = 0;                               ///< of the last step
+  double measuring = 0;                                   ///< wall seconds of all measurements; not of the numbers
+  double evaluating = 0;                                  ///< of all evaluations
+  double best = std::numeric_limits<double>::infinity();  ///< loss of the best evaluation
+  int stale = 0;                                          ///< evaluations since
+  bool at_best = false;                                   ///< the end: the best evaluation's parameters were put back
+};
+
+/// A model being trained, and all that goes with it. From its values training goes on to the same bits.
 template <class T>
 struct Training {
   std::shared_ptr<const Task> task;
@@ -67,6 +92,8 @@ struct Training {
   Spec estimator_spec;
   std::unique_ptr<Optimizer<T>> optimizer, own_optimizer;
   int step = 0;
+  SoFar so_far;                             ///< nothing before a training, and after it
+  std::vector<std::vector<T>> best_values;  ///< parameters of its best evaluation, if keep_best
 };
 
 /// The streams of one run. Runs that share `init` and `order` start alike and see the same batches, so that estimators
@@ -77,10 +104,26 @@ struct RunKeys {
   Key noise;  ///< the estimator's noise
 };
 
-/// Trains from `training.step` to settings.steps. `stop` is polled between steps, and within measurements and
-/// evaluations; Interrupted is thrown if it says so.
+/// Asked between steps, where a training can be saved: whether `act` is due.
+struct Between {
+  std::function<bool()> due = {};
+  std::function<void()> act = {};
+};
+
+/// Trains from `training.step` until the budget is used up. `stop` is polled between steps, and within measurements and
+/// evaluations; Interrupted is thrown if it says so. The training can then be saved, and trained again with the same settings
+/// and keys, also by another process: what comes out is the same bit for bit, but for times.
 template <class T>
-TrainResult train(Training<T>& training, const TrainSettings& settings, const RunKeys& keys, const Stop& stop = {});
+TrainResult train(Training<T>& training, const TrainSettings& settings, const RunKeys& keys, const Stop& stop = {},
+                  const Between& between = {});
+
+/// Share of the budget that is used up, 0 to 1: of the limit that is nearest.
+template <class T>
+double share_done(const Training<T>& training, const TrainSettings& settings);
+/// Wall seconds that the rest will take, by what steps, measurements and evaluations took so far; nothing before the first
+/// step.
+template <class T>
+std::optional<double> seconds_left(const Training<T>& training, const TrainSettings& settings);
 
 /// Thrown where an estimator does not support a model: what() is the reason.
 struct Unsupported : UsageError {

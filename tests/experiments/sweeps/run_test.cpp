@@ -1,82 +1,13 @@
 // Cells are run once, whatever the order, shards and interruptions; the numbers are the same bit for bit.
-#include "experiments/sweeps/run.hpp"
-
 #include <doctest/doctest.h>
 
 #include <atomic>
-#include <cstring>
-#include <map>
 #include <nlohmann/json.hpp>
 
-#include "files.hpp"
+#include "runs.hpp"
 
 using namespace hardgrad;
 using namespace hardgrad::testing;
-
-namespace {
-
-const std::string sweep = R"(
-name = "toy"
-seed = 5
-[grid]
-task = ["bits", "not_gate"]
-estimator = ["rloo[samples=2]", "reinforce", "moving_baseline", "exact"]
-seed = [1, 2]
-[train]
-steps = 12
-batch = 2
-learning_rate = 0.05
-log_every = 4
-evaluate_every = 6
-[measure]
-at = ["start", "50%", "end"]
-replicates = 24
-)";
-
-RunReport run(const std::string& out, RunOptions options = {}, const std::string& text = sweep) {
-  TaskPool tasks;
-  const auto plan = make_plan(config_of(text), tasks);
-  options.out = out;
-  options.progress = ProgressMode::none;
-  if (!options.print) options.print = [](const std::string&) {};
-  return run_plan(plan, tasks, options);
-}
-
-// Bits, so that NaN equals itself.
-std::uint64_t bits(double x) {
-  std::uint64_t b;
-  std::memcpy(&b, &x, sizeof b);
-  return b;
-}
-
-// Every number of all cells that is no time.
-std::map<std::string, std::vector<std::uint64_t>> numbers(const std::string& out, const std::string& text = sweep) {
-  TaskPool tasks;
-  std::map<std::string, std::vector<std::uint64_t>> result;
-  const auto plan = make_plan(config_of(text), tasks);
-  for (const auto& cell : plan.cells) {
-    const auto path = SweepFolder{out}.cell(cell.hash);
-    if (!std::filesystem::exists(path)) continue;
-    const auto record = read_cell(path);
-    auto& list = result[cell.hash];
-    const auto add = [&](double x) { list.push_back(bits(x)); };
-    for (const auto& point : record.result.log) add(point.step), add(point.loss), add(point.gradient_norm);
-    for (const auto& point : record.result.evaluations) {
-      add(point.step);
-      for (const auto& [name, value] : point.losses) add(value);
-      for (const auto& [name, value] : point.metrics) add(value);
-    }
-    for (const auto& [step, m] : record.result.measurements) {
-      add(step), add(m.variance), add(m.squared_bias), add(m.cosine), add(m.bias_p_value), add(m.rows), add(m.estimand_norm);
-      for (double x : m.mean) add(x);
-      for (const auto& [name, value] : m.bias_against) add(value);
-      for (const auto& [name, ends] : m.intervals) add(ends[0]), add(ends[1]);
-    }
-  }
-  return result;
-}
-
-}  // namespace
 
 TEST_CASE("any number of jobs, any shards, any interruption: the same bits") {
   TestFolder folder;

@@ -18,7 +18,7 @@ int questions(const std::string& text, int at = -1) {
   const auto plan = make_plan(config_of(text), tasks);
   std::atomic<int> asked = 0;
   const Stop stop = [&] { return ++asked == at; };
-  run_cell(plan, plan.cells.at(0), tasks, "", stop);
+  run_cell(plan, plan.cells.at(0), tasks, {.stop = stop});
   return asked;
 }
 

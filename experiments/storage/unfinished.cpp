@@ -1,0 +1,116 @@
+// An unfinished cell: the variables of a cell in the root, the groups of a checkpoint, and what the training has come to as
+// attributes of the group `training`.
+#include "experiments/storage/unfinished.hpp"
+
+#include <sstream>
+
+#include "core/support/error.hpp"
+
+namespace hardgrad {
+namespace {
+
+// Numbers of a training that no variable of a cell has.
+struct Field {
+  const char* name;
+  double (*get)(const SoFar&);
+  void (*set)(SoFar&, double);
+};
+template <class M>
+void put(M& member, double value) {
+  member = static_cast<M>(value);
+}
+
+#define FIELD(NAME, MEMBER)                                                       \
+  {                                                                               \
+    NAME, [](const SoFar& so_far) { return static_cast<double>(so_far.MEMBER); }, \
+        [](SoFar& so_far, double value) { put(so_far.MEMBER, value); }            \
+  }
+const Field fields[] = {FIELD("cpu_seconds", cpu_seconds),
+                        FIELD("loss_since_logged", loss),
+                        FIELD("steps_since_logged", since),
+                        FIELD("last_gradient_norm", gradient_norm),
+                        FIELD("measuring_seconds", measuring),
+                        FIELD("evaluating_seconds", evaluating),
+                        FIELD("best_loss", best),
+                        FIELD("stale_evaluations", stale),
+                        FIELD("at_best", at_best),
+                        FIELD("most_tape_bytes", result.tape_bytes),
+                        FIELD("all_missed_hints", result.missed_hints)};
+#undef FIELD
+
+}  // namespace
+
+void write_unfinished(const std::string& path, const Unfinished& unfinished) {
+  auto record = unfinished.record;
+  record.result = unfinished.so_far.result;
+  auto archive = archive_of(std::move(record));
+  archive.kind = "unfinished";
+  archive.note = "unfinished hash=" + unfinished.record.cell_hash + " step=" + std::to_string(unfinished.checkpoint.step);
+  auto groups = groups_of(unfinished.checkpoint, "training");
+  auto& attributes = groups.front().data.attributes;
+  for (const auto& field : fields) attributes.emplace_back(field.name, field.get(unfinished.so_far));
+  attributes.emplace_back("starting", std::int64_t{unfinished.starting});
+  for (auto& group : groups) archive.groups.push_back(std::move(group));
+  archive.groups.push_back({"best_parameters", named_dataset(unfinished.best)});
+  write_archive(path, std::move(archive), false);
+}
+
+Unfinished read_unfinished(const std::string& path) { return unfinished_of(read_archive(path, "unfinished")); }
+
+Unfinished unfinished_of(const Archive& archive) {
+  Unfinished unfinished;
+  unfinished.record = cell_of(archive);
+  unfinished.so_far.result = unfinished.record.result;
+  unfinished.checkpoint = checkpoint_of(archive, "training");
+  unfinished.best = arrays_of(archive.group("best_parameters"), archive.path);
+  const auto& attributes = archive.group("training").attributes;
+  for (const auto& field : fields) {
+    if (!find(attributes, field.name)) throw InputError(archive.path + ": has no " + field.name);
+    field.set(unfinished.so_far, number(attributes, field.name));
+  }
+  unfinished.starting = number(attributes, "starting") == 1;
+  return unfinished;
+}
+
+UnfinishedSummary peek_unfinished(const std::string& path) {
+  std::istringstream words(read_seal(path).note);
+  std::string word;
+  UnfinishedSummary summary;
+  words >> word;
+  if (word != "unfinished") throw InputError(path + ": is a " + word + " file, not an unfinished cell");
+  while (words >> word) {
+    if (word.rfind("hash=", 0) == 0) summary.cell_hash = word.substr(5);
+    if (word.rfind("step=", 0) == 0) summary.step = std::stoi(word.substr(5));
+  }
+  return summary;
+}
+
+template <class T>
+void put_away(const Training<T>& training, Unfinished& unfinished) {
+  unfinished.checkpoint = checkpoint_of(training);
+  unfinished.so_far = training.so_far;
+  unfinished.best.clear();
+  if (training.best_values.empty()) return;
+  unfinished.best = save_parameters(std::as_const(*training.model).parameters());
+  for (std::size_t i = 0; i < unfinished.best.size(); ++i)
+    unfinished.best[i].value.data.assign(training.best_values[i].begin(), training.best_values[i].end());
+}
+
+template <class T>
+void take_up(const Unfinished& unfinished, Training<T>& training, const std::string& where) {
+  training.so_far = unfinished.so_far;
+  training.best_values.clear();
+  if (!unfinished.best.empty()) {  // by way of the network, which knows names and shapes
+    restore_parameters(unfinished.best, training.model->parameters(), where);
+    for (const auto& p : training.model->parameters()) training.best_values.push_back(p.value.data);
+  }
+  restore(unfinished.checkpoint, training, where);
+}
+
+#define HARDGRAD_UNFINISHED(T)                                \
+  template void put_away<T>(const Training<T>&, Unfinished&); \
+  template void take_up<T>(const Unfinished&, Training<T>&, const std::string&);
+HARDGRAD_UNFINISHED(float)
+HARDGRAD_UNFINISHED(double)
+
+}  // namespace hardgrad

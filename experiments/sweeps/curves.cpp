@@ -1,0 +1,74 @@
+#include "experiments/sweeps/curves.hpp"
+
+#include <system_error>
+
+#include "core/support/error.hpp"
+#include "experiments/storage/unfinished.hpp"
+#include "experiments/sweeps/journal.hpp"
+
+namespace hardgrad {
+
+const TrainResult* Curves::read(const std::string& path, bool done) {
+  std::error_code error;
+  const auto time = std::filesystem::last_write_time(path, error);
+  if (error) return nullptr;
+  auto& known = known_[path];
+  if (known.time != time) {
+    try {
+      known.result = done ? read_cell(path).result : read_unfinished(path).so_far.result;
+    } catch (const InputError&) {  // gone meanwhile, or damaged, which `check` tells
+      known.result = {};
+    }
+    known.time = time;
+  }
+  return &known.result;
+}
+
+std::vector<CellCurve> Curves::look() {
+  status_ = sweep_status(folder_);
+  const auto plan = read_plan(folder_);
+  std::vector<CellCurve> curves;
+  std::map<std::string, std::size_t> place;
+  for (std::size_t i = 0; i < status_.cells.size(); ++i) {
+    if (plan.at("cells").at(i).at("skip") != "") continue;
+    CellCurve curve;
+    curve.line = status_.cells[i];
+    for (const auto& [name, value] : plan.at("cells").at(i).at("axes").items())
+      curve.axes[name] = value.is_string() ? value.get<std::string>() : value.dump();
+    const auto& hash = curve.line.hash;
+    const bool done = curve.line.state == CellState::ok;
+    if (const auto* result = read(done ? folder_.cell(hash) : folder_.unfinished(hash), done)) {
+      for (const auto& point : result->log) curve.training.push_back({point.step, point.rows, point.cpu_seconds, point.loss});
+      if (!result->evaluations.empty()) {
+        curve.losses = result->evaluations.back().losses;
+        curve.metrics = result->evaluations.back().metrics;
+      }
+      curve.ended_by = result->ended_by;
+    }
+    if (curve.line.step) curve.step = *curve.line.step;
+    if (!curve.training.empty()) curve.step = std::max(curve.step, curve.training.back().step);
+    if (done) curve.share = 1;
+    place[hash] = curves.size();
+    curves.push_back(std::move(curve));
+  }
+  for (const auto& event : Journal::read(folder_.journal())) {
+    try {
+      const auto it = place.find(event.value("cell", ""));
+      if (it == place.end() || event.value("event", "") != "progress") continue;
+      auto& curve = curves[it->second];
+      if (!curve.line.running) continue;
+      if (event.value("step", 0) < curve.step) continue;
+      curve.step = event.value("step", 0);
+      curve.share = event.value("share", 0.0);
+      if (event.contains("losses")) curve.losses = event.at("losses").get<std::map<std::string, double>>();
+      if (event.contains("metrics")) curve.metrics = event.at("metrics").get<std::map<std::string, double>>();
+      if (event.contains("loss") && (curve.training.empty() || curve.training.back().step < event.value("logged", 0)))
+        curve.training.push_back(
+            {event.value("logged", 0), event.value("rows", 0.0), event.value("cpu_seconds", 0.0), event.value("loss", 0.0)});
+    } catch (const nlohmann::json::exception&) {  // a line of another shape says nothing
+    }
+  }
+  return curves;
+}
+
+}  // namespace hardgrad

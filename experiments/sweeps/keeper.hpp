@@ -1,0 +1,93 @@
+// A training as it goes on: saved, and told about, now and then.
+#pragma once
+
+#include <chrono>
+
+#include "core/support/usage.hpp"
+#include "experiments/sweeps/run_cell.hpp"
+
+namespace hardgrad {
+
+template <class T>
+class Keeper {
+ public:
+  /// All must outlive it. `began`: thread_seconds() when the cell was begun.
+  Keeper(const Training<T>& training, const TrainSettings& settings, const CellSettings& cell, const CellHooks& hooks,
+         const CellRecord& record, double began, bool starting)
+      : training_(training),
+        settings_(settings),
+        cell_(cell),
+        hooks_(hooks),
+        record_(record),
+        began_(began),
+        starting_(starting),
+        last_step_(training.step) {}
+  Keeper(const Keeper&) = delete;
+
+  Between between() {
+    return {[this] { return due(); }, [this] { act(); }};
+  }
+
+  /// Saves, if there is anything to be kept.
+  void save() {
+    last_step_ = training_.step;
+    saved_ = Clock::now();
+    const auto& found = training_.so_far.result;
+    if (!saves() || (training_.step == 0 && found.measurements.empty() && found.evaluations.empty())) return;
+    Unfinished unfinished;
+    unfinished.record = record_;
+    unfinished.record.costs["cpu_seconds"] += thread_seconds() - began_;
+    unfinished.starting = starting_;
+    put_away(training_, unfinished);
+    hooks_.save(unfinished);
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  bool saves() const { return hooks_.save && (cell_.save_seconds > 0 || cell_.save_every > 0); }
+
+  bool due() {
+    const auto now = Clock::now();
+    const auto over = [&](Clock::time_point since, double seconds) {
+      return std::chrono::duration<double>(now - since).count() >= seconds;
+    };
+    save_ = saves() && ((cell_.save_every > 0 && training_.step - last_step_ >= cell_.save_every) ||
+                        (cell_.save_seconds > 0 && over(saved_, cell_.save_seconds)));
+    tell_ = hooks_.progress && !starting_ && over(told_, 1);
+    return save_ || tell_;
+  }
+
+  void act() {
+    if (save_) save();
+    if (tell_) tell();
+  }
+
+  void tell() {
+    told_ = Clock::now();
+    const auto& so_far = training_.so_far;
+    const auto& result = so_far.result;
+    CellProgress progress{.step = training_.step,
+                          .share = share_done(training_, settings_),
+                          .seconds = result.seconds + so_far.measuring + so_far.evaluating,
+                          .left = seconds_left(training_, settings_),
+                          .logged = {},
+                          .evaluated = {}};
+    if (!result.log.empty()) progress.logged = result.log.back();
+    if (!result.evaluations.empty()) progress.evaluated = result.evaluations.back();
+    hooks_.progress(progress);
+  }
+
+  const Training<T>& training_;
+  const TrainSettings& settings_;
+  const CellSettings& cell_;
+  const CellHooks& hooks_;
+  const CellRecord& record_;
+  const double began_;
+  const bool starting_;
+  int last_step_;
+  Clock::time_point saved_ = Clock::now(), told_ = saved_;
+  bool save_ = false, tell_ = false;
+};
+
+}  // namespace hardgrad

@@ -1,0 +1,31 @@
+// What a training is made of, before its first step.
+#include "experiments/training/trainer.hpp"
+
+namespace hardgrad {
+
+template <class T>
+Training<T> prepare(std::shared_ptr<const Task> task, const Spec& model, const Spec& estimator, const TrainSettings& settings,
+                    const RunKeys& keys) {
+  Training<T> training;
+  training.task = std::move(task);
+  training.estimator_spec = estimator;
+  const bool posterior = wants_posterior(estimator);
+  training.model = make_model<T>(model, training.task->dimensions(), keys.init, posterior);
+  if (auto reason = unsupported(estimator, training.model->structure()); !reason.empty()) throw Unsupported(reason);
+  training.estimator = make_estimator<T>(estimator, training.model->structure(), keys.init / "estimator");
+  auto how = settings.optimizer;
+  how.total_steps = settings.steps;
+  training.optimizer = make_optimizer<T>(how, training.model->parameters().size());
+  auto own = how;  // the same schedule
+  own.name = "adam";
+  own.learning_rate = settings.own_learning_rate;
+  own.clip = 0;
+  own.weight_decay = 0;
+  training.own_optimizer = make_optimizer<T>(own, training.estimator->own_parameters().size());
+  return training;
+}
+
+template Training<float> prepare(std::shared_ptr<const Task>, const Spec&, const Spec&, const TrainSettings&, const RunKeys&);
+template Training<double> prepare(std::shared_ptr<const Task>, const Spec&, const Spec&, const TrainSettings&, const RunKeys&);
+
+}  // namespace hardgrad

@@ -1,0 +1,202 @@
+// Cells that are stopped on their way go on from there; what is torn, damaged or of another cell is begun anew.
+#include <doctest/doctest.h>
+
+#include <atomic>
+
+#include "experiments/storage/check.hpp"
+#include "experiments/storage/unfinished.hpp"
+#include "experiments/sweeps/reasons.hpp"
+#include "runs.hpp"
+
+using namespace hardgrad;
+using namespace hardgrad::testing;
+
+namespace {
+
+Plan plan_of(const std::string& text) {
+  TaskPool tasks;
+  return make_plan(config_of(text), tasks);
+}
+
+// Stops one job after so many questions; the cells that are left on their way, with their steps.
+std::map<std::string, int> stopped(const std::string& out, int questions, const std::string& text = sweep) {
+  std::atomic<int> asked = 0;
+  CHECK(run(out, {.jobs = 1, .interrupted = [&] { return ++asked > questions; }}, text).interrupted);
+  std::map<std::string, int> steps;
+  for (const auto& cell : plan_of(text).cells)
+    if (const auto step = unfinished_step({out}, cell.hash)) steps[cell.hash] = *step;
+  return steps;
+}
+
+std::string with(const std::string& settings, std::string text = sweep) {
+  return text.insert(text.find("[measure]"), settings + "\n");
+}
+
+}  // namespace
+
+TEST_CASE("a cell that is stopped goes on from its step, to the same bits, with any number of jobs") {
+  TestFolder folder;
+  run(folder / "whole", {.jobs = 1});
+  const auto expected = numbers(folder / "whole");
+  std::size_t found = 0;
+  for (int questions = 120; questions < 1000; questions += 290) {
+    CAPTURE(questions);
+    const auto out = folder / std::to_string(questions);
+    const auto steps = stopped(out, questions);
+    found += steps.size();
+    const auto status = sweep_status({out});
+    for (const auto& cell : status.cells) {
+      const auto it = steps.find(cell.hash);
+      CHECK(cell.step == (it == steps.end() ? std::nullopt : std::optional(it->second)));
+    }
+    for (const auto& [hash, step] : steps) {
+      CHECK(check_file(SweepFolder{out}.unfinished(hash)).empty());
+      const auto plan = plan_of(sweep);
+      for (const auto& cell : plan.cells)
+        if (cell.hash == hash)
+          CHECK(Reasons(plan, {out})(cell).find("goes on from step " + std::to_string(step)) != std::string::npos);
+    }
+    run(out, {.jobs = 2});
+    CHECK(numbers(out) == expected);
+    for (const auto& [hash, step] : steps) CHECK_FALSE(std::filesystem::exists(SweepFolder{out}.unfinished(hash)));
+  }
+  CHECK(found >= 3);
+}
+
+TEST_CASE("a file on the way that is damaged or of another cell is no good, and told so; what is done needs none") {
+  TestFolder folder;
+  run(folder / "whole", {.jobs = 1});
+  const auto expected = numbers(folder / "whole");
+  const auto out = folder / "out";
+  const SweepFolder place{out};
+  auto steps = stopped(out, 300);
+  REQUIRE(steps.size() == 1);
+  const auto hash = steps.begin()->first;
+  const auto good = get(place.unfinished(hash));
+  const auto log_after = [&](const std::string& bytes) {
+    put(place.unfinished(hash), bytes);
+    std::filesystem::remove(place.cell(hash));
+    run(out, {.jobs = 1});
+    CHECK(numbers(out) == expected);
+    CHECK_FALSE(std::filesystem::exists(place.unfinished(hash)));
+    return read_cell(place.cell(hash)).log;
+  };
+  CHECK(log_after(good).find("anew") == std::string::npos);
+  CHECK(log_after(good.substr(0, good.size() / 2)).find("begun anew") != std::string::npos);
+  auto flipped = good;
+  flipped[flipped.size() / 2] ^= 4;
+  CHECK(log_after(flipped).find("damaged: its bytes do not match the checksum in its seal; begun anew") != std::string::npos);
+  CHECK(log_after("").find("is empty; begun anew") != std::string::npos);
+
+  const auto elsewhere = folder / "elsewhere";  // a cell of another root seed
+  std::string other = sweep;
+  other.replace(other.find("seed = 5"), 8, "seed = 6");
+  const auto others = stopped(elsewhere, 300, other);
+  REQUIRE(others.size() == 1);
+  CHECK(log_after(get(SweepFolder{elsewhere}.unfinished(others.begin()->first))).find("is of another cell; begun anew") !=
+        std::string::npos);
+
+  put(place.unfinished(hash), good);  // as a process leaves it that is killed just after the cell was written
+  CHECK(run(out).already == 16);
+  CHECK_FALSE(std::filesystem::exists(place.unfinished(hash)));
+}
+
+TEST_CASE("how often cells are saved changes no cell, and they may be never") {
+  const auto hashes = [](const std::string& text) {
+    std::vector<std::string> all;
+    for (const auto& cell : plan_of(text).cells) all.push_back(cell.hash);
+    return all;
+  };
+  CHECK(hashes(with("save_every = 3\nsave_seconds = 0")) == hashes(sweep));
+  CHECK(hashes(with("patience = 3")) != hashes(sweep));
+  TestFolder folder;
+  CHECK(stopped(folder / "never", 300, with("save_seconds = 0")).empty());
+  CHECK(stopped(folder / "steps", 300, with("save_seconds = 0\nsave_every = 5")).size() == 1);
+}
+
+TEST_CASE("a network to start from: trained first by another estimator, torn there, too, or taken from a checkpoint") {
+  TestFolder folder;
+  const auto text = with("start = \"exact\"\nstart_steps = 30\ncheckpoint = true");
+  run(folder / "whole", {.jobs = 1}, text);
+  const auto expected = numbers(folder / "whole", text);
+  REQUIRE(expected.size() == 16);
+  run(folder / "plain", {.jobs = 1});
+  for (const auto& cell : plan_of(text).cells) {
+    const auto record = read_cell(SweepFolder{folder / "whole"}.cell(cell.hash));
+    CHECK(record.costs.at("start_rows") > 0);
+    CHECK(record.costs.at("start_cpu_seconds") > 0);
+  }
+  // All estimators of a seed start from one network, and not from the random one.
+  std::map<std::string, double> first, random;
+  for (const auto& cell : plan_of(text).cells) {
+    const auto record = read_cell(SweepFolder{folder / "whole"}.cell(cell.hash));
+    const auto name = cell.axes.at("task") + cell.axes.at("seed");
+    const auto loss = record.result.evaluations.at(0).losses.at("expected_loss");
+    CHECK(first.emplace(name, loss).first->second == loss);
+  }
+  for (const auto& cell : plan_of(sweep).cells)
+    random[cell.axes.at("task") + cell.axes.at("seed")] =
+        read_cell(SweepFolder{folder / "plain"}.cell(cell.hash)).result.evaluations.at(0).losses.at("expected_loss");
+  REQUIRE(first.size() == 4);
+  for (const auto& [name, loss] : first) CHECK(loss < random.at(name));
+
+  std::size_t starting = 0;
+  for (int questions = 20; questions < 500; questions += 160) {
+    const auto out = folder / std::to_string(questions);
+    for (const auto& [hash, step] : stopped(out, questions, text))
+      starting += read_unfinished(SweepFolder{out}.unfinished(hash)).starting;
+    run(out, {.jobs = 2}, text);
+    CHECK(numbers(out, text) == expected);
+  }
+  CHECK(starting > 0);
+
+  // From a file: the first evaluation is that of the network in it.
+  const auto trained = plan_of(text).cells.front();
+  const auto file = SweepFolder{folder / "whole"}.checkpoint(trained.hash);
+  std::string one = sweep;
+  one.replace(one.find("task = [\"bits\", \"not_gate\"]"), 27, "task = \"bits\"");
+  const auto from_file = with("start = \"" + file + "\"", one);
+  run(folder / "file", {.jobs = 1}, from_file);
+  const auto end = read_cell(SweepFolder{folder / "whole"}.cell(trained.hash)).result.evaluations.back().losses;
+  std::size_t same = 0;
+  for (const auto& cell : plan_of(from_file).cells)
+    if (cell.axes.at("seed") == trained.axes.at("seed"))
+      same += read_cell(SweepFolder{folder / "file"}.cell(cell.hash)).result.evaluations.at(0).losses.at("expected_loss") ==
+              end.at("expected_loss");
+  CHECK(same == 4);
+  const auto hash = plan_of(from_file).cells.front().hash;
+  std::filesystem::copy_file(SweepFolder{folder / "whole"}.checkpoint(plan_of(text).cells.at(2).hash), file,
+                             std::filesystem::copy_options::overwrite_existing);
+  CHECK(plan_of(from_file).cells.front().hash != hash);  // another file of that name makes other cells
+}
+
+TEST_CASE("settings of a budget and of a start that do not go together are refused") {
+  const auto refused = [](const std::string& settings, std::string text = sweep) {
+    try {
+      plan_of(with(settings, std::move(text)));
+    } catch (const UsageError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const auto open = [] {
+    std::string text = sweep;
+    return text.replace(text.find("steps = 12"), 10, "most_rows = 100").replace(text.find(", \"50%\""), 7, "");
+  }();
+  CHECK(refused("").empty());
+  CHECK(refused("", open).empty());
+  CHECK(refused("start = \"rloo\"").find("train.start = \"rloo\": needs train.start_steps") != std::string::npos);
+  CHECK(refused("start_steps = 5").find("train.start_steps: needs train.start") != std::string::npos);
+  CHECK(refused("start = \"rlo\"\nstart_steps = 5").find("rloo") != std::string::npos);
+  CHECK(refused("schedule = \"cosine\"", open).find("needs train.steps, over which it goes down") != std::string::npos);
+  std::string never = sweep;
+  never.replace(never.find("steps = 12"), 10, "steps = 0");
+  never.replace(never.find(", \"50%\""), 7, "");
+  CHECK(refused("patience = 2", never).find("train.patience: needs a limit beside it") != std::string::npos);
+  std::string blind = sweep;
+  blind.replace(blind.find("evaluate_every = 6"), 18, "evaluate_every = 0");
+  CHECK(refused("target_loss = 0.1", blind).find("train.target_loss: needs train.evaluate_every") != std::string::npos);
+  std::string share = sweep;
+  share.replace(share.find("steps = 12"), 10, "most_rows = 100");
+  CHECK(refused("", share).find("measure.at: 50% is a share of train.steps, which is 0") != std::string::npos);
+}
