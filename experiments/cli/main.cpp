@@ -89,6 +89,7 @@ int main(int argc, char** argv) {
   cli::add_plan(app, action);
   cli::add_run(app, action);
   cli::add_status(app, action);
+  cli::add_watch(app, action);
   cli::add_check(app, action);
   cli::add_merge(app, action);
   cli::add_export(app, action);

@@ -16,6 +16,7 @@ void add_gradient(CLI::App& app, Action& action);
 void add_plan(CLI::App& app, Action& action);
 void add_run(CLI::App& app, Action& action);
 void add_status(CLI::App& app, Action& action);
+void add_watch(CLI::App& app, Action& action);
 void add_check(CLI::App& app, Action& action);
 void add_merge(CLI::App& app, Action& action);
 void add_evaluate(CLI::App& app, Action& action);

@@ -36,7 +36,7 @@ def calls(tmp_path_factory):
         "list tasks": ("list", "tasks"), "list targets": ("list", "targets"), "list names": ("list", "names"), "list matrix": ("list", "matrix"), "describe sweep": ("describe", "sweep"),
         "measure": ("measure", *bits, "--exact"), "gradient": ("gradient", *bits, "--out", folder / "g.h5"),
         "evaluate": ("evaluate", "--checkpoint", checkpoint),
-        "plan": ("plan", sweep, "--out", out), "run": ("run", sweep, "--out", out), "status": ("status", out),
+        "plan": ("plan", sweep, "--out", out), "run": ("run", sweep, "--out", out), "status": ("status", out), "watch": ("watch", out),
         "check": ("check", out), "merge": ("merge", out, "--out", folder / "m.h5"),
         "export": ("export", folder / "m.h5", "--csv", folder / "csv"), "test": ("test", "exact"), "completion": ("completion", "bash"),
     }

@@ -1,0 +1,266 @@
+// hardgrad watch: the curves of a sweep while it runs.
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <thread>
+
+#include "experiments/cli/common.hpp"
+#include "experiments/cli/output.hpp"
+#include "experiments/cli/plot.hpp"
+#include "experiments/cli/verbs.hpp"
+#include "experiments/support/utf8.hpp"
+#include "experiments/sweeps/curves.hpp"
+#include "experiments/sweeps/progress.hpp"
+
+namespace hardgrad::cli {
+namespace {
+
+struct Options {
+  std::string path, by = "steps";
+  std::vector<std::string> only;
+  double every = 2;
+  bool json = false;
+};
+
+double cost(const CurvePoint& point, const std::string& by) {
+  return by == "rows" ? point.rows : by == "cpu_seconds" ? point.cpu_seconds : point.step;
+}
+
+/// Cells that differ in the seed alone, drawn as one curve.
+struct Line {
+  std::string label;
+  std::vector<const CellCurve*> cells;
+
+  /// Mean over the seeds that have logged there.
+  std::vector<std::pair<double, double>> points(const std::string& by) const {
+    struct Sum {
+      double x = 0, y = 0;
+      int count = 0;
+    };
+    std::map<int, Sum> at;
+    for (const auto* cell : cells)
+      for (const auto& point : cell->training) {
+        auto& sum = at[point.step];
+        sum.x += cost(point, by);
+        sum.y += point.loss;
+        ++sum.count;
+      }
+    std::vector<std::pair<double, double>> points;
+    for (const auto& [step, sum] : at) points.emplace_back(sum.x / sum.count, sum.y / sum.count);
+    std::stable_sort(points.begin(), points.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    return points;
+  }
+};
+
+/// Networks in the plan's order, and their lines.
+std::vector<std::pair<std::string, std::vector<Line>>> networks(const std::vector<CellCurve>& curves,
+                                                                const std::vector<std::string>& only) {
+  std::vector<std::pair<std::string, std::vector<Line>>> all;
+  for (const auto& curve : curves) {
+    Cell cell;
+    cell.axes = curve.axes;
+    if (!filter_keeps(only, cell)) continue;
+    const auto network = curve.axes.at("task") + " · " + curve.axes.at("model");
+    auto label = curve.axes.at("estimator");
+    for (const auto& [name, value] : curve.axes)
+      if (name != "task" && name != "model" && name != "estimator" && name != "seed") label += " " + name + "=" + value;
+    const auto find = [](auto& list, const std::string& name, auto key) {
+      return std::find_if(list.begin(), list.end(), [&](const auto& item) { return key(item) == name; });
+    };
+    auto at = find(all, network, [](const auto& item) { return item.first; });
+    if (at == all.end()) at = all.insert(at, {network, {}});
+    auto line = find(at->second, label, [](const auto& item) { return item.label; });
+    if (line == at->second.end()) line = at->second.insert(line, Line{label, {}});
+    line->cells.push_back(&curve);
+  }
+  return all;
+}
+
+char mark_of(std::size_t i) {
+  constexpr std::string_view marks = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+  return i < marks.size() ? marks[i] : '#';
+}
+
+std::string state_of(const CellCurve& curve) {
+  if (curve.line.running) return "at work";
+  return curve.line.state == CellState::pending && curve.line.step ? "stopped" : to_string(curve.line.state);
+}
+
+// "expected_loss 0.31, accuracy 0.97": means over the cells that have them.
+std::string evaluation_of(const Line& line) {
+  std::map<std::string, std::pair<double, int>> sums[2];
+  for (const auto* cell : line.cells)
+    for (int k : {0, 1})
+      for (const auto& [name, value] : k ? cell->metrics : cell->losses) {
+        sums[k][name].first += value;
+        ++sums[k][name].second;
+      }
+  std::string text;
+  for (int k : {0, 1})
+    if (!sums[k].empty()) {
+      const auto& [name, sum] = *sums[k].begin();
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, short_number(sum.first / sum.second));
+    }
+  return text;
+}
+
+std::string headline(const SweepStatus& status) {
+  auto text = fmt::format("{}: {} of {} done, {} at work", status.name, status.count(CellState::ok),
+                          counted(status.cells.size(), "cell"), status.running());
+  if (const auto failed = status.count(CellState::failed)) text += fmt::format(", {} failed", failed);
+  if (status.seconds_left && *status.seconds_left > 0)
+    text += fmt::format("; about {} of work left on one core", clock_text(*status.seconds_left));
+  return text;
+}
+
+std::string cut(const std::string& text, int width) {
+  std::string out;
+  int count = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if ((text[i] & 0xC0) != 0x80 && ++count > width) break;
+    out += text[i];
+  }
+  return out;
+}
+
+/// A screen of the given size: as many networks as it holds.
+std::vector<std::string> screen(const SweepStatus& status, const std::vector<CellCurve>& curves, const Options& options,
+                                int width, int height) {
+  constexpr int least = 6;  // lines of a plot that tells anything
+  std::vector<std::string> lines = {headline(status)};
+  const auto all = networks(curves, options.only);
+  std::size_t shown = 0;
+  int needed = 2;
+  while (shown < all.size() && needed + least + 2 + static_cast<int>(all[shown].second.size()) <= height)
+    needed += least + 2 + static_cast<int>(all[shown++].second.size());
+  shown = std::max<std::size_t>(shown, std::min<std::size_t>(1, all.size()));
+  const int each = least + std::max(0, height - needed) / static_cast<int>(std::max<std::size_t>(1, shown));
+  for (std::size_t k = 0; k < shown; ++k) {
+    const auto& [network, members] = all[k];
+    lines.push_back("");
+    lines.push_back(fmt::format("{}: training loss by {}", network, options.by));
+    std::vector<Series> series;
+    for (std::size_t i = 0; i < members.size(); ++i) series.push_back({mark_of(i), members[i].points(options.by)});
+    for (auto& line : plot(series, width, std::min(each, 24))) lines.push_back(std::move(line));
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      const auto& member = members[i];
+      std::map<std::string, int> states;
+      int step = 0;
+      for (const auto* cell : member.cells) {
+        ++states[state_of(*cell)];
+        step = std::max(step, cell->step);
+      }
+      std::string text;
+      for (const auto& [state, count] : states) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, state);
+      const auto loss = series[i].points.empty() ? "-" : short_number(series[i].points.back().second);
+      const auto evaluation = evaluation_of(member);
+      lines.push_back(fmt::format("{} {}: {}; step {}, loss {}{}{}", mark_of(i), member.label, text, step, loss,
+                                  evaluation.empty() ? "" : "; held out: ", evaluation));
+    }
+  }
+  if (shown < all.size())
+    lines.push_back(fmt::format("{} more: a higher window shows them, --only chooses", counted(all.size() - shown, "network")));
+  for (auto& line : lines) line = cut(printable(line), width);
+  if (static_cast<int>(lines.size()) > height) lines.resize(static_cast<std::size_t>(height));
+  return lines;
+}
+
+void table(const SweepStatus& status, const std::vector<CellCurve>& curves, const Options& options) {
+  put("{}\n", headline(status));
+  std::vector<std::vector<std::string>> rows = {{"STATE", "STEP", "DONE", "ROWS", "CPU S", "LOSS", "HELD OUT", "CELL"}};
+  for (const auto& curve : curves) {
+    Cell cell;
+    cell.axes = curve.axes;
+    if (!filter_keeps(options.only, cell)) continue;
+    const auto* last = curve.training.empty() ? nullptr : &curve.training.back();
+    rows.push_back({state_of(curve), std::to_string(curve.step), curve.share ? fmt::format("{:.0f}%", 100 * *curve.share) : "-",
+                    last ? short_number(last->rows) : "-", last ? short_number(last->cpu_seconds) : "-",
+                    last ? short_number(last->loss) : "-",
+                    curve.losses.empty() ? "-" : short_number(curve.losses.begin()->second), printable(curve.line.label)});
+  }
+  print_table(rows, "lrrrrrrl");
+}
+
+nlohmann::json to_json(const SweepStatus& status, const std::vector<CellCurve>& curves, const Options& options) {
+  auto cells = nlohmann::json::array();
+  for (const auto& curve : curves) {
+    Cell cell;
+    cell.axes = curve.axes;
+    if (!filter_keeps(options.only, cell)) continue;
+    auto points = nlohmann::json::array();
+    for (const auto& point : curve.training)
+      points.push_back({{"step", point.step},
+                        {"rows", number(point.rows)},
+                        {"cpu_seconds", number(point.cpu_seconds)},
+                        {"loss", number(point.loss)}});
+    auto losses = nlohmann::json::object(), metrics = nlohmann::json::object();
+    for (const auto& [name, value] : curve.losses) losses[name] = number(value);
+    for (const auto& [name, value] : curve.metrics) metrics[name] = number(value);
+    cells.push_back({{"hash", curve.line.hash},
+                     {"axes", curve.axes},
+                     {"state", state_of(curve)},
+                     {"step", curve.step},
+                     {"share", curve.share ? number(*curve.share) : nlohmann::json()},
+                     {"ended_by", curve.ended_by},
+                     {"training", points},
+                     {"losses", losses},
+                     {"metrics", metrics}});
+  }
+  return {{"name", status.name},
+          {"hash", status.hash},
+          {"running", status.running()},
+          {"seconds_left", status.seconds_left ? number(*status.seconds_left) : nlohmann::json()},
+          {"cells", cells}};
+}
+
+int watch(const Options& options) {
+  Curves curves(SweepFolder{options.path});
+  auto now = curves.look();
+  if (options.json) {
+    print_json(to_json(curves.status(), now, options));
+    return 0;
+  }
+  if (!isatty(STDOUT_FILENO)) {
+    table(curves.status(), now, options);
+    return 0;
+  }
+  bool first = true;
+  for (int idle = 0;; now = curves.look()) {
+    winsize size{};
+    const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col && size.ws_row;
+    std::string text = first ? "\033[2J\033[H" : "\033[H";
+    first = false;
+    const auto lines = screen(curves.status(), now, options, known ? size.ws_col : 80, (known ? size.ws_row : 24) - 1);
+    for (const auto& line : lines) text += line + "\033[K\n";
+    put_text(text + "\033[J");
+    // Between two cells nobody is at work for a moment.
+    idle = curves.status().running() ? 0 : idle + 1;
+    if (idle > 1 || std::fflush(stdout) != 0) return 0;
+    std::this_thread::sleep_for(std::chrono::duration<double>(options.every));
+  }
+}
+
+}  // namespace
+
+void add_watch(CLI::App& app, Action& action) {
+  auto options = std::make_shared<Options>();
+  auto* sub = app.add_subcommand("watch", "the curves of a sweep while it runs, redrawn until nobody is at work on it");
+  sub->add_option("folder", options->path, "the folder of a sweep")->required();
+  sub->add_option("--by", options->by, "steps, rows or cpu_seconds")
+      ->check(CLI::IsMember({"steps", "rows", "cpu_seconds"}))
+      ->capture_default_str();
+  add_repeated(*sub, "--only", options->only, "cells such as estimator=rloo* or seed=1; may be repeated");
+  sub->add_option("--every", options->every, "seconds between two looks")
+      ->check(CLI::Range(0.1, 3600.0))
+      ->capture_default_str();
+  sub->add_flag("--json", options->json, "print JSON, once");
+  sub->callback([options, &action] { action = [options] { return watch(*options); }; });
+}
+
+}  // namespace hardgrad::cli
