@@ -1,11 +1,14 @@
-// What an estimator has learned is saved and taken up again: a run in two parts is the run in one.
+// Whatever an estimator has learned is saved and taken up again: a training torn after each of its steps is the one in one
+// piece. Counted over all estimators.
 #include <doctest/doctest.h>
 
-#include <unistd.h>
+#include <algorithm>
+#include <optional>
+#include <set>
 
-#include <filesystem>
-
-#include "experiments/storage/checkpoint.hpp"
+#include "core/support/error.hpp"
+#include "experiments/storage/unfinished.hpp"
+#include "experiments/training/adaptation.hpp"
 #include "experiments/training/trainer.hpp"
 
 namespace hardgrad::testing {
@@ -13,10 +16,23 @@ namespace {
 
 const RunKeys keys{Key(1), Key(2), Key(3)};
 
-Training<double> fresh(const std::string& estimator, const TrainSettings& settings) {
-  return prepare<double>(make_task(Spec::parse("bits"), Key(4)), Spec::parse("bits[bits=2,t=0.3;0.499]"),
-                         Spec::parse(estimator), settings, keys);
+TrainSettings settings_of(int steps) {
+  TrainSettings settings;
+  settings.steps = steps;
+  settings.batch = 1;
+  settings.log_every = 3;
+  settings.optimizer.learning_rate = 0.1;
+  settings.own_learning_rate = 0.01;
+  settings.evaluate_examples = 1;
+  return settings;
 }
+
+struct Place {
+  const char *task, *model;
+};
+const Place places[] = {{"bits", "bits[bits=2,t=0.3;0.499]"},
+                        {"gaussians", "gaussians"},
+                        {"qa[stories=12,people=2,places=3,memory=6]", "memory_reader[embedding=4,hops=1]"}};
 
 template <class Set>
 std::vector<double> values(const Set& set) {
@@ -25,34 +41,117 @@ std::vector<double> values(const Set& set) {
   return all;
 }
 
-TEST_CASE("a run that is saved and resumed is the run that was not interrupted, with all that estimators learn") {
-  const auto path = std::filesystem::temp_directory_path() / ("hardgrad_resume_" + std::to_string(getpid()) + ".h5");
-  for (const auto* spec :
-       {"moving_baseline", "nvil[samples=2]", "rebar", "relax", "relax[relaxed_model=true]", "double_cv", "rodeo"}) {
-    CAPTURE(spec);
-    TrainSettings settings;
-    settings.steps = 60;
-    settings.batch = 1;
-    settings.own_learning_rate = 0.01;
-    auto whole = fresh(spec, settings);
-    train(whole, settings, keys);
-    auto half = settings;
-    half.steps = 25;
-    auto first = fresh(spec, half);
-    const auto at_start = values(first.estimator->own_parameters());
-    train(first, half, keys);
-    save_checkpoint(path, checkpoint_of(first));
-    auto second = fresh(spec, settings);
-    restore(load_checkpoint(path), second, "checkpoint");
-    CHECK(second.step == 25);
-    CHECK(second.estimator->state() == first.estimator->state());
-    if (!at_start.empty()) CHECK(values(second.estimator->own_parameters()) != at_start);  // something was learned
-    train(second, settings, keys);
-    CHECK(values(second.model->parameters()) == values(whole.model->parameters()));
-    CHECK(values(second.estimator->own_parameters()) == values(whole.estimator->own_parameters()));
-    CHECK(second.estimator->state() == whole.estimator->state());
+/// All that training changes.
+struct Outcome {
+  std::vector<double> parameters, own, state, optimizer, own_optimizer, losses;
+  bool operator==(const Outcome&) const = default;
+};
+Outcome outcome_of(const Training<double>& training, const TrainResult& result) {
+  Outcome outcome{.parameters = values(training.model->parameters()),
+                  .own = values(training.estimator->own_parameters()),
+                  .state = training.estimator->state(),
+                  .optimizer = training.optimizer->state(),
+                  .own_optimizer = training.own_optimizer->state(),
+                  .losses = {}};
+  for (const auto& point : result.log)
+    outcome.losses.insert(outcome.losses.end(), {point.loss, point.gradient_norm, point.rows});
+  for (const auto& point : result.evaluations)
+    for (const auto& [name, loss] : point.losses) outcome.losses.push_back(loss);
+  return outcome;
+}
+
+template <class Fresh>
+Outcome in_one(const Fresh& fresh, const TrainSettings& settings) {
+  auto training = fresh();
+  const auto result = train(training, settings, keys);
+  return outcome_of(training, result);
+}
+
+/// Stopped after each step, and taken up by a training that knows nothing.
+template <class Fresh>
+Outcome in_pieces(const Fresh& fresh, const TrainSettings& settings, int& pieces) {
+  std::optional<Unfinished> saved;
+  for (pieces = 1;; ++pieces) {
+    Training<double> training = fresh();
+    if (saved) take_up(*saved, training, "saved");
+    const int begun = training.step;
+    try {
+      const auto result = train(training, settings, keys, [&] { return training.step > begun; });
+      return outcome_of(training, result);
+    } catch (const Interrupted&) {
+      saved.emplace();
+      put_away(training, *saved);
+    }
   }
-  std::filesystem::remove(path);
+}
+
+/// The estimator as declared, and with each of its flags the other way.
+std::vector<std::string> specs_of(const EstimatorEntry& entry) {
+  std::vector<std::string> specs = {entry.name};
+  for (const auto& p : entry.parameters)
+    if (p.type == ParameterInfo::Type::boolean)
+      specs.push_back(entry.name + "[" + p.name + "=" + (std::get<bool>(p.fallback) ? "false" : "true") + "]");
+  return specs;
+}
+
+TEST_CASE("every estimator, torn after each step, ends as in one piece") {
+  const auto settings = settings_of(7);
+  std::vector<std::shared_ptr<const Task>> tasks;
+  for (const auto& place : places) tasks.push_back(make_task(Spec::parse(place.task), Key(4)));
+  std::set<std::string> tried, learning;
+  std::size_t trainings = 0;
+  for (const auto& name : Estimators::instance().names())
+    for (const auto& text : specs_of(Estimators::instance().at(name))) {
+      CAPTURE(text);
+      const auto spec = Spec::parse(text);
+      for (std::size_t i = 0; i < tasks.size(); ++i) {
+        const auto fresh = [&] { return prepare<double>(tasks[i], Spec::parse(places[i].model), spec, settings, keys); };
+        try {
+          if (learns(*fresh().estimator)) learning.insert(name);
+        } catch (const UsageError&) {  // not on this network, or no such combination
+          continue;
+        }
+        int pieces = 0;
+        CHECK(in_one(fresh, settings) == in_pieces(fresh, settings, pieces));
+        CHECK(pieces == settings.steps + 1);
+        tried.insert(name);
+        ++trainings;
+        break;
+      }
+    }
+  for (const auto& name : Estimators::instance().names()) {
+    CAPTURE(name);
+    CHECK(tried.contains(name));
+  }
+  CHECK(trainings > tried.size());
+  for (const auto* name : {"moving_baseline", "nvil", "rebar", "relax", "double_cv", "rodeo"}) CHECK(learning.contains(name));
+}
+
+/// A wrong twin: it learns, and keeps it to itself.
+class Secretive final : public Estimator<double> {
+ public:
+  explicit Secretive(std::unique_ptr<Estimator<double>> inner) : inner_(std::move(inner)) { aim(inner_->target()); }
+  void learn(const Estimate<double>& estimate) override { inner_->learn(estimate); }
+
+ private:
+  Estimate<double> estimate(const Problem<double>& problem) const override { return inner_->draw(problem); }
+  std::unique_ptr<Estimator<double>> inner_;
+};
+
+TEST_CASE("an average that is not saved is noticed") {
+  const auto settings = settings_of(7);
+  const std::shared_ptr<const Task> task = make_task(Spec::parse(places[0].task), Key(4));
+  const auto fresh = [&](bool secretive) {
+    auto training = prepare<double>(task, Spec::parse(places[0].model), Spec::parse("moving_baseline"), settings, keys);
+    if (secretive) training.estimator = std::make_unique<Secretive>(std::move(training.estimator));
+    return training;
+  };
+  int pieces = 0;
+  const auto honest = [&] { return fresh(false); };
+  const auto twin = [&] { return fresh(true); };
+  CHECK(in_one(honest, settings) == in_pieces(honest, settings, pieces));
+  CHECK(in_one(twin, settings).parameters == in_one(honest, settings).parameters);
+  CHECK(in_one(twin, settings).parameters != in_pieces(twin, settings, pieces).parameters);
 }
 
 }  // namespace
