@@ -41,7 +41,7 @@ pre { background: #f5f5f5; padding: .8rem; overflow-x: auto; font-size: .8rem; o
   .kept th, .kept td { padding: .25rem .4rem; } }
 .warn { border-left: 4px solid #d55e00; padding-left: .8rem; }
 @media print { img { min-width: 0; } .scroll, .tall { overflow: visible; max-height: none; background: none; } input { display: none; }
-  p:has(input) { display: none; } table { font-size: .6rem; } th, td { white-space: normal; padding: .15rem .3rem; }
+  p:has(input) { display: none; } table { font-size: .6rem; } th, td { white-space: normal; padding: .15rem .3rem; overflow-wrap: anywhere; }
   .kept { --first: 6rem; } .kept th, .kept td { position: static !important; } td.wrap { min-width: 6rem; } tr, img { break-inside: avoid; } }
 """
 

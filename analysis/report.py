@@ -55,7 +55,7 @@ def _summary(data: xr.Dataset, description: str, trials: xr.Dataset | None) -> l
     parts = ["<p>" + escape(
         (f"{description[:1].upper()}{description[1:]}. " if description else "")
         + f"{data.sizes['run']} runs: " + ", ".join(f"{counted.count(s)} {s}" for s in ("ok", "failed", "skipped") if counted.count(s))
-        + f". {len(labels)} estimators on {len(found)} networks, {len(seeds)} seeds each at most."
+        + f". {_counted(len(labels), 'estimator')} on {_counted(len(found), 'network')}, {_counted(len(seeds), 'seed')} each at most."
         + (f" {trials.sizes['run']} trials before them have found their settings." if trials is not None else "")
         + (f" Run on {data.attrs['cpu']} (threads: {data.attrs.get('threads', '?')}); merged "
            f"{str(data.attrs.get('created_at', ''))[:16].replace('T', ' ')} UTC."
@@ -208,6 +208,10 @@ def _cells(data: xr.Dataset, at: str | int) -> list[str]:
         parts.append(f"<details><summary>{escape(task)} · {escape(model)}</summary>"
                      + "".join(one(group, final) for group in members) + "</details>")
     return parts
+
+
+def _counted(count: int, thing: str) -> str:
+    return f"{count} {thing}" + ("" if count == 1 else "s")
 
 
 def _number(value: float) -> str:

@@ -127,14 +127,14 @@ Run::Run(const Plan& plan, TaskPool& tasks, const RunOptions& options)
   report_.leftovers = remove_leftovers(folder_.path) + remove_leftovers(folder_.cells());
   provenance_threads(jobs_);
   gethostname(host_, sizeof host_ - 1);
-  const auto seconds = journal_seconds(folder_);  // of earlier runs in this folder
-  for (const auto& cell : plan.cells)
-    if (const auto it = seconds.find(cell.hash); it != seconds.end()) left_.took(kind_of(cell.axes), it->second);
   journal_.emplace(folder_.journal());
   remove_void_claims(folder_.cells());
   claims_.emplace(folder_.cells());
   if (plan_.tuning) outcomes_ = outcomes_in(folder_, plan_.tuning->config->tune->metric);
   grow_plan();
+  const auto seconds = journal_seconds(folder_);  // of earlier runs in this folder
+  for (const auto& cell : plan_.cells)
+    if (const auto it = seconds.find(cell.hash); it != seconds.end()) left_.took(kind_of(cell.axes), it->second);
   select();
   progress_.emplace(todo_.size() + to_come(), options.progress, options.print,
                     [this] { return left_.together(jobs_, clock_seconds()); });

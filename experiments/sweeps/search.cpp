@@ -26,10 +26,18 @@ Cell with_values(const SweepConfig& config, Cell cell, const TunedValues& values
   return cell;
 }
 
-// A trial trains as a reported run does, but for a share of the time, and is judged on another split. It measures nothing.
+// A trial trains as a reported run does, but for a share of the time (its schedule in miniature), and is judged on another
+// split. It measures nothing.
 void shorten(CellSettings& settings, const TuneConfig& tune, double share) {
-  settings.train.steps = std::max(1, static_cast<int>(std::lround(share * settings.train.steps)));
-  settings.train.evaluate_split = tune.split;
+  const auto scaled = [&](int steps, int least) { return std::max(least, static_cast<int>(std::lround(share * steps))); };
+  auto& optimizer = settings.train.optimizer;
+  auto& train = settings.train;
+  train.steps = scaled(train.steps, train.steps > 0);  // 0: another limit alone ends it
+  for (double* limit : {&train.rows, &train.attention_values, &train.cpu_seconds}) *limit *= share;
+  settings.start_steps = scaled(settings.start_steps, settings.start_steps > 0);
+  optimizer.warmup = scaled(optimizer.warmup, 0);
+  optimizer.drop_every = scaled(optimizer.drop_every, optimizer.drop_every > 0);
+  train.evaluate_split = tune.split;
   settings.measure_at = "";
   settings.checkpoint = false;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <tuple>
 
 #include "core/support/error.hpp"
 #include "core/support/text.hpp"
@@ -34,18 +35,22 @@ bool direction(const SweepConfig& config, const std::string& metric, const Cell&
 
 void check(const SweepConfig& config, const Cell& cell) {
   const auto& train = cell.settings.train;
-  if (train.steps < 1)
+  if (train.steps < 1 && train.rows <= 0 && train.attention_values <= 0 && train.cpu_seconds <= 0)
     throw UsageError(fmt::format("{}: tune: nothing is trained: set train.steps (in {})", config.file, cell.label()));
   if (train.evaluate_split == config.tune->split)
     throw UsageError(
         fmt::format("{}: tune.split: settings would be chosen on the split that the reported runs are judged on, {}; "
                     "set train.evaluate_split to {}",
                     config.file, train.evaluate_split, train.evaluate_split == "heldout" ? "test" : "heldout"));
-  if (train.keep_best)
-    throw UsageError(
-        fmt::format("{}: train.keep_best: would choose the best evaluation on {}, the split that the reported runs are "
-                    "judged on; leave it out of a sweep with [tune]",
-                    config.file, train.evaluate_split));
+  for (const auto& [set, name, what] :
+       {std::tuple{train.keep_best, "keep_best", "choose the best evaluation"},
+        std::tuple{train.patience > 0, "patience", "end the training by evaluations"},
+        std::tuple{train.target_loss > TrainSettings{}.target_loss, "target_loss", "end the training by evaluations"}})
+    if (set)
+      throw UsageError(
+          fmt::format("{}: train.{}: would {} on {}, the split that the reported runs are judged on; leave it out of "
+                      "a sweep with [tune]",
+                      config.file, name, what, train.evaluate_split));
 }
 
 std::string group_of(const Cell& cell) {

@@ -128,6 +128,17 @@ def test_what_ranks_stays_in_sight(page, width):
     assert left <= after[0][0] and after[0][1] <= after[1][0] + 1 and after[1][1] < left + 0.7 * (right - left)
 
 
+def test_on_paper_no_table_is_cut(page):
+    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": 718, "height": 1000, "deviceScaleFactor": 1, "mobile": False})
+    try:
+        right = page.execute_script("""
+            return [...document.querySelectorAll("table")].filter(table => table.checkVisibility()).map(t => t.getBoundingClientRect().right);""")
+        assert len(right) >= 2 and max(right) <= 718
+    finally:
+        page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
 def test_runs_unfold(page):
     shown = page.execute_script("""
         document.querySelectorAll("details").forEach(each => each.open = false);

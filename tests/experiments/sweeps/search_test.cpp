@@ -129,6 +129,27 @@ TEST_CASE("trials come first; the best go on; the best of these is reported") {
   }
 }
 
+TEST_CASE("a trial has the schedule of the whole training in miniature") {
+  Planned p({"train.warmup=30", "train.schedule=step", "train.drop_every=3"});
+  for (const auto& cell : p.plan.cells) {
+    CHECK(cell.settings.train.optimizer.warmup == 3);
+    CHECK(cell.settings.train.optimizer.drop_every == 1);  // 0 would be never
+  }
+  grow(p.plan, scored([](const Cell& cell) { return rate(cell); }));
+  CHECK(cells_of(p.plan, "rloo", 2).at(0)->settings.train.optimizer.warmup == 15);
+  CHECK(cells_of(p.plan, "rloo", 0).at(0)->settings.train.optimizer.warmup == 30);
+}
+
+TEST_CASE("whatever ends a training ends its trials at the same share") {
+  Planned p({"train.steps=0", "train.most_rows=5000", "measure.at=[]"});
+  for (const auto& cell : p.plan.cells) {
+    CHECK(cell.settings.train.steps == 0);
+    CHECK(cell.settings.train.rows == doctest::Approx(500));
+  }
+  grow(p.plan, scored([](const Cell& cell) { return rate(cell); }));
+  CHECK(cells_of(p.plan, "rloo", 0).at(0)->settings.train.rows == 5000);
+}
+
 TEST_CASE("equal scores: the first; more is better: the largest") {
   Planned p;
   grow(p.plan, scored([](const Cell&) { return 1.0; }));

@@ -123,6 +123,10 @@ TEST_CASE("nothing is chosen by what the reported runs are judged on") {
   CHECK(said_of_plan(tune, {"tune.split=test", "train.evaluate_split=heldout"}) == "");
   CHECK(said_of_plan(tune, {"train.keep_best=true"}).find("train.keep_best: would choose the best evaluation on test") !=
         std::string::npos);
+  CHECK(said_of_plan(tune, {"train.patience=2", "train.evaluate_every=1"}).find("train.patience: would end the training") !=
+        std::string::npos);
+  CHECK(said_of_plan(tune, {"train.target_loss=2", "train.evaluate_every=1"}).find("train.target_loss: would end") !=
+        std::string::npos);
   CHECK(said_of_plan(tune, {"train.steps=0"}).find("nothing is trained") != std::string::npos);
   CHECK(said_of_plan(tune, {"tune.metric=expected_los"}).find("did you mean \"expected_loss\"?") != std::string::npos);
 }
