@@ -68,7 +68,7 @@ void check_numbers(const Plan& plan, std::size_t all) {
 
 }  // namespace
 
-TEST_CASE("trials come first; the best go on; the best of these is reported") {
+TEST_CASE("trials come first, the best go on, and the best of these is reported") {
   Planned p;
   auto& plan = p.plan;
   CHECK(plan.cells.size() == 3 * 4 * 2);
@@ -150,7 +150,7 @@ TEST_CASE("whatever ends a training ends its trials at the same share") {
   CHECK(cells_of(p.plan, "rloo", 0).at(0)->settings.train.rows == 5000);
 }
 
-TEST_CASE("equal scores: the first; more is better: the largest") {
+TEST_CASE("equal scores: the first, and where more is better the largest") {
   Planned p;
   grow(p.plan, scored([](const Cell&) { return 1.0; }));
   CHECK(rate(*cells_of(p.plan, "rloo", 0).at(0)) == 0.1);
@@ -160,7 +160,7 @@ TEST_CASE("equal scores: the first; more is better: the largest") {
   CHECK(rate(*cells_of(p.plan, "exact", 0).at(0)) == 0.1);
 }
 
-TEST_CASE("a setting with a failed trial is never chosen, and said; where all fail nothing is reported") {
+TEST_CASE("a setting with a failed trial is never chosen, and said, and where all fail nothing is reported") {
   Planned p;
   const auto burst = [](const Cell& cell) {  // one seed is enough
     return rate(cell) < 0.3 && cell.seed() == 12 ? not_a_number : 1 - rate(cell);

@@ -63,7 +63,7 @@ TEST_CASE("a cell that is stopped goes on from its step, to the same bits, with 
   CHECK(found >= 3);
 }
 
-TEST_CASE("a file on the way that is damaged or of another cell is no good, and told so; what is done needs none") {
+TEST_CASE("a file on the way that is damaged or of another cell is no good, and told so, and what is done needs none") {
   TestFolder folder;
   run(folder / "whole", {.jobs = 1});
   const auto expected = numbers(folder / "whole");

@@ -10,7 +10,7 @@
 using namespace hardgrad;
 using namespace hardgrad::testing;
 
-TEST_CASE("trees go over lines; tags, functions and what is not said go") {
+TEST_CASE("trees go over lines, and tags, functions and what is not said go") {
   Folder folder;
   const auto trees = read_bracketed_trees(folder.write("t",
                                                        "( (S (NP-SBJ-1 (DT The) (NN dog))\n  (VP (VBZ wants) (S (NP (-NONE- "
