@@ -32,7 +32,7 @@ std::string settings_json(const std::string& kind, const std::string& text) {
   const auto settings = settings_of(kind, text);
   for (const auto& [name, value] : settings.values())
     json[name] = std::visit([](const auto& v) { return nlohmann::json(v); }, value);
-  return json.dump();
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);  // a text may hold any bytes
 }
 
 }  // namespace hardgrad
