@@ -2,7 +2,11 @@
 //
 // Hinton, Dayan, Frey & Neal 1995, The wake-sleep algorithm; Bornschein & Bengio 2015. Exactly: a sum over all choices and all
 // that the network could be judged by.
+#include <span>
+#include <vector>
+
 #include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/reduce.hpp"
 #include "core/estimator/enumeration/outcome_objectives.hpp"
 #include "core/models/parts/dreams.hpp"
 
@@ -13,13 +17,24 @@ template <class T>
 Estimate<T> objective(const Target&, const Problem<T>& problem) {
   auto estimate = enumerated_outcomes<T>(problem, false, [](const auto& outcomes) { return wake_field(outcomes, false); });
   const auto& dreams = *problem.model.structure().dreams;
+  // One observation after the other, on a tape that forgets it: what stays is its slope in the parameters. Held together, the
+  // outcomes of all that two words could say would take gigabytes.
+  const auto& parameters = problem.model.parameters();
+  std::vector<double> slope(parameters.size());
+  Tape<T> tape;
   for_every_observation(dreams, problem.batch.examples(), [&](const auto& observed) {
     const auto dreamt = dreams.with_observations(problem.batch, observed);
     auto sleep =
-        enumerated_outcomes<T>({problem.tape, problem.model, dreamt, problem.random, false, problem.terms}, false, sleep_field);
-    estimate.surrogate = add(estimate.surrogate, sleep.surrogate);
-    estimate.others.push_back(std::move(sleep.episode));
+        enumerated_outcomes<T>({tape, problem.model, dreamt, problem.random, false, problem.terms}, false, sleep_field);
+    tape.backward_to_leaves(sleep.surrogate);
+    tape.add_gradient(parameters, std::span<double>(slope));
+    sleep = {};
+    tape.clear();
   });
+  for (const auto& p : parameters)
+    estimate.surrogate =
+        add(estimate.surrogate,
+            weighted_sum(problem.tape.parameter(p), std::span<const double>(slope).subspan(p.offset, p.value.size())));
   return estimate;
 }
 

@@ -292,7 +292,8 @@ void Run::compute(const Cell& cell) {
   if (closed_) return;
   at_work_.erase(&cell);
   write_cell(folder_.cell(cell.hash), record);
-  if (record.status != CellStatus::failed) remove_unfinished(cell);  // what failed is tried again from there
+  // What failed is tried again from there; but a trial that failed is over.
+  if (record.status != CellStatus::failed || cell.round > 0) remove_unfinished(cell);
   auto event = here("end", cell);
   event.update({{"status", to_string(record.status)}, {"reason", record.reason}, {"seconds", seconds}});
   journal_->append(event);

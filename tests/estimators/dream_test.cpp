@@ -3,6 +3,7 @@
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/choice/choosers.hpp"
+#include "core/estimator/enumeration/objectives.hpp"
 #include "core/estimator/enumeration/outcomes.hpp"
 #include "core/estimator/importance/importance.hpp"
 #include "core/models/parts/dreams.hpp"
@@ -221,6 +222,20 @@ TEST_CASE("wake_sleep: the exact mean catches a posterior that sleeps badly") {
           worst = std::max(worst, std::abs(mean[i] - truth.gradient[i]));
     CHECK(worst > 1e-3);
   }
+}
+
+TEST_CASE("wake_sleep: what its truth holds does not grow with all that could be dreamt") {
+  const auto all = cases();
+  const auto& [name, model, batch] = all.back();  // sentences: 13 that could be dreamt
+  const auto one = batch.select({0});
+  const auto held = [&one, &model = *model](const char* target) {
+    Tape<double> tape;
+    KeyedRandomness none{Key()};
+    const auto estimate = exact_objective<double>(Target(target), {tape, model, one, none}, 1e6);
+    return tape.arena().used();
+  };
+  // Besides the wake phase a weight for each parameter.
+  CHECK(held("wake_sleep") < 2 * held("wake") + 32 * model->parameters().size());
 }
 
 TEST_CASE("dreams: who cannot draw observations says so") {

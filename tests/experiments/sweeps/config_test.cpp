@@ -191,3 +191,8 @@ TEST_CASE("patterns") {
   CHECK_FALSE(pattern_matches("rloo[samples=2]", "rloo[samples=4]"));
   CHECK_FALSE(pattern_matches("exact", "exact_marginal"));
 }
+
+TEST_CASE("settings as JSON, whatever bytes a text holds") {
+  CHECK(settings_json("task", "qa[path=a\xC6]").find("\"path\":\"a\xEF\xBF\xBD\"") != std::string::npos);
+  CHECK(settings_json("task", "qa[path=a\xC3\x86]").find("\"path\":\"a\xC3\x86\"") != std::string::npos);
+}
