@@ -1,0 +1,69 @@
+// What a run says of its cells, on their way and at their end: in the journal, in files, to the terminal.
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "core/support/error.hpp"
+#include "experiments/sweeps/running.hpp"
+
+namespace hardgrad {
+namespace {
+
+constexpr double between_lines = 5;  // seconds between what the journal says of a cell at work
+
+}  // namespace
+
+// To be called with `writing_` held.
+void Run::tell_end(const Cell& cell, CellStatus status, const std::string& reason, double seconds) {
+  if (status == CellStatus::failed && cell.round > 0) {
+    ++report_.failed_trials;
+    progress_->say(fmt::format("trial failed: {}: {}", cell.label(), reason));
+  } else if (status == CellStatus::failed) {
+    report_.failures.push_back(cell.label() + ": " + reason);
+    progress_->say("failed: " + report_.failures.back());
+    if (options_.fail_fast) halt_ = true;
+  }
+  if (status == CellStatus::ok && seconds > 0) left_.took(kind_of(cell.axes), seconds);
+  left_.over(cell.hash);
+  ++over_;
+  progress_->advance(status == CellStatus::failed);
+}
+
+void Run::save(const Cell& cell, const Unfinished& unfinished) {
+  std::lock_guard guard(writing_);
+  if (closed_) return;
+  try {
+    write_unfinished(folder_.unfinished(cell.hash), unfinished);
+  } catch (const UsageError& error) {  // the cell may end well all the same
+    if (!std::exchange(cannot_save_, true)) progress_->say(fmt::format("not saved on its way: {}", error.what()));
+  }
+}
+
+void Run::tell(const Cell& cell, const CellProgress& progress, double& told) {
+  const auto now = clock_seconds();
+  if (progress.left) left_.at_work(cell.hash, progress.seconds, *progress.left, now);
+  if (now - told < between_lines) return;
+  told = now;
+  auto line = here("progress", cell);
+  line.update({{"step", progress.step}, {"share", progress.share}, {"seconds", progress.seconds}});
+  if (progress.left) line["left"] = *progress.left;
+  if (const auto& logged = progress.logged)
+    line.update(
+        {{"logged", logged->step}, {"rows", logged->rows}, {"cpu_seconds", logged->cpu_seconds}, {"loss", logged->loss}});
+  if (progress.evaluated)
+    line.update({{"evaluated", progress.evaluated->step},
+                 {"losses", progress.evaluated->losses},
+                 {"metrics", progress.evaluated->metrics}});
+  std::lock_guard guard(writing_);
+  try {
+    if (!closed_) journal_->append(line);
+  } catch (const UsageError&) {  // what matters will be tried again
+  }
+}
+
+void Run::remove_unfinished(const Cell& cell) const {
+  std::error_code none;
+  std::filesystem::remove(folder_.unfinished(cell.hash), none);
+}
+
+}  // namespace hardgrad

@@ -1,0 +1,130 @@
+// The cells of a run, many at a time: claimed, computed, and written.
+#include <fmt/format.h>
+#include <tbb/global_control.h>
+#include <tbb/task_arena.h>
+
+#include <algorithm>
+#include <limits>
+#include <thread>
+
+#include "experiments/storage/atomic_file.hpp"
+#include "experiments/support/parallel.hpp"
+#include "experiments/sweeps/running.hpp"
+
+namespace hardgrad {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+}  // namespace
+
+std::string seal_of(const std::string& path) {
+  try {
+    return read_seal(path).hash;
+  } catch (const InputError&) {
+    return {};
+  }
+}
+
+void Run::compute(const Cell& cell) {
+  {
+    std::lock_guard guard(writing_);
+    if (closed_) return;
+    journal_->append(here("start", cell));
+    at_work_.insert(&cell);
+  }
+  const auto start = Clock::now();
+  double told = -std::numeric_limits<double>::infinity();  // the journal: never
+  const auto record = run_cell(plan_, cell, tasks_,
+                               {.stop = [this] { return stop(); },
+                                .checkpoint = folder_.checkpoint(cell.hash),
+                                .unfinished = folder_.unfinished(cell.hash),
+                                .save = [&](const Unfinished& unfinished) { save(cell, unfinished); },
+                                .progress = [&](const CellProgress& progress) { tell(cell, progress, told); }});
+  // With the training of earlier runs that it went on from.
+  const double seconds = std::max(record.result.seconds, std::chrono::duration<double>(Clock::now() - start).count());
+  std::lock_guard guard(writing_);
+  if (closed_) return;
+  at_work_.erase(&cell);
+  write_cell(folder_.cell(cell.hash), record);
+  // What failed is tried again from there; but a trial that failed is over.
+  if (record.status != CellStatus::failed || cell.round > 0) remove_unfinished(cell);
+  auto event = here("end", cell);
+  event.update({{"status", to_string(record.status)}, {"reason", record.reason}, {"seconds", seconds}});
+  journal_->append(event);
+  report_.ok += record.status == CellStatus::ok;
+  report_.skipped += record.status == CellStatus::skipped;
+  tell_end(cell, record.status, record.reason, seconds);
+}
+
+// Whether another run has ended the cell since we looked; then its end is ours.
+bool Run::done_elsewhere(const Todo& todo) {
+  const auto& cell = *todo.cell;
+  const auto state = cell_state(folder_, cell.hash);
+  const bool done = is_done(state, cell);
+  const bool tried = state == CellState::failed || state == CellState::skipped;
+  if (!done && !(tried && seal_of(folder_.cell(cell.hash)) != todo.seal)) return false;
+  const auto reason = state == CellState::failed ? read_cell(folder_.cell(cell.hash)).reason : std::string();
+  std::lock_guard guard(writing_);
+  report_.already += done;
+  report_.skipped += !done && state == CellState::skipped;
+  tell_end(cell, state == CellState::failed ? CellStatus::failed : CellStatus::skipped, reason, 0);
+  return true;
+}
+
+void Run::work(const Todo& todo) {
+  const auto& cell = *todo.cell;
+  try {
+    if (!claims_->take(cell.hash)) {
+      if (done_elsewhere(todo)) return;
+      std::lock_guard guard(writing_);
+      deferred_.push_back(todo);
+      return;
+    }
+    if (!done_elsewhere(todo)) compute(cell);
+  } catch (const Interrupted&) {
+    std::lock_guard guard(writing_);
+    if (!closed_) journal_->append(here("interrupted", cell));
+    at_work_.erase(&cell);
+    left_.given_up(cell.hash);
+  } catch (...) {  // the folder cannot be written any more: no use to go on
+    std::lock_guard guard(writing_);
+    if (!broken_) broken_ = std::current_exception();
+    at_work_.erase(&cell);
+    halt_ = true;
+  }
+  claims_->give_back(cell.hash);
+}
+
+void Run::round(const std::vector<Todo>& todo) {
+  // TBB's own workers besides the one that waits here; `next` hands the cells out in the plan's order.
+  tbb::global_control limit(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(jobs_));
+  tbb::task_arena arena(jobs_);
+  std::atomic<std::size_t> next = 0;
+  arena.execute([&] {
+    parallel_for(std::min(jobs_, static_cast<int>(todo.size())), [&](int) {
+      for (std::size_t i; !stop() && (i = next++) < todo.size();) tbb::this_task_arena::isolate([&] { work(todo[i]); });
+    });
+  });
+}
+
+void Run::run_todo() {
+  round(todo_);
+  bool told = false;
+  while (!deferred_.empty() && !stop()) {
+    const auto waiting = std::exchange(deferred_, {});
+    if (!told) {
+      const auto holders = standing_claims(folder_.cells());
+      const auto it = holders.find(waiting.front().cell->hash);
+      progress_->say(fmt::format("waiting for {} that another run is at work on ({})",
+                                 waiting.size() == 1 ? "a cell" : fmt::format("{} cells", waiting.size()),
+                                 it == holders.end() ? "just over" : it->second));
+      told = true;
+    }
+    round(waiting);
+    for (int i = 0; i < 10 && deferred_.size() == waiting.size() && !stop(); ++i) std::this_thread::sleep_for(100ms);
+  }
+}
+
+}  // namespace hardgrad

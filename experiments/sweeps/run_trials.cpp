@@ -1,0 +1,65 @@
+// A plan that grows while it runs: trials that are over decide the cells that follow.
+#include <fmt/format.h>
+
+#include <thread>
+
+#include "experiments/storage/atomic_file.hpp"
+#include "experiments/sweeps/running.hpp"
+
+namespace hardgrad {
+namespace {
+
+using namespace std::chrono_literals;
+
+}  // namespace
+
+// Takes in the trials that are over, and freezes the plan anew. One process at a time does so: what it writes then knows all
+// that was written before.
+void Run::grow_plan() {
+  if (!plan_.tuning) return;
+  while (!claims_->take("plan")) {
+    if (stop()) return;
+    std::this_thread::sleep_for(20ms);
+  }
+  std::lock_guard guard(writing_);
+  grow(plan_, outcomes_);
+  if (const auto text = frozen(plan_); read_file(folder_.plan()) != text) write_file(folder_.plan(), text);
+  claims_->give_back("plan");
+}
+
+// After all that we could do. True if the plan has grown by cells of ours; false if it is complete, or if nobody is at work on
+// the trials that it waits for.
+bool Run::wait_for_trials() {
+  if (!plan_.tuning) return false;
+  std::size_t before = 0;
+  bool told = false;
+  for (int quiet = 0; !stop();) {
+    grow_plan();
+    select();
+    if (!todo_.empty()) return true;
+    std::set<std::size_t> ours;
+    for (const auto* cell : selected_cells(plan_, options_.only, options_.shard, options_.shards, true))
+      ours.insert(cell->search);
+    report_.waiting = 0;
+    if (ours.empty()) return false;
+    const auto claims = standing_claims(folder_.cells());
+    std::size_t open = 0;
+    bool at_work = false;
+    for (const auto& cell : plan_.cells)
+      if (cell.round > 0 && ours.contains(cell.search) && !outcomes_(cell)) {
+        ++open;
+        at_work = at_work || claims.contains(cell.hash);
+      }
+    report_.waiting = open;
+    quiet = at_work || open != before ? 0 : quiet + 1;
+    before = open;
+    if (quiet == options_.looks) return false;  // not at once: between two cells others hold no claim
+    if (!std::exchange(told, true))
+      progress_->say(fmt::format("waiting for {} of this round of the search that others have to run",
+                                 open == 1 ? "a trial" : fmt::format("{} trials", open)));
+    std::this_thread::sleep_for(100ms);
+  }
+  return false;
+}
+
+}  // namespace hardgrad

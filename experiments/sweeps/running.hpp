@@ -1,0 +1,91 @@
+// A run at work: what the parts of run.cpp share.
+#pragma once
+
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "experiments/sweeps/claims.hpp"
+#include "experiments/sweeps/journal.hpp"
+#include "experiments/sweeps/run.hpp"
+#include "experiments/sweeps/run_cell.hpp"
+#include "experiments/sweeps/tuning.hpp"
+#include "experiments/sweeps/work_left.hpp"
+
+namespace hardgrad {
+
+/// Seconds of a clock that only goes forward.
+inline double clock_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// A cell that is to be run.
+struct Todo {
+  const Cell* cell;
+  std::string seal;  ///< of the file that is there and is not good: another one is another run's work
+};
+
+/// Of the cell's file as it is; empty if there is none that can be read.
+std::string seal_of(const std::string& path);
+
+/// A run: lives for as long as one of its threads does.
+class Run {
+ public:
+  Run(const Plan& plan, TaskPool& tasks, const RunOptions& options);
+  RunReport finish();
+
+ private:
+  std::size_t to_come() const;
+  void select();
+  void grow_plan();
+  bool wait_for_trials();
+  void all();
+  void run_todo();
+  void round(const std::vector<Todo>& todo);
+  void work(const Todo& todo);
+  void compute(const Cell& cell);
+  void save(const Cell& cell, const Unfinished& unfinished);
+  void tell(const Cell& cell, const CellProgress& progress, double& told);
+  bool done_elsewhere(const Todo& todo);
+  void remove_unfinished(const Cell& cell) const;
+  void tell_end(const Cell& cell, CellStatus status, const std::string& reason, double seconds);
+  bool stop() const { return halt_ || options_.interrupted(); }
+  nlohmann::json here(const char* event) const { return {{"event", event}, {"pid", getpid()}, {"host", host_}}; }
+  nlohmann::json here(const char* event, const Cell& cell) const {
+    auto line = here(event);
+    line["cell"] = cell.hash;
+    return line;
+  }
+
+  Plan plan_;  // grows, between rounds
+  TaskPool& tasks_;
+  const RunOptions options_;
+  const SweepFolder folder_;
+  RunReport report_;
+  Outcomes outcomes_;
+  std::set<std::string> selected_;  // hashes
+  std::vector<Todo> todo_, deferred_;
+  WorkLeft left_;
+  std::size_t over_ = 0;  // cells that ended
+  int jobs_ = 1;
+  char host_[256] = "";
+  std::optional<Journal> journal_;
+  std::optional<Claims> claims_;
+  std::optional<Progress> progress_;
+  std::mutex writing_;  // HDF5, the journal and the report belong to whoever holds it
+  std::set<const Cell*> at_work_;
+  bool closed_ = false;       // nothing is written any more
+  bool cannot_save_ = false;  // and that has been said
+  std::atomic<bool> halt_ = false;
+  std::exception_ptr broken_;
+};
+
+}  // namespace hardgrad
