@@ -31,7 +31,7 @@ class Model {
     const auto& declared = structure().sites[site];
     return {std::vector<int>(declared.columns, declared.options), declared.times};
   }
-  /// [B] number of complete sets of choices of each example (the leaves of its tree): the product of the
+  /// [B] complete sets of choices of each example (the leaves of its tree), or more than there are: the product of the
   /// options of all columns, as often as they are asked. A number counts as `nodes` options; 0: as Structure::nodes.
   std::vector<double> outcomes(const Batch& batch, int nodes = 0) const;
 

@@ -171,6 +171,21 @@ std::vector<std::string> screen(const SweepStatus& status, const std::vector<Cel
   return lines;
 }
 
+// A cell's label without what all of them share.
+std::string short_label(std::string label, const std::vector<CellCurve>& curves) {
+  if (curves.size() == 1) return label;
+  for (const auto& [name, value] : curves.front().axes) {
+    const auto shares = [&, &name = name, &value = value](const CellCurve& curve) {
+      const auto own = curve.axes.find(name);
+      return own != curve.axes.end() && own->second == value;
+    };
+    const auto said = name + "=" + value + " ";
+    if (!std::all_of(curves.begin(), curves.end(), shares)) continue;
+    if (const auto at = label.find(said); at != std::string::npos) label.erase(at, said.size());
+  }
+  return label;
+}
+
 void table(const SweepStatus& status, const std::vector<CellCurve>& curves, const Options& options) {
   put("{}\n", headline(status));
   std::vector<std::vector<std::string>> rows = {{"STATE", "STEP", "DONE", "ROWS", "CPU S", "LOSS", "HELD OUT", "CELL"}};
@@ -182,7 +197,8 @@ void table(const SweepStatus& status, const std::vector<CellCurve>& curves, cons
     rows.push_back({state_of(curve), std::to_string(curve.step), curve.share ? fmt::format("{:.0f}%", 100 * *curve.share) : "-",
                     last ? short_number(last->rows) : "-", last ? short_number(last->cpu_seconds) : "-",
                     last ? short_number(last->loss) : "-",
-                    curve.losses.empty() ? "-" : short_number(curve.losses.begin()->second), printable(curve.line.label)});
+                    curve.losses.empty() ? "-" : short_number(curve.losses.begin()->second),
+                    printable(short_label(curve.line.label, curves))});
   }
   print_table(rows, "lrrrrrrl");
 }

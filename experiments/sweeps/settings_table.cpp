@@ -131,7 +131,7 @@ std::vector<SettingInfo> make_table() {
            start),
       CELL("train", Info::integer("start_steps", 0, 0, many, "steps that this estimator trains, with the same settings"),
            start_steps),
-      CELL("train", Info::flag("checkpoint", false, "save the trained network beside the cell, for measure and gradient"),
+      CELL("train", Info::flag("checkpoint", false, "save the trained network beside the cell, for measure, gradient and evaluate"),
            checkpoint),
       apart(CELL("train",
                  Info::real("save_seconds", 0, 0, endless,

@@ -64,7 +64,7 @@ def test_draw_writes_pictures_and_prints_the_table(result, tmp_path):
     done = run("draw", result, "--out", tmp_path / "deep" / "pictures")
     assert done.returncode == 0 and done.stderr == ""
     paths = [line for line in done.stdout.splitlines() if line.endswith((".png", ".svg"))]
-    assert len(paths) == 26 and "rloo[samples=4]" in done.stdout
+    assert len(paths) == 28 and "rloo[samples=4]" in done.stdout
     for path in paths:
         with open(path, "rb") as f:
             assert f.read(5) in (b"\x89PNG\r", b"<?xml")
@@ -98,7 +98,7 @@ def test_report_is_one_page_that_stands_alone(result, tmp_path):
     done = run("report", result, "--out", tmp_path / "r.html")
     assert done.returncode == 0 and done.stdout.strip() == str(tmp_path / "r.html")
     page = (tmp_path / "r.html").read_text()
-    assert page.count("<img") == 13 and "the gradient is not finite at step 12" in page and "grüß" in page
+    assert page.count("<img") == 14 and "the gradient is not finite at step 12" in page and "grüß" in page
     assert not re.search(r'(src|href)="(?!data:|#)', page)  # nothing from elsewhere
     assert "SkylakeX" in page
 
@@ -108,7 +108,7 @@ def test_report_of_two_thousand_runs_is_no_longer_than_of_seventy(sample):
     data = repeated(load(sample / "result.h5"), 28)
     page = report(data)
     assert data.sizes["run"] == 2016
-    assert "The first 6 of 112 networks are drawn here" in page and page.count("<img") == 13
+    assert "The first 6 of 112 networks are drawn here" in page and page.count("<img") == 14
     assert page.count("glimpse27") > 6  # the others are in the tables
 
 

@@ -6,8 +6,8 @@ using namespace hardgrad;
 
 TEST_CASE("all tasks are registered, complete, and made by name") {
   CHECK(Tasks::instance().names() == std::vector<std::string>{"algorithm", "bits", "canvas", "caption", "cloze", "gaussians",
-                                                              "glimpse", "images", "not_gate", "pairs", "puzzle", "qa",
-                                                              "tables", "translation"});
+                                                              "glimpse", "images", "not_gate", "pairs", "parse", "puzzle", "qa",
+                                                              "tables", "transduce", "translation"});
   for (const auto& [name, entry] : Tasks::instance().entries()) {
     CHECK_FALSE(entry.summary.empty());
     CHECK_FALSE(entry.data.empty());
