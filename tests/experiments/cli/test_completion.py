@@ -50,7 +50,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
     ("measure --task glim", ["glimpse"]),
     ("measure --precision d", ["double"]),
     ("run x.toml --progress p", ["plain"]),
-    ("run x.toml --set train.st", ["train.steps="]),
+    ("run x.toml --set train.ste", ["train.steps="]),
     ("run x.toml --set 'train.optimizer=a", ["train.optimizer=adam"]),
     ("run x.toml --set 'grid.estimator=reb", ["grid.estimator=rebar"]),
     ("plan x.toml --only est", ["estimator="]),
@@ -136,7 +136,7 @@ function show; printf %s (commandline) > {buffer}.new; mv {buffer}.new {buffer};
     ("hardgrad describe reinm", "hardgrad describe reinmax"),
     ("hardgrad measure --estimator 'rloo[sam", "hardgrad measure --estimator 'rloo[samples="),
     ("hardgrad measure --model 'translator[fe", "hardgrad measure --model 'translator[feed="),
-    ("hardgrad run x.toml --set train.st", "hardgrad run x.toml --set train.steps="),
+    ("hardgrad run x.toml --set train.ste", "hardgrad run x.toml --set train.steps="),
     ("hardgrad check some_f", "hardgrad check some_file"),
 ])
 def test_zsh_and_fish_complete_on_a_terminal(shell, tmp_path, line, expected):
