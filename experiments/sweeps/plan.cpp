@@ -13,6 +13,7 @@
 #include "experiments/sweeps/identity.hpp"
 #include "experiments/sweeps/tuning.hpp"
 #include "experiments/tasks/task.hpp"
+#include "experiments/training/annealing.hpp"
 
 namespace hardgrad {
 namespace {
@@ -146,6 +147,7 @@ Plan make_plan(const SweepConfig& config, TaskPool& tasks) {
     cell.settings = settings_of(config, cell.axes, &overridden);
     try {
       cell.settings.resolved();
+      annealed(cell.spec("estimator"), cell.settings.train.anneal, 1);
     } catch (const UsageError& e) {
       throw UsageError(fmt::format("{}: {} (in {})", config.file, e.what(), cell.label()));
     }

@@ -107,6 +107,7 @@ class CellTraining {
     how.steps = cell_.settings.start_steps;
     how.rows = how.attention_values = how.cpu_seconds = 0;
     how.target_loss = none.target_loss;
+    how.anneal.clear();
     how.patience = how.evaluate_every = 0;
     how.evaluate_examples = 1;  // what comes out of it is not kept
     how.decode = how.keep_best = false;

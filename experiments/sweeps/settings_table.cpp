@@ -119,6 +119,10 @@ std::vector<SettingInfo> make_table() {
       TRAIN(Info::real("own_learning_rate", 0, 0, endless, "of the estimator's own networks (Adam, on the same schedule)")
                 .above(),
             own_learning_rate),
+      TRAIN(Info::text("anneal", "",
+                       "real settings of the estimator that go in a straight line to these values, reached at train.steps: "
+                       "\"temperature=0.1\""),
+            anneal),
       TRAIN(Info::integer("log_every", 0, 1, many, "steps between logged training losses"), log_every),
       TRAIN(Info::integer("evaluate_every", 0, 0, many, "steps between evaluations; 0: only at the end"), evaluate_every),
       TRAIN(Info::integer("evaluate_examples", 0, 0, many, "examples per evaluation; 0 is the whole split"), evaluate_examples),
@@ -131,7 +135,8 @@ std::vector<SettingInfo> make_table() {
            start),
       CELL("train", Info::integer("start_steps", 0, 0, many, "steps that this estimator trains, with the same settings"),
            start_steps),
-      CELL("train", Info::flag("checkpoint", false, "save the trained network beside the cell, for measure, gradient and evaluate"),
+      CELL("train",
+           Info::flag("checkpoint", false, "save the trained network beside the cell, for measure, gradient and evaluate"),
            checkpoint),
       apart(CELL("train",
                  Info::real("save_seconds", 0, 0, endless,
@@ -176,6 +181,8 @@ TrainSettings CellSettings::resolved() const {
   if (open && (train.optimizer.schedule == "linear" || train.optimizer.schedule == "cosine"))
     throw UsageError(
         fmt::format("train.schedule = \"{}\": needs train.steps, over which it goes down", train.optimizer.schedule));
+  if (!train.anneal.empty() && train.steps == 0)
+    throw UsageError(fmt::format("train.anneal = \"{}\": needs train.steps, over which it goes", train.anneal));
   const bool has_target = train.target_loss > TrainSettings{}.target_loss;
   for (const auto& [set, name] : {std::pair{has_target, "target_loss"}, {train.patience > 0, "patience"}}) {
     if (set && train.evaluate_every == 0)

@@ -8,6 +8,7 @@
 #include "core/support/usage.hpp"
 #include "experiments/measurement/finite.hpp"
 #include "experiments/training/adaptation.hpp"
+#include "experiments/training/annealing.hpp"
 #include "experiments/training/batches.hpp"
 #include "experiments/training/evaluation.hpp"
 
@@ -60,6 +61,7 @@ class Loop {
         keys_(keys),
         stop_(stop),
         between_(between),
+        own_spec_(training.estimator_spec),
         batches_(*training.task, settings.batch, keys.order),
         gradient_(training.model->parameters().size()),
         before_{so_far().result.seconds, so_far().cpu_seconds} {}
@@ -68,6 +70,7 @@ class Loop {
     try {
       while (!ended()) {
         poll(stop_);
+        anneal();
         look();
         pause();
         if (!ended()) step();
@@ -99,6 +102,14 @@ class Loop {
     else if (over(settings_.cpu_seconds, so_far().cpu_seconds))
       why = "cpu_seconds";
     return !why.empty();
+  }
+
+  /// The estimator with its settings as they are at this step. What is measured is measured against its target as it is then.
+  void anneal() {
+    if (settings_.anneal.empty()) return;
+    auto spec = annealed(own_spec_, settings_.anneal, static_cast<double>(training_.step) / settings_.steps);
+    training_.estimator = copied(spec, *training_.estimator, training_.model->structure());
+    training_.estimator_spec = std::move(spec);
   }
 
   void pause() {
@@ -234,6 +245,7 @@ class Loop {
 
   void finish() {
     const int step = training_.step;
+    anneal();
     log();
     note_time();
     if ((asked_for(step) || asked_for(settings_.steps)) && !has(result().measurements, step)) measure_now();
@@ -253,6 +265,7 @@ class Loop {
   const RunKeys& keys_;
   const Stop& stop_;
   const Between& between_;
+  const Spec own_spec_;
   Batches batches_;
   Tape<T> tape_;
   std::vector<T> gradient_, own_gradient_;

@@ -27,6 +27,7 @@ struct TrainSettings {
 
   int batch = 32;
   OptimizerSettings optimizer;             ///< of the model
+  std::string anneal;                      ///< settings of the estimator and the values they go to, see annealing.hpp
   double own_learning_rate = 1e-3;         ///< of the estimator's own networks (Adam, on the model's schedule)
   int log_every = 10;                      ///< steps between logged training losses (each the mean since the last)
   int evaluate_every = 0;                  ///< steps between evaluations; 0: only at the end
@@ -89,7 +90,7 @@ struct Training {
   std::shared_ptr<const Task> task;
   std::unique_ptr<Model<T>> model;
   std::unique_ptr<Estimator<T>> estimator;
-  Spec estimator_spec;
+  Spec estimator_spec;  ///< with the values that annealed settings have at this step
   std::unique_ptr<Optimizer<T>> optimizer, own_optimizer;
   int step = 0;
   SoFar so_far;                             ///< nothing before a training, and after it

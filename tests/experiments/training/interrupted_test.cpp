@@ -77,11 +77,11 @@ std::vector<std::uint64_t> numbers(const Training<T>& training, const TrainResul
 /// Stopped when it has asked a few times, put away (every fourth time in a file) and taken up, until it is done: between steps,
 /// within measurements and evaluations, also twice at one place.
 template <class T>
-std::vector<std::uint64_t> torn(const TrainSettings& settings, int& pieces) {
+std::vector<std::uint64_t> torn(const TrainSettings& settings, int& pieces, const std::string& estimator = "nvil[samples=2]") {
   const auto path = std::filesystem::temp_directory_path() / ("hardgrad_torn_" + std::to_string(getpid()) + ".h5");
   std::optional<Unfinished> saved;
   for (pieces = 1;; ++pieces) {
-    auto training = fresh<T>(settings);
+    auto training = fresh<T>(settings, estimator);
     if (saved) take_up(*saved, training, "saved");
     int polls = 0;
     // The more pieces there were, the more it may ask: so it ends even where one measurement asks often.
@@ -119,6 +119,17 @@ TEST_CASE_TEMPLATE("a training torn more than fifty times ends in the same bits"
   auto other = many_things(121);
   auto longer = fresh<T>(other);
   CHECK(numbers(longer, train(longer, other, keys)) != numbers(whole, result));
+}
+
+TEST_CASE("one whose settings are annealed, too") {
+  const std::string estimator = "entropy_regularised[samples=2,lambda_e=0.5]";
+  auto settings = many_things(40);
+  settings.anneal = "lambda_e=0.01";
+  auto whole = fresh<double>(settings, estimator);
+  const auto result = train(whole, settings, keys);
+  int pieces = 0;
+  CHECK(torn<double>(settings, pieces, estimator) == numbers(whole, result));
+  CHECK(pieces > 10);
 }
 
 TEST_CASE("what is taken up may be of no other network") {
