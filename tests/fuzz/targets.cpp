@@ -140,7 +140,7 @@ std::vector<Target> targets(const std::string& folder) {
        "cmudict",
        {dictionary},
        {"(2)", " AA1", "\n", "#"},
-       task("translation[data=cmudict,heldout=0.25,test=0.25,path=", "]")},
+       task("transduce[data=cmudict,heldout=0.25,test=0.25,path=", "]")},
       {"cloze",
        "questions/training/a.question",
        {cloze},
