@@ -57,7 +57,7 @@ TEST_CASE("what cannot be annealed is refused") {
   CHECK_THROWS_AS(refused("gumbel_softmax", "temperature"), UsageError);
 }
 
-TEST_CASE("annealed to what it is, a training is the same; else its target moves along") {
+TEST_CASE("annealed to what it is, a training is the same, else its target moves along") {
   const std::string spec = "entropy_regularised[samples=2,lambda_e=0.5]";
   const auto plain = trained(spec, ""), still = trained(spec, "lambda_e=0.5"), moved = trained(spec, "lambda_e=0");
   CHECK(plain.first() == still.first());  // averages are kept from step to step
