@@ -50,21 +50,23 @@ std::string slurm_script(const SlurmJob& job) {
 #SBATCH --time={hours:02}:{minutes:02}:00
 #SBATCH --requeue
 #SBATCH --open-mode=append
-#SBATCH --signal=B:TERM@90
+#SBATCH --signal=B:USR1@90
 #SBATCH --output={name}-%A_%a.log
 
-# 90 seconds before the time is out Slurm sends TERM: hardgrad saves the cells at work on their way, and the task is queued
-# again.
+# 90 seconds before the time is out Slurm sends USR1: hardgrad saves the cells at work on their way, and the task is queued
+# again. A task that is cancelled gets TERM, and hardgrad with it: it saves them too, and the task is not queued again.
 cd {where} || exit 2
-out_of_time=
-trap 'out_of_time=1; kill -TERM "$run"' TERM
+signalled= out_of_time=
+trap 'signalled=1 out_of_time=1; kill -TERM "$run"' USR1
+trap 'signalled=1' TERM
 {program} run{arguments} --jobs {cores} --progress plain \
   --shard "$SLURM_ARRAY_TASK_ID/{tasks}" &
 run=$!
 wait "$run"; status=$?
-if [ -n "$out_of_time" ]; then
+while [ -n "$signalled" ]; do  # a signal ends a wait, not the run
+  signalled=
   wait "$run"; status=$?
-fi
+done
 # 4: what comes next ([tune]) depends on cells of tasks that have not begun.
 if [ "$status" -eq 4 ] || {{ [ -n "$out_of_time" ] && [ "$status" -eq 130 ]; }}; then
   scontrol requeue "${{SLURM_ARRAY_JOB_ID}}_${{SLURM_ARRAY_TASK_ID}}" && exit 0

@@ -1,4 +1,4 @@
-"""The job array that `plan --slurm` writes, run by a real Slurm: one task killed, one requeued, and the same numbers."""
+"""The job array that `plan --slurm` writes, run by a real Slurm: a task killed, one cancelled, one requeued, and the same numbers."""
 import json
 import os
 import signal
@@ -13,15 +13,15 @@ from cluster import Cluster, missing  # noqa: E402
 from merged import arrays  # noqa: E402
 from program import run  # noqa: E402
 
-TASKS = 3
+TASKS = 4
 SWEEP = """name = "array"
 [grid]
 task = "bits"
 model = "bits[bits=8]"
 estimator = ["rloo[samples=8]", "nvil", "exact"]
-seed = [1, 2]
+seed = [1, 2, 3, 4]
 [train]
-steps = 3000
+steps = 30000
 [measure]
 at = ["end"]
 replicates = 8
@@ -56,7 +56,7 @@ def number_of(pid):
 
 
 @pytest.mark.skipif(bool(missing()), reason=f"no Slurm here: {', '.join(missing())} missing")
-def test_an_array_with_a_task_killed_and_one_requeued(tmp_path):
+def test_an_array_with_a_task_killed_one_cancelled_and_one_requeued(tmp_path):
     sweep, folder, alone = tmp_path / "array.toml", tmp_path / "many", tmp_path / "alone"
     sweep.write_text(SWEEP)
     run("run", sweep, "--out", alone, "--progress", "none")
@@ -69,10 +69,13 @@ def test_an_array_with_a_task_killed_and_one_requeued(tmp_path):
 
         killed = cluster.until(lambda: at_work(folder, []), "a task at work")
         dead = number_of(killed)
-        cluster.ask("scancel", "--full", "--signal=KILL", f"{job}_{dead}")
-        requeued = cluster.until(lambda: at_work(folder, [killed]), "another task at work")
+        os.kill(killed, signal.SIGKILL)
+        cancelled = cluster.until(lambda: at_work(folder, [killed]), "another task at work")
+        unwanted = number_of(cancelled)
+        cluster.ask("scancel", f"{job}_{unwanted}")  # Slurm wakes what is stopped, sends TERM, and KILL after KillWait
+        requeued = cluster.until(lambda: at_work(folder, [killed, cancelled]), "a third task at work")
         again = number_of(requeued)
-        assert again != dead
+        assert len({dead, unwanted, again}) == 3
         cluster.ask("scontrol", "requeue", f"{job}_{again}")
         cluster.until(lambda: cluster.states(job)[again] == "PENDING", "the requeued task")
         # Not in two minutes, as Slurm would, but not within the second either in which it revoked the credential.
@@ -80,17 +83,18 @@ def test_an_array_with_a_task_killed_and_one_requeued(tmp_path):
 
         over = cluster.until(lambda: all(s not in ("PENDING", "RUNNING", "COMPLETING", "CONFIGURING", "REQUEUED")
                                          for s in cluster.states(job).values()) and cluster.states(job), "the array")
-        assert len(over) == TASKS and over[dead] != "COMPLETED", over
-        assert {over[n] for n in over if n != dead} == {"COMPLETED"}, over
+        assert len(over) == TASKS and (over[dead], over[unwanted]) == ("FAILED", "CANCELLED"), over
+        assert {over[n] for n in over if n not in (dead, unwanted)} == {"COMPLETED"}, over
         pids = {event["pid"] for event in events(folder, "run")}
-        assert {killed, requeued} < pids and len(pids) == TASKS + 1, "the requeued task ran twice"
-        lost = {event["cell"] for event in events(folder, "start")} - {event["cell"] for event in events(folder, "end")}
-        assert len(lost) >= 1, "the killed task was in the middle of a cell"
+        assert {killed, cancelled, requeued} < pids and len(pids) == TASKS + 1, "the requeued task ran twice, no other did"
+        unfinished = {event["pid"] for event in events(folder, "start")
+                      if event["cell"] not in {ended["cell"] for ended in events(folder, "end")}}
+        assert unfinished == {killed, cancelled}, "both were in the middle of a cell"
         run("merge", folder, "--out", tmp_path / "many.h5", status=1)  # and says so
 
         second = cluster.ask("sbatch", "--parsable", script).strip()  # only what is missing runs
         cluster.until(lambda: set(cluster.states(second).values()) == {"COMPLETED"}, "the array again")
     ends = [event["cell"] for event in events(folder, "end")]
-    assert len(ends) == len(set(ends)) == 6, "each cell came to an end once"
+    assert len(ends) == len(set(ends)) == 12, "each cell came to an end once"
     run("merge", folder, "--out", tmp_path / "many.h5")
     assert arrays(tmp_path / "many.h5") == arrays(tmp_path / "alone.h5")

@@ -1,6 +1,7 @@
 """plan: what it would do, why, how long, on how much disk, and as a Slurm array."""
 import os
 import shlex
+import signal
 import subprocess
 import time
 
@@ -80,22 +81,23 @@ def test_slurm_script_does_all_cells(sweep, tmp_path):
     assert "leave --shard out" in refusal("plan", sweep, "--slurm", "--shard", "1/2")
 
 
-def test_slurm_task_out_of_time_is_queued_again(sweep, tmp_path):
+@pytest.mark.parametrize("cancelled", [False, True])
+def test_slurm_task_out_of_time_is_queued_again_and_a_cancelled_one_is_not(cancelled, sweep, tmp_path):
     script = run("plan", sweep, "--out", tmp_path / "run", "--set", "train.steps=100000000", "--set", "measure.at=[]", "--only", "seed=1", "--slurm", "--tasks", 1,
                  "--quick").stdout
     (tmp_path / "job.sh").write_text(script)
     (tmp_path / "scontrol").write_text(f'#!/bin/sh\necho "$@" > {shlex.quote(str(tmp_path / "said"))}\n')
     (tmp_path / "scontrol").chmod(0o755)
     env = environment(SLURM_ARRAY_TASK_ID="1", SLURM_ARRAY_JOB_ID="7", PATH=f"{tmp_path}:{os.environ['PATH']}")
-    job = subprocess.Popen(["bash", tmp_path / "job.sh"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env)
+    job = subprocess.Popen(["bash", tmp_path / "job.sh"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env, start_new_session=True)
     journal = tmp_path / "run" / "journal.jsonl"
     try:
         while job.poll() is None and not (journal.exists() and '"start"' in journal.read_text()):
             time.sleep(0.01)
-    finally:
-        job.terminate()
-    assert job.wait(timeout=3000) == 0
-    assert (tmp_path / "said").read_text() == "requeue 7_1\n"
+    finally:  # the time is out: the script alone is told; cancelled: all that the task runs
+        os.killpg(job.pid, signal.SIGTERM) if cancelled else job.send_signal(signal.SIGUSR1)
+    assert job.wait(timeout=3000) == (130 if cancelled else 0)
+    assert not (tmp_path / "said").exists() if cancelled else (tmp_path / "said").read_text() == "requeue 7_1\n"
     assert '"interrupted"' in journal.read_text()
 
 
