@@ -14,10 +14,10 @@ std::string kind_of(const AxisValues& axes) {
   return kind;
 }
 
-void Durations::add(const std::string& kind, double seconds) {
+void Durations::add(const std::string& kind, double seconds, double work) {
   auto& mean = kinds_[kind];
   mean.sum += seconds;
-  ++mean.count;
+  mean.weight += work;
 }
 
 std::optional<double> Durations::seconds(const Left& left) const {
@@ -26,24 +26,23 @@ std::optional<double> Durations::seconds(const Left& left) const {
   for (const auto& [kind, mean] : kinds_)
     for (auto* into : {&tasks[task_of(kind)], &all}) {
       into->sum += mean.value();
-      ++into->count;
+      ++into->weight;
     }
-  double total = 0;
-  std::size_t cells = 0, unknown = 0;
-  for (const auto& [kind, count] : left) {
-    cells += count;
+  double total = 0, all_work = 0, unknown = 0;
+  for (const auto& [kind, work] : left) {
+    all_work += work;
     const auto own = kinds_.find(kind);
     const auto task = tasks.find(task_of(kind));
     if (own != kinds_.end())
-      total += static_cast<double>(count) * own->second.value();
+      total += work * own->second.value();
     else if (task != tasks.end())
-      total += static_cast<double>(count) * task->second.value();
+      total += work * task->second.value();
     else
-      unknown += count;
+      unknown += work;
   }
-  if (cells == 0) return 0;
-  if (2 * unknown > cells || all.count == 0) return {};
-  return total + static_cast<double>(unknown) * all.value();
+  if (all_work == 0) return 0;
+  if (2 * unknown > all_work || all.weight == 0) return {};
+  return total + unknown * all.value();
 }
 
 }  // namespace hardgrad

@@ -158,6 +158,7 @@ SweepStatus sweep_status(const SweepFolder& folder) {
   const auto claims = standing_claims(folder.cells());
   SweepStatus status{plan.at("name"), plan.at("hash"), {}, plan.value("to_come", std::size_t{0}), {}};
   WorkLeft left;
+  left.to_come(plan.value("work_to_come", Durations::Left{}));
   for (const auto& cell : plan.at("cells")) {
     CellStatusLine line;
     line.hash = cell.at("hash");
@@ -165,6 +166,7 @@ SweepStatus sweep_status(const SweepFolder& folder) {
     for (const auto& [name, value] : cell.at("axes").items())
       named.axes[name] = value.is_string() ? value.get<std::string>() : value.dump();
     named.round = cell.value("round", std::size_t{0});
+    named.share = cell.value("share", 1.0);
     named.skip = cell.at("skip").get<std::string>();
     line.trial = named.round > 0;
     line.label = named.label();
@@ -172,9 +174,10 @@ SweepStatus sweep_status(const SweepFolder& folder) {
     line.reason = line.state == CellState::failed ? history.reasons[line.hash] : cell.at("skip").get<std::string>();
     line.running = claims.contains(line.hash);
     const auto kind = kind_of(named.axes);
-    if (const auto took = history.seconds.find(line.hash); took != history.seconds.end()) left.took(kind, took->second);
+    if (const auto took = history.seconds.find(line.hash); took != history.seconds.end())
+      left.took(kind, took->second, named.share);
     if (!is_done(line.state, named) && named.skip.empty()) {
-      left.expect(line.hash, kind);
+      left.expect(line.hash, kind, named.share);
       if (const auto said = history.progress.find(line.hash); line.running && said != history.progress.end())
         left.at_work(line.hash, said->second.first, said->second.second, 0);
       line.step = unfinished_step(folder, line.hash);

@@ -225,12 +225,19 @@ std::vector<const Cell*> selected_cells(const Plan& plan, const std::vector<std:
   return result;
 }
 
+Durations::Left work_of(const std::vector<const Cell*>& cells) {
+  Durations::Left work;
+  for (const auto* cell : cells) work[kind_of(cell->axes)] += cell->share;
+  return work;
+}
+
 nlohmann::json Plan::json() const {
   auto list = nlohmann::json::array();
   for (const auto& cell : cells) {
     list.push_back(
         {{"hash", cell.hash}, {"axes", cell.axes}, {"identity", identity(precision, seed, cell)}, {"skip", cell.skip}});
-    if (tuning) list.back().update({{"round", cell.round}, {"search", cell.search}, {"setting", cell.setting}});
+    if (tuning)
+      list.back().update({{"round", cell.round}, {"search", cell.search}, {"setting", cell.setting}, {"share", cell.share}});
   }
   nlohmann::json all{{"format", 2},      {"name", name}, {"hash", hash}, {"seed", seed}, {"precision", precision},
                      {"config", config}, {"cells", list}};
@@ -238,7 +245,8 @@ nlohmann::json Plan::json() const {
     all.update({{"tune", tuning->config->tune->text()},
                 {"metric", tuning->config->tune->metric},
                 {"searches", tuning_json(*this)},
-                {"to_come", tuning->to_come.size()}});
+                {"to_come", tuning->to_come.size()},
+                {"work_to_come", work_of(selected_cells(*this, {}, 1, 1, true))}});
   return all;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/random/key.hpp"
+#include "experiments/sweeps/durations.hpp"
 #include "experiments/sweeps/search.hpp"
 
 namespace hardgrad {
@@ -85,6 +86,8 @@ bool filter_keeps(const std::vector<std::string>& filters, const Cell& cell);
 /// instead of those that are. UsageError, with what may have been meant, if a filter keeps no cell of the whole plan.
 std::vector<const Cell*> selected_cells(const Plan& plan, const std::vector<std::string>& filters, std::size_t shard,
                                         std::size_t shards, bool to_come = false);
+/// What these cells are to do, by kind.
+Durations::Left work_of(const std::vector<const Cell*>& cells);
 
 /// What differs between a frozen plan and this one, in one line; empty if nothing.
 std::string plan_difference(const nlohmann::json& frozen, const Plan& plan);

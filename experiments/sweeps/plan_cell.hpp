@@ -17,6 +17,7 @@ struct Cell {
   std::size_t round = 0;    ///< of the search for settings that it is a trial of, from 1; 0: a run that is reported
   std::size_t search = 0;   ///< which of the plan's searches it belongs to
   std::size_t setting = 0;  ///< and which of its settings it has
+  double share = 1;         ///< of a reported run's training that it does: less for a trial
 
   std::uint64_t seed() const { return std::stoull(axes.at("seed")); }
   Spec spec(const std::string& axis) const { return Spec::parse(axes.at(axis)); }

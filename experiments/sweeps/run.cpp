@@ -55,9 +55,9 @@ Run::Run(const Plan& plan, TaskPool& tasks, const RunOptions& options)
   grow_plan();
   const auto seconds = journal_seconds(folder_);  // of earlier runs in this folder
   for (const auto& cell : plan_.cells)
-    if (const auto it = seconds.find(cell.hash); it != seconds.end()) left_.took(kind_of(cell.axes), it->second);
+    if (const auto it = seconds.find(cell.hash); it != seconds.end()) left_.took(kind_of(cell.axes), it->second, cell.share);
   select();
-  progress_.emplace(todo_.size() + to_come(), options.progress, options.print,
+  progress_.emplace(todo_.size() + to_come_, options.progress, options.print,
                     [this] { return left_.together(jobs_, clock_seconds()); });
   auto line = here("run");
   line.update({{"plan", plan.hash},
@@ -66,8 +66,6 @@ Run::Run(const Plan& plan, TaskPool& tasks, const RunOptions& options)
                {"shard", fmt::format("{}/{}", options.shard, options.shards)}});
   journal_->append(line);
 }
-
-std::size_t Run::to_come() const { return selected_cells(plan_, options_.only, options_.shard, options_.shards, true).size(); }
 
 // Those of our cells that are new in the plan.
 void Run::select() {
@@ -84,16 +82,19 @@ void Run::select() {
     }
     todo_.push_back({cell, state == CellState::pending ? "" : seal_of(folder_.cell(cell->hash))});
     if (!cell->skip.empty()) continue;
-    left_.expect(cell->hash, kind_of(cell->axes));
+    left_.expect(cell->hash, kind_of(cell->axes), cell->share);
     ++users[{cell->axes.at("task"), CellKeys(plan_.seed, cell->axes).data.value()}];
   }
   tasks_.expect(users);
+  const auto later = selected_cells(plan_, options_.only, options_.shard, options_.shards, true);
+  to_come_ = later.size();
+  left_.to_come(work_of(later));
 }
 
 void Run::all() {
   do {
     report_.waiting = 0;
-    progress_->expect(over_ + todo_.size() + to_come());
+    progress_->expect(over_ + todo_.size() + to_come_);
     run_todo();
   } while (wait_for_trials());
 }

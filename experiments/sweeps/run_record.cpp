@@ -23,7 +23,7 @@ void Run::tell_end(const Cell& cell, CellStatus status, const std::string& reaso
     progress_->say("failed: " + report_.failures.back());
     if (options_.fail_fast) halt_ = true;
   }
-  if (status == CellStatus::ok && seconds > 0) left_.took(kind_of(cell.axes), seconds);
+  if (status == CellStatus::ok && seconds > 0) left_.took(kind_of(cell.axes), seconds, cell.share);
   left_.over(cell.hash);
   ++over_;
   progress_->advance(status == CellStatus::failed);

@@ -43,7 +43,6 @@ class Run {
   RunReport finish();
 
  private:
-  std::size_t to_come() const;
   void select();
   void grow_plan();
   bool wait_for_trials();
@@ -73,6 +72,7 @@ class Run {
   Outcomes outcomes_;
   std::set<std::string> selected_;  // hashes
   std::vector<Todo> todo_, deferred_;
+  std::size_t to_come_ = 0;  // cells that the plan will grow by
   WorkLeft left_;
   std::size_t over_ = 0;  // cells that ended
   int jobs_ = 1;

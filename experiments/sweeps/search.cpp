@@ -91,6 +91,7 @@ void Search::grow(const SweepConfig& config, const Outcomes& outcomes, std::vect
         cell = with_values(config, std::move(cell), settings[in[i]]);
         shorten(cell.settings, tune, tune.rounds[r]);
         cell.round = r + 1;
+        cell.share = tune.rounds[r];
         cell.setting = in[i];
         round.steps = cell.settings.train.steps;
         const auto& there = finish(std::move(cell), number + i * tune.seeds.size() + s, open ? to_come : known);

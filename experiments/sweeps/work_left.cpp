@@ -2,9 +2,14 @@
 
 namespace hardgrad {
 
-void WorkLeft::expect(const std::string& cell, const std::string& kind) {
+void WorkLeft::expect(const std::string& cell, const std::string& kind, double work) {
   std::lock_guard guard(mutex_);
-  kinds_[cell] = kind;
+  cells_[cell] = {kind, work};
+}
+
+void WorkLeft::to_come(Durations::Left work) {
+  std::lock_guard guard(mutex_);
+  to_come_ = std::move(work);
 }
 
 void WorkLeft::at_work(const std::string& cell, double seconds, double left, double now) {
@@ -20,27 +25,28 @@ void WorkLeft::given_up(const std::string& cell) {
 void WorkLeft::over(const std::string& cell) {
   std::lock_guard guard(mutex_);
   working_.erase(cell);
-  kinds_.erase(cell);
+  cells_.erase(cell);
 }
 
-void WorkLeft::took(const std::string& kind, double seconds) {
+void WorkLeft::took(const std::string& kind, double seconds, double work) {
   std::lock_guard guard(mutex_);
-  durations_.add(kind, seconds);
+  durations_.add(kind, seconds, work);
 }
 
 std::optional<double> WorkLeft::one_by_one(double now) const {
   std::lock_guard guard(mutex_);
   auto durations = durations_;
-  Durations::Left left;
+  auto left = to_come_;
   double begun = 0;
-  for (const auto& [cell, kind] : kinds_) {
+  for (const auto& [cell, expected] : cells_) {
     const auto it = working_.find(cell);
     if (it == working_.end()) {
-      ++left[kind];
+      left[expected.kind] += expected.work;
       continue;
     }
     begun += it->second.rest(now);
-    durations.add(kind, it->second.seconds + it->second.left);  // others of its kind will take as long
+    // Others of its kind will take as long.
+    durations.add(expected.kind, it->second.seconds + it->second.left, expected.work);
   }
   const auto others = durations.seconds(left);
   return others ? std::optional(begun + *others) : std::nullopt;
@@ -52,7 +58,8 @@ std::optional<double> WorkLeft::together(int jobs, double now) const {
   std::lock_guard guard(mutex_);
   double longest = 0;
   for (const auto& [cell, working] : working_) longest = std::max(longest, working.rest(now));
-  const auto at_once = std::min<double>(jobs, std::max<double>(1, static_cast<double>(kinds_.size())));
+  const auto cells = to_come_.empty() ? static_cast<double>(cells_.size()) : jobs;
+  const auto at_once = std::min<double>(jobs, std::max<double>(1, cells));
   return std::max(longest, *all / at_once);
 }
 

@@ -162,3 +162,14 @@ TEST_CASE("a trial that bursts is no failure of the sweep, is not tried again, a
   CHECK(none.failures[0].find("no setting can be chosen: none of 2 ended with a number") != std::string::npos);
   CHECK(none.skipped == 2);
 }
+
+TEST_CASE("a plan knows its whole work from the beginning, trials at their share of a run") {
+  TaskPool tasks;
+  const auto plan = make_plan(config_of(sweep), tasks);
+  double known = 0, to_come = 0;
+  for (const auto& cell : plan.cells) known += cell.share;
+  const auto frozen = plan.json();
+  for (const auto& [kind, work] : frozen.at("work_to_come").items()) to_come += work.get<double>();
+  CHECK(known == doctest::Approx(2 * 8 * .2));
+  CHECK(to_come == doctest::Approx(2 * (4 * .6 + 2)));
+}

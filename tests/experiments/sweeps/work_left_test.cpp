@@ -33,3 +33,19 @@ TEST_CASE("no run ends before its longest cell, and one that overruns its estima
   CHECK(*left.one_by_one(0) == 20 + 21);
   CHECK(*left.together(2, 0) == 20.5);
 }
+
+TEST_CASE("a short trial stands for its share of a run, and cells that are not known yet take their time too") {
+  WorkLeft left;
+  const std::string kind = "task\nkind=x\n";
+  left.expect("trial", kind, .25);
+  left.to_come({{kind, 3.5}});  // two trials of a quarter, three whole runs
+  CHECK_FALSE(left.one_by_one(0));
+  left.took(kind, 10, .25);
+  CHECK(*left.one_by_one(0) == 10 + 3.5 * 40);
+  CHECK(*left.together(2, 0) == (10 + 3.5 * 40) / 2.);  // though one cell alone is known
+  left.at_work("trial", 10, 20, 0);                     // slower: a whole run of both kinds of trials takes 80
+  CHECK(*left.one_by_one(0) == 20 + 3.5 * 80);
+  left.over("trial");
+  left.to_come({});
+  CHECK(*left.one_by_one(0) == 0);
+}
