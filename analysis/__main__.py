@@ -1,4 +1,4 @@
-"""Command line: `python3 -m analysis answer|report|draw|look|compare|align ...`; `--help` says more."""
+"""Command line: `python3 -m analysis answer|report|draw|watch|look|compare|align ...`; `--help` says more."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from .figures import FIGURES, draw_all
 from .frames import only
 from .groups import page
 from .inference import FINAL_LOSS
+from .live import follow, program, told
 from .load import load, load_tuning
 from .output import complain, finish, write
 from .report import report
@@ -102,6 +103,20 @@ def _look(arguments: argparse.Namespace) -> None:
         print(*_save(figure, folder, name), sep="\n")
 
 
+def _watch(arguments: argparse.Namespace) -> None:
+    out = Path(arguments.out or f"{arguments.folder.rstrip('/')}.html")
+    first = True
+
+    def put(text: str) -> None:
+        nonlocal first
+        write(out, text.encode())
+        if first:
+            print(out, flush=True)
+        first = False
+
+    follow(lambda: told(arguments.hardgrad, arguments.folder), put, arguments.by, arguments.every)
+
+
 def _compare(arguments: argparse.Namespace) -> None:
     first, second = (load(path, arguments.unverified) for path in (arguments.result, arguments.second))
     found = compare(first, second, arguments.at)
@@ -111,6 +126,13 @@ def _compare(arguments: argparse.Namespace) -> None:
 def _align(arguments: argparse.Namespace) -> None:
     found = align(arguments.folder, arguments.train, arguments.iterations)
     print(found.to_json(orient="records", indent=2) if arguments.json else found.to_string(index=False, float_format="{:.3f}".format))
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0.1 <= seconds <= 3600:
+        raise argparse.ArgumentTypeError(f"{text}: give 0.1 to 3600 seconds")
+    return seconds
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -148,6 +170,14 @@ def main(arguments: list[str] | None = None) -> int:
     verb.add_argument("result", metavar="GRADIENT.h5", help="file of `hardgrad gradient --out`")
     verb.add_argument("--out", help="folder (default: the file's name)")
     verb.set_defaults(run=_look)
+    text = "draw a sweep's training losses while it runs, as a page that redraws itself"
+    verb = verbs.add_parser("watch", help=text, description=text)
+    verb.add_argument("folder", metavar="DIR", help="folder of a sweep")
+    verb.add_argument("--out", help="page (default: beside the folder)")
+    verb.add_argument("--by", choices=("steps", "rows", "cpu_seconds"), default="steps", help="against what (default: steps)")
+    verb.add_argument("--every", type=_seconds, default=5, metavar="SECONDS", help="between two looks (default: 5)")
+    verb.add_argument("--hardgrad", metavar="PROGRAM", default=program(), help="the program (default: on the path, or in build/release)")
+    verb.set_defaults(run=_watch)
     text = "say what changed between two results beyond noise"
     verb = verbs.add_parser("compare", help=text, description=text)
     verb.add_argument("result", metavar="FIRST.h5", help="merged result")

@@ -11,7 +11,7 @@ import xarray as xr
 
 from .budgets import at_budget, cost_so_far, reached
 from .errors import InputError
-from .groups import Group, by_seed, panels
+from .groups import Group, by_seed, evaluated_on, panels
 from .inference import FINAL_LOSS, lower_is_better
 from .load import need
 from .statistics import Difference, holm, mean_interval, paired_difference, pairs_needed, shared_ranks
@@ -44,7 +44,8 @@ def answer(data: xr.Dataset, quantity: str = FINAL_LOSS) -> pd.DataFrame:
     for (task, model), members in panels(data).items():
         name = _variable(data, members, quantity)
         if name is not None:
-            rows += [{"task": task, "model": model, "quantity": name, **row} for row in _panel(data, members, name, costs)]
+            split = evaluated_on(data, np.concatenate([group.runs for group in members]))
+            rows += [{"task": task, "model": model, "quantity": name, "split": split, **row} for row in _panel(data, members, name, costs)]
     if not rows:
         raise InputError(f"{data.attrs.get('path', 'result')}: has no {'held-out loss' if quantity == FINAL_LOSS else quantity}: nothing was "
                          "evaluated (set train.steps, and train.evaluate_every for more than the end)")
@@ -162,7 +163,7 @@ def subject(found: pd.DataFrame) -> str:
     """What is compared: "held-out expected loss, lower is better"."""
     quantity = str(found["quantity"].iloc[0])
     words = quantity.removeprefix("heldout_").removeprefix("metric_").replace("_", " ")
-    return f"held-out {words}, {'lower' if lower_is_better(quantity) else 'higher'} is better"
+    return f"{found['split'].iloc[0]} {words}, {'lower' if lower_is_better(quantity) else 'higher'} is better"
 
 
 def _budget(row: pd.Series) -> str:

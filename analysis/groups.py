@@ -56,6 +56,15 @@ def overrides(data: xr.Dataset) -> dict[str, list[str]]:
     return found
 
 
+def evaluated_on(data: xr.Dataset, runs: np.ndarray | None = None) -> str:
+    """What losses and metrics of evaluations are of (all runs, or these): "held-out" or "test", by the split; "evaluated" if they differ."""
+    words = {"heldout": "held-out", "test": "test"}
+    settings = run_settings(data)
+    chosen = settings if runs is None else [settings[run] for run in runs]
+    found = {words.get(str(one.get("train.evaluate_split", "heldout")), "evaluated") for one in chosen}
+    return found.pop() if len(found) == 1 else "evaluated"
+
+
 def groups(data: xr.Dataset) -> list[Group]:
     """All groups in the order of their first run."""
     others = other_axes(data)

@@ -18,7 +18,7 @@ from .drawing import titles
 from .errors import InputError
 from .figures import draw_all
 from .frames import per_run
-from .groups import Group, groups, other_axes, panels
+from .groups import Group, evaluated_on, groups, other_axes, panels
 from .groups import page as pick_page
 from .inference import pareto, ranking
 from .page import page, picture, rows_table, sortable_table
@@ -164,7 +164,7 @@ def _figures(data: xr.Dataset, at: str | int) -> list[str]:
                      "<code>python3 -m analysis draw RESULT.h5 --page N</code> draws them all.</p>")
     links, drawn = [], []
     for name, figure in draw_all(shown, at):
-        title = name.replace("_", " ").replace("bias v", "bias and v").replace("heldout", "held-out").capitalize()
+        title = name.replace("_", " ").replace("bias v", "bias and v").replace("heldout", evaluated_on(data)).capitalize()
         if isinstance(figure, InputError):
             drawn.append(f"<p>{escape(title)}: not drawn: {escape(str(figure))}</p>")
         else:

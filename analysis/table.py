@@ -9,7 +9,7 @@ import pandas as pd
 import xarray as xr
 
 from .errors import InputError
-from .groups import Group, by_seed, overrides, panels
+from .groups import Group, by_seed, evaluated_on, overrides, panels
 from .load import need
 from .rounding import at_step
 from .statistics import Mean, mean_interval, shared_ranks
@@ -18,9 +18,10 @@ MEASURED = ("squared_bias", "variance", "relative_bias", "work_normalised_varian
 #: The table's columns of numbers, and how people read them.
 QUANTITIES = (("squared_bias", "squared bias"), ("relative_bias", "relative bias"), ("variance", "variance"),
               ("work_normalised_variance", "variance × rows"), ("final_loss", "final loss"), ("metric", "metric"))
-# Which held-out loss ranks, where a task and model have several: the first that most runs have.
-_LOSSES = ("heldout_expected_loss", "heldout_marginal_likelihood", "heldout_soft", "heldout_elbo",
-           "heldout_sampled_elbo")
+# Which held-out loss ranks, where a task and model have several: the first that most runs have. (A search for settings
+# ranks in the same order.)
+_LOSSES = ("heldout_expected_loss", "heldout_marginal_likelihood", "heldout_soft", "heldout_elbo", "heldout_sampled_elbo",
+           "heldout_sampled_loss", "heldout_sampled_bound", "heldout_greedy_loss")
 
 
 def measurement_step(data: xr.Dataset, at: str | int = "first") -> int:
@@ -101,6 +102,7 @@ def table(data: xr.Dataset, at: str | int = "first") -> pd.DataFrame:
             nothing = Mean(np.nan, np.nan, np.nan, 0)
             for name in MEASURED:
                 put(name, measured(data, group, name, step) if has_measurements and name in data else nothing)
+            row["split"] = evaluated_on(data, group.runs)
             row["loss_name"] = loss.removeprefix("heldout_") if loss else ""
             put("final_loss", mean_interval(finals[loss][group.runs]) if loss else nothing)
             row["metric_name"] = metric.removeprefix("metric_") if metric else ""
@@ -167,8 +169,13 @@ def caption(frame: pd.DataFrame) -> str:
     if step is not None:
         words += f"Bias and variance as measured at step {step}"
         words += ", where estimators that share a seed share their parameters. " if step == 0 else ". "
-    return words + ("A bias within noise of zero is shown as what it is below. Ranked by final held-out loss; what cannot be told apart "
+    return words + (f"A bias within noise of zero is shown as what it is below. Ranked by final {_split(frame)} loss; what cannot be told apart "
                     "beyond noise (paired t tests over seeds, Holm, 5%) shares a rank.")
+
+
+def _split(frame: pd.DataFrame) -> str:
+    splits = set(frame["split"])
+    return splits.pop() if len(splits) == 1 else "evaluated"
 
 
 def panel_rows(frame: pd.DataFrame) -> list[tuple[str, str, list[int]]]:
@@ -185,7 +192,7 @@ def format_table(frame: pd.DataFrame) -> str:
     blocks = []
     for task, model, index in panel_rows(frame):
         losses = sorted({name for name in frame.loc[index, "loss_name"] if name})
-        head = f"{task} · {model}" + (f" · final loss: held-out {losses[0]}" if losses else "")
+        head = f"{task} · {model}" + (f" · final loss: {_split(frame.loc[index])} {losses[0]}" if losses else "")
         part = text.loc[index]
         part = part[[c for c in part if c in ("rank", "estimator") or (part[c] != "–").any()]]
         rows = [list(part.columns), *part.astype(str).values.tolist()]

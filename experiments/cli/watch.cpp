@@ -161,7 +161,7 @@ std::vector<std::string> screen(const SweepStatus& status, const std::vector<Cel
       const auto loss = series[i].points.empty() ? "-" : short_number(series[i].points.back().second);
       const auto evaluation = evaluation_of(member);
       lines.push_back(fmt::format("{} {}: {}; step {}, loss {}{}{}", mark_of(i), member.label, text, step, loss,
-                                  evaluation.empty() ? "" : "; held out: ", evaluation));
+                                  evaluation.empty() ? "" : "; evaluated: ", evaluation));
     }
   }
   if (shown < all.size())
@@ -188,7 +188,7 @@ std::string short_label(std::string label, const std::vector<CellCurve>& curves)
 
 void table(const SweepStatus& status, const std::vector<CellCurve>& curves, const Options& options) {
   put("{}\n", headline(status));
-  std::vector<std::vector<std::string>> rows = {{"STATE", "STEP", "DONE", "ROWS", "CPU S", "LOSS", "HELD OUT", "CELL"}};
+  std::vector<std::vector<std::string>> rows = {{"STATE", "STEP", "DONE", "ROWS", "CPU S", "LOSS", "EVALUATED", "CELL"}};
   for (const auto& curve : curves) {
     Cell cell;
     cell.axes = curve.axes;

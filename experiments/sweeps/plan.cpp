@@ -14,6 +14,7 @@
 #include "experiments/sweeps/tuning.hpp"
 #include "experiments/tasks/task.hpp"
 #include "experiments/training/annealing.hpp"
+#include "experiments/training/monitor.hpp"
 
 namespace hardgrad {
 namespace {
@@ -151,6 +152,8 @@ Plan make_plan(const SweepConfig& config, TaskPool& tasks) {
     } catch (const UsageError& e) {
       throw UsageError(fmt::format("{}: {} (in {})", config.file, e.what(), cell.label()));
     }
+    if (const auto& what = cell.settings.train.monitor; what != "loss")
+      more_is_better(config, "train.monitor", what, cell, tasks);
     if (cell.settings.train.measure.exact && config.precision != "double")
       throw UsageError(fmt::format("{}: measure.exact: needs precision = \"double\"", config.file));
     cell.hash = text_hash(identity(config.precision, config.seed, cell));
@@ -223,6 +226,12 @@ std::vector<const Cell*> selected_cells(const Plan& plan, const std::vector<std:
   for (std::size_t i = to_come ? known : 0; i < (to_come ? all.size() : known); ++i)
     if (all[i]->number % shards == shard - 1 && filter_keeps(filters, *all[i])) result.push_back(all[i]);
   return result;
+}
+
+bool more_is_better(const SweepConfig& config, const std::string& setting, const std::string& what, const Cell& cell,
+                    TaskPool& tasks) {
+  return higher_is_better(*tasks.get(cell.axes.at("task"), CellKeys(config.seed, cell.axes).data), what,
+                          fmt::format("{}: {}: {}", config.file, setting, cell.spec("task").name));
 }
 
 Durations::Left work_of(const std::vector<const Cell*>& cells) {

@@ -86,6 +86,9 @@ bool filter_keeps(const std::vector<std::string>& filters, const Cell& cell);
 /// instead of those that are. UsageError, with what may have been meant, if a filter keeps no cell of the whole plan.
 std::vector<const Cell*> selected_cells(const Plan& plan, const std::vector<std::string>& filters, std::size_t shard,
                                         std::size_t shards, bool to_come = false);
+/// Whether more is better of what the cell's evaluations have by this name; UsageError if they never do. `setting` asked.
+bool more_is_better(const SweepConfig& config, const std::string& setting, const std::string& what, const Cell& cell,
+                    TaskPool& tasks);
 /// What these cells are to do, by kind.
 Durations::Left work_of(const std::vector<const Cell*>& cells);
 

@@ -97,8 +97,12 @@ std::vector<SettingInfo> make_table() {
       TRAIN(Info::real("target_loss", 0, -endless, endless, "training ends at an evaluation whose loss is no higher, too"),
             target_loss),
       TRAIN(Info::integer("patience", 0, 0, many,
-                          "training ends after so many evaluations in a row without a better loss, too; 0: never"),
+                          "training ends after so many evaluations in a row without a better one, too; 0: never"),
             patience),
+      TRAIN(Info::text("monitor", "",
+                       "what an evaluation is better by, for patience and keep_best: loss (of the estimator's own target), a "
+                       "loss by its name, or a metric"),
+            monitor),
       TRAIN(Info::integer("batch", 0, 1, 1e6, "examples per training step"), batch),
       TRAIN(Info::choice("optimizer", "", {"sgd", "rmsprop", "adam"}, "optimiser of the network"), optimizer.name),
       TRAIN(Info::real("learning_rate", 0, 0, endless, "its step size").above(), optimizer.learning_rate),

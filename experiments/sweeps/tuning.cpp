@@ -8,30 +8,10 @@
 #include <tuple>
 
 #include "core/support/error.hpp"
-#include "core/support/text.hpp"
+#include "experiments/training/monitor.hpp"
 
 namespace hardgrad {
 namespace {
-
-// The losses of an evaluation, the one that ranks first.
-const std::vector<std::string> losses{"expected_loss", "marginal_likelihood", "soft", "elbo", "sampled_elbo", "sampled_bound"};
-
-bool is_loss(const std::string& metric) {
-  return metric == "loss" || std::find(losses.begin(), losses.end(), metric) != losses.end();
-}
-
-// Whether more of the metric is better.
-bool direction(const SweepConfig& config, const std::string& metric, const Cell& cell, TaskPool& tasks) {
-  if (is_loss(metric)) return false;
-  std::vector<std::string> known{"loss"};
-  known.insert(known.end(), losses.begin(), losses.end());
-  for (const auto& m : tasks.get(cell.axes.at("task"), CellKeys(config.seed, cell.axes).data)->metrics()) {
-    if (m.name == metric) return m.higher_is_better;
-    known.push_back(m.name);
-  }
-  throw UsageError(fmt::format("{}: tune.metric: {} has no \"{}\"{}; it has: {}", config.file, cell.spec("task").name, metric,
-                               did_you_mean(metric, known), fmt::join(known, ", ")));
-}
 
 void check(const SweepConfig& config, const Cell& cell) {
   const auto& train = cell.settings.train;
@@ -75,7 +55,7 @@ void begin_searches(Plan& plan, const SweepConfig& config, TaskPool& tasks) {
       const auto& estimator = cell.axes.at("estimator");
       tuning.searches.push_back({.wanted = {},
                                  .settings = settings_to_try(*config.tune, config.seed, estimator),
-                                 .higher_is_better = direction(config, config.tune->metric, cell, tasks),
+                                 .higher_is_better = more_is_better(config, "tune.metric", config.tune->metric, cell, tasks),
                                  .rounds = {},
                                  .chosen = {},
                                  .stuck = {},
@@ -112,24 +92,11 @@ Outcome outcome_of(const CellRecord& record, const std::string& metric) {
   if (record.status != CellStatus::ok) return {.score = not_a_number, .quantity = {}, .reason = record.reason};
   if (record.result.evaluations.empty()) return {.score = not_a_number, .quantity = {}, .reason = "nothing was evaluated"};
   const auto& last = record.result.evaluations.back();
-  std::vector<std::string> there;
-  const auto look = [&](const std::map<std::string, double>& in, const std::string& prefix,
-                        const std::string& name) -> std::optional<Outcome> {
-    const auto it = in.find(name);
-    if (it == in.end()) return {};
-    const auto quantity = prefix + name;
-    return Outcome{.score = it->second,
-                   .quantity = quantity,
-                   .reason = std::isfinite(it->second) ? "" : fmt::format("{} is no finite number", quantity)};
-  };
-  for (const auto& name : metric == "loss" ? losses : std::vector<std::string>{metric})
-    if (const auto found = look(last.losses, "heldout_", name)) return *found;
-  if (const auto found = look(last.metrics, "metric_", metric)) return *found;
-  for (const auto& [name, value] : last.losses) there.push_back(name);
-  for (const auto& [name, value] : last.metrics) there.push_back(name);
-  return {.score = not_a_number,
-          .quantity = {},
-          .reason = fmt::format("its evaluation has no {}; it has: {}", metric, fmt::join(there, ", "))};
+  const auto found = monitored(last, metric);
+  if (!found) return {.score = not_a_number, .quantity = {}, .reason = nothing_to_monitor(last, metric)};
+  return {.score = found->value,
+          .quantity = found->quantity,
+          .reason = std::isfinite(found->value) ? "" : fmt::format("{} is no finite number", found->quantity)};
 }
 
 Outcomes outcomes_in(const SweepFolder& folder, const std::string& metric) {

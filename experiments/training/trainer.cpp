@@ -1,5 +1,7 @@
 #include "experiments/training/trainer.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -11,6 +13,7 @@
 #include "experiments/training/annealing.hpp"
 #include "experiments/training/batches.hpp"
 #include "experiments/training/evaluation.hpp"
+#include "experiments/training/monitor.hpp"
 
 namespace hardgrad {
 namespace {
@@ -62,6 +65,7 @@ class Loop {
         stop_(stop),
         between_(between),
         own_spec_(training.estimator_spec),
+        sign_(higher_is_better(*training.task, settings.monitor, "train.monitor: the task") ? -1 : 1),
         batches_(*training.task, settings.batch, keys.order),
         gradient_(training.model->parameters().size()),
         before_{so_far().result.seconds, so_far().cpu_seconds} {}
@@ -212,13 +216,25 @@ class Loop {
       point.step = training_.step;
       result().evaluations.push_back(std::move(point));
     });
-    if (!last) judge(own_loss(result().evaluations.back(), training_.estimator->target()));
+    if (!last) judge(result().evaluations.back());
   }
 
-  void judge(double loss) {
+  /// Less is better.
+  double score_of(const EvaluationPoint& point) const {
+    if (settings_.monitor == "loss") return own_loss(point, training_.estimator->target());
+    const auto found = monitored(point, settings_.monitor);
+    if (!found) throw UsageError("train.monitor: " + nothing_to_monitor(point, settings_.monitor));
+    if (!std::isfinite(found->value))
+      throw UsageError(fmt::format("train.monitor: {} is not known before the last evaluation, which alone decodes freely",
+                                   found->quantity));
+    return sign_ * found->value;
+  }
+
+  void judge(const EvaluationPoint& point) {
+    const double loss = own_loss(point, training_.estimator->target()), score = score_of(point);
     auto& state = so_far();
-    if (loss < state.best) {
-      state.best = loss;
+    if (score < state.best) {
+      state.best = score;
       state.stale = 0;
       if (settings_.keep_best) training_.best_values = copy_values(training_.model->parameters());
     } else {
@@ -266,6 +282,7 @@ class Loop {
   const Stop& stop_;
   const Between& between_;
   const Spec own_spec_;
+  const double sign_;  // of what is monitored
   Batches batches_;
   Tape<T> tape_;
   std::vector<T> gradient_, own_gradient_;

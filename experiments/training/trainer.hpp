@@ -18,12 +18,14 @@ namespace hardgrad {
 
 struct TrainSettings {
   // Training ends as soon as one of these is reached (TrainResult::ended_by).
-  int steps = 0;                ///< always a limit
-  double rows = 0;              ///< of the network, by all training gradients; 0: no limit, as of those below
-  double attention_values = 0;  ///< computed by them
-  double cpu_seconds = 0;       ///< of the thread that trains, without measurements and evaluations: results depend on it then
-  double target_loss = -1e300;  ///< of an evaluation, at or below it; the default is none
-  int patience = 0;             ///< evaluations in a row that are no better than the best before them
+  int steps = 0;                 ///< always a limit
+  double rows = 0;               ///< of the network, by all training gradients; 0: no limit, as of those below
+  double attention_values = 0;   ///< computed by them
+  double cpu_seconds = 0;        ///< of the thread that trains, without measurements and evaluations: results depend on it then
+  double target_loss = -1e300;   ///< of an evaluation, at or below it; the default is none
+  int patience = 0;              ///< evaluations in a row that are no better than the best before them
+  std::string monitor = "loss";  ///< what they are better by (patience, keep_best): the loss of the estimator's own target, a
+                                 ///< loss by its name, or a metric
 
   int batch = 32;
   OptimizerSettings optimizer;             ///< of the model
@@ -73,15 +75,16 @@ struct TrainResult {
 /// What a training has come to, beside its network, estimator and optimisers.
 struct SoFar {
   TrainResult result;
-  double cpu_seconds = 0;                                 ///< of training; result.seconds is its wall time
-  double loss = 0;                                        ///< sum over the steps since the last logged one
-  int since = 0;                                          ///< how many these are
-  double gradient_norm = 0;                               ///< of the last step
-  double measuring = 0;                                   ///< wall seconds of all measurements; not of the numbers
-  double evaluating = 0;                                  ///< of all evaluations
-  double best = std::numeric_limits<double>::infinity();  ///< loss of the best evaluation
-  int stale = 0;                                          ///< evaluations since
-  bool at_best = false;                                   ///< the end: the best evaluation's parameters were put back
+  double cpu_seconds = 0;    ///< of training; result.seconds is its wall time
+  double loss = 0;           ///< sum over the steps since the last logged one
+  int since = 0;             ///< how many these are
+  double gradient_norm = 0;  ///< of the last step
+  double measuring = 0;      ///< wall seconds of all measurements; not of the numbers
+  double evaluating = 0;     ///< of all evaluations
+  double best =
+      std::numeric_limits<double>::infinity();  ///< of the evaluations, by what is monitored, with a sign: less is better
+  int stale = 0;                                ///< evaluations since
+  bool at_best = false;                         ///< the end: the best evaluation's parameters were put back
 };
 
 /// A model being trained, and all that goes with it. From its values training goes on to the same bits.

@@ -212,6 +212,54 @@ TEST_CASE("training ends at the first of its limits, and says which") {
   CHECK(run(patient).ended_by == "steps");
 }
 
+TEST_CASE("patience and the best evaluation go by what is monitored, more of it or less") {
+  TrainSettings s;
+  s.steps = 300;
+  s.batch = 8;
+  s.optimizer.learning_rate = .03;
+  s.evaluate_every = 5;
+  s.evaluate_examples = 20;
+  const auto run = [](const TrainSettings& settings) {
+    auto training = fresh<double>(settings, "exact");
+    return train(training, settings, keys);
+  };
+  const auto whole = run(s);
+  s.patience = 4;
+  const auto value = [](const EvaluationPoint& point, const std::string& what) {
+    return what == "accuracy" ? -point.metrics.at(what) : point.losses.at("expected_loss");
+  };
+  // The step at which, and that of the best evaluation by then, by hand.
+  const auto expected = [&](const std::string& what) {
+    double best = std::numeric_limits<double>::infinity();
+    int stale = 0, at = 0;
+    for (const auto& point : whole.evaluations) {
+      if (value(point, what) < best)
+        best = value(point, what), stale = 0, at = point.step;
+      else if (++stale == s.patience)
+        return std::pair{point.step, at};
+    }
+    return std::pair{s.steps, at};
+  };
+  for (const std::string monitor : {"accuracy", "loss", "expected_loss"}) {
+    CAPTURE(monitor);
+    s.monitor = monitor;
+    s.keep_best = true;
+    const auto [end, at] = expected(monitor);
+    const auto result = run(s);
+    CHECK(result.ended_by == "patience");
+    REQUIRE(end < s.steps);
+    CHECK(result.evaluations.back().step == end);
+    // The parameters that were kept are those of the best.
+    for (const auto& point : whole.evaluations)
+      if (point.step == at) CHECK(result.evaluations.back().losses.at("expected_loss") == point.losses.at("expected_loss"));
+  }
+  CHECK(expected("accuracy") != expected("loss"));
+  s.monitor = "soft";  // a loss that only soft attention has
+  CHECK_THROWS_WITH_AS(run(s), doctest::Contains("train.monitor: its evaluation has no soft; it has: "), UsageError);
+  s.monitor = "acuracy";
+  CHECK_THROWS_WITH_AS(run(s), doctest::Contains("did you mean \"accuracy\"?"), UsageError);
+}
+
 TEST_CASE("a limit of seconds counts those before an interruption") {
   TrainSettings s;
   s.steps = 1'000'000;

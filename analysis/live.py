@@ -1,0 +1,104 @@
+"""The curves of a sweep while it runs, as a page that redraws itself: what `hardgrad watch DIR --json` tells, again and again."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from .curves import loss_curves
+from .errors import InputError
+from .groups import panels
+from .page import page, picture, rows_table
+
+_STATUS = {"ok": 0, "failed": 1, "skipped": 2}
+_AXES = ("task", "model", "estimator", "seed")
+
+
+def program() -> str:
+    """The program as it is found without being told: on the path, or where the build puts it."""
+    return shutil.which("hardgrad") or str(Path(__file__).resolve().parents[1] / "build/release/hardgrad")
+
+
+def told(hardgrad: str, folder: str) -> dict[str, Any]:
+    """What the program tells of the sweep in this folder. InputError with its own words if it refuses."""
+    try:
+        done = subprocess.run([hardgrad, "watch", folder, "--json"], capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise InputError(f"{hardgrad}: cannot be run: {error.strerror}; build it, or name it with --hardgrad") from error
+    if done.returncode:
+        raise InputError(done.stderr.strip().removeprefix("hardgrad: ") or f"{hardgrad} ended with {done.returncode}")
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def dataset(found: dict[str, Any]) -> xr.Dataset:
+    """The losses of the cells that have logged any, in the form of a result (`load`): [run, step], NaN where a run is not that far."""
+    cells = [cell for cell in found["cells"] if cell["training"]]
+    steps = sorted({point["step"] for cell in cells for point in cell["training"]})
+    place = {step: i for i, step in enumerate(steps)}
+    curves = {"train_loss": "loss", "train_rows": "rows", "train_cpu_seconds": "cpu_seconds"}
+    values = {name: np.full((len(cells), len(steps)), np.nan) for name in curves}
+    for run, cell in enumerate(cells):
+        for point in cell["training"]:
+            for name, key in curves.items():
+                values[name][run, place[point["step"]]] = np.nan if point[key] is None else point[key]
+    data = xr.Dataset({name: (("run", "step"), numbers) for name, numbers in values.items()}, {"step": steps})
+    data["status"] = "run", np.array([_STATUS.get(cell["state"], 0) for cell in cells], dtype=int)
+    for name in [*_AXES, *sorted({axis for cell in cells for axis in cell["axes"]} - set(_AXES))]:
+        data.coords[name] = "run", np.array([cell["axes"].get(name, "") for cell in cells], dtype=object)
+        data.coords[name].attrs["grid_axis"] = name
+    return data.assign_attrs(path=found["name"])
+
+
+def redrawn(found: dict[str, Any], by: str, every: float | None) -> str:
+    """The page as it is now; with `every` it asks its reader to load it again after so many seconds."""
+    cells = found["cells"]
+    states = [str(cell["state"]) for cell in cells]
+    left = found["seconds_left"]
+    head = f"{states.count('ok')} of {len(cells)} cells done, {found['running']} at work" + (
+        f", {states.count('failed')} failed" if "failed" in states else "") + (
+        f"; about {_clock(left)} of work left on one core" if left else "") + ("" if every else "; nobody is at work: drawn for the last time")
+    parts = [f"<h1>{escape(found['name'])}</h1>", f"<p>{escape(head)}.</p>"]
+    data = dataset(found)
+    if data.sizes["run"]:
+        parts.append(picture(loss_curves(data, against=by), "Training loss"))
+    else:
+        parts.append("<p>No cell has logged a loss yet.</p>")
+    rows = []
+    for (task, model), members in panels(data).items() if data.sizes["run"] else ():
+        for group in members:
+            here = data["train_loss"].values[group.runs]
+            last = [row[np.isfinite(row)][-1] for row in here if np.isfinite(row).any()]
+            reached = max(int(data["step"].values[np.isfinite(row)].max()) for row in here if np.isfinite(row).any())
+            rows.append([group.label, f"{np.mean(last):.4g}", reached, len(group.runs), f"{task} · {model}"])
+    if rows:
+        parts.append(rows_table(rows, ["estimator", "training loss", "step", "seeds", "network"], kept=True))
+    text = page(found["name"], parts)
+    return text.replace("<meta ", f'<meta http-equiv="refresh" content="{every:g}"><meta ', 1) if every else text
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"
+
+
+def follow(look: Callable[[], dict[str, Any]], put: Callable[[str], object], by: str, every: float) -> None:
+    """Draws the page until nobody is at work on the sweep."""
+    idle = 0
+    while True:
+        found = look()
+        idle = 0 if found["running"] else idle + 1  # between two cells nobody is at work for a moment
+        over = idle > 1
+        put(redrawn(found, by, None if over else every))
+        if over:
+            return
+        time.sleep(every)
