@@ -14,12 +14,6 @@ using namespace hardgrad::testing;
 namespace {
 
 auto brackets(const std::string& row, std::size_t words) { return brackets_of(between_blanks(row), words); }
-double value(const std::vector<Metric>& metrics, const std::string& name) {
-  for (const auto& metric : metrics)
-    if (metric.name == name) return metric.value();
-  FAIL("no metric " << name);
-  return 0;
-}
 
 }  // namespace
 

@@ -8,9 +8,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <random>
 #include <string>
+#include <vector>
 
 #include "core/support/error.hpp"
+#include "experiments/tasks/task.hpp"
 
 namespace hardgrad::testing {
 
@@ -60,6 +63,45 @@ std::string refusal(const Folder& folder, Act act) {
     return what;
   }
   return "accepted";
+}
+
+/// What `read(path)` says of a file of this name with the bytes it is given.
+template <class Read>
+auto says_of(const Folder& folder, const std::string& name, Read read) {
+  return [&folder, name, read](const std::string& bytes) {
+    const auto path = folder.write(name, bytes);
+    return refusal(folder, [&] { read(path); });
+  };
+}
+
+/// Reads the file 400 times, cut off somewhere or with a few bits turned: each time it is accepted, or refused in one line that
+/// begins with the file's name; and both happen.
+template <class Read>
+void read_damaged(const std::string& whole, int seed, Read read) {
+  Folder folder;
+  const auto says = says_of(folder, "damaged", read);
+  std::mt19937 random(seed);
+  int refused = 0, accepted = 0;
+  for (int i = 0; i < 400; ++i) {
+    auto bytes = whole;
+    if (i % 2)
+      bytes.resize(random() % bytes.size());
+    else
+      for (int flips = 0; flips <= i % 3; ++flips) bytes[random() % bytes.size()] ^= static_cast<char>(1 << random() % 8);
+    const auto what = says(bytes);
+    (what == "accepted" ? accepted : refused) += 1;
+    if (what != "accepted") CHECK(what.starts_with("damaged:"));
+  }
+  CHECK(refused > 100);
+  CHECK(accepted > 20);
+}
+
+/// Of the metric of this name.
+inline double value(const std::vector<Metric>& metrics, const std::string& name) {
+  for (const auto& metric : metrics)
+    if (metric.name == name) return metric.value();
+  FAIL("no metric " << name);
+  return 0;
 }
 
 inline bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }

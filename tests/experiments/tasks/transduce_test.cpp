@@ -26,12 +26,6 @@ std::string text(const Task& task, const Batch& batch, const std::string& field,
     if (const auto word = task.word(field, number); !word.empty()) words += word + " ";
   return words;
 }
-double value(const std::vector<Metric>& metrics, const std::string& name) {
-  for (const auto& metric : metrics)
-    if (metric.name == name) return metric.value();
-  FAIL("no metric " << name);
-  return 0;
-}
 
 }  // namespace
 

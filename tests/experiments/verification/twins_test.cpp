@@ -59,6 +59,17 @@ void judge(const Twin& twin, const Verdict& verdict) {
   }));
 }
 
+/// How many checks have a twin; `verify` is given its fault.
+template <class Verify>
+std::size_t judge_all(const std::vector<Twin>& twins, Verify verify) {
+  std::set<std::string> checks;
+  for (const auto& twin : twins) {
+    judge(twin, verify(twin.fault));
+    checks.insert(twin.check);
+  }
+  return checks.size();
+}
+
 Spec with_fault(const char* name, const std::string& fault) { return Spec::parse(name).with("fault", fault); }
 
 }  // namespace
@@ -100,12 +111,9 @@ TEST_CASE("every wrong twin of a model is caught by the check that is for it") {
       {"shared state", "sharing", "kept apart"},
       {"hard answers", "one-hot", "with all weight on them"},
   };
-  std::set<std::string> checks;
-  for (const auto& twin : twins) {
-    judge(twin, verification::verify_model(with_fault("walker", twin.fault)));
-    checks.insert(twin.check);
-  }
-  CHECK(checks.size() == 10);  // every check has a twin
+  const auto checks =
+      judge_all(twins, [](const auto& fault) { return verification::verify_model(with_fault("walker", fault)); });
+  CHECK(checks == 10);  // every check has a twin
 }
 
 TEST_CASE("what a model does not declare reaches no estimator: each says so in one line") {
@@ -155,12 +163,7 @@ TEST_CASE("every wrong twin of a task is caught by the check that is for it") {
       {"metrics", "dimensions", "two metrics are called error"},
       {"infinite metric", "dimensions", "metric error is inf"},
   };
-  std::set<std::string> checks;
-  for (const auto& twin : twins) {
-    judge(twin, verification::verify_task(with_fault("walks", twin.fault)));
-    checks.insert(twin.check);
-  }
-  CHECK(checks.size() == 7);
+  CHECK(judge_all(twins, [](const auto& fault) { return verification::verify_task(with_fault("walks", fault)); }) == 7);
 }
 
 TEST_CASE("every model of the registry passes, on each of its scenes") {

@@ -1,8 +1,6 @@
 // Trees in brackets: what becomes of them, and everything that can be wrong.
 #include "experiments/tasks/loaders/bracketed_trees.hpp"
 
-#include <random>
-
 #include "experiments/tasks/linear_tree.hpp"
 #include "experiments/tasks/sequence_task.hpp"
 #include "tests/experiments/tasks/support.hpp"
@@ -24,10 +22,7 @@ TEST_CASE("trees go over lines, and tags, functions and what is not said go") {
 
 TEST_CASE("brackets that are no tree are refused with line and column") {
   Folder folder;
-  const auto says = [&](const std::string& bytes) {
-    const auto path = folder.write("t", bytes);
-    return refusal(folder, [&] { read_bracketed_trees(path); });
-  };
+  const auto says = says_of(folder, "t", [](const std::string& path) { read_bracketed_trees(path); });
   CHECK(has(says("(S (NP (N a))\n"), "t:1:1: a bracket is not closed"));
   CHECK(has(says("(S (N a))\n)\n"), "t:2:1: a bracket is closed that was not opened"));
   CHECK(has(says("(S (NP) (N a))"), "t:1:4: a bracket with neither word nor constituent"));
@@ -42,24 +37,9 @@ TEST_CASE("brackets that are no tree are refused with line and column") {
 }
 
 TEST_CASE("damaged trees are read or refused in one line, and what is read is a tree") {
-  Folder folder;
-  std::mt19937 random(7);
   std::string whole;
   for (int i = 0; i < 12; ++i) whole += "(S (NP (DT the) (NN dog)) (VP (V barks)))\n";
-  int refused = 0, accepted = 0;
-  for (int i = 0; i < 400; ++i) {
-    auto bytes = whole;
-    if (i % 2)
-      bytes.resize(random() % bytes.size());
-    else
-      bytes[random() % bytes.size()] ^= static_cast<char>(1 << random() % 8);
-    const auto path = folder.write("t", bytes);
-    std::vector<ReadTree> trees;
-    const auto what = refusal(folder, [&] { trees = read_bracketed_trees(path); });
-    (what == "accepted" ? accepted : refused) += 1;
-    if (what != "accepted") CHECK(what.starts_with("t:"));
-    for (const auto& tree : trees) CHECK(brackets_of(tree.row, tree.words.size()));
-  }
-  CHECK(refused > 100);
-  CHECK(accepted > 50);
+  read_damaged(whole, 7, [](const std::string& path) {
+    for (const auto& tree : read_bracketed_trees(path)) CHECK(brackets_of(tree.row, tree.words.size()));
+  });
 }

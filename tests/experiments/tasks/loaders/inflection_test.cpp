@@ -25,10 +25,7 @@ TEST_CASE("transcriptions are a word and its sounds") {
 
 TEST_CASE("lines with other columns are refused with their place") {
   Folder folder;
-  const auto forms = [&](const std::string& bytes) {
-    const auto path = folder.write("f", bytes);
-    return refusal(folder, [&] { read_inflections(path); });
-  };
+  const auto forms = says_of(folder, "f", [](const std::string& path) { read_inflections(path); });
   CHECK(has(forms("a\tb\tc\na\tb\n"), "f:2:1: 2 columns; expected \"lemma TAB form TAB feature;feature\""));
   CHECK(has(forms("a\tb\tc\td\n"), "f:1:1: 4 columns"));
   CHECK(has(forms("a\t\tc\n"), "f:1:3: column 2 is empty"));

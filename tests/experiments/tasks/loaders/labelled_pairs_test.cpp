@@ -1,8 +1,6 @@
 // Labelled pairs of sentences: what a line is, and everything that can be wrong with one.
 #include "experiments/tasks/loaders/labelled_pairs.hpp"
 
-#include <random>
-
 #include "tests/experiments/tasks/support.hpp"
 
 using namespace hardgrad;
@@ -20,10 +18,7 @@ TEST_CASE("labelled pairs are three columns a line, and empty lines are passed o
 
 TEST_CASE("labelled pairs that are none are refused with line and column") {
   Folder folder;
-  const auto says = [&](const std::string& bytes) {
-    const auto path = folder.write("p", bytes);
-    return refusal(folder, [&] { read_labelled_pairs(path); });
-  };
+  const auto says = says_of(folder, "p", [](const std::string& path) { read_labelled_pairs(path); });
   CHECK(has(says("a\tb\tc\na\tb\n"), "p:2:4: fewer than three columns: expected \"label TAB sentence TAB sentence\""));
   CHECK(has(says("a\n"), "p:1:2: fewer than three columns"));
   CHECK(has(says("a\tb\tc\td\n"), "p:1:6: more than three columns"));
@@ -41,22 +36,7 @@ TEST_CASE("labelled pairs that are none are refused with line and column") {
 }
 
 TEST_CASE("damaged labelled pairs are read or refused in one line") {
-  Folder folder;
-  std::mt19937 random(3);
   std::string whole;
   for (int i = 0; i < 40; ++i) whole += std::string(i % 2 ? "yes" : "no") + "\tein Fu\xc3\x9f\tein Schuh\n";
-  int refused = 0, accepted = 0;
-  for (int i = 0; i < 400; ++i) {
-    auto bytes = whole;
-    if (i % 2)
-      bytes.resize(random() % bytes.size());
-    else
-      for (int flips = 0; flips < 3; ++flips) bytes[random() % bytes.size()] ^= static_cast<char>(1 << random() % 8);
-    const auto path = folder.write("p", bytes);
-    const auto what = refusal(folder, [&] { read_labelled_pairs(path); });
-    (what == "accepted" ? accepted : refused) += 1;
-    if (what != "accepted") CHECK(what.starts_with("p:"));
-  }
-  CHECK(refused > 100);
-  CHECK(accepted > 50);
+  read_damaged(whole, 3, [](const std::string& path) { read_labelled_pairs(path); });
 }

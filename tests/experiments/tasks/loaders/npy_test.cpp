@@ -48,10 +48,7 @@ TEST_CASE("float32 and float64 arrays are read, plain and gzipped") {
 
 TEST_CASE("whatever is wrong is refused in one line") {
   Folder folder;
-  const auto says = [&](const std::string& bytes) {
-    const auto path = folder.write("a.npy", bytes);
-    return refusal(folder, [&] { read_npy(path); });
-  };
+  const auto says = says_of(folder, "a.npy", [](const std::string& path) { read_npy(path); });
   const auto body = bytes_of_numbers(six);
   CHECK(has(says(""), "a.npy: does not begin as a .npy file"));
   CHECK(has(says("PK\x03\x04 an archive"), "does not begin as a .npy file"));
