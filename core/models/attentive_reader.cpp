@@ -43,7 +43,7 @@ class AttentiveReader final : public Model<T>, public Dreams {
     const std::size_t E = settings.integer("embedding"), H = settings.integer("hidden");
     const std::size_t V = dimensions.at("vocabulary"), A = dimensions.at("answers");
     auto& set = this->parameters_;
-    const auto vector = [&](const char* name, std::size_t width) {
+    const auto vector = [&, &init = init](const char* name, std::size_t width) {
       return &uniform_parameter(set, name, {1, width}, 1 / std::sqrt(double(width)), init);
     };
     words_ = {set, "embedding", V, E, init};

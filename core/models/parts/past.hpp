@@ -83,7 +83,7 @@ class Past {
         else if (ask.options.empty())
           options.push_back(ask.items.count(distinct_->index[rows_->example[r]] * ask.columns + d));
         else
-          options.push_back(ask.options[static_cast<std::size_t>(n * ask.columns + d)]);
+          options.push_back(ask.options[static_cast<std::size_t>(n) * ask.columns + d]);
     const auto prior = categorical(states_->on_rows(ask.scores, columns), std::move(options), ask.columns);
     Site<T> site{.name = ask.name, .rows = rows_, .prior = prior, .state = states_->on_rows(ask.state)};
     if (ask.posterior) site.posterior = [&] { return prior->with(told().states_->on_rows(ask.posterior(), columns)); };
