@@ -1,4 +1,4 @@
-"""The job array that `plan --slurm` writes, run by a real Slurm: a task killed, one cancelled, one requeued, and the same numbers."""
+"""The job array that `plan --slurm` writes, run by a real Slurm: a task killed, one cancelled, one requeued, one out of time, and the same numbers."""
 import json
 import os
 import signal
@@ -13,13 +13,13 @@ from cluster import Cluster, missing  # noqa: E402
 from merged import arrays  # noqa: E402
 from program import run  # noqa: E402
 
-TASKS = 4
+TASKS = 5
 SWEEP = """name = "array"
 [grid]
 task = "bits"
 model = "bits[bits=8]"
 estimator = ["rloo[samples=8]", "nvil", "exact"]
-seed = [1, 2, 3, 4]
+seed = [1, 2, 3, 4, 5]
 [train]
 steps = 30000
 [measure]
@@ -50,13 +50,19 @@ def at_work(folder, known):
     return None
 
 
+def waits_for(pid, number):
+    """Whether the signal was sent to the process, which is stopped."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return any(int(line.split()[1], 16) >> (number - 1) & 1 for line in lines if line.startswith(("SigPnd", "ShdPnd")))
+
+
 def number_of(pid):
     environment = Path(f"/proc/{pid}/environ").read_text().split("\0")
     return int(next(line for line in environment if line.startswith("SLURM_ARRAY_TASK_ID=")).split("=")[1])
 
 
 @pytest.mark.skipif(bool(missing()), reason=f"no Slurm here: {', '.join(missing())} missing")
-def test_an_array_with_a_task_killed_one_cancelled_and_one_requeued(tmp_path):
+def test_an_array_with_tasks_killed_cancelled_requeued_and_out_of_time(tmp_path):
     sweep, folder, alone = tmp_path / "array.toml", tmp_path / "many", tmp_path / "alone"
     sweep.write_text(SWEEP)
     run("run", sweep, "--out", alone, "--progress", "none")
@@ -75,26 +81,33 @@ def test_an_array_with_a_task_killed_one_cancelled_and_one_requeued(tmp_path):
         cluster.ask("scancel", f"{job}_{unwanted}")  # Slurm wakes what is stopped, sends TERM, and KILL after KillWait
         requeued = cluster.until(lambda: at_work(folder, [killed, cancelled]), "a third task at work")
         again = number_of(requeued)
-        assert len({dead, unwanted, again}) == 3
         cluster.ask("scontrol", "requeue", f"{job}_{again}")
-        cluster.until(lambda: cluster.states(job)[again] == "PENDING", "the requeued task")
-        # Not in two minutes, as Slurm would, but not within the second either in which it revoked the credential.
-        cluster.ask("scontrol", "update", f"JobId={job}_{again}", "StartTime=now+3")
+        slow = cluster.until(lambda: at_work(folder, [killed, cancelled, requeued]), "a fourth task at work")
+        late = number_of(slow)
+        assert len({dead, unwanted, again, late}) == 4
+        cluster.ask("scancel", "--batch", "--signal=USR1", f"{job}_{late}")  # what Slurm does before the time is out
+        cluster.until(lambda: waits_for(slow, signal.SIGTERM), "the script to pass it on")
+        os.kill(slow, signal.SIGCONT)
+        for number in again, late:  # the second is queued again by its own script
+            cluster.until(lambda: cluster.states(job)[number] == "PENDING", "a requeued task")
+            # Not in two minutes, as Slurm would, but not within the second either in which it revoked the credential.
+            cluster.ask("scontrol", "update", f"JobId={job}_{number}", "StartTime=now+3")
 
         over = cluster.until(lambda: all(s not in ("PENDING", "RUNNING", "COMPLETING", "CONFIGURING", "REQUEUED")
                                          for s in cluster.states(job).values()) and cluster.states(job), "the array")
         assert len(over) == TASKS and (over[dead], over[unwanted]) == ("FAILED", "CANCELLED"), over
         assert {over[n] for n in over if n not in (dead, unwanted)} == {"COMPLETED"}, over
         pids = {event["pid"] for event in events(folder, "run")}
-        assert {killed, cancelled, requeued} < pids and len(pids) == TASKS + 1, "the requeued task ran twice, no other did"
+        assert {killed, cancelled, requeued, slow} < pids and len(pids) == TASKS + 2, "those queued again ran twice, no others did"
         unfinished = {event["pid"] for event in events(folder, "start")
                       if event["cell"] not in {ended["cell"] for ended in events(folder, "end")}}
         assert unfinished == {killed, cancelled}, "both were in the middle of a cell"
+        assert slow in {event["pid"] for event in events(folder, "interrupted")}, "its cell was saved on its way, and went on from there"
         run("merge", folder, "--out", tmp_path / "many.h5", status=1)  # and says so
 
         second = cluster.ask("sbatch", "--parsable", script).strip()  # only what is missing runs
         cluster.until(lambda: set(cluster.states(second).values()) == {"COMPLETED"}, "the array again")
     ends = [event["cell"] for event in events(folder, "end")]
-    assert len(ends) == len(set(ends)) == 12, "each cell came to an end once"
+    assert len(ends) == len(set(ends)) == 15, "each cell came to an end once"
     run("merge", folder, "--out", tmp_path / "many.h5")
     assert arrays(tmp_path / "many.h5") == arrays(tmp_path / "alone.h5")
