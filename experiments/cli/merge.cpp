@@ -67,6 +67,8 @@ TuningRole role_of(const nlohmann::json& cell, const CellRecord& record, const n
   return role;
 }
 
+constexpr std::size_t most_warnings = 20;
+
 int merge_folder(const Options& options) {
   const SweepFolder folder{options.path};
   const auto plan = read_plan(folder);
@@ -81,8 +83,7 @@ int merge_folder(const Options& options) {
     const auto hash = cell.at("hash").get<std::string>();
     const auto state = cell_state(folder, hash, false);  // its numbers alone
     if (state == CellState::damaged) {
-      ++damaged;
-      warn("{}; left out, the next run makes it anew", check_cell(folder.cell(hash), "", hash));
+      if (++damaged <= most_warnings) warn("{}; left out, the next run makes it anew", check_cell(folder.cell(hash), "", hash));
     }
     if (state == CellState::pending || state == CellState::damaged) {
       ++missing;
@@ -94,6 +95,8 @@ int merge_folder(const Options& options) {
     failed += record.status == CellStatus::failed && cell.value("round", 0) == 0;
     merger.add(std::move(record));
   }
+  if (damaged > most_warnings)
+    warn("{} more are damaged; hardgrad check {} names them", damaged - most_warnings, shell_quoted(options.path));
   if (missing && !options.partial)
     throw Error(damaged ? 3 : 1, fmt::format("{}: {} of {} are not done; run again, or merge with --partial what there is",
                                              options.path, missing, counted(planned, "cell")));

@@ -1,6 +1,7 @@
 // hardgrad status: how far a sweep is, while it runs or after.
 #include <fmt/format.h>
 
+#include <map>
 #include <memory>
 
 #include "experiments/cli/common.hpp"
@@ -12,6 +13,8 @@
 
 namespace hardgrad::cli {
 namespace {
+
+constexpr std::size_t most_lines = 20;  // of a kind: of ten thousand damaged cells the first say enough
 
 int show_status(const std::string& path, bool json) {
   const SweepFolder folder{path};
@@ -55,13 +58,18 @@ int show_status(const std::string& path, bool json) {
   if (pending + failed + damaged && status.seconds_left)
     put("about {} of work left on one core\n", clock_text(*status.seconds_left));
   if (!left.empty()) put("{}\n", leftovers_text(left));
+  std::map<std::string, std::size_t> lines;
+  const auto tell = [&](const std::string& kind, const std::string& rest) {
+    if (++lines[kind] <= most_lines) put("{}{}\n", kind, printable(rest));
+  };
   for (const auto& cell : status.cells) {
-    if (cell.running) put("at work: {}\n", printable(cell.label));
-    if (cell.step && !cell.running) put("goes on from step {}: {}\n", *cell.step, printable(cell.label));
-    if (cell.state == CellState::failed)
-      put("{}failed: {}\n", cell.trial ? "trial " : "", printable(cell.label + ": " + cell.reason));
-    if (cell.state == CellState::damaged) put("damaged: {}\n", printable(cell.label));
+    if (cell.running) tell("at work", ": " + cell.label);
+    if (cell.step && !cell.running) tell("goes on", fmt::format(" from step {}: {}", *cell.step, cell.label));
+    if (cell.state == CellState::failed) tell(cell.trial ? "trial failed" : "failed", ": " + cell.label + ": " + cell.reason);
+    if (cell.state == CellState::damaged) tell("damaged", ": " + cell.label);
   }
+  for (const auto& [kind, count] : lines)
+    if (count > most_lines) put("{}: {} more; --json has them all\n", kind, count - most_lines);
   return damaged ? 3 : failed ? 1 : 0;
 }
 

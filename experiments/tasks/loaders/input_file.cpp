@@ -19,7 +19,7 @@ namespace hardgrad {
 namespace {
 
 constexpr std::size_t chunk = std::size_t{1} << 20;
-constexpr std::size_t longest_line = std::size_t{1} << 20, megabyte = 1000000, usual_limit = 512;
+constexpr std::size_t usual_line = std::size_t{1} << 20, megabyte = 1000000, usual_limit = 512;
 
 gzFile gz(void* file) { return static_cast<gzFile>(file); }
 
@@ -118,6 +118,7 @@ TextFile read_text(const std::string& path) {
     if (bytes.size() + lines * sizeof(std::string) > limit) refuse_size(path, "its lines take");
     if (piece.size() < chunk) break;
   }
+  const auto longest_line = usual_line * std::max<std::size_t>(1, limit / (usual_limit * megabyte));
   TextFile text{path, {}};
   std::size_t start = bytes.starts_with("\xEF\xBB\xBF") ? 3 : 0;
   if (start >= bytes.size()) refuse_input(path, 0, 0, "is empty");
@@ -127,7 +128,10 @@ TextFile read_text(const std::string& path) {
     if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
     const auto number = text.lines.size() + 1;
     if (line.size() > longest_line)
-      refuse_input(path, number, 0, fmt::format("the line has more than {} bytes; is this a text file?", longest_line));
+      refuse_input(
+          path, number, 0,
+          fmt::format("the line has more than {} bytes: is this a text file? If so, raise the limit: HARDGRAD_INPUT_LIMIT={}",
+                      longest_line, usual_limit * (line.size() / usual_line + 1)));
     if (const auto bad = first_invalid_utf8(line))
       refuse_input(path, number, *bad + 1,
                    fmt::format("byte 0x{:02X} is not UTF-8; convert the file, e.g. with iconv -t UTF-8",

@@ -140,6 +140,19 @@ def test_a_damaged_cell_is_no_success(tmp_path):
     run("merge", out, "--out", tmp_path / "all.h5")
 
 
+def test_of_many_damaged_cells_the_first_are_named_and_all_are_counted(tmp_path):
+    sweep, out = tiny(tmp_path, 30), tmp_path / "run"
+    run("run", sweep, "--out", out, "--set", "train.steps=0", "--set", "measure.at=[]")
+    cells = sorted((out / "cells").glob("*.h5"))
+    for cell in cells:
+        cell.write_bytes(cell.read_bytes()[:-100])
+    lines = run("status", out, status=3).stdout.splitlines()
+    assert sum(line.startswith("damaged: ") for line in lines) == 21 and lines[-1] == f"damaged: {len(cells) - 20} more; --json has them all"
+    done = run("merge", out, "--out", tmp_path / "all.h5", "--partial", status=3).stderr.splitlines()
+    assert len(done) == 21 + (not (tmp_path / "all.h5").exists()) and f"{len(cells) - 20} more are damaged; hardgrad check " in done[20]
+    assert len(as_json("check", out, status=3)["problems"]) == len(cells)
+
+
 def as_nobody(*command):
     """The command without root's power to open everything; None where that is not possible."""
     if os.geteuid() != 0:

@@ -85,7 +85,13 @@ TEST_CASE("what is not UTF-8 is refused with line and column") {
   CHECK(has(text_refusal(folder, folder.write("latin.txt", "gut\nsch\xF6n\n")), "latin.txt:2:4: byte 0xF6 is not UTF-8"));
   CHECK(has(text_refusal(folder, folder.write("wide.txt", std::string("h\0i\0", 4))), "wide.txt:1:2: a zero byte"));
   CHECK(has(text_refusal(folder, folder.write("utf16.txt", std::string("\xFF\xFEh\0", 4))), "utf16.txt:1:1: byte 0xFF"));
-  CHECK(has(text_refusal(folder, folder.write("long.txt", std::string(3 << 20, 'x'))), "long.txt:1: the line has more than"));
+  const auto text = folder.write("long.txt", std::string(3 << 20, 'x') + "yz\n");
+  CHECK(text_refusal(folder, text) ==
+        "long.txt:1: the line has more than 1048576 bytes: is this a text file? If so, raise the limit: "
+        "HARDGRAD_INPUT_LIMIT=2048");
+  setenv("HARDGRAD_INPUT_LIMIT", "2048", 1);
+  CHECK(read_text(text).lines.at(0).size() == (3 << 20) + 2);
+  unsetenv("HARDGRAD_INPUT_LIMIT");
 }
 
 TEST_CASE("strict UTF-8") {
