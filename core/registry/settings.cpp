@@ -154,7 +154,7 @@ std::string ParameterInfo::type_name() const {
 std::string ParameterInfo::range() const {
   if (type == Type::choice) return fmt::format("{}", fmt::join(choices, "|"));
   if (type == Type::boolean || type == Type::text) return {};
-  const std::string several = type == Type::reals ? "separated by ;" : "";
+  std::string several = type == Type::reals ? "separated by ;" : "";
   if (type == Type::reals && std::isinf(low) && std::isinf(high)) return several;
   return several + (several.empty() ? "" : " in ") +
          fmt::format("{}{}, {}{}", open_low || std::isinf(low) ? '(' : '[', number_text(low), number_text(high),
@@ -186,7 +186,7 @@ Settings::Settings(const std::string& owner, const std::vector<ParameterInfo>& d
   }
   std::map<std::string, bool> seen;
   for (const auto& [key, text] : spec.arguments) {
-    const auto info = std::find_if(declared.begin(), declared.end(), [&](const auto& d) { return d.name == key; });
+    const auto info = std::find_if(declared.begin(), declared.end(), [&, &key = key](const auto& d) { return d.name == key; });
     if (info == declared.end())
       throw UsageError(fmt::format("{}: unknown parameter \"{}\"{}", owner, key,
                                    names.empty() ? " (it takes none)" : did_you_mean(key, names)));

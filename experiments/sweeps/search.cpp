@@ -164,7 +164,7 @@ std::string Search::edge(const TuneConfig& tune) const {
 
 std::string Search::setting_text(std::size_t setting) const {
   std::vector<std::string> parts;
-  for (const auto& [name, value] : settings[setting]) parts.push_back(name + "=" + value);
+  for (const auto& [name, value] : settings[setting]) parts.push_back(fmt::format("{}={}", name, value));
   return fmt::format("{}", fmt::join(parts, " "));
 }
 
@@ -172,11 +172,11 @@ std::string Search::label() const {
   auto axes = wanted.front().axes;
   std::vector<std::string> parts;
   for (const char* name : {"task", "model", "estimator"}) {
-    parts.push_back(std::string(name) + "=" + axes.at(name));
+    parts.push_back(fmt::format("{}={}", name, axes.at(name)));
     axes.erase(name);
   }
   axes.erase("seed");
-  for (const auto& [name, value] : axes) parts.push_back(name + "=" + value);
+  for (const auto& [name, value] : axes) parts.push_back(fmt::format("{}={}", name, value));
   return fmt::format("{}", fmt::join(parts, " "));
 }
 

@@ -78,6 +78,7 @@ void select(TranslationCorpus& corpus, const Settings& settings, Key key) {
   const auto limit = static_cast<std::size_t>(settings.integer("limit"));
   if (limit == 0 || pairs.size() <= limit) return;
   std::vector<std::uint64_t> hashes;
+  hashes.reserve(pairs.size());
   for (const auto& pair : pairs) hashes.push_back((key / joined(pair.source)).value());
   std::vector<std::size_t> order(pairs.size());
   std::iota(order.begin(), order.end(), 0);
@@ -85,6 +86,7 @@ void select(TranslationCorpus& corpus, const Settings& settings, Key key) {
   order.resize(limit);
   std::sort(order.begin(), order.end());
   std::vector<SequencePair> kept;
+  kept.reserve(limit);
   for (auto i : order) kept.push_back(std::move(pairs[i]));
   corpus.beyond_limit = pairs.size() - limit;
   pairs = std::move(kept);
