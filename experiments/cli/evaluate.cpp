@@ -94,6 +94,8 @@ int evaluate_checkpoint(const Options& options, const Checkpoint& checkpoint) {
   if (task->size(split) == 0)
     throw UsageError(fmt::format("--split {}: {} has no examples there; take another split, or change its shares",
                                  options.split, task_spec));
+  if (options.beam > 1 && !task->decodes())
+    throw UsageError(fmt::format("--beam {}: beam search is for sentences, and {} asks for none", options.beam, task_spec));
   const auto model = open_model<T>(options, checkpoint, *task, task_spec);
   const auto& structure = model->structure();
   const auto estimator = make_estimator<T>(Spec::parse(checkpoint.estimator), structure, Key(checkpoint.seed));
