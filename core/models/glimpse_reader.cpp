@@ -10,9 +10,12 @@
 //   core=rnn:  h_t = relu(W_h h_{t-1} + W_g g + b_g)
 //   core=lstm: h_t = LSTM(g, h_{t-1}), c_0 = 0
 //   loss = -log softmax(W_c h_T + b_c)[label]
+// Where an image has labels 1..K, the last of which says that there are no more (Ba, Mnih & Kavukcuoglu 2015), each takes T
+// glimpses more: loss = sum_k -log softmax(W_c h_{kT} + b_c)[label_k].
 // Relaxed weights w see the expected patch at the expected place: d = relu(W_p sum_c w_c x_c + b_p), E = sum_c w_c E_c.
 // policy=gaussian: places l_t in place of cells; x is what a bilinear sensor shows around l_t, and E = W_e l_t.
-// Posterior (if asked for): q(c_t | image, label, past) = softmax_c of v . tanh(U h_{t-1} + F[label] + W_k x_c + b_k + L_c).
+// Posterior (if asked for): q(c_t | image, label, past) = softmax_c of v . tanh(U h_{t-1} + F[label] + W_k x_c + b_k + L_c), of
+// the label that is next.
 //
 // Parameters (D = features, H = hidden, LSTM gates i, f, g, o):
 //   glimpse.patch.{weight [D, S P P], bias [D]}, glimpse.what.{weight [H, D], bias [H]}, glimpse.where.weight [G G, H]
@@ -43,6 +46,7 @@ class GlimpseReader final : public Model<T>, public Dreams {
       : sensor_{b.settings.integer("grid"), b.settings.integer("patch"), b.settings.integer("scales"),
                 b.dimensions.at("height"), b.dimensions.at("width")},
         glimpses_(b.settings.integer("glimpses")),
+        answers_(b.dimensions.contains("answers") ? b.dimensions.at("answers") : 1),
         lstm_(b.settings.text("core") == "lstm"),
         anywhere_(b.settings.text("policy") == "gaussian"),
         gaze_{.patch = sensor_.patch, .scales = sensor_.scales, .scale = b.settings.real("scale")} {
@@ -72,7 +76,7 @@ class GlimpseReader final : public Model<T>, public Dreams {
 
     structure_.sites = {{.name = "place",
                          .options = anywhere_ ? 0 : static_cast<int>(cells),
-                         .times = glimpses_,
+                         .times = glimpses_ * answers_,
                          .state_width = static_cast<int>(H),
                          .reach = Reach::later_choices,
                          .kind = anywhere_ ? SiteKind::normal : SiteKind::categorical,
@@ -80,6 +84,8 @@ class GlimpseReader final : public Model<T>, public Dreams {
     structure_.posterior = posterior;
     structure_.dreams = this;
     labels = static_cast<int>(classes);
+    places = answers_;
+    if (answers_ > 1) last_label = labels - 1;
     if (structure_.posterior && anywhere_) gaze_.add_posterior(set, H, D, classes, init);
     if (structure_.posterior && !anywhere_) {
       posterior_state_ = {set, "posterior.state", H, D, init, false};
@@ -92,41 +98,62 @@ class GlimpseReader final : public Model<T>, public Dreams {
 
   const Structure& structure() const override { return structure_; }
 
+  typename Model<T>::Asked asked(const Batch& batch, std::size_t site, int example) const override {
+    auto asked = Model<T>::asked(batch, site, example);
+    if (!anywhere_) asked.times = glimpses_ * count(batch.ints("label").row(example));  // numbers are drawn even in vain
+    return asked;
+  }
+
   void run(const Batch& batch, Episode<T>& episode) const override {
     auto& tape = episode.tape();
     const Distinct distinct(batch);
-    const auto& label = distinct.batch().ints("label").data;
+    const auto& label = distinct.batch().ints("label");
     Seen seen{distinct.batch().numbers("image"), Items(distinct.size(), sensor_.cells()), {}, {}};
-    Clues clues;
+    if (episode.observer() && answers_ > 1 && !distinct.all()) throw Bug("equal examples can be one only if their labels are");
+    Var<T> clues;  // W_k x_c + b_k + L_c [images cells, D], on demand
 
     auto past = Past<T>::unseen(episode, distinct);
     auto h = tape.parameter(*initial_);
     auto c = lstm_ ? tape.constant(1, h.cols()) : Var<T>{};
-    for (int t = 1; t <= glimpses_; ++t) {
-      auto place = anywhere_ ? past.choose(gaze_.ask(past, h, structure_.posterior ? &label : nullptr))
-                             : past.choose(ask(past, h, seen, clues, label));  // c_t ~ softmax(W_l h_{t-1} + b_l)
-      // The recurrent product is taken before states part.
-      const auto recurrent = lstm_ ? linear(h, tape.parameter(*core_.recurrent)) : recurrent_(h);
-      const Var<T> gates = place.after(recurrent) + look(tape, place, seen);
-      if (lstm_) {
-        const auto next = lstm_cell(gates, Var<T>(place.after(c)));
-        h = next.h;
-        c = next.c;
-      } else {
-        h = relu(gates);
+    std::vector<char> over(distinct.size());
+    for (int k = 0; k < answers_; ++k) {
+      const auto next = [&](int b) { return label.row(b)[k]; };
+      for (int t = 1; t <= glimpses_; ++t) {
+        auto place = anywhere_ ? past.choose(gaze_.ask(past, h, structure_.posterior, next))
+                               : past.choose(ask(past, h, seen, clues, next));  // c_t ~ softmax(W_l h_{t-1} + b_l)
+        // The recurrent product is taken before states part.
+        const auto recurrent = lstm_ ? linear(h, tape.parameter(*core_.recurrent)) : recurrent_(h);
+        const Var<T> gates = place.after(recurrent) + look(tape, place, seen);
+        if (lstm_) {
+          const auto state = lstm_cell(gates, Var<T>(place.after(c)));
+          h = state.h;
+          c = state.c;
+        } else {
+          h = relu(gates);
+        }
+        past = std::move(place);
       }
-      past = std::move(place);
+      if (episode.observer()) {
+        const auto said = past.observed(classifier_(h), k);
+        for (std::size_t r = 0; r < said.size(); ++r)
+          if (said[r] == last_label) over[distinct.index[past.rows()->example[r]]] = true;
+      } else {  // -log softmax(W_c h + b_c)[label]
+        past.cost(linear_cross_entropy(h, tape.parameter(*classifier_.weight), tape.parameter(*classifier_.bias),
+                                       std::span<const int>(past.each(next))));
+        for (std::size_t b = 0; b < over.size(); ++b) over[b] = count(label.row(b)) == k + 1;
+      }
+      if (std::all_of(over.begin(), over.end(), [](char is) { return is != 0; })) return;
+      past = past.again().only([&](int b) { return !over[b]; });
+      h = past.after(h);
+      if (lstm_) c = past.after(c);
     }
-    if (episode.observer())
-      past.observed(classifier_(h), 0);
-    else  // -log softmax(W_c h_T + b_c)[label]
-      past.cost(linear_cross_entropy(h, tape.parameter(*classifier_.weight), tape.parameter(*classifier_.bias),
-                                     std::span<const int>(past.each([&](int b) { return label[b]; }))));
   }
 
   Batch with_observations(const Batch& batch, const std::vector<std::vector<int>>& drawn) const override {
     auto result = batch;
-    result.integers.at("label").data = drawn.at(0);
+    auto& label = result.integers.at("label");
+    for (std::size_t b = 0; b < batch.id.size(); ++b)
+      for (std::size_t k = 0; k < label.row(b).size(); ++k) label.row(b)[k] = k < drawn.size() ? drawn[k][b] : -1;
     return result;
   }
 
@@ -138,11 +165,10 @@ class GlimpseReader final : public Model<T>, public Dreams {
     Var<T> patches;  // [images cells, S P P], on demand
     Var<T> inputs;   // [images cells, core's input], on demand
   };
-  // What the posterior knows besides, on demand.
-  struct Clues {
-    Var<T> cells, label;  // W_k x_c + b_k + L_c [images cells, D], F[label] [images, D]
-  };
-
+  /// Labels of an example.
+  static int count(std::span<const int> label) {
+    return static_cast<int>(std::count_if(label.begin(), label.end(), [](int one) { return one >= 0; }));
+  }
   std::vector<int> every_cell(std::size_t examples) const {
     std::vector<int> cell(examples * sensor_.cells());
     for (std::size_t i = 0; i < cell.size(); ++i) cell[i] = static_cast<int>(i % sensor_.cells());
@@ -153,19 +179,20 @@ class GlimpseReader final : public Model<T>, public Dreams {
     return seen.patches;
   }
 
-  Ask<T> ask(const Past<T>& past, Var<T> h, Seen& seen, Clues& clues, const std::vector<int>& label) const {
+  /// next(image): its label.
+  template <class F>
+  Ask<T> ask(const Past<T>& past, Var<T> h, Seen& seen, Var<T>& clues, F next) const {
     Ask<T> ask{.name = "place", .scores = locator_(h), .items = seen.cells, .state = h};
     if (structure_.posterior)
-      ask.posterior = [=, this, &seen, &clues, &label] {  // v . tanh(U h + F[label] + W_k x_c + b_k + L_c)
+      ask.posterior = [=, this, &seen, &clues] {  // v . tanh(U h + F[label] + W_k x_c + b_k + L_c)
         auto& tape = *h.tape;
-        if (!clues.cells) {
-          clues.cells = posterior_patch_(patches(tape, seen)) +
-                        Sum<T>(tape.parameter(*posterior_where_.weight), every_cell(label.size()));
-          clues.label = posterior_label_(tape, std::span<const int>(label));
-        }
+        if (!clues)
+          clues = posterior_patch_(patches(tape, seen)) +
+                  Sum<T>(tape.parameter(*posterior_where_.weight), every_cell(seen.image.extent(0)));
         const auto told = past.told();
-        const Var<T> query = told.after(posterior_state_(h)) + Sum<T>(clues.label, told.example());
-        return additive_scores(query, clues.cells, tape.parameter(*posterior_score_), told.example(), seen.cells);
+        const Var<T> query =
+            told.after(posterior_state_(h)) + Sum<T>(tape.parameter(*posterior_label_.weight), told.each(next));
+        return additive_scores(query, clues, tape.parameter(*posterior_score_), told.example(), seen.cells);
       };
     return ask;
   }
@@ -188,7 +215,7 @@ class GlimpseReader final : public Model<T>, public Dreams {
 
   Structure structure_;
   Sensor sensor_;
-  int glimpses_;
+  int glimpses_, answers_;
   bool lstm_, anywhere_;
   Gaze<T> gaze_;  // policy=gaussian
   Linear<T> patch_, what_, recurrent_, input_, locator_, classifier_, posterior_state_, posterior_patch_;
@@ -199,7 +226,9 @@ class GlimpseReader final : public Model<T>, public Dreams {
 
 const ModelEntry entry = {
     .name = "glimpse_reader",
-    .summary = "recurrent reader that classifies an image after a few glimpses at cells of a grid, or anywhere",
+    .summary =
+        "recurrent reader that classifies an image after a few glimpses at cells of a grid, or anywhere; or what stands in it, "
+        "one after the other",
     .paper = "Mnih, Heess, Graves & Kavukcuoglu 2014, Recurrent models of visual attention (policy=grid: places on a grid)",
     .dependence = "one choice (glimpses=1), sequential (glimpses>1)",
     .kinds = "categorical, Normal (policy=gaussian)",
@@ -207,7 +236,7 @@ const ModelEntry entry = {
         {ParameterInfo::integer("grid", 6, 1, 64, "cells per side of the grid of centres"),
          ParameterInfo::integer("patch", 8, 1, 64, "pixels per side of a patch"),
          ParameterInfo::integer("scales", 1, 1, 4, "patches per glimpse, each twice as wide as the one before"),
-         ParameterInfo::integer("glimpses", 6, 1, 32, "glimpses before the answer"),
+         ParameterInfo::integer("glimpses", 6, 1, 32, "glimpses before each answer"),
          ParameterInfo::integer("features", 128, 1, 4096, "width of what is seen in a patch"),
          ParameterInfo::integer("hidden", 128, 1, 4096, "units of the core"),
          ParameterInfo::choice("core", "rnn", {"rnn", "lstm"}, "the recurrent core"),

@@ -1,8 +1,9 @@
-// Reading a digit by glimpses: drawn digits or MNIST, plain, moved about a larger canvas, or amid clutter.
+// Reading digits by glimpses: drawn ones or MNIST's, plain, moved about a larger canvas, amid clutter, or several of them.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "core/random/randomness.hpp"
 #include "experiments/tasks/digits.hpp"
@@ -12,12 +13,14 @@ namespace hardgrad {
 namespace {
 
 /// Fields: reals "image" [B, H, W] in [0, 1]; "label" [B]; "box" [B, 4] of the digit's ink: first row, first
-/// column, last row + 1, last column + 1. Images stay bytes; canvas, clutter and noise are made anew from the
-/// example's id.
+/// column, last row + 1, last column + 1. With several digits (Ba, Mnih & Kavukcuoglu 2015, sec. 4.1) from left to right, none
+/// above another: "label" [B, digits + 1] ends with the class that says that there are no more, "box" [B, 4 digits]; -1
+/// pads. Images stay bytes; places, clutter and noise are drawn by the example's id, to train on anew in every epoch.
 class Glimpse final : public Task {
  public:
   Glimpse(const Settings& settings, Key key)
       : key_(key),
+        digits_(static_cast<std::size_t>(settings.integer("digits"))),
         canvas_(static_cast<std::size_t>(settings.integer("canvas"))),
         clutter_(settings.integer("clutter")),
         piece_(static_cast<std::size_t>(settings.integer("clutter_size"))),
@@ -30,11 +33,14 @@ class Glimpse final : public Task {
     const auto limit = static_cast<std::size_t>(settings.integer("limit"));
     first_heldout_ = train_.images.count - heldout;
     sizes_ = {limit > 0 ? std::min(limit, first_heldout_) : first_heldout_, heldout, test_.images.count};
-    rows_ = canvas_ ? canvas_ : train_.images.rows;
-    cols_ = canvas_ ? canvas_ : train_.images.cols;
+    rows_ = canvas_ ? canvas_ : digits_ * train_.images.rows;
+    cols_ = canvas_ ? canvas_ : digits_ * train_.images.cols;
     if (rows_ < train_.images.rows || cols_ < train_.images.cols)
       throw UsageError(fmt::format("glimpse: canvas must be at least the digits' own size, {}, got {}",
                                    std::max(train_.images.rows, train_.images.cols), canvas_));
+    if (cols_ < digits_ * train_.images.cols)
+      throw UsageError(fmt::format("glimpse: {} digits side by side take {} pixels, but the canvas has {}; give canvas={}",
+                                   digits_, digits_ * train_.images.cols, cols_, digits_ * train_.images.cols));
     if (clutter_ > 0 && piece_ > std::min(train_.images.rows, train_.images.cols))
       throw UsageError(fmt::format("glimpse: clutter_size must be at most the digits' own size, {}, got {}",
                                    std::min(train_.images.rows, train_.images.cols), piece_));
@@ -43,51 +49,104 @@ class Glimpse final : public Task {
   }
 
   Dimensions dimensions() const override {
-    return {{"height", static_cast<int>(rows_)}, {"width", static_cast<int>(cols_)}, {"classes", digit_classes}};
+    Dimensions all{{"height", static_cast<int>(rows_)}, {"width", static_cast<int>(cols_)}, {"classes", digit_classes}};
+    if (digits_ > 1) {
+      all["classes"] = digit_classes + 1;
+      all["answers"] = static_cast<int>(digits_) + 1;
+    }
+    return all;
   }
   std::size_t size(Split split) const override { return sizes_[static_cast<std::size_t>(split)]; }
   std::string provenance() const override { return provenance_; }
 
-  Batch batch(Split split, const std::vector<int>& indices) const override {
+  Batch batch(Split split, const std::vector<int>& indices) const override { return drawn(split, indices, key_); }
+  Batch training_batch(const std::vector<int>& indices, Key epoch) const override {
+    return drawn(Split::train, indices, epoch);
+  }
+
+  std::vector<Metric> metrics() const override {
+    return {{.name = "error_rate", .unit = "1", .higher_is_better = false}, {.name = "accuracy", .unit = "1"}};
+  }
+  /// Of one digit the last prediction counts; several are right if all are, in order, with the class that ends them.
+  void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
+    const auto& label = batch.ints("label");
+    const auto given = [](std::span<const int> labels) {
+      std::vector<int> all;
+      std::copy_if(labels.begin(), labels.end(), std::back_inserter(all), [](int one) { return one >= 0; });
+      return all;
+    };
+    for (std::size_t b = 0; b < batch.id.size(); ++b) {
+      auto said = given(seen.predictions.row(b));
+      if (digits_ == 1 && said.size() > 1) said = {said.back()};
+      const bool right = said == given(label.row(b));
+      metrics[0].numerator += !right;
+      metrics[1].numerator += right;
+      for (auto& metric : metrics) metric.denominator += 1;
+    }
+  }
+
+ private:
+  /// A digit and its square's first row and column.
+  struct Placed {
+    std::size_t image, top, left;
+  };
+
+  Batch drawn(Split split, const std::vector<int>& indices, Key key) const {
     const auto B = indices.size();
     Batch batch;
     Array<double> image({B, rows_, cols_});
-    Array<int> label({B}), box({B, 4});
+    Array<int> label = digits_ == 1 ? Array<int>({B}) : Array<int>({B, digits_ + 1}, -1), box({B, 4 * digits_}, -1);
     for (std::size_t b = 0; b < B; ++b) {
       if (indices[b] < 0 || static_cast<std::size_t>(indices[b]) >= size(split)) throw Bug("no such image");
-      const auto i = static_cast<std::size_t>(indices[b]) + (split == Split::heldout ? first_heldout_ : 0);
+      const auto i = static_cast<std::size_t>(indices[b]) + first(split);
       const auto& set = split == Split::test ? test_ : train_;
       const auto id = static_cast<std::uint32_t>(split == Split::test ? train_.images.count + i : i);
       batch.id.push_back(id);
-      label.data[b] = static_cast<unsigned char>(set.labels[i]);
-      paint(set.images.image(i), id, image.row(b), box.row(b));
+      const auto digits = placed(split, i, id, key);
+      for (std::size_t k = 0; k < digits.size(); ++k) {
+        label.row(b)[k] = static_cast<unsigned char>(set.labels[digits[k].image]);
+        bound(set.images.image(digits[k].image), digits[k], box.row(b).subspan(4 * k, 4));
+      }
+      if (digits_ > 1) label.row(b)[digits.size()] = digit_classes;
+      paint(set.images, digits, id, key, image.row(b));
     }
     batch.reals = {{"image", std::move(image)}};
     batch.integers = {{"label", std::move(label)}, {"box", std::move(box)}};
     return batch;
   }
 
-  std::vector<Metric> metrics() const override {
-    return {{.name = "error_rate", .unit = "1", .higher_is_better = false}, {.name = "accuracy", .unit = "1"}};
-  }
-  /// The last prediction counts.
-  void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
-    const auto& label = batch.ints("label");
-    for (std::size_t b = 0; b < label.size(); ++b) {
-      int answer = -1;
-      for (int predicted : seen.predictions.row(b))
-        if (predicted >= 0) answer = predicted;
-      metrics[0].numerator += answer != label.data[b];
-      metrics[1].numerator += answer == label.data[b];
-      for (auto& metric : metrics) metric.denominator += 1;
+  std::size_t first(Split split) const { return split == Split::heldout ? first_heldout_ : 0; }
+
+  /// Example i of a split somewhere on the canvas; with several digits as one of 1 to digits_, the others drawn from its split.
+  std::vector<Placed> placed(Split split, std::size_t i, std::uint32_t id, Key key) const {
+    const auto rows = train_.images.rows, cols = train_.images.cols;
+    KeyedRandomness random(key / "canvas");
+    if (digits_ == 1) {
+      const auto top = random.below(rows_ - rows + 1, {.example = id});
+      return {{i, top, random.below(cols_ - cols + 1, {.example = id, .step = 1})}};
     }
+    KeyedRandomness several(key / "digits");
+    auto below = [&, draws = 0u](std::size_t bound) mutable {
+      return static_cast<std::size_t>(several.below(bound, {.example = id, .step = draws++}));
+    };
+    const auto n = 1 + below(digits_), own = below(n);
+    std::vector<Placed> all;
+    std::vector<std::size_t> gap;  // to the left of each, if all stood close together
+    for (std::size_t k = 0; k < n; ++k) {
+      const auto image = below(size(split));
+      all.push_back({k == own ? i : image + first(split), below(rows_ - rows + 1), 0});
+      gap.push_back(below(cols_ - n * cols + 1));
+    }
+    std::sort(gap.begin(), gap.end());
+    for (std::size_t k = 0; k < n; ++k) all[k].left = gap[k] + k * cols;
+    return all;
   }
 
- private:
-  void paint(const std::uint8_t* digit, std::uint32_t id, std::span<double> image, std::span<int> box) const {
+  void paint(const IdxImages& digit, const std::vector<Placed>& digits, std::uint32_t id, Key key,
+             std::span<double> image) const {
     const auto rows = train_.images.rows, cols = train_.images.cols;
-    KeyedRandomness random(key_ / "canvas");
-    std::uint32_t draws = 0;
+    KeyedRandomness random(key / "canvas");
+    std::uint32_t draws = 2;  // after the place
     const auto below = [&](std::size_t bound) {
       return static_cast<std::size_t>(random.below(bound, {.example = id, .step = draws++}));
     };
@@ -98,7 +157,6 @@ class Glimpse final : public Task {
           pixel = std::max(pixel, from[r * cols + c] / 255.0);
         }
     };
-    const auto top = below(rows_ - rows + 1), left = below(cols_ - cols + 1);
     // Clutter (Mnih et al. 2014): pieces of other training digits anywhere.
     for (int k = 0; k < clutter_; ++k) {
       const auto* other = train_.images.image(below(sizes_[0]));
@@ -106,12 +164,16 @@ class Glimpse final : public Task {
       const auto r = below(rows_ - piece_ + 1), c = below(cols_ - piece_ + 1);
       copy(other + from, piece_, piece_, r, c);
     }
-    copy(digit, rows, cols, top, left);
+    for (const auto& [number, top, left] : digits) copy(digit.image(number), rows, cols, top, left);
     if (noise_ > 0)
       for (std::size_t p = 0; p < image.size(); ++p)
         image[p] = std::min(
             1.0, image[p] + noise_ * random.uniform({.example = id, .step = 1u << 20, .index = static_cast<std::uint32_t>(p)}));
+  }
 
+  /// The box around a digit's ink.
+  void bound(const std::uint8_t* digit, const Placed& where, std::span<int> box) const {
+    const auto rows = train_.images.rows, cols = train_.images.cols;
     constexpr std::uint8_t ink = 26;  // a tenth of full black
     std::size_t first_row = rows, first_col = cols, end_row = 0, end_col = 0;
     for (std::size_t r = 0; r < rows; ++r)
@@ -121,12 +183,13 @@ class Glimpse final : public Task {
           first_col = std::min(first_col, c), end_col = std::max(end_col, c + 1);
         }
     if (end_row == 0) first_row = first_col = 0, end_row = rows, end_col = cols;  // no ink at all
-    const std::array<std::size_t, 4> corners = {first_row + top, first_col + left, end_row + top, end_col + left};
+    const std::array<std::size_t, 4> corners = {first_row + where.top, first_col + where.left, end_row + where.top,
+                                                end_col + where.left};
     std::transform(corners.begin(), corners.end(), box.begin(), [](auto x) { return static_cast<int>(x); });
   }
 
   Key key_;
-  std::size_t canvas_;
+  std::size_t digits_, canvas_;
   int clutter_;
   std::size_t piece_;
   double noise_;
@@ -139,7 +202,11 @@ class Glimpse final : public Task {
 std::vector<ParameterInfo> parameters() {
   using P = ParameterInfo;
   auto all = digit_parameters();
-  all.push_back(P::integer("canvas", 0, 0, 1024, "side of the canvas the digit is put on at a random place; 0: its own size"));
+  all.push_back(
+      P::integer("digits", 1, 1, 8, "most digits of an image, to be told from left to right, and that there are no more"));
+  all.push_back(P::integer(
+      "canvas", 0, 0, 1024,
+      "side of the canvas the digit is put on at a random place; 0: its own size (as often as there may be digits)"));
   all.push_back(P::integer("clutter", 0, 0, 64, "pieces of other digits strewn over the canvas"));
   all.push_back(P::integer("clutter_size", 8, 1, 256, "side of such a piece, in pixels"));
   all.push_back(P::real("noise", 0, 0, 1, "uniform noise from 0 to this on every pixel"));
@@ -148,7 +215,7 @@ std::vector<ParameterInfo> parameters() {
 
 const Registration<TaskEntry> registered({
     .name = "glimpse",
-    .summary = "a digit read by a few small glimpses",
+    .summary = "a digit, or several, read by a few small glimpses",
     .data = "drawn digits, or a folder with MNIST's four idx files (plain or .gz)",
     .default_model = "glimpse_reader",
     .parameters = parameters(),

@@ -21,6 +21,8 @@ const std::vector<SceneSpec>& scene_specs() {
       {"gaussians", "gaussians", "gaussians[columns=2,k=0.7,mean=-0.2;0.4,log_scale=-0.3]", 1},
       {"glimpse_reader_gaussian", "glimpse[size=12]", "glimpse_reader[policy=gaussian,glimpses=2,patch=4,features=8,hidden=8]",
        4},
+      {"glimpse_reader_several", "glimpse[digits=2,size=8,examples=40]",
+       "glimpse_reader[grid=2,glimpses=1,patch=4,features=8,hidden=8]", 4},
       {"turing_machine", "algorithm[bits=2,max_length=1]", "turing_machine[cells=3,width=3,hidden=6]", 4},
       {"pixel_attention", "canvas[size=8,canvas=12,examples=20,noise=2]",
        "pixel_attention[grid=3,layers=1,channels=2,hidden=4,code=2]", 4},

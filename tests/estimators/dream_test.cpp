@@ -45,6 +45,12 @@ std::vector<Case> cases(int most_heads = 1) {
                    test::lively(std::string("glimpse_reader[grid=2,patch=2,glimpses=2,features=3,hidden=3,core=") + core + "]",
                                 {{"height", 4}, {"width", 4}, {"classes", 3}}, true),
                    image});
+  auto several = image;  // up to two labels, the last of which, 2, says that there are no more
+  several.integers["label"] = {{2, 2}, std::vector<int>{1, 2, 2, -1}};
+  all.push_back({"glimpse_reader, several",
+                 test::lively("glimpse_reader[grid=2,patch=2,glimpses=1,features=3,hidden=3]",
+                              {{"height", 4}, {"width", 4}, {"classes", 3}, {"answers", 2}}, true),
+                 several});
   Batch report;
   report.id = {6, 7};
   report.integers["document"] = {{2, 3}, std::vector<int>{1, 3, 2, 4, 2, 0}};

@@ -16,6 +16,7 @@ class GradientFile:
     gradient: dict[str, np.ndarray]
     batch: dict[str, np.ndarray]
     choices: np.ndarray | None  # [T, R]; -1 where there was no choice; [T, R, D] if a question has D columns
+    value: np.ndarray | None  # [T, R, D] choices that are numbers
     log_prob: np.ndarray | None  # as the choices
     logits: np.ndarray | None  # [T, R, S] or [T, R, D, S]
     loss: np.ndarray | None  # [T', R]
@@ -47,6 +48,7 @@ def load(path: str) -> GradientFile:
             gradient={k: np.asarray(v, dtype=np.float64) for k, v in group("gradient").items()},
             batch=group("batch"),
             choices=optional("choices", int),
+            value=optional("value", np.float64),
             log_prob=optional("log_prob", np.float64),
             logits=optional("logits", np.float64),
             loss=optional("loss", np.float64),
@@ -77,12 +79,15 @@ def compare(file: GradientFile, twin, score_term: bool = True) -> Comparison:
     """Runs `twin(file, row, options) -> (losses, log_probs)` (lists of scalars, one row's run) on every row, with the
     choices of the file, and compares with the file what REINFORCE without a baseline makes of it:
     mean over rows of detach(f) sum_t log p_t + f. `score_term=False` is a deliberate bug. A file without choices is of the
-    soft network: options are None, and there are no log probabilities."""
+    soft network: options are None, and there are no log probabilities. Of choices that are numbers, options
+    are these [T, D]."""
     total = 0.0
     rows = len(file.row_example)
     f_theirs, log_p_theirs = [], []
     for r in range(rows):
         options = None if file.choices is None else np.maximum(file.choices[:, r], 0)
+        if file.value is not None:
+            options = file.value[:, r]
         losses, log_probs = twin(file, int(file.row_example[r]), options)
         f, log_p = sum(losses), sum(log_probs, torch.zeros((), dtype=torch.float64))
         total = total + (f.detach() * log_p * float(score_term) + f) / rows
@@ -95,8 +100,10 @@ def compare(file: GradientFile, twin, score_term: bool = True) -> Comparison:
     assert set(theirs) == set(file.gradient)
     flat = lambda arrays: np.concatenate([np.ravel(arrays[k]) for k in sorted(theirs)])
     ours, reference = flat(file.gradient), flat(theirs)
-    log_prob = np.zeros(rows) if file.choices is None else np.where(
-        file.choices >= 0, file.log_prob, 0).reshape(*file.choices.shape[:2], -1).sum(axis=(0, 2))
+    log_prob = np.zeros(rows)
+    if file.log_prob is not None:
+        chosen = True if file.choices is None else file.choices >= 0
+        log_prob = np.where(chosen, file.log_prob, 0).reshape(*file.log_prob.shape[:2], -1).sum(axis=(0, 2))
     return Comparison(relative(np.nansum(file.loss, axis=0), f_theirs), relative(log_prob, log_p_theirs),
                       relative([file.surrogate], [total.item()]),
                       float(np.linalg.norm(ours - reference) / np.linalg.norm(reference)), relative(ours, reference))

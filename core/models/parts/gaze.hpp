@@ -39,16 +39,17 @@ struct Gaze {
     posterior_log_scale = &log_scale_q;
   }
 
-  /// The next place of the states with h [N, H]; with a posterior, if there is one, that knows the labels of the examples.
-  AskNumbers<T> ask(const Past<T>& past, Var<T> h, const std::vector<int>* label) const {
+  /// The next place of the states with h [N, H]; with a posterior, if it is wanted, that knows the labels next(example).
+  template <class F>
+  AskNumbers<T> ask(const Past<T>& past, Var<T> h, bool posterior, F next) const {
     const auto mean = tanh(locator(h));
     AskNumbers<T> ask{
         .name = "place", .law = {mean, h.tape->constant(mean.rows(), 2, static_cast<T>(std::log(scale)))}, .state = h};
-    if (label)
+    if (posterior)
       ask.posterior = [=, this] {
         auto& tape = *h.tape;
         const auto told = past.told();
-        const auto hints = posterior_label(tape, std::span<const int>(told.each([&](int b) { return (*label)[b]; })));
+        const auto hints = posterior_label(tape, std::span<const int>(told.each(next)));
         const auto seen = relu(Var<T>(told.after(posterior_state(h)) + hints));
         const std::vector<int> same(told.size(), 0);
         return typename AskNumbers<T>::Law{tanh(posterior_mean(seen)),

@@ -79,3 +79,38 @@ TEST_CASE("glimpse_reader: enumerated rows sum to the expectation over all paths
     CHECK(expected_loss_by_rows(*model, batch) == doctest::Approx(total).epsilon(1e-12));
   }
 }
+
+TEST_CASE("glimpse_reader: several labels, each after glimpses of its own; an image that has said its last is finished") {
+  auto several = dimensions;
+  several["answers"] = 2;
+  auto batch = two_images();
+  batch.integers["label"] = {{2, 2}, std::vector<int>{0, 2, 2, -1}};
+  const Options choices{{3, 1}, {0, 0}};  // the second image has nothing left to choose
+  for (const auto* core : {"rnn", "lstm"}) {
+    const auto spec = std::string("glimpse_reader[grid=2,patch=2,glimpses=1,features=3,hidden=4,core=") + core + "]";
+    CAPTURE(spec);
+    const auto model = lively(spec, several), with_posterior = lively(spec, several, true);
+    CHECK(model->structure().sites[0].times == 2);
+    CHECK(model->outcomes(batch) == std::vector<double>{16, 4});
+    const auto gradient = [&](Model<double>& m, const MakeChooser& make, TargetTerms terms = {}) {
+      const auto [error, where] = gradient_error(m, batch, make, false, terms);
+      CAPTURE(where);
+      CHECK(error < 1e-7);
+    };
+    gradient(*model, [&] { return std::make_unique<ForcedChooser<double>>(choices); });
+    gradient(*model, [] { return std::make_unique<EnumerateChooser<double>>(); });
+    gradient(*model, [&] { return std::make_unique<ForcedWeights>(choices, 0.6); });
+    gradient(
+        *with_posterior, [&] { return std::make_unique<ForcedChooser<double>>(choices); }, with_posterior_terms);
+    // The image with one label costs what it costs a reader of one label, alone.
+    const auto one = lively(spec, dimensions);
+    auto alone = two_images().select({1});
+    ForcedChooser<double> both(choices), own(Options{{1}});
+    alone.integers["label"] = {{1}, std::vector<int>{2}};
+    Tape<double> tape;
+    Episode<double> episode(tape, both, 2);
+    model->run(batch, episode);
+    CHECK(episode.steps()[1].question.site.options == std::vector<int>{4, 1});
+    CHECK(losses(*model, batch.select({1}), own)[0] == doctest::Approx(losses(*one, alone, own)[0]).epsilon(1e-12));
+  }
+}

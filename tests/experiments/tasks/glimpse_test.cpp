@@ -1,5 +1,6 @@
 // Digits: drawn ones, files, canvases and clutter.
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <set>
 
@@ -121,6 +122,81 @@ TEST_CASE("the canvas: the digit moves with its box, clutter and noise depend on
         alone.numbers("image").data);
 }
 
+TEST_CASE("canvases to train on are drawn anew in every epoch; plain digits stay as they are") {
+  for (const auto* settings : {"canvas=40", "clutter=2", "noise=0.1", "digits=2"}) {
+    CAPTURE(settings);
+    const auto task = make(std::string("size=12,examples=20,") + settings);
+    const auto of = [&](int epoch) {
+      return task->training_batch({1, 2, 3}, Key(9) / std::uint64_t(epoch)).numbers("image").data;
+    };
+    CHECK(of(1) == of(1));
+    CHECK(of(1) != of(2));
+    CHECK(of(1) != task->batch(Split::train, {1, 2, 3}).numbers("image").data);
+  }
+  const auto plain = make("size=12,examples=20");
+  CHECK(plain->training_batch({1, 2}, Key(9)).numbers("image").data ==
+        plain->batch(Split::train, {1, 2}).numbers("image").data);
+}
+
+TEST_CASE("several digits stand side by side, told from left to right, and that there are no more") {
+  Folder folder;
+  write_mnist(folder, 20, 5);
+  const auto task = make("heldout=4,digits=3,canvas=11,path=" + folder.path());
+  CHECK(task->dimensions() == Dimensions{{"height", 11}, {"width", 11}, {"classes", 11}, {"answers", 4}});
+  std::set<int> counts;
+  for (auto split : {Split::train, Split::heldout, Split::test}) {
+    const int first = split == Split::heldout ? 16 : 0, images = static_cast<int>(task->size(split));
+    for (int i = 0; i < images; ++i) {
+      CAPTURE(i);
+      const auto batch = task->batch(split, {i});
+      const auto label = batch.ints("label").row(0), box = batch.ints("box").row(0);
+      REQUIRE(label.size() == 4);
+      REQUIRE(box.size() == 12);
+      int n = 0;
+      double ink = 0;
+      bool own = false;
+      for (; label[n] != 10; ++n) {  // the one black pixel of a digit says which image it is
+        const double pixel = batch.numbers("image").data[box[4 * n] * 11 + box[4 * n + 1]];
+        const int image = static_cast<int>(std::lround(pixel * 255)) - 100;
+        CHECK(label[n] == image % 10);
+        CHECK((image >= first && image < first + images));
+        own = own || image == first + i;
+        ink += pixel;
+        if (n > 0) CHECK(box[4 * n + 1] >= box[4 * n - 3] + 2);  // squares of two columns do not overlap
+      }
+      CHECK((n >= 1 && n <= 3));
+      CHECK(own);
+      for (int k = n + 1; k < 4; ++k) CHECK(label[k] == -1);
+      for (int k = 4 * n; k < 12; ++k) CHECK(box[k] == -1);
+      const auto& all = batch.numbers("image").data;
+      CHECK(std::accumulate(all.begin(), all.end(), 0.0) == doctest::Approx(ink));
+      counts.insert(n);
+    }
+  }
+  CHECK(counts == std::set<int>{1, 2, 3});
+  CHECK(make("size=12,examples=20,digits=2")->dimensions().at("width") == 24);
+}
+
+TEST_CASE("several digits are right if all are, in order, and nothing else is said") {
+  const auto task = make("size=8,examples=40,digits=2");
+  int two = 0;
+  while (task->batch(Split::train, {two}).ints("label").data[2] < 0) ++two;  // label: a, b, 10
+  const auto batch = task->batch(Split::train, {two});
+  const int a = batch.ints("label").data[0], b = batch.ints("label").data[1];
+  const auto error = [&](std::vector<int> said) {
+    auto metrics = task->metrics();
+    const auto count = said.size();
+    task->score(batch, {Array<int>({1, count}, std::move(said)), {}}, metrics);
+    CHECK(metrics[1].value() == 1 - metrics[0].value());
+    return metrics[0].value();
+  };
+  CHECK(error({a, b, 10}) == 0);
+  CHECK(error({a, b}) == 1);
+  CHECK(error({a, 10, -1}) == 1);
+  CHECK(error({(a + 1) % 10, b, 10}) == 1);
+  CHECK(error({a, b, (a + 1) % 10}) == 1);
+}
+
 TEST_CASE("bad settings and folders are refused") {
   Folder folder;
   const auto says = [&](const std::string& arguments) { return refusal(folder, [&] { make(arguments); }); };
@@ -130,6 +206,8 @@ TEST_CASE("bad settings and folders are refused") {
   CHECK(has(says("path=" + folder.path()), "heldout must be below the number of training images, 20, got 5000"));
   CHECK(has(says("heldout=4,canvas=2,path=" + folder.path()), "canvas must be at least the digits' own size, 3, got 2"));
   CHECK(has(says("heldout=4,clutter=1,path=" + folder.path()), "clutter_size must be at most the digits' own size, 2, got 8"));
+  CHECK(has(says("heldout=4,digits=3,canvas=5,path=" + folder.path()),
+            "3 digits side by side take 6 pixels, but the canvas has 5; give canvas=6"));
   folder.write("train-labels-idx1-ubyte", idx({0x801, 2}, std::string("\1\2")));
   CHECK(has(says("heldout=4,path=" + folder.path()), "2 labels, but train-images-idx3-ubyte.gz holds 20 images"));
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 
@@ -13,38 +14,70 @@ CASES = [
     ("glimpse", "features=9,hidden=8,glimpses=3,grid=4,patch=5,scales=3"),
     ("glimpse", "features=9,hidden=8,glimpses=2,scales=2,core=lstm"),
     ("glimpse", "features=9,hidden=8,glimpses=1"),
+    ("glimpse[digits=3,size=8]", "features=9,hidden=8,glimpses=2,grid=3,patch=5"),
+    ("glimpse", "features=9,hidden=8,glimpses=3,patch=6,scales=2,scale=0.4,policy=gaussian"),
+    ("glimpse", "features=9,hidden=8,glimpses=2,patch=5,core=lstm,policy=gaussian"),
 ]
 
 
-def glimpse_reader(file: GradientFile, example: int, options: list[int]):
+def glimpse_reader(file: GradientFile, example: int, options):
     p = file.parameters
-    cells, hidden = p["locator.weight"].shape
-    grid = round(cells ** 0.5)
     P, scales = int(file.settings.get("patch", 8)), int(file.settings.get("scales", 1))
+    gaussian = file.settings.get("policy") == "gaussian"
+    T = int(file.settings.get("glimpses", 6))
     image = torch.tensor(file.batch["image"][example], dtype=torch.float64)
+    labels = [int(label) for label in np.atleast_1d(file.batch["label"][example]) if label >= 0]
     height, width = image.shape
+    lin = lambda name, x: F.linear(x, p[f"{name}.weight"], p.get(f"{name}.bias"))
 
-    def look(cell):
+    def windows(top, left):  # top(side), left(side): the windows' first rows and columns, of all scales
         patches = []
         for s in range(scales):
             side = P * 2 ** s
-            top = ((2 * (cell // grid) + 1) * height - side * grid + grid) // (2 * grid)
-            left = ((2 * (cell % grid) + 1) * width - side * grid + grid) // (2 * grid)
-            padded = F.pad(image, (side, side, side, side))
-            window = padded[top + side: top + 2 * side, left + side: left + 2 * side]
+            rows, cols = top(side) + torch.arange(side), left(side) + torch.arange(side)
+            window = weights(rows, height) @ image @ weights(cols, width).T
             patches.append(F.avg_pool2d(window[None, None], 2 ** s).flatten())
         return torch.cat(patches)
 
-    lin = lambda name, x: F.linear(x, p[f"{name}.weight"], p.get(f"{name}.bias"))
-    h, c = p["core.initial"][0], torch.zeros(hidden, dtype=torch.float64)
-    log_probs = []
-    for cell in options:
-        log_probs.append(F.log_softmax(lin("locator", h), dim=0)[cell])
-        seen = torch.relu(lin("glimpse.patch", look(cell)))
-        g = torch.relu(lin("glimpse.what", seen) + p["glimpse.where.weight"][cell])
+    def weights(points, extent):  # of the pixels of an axis at each point: linear between their centres
+        return torch.clamp(1 - torch.abs(points[:, None] - torch.arange(extent)), min=0).to(torch.float64)
+
+    if gaussian:
+        scale = float(file.settings.get("scale", 0.2))
+
+        def law(h, place):
+            return torch.distributions.Normal(torch.tanh(lin("locator", h)), scale).log_prob(place).sum()
+
+        def look(place):
+            row, col = ((place[d] + 1) / 2 * n - 0.5 for d, n in ((0, height), (1, width)))
+            return windows(lambda side: row - (side - 1) / 2, lambda side: col - (side - 1) / 2)
+
+        where = lambda place: lin("glimpse.where", place)
+        options = torch.tensor(options)
+    else:
+        grid = round(p["locator.weight"].shape[0] ** 0.5)
+
+        def law(h, cell):
+            return F.log_softmax(lin("locator", h), dim=0)[cell]
+
+        def look(cell):
+            first = lambda i, extent: lambda side: ((2 * i + 1) * extent - side * grid + grid) // (2 * grid)
+            return windows(first(cell // grid, height), first(cell % grid, width))
+
+        where = lambda cell: p["glimpse.where.weight"][cell]
+
+    h = p["core.initial"][0]
+    c = torch.zeros_like(h)
+    losses, log_probs = [], []
+    for t, place in enumerate(options[: T * len(labels)]):
+        log_probs.append(law(h, place))
+        seen = torch.relu(lin("glimpse.patch", look(place)))
+        g = torch.relu(lin("glimpse.what", seen) + where(place))
         if "core.lstm.bias" in p:
             h, c = lstm(p, "core.lstm", g, (h[None], c[None]))
             h, c = h[0], c[0]
         else:
             h = torch.relu(lin("core.recurrent", h) + lin("core.input", g))
-    return [-F.log_softmax(lin("classifier", h), dim=0)[int(file.batch["label"][example])]], log_probs
+        if (t + 1) % T == 0:
+            losses.append(-F.log_softmax(lin("classifier", h), dim=0)[labels[t // T]])
+    return losses, log_probs
