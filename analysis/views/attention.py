@@ -18,6 +18,15 @@ MOST_EXAMPLES = 4  # drawn side by side
 
 
 @dataclass(frozen=True)
+class Numbers:
+    """Choices of D numbers, from Normal distributions."""
+
+    value: np.ndarray  # [T, R, D] what was chosen
+    mean: np.ndarray  # [T, R, D]
+    deviation: np.ndarray  # [T, R, D]
+
+
+@dataclass(frozen=True)
 class Attention:
     """Attention in one batch: T steps, R rows, S options, B examples."""
 
@@ -30,6 +39,7 @@ class Attention:
     row_example: np.ndarray  # [R]
     entropy: np.ndarray  # [B, T] in nat (Shannon 1948), mean over an example's rows; NaN where there was no choice
     batch: xr.Dataset
+    numbers: Numbers | None = None  # of choices that are numbers: then S is 0, and the entropy is the differential one
     columns: np.ndarray | None = None  # [B, T, D, S] `soft` of each of the D choices made at once; None if it is one
 
     @property
@@ -59,13 +69,12 @@ class Attention:
 def load_attention(path: str | os.PathLike[str], unverified: bool = False) -> Attention:
     """Attention in a file of `hardgrad gradient --out`. InputError if it cannot be read or the model made no choices there."""
     data, batch = load_gradient(path, unverified)
+    if {"value", "mean", "log_scale", "row_example"} <= set(data):
+        return _of_numbers(data, batch)
     if "logits" not in data or "row_example" not in data:
         raise InputError(f"{path}: holds no logits: {data.attrs.get('model', 'the model')} made no choices there, or "
                          f"{data.attrs.get('estimator', 'the estimator')} branches by itself; take a gradient with reinforce or rloo")
-    try:
-        settings = json.loads(str(data.attrs.get("model_settings", "{}")))
-    except ValueError as error:
-        raise InputError(f"{path}: model_settings is no JSON") from error
+    settings = _settings(data)
     example = data["row_example"].values.astype(int)
 
     def rows_of(name: str) -> np.ndarray:  # [T, R] or [T, R, S]; columns (heads of attention) are rows of their own
@@ -102,4 +111,20 @@ def load_attention(path: str | os.PathLike[str], unverified: bool = False) -> At
         taken = np.where(options, taken, np.nan)
     return Attention(str(data.attrs.get("model", "")).split("[")[0], settings, str(data.attrs.get("estimator", "")),
                      by_example(probabilities), None if taken is None else by_example(taken), choices, example, by_example(entropy)[:, :, 0],
-                     batch, np.stack([by_example(probabilities, d) for d in range(columns)], axis=2) if columns > 1 else None)
+                     batch, columns=np.stack([by_example(probabilities, d) for d in range(columns)], axis=2) if columns > 1 else None)
+
+
+def _settings(data: xr.Dataset) -> dict[str, Any]:
+    try:
+        return dict(json.loads(str(data.attrs.get("model_settings", "{}"))))
+    except ValueError as error:
+        raise InputError(f"{data.attrs['path']}: model_settings is no JSON") from error
+
+
+def _of_numbers(data: xr.Dataset, batch: xr.Dataset) -> Attention:
+    example = data["row_example"].values.astype(int)
+    value, mean, log_scale = (data[name].values.astype(float) for name in ("value", "mean", "log_scale"))
+    of_row = (log_scale + np.log(2 * np.pi * np.e) / 2).sum(axis=2)  # [T, R]
+    entropy = np.stack([of_row[:, example == b].mean(axis=1) for b in range(int(example.max(initial=-1)) + 1)])
+    return Attention(str(data.attrs.get("model", "")).split("[")[0], _settings(data), str(data.attrs.get("estimator", "")),
+                     np.zeros((*entropy.shape, 0)), None, None, example, entropy, batch, Numbers(value, mean, np.exp(log_scale)))

@@ -7,6 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ..drawing import FONT
+from ..errors import InputError
 from ..style import COLOURS, LINES, MARKERS
 from .attention import Attention
 from .maps import soft_above_hard
@@ -16,6 +17,9 @@ from .registry import view
 @view("*")
 def attention_maps(attention: Attention) -> Figure:
     """Steps x options of a few examples."""
+    if attention.numbers is not None:
+        raise InputError(f"the choices of {attention.model} are numbers, of which there is no map; its own view may draw them")
+
     def there(b: int, axis: int) -> range:
         kept = np.flatnonzero(np.isfinite(attention.soft[b]).any(axis=axis))
         return range(int(kept.max(initial=-1)) + 1)
@@ -36,14 +40,17 @@ def attention_entropy(attention: Attention) -> Figure:
         for b in attention.shown:
             ax.plot(steps, values[b], color=COLOURS[b % len(COLOURS)], marker=MARKERS[b % len(MARKERS)], linestyle=LINES[b % len(LINES)],
                     markersize=6, linewidth=1.4, label=f"example {b + 1}")
-            ax.plot(steps, np.where(np.isfinite(values[b]), most[b], np.nan), color=COLOURS[b % len(COLOURS)], linestyle=":", linewidth=1)
+            if attention.numbers is None:
+                ax.plot(steps, np.where(np.isfinite(values[b]), most[b], np.nan), color=COLOURS[b % len(COLOURS)], linestyle=":", linewidth=1)
         counts = np.isfinite(values).sum(axis=0)
         mean = np.where(counts > 0, np.nansum(values, axis=0) / np.maximum(counts, 1), np.nan)
         ax.plot(steps, mean, color="#555555", linewidth=3, alpha=0.6, zorder=1, label=f"mean of {len(values)}")
         ax.set_xticks(steps if len(steps) <= 16 else steps[:: -(-len(steps) // 12)])
-        ax.set_ylim(bottom=0)
+        if attention.numbers is None:
+            ax.set_ylim(bottom=0)
         ax.set_xlabel("step")
         ax.set_ylabel("entropy (nat)")
-        ax.set_title(f"{attention.model}: entropy of attention (dotted: all options alike)", loc="left")
+        dotted = " (dotted: all options alike)" if attention.numbers is None else ""
+        ax.set_title(f"{attention.model}: entropy of attention{dotted}", loc="left")
         ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
     return figure

@@ -21,9 +21,9 @@ namespace hardgrad::cli {
 namespace {
 
 struct Options {
-  std::string checkpoint, task, split = "heldout", attention = "prior", alignments;
+  std::string checkpoint, task, model, split = "heldout", attention = "prior", alignments;
   std::optional<std::uint64_t> seed;
-  int examples = 0, batch = 64, beam = 1, bound_samples = 0;
+  int examples = 0, batch = 64, beam = 1, average = 0, bound_samples = 0;
   bool json = false;
 };
 
@@ -70,18 +70,32 @@ std::shared_ptr<const Task> open_task(const Options& options, const Checkpoint& 
   return task;
 }
 
+/// The spec of the network to evaluate: as trained, or with other settings that leave its parameters as they are.
+std::string model_spec(const Options& options, const Checkpoint& checkpoint) {
+  if (options.model.empty()) return checkpoint.model;
+  const auto given = canonical_spec("model", options.model), trained = Spec::parse(checkpoint.model).name;
+  if (Spec::parse(given).name != trained)
+    throw UsageError(fmt::format("--model {}: the checkpoint is of {}; give other settings of {}", options.model,
+                                 checkpoint.model, trained));
+  return given;
+}
+
 template <class T>
 std::unique_ptr<Model<T>> open_model(const Options& options, const Checkpoint& checkpoint, const Task& task,
                                      const std::string& task_spec) {
   try {
-    return restored_model<T>(checkpoint, Spec::parse(checkpoint.model), task.dimensions(), false, options.checkpoint);
+    return restored_model<T>(checkpoint, Spec::parse(model_spec(options, checkpoint)), task.dimensions(), false,
+                             options.checkpoint);
   } catch (const InputError& error) {
     const auto trained = make_task(Spec::parse(checkpoint.task), Key(checkpoint.seed) / "data")->dimensions();
     std::string differ;
     for (const auto& [name, size] : task.dimensions())
       if (const auto it = trained.find(name); it != trained.end() && it->second != size)
         differ += fmt::format("{}{} {} ({} where it was trained)", differ.empty() ? "" : ", ", name, size, it->second);
-    if (differ.empty()) throw;
+    if (differ.empty() && options.model.empty()) throw;
+    if (differ.empty())
+      throw InputError(fmt::format("{} (--model may change what leaves the parameters as they are; it was trained as {})",
+                                   error.what(), checkpoint.model));
     throw InputError(fmt::format("{}: its network does not fit {}: {}", options.checkpoint, task_spec, differ));
   }
 }
@@ -103,6 +117,11 @@ int evaluate_checkpoint(const Options& options, const Checkpoint& checkpoint) {
   if (options.attention == "posterior" && !structure.posterior)
     throw UsageError(
         fmt::format("--attention posterior: the network was trained with {}, which learns none", checkpoint.estimator));
+  if (options.average > 0 && target.name() == "soft")
+    throw UsageError(
+        fmt::format("--average: the network was trained with {}, which draws no samples; leave it out", checkpoint.estimator));
+  if (options.average > 0 && options.beam > 1)
+    throw UsageError("--average and --beam are two ways to find an answer; give one of them");
   const EvaluationSettings settings{
       .split = split,
       .examples = options.examples,
@@ -110,6 +129,7 @@ int evaluate_checkpoint(const Options& options, const Checkpoint& checkpoint) {
       .decode = true,
       .beam = options.beam,
       .attention = options.attention == "posterior" ? DrawnFrom::posterior : DrawnFrom::prior,
+      .average = options.average,
       .bound_samples = target.name() == "soft" ? 0 : options.bound_samples,
   };
   const auto point = evaluate(*task, *model, target, settings, Key(options.seed.value_or(checkpoint.seed)) / "evaluate");
@@ -125,21 +145,23 @@ int evaluate_checkpoint(const Options& options, const Checkpoint& checkpoint) {
     print_json({{"checkpoint", options.checkpoint},
                 {"task", task_spec},
                 {"trained_on", checkpoint.task},
-                {"model", checkpoint.model},
+                {"model", model_spec(options, checkpoint)},
+                {"trained_as", checkpoint.model},
                 {"estimator", checkpoint.estimator},
                 {"target", target.name()},
                 {"step", checkpoint.step},
                 {"split", options.split},
                 {"examples", examples},
                 {"beam", options.beam},
+                {"average", options.average},
                 {"attention", options.attention},
                 {"losses", losses},
                 {"metrics", metrics},
                 {"alignments", options.alignments.empty() ? nlohmann::json() : nlohmann::json(options.alignments)}});
     return 0;
   }
-  put("{} on {}, {} of its {} split, after {}\n", checkpoint.model, task_spec, counted(examples, "example"), options.split,
-      counted(static_cast<std::size_t>(checkpoint.step), "step"));
+  put("{} on {}, {} of its {} split, after {}\n", model_spec(options, checkpoint), task_spec, counted(examples, "example"),
+      options.split, counted(static_cast<std::size_t>(checkpoint.step), "step"));
   std::vector<std::vector<std::string>> rows = {{"QUANTITY", "VALUE"}};
   for (const auto* values : {&point.losses, &point.metrics})
     for (const auto& [name, value] : *values) rows.push_back({name, std::isfinite(value) ? fmt::format("{:.4f}", value) : "-"});
@@ -156,6 +178,8 @@ void add_evaluate(CLI::App& app, Action& action) {
   sub->add_option("--checkpoint", options->checkpoint, "the network: CELL.checkpoint.h5 of a sweep with checkpoint = true")
       ->required();
   sub->add_option("--task", options->task, "data of the task it was trained on; by default what it was trained on");
+  sub->add_option("--model", options->model,
+                  "other settings of the network that leave its parameters as they are, such as more glimpses or steps");
   sub->add_option("--split", options->split, "train, heldout or test")
       ->check(CLI::IsMember({"train", "heldout", "test"}))
       ->capture_default_str();
@@ -164,6 +188,9 @@ void add_evaluate(CLI::App& app, Action& action) {
   sub->add_option("--beam", options->beam, "sentences are decoded by beam search with so many beginnings; 1: greedily")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
+  sub->add_option("--average", options->average,
+                  "answers are averaged over so many samples of the choices; 0: those under the most probable choices")
+      ->check(CLI::Range(0, 100000));
   sub->add_option("--attention", options->attention,
                   "where metrics say what was attended to: by the prior, or by the learned posterior, which knows the answer")
       ->check(CLI::IsMember({"prior", "posterior"}))

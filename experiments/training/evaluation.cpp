@@ -8,6 +8,7 @@
 #include "core/estimator/enumeration/objectives.hpp"
 #include "core/estimator/importance/importance.hpp"
 #include "experiments/measurement/finite.hpp"
+#include "experiments/training/averaged_answers.hpp"
 #include "experiments/training/beam_search.hpp"
 
 namespace hardgrad {
@@ -36,6 +37,30 @@ Observation decoded(Tape<T>& tape, const Model<T>& model, const Batch& batch, Ch
   for (std::size_t b = 0; b < found.size(); ++b)
     std::copy(found[b].labels.begin(), found[b].labels.end(), seen.predictions.row(b).begin());
   return seen;
+}
+
+/// Answers averaged over samples, at most `row_cap` rows at a time.
+template <class T>
+Array<int> averaged(Tape<T>& tape, const Model<T>& model, const Batch& batch, const EvaluationSettings& settings, Key noise) {
+  const int B = batch.examples(), together = std::max(1, static_cast<int>(settings.row_cap / settings.average));
+  std::vector<Array<int>> parts;
+  std::size_t places = 0;
+  for (int first = 0; first < B; first += together) {
+    poll(settings.stop);
+    tape.clear();
+    std::vector<int> some(std::min(together, B - first));
+    std::iota(some.begin(), some.end(), first);
+    KeyedRandomness random(noise);
+    parts.push_back(averaged_answers(model, batch.select(some), settings.average, tape, random));
+    places = std::max(places, parts.back().extent(1));
+  }
+  Array<int> all({static_cast<std::size_t>(B), places}, -1);
+  for (std::size_t b = 0; b < all.extent(0); ++b) {
+    const auto& part = parts[b / together];
+    const auto said = part.row(b % together);
+    std::copy(said.begin(), said.end(), all.row(b).begin());
+  }
+  return all;
 }
 
 /// Cuts a batch so that each part enumerates to at most `row_cap` rows; empty if one example alone has more.
@@ -175,11 +200,17 @@ EvaluationPoint evaluate(const Task& task, const Model<T>& model, const Target& 
       model.run(batch, episode);
       sums[target.name() == "soft" ? "soft" : "greedy_loss"] +=
           batch.examples() * static_cast<double>(plain_loss(episode).item());
-      task.score(batch, observe(episode), metrics);
+      auto seen = observe(episode);
+      if (settings.average > 0 && !task.decodes()) seen.predictions = averaged(tape, model, batch, settings, noise / "average");
+      task.score(batch, seen, metrics);
     }
     if (settings.decode && task.decodes()) {
       tape.clear();
-      task.score_decoded(batch, decoded(tape, model, batch, *plain, settings.beam), metrics);
+      task.score_decoded(batch,
+                         settings.average > 0 ? Observation{averaged(tape, model, batch, settings, noise / "average"),
+                                                            Array<int>({batch.id.size(), 0}, -1)}
+                                              : decoded(tape, model, batch, *plain, settings.beam),
+                         metrics);
     }
     if (target.name() == "soft") return;  // its loss is the plain run's
     const auto drawn_from = target.terms().drawn_from;

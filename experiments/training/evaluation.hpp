@@ -18,7 +18,9 @@ struct EvaluationSettings {
   bool decode = false;  ///< also run freely, for the task's decoding metrics
   int beam = 1;         ///< beginnings of a sentence that go on together as it does; 1: the likeliest word at every step
   DrawnFrom attention = DrawnFrom::prior;  ///< whose most probable choices metrics are taken of (decoding: always the prior's)
-  int bound_samples = 0;                   ///< also the bound of so many samples; 0: none
+  int average =
+      0;  ///< metrics are of answers averaged over so many samples (averaged_answers.hpp); 0: of the most probable choices
+  int bound_samples = 0;   ///< also the bound of so many samples; 0: none
   double row_cap = 20000;  ///< most rows of one enumeration: batches are cut to it, larger examples are not enumerated
   Stop stop = {};          ///< polled between batches and parts of them
 };

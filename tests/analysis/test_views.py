@@ -10,9 +10,10 @@ import xarray as xr
 from analysis import InputError
 from analysis.load import load_gradient
 from analysis.views import Attention, VIEWS, load_attention, view, views_of
+from analysis.views.attention import Numbers
 from analysis.views.captions import grid_of
 from analysis.views.documents import placed
-from analysis.views.glimpses import window
+from analysis.views.glimpses import corner, window
 from analysis.views.pondering import laws, stops
 from analysis.views.programs import OPERATIONS, asked, words_of_columns
 from analysis.views.tapes import paths
@@ -157,6 +158,38 @@ def test_glimpse_paths_are_on_the_picture():
     assert [box.get_xy() for box in path.patches] == [(-0.5, -0.5), (3.5, 3.5)]  # cells 0 and 3 of a 2 x 2 grid
     assert figure.axes[0].get_ylabel() == "label 3"
     figure.canvas.draw()
+
+
+def test_glimpses_anywhere_are_where_the_numbers_say():
+    """Places are (row, column) in [-1, 1]^2: of 8 x 8 pixels with a window of 4, (0, 0) begins at pixel 2, (1, -1) at (6, -2)."""
+    assert corner(np.array([0, 0]), 4, 8, 8) == (2, 2) and corner(np.array([1, -1]), 4, 8, 8) == (6, -2)
+    value = np.zeros((2, 2, 2))
+    value[1, 0] = [1, -1]
+    found = replace(attention("glimpse_reader", np.ones((2, 2, 1)), image=np.zeros((2, 8, 8)), label=[[3, 10], [10, -1]]), choices=None,
+                    soft=np.zeros((2, 2, 0)), numbers=Numbers(value, np.full((2, 2, 2), 0.5), np.full((2, 2, 2), [0.25, 0.125])))
+    figure = views_of("glimpse_reader")[0](found)
+    (ellipse,), path = figure.axes[0].patches, figure.axes[2]
+    assert ellipse.get_center() == (5.5, 5.5)  # in an image, pixel i has its middle at i, and (0.5 + 1) / 2 8 - 0.5 = 5.5
+    assert (ellipse.get_height(), ellipse.get_width()) == (4, 2)  # +- 2 deviations of 0.25 and 0.125 of half an image of 8
+    assert [box.get_xy() for box in path.patches] == [(1.5, 1.5), (-2.5, 5.5)]
+    assert [figure.axes[i].get_ylabel() for i in (0, 3)] == ["label 3, 10", "label 10"]
+    for draw in views_of("glimpse_reader"):
+        draw(found).canvas.draw()
+    with pytest.raises(InputError, match="are numbers, of which there is no map"):
+        views_of("gaussians")[0](replace(found, model="gaussians"))
+
+
+def test_choices_that_are_numbers_in_a_file(sample, monkeypatch):
+    data, batch = load_gradient(sample / "gradient.h5")
+    example = data["row_example"].values
+    numbers = data.drop_vars(["logits", "choices"])
+    for name, number in (("value", 0.3), ("mean", 0.1), ("log_scale", np.log(0.2))):
+        numbers[name] = (("step", "row", "column"), np.full((data.sizes["step"], len(example), 2), number))
+    monkeypatch.setattr("analysis.views.attention.load_gradient", lambda path, unverified: (numbers, batch))
+    found = load_attention("numbers.h5")
+    assert found.numbers is not None and np.allclose(found.numbers.deviation, 0.2) and found.choices is None
+    assert found.soft.shape == (example.max() + 1, data.sizes["step"], 0)
+    assert np.allclose(found.entropy, 2 * (np.log(0.2) + np.log(2 * np.pi * np.e) / 2))  # of a Normal (Shannon 1948)
 
 
 def test_windows_stand_on_the_canvas():

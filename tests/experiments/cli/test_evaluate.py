@@ -64,6 +64,30 @@ def test_beam_posterior_and_splits(networks):
     assert "learns none" in refusal("evaluate", "--checkpoint", checkpoints["soft"], "--attention", "posterior")
 
 
+def test_averages_over_samples(networks):
+    _, checkpoints = networks
+    path = checkpoints["rloo[samples=2]"]
+    one, eight, again = (as_json("evaluate", "--checkpoint", path, "--average", k, "--split", "train") for k in (1, 8, 8))
+    assert eight == again and eight["average"] == 8 and math.isfinite(eight["metrics"]["bleu"])
+    assert one["metrics"]["token_accuracy"] == eight["metrics"]["token_accuracy"]  # fed with the truth, it says nothing by itself
+    assert "draws no samples" in refusal("evaluate", "--checkpoint", checkpoints["soft"], "--average", 2)
+    assert "two ways to find an answer" in refusal("evaluate", "--checkpoint", path, "--average", 2, "--beam", 2)
+
+
+def test_other_settings_of_the_network(tmp_path):
+    text = ('[grid]\ntask = "glimpse[size=8,examples=40,digits=2]"\nmodel = "glimpse_reader[glimpses=1,grid=3,patch=4,hidden=8,features=8]"\n'
+            'estimator = "rloo[samples=2]"\n[train]\nsteps = 20\nlearning_rate = 0.05\ncheckpoint = true\n[measure]\nat = []\n')
+    (path,) = trained(tmp_path, text).values()
+    spec = "glimpse_reader[glimpses={},grid=3,patch=4,hidden=8,features=8]"
+    plain, same, more = (as_json("evaluate", "--checkpoint", path, *extra) for extra in
+                         ((), ("--model", spec.format(1)), ("--model", spec.format(3))))
+    assert plain == same and plain["losses"] != more["losses"] and "glimpses=3" in more["model"] and more["trained_as"] == plain["model"]
+    averaged = as_json("evaluate", "--checkpoint", path, "--average", 5, "--split", "train")
+    assert averaged["metrics"]["accuracy"] == 1 - averaged["metrics"]["error_rate"]
+    assert "it was trained as glimpse_reader[" in refusal("evaluate", "--checkpoint", path, "--model", "glimpse_reader[hidden=9]", status=3)
+    assert "other settings of glimpse_reader" in refusal("evaluate", "--checkpoint", path, "--model", "ponderer")
+
+
 def test_a_file_of_its_own_and_what_was_attended_to(networks, tmp_path):
     _, checkpoints = networks
     (tmp_path / "s").write_text("the n0 v1\nthe n2 v0 strange\n\nn1\n")
