@@ -52,6 +52,7 @@ struct Line {
         ++sum.count;
       }
     std::vector<std::pair<double, double>> points;
+    points.reserve(at.size());
     for (const auto& [step, sum] : at) points.emplace_back(sum.x / sum.count, sum.y / sum.count);
     std::stable_sort(points.begin(), points.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     return points;
@@ -69,7 +70,7 @@ std::vector<std::pair<std::string, std::vector<Line>>> networks(const std::vecto
     const auto network = curve.axes.at("task") + " · " + curve.axes.at("model");
     auto label = curve.axes.at("estimator");
     for (const auto& [name, value] : curve.axes)
-      if (name != "task" && name != "model" && name != "estimator" && name != "seed") label += " " + name + "=" + value;
+      if (name != "task" && name != "model" && name != "estimator" && name != "seed") label += fmt::format(" {}={}", name, value);
     const auto find = [](auto& list, const std::string& name, auto key) {
       return std::find_if(list.begin(), list.end(), [&](const auto& item) { return key(item) == name; });
     };
@@ -179,7 +180,7 @@ std::string short_label(std::string label, const std::vector<CellCurve>& curves)
       const auto own = curve.axes.find(name);
       return own != curve.axes.end() && own->second == value;
     };
-    const auto said = name + "=" + value + " ";
+    const auto said = fmt::format("{}={} ", name, value);
     if (!std::all_of(curves.begin(), curves.end(), shares)) continue;
     if (const auto at = label.find(said); at != std::string::npos) label.erase(at, said.size());
   }
