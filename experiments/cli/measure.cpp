@@ -116,6 +116,17 @@ double rounding(const Measurement& m, double epsilon) {
   return std::max(std::pow(64 * epsilon, 2) * (m.estimand_norm * m.estimand_norm + variance), 1e-30);
 }
 
+/// A squared bias, or its root over the gradient's length. Where an exact one is within its error of zero, what it is below; an
+/// estimate is shown as it came.
+std::string bias_text(const Measurement& m, bool exact, double epsilon, bool relative) {
+  const auto shown = [&](double squared) { return relative ? std::sqrt(squared) / m.estimand_norm : squared; };
+  if (std::abs(m.squared_bias) <= rounding(m, epsilon)) return short_number(0);
+  const auto interval = m.intervals.find("squared_bias");
+  const bool near_zero = exact && interval != m.intervals.end() && interval->second[0] <= 0 && interval->second[1] > 0;
+  if (near_zero) return "< " + short_number(shown(interval->second[1]));
+  return short_number(relative ? m.relative_bias : m.squared_bias);
+}
+
 void print(const std::vector<Measurement>& measured, bool exact, double epsilon) {
   std::vector<std::vector<std::string>> rows{{"ESTIMATOR", "TARGET", "|GRADIENT|", "BIAS^2", "REL.BIAS", "VARIANCE", "SNR",
                                               "COSINE", exact ? "OUTCOMES" : "P(UNBIASED)", "P(CORRECTED)", "ROWS", "MS",
@@ -123,9 +134,8 @@ void print(const std::vector<Measurement>& measured, bool exact, double epsilon)
   if (exact) rows[0].erase(rows[0].begin() + 9);
   for (const auto& m : measured) {
     if (m.status != "ok") continue;
-    const bool none = std::abs(m.squared_bias) <= rounding(m, epsilon);
-    rows.push_back({m.estimator, m.target, short_number(m.estimand_norm), short_number(none ? 0 : m.squared_bias),
-                    short_number(none ? 0 : m.relative_bias), short_number(m.variance) + (m.unsupported.empty() ? "" : " ?"),
+    rows.push_back({m.estimator, m.target, short_number(m.estimand_norm), bias_text(m, exact, epsilon, false),
+                    bias_text(m, exact, epsilon, true), short_number(m.variance) + (m.unsupported.empty() ? "" : " ?"),
                     short_number(m.snr), short_number(m.cosine), short_number(exact ? m.outcomes : m.bias_p_value_plain),
                     short_number(m.bias_p_value), short_number(m.rows), short_number(1e3 * m.seconds),
                     short_number(m.work_normalised_variance)});

@@ -80,7 +80,7 @@ TEST_CASE("glimpse_reader: enumerated rows sum to the expectation over all paths
   }
 }
 
-TEST_CASE("glimpse_reader: several labels, each after glimpses of its own; an image that has said its last is finished") {
+TEST_CASE("glimpse_reader: several labels, each after glimpses of its own, an image that has said its last is finished") {
   auto several = dimensions;
   several["answers"] = 2;
   auto batch = two_images();

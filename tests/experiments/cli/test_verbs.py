@@ -130,6 +130,14 @@ def test_matrix():
     assert any("no (1)" in line for line in lines) and max(map(len, lines)) <= 120
 
 
+def test_an_exact_bias_within_its_quadratures_error_is_shown_as_what_it_is_below():
+    kinked = ("measure", "--task", "bits", "--model", "bits[function=norm,power=1,t=0.3,logit=0.4]", "--exact", "--estimator", "rebar")
+    row = next(line for line in run(*kinked).stdout.splitlines() if line.startswith("rebar  "))
+    low, high = as_json(*kinked)["results"][0]["intervals"]["squared_bias"]
+    assert low == 0 < high and row.count("< ") == 2
+    assert float(re.findall(r"< (\S+)", row)[0]) == pytest.approx(high, rel=0.01)
+
+
 def test_exact_says_how_many_samples_would_fit():
     """The most that fit fit, the next do not; no number is proposed where samples are not what is too much."""
     cap = ("--outcome-cap", "100")

@@ -122,7 +122,7 @@ TEST_CASE("the canvas: the digit moves with its box, clutter and noise depend on
         alone.numbers("image").data);
 }
 
-TEST_CASE("canvases to train on are drawn anew in every epoch; plain digits stay as they are") {
+TEST_CASE("canvases to train on are drawn anew in every epoch, plain digits stay as they are") {
   for (const auto* settings : {"canvas=40", "clutter=2", "noise=0.1", "digits=2"}) {
     CAPTURE(settings);
     const auto task = make(std::string("size=12,examples=20,") + settings);
