@@ -5,6 +5,7 @@ from __future__ import annotations
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from ..drawing import FONT
 from ..style import COLOURS
@@ -66,4 +67,33 @@ def halting_steps(attention: Attention) -> Figure:
         figure.axes[0].set_ylabel("chance to halt")
         dots = "; dots: share of rows that halted there" if stopped is not None else ""
         figure.suptitle(f"Halting ({attention.estimator}{dots})", x=0.01, ha="left", fontsize=11)
+    return figure
+
+
+def mean_steps(attention: Attention) -> np.ndarray:
+    """[B] steps that each example takes: the mean over its rows of where they stopped, or by the law where rows are no choices."""
+    stopped = stops(attention)
+    if stopped is None:
+        law = laws(attention)
+        return np.asarray(law @ np.arange(1, law.shape[1] + 1))
+    return np.array([1 + stopped[attention.rows(b)].mean() for b in range(len(attention.soft))])
+
+
+@view("ponderer")
+def steps_by_difficulty(attention: Attention) -> Figure:
+    """Steps taken against difficulty: the mean over all examples of the batch that are as difficult, with its standard error."""
+    difficulty, taken = attention.need("difficulty"), mean_steps(attention)
+    with matplotlib.rc_context(FONT):
+        figure = Figure(figsize=(6, 3.6), layout="constrained")
+        ax = figure.subplots()
+        levels = np.unique(difficulty)
+        groups = [taken[difficulty == level] for level in levels]
+        errors = [np.std(group, ddof=1) / np.sqrt(len(group)) if len(group) > 1 else 0 for group in groups]  # of one, unknown
+        ax.errorbar(levels, [np.mean(group) for group in groups], errors, color=COLOURS[0], marker="o", capsize=3, linewidth=1.4)
+        ax.set_ylim(0, laws(attention).shape[1] + 0.5)
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+        ax.set_xlabel("difficulty")
+        ax.set_ylabel("steps")
+        ax.set_title(f"Steps against difficulty, mean of {len(taken)} examples and its standard error ({attention.estimator})", loc="left",
+                     fontsize=10)
     return figure

@@ -19,6 +19,8 @@
 // of law=act are Graves' deterministic network; those of law=geometric PonderNet with its states averaged. Posterior (if asked
 // for): the same law of v_n = w_q . [s_n; one-hot labels] + b_q.
 //
+// It predicts a_1..a_P, and last the mean number of steps by its law, sum_n n p_n, in thousandths.
+//
 // Parameters (H = hidden): core.{input.weight [4H, I], recurrent.weight [4H, H], bias [4H]}; halt.{weight [1, H], bias [1]};
 //   answer.{weight [P C, H], bias [P C]}; posterior.halt.{weight [1, H + P C], bias [1]}.
 #include <algorithm>
@@ -131,7 +133,12 @@ void Ponderer<T>::run(const Batch& batch, Episode<T>& episode) const {
   const Run run{episode, distinct, think(episode.tape(), distinct.batch())};
   if (act_) run.pay(episode.root(), tau_, on(run.example(episode.root()), run.x.law.ponder_cost()));
   const auto [rows, s] = at_once_ ? stop(run) : halt_or_go_on(run);
-  answer(episode, rows, run.example(rows), s, distinct.batch().ints("label").data);
+  const auto example = run.example(rows);
+  answer(episode, rows, example, s, distinct.batch().ints("label").data);
+  std::vector<int> thousandths;  // of a step, the mean by the law
+  const auto steps = run.x.law.mean_steps();
+  for (int d : example) thousandths.push_back(static_cast<int>(std::lround(1000 * steps[d])));
+  episode.predict(rows, std::move(thousandths));
 }
 
 // n ~ p, s = s_n

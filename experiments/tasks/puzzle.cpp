@@ -67,9 +67,13 @@ class Puzzle final : public Task {
     return {{.name = "accuracy", .unit = "1"},
             {.name = "solved", .unit = "1"},
             {.name = "solved_easier", .unit = "1"},
-            {.name = "solved_harder", .unit = "1"}};
+            {.name = "solved_harder", .unit = "1"},
+            {.name = "steps", .unit = "step", .higher_is_better = false},
+            {.name = "steps_easier", .unit = "step", .higher_is_better = false},
+            {.name = "steps_harder", .unit = "step", .higher_is_better = false}};
   }
-  /// Accuracy: of labels. Solved: of puzzles with every label right; harder are those above the middle difficulty.
+  /// Accuracy: of labels. Solved: of puzzles with every label right; harder are those above the middle difficulty. Steps that a
+  /// network takes, if it says so: the prediction after those of the labels, in thousandths.
   void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
     const auto &label = batch.ints("label"), &difficulty = batch.ints("difficulty");
     for (int b = 0; b < batch.examples(); ++b) {
@@ -86,6 +90,11 @@ class Puzzle final : public Task {
       const bool harder = 2 * static_cast<std::size_t>(difficulty.data[b]) > least_ + size_;
       for (auto* metric : {&metrics[1], &metrics[harder ? 3 : 2]}) {
         metric->numerator += right == count;
+        metric->denominator += 1;
+      }
+      if (said.size() <= wanted.size() || said[wanted.size()] < 0) continue;
+      for (auto* metric : {&metrics[4], &metrics[harder ? 6 : 5]}) {
+        metric->numerator += said[wanted.size()] / 1000.0;
         metric->denominator += 1;
       }
     }

@@ -14,7 +14,7 @@ from analysis.views.attention import Numbers
 from analysis.views.captions import grid_of
 from analysis.views.documents import placed
 from analysis.views.glimpses import corner, window
-from analysis.views.pondering import laws, stops
+from analysis.views.pondering import laws, mean_steps, stops
 from analysis.views.programs import OPERATIONS, asked, words_of_columns
 from analysis.views.tapes import paths
 
@@ -267,6 +267,12 @@ def test_a_ponderer_halts_when_its_law_says():
         figure = views_of("ponderer")[0](case)
         assert figure.axes[0].get_title().startswith("difficulty 2, ")
         figure.canvas.draw()
+        views_of("ponderer")[1](case).canvas.draw()
+    assert mean_steps(bits).tolist() == [2, 1] and mean_steps(replace(bits, row_example=np.array([0, 0, 1]))).tolist() == [1.5, 1]
+    by_law = replace(at_once, choices=None)
+    assert np.allclose(mean_steps(by_law), [0.2 + 2 * 0.3 + 3 * 0.5, 0.6 + 2 * 0.4])
+    line = views_of("ponderer")[1](by_law).axes[0].lines[0]
+    assert line.get_xdata().tolist() == [2, 7] and np.allclose(np.asarray(line.get_ydata(), float), [2.3, 1.4])
     first = views_of("ponderer")[0](bits).axes[0]
     assert [bar.get_height() for bar in first.patches[:3]] == pytest.approx([0.25, 0.375, 0.375])
     assert first.lines[0].get_xdata().tolist() == [2] and first.lines[0].get_ydata().tolist() == [1]

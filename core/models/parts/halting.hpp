@@ -9,6 +9,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <span>
 #include <vector>
@@ -63,6 +64,13 @@ class HaltingLaw {
     for (int d = 0; d < D; ++d)
       for (int n = 0; n < N; ++n) place.push_back(n > end_[d] ? -1 : n * D + d);
     return reshape(gather_rows(std::span<const Var<T>>(log_p_), std::span<const int>(place)), N);
+  }
+  /// [D] sum_n n p_n, steps counted from 1.
+  std::vector<double> mean_steps() const {
+    std::vector<double> sums(end_.size());
+    for (std::size_t d = 0; d < sums.size(); ++d)
+      for (int n = 0; n <= end_[d]; ++n) sums[d] += (n + 1) * std::exp(static_cast<double>(log_p_[n].value().data[d]));
+    return sums;
   }
   /// [D, 1] K + p_K, steps counted from 1 (Graves 2016, sec. 2.1).
   Var<T> ponder_cost() const {

@@ -137,6 +137,9 @@ TEST_CASE("ponderer: the chances to halt are the law's closed form") {
     std::vector<double> expected;
     for (int n = 0; n < 3; ++n) expected.push_back(law == "law=act" ? unit : unit * std::pow(1 - unit, n));
     expected.push_back(1 - expected[0] - expected[1] - expected[2]);
+    const double mean = expected[0] + 2 * expected[1] + 3 * expected[2] + 4 * expected[3];
+    REQUIRE(episode.predictions().size() == 3);  // after two labels
+    for (int thousandths : episode.predictions()[2].label) CHECK(thousandths == std::lround(1000 * mean));
     for (int n = 0; n < 4; ++n)
       CHECK(std::exp(episode.path_log_probability(rows).value().data[n]) == doctest::Approx(expected[n]).epsilon(1e-12));
   }

@@ -132,6 +132,28 @@ TEST_CASE("harder puzzles are scored apart") {
   CHECK(metrics[1].value() == doctest::Approx(1 - harder / 60));
 }
 
+TEST_CASE("steps are those that a network says it takes, by difficulty; of one that says none there are none") {
+  const auto task = make("kind=sort,size=3");
+  const auto batch = first(*task, Split::test, 60);
+  Array<int> said({60, 4}, 0);
+  double easier = 0;
+  for (int b = 0; b < 60; ++b) {
+    const int n = batch.ints("difficulty").data[b];  // harder than the middle: 3
+    said.row(b)[3] = n > 2 ? 2500 : 500;
+    easier += n <= 2;
+  }
+  auto metrics = task->metrics();
+  task->score(batch, {said, {}}, metrics);
+  CHECK(metrics[4].name == "steps");
+  CHECK(metrics[5].value() == 0.5);
+  CHECK(metrics[5].denominator == easier);
+  CHECK(metrics[6].value() == 2.5);
+  CHECK(metrics[4].value() == doctest::Approx((0.5 * easier + 2.5 * (60 - easier)) / 60));
+  metrics = task->metrics();
+  task->score(batch, {batch.ints("label"), {}}, metrics);
+  CHECK(metrics[4].denominator == 0);
+}
+
 TEST_CASE("settings that make no puzzles are refused") {
   const Folder folder;
   CHECK(refusal(folder, [] { make("least=5,size=4"); }) == "puzzle: least must be at most size, 4, got 5");
