@@ -11,6 +11,7 @@
 #include <span>
 
 #include "core/random/randomness.hpp"
+#include "experiments/tasks/graded.hpp"
 #include "experiments/tasks/task.hpp"
 
 namespace hardgrad {
@@ -18,6 +19,7 @@ namespace {
 
 constexpr std::size_t item_vectors = 3;  // in an item of associative recall
 constexpr std::size_t duplicates = 3;    // of each vector of duplicated input
+constexpr double any_length = 0.2;       // of the sequences of a curriculum
 
 /// One example, written step by step: what is shown, then what is wanted.
 class Script {
@@ -53,8 +55,8 @@ class Script {
 
 /// Fields: "input" [B, T, I] the bits, then one or two channels of marks; "answer" [B, T, O], -1 where none is due; "length"
 /// [B] steps; "longer" [B] 1 if the sequence is longer than those of training. An example is made when it is asked for, from
-/// its id.
-class Algorithm final : public Task {
+/// its id. With a curriculum the sequences of training begin with those of min_length.
+class Algorithm final : public Task, public Graded {
  public:
   Algorithm(const Settings& settings, Key key)
       : key_(key),
@@ -63,7 +65,8 @@ class Algorithm final : public Task {
         least_(settings.integer("min_length")),
         most_(settings.integer("max_length")),
         longer_(settings.integer("longer")),
-        repeats_(settings.integer("repeats")) {
+        repeats_(settings.integer("repeats")),
+        curriculum_(static_cast<std::uint64_t>(settings.integer("curriculum"))) {
     const auto examples = static_cast<std::size_t>(settings.integer("examples"));
     sizes_ = {examples, static_cast<std::size_t>(settings.integer("heldout")),
               static_cast<std::size_t>(settings.integer("test"))};
@@ -86,31 +89,13 @@ class Algorithm final : public Task {
   }
   std::size_t size(Split split) const override { return sizes_[static_cast<std::size_t>(split)]; }
 
-  Batch batch(Split split, const std::vector<int>& indices) const override {
-    Batch batch;
-    std::vector<Script> scripts;
-    std::size_t T = 0;
-    const auto B = indices.size();
-    Array<int> length({B}), longer({B});
-    for (std::size_t b = 0; b < B; ++b) {
-      const auto i = static_cast<std::size_t>(indices[b]);
-      if (indices[b] < 0 || i >= size(split)) throw Bug("no such sequence");
-      const auto before = split == Split::train ? 0 : split == Split::heldout ? sizes_[0] : sizes_[0] + sizes_[1];
-      batch.id.push_back(static_cast<std::uint32_t>(before + i));
-      scripts.push_back(written(split, i, batch.id[b]));
-      T = std::max(T, scripts[b].steps);
-      length.data[b] = static_cast<int>(scripts[b].steps);
-      longer.data[b] = is_longer(split, i);
-    }
-    Array<double> input({B, T, inputs()});
-    Array<int> answer({B, T, outputs()}, -1);
-    for (std::size_t b = 0; b < B; ++b) {
-      std::copy(scripts[b].input.begin(), scripts[b].input.end(), input.row(b).begin());
-      std::copy(scripts[b].answer.begin(), scripts[b].answer.end(), answer.row(b).begin());
-    }
-    batch.reals = {{"input", std::move(input)}};
-    batch.integers = {{"answer", std::move(answer)}, {"length", std::move(length)}, {"longer", std::move(longer)}};
-    return batch;
+  Batch batch(Split split, const std::vector<int>& indices) const override { return drawn(split, indices, most_, key_); }
+  /// The longest grow evenly from min_length to max_length until `curriculum` sequences were seen; a fifth of them are of any
+  /// length all the while, so that the machine has met what is to come (as Zaremba & Sutskever 2014, Learning to execute, mix
+  /// them).
+  Batch graded_batch(const std::vector<int>& indices, Key epoch, std::uint64_t seen) const override {
+    if (seen >= curriculum_) return batch(Split::train, indices);
+    return drawn(Split::train, indices, least_ + seen * (most_ - least_) / curriculum_, epoch);
   }
 
   std::vector<Metric> metrics() const override {
@@ -146,6 +131,34 @@ class Algorithm final : public Task {
   }
 
  private:
+  /// Sequences of training and validation have up to `longest` vectors, but for some in a curriculum, which the epoch chooses.
+  Batch drawn(Split split, const std::vector<int>& indices, std::size_t longest, Key epoch) const {
+    Batch batch;
+    std::vector<Script> scripts;
+    std::size_t T = 0;
+    const auto B = indices.size();
+    Array<int> length({B}), longer({B});
+    for (std::size_t b = 0; b < B; ++b) {
+      const auto i = static_cast<std::size_t>(indices[b]);
+      if (indices[b] < 0 || i >= size(split)) throw Bug("no such sequence");
+      const auto before = split == Split::train ? 0 : split == Split::heldout ? sizes_[0] : sizes_[0] + sizes_[1];
+      batch.id.push_back(static_cast<std::uint32_t>(before + i));
+      scripts.push_back(written(split, i, batch.id[b], longest, epoch));
+      T = std::max(T, scripts[b].steps);
+      length.data[b] = static_cast<int>(scripts[b].steps);
+      longer.data[b] = is_longer(split, i);
+    }
+    Array<double> input({B, T, inputs()});
+    Array<int> answer({B, T, outputs()}, -1);
+    for (std::size_t b = 0; b < B; ++b) {
+      std::copy(scripts[b].input.begin(), scripts[b].input.end(), input.row(b).begin());
+      std::copy(scripts[b].answer.begin(), scripts[b].answer.end(), answer.row(b).begin());
+    }
+    batch.reals = {{"input", std::move(input)}};
+    batch.integers = {{"answer", std::move(answer)}, {"length", std::move(length)}, {"longer", std::move(longer)}};
+    return batch;
+  }
+
   std::size_t inputs() const {
     return bits_ + (kind_ == "repeat_copy" || kind_ == "associative_recall" || kind_ == "priority_sort" ? 2 : 1);
   }
@@ -166,12 +179,13 @@ class Algorithm final : public Task {
   bool is_longer(Split split, std::size_t i) const { return split == Split::test && longer_ > 0 && i % 2 == 1; }
 
   /// Training and held-out sequences have lengths from min_length to max_length; those of the test max_length or `longer`.
-  Script written(Split split, std::size_t i, std::uint32_t id) const {
+  Script written(Split split, std::size_t i, std::uint32_t id, std::size_t longest, Key epoch) const {
     KeyedRandomness random(key_ / "sequence");
     auto below = [&, draws = 0u](std::size_t bound) mutable {
       return static_cast<std::size_t>(random.below(bound, {.example = id, .step = draws++}));
     };
-    const auto n = split != Split::test ? least_ + below(most_ - least_ + 1) : is_longer(split, i) ? longer_ : most_;
+    if (longest < most_ && KeyedRandomness(epoch / "curriculum").uniform({.example = id}) < any_length) longest = most_;
+    const auto n = split != Split::test ? least_ + below(longest - least_ + 1) : is_longer(split, i) ? longer_ : most_;
     const auto drawn = [&](std::size_t count) {
       std::vector<std::vector<int>> all(count, std::vector<int>(bits_));
       for (auto& vector : all)
@@ -226,6 +240,7 @@ class Algorithm final : public Task {
   Key key_;
   std::string kind_;
   std::size_t bits_, least_, most_, longer_, repeats_;
+  std::uint64_t curriculum_;
   std::array<std::size_t, 3> sizes_{};
 };
 
@@ -244,6 +259,8 @@ const Registration<TaskEntry> registered({
                    P::integer("max_length", 20, 1, 1000, "most vectors of a training sequence"),
                    P::integer("longer", 0, 0, 1000, "vectors of every second test sequence; 0: all have max_length"),
                    P::integer("repeats", 10, 1, 100, "most repetitions of repeat_copy; the test has no fewer"),
+                   P::integer("curriculum", 0, 0, 1e9,
+                              "training sequences over which the longest grow from min_length to max_length; 0: none"),
                    P::integer("examples", 100000, 1, 1e8, "training sequences, each made when it is asked for"),
                    P::integer("heldout", 500, 1, 1e6, "sequences held out for validation"),
                    P::integer("test", 500, 1, 1e6, "sequences to test")},

@@ -4,6 +4,7 @@
 
 #include "core/models/parts/dropout.hpp"
 #include "core/support/error.hpp"
+#include "experiments/tasks/graded.hpp"
 
 namespace hardgrad {
 
@@ -21,8 +22,11 @@ Batch Batches::at(int step) {
     epoch_ = epoch;
   }
   const auto from = order_.begin() + static_cast<std::ptrdiff_t>((step % per_epoch_) * size_);
-  auto batch = task_.training_batch(std::vector<int>(from, from + static_cast<std::ptrdiff_t>(size_)),
-                                    order_key_ / "examples" / static_cast<std::uint64_t>(epoch));
+  const std::vector<int> indices(from, from + static_cast<std::ptrdiff_t>(size_));
+  const auto key = order_key_ / "examples" / static_cast<std::uint64_t>(epoch);
+  const auto* graded = dynamic_cast<const Graded*>(&task_);
+  auto batch = graded ? graded->graded_batch(indices, key, static_cast<std::uint64_t>(step) * size_)
+                      : task_.training_batch(indices, key);
   add_dropout(batch, order_key_ / "dropout" / static_cast<std::uint64_t>(epoch));
   return batch;
 }

@@ -3,6 +3,7 @@
 #include <numeric>
 #include <set>
 
+#include "experiments/tasks/graded.hpp"
 #include "experiments/tasks/task.hpp"
 #include "tests/experiments/tasks/support.hpp"
 
@@ -215,6 +216,35 @@ TEST_CASE("dimensions say what the longest sequence needs") {
   check("kind=repeat_copy,max_length=4,repeats=3", 10, 9, 18, 4, 5);
   check("kind=associative_recall,min_length=2,max_length=3,bits=6", 8, 6, 20, 9, 17);
   check("kind=priority_sort,max_length=5", 10, 8, 10, 5, 6);
+}
+
+TEST_CASE("a curriculum begins with short sequences, some of any length among them, and ends with what there is without") {
+  const auto task = make("bits=2,min_length=2,max_length=10,curriculum=1000,examples=2000");
+  const auto* graded = dynamic_cast<const Graded*>(task.get());
+  REQUIRE(graded);
+  std::vector<int> all(2000);
+  std::iota(all.begin(), all.end(), 0);
+  const auto longer_than = [&](int n, std::uint64_t seen, int epoch) {  // copy: 2 n + 1 steps
+    const auto batch = graded->graded_batch(all, Key(4) / std::uint64_t(epoch), seen);
+    return std::count_if(batch.ints("length").data.begin(), batch.ints("length").data.end(),
+                         [&](int t) { return t > 2 * n + 1; });
+  };
+  // Of a fifth of 2,000, 400 +- 18 (a standard deviation), those above min_length are 8/9, above 6 4/9: 356 +- 17 and 178
+  // +- 13.
+  CHECK(std::abs(longer_than(2, 0, 1) - 356) < 100);
+  CHECK(std::abs(longer_than(6, 500, 1) - 178) < 80);
+  CHECK(longer_than(10, 500, 1) == 0);
+  const auto at_start = [&](int epoch) {
+    return graded->graded_batch(all, Key(4) / std::uint64_t(epoch), 0).ints("length").data;
+  };
+  CHECK(at_start(1) == at_start(1));
+  CHECK(at_start(1) != at_start(2));
+  const auto over = graded->graded_batch(all, Key(4), 1000), without = task->batch(Split::train, all);
+  CHECK(over.ints("length").data == without.ints("length").data);
+  CHECK(over.numbers("input").data == without.numbers("input").data);
+  const auto none = make("bits=2,max_length=10,examples=2000");
+  CHECK(dynamic_cast<const Graded&>(*none).graded_batch(all, Key(4), 0).ints("length").data ==
+        none->batch(Split::train, all).ints("length").data);
 }
 
 TEST_CASE("settings that make no sequences are refused") {

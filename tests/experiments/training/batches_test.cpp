@@ -21,4 +21,23 @@ TEST_CASE("every epoch an example loses other entries to dropout, and the same s
   CHECK(!task->batch(Split::train, {0}).integers.contains("dropout"));
 }
 
+TEST_CASE("a curriculum goes by the examples seen, whatever the step is asked after") {
+  const auto task = make_task(Spec::parse("algorithm[bits=1,max_length=9,curriculum=400,examples=100]"), Key(2));
+  Batches batches(*task, 50, Key(3)), again(*task, 50, Key(3));
+  const auto mean = [&](int from, int to) {
+    double sum = 0;
+    for (int step = from; step < to; ++step) {
+      const auto batch = batches.at(step);
+      for (int steps : batch.ints("length").data) sum += steps / (50.0 * (to - from));
+    }
+    return sum;
+  };
+  // Copies of n vectors take 2 n + 1 steps; n is 1 to 9 for a fifth, mean 5, and 1 to 1, ..., 8 for the others: on average
+  // over steps 0 to 7 of mean 2.75. Without a curriculum: 11 steps.
+  const double early = mean(0, 8), late = mean(8, 16);
+  CHECK(early < 9);
+  CHECK(late == doctest::Approx(11).epsilon(0.1));
+  CHECK(again.at(5).ints("length").data == batches.at(5).ints("length").data);
+}
+
 }  // namespace hardgrad
