@@ -207,6 +207,7 @@ CostEstimate estimate_cost(const Plan& plan, const std::vector<const Cell*>& cel
   for (const auto* cell : cells)
     if (cell->skip.empty()) kinds.emplace(kind_name(*cell), Kind{.cell = cell, .trial = {}});
   std::vector<std::pair<std::string, Kind*>> order;  // mixed, so that time that runs out leaves some of all out
+  order.reserve(kinds.size());
   for (auto& [name, kind] : kinds) order.emplace_back(text_hash(name), &kind);
   std::sort(order.begin(), order.end());
 
