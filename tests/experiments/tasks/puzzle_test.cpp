@@ -132,7 +132,7 @@ TEST_CASE("harder puzzles are scored apart") {
   CHECK(metrics[1].value() == doctest::Approx(1 - harder / 60));
 }
 
-TEST_CASE("steps are those that a network says it takes, by difficulty; of one that says none there are none") {
+TEST_CASE("steps are those that a network says it takes, by difficulty, of one that says none there are none") {
   const auto task = make("kind=sort,size=3");
   const auto batch = first(*task, Split::test, 60);
   Array<int> said({60, 4}, 0);
