@@ -146,7 +146,7 @@ def _plus_minus(mean: float, half: float) -> str:
 
 def readable(frame: pd.DataFrame) -> pd.DataFrame:
     """The table as text, one column per quantity, as people read it."""
-    fixed = ("task", "model", "estimator", "runs", "ok", "failed", "skipped", "loss_name", "metric_name", "rank")
+    fixed = ("task", "model", "estimator", "runs", "ok", "failed", "skipped", "split", "loss_name", "metric_name", "rank")
     others = [c for c in frame.columns if c not in fixed and f"{c}_low" not in frame and not c.endswith(("_low", "_high"))]
     out = pd.DataFrame({"rank": [str(int(r)) if np.isfinite(r) else "–" for r in frame["rank"]],
                         "estimator": frame["estimator"], **{name: frame[name] for name in others}})
