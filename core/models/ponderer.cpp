@@ -196,7 +196,7 @@ auto Ponderer<T>::halt_or_go_on(const Run& run) const -> Halted {
       run.pay(rows, beta_, multiply(kl_divergence(halting, rate), reach));
     }
     Site<T> site{.name = "halt", .rows = rows, .prior = prior, .state = on(example, x.s[n])};
-    if (structure_.posterior) site.posterior = [&] { return prior->with(on(example, x.posterior.logits(n))); };
+    if (structure_.posterior) site.posterior = [&, &x = x] { return prior->with(on(example, x.posterior.logits(n))); };
     const auto z = episode.choose(std::move(site));
 
     const auto& parent = z.rows->parent;

@@ -29,7 +29,7 @@ void Reasons::look_for_others() {
   for (const auto& cell : plan_.cells) ours.insert(cell.hash);
   std::error_code none;
   for (const auto& entry : std::filesystem::directory_iterator(folder_.cells(), none)) {
-    const auto file = entry.path();
+    const auto& file = entry.path();
     if (file.extension() != ".h5" || !file.stem().extension().empty() || ours.contains(file.stem().string())) continue;
     try {
       const auto record = read_cell(file.string());

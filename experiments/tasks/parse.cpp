@@ -37,6 +37,7 @@ class Parsing final : public SequenceTask {
       throw InputError(
           fmt::format("{}: nothing left: all {} sentences are longer than max_length={}; raise it", provenance_, all, longest));
     std::vector<std::string> groups;
+    groups.reserve(pairs.size());
     for (const auto& pair : pairs) groups.push_back(joined(pair.source));
     const auto splits = split_by_group(groups, settings.real("heldout"), settings.real("test"), key / "split");
     take(std::move(pairs), splits, static_cast<std::size_t>(settings.integer("vocabulary")), key / "order",

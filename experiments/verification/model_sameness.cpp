@@ -130,7 +130,7 @@ std::string check_sharing(const ModelScene& scene, std::string& detail) {
   const auto shared = ways_of(*scene.model, scene.batch, given, {.samples = samples}),
              apart = ways_of(*scene.model, scene.batch, given, {.samples = samples, .apart = true});
   if (!apart.undeclared.empty()) return apart.undeclared;
-  const auto off = first_difference(shared, apart, rounding, [](std::size_t i) {
+  auto off = first_difference(shared, apart, rounding, [](std::size_t i) {
     return fmt::format("sample {} of example {} is not what it is kept apart: ", i % samples + 1, i / samples + 1);
   });
   if (!off.empty()) return off;
