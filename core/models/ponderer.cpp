@@ -158,7 +158,7 @@ auto Ponderer<T>::stop(const Run& run) const -> Halted {
   for (int d : example) options.push_back(x.law.end()[d] + 1);
   const auto prior = categorical(on(example, log_p), options);
   Site<T> site{.name = "stop", .rows = root, .prior = prior, .state = on(example, x.s[0])};
-  if (structure_.posterior) site.posterior = [&] { return prior->with(on(example, x.posterior.log_p())); };
+  if (structure_.posterior) site.posterior = [&, &x = x] { return prior->with(on(example, x.posterior.log_p())); };
   const auto n = episode.choose(std::move(site));
 
   const auto w = n.one_hot(tape, most_);
