@@ -18,7 +18,7 @@ from .compare import as_json, compare, format_comparison
 from .drawing import MOST_PANELS, SIZES, sized
 from .errors import InputError, OutputError, Unverified
 from .figures import FIGURES, draw_all
-from .frames import only
+from .frames import select
 from .groups import page
 from .inference import FINAL_LOSS
 from .live import follow, program, told
@@ -58,7 +58,7 @@ def _save(figure: Figure, folder: Path, name: str, formats: Iterable[str] = ("pn
 def _draw(arguments: argparse.Namespace) -> None:
     data = load(arguments.result, arguments.unverified)
     if arguments.estimator:
-        data = only(data, arguments.estimator)
+        data = select(data, estimator=arguments.estimator)
     data, pages = page(data, arguments.page, MOST_PANELS)
     frame = table(data, arguments.at)
     folder = _folder(arguments)

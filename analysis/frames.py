@@ -113,12 +113,3 @@ def per_run(data: xr.Dataset, quantity: str, at: str | int = "first") -> np.ndar
     if len(values.dims) == 2 and values.dims[0] == "run":
         return last(data, quantity)
     raise InputError(f"{where}: {quantity} is no single number per run: it has axes {', '.join(map(str, values.dims))}")
-
-
-def only(data: xr.Dataset, estimators: list[str]) -> xr.Dataset:
-    """The runs of these estimators, each given as in the sweep or by its bare name. InputError if one is not there."""
-    there = [str(name) for name in data["estimator"].values]
-    for wanted in estimators:
-        if not any(matches(wanted, name) for name in there):
-            raise InputError(f"{data.attrs.get('path', 'result')}: has no estimator {wanted}: it has {', '.join(dict.fromkeys(there))}")
-    return select(data, estimator=estimators)
