@@ -14,7 +14,8 @@ Var<T> layer_norm(Var<T> x, Var<T> gain, Var<T> bias, double epsilon) {
   require_shapes(x.cols() > 0 && row_of(gain) && row_of(bias), "layer_norm", {x, gain, bias});
   auto& tape = *x.tape;
   auto y = tape.output(x.rows(), x.cols(), {x, gain, bias});
-  const auto in = x.value(), out = tape.mutable_value(y);
+  const auto in = x.value();
+  const auto out = tape.mutable_value(y);
   const std::size_t rows = in.rows, cols = in.cols;
   const T *scale = gain.value().data, *shift = bias.value().data;
   const auto unit = tape.template scratch<T>(in.size()), slope = tape.template scratch<T>(rows);  // u, s

@@ -93,6 +93,7 @@ Choice<T> StratifiedChooser<T>::choose(Tape<T>& tape, const Question<T>& questio
     const auto column = static_cast<std::uint32_t>(d);
     const auto stratum = deal(example, step, column);
     std::vector<std::vector<Edge>> edge;
+    edge.reserve(samples_);
     for (int k = 0; k < samples_; ++k) edge.push_back(edges(log_p.row(cell(k)), options(k), stratum[k], samples_));
     Edge v;
     for (int k = 0; k < samples_; ++k) {

@@ -43,18 +43,15 @@ class AttentiveReader final : public Model<T>, public Dreams {
     const std::size_t E = settings.integer("embedding"), H = settings.integer("hidden");
     const std::size_t V = dimensions.at("vocabulary"), A = dimensions.at("answers");
     auto& set = this->parameters_;
-    const auto vector = [&, &init = init](const char* name, std::size_t width) {
-      return &uniform_parameter(set, name, {1, width}, 1 / std::sqrt(double(width)), init);
-    };
     words_ = {set, "embedding", V, E, init};
     document_ = {set, "document", E, H, init};
     question_ = {set, "question", E, H, init};
     ask_document_ = {set, "attention.document", 2 * H, H, init, false};
     ask_question_ = {set, "attention.question", 2 * H, H, init, false};
-    score_ = vector("attention.score.weight", H);
+    score_ = &uniform_vector(set, "attention.score.weight", H, init);
     if (impatient_) {
       ask_read_ = {set, "attention.read", 2 * H, H, init, false};
-      initial_ = vector("read.initial", 2 * H);
+      initial_ = &uniform_vector(set, "read.initial", 2 * H, init);
       recurrent_ = {set, "read.recurrent", 2 * H, 2 * H, init, false};
     }
     answer_read_ = {set, "answer.read", 2 * H, H, init, false};
@@ -64,7 +61,7 @@ class AttentiveReader final : public Model<T>, public Dreams {
       posterior_document_ = {set, "posterior.document", 2 * H, H, init};
       posterior_state_ = {set, "posterior.state", H, H, init, false};
       posterior_answer_ = {set, "posterior.answer", A, H, init};
-      posterior_score_ = vector("posterior.score.weight", H);
+      posterior_score_ = &uniform_vector(set, "posterior.score.weight", H, init);
     }
     structure_.sites = {{.name = "token",
                          .options = dimensions.at("document_length"),

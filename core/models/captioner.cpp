@@ -56,7 +56,6 @@ class Captioner final : public Model<T>, public Dreams {
     const auto given = dimensions.find("features");
     const std::size_t D = given != dimensions.end() ? given->second : settings.integer("features");
     auto& set = this->parameters_;
-    const auto vector = [&](const char* name) { return &uniform_parameter(set, name, {1, H}, 1 / std::sqrt(double(H)), init); };
     if (given == dimensions.end()) {
       height_ = dimensions.at("height");
       width_ = dimensions.at("width");
@@ -68,7 +67,7 @@ class Captioner final : public Model<T>, public Dreams {
     }
     cell_ = {set, "attention.cell", D, H, init};
     query_ = {set, "attention.query", H, H, init, false};
-    score_ = vector("attention.score.weight");
+    score_ = &uniform_vector(set, "attention.score.weight", H, init);
     words_ = {set, "decoder.embedding", V, E, init};
     first_h_ = {set, "decoder.h", D, H, init};
     first_c_ = {set, "decoder.c", D, H, init};
@@ -83,7 +82,7 @@ class Captioner final : public Model<T>, public Dreams {
       posterior_state_ = {set, "posterior.state", H, H, init, false};
       posterior_words_ = {set, "posterior.embedding", V, E, init};
       posterior_word_ = {set, "posterior.word", E, H, init, false};
-      posterior_score_ = vector("posterior.score.weight");
+      posterior_score_ = &uniform_vector(set, "posterior.score.weight", H, init);
     }
     structure_.sites = {{.name = "cell",
                          .options = static_cast<int>(cells_),

@@ -92,7 +92,7 @@ class GlimpseReader final : public Model<T>, public Dreams {
       posterior_label_ = {set, "posterior.label", classes, D, init};
       posterior_patch_ = {set, "posterior.patch", sensor_.values(), D, init};
       posterior_where_ = {set, "posterior.where", cells, D, init};
-      posterior_score_ = &uniform_parameter(set, "posterior.score.weight", {1, D}, 1 / std::sqrt(double(D)), init);
+      posterior_score_ = &uniform_vector(set, "posterior.score.weight", D, init);
     }
   }
 

@@ -58,7 +58,6 @@ class SentencePair final : public Model<T>, public Dreams {
     const std::size_t D = width_, C = dimensions.at("classes"), w = window_;
     const int layers = settings.integer("layers"),
               longest = std::max(dimensions.at("first_length"), dimensions.at("second_length"));
-    const auto vector = [&](const char* name) { return &uniform_parameter(set, name, {1, D}, 1 / std::sqrt(double(D)), init); };
     words_ = {set, "embedding", static_cast<std::size_t>(dimensions.at("vocabulary")), D, init};
     if (bottom_) places_ = {set, "attention.place", static_cast<std::size_t>(longest), D, init};
     for (int k = 1; k <= layers; ++k) blocks_.emplace_back(set, fmt::format("block{}", k), w * (bottom_ ? 2 : 1) * D, D, init);
@@ -67,12 +66,12 @@ class SentencePair final : public Model<T>, public Dreams {
       partner_query_ = {set, "posterior.partner.query", D, D, init, false};
       partner_key_ = {set, "posterior.partner.key", D, D, init};
       partner_label_ = {set, "posterior.partner.label", C, D, init};
-      partner_score_ = vector("posterior.partner.score.weight");
+      partner_score_ = &uniform_vector(set, "posterior.partner.score.weight", D, init);
     }
     if (posterior && top_) {
       unit_key_ = {set, "posterior.unit.key", D, D, init};
       unit_label_ = {set, "posterior.unit.label", C, D, init};
-      unit_score_ = vector("posterior.unit.score.weight");
+      unit_score_ = &uniform_vector(set, "posterior.unit.score.weight", D, init);
     }
     const auto reach = layers * (bottom_ + top_) > 1 ? Reach::later_choices : Reach::own_costs;
     const auto site = [&](const char* name, int options) {

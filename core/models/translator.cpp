@@ -77,16 +77,13 @@ class Translator final : public Model<T>, public Dreams {
     const std::size_t C = both ? 2 * H : H;
     const std::size_t source = dimensions.at("source_vocabulary"), target = dimensions.at("target_vocabulary");
     auto& set = this->parameters_;
-    const auto vector = [&](const char* name, std::size_t width) {
-      return &uniform_parameter(set, name, {1, width}, 1 / std::sqrt(static_cast<double>(width)), init);
-    };
     source_words_ = {set, "encoder.embedding", source, E, init};
     encoder_ = {set, "encoder", E, H, init, both};
     if (attends_) {
       key_ = {set, "attention.key", C, score_ == "general" ? M * H : H, init, score_ == "additive"};
       if (score_ == "additive" || score_ == "scaled_dot") query_ = {set, "attention.query", H, H, init, false};
-      if (score_ == "additive") score_vector_ = vector("attention.score.weight", H);
-      if (null_) null_vector_ = vector("attention.null.weight", C);
+      if (score_ == "additive") score_vector_ = &uniform_vector(set, "attention.score.weight", H, init);
+      if (null_) null_vector_ = &uniform_vector(set, "attention.null.weight", C, init);
     }
     target_words_ = {set, "decoder.embedding", target, E, init};
     initial_ = {set, "decoder.initial", C, H, init};
@@ -106,7 +103,7 @@ class Translator final : public Model<T>, public Dreams {
       posterior_state_ = {set, "posterior.state", H, H, init, false};
       posterior_words_ = {set, "posterior.embedding", target, E, init};
       posterior_word_ = {set, "posterior.word", E, H, init, false};
-      posterior_vector_ = vector("posterior.score.weight", H);
+      posterior_vector_ = &uniform_vector(set, "posterior.score.weight", H, init);
     }
     structure_.sites = {{.name = heads_ == 1 ? "position" : "head",
                          .options = dimensions.at("source_length") + null_,

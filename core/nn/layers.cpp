@@ -37,6 +37,11 @@ const Parameter<T>& uniform_parameter(ParameterSet<T>& set, std::string name, st
 }
 
 template <class T>
+const Parameter<T>& uniform_vector(ParameterSet<T>& set, std::string name, std::size_t width, Key init) {
+  return uniform(set, std::move(name), {1, width}, 1 / std::sqrt(static_cast<double>(width)), init);
+}
+
+template <class T>
 const Parameter<T>& normal_parameter(ParameterSet<T>& set, std::string name, std::vector<std::size_t> shape, double deviation,
                                      Key init) {
   return drawn(set, std::move(name), std::move(shape), init,
@@ -92,6 +97,7 @@ LstmState<T> Lstm<T>::zero(Tape<T>& tape, std::size_t rows) const {
 
 #define HARDGRAD_INSTANTIATE(T)                                                                                         \
   template const Parameter<T>& uniform_parameter(ParameterSet<T>&, std::string, std::vector<std::size_t>, double, Key); \
+  template const Parameter<T>& uniform_vector(ParameterSet<T>&, std::string, std::size_t, Key);                         \
   template const Parameter<T>& normal_parameter(ParameterSet<T>&, std::string, std::vector<std::size_t>, double, Key);  \
   template struct Linear<T>;                                                                                            \
   template struct Embedding<T>;                                                                                         \

@@ -15,7 +15,10 @@ namespace hardgrad {
 template <class T>
 const Parameter<T>& uniform_parameter(ParameterSet<T>& set, std::string name, std::vector<std::size_t> shape, double bound,
                                       Key init);
-/// The same from the normal distribution with mean 0.
+/// A row of numbers [1, width], as additive scores are weighed by: bound 1 / sqrt(width).
+template <class T>
+const Parameter<T>& uniform_vector(ParameterSet<T>& set, std::string name, std::size_t width, Key init);
+/// The same as `uniform_parameter` from the normal distribution with mean 0.
 template <class T>
 const Parameter<T>& normal_parameter(ParameterSet<T>& set, std::string name, std::vector<std::size_t> shape, double deviation,
                                      Key init);

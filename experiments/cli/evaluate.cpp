@@ -73,7 +73,8 @@ std::shared_ptr<const Task> open_task(const Options& options, const Checkpoint& 
 /// The spec of the network to evaluate: as trained, or with other settings that leave its parameters as they are.
 std::string model_spec(const Options& options, const Checkpoint& checkpoint) {
   if (options.model.empty()) return checkpoint.model;
-  const auto given = canonical_spec("model", options.model), trained = Spec::parse(checkpoint.model).name;
+  auto given = canonical_spec("model", options.model);
+  const auto trained = Spec::parse(checkpoint.model).name;
   if (Spec::parse(given).name != trained)
     throw UsageError(fmt::format("--model {}: the checkpoint is of {}; give other settings of {}", options.model,
                                  checkpoint.model, trained));

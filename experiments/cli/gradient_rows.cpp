@@ -70,7 +70,8 @@ bool describe_numbers(Episode<T>& episode, const RowsPtr& final_rows, GradientDu
   };
   const bool posterior = episode.terms().drawn_from == DrawnFrom::posterior;
   for (std::size_t t = 0; t < steps.size(); ++t) {
-    const auto& [question, choice] = steps[t];
+    const auto& question = steps[t].question;
+    const auto& choice = steps[t].choice;
     const auto at = ancestors(final_rows, choice.rows);
     if (!at || !choice.value) return false;
     const auto own = [&](std::size_t r) { return static_cast<std::size_t>((*at)[r]); };

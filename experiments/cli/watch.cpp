@@ -70,7 +70,8 @@ std::vector<std::pair<std::string, std::vector<Line>>> networks(const std::vecto
     const auto network = curve.axes.at("task") + " · " + curve.axes.at("model");
     auto label = curve.axes.at("estimator");
     for (const auto& [name, value] : curve.axes)
-      if (name != "task" && name != "model" && name != "estimator" && name != "seed") label += fmt::format(" {}={}", name, value);
+      if (name != "task" && name != "model" && name != "estimator" && name != "seed")
+        label += fmt::format(" {}={}", name, value);
     const auto find = [](auto& list, const std::string& name, auto key) {
       return std::find_if(list.begin(), list.end(), [&](const auto& item) { return key(item) == name; });
     };

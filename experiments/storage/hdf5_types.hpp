@@ -41,6 +41,7 @@ NumberType number_type() {
 /// What HDF5 writes of strings; they must outlive it.
 inline std::vector<const char*> pointers(const std::vector<std::string>& strings) {
   std::vector<const char*> result;
+  result.reserve(strings.size());
   for (const auto& s : strings) result.push_back(s.c_str());
   return result;
 }
@@ -48,6 +49,7 @@ inline std::vector<const char*> pointers(const std::vector<std::string>& strings
 /// The strings HDF5 read, whose memory it gets back.
 inline std::vector<std::string> take(std::vector<char*>& raw, hid_t type, hid_t space) {
   std::vector<std::string> result;
+  result.reserve(raw.size());
   for (auto* s : raw) result.emplace_back(s ? s : "");
   H5Dvlen_reclaim(type, space, H5P_DEFAULT, raw.data());
   return result;

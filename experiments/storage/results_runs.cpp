@@ -54,7 +54,7 @@ void add_axes(ColumnBuilder& b, const Records& records) {
     static const std::set<std::string> mine = {
         "run",      "step", "evaluation_step", "measurement_step", "parameter_group", "target", "bound",
         "variance", "rows", "seconds"};
-    if (b.taken(column) || mine.count(column)) column = "axis_" + column;
+    if (b.taken(column) || mine.count(column)) column.insert(0, "axis_");
     add<std::string>(b, records, column, {{"long_name", "axis " + name + " of the grid"}, {"grid_axis", name}}, [&](auto& r) {
       auto it = r.axes.find(name);
       return it == r.axes.end() ? std::string() : it->second;

@@ -89,7 +89,7 @@ class QuestionAnswering final : public Listed {
         auto test = parse_babi(read_text(test_file));
         const std::vector<Split> all_test(test.questions.size(), Split::test);
         take(std::move(test), all_test);
-        provenance_ = folder ? path : path + " and " + test_file;
+        provenance_ = folder ? path : fmt::format("{} and {}", path, test_file);
       }
     }
     if (like) {
@@ -238,6 +238,7 @@ class QuestionAnswering final : public Listed {
 
   std::vector<int> indices(const std::vector<std::string>& words) {
     std::vector<int> result;
+    result.reserve(words.size());
     for (const auto& word : words) result.push_back(vocabulary_.index(word));
     words_ = std::max(words_, result.size());
     return result;

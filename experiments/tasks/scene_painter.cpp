@@ -41,7 +41,7 @@ CaptionedScene ScenePainter::paint(Key key) const {
 
   CaptionedScene scene;
   scene.image.assign(side() * side() * 3, 0);
-  auto place = permutation(static_cast<std::size_t>(grid * grid), key / "places");
+  auto place = permutation(static_cast<std::size_t>(grid) * grid, key / "places");
   place.resize(std::min<std::size_t>(place.size(), 1 + below(objects)));
   std::sort(place.begin(), place.end());  // in reading order
   for (std::size_t k = 0; k < place.size(); ++k) {

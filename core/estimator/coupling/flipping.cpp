@@ -110,7 +110,8 @@ Estimate<T> FlippingEstimator<T>::estimate(const Problem<T>& problem) const {
   Sampled<T> run(problem, groups * static_cast<int>(members), chooser, Costs::weighted);
   const auto f = run.losses();
   const auto choices = run.choices();
-  const auto &layout = *choices.layout(), &p = choices.p();
+  const auto& layout = *choices.layout();
+  const auto& p = choices.p();
   auto g = choices.zeros();
   for (std::size_t t = 0; t < layout.steps.size(); ++t) {
     const auto& option = run.episode().steps()[t].choice.option;
