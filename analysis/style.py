@@ -17,7 +17,8 @@ KNOWN = ("rloo", "reinforce", "exact", "nvil", "moving_baseline", "soft", "exact
          "wor_importance", "local_expectation", "mvd", "ars", "arsm", "carms", "disarm_tree", "disarm_stick", "tvo", "wake_sleep",
          "wsram", "sparsemax", "kmax_marginal", "group_normalised", "maxrl",
          "bitflip", "ugc", "vargrad", "stochastic_ad",
-         "implicit_mle", "local_disarm", "reinmax_rao", "disarm_iw")
+         "implicit_mle", "local_disarm", "reinmax_rao", "disarm_iw",
+         "reinmax_cv")
 
 
 class Look(NamedTuple):

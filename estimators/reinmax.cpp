@@ -5,9 +5,8 @@
 // Liu, Dong, Liu, Yu & Gao 2023, Bridging discrete and backpropagation: straight-through and beyond, Algorithm 2 (ReinMax, by
 // Heun's method); p_T is the softmax at a temperature T, which the authors take at least 1.
 // Target: expected loss. Bias: of third order in f; none for quadratic f of one bit at temperature 1. Cost: K rows.
+#include "core/estimator/relaxation/halfway.hpp"
 #include "core/estimator/relaxation/relaxation.hpp"
-
-#include <cmath>
 
 #include "core/autodiff/elementwise.hpp"
 
@@ -24,12 +23,9 @@ class ReinMax final : public RelaxationEstimator<T> {
   Relaxed<T> relax(const Relaxing<T>& asked) const override {
     auto option = asked.draw();
     // A softmax of moved logits has the value (p_T + z) / 2, so its Jacobian is J of it.
-    const auto log_p = asked.log_p();
-    std::vector<double> p_T(log_p.size());
-    relaxed(asked.width(), asked.count, log_p, temperature_, p_T);
+    const auto theta = halfway(asked, option, temperature_);
     auto moves = asked.constants([&](std::size_t r, std::span<double> move) {
-      for (std::size_t i = 0; i < move.size(); ++i)
-        move[i] = std::log((p_T[r * asked.width() + i] + (static_cast<int>(i) == option[r])) / 2) - move[i];
+      for (std::size_t i = 0; i < move.size(); ++i) move[i] = theta[r * asked.width() + i] - move[i];
     });
     auto soft = subtract(affine(asked.softmax(moves, 1), T{2}), affine(asked.softmax(), T{0.5}));
     return straight_through(asked, std::move(option), soft);

@@ -7,11 +7,11 @@
 // Wang & Bui 2026, Beyond ReinMax: low-variance gradient estimators for discrete latent variables (ReinMax-Rao). In the place
 // of J((p + z) / 2) of Liu et al. 2023 stands the Gumbel-Rao Jacobian (Paulus, Maddison & Krause 2021) at the same logits.
 // Target: expected loss. Bias: yes, also for a quadratic loss of one bit. Cost: K rows.
-// Departures: none known. Their other estimator, ReinMax-CV, is not here: its control variate adds this Jacobian and subtracts
-// that of one draw of noise that need not make the choice z, and these have different means.
-#include "core/estimator/relaxation/relaxation.hpp"
-
+// Departures: none known. Their other estimator is `reinmax_cv`.
 #include <cmath>
+
+#include "core/estimator/relaxation/halfway.hpp"
+#include "core/estimator/relaxation/relaxation.hpp"
 
 #include "core/autodiff/elementwise.hpp"
 
@@ -31,12 +31,7 @@ class ReinMaxRao final : public RelaxationEstimator<T> {
  private:
   Relaxed<T> relax(const Relaxing<T>& asked) const override {
     auto option = asked.draw();  // at index 0; the noise comes behind it
-    auto theta = asked.log_p();
-    for (std::size_t r = 0; r < asked.size(); ++r)
-      for (int i = 0; asked.count[r] > 1 && i < asked.count[r]; ++i) {
-        double& at = theta[r * asked.width() + i];
-        at = i == option[r] ? std::log1p(std::expm1(at) / 2) : at - std::log(2.0);
-      }
+    const auto theta = halfway(asked, option);
     const auto total = sum_of_softmax_given<T>(asked, option, temperature_, rao_samples_, options_, theta);
     auto soft = subtract(affine(total, static_cast<T>(2.0 / rao_samples_)), affine(asked.softmax(), T{0.5}));
     return straight_through(asked, std::move(option), soft);
