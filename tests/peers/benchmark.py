@@ -8,7 +8,7 @@ included, medians over all rounds: what else runs on the machine does not count.
 against the faster form (tuning costs more Python than it saves where matrices are small). `peak` is useful arithmetic (the
 products, once per example where no choice touches them; forward and backward) over the best rate of square sgemms
 timed in the same rounds. PyTorch draws its own noise for the rows of bits (`vectors.py`), so there the mean of 4,000 gradients is compared with the exact
-one. Rows of replicates time `hardgrad measure`: 64 gradients of one batch with their statistics (128
+one; for those of the belief network (`belief.py`) that of 2,000 on a network of 4 bits. Rows of replicates time `hardgrad measure`: 64 gradients of one batch with their statistics (128
 less 64, so that reading and building drop out), of all parameters or at the logits, against 64 of PyTorch's gradients. The
 last row is a sweep's wall time on two threads against one. Memory is what a process takes beyond what it had before its first gradient.
 Exit status: 0 all equal, 1 a gradient differs, 2 a program failed."""
@@ -58,9 +58,13 @@ class Row:
     replicates: str = ""  # one gradient; or many, of "parameters" or at "logits"
 
     noise: bool = False     # PyTorch draws its own: means are compared
+    small: str = ""         # the network they are compared on, where the row's own has too many outcomes
+    target: str = ""
 
     def spec(self):
-        return f"{self.estimator}[samples={self.samples}]" if self.samples > 1 or self.estimator in ("reinforce", "rloo") else self.estimator
+        settings = [f"samples={self.samples}"] if self.samples > 1 or self.estimator in ("reinforce", "rloo") else []
+        settings += [f"target={self.target}"] if self.target else []
+        return f"{self.estimator}[{','.join(settings)}]" if settings else self.estimator
 
 
 def write_texts(folder: Path, name: str, V: int, length: int, shortest: int = 0) -> str:
@@ -105,6 +109,11 @@ def rows(folder: Path, quick: bool):
     for estimator in ("reinforce", "rloo", "disarm", "arms", "straight_through", "rebar"):
         bits = 8 if quick else 200
         yield Row(f"{bits} bits", "bits", f"bits[bits={bits}]", estimator, 2, 1, noise=True)
+    B, units, side = (4, 6, 8) if quick else (50, 200, 28)
+    for estimator in ("rloo", "disarm", "rebar", "relax"):
+        product, relaxed = 2.0 * B * side * side * units, 2 if estimator == "rebar" else 0  # one image each
+        yield Row(f"belief, {units} bits", f"images[size={side},examples=200]", f"belief_network[units={units}]", estimator, 2, B,
+                  product * (2 + 2 * 2 + 2 * 2 * relaxed), noise=True, small="belief_network[units=4]", target="elbo")
     B = 4 if quick else 32
     V, H, K, L = QUICK["tiny"] if quick else SIZES["mid"]
     task = write_texts(folder, "ragged", V, L, max(1, L // 6))
@@ -161,14 +170,14 @@ class Hardgrad:
 
 
 class Peer:
-    def __init__(self, form, row, path, environment):
+    def __init__(self, form, row, paths, environment):
         environment = dict(environment)
         if form == "tuned":  # memory is kept, in large pages, not given back to the kernel
             environment |= {"MALLOC_MMAP_THRESHOLD_": str(1 << 33), "MALLOC_TRIM_THRESHOLD_": str(1 << 33),
                             "MALLOC_TOP_PAD_": str(1 << 26), "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
         model = row.model.split("[")[0]
         self.process = subprocess.Popen(
-            [sys.executable, str(HERE / "worker.py"), form, model, row.estimator, str(row.samples), path],
+            [sys.executable, str(HERE / "worker.py"), form, model, row.estimator, str(row.samples), *paths],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
         self.first = self.read()
 
@@ -239,11 +248,16 @@ def blas_kernel():
 
 
 def compare(row, program, environment, folder, rounds):
-    path = str(folder / "gradient.h5")
+    paths = [str(folder / "gradient.h5")]
     ours = Hardgrad(program, row, environment)
-    (Hardgrad(program, replace(row, estimator="exact", samples=1), environment) if row.noise else ours).run("--out", path)
-    peers = {form: Peer(form, row, path, environment) for form in (("vectors",) if row.noise else ("plain", "tuned"))}
-    os.unlink(path)
+    exact = Hardgrad(program, replace(row, estimator="exact", samples=1, model=row.small or row.model), environment)
+    (exact if row.noise and not row.small else ours).run("--out", paths[0])
+    if row.small:
+        paths.append(str(folder / "small.h5"))
+        exact.run("--out", paths[1])
+    peers = {form: Peer(form, row, paths, environment) for form in (("vectors",) if row.noise else ("plain", "tuned"))}
+    for path in paths:
+        os.unlink(path)
     times = {form: [] for form in ("hardgrad", *peers)}
     rates = []
     try:

@@ -1,8 +1,9 @@
-"""One network in PyTorch, in a process of its own: `worker.py plain|tuned|vectors MODEL ESTIMATOR K GRADIENT.h5`.
+"""One network in PyTorch, in a process of its own: `worker.py plain|tuned|vectors MODEL ESTIMATOR K GRADIENT.h5 [SMALL.h5]`.
 
 Prints a JSON line with the relative difference (norms) of its gradient from the file's, and the memory it took; then,
 for each number n read, a JSON line of the processor seconds of n gradients. Of `vectors`, whose noise is its own, the difference is
-that of its mean from the exact gradient in the file, in units of five standard errors, times the tolerance."""
+that of its mean from the exact gradient in the file, in units of five standard errors, times the tolerance; if there is a small
+network's file, on that network."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ import time
 import numpy as np
 import torch
 
+import belief
 import plain
 import tuned
 import vectors
@@ -63,11 +65,27 @@ def bits(estimator, K, file, draws=4000):
     return gradient, difference
 
 
-def main(form, model, estimator, K, path):
+def belief_network(estimator, K, file, small, draws=2000):
+    timed, checked = belief.Belief(file, K), belief.Belief(small, K)
+
+    def difference():
+        flat = lambda of: np.concatenate([np.ravel(of[k]).astype(np.float64) for k in sorted(small.gradient)])
+        exact = flat(small.gradient)
+        all_ = np.array([flat({k: g.numpy() for k, g in checked.gradient(estimator).items()}) for _ in range(draws)])
+        error = np.maximum(all_.std(0, ddof=1) / draws ** 0.5, 1e-6 * np.abs(exact).max())  # of some there is no noise
+        return TOLERANCE * float(np.max(np.abs(all_.mean(0) - exact) / (5 * error)))
+
+    return lambda: timed.gradient(estimator), difference
+
+
+def main(form, model, estimator, K, path, small=None):
     torch.set_num_threads(1)
     torch.manual_seed(1)
     file, K = load(path), int(K)
-    gradient, difference = bits(estimator, K, file) if form == "vectors" else network(form, model, estimator, K, file)
+    if small:
+        gradient, difference = belief_network(estimator, K, file, load(small))
+    else:
+        gradient, difference = bits(estimator, K, file) if form == "vectors" else network(form, model, estimator, K, file)
     with open("/proc/self/clear_refs", "w") as refs:
         refs.write("5")  # forget the peak
     before = memory("VmRSS")
