@@ -20,6 +20,7 @@
 #include "core/autodiff/rearrange.hpp"
 #include "core/autodiff/reduce.hpp"
 #include "core/models/model.hpp"
+#include "core/models/parts/outcome_table.hpp"
 #include "core/nn/layers.hpp"
 #include "core/random/randomness.hpp"
 
@@ -130,32 +131,10 @@ class Bits final : public Model<T> {
     return reshape(row_sums(shares), bits_);
   }
 
-  /// The number of the row's outcome, or the mixture of all of them by the product of their weights [R, 1].
+  /// What the row's outcome costs [R, 1].
   Var<T> entry_of_table(Tape<T>& tape, const Choice<T>& choice) const {
-    const std::size_t rows = choice.rows->size();
-    if (choice.hard()) {
-      auto cost = tape.constant(rows, 1);
-      for (std::size_t r = 0; r < rows; ++r) {
-        std::size_t entry = 0;
-        for (int d = 0; d < bits_; ++d) entry = entry * options_ + choice.option[r * bits_ + d];
-        tape.mutable_value(cost).data[r] = static_cast<T>(table_[entry]);
-      }
-      return cost;
-    }
-    const std::vector<T> table(table_.begin(), table_.end());
-    const std::vector<int> whole(rows, 0);
-    auto left = gather_rows(tape.constant(MatrixView<const T>{table.data(), 1, table.size()}), std::span<const int>(whole));
-    const auto weights = reshape(choice.weights, bits_ * options_);  // [R, D S]
-    for (int d = 0; d < bits_; ++d) {  // of [R, S rest] the mixture of the parts behind the options
-      const std::size_t rest = left.cols() / options_;
-      Var<T> mixed;
-      for (int o = 0; o < options_; ++o) {
-        const auto share = scale_rows(slice_columns(left, o * rest, rest), slice_columns(weights, d * options_ + o, 1));
-        mixed = mixed ? add(mixed, share) : share;
-      }
-      left = mixed;
-    }
-    return left;
+    const std::vector<int> the_one(choice.rows->size(), 0);
+    return entries_of_tables(tape, choice, {table_.data(), 1, table_.size()}, std::span(the_one), bits_, options_);
   }
 
   void make_table(Key key, bool joint) {

@@ -25,18 +25,6 @@ namespace hardgrad::cli {
 
 nlohmann::json number(double value) { return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(); }
 
-nlohmann::json to_json(const Value& value) {
-  return std::visit([](const auto& v) { return nlohmann::json(v); }, value);
-}
-
-nlohmann::json to_json(const std::vector<ParameterInfo>& parameters) {
-  auto list = nlohmann::json::array();
-  for (const auto& p : parameters)
-    list.push_back(
-        {{"name", p.name}, {"type", p.type_name()}, {"default", to_json(p.fallback)}, {"range", p.range()}, {"help", p.help}});
-  return list;
-}
-
 void print_json(const nlohmann::json& json) { put("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace)); }
 
 void print_table(std::vector<std::vector<std::string>> rows, const std::string& alignment, std::size_t most) {

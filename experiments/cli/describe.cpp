@@ -1,17 +1,13 @@
 // hardgrad describe NAME: everything a plugin declares, or (`describe sweep`) every setting of a sweep's
 // file.
-#include "experiments/cli/describe.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cmath>
 #include <memory>
 
-#include "core/models/parts/dreams.hpp"
 #include "core/registry/known_as.hpp"
-#include "core/support/error.hpp"
 #include "experiments/cli/common.hpp"
+#include "experiments/cli/entries.hpp"
 #include "experiments/cli/manual.hpp"
 #include "experiments/cli/output.hpp"
 #include "experiments/cli/verbs.hpp"
@@ -19,45 +15,6 @@
 
 namespace hardgrad::cli {
 namespace {
-
-// What an estimator says to each kind of network, by its defaults.
-std::vector<std::pair<std::string, std::string>> support(const EstimatorEntry& entry) {
-  struct Label final : Dreams {
-    Batch with_observations(const Batch& batch, const std::vector<std::vector<int>>&) const override { return batch; }
-  };
-  static const Label label;
-  const auto spec = Spec::parse(entry.name);
-  std::vector<std::pair<std::string, std::string>> result;
-  const auto ask = [&](const std::string& name, std::vector<SiteDeclaration> sites) {
-    result.emplace_back(name,
-                        unsupported(spec, {.sites = std::move(sites), .posterior = wants_posterior(spec), .dreams = &label}));
-  };
-  const auto site = [](int options, int times, Reach reach) {
-    return SiteDeclaration{.name = "choice", .options = options, .times = times, .state_width = 4, .reach = reach};
-  };
-  ask("one choice", {site(4, 1, Reach::own_costs)});
-  ask("factorised", {site(4, 3, Reach::own_costs)});
-  ask("sequential", {site(4, 3, Reach::later_choices)});
-  ask("binary, factorised", {site(2, 3, Reach::own_costs)});
-  ask("numbers, sequential", {{.name = "choice",
-                               .times = 3,
-                               .state_width = 4,
-                               .reach = Reach::later_choices,
-                               .kind = SiteKind::normal,
-                               .columns = 2}});
-  ask("no choice", {});
-  return result;
-}
-
-nlohmann::json needs_json(const EstimatorEntry& entry) {
-  auto list = nlohmann::json::array();
-  for (const auto& need : entry.needs) {
-    nlohmann::json one = {{"kind", kind_name(need)}, {"text", to_string(need)}};
-    if (need.most) one["most"] = need.most;
-    list.push_back(one);
-  }
-  return list;
-}
 
 void print_name(Manual& page, const std::string& name, const std::string& noun, const std::string& summary) {
   page.heading("NAME");
@@ -95,31 +52,6 @@ void print_see_also(Manual& page, const EstimatorEntry& e) {
   page.heading("SEE ALSO");
   if (!names.empty()) page.paragraph(fmt::format("{}.", fmt::join(names, ", ")));
   page.paragraph(fmt::format("hardgrad list matrix; hardgrad test {}", e.name));
-}
-
-/// What an estimator claims with all settings at their defaults.
-bool unbiased(const EstimatorEntry& e) { return claims_unbiased(Spec::parse(e.name)); }
-
-/// The values of a parameter that may make a difference: all there are of a flag or a choice, the ends of a range of numbers.
-std::vector<std::string> telling_values(const ParameterInfo& p) {
-  if (p.type == ParameterInfo::Type::boolean) return {"false", "true"};
-  if (p.type != ParameterInfo::Type::integer && p.type != ParameterInfo::Type::real) return p.choices;
-  std::vector<std::string> ends;
-  if (std::isfinite(p.low) && !p.open_low) ends.push_back(fmt::format("{}", p.low));
-  if (std::isfinite(p.high) && !p.open_high) ends.push_back(fmt::format("{}", p.high));
-  return ends;
-}
-
-/// The settings that alone, with all else at its default, make it claim the other: "normalise=true".
-std::vector<std::string> decisive_settings(const EstimatorEntry& e) {
-  std::vector<std::string> found;
-  if (!e.unbiased || !e.biased_by) return found;
-  for (const auto& p : e.parameters)
-    for (const auto& value : telling_values(p))
-      if (auto setting = fmt::format("{}={}", p.name, value);
-          claims_unbiased(Spec::parse(fmt::format("{}[{}]", e.name, setting))) != unbiased(e))
-        found.push_back(std::move(setting));
-  return found;
 }
 
 void print(const EstimatorEntry& e) {
@@ -253,99 +185,22 @@ split = "heldout"          that trials are judged on; train.evaluate_split is an
   print_table(rows, "");
 }
 
-// Looks in one registry; `kind:name` narrows the search.
-template <class Entry>
-bool describe(const std::string& kind, const std::string& name, bool json, nlohmann::json& found, bool first) {
-  if (!kind.empty() && kind != Entry::noun) return false;
-  const auto& entries = Registry<Entry>::instance().entries();
-  const auto it = entries.find(name);
-  if (it == entries.end()) return false;
-  if (!json && !first) put("\n");
-  if (!json) print(it->second);
-  found.push_back(entry_json(it->second));
-  return true;
-}
-
 int describe_all(const std::string& text, bool json) {
-  const auto colon = text.find(':');
-  const auto kind = colon == std::string::npos ? "" : text.substr(0, colon);
-  // A whole spec may be given: the name counts.
-  const auto name = Spec::parse(colon == std::string::npos ? text : text.substr(colon + 1)).name;
-  if (name == "sweep" && kind.empty()) {
+  if (text.find(':') == std::string::npos && Spec::parse(text).name == "sweep") {
     json ? print_json(sweep_json()) : print_sweep();
     return 0;
   }
-  auto found = nlohmann::json::array();
-  bool any = describe<EstimatorEntry>(kind, name, json, found, true);
-  any |= describe<ModelEntry>(kind, name, json, found, !any);
-  any |= describe<TaskEntry>(kind, name, json, found, !any);
-  if (!any) any = describe<TargetEntry>(kind, name, json, found, true);  // an estimator of the same name comes first
-  if (const auto* known = any ? nullptr : known_as(name); known && (kind.empty() || kind == EstimatorEntry::noun))
-    any = describe<EstimatorEntry>("", known->estimator(), json, found, true);
-  if (!any) {
-    std::vector<std::string> names{"sweep"};
-    for (const auto& more :
-         {Estimators::instance().names(), Models::instance().names(), Tasks::instance().names(), Targets::instance().names()})
-      for (const auto& n : more)
-        if (std::find(names.begin(), names.end(), n) == names.end()) names.push_back(n);
-    throw UsageError(fmt::format("describe: there is nothing named \"{}\"{}", text, did_you_mean(name, names)));
+  const auto found = entries_named(text, {"sweep"});
+  auto list = nlohmann::json::array();
+  for (const auto& entry : found) {
+    if (!json && &entry != &found.front()) put("\n");
+    std::visit([&](const auto* e) { json ? list.push_back(entry_json(*e)) : print(*e); }, entry);
   }
-  if (json) print_json(found.size() == 1 ? found[0] : found);
+  if (json) print_json(list.size() == 1 ? list[0] : list);
   return 0;
 }
 
 }  // namespace
-
-nlohmann::json names_json(const std::string& estimator) {
-  auto list = nlohmann::json::array();
-  for (const auto& known : known_names())
-    if (estimator.empty() || known.estimator() == estimator)
-      list.push_back({{"name", known.name}, {"spec", known.spec}, {"paper", known.paper}, {"reason", known.reason}});
-  return list;
-}
-nlohmann::json entry_json(const EstimatorEntry& e) {
-  auto supports = nlohmann::json::object();
-  for (const auto& [name, reason] : support(e)) supports[name] = reason.empty() ? nlohmann::json(true) : nlohmann::json(reason);
-  return {{"kind", "estimator"},
-          {"name", e.name},
-          {"summary", e.summary},
-          {"paper", e.paper},
-          {"known_as", names_json(e.name)},
-          {"target", e.target},
-          {"unbiased", unbiased(e)},
-          {"biased_by", unbiased(e) ? decisive_settings(e) : std::vector<std::string>{}},
-          {"unbiased_by", unbiased(e) ? std::vector<std::string>{} : decisive_settings(e)},
-          {"evaluations", e.evaluations},
-          {"posterior", wants_posterior(Spec::parse(e.name))},
-          {"needs", needs_json(e)},
-          {"supports", supports},
-          {"parameters", to_json(e.parameters)}};
-}
-nlohmann::json entry_json(const ModelEntry& e) {
-  return {{"kind", "model"},
-          {"name", e.name},
-          {"summary", e.summary},
-          {"paper", e.paper},
-          {"dependence", e.dependence},
-          {"kinds", e.kinds},
-          {"needs", e.needs},
-          {"parameters", to_json(e.parameters)}};
-}
-nlohmann::json entry_json(const TargetEntry& e) {
-  return {{"kind", "target"},
-          {"name", e.name},
-          {"summary", e.summary},
-          {"posterior", Target(e.name).terms().drawn_from == DrawnFrom::posterior},
-          {"parameters", to_json(e.parameters)}};
-}
-nlohmann::json entry_json(const TaskEntry& e) {
-  return {{"kind", "task"},
-          {"name", e.name},
-          {"summary", e.summary},
-          {"data", e.data},
-          {"default_model", e.default_model},
-          {"parameters", to_json(e.parameters)}};
-}
 
 void add_describe(CLI::App& app, Action& action) {
   struct Options {

@@ -9,7 +9,7 @@
 #include "core/estimator/estimator.hpp"
 #include "core/registry/known_as.hpp"
 #include "experiments/cli/common.hpp"
-#include "experiments/cli/describe.hpp"
+#include "experiments/cli/entries.hpp"
 #include "experiments/cli/manual.hpp"
 #include "experiments/cli/output.hpp"
 #include "experiments/cli/verbs.hpp"

@@ -1,0 +1,169 @@
+#include "experiments/cli/entries.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/models/parts/dreams.hpp"
+#include "core/registry/known_as.hpp"
+#include "core/support/error.hpp"
+#include "experiments/cli/common.hpp"  // to_json, which is here
+
+namespace hardgrad::cli {
+namespace {
+
+nlohmann::json needs_json(const EstimatorEntry& entry) {
+  auto list = nlohmann::json::array();
+  for (const auto& need : entry.needs) {
+    nlohmann::json one = {{"kind", kind_name(need)}, {"text", to_string(need)}};
+    if (need.most) one["most"] = need.most;
+    list.push_back(one);
+  }
+  return list;
+}
+
+/// The values of a parameter that may make a difference: all there are of a flag or a choice, the ends of a range of numbers.
+std::vector<std::string> telling_values(const ParameterInfo& p) {
+  if (p.type == ParameterInfo::Type::boolean) return {"false", "true"};
+  if (p.type != ParameterInfo::Type::integer && p.type != ParameterInfo::Type::real) return p.choices;
+  std::vector<std::string> ends;
+  if (std::isfinite(p.low) && !p.open_low) ends.push_back(fmt::format("{}", p.low));
+  if (std::isfinite(p.high) && !p.open_high) ends.push_back(fmt::format("{}", p.high));
+  return ends;
+}
+
+/// Looks in one registry.
+template <class Entry>
+void look(const std::string& kind, const std::string& name, std::vector<AnyEntry>& found) {
+  if (!kind.empty() && kind != Entry::noun) return;
+  const auto& entries = Registry<Entry>::instance().entries();
+  if (const auto it = entries.find(name); it != entries.end()) found.emplace_back(&it->second);
+}
+
+}  // namespace
+
+nlohmann::json to_json(const Value& value) {
+  return std::visit([](const auto& v) { return nlohmann::json(v); }, value);
+}
+
+nlohmann::json to_json(const std::vector<ParameterInfo>& parameters) {
+  auto list = nlohmann::json::array();
+  for (const auto& p : parameters)
+    list.push_back(
+        {{"name", p.name}, {"type", p.type_name()}, {"default", to_json(p.fallback)}, {"range", p.range()}, {"help", p.help}});
+  return list;
+}
+
+std::vector<std::pair<std::string, std::string>> support(const EstimatorEntry& entry) {
+  struct Label final : Dreams {
+    Batch with_observations(const Batch& batch, const std::vector<std::vector<int>>&) const override { return batch; }
+  };
+  static const Label label;
+  const auto spec = Spec::parse(entry.name);
+  std::vector<std::pair<std::string, std::string>> result;
+  const auto ask = [&](const std::string& name, std::vector<SiteDeclaration> sites) {
+    result.emplace_back(name,
+                        unsupported(spec, {.sites = std::move(sites), .posterior = wants_posterior(spec), .dreams = &label}));
+  };
+  const auto site = [](int options, int times, Reach reach) {
+    return SiteDeclaration{.name = "choice", .options = options, .times = times, .state_width = 4, .reach = reach};
+  };
+  ask("one choice", {site(4, 1, Reach::own_costs)});
+  ask("factorised", {site(4, 3, Reach::own_costs)});
+  ask("sequential", {site(4, 3, Reach::later_choices)});
+  ask("binary, factorised", {site(2, 3, Reach::own_costs)});
+  ask("numbers, sequential", {{.name = "choice",
+                               .times = 3,
+                               .state_width = 4,
+                               .reach = Reach::later_choices,
+                               .kind = SiteKind::normal,
+                               .columns = 2}});
+  ask("no choice", {});
+  return result;
+}
+
+bool unbiased(const EstimatorEntry& e) { return claims_unbiased(Spec::parse(e.name)); }
+
+std::vector<std::string> decisive_settings(const EstimatorEntry& e) {
+  std::vector<std::string> found;
+  if (!e.unbiased || !e.biased_by) return found;
+  for (const auto& p : e.parameters)
+    for (const auto& value : telling_values(p))
+      if (auto setting = fmt::format("{}={}", p.name, value);
+          claims_unbiased(Spec::parse(fmt::format("{}[{}]", e.name, setting))) != unbiased(e))
+        found.push_back(std::move(setting));
+  return found;
+}
+
+std::vector<AnyEntry> entries_named(const std::string& text, std::vector<std::string> also) {
+  const auto colon = text.find(':');
+  const auto kind = colon == std::string::npos ? "" : text.substr(0, colon);
+  const auto name = Spec::parse(colon == std::string::npos ? text : text.substr(colon + 1)).name;
+  std::vector<AnyEntry> found;
+  look<EstimatorEntry>(kind, name, found);
+  look<ModelEntry>(kind, name, found);
+  look<TaskEntry>(kind, name, found);
+  if (found.empty()) look<TargetEntry>(kind, name, found);  // an estimator of the same name comes first
+  if (const auto* known = found.empty() ? known_as(name) : nullptr; known && (kind.empty() || kind == EstimatorEntry::noun))
+    look<EstimatorEntry>("", known->estimator(), found);
+  if (!found.empty()) return found;
+  for (const auto& more :
+       {Estimators::instance().names(), Models::instance().names(), Tasks::instance().names(), Targets::instance().names()})
+    for (const auto& n : more)
+      if (std::find(also.begin(), also.end(), n) == also.end()) also.push_back(n);
+  throw UsageError(fmt::format("describe: there is nothing named \"{}\"{}", text, did_you_mean(name, also)));
+}
+
+nlohmann::json names_json(const std::string& estimator) {
+  auto list = nlohmann::json::array();
+  for (const auto& known : known_names())
+    if (estimator.empty() || known.estimator() == estimator)
+      list.push_back({{"name", known.name}, {"spec", known.spec}, {"paper", known.paper}, {"reason", known.reason}});
+  return list;
+}
+nlohmann::json entry_json(const EstimatorEntry& e) {
+  auto supports = nlohmann::json::object();
+  for (const auto& [name, reason] : support(e)) supports[name] = reason.empty() ? nlohmann::json(true) : nlohmann::json(reason);
+  return {{"kind", "estimator"},
+          {"name", e.name},
+          {"summary", e.summary},
+          {"paper", e.paper},
+          {"known_as", names_json(e.name)},
+          {"target", e.target},
+          {"unbiased", unbiased(e)},
+          {"biased_by", unbiased(e) ? decisive_settings(e) : std::vector<std::string>{}},
+          {"unbiased_by", unbiased(e) ? std::vector<std::string>{} : decisive_settings(e)},
+          {"evaluations", e.evaluations},
+          {"posterior", wants_posterior(Spec::parse(e.name))},
+          {"needs", needs_json(e)},
+          {"supports", supports},
+          {"parameters", to_json(e.parameters)}};
+}
+nlohmann::json entry_json(const ModelEntry& e) {
+  return {{"kind", "model"},
+          {"name", e.name},
+          {"summary", e.summary},
+          {"paper", e.paper},
+          {"dependence", e.dependence},
+          {"kinds", e.kinds},
+          {"needs", e.needs},
+          {"parameters", to_json(e.parameters)}};
+}
+nlohmann::json entry_json(const TargetEntry& e) {
+  return {{"kind", "target"},
+          {"name", e.name},
+          {"summary", e.summary},
+          {"posterior", Target(e.name).terms().drawn_from == DrawnFrom::posterior},
+          {"parameters", to_json(e.parameters)}};
+}
+nlohmann::json entry_json(const TaskEntry& e) {
+  return {{"kind", "task"},
+          {"name", e.name},
+          {"summary", e.summary},
+          {"data", e.data},
+          {"default_model", e.default_model},
+          {"parameters", to_json(e.parameters)}};
+}
+
+}  // namespace hardgrad::cli
