@@ -4,7 +4,7 @@ hardgrad_packages=(
   cmake ninja-build g++ ccache git
   libxtensor-dev libxtensor-blas-dev libxsimd-dev libopenblas-dev libtbb-dev libhdf5-dev libbenchmark-dev doctest-dev
   libcli11-dev libtomlplusplus-dev libfmt-dev nlohmann-json3-dev zlib1g-dev librandom123-dev libxxhash-dev
-  libboost-dev
+  libboost-dev pybind11-dev python3-dev
   python3 python3-numpy python3-h5py python3-h5netcdf python3-xarray python3-scipy python3-pandas python3-matplotlib
   hdf5-tools)
 hardgrad_test_packages=(
@@ -57,7 +57,7 @@ hardgrad_explain() {
   cat <<'TEXT'
   a C++20 compiler (g++ 12 or later), CMake 3.25 or later, Ninja, git
   xtensor 0.24, xtensor-blas 0.20, xsimd 8, OpenBLAS (with its CMake file), oneTBB, HDF5 1.10 (C library), Boost headers,
-  zlib, fmt 9, nlohmann-json 3.11, CLI11 2.1 or later, toml++ 3.3, Random123, xxHash, doctest, Google Benchmark
+  zlib, fmt 9, pybind11 2.10, nlohmann-json 3.11, CLI11 2.1 or later, toml++ 3.3, Random123, xxHash, doctest, Google Benchmark
   Python 3 with numpy, h5py, h5netcdf, xarray, scipy, pandas, matplotlib (tests also: clang-format and clang-tidy 14, torch, pytest, netCDF4, selenium
   with Chromium, mypy, pip; zsh, fish; R with rhdf5; qemu-user; Slurm and munge)
 On Debian 12 these are the packages:

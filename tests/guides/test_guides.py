@@ -32,6 +32,9 @@ def run(folder, *command, text):
     env = {name: value for name, value in os.environ.items() if name != "OPENBLAS_CORETYPE"}
     if sanitizers := env.get("HARDGRAD_SANITIZE"):
         env["CXXFLAGS"] = f"-fsanitize={sanitizers}"
+        if "build/release/python" in text:  # Python itself has no runtime of the sanitizer
+            library = subprocess.run(["g++", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True).stdout.strip()
+            env |= {"LD_PRELOAD": library, "ASAN_OPTIONS": "detect_leaks=0"}
     done = subprocess.run([*command], input=text, capture_output=True, text=True, cwd=folder, timeout=3000, env=env)
     assert done.returncode == 0, f"{text}\n--- says\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     return done.stdout
@@ -59,6 +62,8 @@ def test_all_guides_are_found():
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda path: str(path.relative_to(TREE)))
 def test_commands_work(guide, checkout):
+    if guide.parent.name == "python" and not (checkout / "build" / "release" / "python").exists():
+        pytest.skip("this build has no Python package")
     for language, name, text in BLOCK.findall(guide.read_text("utf-8")):
         if name:
             (checkout / name).write_text(text)

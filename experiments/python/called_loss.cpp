@@ -1,0 +1,75 @@
+#include "experiments/python/called_loss.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "experiments/measurement/finite.hpp"
+#include "experiments/python/arrays.hpp"
+
+namespace hardgrad::python {
+
+namespace py = pybind11;
+
+void refuse_weights(const std::string& estimator) {
+  throw UsageError(
+      fmt::format("{} asks for the loss of weights over the options, and this one takes options: give a function of "
+                  "weights [rows, columns, options] with takes=\"weights\", or a table",
+                  estimator));
+}
+
+template <class T>
+Var<T> CalledLoss<T>::operator()(Tape<T>& tape, const Choice<T>& choice, std::span<const int> example) {
+  if (!choice.hard() && !takes_weights_) refuse_weights(estimator_);
+  const py::gil_scoped_acquire gil;
+  const auto rows = static_cast<py::ssize_t>(choice.rows->size());
+  py::object chosen;
+  if (!takes_weights_)
+    chosen = array_of<std::int64_t>(choice.option.data(), {rows, columns_});
+  else if (!choice.hard())
+    chosen = array_of<T>(choice.weights.value().data, {rows, columns_, options_});
+  else {
+    py::array_t<T> ones({rows, py::ssize_t{columns_}, py::ssize_t{options_}});
+    std::fill_n(ones.mutable_data(), ones.size(), T{0});
+    for (std::size_t c = 0; c < choice.option.size(); ++c) ones.mutable_data()[c * options_ + choice.option[c]] = 1;
+    chosen = std::move(ones);
+  }
+  const bool differentiable = !choice.hard() && tape.needs_gradient(choice.weights);
+  const auto answer = loss_(chosen, array_of<std::int64_t>(example.data(), {rows}), differentiable).template cast<py::tuple>();
+  const auto losses = answer[0].template cast<Numbers<T>>();
+  if (losses.size() != rows) throw Bug("the package's adapter lets losses of the wrong shape through");
+  for (py::ssize_t r = 0; r < rows; ++r)
+    if (!std::isfinite(losses.data()[r]))
+      throw NotFinite(fmt::format("the loss of row {} is {}, not a finite number", r, losses.data()[r]));
+  const MatrixView<const T> values{losses.data(), choice.rows->size(), 1};
+  if (choice.hard()) return tape.constant(values);
+
+  const auto loss = tape.output(values.rows, 1, {choice.weights});
+  std::copy_n(values.data, values.rows, tape.mutable_value(loss).data);
+  while (!runs_.empty() && runs_.back().first >= loss.id) runs_.pop_back();  // of a tape that was rewound
+  runs_.emplace_back(loss.id, answer[1]);
+  tape.on_backward({loss}, [this, run = runs_.size() - 1, loss, weights = choice.weights](Tape<T>& tape) {
+    if (tape.needs_gradient(weights)) pull(tape, run, loss, weights);
+  });
+  return loss;
+}
+
+template <class T>
+void CalledLoss<T>::pull(Tape<T>& tape, std::size_t run, Var<T> loss, Var<T> weights) const {
+  const auto g = tape.cotangent(loss);
+  const auto sink = tape.sink(weights);
+  const py::gil_scoped_acquire gil;
+  if (runs_[run].second.is_none())
+    throw UsageError(fmt::format(
+        "{} differentiates the loss in the weights: return (losses, derivatives [rows, columns, options])", estimator_));
+  const auto slopes = runs_[run].second(array_of<T>(g.data, {static_cast<py::ssize_t>(g.rows)})).template cast<Numbers<T>>();
+  if (static_cast<std::size_t>(slopes.size()) != sink.to.size())
+    throw Bug("the package's adapter lets derivatives of the wrong shape through");
+  sink.accumulate([from = slopes.data()](std::size_t i) { return from[i]; });
+}
+
+template class CalledLoss<float>;
+template class CalledLoss<double>;
+
+}  // namespace hardgrad::python

@@ -1,0 +1,59 @@
+"""The compiled part. Arrays are [E, D, S], C-contiguous; `rank` is that of the logits as the user gave them, for messages.
+
+A loss is called as loss(choice, example, differentiable): choice are options [R, D] (int64) or, with takes_weights, weights
+[R, D, S]; example [R]. It returns losses [R] and, if differentiable, None or a function from a cotangent [R] to the derivative
+[R, D, S] in the weights.
+"""
+from typing import Any, Callable, Optional
+
+import numpy as np
+from numpy.typing import NDArray
+
+class Error(Exception):
+    """What all of Hardgrad's own exceptions are."""
+
+class UsageError(Error, ValueError):
+    """What was asked for cannot be: an unknown name, a setting out of range, a wrong shape."""
+
+class NotExact(UsageError):
+    """It cannot be had exactly, or takes more terms than the cap allows."""
+
+class InputError(Error, OSError):
+    """A file is missing, damaged or not what it should be."""
+
+class NotFinite(Error, ArithmeticError):
+    """A loss, an estimate or a moment is infinite or not a number."""
+
+class Bug(Error, RuntimeError):
+    """A broken promise inside Hardgrad itself."""
+
+_Loss = Callable[[Any, Any, bool], tuple[Any, Optional[Callable[[Any], Any]]]]
+_Run = tuple[Optional[NDArray[Any]], Optional[NDArray[Any]], NDArray[np.int64], NDArray[Any], NDArray[Any]]
+
+class Estimator:
+    """An estimator that is kept from call to call, with what it learns (averages, baselines, control variates).
+
+    spec: e.g. "nvil[samples=4]". UsageError if there is none of this name, or its settings are wrong.
+    seed: of what its own parameters start from.
+    learning_rate: at which Adam trains these.
+
+    It is made for the columns and options of the logits it first sees; one that learns stays with these. May be shared by threads.
+    """
+    def __init__(self, spec: str, seed: int = 0, learning_rate: float = 1e-3) -> None: ...
+    @property
+    def spec(self) -> str:
+        """As it was given; of one that is written in Python, its name."""
+    @staticmethod
+    def _written(function: Callable[[Any, Any, Any, Any, int], Any], samples: int, derivatives: bool, name: str) -> Estimator: ...
+
+def estimators() -> list[str]: ...
+def describe(name: str) -> str: ...
+def count_options(logits: NDArray[np.float64], rank: int) -> NDArray[np.int64]: ...
+def draw_double(estimator: Estimator, logits: NDArray[Any], rank: int, state: Optional[NDArray[Any]], ids: Optional[NDArray[np.uint32]],
+                tables: Optional[NDArray[np.float64]], loss: Optional[_Loss], takes_weights: bool, seed: int, learning: bool,
+                with_options: bool) -> tuple[NDArray[Any], list[_Run]]: ...
+def draw_float(estimator: Estimator, logits: NDArray[Any], rank: int, state: Optional[NDArray[Any]], ids: Optional[NDArray[np.uint32]],
+               tables: Optional[NDArray[np.float64]], loss: Optional[_Loss], takes_weights: bool, seed: int, learning: bool,
+               with_options: bool) -> tuple[NDArray[Any], list[_Run]]: ...
+def moments(estimator: Estimator, logits: NDArray[np.float64], rank: int, table: NDArray[np.float64], multilinear: bool,
+            loss: Optional[_Loss], cap: float, covariance: bool) -> dict[str, Any]: ...

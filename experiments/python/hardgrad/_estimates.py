@@ -1,0 +1,168 @@
+"""Estimates of the gradient at the logits, and their exact moments."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Optional, Union
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from . import _core
+from ._core import Estimator
+from ._losses import Floats, Function, Ints, Logits, Loss, Takes, check_takes, given_ids, given_seed, given_table, tabulated
+
+if TYPE_CHECKING:
+    import xarray
+
+
+@dataclass(frozen=True)
+class Samples:
+    """One run of the loss, R rows.
+
+    options: [R, D] what was chosen; None where the estimator put weights in the place of choices.
+    weights: [R, D, S] these.
+    example: [R] whose rows they are (zeros without a batch).
+    losses: [R]
+    share: [R] the weight of each loss in the estimate: sum(share * losses) is what the estimator makes of the expected loss (of
+        each example), and of parameters within the loss the gradient is sum(share * their derivatives).
+    """
+    options: Optional[Ints]
+    weights: Optional[Floats]
+    example: Ints
+    losses: Floats
+    share: Floats
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """One estimate.
+
+    value: as the logits, the gradient there of the expected loss (of the sum over the examples).
+    runs: of the loss, in order; most estimators make one.
+    """
+    value: Floats
+    runs: tuple[Samples, ...]
+
+    @property
+    def rows(self) -> int:
+        """Rows of the loss that were worked out."""
+        return sum(len(run.losses) for run in self.runs)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Exact moments of an estimator; [...] is the shape of the logits, with examples first if they have any.
+
+    target: what it estimates the gradient of; `expected_loss` unless the estimator or its settings say otherwise.
+    exact: [...] the target's own gradient at the logits, by enumeration.
+    mean, bias: [...] of the estimate; bias = mean - exact.
+    variance: [...] of each entry.
+    covariance: [D, S, D, S] (as many axes of [D, S] as the logits have; of a batch [E, D, S, D, S]: examples are
+        independent); None if it was not wanted.
+    loss: the target itself, one number an example.
+    rows: of the loss, for one estimate of one example, on average.
+    outcomes: of the noise, visited.
+    error: of continuous noise, what its quadrature leaves in doubt of the mean (a length); 0 for categorical draws.
+    """
+    estimator: str
+    target: str
+    exact: Floats
+    mean: Floats
+    bias: Floats
+    variance: Floats
+    covariance: Optional[Floats]
+    loss: Floats
+    rows: Floats
+    outcomes: Floats
+    error: Floats
+
+    def to_xarray(self) -> xarray.Dataset:
+        """The same with named axes."""
+        import xarray
+        whole = ("example", "column", "option")
+        axes = whole[3 - self.mean.ndim:]
+        of_example = axes[:1] if self.mean.ndim == 3 else ()
+        twice = axes + tuple(f"other_{axis}" for axis in axes if axis != "example")
+        named: dict[str, Any] = {name: (axes, getattr(self, name)) for name in ("exact", "mean", "bias", "variance")}
+        if self.covariance is not None:
+            named["covariance"] = (twice, self.covariance)
+        named |= {name: (of_example, getattr(self, name)) for name in ("loss", "rows", "outcomes", "error")}
+        return xarray.Dataset(named, attrs={"estimator": self.estimator, "target": self.target})
+
+
+def _held(estimator: Union[str, Estimator], seed: int) -> Estimator:
+    return estimator if isinstance(estimator, Estimator) else Estimator(estimator, given_seed(seed))
+
+
+def moments(logits: ArrayLike, f: Loss, estimator: Union[str, Estimator], *, takes: Takes = "options", cap: float = 1e6,
+            seed: int = 0, covariance: bool = True) -> Moments:
+    """Exact mean, bias and covariance of an estimator of the gradient of E[f(z)], z ~ Cat(softmax(logits)): every outcome of its
+    noise is visited, with its probability. Nothing is sampled.
+
+    logits: [S] of one choice, [D, S] of D choices (columns) that share a loss, or [E, D, S] of E examples, each by itself. Logits
+        of -inf at the end of a row are options that there are none of.
+    f: a table [S, ..., S] of D axes (or [E, S, ..., S]); or a function of options [R, D] (of a batch: and of example [R], the
+        position of each row's example) that returns losses [R]. It is called once, for all outcomes, and must be a function: the
+        same row, the same loss.
+    estimator: e.g. "rloo[samples=4]"; or an Estimator, as far as it has learned.
+    takes: "weights": f is a function of weights over the options [R, D, S] instead, one-hot where a choice is made, and returns
+        losses [R] and their derivatives [R, D, S]. Relaxations and what is made of them need that, or a table: between its
+        outcomes it is taken to be multilinear.
+    cap: most outcomes (and terms of the exact gradient) that are visited; NotExact if there are more.
+    seed: of what the estimator's own parameters start from, if it has any.
+
+    Source: the estimators' own papers, see `describe`; moments by replay as in `hardgrad measure --exact`.
+    """
+    check_takes(takes)
+    given = Logits(logits)
+    function = Function(f, takes, given.batched) if callable(f) else None
+    tables = tabulated(function, given) if function else given_table(f, given)
+    held = _held(estimator, seed)
+
+    def of_example(e: int) -> dict[str, Any]:
+        rows_of_example = function and (lambda choice, example, differentiable: function(choice, np.full_like(example, e), differentiable))
+        return _core.moments(held, given.value[e:e + 1], given.rank, tables[e:e + 1] if len(tables) > 1 else tables,
+                             function is None, rows_of_example if takes == "weights" else None, cap, covariance)
+
+    each = [of_example(e) for e in range(len(given.value))]
+
+    def joined(name: str, axes: tuple[int, ...] = ()) -> Floats:
+        whole: Floats = np.array([one[name] for one in each], np.float64)
+        return whole.reshape((len(each),) * given.batched + axes)
+
+    shape = given.shape[given.batched:]
+    mean, exact = joined("mean", shape), joined("exact", shape)
+    return Moments(estimator=held.spec, target=each[0]["target"], exact=exact, mean=mean, bias=mean - exact,
+                   variance=joined("variance", shape), covariance=joined("covariance", shape + shape) if covariance else None,
+                   **{name: joined(name) for name in ("loss", "rows", "outcomes")}, error=joined("mean_error"))
+
+
+def gradient(logits: ArrayLike, f: Loss, estimator: Union[str, Estimator], seed: int = 0, *, takes: Takes = "options",
+             state: Optional[ArrayLike] = None, ids: Optional[ArrayLike] = None) -> Gradient:
+    """One estimate of the gradient at the logits of E[f(z)] (summed over the examples), with the samples it rests on. The same seed
+    draws the same numbers: those of `hardgrad gradient --seed`.
+
+    logits, f, estimator, takes: as of `moments`. f is called once for all rows of a run. An Estimator is used as far as it has
+        learned, and learns nothing here.
+    ids: [E] names of the examples, whole numbers below 2^32: an example draws by its name, whatever the batch around it. By default its
+        position.
+    state: [E, C] what baselines that are learned see of each example ([C] without a batch); by default a 1.
+    """
+    check_takes(takes)
+    given = Logits(logits)
+    function = Function(f, takes, given.batched) if callable(f) else None
+    table = None if function else given_table(f, given)
+    value, runs = _core.draw_double(_held(estimator, seed), given.value, given.rank, _state(state, given), given_ids(ids, len(given.value)), table,
+                                    function, takes == "weights", given_seed(seed), False, True)
+    return Gradient(value.reshape(given.shape), tuple(Samples(*run) for run in runs))
+
+
+def _state(state: Optional[ArrayLike], logits: Logits) -> Optional[Floats]:
+    if state is None:
+        return None
+    given: Floats = np.ascontiguousarray(state, np.float64)
+    if given.ndim != 1 + logits.batched or given.shape[-1] == 0 or given.size // given.shape[-1] != len(logits.value):
+        raise _core.UsageError(f"state has shape {list(given.shape)}; it is {'[examples, numbers]' if logits.batched else '[numbers]'}")
+    if not np.isfinite(given).all():
+        raise _core.UsageError("state has an entry that is not a finite number")
+    return given

@@ -1,0 +1,153 @@
+"""Logits and losses as users give them, and how rows of choices are put to a loss."""
+from __future__ import annotations
+
+import operator
+from typing import Any, Callable, Literal, Optional, Union
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ._core import NotFinite, UsageError, count_options
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Takes = Literal["options", "weights"]
+#: A table over all outcomes, or a function of the rows of a run.
+Loss = Union[ArrayLike, Callable[..., Any]]
+
+MOST_OUTCOMES = 1 << 20  #: of a table
+MOST_ROWS = 1 << 16  #: of one call of a function that makes a table
+
+
+class Logits:
+    """Logits as they are given: [S] of one choice, [D, S] of D choices that share a loss, [E, D, S] of E examples."""
+
+    def __init__(self, logits: ArrayLike):
+        given = np.asarray(logits)
+        if given.dtype.kind not in "fiu":
+            raise UsageError(f"logits: {given.dtype} is no type of real numbers")
+        check_axes(given.shape)
+        self.shape = given.shape
+        self.rank = given.ndim
+        self.batched = given.ndim == 3
+        self.value: Floats = np.ascontiguousarray(given, np.float64).reshape((1,) * (3 - given.ndim) + given.shape)
+        self.count: Ints = count_options(self.value, self.rank)  #: [E, D] options of each choice
+
+
+def check_axes(shape: tuple[int, ...]) -> None:
+    """UsageError unless it is the shape of logits."""
+    if len(shape) not in (1, 2, 3) or 0 in shape:
+        raise UsageError(f"logits have shape {list(shape)}; they are [options], [columns, options] or [examples, columns, options]")
+
+
+def check_takes(takes: str) -> None:
+    if takes not in ("options", "weights"):
+        raise UsageError(f'takes is "options" or "weights", got {takes!r}')
+
+
+def given_seed(seed: int) -> int:
+    """UsageError unless it is one."""
+    try:
+        found = operator.index(seed)
+    except TypeError:
+        found = -1
+    if not 0 <= found < 1 << 64:
+        raise UsageError(f"a seed is a whole number from 0 to 18446744073709551615, got {seed!r}")
+    return found
+
+
+def given_ids(ids: Optional[ArrayLike], examples: int) -> Optional[NDArray[np.uint32]]:
+    """[E] names of examples, as core takes them."""
+    if ids is None:
+        return None
+    given = np.asarray(ids)
+    if given.shape != (examples,) or given.dtype.kind not in "iu" or (given < 0).any() or (given >= 1 << 32).any():
+        raise UsageError(f"ids are {examples} whole numbers from 0 to 4294967295, one for each example")
+    return given.astype(np.uint32)
+
+
+def numbers(answer: Any, shape: tuple[int, ...], what: str) -> Floats:
+    """What a user's function returned as numbers of this shape; UsageError if it is something else."""
+    try:
+        found: Floats = np.asarray(answer, np.float64)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"the {what} that f returned are no array of numbers but {type(answer).__name__}") from error
+    if found.shape != shape:
+        raise UsageError(f"f returned {what} of shape {list(found.shape)}, expected {list(shape)}: one for each row")
+    return found
+
+
+class Function:
+    """A function of numpy arrays, called once for all rows of a run (core calls it so, see _core.pyi)."""
+
+    def __init__(self, f: Callable[..., Any], takes: Takes, batched: bool):
+        self.f = f
+        self.takes = takes
+        self.batched = batched
+
+    def __call__(self, choice: Any, example: Ints, differentiable: bool = False) -> tuple[Floats, Optional[Callable[[Floats], Floats]]]:
+        answer = self.f(choice, example) if self.batched else self.f(choice)
+        if self.takes == "options":
+            return numbers(answer, example.shape, "losses"), None
+        losses, slopes = answer if isinstance(answer, tuple) and len(answer) == 2 else (answer, None)
+        value = numbers(losses, example.shape, "losses")
+        if slopes is None or not differentiable:
+            return value, None
+        slope = numbers(slopes, choice.shape, "derivatives")
+        return value, lambda cotangent: cotangent[:, None, None] * slope
+
+
+def outcomes(count: Ints) -> Ints:
+    """All sets of options [n, D] of columns with so many options [D], the last column counting up first."""
+    all_of_them: Ints = np.indices(tuple(count), np.int64).reshape(len(count), -1).T
+    return all_of_them
+
+
+def tabulated(function: Function, logits: Logits) -> Floats:
+    """[E, S^D] the losses of all outcomes, by as few calls as may be; 0 where there is no outcome."""
+    examples, columns, options = logits.value.shape
+    check_outcomes(options, columns, examples)
+    each = [outcomes(count) for count in logits.count]
+    chosen, example = np.concatenate(each), np.repeat(np.arange(examples), [len(rows) for rows in each])
+    losses = np.empty(len(chosen))
+    for first in range(0, len(chosen), MOST_ROWS):
+        rows = slice(first, first + MOST_ROWS)
+        choice = chosen[rows] if function.takes == "options" else np.eye(options)[chosen[rows]]
+        losses[rows] = function(choice, example[rows])[0]
+    if not np.isfinite(losses).all():
+        row = np.isfinite(losses).argmin()
+        raise NotFinite(f"the loss of row {row}, options {chosen[row].tolist()}, is {losses[row]}, not a finite number")
+    table = np.zeros((examples, options**columns))
+    table[example, np.ravel_multi_index(tuple(chosen.T), (options,) * columns)] = losses
+    return table
+
+
+def check_outcomes(options: int, columns: int, examples: int = 1) -> None:
+    if examples * float(options) ** columns > MOST_OUTCOMES:
+        raise UsageError(f"{columns} columns of {options} options have {float(options) ** columns:.6g} outcomes an example; "
+                         f"a table may have {MOST_OUTCOMES} in all: take fewer columns, options or examples")
+
+
+def given_table(table: Loss, logits: Logits) -> Floats:
+    """[1 or E, S^D] a table [S, ..., S], of all examples, or [E, S, ..., S]; 0 where there is no outcome."""
+    examples, columns, options = logits.value.shape
+    check_outcomes(options, columns, examples)
+    shape = (options,) * columns
+    try:
+        given = np.array(table, np.float64)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"the loss is neither a function nor a table of numbers but {type(table).__name__}") from error
+    if given.shape == shape:
+        given = given[None]
+    elif not (logits.batched and given.shape == (examples,) + shape):
+        raise UsageError(f"a table of {columns} columns with {options} options has shape {list(shape)}"
+                         f"{f' or {[examples, *shape]}' if logits.batched else ''}, got {list(given.shape)}")
+    for i in range(len(given)):
+        # Of one table for all examples, whatever any of them can come to.
+        count = logits.count[i] if len(given) == examples else logits.count.max(axis=0)
+        possible = np.zeros(shape, bool)
+        possible[tuple(slice(n) for n in count)] = True
+        if not np.isfinite(given[i][possible]).all():
+            raise UsageError("the table has an entry that is not a finite number")
+        given[i][~possible] = 0
+    return given.reshape(len(given), -1)

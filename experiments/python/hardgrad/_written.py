@@ -1,0 +1,61 @@
+"""Estimators that are written in Python."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Callable, Optional
+
+import numpy as np
+
+from ._core import Estimator, UsageError
+from ._losses import Floats, Ints
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What an estimator that is written in Python has: N samples, those of an example side by side.
+
+    probabilities: [N, D, S] that each sample's choices had; 0 of options that there are none of.
+    options: [N, D] what was chosen.
+    losses: [N]
+    derivatives: [N, D, S] of the losses in the weights over the options, at what was chosen; None unless they were asked for.
+    samples: K, of an example.
+    """
+    probabilities: Floats
+    options: Ints
+    losses: Floats
+    derivatives: Optional[Floats]
+    samples: int
+
+    @property
+    def one_hot(self) -> Floats:
+        """[N, D, S] what was chosen; less the probabilities, it is grad log p at the logits."""
+        eye: Floats = np.eye(self.probabilities.shape[-1])[self.options]
+        return eye
+
+
+def written(estimator: Callable[[Drawn], Any], samples: int = 1, *, derivatives: bool = False) -> Estimator:
+    """An estimator of your own, for `moments`, `gradient` and `hardgrad.torch.expectation`: with it, what you wrote is judged by its exact
+    mean and covariance on a loss that you choose.
+
+    estimator: a function from what was drawn to each sample's gradient at the logits [N, D, S]; the mean over an example's samples
+        is the estimate. Like any estimator it says nothing of parameters within the loss: their path gradient is added.
+    samples: K independent samples of every example.
+    derivatives: it wants the losses' derivatives in the weights, so that the loss must be a table or take weights.
+
+    The score function: `written(lambda of: of.losses[:, None, None] * (of.one_hot - of.probabilities))`.
+    """
+    if samples < 1:
+        raise UsageError(f"samples must be at least 1, got {samples}")
+
+    def called(probabilities: Floats, options: Ints, losses: Floats, slopes: Optional[Floats], count: int) -> Floats:
+        answer = estimator(Drawn(probabilities, options, losses, slopes, count))
+        try:
+            found: Floats = np.asarray(answer, np.float64)
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"{name} returned no array of numbers but {type(answer).__name__}") from error
+        if found.shape != probabilities.shape:
+            raise UsageError(f"{name} returned a gradient of shape {list(found.shape)}, expected {list(probabilities.shape)}: one for each sample")
+        return found
+
+    name = getattr(estimator, "__name__", type(estimator).__name__)
+    return Estimator._written(called, samples, derivatives, name)

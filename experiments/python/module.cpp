@@ -1,0 +1,195 @@
+// hardgrad._core: what the Python package is made of. Its functions take arrays of one layout, [E, D, S]; what users see, with
+// its checks of shapes, is in hardgrad/*.py.
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <chrono>
+#include <mutex>
+#include <optional>
+
+#include "core/models/parts/outcome_table.hpp"
+#include "experiments/cli/entries.hpp"
+#include "experiments/measurement/exact_moments.hpp"
+#include "experiments/measurement/finite.hpp"
+#include "experiments/measurement/truth.hpp"
+#include "experiments/python/arrays.hpp"
+#include "experiments/python/called_loss.hpp"
+#include "experiments/python/draw.hpp"
+#include "experiments/python/written_estimator.hpp"
+
+namespace hardgrad::python {
+namespace {
+
+namespace py = pybind11;
+
+template <class T>
+GivenLogits<T> given(const Numbers<T>& logits, int rank) {
+  const auto extent = [&](int axis) { return static_cast<std::size_t>(logits.shape(axis)); };
+  return {logits.data(), extent(0), extent(1), extent(2), rank};
+}
+
+/// A table, a function, or both: a function may be known by a table of all outcomes, where it is asked for no weights.
+template <class T>
+class GivenLoss {
+ public:
+  /// tables [1 or E, S^D]; `multilinear`: they answer weights, too.
+  GivenLoss(std::optional<Numbers<double>> tables, bool multilinear, const py::object& function, bool takes_weights,
+            int columns, int options, const std::string& estimator)
+      : tables_(std::move(tables)), multilinear_(multilinear), columns_(columns), options_(options), estimator_(estimator) {
+    if (!function.is_none()) called_.emplace(function, takes_weights, columns, options, estimator);
+    if (tables_)
+      view_ = {tables_->data(), static_cast<std::size_t>(tables_->shape(0)), static_cast<std::size_t>(tables_->shape(1))};
+  }
+
+  Var<T> operator()(Tape<T>& tape, const Choice<T>& choice, std::span<const int> example) {
+    if (!view_.data || !(choice.hard() || multilinear_)) {
+      if (!called_) refuse_weights(estimator_);
+      return (*called_)(tape, choice, example);
+    }
+    const auto which = tape.template scratch<int>(example.size());
+    for (std::size_t r = 0; r < which.size(); ++r) which[r] = view_.rows == 1 ? 0 : example[r];
+    return entries_of_tables(tape, choice, view_, std::span<const int>(which), columns_, options_);
+  }
+
+ private:
+  std::optional<Numbers<double>> tables_;
+  MatrixView<const double> view_;
+  bool multilinear_;
+  int columns_, options_;
+  std::string estimator_;
+  std::optional<CalledLoss<T>> called_;
+};
+
+/// Ctrl-C, and whatever else Python's signal handlers raise, asked for every so often.
+Stop pending_signals() {
+  using Clock = std::chrono::steady_clock;
+  return [next = Clock::now()]() mutable {
+    if (const auto now = Clock::now(); now >= next) {
+      next = now + std::chrono::milliseconds(50);
+      const py::gil_scoped_acquire gil;
+      if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+    }
+    return false;
+  };
+}
+
+template <class T>
+py::tuple drawn(HeldEstimator& estimator, const Numbers<T>& logits, int rank, const std::optional<Numbers<T>>& state,
+                const std::optional<Numbers<std::uint32_t>>& ids, const std::optional<Numbers<double>>& tables,
+                const py::object& function, bool takes_weights, std::uint64_t seed, bool learning, bool with_options) {
+  const auto numbers = given<T>(logits, rank);
+  const auto E = logits.shape(0), D = logits.shape(1), S = logits.shape(2);
+  GivenLoss<T> loss(tables, true, function, takes_weights, static_cast<int>(D), static_cast<int>(S), estimator.name());
+  Drawn<T> result;
+  {
+    const auto all = []<class X>(const std::optional<Numbers<X>>& x) {
+      return x ? std::vector<X>(x->data(), x->data() + x->size()) : std::vector<X>();
+    };
+    const auto seen = all(state);
+    auto names = all(ids);
+    const py::gil_scoped_release released;
+    result = draw<T>(estimator, numbers, seen, std::move(names), std::ref(loss), seed, learning, with_options);
+  }
+  py::list runs;
+  for (const auto& run : result.runs) {
+    const auto R = static_cast<py::ssize_t>(run.loss.size());
+    runs.append(py::make_tuple(run.option.empty() ? py::object(py::none()) : array_of<std::int64_t>(run.option, {R, D}),
+                               run.weights.empty() ? py::object(py::none()) : array_of<T>(run.weights, {R, D, S}),
+                               array_of<std::int64_t>(run.example, {R}), array_of<T>(run.loss, {R}),
+                               array_of<T>(run.share, {R})));
+  }
+  return py::make_tuple(array_of<T>(result.gradient, {E, D, S}), runs);
+}
+
+py::dict moments(HeldEstimator& estimator, const Numbers<double>& logits, int rank, const Numbers<double>& table,
+                 bool multilinear, const py::object& function, double cap, bool covariance) {
+  const auto numbers = given<double>(logits, rank);
+  const auto D = logits.shape(1), S = logits.shape(2);
+  GivenLoss<double> loss(table, multilinear, function, true, static_cast<int>(D), static_cast<int>(S), estimator.name());
+  Truth truth;
+  Moments m;
+  std::string target;
+  {
+    const py::gil_scoped_release released;
+    const OwnLoss<double> model(numbers, {}, std::ref(loss));
+    const auto batch = model.batch();
+    const auto held = estimator.on<double>(model.structure());
+    const std::lock_guard lock(estimator.learning());
+    const auto stop = pending_signals();
+    target = held->estimator->target().text();
+    truth = exact_truth(held->estimator->target(), model, batch, cap, stop);
+    m = exact_moments(*held->estimator, model, batch, truth.of_example, cap, covariance, stop);
+    for (const double v : m.variances) require_finite(v, "an entry of the variance");
+  }
+  py::dict result;
+  result["target"] = target;
+  result["mean"] = array_of<double>(m.mean, {D, S});
+  result["exact"] = array_of<double>(truth.gradient, {D, S});
+  result["variance"] = array_of<double>(m.variances, {D, S});
+  if (covariance) result["covariance"] = array_of<double>(m.covariance, {D, S, D, S});
+  result["loss"] = truth.value;
+  result["rows"] = m.rows;
+  result["outcomes"] = m.outcomes;
+  result["mean_error"] = m.mean_error;
+  return result;
+}
+
+std::unique_ptr<HeldEstimator> written(py::object function, int samples, bool derivatives, const std::string& name) {
+  const auto f = kept(std::move(function));
+  return std::make_unique<HeldEstimator>(
+      name, [=](const Structure&) { return std::make_unique<WrittenEstimator<float>>(f, samples, derivatives); },
+      [=](const Structure&) { return std::make_unique<WrittenEstimator<double>>(f, samples, derivatives); });
+}
+
+/// Exceptions of the package: `module`.name, and a class of Python's own besides.
+template <class E>
+void register_error(py::module_& module, const char* name, std::initializer_list<PyObject*> bases) {
+  py::tuple of(bases.size());
+  std::size_t i = 0;
+  for (auto* base : bases) of[i++] = py::reinterpret_borrow<py::object>(base);
+  auto& type = py::register_exception<E>(module, name, of);
+  type.attr("__module__") = "hardgrad";
+}
+
+}  // namespace
+
+PYBIND11_MODULE(_core, module) {
+  register_error<Error>(module, "Error", {PyExc_Exception});
+  auto* error = module.attr("Error").ptr();
+  register_error<UsageError>(module, "UsageError", {error, PyExc_ValueError});
+  register_error<NotExact>(module, "NotExact", {module.attr("UsageError").ptr()});
+  register_error<InputError>(module, "InputError", {error, PyExc_OSError});
+  register_error<NotFinite>(module, "NotFinite", {error, PyExc_ArithmeticError});
+  register_error<Bug>(module, "Bug", {error, PyExc_RuntimeError});
+
+  module.def("estimators", [] { return Estimators::instance().names(); });
+  module.def("describe", [](const std::string& name) {
+    auto list = nlohmann::json::array();
+    for (const auto& entry : cli::entries_named(name))
+      std::visit([&](const auto* e) { list.push_back(cli::entry_json(*e)); }, entry);
+    return list.dump();
+  });
+  module.def("count_options", [](const Numbers<double>& logits, int rank) {
+    return array_of<std::int64_t>(given<double>(logits, rank).count, {logits.shape(0), logits.shape(1)});
+  });
+  py::class_<HeldEstimator> estimator(module, "Estimator", R"(An estimator that is kept from call to call, with what it learns.
+
+spec: e.g. "nvil[samples=4]". UsageError if there is none of this name, or its settings are wrong.
+seed: of what its own parameters (baselines, control variates) start from.
+learning_rate: at which Adam trains these.
+
+It is made for the columns and options of the logits it first sees; one that learns stays with these. May be shared by threads.)");
+  estimator.attr("__module__") = "hardgrad";
+  estimator
+      .def(py::init<const std::string&, std::uint64_t, double>(), py::arg("spec"), py::arg("seed") = 0,
+           py::arg("learning_rate") = 1e-3)
+      .def_static("_written", &written)
+      .def_property_readonly("spec", &HeldEstimator::text, "As it was given; of one that is written in Python, its name.")
+      .def("__repr__", [](const HeldEstimator& e) { return "Estimator('" + e.text() + "')"; });
+  module.def("draw_float", &drawn<float>);
+  module.def("draw_double", &drawn<double>);
+  module.def("moments", &moments);
+}
+
+}  // namespace hardgrad::python

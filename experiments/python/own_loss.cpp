@@ -1,0 +1,102 @@
+#include "experiments/python/own_loss.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "core/autodiff/rearrange.hpp"
+
+namespace hardgrad::python {
+
+template <class T>
+GivenLogits<T>::GivenLogits(const T* numbers, std::size_t examples, std::size_t columns, std::size_t options, int rank)
+    : examples(examples), columns(columns), options(options), value(numbers, numbers + examples * columns * options) {
+  const auto place = [&](std::size_t i) {
+    const auto e = i / (columns * options), d = i / options % columns, s = i % options;
+    return rank == 1   ? fmt::format("[{}]", s)
+           : rank == 2 ? fmt::format("[{}, {}]", d, s)
+                       : fmt::format("[{}, {}, {}]", e, d, s);
+  };
+  for (std::size_t cell = 0; cell < examples * columns; ++cell) {
+    T* first = &value[cell * options];
+    auto n = options;
+    for (; n > 0 && first[n - 1] == -INFINITY; --n) first[n - 1] = 0;
+    for (std::size_t s = 0; s < n; ++s)
+      if (!std::isfinite(first[s]))
+        throw UsageError(
+            fmt::format("logits: entry {} is {}: logits are finite, or -inf for options at the end that there are none of",
+                        place(cell * options + s), first[s]));
+    if (n == 0) throw UsageError(fmt::format("logits: all options of entry {} are -inf", place(cell * options)));
+    count.push_back(static_cast<int>(n));
+  }
+}
+
+template <class T>
+OwnLoss<T>::OwnLoss(GivenLogits<T> given, std::vector<T> state, Loss loss, std::vector<Answered<T>>* answered)
+    : given_(std::move(given)), state_(std::move(state)), loss_(std::move(loss)), answered_(answered) {
+  if (state_.empty()) state_.assign(given_.examples, T{1});
+  structure_ = {.sites = {{.name = "choice",
+                           .options = static_cast<int>(given_.options),
+                           .state_width = static_cast<int>(state_.size() / given_.examples),
+                           .reach = Reach::own_costs,
+                           .columns = static_cast<int>(given_.columns)}}};
+  auto& parameter = this->parameters_.add("logits", {given_.examples * given_.columns, given_.options});
+  parameter.value.data = given_.value;
+  logits_ = &parameter;
+}
+
+template <class T>
+Batch OwnLoss<T>::batch(std::vector<std::uint32_t> ids) const {
+  Batch batch;
+  Array<int> example({given_.examples});
+  std::iota(example.data.begin(), example.data.end(), 0);
+  batch.id = std::move(ids);
+  if (batch.id.empty()) batch.id.assign(example.data.begin(), example.data.end());
+  batch.integers["example"] = std::move(example);
+  return batch;
+}
+
+template <class T>
+typename Model<T>::Asked OwnLoss<T>::asked(const Batch& batch, std::size_t, int example) const {
+  const auto first = given_.count.begin() + static_cast<std::ptrdiff_t>(batch.ints("example").data[example] * given_.columns);
+  return {{first, first + static_cast<std::ptrdiff_t>(given_.columns)}, 1};
+}
+
+template <class T>
+void OwnLoss<T>::run(const Batch& batch, Episode<T>& episode) const {
+  auto& tape = episode.tape();
+  const auto& of = batch.ints("example").data;
+  const std::size_t D = given_.columns, width = state_.size() / given_.examples;
+  std::vector<int> cells(of.size() * D), count(cells.size());
+  for (std::size_t c = 0; c < cells.size(); ++c) {
+    cells[c] = of[c / D] * static_cast<int>(D) + static_cast<int>(c % D);
+    count[c] = given_.count[cells[c]];
+  }
+  auto state = tape.constant(of.size(), width);
+  for (std::size_t b = 0; b < of.size(); ++b) std::copy_n(&state_[of[b] * width], width, tape.mutable_value(state).row(b));
+  auto logits = tape.parameter(*logits_);
+  if (of.size() != given_.examples || !std::is_sorted(of.begin(), of.end()))  // else every example once
+    logits = gather_rows(logits, std::span<const int>(cells));
+
+  const auto choice = episode.choose({.name = "choice",
+                                      .rows = episode.root(),
+                                      .prior = categorical(logits, std::move(count), static_cast<int>(D)),
+                                      .state = state});
+  std::vector<int> example(choice.rows->size());
+  for (std::size_t r = 0; r < example.size(); ++r) example[r] = of[choice.rows->example[r]];
+  const auto loss = loss_(tape, choice, example);
+  if (answered_) {
+    tape.watch(loss);
+    answered_->push_back({choice, std::move(example), loss});
+  }
+  episode.cost(choice.rows, loss);
+}
+
+template struct GivenLogits<float>;
+template struct GivenLogits<double>;
+template class OwnLoss<float>;
+template class OwnLoss<double>;
+
+}  // namespace hardgrad::python

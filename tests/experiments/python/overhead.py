@@ -1,0 +1,70 @@
+"""What hardgrad.torch costs besides the loss: the same estimators written by hand in PyTorch, with a trivial loss and one of 1 ms.
+
+    PYTHONPATH=build/release/python /usr/bin/python3 tests/experiments/python/overhead.py
+"""
+import time
+
+import torch
+import torch.nn.functional as F
+
+from hardgrad.torch import expectation
+
+E, D, S, K = 8, 2, 10, 4
+
+
+def rloo(logits, f):
+    """Kool, van Hoof & Welling 2019, by a surrogate, as its users write it."""
+    choice = torch.distributions.Categorical(logits=logits)
+    options = choice.sample((K,))  # [K, E, D]
+    losses = f(F.one_hot(options, S).to(logits.dtype).flatten(0, 1)).reshape(K, E)
+    others = (losses.sum(0) - losses) / (K - 1)
+    return ((losses - others).detach() * choice.log_prob(options).sum(-1) + losses).mean(0)
+
+
+def straight_through(logits, f):
+    p = torch.softmax(logits, -1)[None].expand(K, E, D, S)
+    options = torch.distributions.Categorical(probs=p.detach()).sample()
+    z = F.one_hot(options, S).to(p.dtype) + p - p.detach()
+    return f(z.flatten(0, 1)).reshape(K, E).mean(0)
+
+
+def of_milliseconds(milliseconds):
+    """A loss with a network in it that takes about so long, forward and backward."""
+    weight = torch.randn(D * S, 1, requires_grad=True) if milliseconds == 0 else None
+    network = None
+    if milliseconds:
+        width = 32
+        while True:
+            network = torch.nn.Sequential(torch.nn.Linear(D * S, width), torch.nn.Tanh(), torch.nn.Linear(width, width), torch.nn.Tanh(),
+                                          torch.nn.Linear(width, 1))
+            z = torch.randn(K * E, D * S)
+            if median(lambda: network(z).sum().backward(), 20) > 1e-3 * milliseconds:
+                break
+            width = int(width * 1.4)
+    return lambda z, *_: (network(z.flatten(1)) if network else z.flatten(1) @ weight)[:, 0]
+
+
+def median(run, count=300):
+    seconds = []
+    for _ in range(count):
+        start = time.thread_time()
+        run()
+        seconds.append(time.thread_time() - start)
+    return sorted(seconds)[count // 2]
+
+
+def main():
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    print(f"{E} examples, {D} columns of {S} options, {K} samples; medians of processor time in ms")
+    for milliseconds in (0, 1):
+        f = of_milliseconds(milliseconds)
+        for name, by_hand in (("rloo", rloo), ("straight_through", straight_through)):
+            logits = torch.randn(E, D, S, requires_grad=True)
+            hand = median(lambda: by_hand(logits, f).mean().backward())
+            ours = median(lambda: expectation(logits, f, f"{name}[samples={K}]").mean().backward())
+            print(f"loss of about {milliseconds} ms, {name:17} by hand {1e3 * hand:.3f}  hardgrad {1e3 * ours:.3f}  ratio {ours / hand:.2f}")
+
+
+if __name__ == "__main__":
+    main()

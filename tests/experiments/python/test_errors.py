@@ -1,0 +1,198 @@
+"""What cannot be is said in a sentence, what a user's function raises comes out as it is, and nothing is kept."""
+import gc
+import os
+import resource
+import signal
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+import hardgrad
+from hardgrad import _core
+from problem import LOGITS
+
+TABLE = np.arange(9.0).reshape(3, 3)
+
+
+def zeros(options):
+    return np.zeros(len(options))
+
+
+@pytest.mark.parametrize("logits, f, spec, said", [
+    (LOGITS, TABLE, "rlo", r'unknown estimator "rlo" \(did you mean "rloo"\?\)'),
+    (LOGITS, TABLE, "rloo[samples=1]", "rloo: samples must be at least 2, got 1"),
+    (LOGITS, TABLE, "disarm", "disarm: needs bits.*3 options"),
+    (LOGITS, TABLE, "vimco", "vimco: the model has no learned posterior"),
+    (LOGITS, TABLE, "pathwise", "pathwise: "),
+    (LOGITS, TABLE[:2], "rloo", r"a table of 2 columns with 3 options has shape \[3, 3\], got \[2, 3\]"),
+    (LOGITS, "a table", "rloo", "neither a function nor a table of numbers but str"),
+    (LOGITS, np.where(TABLE == 4, np.nan, TABLE), "rloo", "the table has an entry that is not a finite number"),
+    ([[0, np.nan, 1]], np.zeros(3), "rloo", r"logits: entry \[0, 1\] is nan"),
+    ([0, -np.inf, 1], np.zeros(3), "rloo", r"logits: entry \[1\] is -inf"),
+    ([[[0, 1], [0, np.inf]]], np.zeros((2, 2)), "rloo", r"logits: entry \[0, 1, 1\] is inf"),
+    ([-np.inf, -np.inf], np.zeros(2), "rloo", r"all options of entry \[0\] are -inf"),
+    (np.zeros((2, 0)), zeros, "rloo", r"logits have shape \[2, 0\]"),
+    (np.zeros((1, 1, 1, 2)), zeros, "rloo", r"logits have shape \[1, 1, 1, 2\]"),
+    (["a", "b"], zeros, "rloo", "no type of real numbers"),
+    (LOGITS, lambda options: np.zeros((len(options), 1)), "rloo", r"losses of shape \[\d+, 1\], expected \[\d+\]"),
+    (LOGITS, lambda options: 1.0, "rloo", r"losses of shape \[\], expected"),
+    (LOGITS, lambda options: None, "rloo", "losses"),
+    (LOGITS, lambda options: ["a"] * len(options), "rloo", "no array of numbers but list"),
+])
+@pytest.mark.parametrize("call", [hardgrad.gradient, hardgrad.moments])
+def test_refusals(call, logits, f, spec, said):
+    with pytest.raises(hardgrad.UsageError, match=said) as refusal:
+        call(logits, f, spec)
+    assert isinstance(refusal.value, ValueError) and isinstance(refusal.value, hardgrad.Error)
+    assert "\n" not in str(refusal.value)
+
+
+def test_more_refusals():
+    with pytest.raises(hardgrad.UsageError, match='takes is "options" or "weights"'):
+        hardgrad.moments(LOGITS, zeros, "rloo", takes="onehot")
+    with pytest.raises(hardgrad.UsageError, match="3.48678e\\+09 outcomes an example"):
+        hardgrad.moments(np.zeros((20, 3)), zeros, "rloo")
+    with pytest.raises(hardgrad.NotExact, match="exact moments need about"):
+        hardgrad.moments(LOGITS, TABLE, "rloo[samples=30]", cap=1e4)
+    with pytest.raises(hardgrad.UsageError, match="derivatives of shape"):
+        hardgrad.gradient(LOGITS, lambda w: (np.zeros(len(w)), np.zeros(len(w))), "gumbel_softmax", takes="weights")
+    with pytest.raises(hardgrad.UsageError, match=r"gumbel_softmax differentiates the loss in the weights: return \(losses, deriv"):
+        hardgrad.gradient(LOGITS, lambda w: np.zeros(len(w)), "gumbel_softmax", takes="weights")
+    for call in (hardgrad.moments, hardgrad.gradient):
+        with pytest.raises(hardgrad.NotFinite, match="the loss of row 0.* is nan, not a finite number") as refusal:
+            call(LOGITS, lambda w: (np.full(len(w), np.nan), w), "gumbel_softmax", takes="weights")
+        assert isinstance(refusal.value, ArithmeticError)
+    for seed in (-1, 1 << 64, 0.5, None):
+        with pytest.raises(hardgrad.UsageError, match="a seed is a whole number from 0 to"):
+            hardgrad.gradient(LOGITS, TABLE, "rloo", seed)
+    with pytest.raises(hardgrad.UsageError, match="several things"):
+        hardgrad.describe("bits")
+    with pytest.raises(hardgrad.UsageError, match='there is nothing named "rlooo"'):
+        hardgrad.describe("rlooo")
+
+
+class Ours(Exception):
+    pass
+
+
+@pytest.mark.parametrize("call", [hardgrad.gradient, hardgrad.moments])
+@pytest.mark.parametrize("spec, takes", [("rloo", "options"), ("rebar", "weights"), ("straight_through", "weights")])
+def test_what_a_function_raises_comes_out(call, spec, takes):
+    asked = 0
+
+    def f(choice):
+        nonlocal asked
+        asked += 1
+        raise Ours("no loss today")
+
+    with pytest.raises(Ours, match="no loss today"):
+        call(LOGITS, f, spec, takes=takes)
+    assert asked == 1
+    assert np.isfinite(hardgrad.gradient(LOGITS, TABLE, spec).value).all()  # nothing is broken by that
+
+
+def test_a_derivative_that_raises_comes_out():
+    def pull(cotangent):
+        raise Ours("no derivative")
+
+    for spec in ("gumbel_softmax", "rebar"):  # differentiated at the end, and on the way
+        with pytest.raises(Ours, match="no derivative"):
+            _core.draw_double(hardgrad.Estimator(spec), LOGITS[None], 2, None, None, None,
+                              lambda choice, example, differentiable: (np.zeros(len(example)), pull), True, 0, False, True)
+
+
+def test_nothing_is_kept():
+    class Function:
+        def __init__(self, fails):
+            self.fails = fails
+
+        def __call__(self, weights):
+            if self.fails:
+                raise Ours
+            return (weights**2).sum(axis=(1, 2)), 2 * weights
+
+    kept = []
+    for spec in ("rloo", "rebar", "muprop", "gumbel_softmax"):
+        for fails in (False, True):
+            for call in (hardgrad.gradient, hardgrad.moments)[:1 + (spec != "rebar")]:  # whose nodes are many
+                f = Function(fails)
+                try:
+                    call(LOGITS[:1, :2], f, spec, takes="weights")
+                except Ours:
+                    pass
+                kept.append(weakref.ref(f))
+                del f
+    gc.collect()
+    assert len(kept) == 14 and all(ref() is None for ref in kept)
+
+
+def test_many_calls_take_no_memory():
+    """1e5 rows of arrays would be seen: a call's own take some kilobytes."""
+    def f(options):
+        return options.sum(axis=1).astype(float)
+
+    def broken(options):
+        raise Ours
+
+    def calls(count):
+        for seed in range(count):
+            hardgrad.gradient(LOGITS, f, "rloo[samples=2]", seed)
+            try:
+                hardgrad.gradient(LOGITS, broken, "rloo[samples=2]", seed)
+            except Ours:
+                pass
+
+    count = int(os.environ.get("HARDGRAD_CALLS", 2000))
+    calls(count // 4)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    calls(count)
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+    assert grown < max(1 << 20, 2 * count * 50), f"{grown / (2 * count):.0f} bytes a call"
+
+
+def test_threads_do_not_mix():
+    expected = [hardgrad.gradient(LOGITS, TABLE, "rloo[samples=8]", seed).value for seed in range(8)]
+    found = [None] * 8
+
+    def work(seed):
+        for _ in range(20):
+            found[seed] = hardgrad.gradient(LOGITS, lambda options: TABLE[options[:, 0], options[:, 1]], "rloo[samples=8]", seed).value
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(np.array_equal(a, b) for a, b in zip(expected, found))
+
+
+def test_a_forked_child_works():
+    expected = hardgrad.moments(LOGITS, TABLE, "rloo[samples=3]").mean  # before the fork too
+    child = os.fork()
+    if child == 0:
+        same = np.array_equal(hardgrad.moments(LOGITS, TABLE, "rloo[samples=3]").mean, expected)
+        os._exit(0 if same else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_ctrl_c_ends_long_moments():
+    def interrupt():
+        os.kill(os.getpid(), signal.SIGINT)
+
+    timer = threading.Timer(0.3, interrupt)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        hardgrad.moments(np.zeros((3, 4)), lambda options: options.sum(axis=1) * 1.0, "rloo[samples=6]", cap=1e12)
+    timer.join()
+
+
+def test_the_same_estimator_within_its_own_loss():
+    held = hardgrad.Estimator("nvil")
+
+    def f(options):
+        inner = hardgrad.gradient(LOGITS, TABLE, held, 1)
+        return options.sum(axis=1) + np.abs(inner.value).sum()
+
+    assert np.isfinite(hardgrad.gradient(LOGITS, f, held, 2).value).all()

@@ -1,0 +1,58 @@
+"""The examples do what they say."""
+import importlib.util
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hardgrad
+
+FOLDER = Path(os.path.realpath(hardgrad.__file__)).parents[1] / "examples"
+PARTS = ["vae", "hard_attention", "own_estimator"]
+
+
+def example(name):
+    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_all_examples_are_here():
+    assert sorted(path.stem for path in FOLDER.glob("*.py")) == sorted(PARTS)
+
+
+@pytest.mark.parametrize("estimator", ["rloo[samples=4]", "straight_through", "rebar"])
+def test_a_vae_trains_with_any_estimator(estimator):
+    pytest.importorskip("torch").set_num_threads(1)
+    before, after = example("vae").train(estimator, steps=200)
+    assert before > 25 and after < 20, (before, after)  # without a latent: 24.7, the pixels by themselves
+
+
+def test_a_vae_is_forty_lines():
+    code = [line for line in (FOLDER / "vae.py").read_text().split('"""')[2].splitlines() if line.strip()]
+    assert len(code) <= 45, len(code)
+
+
+@pytest.mark.parametrize("estimator", ["rloo[samples=4]", "exact"])
+def test_hard_attention_finds_its_cell(estimator):
+    pytest.importorskip("torch").set_num_threads(1)
+    assert example("hard_attention").train(estimator, steps=200) > 0.9
+
+
+def test_own_straight_through_is_found_biased_with_its_number():
+    own = example("own_estimator")
+    mine, theirs, reinmax, rloo = own.judged()
+    np.testing.assert_allclose(mine.mean, theirs.mean, atol=1e-14)  # it is the registry's
+    # By hand: probabilities times (derivatives less their mean), averaged over the nine outcomes.
+    p = np.exp([[0.2, -0.4, 0.1], [1.0, 0.3, -0.5]])
+    p /= p.sum(1, keepdims=True)
+    mean = np.zeros((2, 3))
+    for i in range(3):
+        for j in range(3):
+            slope = own.loss(np.eye(3)[[[i, j]]])[1][0]
+            mean += p[0, i] * p[1, j] * p * (slope - (p * slope).sum(1, keepdims=True))
+    np.testing.assert_allclose(mine.mean, mean, atol=1e-14)
+    assert np.linalg.norm(mine.bias) / np.linalg.norm(mine.exact) > 0.05 and np.abs(rloo.bias).max() < 1e-14
+    assert np.linalg.norm(reinmax.bias) < np.linalg.norm(mine.bias)

@@ -1,0 +1,40 @@
+"""pip installs the package, and makes a wheel of it."""
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+TREE = Path(__file__).resolve().parents[3]
+BUILD = os.environ["PYTHONPATH"].split(":")[0].removesuffix("/python")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    pytest.importorskip("pip")
+    pytest.importorskip("wheel")
+    folder = tmp_path_factory.mktemp("wheel")
+    done = subprocess.run([sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--no-index", "--wheel-dir", str(folder), str(TREE)],
+                          capture_output=True, text=True, env={**os.environ, "HARDGRAD_BUILD": BUILD})
+    assert done.returncode == 0, done.stderr
+    (file,) = folder.iterdir()
+    return file
+
+
+def test_a_wheel_holds_the_package(wheel):
+    assert wheel.name.startswith(f"hardgrad-0.1.0-cp3{sys.version_info[1]}-") and "linux" in wheel.name
+    held = {name.split("/")[-1] for name in zipfile.ZipFile(wheel).namelist() if name.startswith("hardgrad/")}
+    ours = {path.name for path in (TREE / "experiments/python/hardgrad").iterdir() if path.name != "__pycache__"}
+    assert ours <= held and any(name.startswith("_core.") and name.endswith(".so") for name in held) and len(ours) >= 8
+
+
+def test_an_installed_package_works_elsewhere(wheel, tmp_path):
+    place = tmp_path / "site"
+    subprocess.run([sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--target", str(place), str(wheel)], check=True, capture_output=True)
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"PYTHONPATH": str(place)}
+    said = subprocess.run([sys.executable, "-c", "import hardgrad; print(hardgrad.__file__, hardgrad.moments([0.0, 1.0], [1, 2], 'rloo').rows)"],
+                          cwd=tmp_path, capture_output=True, text=True, env=env, check=True)
+    where, rows = said.stdout.split()
+    assert where == str(place / "hardgrad" / "__init__.py") and float(rows) == pytest.approx(4)

@@ -1,0 +1,90 @@
+"""The package itself: what is registered is the program's, its stubs hold, its help suffices, and PyTorch is not needed."""
+import inspect
+import json
+import os
+import pydoc
+import subprocess
+import sys
+
+import pytest
+
+import hardgrad
+from problem import program
+
+FOLDER = os.path.dirname(os.path.realpath(hardgrad.__file__))
+
+
+def test_the_registry_is_the_programs():
+    listed = json.loads(program("list", "estimators", "--json"))
+    assert hardgrad.estimators() == [entry["name"] for entry in listed] and len(listed) >= 59
+    for entry in listed:
+        assert hardgrad.describe(entry["name"] if entry["name"] != "soft" else "estimator:soft") == entry
+    assert hardgrad.describe("LOORF")["name"] == "rloo"
+    assert hardgrad.describe("model:bits") == json.loads(program("describe", "model:bits", "--json"))
+    assert hardgrad.describe("elbo")["kind"] == "target"
+
+
+def test_help_suffices():
+    text = pydoc.plain(pydoc.render_doc(hardgrad))
+    described = 0
+    for name in hardgrad.__all__:
+        thing = getattr(hardgrad, name)
+        assert name in text
+        if not (isinstance(thing, type) and issubclass(thing, BaseException)):
+            assert thing.__doc__ and len(thing.__doc__) > 40, name
+            described += 1
+        elif thing is not hardgrad.Error:
+            assert issubclass(thing, hardgrad.Error)
+        assert thing.__module__.startswith("hardgrad")
+    assert described >= 8
+    for function in (hardgrad.moments, hardgrad.gradient):
+        for parameter in inspect.signature(function).parameters:
+            assert parameter in function.__doc__, (function, parameter)
+
+
+TYPES = """
+[mypy]
+strict = True
+[mypy-torch.*]
+follow_imports = skip
+[mypy-hardgrad.torch]
+disallow_subclassing_any = False
+disallow_untyped_decorators = False
+warn_unused_ignores = False
+warn_return_any = False
+"""
+
+
+def test_stubs_hold(tmp_path):
+    """Strictly; but PyTorch's own types, which take a minute to read, are left out."""
+    settings = tmp_path / "mypy.ini"
+    settings.write_text(TYPES)
+    said = subprocess.run(["/usr/bin/python3", "-m", "mypy", "--config-file", str(settings), "--cache-dir", str(tmp_path), FOLDER],
+                          capture_output=True, text=True, env={**os.environ, "PYTHONPATH": ""})
+    if "No module named mypy" in said.stderr:
+        pytest.skip("mypy is not installed")
+    assert said.returncode == 0, said.stdout
+    use = tmp_path / "use.py"
+    use.write_text("import hardgrad\nof = hardgrad.moments([0.0, 1.0], [1, 2], 'rloo')\nreveal_type(of.mean)\nof.meen\nhardgrad.gradient()\n")
+    said = subprocess.run(["/usr/bin/python3", "-m", "mypy", "--cache-dir", str(tmp_path), str(use)], capture_output=True, text=True,
+                          env={**os.environ, "MYPYPATH": os.path.dirname(FOLDER)})
+    assert 'Revealed type is "numpy.ndarray' in said.stdout and 'no attribute "meen"' in said.stdout and "use.py:5" in said.stdout, said.stdout
+
+
+def test_the_stub_of_the_core_is_the_core():
+    from hardgrad import _core
+    with open(os.path.join(FOLDER, "_core.pyi")) as stub:
+        text = stub.read()
+    public = [name for name in dir(_core) if not name.startswith("_")]
+    assert len(public) >= 12
+    for name in public:
+        assert f"class {name}" in text or f"def {name}(" in text, name
+
+
+def test_without_pytorch():
+    said = subprocess.run([sys.executable, "-c", "import sys; sys.modules['torch'] = None; import hardgrad\n"
+                           "print(hardgrad.moments([0.0, 0.5], [1.0, 2.0], 'rloo').bias.tolist())\n"
+                           "assert not any(name == 'torch' or name.startswith('torch.') for name in sys.modules if sys.modules[name])\n"
+                           "import hardgrad.torch"], capture_output=True, text=True)
+    assert eval(said.stdout) == pytest.approx([0, 0], abs=1e-12)
+    assert said.returncode == 1 and "ModuleNotFoundError" in said.stderr and "torch" in said.stderr.splitlines()[-1]

@@ -1,0 +1,318 @@
+"""hardgrad.torch: gradients of logits and of what is inside f, against the program's and against what is written down here."""
+import copy
+import gc
+import sys
+import threading
+import weakref
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+import torch.nn.functional as F  # noqa: E402
+
+import hardgrad  # noqa: E402
+import hardgrad.torch  # noqa: E402
+from hardgrad.torch import expectation  # noqa: E402
+from problem import LOGITS, program  # noqa: E402
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "peers"))
+import gradient_file  # noqa: E402
+
+SPECS = ["reinforce", "rloo[samples=4]", "vargrad", "disarm_tree", "carms[samples=4]", "unordered_set", "sum_and_sample", "stratified[samples=4]",
+         "straight_through[samples=2]", "gumbel_softmax", "st_gumbel", "rebar[samples=2]", "relax", "muprop", "double_cv[alpha=-0.5]", "reinmax",
+         "gapped_st", "local_expectation", "exact", "arsm"]
+SPECS.remove("vargrad")  # wants a learned posterior
+
+
+def leaf(numbers):
+    return torch.tensor(numbers, dtype=torch.float64, requires_grad=True)
+
+
+def smooth(theta):
+    """A loss that is not linear in the weights, with parameters of its own [4]; and its derivative, for numpy."""
+    a = torch.linspace(-1, 1, 6, dtype=torch.float64)
+
+    def f(z, *example):
+        x = z.reshape(len(z), -1) @ a
+        return theta[0] * x**3 + torch.sin(theta[1] * x) + theta[2]
+
+    def of_arrays(w, *example):
+        z = torch.from_numpy(np.array(w)).requires_grad_()
+        losses = f(z, *example)
+        (slope,) = torch.autograd.grad(losses.sum(), z)
+        return losses.detach().numpy(), slope.numpy()
+    return f, of_arrays
+
+
+def test_the_gradient_at_the_logits_is_that_of_the_package():
+    f, of_arrays = smooth(torch.tensor([0.8, 1.3, 0.2], dtype=torch.float64))
+    compared = 0
+    for seed, spec in enumerate(SPECS):
+        for numbers in (LOGITS, np.stack([LOGITS, LOGITS[::-1], 0 * LOGITS])):
+            logits = leaf(numbers.copy())
+            value = expectation(logits, f, hardgrad.Estimator(spec, seed), seed=seed)
+            value.sum().backward()
+            theirs = hardgrad.gradient(numbers, of_arrays, spec, seed, takes="weights")
+            np.testing.assert_allclose(logits.grad.numpy(), theirs.value, rtol=1e-12, atol=1e-14, err_msg=spec)
+            seen = sum(np.bincount(run.example, run.share * run.losses) for run in theirs.runs)
+            np.testing.assert_allclose(value.detach().numpy().reshape(-1), seen, rtol=1e-12)
+            assert value.shape == numbers.shape[:-2]
+            compared += 1
+    assert compared == 2 * len(SPECS) >= 36
+
+
+READER = "memory_reader[embedding=7,hops=1]"
+
+
+def memory_reader(file, expected):
+    """The network in PyTorch for a whole batch, one hop; `expected(logits [E, 1, S], f, state)` is what is left to be done."""
+    p, batch = file.parameters, file.batch
+    width = p["memory.0.weight"].shape[1]
+
+    def represent(tokens, table):
+        tokens = torch.as_tensor(tokens, dtype=torch.long)
+        J = (tokens != 0).sum(-1, keepdim=True)[..., None].clamp(min=1).double()
+        j = torch.arange(1, tokens.shape[-1] + 1, dtype=torch.double)[:, None]
+        d = torch.arange(1, width + 1, dtype=torch.double) / width
+        encoding = (1 - j / J) - d * (1 - 2 * j / J)
+        return torch.where((tokens != 0)[..., None], encoding * table[tokens], torch.zeros(())).sum(-2)
+
+    length = torch.as_tensor(batch["story_length"], dtype=torch.long)
+    sentences = batch["story"].shape[1]
+    there = torch.arange(sentences) < length[:, None]
+    age = (length[:, None] - 1 - torch.arange(sentences)).clamp(min=0)
+
+    def memory(k):
+        rows = represent(batch["story"], p[f"memory.{k}.weight"]) + p[f"temporal.{k}.weight"][age]
+        return torch.where(there[..., None], rows, torch.zeros((), dtype=torch.double))
+
+    u = represent(batch["question"], p["memory.0.weight"])
+    logits = torch.einsum("esd,ed->es", memory(0), u).masked_fill(~there, -np.inf)
+    values, answer = memory(1), torch.as_tensor(batch["answer"], dtype=torch.long).reshape(-1)
+
+    def f(z, example):
+        read = torch.einsum("rs,rsd->rd", z[:, 0], values[example])
+        return F.cross_entropy((u[example] + read) @ p["answer.weight"].T, answer[example], reduction="none")
+    return expected(logits[:, None], f, u)
+
+
+def test_a_memory_reader_has_the_programs_gradients(tmp_path):
+    """Of all parameters, those before the choice and those after it, on the same seed."""
+    compared = 0
+    out = tmp_path / "gradient.h5"
+    for seed, spec in enumerate(["reinforce", "rloo[samples=4]", "disarm_tree", "unordered_set", "sum_and_sample", "straight_through",
+                                 "gumbel_softmax", "rebar", "gapped_st", "muprop", "double_cv[alpha=-0.5]", "reinmax", "exact"]):
+        program("gradient", "--task", "qa", "--model", READER, "--estimator", spec, "--seed", str(seed), "--precision", "double", "--out", str(out))
+        file = gradient_file.load(str(out))
+        memory_reader(file, lambda logits, f, u: expectation(logits, f, spec, seed=seed, state=u, ids=file.batch["id"])).mean().backward()
+        for name, theirs in file.gradient.items():
+            ours = file.parameters[name].grad
+            ours = np.zeros_like(theirs) if ours is None else ours.numpy()
+            np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-9, err_msg=f"{spec}: {name}")
+        compared += 1
+    assert compared >= 10
+
+
+def test_exact_is_differentiated_as_a_sum():
+    theta, logits = leaf([0.8, 1.3, 0.2]), leaf(LOGITS)
+    f, _ = smooth(theta)
+    ours = torch.autograd.grad(expectation(logits, f, "exact") ** 2, (logits, theta))
+    p = torch.softmax(logits, -1)
+    z = torch.eye(3, dtype=torch.double)[torch.cartesian_prod(torch.arange(3), torch.arange(3))]
+    by_hand = torch.autograd.grad((torch.einsum("i,j->ij", p[0], p[1]).reshape(-1) @ f(z)) ** 2, (logits, theta))
+    for mine, theirs in zip(ours, by_hand):
+        torch.testing.assert_close(mine, theirs)
+
+
+def test_parameters_inside_a_relaxed_loss():
+    """Straight-through written by hand, on the same draws."""
+    theta, logits = leaf([0.8, 1.3, 0.2]), leaf(LOGITS)
+    f, of_arrays = smooth(theta)
+    ours = torch.autograd.grad(expectation(logits, f, "straight_through[samples=8]", seed=3), (logits, theta))
+    (run,) = hardgrad.gradient(LOGITS, lambda w: of_arrays(w), "straight_through[samples=8]", 3, takes="weights").runs
+    p = torch.softmax(logits, -1)
+    z = torch.from_numpy(run.weights) + p - p.detach()
+    theirs = torch.autograd.grad(f(z).mean(), (logits, theta))
+    for mine, other in zip(ours, theirs):
+        torch.testing.assert_close(mine, other)
+
+
+def test_cotangents_of_a_batch():
+    """Each example's number is weighted by itself."""
+    logits, weight = leaf(np.stack([LOGITS, 2 * LOGITS])), torch.tensor([3.0, -0.5], dtype=torch.float64)
+    f, _ = smooth(leaf([0.8, 1.3, 0.2]))
+    for spec in ("rloo[samples=4]", "gumbel_softmax"):
+        both = torch.autograd.grad((weight * expectation(logits, f, spec, seed=1)).sum(), logits)[0]
+        for e in range(2):
+            alone = torch.autograd.grad(expectation(logits, f, spec, seed=1)[e], logits)[0]
+            torch.testing.assert_close(both[e], weight[e] * alone[e])
+            assert (alone[1 - e] == 0).all()
+
+
+def test_options_instead_of_weights():
+    seen = []
+
+    def f(options):
+        seen.append(options)
+        return options.double().sum(1)
+
+    value = expectation(leaf(LOGITS), f, "rloo[samples=4]", takes="options", seed=1)
+    assert seen[0].dtype == torch.int64 and seen[0].shape == (4, 2) and value.requires_grad
+    with pytest.raises(hardgrad.UsageError, match='takes="weights"'):
+        expectation(leaf(LOGITS), f, "rebar", takes="options")
+
+
+def test_single_precision_and_copies():
+    logits = torch.tensor(LOGITS, dtype=torch.float32, requires_grad=True)
+    theta = torch.tensor([0.8, 1.3, 0.2], requires_grad=True)
+    value = expectation(logits, lambda z: theta[0] * (z[:, 0, 0] - z[:, 1, 2]).double() ** 2 + theta[1], "gumbel_softmax", seed=2)
+    value.backward()
+    assert value.dtype == logits.grad.dtype == theta.grad.dtype == torch.float32 and logits.grad.abs().sum() > 0
+    assert hardgrad.torch._shared(logits, "").ctypes.data == logits.data_ptr()
+
+
+def test_pytorchs_seed_decides_and_recording_is_pytorchs():
+    logits, f = leaf(LOGITS), smooth(leaf([0.8, 1.3, 0.2]))[0]
+
+    def drawn(**named):
+        return torch.autograd.grad(expectation(logits, f, "reinforce", **named), logits)[0]
+
+    torch.manual_seed(1)
+    first, second = drawn(), drawn()
+    torch.manual_seed(1)
+    assert torch.equal(drawn(), first) and not torch.equal(second, first)
+    generator = torch.Generator().manual_seed(1)
+    assert torch.equal(drawn(generator=generator), first)
+    with torch.no_grad():
+        for spec in ("rloo", "gumbel_softmax", "rebar"):
+            assert not expectation(logits, f, spec).requires_grad
+    value = expectation(logits, f, "rloo", seed=0)
+    (slope,) = torch.autograd.grad(value, logits, create_graph=True)
+    with pytest.raises(RuntimeError, match="differentiate twice|does not require grad"):
+        torch.autograd.grad(slope.sum(), logits)
+
+
+def test_an_estimator_learns_while_gradients_are_recorded():
+    """A moving average takes the loss's level off, so that far less noise is left."""
+    def f(z):
+        return 10 + z[:, 0, 1]
+
+    logits = torch.tensor([[0.0, 0.5]], dtype=torch.float64, requires_grad=True)
+    loss = np.array([10.0, 11.0])
+    held = hardgrad.Estimator("moving_baseline")
+    fresh = hardgrad.moments([0.0, 0.5], loss, held).variance.sum()
+    with torch.no_grad():
+        for _ in range(200):
+            expectation(logits, f, held)
+    assert hardgrad.moments([0.0, 0.5], loss, held).variance.sum() == fresh
+    for _ in range(200):
+        expectation(logits, f, held)
+    assert hardgrad.moments([0.0, 0.5], loss, held).variance.sum() < 0.05 * fresh
+    with pytest.raises(hardgrad.UsageError, match="moving_baseline learns, and has begun with 1 columns of 2 options"):
+        hardgrad.moments(LOGITS, np.eye(3), held)
+
+
+def test_networks_of_estimators_learn():
+    held = hardgrad.Estimator("nvil[samples=2]", seed=3, learning_rate=0.02)
+    state, logits = torch.randn(16, 3, generator=torch.Generator().manual_seed(0)), torch.zeros(16, 1, 4, requires_grad=True)
+
+    def f(z, example):
+        return 5 * state[example, 0] + z[:, 0, 1]
+
+    def noise():
+        draws = torch.stack([torch.autograd.grad(expectation(logits, f, held, state=state, seed=seed).sum(), logits)[0] for seed in range(20)])
+        return draws.var(0).sum()
+
+    before = noise()
+    for seed in range(400):
+        expectation(logits, f, held, state=state, seed=seed)
+    assert noise() < 0.5 * before
+
+
+@pytest.mark.parametrize("logits, f, named, said", [
+    (torch.zeros(2, 3, dtype=torch.float16), None, {}, "logits are torch.float16"),
+    (torch.zeros(2, 3, device="meta"), None, {}, "logits are on meta: only tensors on the CPU"),
+    (torch.zeros(2, 3).to_sparse(), None, {}, "logits are torch.float32 in layout torch.sparse_coo"),
+    ([0.0, 1.0], None, {}, "logits are of type list, expected a tensor"),
+    (torch.tensor([0.0, np.nan]), lambda z: z[:, 0, 0], {}, r"logits: entry \[1\] is nan"),
+    (torch.zeros(0), None, {}, r"logits have shape \[0\]"),
+    (torch.zeros(2, 3), lambda z: z.sum(), {}, r"losses of shape \[\], expected \[4\]"),
+    (torch.zeros(2, 3), lambda z: z[:, 0], {}, r"losses of shape \[4, 3\], expected \[4\]"),
+    (torch.zeros(2, 3), lambda z: z.numpy()[:, 0, 0], {}, "losses of type ndarray, expected a tensor"),
+    (torch.zeros(2, 3), lambda z: z[:, 0, 0].to("meta"), {}, "losses that f returned are on meta"),
+    (torch.zeros(2, 3), lambda z: z[:, 0, 0].long(), {}, "losses that f returned are torch.int64"),
+    (torch.zeros(2, 3), lambda z: z[:, 0, 0].detach(), {"estimator": "gumbel_softmax"}, "does not depend on z by operations that autograd knows"),
+    (torch.zeros(2, 3), lambda z: z[:, 0, 0], {"takes": "both"}, "takes is"),
+    (torch.zeros(2, 3), lambda z: z[:, 0, 0], {"state": torch.zeros(2, 2)}, r"state has shape \[2, 2\]; it is \[numbers\]"),
+    (torch.zeros(2, 3), lambda z: z[:, 0, 0], {"estimator": "rlo"}, "unknown estimator"),
+])
+def test_refusals(logits, f, named, said):
+    with pytest.raises(hardgrad.UsageError, match=said):
+        expectation(logits, f, **named)
+
+
+def test_losses_that_are_no_numbers():
+    with pytest.raises(hardgrad.NotFinite, match="the loss of row 0 is inf"):
+        expectation(torch.zeros(2, 3), lambda z: z[:, 0, 0] + np.inf)
+
+
+class Ours(Exception):
+    pass
+
+
+def test_what_f_raises_comes_out_and_nothing_is_kept():
+    class Loss(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.ones(3))
+            self.fails = False
+
+        def forward(self, z):
+            if self.fails:
+                raise Ours
+            return (z[:, 0] * self.weight).sum(-1) ** 2
+
+    kept = []
+    for spec in ("rloo", "gumbel_softmax", "rebar", "muprop"):
+        loss, logits = Loss(), torch.zeros(3, requires_grad=True)
+        expectation(logits, loss, spec).backward()
+        assert loss.weight.grad is not None
+        expectation(logits, loss, spec)  # never differentiated
+        loss.fails = True
+        with pytest.raises(Ours):
+            expectation(logits, loss, spec)
+        kept += [weakref.ref(loss), weakref.ref(logits)]
+        del loss, logits
+    gc.collect()
+    assert len(kept) == 8 and all(ref() is None for ref in kept)
+
+
+def test_threads():
+    """Each with a network of its own and one estimator that learns: no draw is lost, nothing hangs."""
+    held, done = hardgrad.Estimator("moving_baseline"), []
+
+    def work(seed):
+        network = torch.nn.Linear(3, 4)
+        for step in range(10):
+            logits = network(torch.ones(5, 3))[:, None]
+            expectation(logits, lambda z, example: z[:, 0, 1] + example, held, seed=10 * seed + step).sum().backward()
+        done.append(network.weight.grad.isfinite().all())
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(done) == 4 and all(done)
+
+
+def test_logits_that_are_not_contiguous():
+    numbers = torch.tensor(LOGITS.T.copy())
+    logits = numbers.T.requires_grad_()
+    assert not logits.is_contiguous()
+    f = smooth(torch.tensor([0.8, 1.3, 0.2], dtype=torch.float64))[0]
+    (ours,) = torch.autograd.grad(expectation(logits, f, "exact"), logits)
+    other = leaf(copy.deepcopy(LOGITS))
+    torch.testing.assert_close(ours, torch.autograd.grad(expectation(other, f, "exact"), other)[0])
