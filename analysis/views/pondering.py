@@ -94,6 +94,5 @@ def steps_by_difficulty(attention: Attention) -> Figure:
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         ax.set_xlabel("difficulty")
         ax.set_ylabel("steps")
-        ax.set_title(f"Steps against difficulty, mean of {len(taken)} examples and its standard error ({attention.estimator})", loc="left",
-                     fontsize=10)
+        ax.set_title(f"Steps of {len(taken)} examples by difficulty, mean ± standard error", loc="left", fontsize=11)
     return figure
