@@ -69,9 +69,7 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   return verb + text;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run_program(int argc, char** argv) {
   cli::begin_output();
   CLI::App app("hardgrad: compares gradient estimators for hard attention", "hardgrad");
   app.set_version_flag("--version", "hardgrad " HARDGRAD_VERSION ", vectors of " + instruction_set());
@@ -126,5 +124,16 @@ int main(int argc, char** argv) {
     return fail(e.what(), 2);
   } catch (const std::exception& e) {
     return fail(fmt::format("this is a bug in hardgrad: {}", e.what()), 70);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run_program(argc, argv);
+  } catch (...) {  // what is thrown where not even an error can be told
+    std::fputs("hardgrad: out of memory\n", stderr);
+    return 2;
   }
 }

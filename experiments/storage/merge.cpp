@@ -14,6 +14,7 @@ namespace {
 template <class V, class Get>
 void add(Dataset& data, const std::vector<CellRecord>& records, const std::string& name, Attributes attributes, Get get) {
   std::vector<V> values;
+  values.reserve(records.size());
   for (const auto& record : records) values.push_back(get(record.tuning.value_or(TuningRole{})));
   data.variables.push_back({name, {"run"}, std::move(values), std::move(attributes)});
 }

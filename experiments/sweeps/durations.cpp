@@ -1,5 +1,7 @@
 #include "experiments/sweeps/durations.hpp"
 
+#include <fmt/format.h>
+
 namespace hardgrad {
 namespace {
 
@@ -10,7 +12,7 @@ std::string task_of(const std::string& kind) { return kind.substr(0, kind.find('
 std::string kind_of(const AxisValues& axes) {
   std::string kind = axes.at("task") + "\n";
   for (const auto& [name, value] : axes)
-    if (name != "seed" && name != "task") kind += name + "=" + value + "\n";
+    if (name != "seed" && name != "task") kind += fmt::format("{}={}\n", name, value);
   return kind;
 }
 

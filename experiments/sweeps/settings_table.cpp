@@ -45,7 +45,7 @@ double point(std::string_view text, double steps) {
 using Info = ParameterInfo;
 
 template <class Member>
-SettingInfo setting(std::string section, Info info, Member member) {
+SettingInfo setting(const std::string& section, Info info, Member member) {
   using M = std::decay_t<decltype(member(std::declval<CellSettings&>()))>;
   SettingInfo result;
   result.path = section + "." + info.name;
@@ -234,9 +234,9 @@ std::string settings_json(const CellSettings& settings) {
 Value checked_setting(const SettingInfo& setting, const std::string& text) {
   auto info = setting.info;
   info.name = "value";
-  const auto value = Settings(setting.path, {info}, Spec{.name = setting.path, .arguments = {{"value", text}}, .text = {}})
-                         .values()
-                         .at("value");
+  auto value = Settings(setting.path, {info}, Spec{.name = setting.path, .arguments = {{"value", text}}, .text = {}})
+                   .values()
+                   .at("value");
   if (setting.path == "measure.at")
     for (const auto& part : split(text))
       if (point(part, 100) < 0)

@@ -17,7 +17,8 @@ namespace {
 /// The file binarized_mnist_<part>.amat of a folder, plain or gzipped; empty if there is none.
 std::string amat_file(const std::string& folder, const std::string& part) {
   for (const auto* ending : {"", ".gz"})
-    if (auto path = folder + "/binarized_mnist_" + part + ".amat" + ending; place_of(path) != Place::nothing) return path;
+    if (auto path = fmt::format("{}/binarized_mnist_{}.amat{}", folder, part, ending); place_of(path) != Place::nothing)
+      return path;
   return {};
 }
 
