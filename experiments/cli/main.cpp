@@ -1,6 +1,7 @@
 // hardgrad: the command line. Errors end in one line on stderr and the exit status the interface promises.
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <new>
 #include <regex>
 #include <sstream>
