@@ -18,7 +18,7 @@ KNOWN = ("rloo", "reinforce", "exact", "nvil", "moving_baseline", "soft", "exact
          "wsram", "sparsemax", "kmax_marginal", "group_normalised", "maxrl",
          "bitflip", "ugc", "vargrad", "stochastic_ad",
          "implicit_mle", "local_disarm", "reinmax_rao", "disarm_iw",
-         "reinmax_cv")
+         "reinmax_cv", "james_stein")
 
 
 class Look(NamedTuple):

@@ -74,6 +74,7 @@ std::unique_ptr<Estimator<T>> make_estimator(const Spec& spec, const Structure& 
   else
     estimator = entry.make_double(settings, structure, init);
   estimator->aim(target_of(spec));
+  estimator->couple_examples(entry.couples_examples);
   return estimator;
 }
 

@@ -84,6 +84,10 @@ class Estimator {
   /// An estimate is the mean of so many independent copies of one, which it is itself with Problem::one_copy: the moments are
   /// then those of one, the covariance divided.
   virtual int copies() const { return 1; }
+  /// True if what an example gives depends on the others of its batch, as the entry says: an estimate is then no mean of its
+  /// examples', and its moments are those of whole batches.
+  bool couples_examples() const { return couples_examples_; }
+  void couple_examples(bool coupled) { couples_examples_ = coupled; }
 
  protected:
   /// What an estimator is: called by `draw`.
@@ -92,6 +96,7 @@ class Estimator {
 
  private:
   Target target_;
+  bool couples_examples_ = false;
 };
 
 /// An estimator's entry in the registry.
@@ -108,7 +113,8 @@ struct EstimatorEntry {
   bool unbiased = true;  ///< for its own target
   /// Settings that cost it that: true if these do. Null if none do.
   bool (*biased_by)(const Settings&) = nullptr;
-  std::string evaluations;  ///< model rows per example: "1", "K", "S^T"
+  bool couples_examples = false;  ///< Estimator::couples_examples
+  std::string evaluations;        ///< model rows per example: "1", "K", "S^T"
   std::vector<ParameterInfo> parameters = {};
   /// What it needs of a model (core/estimator/needs.hpp). Empty: it works nowhere.
   std::vector<Need> needs = {};

@@ -73,6 +73,7 @@ void print(const EstimatorEntry& e) {
                              decisive.empty() ? "" : fmt::format(", but not with {}", fmt::join(decisive, " or "))));
   page.heading("COST");
   page.paragraph(fmt::format("Rows of the network for each example: {}.", e.evaluations));
+  if (e.couples_examples) page.paragraph("It couples the examples of a batch: what one gives depends on the others.");
   page.paragraph("(K, k: samples; S: options; T: choices.)");
   page.heading("NEEDS");
   std::vector<std::string> needs;

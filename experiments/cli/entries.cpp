@@ -135,6 +135,7 @@ nlohmann::json entry_json(const EstimatorEntry& e) {
           {"biased_by", unbiased(e) ? decisive_settings(e) : std::vector<std::string>{}},
           {"unbiased_by", unbiased(e) ? std::vector<std::string>{} : decisive_settings(e)},
           {"evaluations", e.evaluations},
+          {"couples_examples", e.couples_examples},
           {"posterior", wants_posterior(Spec::parse(e.name))},
           {"needs", needs_json(e)},
           {"supports", supports},

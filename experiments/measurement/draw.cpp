@@ -83,7 +83,8 @@ Cost draw_at_logits(Replicates& replicates, const Estimator<T>& estimator, const
   const int count = replicates.count();
   std::vector<Tape<T>> tapes(lanes());
   Cost each;
-  int block = replicates.next(), together = std::max(1, tall / batch.examples());
+  const bool apart = estimator.couples_examples();  // replicates in one run would be one batch
+  int block = replicates.next(), together = apart ? 1 : std::max(1, tall / batch.examples());
   const int begin = replicates.range(block)[0];
   for (int drawn = begin, runs = 1; drawn < count;) {  // the first run alone: it shows what a replicate takes
     poll(stop);
@@ -107,7 +108,7 @@ Cost draw_at_logits(Replicates& replicates, const Estimator<T>& estimator, const
           1.0 / (count - begin));
     }
     each.sites = gradients[0].sites;
-    if (drawn == begin + together)
+    if (!apart && drawn == begin + together)
       together = std::max(together, static_cast<int>(roomy * together / static_cast<double>(tapes[0].arena().used())));
     runs = std::min(lanes(), (count - drawn + together - 1) / together);
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 
 #include "core/autodiff/gradient.hpp"
@@ -47,6 +48,24 @@ double distance(const std::vector<double>& a, const std::vector<double>& b) {
   double squares = 0;
   for (std::size_t i = 0; i < a.size(); ++i) squares += (a[i] - b[i]) * (a[i] - b[i]);
   return std::sqrt(squares);
+}
+
+/// What independent estimates are made of: each example, or all that the estimator couples.
+template <class T>
+std::vector<std::vector<int>> independent_parts(const Estimator<T>& estimator, const Batch& batch) {
+  std::vector<int> all(batch.examples());
+  std::iota(all.begin(), all.end(), 0);
+  if (estimator.couples_examples()) return {all};
+  std::vector<std::vector<int>> parts;
+  for (int b : all) parts.push_back({b});
+  return parts;
+}
+
+/// Complete sets of choices of all examples together.
+template <class T>
+double outcomes_of(const Model<T>& model, const Batch& batch, int nodes) {
+  const auto each = model.outcomes(batch, nodes);
+  return std::accumulate(each.begin(), each.end(), 1.0, std::multiplies<>());
 }
 
 /// How an example is visited.
@@ -93,13 +112,14 @@ Moments visited(const Estimator<T>& estimator, const Model<T>& model, const Batc
     m.attention_values += w * estimate.attention_values();
     m.missed_hints += w * static_cast<double>(tape.missed_hints());
     if (replay.standard_drawn()) m.nodes = way.nodes;
-    if (++m.outcomes == 1) visits = replay.expected_visits(model.outcomes(example, way.nodes)[0]);
+    if (++m.outcomes == 1) visits = replay.expected_visits(outcomes_of(model, example, way.nodes));
     if (std::max(m.outcomes, visits) > outcome_cap)
-      throw NotExact(fmt::format(
-          "exact moments need about {:.6g} {} for one example, more than its share {:.6g} of the cap: "
-          "take fewer samples, steps, options or examples, or raise the cap",
-          std::max(m.outcomes, visits),
-          replay.continuous() ? "outcomes and quadrature nodes (the noise is continuous)" : "outcomes", outcome_cap));
+      throw NotExact(
+          fmt::format("exact moments need about {:.6g} {} for {}, more than its share {:.6g} of the cap: "
+                      "take fewer samples, steps, options or examples, or raise the cap",
+                      std::max(m.outcomes, visits),
+                      replay.continuous() ? "outcomes and quadrature nodes (the noise is continuous)" : "outcomes",
+                      example.examples() == 1 ? "one example" : "a batch of coupled examples", outcome_cap));
   } while (replay.next());
 
   auto& fine = rules[0];
@@ -135,7 +155,7 @@ int affordable_nodes(const Estimator<T>& estimator, const Model<T>& model, const
     replay.begin();
     tape.rewind();
     estimator.draw({.tape = tape, .model = model, .batch = example, .random = replay, .one_copy = one_copy});
-    if (!replay.standard_drawn() || replay.expected_visits(model.outcomes(example, nodes)[0]) <= outcome_cap) break;
+    if (!replay.standard_drawn() || replay.expected_visits(outcomes_of(model, example, nodes)) <= outcome_cap) break;
   }
   return nodes;
 }
@@ -196,15 +216,20 @@ template <class T>
 Moments exact_moments(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
                       const std::vector<std::vector<double>>& reference, double outcome_cap, bool covariance,
                       const Stop& stop) {
-  const int examples = batch.examples();
-  std::vector<Moments> each(examples);
-  parallel_for(examples, [&](int b) {
-    each[b] = of_example(estimator, model, batch.select({b}), reference[b], outcome_cap / examples, covariance, stop);
+  const auto parts = independent_parts(estimator, batch);
+  const int count = static_cast<int>(parts.size());
+  std::vector<Moments> each(count);
+  parallel_for(count, [&](int i) {
+    auto around = reference[parts[i][0]];  // of several, their mean
+    for (std::size_t b = 1; b < parts[i].size(); ++b)
+      for (std::size_t p = 0; p < around.size(); ++p)
+        around[p] += (reference[parts[i][b]][p] - around[p]) / static_cast<double>(b + 1);
+    each[i] = of_example(estimator, model, batch.select(parts[i]), around, outcome_cap / count, covariance, stop);
   });
   // The estimate of a batch is the mean of independent ones.
   auto total = std::move(each[0]);
-  for (int b = 1; b < examples; ++b) {
-    const auto& m = each[b];
+  for (int part = 1; part < count; ++part) {
+    const auto& m = each[part];
     for (std::size_t i = 0; i < total.mean.size(); ++i) {
       total.mean[i] += m.mean[i];
       total.variances[i] += m.variances[i];
@@ -219,13 +244,13 @@ Moments exact_moments(const Estimator<T>& estimator, const Model<T>& model, cons
     total.attention_values += m.attention_values;
     total.missed_hints += m.missed_hints;
   }
-  for (auto& g : total.mean) g /= examples;
-  for (auto& v : total.variances) v /= double(examples) * examples;
-  for (auto& v : total.covariance) v /= double(examples) * examples;
-  total.mean_error /= examples;
-  total.trace_error /= double(examples) * examples;
+  for (auto& g : total.mean) g /= count;
+  for (auto& v : total.variances) v /= double(count) * count;
+  for (auto& v : total.covariance) v /= double(count) * count;
+  total.mean_error /= count;
+  total.trace_error /= double(count) * count;
   total.trace = trace(total.variances);
-  if (examples > 1) total.cosine = std::nan("");
+  if (batch.examples() > 1) total.cosine = std::nan("");
   return total;
 }
 
@@ -234,13 +259,13 @@ double visits_needed(const Estimator<T>& estimator, const Model<T>& model, const
   const int nodes = model.structure().numbers() ? fewest_nodes : most_nodes;
   double most = 0;
   Tape<T> tape;
-  for (int b = 0; b < batch.examples(); ++b) {
-    const auto example = batch.select({b});
+  for (const auto& part : independent_parts(estimator, batch)) {
+    const auto example = batch.select(part);
     Replay replay(estimator.exchangeable(), nodes);
     replay.begin();
     tape.clear();
     estimator.draw({.tape = tape, .model = model, .batch = example, .random = replay, .one_copy = estimator.copies() > 1});
-    most = std::max(most, replay.expected_visits(model.outcomes(example, nodes)[0]));
+    most = std::max(most, replay.expected_visits(outcomes_of(model, example, nodes)));
   }
   return most;
 }

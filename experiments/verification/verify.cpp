@@ -82,6 +82,19 @@ class Verifier {
     if (unbiased_) sampled_mean("mean", scene.name, *wide, *wide_model, made.batch, model_draws);
   }
 
+  /// How far a batch's estimate is from the mean of its examples', in parts of its largest entry if that is above 1; 0 of
+  /// coupled examples, which have none.
+  template <class T>
+  double apart(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, const std::vector<double>& estimate) {
+    if (estimator.couples_examples()) return 0;
+    std::vector<double> mean(estimate.size());
+    for (int b = 0; b < batch.examples(); ++b) {
+      const auto one = gradient_of(estimator, model, batch.select({b}), Key(2));
+      for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += one[i] / batch.examples();
+    }
+    return largest_difference(mean, estimate) / std::max(1.0, largest(estimate));
+  }
+
   template <class T>
   std::string contract(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch) {
     const std::string precision = sizeof(T) == 4 ? "float" : "double";
@@ -91,13 +104,7 @@ class Verifier {
     if (first != gradient_of(estimator, model, batch, Key(2)))
       return "two estimates with the same noise differ in " + precision;
     if (estimator.state() != state) return "estimate() changes the learned state; only learn() may";
-    std::vector<double> mean(first.size());
-    for (int b = 0; b < batch.examples(); ++b) {
-      const auto one = gradient_of(estimator, model, batch.select({b}), Key(2));
-      for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += one[i] / batch.examples();
-    }
-    const double rounding = (sizeof(T) == 4 ? 1e-3 : 1e-9) * std::max(1.0, largest(first));
-    if (const double off = largest_difference(mean, first); off > rounding)
+    if (const double off = apart(estimator, model, batch, first); off > (sizeof(T) == 4 ? 1e-3 : 1e-9))
       return fmt::format("the estimate of a batch is not the mean of its examples' estimates: {:.2g} apart in {}", off,
                          precision);
     MeasureSettings settings;
@@ -122,9 +129,11 @@ class Verifier {
   }
 
   void exact_mean(const std::string& what, const TestModel& tested, const Estimator<double>& estimator, int most_draws) {
-    // The whole batch if its outcomes are few enough, else its most ragged example alone, else draws.
+    // The whole batch if its outcomes are few enough, else its most ragged example alone (with another, if they are coupled),
+    // else draws.
     std::vector<Batch> batches{tested.batch};
-    if (tested.batch.examples() > 1) batches.push_back(tested.batch.select({1}));
+    const int examples = tested.batch.examples(), fewer = estimator.couples_examples() ? 2 : 1;
+    if (examples > fewer) batches.push_back(tested.batch.select(fewer == 1 ? std::vector{1} : std::vector{1, examples - 1}));
     for (const auto& batch : batches) {
       try {
         const auto truth = exact_truth(estimator.target(), *tested.model, batch, outcome_cap);

@@ -15,6 +15,8 @@ TWINS = {
     "reinmax_rao": [("2.0 / rao_samples_", "1.0 / rao_samples_"), ("halfway(asked, option)", "asked.log_p()")],
     "reinmax_cv": [("soft = subtract(soft, affine(drawn_", "soft = add(soft, affine(drawn_"), ("add(made, moved_to(asked, theta))", "made"),
                    ("gumbels_given(option, 1 + m * options_, theta)", "gumbels_given(option, 1 + m * options_)")],
+    "james_stein": [(".couples_examples = true", ".couples_examples = false"), ("if (c == example) continue;", ""),
+                    ("(1 - lambda) * own", "own")],
     "implicit_mle": [("-lambda_ * of", "lambda_ * of")],
     "disarm_iw": [("p[a] < p[b]", "p[a] > p[b]")],
     "local_disarm": [("(half == 0 ? 1 : -1)", "1")],

@@ -142,6 +142,7 @@ TEST_CASE("who works on Normals, and who says why not") {
                                        "entropy_regularised",
                                        "group_normalised",
                                        "iwae_reinforce",
+                                       "james_stein",
                                        "maxrl",
                                        "moving_baseline",
                                        "mvd",

@@ -1,0 +1,98 @@
+// james_stein: leave-one-out whose baselines are shrunk towards the mean loss of the other examples of the batch.
+//
+//   g = 1/(B K) sum_b sum_k [ (f_bk - a_bk) grad log p(z_bk) + grad f_bk ]
+//   a_bk = (1 - lambda_b) mean_{j != k} f_bj + lambda_b m_b,   lambda_b = v_b / (v_b + s_b)
+// where, over the other examples c != b of a batch of B, with F_c the mean of f_c1 .. f_cK:
+//   m_b = mean_c F_c,   v_b = mean_c var(f_c) / K  (var with K - 1),   s_b = mean_c (F_c - m_b)^2
+//
+// Zeng, Zhou, Arora & Zanette 2025, Shrinking the variance: shrinkage baselines for reinforcement learning with verifiable
+// rewards, in the form of their program (the estimator of means is James & Stein's of 1961). v_b is the noise of a group's
+// mean, s_b what groups differ by, noise and all: where it is noise for the most part, all examples share a baseline.
+// Target: expected loss. Bias: none: neither m_b nor lambda_b knows anything of example b. Cost: K rows. It couples examples;
+// alone, an example has leave-one-out.
+// Departures: where v_b + s_b is 0 (losses all alike) lambda_b is 0; they add 1e-6 to the divisor.
+#include "core/autodiff/elementwise.hpp"
+#include "core/estimator/score_function/score_function.hpp"
+
+namespace hardgrad {
+namespace {
+
+/// What an example's baselines are shrunk towards, and how far.
+struct Shrinkage {
+  double towards, lambda;
+};
+
+/// Of an example, from the others' F and var(f) / K, [B] each.
+Shrinkage from_others(const std::vector<double>& mean, const std::vector<double>& noise, std::size_t example) {
+  double m = 0, v = 0, s = 0, count = 0;
+  for (std::size_t c = 0; c < mean.size(); ++c) {  // differences come first, so that equal losses have exactly no spread
+    if (c == example) continue;
+    const double before = mean[c] - m;
+    m += before / ++count;
+    s += (before * (mean[c] - m) - s) / count;
+    v += (noise[c] - v) / count;
+  }
+  return {m, v + s > 0 ? v / (v + s) : 0};
+}
+
+template <class T>
+class JamesStein final : public Estimator<T> {
+ public:
+  JamesStein(const Settings& settings, const Structure&, Key)
+      : samples_(settings.integer("samples")), credit_(credit_of(settings)) {}
+
+  Estimate<T> estimate(const Problem<T>& problem) const override {
+    Sampled<T> sampled(problem, samples_);
+    const auto score = sampled.score(credit_, [&](int t, std::vector<double>& f) { shrink(f, sampled.columns(t, credit_)); });
+    auto surrogate = add(score, sampled.path());
+    return {.surrogate = surrogate, .episode = sampled.release(), .loss = sampled.mean_loss()};
+  }
+
+ private:
+  /// Losses f [B K, columns] become f - a.
+  void shrink(std::vector<double>& f, std::size_t columns) const {
+    const std::size_t K = samples_, examples = f.size() / (K * columns);
+    auto own = f;  // f less the mean of the example's other samples
+    leave_one_out(own, samples_, static_cast<int>(columns));
+    for (std::size_t d = 0; d < columns; ++d) {
+      const auto at = [&](std::size_t b, std::size_t k) { return (b * K + k) * columns + d; };
+      std::vector<double> mean(examples), noise(examples);
+      for (std::size_t b = 0; b < examples; ++b) {
+        double squares = 0;
+        for (std::size_t k = 0; k < K; ++k) {
+          const double before = f[at(b, k)] - mean[b];
+          mean[b] += before / static_cast<double>(k + 1);
+          squares += before * (f[at(b, k)] - mean[b]);
+        }
+        noise[b] = squares / static_cast<double>((K - 1) * K);
+      }
+      for (std::size_t b = 0; b < examples; ++b) {
+        const auto [towards, lambda] = from_others(mean, noise, b);
+        for (std::size_t k = 0; k < K; ++k) f[at(b, k)] = (1 - lambda) * own[at(b, k)] + lambda * (f[at(b, k)] - towards);
+      }
+    }
+  }
+
+  int samples_;
+  Credit credit_;
+};
+
+}  // namespace
+
+const EstimatorEntry entry = {
+    .name = "james_stein",
+    .summary = "leave-one-out with baselines shrunk towards the mean loss of the batch's other examples",
+    .paper =
+        "Zeng, Zhou, Arora & Zanette 2025, Shrinking the variance: shrinkage baselines for reinforcement learning with "
+        "verifiable rewards",
+    .target = "expected_loss",
+    .unbiased = true,
+    .couples_examples = true,
+    .evaluations = "K",
+    .parameters = {samples_parameter(4, 2), credit_parameter()},
+    .needs = {need::log_density},
+    .promises = {promise::unshifted(), promise::same_moments("rloo[samples=3]", "samples=3")},
+};
+HARDGRAD_ESTIMATOR(JamesStein, entry)
+
+}  // namespace hardgrad
