@@ -16,6 +16,7 @@
 #include <cmath>
 
 #include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/product.hpp"
 #include "core/autodiff/rearrange.hpp"
 #include "core/autodiff/reduce.hpp"
 #include "core/estimator/relaxation/relaxed_control.hpp"
@@ -80,12 +81,16 @@ class Relax final : public Estimator<T> {
  private:
   /// c of every choice.
   struct Control {
-    Var<T> weights = {}, state = {};  ///< [cells, S], [cells, C]
-    Var<T> values = {};               ///< [cells, 1]
+    Var<T> weights = {}, of_state = {};  ///< [cells, S], [cells, H]
+    Var<T> values = {};                  ///< [cells, 1]
     PerChoice value;
     AtLogits slope;  ///< dc/dw
   };
-  Var<T> network(Var<T> weights, Var<T> state) const { return out_(tanh(hidden_(concat_columns({weights, state})))); }
+  /// Of weights and what the states come to in front of the tanh units, which is had once per state.
+  Var<T> network(Var<T> weights, Var<T> of_state) const {
+    const auto of_weights = slice_columns(weights.tape->parameter(*hidden_.weight), 0, options_);
+    return out_(tanh(add(of_state, linear(weights, of_weights))));
+  }
 
   std::vector<double> temperatures(bool learning) const {
     if (!eta_) return {};
@@ -103,16 +108,20 @@ class Relax final : public Estimator<T> {
     for (std::size_t c = 0; c < layout.cells(); ++c)
       for (int i = 0; i < layout.options[c]; ++i) weights[c * options_ + i] = static_cast<T>(w.value[layout.logit[c] + i]);
     std::vector<Var<T>> states;
-    for (std::size_t t = 0; t < layout.steps.size(); ++t) {
-      std::vector<int> row;
-      for (int asking : run.run().choices().asking(static_cast<int>(t))) row.insert(row.end(), layout.steps[t].columns, asking);
-      const auto state = state_of(run.run().episode().steps()[t].question, state_width_);
-      states.push_back(gather_rows(state, std::span<const int>(row)));
+    std::vector<int> row;  // [cells] of the states
+    for (std::size_t t = 0, before = 0; t < layout.steps.size(); ++t) {
+      for (int asking : run.run().choices().asking(static_cast<int>(t)))
+        row.insert(row.end(), layout.steps[t].columns, static_cast<int>(before) + asking);
+      states.push_back(state_of(run.run().episode().steps()[t].question, state_width_));
+      before += states.back().rows();
     }
+    const auto of_states =
+        linear(stack_rows(std::span<const Var<T>>(states)),
+               slice_columns(tape.parameter(*hidden_.weight), options_, state_width_), tape.parameter(*hidden_.bias));
     Control control{.value = {choices.layout, std::vector<double>(layout.cells())}, .slope = run.run().choices().zeros()};
     control.weights = tape.input({weights.data(), layout.cells(), options_});
-    control.state = stack_rows(std::span<const Var<T>>(states));
-    control.values = network(control.weights, control.state);
+    control.of_state = gather_rows(of_states, std::span<const int>(row));
+    control.values = network(control.weights, control.of_state);
     tape.backward(sum(control.values));
     const auto slope = tape.gradient(control.weights);
     for (std::size_t c = 0; c < layout.cells(); ++c) {
@@ -135,8 +144,8 @@ class Relax final : public Estimator<T> {
         tape.mutable_value(move)(c, i) = static_cast<T>(difference * direction.value[layout.logit[c] + i] / length);
       weight[c] = factor * length / (2 * difference);
     }
-    const auto above = network(add(control.weights, move), control.state);
-    const auto below = network(subtract(control.weights, move), control.state);
+    const auto above = network(add(control.weights, move), control.of_state);
+    const auto below = network(subtract(control.weights, move), control.of_state);
     return weighted_sum(subtract(above, below), std::span<const double>(weight));
   }
 
