@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numbers>
 
 #include "core/support/error.hpp"
@@ -25,12 +26,16 @@ double learning_rate(const OptimizerSettings& s, int step) {
 
 namespace {
 
+/// Says which parameters a rule is for; empty: for all.
+using Whose = std::function<bool(const std::string& name)>;
+
 /// What all rules share: the check, the clipping, the step count, and `averages` vectors of state.
 template <class T>
 class Rule : public Optimizer<T> {
  public:
   Rule(const OptimizerSettings& settings, std::size_t parameters, std::size_t averages)
       : settings_(settings), parameters_(parameters), averages_(averages, std::vector<T>(parameters)) {}
+  void is_for(Whose whose) { whose_ = std::move(whose); }
 
   void step(ParameterSet<T>& set, std::span<T> gradient) final {
     if (gradient.size() != set.size() || parameters_ != set.size())
@@ -44,9 +49,11 @@ class Rule : public Optimizer<T> {
     if (settings_.weight_decay > 0) {  // beside the rule, not through the gradient: Loshchilov & Hutter 2019, algorithm 2
       const T keep = static_cast<T>(1 - rate * settings_.weight_decay);
       for (auto& p : set)
-        for (T& x : p.value.data) x *= keep;
+        if (takes(p.name))
+          for (T& x : p.value.data) x *= keep;
     }
-    for (auto& p : set) update(p.value.data, gradient.subspan(p.offset, p.value.size()), p.offset, rate);
+    for (auto& p : set)
+      if (takes(p.name)) update(p.value.data, gradient.subspan(p.offset, p.value.size()), p.offset, rate);
   }
 
   std::vector<double> state() const final {
@@ -74,6 +81,7 @@ class Rule : public Optimizer<T> {
   int steps() const { return steps_; }  ///< this one included
 
  private:
+  bool takes(const std::string& name) const { return !whose_ || whose_(name); }
   /// The global norm; throws if the gradient is not finite.
   double checked_norm(const ParameterSet<T>& set, std::span<const T> gradient) const {
     double squares = 0;
@@ -92,6 +100,7 @@ class Rule : public Optimizer<T> {
   std::size_t parameters_;
   int steps_ = 0;
   std::vector<std::vector<T>> averages_;
+  Whose whose_;
 };
 
 // v <- momentum v + g; p <- p - a v. Without momentum there is no v.
@@ -155,10 +164,42 @@ class Adam final : public Rule<T> {
   }
 };
 
-}  // namespace
+/// A rule for some parameters, and one for the others.
+template <class T>
+class InParts final : public Optimizer<T> {
+ public:
+  InParts(std::unique_ptr<Optimizer<T>> first, std::unique_ptr<Optimizer<T>> second)
+      : first_(std::move(first)), second_(std::move(second)) {}
+
+  void step(ParameterSet<T>& set, std::span<T> gradient) override {
+    first_->step(set, gradient);
+    second_->step(set, gradient);
+  }
+  std::vector<double> state() const override {
+    auto all = first_->state();
+    const auto more = second_->state();
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  void restore(const std::vector<double>& state) override {
+    const auto middle = state.begin() + static_cast<std::ptrdiff_t>(std::min(first_->state().size(), state.size()));
+    first_->restore({state.begin(), middle});
+    second_->restore({middle, state.end()});
+  }
+
+ private:
+  std::unique_ptr<Optimizer<T>> first_, second_;
+};
+
+template <class R>
+std::unique_ptr<R> rule(const OptimizerSettings& s, std::size_t parameters, Whose whose) {
+  auto made = std::make_unique<R>(s, parameters);
+  made->is_for(std::move(whose));
+  return made;
+}
 
 template <class T>
-std::unique_ptr<Optimizer<T>> make_optimizer(const OptimizerSettings& s, std::size_t parameters) {
+std::unique_ptr<Optimizer<T>> make_rule(const OptimizerSettings& s, std::size_t parameters, Whose whose) {
   if (s.schedule != "constant" && s.schedule != "linear" && s.schedule != "cosine" && s.schedule != "step")
     throw UsageError("optimizer: unknown schedule \"" + s.schedule + "\"; there are constant, linear, cosine, step");
   if ((s.schedule == "linear" || s.schedule == "cosine") && s.total_steps <= s.warmup)
@@ -166,13 +207,37 @@ std::unique_ptr<Optimizer<T>> make_optimizer(const OptimizerSettings& s, std::si
                      std::to_string(s.total_steps));
   if (s.schedule == "step" && s.drop_every <= 0)
     throw UsageError("optimizer: schedule \"step\" needs drop_every of at least 1");
-  if (s.name == "sgd") return std::make_unique<Sgd<T>>(s, parameters);
-  if (s.name == "rmsprop") return std::make_unique<RmsProp<T>>(s, parameters);
-  if (s.name == "adam") return std::make_unique<Adam<T>>(s, parameters);
+  if (s.name == "sgd") return rule<Sgd<T>>(s, parameters, std::move(whose));
+  if (s.name == "rmsprop") return rule<RmsProp<T>>(s, parameters, std::move(whose));
+  if (s.name == "adam") return rule<Adam<T>>(s, parameters, std::move(whose));
   throw UsageError("optimizer: unknown name \"" + s.name + "\"; there are sgd, rmsprop, adam");
+}
+
+}  // namespace
+
+template <class T>
+std::unique_ptr<Optimizer<T>> make_optimizer(const OptimizerSettings& s, std::size_t parameters) {
+  return make_rule<T>(s, parameters, {});
+}
+
+template <class T>
+std::unique_ptr<Optimizer<T>> make_optimizer(const OptimizerSettings& settings, OptimizerSettings of_part,
+                                             const std::string& part, const ParameterSet<T>& set) {
+  const Whose in_part = [part](const std::string& name) { return name == part || name.starts_with(part + "."); };
+  if (std::none_of(set.begin(), set.end(), [&](const auto& p) { return in_part(p.name); }))
+    throw UsageError("optimizer: the network has no parameters \"" + part + "\"");
+  of_part.clip = 0;  // it has been done
+  return std::make_unique<InParts<T>>(
+      make_rule<T>(settings, set.size(), [in_part](const std::string& name) { return !in_part(name); }),
+      make_rule<T>(of_part, set.size(), in_part));
 }
 
 template std::unique_ptr<Optimizer<float>> make_optimizer(const OptimizerSettings&, std::size_t);
 template std::unique_ptr<Optimizer<double>> make_optimizer(const OptimizerSettings&, std::size_t);
+
+template std::unique_ptr<Optimizer<float>> make_optimizer(const OptimizerSettings&, OptimizerSettings, const std::string&,
+                                                          const ParameterSet<float>&);
+template std::unique_ptr<Optimizer<double>> make_optimizer(const OptimizerSettings&, OptimizerSettings, const std::string&,
+                                                           const ParameterSet<double>&);
 
 }  // namespace hardgrad

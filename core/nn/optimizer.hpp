@@ -41,6 +41,13 @@ class Optimizer {
 template <class T>
 std::unique_ptr<Optimizer<T>> make_optimizer(const OptimizerSettings& settings, std::size_t parameters);
 
+/// Two rules: `of_part` for the parameters of that name, and for those whose names begin with it and a dot ("prior":
+/// "prior.logits"), `settings` for the others. The norm that is clipped is that of the whole gradient, by `settings`.
+/// UsageError if no parameter is of the part.
+template <class T>
+std::unique_ptr<Optimizer<T>> make_optimizer(const OptimizerSettings& settings, OptimizerSettings of_part,
+                                             const std::string& part, const ParameterSet<T>& set);
+
 /// The learning rate at a step, counted from 0.
 double learning_rate(const OptimizerSettings& settings, int step);
 

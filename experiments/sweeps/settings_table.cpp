@@ -120,6 +120,13 @@ std::vector<SettingInfo> make_table() {
       TRAIN(Info::real("floor", 0, 0, 1, "learning rate at the end, as a share of the first"), optimizer.floor),
       TRAIN(Info::real("drop", 0, 0, 1, "schedule=step: the factor applied").above(), optimizer.drop),
       TRAIN(Info::integer("drop_every", 0, 0, many, "schedule=step: every so many steps"), optimizer.drop_every),
+      TRAIN(
+          Info::text("apart", "",
+                     "parameters that have an optimiser of their own, on the same schedule: a name, or how it begins before a "
+                     "dot (\"prior\")"),
+          apart),
+      TRAIN(Info::choice("apart_optimizer", "", {"sgd", "rmsprop", "adam"}, "which"), apart_optimizer),
+      TRAIN(Info::real("apart_learning_rate", 0, 0, endless, "its step size").above(), apart_learning_rate),
       TRAIN(Info::real("own_learning_rate", 0, 0, endless, "of the estimator's own networks (Adam, on the same schedule)")
                 .above(),
             own_learning_rate),

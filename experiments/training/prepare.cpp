@@ -15,8 +15,13 @@ Training<T> prepare(std::shared_ptr<const Task> task, const Spec& model, const S
   training.estimator = make_estimator<T>(estimator, training.model->structure(), keys.init / "estimator");
   auto how = settings.optimizer;
   how.total_steps = settings.steps;
-  training.optimizer = make_optimizer<T>(how, training.model->parameters().size());
-  auto own = how;  // the same schedule
+  const auto& parameters = training.model->parameters();
+  auto apart = how;  // the same schedule
+  apart.name = settings.apart_optimizer;
+  apart.learning_rate = settings.apart_learning_rate;
+  training.optimizer = settings.apart.empty() ? make_optimizer<T>(how, parameters.size())
+                                              : make_optimizer<T>(how, apart, settings.apart, parameters);
+  auto own = how;
   own.name = "adam";
   own.learning_rate = settings.own_learning_rate;
   own.clip = 0;

@@ -29,6 +29,9 @@ struct TrainSettings {
 
   int batch = 32;
   OptimizerSettings optimizer;             ///< of the model
+  std::string apart;                       ///< parameters of the model that have another: a name, or its beginning before a dot
+  std::string apart_optimizer = "sgd";     ///< theirs, on the same schedule
+  double apart_learning_rate = 1e-2;       ///< its step size
   std::string anneal;                      ///< settings of the estimator and the values they go to, see annealing.hpp
   double own_learning_rate = 1e-3;         ///< of the estimator's own networks (Adam, on the model's schedule)
   int log_every = 10;                      ///< steps between logged training losses (each the mean since the last)

@@ -92,6 +92,41 @@ TEST_CASE("weight decay stands beside the rule: every parameter shrinks by the r
   }
 }
 
+TEST_CASE("a part of the parameters has a rule of its own; the norm that is clipped is everyone's") {
+  const OptimizerSettings adam{.name = "adam", .learning_rate = 0.1}, sgd{.name = "sgd", .learning_rate = 0.5};
+  auto set = three<double>();
+  const auto rule = make_optimizer<double>(adam, sgd, "b", set);
+  auto by_adam = three<double>(), by_sgd = three<double>();
+  const auto adam_rule = make_optimizer<double>(adam, 3), sgd_rule = make_optimizer<double>(sgd, 3);
+  std::vector<double> half_way;
+  for (const auto& gradient : {std::vector<double>{1, -2, 0.5}, {3, 0, 1}}) {
+    step(*rule, set, gradient);
+    step(*adam_rule, by_adam, gradient);
+    step(*sgd_rule, by_sgd, gradient);
+    CHECK(values(set) == std::vector<double>{values(by_adam)[0], values(by_adam)[1], values(by_sgd)[2]});
+    if (half_way.empty()) half_way = rule->state();
+  }
+  auto again = three<double>();
+  const auto resumed = make_optimizer<double>(adam, sgd, "b", again);
+  step(*resumed, again, {1, -2, 0.5});
+  resumed->restore(half_way);
+  CHECK(resumed->state() == half_way);
+  step(*resumed, again, {3, 0, 1});
+  CHECK(values(again) == values(set));
+  CHECK_THROWS_AS(resumed->restore({1, 2}), InputError);
+
+  auto clipped = three<double>();
+  step(*make_optimizer<double>({.name = "sgd", .learning_rate = 1, .clip = 1}, sgd, "a", clipped), clipped, {2, 3, 6});
+  check_near(values(clipped), {1 - 0.5 * 2 / 7, 2 - 0.5 * 3 / 7, 3 - 6.0 / 7});
+
+  ParameterSet<double> named;
+  for (const auto* name : {"prior", "prior.logits", "priority"}) named.add(name, {1});
+  step(*make_optimizer<double>({.name = "sgd", .learning_rate = 1}, {.name = "sgd", .learning_rate = 10}, "prior", named),
+       named, {1, 1, 1});
+  CHECK(values(named) == std::vector<double>{-10, -10, -1});
+  CHECK_THROWS_AS(make_optimizer<double>(adam, sgd, "posterior", named), UsageError);
+}
+
 TEST_CASE("clipping is by the norm of all parameters together") {
   auto set = three<double>();
   auto rule = make_optimizer<double>({.name = "sgd", .learning_rate = 1, .clip = 1}, 3);
