@@ -4,13 +4,18 @@
 //   categorical:           b_d ~ Cat(softmax(phi_d)), phi_d in R^S
 //   f = square:  mean or sum over d of (x_d - t_d)^2       x_d = b_d, or b_d / (S - 1)
 //       norm:    mean or sum over d of |x_d - t_d|^p
-//       linear:  mean or sum over d of c_d . onehot(b_d)   c_d ~ Dirichlet(1, ..., 1), fixed by table_seed
+//       linear:  mean or sum over d of c_d . onehot(b_d)   c_d ~ Dirichlet(1, ..., 1), fixed by table_seed, or given
 //       table:   one fixed random number in (0, 1) for each of the S^D outcomes
 //
 // One site `bit` of D columns. Each column pays for itself, but in `table`, which they share.
 // Parameter: bits.logits [D, 1] (binary), [D, S] (categorical); [1, 1] or [1, S] if shared.
+// They start where `logit` says, or with probabilities drawn from Dirichlet(a, ..., a) for each choice of each run.
 // With posterior: posterior.logits of the same shape. Relaxed bits use x_d = E[x_d]; `table` is multilinear in the weights.
-// Sources: the D = 1 problem (b - t)^2 of Tucker et al. 2017 (REBAR); three shared bits of Kool et al. 2020.
+//
+// Sources: the D = 1 problem (b - t)^2 of Tucker et al. 2017 (REBAR); three shared bits of Kool et al. 2020; of Dimitriev &
+// Zhou 2021 (CARMS) three choices among three with Dirichlet probabilities, f linear with c = 3, 6, ..., 27.
+#include <boost/math/special_functions/gamma.hpp>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -38,7 +43,7 @@ class Bits final : public Model<T> {
         power_(b.settings.real("power")),
         share_(b.settings.text("reduce") == "mean" ? 1.0 / bits_ : 1.0),
         target_(b.settings.reals("t", "bits")) {
-    const auto& [settings, dimensions, init, posterior] = b;  // the starting point is given, not drawn
+    const auto& [settings, dimensions, init, posterior] = b;
     const bool tabled = function_ == "table";
     structure_ = {.sites = {{.name = "bit",
                              .options = options_,
@@ -48,9 +53,13 @@ class Bits final : public Model<T> {
                   .posterior = posterior};
     const bool inside = std::any_of(target_.begin(), target_.end(), [](double t) { return t > 0 && t < 1; });
     if (function_ == "norm" && inside) structure_.steepest = std::min(0.0, power_ - 1);
-    logits_ = add_logits("bits.logits", settings.reals("logit"));
-    if (structure_.posterior) posterior_ = add_logits("posterior.logits", settings.reals("logit"));
-    make_table(Key(settings.integer("table_seed")), tabled);
+    const auto start = [&](const std::string& name) {
+      const double alpha = settings.real("dirichlet");
+      return add_logits(name, alpha > 0 ? dirichlet(alpha, init / name) : settings.reals("logit"));
+    };
+    logits_ = start("bits.logits");
+    if (structure_.posterior) posterior_ = start("posterior.logits");
+    make_table(settings, tabled);
   }
 
   const Structure& structure() const override { return structure_; }
@@ -73,6 +82,24 @@ class Bits final : public Model<T> {
   }
 
  private:
+  /// Logits of probabilities drawn from Dirichlet(alpha, ..., alpha), for every choice that has some of its own: logarithms of
+  /// gamma numbers, each the quantile of a uniform one.
+  std::vector<double> dirichlet(double alpha, Key key) const {
+    KeyedRandomness random(key);
+    std::vector<double> logits;
+    for (int d = 0; d < (shared_ ? 1 : bits_); ++d) {
+      std::vector<double> of_option(options_);
+      for (int o = 0; o < options_; ++o) {
+        const double u = random.uniform({.step = static_cast<std::uint32_t>(d), .index = static_cast<std::uint32_t>(o)});
+        const double gamma = boost::math::gamma_p_inv(alpha, u);
+        of_option[o] = gamma > 1e-290 ? std::log(gamma) : (std::log(u) + std::lgamma(alpha + 1)) / alpha;  // in the far tail
+      }
+      if (options_ == 2) of_option = {of_option[1] - of_option[0]};
+      logits.insert(logits.end(), of_option.begin(), of_option.end());
+    }
+    return logits;
+  }
+
   const Parameter<T>* add_logits(const std::string& name, std::vector<double> values) {
     const std::size_t sites = shared_ ? 1 : bits_, width = options_ == 2 ? 1 : options_;
     if (values.size() == 1) values.resize(sites * width, values[0]);
@@ -137,12 +164,18 @@ class Bits final : public Model<T> {
     return entries_of_tables(tape, choice, {table_.data(), 1, table_.size()}, std::span(the_one), bits_, options_);
   }
 
-  void make_table(Key key, bool joint) {
-    KeyedRandomness random(key / "bits.table");
+  void make_table(const Settings& settings, bool joint) {
+    KeyedRandomness random(Key(settings.integer("table_seed")) / "bits.table");
     if (joint) {
       const double outcomes = std::pow(options_, bits_);
       if (outcomes > 1 << 20) throw UsageError("bits: a table of options^bits outcomes may have at most 1048576");
       for (std::uint32_t i = 0; i < outcomes; ++i) table_.push_back(random.uniform({.index = i}));
+    } else if (const auto& given = settings.reals("coefficients"); function_ == "linear" && given != std::vector<double>{0}) {
+      const std::size_t own = static_cast<std::size_t>(bits_) * options_;
+      if (given.size() != own)
+        throw UsageError("bits: coefficients must be 0 or " + std::to_string(own) + " numbers, got " +
+                         std::to_string(given.size()));
+      table_ = given;
     } else if (function_ == "linear") {
       for (int i = 0; i < bits_; ++i) {  // Dirichlet(1, ..., 1): normalised exponentials
         std::vector<double> c(options_);
@@ -176,10 +209,13 @@ const ModelEntry entry = {
                    ParameterInfo::integer("options", 2, 2, 10000, "options per choice S"),
                    ParameterInfo::reals("t", {0.45}, "targets t_i: one for all, or one each"),
                    ParameterInfo::reals("logit", {0}, "starting logits: one for all, one site's, or all sites'"),
+                   ParameterInfo::real("dirichlet", 0, 0, 1e6,
+                                       "starting probabilities are drawn from Dirichlet(a, ..., a) instead; 0: they are not"),
                    ParameterInfo::flag("shared_logit", false, "one logit (vector) serves all choices"),
                    ParameterInfo::choice("reduce", "sum", {"sum", "mean"}, "how the choices' costs make f"),
                    ParameterInfo::choice("function", "square", {"square", "norm", "linear", "table"}, "the cost f"),
                    ParameterInfo::real("power", 1.5, 0, 100, "exponent p of function=norm").above(),
+                   ParameterInfo::reals("coefficients", {0}, "c of function=linear, all choices'; 0: drawn"),
                    ParameterInfo::integer("table_seed", 1, 0, 1e9, "draws the numbers of function=linear and table")},
     .needs = {"bits"},
 };
