@@ -92,7 +92,7 @@ TEST_CASE("weight decay stands beside the rule: every parameter shrinks by the r
   }
 }
 
-TEST_CASE("a part of the parameters has a rule of its own; the norm that is clipped is everyone's") {
+TEST_CASE("a part of the parameters has a rule of its own, the norm that is clipped is everyone's") {
   const OptimizerSettings adam{.name = "adam", .learning_rate = 0.1}, sgd{.name = "sgd", .learning_rate = 0.5};
   auto set = three<double>();
   const auto rule = make_optimizer<double>(adam, sgd, "b", set);
