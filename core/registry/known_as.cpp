@@ -33,6 +33,8 @@ const std::vector<KnownAs>& known_names() {
        "every choice in turn is enumerated, the others are samples"},
       {"IWAE", "iwae_reinforce", "Burda, Grosse & Salakhutdinov 2016, Importance weighted autoencoders",
        "its bound, with choices that cannot be reparameterised"},
+      {"JSPO", "james_stein", "Zeng, Zhou, Arora & Zanette 2025, Shrinking the variance",
+       "what its authors' program calls it: James-Stein policy optimisation"},
       {"LEG", "local_expectation", "Titsias & Lazaro-Gredilla 2015, Local expectation gradients", "its authors' short name"},
       {"Likelihood-ratio", "reinforce", "Glynn 1990, Likelihood ratio gradient estimation",
        "another name of the score function"},
