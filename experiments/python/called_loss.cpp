@@ -59,6 +59,7 @@ template <class T>
 void CalledLoss<T>::pull(Tape<T>& tape, std::size_t run, Var<T> loss, Var<T> weights) const {
   const auto g = tape.cotangent(loss);
   const auto sink = tape.sink(weights);
+  if (cut_) return sink.accumulate([](std::size_t) { return T{0}; });
   const py::gil_scoped_acquire gil;
   if (runs_[run].second.is_none())
     throw UsageError(fmt::format(

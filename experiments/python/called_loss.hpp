@@ -30,13 +30,15 @@ class CalledLoss {
   CalledLoss(const CalledLoss&) = delete;
 
   Var<T> operator()(Tape<T>& tape, const Choice<T>& choice, std::span<const int> example);
+  /// From now on nothing goes back into the weights: somebody else sees to that.
+  void cut() { cut_ = true; }
 
  private:
   /// On the way back: the derivative in the weights, of a run that is still on its tape.
   void pull(Tape<T>& tape, std::size_t run, Var<T> loss, Var<T> weights) const;
 
   pybind11::object loss_;
-  bool takes_weights_;
+  bool takes_weights_, cut_ = false;
   int columns_, options_;
   std::string estimator_;
   std::vector<std::pair<std::uint32_t, pybind11::object>> runs_;  // the losses' ids on the tape, and their derivatives

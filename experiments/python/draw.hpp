@@ -1,6 +1,7 @@
 // One estimate of the gradient at given logits, with the samples it rests on.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "experiments/python/held_estimator.hpp"
@@ -20,18 +21,44 @@ struct Samples {
   std::vector<T> share = {};
 };
 
+/// What is asked of an estimator.
 template <class T>
-struct Drawn {
-  std::vector<T> gradient;  ///< [E D, S] at the logits, of the sum over the examples
-  std::vector<Samples<T>> runs;
+struct Wanted {
+  GivenLogits<T> logits;
+  std::vector<T> state = {};            ///< of OwnLoss
+  std::vector<std::uint32_t> ids = {};  ///< of OwnLoss::batch
+  typename OwnLoss<T>::Loss loss;
+  std::uint64_t seed = 0;
+  bool learning = false;  ///< the estimator learns from it (one thread at a time)
+  bool options = false;   ///< Samples::option and weights are wanted
+  /// Called before the surrogate is differentiated.
+  std::function<void()> ending = {};
 };
 
-/// Draws with the noise that `hardgrad gradient --seed` has for examples of these ids (OwnLoss::batch). If `learning`, the
-/// estimator learns from it (one thread at a time). `options`: the options and weights are wanted besides. NotFinite if the
-/// gradient is none.
+/// An estimate, which draws with the noise that `hardgrad gradient --seed` has.
 template <class T>
-Drawn<T> draw(HeldEstimator& estimator, const GivenLogits<T>& logits, const std::vector<T>& state,
-              std::vector<std::uint32_t> ids, const typename OwnLoss<T>::Loss& loss, std::uint64_t seed, bool learning,
-              bool options);
+class Drawn {
+ public:
+  /// NotFinite if the gradient is none.
+  Drawn(HeldEstimator& estimator, Wanted<T> wanted);
+  Drawn(const Drawn&) = delete;
+
+  /// [E D, S] at the logits, of the sum over the examples.
+  const std::vector<T>& gradient() const { return gradient_; }
+  const std::vector<Samples<T>>& runs() const { return runs_; }
+  /// [E D, S] the gradient at the logits of slope . weights, a constant slope [R, D, S] times the weights of a relaxed run.
+  std::vector<T> through_weights(std::size_t run, const T* slope);
+
+ private:
+  void note(bool options);
+  std::vector<Answered<T>> answered_;
+  OwnLoss<T> model_;
+  Tape<T> tape_;
+  std::vector<T> gradient_;
+  std::vector<Samples<T>> runs_;
+};
+
+extern template class Drawn<float>;
+extern template class Drawn<double>;
 
 }  // namespace hardgrad::python

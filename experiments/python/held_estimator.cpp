@@ -2,10 +2,34 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <tuple>
+
 #include "core/support/error.hpp"
 #include "experiments/training/adaptation.hpp"
 
 namespace hardgrad::python {
+namespace {
+
+bool alike(const Structure& a, const Structure& b) {
+  const auto same = [](const SiteDeclaration& x, const SiteDeclaration& y) {
+    const auto of = [](const SiteDeclaration& s) {
+      return std::tuple(s.name, s.options, s.columns, s.times, s.state_width, s.reach);
+    };
+    return of(x) == of(y);
+  };
+  return a.posterior == b.posterior && std::equal(a.sites.begin(), a.sites.end(), b.sites.begin(), b.sites.end(), same);
+}
+
+std::string in_words(const Structure& structure) {
+  std::string words;
+  for (const auto& site : structure.sites)
+    words += fmt::format("{}{} columns of {} options and a state of {}", words.empty() ? "" : ", ", site.columns, site.options,
+                         site.state_width);
+  return words;
+}
+
+}  // namespace
 
 HeldEstimator::HeldEstimator(const std::string& spec, std::uint64_t seed, double learning_rate)
     : text_(spec), learning_rate_(learning_rate) {
@@ -24,16 +48,11 @@ template <class T>
 std::shared_ptr<Held<T>> HeldEstimator::on(const Structure& structure) {
   const std::lock_guard lock(making_);
   auto& [make, held] = in_precision<T>();
-  const auto& site = structure.sites.at(0);
-  const auto shape = [](const SiteDeclaration& of) { return std::tuple(of.columns, of.options, of.state_width); };
-  if (held && shape(held->made_for) == shape(site)) return held;
+  if (held && alike(held->made_for, structure)) return held;
   if (held && held->optimizer)
-    throw UsageError(
-        fmt::format("{} learns, and has begun with {} columns of {} options and a state of {}: it cannot go on with {} "
-                    "of {} and a state of {}; make another one",
-                    name_, held->made_for.columns, held->made_for.options, held->made_for.state_width, site.columns,
-                    site.options, site.state_width));
-  auto made = std::make_shared<Held<T>>(Held<T>{make(structure), nullptr, site});
+    throw UsageError(fmt::format("{} learns, and has begun with {}: it cannot go on with {}; make another one", name_,
+                                 in_words(held->made_for), in_words(structure)));
+  auto made = std::make_shared<Held<T>>(Held<T>{make(structure), nullptr, structure});
   if (learns(*made->estimator)) {
     OptimizerSettings adam;
     adam.learning_rate = learning_rate_;

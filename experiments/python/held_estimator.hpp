@@ -5,7 +5,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <tuple>
 #include <type_traits>
 #include <vector>
 
@@ -19,8 +18,8 @@ template <class T>
 struct Held {
   std::unique_ptr<Estimator<T>> estimator;
   std::unique_ptr<Optimizer<T>> optimizer;  ///< of its own parameters; null if it learns nothing
-  SiteDeclaration made_for;                 ///< the one site
-  std::vector<T> gradient = {};             ///< scratch of learning
+  Structure made_for;
+  std::vector<T> gradient = {};  ///< scratch of learning
 };
 
 class HeldEstimator {
@@ -36,8 +35,8 @@ class HeldEstimator {
   const std::string& name() const { return name_; }
   /// As it was given, settings and all.
   const std::string& text() const { return text_; }
-  /// The one for a structure of one site; a new one if it learns nothing and was made for another. UsageError if it does not
-  /// work there, or has begun to learn elsewhere.
+  /// The one for a structure; a new one if it learns nothing and was made for another. UsageError if it does not work there, or
+  /// has begun to learn elsewhere.
   template <class T>
   std::shared_ptr<Held<T>> on(const Structure& structure);
   /// Held while it learns.

@@ -16,6 +16,8 @@
 #include "experiments/python/arrays.hpp"
 #include "experiments/python/called_loss.hpp"
 #include "experiments/python/draw.hpp"
+#include "experiments/python/episode.hpp"
+#include "experiments/python/verified.hpp"
 #include "experiments/python/written_estimator.hpp"
 
 namespace hardgrad::python {
@@ -42,6 +44,9 @@ class GivenLoss {
       view_ = {tables_->data(), static_cast<std::size_t>(tables_->shape(0)), static_cast<std::size_t>(tables_->shape(1))};
   }
 
+  void cut() {
+    if (called_) called_->cut();
+  }
   Var<T> operator()(Tape<T>& tape, const Choice<T>& choice, std::span<const int> example) {
     if (!view_.data || !(choice.hard() || multilinear_)) {
       if (!called_) refuse_weights(estimator_);
@@ -74,32 +79,49 @@ Stop pending_signals() {
   };
 }
 
+/// With `later`, what goes back into the weights is left out of the gradient, and asked for afterwards
+/// (Drawn::through_weights).
 template <class T>
 py::tuple drawn(HeldEstimator& estimator, const Numbers<T>& logits, int rank, const std::optional<Numbers<T>>& state,
                 const std::optional<Numbers<std::uint32_t>>& ids, const std::optional<Numbers<double>>& tables,
-                const py::object& function, bool takes_weights, std::uint64_t seed, bool learning, bool with_options) {
-  const auto numbers = given<T>(logits, rank);
+                const py::object& function, bool takes_weights, std::uint64_t seed, bool learning, bool with_options,
+                bool later) {
   const auto E = logits.shape(0), D = logits.shape(1), S = logits.shape(2);
   GivenLoss<T> loss(tables, true, function, takes_weights, static_cast<int>(D), static_cast<int>(S), estimator.name());
-  Drawn<T> result;
+  const auto all = []<class X>(const std::optional<Numbers<X>>& x) {
+    return x ? std::vector<X>(x->data(), x->data() + x->size()) : std::vector<X>();
+  };
+  Wanted<T> wanted{.logits = given<T>(logits, rank),
+                   .state = all(state),
+                   .ids = all(ids),
+                   .loss = std::ref(loss),
+                   .seed = seed,
+                   .learning = learning,
+                   .options = with_options};
+  if (later) wanted.ending = [&loss] { loss.cut(); };
+  std::unique_ptr<Drawn<T>> result;
   {
-    const auto all = []<class X>(const std::optional<Numbers<X>>& x) {
-      return x ? std::vector<X>(x->data(), x->data() + x->size()) : std::vector<X>();
-    };
-    const auto seen = all(state);
-    auto names = all(ids);
     const py::gil_scoped_release released;
-    result = draw<T>(estimator, numbers, seen, std::move(names), std::ref(loss), seed, learning, with_options);
+    result = std::make_unique<Drawn<T>>(estimator, std::move(wanted));
   }
   py::list runs;
-  for (const auto& run : result.runs) {
+  for (const auto& run : result->runs()) {
     const auto R = static_cast<py::ssize_t>(run.loss.size());
     runs.append(py::make_tuple(run.option.empty() ? py::object(py::none()) : array_of<std::int64_t>(run.option, {R, D}),
                                run.weights.empty() ? py::object(py::none()) : array_of<T>(run.weights, {R, D, S}),
                                array_of<std::int64_t>(run.example, {R}), array_of<T>(run.loss, {R}),
                                array_of<T>(run.share, {R})));
   }
-  return py::make_tuple(array_of<T>(result.gradient, {E, D, S}), runs);
+  auto gradient = array_of<T>(result->gradient(), {E, D, S});
+  if (!later) return py::make_tuple(gradient, runs);
+  return py::make_tuple(gradient, runs, std::move(result));
+}
+
+template <class T>
+void declare_drawn(py::module_& module, const char* name) {
+  py::class_<Drawn<T>>(module, name).def("through_weights", [](Drawn<T>& drawn, std::size_t run, const Numbers<T>& slope) {
+    return array_of<T>(drawn.through_weights(run, slope.data()), {static_cast<py::ssize_t>(drawn.gradient().size())});
+  });
 }
 
 py::dict moments(HeldEstimator& estimator, const Numbers<double>& logits, int rank, const Numbers<double>& table,
@@ -163,7 +185,6 @@ PYBIND11_MODULE(_core, module) {
   register_error<NotFinite>(module, "NotFinite", {error, PyExc_ArithmeticError});
   register_error<Bug>(module, "Bug", {error, PyExc_RuntimeError});
 
-  module.def("estimators", [] { return Estimators::instance().names(); });
   module.def("describe", [](const std::string& name) {
     auto list = nlohmann::json::array();
     for (const auto& entry : cli::entries_named(name))
@@ -187,9 +208,13 @@ It is made for the columns and options of the logits it first sees; one that lea
       .def_static("_written", &written)
       .def_property_readonly("spec", &HeldEstimator::text, "As it was given; of one that is written in Python, its name.")
       .def("__repr__", [](const HeldEstimator& e) { return "Estimator('" + e.text() + "')"; });
+  declare_drawn<float>(module, "DrawnFloat");
+  declare_drawn<double>(module, "DrawnDouble");
   module.def("draw_float", &drawn<float>);
   module.def("draw_double", &drawn<double>);
   module.def("moments", &moments);
+  declare_test(module);
+  declare_episode(module);
 }
 
 }  // namespace hardgrad::python

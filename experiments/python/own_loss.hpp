@@ -47,7 +47,8 @@ class OwnLoss final : public Model<T> {
   typename Model<T>::Asked asked(const Batch& batch, std::size_t site, int example) const override;
   /// All examples, by ids [E]; without any, example e has id e.
   Batch batch(std::vector<std::uint32_t> ids = {}) const;
-  const Parameter<T>& logits() const { return *logits_; }
+  /// How many there are.
+  T examples() const { return static_cast<T>(given_.examples); }
 
  private:
   GivenLogits<T> given_;

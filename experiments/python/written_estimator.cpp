@@ -13,27 +13,32 @@ namespace {
 
 namespace py = pybind11;
 
-/// What the function makes of the samples of a run that asked once.
+/// What the function makes of the samples of a run, step by step.
 template <class T>
 AtLogits answered(const py::object& function, Sampled<T>& run, const Choices<T>& choices, const AtLogits* slope) {
   const auto& layout = *choices.layout();
-  if (layout.steps.size() != 1) throw Bug("an estimator that is written in Python is asked for several steps");
-  const auto N = static_cast<py::ssize_t>(layout.samples), D = static_cast<py::ssize_t>(layout.steps[0].columns),
-             S = static_cast<py::ssize_t>(layout.steps[0].options);
-  const auto& option = run.episode().steps()[0].choice.option;
-  const py::gil_scoped_acquire gil;
-  const py::object derivatives = slope ? py::object(array_of<double>(slope->value, {N, D, S})) : py::none();
-  const auto g = function(array_of<double>(choices.p().value, {N, D, S}), array_of<std::int64_t>(option, {N, D}),
-                          array_of<double>(run.losses(), {N}), derivatives, run.samples())
-                     .template cast<Numbers<double>>();
-  if (g.size() != N * D * S) throw Bug("the package's adapter lets a gradient of the wrong shape through");
+  const auto losses = run.losses();
+  const auto& p = choices.p().value;
   auto result = choices.zeros();
-  for (std::size_t c = 0; c < layout.cells(); ++c)
-    for (int o = 0; o < layout.options[c]; ++o) {
-      const double x = g.data()[layout.logit[c] + o];
-      require_finite(x, "an entry of the gradient that the estimator returned");
-      result.value[layout.logit[c] + o] = x;
-    }
+  const py::gil_scoped_acquire gil;
+  for (std::size_t t = 0; t < layout.steps.size(); ++t) {
+    const auto& step = layout.steps[t];
+    const auto N = static_cast<py::ssize_t>(layout.samples), D = static_cast<py::ssize_t>(step.columns),
+               S = static_cast<py::ssize_t>(step.options);
+    const py::object derivatives =
+        slope ? py::object(array_of<double>(&slope->value[step.logit], {N, D, S})) : py::object(py::none());
+    const auto g = function(array_of<double>(&p[step.logit], {N, D, S}),
+                            array_of<std::int64_t>(run.episode().steps()[t].choice.option.data(), {N, D}),
+                            array_of<double>(losses, {N}), derivatives, run.samples())
+                       .template cast<Numbers<double>>();
+    if (g.size() != N * D * S) throw Bug("the package's adapter lets a gradient of the wrong shape through");
+    for (std::size_t c = step.cell; c < step.cell + layout.samples * step.columns; ++c)
+      for (int o = 0; layout.options[c] > 1 && o < layout.options[c]; ++o) {
+        const double x = g.data()[layout.logit[c] - step.logit + o];
+        require_finite(x, "an entry of the gradient that the estimator returned");
+        result.value[layout.logit[c] + o] = x;
+      }
+  }
   return result;
 }
 

@@ -9,9 +9,10 @@
 
 namespace hardgrad::python {
 
-/// K samples an example. The function is called as function(probabilities [N, D, S], options [N, D], losses [N], derivatives
-/// [N, D, S] or None, K), N = E K samples, those of an example side by side; it returns each sample's gradient at the logits
-/// [N, D, S], whose mean over an example's samples is the estimate. The path term of what is inside the loss is added.
+/// K samples an example. At each step of a run the function is called as function(probabilities [N, D, S], options [N, D],
+/// losses [N], derivatives [N, D, S] or None, K), N = E K samples, those of an example side by side; it returns each sample's
+/// gradient at the logits [N, D, S], whose mean over an example's samples is the estimate. The path term of what is inside the
+/// loss is added.
 template <class T>
 class WrittenEstimator final : public Estimator<T> {
  public:

@@ -6,7 +6,7 @@
 - `moments(logits, f, estimator)`: an estimator's exact mean, bias and covariance on your loss, without sampling.
 - `gradient(logits, f, estimator, seed)`: one estimate, with its samples.
 - `Estimator(spec)`: one that keeps what it learns from call to call.
-- `written(function)`: one of your own, to be judged like all others.
+- `written(function)`: one of your own, to be judged like all others; `test(function)`: is it what it claims to be?
 - `hardgrad.torch`: differentiable expected losses for PyTorch (imported by itself, so that PyTorch is not needed here).
 
 An estimator is named as in the program: `rloo`, or with settings `rloo[samples=4]`. Errors carry the program's own sentence:
@@ -16,7 +16,8 @@ your own functions raise comes out as it is.
 from ._core import Bug, Error, Estimator, InputError, NotExact, NotFinite, UsageError
 from ._estimates import Gradient, Moments, Samples, gradient, moments
 from ._registry import describe, estimators
+from ._verdict import Check, Verdict, test
 from ._written import Drawn, written
 
-__all__ = ["Bug", "Drawn", "Error", "Estimator", "Gradient", "InputError", "Moments", "NotExact", "NotFinite", "Samples", "UsageError",
-           "describe", "estimators", "gradient", "moments", "written"]
+__all__ = ["Bug", "Check", "Drawn", "Error", "Estimator", "Gradient", "InputError", "Moments", "NotExact", "NotFinite", "Samples", "UsageError", "Verdict",
+           "describe", "estimators", "gradient", "moments", "test", "written"]

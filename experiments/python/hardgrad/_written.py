@@ -33,19 +33,32 @@ class Drawn:
         return eye
 
 
-def written(estimator: Callable[[Drawn], Any], samples: int = 1, *, derivatives: bool = False) -> Estimator:
-    """An estimator of your own, for `moments`, `gradient` and `hardgrad.torch.expectation`: with it, what you wrote is judged by its exact
-    mean and covariance on a loss that you choose.
+Function = Callable[[Drawn], Any]
 
-    estimator: a function from what was drawn to each sample's gradient at the logits [N, D, S]; the mean over an example's samples
-        is the estimate. Like any estimator it says nothing of parameters within the loss: their path gradient is added.
+
+def written(estimator: Function, samples: int = 1, *, derivatives: bool = False) -> Estimator:
+    """An estimator of your own, for `moments`, `gradient` and `hardgrad.torch.expectation`: with it, what you wrote is judged by
+    its exact mean and covariance on a loss that you choose.
+
+    estimator: a function from what was drawn to each sample's gradient at the logits [N, D, S]; the mean over an example's
+        samples is the estimate. It says nothing of parameters within the loss: their path gradient is added.
     samples: K independent samples of every example.
     derivatives: it wants the losses' derivatives in the weights, so that the loss must be a table or take weights.
 
     The score function: `written(lambda of: of.losses[:, None, None] * (of.one_hot - of.probabilities))`.
     """
+    return Estimator._written(checked(estimator, samples), samples, derivatives, name_of(estimator))
+
+
+def name_of(estimator: Function) -> str:
+    return str(getattr(estimator, "__name__", type(estimator).__name__))
+
+
+def checked(estimator: Function, samples: int) -> Callable[..., Floats]:
+    """The function as core calls it: what it returns has the right shape."""
     if samples < 1:
         raise UsageError(f"samples must be at least 1, got {samples}")
+    name = name_of(estimator)
 
     def called(probabilities: Floats, options: Ints, losses: Floats, slopes: Optional[Floats], count: int) -> Floats:
         answer = estimator(Drawn(probabilities, options, losses, slopes, count))
@@ -54,8 +67,8 @@ def written(estimator: Callable[[Drawn], Any], samples: int = 1, *, derivatives:
         except (TypeError, ValueError) as error:
             raise UsageError(f"{name} returned no array of numbers but {type(answer).__name__}") from error
         if found.shape != probabilities.shape:
-            raise UsageError(f"{name} returned a gradient of shape {list(found.shape)}, expected {list(probabilities.shape)}: one for each sample")
+            raise UsageError(f"{name} returned a gradient of shape {list(found.shape)}, expected {list(probabilities.shape)}: one "
+                             "for each sample")
         return found
 
-    name = getattr(estimator, "__name__", type(estimator).__name__)
-    return Estimator._written(called, samples, derivatives, name)
+    return called

@@ -3,7 +3,7 @@
     loss = hardgrad.torch.expectation(logits, f, "rloo[samples=4]").mean()
     loss.backward()
 
-The logits get the estimator's gradient, and parameters inside f their path gradient, both by PyTorch's own `backward`. Tensors on
+Choices that feed later ones are asked for in an `episode`. The logits get the estimator's gradient, and parameters inside f their path gradient, both by PyTorch's own `backward`. Tensors on
 the CPU share their memory with Hardgrad; others are refused.
 """
 from __future__ import annotations
@@ -18,9 +18,11 @@ from torch.autograd.function import once_differentiable
 
 from . import _core
 from ._core import Estimator, UsageError
+from ._episode import Choice, Episode, Site, episode
 from ._losses import Takes, check_axes, check_takes, given_ids, given_seed
+from ._tensors import Estimate, check_losses, drawn_seed, shared
 
-__all__ = ["expectation"]
+__all__ = ["Choice", "Episode", "Site", "episode", "expectation"]
 
 _DRAW = {torch.float32: _core.draw_float, torch.float64: _core.draw_double}
 
@@ -47,101 +49,103 @@ def expectation(logits: Tensor, f: Callable[..., Tensor], estimator: Union[str, 
     Source: the estimators' own papers, see `hardgrad.describe`.
     """
     check_takes(takes)
-    values = _shared(logits, "logits")
+    values = shared(logits, "logits")
     check_axes(values.shape)
     batched = values.ndim == 3
-    if seed is None:
-        seed = int(torch.randint(2**63 - 1, (), generator=generator))
     held = estimator if isinstance(estimator, Estimator) else Estimator(estimator)
-    loss = _Loss(f, takes, batched, logits.dtype, held.spec)
+    loss = _Loss(f, takes, batched, logits, held.spec)
     shaped = values.reshape((1,) * (3 - values.ndim) + values.shape)
-    slope, runs = _DRAW[logits.dtype](held, shaped, values.ndim, _state(state, logits, batched),
-                                      given_ids(ids, len(shaped)), None, loss, takes == "weights", given_seed(seed), torch.is_grad_enabled(),
-                                      False)
+    slope, runs, drawn = _DRAW[logits.dtype](held, shaped, values.ndim, _state(state, logits, batched), given_ids(ids, len(shaped)), None,
+                                             loss, takes == "weights", given_seed(drawn_seed(seed, generator)),
+                                             torch.is_grad_enabled(), False, True)
+    for way in loss.ways:
+        way.drawn = drawn
     value = np.zeros(len(shaped))
     for _, _, example, losses, share in runs:
         value += np.bincount(example, share * losses, len(shaped))
-    rows = [(torch.from_numpy(example), torch.from_numpy(share)) for _, _, example, _, share in runs]
-    result: Tensor = _Estimate.apply(torch.from_numpy(value.astype(values.dtype)), torch.from_numpy(slope), rows, logits, *loss.runs)
+    slopes: list[tuple[Tensor, Optional[Tensor]]] = [(torch.from_numpy(slope), None)]
+    slopes += [(torch.from_numpy(share), torch.from_numpy(example)) for _, _, example, _, share in runs]
+    result: Tensor = Estimate.apply(torch.from_numpy(value.astype(values.dtype)), slopes, logits, *loss.runs)
     return result if batched else result[0]
 
 
-class _Estimate(torch.autograd.Function):
-    """The value, whose derivatives are known: at the logits, and of each loss."""
+class _Way:
+    """From the weights of a run to the logits, once the estimate is drawn."""
+
+    def __init__(self, run: int):
+        self.run = run
+        self.drawn: Any = None
+
+    def __call__(self, slope: Any) -> Any:
+        return self.drawn.through_weights(self.run, slope)
+
+
+class _Weights(torch.autograd.Function):
+    """The weights of a relaxed run. What autograd brings back to them goes on to the logits, the way they came from there."""
 
     @staticmethod
     def forward(ctx: Any, *given: Any, **named: Any) -> Any:
-        value, ctx.slope, ctx.rows, logits, *_ = given  # and the losses
+        logits, weights, ctx.way = given
         ctx.shape = logits.shape
-        return value
+        return torch.from_numpy(weights)
 
     @staticmethod
     @once_differentiable  # type: ignore[misc]
     def backward(ctx: Any, *cotangents: Any) -> Any:
-        (cotangent,) = cotangents
-        needed = ctx.needs_input_grad
-        at_logits = (cotangent[:, None, None] * ctx.slope).reshape(ctx.shape) if needed[3] else None
-        of_losses = (cotangent[example] * share if wanted else None for (example, share), wanted in zip(ctx.rows, needed[4:]))
-        return None, None, None, at_logits, *of_losses
+        return torch.from_numpy(ctx.way(cotangents[0].numpy())).reshape(ctx.shape), None, None
 
 
 class _Loss:
     """The user's function, as core calls it (see _core.pyi). Keeps the losses of its runs, for autograd."""
 
-    def __init__(self, f: Callable[..., Tensor], takes: Takes, batched: bool, dtype: torch.dtype, spec: str):
-        self.f, self.takes, self.batched, self.dtype, self.spec = f, takes, batched, dtype, spec
+    def __init__(self, f: Callable[..., Tensor], takes: Takes, batched: bool, logits: Tensor, spec: str):
+        self.f, self.takes, self.batched, self.dtype, self.spec = f, takes, batched, logits.dtype, spec
+        self.logits = logits if logits.requires_grad else logits.detach().requires_grad_()
         self.runs: list[Tensor] = []
+        self.ways: list[_Way] = []
 
     def __call__(self, choice: Any, example: Any, differentiable: bool) -> tuple[Any, Optional[Callable[[Any], Any]]]:
-        z = torch.from_numpy(choice)
         if not differentiable:
-            losses = self._losses(z, example)
-            self.runs.append(losses)
-            return losses.detach().numpy(), None
+            self.runs.append(self._losses(torch.from_numpy(choice), example))
+            return self.runs[-1].detach().numpy(), None
         with torch.enable_grad():
-            losses = self._losses(z.requires_grad_(), example)
+            way = _Way(len(self.runs))
+            z = _Weights.apply(self.logits, choice, way)
+            losses = self._losses(z, example)
+        if not _leads_to(losses, z):
+            raise UsageError(f"{self.spec} differentiates the loss in z, and what f returned does not depend on z by operations that "
+                             "autograd knows")
         self.runs.append(losses)
+        self.ways.append(way)
 
         def pull(cotangent: Any) -> Any:
-            slope = None
-            if losses.requires_grad:
-                (slope,) = torch.autograd.grad(losses, z, torch.from_numpy(cotangent), retain_graph=True, allow_unused=True)
-            if slope is None:
-                raise UsageError(f"{self.spec} differentiates the loss in z, and what f returned does not depend on z by operations that "
-                                 "autograd knows")
+            (slope,) = torch.autograd.grad(losses, z, torch.from_numpy(cotangent), retain_graph=True)
             return slope.numpy()
 
         return losses.detach().numpy(), pull
 
     def _losses(self, z: Tensor, example: Any) -> Tensor:
         losses = self.f(z, torch.from_numpy(example)) if self.batched else self.f(z)
-        if not isinstance(losses, Tensor):
-            raise UsageError(f"f returned losses of type {type(losses).__name__}, expected a tensor")
-        if losses.shape != (len(example),):
-            raise UsageError(f"f returned losses of shape {list(losses.shape)}, expected {[len(example)]}: one for each row")
-        _check(losses, "the losses that f returned")
-        return losses.to(self.dtype)
+        return check_losses(losses, len(example)).to(self.dtype)
 
 
-def _check(tensor: Tensor, what: str) -> None:
-    if tensor.device.type != "cpu":
-        raise UsageError(f"{what} are on {tensor.device}: only tensors on the CPU can be used, move them by .cpu()")
-    if tensor.layout != torch.strided or tensor.dtype not in _DRAW:
-        raise UsageError(f"{what} are {tensor.dtype} in layout {tensor.layout}: they must be dense, of float32 or float64")
-
-
-def _shared(tensor: Tensor, what: str) -> Any:
-    """The numbers as an array, which shares the tensor's memory if they are contiguous there."""
-    if not isinstance(tensor, Tensor):
-        raise UsageError(f"{what} are of type {type(tensor).__name__}, expected a tensor")
-    _check(tensor, what)
-    return tensor.detach().contiguous().numpy()
+def _leads_to(losses: Tensor, z: Tensor) -> bool:
+    """Whether autograd comes from the losses to z: looked for step by step, since z is near."""
+    nodes, seen = [losses.grad_fn], {losses.grad_fn}
+    for node in nodes:
+        if node is z.grad_fn:
+            return True
+        for following, _ in node.next_functions if node else ():
+            if following not in seen:
+                seen.add(following)
+                nodes.append(following)
+    return False
 
 
 def _state(state: Optional[Tensor], logits: Tensor, batched: bool) -> Any:
     if state is None:
         return None
-    numbers = _shared(state.to(logits.dtype) if isinstance(state, Tensor) else state, "the numbers of the state")
+    numbers = shared(state.to(logits.dtype) if isinstance(state, Tensor) else state, "the numbers of the state")
     examples = len(logits) if batched else 1
     if numbers.ndim != 1 + batched or numbers.shape[-1] == 0 or numbers.size != examples * numbers.shape[-1]:
         raise UsageError(f"state has shape {list(numbers.shape)}; it is {'[examples, numbers]' if batched else '[numbers]'}")

@@ -100,7 +100,7 @@ def test_a_derivative_that_raises_comes_out():
     for spec in ("gumbel_softmax", "rebar"):  # differentiated at the end, and on the way
         with pytest.raises(Ours, match="no derivative"):
             _core.draw_double(hardgrad.Estimator(spec), LOGITS[None], 2, None, None, None,
-                              lambda choice, example, differentiable: (np.zeros(len(example)), pull), True, 0, False, True)
+                              lambda choice, example, differentiable: (np.zeros(len(example)), pull), True, 0, False, True, False)
 
 
 def test_nothing_is_kept():

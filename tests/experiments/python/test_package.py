@@ -47,7 +47,7 @@ TYPES = """
 strict = True
 [mypy-torch.*]
 follow_imports = skip
-[mypy-hardgrad.torch]
+[mypy-hardgrad.torch,hardgrad._tensors,hardgrad._episode]
 disallow_subclassing_any = False
 disallow_untyped_decorators = False
 warn_unused_ignores = False

@@ -1,0 +1,65 @@
+"""What `hardgrad.torch` does with tensors."""
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from ._core import UsageError
+
+DTYPES = (torch.float32, torch.float64)
+
+
+class Estimate(torch.autograd.Function):
+    """Numbers [E] whose derivatives are known: `apply(value, slopes, *tensors)`, slopes being of each tensor the derivative of the
+    sum of the numbers, and whose each of its rows is [R] (None: row e is example e's)."""
+
+    @staticmethod
+    def forward(ctx: Any, *given: Any, **named: Any) -> Any:
+        value, ctx.slopes, *tensors = given
+        ctx.shapes = [tensor.shape for tensor in tensors]
+        return value
+
+    @staticmethod
+    @once_differentiable  # type: ignore[misc]
+    def backward(ctx: Any, *cotangents: Any) -> Any:
+        return None, None, *(_weighted(cotangents[0], slope, example, shape) if wanted else None
+                             for (slope, example), shape, wanted in zip(ctx.slopes, ctx.shapes, ctx.needs_input_grad[2:]))
+
+
+def _weighted(cotangent: Tensor, slope: Tensor, example: Optional[Tensor], shape: Any) -> Tensor:
+    of_rows = cotangent if example is None else cotangent[example]
+    return (of_rows.reshape(-1, *(1,) * (slope.dim() - 1)) * slope).reshape(shape)
+
+
+def shared(tensor: Tensor, what: str) -> Any:
+    """The numbers as an array, which shares the tensor's memory if they are contiguous there."""
+    if not isinstance(tensor, Tensor):
+        raise UsageError(f"{what} are of type {type(tensor).__name__}, expected a tensor")
+    check(tensor, what)
+    return tensor.detach().contiguous().numpy()
+
+
+def check(tensor: Tensor, what: str) -> None:
+    """UsageError unless Hardgrad can use it."""
+    if tensor.device.type != "cpu":
+        raise UsageError(f"{what} are on {tensor.device}: only tensors on the CPU can be used, move them by .cpu()")
+    if tensor.layout != torch.strided or tensor.dtype not in DTYPES:
+        raise UsageError(f"{what} are {tensor.dtype} in layout {tensor.layout}: they must be dense, of float32 or float64")
+
+
+def check_losses(losses: Any, rows: int) -> Tensor:
+    """The losses [rows] that a user's function returned."""
+    if not isinstance(losses, Tensor):
+        raise UsageError(f"f returned losses of type {type(losses).__name__}, expected a tensor")
+    if losses.shape != (rows,):
+        raise UsageError(f"f returned losses of shape {list(losses.shape)}, expected {[rows]}: one for each row")
+    check(losses, "the losses that f returned")
+    return losses
+
+
+def drawn_seed(seed: Optional[int], generator: Optional[torch.Generator]) -> int:
+    """The seed, or one from PyTorch's generator."""
+    return int(torch.randint(2**63 - 1, (), generator=generator)) if seed is None else seed

@@ -1,0 +1,106 @@
+#include "experiments/python/verified.hpp"
+
+#include <pybind11/stl.h>
+
+#include <deque>
+#include <memory>
+#include <mutex>
+
+#include "experiments/python/written_estimator.hpp"
+#include "experiments/verification/verify.hpp"
+
+namespace hardgrad::python {
+namespace {
+
+namespace py = pybind11;
+using verification::Check;
+
+/// What is being tested, by number. The registry's entry makes it: so it is verified as any other.
+struct UnderTest {
+  std::shared_ptr<py::object> function;
+  bool derivatives;
+};
+std::mutex listing;
+std::deque<UnderTest> listed;
+
+template <class T>
+std::unique_ptr<Estimator<T>> make_listed(const Settings& settings, const Structure&, Key) {
+  const std::lock_guard lock(listing);
+  const auto& it = listed.at(settings.integer("number"));
+  return std::make_unique<WrittenEstimator<T>>(it.function, settings.integer("samples"), it.derivatives);
+}
+
+const char* const entry_name = "written_in_python";
+
+void register_entry() {
+  if (Estimators::instance().entries().contains(entry_name)) return;
+  EstimatorEntry entry{.name = entry_name,
+                       .summary = "an estimator that hardgrad.test was given",
+                       .paper = "none",
+                       .biased_by = [](const Settings& settings) { return settings.flag("biased"); },
+                       .evaluations = "K",
+                       .parameters = {ParameterInfo::integer("number", 0, 0, 1e9, "which"),
+                                      ParameterInfo::integer("samples", 1, 1, 1e6, "independent samples per example"),
+                                      ParameterInfo::flag("biased", false, "it does not claim to be unbiased")},
+                       .needs = {need::relaxable},
+                       .make_float = make_listed<float>,
+                       .make_double = make_listed<double>};
+  for (auto& parameter : target_parameters()) entry.parameters.push_back(parameter);
+  Estimators::instance().add(std::move(entry));
+}
+
+py::tuple verdict_of(const Spec& spec, bool to_the_first_failure) {
+  verification::Verdict verdict;
+  {
+    const py::gil_scoped_release released;
+    verdict = verification::verify(spec, to_the_first_failure);
+  }
+  if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+  py::list checks;
+  for (const auto& check : verdict.checks)
+    checks.append(py::make_tuple(check.what, check.where, verification::to_string(check.outcome), check.detail));
+  return py::make_tuple(verdict.passed(), verdict.unbiased, checks);
+}
+
+py::tuple test_written(py::object function, int samples, bool derivatives, bool unbiased, bool to_the_first_failure) {
+  std::size_t number = 0;
+  {
+    auto held = kept(std::move(function));
+    const py::gil_scoped_release released;
+    const std::lock_guard lock(listing);
+    register_entry();
+    number = listed.size();
+    listed.push_back({std::move(held), derivatives});
+  }
+  const auto forget = [number] {
+    const py::gil_scoped_release released;
+    const std::lock_guard lock(listing);
+    listed[number].function.reset();
+  };
+  const auto spec = Spec::parse(std::string(entry_name) + "[number=" + std::to_string(number) +
+                                ",samples=" + std::to_string(samples) + (unbiased ? "]" : ",biased=true]"));
+  try {
+    auto verdict = verdict_of(spec, to_the_first_failure);
+    forget();
+    return verdict;
+  } catch (...) {
+    forget();
+    throw;
+  }
+}
+
+}  // namespace
+
+void declare_test(py::module_& module) {
+  module.def("estimators", [] {
+    auto names = Estimators::instance().names();
+    std::erase(names, entry_name);
+    return names;
+  });
+  module.def("test", [](const std::string& spec, bool to_the_first_failure) {
+    return verdict_of(Spec::parse(spec), to_the_first_failure);
+  });
+  module.def("test_written", &test_written);
+}
+
+}  // namespace hardgrad::python

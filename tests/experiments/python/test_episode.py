@@ -1,0 +1,147 @@
+"""Choices that feed later ones, in PyTorch: the program's gradients, sums written down, and what cannot be."""
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import hardgrad  # noqa: E402
+from hardgrad.torch import Site, episode  # noqa: E402
+from problem import program  # noqa: E402
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "peers"))
+import gradient_file  # noqa: E402
+from reader import Reader  # noqa: E402
+
+
+def answered(reader, hops):
+    """The network's run: every look depends on those before."""
+    def network(e):
+        u, example = reader.start(), torch.arange(len(reader.answer))
+        for k in range(1, hops + 1):
+            look = e.choose("sentence", reader.scores(u, k, example), state=u)
+            example = look.example
+            u = u[look.parent] + reader.memory(k)[example, look.options[:, 0]]
+        e.cost(reader.loss(u, example))
+    return network
+
+
+@pytest.mark.parametrize("hops", [1, 2])
+def test_a_memory_reader_has_the_programs_gradients(tmp_path, hops):
+    compared, out = 0, tmp_path / "gradient.h5"
+    specs = ["reinforce[samples=2]", "rloo[samples=4]", "self_critic", "disarm_tree", "unordered_set", "sum_and_sample", "local_expectation",
+             "stratified[samples=3]", "optimal_baseline", "systematic", "exact"]
+    for seed, spec in enumerate(specs):
+        program("gradient", "--task", "qa", "--model", f"memory_reader[embedding=5,hops={hops}]", "--batch", "4", "--estimator", spec, "--seed",
+                str(seed), "--precision", "double", "--out", str(out))
+        file = gradient_file.load(str(out))
+        reader = Reader(file)
+        sites = {"sentence": Site(options=reader.there.shape[1], times=hops, state=5)}
+        loss = episode(answered(reader, hops), 4, sites, spec, dtype=torch.float64, ids=file.batch["id"], seed=seed)
+        loss.mean().backward()
+        for name, theirs in file.gradient.items():
+            ours = file.parameters[name].grad
+            ours = np.zeros_like(theirs) if ours is None else ours.numpy()
+            np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-9, err_msg=f"{spec}: {name}")
+        compared += 1
+    assert compared == len(specs) >= 10
+
+
+FIRST, SECOND = torch.tensor([[0.4, -0.3]], dtype=torch.double), torch.tensor([[0.1, 0.9], [-0.6, 0.2]], dtype=torch.double)
+LOSS = torch.tensor([[1.0, -2.0], [0.5, 3.0]], dtype=torch.double)
+
+
+def two(first, second, loss, posterior=None):
+    """Two bits, the second by the first; a loss of both. With a posterior, of as many logits."""
+    def network(e):
+        p, q = (first, second), posterior or (None, None)
+        a = e.choose("bit", p[0].expand(3, 2), posterior=None if posterior is None else q[0].expand(3, 2))
+        b = e.choose("bit", p[1][a.options[:, 0]], posterior=None if posterior is None else q[1][a.options[:, 0]])
+        e.cost(loss[a.options[b.parent, 0], b.options[:, 0]])
+    return network
+
+
+def leaves(*tensors):
+    return [tensor.clone().requires_grad_() for tensor in tensors]
+
+
+SITES = {"bit": Site(options=2, times=2)}
+
+
+def test_enumerations_are_differentiated_as_sums():
+    mine, theirs = leaves(FIRST, SECOND, LOSS), leaves(FIRST, SECOND, LOSS)
+    value = episode(two(*mine), 3, SITES, "exact", dtype=torch.double)
+    p = theirs[0].softmax(1).T * theirs[1].softmax(1)
+    torch.testing.assert_close(value, (p * theirs[2]).sum().expand(3))
+    weight = torch.tensor([1.0, -2.0, 0.5], dtype=torch.double)
+    ours = torch.autograd.grad((weight * value).sum(), mine)
+    for one, other in zip(ours, torch.autograd.grad(weight.sum() * (p * theirs[2]).sum(), theirs)):
+        torch.testing.assert_close(one, other)
+
+
+def test_lower_bounds_with_a_learned_posterior():
+    """-ELBO by enumeration, at the logits of both; and the importance family runs."""
+    tensors = FIRST, SECOND, LOSS, 0.5 * FIRST + 0.1, SECOND.flip(0)
+    mine, theirs = leaves(*tensors), leaves(*tensors)
+    value = episode(two(*mine[:3], posterior=mine[3:]), 3, SITES, "exact[target=elbo]", posterior=True, dtype=torch.double)
+    p, q = (first.softmax(1).T * second.softmax(1) for first, second in (theirs[:2], theirs[3:]))
+    bound = (q * (theirs[2] + q.log() - p.log())).sum()
+    torch.testing.assert_close(value, bound.expand(3))
+    for one, other in zip(torch.autograd.grad(value.mean(), mine), torch.autograd.grad(bound, theirs)):
+        torch.testing.assert_close(one, other)
+    run = 0
+    for spec in ("vimco[samples=3]", "iwae_reinforce[samples=2]", "wake_wake[samples=4]", "vargrad[samples=2]", "rloo[target=elbo,kl=sampled]"):
+        value = episode(two(*mine[:3], posterior=mine[3:]), 3, SITES, spec, posterior=True, dtype=torch.double, seed=1)
+        slopes = torch.autograd.grad(value.mean(), mine)
+        assert all(slope.isfinite().all() for slope in slopes) and any(slope.abs().sum() > 0 for slope in slopes[3:])
+        run += 1
+    assert run == 5
+
+
+def test_seeds_decide_and_estimators_learn():
+    def drawn(seed, estimator="reinforce"):
+        mine = leaves(FIRST, SECOND, LOSS)
+        return torch.autograd.grad(episode(two(*mine), 3, SITES, estimator, dtype=torch.double, seed=seed).sum(), mine[0])[0]
+
+    assert torch.equal(drawn(1), drawn(1)) and not torch.equal(drawn(1), drawn(2))
+    held = hardgrad.Estimator("moving_baseline")
+    before = drawn(1, held)
+    assert torch.equal(before, drawn(1)) and not torch.equal(drawn(1, held), before)
+
+
+@pytest.mark.parametrize("network, named, said", [
+    (lambda e: e.choose("word", torch.zeros(3, 2)), {}, "site `word` is asked, but not declared"),
+    (lambda e: e.choose("bit", torch.zeros(2, 2)), {}, "bit: 2 rows are given, and 3 are asked for"),
+    (lambda e: e.choose("bit", torch.zeros(3, 4)), {}, "site `bit` has so many options: 4, declared 2"),
+    (lambda e: e.choose("bit", torch.full((3, 2), np.nan)), {}, r"logits: entry \[0, 0, 0\] is nan"),
+    (lambda e: e.choose("bit", torch.zeros(3)), {}, r"logits have shape \[3\]; they are"),
+    (lambda e: e.cost(torch.zeros(2)), {}, r"losses of shape \[2\], expected \[3\]"),
+    (lambda e: e.choose("bit", torch.zeros(3, 2), state=torch.zeros(2, 1)), {}, r'choice "bit": state has shape \[2, 1\]; it is \[3, numbers\]'),
+    (lambda e: e.choose("bit", torch.zeros(3, 2), posterior=torch.zeros(3, 2)), {}, "a posterior is given, but the episode has none"),
+    (lambda e: e.choose("bit", torch.zeros(3, 2)), {"posterior": True}, "a posterior is wanted"),
+    (lambda e: e.choose("bit", torch.zeros(3, 2)), {"estimator": "gumbel_softmax"}, "gumbel_softmax puts weights in the place of choices"),
+    (lambda e: e.choose("bit", torch.zeros(3, 2)), {"estimator": "vimco"}, "vimco: the model has no learned posterior"),
+    (lambda e: None, {"dtype": torch.float16}, "dtype is float32 or float64"),
+    (lambda e: None, {"sites": {}}, "an episode has examples and sites"),
+])
+def test_refusals(network, named, said):
+    with pytest.raises(hardgrad.UsageError, match=said):
+        episode(network, 3, **{"sites": SITES, "estimator": "rloo", **named})
+
+
+def test_what_a_network_raises_comes_out_and_an_episode_ends():
+    class Ours(Exception):
+        pass
+
+    left = []
+
+    def network(e):
+        left.append(e)
+        raise Ours
+
+    with pytest.raises(Ours):
+        episode(network, 3, SITES)
+    with pytest.raises(hardgrad.UsageError, match="this episode is over"):
+        left[0].choose("bit", torch.zeros(3, 2))

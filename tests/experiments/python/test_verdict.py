@@ -1,0 +1,59 @@
+"""hardgrad.test: the program's verdicts, and those of estimators that are written in Python."""
+import gc
+import json
+import weakref
+
+import pytest
+
+import hardgrad
+from problem import program
+
+
+def score_function(of):
+    return of.losses[:, None, None] * (of.one_hot - of.probabilities)
+
+
+def shrunk(of):
+    """Leave-one-out with a baseline that includes the sample itself."""
+    losses = of.losses.reshape(-1, of.samples)
+    return (losses - losses.mean(1, keepdims=True)).reshape(-1, 1, 1) * (of.one_hot - of.probabilities)
+
+
+def test_a_registered_ones_verdict_is_the_programs():
+    (theirs,) = json.loads(program("test", "straight_through", "--json"))
+    ours = hardgrad.test("straight_through")
+    assert ours.passed and theirs["passed"] and ours.claims_unbiased == theirs["claims_unbiased"] is False
+    assert [vars(check) for check in ours.checks] == theirs["checks"] and len(ours.checks) > 80
+    assert str(ours).startswith("straight_through: passed, ")
+    with pytest.raises(hardgrad.UsageError, match='unknown estimator "rlo"'):
+        hardgrad.test("rlo")
+
+
+def test_a_wrong_one_is_found_with_its_number():
+    verdict = hardgrad.test(shrunk, 2, first_failure=True)
+    failed = [check for check in verdict.checks if check.outcome == "failed"]
+    assert not verdict.passed and verdict.claims_unbiased and failed
+    assert failed[0].check == "exact mean" and "says it is unbiased, but the mean is off by" in failed[0].detail
+    assert "shrunk: FAILED" in str(verdict) and "off by" in str(verdict)
+
+
+def test_what_raises_has_failed_and_nothing_is_kept():
+    class Broken:
+        def __call__(self, of):
+            raise KeyError("mine")
+
+    broken = Broken()
+    verdict = hardgrad.test(broken, first_failure=True)
+    assert not verdict.passed and "mine" in verdict.checks[0].detail
+    gone = weakref.ref(broken)
+    del broken
+    gc.collect()
+    assert gone() is None and "written_in_python" not in hardgrad.estimators()
+
+
+def test_a_right_one_passes_everywhere():
+    """On sequential networks too, with ragged choices, several at once, and a learned posterior."""
+    verdict = hardgrad.test(score_function)
+    assert verdict.passed and verdict.claims_unbiased and verdict.count("passed") > 80, str(verdict)
+    assert {check.check for check in verdict.checks} >= {"exact mean", "contract", "shift", "exact mean, elbo[kl=sampled]"}
+    assert all("needs" in check.detail for check in verdict.checks if check.outcome == "skipped")  # of numbers
