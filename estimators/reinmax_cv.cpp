@@ -7,11 +7,11 @@
 //
 // Wang & Bui 2026, Beyond ReinMax: low-variance gradient estimators for discrete latent variables (ReinMax-CV). The mean of
 // the dw_m (Gumbel-Rao) is to be that of dw_0 (straight-through Gumbel-softmax), so that their difference has none.
-// Exact moments say otherwise. With the noise of the authors' program (noise=drawn) dw_0 has another law than the dw_m, and
+// Exact moments say otherwise. With the noise of the published program (noise=drawn) dw_0 has another law than the dw_m, and
 // the difference a mean: eta moves the bias as well as the variance. Where the laws agree (noise=halfway) it has none given
 // each z; ReinMax is a function of z, so they are uncorrelated, and the variance only grows, by eta^2 that of the difference.
 // Target: expected loss. Bias: yes; with noise=halfway that of `reinmax`. Cost: K rows.
-// Departures: the printed equation lacks the 2 of ReinMax's first term, and the authors' program the temperature inside w_0;
+// Departures: the printed equation lacks the 2 of ReinMax's first term, and that program the temperature inside w_0;
 // both are here.
 #include "core/estimator/relaxation/halfway.hpp"
 #include "core/estimator/relaxation/relaxation.hpp"
