@@ -92,7 +92,7 @@ py::tuple test_written(py::object function, int samples, bool derivatives, bool 
 }  // namespace
 
 void declare_test(py::module_& module) {
-  module.def("estimators", [] {
+  module.def("estimators", [] {  // but the one that tests make
     auto names = Estimators::instance().names();
     std::erase(names, entry_name);
     return names;

@@ -32,9 +32,10 @@ def run(folder, *command, text):
     env = {name: value for name, value in os.environ.items() if name != "OPENBLAS_CORETYPE"}
     if sanitizers := env.get("HARDGRAD_SANITIZE"):
         env["CXXFLAGS"] = f"-fsanitize={sanitizers}"
-        if "build/release/python" in text:  # Python itself has no runtime of the sanitizer
-            library = subprocess.run(["g++", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True).stdout.strip()
-            env |= {"LD_PRELOAD": library, "ASAN_OPTIONS": "detect_leaks=0"}
+        if "build/release/python" in text:  # Python itself has no runtime of the sanitizer, which has to find C++'s exceptions
+            libraries = [subprocess.run(["g++", f"-print-file-name={name}"], capture_output=True, text=True, check=True).stdout.strip()
+                         for name in ("libasan.so", "libstdc++.so")]
+            env |= {"LD_PRELOAD": ":".join(libraries), "ASAN_OPTIONS": "detect_leaks=0"}
     done = subprocess.run([*command], input=text, capture_output=True, text=True, cwd=folder, timeout=3000, env=env)
     assert done.returncode == 0, f"{text}\n--- says\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     return done.stdout

@@ -99,7 +99,7 @@ def moments(logits: ArrayLike, f: Loss, estimator: Union[str, Estimator], *, tak
     """Exact mean, bias and covariance of an estimator of the gradient of E[f(z)], z ~ Cat(softmax(logits)): every outcome of its
     noise is visited, with its probability. Nothing is sampled.
 
-    logits: [S] of one choice, [D, S] of D choices (columns) that share a loss, or [E, D, S] of E examples, each by itself. Logits
+    logits: [S] of one choice, [D, S] of D choices (columns) that share a loss, or [E, D, S] of E examples, each as if alone. Logits
         of -inf at the end of a row are options that there are none of.
     f: a table [S, ..., S] of D axes (or [E, S, ..., S]); or a function of options [R, D] (of a batch: and of example [R], the
         position of each row's example) that returns losses [R]. It is called once, for all outcomes, and must be a function: the
