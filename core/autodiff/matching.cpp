@@ -31,7 +31,7 @@ Var<T> match_scores(Var<T> x, Var<T> y, std::span<const int> example, const Item
       for (std::size_t r = 0; r < from.rows; ++r)
         for (int i = 0; i < first[whose[r] + 1] - first[whose[r]]; ++i) {
           const T distance = std::expm1(-of(r, i));
-          if (distance != 0) f(r, static_cast<std::size_t>(first[whose[r]] + i), -g(r, i) / (distance * (1 + distance)));
+          if (distance != 0) f(r, static_cast<std::size_t>(first[whose[r]]) + i, -g(r, i) / (distance * (1 + distance)));
         }
     };
     if (tape.needs_gradient(x)) {

@@ -39,12 +39,13 @@ Matrix numbers(std::size_t rows, std::size_t cols) {
 Var<float> on(Tape<float>& tape, const Matrix& x) { return tape.input({x.data.data(), x.shape[0], x.shape[1]}); }
 
 template <class F>
-void time_operation(benchmark::State& state, std::vector<Matrix> inputs, F operation) {
+void time_operation(benchmark::State& state, const std::vector<Matrix>& inputs, F operation) {
   Tape<float> tape;
   std::size_t size = 0;
   for (auto _ : state) {
     tape.clear();
     std::vector<Var<float>> x;
+    x.reserve(inputs.size());
     for (const auto& input : inputs) x.push_back(on(tape, input));
     const auto y = operation(x);
     size = y.value().size();

@@ -48,6 +48,7 @@ std::vector<std::string> plot(const std::vector<Series>& series, int width, int 
     }
   }
   std::vector<std::string> lines;
+  lines.reserve(rows + 2);
   for (int r = 0; r < rows; ++r)
     lines.push_back(fmt::format("{:>{}}|{}",
                                 r == 0          ? top

@@ -47,6 +47,7 @@ std::vector<haddr_t> scales_at(hid_t set, std::size_t rank) {
   std::vector<hvl_t> lists(rank);
   if (H5Aread(list, type, lists.data()) < 0) return {};
   std::vector<haddr_t> found;
+  found.reserve(rank);
   for (const auto& scales : lists) found.push_back(scales.len ? *static_cast<const hobj_ref_t*>(scales.p) : HADDR_UNDEF);
   H5Dvlen_reclaim(type, space, H5P_DEFAULT, lists.data());
   return found;

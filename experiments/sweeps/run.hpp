@@ -28,6 +28,7 @@ struct RunOptions {
   std::function<void(const std::string&)> print = {};  ///< for tests; by default stderr
 };
 
+// NOLINTNEXTLINE(bugprone-exception-escape): that a JSON value may throw as it goes is not so of this one
 struct RunReport {
   std::size_t selected = 0;  ///< cells of this shard and filter
   std::size_t already = 0;   ///< of these, done before, or by another run meanwhile

@@ -127,7 +127,7 @@ class Caption final : public Listed {
 
   void paint(const ScenePainter& painter, int count, Key key) {
     side_ = painter.side();
-    cells_ = static_cast<std::size_t>(painter.grid * painter.grid);
+    cells_ = static_cast<std::size_t>(painter.grid) * painter.grid;
     for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
       auto scene = painter.paint(key / "scene" / static_cast<std::uint64_t>(i));
       images_.insert(images_.end(), scene.image.begin(), scene.image.end());

@@ -16,7 +16,7 @@ LabelledImages read_mnist(const std::string& folder, const std::string& part, bo
   const auto find = [&](const std::string& stem, const std::string& kind) {
     for (const auto* dot : {"-", "."})
       for (const auto* ending : {".gz", ""}) {
-        const auto path = folder + "/" + part + "-" + stem + dot + kind + "-ubyte" + ending;
+        auto path = fmt::format("{}/{}-{}{}{}-ubyte{}", folder, part, stem, dot, kind, ending);
         if (place_of(path) != Place::nothing) return path;
       }
     throw InputError(fmt::format("{}: there is no {}-{}-{}-ubyte, plain or .gz; the folder must hold MNIST's four files",

@@ -57,7 +57,7 @@ TableAnswer execute(const TableProgram& program, const Array<double>& cells, dou
   answer.wanted.assign(R, 0);
   for (std::size_t t = 0; t < program.size(); ++t) {
     const auto& [operation, column] = program[t];
-    const auto x = [&](std::size_t i) { return cells.row(i)[static_cast<std::size_t>(column)]; };
+    const auto x = [&, &column = column](std::size_t i) { return cells.row(i)[static_cast<std::size_t>(column)]; };
     std::vector<char> next(R, 0);
     double s = 0;
     for (std::size_t i = 0; i < R; ++i) {

@@ -4,6 +4,7 @@
 namespace hardgrad {
 
 template <class T>
+// NOLINTNEXTLINE(performance-unnecessary-value-param): it is moved, which is not seen in a template
 Training<T> prepare(std::shared_ptr<const Task> task, const Spec& model, const Spec& estimator, const TrainSettings& settings,
                     const RunKeys& keys) {
   Training<T> training;

@@ -29,7 +29,7 @@ Way::Question seen(const Question<T>& question, int row) {
     std::vector<double> law;
     int options = 0;
     if (question.log_p) {
-      const auto cell = static_cast<std::size_t>(row * D + d);
+      const auto cell = static_cast<std::size_t>(row) * D + d;
       options = question.site.options[cell];
       if (options < 2) continue;
       for (int i = 0; i < options; ++i) law.push_back(question.log_p.value()(cell, i));
