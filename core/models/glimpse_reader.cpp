@@ -46,7 +46,7 @@ class GlimpseReader final : public Model<T>, public Dreams {
       : sensor_{b.settings.integer("grid"), b.settings.integer("patch"), b.settings.integer("scales"),
                 b.dimensions.at("height"), b.dimensions.at("width")},
         glimpses_(b.settings.integer("glimpses")),
-        answers_(b.dimensions.contains("answers") ? b.dimensions.at("answers") : 1),
+        answers_(b.dimensions.contains("labels_in_a_row") ? b.dimensions.at("labels_in_a_row") : 1),
         lstm_(b.settings.text("core") == "lstm"),
         anywhere_(b.settings.text("policy") == "gaussian"),
         gaze_{.patch = sensor_.patch, .scales = sensor_.scales, .scale = b.settings.real("scale")} {
@@ -230,7 +230,7 @@ const ModelEntry entry = {
         "recurrent reader that classifies an image after a few glimpses at cells of a grid, or anywhere; or what stands in it, "
         "one after the other",
     .paper = "Mnih, Heess, Graves & Kavukcuoglu 2014, Recurrent models of visual attention (policy=grid: places on a grid)",
-    .dependence = "one choice (glimpses=1), sequential (glimpses>1)",
+    .dependence = "one choice (glimpses=1), sequential (glimpses>1, or several labels)",
     .kinds = "categorical, Normal (policy=gaussian)",
     .parameters =
         {ParameterInfo::integer("grid", 6, 1, 64, "cells per side of the grid of centres"),

@@ -52,7 +52,7 @@ class Glimpse final : public Task {
     Dimensions all{{"height", static_cast<int>(rows_)}, {"width", static_cast<int>(cols_)}, {"classes", digit_classes}};
     if (digits_ > 1) {
       all["classes"] = digit_classes + 1;
-      all["answers"] = static_cast<int>(digits_) + 1;
+      all["labels_in_a_row"] = static_cast<int>(digits_) + 1;
     }
     return all;
   }

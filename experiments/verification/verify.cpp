@@ -56,9 +56,9 @@ class Verifier {
 
  private:
   bool done() const { return to_the_first_failure_ && verdict_.count(Check::Outcome::failed) > 0; }
-  void add(std::string what, const std::string& where, const std::string& failure, std::string detail = "") {
+  void add(std::string what, const std::string& where, const std::string& failure, const std::string& detail = "") {
     verdict_.checks.push_back({std::move(what), where, failure.empty() ? Check::Outcome::passed : Check::Outcome::failed,
-                               failure.empty() ? std::move(detail) : failure});
+                               failure.empty() ? detail : failure});
   }
   /// True if the estimator supports the model; else says why not.
   bool supported(const Structure& structure, const std::string& what, const std::string& where) {

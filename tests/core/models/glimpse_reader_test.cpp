@@ -82,7 +82,7 @@ TEST_CASE("glimpse_reader: enumerated rows sum to the expectation over all paths
 
 TEST_CASE("glimpse_reader: several labels, each after glimpses of its own, an image that has said its last is finished") {
   auto several = dimensions;
-  several["answers"] = 2;
+  several["labels_in_a_row"] = 2;
   auto batch = two_images();
   batch.integers["label"] = {{2, 2}, std::vector<int>{0, 2, 2, -1}};
   const Options choices{{3, 1}, {0, 0}};  // the second image has nothing left to choose

@@ -142,7 +142,7 @@ TEST_CASE("several digits stand side by side, told from left to right, and that 
   Folder folder;
   write_mnist(folder, 20, 5);
   const auto task = make("heldout=4,digits=3,canvas=11,path=" + folder.path());
-  CHECK(task->dimensions() == Dimensions{{"height", 11}, {"width", 11}, {"classes", 11}, {"answers", 4}});
+  CHECK(task->dimensions() == Dimensions{{"height", 11}, {"width", 11}, {"classes", 11}, {"labels_in_a_row", 4}});
   std::set<int> counts;
   for (auto split : {Split::train, Split::heldout, Split::test}) {
     const int first = split == Split::heldout ? 16 : 0, images = static_cast<int>(task->size(split));
