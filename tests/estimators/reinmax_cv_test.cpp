@@ -28,7 +28,7 @@ double bump(double z, double temperature) {  // of a relaxed bit, in its logit
 }
 
 TEST_CASE(
-    "reinmax_cv: a control whose noise is given the choice has no mean and only adds variance; the published one has a mean") {
+    "reinmax_cv: a control whose noise is given the choice has no mean and only adds variance, the published one has a mean") {
   int visited = 0;
   for (const auto& [phi, eta, halfway] : {std::tuple{-0.4, 0.5, true}, {1.2, 1.5, false}}) {
     const double t = 0.3, p1 = 1 / (1 + std::exp(-phi));
