@@ -77,7 +77,7 @@ TEST_CASE("averaged answers are the labels of largest mean probability, of optio
 
 TEST_CASE("averaged answers of several labels: an example says no more after its last") {
   auto dimensions = two_images_dimensions;
-  dimensions["answers"] = 3;
+  dimensions["labels_in_a_row"] = 3;
   auto batch = many_images();
   batch.integers["label"] = Array<int>({40, 3}, 0);
   int ended = 0, went_on = 0;
