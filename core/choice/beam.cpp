@@ -158,6 +158,7 @@ std::vector<Candidate> TopAndOneChooser<T>::keep(int, Draw where, Beam& beam, st
   std::vector<Candidate> top, left;
   std::vector<double> mass;
   for (const auto& c : candidates) (c.member == beam.sampled ? left : top).push_back(c);
+  mass.reserve(left.size());
   for (const auto& c : left) mass.push_back(beam.rest * std::exp(c.log_p - beam.paths[beam.sampled].log_p));
   rank(beam, top);
   for (std::size_t i = this->k_; i < top.size(); ++i) {
@@ -186,6 +187,7 @@ std::vector<Candidate> StochasticChooser<T>::keep(int, Draw where, Beam& beam, s
     if (this->grows())
       throw NotExact("stochastic beam search draws continuous noise, which cannot be replayed: measure it with replicates");
     std::vector<double> p;
+    p.reserve(candidates.size());
     for (const auto& c : candidates) p.push_back(std::exp(c.log_p));
     const auto order = draw_in_order(std::move(p), k_, random_, where);
     std::vector<Candidate> kept;

@@ -40,7 +40,7 @@ Condition ConfigReader::condition(const toml::table& table, const std::string& s
   const auto leaves = TomlSource::leaves(table);
   if (leaves.empty()) source_.fail(table, section, "must name at least one axis");
   for (const auto& [name, node] : leaves) {
-    const auto path = section + "." + name;
+    const auto path = fmt::format("{}.{}", section, name);
     if (!axes.contains(name))
       source_.fail(*node, path, "no such axis in this sweep" + did_you_mean(name, {axes.begin(), axes.end()}));
     const auto add = [&, &name = name](const toml::node& item) {
@@ -70,8 +70,9 @@ SettingValues ConfigReader::setting_values(const toml::table& table, const std::
   const auto leaves = TomlSource::leaves(table);
   for (const auto& [name, node] : leaves) {
     const auto* setting = find_setting(name);
-    if (!setting) source_.fail(*node, section + "." + name, "unknown setting" + did_you_mean(name, names));
-    result.emplace_back(setting, setting_value(source_, *node, section + "." + name, *setting));
+    const auto path = fmt::format("{}.{}", section, name);
+    if (!setting) source_.fail(*node, path, "unknown setting" + did_you_mean(name, names));
+    result.emplace_back(setting, setting_value(source_, *node, path, *setting));
   }
   return result;
 }

@@ -114,6 +114,7 @@ class Transduction final : public SequenceTask {
     }
     if (hash.size() <= limit) return 0;
     std::vector<std::uint64_t> all;
+    all.reserve(hash.size());
     for (const auto& [name, value] : hash) all.push_back(value);
     std::sort(all.begin(), all.end());
     return std::erase_if(pairs, [&](const SequencePair& pair) { return hash.at(joined(pair.source)) >= all[limit]; });
