@@ -53,7 +53,7 @@ class Bits final : public Model<T> {
                   .posterior = posterior};
     const bool inside = std::any_of(target_.begin(), target_.end(), [](double t) { return t > 0 && t < 1; });
     if (function_ == "norm" && inside) structure_.steepest = std::min(0.0, power_ - 1);
-    const auto start = [&](const std::string& name) {
+    const auto start = [&, &settings = settings, &init = init](const std::string& name) {
       const double alpha = settings.real("dirichlet");
       return add_logits(name, alpha > 0 ? dirichlet(alpha, init / name) : settings.reals("logit"));
     };

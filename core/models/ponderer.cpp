@@ -136,6 +136,7 @@ void Ponderer<T>::run(const Batch& batch, Episode<T>& episode) const {
   const auto example = run.example(rows);
   answer(episode, rows, example, s, distinct.batch().ints("label").data);
   std::vector<int> thousandths;  // of a step, the mean by the law
+  thousandths.reserve(example.size());
   const auto steps = run.x.law.mean_steps();
   for (int d : example) thousandths.push_back(static_cast<int>(std::lround(1000 * steps[d])));
   episode.predict(rows, std::move(thousandths));
@@ -151,10 +152,12 @@ auto Ponderer<T>::stop(const Run& run) const -> Halted {
   const auto log_p = x.law.log_p();
   if (!act_) {  // beta KL(p || geometric)
     std::vector<double> geometric;
+    geometric.reserve(most_);
     for (int n = 0; n < most_; ++n) geometric.push_back(n * std::log1p(-prior_) + (n + 1 < most_ ? std::log(prior_) : 0));
     run.pay(root, beta_, on(example, kl_divergence(log_p, constant(tape, distinct.size(), geometric))));
   }
   std::vector<int> options;
+  options.reserve(example.size());
   for (int d : example) options.push_back(x.law.end()[d] + 1);
   const auto prior = categorical(on(example, log_p), options);
   Site<T> site{.name = "stop", .rows = root, .prior = prior, .state = on(example, x.s[0])};

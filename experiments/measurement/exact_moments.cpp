@@ -57,6 +57,7 @@ std::vector<std::vector<int>> independent_parts(const Estimator<T>& estimator, c
   std::iota(all.begin(), all.end(), 0);
   if (estimator.couples_examples()) return {all};
   std::vector<std::vector<int>> parts;
+  parts.reserve(all.size());
   for (int b : all) parts.push_back({b});
   return parts;
 }
