@@ -16,8 +16,9 @@ import xarray as xr
 
 from .curves import loss_curves
 from .errors import InputError
-from .groups import panels
+from .groups import groups
 from .page import page, picture, rows_table
+from .table import last
 
 _STATUS = {"ok": 0, "failed": 1, "skipped": 2}
 _AXES = ("task", "model", "estimator", "seed")
@@ -71,19 +72,15 @@ def redrawn(found: dict[str, Any], by: str, every: float | None) -> str:
     data = dataset(found)
     if data.sizes["run"]:
         parts.append(picture(loss_curves(data, against=by), "Training loss"))
+        losses = last(data, "train_loss")
+        rows = []
+        for group in groups(data):
+            logged = np.isfinite(data["train_loss"].values[group.runs]).any(axis=0)
+            rows.append([group.label, f"{np.nanmean(losses[group.runs]):.4g}", data["step"].values[logged].max(), len(group.runs), f"{group.task} · {group.model}"])
+        parts.append(rows_table(rows, ["estimator", "training loss", "step", "seeds", "network"], kept=True))
     else:
         parts.append("<p>No cell has logged a loss yet.</p>")
-    rows = []
-    for (task, model), members in panels(data).items() if data.sizes["run"] else ():
-        for group in members:
-            here = data["train_loss"].values[group.runs]
-            last = [row[np.isfinite(row)][-1] for row in here if np.isfinite(row).any()]
-            reached = max(int(data["step"].values[np.isfinite(row)].max()) for row in here if np.isfinite(row).any())
-            rows.append([group.label, f"{np.mean(last):.4g}", reached, len(group.runs), f"{task} · {model}"])
-    if rows:
-        parts.append(rows_table(rows, ["estimator", "training loss", "step", "seeds", "network"], kept=True))
-    text = page(found["name"], parts)
-    return text.replace("<meta ", f'<meta http-equiv="refresh" content="{every:g}"><meta ', 1) if every else text
+    return page(found["name"], parts, reload=every)
 
 
 def _clock(seconds: float) -> str:

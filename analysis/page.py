@@ -114,9 +114,10 @@ def picture(figure: Figure, words: str) -> str:
     return f'<figure><img alt="{escape(words)}" src="data:image/{kind};base64,{data}"></figure>'
 
 
-def page(title: str, parts: Sequence[str]) -> str:
-    """The whole document."""
+def page(title: str, parts: Sequence[str], reload: float | None = None) -> str:
+    """The whole document; with `reload` a browser loads it again after so many seconds."""
     return ('<!doctype html><html lang="en"><head><meta charset="utf-8">'
+            + (f'<meta http-equiv="refresh" content="{reload:g}">' if reload else "") +
             '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
             f"<title>{escape(title)}</title><style>{STYLE}</style></head><body>"
             + "\n".join(parts) + f"\n<script>{SCRIPT}</script></body></html>\n")
