@@ -129,6 +129,7 @@ Plan make_plan(const SweepConfig& config, TaskPool& tasks) {
   std::vector<bool> excluded(config.excludes.size()), overridden(config.overrides.size());
   std::map<std::tuple<std::string, std::string, bool>, Fit> fits;
   std::set<std::string> hashes;
+  std::set<std::pair<std::string, std::string>> monitored;
   for (std::size_t number = 0; number < total; ++number) {
     Cell cell;
     std::size_t rest = number;
@@ -152,7 +153,8 @@ Plan make_plan(const SweepConfig& config, TaskPool& tasks) {
     } catch (const UsageError& e) {
       throw UsageError(fmt::format("{}: {} (in {})", config.file, e.what(), cell.label()));
     }
-    if (const auto& what = cell.settings.train.monitor; what != "loss")
+    // Metrics are the task's, whatever the seed of its data.
+    if (const auto& what = cell.settings.train.monitor; what != "loss" && monitored.insert({cell.axes.at("task"), what}).second)
       more_is_better(config, "train.monitor", what, cell, tasks);
     if (cell.settings.train.measure.exact && config.precision != "double")
       throw UsageError(fmt::format("{}: measure.exact: needs precision = \"double\"", config.file));
