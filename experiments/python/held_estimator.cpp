@@ -53,11 +53,7 @@ std::shared_ptr<Held<T>> HeldEstimator::on(const Structure& structure) {
     throw UsageError(fmt::format("{} learns, and has begun with {}: it cannot go on with {}; make another one", name_,
                                  in_words(held->made_for), in_words(structure)));
   auto made = std::make_shared<Held<T>>(Held<T>{make(structure), nullptr, structure});
-  if (learns(*made->estimator)) {
-    OptimizerSettings adam;
-    adam.learning_rate = learning_rate_;
-    made->optimizer = make_optimizer<T>(adam, made->estimator->own_parameters().size());
-  }
+  if (learns(*made->estimator)) made->optimizer = own_optimizer(*made->estimator, learning_rate_);
   return held = std::move(made);
 }
 

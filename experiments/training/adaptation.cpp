@@ -29,11 +29,7 @@ template <class T>
 void adapt(Estimator<T>& estimator, const Model<T>& model, const Task& task, const AdaptSettings& settings, Key key,
            const Stop& stop) {
   if (settings.steps == 0 || !learns(estimator)) return;
-  OptimizerSettings adam;
-  adam.name = "adam";
-  adam.learning_rate = settings.learning_rate;
-  adam.total_steps = settings.steps;
-  const auto optimizer = make_optimizer<T>(adam, estimator.own_parameters().size());
+  const auto optimizer = own_optimizer(estimator, settings.learning_rate, {.total_steps = settings.steps});
   Batches batches(task, settings.batch, key / "order");
   Tape<T> tape;
   std::vector<T> gradient;

@@ -17,6 +17,16 @@ bool learns(const Estimator<T>& estimator) {
   return estimator.own_parameters().size() > 0 || !estimator.state().empty();
 }
 
+/// Adam for what it learns, by the schedule of `like`.
+template <class T>
+std::unique_ptr<Optimizer<T>> own_optimizer(const Estimator<T>& estimator, double learning_rate, OptimizerSettings like = {}) {
+  like.name = "adam";
+  like.learning_rate = learning_rate;
+  like.clip = 0;
+  like.weight_decay = 0;
+  return make_optimizer<T>(like, estimator.own_parameters().size());
+}
+
 /// One step of learning from an estimate made with Problem::learning; `gradient` is scratch.
 template <class T>
 void learn_from(const Estimate<T>& estimate, Estimator<T>& estimator, Optimizer<T>& optimizer, std::vector<T>& gradient);

@@ -1,4 +1,5 @@
 // What a training is made of, before its first step.
+#include "experiments/training/adaptation.hpp"
 #include "experiments/training/trainer.hpp"
 
 namespace hardgrad {
@@ -22,12 +23,7 @@ Training<T> prepare(std::shared_ptr<const Task> task, const Spec& model, const S
   apart.learning_rate = settings.apart_learning_rate;
   training.optimizer = settings.apart.empty() ? make_optimizer<T>(how, parameters.size())
                                               : make_optimizer<T>(how, apart, settings.apart, parameters);
-  auto own = how;
-  own.name = "adam";
-  own.learning_rate = settings.own_learning_rate;
-  own.clip = 0;
-  own.weight_decay = 0;
-  training.own_optimizer = make_optimizer<T>(own, training.estimator->own_parameters().size());
+  training.own_optimizer = own_optimizer(*training.estimator, settings.own_learning_rate, how);
   return training;
 }
 
