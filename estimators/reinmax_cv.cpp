@@ -15,6 +15,7 @@
 // both are here.
 #include "core/estimator/relaxation/halfway.hpp"
 #include "core/estimator/relaxation/relaxation.hpp"
+#include "core/estimator/relaxation/relaxed_mean.hpp"
 
 #include "core/autodiff/elementwise.hpp"
 
@@ -72,10 +73,7 @@ SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) {
   const double temperature = settings.real("control_temperature"), far = INFINITY;
   const auto p = at.p(), p_T = at.p(settings.real("temperature"));
   const double phi = at.logits[1] - at.logits[0];
-  const auto bump = [&](double x) {
-    const double w = 1 / (1 + std::exp(-x / temperature));
-    return w * (1 - w) / temperature;
-  };
+  const auto bump = [&](double x) { return relaxed_slope(x, temperature); };
   double g = 0;
   for (std::size_t z = 0; z < 2; ++z) {
     const SmallChoice::Vector slope = at.slope(at.one_hot(z)), h = (p_T + at.one_hot(z)) / 2.0,

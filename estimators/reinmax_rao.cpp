@@ -12,6 +12,7 @@
 
 #include "core/estimator/relaxation/halfway.hpp"
 #include "core/estimator/relaxation/relaxation.hpp"
+#include "core/estimator/relaxation/relaxed_mean.hpp"
 
 #include "core/autodiff/elementwise.hpp"
 
@@ -47,10 +48,7 @@ SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) {
   if (at.logits.size() != 2) return {};
   const double temperature = settings.real("temperature"), far = INFINITY;
   const auto p = at.p();
-  const auto bump = [&](double x) {
-    const double w = 1 / (1 + std::exp(-x / temperature));
-    return w * (1 - w) / temperature;
-  };
+  const auto bump = [&](double x) { return relaxed_slope(x, temperature); };
   double g = 0;
   for (std::size_t z = 0; z < 2; ++z) {
     const SmallChoice::Vector slope = at.slope(at.one_hot(z)), halfway = (p + at.one_hot(z)) / 2.0;

@@ -8,6 +8,12 @@
 
 namespace hardgrad {
 
+/// dw / dz of the relaxed weight w = sigmoid(z / temperature).
+inline double relaxed_slope(double z, double temperature) {
+  const double w = 1 / (1 + std::exp(-z / temperature));
+  return w * (1 - w) / temperature;
+}
+
 /// [2] E of the gradient at the logits through w = sigmoid(z / temperature), z = phi + logistic noise: of f at w, or, if
 /// `hard`, of f at the option that z chooses. Empty for other numbers of options.
 inline SmallChoice::Vector relaxed_mean(const Settings& settings, const SmallChoice& at, bool hard) {
