@@ -7,6 +7,8 @@
 - `gradient(logits, f, estimator, seed)`: one estimate, with its samples.
 - `Estimator(spec)`: one that keeps what it learns from call to call.
 - `written(function)`: one of your own, to be judged like all others; `test(function)`: is it what it claims to be?
+- `measure(task, model, estimators)`, `run(config)`: what the program does with the field's networks; results as xarray. `hardgrad.analysis`
+  tabulates and draws them.
 - `hardgrad.torch`: differentiable expected losses for PyTorch (imported by itself, so that PyTorch is not needed here).
 
 An estimator is named as in the program: `rloo`, or with settings `rloo[samples=4]`. Errors carry the program's own sentence:
@@ -16,8 +18,9 @@ your own functions raise comes out as it is.
 from ._core import Bug, Error, Estimator, InputError, NotExact, NotFinite, UsageError
 from ._estimates import Gradient, Moments, Samples, gradient, moments
 from ._registry import describe, estimators
+from ._sweeps import measure, run
 from ._verdict import Check, Verdict, test
 from ._written import Drawn, written
 
 __all__ = ["Bug", "Check", "Drawn", "Error", "Estimator", "Gradient", "InputError", "Moments", "NotExact", "NotFinite", "Samples", "UsageError", "Verdict",
-           "describe", "estimators", "gradient", "moments", "test", "written"]
+           "describe", "estimators", "gradient", "measure", "moments", "run", "test", "written"]

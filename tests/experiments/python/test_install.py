@@ -27,7 +27,7 @@ def test_a_wheel_holds_the_package(wheel):
     assert wheel.name.startswith(f"hardgrad-0.1.0-cp3{sys.version_info[1]}-") and "linux" in wheel.name
     held = {name.split("/")[-1] for name in zipfile.ZipFile(wheel).namelist() if name.startswith("hardgrad/")}
     ours = {path.name for path in (TREE / "experiments/python/hardgrad").iterdir() if path.name != "__pycache__"}
-    assert ours <= held and any(name.startswith("_core.") and name.endswith(".so") for name in held) and len(ours) >= 8
+    assert ours <= held and {"hardgrad", "report.py"} <= held and any(name.startswith("_core.") and name.endswith(".so") for name in held) and len(ours) >= 8
 
 
 def test_an_installed_package_works_elsewhere(wheel, tmp_path):
@@ -38,3 +38,12 @@ def test_an_installed_package_works_elsewhere(wheel, tmp_path):
                           cwd=tmp_path, capture_output=True, text=True, env=env, check=True)
     where, rows = said.stdout.split()
     assert where == str(place / "hardgrad" / "__init__.py") and float(rows) == pytest.approx(4)
+
+    def ran(*command):
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=env, check=True).stdout
+
+    sweep = "import hardgrad; print(hardgrad.run({'name': 'two', 'grid': {'task': 'bits', 'estimator': ['rloo', 'exact']}}, out='cells').sizes['run'])"
+    assert ran(sys.executable, "-c", sweep) == "2\n"
+    assert "done now" in ran(str(place / "bin" / "hardgrad"), "run", str(TREE / "experiments/configs/quickstart.toml"), "--only", "task=not_gate",
+                             "--only", "seed=1", "--only", "estimator=rloo*", "--set", "train.steps=1", "--out", str(tmp_path / "quick"))
+    assert "rloo" in ran(sys.executable, "-m", "hardgrad.analysis", "answer", "two.h5")
