@@ -11,6 +11,7 @@ from torch import Tensor
 from . import _core
 from ._core import Estimator, UsageError
 from ._losses import given_ids, given_seed
+from ._parked import Parked
 from ._tensors import DTYPES, Estimate, check_losses, drawn_seed, shared
 
 _RUN = {torch.float32: _core.run_episode_float, torch.float64: _core.run_episode_double}
@@ -41,8 +42,13 @@ class Choice:
     place: int
 
 
-class Episode:
-    """One run of a network, which asks and says what it costs."""
+class Run:
+    """One run of a network, which asks and says what it costs.
+
+    expected_loss: [E] after a `with` block, what the estimator makes of it; its gradient is the estimator's.
+    """
+
+    expected_loss: Tensor
 
     def __init__(self, asking: Any, examples: int, dtype: torch.dtype, given: list[Tensor]):
         self._asking, self._dtype, self._given = asking, dtype, given
@@ -81,13 +87,65 @@ class Episode:
         return (logits[:, None] if logits.dim() == 2 else logits).to(self._dtype)
 
 
-def episode(network: Callable[[Episode], Any], examples: int, sites: dict[str, Site], estimator: Union[str, Estimator] = "rloo[samples=4]",
-            *, posterior: bool = False, dtype: Optional[torch.dtype] = None, ids: Optional[ArrayLike] = None,
-            generator: Optional[torch.Generator] = None, seed: Optional[int] = None) -> Tensor:
-    """The expected loss [E] of a network that makes one choice after another, as an estimator sees it; its gradient is the estimator's, at
-    the logits of every choice, and that of the costs' own parameters.
+class Episode:
+    """What `episode` returns: a `with` block, or a function that is run."""
 
-    network: a function that runs once, or as often as the estimator wants; it asks with `e.choose` and pays with `e.cost`.
+    def __init__(self, examples: int, sites: dict[str, Site], estimator: Estimator, posterior: bool, dtype: torch.dtype,
+                 ids: Any, seed: int):
+        self._examples, self._estimator, self._dtype = examples, estimator, dtype
+        self._sites = [(name, site.options, site.columns, site.times, site.state, site.apart) for name, site in sites.items()]
+        self._posterior, self._ids, self._seed = posterior, ids, seed
+        self._given: list[Tensor] = []
+        self._parked: Optional[Parked] = None
+
+    def run(self, network: Callable[[Run], Any]) -> Tensor:
+        """The expected loss [E] of a network that is a function: it runs once, or as often as the estimator wants. Its gradient is the
+        estimator's, at the logits of every choice, and that of the costs' own parameters."""
+        self._given = []
+        return self._expected(self._core(lambda asking: network(self._begun(asking)), torch.is_grad_enabled()))
+
+    def __enter__(self) -> Run:
+        if self._parked is not None:
+            raise UsageError("this episode has begun already")
+        self._given, learning = [], torch.is_grad_enabled()
+        self._parked = Parked(lambda network: self._core(network, learning), f"{self._estimator.spec} runs the network more than once: "
+                              "make it a function, and call episode(...).run(network)")
+        self._running = self._begun(self._parked)
+        return self._running
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        parked, self._parked = self._parked, None
+        assert parked is not None
+        if error is None:
+            self._running.expected_loss = self._expected(parked.end())
+        else:
+            parked.drop()
+
+    def _core(self, network: Callable[[Any], Any], learning: bool) -> Any:
+        return _RUN[self._dtype](self._estimator, network, self._sites, self._posterior, self._examples, self._ids, self._seed, learning)
+
+    def _begun(self, asking: Any) -> Run:
+        return Run(asking, self._examples, self._dtype, self._given)
+
+    def _expected(self, found: Any) -> Tensor:
+        value, slopes = found
+        result: Tensor = Estimate.apply(torch.from_numpy(value), [(torch.from_numpy(slope), torch.from_numpy(example)) for slope, example in slopes],
+                                        *self._given)
+        return result
+
+
+def episode(examples: int, sites: dict[str, Site], estimator: Union[str, Estimator] = "rloo[samples=4]", *, posterior: bool = False,
+            dtype: Optional[torch.dtype] = None, ids: Optional[ArrayLike] = None, generator: Optional[torch.Generator] = None,
+            seed: Optional[int] = None) -> Episode:
+    """A network that makes one choice after another, and what an estimator makes of its expected loss:
+
+        with episode(8, {"item": Site(options=6, times=2)}, "rloo[samples=4]") as e:
+            ...                              # e.choose(name, logits), again and again; e.cost(losses)
+        e.expected_loss.mean().backward()
+
+    The gradient is the estimator's, at the logits of every choice, and that of the costs' own parameters. A few estimators run the
+    network more than once (`self_critic`, say), which a block cannot be: with `episode(...).run(network)` it is a function of e.
+
     examples: E, the rows that it starts with.
     sites: what it may ask for, by name.
     estimator: of those with hard choices: score functions, coupled samples, sets without replacement, importance weights, enumerations.
@@ -102,10 +160,4 @@ def episode(network: Callable[[Episode], Any], examples: int, sites: dict[str, S
     if examples < 1 or not sites:
         raise UsageError("an episode has examples and sites")
     held = estimator if isinstance(estimator, Estimator) else Estimator(estimator)
-    given: list[Tensor] = []
-    declared = [(name, site.options, site.columns, site.times, site.state, site.apart) for name, site in sites.items()]
-    value, slopes = _RUN[numbers](held, lambda asking: network(Episode(asking, examples, numbers, given)), declared, posterior, examples,
-                                  given_ids(ids, examples), given_seed(drawn_seed(seed, generator)), torch.is_grad_enabled())
-    result: Tensor = Estimate.apply(torch.from_numpy(value), [(torch.from_numpy(slope), torch.from_numpy(example)) for slope, example in slopes],
-                                    *given)
-    return result
+    return Episode(examples, sites, held, posterior, numbers, given_ids(ids, examples), given_seed(drawn_seed(seed, generator)))

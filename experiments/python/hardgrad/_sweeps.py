@@ -122,7 +122,7 @@ def _texts(given: _Texts) -> list[str]:
 def _value(value: Any) -> str:
     """As TOML has it, which is as JSON has it for numbers, texts, truths and lists of these."""
     if isinstance(value, Mapping):
-        raise UsageError("run: an override is a number, a text, a truth or a list; name what is within a table by its path (\"train.steps\")")
+        raise UsageError('run: an override is a number, a text, a truth or a list; name what is within a table by its path ("train.steps")')
     try:
         return json.dumps(value, allow_nan=False)
     except (TypeError, ValueError) as error:

@@ -3,8 +3,8 @@
     loss = hardgrad.torch.expectation(logits, f, "rloo[samples=4]").mean()
     loss.backward()
 
-Choices that feed later ones are asked for in an `episode`. The logits get the estimator's gradient, and parameters inside f their path gradient, both by PyTorch's own `backward`. Tensors on
-the CPU share their memory with Hardgrad; others are refused.
+Choices that feed later ones are asked for in an `episode`. The logits get the estimator's gradient, and parameters inside f their path
+gradient, both by PyTorch's own `backward`. Tensors on the CPU share their memory with Hardgrad; others are refused.
 """
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from torch.autograd.function import once_differentiable
 
 from . import _core
 from ._core import Estimator, UsageError
-from ._episode import Choice, Episode, Site, episode
+from ._episode import Choice, Episode, Run, Site, episode
 from ._losses import Takes, check_axes, check_takes, given_ids, given_seed
 from ._tensors import Estimate, check_losses, drawn_seed, shared
 
-__all__ = ["Choice", "Episode", "Site", "episode", "expectation"]
+__all__ = ["Choice", "Episode", "Run", "Site", "episode", "expectation"]
 
 _DRAW = {torch.float32: _core.draw_float, torch.float64: _core.draw_double}
 

@@ -1,5 +1,6 @@
 """Choices that feed later ones, in PyTorch: the program's gradients, sums written down, and what cannot be."""
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +40,7 @@ def test_a_memory_reader_has_the_programs_gradients(tmp_path, hops):
         file = gradient_file.load(str(out))
         reader = Reader(file)
         sites = {"sentence": Site(options=reader.there.shape[1], times=hops, state=5)}
-        loss = episode(answered(reader, hops), 4, sites, spec, dtype=torch.float64, ids=file.batch["id"], seed=seed)
+        loss = episode(4, sites, spec, dtype=torch.float64, ids=file.batch["id"], seed=seed).run(answered(reader, hops))
         loss.mean().backward()
         for name, theirs in file.gradient.items():
             ours = file.parameters[name].grad
@@ -72,7 +73,7 @@ SITES = {"bit": Site(options=2, times=2)}
 
 def test_enumerations_are_differentiated_as_sums():
     mine, theirs = leaves(FIRST, SECOND, LOSS), leaves(FIRST, SECOND, LOSS)
-    value = episode(two(*mine), 3, SITES, "exact", dtype=torch.double)
+    value = episode(3, SITES, "exact", dtype=torch.double).run(two(*mine))
     p = theirs[0].softmax(1).T * theirs[1].softmax(1)
     torch.testing.assert_close(value, (p * theirs[2]).sum().expand(3))
     weight = torch.tensor([1.0, -2.0, 0.5], dtype=torch.double)
@@ -85,7 +86,7 @@ def test_lower_bounds_with_a_learned_posterior():
     """-ELBO by enumeration, at the logits of both; and the importance family runs."""
     tensors = FIRST, SECOND, LOSS, 0.5 * FIRST + 0.1, SECOND.flip(0)
     mine, theirs = leaves(*tensors), leaves(*tensors)
-    value = episode(two(*mine[:3], posterior=mine[3:]), 3, SITES, "exact[target=elbo]", posterior=True, dtype=torch.double)
+    value = episode(3, SITES, "exact[target=elbo]", posterior=True, dtype=torch.double).run(two(*mine[:3], posterior=mine[3:]))
     p, q = (first.softmax(1).T * second.softmax(1) for first, second in (theirs[:2], theirs[3:]))
     bound = (q * (theirs[2] + q.log() - p.log())).sum()
     torch.testing.assert_close(value, bound.expand(3))
@@ -93,7 +94,7 @@ def test_lower_bounds_with_a_learned_posterior():
         torch.testing.assert_close(one, other)
     run = 0
     for spec in ("vimco[samples=3]", "iwae_reinforce[samples=2]", "wake_wake[samples=4]", "vargrad[samples=2]", "rloo[target=elbo,kl=sampled]"):
-        value = episode(two(*mine[:3], posterior=mine[3:]), 3, SITES, spec, posterior=True, dtype=torch.double, seed=1)
+        value = episode(3, SITES, spec, posterior=True, dtype=torch.double, seed=1).run(two(*mine[:3], posterior=mine[3:]))
         slopes = torch.autograd.grad(value.mean(), mine)
         assert all(slope.isfinite().all() for slope in slopes) and any(slope.abs().sum() > 0 for slope in slopes[3:])
         run += 1
@@ -103,7 +104,7 @@ def test_lower_bounds_with_a_learned_posterior():
 def test_seeds_decide_and_estimators_learn():
     def drawn(seed, estimator="reinforce"):
         mine = leaves(FIRST, SECOND, LOSS)
-        return torch.autograd.grad(episode(two(*mine), 3, SITES, estimator, dtype=torch.double, seed=seed).sum(), mine[0])[0]
+        return torch.autograd.grad(episode(3, SITES, estimator, dtype=torch.double, seed=seed).run(two(*mine)).sum(), mine[0])[0]
 
     assert torch.equal(drawn(1), drawn(1)) and not torch.equal(drawn(1), drawn(2))
     held = hardgrad.Estimator("moving_baseline")
@@ -128,7 +129,13 @@ def test_seeds_decide_and_estimators_learn():
 ])
 def test_refusals(network, named, said):
     with pytest.raises(hardgrad.UsageError, match=said):
-        episode(network, 3, **{"sites": SITES, "estimator": "rloo", **named})
+        episode(3, **{"sites": SITES, "estimator": "rloo", **named}).run(network)
+    before = threading.active_count()
+    with pytest.raises(hardgrad.UsageError, match=said):
+        with episode(3, **{"sites": SITES, "estimator": "rloo", **named}) as e:
+            network(e)
+            raise AssertionError("it went on")
+    assert threading.active_count() == before
 
 
 def test_what_a_network_raises_comes_out_and_an_episode_ends():
@@ -142,6 +149,57 @@ def test_what_a_network_raises_comes_out_and_an_episode_ends():
         raise Ours
 
     with pytest.raises(Ours):
-        episode(network, 3, SITES)
+        episode(3, SITES).run(network)
+    with pytest.raises(Ours):
+        with episode(3, SITES) as e:
+            network(e)
+    assert len(left) == 2 and not hasattr(e, "expected_loss")
+    for run in left:
+        over(run)
+
+
+def over(run):
     with pytest.raises(hardgrad.UsageError, match="this episode is over"):
-        left[0].choose("bit", torch.zeros(3, 2))
+        run.choose("bit", torch.zeros(3, 2))
+
+
+def test_a_block_is_a_function():
+    """With every estimator that an episode can have, the same numbers either way; those that run the network again say so."""
+    blocks, again, relaxed = [], [], 0
+    for spec in hardgrad.estimators():
+        mine, theirs = leaves(FIRST, SECOND, LOSS), leaves(FIRST, SECOND, LOSS)
+        of = {"sites": SITES, "estimator": spec, "dtype": torch.double, "seed": 5}
+        try:
+            value = episode(3, **of).run(two(*theirs))
+        except hardgrad.UsageError:  # relaxations, and what wants a posterior
+            relaxed += 1
+            continue
+        expected = torch.autograd.grad(value.sum(), theirs, allow_unused=True)
+        try:
+            with episode(3, **of) as e:
+                two(*mine)(e)
+        except hardgrad.UsageError as refusal:
+            assert str(refusal) == f"{spec} runs the network more than once: make it a function, and call episode(...).run(network)"
+            again.append(spec)
+            continue
+        assert torch.equal(e.expected_loss, value)
+        for one, other in zip(torch.autograd.grad(e.expected_loss.sum(), mine, allow_unused=True), expected):
+            assert torch.equal(one, other) if other is not None else one is None
+        over(e)
+        blocks.append(spec)
+    assert threading.active_count() == 1
+    assert len(blocks) >= 32 and again == ["self_critic"] and len(blocks) + len(again) + relaxed == len(hardgrad.estimators())
+
+
+def test_blocks_may_be_within_each_other_and_repeated():
+    of = episode(3, SITES, "exact", dtype=torch.double)
+    with of as outer:
+        with pytest.raises(hardgrad.UsageError, match="has begun already"):
+            with of:
+                pass
+        with episode(3, SITES, "exact", dtype=torch.double) as inner:
+            two(FIRST, SECOND, LOSS)(inner)
+        two(FIRST, SECOND, LOSS)(outer)
+    with of as later:
+        two(FIRST, SECOND, LOSS)(later)
+    assert torch.equal(outer.expected_loss, inner.expected_loss) and torch.equal(outer.expected_loss, later.expected_loss)
