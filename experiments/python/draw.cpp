@@ -19,10 +19,10 @@ Drawn<T>::Drawn(HeldEstimator& estimator, Wanted<T> wanted)
   KeyedRandomness random(Key(wanted.seed) / "noise");
   const auto batch = model_.batch(std::move(wanted.ids));
   const auto estimate =
-      held->estimator->draw({.tape = tape_, .model = model_, .batch = batch, .random = random, .learning = learning});
+      held->estimator->draw({.tape = *tape_, .model = model_, .batch = batch, .random = random, .learning = learning});
   if (wanted.ending) wanted.ending();
-  tape_.backward(estimate.surrogate);
-  tape_.add_gradient(model_.parameters(), std::span(gradient_), model_.examples());  // estimates are of the mean
+  tape_->backward(estimate.surrogate);
+  tape_->add_gradient(model_.parameters(), std::span(gradient_), model_.examples());  // estimates are of the mean
   for (const auto g : gradient_) require_finite(g, "an entry of the gradient at the logits");
   note(wanted.options);
   if (learning) learn_from(estimate, *held->estimator, *held->optimizer, held->gradient);
@@ -32,7 +32,7 @@ template <class T>
 void Drawn<T>::note(bool options) {
   for (const auto& run : answered_) {
     auto& samples = runs_.emplace_back();
-    const auto f = run.loss.value(), slope = tape_.gradient(run.loss);
+    const auto f = run.loss.value(), slope = tape_->gradient(run.loss);
     samples.loss.assign(f.data, f.data + f.size());
     for (std::size_t r = 0; r < f.size(); ++r) samples.share.push_back(model_.examples() * slope.data[r]);
     samples.example = run.example;
@@ -50,8 +50,8 @@ template <class T>
 std::vector<T> Drawn<T>::through_weights(std::size_t run, const T* slope) {
   const auto weights = answered_.at(run).choice.weights;
   std::vector<T> gradient(gradient_.size());
-  tape_.backward(weights, MatrixView<const T>{slope, weights.rows(), weights.cols()});
-  tape_.add_gradient(model_.parameters(), std::span(gradient));
+  tape_->backward(weights, MatrixView<const T>{slope, weights.rows(), weights.cols()});
+  tape_->add_gradient(model_.parameters(), std::span(gradient));
   for (const auto g : gradient) require_finite(g, "an entry of the gradient at the logits");
   return gradient;
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "experiments/python/held_estimator.hpp"
+#include "experiments/python/kept_tape.hpp"
 #include "experiments/python/own_loss.hpp"
 
 namespace hardgrad::python {
@@ -53,7 +54,7 @@ class Drawn {
   void note(bool options);
   std::vector<Answered<T>> answered_;
   OwnLoss<T> model_;
-  Tape<T> tape_;
+  KeptTape<T> tape_;
   std::vector<T> gradient_;
   std::vector<Samples<T>> runs_;
 };

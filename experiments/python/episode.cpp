@@ -14,6 +14,7 @@
 #include "experiments/measurement/finite.hpp"
 #include "experiments/python/arrays.hpp"
 #include "experiments/python/held_estimator.hpp"
+#include "experiments/python/kept_tape.hpp"
 #include "experiments/python/own_loss.hpp"
 #include "experiments/training/adaptation.hpp"
 
@@ -154,7 +155,7 @@ py::tuple run_episode(HeldEstimator& estimator, const py::object& network, const
   if (ids) batch.id.assign(ids->data(), ids->data() + ids->size());
   std::vector<Given<T>> given;
   std::vector<double> value(examples);
-  Tape<T> tape;
+  const KeptTape<T> tape;
   const RunNetwork<T> model(network, structure, estimator.name(), given);
   {
     const py::gil_scoped_release released;
@@ -164,11 +165,11 @@ py::tuple run_episode(HeldEstimator& estimator, const py::object& network, const
     if (held->optimizer) lock.lock();
     KeyedRandomness random(Key(seed) / "noise");
     const auto estimate =
-        held->estimator->draw({.tape = tape, .model = model, .batch = batch, .random = random, .learning = learning});
-    tape.backward(estimate.surrogate);
+        held->estimator->draw({.tape = *tape, .model = model, .batch = batch, .random = random, .learning = learning});
+    tape->backward(estimate.surrogate);
     const auto add = [&](const Episode<T>& run) {
       for (const auto& cost : run.costs()) {
-        const auto slope = tape.gradient(cost.loss), loss = cost.loss.value();
+        const auto slope = tape->gradient(cost.loss), loss = cost.loss.value();
         for (std::size_t r = 0; r < loss.size(); ++r)
           value[cost.rows->example[r]] += examples * static_cast<double>(slope.data[r]) * static_cast<double>(loss.data[r]);
       }
@@ -179,7 +180,7 @@ py::tuple run_episode(HeldEstimator& estimator, const py::object& network, const
     const py::gil_scoped_acquire gil;
     py::list slopes;
     for (const auto& x : given) {
-      auto slope = array_of<T>(tape.gradient(x.value).data, x.shape);
+      auto slope = array_of<T>(tape->gradient(x.value).data, x.shape);
       for (py::ssize_t i = 0; i < slope.size(); ++i) {
         slope.mutable_data()[i] *= static_cast<T>(examples);  // estimates are of the mean
         require_finite(slope.data()[i], "an entry of the gradient");

@@ -1,7 +1,7 @@
 """What `hardgrad.torch` does with tensors."""
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 import torch
 from torch import Tensor
@@ -12,9 +12,20 @@ from ._core import UsageError
 DTYPES = (torch.float32, torch.float64)
 
 
+def once(backward: Callable[..., Any]) -> Callable[..., Any]:
+    """A backward that cannot be differentiated. PyTorch's own mark for that takes as long as a small backward: only where somebody
+    may want to differentiate (create_graph) is it asked."""
+    marked = once_differentiable(backward)
+
+    def chosen(ctx: Any, *cotangents: Any) -> Any:
+        return (marked if torch.is_grad_enabled() else backward)(ctx, *cotangents)
+
+    return chosen
+
+
 class Estimate(torch.autograd.Function):
     """Numbers [E] whose derivatives are known: `apply(value, slopes, *tensors)`, slopes being of each tensor the derivative of the
-    sum of the numbers, and whose each of its rows is [R] (None: row e is example e's)."""
+    sum of the numbers (None: it is zero), and whose each of its rows is [R] (None: row e is example e's)."""
 
     @staticmethod
     def forward(ctx: Any, *given: Any, **named: Any) -> Any:
@@ -23,15 +34,18 @@ class Estimate(torch.autograd.Function):
         return value
 
     @staticmethod
-    @once_differentiable  # type: ignore[misc]
+    @once
     def backward(ctx: Any, *cotangents: Any) -> Any:
-        return None, None, *(_weighted(cotangents[0], slope, example, shape) if wanted else None
+        return None, None, *(_weighted(cotangents[0], slope, example, shape) if wanted and slope is not None else None
                              for (slope, example), shape, wanted in zip(ctx.slopes, ctx.shapes, ctx.needs_input_grad[2:]))
 
 
 def _weighted(cotangent: Tensor, slope: Tensor, example: Optional[Tensor], shape: Any) -> Tensor:
     of_rows = cotangent if example is None else cotangent[example]
-    return (of_rows.reshape(-1, *(1,) * (slope.dim() - 1)) * slope).reshape(shape)
+    if slope.dim() > 1:
+        of_rows = of_rows.reshape(-1, *(1,) * (slope.dim() - 1))
+    weighted = of_rows * slope
+    return weighted if weighted.shape == shape else weighted.reshape(shape)
 
 
 def shared(tensor: Tensor, what: str) -> Any:

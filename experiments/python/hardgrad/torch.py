@@ -14,13 +14,12 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from . import _core
 from ._core import Estimator, UsageError
 from ._episode import Choice, Episode, Run, Site, episode
 from ._losses import Takes, check_axes, check_takes, given_ids, given_seed
-from ._tensors import Estimate, check_losses, drawn_seed, shared
+from ._tensors import Estimate, check_losses, drawn_seed, once, shared
 
 __all__ = ["Choice", "Episode", "Run", "Site", "episode", "expectation"]
 
@@ -63,7 +62,7 @@ def expectation(logits: Tensor, f: Callable[..., Tensor], estimator: Union[str, 
     value = np.zeros(len(shaped))
     for _, _, example, losses, share in runs:
         value += np.bincount(example, share * losses, len(shaped))
-    slopes: list[tuple[Tensor, Optional[Tensor]]] = [(torch.from_numpy(slope), None)]
+    slopes: list[tuple[Optional[Tensor], Optional[Tensor]]] = [(torch.from_numpy(slope) if slope.any() else None, None)]
     slopes += [(torch.from_numpy(share), torch.from_numpy(example)) for _, _, example, _, share in runs]
     result: Tensor = Estimate.apply(torch.from_numpy(value.astype(values.dtype)), slopes, logits, *loss.runs)
     return result if batched else result[0]
@@ -90,7 +89,7 @@ class _Weights(torch.autograd.Function):
         return torch.from_numpy(weights)
 
     @staticmethod
-    @once_differentiable  # type: ignore[misc]
+    @once
     def backward(ctx: Any, *cotangents: Any) -> Any:
         return torch.from_numpy(ctx.way(cotangents[0].numpy())).reshape(ctx.shape), None, None
 

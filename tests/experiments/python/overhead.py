@@ -1,4 +1,5 @@
-"""What hardgrad.torch costs besides the loss: the same estimators written by hand in PyTorch, with a trivial loss and one of 1 ms.
+"""What hardgrad.torch costs besides the loss: beside it the same estimators as their papers have them, written by hand in PyTorch; with a
+trivial loss and one of 1 ms.
 
     PYTHONPATH=build/release/python /usr/bin/python3 tests/experiments/python/overhead.py
 """
@@ -26,6 +27,15 @@ def straight_through(logits, f):
     options = torch.distributions.Categorical(probs=p.detach()).sample()
     z = F.one_hot(options, S).to(p.dtype) + p - p.detach()
     return f(z.flatten(0, 1)).reshape(K, E).mean(0)
+
+
+def reinmax(logits, f):
+    """Liu et al. 2023, Algorithm 2, line by line."""
+    p = torch.softmax(logits, -1)[None].expand(K, E, D, S)
+    z = F.one_hot(torch.distributions.Categorical(probs=p.detach()).sample(), S).to(p.dtype)
+    middle = torch.softmax((((p + z) / 2).log() - logits).detach() + logits, -1)
+    second = 2 * middle - p / 2
+    return f((second - second.detach() + z).flatten(0, 1)).reshape(K, E).mean(0)
 
 
 def of_milliseconds(milliseconds):
@@ -59,7 +69,7 @@ def main():
     print(f"{E} examples, {D} columns of {S} options, {K} samples; medians of processor time in ms")
     for milliseconds in (0, 1):
         f = of_milliseconds(milliseconds)
-        for name, by_hand in (("rloo", rloo), ("straight_through", straight_through)):
+        for name, by_hand in (("rloo", rloo), ("straight_through", straight_through), ("reinmax", reinmax)):
             logits = torch.randn(E, D, S, requires_grad=True)
             hand = median(lambda: by_hand(logits, f).mean().backward())
             ours = median(lambda: expectation(logits, f, f"{name}[samples={K}]").mean().backward())

@@ -1,0 +1,43 @@
+// Tapes whose memory stays from call to call: fresh pages take a small estimate as long as its arithmetic.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "core/autodiff/tape.hpp"
+
+namespace hardgrad::python {
+
+/// A cleared tape, for as long as this lives; then it goes back to the thread that lets it go, which keeps a few small ones.
+template <class T>
+class KeptTape {
+ public:
+  KeptTape() {
+    if (idle().empty()) {
+      tape_ = std::make_unique<Tape<T>>();
+    } else {
+      tape_ = std::move(idle().back());
+      idle().pop_back();
+    }
+  }
+  KeptTape(const KeptTape&) = delete;
+  ~KeptTape() {
+    tape_->clear();
+    if (idle().size() < most && tape_->arena().capacity() <= largest) idle().push_back(std::move(tape_));
+  }
+
+  Tape<T>& operator*() const { return *tape_; }
+  Tape<T>* operator->() const { return tape_.get(); }
+
+ private:
+  static constexpr std::size_t most = 4, largest = std::size_t{8} << 20;  // bytes
+  static std::vector<std::unique_ptr<Tape<T>>>& idle() {
+    thread_local std::vector<std::unique_ptr<Tape<T>>> tapes;
+    return tapes;
+  }
+  std::unique_ptr<Tape<T>> tape_;
+};
+
+}  // namespace hardgrad::python
