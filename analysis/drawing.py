@@ -9,9 +9,6 @@ from typing import Any, NamedTuple
 
 import matplotlib
 import matplotlib.ticker
-
-matplotlib.use("Agg")  # no display is needed
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis

@@ -1,5 +1,5 @@
 // hardgrad._core: what the Python package is made of. Its functions take arrays of one layout, [E, D, S]; what users see, with
-// its checks of shapes, is in hardgrad/*.py.
+// its checks of shapes, is in src/hardgrad/*.py.
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>

@@ -21,6 +21,11 @@ def test_runs_from_the_projects_folder():
     assert "report" in run(PYTHON, "-m", "analysis", "--help", cwd=ROOT)
 
 
+def test_a_notebooks_backend_stays_its_own():
+    code = "import matplotlib; matplotlib.use('svg'); import analysis.report; print(matplotlib.get_backend())"
+    assert run(PYTHON, "-c", code, cwd=ROOT).strip() == "svg"
+
+
 def test_installs_in_place(tmp_path):
     """Into a folder of the test's own, from a copy: pip leaves its notes beside the sources."""
     if subprocess.run([PYTHON, "-m", "pip", "--version"], capture_output=True).returncode:

@@ -1,0 +1,43 @@
+"""The notebook runs from its first cell to its last, and shows what it showed when it was written."""
+import re
+from pathlib import Path
+
+import pytest
+
+nbclient = pytest.importorskip("nbclient")
+nbformat = pytest.importorskip("nbformat")
+pytest.importorskip("ipykernel")
+pytest.importorskip("torch")
+
+FOLDER = Path(__file__).resolve().parents[3] / "experiments/python"
+
+
+def texts(cell):
+    for output in cell.outputs:
+        if output.output_type == "stream":
+            yield output.text
+        elif "image/png" not in output.data:
+            yield output.data["text/plain"]
+
+
+def numbers(text):
+    return [float(number) for number in re.findall(r"-?\d+\.?\d*(?:e[-+]\d+)?", text)]
+
+
+def test_the_tour():
+    written = nbformat.read(FOLDER / "tour.ipynb", as_version=4)
+    run = nbformat.from_dict(written)
+    for cell in run.cells:
+        if cell.cell_type == "code":
+            cell.outputs = []
+    nbclient.NotebookClient(run, timeout=3000, resources={"metadata": {"path": str(FOLDER)}}).execute()
+    pictures = compared = 0
+    for old, new in zip(written.cells, run.cells):
+        if old.cell_type != "code":
+            continue
+        assert [output.output_type for output in new.outputs if output.get("name") != "stderr"] == [output.output_type for output in old.outputs]
+        pictures += sum("image/png" in output.get("data", {}) for output in new.outputs)
+        if "trained" not in old.metadata.get("tags", []):  # where rounding grows with the steps
+            assert numbers(" ".join(texts(new))) == pytest.approx(numbers(" ".join(texts(old))), rel=1e-2, abs=2e-3)
+            compared += len(numbers(" ".join(texts(old))))
+    assert pictures >= 4 and compared >= 60
