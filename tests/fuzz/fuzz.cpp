@@ -26,7 +26,6 @@
 namespace hardgrad::fuzz {
 namespace {
 
-constexpr int batch = 1000;
 constexpr int seconds = 20;               // of processor time for one input, whatever else the machine does
 constexpr long kilobytes = 600L * 1000;   // at the most; HARDGRAD_INPUT_LIMIT is 1 MB
 constexpr std::size_t longest = 1 << 17;  // bytes of a message: one line, if a long one that quotes what it was given
@@ -36,7 +35,9 @@ struct Tally {
   long accepted = 0, refused = 0;
 };
 
+// A new file each time: over an old one, some file systems wait for the disk.
 void write(const std::string& path, const std::string& bytes) {
+  std::filesystem::remove(path);
   std::ofstream out(path, std::ios::binary | std::ios::trunc);
   out << bytes;
   if (!out.flush()) std::abort();
@@ -93,6 +94,7 @@ std::string answer(const Target& target, const std::string& path) {
 bool run(const Target& target, const std::string& folder, std::uint64_t seed, long count, const std::string& keep) {
   const auto path = folder + "/" + target.file, report = folder + "/report";
   Tally all;
+  const long batch = std::max(1000L, count / 20);  // in long ones, inputs have time to grow from others
   for (long done = 0; done < count; done += batch) {
     const auto process = fork();
     if (process < 0) std::abort();
