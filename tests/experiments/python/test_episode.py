@@ -124,6 +124,7 @@ def test_seeds_decide_and_estimators_learn():
     (lambda e: e.choose("bit", torch.zeros(3, 2)), {"posterior": True}, "a posterior is wanted"),
     (lambda e: e.choose("bit", torch.zeros(3, 2)), {"estimator": "gumbel_softmax"}, "gumbel_softmax puts weights in the place of choices"),
     (lambda e: e.choose("bit", torch.zeros(3, 2)), {"estimator": "vimco"}, "vimco: the model has no learned posterior"),
+    (lambda e: e.choose("bit", torch.zeros(3, 2)) and None, {}, "the network never said what it costs"),
     (lambda e: None, {"dtype": torch.float16}, "dtype is float32 or float64"),
     (lambda e: None, {"sites": {}}, "an episode has examples and sites"),
 ])
@@ -134,7 +135,6 @@ def test_refusals(network, named, said):
     with pytest.raises(hardgrad.UsageError, match=said):
         with episode(3, **{"sites": SITES, "estimator": "rloo", **named}) as e:
             network(e)
-            raise AssertionError("it went on")
     assert threading.active_count() == before
 
 
@@ -153,9 +153,11 @@ def test_what_a_network_raises_comes_out_and_an_episode_ends():
     with pytest.raises(Ours):
         with episode(3, SITES) as e:
             network(e)
-    assert len(left) == 2 and not hasattr(e, "expected_loss")
+    assert len(left) == 2
     for run in left:
         over(run)
+        with pytest.raises(hardgrad.UsageError, match="expected_loss is known once the `with` block has ended"):
+            run.expected_loss
 
 
 def over(run):

@@ -43,16 +43,20 @@ class Choice:
 
 
 class Run:
-    """One run of a network, which asks and says what it costs.
-
-    expected_loss: [E] after a `with` block, what the estimator makes of it; its gradient is the estimator's.
-    """
-
-    expected_loss: Tensor
+    """One run of a network, which asks and says what it costs."""
 
     def __init__(self, asking: Any, examples: int, dtype: torch.dtype, given: list[Tensor]):
         self._asking, self._dtype, self._given = asking, dtype, given
         self._places = [examples]
+        self._paid = False
+        self._expected: Optional[Tensor] = None
+
+    @property
+    def expected_loss(self) -> Tensor:
+        """[E] once the `with` block is over, what the estimator makes of it; its gradient is the estimator's."""
+        if self._expected is None:
+            raise UsageError("expected_loss is known once the `with` block has ended, and ended well; what `run` makes of a function, it returns")
+        return self._expected
 
     def choose(self, name: str, logits: Tensor, *, posterior: Optional[Tensor] = None, state: Optional[Tensor] = None,
                after: Optional[Choice] = None) -> Choice:
@@ -78,6 +82,7 @@ class Run:
         place = len(self._places) - 1 if after is None else after.place
         checked = check_losses(losses, self._places[place]).to(self._dtype)
         self._asking.cost(shared(checked, "the losses"), place)
+        self._paid = True
         self._given.append(checked)
 
     def _logits(self, logits: Tensor, what: str) -> Tensor:
@@ -102,7 +107,13 @@ class Episode:
         """The expected loss [E] of a network that is a function: it runs once, or as often as the estimator wants. Its gradient is the
         estimator's, at the logits of every choice, and that of the costs' own parameters."""
         self._given = []
-        return self._expected(self._core(lambda asking: network(self._begun(asking)), torch.is_grad_enabled()))
+
+        def once(asking: Any) -> None:
+            run = self._begun(asking)
+            network(run)
+            _require_cost(run)
+
+        return self._expected(self._core(once, torch.is_grad_enabled()))
 
     def __enter__(self) -> Run:
         if self._parked is not None:
@@ -116,10 +127,11 @@ class Episode:
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         parked, self._parked = self._parked, None
         assert parked is not None
-        if error is None:
-            self._running.expected_loss = self._expected(parked.end())
-        else:
+        if error is not None or not self._running._paid:
             parked.drop()
+        if error is None:
+            _require_cost(self._running)
+            self._running._expected = self._expected(parked.end())
 
     def _core(self, network: Callable[[Any], Any], learning: bool) -> Any:
         return _RUN[self._dtype](self._estimator, network, self._sites, self._posterior, self._examples, self._ids, self._seed, learning)
@@ -132,6 +144,11 @@ class Episode:
         result: Tensor = Estimate.apply(torch.from_numpy(value), [(torch.from_numpy(slope), torch.from_numpy(example)) for slope, example in slopes],
                                         *self._given)
         return result
+
+
+def _require_cost(run: Run) -> None:
+    if not run._paid:
+        raise UsageError("the network never said what it costs: e.cost(losses) is missing")
 
 
 def episode(examples: int, sites: dict[str, Site], estimator: Union[str, Estimator] = "rloo[samples=4]", *, posterior: bool = False,
