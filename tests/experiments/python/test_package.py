@@ -68,7 +68,7 @@ def test_stubs_hold(tmp_path):
     assert said.returncode == 0, said.stdout
     use = tmp_path / "use.py"
     use.write_text("import hardgrad\nof = hardgrad.moments([0.0, 1.0], [1, 2], 'rloo')\nreveal_type(of.mean)\nof.meen\nhardgrad.gradient()\n")
-    said = subprocess.run(["/usr/bin/python3", "-m", "mypy", "--cache-dir", str(tmp_path), str(use)], capture_output=True, text=True,
+    said = subprocess.run(["/usr/bin/python3", "-m", "mypy", "--config-file", str(settings), "--cache-dir", str(tmp_path), str(use)], capture_output=True, text=True,
                           env={**os.environ, "MYPYPATH": os.path.dirname(FOLDER)})
     assert 'Revealed type is "numpy.ndarray' in said.stdout and 'no attribute "meen"' in said.stdout and "use.py:5" in said.stdout, said.stdout
 
