@@ -59,7 +59,8 @@ std::string what_would_do(const ParameterInfo& info) {
 
 void check_range(const std::string& owner, const ParameterInfo& info, double value, const std::string& given) {
   const auto refuse = [&](const char* relation, double bound) {
-    throw UsageError(fmt::format("{}: {} must be {} {}, got {}", owner, info.name, relation, number_text(bound), given));
+    throw UsageError(
+        fmt::format("{}: {} must be {} {}, got {}", owner, info.name, relation, number_text(bound), excerpt(given)));
   };
   if (info.open_low ? value <= info.low && std::isfinite(info.low) : value < info.low)
     refuse(info.open_low ? "above" : "at least", info.low);
@@ -70,7 +71,8 @@ void check_range(const std::string& owner, const ParameterInfo& info, double val
 Value checked(const std::string& owner, const ParameterInfo& info, const std::string& text) {
   const auto wrong = [&]() -> UsageError {
     auto hint = info.type == Type::choice && nearest(text, info.choices) ? did_you_mean(text, info.choices) : "";
-    return UsageError(fmt::format("{}: {} must be {}, got \"{}\"{}", owner, info.name, what_would_do(info), text, hint));
+    return UsageError(
+        fmt::format("{}: {} must be {}, got \"{}\"{}", owner, info.name, what_would_do(info), excerpt(text), hint));
   };
   switch (info.type) {
     case Type::boolean:

@@ -12,6 +12,8 @@ namespace {
 
 bool is_name_character(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.'; }
 
+constexpr std::size_t longest_name = 100;  // so that messages may quote it
+
 // Reads a spec from left to right; `at` is the position, so that every error knows its column.
 struct SpecReader {
   const std::string& text;
@@ -19,9 +21,16 @@ struct SpecReader {
 
   [[noreturn]] void fail(const std::string& what) const { fail_at(at, what); }
   [[noreturn]] void fail_at(std::size_t position, const std::string& what) const {
-    throw UsageError(fmt::format("\"{}\": column {}: {}; a spec is written name[key=value,...]", text, position + 1, what));
+    throw UsageError(fmt::format("\"{}\": column {}: {}; a spec is written name[key=value,...]", excerpt(text, position),
+                                 position + 1, what));
   }
   bool done() const { return at >= text.size(); }
+  /// The character here, all bytes of it.
+  std::string character() const {
+    std::size_t end = at + 1;
+    while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0u) == 0x80u) ++end;
+    return text.substr(at, end - at);
+  }
   void skip_space() {
     while (!done() && (text[at] == ' ' || text[at] == '\t')) ++at;
   }
@@ -29,8 +38,10 @@ struct SpecReader {
     skip_space();
     const auto start = at;
     while (!done() && is_name_character(text[at])) ++at;
-    if (at == start) fail(done() ? fmt::format("expected {}", what) : fmt::format("expected {}, got '{}'", what, text[at]));
+    if (at == start) fail(done() ? fmt::format("expected {}", what) : fmt::format("expected {}, got '{}'", what, character()));
     auto result = text.substr(start, at - start);
+    if (result.size() > longest_name)
+      fail_at(start, fmt::format("expected {}, got a word of {} characters", what, result.size()));
     skip_space();
     return result;
   }
@@ -87,7 +98,7 @@ Spec Spec::parse(const std::string& text) {
   spec.text = text;
   spec.name = in.name("a name");
   if (in.done()) return spec;
-  if (text[in.at] != '[') in.fail(fmt::format("expected '[', got '{}'", text[in.at]));
+  if (text[in.at] != '[') in.fail(fmt::format("expected '[', got '{}'", in.character()));
   ++in.at;
   in.skip_space();
   if (in.done() || text[in.at] != ']') {
@@ -103,7 +114,7 @@ Spec Spec::parse(const std::string& text) {
       spec.arguments.emplace_back(std::move(key), std::move(value));
       if (in.done()) in.fail("missing ']'");
       if (text[in.at] == ']') break;
-      if (text[in.at] != ',') in.fail(fmt::format("expected ',' or ']', got '{}'", text[in.at]));
+      if (text[in.at] != ',') in.fail(fmt::format("expected ',' or ']', got '{}'", in.character()));
       ++in.at;
     }
   }

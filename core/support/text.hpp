@@ -1,6 +1,7 @@
 // Text, where the standard library stops short.
 #pragma once
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -15,6 +16,17 @@ inline std::string_view trimmed(std::string_view text) {
   const auto first = text.find_first_not_of(" \t");
   if (first == std::string_view::npos) return {};
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
+}
+
+/// What a message may quote of a text: the text, or of a long one what stands around byte `at`. Characters of UTF-8 stay whole.
+inline std::string excerpt(std::string_view text, std::size_t at = 0) {
+  constexpr std::size_t most = 200, before = 60;
+  if (text.size() <= most) return std::string(text);
+  const auto inside = [&](std::size_t i) { return i < text.size() && (static_cast<unsigned char>(text[i]) & 0xC0u) == 0x80u; };
+  std::size_t from = at > before ? at - before : 0, to = std::min(from + most, text.size());
+  while (inside(from)) ++from;
+  while (inside(to)) --to;
+  return (from > 0 ? "..." : "") + std::string(text.substr(from, to - from)) + (to < text.size() ? "..." : "");
 }
 
 /// All bytes of a file; nothing if it cannot be read. An empty file is an empty text.

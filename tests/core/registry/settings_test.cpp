@@ -5,6 +5,7 @@
 
 #include "core/registry/registry.hpp"
 #include "core/support/error.hpp"
+#include "experiments/support/utf8.hpp"
 
 using namespace hardgrad;
 
@@ -153,4 +154,26 @@ TEST_CASE("a registry finds by name and suggests") {
   CHECK(registry.at("rloo").name == "rloo");
   CHECK_THROWS_WITH_AS(registry.at("rlo"), "unknown estimator \"rlo\" (did you mean \"rloo\"?)", UsageError);
   CHECK_THROWS_AS(registry.add({"rloo", {}}), Bug);
+}
+
+TEST_CASE("a refusal quotes of a long spec what stands around the fault, and stays a line") {
+  const std::string many(100000, 'r'), accents = [] {
+    std::string text;
+    for (int i = 0; i < 50000; ++i) text += "é";
+    return text;
+  }();
+  int asked = 0;
+  for (const auto& text :
+       {many, many + "[", "rloo[" + many + "=2]", "rloo[samples=" + many + "]", "rloo[samples=1" + std::string(300, '0') + "]",
+        "rloo[score=" + many + "]", "rloo[t=" + many + "]", "rloo[path=" + many + "[]", "rloo[path=" + accents + "[]", accents,
+        "rloo[path=\"" + accents + "\"x]"}) {
+    const auto said = refusal(text);
+    CHECK(said != "accepted");
+    CHECK(said.size() < 500);
+    CHECK(is_utf8(said));
+    ++asked;
+  }
+  CHECK(asked == 11);
+  CHECK(refusal("rloo[path=" + many + "[]").find("rrr[]\": column 100011: '[' inside a value") != std::string::npos);
+  CHECK(refusal(many).find("got a word of 100000 characters") != std::string::npos);
 }
