@@ -1,4 +1,4 @@
-"""Command line: `python3 -m analysis answer|report|draw|watch|look|compare|align ...`; `--help` says more."""
+"""Command line: `python3 -m analysis answer|report|draw|restarts|watch|look|compare|align ...`; `--help` says more."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from .live import follow, program, told
 from .load import load, load_tuning
 from .output import complain, finish, write
 from .report import report
+from .restarts import TRAINING_LOSS, restart_table
 from .table import format_table, table
 from .tried import chosen
 from .views import load_attention, views_of
@@ -90,6 +91,11 @@ def _answer(arguments: argparse.Namespace) -> None:
     found = answer(data, arguments.by)
     searched = chosen(data, load_tuning(data))
     print(found.to_json(orient="records", indent=2) if arguments.json else format_answer(found, searched))
+
+
+def _restarts(arguments: argparse.Namespace) -> None:
+    found = restart_table(load(arguments.result, arguments.unverified), arguments.by)
+    print(found.to_json(orient="records", indent=2) if arguments.json else found.to_string(index=False, float_format="{:.4g}".format))
 
 
 def _look(arguments: argparse.Namespace) -> None:
@@ -165,6 +171,13 @@ def main(arguments: list[str] | None = None) -> int:
                       help="a held-out loss or metric, such as metric_accuracy (default: the held-out loss that most runs have)")
     verb.add_argument("--json", action="store_true", help="print JSON")
     verb.set_defaults(run=_answer)
+    text = "choose of runs that differ in their seed alone the one that trained best"
+    verb = verbs.add_parser("restarts", help=text, description=text)
+    verb.add_argument("result", metavar="RESULT.h5", help="merged result")
+    verb.add_argument("--by", default=TRAINING_LOSS, metavar="QUANTITY",
+                      help="what chooses; one of training, if what is held out is to judge (default: the last training losses)")
+    verb.add_argument("--json", action="store_true", help="print JSON")
+    verb.set_defaults(run=_restarts)
     text = "draw what a network attended to: alignments, hops, glimpses, entropy"
     verb = verbs.add_parser("look", help=text, description=text)
     verb.add_argument("result", metavar="GRADIENT.h5", help="file of `hardgrad gradient --out`")
