@@ -61,13 +61,8 @@ Var<T> gather_sum(std::size_t rows, std::initializer_list<Part<T>> parts) {
   tape.on_backward({out}, [=](Tape<T>& t) {
     const auto g = t.cotangent(out);
     for (std::size_t j = 0; j < count; ++j) {
-      if (!t.needs_gradient(kept[j].x)) continue;
-      const auto sink = t.sink(kept[j].x);
-      if (!kept[j].index) {
-        sink.accumulate([&](std::size_t i) { return g.data[i]; });
-        continue;
-      }
-      const auto into = sink.scattered();
+      if (!kept[j].index || !t.needs_gradient(kept[j].x)) continue;
+      const auto into = t.sink(kept[j].x).scattered();
       for (std::size_t r = 0; r < rows; ++r) {
         if (kept[j].index[r] < 0) continue;
         T* __restrict o = into.row(kept[j].index[r]);
@@ -75,6 +70,13 @@ Var<T> gather_sum(std::size_t rows, std::initializer_list<Part<T>> parts) {
         for (std::size_t c = 0; c < cols; ++c) o[c] += x[c];
       }
     }
+    std::size_t as_it_stands = count;  // the last of these parts takes the cotangent over
+    for (std::size_t j = 0; j < count; ++j) {
+      if (kept[j].index || !t.needs_gradient(kept[j].x)) continue;
+      if (as_it_stands < count) t.sink(kept[as_it_stands].x).accumulate([&](std::size_t i) { return g.data[i]; });
+      as_it_stands = j;
+    }
+    if (as_it_stands < count) t.pass_on(out, kept[as_it_stands].x);
   });
   return out;
 }

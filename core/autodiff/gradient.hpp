@@ -8,8 +8,8 @@
 
 namespace hardgrad {
 
-/// into [set.size()] = d scalar / d parameters, in the set's order. Of the tape's other gradients only those of leaves can be
-/// read afterwards.
+/// into [set.size()] = d scalar / d parameters, in the set's order. Of the tape's other gradients only those of other
+/// parameters can be read afterwards.
 template <class T, class U>
 void differentiate(Var<T> scalar, const ParameterSet<T>& set, std::vector<U>& into) {
   if constexpr (std::is_same_v<T, U>) {

@@ -1,6 +1,7 @@
 // Products through xtensor-blas's cxxblas, which hands them to OpenBLAS.
 #include "core/autodiff/product.hpp"
 
+#include <algorithm>
 #include <xtensor-blas/xblas.hpp>
 
 #include "core/autodiff/require.hpp"
@@ -18,17 +19,66 @@ namespace {
 // Parallelism is outside, over tasks: BLAS threads would only fight with them.
 [[maybe_unused]] const bool one_blas_thread = (openblas_set_num_threads(1), true);
 
-/// (+)= the gradient of y = x W' for x and W, given g.
 template <class T>
-void linear_backward(Tape<T>& tape, Var<T> x, Var<T> weight, MatrixView<const T> g) {
+bool all_zero(const T* x, std::size_t n) {
+  if (n > 0 && x[0] != 0) return false;
+  constexpr std::size_t block = 64;  // looked at as a whole: a loop that may end anywhere is not vectorised
+  std::size_t i = 0;
+  for (; i + block <= n; i += block) {
+    unsigned found = 0;
+    for (std::size_t j = 0; j < block; ++j) found |= x[i + j] != 0;
+    if (found) return false;
+  }
+  return std::all_of(x + i, x + n, [](T v) { return v == 0; });
+}
+
+/// The rows of a cotangent that are not zero throughout: those of rows whose loss is not wanted now are.
+template <class T>
+std::span<const int> live_rows(Tape<T>& tape, MatrixView<const T> g) {
+  const auto live = tape.template scratch<int>(g.rows);
+  std::size_t n = 0;
+  for (std::size_t r = 0; r < g.rows; ++r)
+    if (!all_zero(g.row(r), g.cols)) live[n++] = static_cast<int>(r);
+  return live.first(n);
+}
+
+template <class T>
+MatrixView<T> new_rows(Tape<T>& tape, std::size_t rows, std::size_t cols) {
+  return {tape.template scratch<T>(rows * cols).data(), rows, cols};
+}
+
+/// These rows of x, side by side.
+template <class T>
+MatrixView<const T> taken(Tape<T>& tape, MatrixView<const T> x, std::span<const int> rows) {
+  if (rows.size() == x.rows) return x;
+  const auto some = new_rows(tape, rows.size(), x.cols);
+  for (std::size_t i = 0; i < rows.size(); ++i) std::copy_n(x.row(rows[i]), x.cols, some.row(i));
+  return some;
+}
+
+/// (+)= the gradient of y = x W' + b for x, W and b (which may be none), given g.
+template <class T>
+void linear_backward(Tape<T>& tape, Var<T> x, Var<T> weight, Var<T> bias, MatrixView<const T> g) {
+  const auto live = live_rows(tape, g);
+  const auto some = taken(tape, g, live);
   if (tape.needs_gradient(x)) {
     const auto sink = tape.sink(x);
-    gemm<T>(g, false, tape.value(weight), false, sink.to, sink.beta());
+    if (live.size() == g.rows) {
+      gemm<T>(g, false, tape.value(weight), false, sink.to, sink.beta());
+    } else {
+      const auto to = sink.scattered(), of_some = new_rows(tape, live.size(), to.cols);
+      gemm<T>(some, false, tape.value(weight), false, of_some);
+      for (std::size_t i = 0; i < live.size(); ++i)
+        for (std::size_t j = 0; j < to.cols; ++j) to(live[i], j) += of_some(i, j);
+    }
   }
   if (tape.needs_gradient(weight)) {
     const auto sink = tape.sink(weight);
-    gemm<T>(g, true, tape.value(x), false, sink.to, sink.beta());
+    gemm<T>(some, true, taken(tape, tape.value(x), live), false, sink.to, sink.beta());
   }
+  if (!bias || !tape.needs_gradient(bias)) return;
+  const auto sink = tape.sink(bias);
+  kernels::column_sums(some.data, some.rows, some.cols, sink.to.data, sink.first);
 }
 
 /// BLAS is not instrumented: under the address sanitizer its operands are looked at before.
@@ -63,7 +113,7 @@ void gemm(Block<const T> a, bool transpose_a, Block<const T> b, bool transpose_b
                                   size(c.stride));
 }
 
-// y = x W' + b; gx = g W, gW = g' x, gb = column sums of g
+// y = x W' + b; gx = g W, gW = g' x, gb = column sums of g, all over the rows of g that are not zero
 template <class T>
 Var<T> linear(Var<T> x, Var<T> weight, Var<T> bias) {
   require_shapes(x.cols() == weight.cols() && (!bias || (bias.rows() == 1 && bias.cols() == weight.rows())), "linear",
@@ -73,13 +123,7 @@ Var<T> linear(Var<T> x, Var<T> weight, Var<T> bias) {
   if (bias)
     for (std::size_t r = 0; r < out.rows; ++r) std::copy_n(bias.value().data, out.cols, out.row(r));
   gemm<T>(x.value(), false, weight.value(), true, out, bias ? T{1} : T{0});
-  x.tape->on_backward({y}, [x, weight, bias, y](Tape<T>& tape) {
-    const auto g = tape.cotangent(y);
-    linear_backward(tape, x, weight, g);
-    if (!bias || !tape.needs_gradient(bias)) return;
-    const auto sink = tape.sink(bias);
-    kernels::column_sums(g.data, g.rows, g.cols, sink.to.data, sink.first);
-  });
+  x.tape->on_backward({y}, [x, weight, bias, y](Tape<T>& tape) { linear_backward(tape, x, weight, bias, tape.cotangent(y)); });
   return y;
 }
 
@@ -92,7 +136,7 @@ Var<T> add_linear(Var<T> base, Var<T> x, Var<T> weight) {
   auto y = x.tape->output_over(base, {base, x, weight});
   gemm<T>(x.value(), false, weight.value(), true, x.tape->mutable_value(y), T{1});
   x.tape->on_backward({y}, [base, x, weight, y](Tape<T>& tape) {
-    linear_backward(tape, x, weight, tape.cotangent(y));
+    linear_backward(tape, x, weight, Var<T>{}, tape.cotangent(y));
     tape.pass_on(y, base);
   });
   return y;

@@ -32,14 +32,6 @@ void add_product(const T* a, const T* b, std::size_t n, T* to) {
   for (std::size_t j = 0; j < n; ++j) to[j] += a[j] * b[j];
 }
 
-/// One of the blocks that needs a gradient, if any does: it decides for the output.
-template <class T>
-Var<T> representative(std::span<const Var<T>> blocks) {
-  for (auto block : blocks)
-    if (block.tape->needs_gradient(block)) return block;
-  return blocks[0];
-}
-
 }  // namespace
 
 // y[r] = x[index[r]]; gx[index[r]] += g[r]
@@ -82,7 +74,7 @@ Var<T> gather_rows(std::span<const Var<T>> blocks, std::span<const int> index) {
     for (std::size_t i = 0; i < blocks[k].rows(); ++i) stacked.push_back({static_cast<int>(k), static_cast<int>(i)});
   }
   require_indices("gather_rows", index, -1, stacked.size());
-  auto y = tape.output(index.size(), cols, {representative(blocks)});
+  auto y = tape.output(index.size(), cols, blocks);
   const auto out = tape.mutable_value(y);
   const auto places = tape.template scratch<Place>(index.size());
   for (std::size_t r = 0; r < index.size(); ++r) {
@@ -150,11 +142,17 @@ Var<T> slice_columns(Var<T> x, std::size_t from, std::size_t count) {
   auto y = x.tape->output(x.rows(), count, {x});
   const auto in = x.value();
   const auto out = x.tape->mutable_value(y);
-  for (std::size_t r = 0; r < out.rows; ++r) copy_row(in.row(r) + from, count, out.row(r));
+  if (count == 1)
+    for (std::size_t r = 0; r < out.rows; ++r) out.data[r] = in.data[r * in.cols + from];
+  else
+    for (std::size_t r = 0; r < out.rows; ++r) copy_row(in.row(r) + from, count, out.row(r));
   x.tape->on_backward({y}, [x, y, from](Tape<T>& tape) {
     const auto g = tape.cotangent(y);
     const auto to = tape.sink(x).scattered();
-    for (std::size_t r = 0; r < g.rows; ++r) add_row(g.row(r), g.cols, to.row(r) + from);
+    if (g.cols == 1)
+      for (std::size_t r = 0; r < g.rows; ++r) to.data[r * to.cols + from] += g.data[r];
+    else
+      for (std::size_t r = 0; r < g.rows; ++r) add_row(g.row(r), g.cols, to.row(r) + from);
   });
   return y;
 }
@@ -170,7 +168,7 @@ Var<T> stack_rows(std::span<const Var<T>> blocks) {
     require_shapes(block.cols() == cols, "stack_rows", {blocks[0], block});
     rows += block.rows();
   }
-  auto y = tape.output(rows, cols, {representative(blocks)});
+  auto y = tape.output(rows, cols, blocks);
   T* out = tape.mutable_value(y).data;
   for (auto block : blocks) out = std::copy_n(block.value().data, block.value().size(), out);
   if (!tape.needs_gradient(y)) return y;
@@ -199,6 +197,64 @@ Var<T> pick(Var<T> x, std::span<const int> row, std::span<const int> column) {
     const T* g = tape.cotangent(y).data;
     const auto to = tape.sink(x).scattered();
     for (std::size_t r = 0; r < row.size(); ++r) to(row[r], column[r]) += g[r];
+  });
+  return y;
+}
+
+// y[i] = (0, x[i]) by flat index; gx[i] = g[i, 1]
+template <class T>
+Var<T> beside_zero(Var<T> x) {
+  const std::size_t n = x.value().size();
+  auto y = x.tape->output(n, 2, {x});
+  const T* in = x.value().data;
+  T* out = x.tape->mutable_value(y).data;
+  for (std::size_t i = 0; i < n; ++i) {
+    out[2 * i] = T{0};
+    out[2 * i + 1] = in[i];
+  }
+  x.tape->on_backward({y}, [x, y](Tape<T>& tape) {
+    const T* g = tape.cotangent(y).data;
+    tape.sink(x).accumulate([=](std::size_t i) { return g[2 * i + 1]; });
+  });
+  return y;
+}
+
+// y[r, d] = x[group[r] D + d, column[r D + d]]; gx[the same] += g[r, d]
+template <class T>
+Var<T> pick_in_groups(Var<T> x, std::size_t D, std::span<const int> group, std::span<const int> column) {
+  const std::size_t R = group.size(), S = x.cols();
+  if (D == 0 || R * D != column.size() || x.rows() % D != 0) throw Bug("pick_in_groups: groups and columns do not fit");
+  require_indices("pick_in_groups (group)", group, 0, x.rows() / D);
+  require_indices("pick_in_groups (column)", column, 0, S);
+  auto y = x.tape->output(R, D, {x});
+  const auto out = x.tape->mutable_value(y);
+  for (std::size_t r = 0; r < R; ++r) {
+    const T* from = x.value().row(group[r] * D);
+    const int* which = column.data() + r * D;
+    if (S == 2)
+      for (std::size_t d = 0; d < D; ++d) {
+        const T first = from[2 * d], second = from[2 * d + 1];
+        out.row(r)[d] = which[d] == 0 ? first : second;
+      }
+    else
+      for (std::size_t d = 0; d < D; ++d) out(r, d) = from[d * S + which[d]];
+  }
+  if (!x.tape->needs_gradient(y)) return y;
+  x.tape->on_backward({y}, [x, y, D, S, group = x.tape->keep(group), column = x.tape->keep(column)](Tape<T>& tape) {
+    const auto g = tape.cotangent(y);
+    const auto to = tape.sink(x).scattered();
+    for (std::size_t r = 0; r < g.rows; ++r) {
+      T* __restrict into = to.row(group[r] * D);
+      const T* __restrict give = g.row(r);
+      const int* __restrict which = column.data() + r * D;
+      if (S == 2)
+        for (std::size_t d = 0; d < D; ++d) {
+          into[2 * d] += which[d] == 0 ? give[d] : T{0};
+          into[2 * d + 1] += which[d] == 0 ? T{0} : give[d];
+        }
+      else
+        for (std::size_t d = 0; d < D; ++d) into[d * S + which[d]] += give[d];
+    }
   });
   return y;
 }
@@ -254,21 +310,20 @@ Var<T> reshape(Var<T> x, std::size_t cols) {
   require_shapes(cols > 0 && size % cols == 0, "reshape", {x});
   auto y = x.tape->output(size / cols, cols, {x});
   std::copy_n(x.value().data, size, x.tape->mutable_value(y).data);
-  x.tape->on_backward({y}, [x, y](Tape<T>& tape) {
-    const T* g = tape.cotangent(y).data;
-    tape.sink(x).accumulate([=](std::size_t i) { return g[i]; });
-  });
+  x.tape->on_backward({y}, [x, y](Tape<T>& tape) { tape.pass_on(y, x); });
   return y;
 }
 
-#define HARDGRAD_INSTANTIATE(T)                                                  \
-  template Var<T> reshape(Var<T>, std::size_t);                                  \
-  template Var<T> gather_rows(Var<T>, std::span<const int>);                     \
-  template Var<T> concat_columns(std::initializer_list<Var<T>>);                 \
-  template Var<T> slice_columns(Var<T>, std::size_t, std::size_t);               \
-  template Var<T> stack_rows(std::span<const Var<T>>);                           \
-  template Var<T> pick(Var<T>, std::span<const int>, std::span<const int>);      \
-  template Var<T> bag(Var<T>, std::span<const int>, std::size_t, BagWeights<T>); \
+#define HARDGRAD_INSTANTIATE(T)                                                                    \
+  template Var<T> beside_zero(Var<T>);                                                             \
+  template Var<T> reshape(Var<T>, std::size_t);                                                    \
+  template Var<T> gather_rows(Var<T>, std::span<const int>);                                       \
+  template Var<T> concat_columns(std::initializer_list<Var<T>>);                                   \
+  template Var<T> slice_columns(Var<T>, std::size_t, std::size_t);                                 \
+  template Var<T> stack_rows(std::span<const Var<T>>);                                             \
+  template Var<T> pick(Var<T>, std::span<const int>, std::span<const int>);                        \
+  template Var<T> pick_in_groups(Var<T>, std::size_t, std::span<const int>, std::span<const int>); \
+  template Var<T> bag(Var<T>, std::span<const int>, std::size_t, BagWeights<T>);                   \
   template Var<T> gather_rows(std::span<const Var<T>>, std::span<const int>);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)

@@ -23,6 +23,13 @@ inline void require_shapes(bool fit, const char* operation, std::initializer_lis
 
 /// Every index in [least, end).
 inline void require_indices(const char* operation, std::span<const int> index, int least, std::size_t end) {
+  int lowest = least, highest = -1;  // a loop that may end anywhere is not vectorised
+  for (int i : index) {
+    lowest = i < lowest ? i : lowest;
+    highest = i > highest ? i : highest;
+  }
+  if (lowest >= least && (highest < 0 || static_cast<std::size_t>(highest) < end)) [[likely]]
+    return;
   for (int i : index)
     if (i < least || (i >= 0 && static_cast<std::size_t>(i) >= end)) [[unlikely]]
       throw Bug(std::string(operation) + ": index " + std::to_string(i) + " outside [" + std::to_string(least) + ", " +

@@ -19,6 +19,7 @@ void Tape<T>::rewind() {
   shared_.resize(mark_.shared);
   while (!parameters_.empty() && parameters_.back().second >= mark_.nodes) parameters_.pop_back();
   missed_hints_ = 0;
+  wanted_ = all;
   for (auto& [size, memory] : released_) memory.clear();
   for (auto& node : nodes_) {  // cotangents lay behind the mark
     node.cotangent = nullptr;
@@ -49,8 +50,8 @@ void Tape<T>::release(Node& node) {
 }
 
 template <class T>
-Var<T> Tape<T>::leaf(MatrixView<T> value, bool needs_gradient) {
-  nodes_.push_back({.value = value, .needs_gradient = needs_gradient});
+Var<T> Tape<T>::leaf(MatrixView<T> value, std::uint8_t made_from) {
+  nodes_.push_back({.value = value, .made_from = made_from});
   return {this, static_cast<std::uint32_t>(nodes_.size() - 1)};
 }
 
@@ -58,20 +59,20 @@ template <class T>
 Var<T> Tape<T>::constant(std::size_t rows, std::size_t cols, T fill) {
   MatrixView<T> value{arena_.allocate<T>(rows * cols), rows, cols};
   std::fill_n(value.data, value.size(), fill);
-  return leaf(value, false);
+  return leaf(value, none);
 }
 
 template <class T>
 Var<T> Tape<T>::constant(MatrixView<const T> values) {
   MatrixView<T> value{arena_.allocate<T>(values.size()), values.rows, values.cols};
   std::copy_n(values.data, values.size(), value.data);
-  return leaf(value, false);
+  return leaf(value, none);
 }
 
 template <class T>
 Var<T> Tape<T>::input(MatrixView<const T> values) {
   auto x = constant(values);
-  nodes_[x.id].needs_gradient = true;
+  nodes_[x.id].made_from = inputs;
   return x;
 }
 
@@ -80,7 +81,8 @@ Var<T> Tape<T>::parameter(const Parameter<T>& parameter) {
   for (const auto& [known, id] : parameters_)
     if (known == &parameter) return {this, id};
   // The tape never writes through a leaf: the cast only spares Node a second pointer type.
-  auto x = leaf({const_cast<T*>(parameter.value.data.data()), parameter.rows(), parameter.cols()}, !logits_only_);
+  auto x =
+      leaf({const_cast<T*>(parameter.value.data.data()), parameter.rows(), parameter.cols()}, logits_only_ ? none : parameters);
   parameters_.emplace_back(&parameter, x.id);
   return x;
 }
@@ -89,13 +91,20 @@ template <class T>
 Var<T> Tape<T>::detach(Var<T> x) {
   value(x);  // a Bug if it is no more
   nodes_[x.id].writable = false;
-  return leaf(nodes_[x.id].value, false);
+  return leaf(nodes_[x.id].value, none);
 }
 
 template <class T>
-Var<T> Tape<T>::output(std::size_t rows, std::size_t cols, std::initializer_list<Var<T>> inputs) {
-  const bool needed = std::any_of(inputs.begin(), inputs.end(), [&](auto x) { return x && needs_gradient(x); });
-  auto y = leaf({arena_.allocate<T>(rows * cols), rows, cols}, needed);
+std::uint8_t Tape<T>::leaves_of(std::span<const Var<T>> made_of) const {
+  std::uint8_t leaves = none;
+  for (auto x : made_of)
+    if (x) leaves |= nodes_[x.id].made_from;
+  return leaves;
+}
+
+template <class T>
+Var<T> Tape<T>::output(std::size_t rows, std::size_t cols, std::span<const Var<T>> inputs) {
+  auto y = leaf({arena_.allocate<T>(rows * cols), rows, cols}, leaves_of(inputs));
   nodes_[y.id].writable = true;
   return y;
 }
@@ -108,8 +117,7 @@ Var<T> Tape<T>::output_over(Var<T> x, std::initializer_list<Var<T>> inputs) {
     std::copy_n(from.data, from.size(), mutable_value(y).data);
     return y;
   }
-  const bool needed = std::any_of(inputs.begin(), inputs.end(), [&](auto x) { return x && needs_gradient(x); });
-  auto y = leaf(nodes_[x.id].value, needed);
+  auto y = leaf(nodes_[x.id].value, leaves_of({inputs.begin(), inputs.size()}));
   nodes_[x.id].overwritten = nodes_[y.id].writable = true;
   return y;
 }
@@ -157,15 +165,26 @@ template <class T>
 void Tape<T>::backward(Var<T> x, MatrixView<const T> cotangent) {
   for (auto& node : nodes_) node.received = false;
   sink(x).accumulate([&](std::size_t i) { return cotangent.data[i]; });
-  run_closures(false);
+  run_closures(false, all);
+}
+
+template <class T>
+void Tape<T>::begin(Var<T> scalar) {
+  if (scalar.value().size() != 1) throw Bug("backward without a cotangent needs a [1, 1] matrix");
+  for (auto& node : nodes_) node.received = false;
+  sink(scalar).accumulate([](std::size_t) { return T{1}; });
+}
+
+template <class T>
+void Tape<T>::backward_to_inputs(Var<T> scalar) {
+  begin(scalar);
+  run_closures(true, inputs);
 }
 
 template <class T>
 void Tape<T>::backward_to_leaves(Var<T> scalar) {
-  if (scalar.value().size() != 1) throw Bug("backward without a cotangent needs a [1, 1] matrix");
-  for (auto& node : nodes_) node.received = false;
-  sink(scalar).accumulate([](std::size_t) { return T{1}; });
-  run_closures(true);
+  begin(scalar);
+  run_closures(true, all);
 }
 
 template <class T>
@@ -183,7 +202,8 @@ void Tape<T>::backward_to_leaves(Var<T> scalar, const ParameterSet<T>& set, std:
       node->cotangent = into.data() + parameter.offset;
       node->lent = true;
     }
-  backward_to_leaves(scalar);
+  begin(scalar);
+  run_closures(true, parameters);
   for (const auto& parameter : set) {
     Node* node = node_of(parameter);
     if (!node || !node->received) std::fill_n(into.data() + parameter.offset, parameter.value.size(), T{0});
@@ -194,8 +214,9 @@ void Tape<T>::backward_to_leaves(Var<T> scalar, const ParameterSet<T>& set, std:
 }
 
 template <class T>
-void Tape<T>::run_closures(bool releasing) {
+void Tape<T>::run_closures(bool releasing, Leaves wanted) {
   releasing_ = releasing;
+  wanted_ = wanted;
   for (auto closure = closures_.rbegin(); closure != closures_.rend(); ++closure) {
     bool received = false;
     for (auto i = closure->first; i < closure->last; ++i) received |= nodes_[watched_[i]].received;
@@ -203,6 +224,7 @@ void Tape<T>::run_closures(bool releasing) {
     if (releasing)
       for (auto i = closure->first; i < closure->last; ++i) release(nodes_[watched_[i]]);
   }
+  wanted_ = all;
 }
 
 template <class T>

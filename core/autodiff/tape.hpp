@@ -98,13 +98,16 @@ class Tape {
   void differentiate_logits_only() { logits_only_ = true; }
   bool logits_only() const { return logits_only_; }
   /// From here on x gets a gradient, whatever it was made from.
-  void watch(Var<T> x) { nodes_[x.id].needs_gradient = true; }
+  void watch(Var<T> x) { nodes_[x.id].made_from |= parameters; }
   /// The same value, cut off from what produced it.
   Var<T> detach(Var<T> x);
 
   // For operations
   /// A new uninitialised output; `inputs` decide whether it needs a gradient.
-  Var<T> output(std::size_t rows, std::size_t cols, std::initializer_list<Var<T>> inputs);
+  Var<T> output(std::size_t rows, std::size_t cols, std::span<const Var<T>> inputs);
+  Var<T> output(std::size_t rows, std::size_t cols, std::initializer_list<Var<T>> inputs) {
+    return output(rows, cols, std::span(inputs.begin(), inputs.size()));
+  }
   /// The same in the memory of x, whose numbers only this operation reads and writes over: Bug if anybody asks for x's
   /// value later. Where x is a leaf, or shares its memory, new memory that holds its numbers.
   Var<T> output_over(Var<T> x, std::initializer_list<Var<T>> inputs);
@@ -115,7 +118,8 @@ class Tape {
       throw Bug("a value that another operation wrote over is read");
     return node.value;
   }
-  bool needs_gradient(Var<T> x) const { return nodes_[x.id].needs_gradient; }
+  /// In a closure: in this backward pass.
+  bool needs_gradient(Var<T> x) const { return nodes_[x.id].made_from & wanted_; }
   /// Arena memory that lives as long as the values.
   template <class U>
   std::span<U> scratch(std::size_t count) {
@@ -155,10 +159,14 @@ class Tape {
   void backward(Var<T> scalar, T seed = T{1});
   /// Back-propagates a given cotangent of any matrix: for checks.
   void backward(Var<T> x, MatrixView<const T> cotangent);
+  /// As `backward_to_leaves`, but towards inputs alone: what is made of parameters only is not worked out, so that a product
+  /// goes back to its rows and not to its weights.
+  void backward_to_inputs(Var<T> scalar);
   /// As `backward`, but a cotangent's memory serves the next one as soon as it was passed on: afterwards only the
   /// gradients of leaves (parameters, inputs) can be read.
   void backward_to_leaves(Var<T> scalar);
-  /// The same with the set's gradient formed in `into` [set.size()] itself, in the set's order: it is not kept here.
+  /// The same towards parameters alone, with the set's gradient formed in `into` [set.size()] itself, in the set's order: it is
+  /// not kept here.
   void backward_to_leaves(Var<T> scalar, const ParameterSet<T>& set, std::span<T> into);
   /// After `backward`: d scalar / d x, zeros if it does not depend on x.
   MatrixView<const T> gradient(Var<T> x) { return cotangent(x); }
@@ -172,10 +180,13 @@ class Tape {
   const Arena& arena() const { return arena_; }
 
  private:
+  // The leaves that differentiate.
+  enum Leaves : std::uint8_t { none = 0, parameters = 1, inputs = 2, all = 3 };
   struct Node {
     MatrixView<T> value;
     T* cotangent = nullptr;
-    bool needs_gradient = false, received = false;
+    std::uint8_t made_from = none;  // of Leaves
+    bool received = false;
     bool writable = false;     // an operation made it, and nothing shares its memory
     bool overwritten = false;  // by output_over
     bool lent = false;         // the cotangent's memory is somebody else's
@@ -190,13 +201,15 @@ class Tape {
     Arena::Mark arena{};
     std::size_t nodes = 0, closures = 0, watched = 0, shared = 0;
   };
-  Var<T> leaf(MatrixView<T> value, bool needs_gradient);
+  Var<T> leaf(MatrixView<T> value, std::uint8_t made_from);
+  std::uint8_t leaves_of(std::span<const Var<T>> made_of) const;
   /// The parameter's node, null if it is not on the tape.
   Node* node_of(const Parameter<T>& parameter);
   /// Memory for a cotangent of x: a released one of the same size, or new.
   T* cotangent_memory(std::size_t size);
   void release(Node& node);
-  void run_closures(bool releasing);
+  void begin(Var<T> scalar);
+  void run_closures(bool releasing, Leaves wanted);
 
   Arena arena_;
   std::vector<Node> nodes_;
@@ -208,6 +221,7 @@ class Tape {
   Mark mark_;
   std::size_t missed_hints_ = 0;
   bool logits_only_ = false, releasing_ = false;
+  std::uint8_t wanted_ = all;  // in a backward pass: of Leaves
 };
 
 template <class T>

@@ -1,5 +1,6 @@
 #include "core/support/arena.hpp"
 
+#include <malloc.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -16,6 +17,10 @@ constexpr bool guards_on = false;
 #else
 constexpr bool guards_on = true;
 #endif
+
+// Vectors as long as a batch come and go with every gradient: malloc keeps their memory, and does not ask the kernel for it
+// anew.
+[[maybe_unused]] const bool malloc_keeps = mallopt(M_MMAP_THRESHOLD, 1 << 23) && mallopt(M_TRIM_THRESHOLD, 1 << 26);
 
 constexpr std::size_t first_block = std::size_t{1} << 18, largest_block = std::size_t{1} << 26;
 constexpr std::byte guard_byte{0xA5}, unwritten_byte{0xFF};  // eight of the latter are a NaN, four are one too

@@ -18,7 +18,7 @@ DifferentiatedSamples<T>::DifferentiatedSamples(const Problem<T>& problem, int s
   choices_ = std::make_unique<Choices<T>>(run_->choices());
   auto total = problem.tape.constant(1, 1);
   for (const auto& cost : run_->episode().costs()) total = add(total, sum(cost.loss));
-  problem.tape.backward(total);
+  problem.tape.backward_to_inputs(total);
   std::vector<MatrixView<const T>> slopes;
   for (const auto& step : run_->episode().steps()) slopes.push_back(problem.tape.gradient(step.choice.weights));
   slope_ = choices_->gathered(slopes);

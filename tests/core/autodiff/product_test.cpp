@@ -57,6 +57,40 @@ TEST_CASE("linear, add_linear, matmul") {
   }
 }
 
+TEST_CASE("rows without a cotangent take no part in a product's gradient, even if they are no numbers") {
+  Tape<double> tape;
+  auto rows = random_matrix(5, 4, 1);
+  std::fill_n(&rows.data[4], 4, INFINITY);
+  const auto v = place(tape, {rows, random_matrix(70, 4, 2), random_matrix(1, 70, 3)});
+  const auto w = place(tape, {random_matrix(5, 4, 1), random_matrix(70, 4, 2), random_matrix(1, 70, 3)});
+  auto cotangent = random_matrix(5, 70, 4);
+  for (std::size_t row : {1, 3}) std::fill_n(&cotangent.data[row * 70], 70, 0.0);
+  std::fill_n(&cotangent.data[2 * 70], 69, 0.0);  // the last one is not
+  const MatrixView<const double> g{cotangent.data.data(), 5, 70};
+  const auto y = linear(v[0], v[1], v[2]), whole = linear(w[0], w[1], w[2]);
+  tape.backward(y, g);
+  std::vector<double> of_x(20), of_w(280), of_b(70);
+  for (std::size_t r = 0; r < 5; ++r)
+    for (std::size_t o = 0; o < 70; ++o) {
+      of_b[o] += g(r, o);
+      for (std::size_t i = 0; i < 4; ++i) {
+        of_x[r * 4 + i] += g(r, o) * w[1].value()(o, i);
+        of_w[o * 4 + i] += g(r, o) * w[0].value()(r, i);
+      }
+    }
+  const auto same = [&](Var<double> x, const std::vector<double>& expected) {
+    for (std::size_t i = 0; i < expected.size(); ++i) CHECK(tape.gradient(x).data[i] == doctest::Approx(expected[i]));
+  };
+  same(v[0], of_x), same(v[1], of_w), same(v[2], of_b);
+  tape.backward(add(whole, whole), g);  // two cotangents, the second added
+  for (double& x : of_x) x *= 2;
+  for (double& x : of_w) x *= 2;
+  same(w[0], of_x), same(w[1], of_w);
+  const std::vector<double> nothing(350);
+  tape.backward(whole, {nothing.data(), 5, 70});
+  same(w[0], std::vector<double>(20)), same(w[1], std::vector<double>(280)), same(w[2], std::vector<double>(70));
+}
+
 TEST_CASE("add_linear takes over what an operation made, and copies what is a leaf") {
   const auto x = random_matrix(3, 4, 1), w = random_matrix(2, 4, 2), base = random_matrix(3, 2, 3);
   expect_gradient([](auto&, const auto& v) { return add_linear(add(v[2], v[2]), v[0], v[1]); }, {x, w, base});

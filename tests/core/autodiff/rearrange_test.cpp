@@ -72,6 +72,36 @@ TEST_CASE("pick") {
   CHECK_THROWS_AS(pick(tape.constant(3, 4), std::span<const int>(row), std::span<const int>(outside)), Bug);
 }
 
+TEST_CASE("beside_zero: the logits of bits") {
+  expect_gradient([](auto&, const auto& x) { return beside_zero(x[0]); }, {random_matrix(3, 2, 1)});
+  Tape<double> tape;
+  const auto x = place(tape, {random_matrix(3, 2, 1)})[0];
+  const auto y = beside_zero(x).value();
+  CHECK(y.rows == 6);
+  CHECK(y.cols == 2);
+  CHECK(y(3, 0) == 0);
+  CHECK(y(3, 1) == x.value()(1, 1));
+}
+
+TEST_CASE("pick_in_groups: an entry of each row of the groups") {
+  const std::vector<int> group{1, 0, 1}, column{1, 0, 1, 1, 0, 1}, wide{3, 0, 1, 2, 0, 1}, outside{2, 0, 1};
+  const auto f = [&](const std::vector<int>& which) {
+    return
+        [&](auto&, const auto& x) { return pick_in_groups(x[0], 2, std::span<const int>(group), std::span<const int>(which)); };
+  };
+  expect_gradient(f(column), {random_matrix(4, 2, 1)});
+  expect_gradient(f(wide), {random_matrix(4, 4, 1)});
+  Tape<double> tape;
+  const auto x = place(tape, {random_matrix(4, 4, 1)})[0];
+  const auto y = pick_in_groups(x, 2, std::span<const int>(group), std::span<const int>(wide));
+  CHECK(y.rows() == 3);
+  CHECK(y.value()(0, 1) == x.value()(3, 0));
+  CHECK(y.value()(1, 0) == x.value()(0, 1));
+  CHECK_THROWS_AS(pick_in_groups(x, 2, std::span<const int>(outside), std::span<const int>(wide)), Bug);
+  CHECK_THROWS_AS(pick_in_groups(x, 3, std::span<const int>(group), std::span<const int>(wide)), Bug);
+  CHECK_THROWS_AS(f(std::vector<int>{4, 0, 0, 0, 0, 0})(tape, std::vector{x}), Bug);
+}
+
 TEST_CASE("bag: words repeated and missing, with and without weights") {
   const std::vector<int> tokens{0, 3, -1, 3, 3, 1, -1, -1, -1, 2, 2, 2};
   const std::vector<int> weight{1, 1, -1, 0, 3, 2, 0, 0, 0, 2, 3, 1};  // a token that is nothing has any weight, or none

@@ -204,6 +204,38 @@ TEST_CASE("a gradient formed in the caller's memory is the one the tape keeps, a
   CHECK_THROWS_AS(lean.backward_to_leaves(loss(lean), set, std::span<double>(got).first(3)), Bug);
 }
 
+TEST_CASE("a pass towards inputs leaves parameters out, and one towards parameters inputs, whatever is made of both") {
+  ParameterSet<double> set;
+  auto &w = filled(set, "w", 3, 3, 1), &v = filled(set, "v", 2, 3, 2);
+  const auto x0 = random_matrix(2, 3, 3);
+  Tape<double> tape;
+  const auto x = tape.input({x0.data.data(), 2, 3});
+  const auto of_parameters = tanh(linear(tape.parameter(v), tape.parameter(w)));
+  const std::vector<Var<double>> both{of_parameters, square(x)};
+  const std::vector<int> order{3, 0, 1, 2};
+  const auto gathered = gather_rows(std::span<const Var<double>>(both), std::span<const int>(order));
+  const auto y = linear(add(gathered, stack_rows(std::span<const Var<double>>(both))), tape.parameter(w));
+  const auto total = sum(square(y));
+  const auto numbers = [&](Var<double> of) {
+    const auto g = tape.gradient(of);
+    return std::vector<double>(g.data, g.data + g.size());
+  };
+  tape.backward(total);
+  const auto of_x = numbers(x), of_middle = numbers(of_parameters);
+  std::vector<double> expected(set.size()), got(set.size());
+  tape.add_gradient(set, std::span<double>(expected));
+  tape.backward_to_inputs(total);
+  CHECK(numbers(x) == of_x);
+  CHECK(numbers(of_parameters) == std::vector<double>(6));  // not worked out
+  CHECK(numbers(tape.parameter(w)) == std::vector<double>(9));
+  CHECK(tape.needs_gradient(of_parameters));
+  tape.backward(total);
+  CHECK(numbers(of_parameters) == of_middle);
+  tape.backward_to_leaves(total, set, std::span<double>(got));
+  CHECK(got == expected);
+  CHECK(numbers(x) == std::vector<double>(6));
+}
+
 TEST_CASE("what runs share is made once, outlives a rewind, and takes the gradient of each run") {
   struct Made {
     int of;
