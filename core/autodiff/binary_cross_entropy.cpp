@@ -17,7 +17,7 @@ void bits(const T* odds, const T* seen, std::size_t n, T* loss, T* slope) {
   kernels::for_lanes<T>(n, [&](auto lane) {
     const Batch l = lane.load(odds), y = lane.load(seen);
     const Batch small = kernels::exp<T>(-xsimd::abs(l));
-    lane.store(loss, xsimd::max(l, zero) + kernels::log1p<T>(small) - y * l);
+    lane.store(loss, xsimd::max(l, zero) + kernels::log1p_unit<T>(small) - y * l);
     lane.store(slope, xsimd::select(l < zero, small, one) / (one + small) - y);
   });
 }

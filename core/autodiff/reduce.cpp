@@ -51,7 +51,7 @@ Var<T> row_sums(Var<T> x) {
     const T* g = tape.cotangent(y).data;
     const auto sink = tape.sink(x);
     for (std::size_t r = 0; r < sink.to.rows; ++r)
-      for (std::size_t j = 0; j < sink.to.cols; ++j) sink.to(r, j) = sink.first ? g[r] : sink.to(r, j) + g[r];
+      Sink<T>{{sink.to.row(r), 1, sink.to.cols}, sink.first}.accumulate([gr = g[r]](std::size_t) { return gr; });
   });
   return y;
 }
@@ -99,14 +99,12 @@ Var<T> group_sums(Var<T> x, std::size_t count) {
   auto y = x.tape->output(x.rows() / count, 1, {x});
   const auto out = x.tape->mutable_value(y);
   const T* in = x.value().data;
-  for (std::size_t r = 0; r < out.rows; ++r) {
-    double total = 0;
-    for (std::size_t i = 0; i < count; ++i) total += static_cast<double>(in[r * count + i]);
-    out.data[r] = static_cast<T>(total);
-  }
+  for (std::size_t r = 0; r < out.rows; ++r) out.data[r] = static_cast<T>(kernels::row_sum(in + r * count, count));
   x.tape->on_backward({y}, [x, y, count](Tape<T>& tape) {
-    const T* g = tape.cotangent(y).data;
-    tape.sink(x).accumulate([=](std::size_t i) { return g[i / count]; });
+    const auto g = tape.cotangent(y);
+    const auto sink = tape.sink(x);
+    for (std::size_t r = 0; r < g.rows; ++r)
+      Sink<T>{{sink.to.row(r * count), count, 1}, sink.first}.accumulate([gr = g.data[r]](std::size_t) { return gr; });
   });
   return y;
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/autodiff/require.hpp"
+#include "core/kernels/pairs.hpp"
 #include "core/kernels/softmax.hpp"
 
 namespace hardgrad {
@@ -39,6 +40,15 @@ void with_count(int n, F&& f) {
     f(static_cast<std::size_t>(n));
 }
 
+/// Numbers of rows, at each of their entries.
+template <class T>
+void spread(const T* of_rows, std::size_t cols, std::span<T> each) {
+  with_count(static_cast<int>(cols), [&](auto n) {
+    for (std::size_t r = 0; r * n < each.size(); ++r)
+      for (std::size_t j = 0; j < n; ++j) each[r * n + j] = of_rows[r];
+  });
+}
+
 }  // namespace
 
 // y[r, j] = x[r, j] - m - log(1 + sum of exp(x[r, k] - m) over the others than the largest), m the row's maximum: a probability
@@ -49,14 +59,20 @@ Var<T> log_softmax(Var<T> x, std::span<const int> options) {
   require_shapes(options.size() == x.rows(), "log_softmax", {x});
   auto& tape = *x.tape;
   const std::size_t rows = x.rows(), cols = x.cols(), group = rows_per_group(cols);
-  for (int n : options)
-    if (n < 0 || static_cast<std::size_t>(n) > cols) throw Bug("log_softmax: more options than columns");
+  int least = static_cast<int>(cols), most = 0;
+  for (int n : options) {
+    least = n < least ? n : least;
+    most = n > most ? n : most;
+  }
+  if (least < 0 || static_cast<std::size_t>(most) > cols) throw Bug("log_softmax: more options than columns");
   auto y = tape.output(rows, cols, {x});
   const auto in = x.value();
   const auto out = tape.mutable_value(y);
+  const bool pairs = cols == 2 && least == 2;
+  if (pairs) kernels::log_softmax_pairs(in.data, rows, out.data);
   const auto powers = tape.template scratch<T>(group * cols);
   const auto log_totals = tape.template scratch<double>(std::min(rows, group));
-  for (std::size_t first = 0; first < rows; first += group) {
+  for (std::size_t first = 0; first < rows && !pairs; first += group) {
     const std::size_t last = std::min(rows, first + group);
     for (std::size_t r = first; r < last; ++r)
       with_count(options[r], [v = in.row(r), o = out.row(r), cols](auto n) {
@@ -85,6 +101,7 @@ Var<T> log_softmax(Var<T> x, std::span<const int> options) {
     const auto g = tape.cotangent(y), out = tape.value(y);
     const auto sink = tape.sink(x);
     const std::size_t rows = g.rows, cols = g.cols;
+    if (cols == 2) return kernels::log_softmax_pairs_backward(g.data, out.data, rows, sink.to.data, sink.first);
     for (std::size_t first = 0; first < rows; first += group) {
       const std::size_t last = std::min(rows, first + group);
       kernels::exp_all(out.row(first), powers.data(), (last - first) * cols);
@@ -170,26 +187,35 @@ Var<T> kl_divergence(Var<T> log_q, Var<T> log_p) {
   auto y = log_q.tape->output(log_q.rows(), 1, {log_q, log_p});
   const auto a = log_q.value(), b = log_p.value();
   T* out = log_q.tape->mutable_value(y).data;
-  for_probabilities<T>(*log_q.tape, a, [&](std::size_t first, std::size_t last, MatrixView<T> q) {
-    for (std::size_t r = first; r < last; ++r) {
-      double total = 0;
-      for (std::size_t j = 0; j < a.cols; ++j)
-        if (a(r, j) != nothing<T>)
-          total += static_cast<double>(q(r - first, j)) * (static_cast<double>(a(r, j)) - static_cast<double>(b(r, j)));
-      out[r] = static_cast<T>(total);
-    }
+  const auto term = log_q.tape->template scratch<double>(std::min(rows_per_group(a.cols), a.rows) * a.cols);
+  for_probabilities<T>(*log_q.tape, a, [&](std::size_t first, std::size_t, MatrixView<T> q) {
+    const T *log_q = a.row(first), *log_p = b.row(first);
+    for (std::size_t i = 0; i < q.size(); ++i)
+      term[i] = log_q[i] == nothing<T>
+                    ? 0.0
+                    : static_cast<double>(q.data[i]) * (static_cast<double>(log_q[i]) - static_cast<double>(log_p[i]));
+    with_count(static_cast<int>(q.cols), [&](auto n) {
+      for (std::size_t r = 0; r < q.rows; ++r) {
+        double total = 0;
+        for (std::size_t j = 0; j < n; ++j) total += term[r * n + j];
+        out[first + r] = static_cast<T>(total);
+      }
+    });
   });
-  log_q.tape->on_backward({y}, [log_q, log_p, y](Tape<T>& tape) {
+  const auto each = log_q.tape->template scratch<T>(term.size());
+  log_q.tape->on_backward({y}, [log_q, log_p, y, each](Tape<T>& tape) {
     const T* g = tape.cotangent(y).data;
     const auto a = tape.value(log_q), b = tape.value(log_p);
     const auto back = [&](Var<T> input, auto rule) {
       if (!tape.needs_gradient(input)) return;
       const auto sink = tape.sink(input);
       for_probabilities<T>(tape, a, [&](std::size_t first, std::size_t last, MatrixView<T> q) {
-        for (std::size_t r = first; r < last; ++r)
-          put_row(sink, r, [=, a_row = a.row(r), b_row = b.row(r), q_row = q.row(r - first)](std::size_t j) {
-            return a_row[j] == nothing<T> || g[r] == 0 ? T{0} : g[r] * q_row[j] * rule(a_row[j], b_row[j]);
-          });
+        spread(g + first, q.cols, each.first(q.size()));
+        const T *a_row = a.row(first), *b_row = b.row(first), *weight = each.data(), *q_row = q.data;
+        Sink<T>{{sink.to.row(first), last - first, q.cols}, sink.first}.accumulate([=](std::size_t i) {
+          const T x = weight[i] * q_row[i] * rule(a_row[i], b_row[i]);
+          return a_row[i] == nothing<T> || weight[i] == 0 ? T{0} : x;
+        });
       });
     };
     back(log_q, [](T log_q, T log_p) { return 1 + log_q - log_p; });

@@ -154,9 +154,8 @@ Choice<T> Categorical<T>::enumerate(Tape<T>&, const RowsPtr& asking, int step, c
 
 template <class T>
 Var<T> Categorical<T>::log_probability(const Choice<T>& choice) const {
-  const std::span<const int> option(choice.option);
-  if (this->columns() == 1) return pick(log_p(), std::span<const int>(choice.rows->parent), option);
-  return reshape(pick(log_p(), std::span<const int>(cells(*choice.rows)), option), this->columns());
+  return pick_in_groups(log_p(), this->columns(), std::span<const int>(choice.rows->parent),
+                        std::span<const int>(choice.option));
 }
 
 template <class T>
@@ -196,9 +195,8 @@ Var<T> Categorical<T>::log_ratio(const Choice<T>& choice, const Distribution<T>&
 
 template <class T>
 std::shared_ptr<const Categorical<T>> bernoulli(Var<T> phi) {
-  const auto cells = reshape(phi, 1);
-  return categorical(concat_columns({phi.tape->constant(cells.rows(), 1), cells}), std::vector<int>(cells.rows(), 2),
-                     static_cast<int>(phi.cols()));
+  const auto logits = beside_zero(phi);
+  return categorical(logits, std::vector<int>(logits.rows(), 2), static_cast<int>(phi.cols()));
 }
 
 template std::shared_ptr<const Categorical<float>> bernoulli(Var<float>);

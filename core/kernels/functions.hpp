@@ -29,6 +29,22 @@ inline Batch<T> log1p(const Batch<T>& x) {
   return xsimd::log1p(x);
 }
 
+/// The same for x in [0, 1], as of log(1 + exp(-|x|)). In float x P(x), a minimax fit of its own with relative error 5e-9
+/// (rounding brings it to 1.4e-7).
+template <class T>
+inline Batch<T> log1p_unit(const Batch<T>& x) {
+  if constexpr (!std::is_same_v<T, float>) {
+    return xsimd::log1p(x);
+  } else {
+    constexpr float c[] = {-0.4999990165233612f,  0.3332996368408203f,   -0.24954134225845337f,
+                           0.1967593878507614f,   -0.15305592119693756f, 0.10603653639554977f,
+                           -0.05695951730012894f, 0.019851453602313995f, -0.0032440233044326305f};
+    Batch<T> p(c[8]);
+    for (int k = 7; k >= 0; --k) p = xsimd::fma(p, x, Batch<T>(c[k]));
+    return xsimd::fma(p * x, x, x);
+  }
+}
+
 /// In float x P(x^2) / Q(x^2), a minimax fit of tanh of its own on |x| < 9.02 with relative error 2e-8
 /// (rounding brings it to 3e-7). Beyond, the fit rises above 1, where tanh rounds to 1, and is cut off there.
 template <class T>

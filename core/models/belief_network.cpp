@@ -113,7 +113,7 @@ class BeliefNetwork final : public Model<T>, public Dreams {
     auto whose = distinct.index;  // [R] the image of each row
     Var<T> x;  // x^{l-1}, none at first (zeros in the state: what learns from states has one network for all)
     for (std::size_t l = 0; l < prior_.size(); ++l) {
-      const auto seen = gather_rows(signs, std::span<const int>(whose));
+      const auto seen = l == 0 && distinct.all() ? signs : gather_rows(signs, std::span<const int>(whose));
       Site<T> site{
           .name = structure_.sites[l].name,
           .rows = rows,

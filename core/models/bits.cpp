@@ -124,7 +124,7 @@ class Bits final : public Model<T> {
       for (std::size_t c = 0; c < index.size(); ++c) index[c] = shared_ ? 0 : static_cast<int>(c) % bits_;
       all = gather_rows(all, std::span<const int>(index));
     }
-    return options_ == 2 ? concat_columns({tape.constant(rows * bits_, 1), all}) : all;
+    return options_ == 2 ? beside_zero(all) : all;
   }
 
   /// |x_d - t_d|^p [R, D], before it is averaged or summed.

@@ -108,6 +108,53 @@ int option_at(double u, std::span<const double> probabilities) {
   return last;  // rounding left a crumb: the last possible option, never an impossible one
 }
 
+// The same of N choices among `width` options each, p [N, width], in vector registers: what cannot be predicted is no branch.
+template <std::size_t width, std::size_t N>
+void options_at(const std::array<std::uint64_t, N>& bits, const double* p, int* option) {
+  using Lanes = kernels::Batch<double>;
+  std::array<std::array<double, N>, width> of_option;
+  for (std::size_t o = 0; o < width; ++o)
+    for (std::size_t i = 0; i < N; ++i) of_option[o][i] = p[i * width + o];
+  std::array<double, N> u, total, chosen;
+  for (std::size_t i = 0; i < N; ++i) u[i] = open_unit(bits[i]);
+  kernels::for_lanes<double>(N, [&](auto lane) {
+    const Lanes zero(0.0), none(-1.0);
+    Lanes sum = zero;
+    for (const auto& of : of_option) sum += lane.load(of.data());
+    lane.store(total.data(), sum);
+    Lanes left = lane.load(u.data()) * sum, last = zero, found = none;  // the last possible option; the one found, if it was
+    for (std::size_t o = 0; o < width; ++o) {
+      const Lanes share = xsimd::max(lane.load(of_option[o].data()), zero);
+      const Lanes this_one = xsimd::select(share > zero, Lanes(static_cast<double>(o)), none);
+      left -= share;
+      last = xsimd::max(last, this_one);
+      found = xsimd::select((found < zero) & (left < zero), this_one, found);
+    }
+    lane.store(chosen.data(), xsimd::select(found < zero, last, found));
+  });
+  double off = 0;
+  for (double t : total) off = std::max(off, std::abs(t - 1));
+  if (off > 1e-3) [[unlikely]]
+    for (double t : total) check_total(t);
+  for (std::size_t i = 0; i < N; ++i) option[i] = static_cast<int>(chosen[i]);
+}
+
+bool all_are(std::span<const int> options, std::size_t width) {
+  bool all = true;
+  for (int n : options) all &= n == static_cast<int>(width);
+  return all;
+}
+
+/// How many of the first places are those of one and the same question, column after column.
+std::size_t side_by_side(std::span<const Draw> where) {
+  const auto& first = where[0];
+  std::size_t n = 1;
+  while (n < where.size() && where[n].column == first.column + n && where[n].example == first.example &&
+         where[n].replica == first.replica && where[n].step == first.step && where[n].index == first.index)
+    ++n;
+  return n;
+}
+
 }  // namespace
 
 double KeyedRandomness::uniform(Draw where, const Pieces&) { return open_unit(bits(where)); }
@@ -124,6 +171,12 @@ void KeyedRandomness::categorical(std::span<const double> probabilities, std::si
     if (d % ahead == 0) {
       philox(key_, where, bits);
       where.column += ahead;
+      if ((width == 2 || width == 3) && d + ahead <= options.size() && all_are(options.subspan(d, ahead), width)) {
+        const auto draw = width == 2 ? options_at<2, ahead> : options_at<3, ahead>;
+        draw(bits, &probabilities[d * width], &option[d]);
+        d += ahead - 1;
+        continue;
+      }
     }
     const auto n = static_cast<std::size_t>(options[d]);
     option[d] = n > 1 ? option_at(open_unit(bits[d % ahead]), probabilities.subspan(d * width, n)) : 0;
@@ -148,9 +201,20 @@ void Randomness::logistic(std::span<const Draw> where, std::span<const double> e
 }
 
 void KeyedRandomness::logistic(std::span<const Draw> where, std::span<const double>, std::span<double> x) {
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    const double u = uniform(where[i]);
-    x[i] = u / (1 - u);
+  std::array<std::uint64_t, ahead> bits;
+  std::array<double, ahead> odds;
+  for (std::size_t i = 0, n; i < x.size(); i += n) {
+    n = side_by_side(where.subspan(i, std::min(ahead, x.size() - i)));
+    if (n > 1)
+      philox(key_, where[i], bits);
+    else
+      bits[0] = this->bits(where[i]);
+    if (n == 1) std::fill(bits.begin() + 1, bits.end(), bits[0]);
+    for (std::size_t j = 0; j < ahead; ++j) {
+      const double u = open_unit(bits[j]);
+      odds[j] = u / (1 - u);
+    }
+    std::copy_n(odds.begin(), n, &x[i]);
   }
   kernels::map(x.data(), x.data(), x.size(), [](const kernels::Batch<double>& v) { return kernels::log<double>(v); });
 }

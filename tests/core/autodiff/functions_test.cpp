@@ -41,6 +41,22 @@ TEST_CASE_TEMPLATE("vector functions are as accurate as T allows", T, float, dou
   CHECK(worst<T>([](const B& x) { return kernels::tanh<T>(x); }, [](double x) { return std::tanh(x); }, true) < 4 * eps);
   CHECK(worst<T>([](const B& x) { return kernels::sigmoid<T>(x); }, [](double x) { return 1 / (1 + std::exp(-x)); }, true) <
         4 * eps);
+  // Of numbers in [0, 1]: those of the sweep by their distance to the next whole number.
+  const auto part = [](double x) { return std::abs(x - std::round(x)) * 2; };
+  std::vector<T> x = sweep<T>(), y = x;
+  for (T& v : x) v = static_cast<T>(part(v));
+  kernels::map(x.data(), y.data(), x.size(), [](const B& v) { return kernels::log1p_unit<T>(v); });
+  double error = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double e = std::log1p(static_cast<double>(x[i]));
+    error = std::max(error, e == 0 ? std::abs(static_cast<double>(y[i])) : std::abs(y[i] / e - 1));
+  }
+  CHECK(error < 2 * eps);
+  T ends[] = {T{0}, T{1}, std::numeric_limits<T>::quiet_NaN()};
+  kernels::map(ends, ends, 3, [](const B& v) { return kernels::log1p_unit<T>(v); });
+  CHECK(ends[0] == 0);
+  CHECK(ends[1] == doctest::Approx(std::log(2.0)).epsilon(2 * eps));
+  CHECK(std::isnan(ends[2]));
 }
 
 TEST_CASE_TEMPLATE("vector functions at the limits", T, float, double) {

@@ -69,6 +69,31 @@ TEST_CASE("columns drawn one after the other are those drawn by themselves") {
     }
   }
   CHECK(seen > 200);
+
+  for (std::size_t width : {2, 3}) {  // of as many options each, some of them impossible
+    std::vector<double> q(D * width);
+    for (std::size_t d = 0; d < D; ++d) {
+      q[d * width + d % width] = d % 5 == 0 ? 1 : 0.75;
+      q[d * width + (d + 1) % width] = d % 5 == 0 ? 0 : 0.25;
+    }
+    const std::vector<int> all(D, static_cast<int>(width));
+    std::size_t equal = 0;
+    for (std::uint32_t example = 0; example < 50; ++example) {
+      random.categorical(q, width, all, {.example = example}, drawn);
+      for (std::size_t d = 0; d < D; ++d)
+        equal += drawn[d] == KeyedRandomness(key).categorical(std::span(q).subspan(d * width, width),
+                                                              {.example = example, .column = static_cast<std::uint32_t>(d)});
+    }
+    CHECK(equal == 50 * D);
+    std::vector<double> logistic(D);
+    std::vector<Draw> places(D, {.example = 1, .replica = 2});
+    for (std::uint32_t d = 0; d < D; ++d) places[d].column = d < 30 ? d + 4 : 3 * d;  // side by side, and not
+    random.logistic(places, logistic, logistic);
+    for (std::size_t d = 0; d < D; ++d) {
+      const double u = alone(places[d]);
+      CHECK(logistic[d] == doctest::Approx(std::log(u / (1 - u))));
+    }
+  }
 }
 
 TEST_CASE("of two options the draw is the one that counting down gives") {
