@@ -16,6 +16,7 @@
 // noise.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
@@ -53,8 +54,10 @@ class Rebar final : public AveragingEstimator<T> {
     const auto f = run.losses(credit_);
 
     const auto a = this->average(f.of);
-    const auto control = run.control(0, credit_) + a * score;  // (a - f(w~)) grad log p(b) + grad f(w) - grad f(w~)
-    const auto g = (f - a) * score + eta * control;
+    auto control = run.control(0, credit_);
+    control += a * score;  // (a - f(w~)) grad log p(b) + grad f(w) - grad f(w~)
+    auto g = (f - a) * score;
+    g += tuning ? eta * control : eta * std::move(control);
 
     Estimate<T> estimate{.surrogate = run.surrogate(g), .loss = run.run().mean_loss()};
     this->note(estimate.observed, f);

@@ -16,6 +16,7 @@
 #include <cmath>
 
 #include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/gather_sum.hpp"
 #include "core/autodiff/product.hpp"
 #include "core/autodiff/rearrange.hpp"
 #include "core/autodiff/reduce.hpp"
@@ -56,7 +57,7 @@ class Relax final : public Estimator<T> {
     const auto c = control_network(problem.tape, run);
     const auto f = run.losses(credit_);
 
-    auto g = f * choices.score + choices.control(temperature_, c.value, c.slope, c.slope);
+    auto g = f * choices.score + choices.control(temperature_, c.value, {c.w, c.slope}, {c.w, c.slope});
     AtLogits of_model;
     if (eta_) g += eta * (of_model = run.control(0, credit_));
 
@@ -81,15 +82,17 @@ class Relax final : public Estimator<T> {
  private:
   /// c of every choice.
   struct Control {
-    Var<T> weights = {}, of_state = {};  ///< [cells, S], [cells, H]
-    Var<T> values = {};                  ///< [cells, 1]
+    Var<T> weights = {}, of_states = {};  ///< [cells, S], [states, H]
+    std::vector<int> state = {};          ///< [cells] of the states
+    Var<T> values = {};                   ///< [cells, 1]
     PerChoice value;
-    AtLogits slope;  ///< dc/dw
+    AtLogits w, slope;  ///< the weights, and dc/dw
   };
   /// Of weights and what the states come to in front of the tanh units, which is had once per state.
-  Var<T> network(Var<T> weights, Var<T> of_state) const {
+  Var<T> network(Var<T> weights, const Control& control) const {
     const auto of_weights = slice_columns(weights.tape->parameter(*hidden_.weight), 0, options_);
-    return out_(tanh(add(of_state, linear(weights, of_weights))));
+    const std::span<const int> state(control.state);
+    return out_(tanh(gather_sum<T>(state.size(), {{control.of_states, state}, {linear(weights, of_weights), {}}})));
   }
 
   std::vector<double> temperatures(bool learning) const {
@@ -103,32 +106,46 @@ class Relax final : public Estimator<T> {
   Control control_network(Tape<T>& tape, RelaxedRun<T>& run) const {
     const auto& choices = run.choices();
     const auto& layout = *choices.layout;
-    const auto w = choices.weights(choices.free, temperature_);
+    Control control{.value = {choices.layout, std::vector<double>(layout.cells())},
+                    .w = choices.weights(choices.free, temperature_),
+                    .slope = run.run().choices().zeros()};
     std::vector<T> weights(layout.cells() * options_);
-    for (std::size_t c = 0; c < layout.cells(); ++c)
-      for (int i = 0; i < layout.options[c]; ++i) weights[c * options_ + i] = static_cast<T>(w.value[layout.logit[c] + i]);
+    for_rows(layout, [&](std::size_t cell, std::size_t logit, std::size_t n) {
+      std::copy_n(&control.w.value[logit], n, &weights[cell * options_]);
+    });
     std::vector<Var<T>> states;
-    std::vector<int> row;  // [cells] of the states
     for (std::size_t t = 0, before = 0; t < layout.steps.size(); ++t) {
       for (int asking : run.run().choices().asking(static_cast<int>(t)))
-        row.insert(row.end(), layout.steps[t].columns, static_cast<int>(before) + asking);
+        control.state.insert(control.state.end(), layout.steps[t].columns, static_cast<int>(before) + asking);
       states.push_back(state_of(run.run().episode().steps()[t].question, state_width_));
       before += states.back().rows();
     }
-    const auto of_states =
+    control.of_states =
         linear(stack_rows(std::span<const Var<T>>(states)),
                slice_columns(tape.parameter(*hidden_.weight), options_, state_width_), tape.parameter(*hidden_.bias));
-    Control control{.value = {choices.layout, std::vector<double>(layout.cells())}, .slope = run.run().choices().zeros()};
     control.weights = tape.input({weights.data(), layout.cells(), options_});
-    control.of_state = gather_rows(of_states, std::span<const int>(row));
-    control.values = network(control.weights, control.of_state);
-    tape.backward(sum(control.values));
+    control.values = network(control.weights, control);
+    tape.backward_to_inputs(sum(control.values));
     const auto slope = tape.gradient(control.weights);
-    for (std::size_t c = 0; c < layout.cells(); ++c) {
-      control.value.value[c] = static_cast<double>(control.values.value().data[c]);
-      for (int i = 0; i < layout.options[c]; ++i) control.slope.value[layout.logit[c] + i] = static_cast<double>(slope(c, i));
-    }
+    std::copy_n(control.values.value().data, layout.cells(), control.value.value.begin());
+    for_rows(layout, [&](std::size_t cell, std::size_t logit, std::size_t n) {
+      std::copy_n(slope.row(cell), n, &control.slope.value[logit]);
+    });
+    for (std::size_t c = 0; c < layout.cells(); ++c)  // beyond its options a choice has none
+      for (std::size_t i = layout.logit[c] + layout.options[c]; i < layout.logit[c + 1]; ++i) control.slope.value[i] = 0;
     return control;
+  }
+
+  /// f(cell, its first logit, count): the numbers that stand side by side both in a layout and in [cells, S].
+  template <class F>
+  void for_rows(const ChoiceLayout& layout, F f) const {
+    for (const auto& step : layout.steps) {
+      const std::size_t cells = layout.samples * step.columns;
+      if (step.options == options_)
+        f(step.cell, step.logit, cells * options_);
+      else
+        for (std::size_t c = 0; c < cells; ++c) f(step.cell + c, step.logit + c * step.options, step.options);
+    }
   }
 
   /// factor * sum over choices of direction . dc/dw, by a central difference that is differentiable in phi.
@@ -144,8 +161,8 @@ class Relax final : public Estimator<T> {
         tape.mutable_value(move)(c, i) = static_cast<T>(difference * direction.value[layout.logit[c] + i] / length);
       weight[c] = factor * length / (2 * difference);
     }
-    const auto above = network(add(control.weights, move), control.of_state);
-    const auto below = network(subtract(control.weights, move), control.of_state);
+    const auto above = network(add(control.weights, move), control);
+    const auto below = network(subtract(control.weights, move), control);
     return weighted_sum(subtract(above, below), std::span<const double>(weight));
   }
 

@@ -1,8 +1,10 @@
 #include "core/choice/gumbel.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "core/kernels/functions.hpp"
@@ -11,18 +13,78 @@ namespace hardgrad {
 namespace {
 
 using kernels::Batch;
+using Wide = Batch<double>;
 
 void exp_all(std::span<double> x) { kernels::exp_all(x.data(), x.data(), x.size()); }
 void log_all(std::span<double> x) {
   kernels::map(x.data(), x.data(), x.size(), [](const Batch<double>& v) { return kernels::log<double>(v); });
 }
 
-/// pair(cell, its S numbers' place) of choices among two, more(cell, place, options) of those among more.
-template <class Pair, class More>
-void for_choices(std::size_t width, std::span<const int> options, Pair pair, More more) {
-  for (std::size_t c = 0; c < options.size(); ++c) {
-    if (options[c] == 2) pair(c, c * width);
+/// more(cell, its S numbers' place, options) of choices among more than two.
+template <class More>
+void for_more(std::size_t width, std::span<const int> options, More more) {
+  if (width == 2) return;
+  for (std::size_t c = 0; c < options.size(); ++c)
     if (options[c] > 2) more(c, c * width, static_cast<std::size_t>(options[c]));
+}
+
+/// Numbers of choices among two that are worked on together.
+constexpr std::size_t block = 256;
+using Numbers = double[block];
+
+/// Cells in a row, of two options each and no more: known to the compiler, whose loops then are vector instructions.
+struct InARow {
+  std::size_t from, count;
+  std::size_t cell(std::size_t i) const { return from + i; }
+  std::size_t at(std::size_t i) const { return 2 * (from + i); }  ///< of its numbers
+};
+/// Cells of two options among others.
+struct Scattered {
+  std::size_t width, count = 0;
+  std::array<std::size_t, block> cells = {};
+  std::size_t cell(std::size_t i) const { return cells[i]; }
+  std::size_t at(std::size_t i) const { return width * cells[i]; }
+};
+
+bool all_pairs(std::size_t width, std::span<const int> options) {
+  bool all = width == 2;
+  for (int n : options) all &= n == 2;
+  return all;
+}
+
+/// f(cells, how many came before) for the choices among two, in their order.
+template <class F>
+void for_pairs(std::size_t width, std::span<const int> options, F f) {
+  if (all_pairs(width, options)) {
+    for (std::size_t from = 0; from < options.size(); from += block)
+      f(InARow{from, std::min(block, options.size() - from)}, from);
+    return;
+  }
+  Scattered pairs{width};
+  std::size_t before = 0;
+  const auto pass = [&] {
+    f(pairs, before);
+    before += std::exchange(pairs.count, 0);
+  };
+  for (std::size_t c = 0; c < options.size(); ++c) {
+    if (options[c] == 2) pairs.cells[pairs.count++] = c;
+    if (pairs.count == block) pass();
+  }
+  if (pairs.count > 0) pass();
+}
+
+/// x_1 - x_0
+template <class Pairs>
+void differences(const Pairs& cells, std::span<const double> x, Numbers& d) {
+  for (std::size_t i = 0; i < cells.count; ++i) d[i] = x[cells.at(i) + 1] - x[cells.at(i)];
+}
+
+/// z = (0, x)
+template <class Pairs>
+void put(const Pairs& cells, const Numbers& x, std::span<double> z) {
+  for (std::size_t i = 0; i < cells.count; ++i) {
+    z[cells.at(i)] = 0;
+    z[cells.at(i) + 1] = x[i];
   }
 }
 
@@ -35,16 +97,17 @@ double uniform(Randomness& random, Draw where, std::size_t i) {
 /// beyond there.
 std::vector<double> logistics(const Cells& cells, std::span<const Draw> where, Randomness& random) {
   std::vector<Draw> places;
-  std::vector<double> edges;
-  for_choices(
-      cells.width, cells.options,
-      [&](std::size_t c, std::size_t at) {
-        places.push_back(where[c]);
-        edges.push_back(cells.log_p[at] - cells.log_p[at + 1]);
-      },
-      [](std::size_t, std::size_t, std::size_t) {});
-  std::vector<double> x(places.size());
-  random.logistic(places, edges, x);
+  std::vector<double> edges(cells.options.size());
+  const bool all = all_pairs(cells.width, cells.options);
+  if (!all) places.resize(cells.options.size());
+  std::size_t count = 0;
+  for_pairs(cells.width, cells.options, [&](const auto& pairs, std::size_t before) {
+    for (std::size_t i = 0; i < pairs.count; ++i) edges[before + i] = cells.log_p[pairs.at(i)] - cells.log_p[pairs.at(i) + 1];
+    for (std::size_t i = 0; i < pairs.count && !all; ++i) places[before + i] = where[pairs.cell(i)];
+    count = before + pairs.count;
+  });
+  std::vector<double> x(count);
+  random.logistic(all ? where : std::span<const Draw>(places).first(count), std::span(edges).first(count), x);
   return x;
 }
 
@@ -55,26 +118,24 @@ void perturb(const Cells& cells, std::span<const Draw> where, Randomness& random
   const auto options = cells.options;
   const auto log_p = cells.log_p;
   std::vector<double> gumbel(S > 2 ? z.size() : 0, 1.0);  // u, -log u, log -log u
-  const auto none = [](std::size_t, std::size_t) {};
-  for_choices(S, options, none, [&](std::size_t c, std::size_t at, std::size_t n) {
+  for_more(S, options, [&](std::size_t c, std::size_t at, std::size_t n) {
     for (std::size_t i = 0; i < n; ++i) gumbel[at + i] = uniform(random, where[c], i);
   });
   log_all(gumbel);
   for (double& x : gumbel) x = -x;
   log_all(gumbel);
+  for_more(S, options, [&](std::size_t c, std::size_t at, std::size_t n) {
+    for (std::size_t i = at; i < at + n; ++i) z[i] = log_p[i] - gumbel[i];
+    option[c] = static_cast<int>(std::max_element(&z[at], &z[at] + n) - &z[at]);
+  });
   const auto logistic = logistics(cells, where, random);
-  auto next = logistic.begin();
-  for_choices(
-      S, options,
-      [&](std::size_t c, std::size_t at) {
-        z[at] = 0;
-        z[at + 1] = log_p[at + 1] - log_p[at] + *next++;
-        option[c] = z[at + 1] > 0;
-      },
-      [&](std::size_t c, std::size_t at, std::size_t n) {
-        for (std::size_t i = at; i < at + n; ++i) z[i] = log_p[i] - gumbel[i];
-        option[c] = static_cast<int>(std::max_element(&z[at], &z[at] + n) - &z[at]);
-      });
+  for_pairs(S, options, [&](const auto& pairs, std::size_t before) {
+    Numbers x;
+    differences(pairs, log_p, x);
+    for (std::size_t i = 0; i < pairs.count; ++i) x[i] += logistic[before + i];
+    put(pairs, x, z);
+    for (std::size_t i = 0; i < pairs.count; ++i) option[pairs.cell(i)] = x[i] > 0;
+  });
 }
 
 // Of two options u = q + p v or q v: with L the logit of v or of 1 - v, whichever is the share of u inside its side,
@@ -85,74 +146,74 @@ void perturb_given(const Cells& cells, std::span<const int> option, std::span<co
   const auto S = cells.width;
   const auto options = cells.options;
   const auto log_p = cells.log_p;
-  const auto toward = [&](std::size_t c, std::size_t at) {
-    return option[c] == 1 ? log_p[at + 1] - log_p[at] : log_p[at] - log_p[at + 1];
-  };
-  auto logistic = logistics(cells, where, random);
-  std::vector<double> x(z.size()),
-      logs(z.size(), 1.0);  // exponentials: of -|L| and -|phi|, or 1 / p; and what logs are taken of
-  auto L = logistic.begin();
-  for_choices(
-      S, options,
-      [&](std::size_t c, std::size_t at) {
-        if (option[c] == 0) *L = -*L;
-        x[at] = -std::abs(*L++);
-        x[at + 1] = -std::abs(toward(c, at));
-      },
-      [&](std::size_t c, std::size_t at, std::size_t n) {
-        for (std::size_t i = 0; i < n; ++i) {
-          logs[at + i] = uniform(random, where[c], i);
-          x[at + i] = -log_p[at + i];
-        }
-      });
-  exp_all(x);
-  if (S > 2) log_all(logs);
-  L = logistic.begin();
-  for_choices(
-      S, options,
-      [&](std::size_t c, std::size_t at) {
-        const double less = x[at] / (1 + x[at]), inside = *L++ > 0 ? 1 / (1 + x[at]) : less;
-        logs[at] = toward(c, at) > 0 ? x[at + 1] + inside : 1 + x[at + 1] * inside;
-        logs[at + 1] = 1 + x[at];
-      },
-      [&](std::size_t c, std::size_t at, std::size_t n) {
-        const double top = -logs[at + option[c]];
-        for (std::size_t i = at; i < at + n; ++i) logs[i] = (i == at + option[c] ? 0 : -logs[i] * x[i]) + top;
-      });
-  log_all(logs);
-  L = logistic.begin();
-  for_choices(
-      S, options,
-      [&](std::size_t c, std::size_t at) {
-        const double length = std::max(toward(c, at), 0.0) + logs[at] + logs[at + 1] + std::max(*L++, 0.0);
-        z[at] = 0;
-        z[at + 1] = option[c] == 1 ? length : -length;
-      },
-      [&](std::size_t, std::size_t at, std::size_t n) {
-        for (std::size_t i = at; i < at + n; ++i) z[i] = -logs[i];
-      });
+  const auto logistic = logistics(cells, where, random);
+  if (S > 2) {
+    std::vector<double> x(z.size()), logs(z.size(), 1.0);  // 1 / p, and what logs are taken of
+    for_more(S, options, [&](std::size_t c, std::size_t at, std::size_t n) {
+      for (std::size_t i = 0; i < n; ++i) {
+        logs[at + i] = uniform(random, where[c], i);
+        x[at + i] = -log_p[at + i];
+      }
+    });
+    exp_all(x);
+    log_all(logs);
+    for_more(S, options, [&](std::size_t c, std::size_t at, std::size_t n) {
+      const double top = -logs[at + option[c]];
+      for (std::size_t i = at; i < at + n; ++i) logs[i] = (i == at + option[c] ? 0 : -logs[i] * x[i]) + top;
+    });
+    log_all(logs);
+    for_more(S, options, [&](std::size_t, std::size_t at, std::size_t n) {
+      for (std::size_t i = at; i < at + n; ++i) z[i] = -logs[i];
+    });
+  }
+  for_pairs(S, options, [&](const auto& pairs, std::size_t before) {
+    Numbers sign, toward, L;
+    differences(pairs, log_p, toward);
+    for (std::size_t i = 0; i < pairs.count; ++i) {
+      sign[i] = option[pairs.cell(i)] == 1 ? 1.0 : -1.0;
+      toward[i] *= sign[i];
+      L[i] = sign[i] * logistic[before + i];
+    }
+    kernels::for_lanes<double>(pairs.count, [&](auto lane) {
+      const Wide t = lane.load(toward), l = lane.load(L), zero(0.0), one(1.0);
+      const Wide small = kernels::exp<double>(-xsimd::abs(l)), more = one / (one + small);
+      const Wide inside = xsimd::select(l > zero, more, small * more), e = kernels::exp<double>(-xsimd::abs(t));
+      const Wide sum = xsimd::select(t > zero, e + inside, one + e * inside);
+      lane.store(toward, lane.load(sign) * (xsimd::max(t, zero) + kernels::log<double>(sum) +
+                                            kernels::log<double>(one + small) + xsimd::max(l, zero)));
+    });
+    put(pairs, toward, z);
+  });
 }
 
 void followed(const Cells& cells, std::span<const int> option, std::span<const double> z, std::span<double> share) {
   const auto S = cells.width;
   const auto options = cells.options;
   const auto log_p = cells.log_p;
-  for_choices(
-      S, options,
-      [&](std::size_t c, std::size_t at) {
-        const double logistic = z[at + 1] - z[at] - (log_p[at + 1] - log_p[at]);
-        share[at] = log_p[at + 1 - option[c]];
-        share[at + 1] = share[at] - (option[c] == 1 ? logistic : -logistic);
-      },
-      [&](std::size_t c, std::size_t at, std::size_t n) {
-        for (std::size_t i = at; i < at + n; ++i) share[i] = z[i] - z[at + option[c]];
-      });
-  exp_all(share);
-  for_choices(
-      S, options, [&](std::size_t, std::size_t at) { share[at] = share[at + 1] = 1 - (share[at] + share[at + 1]); },
-      [&](std::size_t, std::size_t at, std::size_t n) {
-        for (std::size_t i = at; i < at + n; ++i) share[i] = 1 - share[i];
-      });
+  if (S > 2) {
+    for_more(S, options, [&](std::size_t c, std::size_t at, std::size_t n) {
+      for (std::size_t i = at; i < at + n; ++i) share[i] = z[i] - z[at + option[c]];
+    });
+    exp_all(share);
+    for_more(S, options, [&](std::size_t, std::size_t at, std::size_t n) {
+      for (std::size_t i = at; i < at + n; ++i) share[i] = 1 - share[i];
+    });
+  }
+  for_pairs(S, options, [&](const auto& pairs, std::size_t) {
+    Numbers phi, other, moved;  // log p of the option not taken, and that moved by the noise
+    differences(pairs, log_p, phi);
+    for (std::size_t i = 0; i < pairs.count; ++i) {
+      const std::size_t at = pairs.at(i);
+      const bool second = option[pairs.cell(i)] == 1;
+      const double logistic = z[at + 1] - z[at] - phi[i];
+      other[i] = second ? log_p[at] : log_p[at + 1];
+      moved[i] = other[i] - (second ? logistic : -logistic);
+    }
+    kernels::for_lanes<double>(pairs.count, [&](auto lane) {
+      lane.store(moved, Wide(1.0) - (kernels::exp<double>(lane.load(other)) + kernels::exp<double>(lane.load(moved))));
+    });
+    for (std::size_t i = 0; i < pairs.count; ++i) share[pairs.at(i)] = share[pairs.at(i) + 1] = moved[i];
+  });
 }
 
 std::vector<double> chosen_after(std::span<const double> p, int option, std::span<const double> move) {
@@ -183,27 +244,33 @@ std::vector<double> chosen_after(std::span<const double> p, int option, std::spa
 
 void relaxed(std::size_t width, std::span<const int> options, std::span<const double> z, double temperature,
              std::span<double> w) {
-  std::fill(w.begin(), w.end(), -std::numeric_limits<double>::infinity());
-  for_choices(
-      width, options, [&](std::size_t, std::size_t at) { w[at] = w[at + 1] = -std::abs(z[at + 1] - z[at]) / temperature; },
-      [&](std::size_t, std::size_t at, std::size_t n) {
-        const double most = *std::max_element(&z[at], &z[at] + n);
-        for (std::size_t i = at; i < at + n; ++i) w[i] = (z[i] - most) / temperature;
-      });
-  exp_all(w);
-  for_choices(
-      width, options,
-      [&](std::size_t, std::size_t at) {
-        const bool second = z[at + 1] > z[at];
-        const double less = w[at] / (1 + w[at]), more = 1 / (1 + w[at + 1]);
-        w[at] = second ? less : more;
-        w[at + 1] = second ? more : less;
-      },
-      [&](std::size_t, std::size_t at, std::size_t n) {
-        double sum = 0;
-        for (std::size_t i = at; i < at + n; ++i) sum += w[i];
-        for (std::size_t i = at; i < at + n; ++i) w[i] /= sum;
-      });
+  if (!all_pairs(width, options)) {
+    std::fill(w.begin(), w.end(), -std::numeric_limits<double>::infinity());
+    for_more(width, options, [&](std::size_t, std::size_t at, std::size_t n) {
+      const double most = *std::max_element(&z[at], &z[at] + n);
+      for (std::size_t i = at; i < at + n; ++i) w[i] = (z[i] - most) / temperature;
+    });
+    exp_all(w);
+    for_more(width, options, [&](std::size_t, std::size_t at, std::size_t n) {
+      double sum = 0;
+      for (std::size_t i = at; i < at + n; ++i) sum += w[i];
+      for (std::size_t i = at; i < at + n; ++i) w[i] /= sum;
+    });
+  }
+  for_pairs(width, options, [&](const auto& pairs, std::size_t) {
+    Numbers first, second;
+    differences(pairs, z, second);
+    kernels::for_lanes<double>(pairs.count, [&](auto lane) {
+      const Wide d = lane.load(second), one(1.0), small = kernels::exp<double>(-xsimd::abs(d) / Wide(temperature));
+      const Wide more = one / (one + small), less = small / (one + small);
+      lane.store(first, xsimd::select(d > Wide(0.0), less, more));
+      lane.store(second, xsimd::select(d > Wide(0.0), more, less));
+    });
+    for (std::size_t i = 0; i < pairs.count; ++i) {
+      w[pairs.at(i)] = first[i];
+      w[pairs.at(i) + 1] = second[i];
+    }
+  });
 }
 
 }  // namespace hardgrad

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <type_traits>
 #include <utility>
 
 #include "core/autodiff/elementwise.hpp"
@@ -12,9 +13,20 @@
 namespace hardgrad {
 namespace {
 
-/// each(first logit, options) of every cell.
+/// True if all choices are among two, so that cell c has the logits 2 c and 2 c + 1.
+bool all_pairs(const ChoiceLayout& layout) {
+  bool all = layout.logits() == 2 * layout.cells();
+  for (int n : layout.options) all &= n == 2;
+  return all;
+}
+
+/// each(cell, first logit, options) of every cell. Where all have two the compiler knows it.
 template <class F>
 void for_cells(const ChoiceLayout& layout, F each) {
+  if (all_pairs(layout)) {
+    for (std::size_t c = 0; c < layout.cells(); ++c) each(c, 2 * c, std::integral_constant<std::size_t, 2>{});
+    return;
+  }
   for (std::size_t c = 0; c < layout.cells(); ++c) each(c, layout.logit[c], static_cast<std::size_t>(layout.options[c]));
 }
 
@@ -29,8 +41,8 @@ void for_examples(std::size_t first, std::size_t samples, std::size_t width, std
 }  // namespace
 
 AtLogits operator*(const PerChoice& factor, AtLogits x) {
-  for_cells(*x.of, [&](std::size_t c, std::size_t first, std::size_t options) {
-    for (std::size_t i = 0; i < options; ++i) x.value[first + i] *= factor.value[c];
+  for_cells(*x.of, [by = factor.value.data(), to = x.value.data()](std::size_t c, std::size_t first, auto options) {
+    for (std::size_t i = 0; i < options; ++i) to[first + i] *= by[c];
   });
   return x;
 }
@@ -42,18 +54,31 @@ AtLogits times(AtLogits a, const AtLogits& b) {
 
 PerChoice dot(const AtLogits& a, const AtLogits& b) {
   PerChoice result{a.of, std::vector<double>(a.of->cells())};
-  for_cells(*a.of, [&](std::size_t c, std::size_t first, std::size_t options) {
-    for (std::size_t i = first; i < first + options; ++i) result.value[c] += a.value[i] * b.value[i];
-  });
+  for_cells(*a.of,
+            [x = a.value.data(), y = b.value.data(), to = result.value.data()](std::size_t c, std::size_t first, auto options) {
+              double sum = 0;
+              for (std::size_t i = 0; i < options; ++i) sum += x[first + i] * y[first + i];
+              to[c] = sum;
+            });
   return result;
 }
 
 double total(const PerChoice& x) { return std::accumulate(x.value.begin(), x.value.end(), 0.0); }
 
 // p_i (x_i - sum_j p_j x_j), with x taken from that of the most probable option: the mean is then as small as the others'
-// probability, and nothing cancels where an option is nearly certain.
+// probability, and nothing cancels where an option is nearly certain. Of two options that is p_0 p_1 (x_1 - x_0).
 AtLogits through_softmax(const AtLogits& p, const AtLogits& x) {
-  auto result = x;
+  AtLogits result{x.of, std::vector<double>(x.value.size())};
+  if (all_pairs(*x.of)) {
+    const double *of = p.value.data(), *from = x.value.data();
+    double* to = result.value.data();
+    for (std::size_t i = 0; i < x.value.size(); i += 2) {
+      const double h = of[i] * of[i + 1] * (from[i + 1] - from[i]);
+      to[i] = -h;
+      to[i + 1] = h;
+    }
+    return result;
+  }
   for_cells(*x.of, [&](std::size_t, std::size_t first, std::size_t options) {
     const auto from = p.value.begin() + static_cast<std::ptrdiff_t>(first);
     const auto top =
@@ -152,17 +177,22 @@ Choices<T>::Choices(Episode<T>& episode, const std::vector<std::vector<int>>& as
     : episode_(episode), asking_(asking), option_(option) {
   auto layout = std::make_shared<ChoiceLayout>();
   layout->samples = asking.empty() ? 0 : asking[0].size();
-  std::size_t logit = 0;
+  std::size_t logit = 0, cells = 0;
+  for (std::size_t t = 0; t < asking.size(); ++t) cells += layout->samples * episode.steps()[t].question.site.columns;
+  layout->options.reserve(cells);
+  layout->logit.reserve(cells + 1);
+  layout->sample.reserve(cells);
   for (std::size_t t = 0; t < asking.size(); ++t) {
     const auto& question = episode.steps()[t].question;
     const std::size_t D = question.site.columns, S = question.log_p.cols();
     layout->steps.push_back({D, S, layout->cells(), logit});
-    for (std::size_t n = 0; n < layout->samples; ++n)
-      for (std::size_t d = 0; d < D; ++d, logit += S) {
-        layout->options.push_back(question.site.options[asking[t][n] * D + d]);
-        layout->logit.push_back(logit);
-        layout->sample.push_back(n);
-      }
+    for (std::size_t n = 0; n < layout->samples; ++n) {
+      const auto of_row = std::span(question.site.options).subspan(asking[t][n] * D, D);
+      layout->options.insert(layout->options.end(), of_row.begin(), of_row.end());
+      layout->sample.insert(layout->sample.end(), D, n);
+    }
+    layout->logit.resize(layout->cells());
+    for (std::size_t c = layout->steps[t].cell; c < layout->cells(); ++c, logit += S) layout->logit[c] = logit;
   }
   layout->logit.push_back(logit);
   layout_ = layout;
@@ -185,10 +215,12 @@ const AtLogits& Choices<T>::log_p() const {
   for (std::size_t t = 0; t < asking_.size(); ++t) {
     const auto log_p = episode_.steps()[t].question.log_p.value();
     const std::size_t D = layout_->steps[t].columns;
-    for (std::size_t n = 0, c = layout_->steps[t].cell; n < layout_->samples; ++n)
-      for (std::size_t d = 0; d < D; ++d, ++c)
-        if (layout_->options[c] > 1)
-          std::copy_n(log_p.row(asking_[t][n] * D + d), layout_->options[c], &result.value[layout_->logit[c]]);
+    for (std::size_t n = 0, c = layout_->steps[t].cell; n < layout_->samples; ++n, c += D) {
+      std::copy_n(log_p.row(asking_[t][n] * D), D * log_p.cols, &result.value[layout_->logit[c]]);
+      for (std::size_t d = c; d < c + D; ++d)
+        for (std::size_t i = layout_->options[d] > 1 ? layout_->options[d] : 0; i < log_p.cols; ++i)
+          result.value[layout_->logit[d] + i] = 0;
+    }
   }
   return log_p_ = std::move(result);
 }
@@ -209,8 +241,16 @@ template <class T>
 const AtLogits& Choices<T>::score() const {
   if (score_.of) return score_;
   auto result = p();
+  const bool pairs = all_pairs(*layout_);
   for (std::size_t t = 0; t < option_.size(); ++t)
     for (std::size_t i = 0, c = layout_->steps[t].cell; i < option_[t].size(); ++i, ++c) {
+      if (pairs) {
+        double* const of_cell = &result.value[2 * c];
+        const double h = option_[t][i] == 1 ? of_cell[0] : -of_cell[1];
+        of_cell[0] = -h;
+        of_cell[1] = h;
+        continue;
+      }
       if (layout_->options[c] == 1) continue;
       double* const of_cell = &result.value[layout_->logit[c]];
       double others = 0;
@@ -236,7 +276,8 @@ AtLogits Choices<T>::gathered(const std::vector<MatrixView<const T>>& of_steps) 
 }
 
 template <class T>
-AtLogits Choices<T>::flat(const std::vector<std::vector<double>>& of_steps) const {
+AtLogits Choices<T>::flat(std::vector<std::vector<double>> of_steps) const {
+  if (of_steps.size() == 1) return {layout_, std::move(of_steps[0])};
   AtLogits result{layout_, {}};
   for (const auto& step : of_steps) result.value.insert(result.value.end(), step.begin(), step.end());
   return result;

@@ -110,7 +110,7 @@ class Choices {
   /// A value [N D, S] of every step, e.g. a derivative; 0 where there is no choice.
   AtLogits gathered(const std::vector<MatrixView<const T>>& of_steps) const;
   /// Numbers [N D, S] of every step.
-  AtLogits flat(const std::vector<std::vector<double>>& of_steps) const;
+  AtLogits flat(std::vector<std::vector<double>> of_steps) const;
   AtLogits zeros() const { return {layout_, std::vector<double>(layout_->logits())}; }
 
   /// Mean over the samples of <g, logits>: its gradient at the logits is g / N.

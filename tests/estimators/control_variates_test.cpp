@@ -281,12 +281,14 @@ struct Twin final : Estimator<double> {
               choices.free.value);
       choices.given = choices.free;
     }
-    const double w = choices.weights(choices.given, 0.5).value[1], c = (w - t) * (w - t);
+    const auto weights = choices.weights(choices.given, 0.5);
+    const double w = weights.value[1], c = (w - t) * (w - t);
     const AtLogits slope{choices.layout, {0, 2 * (w - t)}};
     auto signal = run.losses(Credit::whole);
     for (double& f : signal.value) f += mistake == Mistake::sign ? c : -c;
     auto g = signal * choices.score;
-    if (mistake != Mistake::no_path) g += choices.through_free(0.5, slope) - choices.through_given(0.5, slope);
+    if (mistake != Mistake::no_path)
+      g += choices.through_free(0.5, {weights, slope}) - choices.through_given(0.5, {weights, slope});
     return {.surrogate = run.surrogate(g), .episode = run.run().release()};
   }
 };

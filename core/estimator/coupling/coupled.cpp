@@ -1,5 +1,6 @@
 #include "core/estimator/coupling/coupled.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 #include "core/autodiff/elementwise.hpp"
@@ -59,16 +60,15 @@ class CoupledChooser final : public Chooser<T> {
   Choice<T> answer(const Question<T>& question, const RowsPtr& rows, const std::vector<int>& from, const Fork<T>& fork) {
     const int D = question.site.columns;
     std::vector<int> option(from.size() * D);
-    for (std::size_t r = 0, c = 0; r < from.size(); ++r)
-      for (int d = 0; d < D; ++d, ++c) {
-        if (from[r] >= 0) {
-          option[c] = fork.option[from[r] * D + d];
-        } else if (continuation_ == Continuation::sampled) {
-          auto where = Noise{random_, id_, question.step}.at(*rows, r, d);
-          where.index = Forking::continuing;
-          option[c] = draw_option(question, rows->parent[r] * D + d, random_, where);
-        }
+    for (std::size_t r = 0; r < from.size(); ++r) {
+      if (from[r] >= 0) std::copy_n(&fork.option[from[r] * D], D, &option[r * D]);
+      if (from[r] >= 0 || continuation_ != Continuation::sampled) continue;
+      for (int d = 0; d < D; ++d) {
+        auto where = Noise{random_, id_, question.step}.at(*rows, r, d);
+        where.index = Forking::continuing;
+        option[r * D + d] = draw_option(question, rows->parent[r] * D + d, random_, where);
       }
+    }
     if (!fork.weights) return {rows, std::move(option), {}};
     bool own = rows->size() == static_cast<std::size_t>(fork.weights.rows()) / D;  // each row is the next member
     for (std::size_t r = 0; own && r < from.size(); ++r) own = from[r] == static_cast<int>(r);
@@ -114,7 +114,8 @@ Coupled<T>::Coupled(const Problem<T>& problem, int groups, int members, Forker f
     option.emplace_back();
     for (std::size_t g = 0; g < record_->forking[t].size(); ++g) {
       asking[t].push_back(record_->forking[t][g].row);
-      for (std::size_t d = 0; d < D; ++d) option[t].push_back(record_->fork[t].option[g * members_ * D + d]);
+      const auto of_first = std::span(record_->fork[t].option).subspan(g * members_ * D, D);
+      option[t].insert(option[t].end(), of_first.begin(), of_first.end());
     }
   }
   choices_ = std::make_unique<Choices<T>>(*episode_, asking, option);
@@ -134,15 +135,22 @@ std::vector<int> Coupled<T>::options(int member) const {
 }
 
 template <class T>
+std::vector<int> Coupled<T>::first_members(const Rows& rows) const {
+  return *paths_of(0, 0).through(rows);
+}
+
+template <class T>
 AtLogits Coupled<T>::slopes(int member) const {
-  auto result = choices_->zeros();
+  AtLogits result{choices_->layout(), {}};
+  result.value.reserve(choices_->layout()->logits());
   for (int t = 0; t < steps(); ++t) {
     const auto slope = episode_->tape().gradient(record_->fork[t].weights);
     const auto& step = choices_->layout()->steps[t];
     const std::size_t of_member = step.columns * step.options;
-    for (std::size_t g = 0; g < groups(); ++g)
-      std::copy_n(slope.data + (g * members_ + member) * of_member, of_member,
-                  result.value.begin() + static_cast<std::ptrdiff_t>(step.logit + g * of_member));
+    for (std::size_t g = 0; g < groups(); ++g) {
+      const T* first = slope.data + (g * members_ + member) * of_member;
+      result.value.insert(result.value.end(), first, first + of_member);
+    }
   }
   return result;
 }

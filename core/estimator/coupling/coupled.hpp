@@ -58,6 +58,8 @@ class Coupled {
   std::vector<int> options(int member) const;
   /// What it cost: all in all or (reward_to_go) from that choice on.
   PerChoice losses(int member, Credit credit) const;
+  /// The rows of a cost that the groups' first members pass.
+  std::vector<int> first_members(const Rows& rows) const;
   /// After a backward pass: the derivative in a relaxed member's weights.
   AtLogits slopes(int member) const;
   /// Mean of the costs: of all members if each is a draw of its own and they share no rows, else of the first ones.

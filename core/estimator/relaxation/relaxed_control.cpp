@@ -45,25 +45,32 @@ AtLogits RelaxedChoices::followed_by(const AtLogits& z) const {
 }
 
 // dw/dz = (diag(w) - w w') / temperature, and dz/dlogits = 1 with the noise held.
-AtLogits RelaxedChoices::through_free(double temperature, const AtLogits& slope) const {
-  return 1 / temperature * through_softmax(weights(free, temperature), slope);
+AtLogits RelaxedChoices::through_free(double temperature, Slope at) const {
+  return 1 / temperature * through_softmax(at.weights, at.slope);
 }
 
 // At log p it is share * h; log p = logits - logsumexp takes p times the sum off.
-AtLogits RelaxedChoices::through_given(double temperature, const AtLogits& slope) const {
-  const auto h = 1 / temperature * times(through_softmax(weights(given, temperature), slope), followed_by(given));
-  auto result = h;
-  for_choices(*layout, [&](std::size_t, std::size_t first, std::size_t n) {
-    double sum = 0;
-    for (std::size_t i = first; i < first + n; ++i) sum += h.value[i];
-    for (std::size_t i = first; i < first + n; ++i) result.value[i] -= p.value[i] * sum;
-  });
-  return result;
+AtLogits RelaxedChoices::through_given(double temperature, Slope at) const {
+  return given_the_choice(through_free(temperature, at));
 }
 
-AtLogits RelaxedChoices::control(double temperature, const PerChoice& value, const AtLogits& slope,
-                                 const AtLogits& slope_given) const {
-  return through_free(temperature, slope) - through_given(temperature, slope_given) - value * score;
+AtLogits RelaxedChoices::given_the_choice(AtLogits with_noise_held) const {
+  auto h = times(std::move(with_noise_held), followed_by(given));
+  for_choices(*layout, [&](std::size_t, std::size_t first, std::size_t n) {
+    if (n == 2) return;  // opposite numbers
+    double sum = 0;
+    for (std::size_t i = first; i < first + n; ++i) sum += h.value[i];
+    for (std::size_t i = first; i < first + n; ++i) h.value[i] -= p.value[i] * sum;
+  });
+  return h;
+}
+
+AtLogits RelaxedChoices::control(double temperature, const PerChoice& value, Slope at_free, Slope at_given) const {
+  auto result = through_free(temperature, at_free);
+  const bool same = &at_free.weights == &at_given.weights && &at_free.slope == &at_given.slope;
+  result -= given_the_choice(same ? result : through_free(temperature, at_given));
+  result -= value * score;
+  return result;
 }
 
 AtLogits RelaxedChoices::direction(double temperature, const AtLogits& g) const {
@@ -74,7 +81,7 @@ AtLogits RelaxedChoices::direction(double temperature, const AtLogits& g) const 
     for (std::size_t i = first; i < first + n; ++i) mean += p.value[i] * g.value[i];
     for (std::size_t i = first; i < first + n; ++i) x.value[i] -= share.value[i] * (g.value[i] - mean);
   });
-  return through_free(temperature, x);
+  return through_free(temperature, {weights(free, temperature), x});
 }
 
 template <class T>
@@ -82,17 +89,17 @@ void RelaxedRun<T>::relax(const Question<T>& question, const std::vector<Forking
                           Randomness& random) {
   const auto log_p = question.log_p.value();
   const std::size_t S = log_p.cols, D = question.site.columns, cells = forking.size() * D;
-  std::vector<double> l(cells * S), w(cells * S);
+  std::vector<double> l(cells * S);
   std::vector<int> options(cells), option(cells);
   std::vector<Draw> where(cells);
   for (std::size_t g = 0, c = 0; g < forking.size(); ++g)
     for (std::size_t d = 0; d < D; ++d, ++c) {
       const std::size_t asked = forking[g].row * D + d;
       options[c] = question.site.options[asked];
-      std::copy_n(log_p.row(asked), options[c], l.begin() + static_cast<std::ptrdiff_t>(c * S));
       where[c] = forking[g].where;
       where[c].column = static_cast<std::uint32_t>(d);
     }
+  for (std::size_t g = 0; g < forking.size(); ++g) std::copy_n(log_p.row(forking[g].row * D), D * S, &l[g * D * S]);
   auto& free = free_.emplace_back(cells * S);
   auto& given = given_.emplace_back(cells * S);
   perturb({S, options, l}, where, random, option, free);
@@ -108,14 +115,15 @@ void RelaxedRun<T>::relax(const Question<T>& question, const std::vector<Forking
   std::vector<T> weights(fork.option.size() * S);
   for (int k = 0; k < members_; ++k) {
     const bool from_given = !coupled_ && k % 2 == 0;
-    if (k > 0) relaxed(S, options, from_given ? given : free, temperatures_[coupled_ ? k - 1 : (k - 1) / 2], w);
-    for (std::size_t g = 0, c = 0; g < forking.size(); ++g) {
+    if (k > 0) {
+      auto& w = made_[k - 1].emplace_back(cells * S);
+      relaxed(S, options, from_given ? given : free, temperatures_[coupled_ ? k - 1 : (k - 1) / 2], w);
+    }
+    for (std::size_t g = 0, c = 0; g < forking.size(); ++g, c += D) {
       T* to = &weights[(g * members_ + k) * D * S];
-      for (std::size_t d = 0; d < D; ++d, ++c, to += S)
-        if (k == 0 || options[c] == 1)
-          to[option[c]] = 1;
-        else
-          std::transform(&w[c * S], &w[c * S] + S, to, [](double x) { return static_cast<T>(x); });
+      if (k > 0) std::copy_n(&made_[k - 1].back()[c * S], D * S, to);
+      for (std::size_t d = 0; d < D; ++d)
+        if (k == 0 || options[c + d] == 1) to[d * S + option[c + d]] = 1;
     }
   }
   fork.weights = tape.input({weights.data(), fork.option.size(), S});
@@ -125,7 +133,8 @@ template <class T>
 RelaxedRun<T>::RelaxedRun(const Problem<T>& problem, int groups, bool coupled, std::vector<double> temperatures)
     : coupled_(coupled),
       temperatures_(std::move(temperatures)),
-      members_(1 + static_cast<int>(temperatures_.size()) * (coupled ? 1 : 2)) {
+      members_(1 + static_cast<int>(temperatures_.size()) * (coupled ? 1 : 2)),
+      made_(members_ - 1) {
   const auto forker = [&](Tape<T>& tape, const Question<T>& question, const std::vector<Forking>& forking) {
     Fork<T> fork{std::vector<int>(forking.size() * members_ * question.site.columns)};
     relax(question, forking, fork, tape, problem.random);
@@ -133,26 +142,34 @@ RelaxedRun<T>::RelaxedRun(const Problem<T>& problem, int groups, bool coupled, s
   };
   run_ = std::make_unique<Coupled<T>>(problem, groups, members_, forker, Continuation::expected);
   const auto& choices = run_->choices();
-  relaxed_ = {.layout = choices.layout(),
-              .option = run_->options(0),
-              .log_p = choices.log_p(),
-              .p = choices.p(),
-              .score = choices.score(),
-              .free = choices.flat(free_),
-              .given = choices.flat(given_)};
+  relaxed_.emplace(RelaxedChoices{.layout = choices.layout(),
+                                  .option = run_->options(0),
+                                  .log_p = choices.log_p(),
+                                  .p = choices.p(),
+                                  .score = choices.score(),
+                                  .free = choices.flat(std::move(free_)),
+                                  .given = choices.flat(std::move(given_))});
   if (temperatures_.empty()) return;
 
-  // Every relaxed path depends on the weights of its own row alone, so one pass gives all slopes.
+  // Every relaxed path depends on the weights of its own row alone, so one pass gives all slopes. The hard ones have none.
   auto total = problem.tape.constant(1, 1);
-  for (const auto& cost : run_->episode().costs()) total = add(total, sum(cost.loss));
-  problem.tape.backward(total);
-  for (int k = 1; k < members_; ++k) slopes_.push_back(run_->slopes(k));
+  for (const auto& cost : run_->episode().costs()) {
+    std::vector<double> relaxed(cost.rows->size(), 1.0);
+    for (int hard : run_->first_members(*cost.rows)) relaxed[hard] = 0;
+    total = add(total, weighted_sum(cost.loss, std::span<const double>(relaxed)));
+  }
+  problem.tape.backward_to_inputs(total);
+  for (int k = 1; k < members_; ++k) {
+    weights_.push_back(choices.flat(std::move(made_[k - 1])));
+    slopes_.push_back(run_->slopes(k));
+  }
 }
 
 template <class T>
 AtLogits RelaxedRun<T>::control(std::size_t i, Credit credit) const {
-  const std::size_t w = coupled_ ? 1 + i : 1 + 2 * i, given = coupled_ ? w : w + 1;
-  return relaxed_.control(temperatures_[i], run_->losses(static_cast<int>(given), credit), slopes_[w - 1], slopes_[given - 1]);
+  const std::size_t w = coupled_ ? i : 2 * i, given = coupled_ ? w : w + 1;
+  return relaxed_->control(temperatures_[i], run_->losses(static_cast<int>(given) + 1, credit), {weights_[w], slopes_[w]},
+                           {weights_[given], slopes_[given]});
 }
 
 template <class T>

@@ -5,6 +5,8 @@
 // so that  -c(w~) grad log p(b) + grad c(w) - grad c(w~)  has the mean 0 and may be added to the gradient at the logits.
 #pragma once
 
+#include <optional>
+
 #include "core/estimator/choices.hpp"
 #include "core/estimator/coupling/coupled.hpp"
 
@@ -14,21 +16,26 @@ namespace hardgrad {
 struct RelaxedChoices {
   std::shared_ptr<const ChoiceLayout> layout;
   std::vector<int> option;  ///< [cells] b
-  AtLogits log_p, p, score;
+  const AtLogits &log_p, &p, &score;
   AtLogits free, given;  ///< z and z~
 
   /// w or w~ at a temperature.
   AtLogits weights(const AtLogits& z, double temperature) const;
-  /// Gradients at the logits of a function of w, or of w~, from its derivative there.
-  AtLogits through_free(double temperature, const AtLogits& slope) const;
-  AtLogits through_given(double temperature, const AtLogits& slope) const;
+  /// Where a function is differentiated: the weights w or w~, and the derivative there.
+  struct Slope {
+    const AtLogits &weights, &slope;
+  };
+  /// Gradients at the logits of a function of w, or of w~.
+  AtLogits through_free(double temperature, Slope at) const;
+  AtLogits through_given(double temperature, Slope at) const;
   /// -c(w~) grad log p(b) + grad c(w) - grad c(w~)
-  AtLogits control(double temperature, const PerChoice& value, const AtLogits& slope, const AtLogits& slope_given) const;
+  AtLogits control(double temperature, const PerChoice& value, Slope at_free, Slope at_given) const;
   /// The adjoint in the slope of a c with z~ = z: direction . slope = g . (grad c(w) - grad c(w~)) for every choice.
   AtLogits direction(double temperature, const AtLogits& g) const;
 
  private:
   AtLogits followed_by(const AtLogits& z) const;
+  AtLogits given_the_choice(AtLogits with_noise_held) const;
 };
 
 /// A hard path per group with relaxed ones beside it, at each of several temperatures, as members of a coupled run.
@@ -38,7 +45,7 @@ class RelaxedRun {
   /// With `coupled`, z~ is z, and one relaxed path serves both; otherwise it has noise and a path of its own.
   RelaxedRun(const Problem<T>& problem, int groups, bool coupled, std::vector<double> temperatures);
 
-  const RelaxedChoices& choices() const { return relaxed_; }
+  const RelaxedChoices& choices() const { return *relaxed_; }
   /// What the hard paths cost.
   PerChoice losses(Credit credit) const { return run_->losses(0, credit); }
   /// Of the loss of the relaxed paths at a temperature: -f(w~) grad log p(b) + grad f(w) - grad f(w~).
@@ -53,10 +60,11 @@ class RelaxedRun {
   bool coupled_;
   std::vector<double> temperatures_;
   int members_;
-  std::vector<std::vector<double>> free_, given_;  // [step][groups D, S] until the run is over
-  RelaxedChoices relaxed_;
+  std::vector<std::vector<double>> free_, given_;       // [step][groups D, S] until the run is over
+  std::vector<std::vector<std::vector<double>>> made_;  // [relaxed member][step][groups D, S] weights, likewise
+  std::optional<RelaxedChoices> relaxed_;
   std::unique_ptr<Coupled<T>> run_;
-  std::vector<AtLogits> slopes_;  // of the losses in the weights, by member
+  std::vector<AtLogits> weights_, slopes_;  // of the relaxed members, and of the losses in them
 };
 
 extern template class RelaxedRun<float>;

@@ -55,8 +55,8 @@ class AveragingEstimator : public Estimator<T> {
     PerChoice result{layout, std::vector<double>(layout->cells())};
     for (std::size_t t = 0; t < layout->steps.size(); ++t) {
       const auto& step = layout->steps[t];
-      for (std::size_t i = 0; i < layout->samples * step.columns; ++i)
-        result.value[step.cell + i] = average(static_cast<int>(t), i % step.columns);
+      for (std::size_t n = 0, c = step.cell; n < layout->samples; ++n)
+        for (std::size_t d = 0; d < step.columns; ++d, ++c) result.value[c] = average(static_cast<int>(t), d);
     }
     return result;
   }
@@ -65,11 +65,12 @@ class AveragingEstimator : public Estimator<T> {
     for (std::size_t t = 0; t < x.of->steps.size(); ++t) {
       const auto& step = x.of->steps[t];
       std::vector<double> sum(step.columns), count(step.columns);
-      for (std::size_t i = 0; i < x.of->samples * step.columns; ++i) {
-        if (x.of->options[step.cell + i] == 1) continue;
-        sum[i % step.columns] += x.value[step.cell + i];
-        ++count[i % step.columns];
-      }
+      for (std::size_t n = 0, c = step.cell; n < x.of->samples; ++n)
+        for (std::size_t d = 0; d < step.columns; ++d, ++c) {
+          if (x.of->options[c] == 1) continue;
+          sum[d] += x.value[c];
+          ++count[d];
+        }
       for (std::size_t d = 0; d < step.columns; ++d) sum[d] /= count[d];  // NaN, which is no observation, if nobody chose
       note(observed, static_cast<int>(t), sum);
     }
