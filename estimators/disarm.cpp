@@ -31,6 +31,21 @@ class DisArm final : public CoupledEstimator<T> {
     logits[1] = (f[0] - f[1]) * (coupling.option[0] - coupling.option[1]) * larger / 2;
     logits[0] = -logits[1];
   }
+  bool by_columns() const override { return true; }
+  void draw_columns(std::span<const double> p, const std::vector<std::span<int>>& option, Randomness& random,
+                    Draw where) const override {
+    antithetic_bits(p, random, where, option[0], option[1]);
+  }
+  void gradient_of_columns(std::span<const double> p, const std::vector<std::span<const int>>& option,
+                           const std::vector<std::span<const double>>& f, std::span<double> logits) const override {
+    const auto b = option[0], other = option[1];
+    for (std::size_t d = 0; d < b.size(); ++d) {
+      const double larger = std::max(p[2 * d], p[2 * d + 1]);
+      const double g = (f[0][d] - f[1][d]) * (b[d] - other[d]) * larger / 2;
+      logits[2 * d] = -g;
+      logits[2 * d + 1] = g;
+    }
+  }
 };
 
 }  // namespace

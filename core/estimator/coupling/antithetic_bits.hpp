@@ -20,6 +20,23 @@ inline std::array<int, 2> antithetic_bits(double of_zero, double of_one, Randomn
   return {outcome == 1, outcome == 2};
 }
 
+/// The same of D columns side by side, from where.column on: p [D, 2] -> first and second [D].
+inline void antithetic_bits(std::span<const double> p, Randomness& random, Draw where, std::span<int> first,
+                            std::span<int> second) {
+  const std::size_t D = first.size();
+  std::vector<double> outcomes(3 * D);
+  for (std::size_t d = 0; d < D; ++d) {
+    outcomes[3 * d] = std::abs(p[2 * d + 1] - p[2 * d]);
+    outcomes[3 * d + 1] = outcomes[3 * d + 2] = std::min(p[2 * d], p[2 * d + 1]);
+  }
+  random.categorical(outcomes, 3, std::vector<int>(D, 3), where, first);
+  for (std::size_t d = 0; d < D; ++d) {
+    const int outcome = first[d], same = p[2 * d + 1] > p[2 * d];
+    first[d] = outcome == 0 ? same : outcome == 1;
+    second[d] = outcome == 0 ? same : outcome == 2;
+  }
+}
+
 /// For choosers: the options of pairs [N D], one for each of `rows`, whose cells continue those of the question.
 struct BitPairs {
   std::vector<int> first, second;

@@ -20,6 +20,12 @@ Estimate<T> CoupledEstimator<T>::estimate(const Problem<T>& problem) const {
     return k == 0 || !one_each ? k : static_cast<int>(column) * others + k;
   };
 
+  const auto together = [&](std::span<const int> options, std::size_t S) {
+    bool all = by_columns() && !one_each;
+    for (int n : options) all &= n == static_cast<int>(S);
+    return all;
+  };
+
   std::vector<double> p, kept;  // of all cells, one after the other: [S], [kept]
   std::vector<int> option(members_);
   const auto forker = [&](Tape<T>&, const Question<T>& question, const std::vector<Forking>& forking) {
@@ -31,6 +37,16 @@ Estimate<T> CoupledEstimator<T>::estimate(const Problem<T>& problem) const {
     std::vector<double> of_question(log_p.data, log_p.data + log_p.size());
     kernels::exp_all(of_question.data(), of_question.data(), of_question.size());
     Fork<T> fork{std::vector<int>(forking.size() * members * D)};
+    if (together(question.site.options, S)) {
+      std::vector<std::span<int>> of_members(members_);
+      for (std::size_t g = 0; g < forking.size(); ++g) {
+        const auto of_row = std::span(p).subspan(first_p + g * D * S, D * S);
+        std::copy_n(of_question.begin() + static_cast<std::ptrdiff_t>(forking[g].row * D * S), D * S, of_row.begin());
+        for (int m = 0; m < members_; ++m) of_members[m] = std::span(fork.option).subspan((g * members_ + m) * D, D);
+        draw_columns(of_row, of_members, problem.random, forking[g].where);
+      }
+      return fork;
+    }
     for (std::size_t c = 0; c < cells; ++c) {
       const std::size_t g = c / D, d = c % D, asked = forking[g].row * D + d, options = question.site.options[asked];
       if (options == 1) continue;
@@ -60,7 +76,20 @@ Estimate<T> CoupledEstimator<T>::estimate(const Problem<T>& problem) const {
   const auto& layout = *run.choices().layout();
   auto g = run.choices().zeros();
   std::vector<double> cost(members_);
-  for (std::size_t t = 0; t < layout.steps.size(); ++t)
+  std::vector<std::span<const int>> options_of(members_);
+  std::vector<std::span<const double>> costs_of(members_);
+  for (std::size_t t = 0; t < layout.steps.size(); ++t) {
+    if (const auto [D, S, cell, logit] = layout.steps[t]; together(layout.options_of(t), S)) {
+      for (std::size_t n = 0; n < layout.samples; ++n) {
+        for (int k = 0; k < members_; ++k) {
+          options_of[k] = std::span(taken[k]).subspan(cell + n * D, D);
+          costs_of[k] = std::span(f[k].value).subspan(cell + n * D, D);
+        }
+        const std::size_t at = logit + n * D * S;
+        gradient_of_columns(std::span(p).subspan(at, D * S), options_of, costs_of, std::span(g.value).subspan(at, D * S));
+      }
+      continue;
+    }
     for (std::size_t c = layout.steps[t].cell, end = c + layout.samples * layout.steps[t].columns; c < end; ++c) {
       const auto options = static_cast<std::size_t>(layout.options[c]),
                  column = (c - layout.steps[t].cell) % layout.steps[t].columns;
@@ -73,6 +102,7 @@ Estimate<T> CoupledEstimator<T>::estimate(const Problem<T>& problem) const {
           {std::span<const double>(p).subspan(layout.logit[c], options), option, std::span(kept).subspan(c * kept_, kept_)},
           cost, std::span(g.value).subspan(layout.logit[c], options));
     }
+  }
   const auto surrogate = add(run.path(all_lawful()), run.choices().surrogate(g));
   const double loss = run.mean_loss();
   return {.surrogate = surrogate, .episode = run.release(), .loss = loss};

@@ -28,6 +28,13 @@ class CoupledEstimator : public Estimator<T> {
   virtual void draw(Coupling& coupling, Randomness& random, Draw where) const = 0;
   /// An unbiased estimate of dE[f]/dlogits [S] (0 on entry) from the members' losses f [K].
   virtual void gradient(const Coupling& coupling, std::span<const double> f, std::span<double> logits) const = 0;
+  /// True if all columns of a row may be drawn and estimated together, which gives the same numbers sooner: D of them with S
+  /// options each, p and logits [D, S], options [K][D], f [K][D].
+  virtual bool by_columns() const { return false; }
+  virtual void draw_columns(std::span<const double> /*p*/, const std::vector<std::span<int>>& /*option*/, Randomness&,
+                            Draw /*where*/) const {}
+  virtual void gradient_of_columns(std::span<const double> /*p*/, const std::vector<std::span<const int>>& /*option*/,
+                                   const std::vector<std::span<const double>>& /*f*/, std::span<double> /*logits*/) const {}
   /// True if every member has the law p, so that all of them may serve the path term and the losses of other choices.
   virtual bool all_lawful() const { return true; }
 
