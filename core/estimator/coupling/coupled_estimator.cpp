@@ -21,7 +21,7 @@ Estimate<T> CoupledEstimator<T>::estimate(const Problem<T>& problem) const {
   };
 
   const auto together = [&](std::span<const int> options, std::size_t S) {
-    bool all = by_columns() && !one_each;
+    bool all = by_columns() && !one_each && S > 1;  // of one option there is nothing to choose
     for (int n : options) all &= n == static_cast<int>(S);
     return all;
   };

@@ -8,7 +8,7 @@ import pytest
 
 import hardgrad
 
-FOLDER = Path(os.path.realpath(hardgrad.__file__)).parents[1] / "examples"
+FOLDER = Path(__file__).resolve().parents[3] / "experiments/python/examples"
 PARTS = ["vae", "hard_attention", "own_estimator"]
 
 
