@@ -69,6 +69,15 @@ def test_parts_and_overrides():
     assert sum(shards) == 6 and min(shards) > 0
 
 
+def test_a_search_waits_for_other_shards():
+    search = {**TINY, "train": {**TINY["train"], "evaluate_split": "test"},
+              "tune": {"train": {"learning_rate": {"low": 1e-3, "high": 0.3}}, "trials": 2, "seeds": [101, 102]}}
+    with pytest.raises(hardgrad.Error, match="^6 trials of the search for settings are others' to run"):
+        hardgrad.run(search, shard="1/2", out="cells", progress=False)
+    data = hardgrad.run(search, out="cells", progress=False)
+    assert data.attrs["status"] == "complete" and data.sizes["run"] == 6
+
+
 def test_cells_that_fail_are_warned_of():
     failing = {**TINY, "precision": "double", "measure": {"exact": True, "outcome_cap": 2}}
     with pytest.warns(RuntimeWarning, match=r"^2 of 6 cells failed: task=bits.*outcomes") as told:

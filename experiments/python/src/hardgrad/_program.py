@@ -21,7 +21,8 @@ _OWN = "hardgrad: "  # how its sentences begin; other lines are progress
 
 @dataclass(frozen=True)
 class Said:
-    """What the program left: its exit status (0, or 1 if something failed that was asked for) and standard output."""
+    """What the program left: its exit status (0; 1 if something failed that was asked for; 4 if it is the turn of others) and standard
+    output."""
     status: int
     output: str
 
@@ -57,7 +58,7 @@ def call(arguments: Sequence[str], progress: bool) -> Said:
             except BaseException:  # nobody is left to read it
                 process.kill()
                 raise
-        if process.returncode not in (0, 1) and not interrupts:
+        if process.returncode not in (0, 1, 4) and not interrupts:
             _fail(process.returncode, relay.last)
         relay.end()
         if interrupts:

@@ -74,8 +74,8 @@ def run(config: Union[_Path, Mapping[str, Any]], *, out: Optional[_Path] = None,
     progress: tell how far it is, on sys.stderr.
 
     Returns what `hardgrad.analysis.load` reads of the merged file, which stays beside the folder, named after the sweep; what is not
-    run yet is not in it (`data.attrs["status"]`). Cells that failed are warned of. Ctrl-C saves what is at work and raises
-    KeyboardInterrupt: the same call goes on from there.
+    run yet is not in it (`data.attrs["status"]`). Cells that failed are warned of. Error if a search for settings waits for other
+    shards. Ctrl-C saves what is at work and raises KeyboardInterrupt: the same call goes on from there.
     """
     load = _loader("run")
     sets = [f"{name}={_value(value)}" for name, value in (overrides or {}).items()]
@@ -87,6 +87,9 @@ def run(config: Union[_Path, Mapping[str, Any]], *, out: Optional[_Path] = None,
             said = call(["run", str(file), *options, *flags, "--json", "--progress", "plain" if progress else "none"], progress).json()
         except Error as error:
             raise type(error)(str(error).removeprefix(f"{folder}/")) from None
+    if said["waiting"]:
+        raise Error(f"{said['waiting']} trials of the search for settings are others' to run (shard, only), and nobody is at work on them: "
+                    "when they are over, the same call goes on")
     failures = [str(failure) for failure in said["failures"]]
     if failures:
         rest = f"; and {len(failures) - 3} more" if len(failures) > 3 else ""
