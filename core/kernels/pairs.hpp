@@ -45,7 +45,7 @@ inline void log_softmax_pairs(const T* x, std::size_t n, T* y) {
 
 /// The cotangent of x from that of y = log softmax(x): to_1 (+)= p_0 g_1 - p_1 g_0 and to_0 (-)= the same. What is impossible
 /// (y = -inf) neither gives nor takes.
-// In registers by hand: of the plain loop over pairs side by side GCC 12 takes one product for one of complex numbers.
+// Apart, then many at a time: GCC 12 was seen to make wrong products of a plain loop over pairs side by side.
 template <class T>
 inline void log_softmax_pairs_backward(const T* g, const T* y, std::size_t n, T* to, bool store) {
   constexpr std::size_t block = 512;
