@@ -21,5 +21,9 @@
 
 namespace hardgrad {
 /// Tells the program that loads the plugin which headers it was built against.
+#ifdef HARDGRAD_SEALED_PLUGIN  // by hardgrad_add_plugin(); without its seal it is damaged
+[[gnu::used]] static constexpr char plugin_abi[] = "hardgrad-sealed-abi:" HARDGRAD_ABI;
+#else
 [[gnu::used]] static constexpr char plugin_abi[] = "hardgrad-abi:" HARDGRAD_ABI;
+#endif
 }  // namespace hardgrad

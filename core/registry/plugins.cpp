@@ -13,6 +13,7 @@
 #include <filesystem>
 
 #include "core/abi.hpp"
+#include "core/registry/plugin_seal.hpp"
 #include "core/registry/registry.hpp"
 #include "core/support/text.hpp"
 
@@ -24,12 +25,19 @@ std::deque<Plugin>& plugins() {
   return all;
 }
 
-/// What the library says it was built against: the text of its marker; empty if it has none. Read from the file, because
-/// loading a library already runs its code.
-std::string abi_of(const std::string& bytes) {
-  static constexpr std::string_view prefix = "hardgrad-abi:";
-  const auto at = bytes.find(prefix);
-  return at == std::string::npos ? "" : bytes.substr(at + prefix.size(), bytes.find('\0', at) - at - prefix.size());
+/// What the library says of itself: the text of its marker. Read from the file, because loading a library already runs its
+/// code.
+struct Marker {
+  std::string abi;  ///< what it was built against; empty if there is no marker
+  bool sealed = false;
+};
+Marker marker_of(const std::string& bytes) {
+  for (const bool sealed : {true, false}) {
+    const std::string_view prefix = sealed ? "hardgrad-sealed-abi:" : "hardgrad-abi:";
+    if (const auto at = bytes.find(prefix); at != std::string::npos)
+      return {bytes.substr(at + prefix.size(), bytes.find('\0', at) - at - prefix.size()), sealed};
+  }
+  return {};
 }
 
 /// Whether all that the library's headers speak of is there: a loader that maps pages beyond the end of a file dies of SIGBUS.
@@ -77,7 +85,7 @@ const Plugin& load_plugin(const std::string& path) {
   const auto contents = file_contents(file);
   if (!contents) throw UsageError(fmt::format("plugin {}: cannot be read", path));
   const auto& bytes = *contents;
-  const auto abi = abi_of(bytes);
+  const auto [abi, sealed] = marker_of(bytes);
   constexpr std::string_view ours = HARDGRAD_ABI;
   if (!bytes.starts_with("\x7f"
                          "ELF") ||
@@ -86,12 +94,17 @@ const Plugin& load_plugin(const std::string& path) {
         fmt::format("plugin {}: is no plugin of hardgrad; build it with hardgrad_add_plugin() and "
                     "#include <hardgrad/plugin.hpp>",
                     path));
+  if (!whole_elf(bytes)) throw UsageError(fmt::format("plugin {}: is truncated or damaged: build or copy it again", path));
+  if (const auto seal = plugin_seal(bytes); seal == PluginSeal::broken || (sealed && seal == PluginSeal::none))
+    throw UsageError(fmt::format(
+        "plugin {}: is damaged, or was changed after its build: build or copy it again; if the change was meant, let "
+        "`hardgrad seal` seal it anew",
+        path));
   if (abi != ours)
     throw UsageError(
         fmt::format("plugin {}: was built against hardgrad {}, this is {}: build it again against this "
                     "program's installation",
                     path, abi, ours));
-  if (!whole_elf(bytes)) throw UsageError(fmt::format("plugin {}: is truncated or damaged: build or copy it again", path));
   const auto copy = copy_in_memory(bytes, file.string());
   auto& log = registrations();
   const auto before = log.made.size();

@@ -22,6 +22,7 @@ void add_merge(CLI::App& app, Action& action);
 void add_evaluate(CLI::App& app, Action& action);
 void add_export(CLI::App& app, Action& action);
 void add_test(CLI::App& app, Action& action);
+void add_seal(CLI::App& app, Action& action);
 void add_completion(CLI::App& app, Action& action);
 
 }  // namespace hardgrad::cli

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "core/random/key.hpp"
+#include "core/registry/plugins.hpp"
 #include "core/support/error.hpp"
 #include "experiments/storage/atomic_file.hpp"
 #include "experiments/storage/check.hpp"
@@ -97,6 +98,14 @@ std::vector<Target> targets(const std::string& folder) {
   const auto sound = [](const std::string& path) {
     if (const auto problems = check_file(path); !problems.empty()) throw InputError(problems.front());
   };
+  // The whole one registers nothing, and is refused for it when it has been loaded: it will be loaded again.
+  const auto plugin = [](const std::string& path) {
+    try {
+      load_plugin(path);
+    } catch (const UsageError& error) {
+      if (std::string_view(error.what()).find("registers nothing") == std::string_view::npos) throw;
+    }
+  };
   const std::vector<std::string> brackets = {"[",    "]", ",",    "=",           "samples",  "=1",
                                              "true", "-", "rloo", "[samples=2]", "baseline="};
 
@@ -177,6 +186,7 @@ std::vector<Target> targets(const std::string& folder) {
        spec("estimator")},
       {"model", "model.txt", {"bits[bits=4,function=norm,power=1.5]", "translator"}, brackets, spec("model")},
       {"task", "task.txt", {"qa[stories=20,path=a b]", "bits"}, brackets, spec("task")},
+      {"plugin", "plugin.so", {read_file(HARDGRAD_FUZZ_PLUGIN)}, {"hardgrad-seal:"}, plugin},
       {"result", "result2.h5", {read_file(folder + "/result.h5")}, {}, sound},
       {"cell", "cell2.h5", {read_file(folder + "/cell.h5")}, {}, sound},
       {"checkpoint",

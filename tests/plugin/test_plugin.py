@@ -145,6 +145,8 @@ steps = 5
     # Another build of the plugin makes other results: its cell is to be done again, the other one is not.
     with open(tmp_path / "mine.so", "ab") as file:
         file.write(b"another build")
+    assert "is damaged, or was changed after its build" in hardgrad("plan", "sweep.toml", status=2, cwd=tmp_path).stderr
+    hardgrad("seal", "mine.so", cwd=tmp_path)
     why = hardgrad("plan", "sweep.toml", "--out", "cells", "--quick", "--why", "median*", cwd=tmp_path).stdout
     assert "differs: the estimator's plugin is another build" in why
     assert "holds another plan: 1 cell changed (the estimator's plugin is another build)" in why
@@ -161,10 +163,30 @@ def test_a_truncated_plugin_is_refused(built, hardgrad, tmp_path):
     for length in lengths:
         cut.write_bytes(whole[:length])
         said = hardgrad("list", "--plugin", cut, status=2).stderr
-        assert "is truncated or damaged" in said or "is no plugin" in said
+        assert "damaged" in said or "is no plugin" in said
     assert len(lengths) > 40
     cut.write_bytes(whole)
     assert "median_baseline" in hardgrad("list", "--plugin", cut).stdout
+
+
+def test_damage_anywhere_is_refused_before_a_plugin_runs(built, hardgrad, tmp_path):
+    whole = library(built, "my").read_bytes()
+    damaged = tmp_path / "damaged.so"
+    places = sorted({*range(16, len(whole), len(whole) // 60), *(len(whole) - n for n in range(1, 31, 3))})
+    for place in places:
+        damaged.write_bytes(whole[:place] + bytes([whole[place] ^ 0x10]) + whole[place + 1:])
+        said = hardgrad("list", "--plugin", damaged, status=2).stderr
+        assert "damaged" in said or "is no plugin" in said, (place, said)
+    assert len(places) > 60
+    damaged.write_bytes(whole)
+    call("strip", "--strip-debug", damaged)  # a change that was meant
+    assert "let `hardgrad seal` seal it anew" in hardgrad("list", "--plugin", damaged, status=2).stderr
+    for _ in range(2):
+        hardgrad("seal", damaged)
+        assert "median_baseline" in hardgrad("list", "--plugin", damaged).stdout
+    (tmp_path / "text.so").write_text("not a library")
+    assert "is no shared library" in hardgrad("seal", tmp_path / "text.so", status=2).stderr
+    assert "cannot be read" in hardgrad("seal", tmp_path / "nowhere.so", status=2).stderr
 
 
 def test_a_plugin_written_over_while_it_is_used(built, tmp_path):
@@ -196,8 +218,9 @@ def test_refusals(built, hardgrad, tmp_path):
     assert 'registers the estimator "rloo", which exists already' in refusal(library(built, "clashing"))
     assert 'its estimator "silent" does not declare what choices it works on' in refusal(library(built, "silent"))
     other = library(built, "my").read_bytes()
-    at = other.index(b"hardgrad-abi:") + len(b"hardgrad-abi:")
+    at = other.index(b"hardgrad-sealed-abi:") + len(b"hardgrad-sealed-abi:")
     (tmp_path / "old.so").write_bytes(other[:at] + b"9" + other[at + 1:])
+    hardgrad("seal", tmp_path / "old.so")
     assert "was built against hardgrad 9" in refusal(tmp_path / "old.so") and "build it again" in refusal(tmp_path / "old.so")
     assert "name an estimator, a model or a task" in hardgrad("test", status=2).stderr
     (tmp_path / "sweep.toml").write_text('plugins = ["nowhere.so"]\n[grid]\ntask = "bits"\nestimator = "rloo"\n')
