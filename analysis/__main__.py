@@ -7,9 +7,10 @@ import io
 import json
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import pandas as pd
 from matplotlib.figure import Figure
 
 from .alignments import align
@@ -94,8 +95,7 @@ def _answer(arguments: argparse.Namespace) -> None:
 
 
 def _restarts(arguments: argparse.Namespace) -> None:
-    found = restart_table(load(arguments.result, arguments.unverified), arguments.by)
-    print(found.to_json(orient="records", indent=2) if arguments.json else found.to_string(index=False, float_format="{:.4g}".format))
+    _print(restart_table(load(arguments.result, arguments.unverified), arguments.by), arguments, "{:.4g}")
 
 
 def _look(arguments: argparse.Namespace) -> None:
@@ -130,8 +130,11 @@ def _compare(arguments: argparse.Namespace) -> None:
 
 
 def _align(arguments: argparse.Namespace) -> None:
-    found = align(arguments.folder, arguments.train, arguments.iterations)
-    print(found.to_json(orient="records", indent=2) if arguments.json else found.to_string(index=False, float_format="{:.3f}".format))
+    _print(align(arguments.folder, arguments.train, arguments.iterations), arguments, "{:.3f}")
+
+
+def _print(found: pd.DataFrame, arguments: argparse.Namespace, numbers: str) -> None:
+    print(found.to_json(orient="records", indent=2) if arguments.json else found.to_string(index=False, float_format=numbers.format))
 
 
 def _seconds(text: str) -> float:
@@ -145,10 +148,18 @@ def main(arguments: list[str] | None = None) -> int:
     """Runs a command; returns the exit status: 0, 2 (bad usage or output place) or 3 (bad input)."""
     parser = argparse.ArgumentParser(prog="python3 -m analysis", description="Tables, figures and reports of a result.")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+
+    def add(name: str, run: Callable[[argparse.Namespace], None], text: str, json: bool = False) -> argparse.ArgumentParser:
+        verb = verbs.add_parser(name, help=text, description=text)
+        verb.set_defaults(run=run)
+        if json:
+            verb.add_argument("--json", action="store_true", help="print JSON")
+        return verb
+
     for name, run, text, out in (
             ("report", _report, "write one self-contained HTML page", "file (default: beside the result)"),
             ("draw", _draw, "write figures as pictures, print the table", "folder (default: the result's name)")):
-        verb = verbs.add_parser(name, help=text, description=text)
+        verb = add(name, run, text)
         verb.add_argument("result", metavar="RESULT.h5", help="merged result")
         verb.add_argument("--out", help=out)
         verb.add_argument("--at", default="first",
@@ -163,49 +174,32 @@ def main(arguments: list[str] | None = None) -> int:
             verb.add_argument("--format", action="append", choices=_FORMATS, help="may be repeated (default: png and svg)")
             verb.add_argument("--page", type=int, default=1, metavar="N",
                               help=f"which {MOST_PANELS} networks are drawn, where there are more (default: 1)")
-        verb.set_defaults(run=run)
-    text = "say which estimator is best: each at its best settings, at equal cost, and how sure that is"
-    verb = verbs.add_parser("answer", help=text, description=text)
+    verb = add("answer", _answer, "say which estimator is best: each at its best settings, at equal cost, and how sure that is", json=True)
     verb.add_argument("result", metavar="RESULT.h5", help="merged result")
     verb.add_argument("--by", default=FINAL_LOSS, metavar="QUANTITY",
                       help="a held-out loss or metric, such as metric_accuracy (default: the held-out loss that most runs have)")
-    verb.add_argument("--json", action="store_true", help="print JSON")
-    verb.set_defaults(run=_answer)
-    text = "choose of runs that differ in their seed alone the one that trained best"
-    verb = verbs.add_parser("restarts", help=text, description=text)
+    verb = add("restarts", _restarts, "choose of runs that differ in their seed alone the one that trained best", json=True)
     verb.add_argument("result", metavar="RESULT.h5", help="merged result")
     verb.add_argument("--by", default=TRAINING_LOSS, metavar="QUANTITY",
                       help="what chooses; one of training, if what is held out is to judge (default: the last training losses)")
-    verb.add_argument("--json", action="store_true", help="print JSON")
-    verb.set_defaults(run=_restarts)
-    text = "draw what a network attended to: alignments, hops, glimpses, entropy"
-    verb = verbs.add_parser("look", help=text, description=text)
+    verb = add("look", _look, "draw what a network attended to: alignments, hops, glimpses, entropy")
     verb.add_argument("result", metavar="GRADIENT.h5", help="file of `hardgrad gradient --out`")
     verb.add_argument("--out", help="folder (default: the file's name)")
-    verb.set_defaults(run=_look)
-    text = "draw a sweep's training losses while it runs, as a page that redraws itself"
-    verb = verbs.add_parser("watch", help=text, description=text)
+    verb = add("watch", _watch, "draw a sweep's training losses while it runs, as a page that redraws itself")
     verb.add_argument("folder", metavar="DIR", help="folder of a sweep")
     verb.add_argument("--out", help="page (default: beside the folder)")
     verb.add_argument("--by", choices=("steps", "rows", "cpu_seconds"), default="steps", help="against what (default: steps)")
     verb.add_argument("--every", type=_seconds, default=5, metavar="SECONDS", help="between two looks (default: 5)")
     verb.add_argument("--hardgrad", metavar="PROGRAM", default=program(), help="the program (default: on the path, or in build/release)")
-    verb.set_defaults(run=_watch)
-    text = "say what changed between two results beyond noise"
-    verb = verbs.add_parser("compare", help=text, description=text)
+    verb = add("compare", _compare, "say what changed between two results beyond noise", json=True)
     verb.add_argument("result", metavar="FIRST.h5", help="merged result")
     verb.add_argument("second", metavar="SECOND.h5", help="the same sweep run again, or one that shares cells with it")
     verb.add_argument("--at", default="first", help="step whose bias and variance are compared (default: first)")
-    verb.add_argument("--json", action="store_true", help="print JSON")
-    verb.set_defaults(run=_compare)
-    text = "judge what a network attended to as a word alignment, beside IBM Models 1 and 2"
-    verb = verbs.add_parser("align", help=text, description=text)
+    verb = add("align", _align, "judge what a network attended to as a word alignment, beside IBM Models 1 and 2", json=True)
     verb.add_argument("folder", metavar="FOLDER", help="folder of `hardgrad evaluate --alignments`, with gold links")
     verb.add_argument("--train", metavar="FOLDER", help="such a folder whose pairs the IBM models are trained on, too")
     verb.add_argument("--iterations", type=int, default=5, metavar="N", choices=range(1, 1001),
                       help="of expectation-maximisation, for each model (default: 5)")
-    verb.add_argument("--json", action="store_true", help="print JSON")
-    verb.set_defaults(run=_align)
     for verb in verbs.choices.values():
         verb.add_argument("--unverified", action="store_true",
                           help="read also what another program has changed, though nothing shows that it is whole")
