@@ -57,7 +57,7 @@ class Relax final : public Estimator<T> {
     const auto c = control_network(problem.tape, run);
     const auto f = run.losses(credit_);
 
-    auto g = f * choices.score + choices.control(temperature_, c.value, {c.w, c.slope}, {c.w, c.slope});
+    auto g = f * choices.score + choices.control(temperature_, c.value, {c.w, c.slope});
     AtLogits of_model;
     if (eta_) g += eta * (of_model = run.control(0, credit_));
 

@@ -184,25 +184,6 @@ Var<T> stack_rows(std::span<const Var<T>> blocks) {
 
 // y[r] = x[row[r], column[r]]; gx[row[r], column[r]] += g[r]
 template <class T>
-Var<T> pick(Var<T> x, std::span<const int> row, std::span<const int> column) {
-  if (row.size() != column.size()) throw Bug("pick: rows and columns differ in number");
-  require_indices("pick (row)", row, 0, x.rows());
-  require_indices("pick (column)", column, 0, x.cols());
-  auto y = x.tape->output(row.size(), 1, {x});
-  const auto in = x.value();
-  T* out = x.tape->mutable_value(y).data;
-  for (std::size_t r = 0; r < row.size(); ++r) out[r] = in(row[r], column[r]);
-  if (!x.tape->needs_gradient(y)) return y;
-  x.tape->on_backward({y}, [x, y, row = x.tape->keep(row), column = x.tape->keep(column)](Tape<T>& tape) {
-    const T* g = tape.cotangent(y).data;
-    const auto to = tape.sink(x).scattered();
-    for (std::size_t r = 0; r < row.size(); ++r) to(row[r], column[r]) += g[r];
-  });
-  return y;
-}
-
-// y[i] = (0, x[i]) by flat index; gx[i] = g[i, 1]
-template <class T>
 Var<T> beside_zero(Var<T> x) {
   const std::size_t n = x.value().size();
   auto y = x.tape->output(n, 2, {x});
@@ -321,7 +302,6 @@ Var<T> reshape(Var<T> x, std::size_t cols) {
   template Var<T> concat_columns(std::initializer_list<Var<T>>);                                   \
   template Var<T> slice_columns(Var<T>, std::size_t, std::size_t);                                 \
   template Var<T> stack_rows(std::span<const Var<T>>);                                             \
-  template Var<T> pick(Var<T>, std::span<const int>, std::span<const int>);                        \
   template Var<T> pick_in_groups(Var<T>, std::size_t, std::span<const int>, std::span<const int>); \
   template Var<T> bag(Var<T>, std::span<const int>, std::size_t, BagWeights<T>);                   \
   template Var<T> gather_rows(std::span<const Var<T>>, std::span<const int>);

@@ -24,15 +24,17 @@ Var<T> slice_columns(Var<T> x, std::size_t from, std::size_t count);
 /// The matrices one above the other: T blocks [R, C] -> [T R, C].
 template <class T>
 Var<T> stack_rows(std::span<const Var<T>> blocks);
-/// x[row[r], column[r]] -> [R', 1].
-template <class T>
-Var<T> pick(Var<T> x, std::span<const int> row, std::span<const int> column);
 /// (0, x) for each number of x [R, C], in their order: the logits of bits with log odds x -> [R C, 2].
 template <class T>
 Var<T> beside_zero(Var<T> x);
 /// Of groups of D rows of x [R D, S], one below the other, an entry of each: x[group[r] D + d, column[r D + d]] -> [R', D].
 template <class T>
 Var<T> pick_in_groups(Var<T> x, std::size_t D, std::span<const int> group, std::span<const int> column);
+/// x[row[r], column[r]] -> [R', 1].
+template <class T>
+Var<T> pick(Var<T> x, std::span<const int> row, std::span<const int> column) {
+  return pick_in_groups(x, 1, row, column);
+}
 /// What the embeddings of a bag are multiplied by: rows of a table, since few differ. Nothing: all ones.
 template <class T>
 struct BagWeights {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/kernels/functions.hpp"
+#include "core/support/array.hpp"
 
 namespace hardgrad {
 namespace {
@@ -46,11 +47,7 @@ struct Scattered {
   std::size_t at(std::size_t i) const { return width * cells[i]; }
 };
 
-bool all_pairs(std::size_t width, std::span<const int> options) {
-  bool all = width == 2;
-  for (int n : options) all &= n == 2;
-  return all;
-}
+bool all_pairs(std::size_t width, std::span<const int> options) { return width == 2 && all_are(options, 2); }
 
 /// f(cells, how many came before) for the choices among two, in their order.
 template <class F>

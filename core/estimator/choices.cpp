@@ -9,16 +9,13 @@
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
 #include "core/kernels/functions.hpp"
+#include "core/support/array.hpp"
 
 namespace hardgrad {
 namespace {
 
 /// True if all choices are among two, so that cell c has the logits 2 c and 2 c + 1.
-bool all_pairs(const ChoiceLayout& layout) {
-  bool all = layout.logits() == 2 * layout.cells();
-  for (int n : layout.options) all &= n == 2;
-  return all;
-}
+bool all_pairs(const ChoiceLayout& layout) { return layout.logits() == 2 * layout.cells() && all_are(layout.options, 2); }
 
 /// each(cell, first logit, options) of every cell. Where all have two the compiler knows it.
 template <class F>

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <type_traits>
 
 #include "core/kernels/softmax.hpp"
 

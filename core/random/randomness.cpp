@@ -11,6 +11,7 @@
 
 #include "core/kernels/functions.hpp"
 #include "core/random/distribution_total.hpp"
+#include "core/support/array.hpp"
 #include "core/support/error.hpp"
 
 namespace hardgrad {
@@ -139,10 +140,10 @@ void options_at(const std::array<std::uint64_t, N>& bits, const double* p, int* 
   for (std::size_t i = 0; i < N; ++i) option[i] = static_cast<int>(chosen[i]);
 }
 
-bool all_are(std::span<const int> options, std::size_t width) {
-  bool all = true;
-  for (int n : options) all &= n == static_cast<int>(width);
-  return all;
+/// u / (1 - u) of a uniform number u.
+double odds_of(std::uint64_t bits) {
+  const double u = open_unit(bits);
+  return u / (1 - u);
 }
 
 /// How many of the first places are those of one and the same question, column after column.
@@ -205,15 +206,12 @@ void KeyedRandomness::logistic(std::span<const Draw> where, std::span<const doub
   std::array<double, ahead> odds;
   for (std::size_t i = 0, n; i < x.size(); i += n) {
     n = side_by_side(where.subspan(i, std::min(ahead, x.size() - i)));
-    if (n > 1)
-      philox(key_, where[i], bits);
-    else
-      bits[0] = this->bits(where[i]);
-    if (n == 1) std::fill(bits.begin() + 1, bits.end(), bits[0]);
-    for (std::size_t j = 0; j < ahead; ++j) {
-      const double u = open_unit(bits[j]);
-      odds[j] = u / (1 - u);
+    if (n == 1) {
+      x[i] = odds_of(this->bits(where[i]));
+      continue;
     }
+    philox(key_, where[i], bits);
+    for (std::size_t j = 0; j < ahead; ++j) odds[j] = odds_of(bits[j]);
     std::copy_n(odds.begin(), n, &x[i]);
   }
   kernels::map(x.data(), x.data(), x.size(), [](const kernels::Batch<double>& v) { return kernels::log<double>(v); });

@@ -28,7 +28,7 @@ struct SpecReader {
   /// The character here, all bytes of it.
   std::string character() const {
     std::size_t end = at + 1;
-    while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0u) == 0x80u) ++end;
+    while (end < text.size() && continues_character(text[end])) ++end;
     return text.substr(at, end - at);
   }
   void skip_space() {

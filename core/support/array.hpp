@@ -32,6 +32,13 @@ struct Array {
   }
 };
 
+/// True if every number is n: vectorised, so without stopping at the first that is not.
+inline bool all_are(std::span<const int> numbers, std::size_t n) {
+  bool all = true;
+  for (int number : numbers) all &= number == static_cast<int>(n);
+  return all;
+}
+
 /// A matrix somebody else owns, [rows, cols].
 template <class T>
 struct MatrixView {

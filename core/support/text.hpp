@@ -18,11 +18,14 @@ inline std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
+/// True within a character of UTF-8, that is of all its bytes but the first.
+constexpr bool continues_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0u) == 0x80u; }
+
 /// What a message may quote of a text: the text, or of a long one what stands around byte `at`. Characters of UTF-8 stay whole.
 inline std::string excerpt(std::string_view text, std::size_t at = 0) {
   constexpr std::size_t most = 200, before = 60;
   if (text.size() <= most) return std::string(text);
-  const auto inside = [&](std::size_t i) { return i < text.size() && (static_cast<unsigned char>(text[i]) & 0xC0u) == 0x80u; };
+  const auto inside = [&](std::size_t i) { return i < text.size() && continues_character(text[i]); };
   std::size_t from = at > before ? at - before : 0, to = std::min(from + most, text.size());
   while (inside(from)) ++from;
   while (inside(to)) --to;

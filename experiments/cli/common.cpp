@@ -8,10 +8,12 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <numeric>
 #include <set>
 
 #include "core/support/error.hpp"
+#include "core/support/text.hpp"
 #include "experiments/cli/manual.hpp"
 #include "experiments/cli/output.hpp"
 #include "experiments/storage/provenance.hpp"
@@ -30,7 +32,7 @@ void print_json(const nlohmann::json& json) { put("{}\n", json.dump(2, ' ', fals
 void print_table(std::vector<std::vector<std::string>> rows, const std::string& alignment, std::size_t most) {
   std::vector<std::size_t> width;
   const auto length = [](const std::string& text) {  // of UTF-8, in characters
-    return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+    return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), std::not_fn(continues_character)));
   };
   for (const auto& row : rows) {
     width.resize(std::max(width.size(), row.size()));

@@ -10,6 +10,7 @@
 #include <memory>
 #include <thread>
 
+#include "core/support/text.hpp"
 #include "experiments/cli/common.hpp"
 #include "experiments/cli/output.hpp"
 #include "experiments/cli/plot.hpp"
@@ -125,7 +126,7 @@ std::string cut(const std::string& text, int width) {
   std::string out;
   int count = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    if ((text[i] & 0xC0) != 0x80 && ++count > width) break;
+    if (!continues_character(text[i]) && ++count > width) break;
     out += text[i];
   }
   return out;

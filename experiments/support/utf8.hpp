@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "core/support/text.hpp"
+
 namespace hardgrad {
 
 /// Bytes of the character of UTF-8 that begins at `i`; 0 if none does.
@@ -22,8 +24,8 @@ inline std::size_t utf8_length(std::string_view s, std::size_t i) {
   else if ((c == 0xF0 && d >= 0x90) || (c > 0xF0 && c < 0xF4) || (c == 0xF4 && d < 0x90))
     length = 4;
   for (std::size_t k = 1; k < length; ++k)
-    if ((at(i + k) & 0xC0u) != 0x80u) return 0;
-  return i + length <= s.size() ? length : 0;
+    if (i + k >= s.size() || !continues_character(s[i + k])) return 0;
+  return length;
 }
 
 inline bool is_utf8(std::string_view s) {

@@ -11,13 +11,25 @@
 
 namespace hardgrad {
 
-/// Draws the pair by its three possible outcomes, without u: it matters only through them. Both probabilities are given, that
-/// of a bit that is nearly certain being no better than rounding for that of its opposite.
+/// The pair by its three possible outcomes, without u, which matters only through them: both are the likelier bit, or one of
+/// the two is 1. Both probabilities are kept, that of a bit that is nearly certain being no better than rounding for that of
+/// its opposite.
+struct AntitheticBits {
+  double of_zero, of_one;
+
+  std::array<double, 3> law() const {
+    const double differ = std::min(of_zero, of_one);
+    return {std::abs(of_one - of_zero), differ, differ};
+  }
+  std::array<int, 2> bits(int outcome) const {
+    const int same = of_one > of_zero;
+    return {outcome == 0 ? same : outcome == 1, outcome == 0 ? same : outcome == 2};
+  }
+};
+
 inline std::array<int, 2> antithetic_bits(double of_zero, double of_one, Randomness& random, Draw where) {
-  const double differ = std::min(of_zero, of_one), outcomes[] = {std::abs(of_one - of_zero), differ, differ};
-  const int outcome = random.categorical(outcomes, where), same = of_one > of_zero;
-  if (outcome == 0) return {same, same};
-  return {outcome == 1, outcome == 2};
+  const AntitheticBits pair{of_zero, of_one};
+  return pair.bits(random.categorical(pair.law(), where));
 }
 
 /// The same of D columns side by side, from where.column on: p [D, 2] -> first and second [D].
@@ -25,15 +37,13 @@ inline void antithetic_bits(std::span<const double> p, Randomness& random, Draw 
                             std::span<int> second) {
   const std::size_t D = first.size();
   std::vector<double> outcomes(3 * D);
-  for (std::size_t d = 0; d < D; ++d) {
-    outcomes[3 * d] = std::abs(p[2 * d + 1] - p[2 * d]);
-    outcomes[3 * d + 1] = outcomes[3 * d + 2] = std::min(p[2 * d], p[2 * d + 1]);
-  }
+  const auto pair = [&](std::size_t d) { return AntitheticBits{p[2 * d], p[2 * d + 1]}; };
+  for (std::size_t d = 0; d < D; ++d) std::ranges::copy(pair(d).law(), &outcomes[3 * d]);
   random.categorical(outcomes, 3, std::vector<int>(D, 3), where, first);
   for (std::size_t d = 0; d < D; ++d) {
-    const int outcome = first[d], same = p[2 * d + 1] > p[2 * d];
-    first[d] = outcome == 0 ? same : outcome == 1;
-    second[d] = outcome == 0 ? same : outcome == 2;
+    const auto [bit, other] = pair(d).bits(first[d]);
+    first[d] = bit;
+    second[d] = other;
   }
 }
 

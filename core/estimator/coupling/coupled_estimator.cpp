@@ -7,6 +7,7 @@
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/kernels/functions.hpp"
+#include "core/support/array.hpp"
 
 namespace hardgrad {
 
@@ -21,9 +22,7 @@ Estimate<T> CoupledEstimator<T>::estimate(const Problem<T>& problem) const {
   };
 
   const auto together = [&](std::span<const int> options, std::size_t S) {
-    bool all = by_columns() && !one_each && S > 1;  // of one option there is nothing to choose
-    for (int n : options) all &= n == static_cast<int>(S);
-    return all;
+    return by_columns() && !one_each && S > 1 && all_are(options, S);  // of one option there is nothing to choose
   };
 
   std::vector<double> p, kept;  // of all cells, one after the other: [S], [kept]

@@ -67,8 +67,14 @@ AtLogits RelaxedChoices::given_the_choice(AtLogits with_noise_held) const {
 
 AtLogits RelaxedChoices::control(double temperature, const PerChoice& value, Slope at_free, Slope at_given) const {
   auto result = through_free(temperature, at_free);
-  const bool same = &at_free.weights == &at_given.weights && &at_free.slope == &at_given.slope;
-  result -= given_the_choice(same ? result : through_free(temperature, at_given));
+  result -= through_given(temperature, at_given);
+  result -= value * score;
+  return result;
+}
+
+AtLogits RelaxedChoices::control(double temperature, const PerChoice& value, Slope at) const {
+  auto result = through_free(temperature, at);
+  result -= given_the_choice(result);
   result -= value * score;
   return result;
 }
@@ -167,9 +173,11 @@ RelaxedRun<T>::RelaxedRun(const Problem<T>& problem, int groups, bool coupled, s
 
 template <class T>
 AtLogits RelaxedRun<T>::control(std::size_t i, Credit credit) const {
-  const std::size_t w = coupled_ ? i : 2 * i, given = coupled_ ? w : w + 1;
-  return relaxed_->control(temperatures_[i], run_->losses(static_cast<int>(given) + 1, credit), {weights_[w], slopes_[w]},
-                           {weights_[given], slopes_[given]});
+  const auto loss = [&](std::size_t member) { return run_->losses(static_cast<int>(member) + 1, credit); };
+  const auto slope = [&](std::size_t member) { return RelaxedChoices::Slope{weights_[member], slopes_[member]}; };
+  if (coupled_) return relaxed_->control(temperatures_[i], loss(i), slope(i));
+  const std::size_t free = 2 * i, given = free + 1;
+  return relaxed_->control(temperatures_[i], loss(given), slope(free), slope(given));
 }
 
 template <class T>

@@ -28,8 +28,10 @@ struct RelaxedChoices {
   /// Gradients at the logits of a function of w, or of w~.
   AtLogits through_free(double temperature, Slope at) const;
   AtLogits through_given(double temperature, Slope at) const;
-  /// -c(w~) grad log p(b) + grad c(w) - grad c(w~)
+  /// -c(w~) grad log p(b) + grad c(w) - grad c(w~), with c(w~) the value.
   AtLogits control(double temperature, const PerChoice& value, Slope at_free, Slope at_given) const;
+  /// The same where z~ is z, so that one slope serves both.
+  AtLogits control(double temperature, const PerChoice& value, Slope at) const;
   /// The adjoint in the slope of a c with z~ = z: direction . slope = g . (grad c(w) - grad c(w~)) for every choice.
   AtLogits direction(double temperature, const AtLogits& g) const;
 
