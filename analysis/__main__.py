@@ -24,7 +24,7 @@ from .groups import page
 from .inference import FINAL_LOSS
 from .live import follow, program, told
 from .load import load, load_tuning
-from .output import complain, finish, write
+from .output import complain, finish, require_place, write
 from .report import report
 from .restarts import TRAINING_LOSS, restart_table
 from .table import format_table, table
@@ -83,6 +83,7 @@ def _draw(arguments: argparse.Namespace) -> None:
 def _report(arguments: argparse.Namespace) -> None:
     data = load(arguments.result, arguments.unverified)
     out = Path(arguments.out or Path(arguments.result).with_suffix(".html"))
+    require_place(out)
     write(out, report(data, arguments.at, load_tuning(data)).encode())
     print(out)
 

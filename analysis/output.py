@@ -6,6 +6,7 @@ import errno
 import os
 import secrets
 import sys
+import tempfile
 from pathlib import Path
 
 from .errors import OutputError
@@ -38,6 +39,15 @@ def finish(status: int, lost: OSError | None = None) -> int:
             return status
         complain(f"standard output cannot be written: {error.strerror}")
         return status or 2
+
+
+def require_place(path: Path) -> None:
+    """Complains before the work of what `write` would complain of after it."""
+    try:
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
 
 
 def write(path: Path, content: bytes) -> None:
