@@ -7,7 +7,6 @@
 #include <memory>
 #include <numeric>
 #include <optional>
-#include <set>
 
 #include "core/support/error.hpp"
 #include "experiments/cli/alignments.hpp"
@@ -16,6 +15,7 @@
 #include "experiments/cli/verbs.hpp"
 #include "experiments/sweeps/config.hpp"
 #include "experiments/training/evaluation.hpp"
+#include "experiments/training/same_words.hpp"
 
 namespace hardgrad::cli {
 namespace {
@@ -28,29 +28,6 @@ struct Options {
 };
 
 const std::map<std::string, Split> splits = {{"train", Split::train}, {"heldout", Split::heldout}, {"test", Split::test}};
-
-/// InputError if a number stands for one word where the network was trained and for another in the examples to evaluate on.
-void require_same_words(const Task& trained, const Task& task, const EvaluationSettings& settings, const std::string& where) {
-  std::map<std::string, std::set<int>> seen;  // numbers of each field
-  for_each_batch(task, settings, [&](const Batch& batch) {
-    for (const auto& [field, values] : batch.integers)
-      for (int number : values.data) {
-        if (number < 0 || !seen[field].insert(number).second) continue;
-        const auto here = task.word(field, number);
-        if (here.empty()) continue;
-        std::string there = "nothing";
-        try {
-          there = trained.word(field, number);
-        } catch (const std::out_of_range&) {  // it has fewer words
-        }
-        if (here != there)
-          throw InputError(
-              fmt::format("{}: the network was trained on other words: number {} of `{}` is \"{}\" here and \"{}\" "
-                          "there, and this task takes over no vocabulary",
-                          where, number, field, here, there));
-      }
-  });
-}
 
 /// The task to evaluate on, in the words of the one trained on.
 std::shared_ptr<const Task> open_task(const Options& options, const Checkpoint& checkpoint, std::string& spec) {

@@ -20,7 +20,8 @@ namespace {
 /// end mark and "target_length" [B]; "gold" [B, T] the cell that a word is about, -1 where there is none or it is unknown.
 class Caption final : public Listed {
  public:
-  Caption(const Settings& settings, Key key) {
+  /// Words are those of the training split, or of a task that a network was trained on.
+  Caption(const Settings& settings, Key key, const Task* trained) {
     require_shares("caption", settings);
     const auto path = find_input(settings.text("path")), features = find_input(settings.text("features"));
     if (path.empty() != features.empty())
@@ -34,9 +35,13 @@ class Caption final : public Listed {
     for (const auto& example : examples_) groups.push_back(std::to_string(example.picture));
     const auto splits = split_by_group(groups, settings.real("heldout"), settings.real("test"), key / "split");
     part(splits, key / "order", "no caption is left to train on; give more, or heldout=0,test=0");
-    for (int i : of(Split::train))
-      for (const auto& word : examples_[i].words) vocabulary_.count(word);
-    vocabulary_.close(4, static_cast<std::size_t>(settings.integer("vocabulary")));
+    if (const auto* like = dynamic_cast<const Caption*>(trained)) {
+      vocabulary_ = like->vocabulary_;
+    } else {
+      for (int i : of(Split::train))
+        for (const auto& word : examples_[i].words) vocabulary_.count(word);
+      vocabulary_.close(4, static_cast<std::size_t>(settings.integer("vocabulary")));
+    }
     for (auto& example : examples_) {
       for (const auto& word : example.words) example.target.push_back(vocabulary_.index(word));
       example.target.push_back(Vocabulary::end);
@@ -194,7 +199,12 @@ const Registration<TaskEntry> registered({
                    P::integer("grid", 4, 1, 16, "cells of 8 x 8 pixels to a side (generated)"),
                    P::integer("objects", 3, 1, 16, "most objects in a scene (generated)"),
                    P::real("noise", 0.1, 0, 1, "uniform noise from 0 to this on every number (generated)")},
-    .make = [](const Settings& settings, Key key) -> std::unique_ptr<Task> { return std::make_unique<Caption>(settings, key); },
+    .make = [](const Settings& settings, Key key) -> std::unique_ptr<Task> {
+      return std::make_unique<Caption>(settings, key, nullptr);
+    },
+    .make_for = [](const Settings& settings, Key key, const Task& trained) -> std::unique_ptr<Task> {
+      return std::make_unique<Caption>(settings, key, &trained);
+    },
 });
 
 }  // namespace

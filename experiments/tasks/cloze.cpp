@@ -19,10 +19,12 @@ namespace {
 ///
 /// Entities have no names: in each question they are numbered by a random permutation of its own, of the A numbers there are.
 /// So a number means nothing beyond its document, and nothing can be known of an answer without reading. Tokens are first
-/// words, then @placeholder, then the A entities.
+/// words, then @placeholder, then the A entities; or as they are in a task that a network was trained on.
 class Cloze final : public Listed {
  public:
-  Cloze(const Settings& settings, Key key) : longest_(static_cast<std::size_t>(settings.integer("length"))) {
+  Cloze(const Settings& settings, Key key, const Task* trained)
+      : longest_(static_cast<std::size_t>(settings.integer("length"))) {
+    const auto* like = dynamic_cast<const Cloze*>(trained);
     const auto path = find_input(settings.text("path"));
     std::vector<ClozeQuestion> questions;
     std::vector<Split> splits;
@@ -40,12 +42,13 @@ class Cloze final : public Listed {
       read_files(path, static_cast<std::size_t>(settings.integer("limit")), questions, splits);
       provenance_ = path;
     }
-    add(questions, splits, static_cast<std::size_t>(settings.integer("vocabulary")), key / "names");
+    add(questions, splits, static_cast<std::size_t>(settings.integer("vocabulary")), key / "names", like);
     part(splits_of_kept_, key / "order", "no question is left to train on; give more questions, or a larger length");
     provenance_ += fmt::format(
         ": {} questions to train, {} held out, {} to test; {} documents cut to {} tokens; {} left out: their answer is not in "
         "the document",
         size(Split::train), size(Split::heldout), size(Split::test), cut_, longest_, unanswerable_);
+    if (like) provenance_ += fmt::format("; {} left out: they name more than {} entities", crowded_, entities_);
   }
 
   Dimensions dimensions() const override {
@@ -137,7 +140,8 @@ class Cloze final : public Listed {
   }
 
   // Words are those of the training split.
-  void add(std::vector<ClozeQuestion>& questions, const std::vector<Split>& splits, std::size_t limit, Key names) {
+  void add(std::vector<ClozeQuestion>& questions, const std::vector<Split>& splits, std::size_t limit, Key names,
+           const Cloze* like) {
     std::vector<std::map<std::string, int>> numbers(questions.size());  // of the entities, in the order of their first places
     for (std::size_t i = 0; i < questions.size(); ++i) {
       auto& [document, question, answer, support] = questions[i];
@@ -155,10 +159,18 @@ class Cloze final : public Listed {
       entities_ = std::max(entities_, static_cast<int>(numbers[i].size()));
     }
     vocabulary_.close(2, limit);
+    if (like) {
+      vocabulary_ = like->vocabulary_;
+      entities_ = like->entities_;
+    }
     for (std::size_t i = 0; i < questions.size(); ++i) {
       const auto& [document, question, answer, support] = questions[i];
       if (std::find(document.begin(), document.end(), answer) == document.end()) {
         ++unanswerable_;
+        continue;
+      }
+      if (numbers[i].size() > static_cast<std::size_t>(entities_)) {
+        ++crowded_;
         continue;
       }
       const auto number = permutation(static_cast<std::size_t>(entities_), names / static_cast<std::uint64_t>(i));
@@ -176,8 +188,8 @@ class Cloze final : public Listed {
     }
   }
 
-  std::size_t longest_, longest_document_ = 0, longest_question_ = 0, cut_ = 0, unanswerable_ = 0;
-  int entities_ = 0;  // A: the most in one question
+  std::size_t longest_, longest_document_ = 0, longest_question_ = 0, cut_ = 0, unanswerable_ = 0, crowded_ = 0;
+  int entities_ = 0;  // A: the most in one question, of those trained on
   Vocabulary vocabulary_;
   std::vector<Example> examples_;
   std::vector<Split> splits_of_kept_;
@@ -200,7 +212,12 @@ const Registration<TaskEntry> registered({
                    P::integer("facts", 6, 1, 200, "sentences of a report (generated)"),
                    P::integer("entities", 6, 3, 500, "who may be in a report (generated)"),
                    P::integer("relations", 4, 1, newsroom_relations(), "kinds of facts (generated)")},
-    .make = [](const Settings& settings, Key key) -> std::unique_ptr<Task> { return std::make_unique<Cloze>(settings, key); },
+    .make = [](const Settings& settings, Key key) -> std::unique_ptr<Task> {
+      return std::make_unique<Cloze>(settings, key, nullptr);
+    },
+    .make_for = [](const Settings& settings, Key key, const Task& trained) -> std::unique_ptr<Task> {
+      return std::make_unique<Cloze>(settings, key, &trained);
+    },
 });
 
 }  // namespace

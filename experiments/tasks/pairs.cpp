@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "core/support/text.hpp"
 #include "experiments/tasks/listed.hpp"
 #include "experiments/tasks/loaders/input_file.hpp"
 #include "experiments/tasks/loaders/labelled_pairs.hpp"
@@ -18,13 +19,17 @@ namespace hardgrad {
 namespace {
 
 /// Fields: "first" [B, N] and "first_length" [B], "second" and "second_length" likewise: words; "label" [B]. Labels are
-/// numbered in the order of their bytes, words are those of the training split.
+/// numbered in the order of their bytes, words are those of the training split; or both as they are in a task that a network
+/// was trained on, which reads no longer sentences than it had there.
 class Pairs final : public Listed {
  public:
-  Pairs(const Settings& settings, Key key) {
+  Pairs(const Settings& settings, Key key, const Task* trained) {
     require_shares("pairs", settings);
+    const auto* like = dynamic_cast<const Pairs*>(trained);
     const auto path = find_input(settings.text("path"));
-    const auto longest = static_cast<std::size_t>(settings.integer("max_length"));
+    std::array<std::size_t, 2> longest;
+    longest.fill(static_cast<std::size_t>(settings.integer("max_length")));
+    for (std::size_t side = 0; like && side < 2; ++side) longest[side] = std::min(longest[side], like->longest_[side]);
     std::vector<LabelledPair> pairs;
     if (path.empty()) {
       const auto& kind = settings.text("kind");
@@ -42,16 +47,19 @@ class Pairs final : public Listed {
     }
     const auto all = pairs.size();
     std::erase_if(pairs, [&](const LabelledPair& pair) {
-      return pair.first.empty() || pair.second.empty() || pair.first.size() > longest || pair.second.size() > longest;
+      return pair.first.empty() || pair.second.empty() || pair.first.size() > longest[0] || pair.second.size() > longest[1];
     });
     const auto limit = static_cast<std::size_t>(settings.integer("limit"));
     const auto left_out = all - pairs.size();
     if (limit > 0 && pairs.size() > limit) pairs.resize(limit);
-    number(pairs, settings, key);
+    number(pairs, settings, key, like);
     if (labels_.size() < 2)
       throw InputError(fmt::format("{}: all pairs have the label \"{}\"; there is nothing to learn", provenance_, labels_[0]));
-    provenance_ += fmt::format(": {} pairs to train, {} held out, {} to test; {} left out: empty, or of more than {} tokens",
-                               size(Split::train), size(Split::heldout), size(Split::test), left_out, longest);
+    provenance_ +=
+        fmt::format(": {} pairs to train, {} held out, {} to test; {} left out: empty, or of more than {} tokens",
+                    size(Split::train), size(Split::heldout), size(Split::test), left_out,
+                    longest[0] == longest[1] ? std::to_string(longest[0]) : fmt::format("{} and {}", longest[0], longest[1]));
+    if (like) longest_ = like->longest_;
   }
 
   Dimensions dimensions() const override {
@@ -103,7 +111,7 @@ class Pairs final : public Listed {
   };
 
   // Pairs that are the same are in the same split.
-  void number(const std::vector<LabelledPair>& pairs, const Settings& settings, Key key) {
+  void number(const std::vector<LabelledPair>& pairs, const Settings& settings, Key key, const Pairs* like) {
     std::vector<std::string> groups;
     std::set<std::string> labels;
     for (const auto& pair : pairs) {
@@ -114,15 +122,24 @@ class Pairs final : public Listed {
       }
       labels.insert(pair.label);
     }
-    labels_.assign(labels.begin(), labels.end());
     const auto splits = split_by_group(groups, settings.real("heldout"), settings.real("test"), key / "split");
-    for (std::size_t i = 0; i < pairs.size(); ++i)
-      for (const auto* sentence : {&pairs[i].first, &pairs[i].second})
-        for (const auto& word : *sentence)
-          if (splits[i] == Split::train) vocabulary_.count(word);
-    vocabulary_.close(2, static_cast<std::size_t>(settings.integer("vocabulary")));
+    if (like) {
+      labels_ = like->labels_;
+      vocabulary_ = like->vocabulary_;
+    } else {
+      labels_.assign(labels.begin(), labels.end());
+      for (std::size_t i = 0; i < pairs.size(); ++i)
+        for (const auto* sentence : {&pairs[i].first, &pairs[i].second})
+          for (const auto& word : *sentence)
+            if (splits[i] == Split::train) vocabulary_.count(word);
+      vocabulary_.close(2, static_cast<std::size_t>(settings.integer("vocabulary")));
+    }
     for (const auto& pair : pairs) {
-      Example example{{}, static_cast<int>(std::distance(labels.begin(), labels.find(pair.label)))};
+      const auto label = std::lower_bound(labels_.begin(), labels_.end(), pair.label);
+      if (label == labels_.end() || *label != pair.label)
+        throw InputError(fmt::format("{}: \"{}\" is a label that the network cannot give: it was trained on other pairs",
+                                     provenance_, excerpt(pair.label)));
+      Example example{{}, static_cast<int>(label - labels_.begin())};
       for (std::size_t side = 0; side < 2; ++side) {
         const auto& sentence = side == 0 ? pair.first : pair.second;
         for (const auto& word : sentence) example.sentence[side].push_back(vocabulary_.index(word));
@@ -157,7 +174,12 @@ const Registration<TaskEntry> registered({
                    P::flag("lower_case", true, "lower case (path)"),
                    P::real("heldout", 0.1, 0, 1, "share of the pairs held out for validation").below(),
                    P::real("test", 0.1, 0, 1, "share of the pairs held out for the test").below()},
-    .make = [](const Settings& settings, Key key) -> std::unique_ptr<Task> { return std::make_unique<Pairs>(settings, key); },
+    .make = [](const Settings& settings, Key key) -> std::unique_ptr<Task> {
+      return std::make_unique<Pairs>(settings, key, nullptr);
+    },
+    .make_for = [](const Settings& settings, Key key, const Task& trained) -> std::unique_ptr<Task> {
+      return std::make_unique<Pairs>(settings, key, &trained);
+    },
 });
 
 }  // namespace

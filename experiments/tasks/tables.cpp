@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "core/random/randomness.hpp"
+#include "core/support/text.hpp"
 #include "experiments/tasks/loaders/csv_table.hpp"
 #include "experiments/tasks/loaders/input_file.hpp"
 #include "experiments/tasks/table_programs.hpp"
@@ -41,10 +42,11 @@ std::vector<std::string> csv_files(const std::string& path) {
 /// "number_place" [B, 2] among the words; "table" [B, R, C], "table_rows" [B], "table_columns" [B], "column_name" [B, C] words;
 /// "answer" [B] a number, or "asks_cells" [B] 1 and "wanted" [B, R] the column, from 1, of the cell wanted of each row (0:
 /// none); "unit" [B] of the last digit of the table's numbers; the program "gold_operation" and "gold_column" [B, T], -1 where
-/// no column matters, with resets before it. An example is made when it is asked for, from its id.
+/// no column matters, with resets before it. An example is made when it is asked for, from its id. Names of columns are words,
+/// as they are in a task that a network was trained on.
 class Tables final : public Task {
  public:
-  Tables(const Settings& settings, Key key)
+  Tables(const Settings& settings, Key key, const Task* trained)
       : key_(key),
         steps_(settings.integer("steps")),
         columns_(settings.integer("columns")),
@@ -60,12 +62,20 @@ class Tables final : public Task {
       read(path);
     else
       generate();
-    for (const auto& word : question_words()) vocabulary_.count(word);
-    for (const auto& table : tables_) {
-      widest_ = std::max(widest_, table.names.size());
-      for (const auto& name : table.names) vocabulary_.count(name);
+    for (const auto& table : tables_) widest_ = std::max(widest_, table.names.size());
+    if (const auto* like = dynamic_cast<const Tables*>(trained)) {
+      vocabulary_ = like->vocabulary_;
+      for (const auto& table : tables_)
+        for (const auto& name : table.names)
+          if (vocabulary_.word(vocabulary_.index(name)) != name)
+            throw InputError(fmt::format("{}: the network knows no column \"{}\": it was trained on other tables", provenance_,
+                                         excerpt(name)));
+    } else {
+      for (const auto& word : question_words()) vocabulary_.count(word);
+      for (const auto& table : tables_)
+        for (const auto& name : table.names) vocabulary_.count(name);
+      vocabulary_.close(1);
     }
-    vocabulary_.close(1);
   }
 
   Dimensions dimensions() const override {
@@ -257,7 +267,12 @@ const Registration<TaskEntry> registered({
                    P::integer("examples", 100000, 1, 1e8, "training questions, each made when it is asked for"),
                    P::integer("heldout", 1000, 1, 1e6, "questions held out for validation"),
                    P::integer("test", 1000, 1, 1e6, "questions to test")},
-    .make = [](const Settings& settings, Key key) -> std::unique_ptr<Task> { return std::make_unique<Tables>(settings, key); },
+    .make = [](const Settings& settings, Key key) -> std::unique_ptr<Task> {
+      return std::make_unique<Tables>(settings, key, nullptr);
+    },
+    .make_for = [](const Settings& settings, Key key, const Task& trained) -> std::unique_ptr<Task> {
+      return std::make_unique<Tables>(settings, key, &trained);
+    },
 });
 
 }  // namespace

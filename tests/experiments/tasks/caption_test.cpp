@@ -225,3 +225,13 @@ TEST_CASE("accuracy, hits on the named object, and decoding") {
   CHECK(metrics[2].value() == 0.5);
   CHECK(metrics[1].value() > 0.5);
 }
+
+TEST_CASE("other scenes take over the words of those trained on") {
+  const auto trained = make("examples=300");
+  const auto other = make_task(Spec::parse("caption[examples=5,heldout=0,test=0]"), Key(2), trained.get());
+  CHECK(make("examples=5,heldout=0,test=0", 2)->dimensions().at("target_vocabulary") <
+        trained->dimensions().at("target_vocabulary"));
+  CHECK(other->dimensions().at("target_vocabulary") == trained->dimensions().at("target_vocabulary"));
+  const auto batch = other->batch(Split::train, {0, 1, 2, 3, 4});
+  for (int word : batch.ints("target").data) CHECK(trained->word("target", word) == other->word("target", word));
+}

@@ -184,3 +184,22 @@ TEST_CASE("accuracy, and hits of the last read") {
   CHECK(metrics[1].value() == doctest::Approx(1.0 / 3));
   CHECK(metrics[2].value() == doctest::Approx(2.0 / 3));
 }
+
+TEST_CASE("other questions take over the words and entities of those trained on") {
+  const auto trained = make("questions=60,facts=3,entities=4,relations=2");
+  const auto other = make_task(Spec::parse("cloze[questions=50,facts=2,entities=8]"), Key(2), trained.get());
+  auto dims = other->dimensions();
+  for (const char* name : {"vocabulary", "answers"}) CHECK(dims.at(name) == trained->dimensions().at(name));
+  const auto batch = whole(*other, Split::train);
+  int unknown = 0;
+  for (const char* field : {"document", "question"})
+    for (int word : batch.ints(field).data) {
+      CHECK(trained->word(field, word) == other->word(field, word));
+      unknown += word == 1;
+    }
+  CHECK(unknown > 0);  // relations it has not read of
+  for (int answer : batch.ints("answer").data) CHECK((answer >= 0 && answer < dims.at("answers")));
+  const auto crowd =
+      refusal(Folder(), [&] { make_task(Spec::parse("cloze[questions=50,facts=60,entities=400]"), Key(2), trained.get()); });
+  CHECK(has(crowd, "no question is left to train on"));
+}

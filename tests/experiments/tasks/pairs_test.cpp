@@ -177,3 +177,21 @@ TEST_CASE("bad settings and files of pairs are refused") {
   CHECK(has(refusal(folder, [&] { make("path=" + (folder / "none")); }), "none"));
   CHECK(has(refusal(folder, [&] { make("heldout=0.5,test=0.5"); }), "heldout and test together must be below 1"));
 }
+
+TEST_CASE("other pairs take over the words, labels and lengths of those trained on") {
+  Folder folder;
+  const auto trained =
+      make("heldout=0,test=0,path=" + folder.write("a", "yes\ta dog runs\ta dog\nno\ta cat\tdog cat runs far\n"));
+  const auto path = folder.write("b", "no\tdog bird\tcat\nno\ta dog runs far\tcat\nyes\ta\ta dog cat runs far\n");
+  const auto other = make_task(Spec::parse("pairs[heldout=0,test=0,path=" + path + "]"), Key(2), trained.get());
+  CHECK(other->dimensions() == trained->dimensions());
+  REQUIRE(other->size(Split::train) == 1);  // the others have a longer sentence than there was
+  CHECK(has(other->provenance(), "2 left out: empty, or of more than 3 and 4 tokens"));
+  const auto batch = other->batch(Split::train, {0});
+  const auto &first = batch.ints("first").data, &second = batch.ints("second").data;
+  CHECK((trained->word("first", first[0]) == "dog" && first[1] == 1 && trained->word("second", second[0]) == "cat"));
+  CHECK(trained->word("label", batch.ints("label").data[0]) == "no");
+  folder.write("b", "maybe\tdog\tcat\n");
+  CHECK(refusal(folder, [&] { make_task(Spec::parse("pairs[heldout=0,test=0,path=" + path + "]"), Key(2), trained.get()); }) ==
+        "b: \"maybe\" is a label that the network cannot give: it was trained on other pairs");
+}

@@ -30,7 +30,7 @@ Batch first(const Task& task, Split split, int count) {
 std::string text(const Task& task, const Batch& batch, int b) {
   std::string all;
   for (int w = 0; w < batch.ints("question_length").data[b]; ++w)
-    all += (w > 0 ? " " : "") + task.word("question", batch.ints("question").row(b)[w]);
+    (all += w > 0 ? " " : "") += task.word("question", batch.ints("question").row(b)[w]);
   return all;
 }
 
@@ -238,4 +238,20 @@ TEST_CASE("settings and files that make no questions are refused") {
   CHECK(has(refused("path=" + (folder / "none.csv")), "none.csv"));
   std::filesystem::create_directory(folder / "empty");
   CHECK(refused("path=" + (folder / "empty")) == "empty: holds no file whose name ends in .csv or .csv.gz");
+}
+
+TEST_CASE("other tables take over the names of columns of those trained on") {
+  Folder folder;
+  const auto trained = make("min_rows=1,path=" + folder.write("a.csv", "x,y,z\n1,2,3\n4,5,6\n"));
+  const auto path = folder.write("b.csv", "z,x\n7,8\n1,5\n");
+  const auto spec = Spec::parse("tables[min_rows=1,path=" + path + "]");
+  const auto other = make_task(spec, Key(2), trained.get());
+  CHECK(other->dimensions().at("vocabulary") == trained->dimensions().at("vocabulary"));
+  const auto batch = first(*other, Split::train, 20);
+  for (const char* field : {"question", "column_name"})
+    for (int word : batch.ints(field).data) CHECK(trained->word(field, word) == other->word(field, word));
+  CHECK(trained->word("column_name", batch.ints("column_name").data[0]) == "z");
+  folder.write("b.csv", "z,price\n7,8\n1,5\n");
+  CHECK(has(refusal(folder, [&] { make_task(spec, Key(2), trained.get()); }),
+            "the network knows no column \"price\": it was trained on other tables"));
 }
