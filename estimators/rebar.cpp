@@ -57,7 +57,7 @@ class Rebar final : public AveragingEstimator<T> {
     auto control = run.control(0, credit_);
     control += a * score;  // (a - f(w~)) grad log p(b) + grad f(w) - grad f(w~)
     auto g = (f - a) * score;
-    g += tuning ? eta * control : eta * std::move(control);
+    g += eta * control;
 
     Estimate<T> estimate{.surrogate = run.surrogate(g), .loss = run.run().mean_loss()};
     this->note(estimate.observed, f);
