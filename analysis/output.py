@@ -7,6 +7,8 @@ import os
 import secrets
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from .errors import OutputError
@@ -41,19 +43,25 @@ def finish(status: int, lost: OSError | None = None) -> int:
         return status or 2
 
 
-def require_place(path: Path) -> None:
-    """Complains before the work of what `write` would complain of after it."""
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Errors of the system within are OutputErrors of `path`."""
     try:
-        with tempfile.TemporaryFile(dir=path.parent):
-            pass
+        yield
     except OSError as error:
         raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def require_place(path: Path) -> None:
+    """Complains before the work of what `write` would complain of after it."""
+    with writing(path), tempfile.TemporaryFile(dir=path.parent):
+        pass
 
 
 def write(path: Path, content: bytes) -> None:
     """Writes a whole file or none. Raises OutputError."""
     temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}.partial")
-    try:
+    with writing(path):
         try:
             with open(temporary, "xb") as file:  # a name that no other process has, on whatever machine
                 file.write(content)
@@ -63,5 +71,3 @@ def write(path: Path, content: bytes) -> None:
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
-    except OSError as error:
-        raise OutputError(f"{path}: cannot be written: {error.strerror}") from error

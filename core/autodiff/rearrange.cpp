@@ -182,7 +182,7 @@ Var<T> stack_rows(std::span<const Var<T>> blocks) {
   return y;
 }
 
-// y[r] = x[row[r], column[r]]; gx[row[r], column[r]] += g[r]
+// y[i] = (0, x[i]) by flat index; gx[i] = g[i, 1]
 template <class T>
 Var<T> beside_zero(Var<T> x) {
   const std::size_t n = x.value().size();

@@ -8,6 +8,7 @@
 #include "experiments/tasks/listed.hpp"
 #include "experiments/tasks/loaders/input_file.hpp"
 #include "experiments/tasks/loaders/npy.hpp"
+#include "experiments/tasks/made_like.hpp"
 #include "experiments/tasks/scene_painter.hpp"
 #include "experiments/tasks/splits.hpp"
 #include "experiments/tasks/text.hpp"
@@ -21,7 +22,7 @@ namespace {
 class Caption final : public Listed {
  public:
   /// Words are those of the training split, or of a task that a network was trained on.
-  Caption(const Settings& settings, Key key, const Task* trained) {
+  Caption(const Settings& settings, Key key, const Caption* like) {
     require_shares("caption", settings);
     const auto path = find_input(settings.text("path")), features = find_input(settings.text("features"));
     if (path.empty() != features.empty())
@@ -35,7 +36,7 @@ class Caption final : public Listed {
     for (const auto& example : examples_) groups.push_back(std::to_string(example.picture));
     const auto splits = split_by_group(groups, settings.real("heldout"), settings.real("test"), key / "split");
     part(splits, key / "order", "no caption is left to train on; give more, or heldout=0,test=0");
-    if (const auto* like = dynamic_cast<const Caption*>(trained)) {
+    if (like) {
       vocabulary_ = like->vocabulary_;
     } else {
       for (int i : of(Split::train))
@@ -199,12 +200,8 @@ const Registration<TaskEntry> registered({
                    P::integer("grid", 4, 1, 16, "cells of 8 x 8 pixels to a side (generated)"),
                    P::integer("objects", 3, 1, 16, "most objects in a scene (generated)"),
                    P::real("noise", 0.1, 0, 1, "uniform noise from 0 to this on every number (generated)")},
-    .make = [](const Settings& settings, Key key) -> std::unique_ptr<Task> {
-      return std::make_unique<Caption>(settings, key, nullptr);
-    },
-    .make_for = [](const Settings& settings, Key key, const Task& trained) -> std::unique_ptr<Task> {
-      return std::make_unique<Caption>(settings, key, &trained);
-    },
+    .make = make_fresh<Caption>,
+    .make_for = make_like<Caption>,
 });
 
 }  // namespace

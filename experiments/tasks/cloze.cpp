@@ -7,6 +7,7 @@
 
 #include "core/random/randomness.hpp"
 #include "experiments/tasks/listed.hpp"
+#include "experiments/tasks/made_like.hpp"
 #include "experiments/tasks/newsroom.hpp"
 #include "experiments/tasks/splits.hpp"
 #include "experiments/tasks/vocabulary.hpp"
@@ -22,9 +23,7 @@ namespace {
 /// words, then @placeholder, then the A entities; or as they are in a task that a network was trained on.
 class Cloze final : public Listed {
  public:
-  Cloze(const Settings& settings, Key key, const Task* trained)
-      : longest_(static_cast<std::size_t>(settings.integer("length"))) {
-    const auto* like = dynamic_cast<const Cloze*>(trained);
+  Cloze(const Settings& settings, Key key, const Cloze* like) : longest_(static_cast<std::size_t>(settings.integer("length"))) {
     const auto path = find_input(settings.text("path"));
     std::vector<ClozeQuestion> questions;
     std::vector<Split> splits;
@@ -154,14 +153,15 @@ class Cloze final : public Listed {
         for (const auto& token : *tokens)
           if (is_entity(token))
             numbers[i].try_emplace(token, static_cast<int>(numbers[i].size()));
-          else if (splits[i] == Split::train && token != placeholder)
+          else if (!like && splits[i] == Split::train && token != placeholder)
             vocabulary_.count(token);
-      entities_ = std::max(entities_, static_cast<int>(numbers[i].size()));
+      if (!like) entities_ = std::max(entities_, static_cast<int>(numbers[i].size()));
     }
-    vocabulary_.close(2, limit);
     if (like) {
       vocabulary_ = like->vocabulary_;
       entities_ = like->entities_;
+    } else {
+      vocabulary_.close(2, limit);
     }
     for (std::size_t i = 0; i < questions.size(); ++i) {
       const auto& [document, question, answer, support] = questions[i];
@@ -212,12 +212,8 @@ const Registration<TaskEntry> registered({
                    P::integer("facts", 6, 1, 200, "sentences of a report (generated)"),
                    P::integer("entities", 6, 3, 500, "who may be in a report (generated)"),
                    P::integer("relations", 4, 1, newsroom_relations(), "kinds of facts (generated)")},
-    .make = [](const Settings& settings, Key key) -> std::unique_ptr<Task> {
-      return std::make_unique<Cloze>(settings, key, nullptr);
-    },
-    .make_for = [](const Settings& settings, Key key, const Task& trained) -> std::unique_ptr<Task> {
-      return std::make_unique<Cloze>(settings, key, &trained);
-    },
+    .make = make_fresh<Cloze>,
+    .make_for = make_like<Cloze>,
 });
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "experiments/tasks/listed.hpp"
 #include "experiments/tasks/loaders/input_file.hpp"
 #include "experiments/tasks/loaders/labelled_pairs.hpp"
+#include "experiments/tasks/made_like.hpp"
 #include "experiments/tasks/phrase_pairs.hpp"
 #include "experiments/tasks/splits.hpp"
 #include "experiments/tasks/text.hpp"
@@ -23,9 +24,8 @@ namespace {
 /// was trained on, which reads no longer sentences than it had there.
 class Pairs final : public Listed {
  public:
-  Pairs(const Settings& settings, Key key, const Task* trained) {
+  Pairs(const Settings& settings, Key key, const Pairs* like) {
     require_shares("pairs", settings);
-    const auto* like = dynamic_cast<const Pairs*>(trained);
     const auto path = find_input(settings.text("path"));
     std::array<std::size_t, 2> longest;
     longest.fill(static_cast<std::size_t>(settings.integer("max_length")));
@@ -59,7 +59,6 @@ class Pairs final : public Listed {
         fmt::format(": {} pairs to train, {} held out, {} to test; {} left out: empty, or of more than {} tokens",
                     size(Split::train), size(Split::heldout), size(Split::test), left_out,
                     longest[0] == longest[1] ? std::to_string(longest[0]) : fmt::format("{} and {}", longest[0], longest[1]));
-    if (like) longest_ = like->longest_;
   }
 
   Dimensions dimensions() const override {
@@ -126,6 +125,7 @@ class Pairs final : public Listed {
     if (like) {
       labels_ = like->labels_;
       vocabulary_ = like->vocabulary_;
+      longest_ = like->longest_;
     } else {
       labels_.assign(labels.begin(), labels.end());
       for (std::size_t i = 0; i < pairs.size(); ++i)
@@ -143,7 +143,7 @@ class Pairs final : public Listed {
       for (std::size_t side = 0; side < 2; ++side) {
         const auto& sentence = side == 0 ? pair.first : pair.second;
         for (const auto& word : sentence) example.sentence[side].push_back(vocabulary_.index(word));
-        longest_[side] = std::max(longest_[side], sentence.size());
+        if (!like) longest_[side] = std::max(longest_[side], sentence.size());
       }
       examples_.push_back(std::move(example));
     }
@@ -174,12 +174,8 @@ const Registration<TaskEntry> registered({
                    P::flag("lower_case", true, "lower case (path)"),
                    P::real("heldout", 0.1, 0, 1, "share of the pairs held out for validation").below(),
                    P::real("test", 0.1, 0, 1, "share of the pairs held out for the test").below()},
-    .make = [](const Settings& settings, Key key) -> std::unique_ptr<Task> {
-      return std::make_unique<Pairs>(settings, key, nullptr);
-    },
-    .make_for = [](const Settings& settings, Key key, const Task& trained) -> std::unique_ptr<Task> {
-      return std::make_unique<Pairs>(settings, key, &trained);
-    },
+    .make = make_fresh<Pairs>,
+    .make_for = make_like<Pairs>,
 });
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "experiments/tasks/linear_tree.hpp"
 #include "experiments/tasks/loaders/bracketed_trees.hpp"
 #include "experiments/tasks/loaders/input_file.hpp"
+#include "experiments/tasks/made_like.hpp"
 #include "experiments/tasks/sequence_task.hpp"
 #include "experiments/tasks/splits.hpp"
 #include "experiments/tasks/text.hpp"
@@ -15,7 +16,7 @@ namespace {
 
 class Parsing final : public SequenceTask {
  public:
-  Parsing(const Settings& settings, Key key, const Task* trained) {
+  Parsing(const Settings& settings, Key key, const Parsing* trained) {
     require_shares("parse", settings);
     const auto path = find_input(settings.text("path"));
     std::vector<SequencePair> pairs;
@@ -97,12 +98,8 @@ const Registration<TaskEntry> registered({
                    P::real("heldout", 0.05, 0, 1, "share of sentences held out for validation").below(),
                    P::real("test", 0.05, 0, 1, "share of sentences held out for the test").below(),
                    P::flag("lower_case", true, "fold words to lower case")},
-    .make = [](const Settings& settings, Key key) -> std::unique_ptr<Task> {
-      return std::make_unique<Parsing>(settings, key, nullptr);
-    },
-    .make_for = [](const Settings& settings, Key key, const Task& trained) -> std::unique_ptr<Task> {
-      return std::make_unique<Parsing>(settings, key, &trained);
-    },
+    .make = make_fresh<Parsing>,
+    .make_for = make_like<Parsing>,
 });
 
 }  // namespace

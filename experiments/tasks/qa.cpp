@@ -10,6 +10,7 @@
 #include "experiments/support/place.hpp"
 #include "experiments/tasks/listed.hpp"
 #include "experiments/tasks/loaders/babi.hpp"
+#include "experiments/tasks/made_like.hpp"
 #include "experiments/tasks/splits.hpp"
 #include "experiments/tasks/story_world.hpp"
 #include "experiments/tasks/vocabulary.hpp"
@@ -55,9 +56,8 @@ std::vector<std::string> training_files(const std::string& folder) {
 /// Several files are learned jointly: words and answers are those of all, and no question says which file it is from.
 class QuestionAnswering final : public Listed {
  public:
-  QuestionAnswering(const Settings& settings, Key key, const Task* trained)
+  QuestionAnswering(const Settings& settings, Key key, const QuestionAnswering* like)
       : memory_(static_cast<std::size_t>(settings.integer("memory"))), time_noise_(settings.real("time_noise")) {
-    const auto* like = dynamic_cast<const QuestionAnswering*>(trained);
     if (like) memory_ = std::min(memory_, like->sentences_in_memory_);
     const auto path = find_input(settings.text("path"));
     const auto test_path = find_input(settings.text("test_path"));
@@ -100,10 +100,13 @@ class QuestionAnswering final : public Listed {
     }
     for (std::size_t i = 0; i < all.size(); ++i) add(all[i], files_.empty() ? 0 : i / 2);
     part(splits, key / "order", "no story is left to train on; give more stories, or heldout=0");
-    for (const auto& question : questions_)
-      sentences_in_memory_ = std::max(sentences_in_memory_, question.end - question.first);
-    sentences_in_memory_ += static_cast<std::size_t>(std::ceil(time_noise_ * static_cast<double>(sentences_in_memory_)));
-    if (like) sentences_in_memory_ = like->sentences_in_memory_;
+    if (like) {
+      sentences_in_memory_ = like->sentences_in_memory_;
+    } else {
+      for (const auto& question : questions_)
+        sentences_in_memory_ = std::max(sentences_in_memory_, question.end - question.first);
+      sentences_in_memory_ += static_cast<std::size_t>(std::ceil(time_noise_ * static_cast<double>(sentences_in_memory_)));
+    }
     provenance_ += fmt::format(": {} questions to train, {} held out, {} to test; {} stories cut to the last {} sentences",
                                size(Split::train), size(Split::heldout), size(Split::test), cut_, memory_);
   }
@@ -290,12 +293,8 @@ const Registration<TaskEntry> registered({
                    P::integer("questions", 5, 1, 100, "questions per story (generated)"),
                    P::integer("people", 4, 1, 8, "people in the stories (generated)"),
                    P::integer("places", 6, 2, 8, "places in the stories (generated)")},
-    .make = [](const Settings& settings, Key key) -> std::unique_ptr<Task> {
-      return std::make_unique<QuestionAnswering>(settings, key, nullptr);
-    },
-    .make_for = [](const Settings& settings, Key key, const Task& trained) -> std::unique_ptr<Task> {
-      return std::make_unique<QuestionAnswering>(settings, key, &trained);
-    },
+    .make = make_fresh<QuestionAnswering>,
+    .make_for = make_like<QuestionAnswering>,
 });
 
 }  // namespace

@@ -22,13 +22,11 @@ void add(Metric& metric, double numerator, double denominator) {
 std::string joined(const std::vector<std::string>& words) { return fmt::format("{}", fmt::join(words, " ")); }
 
 void SequenceTask::take(std::vector<SequencePair> pairs, const std::vector<Split>& splits, std::size_t vocabulary, Key order,
-                        const std::string& none_left, const Task* trained) {
+                        const std::string& none_left, const SequenceTask* trained) {
   part(splits, order, none_left);
   if (trained) {
-    const auto* like = dynamic_cast<const SequenceTask*>(trained);
-    if (!like) throw Bug("words can be taken over from a task of the same kind alone");
-    source_words_ = like->source_words_;
-    target_words_ = like->target_words_;
+    source_words_ = trained->source_words_;
+    target_words_ = trained->target_words_;
   } else {
     for (int i : of(Split::train)) {
       for (const auto& word : pairs[i].source) source_words_.count(word);

@@ -41,10 +41,10 @@ class SequenceTask : public Listed {
 
  protected:
   /// Takes the pairs, a split each, and gives their words numbers: those that stand in the training split, or the words of
-  /// `trained`, a task of the same kind, if there is one (Bug if it is of another). At most `vocabulary` a side. `none_left`
-  /// says what would help if none is trained on.
+  /// `trained`, a task of the same kind, if there is one. At most `vocabulary` a side. `none_left` says what would help if none
+  /// is trained on.
   void take(std::vector<SequencePair> pairs, const std::vector<Split>& splits, std::size_t vocabulary, Key order,
-            const std::string& none_left, const Task* trained);
+            const std::string& none_left, const SequenceTask* trained);
   /// Metrics of a task's own, at zero.
   virtual std::vector<Metric> own_metrics() const { return {}; }
   /// Adds to them one free answer to example `id`, without its end mark.

@@ -12,6 +12,7 @@
 #include "core/support/text.hpp"
 #include "experiments/tasks/loaders/csv_table.hpp"
 #include "experiments/tasks/loaders/input_file.hpp"
+#include "experiments/tasks/made_like.hpp"
 #include "experiments/tasks/table_programs.hpp"
 #include "experiments/tasks/task.hpp"
 #include "experiments/tasks/vocabulary.hpp"
@@ -46,7 +47,7 @@ std::vector<std::string> csv_files(const std::string& path) {
 /// as they are in a task that a network was trained on.
 class Tables final : public Task {
  public:
-  Tables(const Settings& settings, Key key, const Task* trained)
+  Tables(const Settings& settings, Key key, const Tables* like)
       : key_(key),
         steps_(settings.integer("steps")),
         columns_(settings.integer("columns")),
@@ -63,7 +64,7 @@ class Tables final : public Task {
     else
       generate();
     for (const auto& table : tables_) widest_ = std::max(widest_, table.names.size());
-    if (const auto* like = dynamic_cast<const Tables*>(trained)) {
+    if (like) {
       vocabulary_ = like->vocabulary_;
       for (const auto& table : tables_)
         for (const auto& name : table.names)
@@ -267,12 +268,8 @@ const Registration<TaskEntry> registered({
                    P::integer("examples", 100000, 1, 1e8, "training questions, each made when it is asked for"),
                    P::integer("heldout", 1000, 1, 1e6, "questions held out for validation"),
                    P::integer("test", 1000, 1, 1e6, "questions to test")},
-    .make = [](const Settings& settings, Key key) -> std::unique_ptr<Task> {
-      return std::make_unique<Tables>(settings, key, nullptr);
-    },
-    .make_for = [](const Settings& settings, Key key, const Task& trained) -> std::unique_ptr<Task> {
-      return std::make_unique<Tables>(settings, key, &trained);
-    },
+    .make = make_fresh<Tables>,
+    .make_for = make_like<Tables>,
 });
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "experiments/tasks/loaders/inflection.hpp"
 #include "experiments/tasks/loaders/input_file.hpp"
 #include "experiments/tasks/loaders/parallel_text.hpp"
+#include "experiments/tasks/made_like.hpp"
 #include "experiments/tasks/sequence_task.hpp"
 #include "experiments/tasks/spelling.hpp"
 #include "experiments/tasks/splits.hpp"
@@ -22,7 +23,7 @@ namespace {
 /// the one that the answer is closest to, as is usual on CMUdict.
 class Transduction final : public SequenceTask {
  public:
-  Transduction(const Settings& settings, Key key, const Task* trained) {
+  Transduction(const Settings& settings, Key key, const Transduction* trained) {
     require_shares("transduce", settings);
     auto pairs = read(settings, key);
     const auto all = pairs.size(), longest = static_cast<std::size_t>(settings.integer("max_length"));
@@ -141,12 +142,8 @@ const Registration<TaskEntry> registered({
                    P::real("test", 0.05, 0, 1, "share of words held out for the test").below(),
                    P::flag("variants", true, "take second pronunciations, word(2), too (data=cmudict)"),
                    P::flag("stress", false, "keep the vowels' stress digits (data=cmudict)")},
-    .make = [](const Settings& settings, Key key) -> std::unique_ptr<Task> {
-      return std::make_unique<Transduction>(settings, key, nullptr);
-    },
-    .make_for = [](const Settings& settings, Key key, const Task& trained) -> std::unique_ptr<Task> {
-      return std::make_unique<Transduction>(settings, key, &trained);
-    },
+    .make = make_fresh<Transduction>,
+    .make_for = make_like<Transduction>,
 });
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "core/support/error.hpp"
 #include "experiments/tasks/bleu.hpp"
+#include "experiments/tasks/made_like.hpp"
 #include "experiments/tasks/sequence_task.hpp"
 #include "experiments/tasks/splits.hpp"
 #include "experiments/tasks/translation_corpus.hpp"
@@ -12,7 +13,7 @@ namespace {
 
 class Translation final : public SequenceTask {
  public:
-  Translation(const Settings& settings, Key key, const Task* trained) {
+  Translation(const Settings& settings, Key key, const Translation* trained) {
     if (settings.integer("min_length") > settings.integer("max_length"))
       throw UsageError(fmt::format("translation: min_length must be at most max_length={}, got {}",
                                    settings.integer("max_length"), settings.integer("min_length")));
@@ -63,12 +64,8 @@ const Registration<TaskEntry> registered({
                    P::real("heldout", 0.05, 0, 1, "share of source sentences held out for validation").below(),
                    P::real("test", 0.05, 0, 1, "share of source sentences held out for the test").below(),
                    P::flag("lower_case", true, "fold to lower case")},
-    .make = [](const Settings& settings, Key key) -> std::unique_ptr<Task> {
-      return std::make_unique<Translation>(settings, key, nullptr);
-    },
-    .make_for = [](const Settings& settings, Key key, const Task& trained) -> std::unique_ptr<Task> {
-      return std::make_unique<Translation>(settings, key, &trained);
-    },
+    .make = make_fresh<Translation>,
+    .make_for = make_like<Translation>,
 });
 
 }  // namespace

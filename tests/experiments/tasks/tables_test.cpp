@@ -29,8 +29,10 @@ Batch first(const Task& task, Split split, int count) {
 /// The words of an example's question, names of columns among them.
 std::string text(const Task& task, const Batch& batch, int b) {
   std::string all;
-  for (int w = 0; w < batch.ints("question_length").data[b]; ++w)
-    (all += w > 0 ? " " : "") += task.word("question", batch.ints("question").row(b)[w]);
+  for (int w = 0; w < batch.ints("question_length").data[b]; ++w) {
+    if (w > 0) all += ' ';
+    all += task.word("question", batch.ints("question").row(b)[w]);
+  }
   return all;
 }
 
