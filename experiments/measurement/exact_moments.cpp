@@ -10,6 +10,7 @@
 #include "core/autodiff/gradient.hpp"
 #include "experiments/measurement/cosine.hpp"
 #include "experiments/measurement/finite.hpp"
+#include "experiments/measurement/kinks.hpp"
 #include "experiments/measurement/replay.hpp"
 #include "experiments/support/parallel.hpp"
 
@@ -73,7 +74,18 @@ double outcomes_of(const Model<T>& model, const Batch& batch, int nodes) {
 struct Way {
   int nodes, level;
   bool one_copy;
+  const Kinks& kinks;
 };
+
+/// An estimate, and its gradient in d.
+template <class T>
+Estimate<T> drawn(const Estimator<T>& estimator, const Model<T>& model, const Batch& example, bool one_copy, Randomness& random,
+                  Tape<T>& tape, std::vector<double>& d) {
+  tape.rewind();
+  auto estimate = estimator.draw({.tape = tape, .model = model, .batch = example, .random = random, .one_copy = one_copy});
+  differentiate(estimate.surrogate, model.parameters(), d);
+  return estimate;
+}
 
 /// Moments of one example, around `reference`.
 template <class T>
@@ -85,7 +97,7 @@ Moments visited(const Estimator<T>& estimator, const Model<T>& model, const Batc
   for (double g : reference) reference_norm += g * g;
   reference_norm = std::sqrt(reference_norm);
 
-  Replay replay(estimator.exchangeable(), way.nodes, way.level);
+  Replay replay(estimator.exchangeable(), way.nodes, way.level, &way.kinks);
   Tape<T> tape;
   std::vector<double> d(size);
   // By the quadratures' rule, and by the two coarser ones in it; around the reference.
@@ -95,10 +107,7 @@ Moments visited(const Estimator<T>& estimator, const Model<T>& model, const Batc
   do {
     poll(stop);
     replay.begin();
-    tape.rewind();
-    const auto estimate =
-        estimator.draw({.tape = tape, .model = model, .batch = example, .random = replay, .one_copy = way.one_copy});
-    differentiate(estimate.surrogate, model.parameters(), d);
+    const auto estimate = drawn(estimator, model, example, way.one_copy, replay, tape, d);
     require_finite(std::span<const double>(d), model.parameters());
     require_finite(estimate.loss, "the loss");
     const double w = replay.weight();
@@ -169,8 +178,9 @@ Moments refined(const Estimator<T>& estimator, const Model<T>& model, const Batc
                 const std::vector<double>& reference, bool one_copy, double outcome_cap, bool covariance, const Stop& stop) {
   const int nodes =
       model.structure().numbers() ? affordable_nodes(estimator, model, example, one_copy, outcome_cap) : most_nodes;
+  Kinks kinks;
   const auto visit = [&](int nodes, int level, bool covariance) {
-    return visited(estimator, model, example, reference, {nodes, level, one_copy}, outcome_cap, covariance, stop);
+    return visited(estimator, model, example, reference, {nodes, level, one_copy, kinks}, outcome_cap, covariance, stop);
   };
   auto m = visit(nodes, 0, covariance);
   if (m.nodes > 0) {
@@ -185,8 +195,17 @@ Moments refined(const Estimator<T>& estimator, const Model<T>& model, const Batc
     const double spread = trace(m.variances);
     return m.mean_error <= 1e-10 * std::sqrt(spread + squares) && m.trace_error <= 1e-10 * spread;
   };
+  if (!m.continuous || good()) return m;
+  Tape<T> tape;
+  std::vector<double> d(model.parameters().size());
+  const auto estimate = [&](Randomness& random) -> std::span<const double> {
+    poll(stop);
+    drawn(estimator, model, example, one_copy, random, tape, d);
+    return d;
+  };
+  kinks = find_kinks(estimate, outcome_cap / 4);
   try {
-    for (int level = 1; m.continuous && !good() && level <= finest_level; ++level) m = visit(nodes, level, covariance);
+    for (int level = kinks.empty() ? 1 : 0; !good() && level <= finest_level; ++level) m = visit(nodes, level, covariance);
   } catch (const NotExact&) {  // more nodes than the cap: what there is, with its error
   }
   return m;

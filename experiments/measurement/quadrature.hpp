@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <span>
 #include <vector>
 
 #include "core/random/randomness.hpp"
@@ -16,20 +17,20 @@ struct Quadrature {
   std::array<std::vector<double>, rules> weights;
 };
 
-/// Nodes on (0, 1). Between breaks: Gauss-Legendre of 6 nodes where the integrand is a polynomial (exact up to degree 11:
-/// the square of a degree of 5, so that all three rules are it), else tanh-sinh (Takahasi & Mori 1974), which bears singular
-/// ends like those of logit(u), with a step of 2^-(5 + level).
-Quadrature uniform_quadrature(const Pieces& pieces, int level);
+/// Nodes on (0, 1). Between breaks, and kinks besides: Gauss-Legendre of 6 nodes where the integrand is a polynomial (exact up
+/// to degree 11: the square of a degree of 5, so that all three rules are it), else tanh-sinh (Takahasi & Mori 1974), which
+/// bears singular ends like those of logit(u), with a step of 2^-(5 + level).
+Quadrature uniform_quadrature(const Pieces& pieces, std::span<const double> kinks, int level);
 
-/// Nodes on the real line under the logistic density, by tanh-sinh in the probability below the number, on either side of the
-/// edge. Both tails are had without a difference from 1: edges at +-700 are as good as those at +-1.
-Quadrature logistic_quadrature(double edge, int level);
+/// Nodes on the real line under the logistic density, by tanh-sinh in the probability below the number, between the edge and
+/// kinks.
+Quadrature logistic_quadrature(double edge, std::span<const double> kinks, int level);
 
 /// What the finest of three rules with halved steps is off by, from their distances: coarsest to middle, middle to finest.
 /// Where the integrand is analytic each halving gains more than the one before, and what is left is far less than
 /// the last distance, which is what is said: at a kink a single step may gain much by chance. Where little is gained, at a
-/// kink, it is both distances; where nothing, infinite: the integral may be. Distances that are rounding of numbers of size
-/// `scale` are taken as they are.
+/// kink, it is both distances; where nothing, infinite: the integral may be, unless both are rounding of numbers of size
+/// `scale`.
 double quadrature_error(double coarse, double fine, double scale);
 
 }  // namespace hardgrad

@@ -6,6 +6,7 @@
 
 #include "core/random/distribution_total.hpp"
 #include "core/support/error.hpp"
+#include "experiments/measurement/kinks.hpp"
 
 namespace hardgrad {
 
@@ -49,16 +50,20 @@ int Replay::categorical(std::span<const double> probabilities, Draw where) {
   return chosen;
 }
 
-double Replay::uniform(Draw, const Pieces& pieces) {
+std::span<const double> Replay::kinks(const Draw& where) const {
+  return kinks_ ? kinks_->of(where) : std::span<const double>();
+}
+
+double Replay::uniform(Draw where, const Pieces& pieces) {
   if (pieces.jumps)
     throw NotExact(
         "exact moments: an estimate jumps with its continuous noise at places that cannot be told: "
         "sample replicates instead");
-  return visit([&] { return uniform_quadrature(pieces, level_); });
+  return visit([&] { return uniform_quadrature(pieces, kinks(where), level_); });
 }
 
-double Replay::logistic(Draw, double edge) {
-  return visit([&] { return logistic_quadrature(edge, level_); });
+double Replay::logistic(Draw where, double edge) {
+  return visit([&] { return logistic_quadrature(edge, kinks(where), level_); });
 }
 
 template <class Rule>

@@ -9,13 +9,16 @@
 
 namespace hardgrad {
 
+class Kinks;
+
 /// A source of noise that visits every outcome; of continuous noise, the nodes of a quadrature.
-class Replay final : public Randomness {
+class Replay : public Randomness {
  public:
   /// With `exchangeable`, draws of the same step and different replicas are visited as multisets. `nodes`: of the Gauss rule
-  /// that stands in for a standard draw; `level`: how often the step of the quadrature for other continuous noise is halved.
-  explicit Replay(bool exchangeable, int nodes = 32, int level = 0)
-      : exchangeable_(exchangeable), nodes_(nodes), level_(level) {}
+  /// that stands in for a standard draw; `level`: how often the step of the quadrature for other continuous noise is halved,
+  /// which is parted at its kinks, if some are known.
+  explicit Replay(bool exchangeable, int nodes = 32, int level = 0, const Kinks* kinks = nullptr)
+      : exchangeable_(exchangeable), nodes_(nodes), level_(level), kinks_(kinks) {}
 
   int categorical(std::span<const double> probabilities, Draw where) override;
   /// Both visit the nodes of a quadrature: exact for polynomials, else tanh-sinh.
@@ -56,8 +59,10 @@ class Replay final : public Randomness {
   /// A node of the quadrature that is made when its draw comes first.
   template <class Rule>
   double visit(Rule rule);
+  std::span<const double> kinks(const Draw& where) const;
   bool exchangeable_;
   int nodes_, level_;
+  const Kinks* kinks_;
   std::vector<Node> path_;
   std::size_t position_ = 0;
   std::vector<Trajectory> trajectories_;

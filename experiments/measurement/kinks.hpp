@@ -1,0 +1,34 @@
+// Where an estimate has a kink or a jump in its continuous noise, so that quadratures can be parted there.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "core/random/randomness.hpp"
+
+namespace hardgrad {
+
+/// The numbers at which each draw has one.
+class Kinks {
+ public:
+  void add(const Draw& where, double number);
+  std::span<const double> of(const Draw& where) const;
+  bool empty() const { return numbers_.empty(); }
+
+ private:
+  std::map<std::array<std::uint32_t, 5>, std::vector<double>> numbers_;
+};
+
+/// An estimate's gradient [P] on a source of noise.
+using Estimating = std::function<std::span<const double>(Randomness&)>;
+
+/// Kinks along one draw at a time, all others standing still: once in each stretch between the edges that are known, for each
+/// discrete outcome. A kink whose place depends on other draws is found at one place of many, which helps nobody: the
+/// quadrature's error tells. Ends early after `most` estimates.
+Kinks find_kinks(const Estimating& estimate, double most);
+
+}  // namespace hardgrad
