@@ -23,6 +23,7 @@
 #include "experiments/support/parallel.hpp"
 #include "experiments/sweeps/config.hpp"
 #include "experiments/sweeps/plan.hpp"
+#include "experiments/sweeps/progress.hpp"
 #include "experiments/training/adaptation.hpp"
 
 namespace hardgrad::cli {
@@ -186,7 +187,26 @@ void save(const Options& options, const std::string& task, const std::string& mo
 int status(const std::vector<Measurement>& measured) {
   if (std::any_of(measured.begin(), measured.end(), [](const auto& m) { return m.status == "failed"; })) return 1;
   if (std::any_of(measured.begin(), measured.end(), [](const auto& m) { return m.status == "ok"; })) return 0;
+  if (measured.empty())
+    throw UsageError("measure: no estimator works on this network; `hardgrad list matrix` has what each needs");
   throw UsageError(fmt::format("measure: {}: {}", measured.front().estimator, measured.front().reason));
+}
+
+template <class T>
+Measurement measure_one(const Spec& spec, const Scene<T>& scene, const Options& options, Truths<T>& truths) {
+  const auto& model = *scene.model;
+  if (const auto reason = unsupported(spec, model.structure()); !reason.empty()) return skipped(spec, reason);
+  const Key key(options.scene.seed);
+  try {
+    const auto estimator = open_estimator<T>(scene, spec, key / "init");
+    adapt(*estimator, model, *scene.task, options.adapt, key / "adapt");
+    return measure<T>(spec, *estimator, model, scene.batch, options.settings, key / "noise", &truths);
+  } catch (const NotFinite& e) {
+    return failed(spec, e.what());
+  } catch (const NotExact& e) {  // too many outcomes for this one
+    const auto fits = options.settings.exact ? affordable<T>(spec, model, scene.batch, options.settings.outcome_cap) : "";
+    return skipped(spec, e.what() + (fits.empty() ? "" : "; the most that would fit: " + fits));
+  }
 }
 
 template <class T>
@@ -212,27 +232,15 @@ int measure_with(const Options& options) {
     throw UsageError(fmt::format("--covariance: the model has {} parameters; it is for at most {}",
                                  scene.model->parameters().size(), most_listed_parameters));
   Truths<T> truths(*scene.model, scene.batch, options.settings.leaf_cap);
+  if (all)
+    std::erase_if(names, [&](const auto& name) { return !unsupported(Spec::parse(name), scene.model->structure()).empty(); });
   std::vector<Measurement> measured;
+  Progress progress(names.size(), ProgressMode::bar, {}, {}, "estimators");
   for (const auto& name : names) {
-    const auto spec = Spec::parse(name);
-    const auto reason = unsupported(spec, scene.model->structure());
-    if (!reason.empty()) {
-      if (!all) measured.push_back(skipped(spec, reason));
-      continue;
-    }
-    try {
-      const auto estimator = open_estimator<T>(scene, spec, Key(options.scene.seed) / "init");
-      adapt(*estimator, *scene.model, *scene.task, options.adapt, Key(options.scene.seed) / "adapt");
-      measured.push_back(measure<T>(spec, *estimator, *scene.model, scene.batch, options.settings,
-                                    Key(options.scene.seed) / "noise", &truths));
-    } catch (const NotFinite& e) {
-      measured.push_back(failed(spec, e.what()));
-    } catch (const NotExact& e) {  // too many outcomes for this one
-      const auto fits =
-          options.settings.exact ? affordable<T>(spec, *scene.model, scene.batch, options.settings.outcome_cap) : "";
-      measured.push_back(skipped(spec, e.what() + (fits.empty() ? "" : "; the most that would fit: " + fits)));
-    }
+    measured.push_back(measure_one(Spec::parse(name), scene, options, truths));
+    progress.advance(false);
   }
+  progress.finish();
   if (!options.out.empty()) save(options, scene.task_spec, scene.model_spec, measured);
   if (options.json) {
     auto results = nlohmann::json::array();

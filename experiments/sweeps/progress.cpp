@@ -21,12 +21,12 @@ std::string clock_text(double seconds) {
 }
 
 Progress::Progress(std::size_t total, ProgressMode mode, std::function<void(const std::string&)> print,
-                   std::function<std::optional<double>()> left)
-    : total_(total), print_(std::move(print)), left_(std::move(left)) {
+                   std::function<std::optional<double>()> left, std::string of)
+    : of_(std::move(of)), total_(total), print_(std::move(print)), left_(std::move(left)) {
   const char* term = std::getenv("TERM");
   const bool terminal = !print_ && isatty(STDERR_FILENO) && term && std::string_view(term) != "dumb";
-  bar_ = mode == ProgressMode::automatic && terminal;
-  plain_ = mode != ProgressMode::none && !bar_;
+  bar_ = (mode == ProgressMode::automatic || mode == ProgressMode::bar) && terminal;
+  plain_ = mode == ProgressMode::plain || (mode == ProgressMode::automatic && !terminal);
   if (!print_)
     print_ = [](const std::string& text) {
       std::fputs(text.c_str(), stderr);
@@ -58,7 +58,7 @@ void Progress::expect(std::size_t total) {
 
 std::string Progress::status() const {
   const double elapsed = std::chrono::duration<double>(Clock::now() - start_).count();
-  auto text = fmt::format("{}/{} cells", done_, total_);
+  auto text = fmt::format("{}/{} {}", done_, total_, of_);
   if (failed_) text += fmt::format(", {} failed", failed_);
   if (done_ == total_) return text + fmt::format(", took {}", clock_text(elapsed));
   const auto left = left_ ? left_() : std::nullopt;

@@ -1,4 +1,4 @@
-// How a sweep shows that it moves: a bar on a terminal, a line now and then elsewhere, always on stderr.
+// How long work shows that it moves: a bar on a terminal, a line now and then elsewhere, always on stderr.
 #pragma once
 
 #include <chrono>
@@ -11,18 +11,19 @@
 
 namespace hardgrad {
 
-enum class ProgressMode { automatic, plain, none };
+/// `bar`: one on a terminal, nothing elsewhere.
+enum class ProgressMode { automatic, plain, bar, none };
 
 class Progress {
  public:
-  /// `total` cells to run. `print` is for tests; by default lines go to stderr. `left`: the seconds that they will take still,
-  /// if that is known; asked from any thread, whenever a line is written.
+  /// `total` of what `of` names, to be done. `print` is for tests; by default lines go to stderr. `left`: the seconds that they
+  /// will take still, if that is known; asked from any thread, whenever a line is written.
   Progress(std::size_t total, ProgressMode mode, std::function<void(const std::string&)> print = {},
-           std::function<std::optional<double>()> left = {});
+           std::function<std::optional<double>()> left = {}, std::string of = "cells");
   ~Progress();
-  /// How many cells there are in all, where that has become known better.
+  /// How many there are in all, where that has become known better.
   void expect(std::size_t total);
-  /// One more cell is over.
+  /// One more is over.
   void advance(bool failed);
   /// A line of its own, whatever the mode: failures are always told.
   void say(const std::string& line);
@@ -36,6 +37,7 @@ class Progress {
   using Clock = std::chrono::steady_clock;
   void draw();
   void erase();
+  std::string of_;
   std::size_t total_;
   std::size_t done_ = 0, failed_ = 0, told_percent_ = 0;
   bool bar_ = false, plain_ = false, drawn_ = false, finished_ = false;

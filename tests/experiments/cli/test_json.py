@@ -112,3 +112,8 @@ def test_bar_on_a_terminal(tmp_path):
     assert "\r\033[K[" in text and "] 3/6 cells" in text
     # The bar is gone at the end: what stays is the report.
     assert text.rsplit("\033[K", 1)[1].startswith("6 cells: 6 done now")
+    arguments = ["measure", "--task", "bits", "--estimator", "rloo", "--estimator", "reinforce", "--replicates", "10"]
+    text = on_terminal(*arguments)
+    assert "\r\033[K[" in text and "] 1/2 estimators" in text
+    assert text.rsplit("\033[K", 1)[1].startswith("bits on bits: ")
+    assert run(*arguments).stderr == ""

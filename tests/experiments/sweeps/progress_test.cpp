@@ -28,8 +28,9 @@ TEST_CASE("one line every twentieth") {
   CHECK(lines_of(7, ProgressMode::plain).size() == 8);
 }
 
-TEST_CASE("none is silent but for what must be said") {
-  CHECK(lines_of(100, ProgressMode::none) == std::vector<std::string>{"said\n"});
+TEST_CASE("none, and a bar where there is no terminal, are silent but for what must be said") {
+  for (const auto mode : {ProgressMode::none, ProgressMode::bar})
+    CHECK(lines_of(100, mode) == std::vector<std::string>{"said\n"});
 }
 
 TEST_CASE("clock") {
