@@ -11,6 +11,9 @@
 // Target: expected loss. Bias: none: neither m_b nor lambda_b knows anything of example b. Cost: K rows. It couples examples;
 // alone, an example has leave-one-out.
 // Departures: where v_b + s_b is 0 (losses all alike) lambda_b is 0; they add 1e-6 to the divisor.
+#include <cmath>
+#include <numeric>
+
 #include "core/autodiff/elementwise.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 
@@ -77,6 +80,24 @@ class JamesStein final : public Estimator<T> {
   Credit credit_;
 };
 
+Promise::Losses advantages(const Settings&, const Promise::Losses& f) {
+  const auto mean = [](const std::vector<double>& x) { return std::accumulate(x.begin(), x.end(), 0.0) / x.size(); };
+  auto advantage = f;
+  for (std::size_t b = 0; b < f.size(); ++b) {
+    const double K = f[b].size(), others = f.size() - 1;
+    double m = 0, v = 0, s = 0;
+    for (std::size_t c = 0; c < f.size(); ++c) m += c == b ? 0 : mean(f[c]) / others;
+    for (std::size_t c = 0; c < f.size(); ++c) {
+      if (c == b) continue;
+      for (double x : f[c]) v += std::pow(x - mean(f[c]), 2) / (K - 1) / K / others;
+      s += std::pow(mean(f[c]) - m, 2) / others;
+    }
+    const double lambda = v + s > 0 ? v / (v + s) : 0;
+    for (double& a : advantage[b]) a -= (1 - lambda) * (K * mean(f[b]) - a) / (K - 1) + lambda * m;
+  }
+  return advantage;
+}
+
 }  // namespace
 
 const EstimatorEntry entry = {
@@ -91,7 +112,8 @@ const EstimatorEntry entry = {
     .evaluations = "K",
     .parameters = {samples_parameter(4, 2), credit_parameter()},
     .needs = {need::log_density},
-    .promises = {promise::unshifted(), promise::same_moments("rloo[samples=3]", "samples=3")},
+    .promises = {promise::advantages(advantages, "samples=2"), promise::unshifted(),
+                 promise::same_moments("rloo[samples=3]", "samples=3")},
 };
 HARDGRAD_ESTIMATOR(JamesStein, entry)
 

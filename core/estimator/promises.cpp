@@ -51,6 +51,7 @@ std::string Promise::text() const {
   const auto named = [&]() -> std::string {
     switch (kind) {
       case Kind::mean: return "mean by its formula";
+      case Kind::advantages: return "moments by its advantages";
       case Kind::unbiased: return "unbiased";
       case Kind::same_moments: return "moments of " + other;
       case Kind::less_variance: return "variance not above that of " + other;

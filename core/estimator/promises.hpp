@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 #include <valarray>
+#include <vector>
 
 namespace hardgrad {
 
@@ -37,6 +38,7 @@ double over_logistic(double location, double from, double to, double width, cons
 struct Promise {
   enum class Kind {
     mean,            ///< the estimate's mean at the logits of one choice is what `mean` says
+    advantages,      ///< it is the score times what `advantages` says
     unbiased,        ///< its mean is its target's gradient under these settings
     same_moments,    ///< mean and variance are those of the estimator `other`
     less_variance,   ///< the variance is not above that of `other`
@@ -52,9 +54,14 @@ struct Promise {
   /// [S] the mean of the gradient at the logits; empty where it is written for other numbers of options only.
   using Mean = SmallChoice::Vector (*)(const Settings&, const SmallChoice&);
 
+  /// [B][K] what the scores of B examples' K samples are multiplied by, from their losses: g = 1/(B K) sum_bk A_bk grad log p.
+  using Losses = std::vector<std::vector<double>>;
+  using Advantages = Losses (*)(const Settings&, const Losses&);
+
   Kind kind;
   std::string with = "";
   Mean formula = nullptr;
+  Advantages advantages = nullptr;
   std::string other = "", parameter = "";
   Loss loss = Loss::constant;
   bool learned = false;  ///< `noiseless` once its own parameters are trained; if it has none, its averages
@@ -66,6 +73,9 @@ struct Promise {
 namespace promise {
 inline Promise mean(Promise::Mean formula, std::string with = "") {
   return {.kind = Promise::Kind::mean, .with = std::move(with), .formula = formula};
+}
+inline Promise advantages(Promise::Advantages formula, std::string with = "") {
+  return {.kind = Promise::Kind::advantages, .with = std::move(with), .advantages = formula};
 }
 inline Promise unbiased(std::string with) { return {.kind = Promise::Kind::unbiased, .with = std::move(with)}; }
 inline Promise same_moments(std::string as, std::string with) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numeric>
 
 #include "core/autodiff/gradient.hpp"
 #include "core/autodiff/reduce.hpp"
@@ -33,11 +34,13 @@ struct Ground {
 };
 const std::vector<Ground> grounds = {{2}, {3}, {3, 1, 3.0}, {2, 2}};
 
-Batch one_example() {
+Batch examples(std::size_t count) {
   Batch batch;
-  batch.id = {0};
+  batch.id.resize(count);
+  std::iota(batch.id.begin(), batch.id.end(), 0);
   return batch;
 }
+Batch one_example() { return examples(1); }
 
 Spec overlaid(Spec spec, const std::string& with) {
   if (!with.empty())
@@ -112,6 +115,9 @@ class Judge {
     switch (promise_->kind) {
       case Kind::mean:
         return on_grounds({grounds.begin(), grounds.begin() + 3}, [this](const Made& made) { return mean(made); });
+      case Kind::advantages:
+        return on_grounds({{.options = 2, .loss = {.path = false}}, {.options = 3, .spread = 1.5, .loss = {.path = false}}},
+                          [this](const Made& made) { return advantages(made); });
       case Kind::unbiased: return on_grounds(grounds, [this](const Made& made) { return unbiased(made); });
       case Kind::same_moments: return on_grounds(grounds, [this](const Made& made) { return against_other(made, true); });
       case Kind::less_variance: return on_grounds(grounds, [this](const Made& made) { return against_other(made, false); });
@@ -180,6 +186,41 @@ class Judge {
     double off = 0;
     for (std::size_t i = 0; i < expected.size(); ++i) off = std::max(off, std::abs(moments.mean[i] - expected[i]));
     return within(off / made.scale(), 1e-8 + moments.mean_error / made.scale(), "mean");
+  }
+
+  /// Moments of the formula over all that three examples (one, if they are not coupled) can draw.
+  Said advantages(const Made& made) {
+    const Settings settings(spec_.name, Estimators::instance().at(spec_.name).parameters, made.spec);
+    const std::size_t B = made.estimator->couples_examples() ? 3 : 1, K = settings.integer("samples");
+    const auto choice = made.model->formula();
+    const auto p = choice.p();
+    std::vector<std::size_t> z(B * K);  // counts up in base S
+    SmallChoice::Vector mean(0.0, p.size()), squares = mean;
+    for (bool more = true; more;) {
+      double probability = 1;
+      Promise::Losses f(B, std::vector<double>(K));
+      for (std::size_t i = 0; i < z.size(); ++i) {
+        probability *= p[z[i]];
+        f[i / K][i % K] = choice.loss(choice.one_hot(z[i]));
+      }
+      const auto advantage = promise_->advantages(settings, f);
+      SmallChoice::Vector g(0.0, p.size());
+      for (std::size_t i = 0; i < z.size(); ++i) g += advantage[i / K][i % K] * (choice.one_hot(z[i]) - p);
+      g /= static_cast<double>(B * K);
+      mean += probability * g;
+      squares += probability * g * g;
+      std::size_t i = 0;
+      while (i < z.size() && ++z[i] == p.size()) z[i++] = 0;
+      more = i < z.size();
+    }
+    const auto batch = examples(B);
+    const auto around = exact_truth(made.estimator->target(), *made.model, batch, outcome_cap).of_example;
+    const auto moments = exact_moments(*made.estimator, *made.model, batch, around, outcome_cap);
+    double off = 0;
+    for (std::size_t i = 0; i < p.size(); ++i)
+      off = std::max({off, std::abs(moments.mean[i] - mean[i]),
+                      std::abs(moments.variances[i] + std::pow(moments.mean[i], 2) - squares[i]) / made.scale()});
+    return within(off / made.scale(), 1e-8, "mean and variance");
   }
 
   static Said unbiased(const Made& made) {
