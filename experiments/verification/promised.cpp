@@ -188,10 +188,10 @@ class Judge {
     return within(off / made.scale(), 1e-8 + moments.mean_error / made.scale(), "mean");
   }
 
-  /// Moments of the formula over all that three examples (one, if they are not coupled) can draw.
+  /// Moments of the formula over all that four examples (one, if they are not coupled) can draw.
   Said advantages(const Made& made) {
     const Settings settings(spec_.name, Estimators::instance().at(spec_.name).parameters, made.spec);
-    const std::size_t B = made.estimator->couples_examples() ? 3 : 1, K = settings.integer("samples");
+    const std::size_t B = made.estimator->couples_examples() ? 4 : 1, K = settings.integer("samples");
     const auto choice = made.model->formula();
     const auto p = choice.p();
     std::vector<std::size_t> z(B * K);  // counts up in base S
