@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <numeric>
 
 #include "core/autodiff/gradient.hpp"
@@ -140,10 +141,13 @@ Moments visited(const Estimator<T>& estimator, const Model<T>& model, const Batc
     const auto &middle = rules[1], &coarse = rules[2];
     double squares = trace(fine.variances);
     for (double x : fine.mean) squares += x * x;
-    m.mean_error = quadrature_error(distance(middle.mean, coarse.mean), distance(fine.mean, middle.mean),
-                                    std::sqrt(squares) + reference_norm);
+    constexpr double rounding = 64 * std::numeric_limits<double>::epsilon();  // of long sums
+    const double scale = std::sqrt(squares) + reference_norm;
+    m.mean_error =
+        quadrature_error(distance(middle.mean, coarse.mean), distance(fine.mean, middle.mean), scale) + rounding * scale;
     m.trace_error = quadrature_error(std::abs(trace(middle.variances) - trace(coarse.variances)),
-                                     std::abs(trace(fine.variances) - trace(middle.variances)), squares);
+                                     std::abs(trace(fine.variances) - trace(middle.variances)), squares) +
+                    rounding * squares;
   }
   m.mean = std::move(fine.mean);
   m.variances = std::move(fine.variances);

@@ -22,8 +22,8 @@ struct Moments {
   double outcomes = 0;             ///< visited
   bool continuous = false;         ///< some of them are nodes of a quadrature
   int nodes = 0;                   ///< of a Gauss rule, one for each standard draw; 0: none was drawn
-  /// What quadratures leave in doubt: distance of the mean, and of the trace, from coarser rules', extrapolated. Infinite where
-  /// a finer rule comes no nearer: the integral may be.
+  /// What quadratures leave in doubt: distance of the mean, and of the trace, from coarser rules', extrapolated, and rounding.
+  /// Infinite where a finer rule comes no nearer: the integral may be.
   double mean_error = 0, trace_error = 0;
   double rows = 0, attention_values = 0, missed_hints = 0;  ///< expected cost of one gradient
 };

@@ -97,7 +97,8 @@ TEST_CASE("a quadrature is parted at kinks and jumps") {
     const auto m = exactly(estimator, fmt::format("bits[function=norm,power={},t=0.3,logit={}]", power, logit));
     const auto [low, high] = m.intervals.at("variance");
     CHECK(high - low < 2e-9 * m.variance);
-    if (estimator == "rebar") CHECK(m.intervals.at("squared_bias")[1] < 1e-18 * m.variance);  // it is unbiased
+    const auto [least, most] = m.intervals.at("squared_bias");
+    if (estimator == "rebar") CHECK((least == 0 && most < 1e-18 * m.variance));  // it is unbiased
     ++parted;
   };
   for (const auto* power : {"1", "1.5", "2.5", "3.5"})
