@@ -57,13 +57,19 @@ Value setting_value(const TomlSource& source, const toml::node& node, const std:
   return source.located(node, section, path, [&] { return checked_setting(setting, text); });
 }
 
+std::string setting_text(const TomlSource& source, const toml::node& node, const std::string& path, const SettingInfo& setting) {
+  const auto value = setting_value(source, node, path, setting);
+  const auto* text = std::get_if<std::string>(&value);
+  return text ? *text : to_string(value);
+}
+
 std::string axis_value(const TomlSource& source, const toml::node& node, const std::string& path, const std::string& axis) {
   if (axis == "seed") {
     if (!node.is_integer() || node.as_integer()->get() < 0)
       source.fail(node, path, "must be an integer of at least 0, got " + described(node));
     return std::to_string(node.as_integer()->get());
   }
-  if (const auto* setting = find_setting(axis)) return to_string(setting_value(source, node, path, *setting));
+  if (const auto* setting = find_setting(axis)) return setting_text(source, node, path, *setting);
   if (!node.is_string()) source.fail(node, path, "must be text such as \"name[key=value]\", got " + described(node));
   return source.located(node, path + ": ", path, [&] { return canonical_spec(axis, node.as_string()->get()); });
 }

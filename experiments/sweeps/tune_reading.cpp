@@ -75,7 +75,7 @@ double TuneReader::number(const toml::node& node, const std::string& path, doubl
 }
 
 std::string TuneReader::value(const TunedAxis& axis, const toml::node& node, const std::string& path) const {
-  if (!axis.of_estimator()) return to_string(setting_value(source_, node, path, *find_setting(axis.name)));
+  if (!axis.of_estimator()) return setting_text(source_, node, path, *find_setting(axis.name));
   if (!node.is_value()) source_.fail(node, path, "must be a value, got " + described(node));
   auto text = node.is_string() ? node.as_string()->get() : described(node);
   source_.located(node, path + ": ", path, [&] {

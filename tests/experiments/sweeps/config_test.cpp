@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "files.hpp"
 
 using namespace hardgrad;
@@ -180,6 +182,19 @@ TEST_CASE("the echo is the same sweep again") {
   CHECK(again.axes.size() == config.axes.size());
   CHECK(again.excludes.size() == 1);
   CHECK(again.overrides.size() == 1);
+}
+
+TEST_CASE("a text is the same as an axis and as a setting, whatever signs it holds") {
+  for (const auto* name : {"train.start", "train.anneal", "train.monitor", "train.apart"})
+    for (const std::string text : {"soft[linear_start=5]", "a, b.h5", "lambda_e=0,x=1", ""}) {
+      const auto config = config_of(good + "[[zip]]\n" + name + " = [\"" + text + "\"]\n");
+      const auto found =
+          std::find_if(config.axes.begin(), config.axes.end(), [&](const auto& group) { return group.front().name == name; });
+      REQUIRE(found != config.axes.end());
+      const auto& axis = found->front();
+      CHECK(axis.values == std::vector{text});
+      CHECK(checked_setting(*find_setting(name), text) == Value(text));
+    }
 }
 
 TEST_CASE("patterns") {
