@@ -57,7 +57,8 @@ Value setting_value(const TomlSource& source, const toml::node& node, const std:
   return source.located(node, section, path, [&] { return checked_setting(setting, text); });
 }
 
-std::string setting_text(const TomlSource& source, const toml::node& node, const std::string& path, const SettingInfo& setting) {
+std::string setting_text(const TomlSource& source, const toml::node& node, const std::string& path,
+                         const SettingInfo& setting) {
   const auto value = setting_value(source, node, path, setting);
   const auto* text = std::get_if<std::string>(&value);
   return text ? *text : to_string(value);

@@ -192,6 +192,14 @@ TrainSettings CellSettings::resolved() const {
   if (open && (train.optimizer.schedule == "linear" || train.optimizer.schedule == "cosine"))
     throw UsageError(
         fmt::format("train.schedule = \"{}\": needs train.steps, over which it goes down", train.optimizer.schedule));
+  const auto& schedule = train.optimizer.schedule;
+  for (int trained : {train.steps, start_steps})
+    if (trained > 0 && (schedule == "linear" || schedule == "cosine") && trained <= train.optimizer.warmup)
+      throw UsageError(
+          fmt::format("train.warmup: after {} steps of it, of {} no step is left for schedule = \"{}\" to go down; lower it",
+                      train.optimizer.warmup, trained, schedule));
+  if (schedule == "step" && train.optimizer.drop_every == 0)
+    throw UsageError("train.schedule = \"step\": needs train.drop_every, the steps between two drops");
   if (!train.anneal.empty() && train.steps == 0)
     throw UsageError(fmt::format("train.anneal = \"{}\": needs train.steps, over which it goes", train.anneal));
   const bool has_target = train.target_loss > TrainSettings{}.target_loss;

@@ -194,6 +194,12 @@ TEST_CASE("settings of a budget and of a start that do not go together are refus
   CHECK(refused("start = \"rloo\"").find("train.start = \"rloo\": needs train.start_steps") != std::string::npos);
   CHECK(refused("start_steps = 5").find("train.start_steps: needs train.start") != std::string::npos);
   CHECK(refused("start = \"rlo\"\nstart_steps = 5").find("rloo") != std::string::npos);
+  CHECK(refused("schedule = \"cosine\"\nwarmup = 11").empty());
+  CHECK(refused("schedule = \"cosine\"\nwarmup = 12").find("train.warmup: after 12 steps of it, of 12 no step is left") !=
+        std::string::npos);
+  CHECK(refused("schedule = \"linear\"\nwarmup = 5\nstart = \"rloo\"\nstart_steps = 5").find("of 5 no step is left") !=
+        std::string::npos);
+  CHECK(refused("schedule = \"step\"").find("needs train.drop_every") != std::string::npos);
   CHECK(refused("schedule = \"cosine\"", open).find("needs train.steps, over which it goes down") != std::string::npos);
   std::string never = sweep;
   never.replace(never.find("steps = 12"), 10, "steps = 0");
