@@ -8,29 +8,20 @@ of one length each, as a table and a figure.
 Some minutes on one core.
 """
 import argparse
-import json
-import subprocess
 import sys
 import tempfile
 from collections import defaultdict
 from pathlib import Path
 
-import h5py
 import matplotlib.pyplot as plt
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from analysis.style import COLOURS, MARKERS  # noqa: E402
+from program import columns, run  # noqa: E402
 
 LENGTHS = [5, 10, 15, 20, 25, 30, 35, 40, 45, 50]
 NAMES = {"attention=none]": "fixed vector", "source=reversed": "fixed vector, source reversed", "source=twice": "fixed vector, source twice"}
-
-
-def run(binary, *arguments):
-    done = subprocess.run([binary, *arguments, "--json"], capture_output=True, text=True)
-    if not done.stdout:
-        raise SystemExit(done.stderr)
-    return json.loads(done.stdout)
 
 
 def sentences(length):
@@ -38,14 +29,13 @@ def sentences(length):
 
 
 def network(model, estimator):
-    return next((name for part, name in NAMES.items() if part in model), f"{estimator}")
+    return next((name for part, name in NAMES.items() if part in model), estimator)
 
 
 def checkpoints(options):
     """(model, estimator, file) of each run."""
-    with h5py.File(options.result) as f:
-        columns = [[x.decode() for x in f[name][()]] for name in ("model", "estimator", "checkpoint")]
-    return [(model, estimator, str(Path(options.folder) / "cells" / file)) for model, estimator, file in zip(*columns)]
+    return [(model, estimator, str(Path(options.folder) / "cells" / file))
+            for model, estimator, file in columns(options.result, "model", "estimator", "checkpoint")]
 
 
 def evaluated(options):

@@ -9,10 +9,9 @@ About half an hour on one core. What --measured holds already is not measured ag
 import argparse
 import json
 import math
-import subprocess
 from pathlib import Path
 
-import h5py
+from program import columns, run
 
 SETTINGS = ["--replicates", "256", "--most-replicates", "256", "--adapt", "200", "--jobs", "1"]
 EXAMPLES = {"glimpse": 16, "belief": 32}  # where most examples are decided, more of them; else 4
@@ -33,18 +32,9 @@ its choices are nearly decided from the beginning, and what it says of estimator
 """
 
 
-def run(binary, *arguments):
-    done = subprocess.run([binary, *arguments, "--json"], capture_output=True, text=True)
-    if not done.stdout:
-        raise SystemExit(done.stderr)
-    return json.loads(done.stdout)
-
-
 def checkpoints(result):
     """(network, steps, file) in the order of the result."""
-    with h5py.File(result) as f:
-        columns = [[x.decode() for x in f[name][()]] for name in ("model", "train.steps", "checkpoint")]
-    return [(model, int(steps), file) for model, steps, file in zip(*columns)]
+    return [(model, int(steps), file) for model, steps, file in columns(result, "model", "train.steps", "checkpoint")]
 
 
 def measured(options, model, steps, file):
