@@ -202,7 +202,7 @@ template <class T>
 std::unique_ptr<Optimizer<T>> make_rule(const OptimizerSettings& s, std::size_t parameters, Whose whose) {
   if (s.schedule != "constant" && s.schedule != "linear" && s.schedule != "cosine" && s.schedule != "step")
     throw UsageError("optimizer: unknown schedule \"" + s.schedule + "\"; there are constant, linear, cosine, step");
-  if ((s.schedule == "linear" || s.schedule == "cosine") && s.total_steps <= s.warmup)
+  if (s.has_horizon() && s.total_steps <= s.warmup)
     throw UsageError("optimizer: schedule \"" + s.schedule + "\" needs total_steps above warmup, got " +
                      std::to_string(s.total_steps));
   if (s.schedule == "step" && s.drop_every <= 0)

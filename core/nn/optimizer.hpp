@@ -24,6 +24,9 @@ struct OptimizerSettings {
   int drop_every = 0;                 ///< step: every so many steps
   int warmup = 0;                     ///< steps of linear increase at the start
   int total_steps = 0;                ///< the horizon of linear and cosine
+
+  /// Whether the schedule needs that horizon, which must then lie beyond the warm-up.
+  bool has_horizon() const { return schedule == "linear" || schedule == "cosine"; }
 };
 
 template <class T>

@@ -36,8 +36,8 @@ void shorten(CellSettings& settings, const TuneConfig& tune, double share) {
   for (double* limit : {&train.rows, &train.attention_values, &train.cpu_seconds}) *limit *= share;
   settings.start_steps = scaled(settings.start_steps, settings.start_steps > 0);
   optimizer.warmup = scaled(optimizer.warmup, 0);
-  for (int trained : {train.steps, settings.start_steps})
-    if (trained > 0) optimizer.warmup = std::min(optimizer.warmup, trained - 1);
+  for (int trained : {train.steps, settings.start_steps})  // rounded, it may be no less than they are
+    if (optimizer.has_horizon() && trained > 0) optimizer.warmup = std::min(optimizer.warmup, trained - 1);
   optimizer.drop_every = scaled(optimizer.drop_every, optimizer.drop_every > 0);
   train.evaluate_split = tune.split;
   settings.measure_at = "";

@@ -189,12 +189,11 @@ TrainSettings CellSettings::resolved() const {
   const bool open = train.steps == 0 && by_cost;  // the number of steps is not known beforehand
   if (open) result.steps = static_cast<int>(many);
   result.optimizer.total_steps = train.steps;
-  if (open && (train.optimizer.schedule == "linear" || train.optimizer.schedule == "cosine"))
-    throw UsageError(
-        fmt::format("train.schedule = \"{}\": needs train.steps, over which it goes down", train.optimizer.schedule));
   const auto& schedule = train.optimizer.schedule;
+  if (open && train.optimizer.has_horizon())
+    throw UsageError(fmt::format("train.schedule = \"{}\": needs train.steps, over which it goes down", schedule));
   for (int trained : {train.steps, start_steps})
-    if (trained > 0 && (schedule == "linear" || schedule == "cosine") && trained <= train.optimizer.warmup)
+    if (trained > 0 && train.optimizer.has_horizon() && trained <= train.optimizer.warmup)
       throw UsageError(
           fmt::format("train.warmup: after {} steps of it, of {} no step is left for schedule = \"{}\" to go down; lower it",
                       train.optimizer.warmup, trained, schedule));

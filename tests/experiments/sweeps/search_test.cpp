@@ -138,6 +138,12 @@ TEST_CASE("a trial has the schedule of the whole training in miniature") {
   grow(p.plan, scored([](const Cell& cell) { return rate(cell); }));
   CHECK(cells_of(p.plan, "rloo", 2).at(0)->settings.train.optimizer.warmup == 15);
   CHECK(cells_of(p.plan, "rloo", 0).at(0)->settings.train.optimizer.warmup == 30);
+  // What begins short may warm up for longer, where the rate need not go down within it.
+  Planned short_start({"train.warmup=30", "train.start=rloo", "train.start_steps=4"});
+  for (const auto& cell : short_start.plan.cells) CHECK(cell.settings.train.optimizer.warmup == 3);
+  Planned falling({"train.warmup=13", "train.steps=14", "train.schedule=cosine", "measure.at=[]"});
+  for (const auto& cell : falling.plan.cells)
+    CHECK(cell.settings.train.optimizer.warmup < cell.settings.train.steps);  // both rounded
 }
 
 TEST_CASE("whatever ends a training ends its trials at the same share") {
