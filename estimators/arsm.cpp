@@ -60,7 +60,7 @@ const EstimatorEntry entry = {
     .evaluations = "S (S - 1) / 2 + 1; S (S - 1) / 2 T + 1 if sequential",
     .parameters = {samples_parameter(), credit_parameter()},
     .needs = {few_enough_to_swap},
-    .promises = {promise::unshifted()},
+    .promises = {promise::unshifted(), promise::same_moments("arm", "samples=1")},
 };
 HARDGRAD_ESTIMATOR(Arsm, entry)
 

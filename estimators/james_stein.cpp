@@ -112,7 +112,7 @@ const EstimatorEntry entry = {
     .evaluations = "K",
     .parameters = {samples_parameter(4, 2), credit_parameter()},
     .needs = {need::log_density},
-    .promises = {promise::advantages(advantages, "samples=2"), promise::unshifted(),
+    .promises = {promise::advantages(advantages, "samples=2,reward_to_go=true"), promise::unshifted(),
                  promise::same_moments("rloo[samples=3]", "samples=3")},
 };
 HARDGRAD_ESTIMATOR(JamesStein, entry)

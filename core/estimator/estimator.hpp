@@ -39,8 +39,10 @@ struct Estimate {
   Var<T> own_loss = {};
   std::unique_ptr<Episode<T>> episode = {};              ///< the run it rests on: for dumps, metrics and cost
   std::vector<std::unique_ptr<Episode<T>>> others = {};  ///< further runs, which cost too
-  double loss = 0;                                       ///< the loss seen (mean over examples and samples): what training logs
-  std::vector<double> observed = {};                     ///< statistics for `learn`, in a layout of the estimator's own
+  /// The loss seen (mean over examples and samples): what training logs. Of an unbiased estimator its mean is the target's
+  /// value, or that of the target which this names as reported.
+  double loss = 0;
+  std::vector<double> observed = {};  ///< statistics for `learn`, in a layout of the estimator's own
 
   /// Model rows evaluated, and attention values computed, by all runs.
   double rows() const {

@@ -60,6 +60,8 @@ struct TargetEntry {
   /// Spec of an unbiased estimator of low variance, which stands in by a long run where nothing can be enumerated; empty if
   /// there is none. Null: none.
   std::string (*stand_in)(const Target&) = nullptr;
+  /// Spec of the target whose value estimators report as their loss. Null: its own.
+  std::string (*reported)(const Target&) = nullptr;
   ExactTarget<float> exact_float = {};
   ExactTarget<double> exact_double = {};
 

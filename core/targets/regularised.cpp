@@ -56,6 +56,8 @@ const TargetEntry entry = {
           return fmt::format("entropy_regularised[samples=16,reward_to_go=true,lambda_r={},lambda_e={},semi={}]",
                              s.real("lambda_r"), s.real("lambda_e"), s.flag("semi"));
         },
+    .reported =  // what is weighed or added for the gradient's sake is no loss
+    [](const Target& target) { return fmt::format("regularised[semi={}]", target.settings().flag("semi")); },
 };
 HARDGRAD_TARGET(regularised, objective, rows_of_enumeration, entry)
 

@@ -119,6 +119,7 @@ Moments visited(const Estimator<T>& estimator, const Model<T>& model, const Batc
     for (int rule = 1; rule < Quadrature::rules; ++rule)
       if (const double part = replay.weight(rule); part > 0) rules[rule].add(part, d);
     if (!std::isnan(cosine)) m.cosine += w * cosine;
+    m.loss += w * estimate.loss;
     m.rows += w * estimate.rows();
     m.attention_values += w * estimate.attention_values();
     m.missed_hints += w * static_cast<double>(tape.missed_hints());
@@ -264,6 +265,7 @@ Moments exact_moments(const Estimator<T>& estimator, const Model<T>& model, cons
     total.nodes = std::max(total.nodes, m.nodes);
     total.mean_error += m.mean_error;
     total.trace_error += m.trace_error;
+    total.loss += m.loss;
     total.rows += m.rows;
     total.attention_values += m.attention_values;
     total.missed_hints += m.missed_hints;
@@ -271,6 +273,7 @@ Moments exact_moments(const Estimator<T>& estimator, const Model<T>& model, cons
   for (auto& g : total.mean) g /= count;
   for (auto& v : total.variances) v /= double(count) * count;
   for (auto& v : total.covariance) v /= double(count) * count;
+  total.loss /= count;
   total.mean_error /= count;
   total.trace_error /= double(count) * count;
   total.trace = trace(total.variances);

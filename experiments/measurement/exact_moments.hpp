@@ -18,6 +18,7 @@ struct Moments {
   std::vector<double> variances;   ///< [P] diagonal of the covariance
   std::vector<double> covariance;  ///< [P, P], if asked for
   double trace = 0;                ///< sum of the variances
+  double loss = 0;                 ///< E of the loss that an estimate reports
   double cosine = 0;               ///< E of the cosine to the reference; NaN for more than one example, or copy
   double outcomes = 0;             ///< visited
   bool continuous = false;         ///< some of them are nodes of a quadrature

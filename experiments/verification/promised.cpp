@@ -116,7 +116,9 @@ class Judge {
       case Kind::mean:
         return on_grounds({grounds.begin(), grounds.begin() + 3}, [this](const Made& made) { return mean(made); });
       case Kind::advantages:
-        return on_grounds({{.options = 2, .loss = {.path = false}}, {.options = 3, .spread = 1.5, .loss = {.path = false}}},
+        return on_grounds({{.options = 2, .loss = {.path = false}},
+                           {.options = 3, .spread = 1.5, .loss = {.path = false}},
+                           {.options = 2, .columns = 2, .loss = {.path = false, .apart = true}}},
                           [this](const Made& made) { return advantages(made); });
       case Kind::unbiased: return on_grounds(grounds, [this](const Made& made) { return unbiased(made); });
       case Kind::same_moments: return on_grounds(grounds, [this](const Made& made) { return against_other(made, true); });
@@ -163,7 +165,7 @@ class Judge {
       if (!made) continue;
       try {
         const auto [failure, detail] = check(*made);
-        failure.empty() && detail.empty() ? skip(ground.text(), "it is not written for so many options")
+        failure.empty() && detail.empty() ? skip(ground.text(), "it is not written for so many options or columns")
                                           : add(ground.text(), failure, detail);
       } catch (const NotExact& e) {
         skip(ground.text(), e.what());
@@ -188,11 +190,26 @@ class Judge {
     return within(off / made.scale(), 1e-8 + moments.mean_error / made.scale(), "mean");
   }
 
-  /// Moments of the formula over all that four examples (one, if they are not coupled) can draw.
+  /// Moments of the formula over all that four examples (one, if they are not coupled) can draw, of each column by itself.
   Said advantages(const Made& made) {
     const Settings settings(spec_.name, Estimators::instance().at(spec_.name).parameters, made.spec);
     const std::size_t B = made.estimator->couples_examples() ? 4 : 1, K = settings.integer("samples");
-    const auto choice = made.model->formula();
+    const auto batch = examples(B);
+    const auto around = exact_truth(made.estimator->target(), *made.model, batch, outcome_cap).of_example;
+    const auto moments = exact_moments(*made.estimator, *made.model, batch, around, outcome_cap);
+    double off = 0;
+    for (int column = 0; column < made.model->structure().most_columns(); ++column) {
+      const auto [mean, squares] = of_advantages(settings, made.model->formula(column), B, K);
+      for (std::size_t i = 0, at = column * mean.size(); i < mean.size(); ++i, ++at)
+        off = std::max({off, std::abs(moments.mean[at] - mean[i]),
+                        std::abs(moments.variances[at] + std::pow(moments.mean[at], 2) - squares[i]) / made.scale()});
+    }
+    return within(off / made.scale(), 1e-8, "mean and variance");
+  }
+
+  /// [S] mean and mean square of what B examples with K samples have by the formula.
+  std::pair<SmallChoice::Vector, SmallChoice::Vector> of_advantages(const Settings& settings, const SmallChoice& choice,
+                                                                    std::size_t B, std::size_t K) const {
     const auto p = choice.p();
     std::vector<std::size_t> z(B * K);  // counts up in base S
     SmallChoice::Vector mean(0.0, p.size()), squares = mean;
@@ -213,14 +230,7 @@ class Judge {
       while (i < z.size() && ++z[i] == p.size()) z[i++] = 0;
       more = i < z.size();
     }
-    const auto batch = examples(B);
-    const auto around = exact_truth(made.estimator->target(), *made.model, batch, outcome_cap).of_example;
-    const auto moments = exact_moments(*made.estimator, *made.model, batch, around, outcome_cap);
-    double off = 0;
-    for (std::size_t i = 0; i < p.size(); ++i)
-      off = std::max({off, std::abs(moments.mean[i] - mean[i]),
-                      std::abs(moments.variances[i] + std::pow(moments.mean[i], 2) - squares[i]) / made.scale()});
-    return within(off / made.scale(), 1e-8, "mean and variance");
+    return {mean, squares};
   }
 
   static Said unbiased(const Made& made) {
@@ -230,7 +240,9 @@ class Judge {
   }
 
   Said against_other(const Made& made, bool equal) {
-    const auto other = make_estimator<double>(Spec::parse(promise_->other), made.model->structure(), Key(1));
+    const auto other_spec = Spec::parse(promise_->other);
+    if (!unsupported(other_spec, made.model->structure()).empty()) return {};
+    const auto other = make_estimator<double>(other_spec, made.model->structure(), Key(1));
     const auto own = made.moments(), others = made.moments(*other);
     const double square = std::pow(made.scale(), 2) + others.trace;
     const double doubt = (own.trace_error + others.trace_error) / square, excess = (own.trace - others.trace) / square;

@@ -17,25 +17,29 @@ namespace hardgrad::verification {
 /// h_{t+1} = tanh(W h_t + E[z_t] + x); logits_t = A h_t; cost_t = (v . h_{t+1} - target)^2. If not `feeding`, the
 /// recurrence goes on without the choice (h_{t+1} = tanh(W h_t + x)) and cost_t alone sees E[z_t]: a factorised model. With
 /// several columns z_t is so many choices made at once, and E[z_t] the sum of theirs; column d has d options less, at least
-/// two.
+/// two. Where the reach is its own column, each has a cost of its own, with an h_{t+1} from E[z_t] of this column alone, d + 1
+/// times.
 template <class T>
 class Recurrent final : public Model<T> {
  public:
   static constexpr int hidden = 2, longest = 3;
 
   explicit Recurrent(bool feeding, Key key = Key(5), int options = 3, double shift = 0, int columns = 1)
-      : feeding_(feeding), options_(options), columns_(columns), shift_(shift) {
-    structure_ = {.sites = {{.name = "step",
-                             .options = options,
-                             .times = longest,
-                             .state_width = hidden,
-                             .reach = feeding ? Reach::later_choices : Reach::own_costs,
-                             .columns = columns}},
-                  .posterior = true};
+      : Recurrent(feeding ? Reach::later_choices : Reach::own_costs, key, options, shift, columns) {}
+  Recurrent(Reach reach, Key key, int options, double shift, int columns)
+      : feeding_(reach == Reach::later_choices),
+        apart_(reach == Reach::own_column),
+        options_(options),
+        columns_(columns),
+        shift_(shift) {
+    structure_ = {
+        .sites =
+            {{.name = "step", .options = options, .times = longest, .state_width = hidden, .reach = reach, .columns = columns}},
+        .posterior = true};
     recurrent_ = Linear<T>(this->parameters_, "core", hidden, hidden, key, false);
     scores_ = Linear<T>(this->parameters_, "score", hidden, options * columns, key);
     posterior_ = Linear<T>(this->parameters_, "posterior", hidden + 1, options * columns, key);
-    embedding_ = Embedding<T>(this->parameters_, "embedding", options * columns, hidden, key, 0.8);
+    embedding_ = Embedding<T>(this->parameters_, "embedding", apart_ ? options : options * columns, hidden, key, 0.8);
     out_ = Linear<T>(this->parameters_, "out", hidden, 1, key);
   }
 
@@ -76,16 +80,23 @@ class Recurrent final : public Model<T> {
             reshape(posterior_(concat_columns({h, gather_rows(target, std::span<const int>(rows->example))})), options_));
       };
       auto choice = episode.choose(std::move(site));
-      const std::span<const int> parent(choice.rows->parent), example(choice.rows->example);
-      const auto chosen =
-          matmul(reshape(choice.one_hot(tape, options_), options_ * columns_), tape.parameter(*embedding_.weight));
-      const auto before = add(recurrent_(gather_rows(h, parent)), gather_rows(x, example));
+      const auto& example = choice.rows->example;
+      // What sees the choices: the row, or each of its columns.
+      const std::size_t each = apart_ ? columns_ : 1, seeing = choice.rows->size() * each;
+      const auto row = tape.template scratch<int>(seeing), whose = tape.template scratch<int>(seeing);
+      auto weight = tape.constant(seeing, 1);
+      for (std::size_t i = 0; i < seeing; ++i) {
+        row[i] = choice.rows->parent[i / each];
+        whose[i] = example[i / each];
+        tape.mutable_value(weight).data[i] = t < batch.ints("length").data[whose[i]] ? static_cast<T>(i % each + 1) : 0;
+      }
+      const std::span<const int> parent(row), of(whose);
+      const auto chosen = matmul(reshape(choice.one_hot(tape, options_), apart_ ? options_ : options_ * columns_),
+                                 tape.parameter(*embedding_.weight));
+      const auto before = add(recurrent_(gather_rows(h, parent)), gather_rows(x, of));
       const auto after = tanh(add(before, chosen));
-      auto loss = square(subtract(out_(after), gather_rows(target, example)));
-      auto alive = tape.constant(choice.rows->size(), 1);
-      for (std::size_t r = 0; r < choice.rows->size(); ++r)
-        tape.mutable_value(alive).data[r] = t < batch.ints("length").data[choice.rows->example[r]];
-      episode.cost(choice.rows, multiply(loss, alive));
+      const auto loss = multiply(square(subtract(out_(after), gather_rows(target, of))), weight);
+      episode.cost(choice.rows, reshape(loss, each));
       if (feeding_) {
         h = after;
         rows = choice.rows;
@@ -101,7 +112,7 @@ class Recurrent final : public Model<T> {
     const int options = batch.ints("options").data[example];
     return column == 0 ? options : std::max(options - column, 2);
   }
-  bool feeding_;
+  bool feeding_, apart_;
   int options_, columns_;
   double shift_;
   Linear<T> recurrent_, scores_, posterior_, out_;

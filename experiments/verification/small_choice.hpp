@@ -15,10 +15,11 @@
 namespace hardgrad::verification {
 
 /// f(w) = level + s (linear sum_d a_d . w_d + curved (sum_d b_d . w_d)^3), w_d the weights over the S options of column d. s is
-/// 1; if there is a `path`, it is a parameter, and f has a derivative besides that through the choices.
+/// 1; if there is a `path`, it is a parameter, and f has a derivative besides that through the choices. `apart`: each column
+/// pays for itself, as if it were alone, and f is the sum of that.
 struct SmallLoss {
   double level = 0.4, linear = 1, curved = 1;
-  bool path = true;
+  bool path = true, apart = false;
   static double a(int d, int i) { return 0.9 * std::sin(1.7 * i + 2.3 * d + 0.4); }
   static double b(int d, int i) { return 0.8 * std::cos(1.1 * i + 0.7 * d); }
 };
@@ -31,7 +32,11 @@ class SmallModel final : public Model<T> {
   SmallModel(int options, int columns, const SmallLoss& loss, double spread, bool posterior, bool alike = false)
       : options_(options), columns_(columns), loss_(loss) {
     structure_ = {
-        .sites = {{.name = "choice", .options = options, .state_width = 1, .reach = Reach::own_costs, .columns = columns}},
+        .sites = {{.name = "choice",
+                   .options = options,
+                   .state_width = 1,
+                   .reach = loss.apart ? Reach::own_column : Reach::own_costs,
+                   .columns = columns}},
         .posterior = posterior};
     logits_ = add("logits", spread, 0);
     if (posterior) posterior_ = add("posterior.logits", spread, alike ? 0 : 0.6);
@@ -56,25 +61,25 @@ class SmallModel final : public Model<T> {
     auto moving = hardgrad::add(affine(multiply(square(x), x), static_cast<T>(loss_.curved)),
                                 affine(along(w, SmallLoss::a), static_cast<T>(loss_.linear)));
     if (scale_) {
-      const auto first = tape.template scratch<int>(choice.rows->size());
+      const auto first = tape.template scratch<int>(moving.rows() * moving.cols());
       std::fill(first.begin(), first.end(), 0);
-      moving = multiply(moving, gather_rows(tape.parameter(*scale_), std::span<const int>(first)));
+      const auto scale = gather_rows(tape.parameter(*scale_), std::span<const int>(first));
+      moving = multiply(moving, reshape(scale, moving.cols()));
     }
     episode.cost(choice.rows, affine(moving, T{1}, static_cast<T>(loss_.level)));
   }
 
-  /// The problem a formula is written for, if there is one column.
-  SmallChoice formula() const {
-    const auto& phi = logits_->value.data;
+  /// The problem a formula is written for: of one column, or of one of those that pay for themselves.
+  SmallChoice formula(int column = 0) const {
     const int S = options_;
-    const auto row = [S](double (*of)(int, int)) {
+    const auto row = [S, column](double (*of)(int, int)) {
       SmallChoice::Vector v(S);
-      for (int i = 0; i < S; ++i) v[i] = of(0, i);
+      for (int i = 0; i < S; ++i) v[i] = of(column, i);
       return v;
     };
     const auto a = row(SmallLoss::a), b = row(SmallLoss::b);
     SmallChoice at;
-    at.logits = SmallChoice::Vector(phi.data(), phi.size());
+    at.logits = SmallChoice::Vector(logits_->value.data.data() + column * S, S);
     at.loss = [a, b, f = loss_](const auto& w) {
       return f.level + f.linear * (a * w).sum() + f.curved * std::pow((b * w).sum(), 3);
     };
@@ -99,13 +104,14 @@ class SmallModel final : public Model<T> {
     for (std::size_t c = 0; c < cells; ++c) index[c] = static_cast<int>(c) % columns_;
     return gather_rows(tape.parameter(phi), std::span<const int>(index));
   }
-  /// sum_d of(d) . w_d [R, 1]
+  /// sum_d of(d) . w_d [R, 1]; apart [R, D], without the sum
   Var<T> along(Var<T> w, double (*of)(int, int)) const {
     const auto numbers = w.tape->template scratch<T>(w.rows() * options_);
     for (std::size_t i = 0; i < numbers.size(); ++i)
       numbers[i] = static_cast<T>(of(static_cast<int>(i) / options_ % columns_, static_cast<int>(i) % options_));
     const auto parts = multiply(w, w.tape->constant(MatrixView<const T>{numbers.data(), w.rows(), w.cols()}));
-    return row_sums(reshape(row_sums(parts), columns_));
+    const auto by_column = reshape(row_sums(parts), columns_);
+    return loss_.apart ? by_column : row_sums(by_column);
   }
 
   int options_, columns_;

@@ -10,10 +10,11 @@
 namespace hardgrad::verification {
 namespace {
 
-TestModel recurrent(bool feeding, int options, int columns = 1) {
-  const auto name = fmt::format("recurrent, {}, {} options{}", feeding ? "dependent" : "independent", options,
-                                columns > 1 ? fmt::format(", {} columns", columns) : "");
-  return {name, std::make_unique<Recurrent<double>>(feeding, Key(5), options, 0, columns), Recurrent<double>::batch(options)};
+TestModel recurrent(Reach reach, int options, int columns = 1) {
+  const auto name = fmt::format("recurrent, {}, {} options{}{}", reach == Reach::later_choices ? "dependent" : "independent",
+                                options, columns > 1 ? fmt::format(", {} columns", columns) : "",
+                                reach == Reach::own_column ? " apart" : "");
+  return {name, std::make_unique<Recurrent<double>>(reach, Key(5), options, 0, columns), Recurrent<double>::batch(options)};
 }
 
 TestModel toy(const std::string& spec) {
@@ -34,9 +35,9 @@ TestModel toy(const std::string& spec) {
 std::vector<TestModel> test_models() {
   std::vector<TestModel> all;
   for (int options : {2, 3})
-    for (bool feeding : {true, false}) all.push_back(recurrent(feeding, options));
-  for (int options : {2, 3})
-    for (bool feeding : {true, false}) all.push_back(recurrent(feeding, options, 2));  // choices made at once
+    for (auto reach : {Reach::later_choices, Reach::own_costs}) all.push_back(recurrent(reach, options));
+  for (int options : {2, 3})  // choices made at once
+    for (auto reach : {Reach::later_choices, Reach::own_costs, Reach::own_column}) all.push_back(recurrent(reach, options, 2));
   for (const auto* spec : {"bits[logit=0.7]", "bits[bits=3,t=0.6;0.51;0.48,shared_logit=true,logit=-1]",
                            "bits[bits=2,function=table,logit=0.3;-0.8]", "bits[options=3,function=linear,logit=0.2;-0.1;0.4]",
                            "bits[bits=2,options=3,function=table,logit=0.2;-0.1;0.4]", "belief_network[layers=2,units=2]",

@@ -125,6 +125,7 @@ class Verifier {
     if (!supported(structure, what, tested.name)) return;
     auto estimator = make_estimator<double>(spec_, structure, Key(1));
     stir(*estimator);
+    add("contract", tested.name, guarded([&] { return contract(*estimator, *tested.model, tested.batch); }));
     exact_mean(what, tested, *estimator, unbiased_ ? most_draws : shown_draws);
   }
 
@@ -145,8 +146,9 @@ class Verifier {
         auto found = fmt::format("off by {:.1e} ({:.0f} {})", off, moments.outcomes,
                                  moments.continuous ? "outcomes and quadrature nodes" : "outcomes");
         if (doubt > 0) found += fmt::format(", good to {:.1e}", std::max(doubt, 1e-15));
-        const bool wrong = unbiased_ && !(off < (moments.continuous ? 1e-8 + doubt : 1e-10));
-        add(what, tested.name, wrong ? "says it is unbiased, but the mean is " + found : "", found);
+        const double allowed = moments.continuous ? 1e-8 + doubt : 1e-10;
+        add(what, tested.name, unbiased_ && !(off < allowed) ? "says it is unbiased, but the mean is " + found : "", found);
+        if (unbiased_) reported_loss(tested, estimator, batch, truth, moments, allowed);
         return;
       } catch (const NotExact&) {  // the next smaller batch, or draws
       } catch (const std::exception& e) {
@@ -155,6 +157,16 @@ class Verifier {
       }
     }
     sampled_mean(what, tested.name, estimator, *tested.model, tested.batch, most_draws);
+  }
+
+  void reported_loss(const TestModel& tested, const Estimator<double>& estimator, const Batch& batch, const Truth& truth,
+                     const Moments& moments, double allowed) {
+    const auto& target = estimator.target();
+    const auto reported = target.entry().reported;
+    const double wanted = reported ? exact_truth(reported(target), *tested.model, batch, outcome_cap).value : truth.value;
+    const double off = std::abs(moments.loss - wanted) / std::max(1.0, std::abs(wanted));
+    const auto found = fmt::format("mean off by {:.1e}", off);
+    add("reported loss", tested.name, off < allowed ? "" : found, found);
   }
 
   void sampled_mean(const std::string& what, const std::string& where, const Estimator<double>& estimator,

@@ -9,16 +9,17 @@ namespace hardgrad::verification {
 /// Runs every check on the estimator of the spec. Counted and seeded: the same verdict every time. Throws UsageError if
 /// there is no such estimator or its parameters are wrong.
 ///
-/// contract     an estimate is finite and reproducible in both precisions, leaves the learned state alone, is the same for
-///              any number of threads; the estimate of a batch is the mean of its examples' estimates, unless these are
-///              coupled. Or a reason is given.
-/// exact mean   every outcome visited: mean equal to its target's gradient, to 1e-10 of its largest entry (1e-8 with
-///              quadrature), if the estimator says it is unbiased; else the bias is reported. Sampled where that is too much:
-///              20,000 draws, 4,000 of a further target, 2,000 of a bias that is not judged.
-/// promises     what the entry declares (core/estimator/promises.hpp), by exact moments on the smallest networks.
-/// moments      with twice the samples the mean is right, too, and 4,000 draws have the exact variance (within an interval at
-///              the level .9999).
-/// shift        a constant added to every loss moves the mean no more than that.
+/// contract       an estimate is finite and reproducible in both precisions, leaves the learned state alone, is the same for
+///                any number of threads; the estimate of a batch is the mean of its examples' estimates, unless these are
+///                coupled. Or a reason is given.
+/// exact mean     every outcome visited: mean equal to its target's gradient, to 1e-10 of its largest entry (1e-8 with
+///                quadrature), if the estimator says it is unbiased; else the bias is reported. Sampled where that is too
+///                much: 20,000 draws, 4,000 of a further target, 2,000 of a bias that is not judged.
+/// reported loss  where that is exact, and the estimator says it is unbiased: its mean is the target's value.
+/// promises       what the entry declares (core/estimator/promises.hpp), by exact moments on the smallest networks.
+/// moments        with twice the samples the mean is right, too, and 4,000 draws have the exact variance (within an interval
+///                at the level .9999).
+/// shift          a constant added to every loss moves the mean no more than that.
 ///
 /// `to_the_first_failure` leaves out what follows the first check (of one kind on one network) that fails.
 Verdict verify(const Spec& spec, bool to_the_first_failure = false);

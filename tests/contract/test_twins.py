@@ -16,7 +16,7 @@ TWINS = {
     "reinmax_cv": [("soft = subtract(soft, affine(drawn_", "soft = add(soft, affine(drawn_"), ("add(made, moved_to(asked, theta))", "made"),
                    ("gumbels_given(option, 1 + m * options_, theta)", "gumbels_given(option, 1 + m * options_)")],
     "james_stein": [(".couples_examples = true", ".couples_examples = false"), ("if (c == example) continue;", ""),
-                    ("(1 - lambda) * own", "own")],
+                    ("(1 - lambda) * own", "own"), ("(b * K + k) * columns + d", "(b * K + k) / columns + d")],
     "implicit_mle": [("-lambda_ * of", "lambda_ * of")],
     "disarm_iw": [("p[a] < p[b]", "p[a] > p[b]")],
     "local_disarm": [("(half == 0 ? 1 : -1)", "1")],
@@ -27,7 +27,8 @@ TWINS = {
     "optimal_baseline": [("above += weight[j] *", "above += 2 * weight[j] *")],
     "tvo": [("samples_ / (samples_ - 1.0)", "samples_ / (samples_ + 1.0)"), ("(1 + b[j] * covariance)", "(1 - b[j] * covariance)"),
             ("(1 - b[j]) * covariance - 1", "(1 + b[j]) * covariance - 1")],
-    "muprop": [("z - m)", "z + m)")],
+    "muprop": [("z - m)", "z + m)"), ("/ samples_ * columns", "/ samples_ / columns")],
+    "local_expectation": [("double loss = 0;", "double loss = 1;")],
     "relax": [("share = 1 / static_cast", "share = 1 * static_cast")],
     "double_cv": [("2 * samples.product(g, second)", "-2 * samples.product(g, second)")],
 }
