@@ -19,7 +19,7 @@ namespace {
 
 constexpr double outcome_cap = 3e4;  // of one exact mean
 constexpr int draws = 20000;         // where that is too few
-constexpr int target_draws = 4000;   // of a further target: what is wrong with it is no small bias
+constexpr int target_draws = 4000;   // of a further target or setting: what is wrong with it is no small bias
 constexpr int shown_draws = 2000;    // of a bias that is shown, not judged
 constexpr int model_draws = 300;     // on whole models
 constexpr double least_p_value = 1e-6;
@@ -51,6 +51,7 @@ class Verifier {
     if (!done()) more_samples();
     if (!done()) shift();
     other_targets();
+    other_settings();
     return std::move(verdict_);
   }
 
@@ -121,11 +122,11 @@ class Verifier {
 
   void on_model(const TestModel& tested, int most_draws) {
     const auto& structure = tested.model->structure();
-    const auto what = target_of(spec_) == Target() ? "exact mean" : "exact mean, " + target_of(spec_).text();
+    const auto what = (target_of(spec_) == Target() ? "exact mean" : "exact mean, " + target_of(spec_).text()) + under_;
     if (!supported(structure, what, tested.name)) return;
     auto estimator = make_estimator<double>(spec_, structure, Key(1));
     stir(*estimator);
-    add("contract", tested.name, guarded([&] { return contract(*estimator, *tested.model, tested.batch); }));
+    add("contract" + under_, tested.name, guarded([&] { return contract(*estimator, *tested.model, tested.batch); }));
     exact_mean(what, tested, *estimator, unbiased_ ? most_draws : shown_draws);
   }
 
@@ -166,7 +167,7 @@ class Verifier {
     const double wanted = reported ? exact_truth(reported(target), *tested.model, batch, outcome_cap).value : truth.value;
     const double off = std::abs(moments.loss - wanted) / std::max(1.0, std::abs(wanted));
     const auto found = fmt::format("mean off by {:.1e}", off);
-    add("reported loss", tested.name, off < allowed ? "" : found, found);
+    add("reported loss" + under_, tested.name, off < allowed ? "" : found, found);
   }
 
   void sampled_mean(const std::string& what, const std::string& where, const Estimator<double>& estimator,
@@ -259,10 +260,32 @@ class Verifier {
     spec_ = own;
   }
 
+  /// Each flag turned over and each other choice of a setting, on the networks of several examples.
+  void other_settings() {
+    const auto own = spec_;
+    const Settings settings(own.name, entry_.parameters, own);
+    for (const auto& parameter : entry_.parameters) {
+      if (parameter.name == "target" || parameter.name == "kl") continue;
+      std::vector<std::string> others = parameter.choices;
+      if (parameter.type == ParameterInfo::Type::boolean) others = {settings.flag(parameter.name) ? "false" : "true"};
+      for (const auto& other : others) {
+        if (!parameter.choices.empty() && other == settings.text(parameter.name)) continue;
+        spec_ = own.with(parameter.name, other);
+        under_ = fmt::format(", {}={}", parameter.name, other);
+        unbiased_ = claims_unbiased(spec_);
+        for (const auto& tested : test_models())
+          if (!done() && tested.batch.examples() > 1) on_model(tested, target_draws);
+      }
+    }
+    spec_ = own;
+    under_.clear();
+  }
+
   Spec spec_;
   bool to_the_first_failure_;
   const EstimatorEntry& entry_;
-  bool unbiased_;  // as it claims
+  bool unbiased_;           // as it claims
+  std::string under_ = {};  // which setting differs from the spec's
   Verdict verdict_;
 };
 
