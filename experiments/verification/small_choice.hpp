@@ -31,13 +31,12 @@ class SmallModel final : public Model<T> {
   /// Logits are spread over +-`spread`. The posterior is the prior, if `alike`.
   SmallModel(int options, int columns, const SmallLoss& loss, double spread, bool posterior, bool alike = false)
       : options_(options), columns_(columns), loss_(loss) {
-    structure_ = {
-        .sites = {{.name = "choice",
-                   .options = options,
-                   .state_width = 1,
-                   .reach = loss.apart ? Reach::own_column : Reach::own_costs,
-                   .columns = columns}},
-        .posterior = posterior};
+    structure_ = {.sites = {{.name = "choice",
+                             .options = options,
+                             .state_width = 1,
+                             .reach = loss.apart ? Reach::own_column : Reach::own_costs,
+                             .columns = columns}},
+                  .posterior = posterior};
     logits_ = add("logits", spread, 0);
     if (posterior) posterior_ = add("posterior.logits", spread, alike ? 0 : 0.6);
     if (!loss.path) return;
