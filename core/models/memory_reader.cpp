@@ -7,16 +7,16 @@
 //   e_k,i   = u_{k-1} . m_{k-1},i                         hop k = 1..K
 //   o_k     = m_k,{i_k}, i_k ~ softmax(e_k)               the choice; relaxed weights w: o_k = sum_i w_i m_k,i
 //   u_k     = u_{k-1} + o_k
-//   loss    = -log softmax(W u_K)[answer]
+//   loss    = -log softmax(W u_K)[answer]       tied_answers: W has the rows of E_K of the answers' words, as published
 // tying=layerwise: two tables for all hops, A_k = E_0 and C_k = E_1 (so e_k,i = u_{k-1} . m_0,i and o_k = m_1,{i_k}), a
-// table B of its own for the question, and a matrix between hops, u_k = H u_{k-1} + o_k.
+// table B of its own for the question, and a matrix between hops, u_k = H u_{k-1} + o_k; W is always its own.
 // position_encoding: l_jd = (1 - j/J) - (d/D)(1 - 2j/J) with j = 1..J the place of the word among the J words of its
 // sentence and d = 1..D; otherwise l = 1. temporal=false drops T. Padding words (0) and padding sentences add nothing.
 // Posterior (if asked for): q(i_k | story, question, answer) = softmax_i of (V_k u_{k-1} + b_k + F[answer]) . n_i with
 // n_i = sum_j l_j (.) G[x_ij] + S[age_i].
 //
 // Parameters (V words, A answers, N sentences): memory.<k>.weight [V, D] and temporal.<k>.weight [N, D] for k = 0..K,
-//   answer.weight [A, D]; of tying=layerwise k = 0, 1, and question.weight [V, D], hop.weight [D, D];
+//   answer.weight [A, D] (without tied_answers); of tying=layerwise k = 0, 1, and question.weight [V, D], hop.weight [D, D];
 //   posterior.memory.weight [V, D], posterior.temporal.weight [N, D] (temporal), posterior.answer.weight [A, D],
 //   posterior.query.<k>.{weight [D, D], bias [D]} for k = 1..K.
 #include <algorithm>
@@ -37,7 +37,8 @@ class MemoryReader final : public Model<T>, public Dreams {
         width_(b.settings.integer("embedding")),
         position_encoding_(b.settings.flag("position_encoding")),
         temporal_(b.settings.flag("temporal")),
-        layerwise_(b.settings.text("tying") == "layerwise") {
+        layerwise_(b.settings.text("tying") == "layerwise"),
+        tied_(b.settings.flag("tied_answers")) {
     auto& set = this->parameters_;
     const auto& [settings, dimensions, init, posterior] = b;
     const std::size_t V = dimensions.at("vocabulary"), N = dimensions.at("sentences"), A = dimensions.at("answers");
@@ -50,7 +51,14 @@ class MemoryReader final : public Model<T>, public Dreams {
       question_ = {set, "question", V, width_, init};
       hop_ = {set, "hop", width_, width_, init, false};
     }
-    answer_ = {set, "answer", A, width_, init};
+    if (tied_) {
+      if (layerwise_) throw UsageError("memory_reader: tied_answers goes with tying=adjacent");
+      if (!dimensions.contains("answer_word"))
+        throw UsageError("memory_reader: tied_answers: the task does not say which words its answers are; leave it out");
+      for (std::size_t a = 0; a < A; ++a) answer_words_.push_back(dimensions.at("answer_word") + static_cast<int>(a));
+    } else {
+      answer_ = {set, "answer", A, width_, init};
+    }
 
     structure_.sites = {{.name = "sentence",
                          .options = static_cast<int>(N),
@@ -113,11 +121,12 @@ class MemoryReader final : public Model<T>, public Dreams {
   Structure structure_;
   int hops_;
   std::size_t width_;
-  bool position_encoding_, temporal_, layerwise_;
+  bool position_encoding_, temporal_, layerwise_, tied_;
   std::vector<Embedding<T>> memory_, ages_;  // E_k, T_k
   Embedding<T> question_;                    // B, if it is a table of its own
   Linear<T> hop_;                            // H
-  Embedding<T> answer_;                      // W
+  Embedding<T> answer_;                      // W, unless tied
+  std::vector<int> answer_words_;            // [A] the rows of E_K that are W, if tied
   Embedding<T> posterior_memory_, posterior_ages_, posterior_answer_;
   std::vector<Linear<T>> posterior_query_;
 };
@@ -143,7 +152,7 @@ void MemoryReader<T>::run(const Batch& batch, Episode<T>& episode) const {
     u = i.after(layerwise_ ? hop_(u) : u) + i.read(story.memory[reads(k)]);  // u_k = u_{k-1} + m_k,{i_k}
     past = std::move(i);
   }
-  const auto W = tape.parameter(*answer_.weight);
+  const auto W = tied_ ? memory_[hops_](tape, std::span<const int>(answer_words_)) : tape.parameter(*answer_.weight);
   if (episode.observer())
     past.observed(linear(u, W), 0);
   else  // -log softmax(W u_K)[answer]
@@ -196,7 +205,8 @@ const ModelEntry entry = {
                    ParameterInfo::flag("position_encoding", true, "weigh words by their place in the sentence"),
                    ParameterInfo::flag("temporal", true, "add a learned vector for the age of a sentence"),
                    ParameterInfo::choice("tying", "adjacent", {"adjacent", "layerwise"},
-                                         "what hops share: each reads from the table in which the next looks; or all tables")},
+                                         "what hops share: each reads from the table in which the next looks; or all tables"),
+                   ParameterInfo::flag("tied_answers", false, "answers are words of the table that the last hop reads from")},
     .needs = {"vocabulary", "answers", "sentences", "words"},
 };
 HARDGRAD_MODEL(MemoryReader, entry)

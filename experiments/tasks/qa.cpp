@@ -50,8 +50,9 @@ std::vector<std::string> training_files(const std::string& folder) {
   return files;
 }
 
-/// Fields: "story" [B, N, W] sentences, oldest first, and "story_length" [B]; "question" [B, W]; "answer"
-/// [B]; "support" [B, N] 1 where a sentence is a supporting fact. W is the same in all batches.
+/// Answers are the first words, in the order of their classes, behind <pad> and <unk>. Fields: "story" [B, N, W] sentences,
+/// oldest first, and "story_length" [B]; "question" [B, W]; "answer" [B]; "support" [B, N] 1 where a sentence is a supporting
+/// fact. W is the same in all batches.
 ///
 /// Several files are learned jointly: words and answers are those of all, and no question says which file it is from.
 class QuestionAnswering final : public Listed {
@@ -114,6 +115,7 @@ class QuestionAnswering final : public Listed {
   Dimensions dimensions() const override {
     return {{"vocabulary", vocabulary_.size()},
             {"answers", static_cast<int>(answers_.size())},
+            {"answer_word", first_answer},
             {"sentences", static_cast<int>(sentences_in_memory_)},
             {"words", static_cast<int>(words_)}};
   }
@@ -221,8 +223,7 @@ class QuestionAnswering final : public Listed {
     return groups;
   }
 
-  // Words are those of the training split, answers those of all files: an answer never trained on is simply
-  // missed.
+  // Words are those of the training split, answers those of all files: an answer never trained on is simply missed.
   void number_words(const std::vector<BabiStories>& all, const std::vector<Split>& splits) {
     auto split = splits.begin();
     for (const auto& stories : all) {
@@ -236,7 +237,8 @@ class QuestionAnswering final : public Listed {
             for (const auto& word : stories.sentences[s]) vocabulary_.count(word);
       }
     }
-    vocabulary_.close(2);
+    vocabulary_.begin_with({answers_.begin(), answers_.end()});
+    vocabulary_.close(first_answer);
   }
 
   std::vector<int> indices(const std::vector<std::string>& words) {
@@ -265,6 +267,7 @@ class QuestionAnswering final : public Listed {
     }
   }
 
+  static constexpr int first_answer = 2;  // behind <pad> and <unk>
   std::size_t memory_;
   double time_noise_;
   std::size_t words_ = 0, sentences_in_memory_ = 0, cut_ = 0;

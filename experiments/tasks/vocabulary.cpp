@@ -10,11 +10,11 @@ void Vocabulary::close(int specials, std::size_t limit) {
   words_.assign(special_words.begin(), special_words.begin() + specials);
   std::vector<std::pair<std::string, std::size_t>> by_count(counts_.begin(), counts_.end());
   std::stable_sort(by_count.begin(), by_count.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
-  for (const auto& [word, count] : by_count) {
-    if (limit > 0 && words_.size() >= limit) break;
-    index_[word] = size();
-    words_.push_back(word);
-  }
+  const auto number = [&](const std::string& word) {
+    if ((limit == 0 || words_.size() < limit) && index_.try_emplace(word, size()).second) words_.push_back(word);
+  };
+  for (const auto& word : first_) number(word);
+  for (const auto& [word, count] : by_count) number(word);
   counts_.clear();
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 
@@ -22,6 +23,7 @@ class GradientFile:
     loss: np.ndarray | None  # [T', R]
     row_example: np.ndarray  # [R]
     settings: dict[str, str]  # of the model's spec, as far as given
+    dimensions: dict[str, int]  # what the task told the model
     surrogate: float
 
 
@@ -54,6 +56,7 @@ def load(path: str) -> GradientFile:
             loss=optional("loss", np.float64),
             row_example=f["row_example"][()],
             settings=_settings(model.decode() if isinstance(model, bytes) else model),
+            dimensions=json.loads(f.attrs["dimensions"]),
             surrogate=float(f.attrs["surrogate"]),
         )
 

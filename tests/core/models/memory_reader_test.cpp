@@ -8,7 +8,7 @@ using namespace hardgrad::test;
 
 namespace {
 
-const Dimensions dimensions{{"vocabulary", 7}, {"answers", 4}, {"sentences", 5}, {"words", 3}};
+const Dimensions dimensions{{"vocabulary", 7}, {"answers", 4}, {"answer_word", 2}, {"sentences", 5}, {"words", 3}};
 
 // `garbage` stands in sentences beyond the story's end; `wider` adds a column of padding words.
 Batch three_stories(int garbage = 0, bool wider = false) {
@@ -38,7 +38,8 @@ const Options forced{{3, 1, 0}, {1, 0, 2}};
 
 std::vector<std::string> specs() {
   return {"memory_reader[embedding=4,hops=2]", "memory_reader[embedding=4,hops=2,position_encoding=false]",
-          "memory_reader[embedding=4,hops=2,temporal=false]", "memory_reader[embedding=4,hops=2,tying=layerwise]"};
+          "memory_reader[embedding=4,hops=2,temporal=false]", "memory_reader[embedding=4,hops=2,tying=layerwise]",
+          "memory_reader[embedding=4,hops=2,tied_answers=true]"};
 }
 
 }  // namespace
@@ -107,4 +108,17 @@ TEST_CASE("memory_reader: enumerated rows sum to the expectation over all paths"
     }
     CHECK(expected_loss_by_rows(*model, batch) == doctest::Approx(total).epsilon(1e-12));
   }
+}
+
+TEST_CASE(
+    "memory_reader: tied answers are rows of the last table, where the task says which and hops have tables of their own") {
+  const auto model = lively("memory_reader[embedding=4,hops=2,tied_answers=true]", dimensions);
+  for (const auto& parameter : model->parameters()) CHECK(parameter.name != "answer.weight");
+  CHECK_THROWS_WITH_AS(lively("memory_reader[tied_answers=true,tying=layerwise]", dimensions),
+                       "memory_reader: tied_answers goes with tying=adjacent", UsageError);
+  auto silent = dimensions;
+  silent.erase("answer_word");
+  CHECK_THROWS_WITH_AS(lively("memory_reader[tied_answers=true]", silent),
+                       "memory_reader: tied_answers: the task does not say which words its answers are; leave it out",
+                       UsageError);
 }

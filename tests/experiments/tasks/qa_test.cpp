@@ -112,6 +112,8 @@ TEST_CASE(
   CHECK(task->size(Split::heldout) == 0);
   CHECK(task->size(Split::test) == 1);
   CHECK(task->dimensions().at("answers") == 3);
+  for (int answer = 0; answer < 3; ++answer)  // also those that no story has
+    CHECK(task->word("story", task->dimensions().at("answer_word") + answer) == task->word("answer", answer));
   const auto batch = whole(*task, Split::train);
   CHECK(batch.ints("story_length").data == std::vector<int>{2, 2});
   CHECK(batch.ints("support").data == std::vector<int>{0, 0, 0, 1});  // the first one's support is forgotten
@@ -182,7 +184,7 @@ TEST_CASE("a folder of files is learned jointly, with an accuracy for each") {
   CHECK(task->size(Split::train) == 2);
   CHECK(task->size(Split::test) == 3);
   CHECK(task->dimensions().at("answers") == 3);
-  CHECK(task->dimensions().at("vocabulary") == 2 + 6);  // a, b, d, e, when, where: those of training, of both files
+  CHECK(task->dimensions().at("vocabulary") == 2 + 3 + 6);  // x, y, z; a, b, d, e, when, where: those of training, of both files
   const auto batch = whole(*task, Split::test);
   Observation seen{Array<int>({3, 1}, std::vector<int>(3, 0)), Array<int>({3, 1}, -1)};  // always x
   auto metrics = task->metrics();

@@ -15,6 +15,7 @@ CASES = [
     ("qa", "embedding=7,hops=3,temporal=false"),
     ("qa", "embedding=7,hops=3,tying=layerwise"),
     ("qa", "embedding=7,hops=1,tying=layerwise,temporal=false"),
+    ("qa", "embedding=7,hops=2,tied_answers=true"),
 ]
 
 
@@ -57,4 +58,9 @@ def memory_reader(file: GradientFile, example: int, options: list[int] | None | 
             o = values[options[k - 1]]
         u = (p["hop.weight"] @ u if layerwise else u) + o
     answer = int(file.batch["answer"][example])
-    return [-F.log_softmax(p["answer.weight"] @ u, dim=0)[answer]], log_probs
+    if "answer.weight" in p:
+        W = p["answer.weight"]
+    else:
+        first, count = file.dimensions["answer_word"], file.dimensions["answers"]
+        W = p[f"memory.{hops}.weight"][first:first + count]
+    return [-F.log_softmax(W @ u, dim=0)[answer]], log_probs
