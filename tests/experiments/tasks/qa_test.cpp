@@ -184,7 +184,8 @@ TEST_CASE("a folder of files is learned jointly, with an accuracy for each") {
   CHECK(task->size(Split::train) == 2);
   CHECK(task->size(Split::test) == 3);
   CHECK(task->dimensions().at("answers") == 3);
-  CHECK(task->dimensions().at("vocabulary") == 2 + 3 + 6);  // x, y, z; a, b, d, e, when, where: those of training, of both files
+  CHECK(task->dimensions().at("vocabulary") ==
+        2 + 3 + 6);  // x, y, z; a, b, d, e, when, where: those of training, of both files
   const auto batch = whole(*task, Split::test);
   Observation seen{Array<int>({3, 1}, std::vector<int>(3, 0)), Array<int>({3, 1}, -1)};  // always x
   auto metrics = task->metrics();
