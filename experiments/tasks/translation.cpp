@@ -1,6 +1,9 @@
 // Translation: generated sentences with known alignment, Tatoeba pairs, or parallel texts with or without links.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
+
 #include "core/support/error.hpp"
 #include "experiments/tasks/bleu.hpp"
 #include "experiments/tasks/made_like.hpp"
@@ -13,7 +16,10 @@ namespace {
 
 class Translation final : public SequenceTask {
  public:
-  Translation(const Settings& settings, Key key, const Translation* trained) {
+  Translation(const Settings& settings, Key key, const Translation* trained) : letters_(settings.text("symbols") == "letters") {
+    if (trained && trained->letters_ != letters_)
+      throw UsageError(
+          fmt::format("translation: the network was trained on {0}; symbols={0}", trained->letters_ ? "letters" : "words"));
     if (settings.integer("min_length") > settings.integer("max_length"))
       throw UsageError(fmt::format("translation: min_length must be at most max_length={}, got {}",
                                    settings.integer("max_length"), settings.integer("min_length")));
@@ -27,17 +33,41 @@ class Translation final : public SequenceTask {
          "no sentence is left to train on; give more text, or heldout=0,test=0", trained);
     provenance_ += fmt::format(
         ": {} pairs read; left out: {} with an empty side, {} by length, {} beyond the limit; kept: {}; {:.2f}% of target "
-        "words "
-        "unknown",
-        corpus.read, corpus.blank, corpus.wrong_length, corpus.beyond_limit, counts(), 100 * unknown());
+        "{} unknown",
+        corpus.read, corpus.blank, corpus.wrong_length, corpus.beyond_limit, counts(), 100 * unknown(),
+        settings.text("symbols"));
   }
 
  protected:
   std::vector<Metric> own_metrics() const override { return {{.name = "bleu", .unit = "1", .sums = {}, .formula = bleu}}; }
-  /// An unknown word in an answer never counts as right for BLEU.
+  /// BLEU is of words. One that is unknown, or has a letter that is, never counts as right in an answer.
   void judge(std::uint32_t id, std::span<const int> answer, std::vector<Metric>& own) const override {
-    add_bleu(answer, reference(id), Vocabulary::unknown, own[0].sums);
+    if (!letters_) return add_bleu(answer, reference(id), Vocabulary::unknown, own[0].sums);
+    std::map<std::vector<int>, int> number;
+    const auto answered = spelled(answer, number), right = spelled(reference(id), number);
+    add_bleu(answered, right, Vocabulary::unknown, own[0].sums);
   }
+
+ private:
+  /// The words between the blanks, a number each.
+  std::vector<int> spelled(std::span<const int> symbols, std::map<std::vector<int>, int>& number) const {
+    std::vector<int> words, word;
+    const auto close = [&] {
+      const bool known = std::find(word.begin(), word.end(), Vocabulary::unknown) == word.end();
+      const int next = Vocabulary::unknown + 1 + static_cast<int>(number.size());
+      if (!word.empty()) words.push_back(known ? number.try_emplace(word, next).first->second : Vocabulary::unknown);
+      word.clear();
+    };
+    for (int symbol : symbols)
+      if (target_word(symbol) == blank_letter)
+        close();
+      else
+        word.push_back(symbol);
+    close();
+    return words;
+  }
+
+  bool letters_;
 };
 
 using P = ParameterInfo;
@@ -53,6 +83,8 @@ const Registration<TaskEntry> registered({
                    P::text("links", "",
                            "gold links of the words, which are what stands between blanks (data=text): lines of 0-0 1?2, or of "
                            "sentence, source, target, S or P"),
+                   P::choice("symbols", "words", {"words", "letters"},
+                             "what is attended to and written; lengths are of words either way, letters have no links"),
                    P::integer("source_column", 2, 1, 2,
                               "the tab file's column to translate from; 2: German to English (data=tatoeba)"),
                    P::integer("examples", 2000, 1, 1e7, "sentences to generate (data=generated)"),

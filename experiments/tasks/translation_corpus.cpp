@@ -33,6 +33,8 @@ TranslationCorpus read(const Settings& settings, Key key) {
   for (const auto* name : {"target_path", "links"})
     if (data != "text" && !settings.text(name).empty())
       throw UsageError(fmt::format("translation: {} is for data=text only", name));
+  if (!links.empty() && settings.text("symbols") == "letters")
+    throw UsageError("translation: links are of words, not of symbols=letters");
   TranslationCorpus corpus;
   if (data == "generated") {
     const SentenceGrammar grammar{settings.integer("words"), settings.integer("min_length"), settings.integer("max_length")};
@@ -92,6 +94,15 @@ void select(TranslationCorpus& corpus, const Settings& settings, Key key) {
   pairs = std::move(kept);
 }
 
+std::vector<std::string> letters_of(const std::vector<std::string>& words) {
+  std::vector<std::string> letters;
+  for (const auto& word : words) {
+    if (!letters.empty()) letters.emplace_back(blank_letter);
+    for (auto& letter : characters(word)) letters.push_back(std::move(letter));
+  }
+  return letters;
+}
+
 }  // namespace
 
 TranslationCorpus read_translation_corpus(const Settings& settings, Key key) {
@@ -102,6 +113,8 @@ TranslationCorpus read_translation_corpus(const Settings& settings, Key key) {
         "{}: nothing left: of {} pairs, {} are shorter than min_length={} or longer than "
         "max_length={}; raise max_length",
         corpus.origin, corpus.read, corpus.wrong_length, settings.integer("min_length"), settings.integer("max_length")));
+  if (settings.text("symbols") == "letters")
+    for (auto& pair : corpus.pairs) pair = {letters_of(pair.source), letters_of(pair.target)};
   return corpus;
 }
 

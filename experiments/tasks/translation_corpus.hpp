@@ -11,6 +11,9 @@
 
 namespace hardgrad {
 
+/// Stands between words that are written letter by letter.
+inline constexpr const char* blank_letter = "\u2423";
+
 struct TranslationCorpus {
   std::vector<SequencePair> pairs;  ///< never none
   std::string origin = "generated";

@@ -24,8 +24,8 @@ LENGTHS = [5, 10, 15, 20, 25, 30, 35, 40, 45, 50]
 NAMES = {"attention=none]": "fixed vector", "source=reversed": "fixed vector, source reversed", "source=twice": "fixed vector, source twice"}
 
 
-def sentences(length):
-    return f"translation[examples=4000,words=20,min_length={length},max_length={length}]"
+def sentences(length, symbols="words", examples=4000):
+    return f"translation[examples={examples},words=20,min_length={length},max_length={length},symbols={symbols}]"
 
 
 def network(model, estimator):
@@ -49,17 +49,20 @@ def evaluated(options):
 
 
 def costs(options):
-    """[length, 3]: attention values of one gradient of soft attention and of leave-one-out, and target words with the end mark, a sentence."""
+    """{words, letters}: [length, 3] attention values of one gradient of soft attention and of leave-one-out, and what is written with
+    the end mark, a sentence."""
     model, _, attentive = next(c for c in checkpoints(options) if "attention=none" not in c[0])
-    rows = []
+    rows = {"words": [], "letters": []}
     for length in LENGTHS:
-        found = run(options.binary, "measure", "--task", sentences(length), "--model", model, "--estimator", "soft", "--estimator",
-                    "rloo[samples=8,reward_to_go=true]", "--batch", "64", "--replicates", "2", "--most-replicates", "2", "--estimand", "none")
         with tempfile.TemporaryDirectory() as folder:
             run(options.binary, "evaluate", "--checkpoint", attentive, "--task", sentences(length), "--alignments", folder + "/of")
-            targets = Path(folder, "of", "target.txt").read_text().splitlines()
-        rows.append([*(m["attention_values"] / 64 for m in found["results"]), sum(len(line.split()) + 1 for line in targets) / len(targets)])
-    return np.array(rows)
+            targets = [line.split() for line in Path(folder, "of", "target.txt").read_text().splitlines()]
+        written = {"words": [len(words) for words in targets], "letters": [len(" ".join(words)) for words in targets]}
+        for symbols, of in rows.items():
+            found = run(options.binary, "measure", "--task", sentences(length, symbols, 400), "--model", model, "--estimator", "soft", "--estimator",
+                        "rloo[samples=8,reward_to_go=true]", "--batch", "64", "--replicates", "2", "--most-replicates", "2", "--estimand", "none")
+            of.append([*(m["attention_values"] / 64 for m in found["results"]), np.mean(written[symbols]) + 1])
+    return {symbols: np.array(of) for symbols, of in rows.items()}
 
 
 def figure(networks, values):
@@ -71,8 +74,9 @@ def figure(networks, values):
             left.plot(LENGTHS, scores[:, seed, 0], color=colour, alpha=0.4, linewidth=0.8)
     left.set(xlabel="words of the source sentence", ylabel="BLEU", ylim=(0, 1.03), title="what attention buys")
     left.legend(fontsize=8)
-    right.plot(LENGTHS, values[:, 0], color=COLOURS[0], marker="o", label="attention values;\ncontexts that soft attention reads")
-    right.plot(LENGTHS, values[:, 2], color=COLOURS[1], marker="s", label="contexts that a hard sample reads")
+    for symbols, marker, line in (("letters", "o", "--"), ("words", "s", "-")):
+        right.plot(LENGTHS, values[symbols][:, 0], line, color=COLOURS[0], marker=marker, label=f"{symbols}: attention values, and contexts read softly")
+        right.plot(LENGTHS, values[symbols][:, 2], line, color=COLOURS[1], marker=marker, label=f"{symbols}: contexts that a hard sample reads")
     right.set(xlabel="words of the source sentence", ylabel="a sentence", yscale="log", title="what it costs")
     right.legend(fontsize=8)
     return fig
@@ -91,8 +95,9 @@ def main():
     for quantity, title in ((0, "BLEU"), (1, "right")):
         for name, scores in networks.items():
             print(f"| {title}: {name} | " + " | ".join(f"{100 * x:.0f}%" if quantity else f"{x:.2f}" for x in scores[:, :, quantity].mean(1)) + " |")
-    for k, name in enumerate(("attention values: soft", "attention values: leave-one-out", "target words and end mark")):
-        print(f"| {name} | " + " | ".join(f"{x:.0f}" for x in values[:, k]) + " |")
+    for symbols, of in values.items():
+        for k, name in enumerate(("attention values: soft", "attention values: leave-one-out", f"target {symbols} and end mark")):
+            print(f"| {symbols}, {name} | " + " | ".join(f"{x:.0f}" for x in of[:, k]) + " |")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@
 
 #include "experiments/tasks/sentence_grammar.hpp"
 #include "experiments/tasks/task.hpp"
+#include "experiments/tasks/vocabulary.hpp"
 #include "tests/experiments/tasks/support.hpp"
 
 using namespace hardgrad;
@@ -235,6 +236,45 @@ TEST_CASE("metrics of teacher forcing and of decoding") {
   CHECK(value(metrics, "exact_match_decoded") == 1);
   task->score_decoded(batch, wrong, metrics);
   CHECK(value(metrics, "exact_match_decoded") == doctest::Approx(5.0 / 6));
+}
+
+TEST_CASE("letters: of the same sentences, a blank between words, and BLEU of the words they spell") {
+  Folder folder;
+  const auto path = folder.write("pairs", "Ab c\tZwei \xc3\x9c!\nab de f\tx y\n");
+  const std::string data = "data=tatoeba,heldout=0,test=0,source_column=1,max_length=4,path=" + path;
+  const auto task = make(data + ",symbols=letters"), words = make(data);
+  CHECK(task->size(Split::train) == 2);
+  const auto batch = whole(*task, Split::train);
+  const std::size_t b = batch.ints("source_length").data[0] == 4 ? 0 : 1;
+  std::string source, target;
+  for (int word : batch.ints("source").row(b)) source += task->word("source", word);
+  for (int word : batch.ints("target").row(b)) target += task->word("target", word);
+  CHECK(source == "ab\u2423c");
+  CHECK(has(target, "zwei\u2423\u00fc\u2423!"));
+  CHECK_FALSE(batch.integers.contains("alignment"));
+  CHECK(has(task->provenance(), "target letters unknown"));
+  CHECK(has(words->provenance(), "target words unknown"));
+  // The right answer has BLEU 1; with one letter wrong, the same as words with one word wrong.
+  const auto generated = make("examples=40,min_length=6,max_length=8,symbols=letters,heldout=0,test=0"),
+             by_word = make("examples=40,min_length=6,max_length=8,heldout=0,test=0");
+  const auto bleu_of = [](const Task& task, bool wrong) {
+    const auto batch = whole(task, Split::train);
+    auto answer = batch.ints("target");
+    for (std::size_t b = 0; wrong && b < batch.id.size(); ++b) answer.row(b)[0] = Vocabulary::unknown;
+    auto metrics = task.metrics();
+    task.score_decoded(batch, {answer, Array<int>(answer.shape, -1)}, metrics);
+    for (const auto& metric : metrics)
+      if (metric.name == "bleu") return metric.value();
+    return -1.0;
+  };
+  CHECK(bleu_of(*generated, false) == 1);
+  CHECK(bleu_of(*generated, true) < 1);
+  CHECK(bleu_of(*generated, true) == doctest::Approx(bleu_of(*by_word, true)).epsilon(1e-12));
+  CHECK_THROWS_WITH_AS(make_task(Spec::parse("translation"), Key(1), task.get()),
+                       "translation: the network was trained on letters; symbols=letters", UsageError);
+  CHECK(
+      has(refusal(folder, [&] { make("data=text,symbols=letters,links=" + path + ",path=" + path + ",target_path=" + path); }),
+          "links are of words, not of symbols=letters"));
 }
 
 TEST_CASE("positions used: none but one, or as many as there are") {
