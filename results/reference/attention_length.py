@@ -77,8 +77,8 @@ def figure(networks, values):
     for symbols, marker, line in (("letters", "o", "--"), ("words", "s", "-")):
         right.plot(LENGTHS, values[symbols][:, 0], line, color=COLOURS[0], marker=marker, label=f"{symbols}: attention values, and contexts read softly")
         right.plot(LENGTHS, values[symbols][:, 2], line, color=COLOURS[1], marker=marker, label=f"{symbols}: contexts that a hard sample reads")
-    right.set(xlabel="words of the source sentence", ylabel="a sentence", yscale="log", title="what it costs")
-    right.legend(fontsize=8)
+    right.set(xlabel="words of the source sentence", ylabel="a sentence", yscale="log", ylim=(3, 3e6), title="what it costs")
+    right.legend(fontsize=8, loc="upper left")
     return fig
 
 
