@@ -68,6 +68,7 @@ const EstimatorEntry entry = {
                    ParameterInfo::flag("leave_one_out", true, "the mean loss of the other pairs as baseline, if there are any"),
                    credit_parameter()},
     .needs = {need::symmetric},
+    .promises = {promise::unshifted("samples=4")},
     .unsupported = needs_pairs,
 };
 HARDGRAD_ESTIMATOR(Antithetic, entry)

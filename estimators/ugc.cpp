@@ -43,6 +43,7 @@ const EstimatorEntry entry = {
     .evaluations = "3 K",
     .parameters = {ParameterInfo::integer("samples", 1, 1, 1e6, "antithetic pairs per example, each with a flipped row")},
     .needs = {need::bits},
+    .promises = {promise::less_variance("disarm", "samples=1", Promise::Loss::sum)},
     .unsupported = [](const Settings&, const Structure& structure) -> std::string {
       return structure.independent() ? ""
                                      : "its pairs run side by side, and here choices feed later ones: take disarm or bitflip";

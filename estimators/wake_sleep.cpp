@@ -59,6 +59,7 @@ const EstimatorEntry entry = {
     .evaluations = "K + 2",
     .parameters = {samples_parameter(4)},
     .needs = {need::log_density, need::dreams},
+    .promises = {promise::consistent("samples")},
 };
 HARDGRAD_ESTIMATOR(WakeSleep, entry)
 

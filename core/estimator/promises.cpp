@@ -54,7 +54,8 @@ std::string Promise::text() const {
       case Kind::advantages: return "moments by its advantages";
       case Kind::unbiased: return "unbiased";
       case Kind::same_moments: return "moments of " + other;
-      case Kind::less_variance: return "variance not above that of " + other;
+      case Kind::less_variance:
+        return "variance not above that of " + other + (loss == Loss::sum ? " where the loss is a sum over columns" : "");
       case Kind::consistent: return "no bias as " + parameter + " grows";
       case Kind::limit: return "no bias as " + parameter + " falls to 0";
       case Kind::unshifted: return "a constant in the loss changes nothing";

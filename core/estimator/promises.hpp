@@ -37,20 +37,21 @@ double over_logistic(double location, double from, double to, double width, cons
 /// those that are tested; none: whatever they are.
 struct Promise {
   enum class Kind {
-    mean,            ///< the estimate's mean at the logits of one choice is what `mean` says
-    advantages,      ///< it is the score times what `advantages` says
-    unbiased,        ///< its mean is its target's gradient under these settings
-    same_moments,    ///< mean and variance are those of the estimator `other`
-    less_variance,   ///< the variance is not above that of `other`
-    consistent,      ///< its bias vanishes as the integer setting `parameter` grows, in powers of 1 / parameter
-    limit,           ///< its bias vanishes as the real setting `parameter` falls to 0, in powers of it
-    unshifted,       ///< a constant added to every loss changes no estimate
-    noiseless,       ///< it has no variance where the loss is `loss` (and the posterior, if it takes one, the prior)
+    mean,           ///< the estimate's mean at the logits of one choice is what `mean` says
+    advantages,     ///< it is the score times what `advantages` says
+    unbiased,       ///< its mean is its target's gradient under these settings
+    same_moments,   ///< mean and variance are those of the estimator `other`
+    less_variance,  ///< the variance is not above that of `other`; where `loss` is a sum over the columns, only there
+    consistent,  ///< its bias, and that of the loss it reports, vanishes as the integer setting `parameter` grows, in powers of
+                 ///< 1 / parameter; where dreams are needed, the gradient's, as far as draws show
+    limit,       ///< its bias vanishes as the real setting `parameter` falls to 0, in powers of it
+    unshifted,   ///< a constant added to every loss changes no estimate
+    noiseless,   ///< it has no variance where the loss is `loss` (and the posterior, if it takes one, the prior)
     best_constant,   ///< with many samples, no value of the setting `parameter` of `other` (a constant baseline) has less
                      ///< variance
     descends_square  ///< the gradient of Estimate::own_loss has the mean of that of E|g|^2, g the estimate at the logits
   };
-  enum class Loss { constant, linear };
+  enum class Loss { constant, linear, sum, any };
   /// [S] the mean of the gradient at the logits; empty where it is written for other numbers of options only.
   using Mean = SmallChoice::Vector (*)(const Settings&, const SmallChoice&);
 
@@ -63,7 +64,7 @@ struct Promise {
   Mean formula = nullptr;
   Advantages advantages = nullptr;
   std::string other = "", parameter = "";
-  Loss loss = Loss::constant;
+  Loss loss = Loss::any;
   bool learned = false;  ///< `noiseless` once its own parameters are trained; if it has none, its averages
 
   /// One line: "no variance where the loss is linear, with alpha=-1".
@@ -81,8 +82,8 @@ inline Promise unbiased(std::string with) { return {.kind = Promise::Kind::unbia
 inline Promise same_moments(std::string as, std::string with) {
   return {.kind = Promise::Kind::same_moments, .with = std::move(with), .other = std::move(as)};
 }
-inline Promise less_variance(std::string than, std::string with) {
-  return {.kind = Promise::Kind::less_variance, .with = std::move(with), .other = std::move(than)};
+inline Promise less_variance(std::string than, std::string with, Promise::Loss loss = Promise::Loss::any) {
+  return {.kind = Promise::Kind::less_variance, .with = std::move(with), .other = std::move(than), .loss = loss};
 }
 inline Promise consistent(std::string parameter, std::string with = "") {
   return {.kind = Promise::Kind::consistent, .with = std::move(with), .parameter = std::move(parameter)};
@@ -95,7 +96,7 @@ inline Promise noiseless(Promise::Loss loss, std::string with = "") {
   return {.kind = Promise::Kind::noiseless, .with = std::move(with), .loss = loss};
 }
 inline Promise noiseless_once_learned(std::string with = "") {
-  return {.kind = Promise::Kind::noiseless, .with = std::move(with), .learned = true};
+  return {.kind = Promise::Kind::noiseless, .with = std::move(with), .loss = Promise::Loss::constant, .learned = true};
 }
 inline Promise best_constant(std::string other, std::string parameter, std::string with = "") {
   return {.kind = Promise::Kind::best_constant,
