@@ -76,7 +76,8 @@ TEST_CASE("all 20 bAbI tasks hold 1,000 and 1,000 questions") {
   }
   CHECK(files == 20);
   const auto qa1 = make("qa[path=" + *folder + "/babi/en/qa1_single-supporting-fact_train.txt]");
-  CHECK(qa1->dimensions() == Dimensions{{"vocabulary", 21}, {"answers", 6}, {"answer_word", 2}, {"sentences", 10}, {"words", 6}});
+  CHECK(qa1->dimensions() ==
+        Dimensions{{"vocabulary", 21}, {"answers", 6}, {"answer_word", 2}, {"sentences", 10}, {"words", 6}});
 }
 
 TEST_CASE("CMUdict holds 135,166 pronunciations") {
