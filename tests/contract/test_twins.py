@@ -30,7 +30,6 @@ TWINS = {
     "tvo": [("samples_ / (samples_ - 1.0)", "samples_ / (samples_ + 1.0)"), ("(1 + b[j] * covariance)", "(1 - b[j] * covariance)"),
             ("(1 - b[j]) * covariance - 1", "(1 + b[j]) * covariance - 1"), ("value -= width * mean", "value += width * mean")],
     "arm": [("(2 * v - 1)", "(2 * v + 1)")],
-    "ugc": [("2 * bit.choices * rarer < 1", "2 * bit.choices * rarer < 2")],
     "antithetic": [("sum += all[r] - all[other]", "sum += all[r] + all[other]")],
     "rebar": [("(f - a) * score", "(f + a) * score")],
     "local_expectation": [("double loss = 0;", "double loss = 1;")],
