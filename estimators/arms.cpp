@@ -67,7 +67,7 @@ const EstimatorEntry entry = {
     .evaluations = "K; 1 + (K - 1) T if sequential",
     .parameters = {ParameterInfo::integer("samples", 4, 2, DirichletCopula::most, "bits drawn together"), credit_parameter()},
     .needs = {need::bits},
-    .promises = {promise::unshifted()},
+    .promises = {promise::unshifted(), promise::variance(0.5738953)},
 };
 HARDGRAD_ESTIMATOR(Arms, entry)
 

@@ -49,7 +49,7 @@ const EstimatorEntry entry = {
     .evaluations = "S; 1 + (S - 1) T if sequential",
     .parameters = {samples_parameter(), credit_parameter()},
     .needs = {few_enough_to_swap},
-    .promises = {promise::unshifted()},
+    .promises = {promise::unshifted(), promise::variance(2.010166699)},
 };
 HARDGRAD_ESTIMATOR(Ars, entry)
 

@@ -109,7 +109,7 @@ const EstimatorEntry entry = {
     .evaluations = "K; 1 + (K - 1) T if sequential",
     .parameters = {ParameterInfo::integer("samples", 4, 2, 12, "categories drawn together"), credit_parameter()},
     .needs = {need::options(most_options, "all of them are drawn in one of S (S - 1) / 2 orders")},
-    .promises = {promise::unshifted()},
+    .promises = {promise::unshifted(), promise::variance(0.5738953)},
 };
 HARDGRAD_ESTIMATOR(Carms, entry)
 

@@ -75,7 +75,7 @@ const EstimatorEntry entry = {
     .needs = {need::relaxable},
     .promises = {promise::noiseless(Promise::Loss::linear, "alpha=-1"),
                  promise::same_moments("rloo[samples=3]", "samples=3,alpha=0"), promise::unshifted("alpha=0.5"),
-                 promise::descends_square("samples=3,alpha=0.3")},
+                 promise::descends_square("samples=3,alpha=0.3"), promise::variance(2.643485203, "samples=2")},
 };
 HARDGRAD_ESTIMATOR(DoubleCv, entry)
 

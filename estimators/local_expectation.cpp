@@ -117,6 +117,7 @@ const EstimatorEntry entry = {
     .evaluations = "S per step; K (1 + T (S - 1)) if sequential",
     .parameters = {samples_parameter(), baseline_parameter()},
     .needs = {need::enumerable},
+    .promises = {promise::variance(0.4579397977)},
 };
 HARDGRAD_ESTIMATOR(LocalExpectation, entry)
 

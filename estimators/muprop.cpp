@@ -94,7 +94,7 @@ const EstimatorEntry entry = {
     .evaluations = "K + 1",
     .parameters = {samples_parameter(), credit_parameter()},
     .needs = {need::relaxable},
-    .promises = {promise::noiseless(Promise::Loss::linear), promise::unshifted()},
+    .promises = {promise::noiseless(Promise::Loss::linear), promise::unshifted(), promise::variance(2.156199495)},
 };
 HARDGRAD_ESTIMATOR(MuProp, entry)
 

@@ -98,7 +98,7 @@ const EstimatorEntry entry = {
                    ParameterInfo::real("decay", 0.9, 0, 1, "share of the old averages kept at each step").below(),
                    credit_parameter()},
     .needs = {need::log_density},
-    .promises = {promise::noiseless_once_learned("hidden=4")},
+    .promises = {promise::noiseless_once_learned("hidden=4"), promise::unbiased("normalise=true")},
 };
 HARDGRAD_ESTIMATOR(Nvil, entry)
 

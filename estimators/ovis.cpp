@@ -84,7 +84,8 @@ const EstimatorEntry entry = {
                                        "of variant=asymptotic: 1 where many samples count, 0 where few do; biased above 0")},
     .needs = {need::log_density},
     .promises = {promise::unshifted(), promise::unbiased("variant=asymptotic,gamma=0"),
-                 promise::unshifted("variant=asymptotic,gamma=0")},
+                 promise::unshifted("variant=asymptotic,gamma=0"), promise::variance(3.233772351),
+                 promise::variance(3.535537926, "variant=asymptotic,gamma=0.5")},
 };
 HARDGRAD_ESTIMATOR(Ovis, entry)
 

@@ -41,7 +41,7 @@ const EstimatorEntry entry = {
     .evaluations = "K",
     .parameters = {samples_parameter(4, 2), credit_parameter()},
     .needs = {need::log_density},
-    .promises = {promise::unshifted()},
+    .promises = {promise::unshifted(), promise::variance(1.465616396, "samples=3")},
 };
 HARDGRAD_ESTIMATOR(Rloo, entry)
 

@@ -134,7 +134,8 @@ const EstimatorEntry entry = {
                    ParameterInfo::integer("hidden", 100, 1, 65536, "units of the surrogate network")},
     .needs = {need::relaxable},
     .promises = {promise::same_moments("rloo[samples=3]", "samples=3,alpha=0,beta=0"),
-                 promise::descends_square("samples=2,hidden=2,alpha=0.3,beta=-0.4")},
+                 promise::descends_square("samples=2,hidden=2,alpha=0.3,beta=-0.4"),
+                 promise::variance(2.643485203, "samples=2")},
 };
 HARDGRAD_ESTIMATOR(Rodeo, entry)
 

@@ -56,7 +56,7 @@ const EstimatorEntry entry = {
     .evaluations = "3 per choice; 1 + 2 T if choices share a cost",
     .parameters = {samples_parameter()},
     .needs = {need::categorical},
-    .promises = {promise::unshifted()},
+    .promises = {promise::unshifted(), promise::variance(2.775946882)},
 };
 HARDGRAD_ESTIMATOR(StochasticAd, entry)
 

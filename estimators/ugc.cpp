@@ -43,7 +43,7 @@ const EstimatorEntry entry = {
     .evaluations = "3 K",
     .parameters = {ParameterInfo::integer("samples", 1, 1, 1e6, "antithetic pairs per example, each with a flipped row")},
     .needs = {need::bits},
-    .promises = {promise::less_variance("disarm", "samples=1", Promise::Loss::sum)},
+    .promises = {promise::less_variance("disarm", "samples=1", Promise::Loss::sum), promise::variance(1.649235329)},
     .unsupported = [](const Settings&, const Structure& structure) -> std::string {
       return structure.independent() ? ""
                                      : "its pairs run side by side, and here choices feed later ones: take disarm or bitflip";

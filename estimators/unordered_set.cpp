@@ -60,7 +60,8 @@ const EstimatorEntry entry = {
     .parameters = {ParameterInfo::integer("samples", 2, 1, 1024, "distinct outcomes per example"),
                    ParameterInfo::flag("baseline", true, "take the built-in baseline off the loss"), per_step_parameter()},
     .needs = {need::enumerable},
-    .promises = {promise::unshifted(), promise::noiseless(Promise::Loss::constant)},
+    .promises = {promise::unshifted(), promise::noiseless(Promise::Loss::constant),
+                 promise::variance(1.735186122, "samples=2")},
     .unsupported = refuse,
 };
 HARDGRAD_ESTIMATOR(UnorderedSet, entry)

@@ -59,7 +59,8 @@ const EstimatorEntry entry = {
                    ParameterInfo::choice("mean", "geometric", {"geometric", "arithmetic"},
                                          "mean of the other weights that stands in for a sample's own")},
     .needs = {need::log_density},
-    .promises = {promise::unshifted(), promise::unshifted("mean=arithmetic"), promise::unbiased("mean=arithmetic")},
+    .promises = {promise::unshifted(), promise::unshifted("mean=arithmetic"), promise::unbiased("mean=arithmetic"),
+                 promise::variance(1.140920669, "samples=3"), promise::variance(1.343973598, "samples=3,mean=arithmetic")},
 };
 HARDGRAD_ESTIMATOR(Vimco, entry)
 

@@ -96,6 +96,8 @@ const EstimatorEntry entry = {
                    ParameterInfo::flag("normalise", false, "divide by the sum of the weights: biased, less noise"),
                    per_step_parameter()},
     .needs = {need::enumerable},
+    .promises = {promise::variance(1.412081428, "samples=2,normalise=true"),
+                 promise::variance(3.617914207, "samples=2,baseline=false")},
     .unsupported = refuse,
     .infinite_variance = infinite,
 };

@@ -53,6 +53,7 @@ std::string Promise::text() const {
       case Kind::mean: return "mean by its formula";
       case Kind::advantages: return "moments by its advantages";
       case Kind::unbiased: return "unbiased";
+      case Kind::variance: return "variance as recorded";
       case Kind::same_moments: return "moments of " + other;
       case Kind::less_variance:
         return "variance not above that of " + other + (loss == Loss::sum ? " where the loss is a sum over columns" : "");

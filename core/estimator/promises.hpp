@@ -40,6 +40,7 @@ struct Promise {
     mean,           ///< the estimate's mean at the logits of one choice is what `mean` says
     advantages,     ///< it is the score times what `advantages` says
     unbiased,       ///< its mean is its target's gradient under these settings
+    variance,       ///< its variance (all parameters', summed) on two choices of two options that share a loss is `value`
     same_moments,   ///< mean and variance are those of the estimator `other`
     less_variance,  ///< the variance is not above that of `other`; where `loss` is a sum over the columns, only there
     consistent,  ///< its bias, and that of the loss it reports, vanishes as the integer setting `parameter` grows, in powers of
@@ -64,6 +65,7 @@ struct Promise {
   Mean formula = nullptr;
   Advantages advantages = nullptr;
   std::string other = "", parameter = "";
+  double value = 0;
   Loss loss = Loss::any;
   bool learned = false;  ///< `noiseless` once its own parameters are trained; if it has none, its averages
 
@@ -79,6 +81,9 @@ inline Promise advantages(Promise::Advantages formula, std::string with = "") {
   return {.kind = Promise::Kind::advantages, .with = std::move(with), .advantages = formula};
 }
 inline Promise unbiased(std::string with) { return {.kind = Promise::Kind::unbiased, .with = std::move(with)}; }
+inline Promise variance(double value, std::string with = "") {
+  return {.kind = Promise::Kind::variance, .with = std::move(with), .value = value};
+}
 inline Promise same_moments(std::string as, std::string with) {
   return {.kind = Promise::Kind::same_moments, .with = std::move(with), .other = std::move(as)};
 }

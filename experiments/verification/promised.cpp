@@ -123,6 +123,7 @@ class Judge {
                            {.options = 2, .columns = 2, .loss = {.path = false, .apart = true}}},
                           [this](const Made& made) { return advantages(made); });
       case Kind::unbiased: return on_grounds(grounds, [this](const Made& made) { return unbiased(made); });
+      case Kind::variance: return on_grounds({grounds[3]}, [this](const Made& made) { return variance(made); });
       case Kind::same_moments: return on_grounds(grounds, [this](const Made& made) { return against_other(made, true); });
       case Kind::less_variance:
         return on_grounds(promise_->loss == Promise::Loss::sum ? sums : grounds,
@@ -244,6 +245,13 @@ class Judge {
     const auto moments = made.moments();
     return within(largest_difference(moments.mean, made.truth.gradient) / made.scale(),
                   1e-9 + moments.mean_error / made.scale(), "mean");
+  }
+
+  Said variance(const Made& made) const {
+    const auto moments = made.moments();
+    const bool same = std::abs(moments.trace - promise_->value) <= 1e-7 * promise_->value + moments.trace_error;
+    const auto found = fmt::format("variance {:.10g}", moments.trace);
+    return same ? Said{"", found} : Said{fmt::format("{}, not {:.10g}", found, promise_->value), ""};
   }
 
   Said against_other(const Made& made, bool equal) {
