@@ -158,7 +158,8 @@ def test_test_tells_right_from_wrong():
     verdict = as_json("test", "disarm")[0]
     assert verdict["passed"] and {c["check"] for c in verdict["checks"]} == {
         "contract", "mean", "exact mean", "moments, disarm[samples=4]", "shift", "a constant in the loss changes nothing",
-        "exact mean, elbo", "exact mean, elbo[kl=sampled]"}
+        "variance as recorded", "reported loss", "exact mean, elbo", "exact mean, elbo[kl=sampled]", "contract, reward_to_go=true",
+        "exact mean, reward_to_go=true", "reported loss, reward_to_go=true"}
     assert all(c["detail"] for c in verdict["checks"] if c["outcome"] == "skipped")
     # Normalised by its variance, nvil claims nothing: its bias is reported, and no failure. (tests/plugin has one that fails.)
     scaled = as_json("test", "nvil[normalise=true,samples=2]")[0]
