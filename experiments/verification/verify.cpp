@@ -149,7 +149,7 @@ class Verifier {
         if (doubt > 0) found += fmt::format(", good to {:.1e}", std::max(doubt, 1e-15));
         const double allowed = moments.continuous ? 1e-8 + doubt : 1e-10;
         add(what, tested.name, unbiased_ && !(off < allowed) ? "says it is unbiased, but the mean is " + found : "", found);
-        if (unbiased_) reported_loss(tested, estimator, batch, truth, moments, allowed);
+        if (unbiased_ && !done()) reported_loss(tested, estimator, batch, truth, moments, allowed);
         return;
       } catch (const NotExact&) {  // the next smaller batch, or draws
       } catch (const std::exception& e) {

@@ -25,6 +25,7 @@ std::vector<double> terms(const Target&, const Model<T>& model, const Batch& bat
 const TargetEntry target = {
     .name = "second_moment",
     .summary = "E_p(z)[f(z)^2]",
+    .reported = [](const Target&) -> std::string { return "expected_loss"; },  // what its estimator logs is no square
 };
 HARDGRAD_TARGET(second_moment, objective, terms, target)
 
