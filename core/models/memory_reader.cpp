@@ -37,8 +37,7 @@ class MemoryReader final : public Model<T>, public Dreams {
         width_(b.settings.integer("embedding")),
         position_encoding_(b.settings.flag("position_encoding")),
         temporal_(b.settings.flag("temporal")),
-        layerwise_(b.settings.text("tying") == "layerwise"),
-        tied_(b.settings.flag("tied_answers")) {
+        layerwise_(b.settings.text("tying") == "layerwise") {
     auto& set = this->parameters_;
     const auto& [settings, dimensions, init, posterior] = b;
     const std::size_t V = dimensions.at("vocabulary"), N = dimensions.at("sentences"), A = dimensions.at("answers");
@@ -51,7 +50,7 @@ class MemoryReader final : public Model<T>, public Dreams {
       question_ = {set, "question", V, width_, init};
       hop_ = {set, "hop", width_, width_, init, false};
     }
-    if (tied_) {
+    if (settings.flag("tied_answers")) {
       if (layerwise_) throw UsageError("memory_reader: tied_answers goes with tying=adjacent");
       if (!dimensions.contains("answer_word"))
         throw UsageError("memory_reader: tied_answers: the task does not say which words its answers are; leave it out");
@@ -121,7 +120,7 @@ class MemoryReader final : public Model<T>, public Dreams {
   Structure structure_;
   int hops_;
   std::size_t width_;
-  bool position_encoding_, temporal_, layerwise_, tied_;
+  bool position_encoding_, temporal_, layerwise_;
   std::vector<Embedding<T>> memory_, ages_;  // E_k, T_k
   Embedding<T> question_;                    // B, if it is a table of its own
   Linear<T> hop_;                            // H
@@ -152,7 +151,7 @@ void MemoryReader<T>::run(const Batch& batch, Episode<T>& episode) const {
     u = i.after(layerwise_ ? hop_(u) : u) + i.read(story.memory[reads(k)]);  // u_k = u_{k-1} + m_k,{i_k}
     past = std::move(i);
   }
-  const auto W = tied_ ? memory_[hops_](tape, std::span<const int>(answer_words_)) : tape.parameter(*answer_.weight);
+  const auto W = answer_.weight ? tape.parameter(*answer_.weight) : memory_[hops_](tape, std::span<const int>(answer_words_));
   if (episode.observer())
     past.observed(linear(u, W), 0);
   else  // -log softmax(W u_K)[answer]

@@ -42,7 +42,7 @@ class Verifier {
 
   Verdict run() {
     // The sharpest first.
-    for (const auto& tested : test_models())
+    for (const auto& tested : models_)
       if (!done()) on_model(tested, draws);
     if (!done())
       for (auto& check : keeps_promises(spec_)) verdict_.checks.push_back(std::move(check));
@@ -194,7 +194,7 @@ class Verifier {
     const auto spec = spec_.with("samples", std::to_string(2 * settings.integer("samples")));
     const auto what = "moments, " + spec.text;
     std::string why, unsupported_by = "no small network";
-    for (const auto& tested : test_models()) {
+    for (const auto& tested : models_) {
       const auto& structure = tested.model->structure();
       if (auto reason = unsupported(spec, structure); !reason.empty()) {
         unsupported_by = reason;
@@ -254,7 +254,7 @@ class Verifier {
     const auto own = spec_;
     for (const auto* kl : {"analytic", "sampled"}) {
       spec_ = own.with("target", "elbo").with("kl", kl);
-      for (const auto& tested : test_models())
+      for (const auto& tested : models_)
         if (!done()) on_model(tested, target_draws);
     }
     spec_ = own;
@@ -273,7 +273,7 @@ class Verifier {
         spec_ = own.with(parameter.name, other);
         under_ = fmt::format(", {}={}", parameter.name, other);
         unbiased_ = claims_unbiased(spec_);
-        for (const auto& tested : test_models())
+        for (const auto& tested : models_)
           if (!done() && tested.batch.examples() > 1) on_model(tested, target_draws);
       }
     }
@@ -284,6 +284,7 @@ class Verifier {
   Spec spec_;
   bool to_the_first_failure_;
   const EstimatorEntry& entry_;
+  const std::vector<TestModel> models_ = test_models();
   bool unbiased_;           // as it claims
   std::string under_ = {};  // which setting differs from the spec's
   Verdict verdict_;

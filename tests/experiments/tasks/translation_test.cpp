@@ -263,9 +263,7 @@ TEST_CASE("letters: of the same sentences, a blank between words, and BLEU of th
     for (std::size_t b = 0; wrong && b < batch.id.size(); ++b) answer.row(b)[0] = Vocabulary::unknown;
     auto metrics = task.metrics();
     task.score_decoded(batch, {answer, Array<int>(answer.shape, -1)}, metrics);
-    for (const auto& metric : metrics)
-      if (metric.name == "bleu") return metric.value();
-    return -1.0;
+    return value(metrics, "bleu");
   };
   CHECK(bleu_of(*generated, false) == 1);
   CHECK(bleu_of(*generated, true) < 1);
