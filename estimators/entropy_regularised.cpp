@@ -145,7 +145,7 @@ const EstimatorEntry entry = {
                    ParameterInfo::real("decay", 0.9, 0, 1, "share of the old baseline kept at each step").below(),
                    credit_parameter()},
     .needs = {need::log_density},
-    .promises = {promise::variance(3.082551873, "lambda_r=0.7,lambda_e=0.1")},
+    .promises = {promise::variance(3.082551873, "lambda_r=0.7,lambda_e=0.1"), promise::noiseless_once_learned("lambda_e=0")},
     .unsupported = mixes_numbers,
 };
 HARDGRAD_ESTIMATOR(EntropyRegularised, entry)

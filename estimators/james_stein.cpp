@@ -80,7 +80,7 @@ class JamesStein final : public Estimator<T> {
   Credit credit_;
 };
 
-Promise::Losses advantages(const Settings&, const Promise::Losses& f) {
+Promise::Losses advantages(const Settings&, const Promise::Losses& f, const std::vector<Promise::Losses>&) {
   const auto mean = [](const std::vector<double>& x) { return std::accumulate(x.begin(), x.end(), 0.0) / x.size(); };
   auto advantage = f;
   for (std::size_t b = 0; b < f.size(); ++b) {

@@ -82,6 +82,27 @@ class Nvil final : public AveragingEstimator<T> {
   Linear<T> hidden_, out_;
 };
 
+// (f - c) / max(1, sigma) where C is 0
+Promise::Losses advantages(const Settings& settings, const Promise::Losses& f, const std::vector<Promise::Losses>& before) {
+  double c = 0, square = 0, kept = 0;  // nothing is kept of what was there at first
+  for (const auto& seen : before) {
+    double sum = 0, squares = 0, count = 0;
+    for (const auto& example : seen)
+      for (const double x : example) {
+        sum += x;
+        squares += std::pow(x - c, 2);
+        ++count;
+      }
+    c = kept * c + (1 - kept) * sum / count;
+    square = kept * square + (1 - kept) * squares / count;
+    kept = settings.real("decay");
+  }
+  auto advantage = f;
+  for (auto& example : advantage)
+    for (double& a : example) a = (a - c) / (settings.flag("normalise") ? std::max(1.0, std::sqrt(square)) : 1);
+  return advantage;
+}
+
 }  // namespace
 
 const EstimatorEntry entry = {
@@ -98,7 +119,8 @@ const EstimatorEntry entry = {
                    ParameterInfo::real("decay", 0.9, 0, 1, "share of the old averages kept at each step").below(),
                    credit_parameter()},
     .needs = {need::log_density},
-    .promises = {promise::noiseless_once_learned("hidden=4"), promise::unbiased("normalise=true")},
+    .promises = {promise::noiseless_once_learned("hidden=4"), promise::unbiased("normalise=true"),
+                 promise::advantages(advantages, "samples=2,normalise=true,reward_to_go=true")},
 };
 HARDGRAD_ESTIMATOR(Nvil, entry)
 

@@ -99,6 +99,7 @@ const EstimatorEntry entry = {
                    credit_parameter()},
     .needs = {need::relaxable},
     .promises = {promise::same_moments("reinforce", "eta=0"), promise::noiseless_once_learned(),
+                 promise::noiseless_once_learned("tune=false"),
                  promise::descends_square("eta=0.7,temperature=0.8,coupled=true")},
     .infinite_variance = [](const Settings& settings, const Structure& structure,
                             double) { return settings.real("eta") == 0 ? "" : no_variance_of_slopes(structure); },

@@ -135,7 +135,7 @@ const EstimatorEntry entry = {
     .needs = {need::relaxable},
     .promises = {promise::same_moments("rloo[samples=3]", "samples=3,alpha=0,beta=0"),
                  promise::descends_square("samples=2,hidden=2,alpha=0.3,beta=-0.4"),
-                 promise::variance(2.643485203, "samples=2")},
+                 promise::variance(2.643485203, "samples=2"), promise::variance(1.434332508, "samples=3,alpha=0.7,beta=-0.4")},
 };
 HARDGRAD_ESTIMATOR(Rodeo, entry)
 

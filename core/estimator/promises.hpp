@@ -38,7 +38,7 @@ double over_logistic(double location, double from, double to, double width, cons
 struct Promise {
   enum class Kind {
     mean,           ///< the estimate's mean at the logits of one choice is what `mean` says
-    advantages,     ///< it is the score times what `advantages` says
+    advantages,     ///< it is the score times what `advantages` says, also after it learned from other losses
     unbiased,       ///< its mean is its target's gradient under these settings
     variance,       ///< its variance (all parameters', summed) on two choices of two options that share a loss is `value`
     same_moments,   ///< mean and variance are those of the estimator `other`
@@ -56,9 +56,10 @@ struct Promise {
   /// [S] the mean of the gradient at the logits; empty where it is written for other numbers of options only.
   using Mean = SmallChoice::Vector (*)(const Settings&, const SmallChoice&);
 
-  /// [B][K] what the scores of B examples' K samples are multiplied by, from their losses: g = 1/(B K) sum_bk A_bk grad log p.
+  /// [B][K] what the scores of B examples' K samples are multiplied by, from their losses and from those (none, of what has no
+  /// averages) that were learned from before: g = 1/(B K) sum_bk A_bk grad log p, where its own networks give 0.
   using Losses = std::vector<std::vector<double>>;
-  using Advantages = Losses (*)(const Settings&, const Losses&);
+  using Advantages = Losses (*)(const Settings&, const Losses&, const std::vector<Losses>& before);
 
   Kind kind;
   std::string with = "";

@@ -29,6 +29,18 @@ std::vector<double> gradient_of(const Estimator<T>& estimator, const Model<T>& m
   return gradient_of(estimator, model, batch, random);
 }
 
+/// One estimate: its gradient [P], and behind it the loss that it reports.
+template <class T>
+std::vector<double> estimate_of(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, Key key) {
+  Tape<T> tape;
+  KeyedRandomness random(key);
+  std::vector<double> found(model.parameters().size());
+  const auto estimate = estimator.draw({tape, model, batch, random});
+  differentiate(estimate.surrogate, model.parameters(), found);
+  found.push_back(estimate.loss);
+  return found;
+}
+
 /// Largest absolute value; 0 if there is none.
 inline double largest(const std::vector<double>& x) {
   double most = 0;

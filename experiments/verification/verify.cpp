@@ -83,14 +83,14 @@ class Verifier {
     if (unbiased_) sampled_mean("mean", scene.name, *wide, *wide_model, made.batch, model_draws);
   }
 
-  /// How far a batch's estimate is from the mean of its examples', in parts of its largest entry if that is above 1; 0 of
-  /// coupled examples, which have none.
+  /// How far a batch's estimate and loss are from the mean of its examples', in parts of the largest entry if that is above 1;
+  /// 0 of coupled examples, which have none.
   template <class T>
   double apart(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, const std::vector<double>& estimate) {
     if (estimator.couples_examples()) return 0;
     std::vector<double> mean(estimate.size());
     for (int b = 0; b < batch.examples(); ++b) {
-      const auto one = gradient_of(estimator, model, batch.select({b}), Key(2));
+      const auto one = estimate_of(estimator, model, batch.select({b}), Key(2));
       for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += one[i] / batch.examples();
     }
     return largest_difference(mean, estimate) / std::max(1.0, largest(estimate));
@@ -100,13 +100,13 @@ class Verifier {
   std::string contract(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch) {
     const std::string precision = sizeof(T) == 4 ? "float" : "double";
     const auto state = estimator.state();
-    const auto first = gradient_of(estimator, model, batch, Key(2));
+    const auto first = estimate_of(estimator, model, batch, Key(2));
     if (!finite(first)) return "the estimate is not finite in " + precision;
-    if (first != gradient_of(estimator, model, batch, Key(2)))
+    if (first != estimate_of(estimator, model, batch, Key(2)))
       return "two estimates with the same noise differ in " + precision;
     if (estimator.state() != state) return "estimate() changes the learned state; only learn() may";
     if (const double off = apart(estimator, model, batch, first); off > (sizeof(T) == 4 ? 1e-3 : 1e-9))
-      return fmt::format("the estimate of a batch is not the mean of its examples' estimates: {:.2g} apart in {}", off,
+      return fmt::format("the estimate of a batch, or its loss, is not the mean of its examples': {:.2g} apart in {}", off,
                          precision);
     MeasureSettings settings;
     settings.replicates = 8;

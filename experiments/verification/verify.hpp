@@ -10,8 +10,8 @@ namespace hardgrad::verification {
 /// there is no such estimator or its parameters are wrong.
 ///
 /// contract       an estimate is finite and reproducible in both precisions, leaves the learned state alone, is the same for
-///                any number of threads; the estimate of a batch is the mean of its examples' estimates, unless these are
-///                coupled. Or a reason is given.
+///                any number of threads; the estimate of a batch and the loss it reports are the means of its examples', unless
+///                these are coupled. Or a reason is given.
 /// exact mean     every outcome visited: mean equal to its target's gradient, to 1e-10 of its largest entry (1e-8 with
 ///                quadrature), if the estimator says it is unbiased; else the bias is reported. Sampled where that is too
 ///                much: 20,000 draws, 4,000 of a further target or setting, 2,000 of a bias that is not judged.

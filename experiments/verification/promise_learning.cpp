@@ -1,0 +1,72 @@
+#include <cmath>
+#include <stdexcept>
+
+#include "core/autodiff/reduce.hpp"
+#include "experiments/verification/promise_trials.hpp"
+
+namespace hardgrad::verification {
+namespace {
+
+/// Its estimate is a number of the inner estimator's own loss, times the model's first parameter.
+class OfOwnLoss final : public Estimator<double> {
+ public:
+  OfOwnLoss(const Estimator<double>& inner, std::size_t which) : inner_(inner), which_(which) {}
+  bool exchangeable() const override { return inner_.exchangeable(); }
+
+ private:
+  Estimate<double> estimate(const Problem<double>& p) const override {
+    auto estimate = inner_.draw({.tape = p.tape, .model = p.model, .batch = p.batch, .random = p.random, .learning = true});
+    if (!estimate.own_loss) throw std::runtime_error("own_loss is not set where own parameters are learned");
+    std::vector<double> g(inner_.own_parameters().size());
+    p.tape.backward(estimate.own_loss);
+    p.tape.add_gradient(inner_.own_parameters(), std::span<double>(g));
+    estimate.surrogate = sum(p.tape.parameter(*p.model.parameters().begin()), g[which_]);
+    return estimate;
+  }
+  const Estimator<double>& inner_;
+  std::size_t which_;
+};
+
+}  // namespace
+
+Said descends_square(const Trial& trial) {
+  auto& estimator = *trial.estimator;
+  stir(estimator);
+  // Refused where so many moments, two for each parameter, would take minutes: noise of two columns that is integrated over.
+  exact_moments(estimator, *trial.model, one_example(), trial.truth.of_example, 2e4);
+  const auto square = [&] {
+    const auto m = trial.moments();
+    double sum = m.trace;
+    for (double g : m.mean) sum += g * g;
+    return sum;
+  };
+  const auto mean_of_own = [&](const Estimator<double>& of, std::size_t which) {
+    const std::vector<std::vector<double>> around = {std::vector<double>(trial.truth.gradient.size())};
+    return exact_moments(OfOwnLoss(of, which), *trial.model, one_example(), around, outcome_cap).mean[0];
+  };
+  std::size_t which = 0;
+  double off = 0, size = 0, first = 0;
+  for (auto& parameter : estimator.own_parameters())
+    for (auto& value : parameter.value.data) {
+      const double at = value, h = 1e-4;
+      value = at + h;
+      const double above = square();
+      value = at - h;
+      const double wanted = (above - square()) / (2 * h);
+      value = at;
+      const double mean = mean_of_own(estimator, which);
+      if (which++ == 0) first = mean;
+      off = std::max(off, std::abs(mean - wanted));
+      size = std::max(size, std::abs(wanted));
+    }
+  if (size == 0) return {"nothing is learned", ""};
+  // Samples that are copies of one another learn by the mean of what each would.
+  if (trial.model->structure().most_columns() == 1 && trial.settings().integer("samples") == 1) {
+    const auto two = make_estimator<double>(trial.spec.with("samples", "2"), trial.model->structure(), Key(1));
+    stir(*two);
+    if (two->copies() == 2) off = std::max(off, std::abs(mean_of_own(*two, 0) - first));
+  }
+  return within(off / size, 1e-3, fmt::format("{} derivatives", which));
+}
+
+}  // namespace hardgrad::verification

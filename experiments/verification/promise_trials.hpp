@@ -1,0 +1,108 @@
+// What a promise of an estimator is tried on, and what came of it.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/estimator/estimator.hpp"
+#include "experiments/measurement/exact_moments.hpp"
+#include "experiments/measurement/truth.hpp"
+#include "experiments/verification/estimates.hpp"
+#include "experiments/verification/small_choice.hpp"
+#include "experiments/verification/verify.hpp"
+
+namespace hardgrad::verification {
+
+constexpr double outcome_cap = 4e5;  // outcomes an exact moment may have
+
+/// A network to try a promise on.
+struct Ground {
+  int options, columns = 1;
+  double spread = 0.9;
+  SmallLoss loss = {};
+  bool alike = false;
+
+  std::string text() const {
+    return fmt::format("{} options{}{}{}", options, columns > 1 ? fmt::format(", {} columns", columns) : "",
+                       spread > 2 ? ", peaked" : "", loss.linear > 2 ? ", large losses" : "");
+  }
+};
+
+Batch examples(std::size_t count);
+inline Batch one_example() { return examples(1); }
+Spec overlaid(Spec spec, const std::string& with);
+
+/// An estimator on a ground, with its truth.
+struct Trial {
+  Spec spec;
+  std::unique_ptr<SmallModel<double>> model;
+  std::unique_ptr<Estimator<double>> estimator;
+  Truth truth;
+
+  Moments moments() const { return moments(*estimator); }
+  Moments moments(const Estimator<double>& of) const {
+    return exact_moments(of, *model, one_example(), truth.of_example, outcome_cap);
+  }
+  double scale() const { return std::max(1e-3, largest(truth.gradient)); }
+  Settings settings() const { return {spec.name, Estimators::instance().at(spec.name).parameters, spec}; }
+};
+
+/// A failure, or else a detail; neither of what is not written for such a network.
+using Said = std::pair<std::string, std::string>;
+
+inline Said within(double off, double allowed, const std::string& what) {
+  const auto found = fmt::format("{} off by {:.1e}", what, off);
+  return off <= allowed ? Said{"", found} : Said{found, ""};
+}
+
+/// The trials of one promise, each of which becomes a check.
+class Trials {
+ public:
+  Trials(const Spec& spec, const Promise& promise, std::vector<Check>& checks)
+      : spec(spec), promise(promise), checks_(checks) {}
+
+  const Spec& spec;
+  const Promise& promise;
+  bool any() const { return any_; }
+
+  /// Notes a check: failed if `failure` is not empty.
+  void add(const std::string& where, const std::string& failure, const std::string& detail = "");
+  void skip(const std::string& where, const std::string& why);
+
+  /// None (a check that is skipped) where the estimator does not support the ground.
+  std::optional<Trial> make(const Ground& ground, const std::string& with);
+  void on_grounds(const std::vector<Ground>& where, const std::function<Said(const Trial&)>& check);
+
+ private:
+  std::vector<Check>& checks_;
+  bool any_ = false;
+};
+
+// By exact moments (promise_moments.cpp).
+Said mean(const Promise&, const Trial&);
+Said advantages(const Promise&, const Trial&);
+Said unbiased(const Trial&);
+Said variance(const Promise&, const Trial&);
+Said same_moments(const Promise&, const Trial&);
+Said less_variance(const Promise&, const Trial&);
+
+// Where a setting leads to (promise_limits.cpp).
+void consistent(Trials&);
+void limit(Trials&);
+void best_constant(Trials&);
+
+// Of losses that are constant, linear or moved (promise_losses.cpp).
+void noiseless(Trials&);
+void unshifted(Trials&);
+
+// Of what trains its own parameters (promise_learning.cpp).
+Said descends_square(const Trial&);
+
+}  // namespace hardgrad::verification
