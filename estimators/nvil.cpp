@@ -119,7 +119,7 @@ const EstimatorEntry entry = {
                    ParameterInfo::real("decay", 0.9, 0, 1, "share of the old averages kept at each step").below(),
                    credit_parameter()},
     .needs = {need::log_density},
-    .promises = {promise::noiseless_once_learned("hidden=4"), promise::unbiased("normalise=true"),
+    .promises = {promise::noiseless_once_learned("hidden=4,decay=0.9999"), promise::unbiased("normalise=true"),
                  promise::advantages(advantages, "samples=2,normalise=true,reward_to_go=true")},
 };
 HARDGRAD_ESTIMATOR(Nvil, entry)
