@@ -10,12 +10,12 @@
 #include <filesystem>
 #include <functional>
 #include <numeric>
-#include <set>
 
 #include "core/support/error.hpp"
 #include "core/support/text.hpp"
 #include "experiments/cli/manual.hpp"
 #include "experiments/cli/output.hpp"
+#include "experiments/cli/trained.hpp"
 #include "experiments/storage/provenance.hpp"
 #include "experiments/support/parallel.hpp"
 #include "experiments/support/place.hpp"
@@ -88,7 +88,8 @@ void SceneOptions::add_options(CLI::App& app) {
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
   app.add_option("--precision", precision, "float or double")->check(CLI::IsMember({"float", "double"}))->capture_default_str();
-  app.add_option("--checkpoint", checkpoint, "take parameters (and task and model) from a checkpoint");
+  app.add_option("--checkpoint", checkpoint,
+                 "take parameters from a checkpoint, and task and model as trained, or other data and settings that fit");
 }
 
 bool wants_posterior(const std::vector<std::string>& estimators) {
@@ -97,48 +98,29 @@ bool wants_posterior(const std::vector<std::string>& estimators) {
 }
 
 template <class T>
-std::unique_ptr<Model<T>> restored_model(const Checkpoint& checkpoint, const Spec& spec, const Dimensions& dimensions,
-                                         bool posterior, const std::string& where) {
-  const auto make = [&](bool with) { return make_model<T>(spec, dimensions, Key(checkpoint.seed) / "init", with); };
-  const auto fits = [&](const Model<T>& model) {
-    std::set<std::string> have, saved;
-    for (const auto& p : model.parameters()) have.insert(p.name);
-    for (const auto& p : checkpoint.parameters) saved.insert(p.name);
-    return have == saved;
-  };
-  auto model = make(posterior);
-  if (!fits(*model))
-    if (auto other = make(!posterior); fits(*other)) model = std::move(other);
-  restore_parameters(checkpoint.parameters, model->parameters(), where);
-  return model;
-}
-
-template <class T>
 Scene<T> open_scene(const SceneOptions& place, bool posterior) {
   Scene<T> scene;
   scene.data_seed = place.seed;
-  auto task = place.task, model = place.model;
   if (!place.checkpoint.empty()) {
-    scene.checkpoint = load_checkpoint(place.checkpoint);
-    scene.data_seed = scene.checkpoint->seed;
-    const auto agree = [&](const char* kind, std::string& given, const std::string& saved) {
-      if (!given.empty() && canonical_spec(kind, given) != canonical_spec(kind, saved))
-        throw UsageError(fmt::format("--{}: {} is not what the checkpoint was trained on: {}", kind, given, saved));
-      given = saved;
-    };
-    agree("task", task, scene.checkpoint->task);
-    agree("model", model, scene.checkpoint->model);
+    const Trained trained({.checkpoint = place.checkpoint,
+                           .task = place.task,
+                           .model = place.model,
+                           .read = {.split = Split::train, .examples = place.batch}});
+    scene.task_spec = trained.task_spec;
+    scene.model_spec = trained.model_spec;
+    scene.task = trained.task;
+    scene.model = trained.model<T>(posterior);
+    scene.checkpoint = trained.checkpoint;
+    scene.data_seed = trained.checkpoint.seed;
+  } else {
+    if (place.task.empty()) throw UsageError("--task is needed, e.g. --task bits; `hardgrad list tasks` names them");
+    scene.task_spec = canonical_spec("task", place.task);
+    scene.model_spec = canonical_spec(
+        "model", place.model.empty() ? Tasks::instance().at(Spec::parse(place.task).name).default_model : place.model);
+    scene.task = make_task(Spec::parse(scene.task_spec), Key(scene.data_seed) / "data");
+    scene.model =
+        make_model<T>(Spec::parse(scene.model_spec), scene.task->dimensions(), Key(scene.data_seed) / "init", posterior);
   }
-  if (task.empty()) throw UsageError("--task is needed, e.g. --task bits; `hardgrad list tasks` names them");
-  scene.task_spec = canonical_spec("task", task);
-  if (model.empty()) model = Tasks::instance().at(Spec::parse(task).name).default_model;
-  scene.model_spec = canonical_spec("model", model);
-
-  scene.task = make_task(Spec::parse(scene.task_spec), Key(scene.data_seed) / "data");
-  const auto spec = Spec::parse(scene.model_spec);
-  const auto dimensions = scene.task->dimensions();
-  scene.model = scene.checkpoint ? restored_model<T>(*scene.checkpoint, spec, dimensions, posterior, place.checkpoint)
-                                 : make_model<T>(spec, dimensions, Key(scene.data_seed) / "init", posterior);
   std::vector<int> first(std::min<std::size_t>(static_cast<std::size_t>(place.batch), scene.task->size(Split::train)));
   std::iota(first.begin(), first.end(), 0);
   scene.batch = scene.task->batch(Split::train, first);
@@ -155,10 +137,6 @@ std::unique_ptr<Estimator<T>> open_estimator(const Scene<T>& scene, const Spec& 
   return estimator;
 }
 
-template std::unique_ptr<Model<float>> restored_model(const Checkpoint&, const Spec&, const Dimensions&, bool,
-                                                      const std::string&);
-template std::unique_ptr<Model<double>> restored_model(const Checkpoint&, const Spec&, const Dimensions&, bool,
-                                                       const std::string&);
 template Scene<float> open_scene(const SceneOptions&, bool);
 template Scene<double> open_scene(const SceneOptions&, bool);
 template std::unique_ptr<Estimator<float>> open_estimator(const Scene<float>&, const Spec&, Key);

@@ -39,7 +39,8 @@ std::string counted(std::size_t n, const std::string& thing);
 /// An option that may be given several times, one value each.
 CLI::Option* add_repeated(CLI::App& app, const std::string& name, std::vector<std::string>& into, const std::string& help);
 
-/// Where a gradient is taken: a task, a network and a batch, from specs or from a checkpoint.
+/// Where a gradient is taken: a task, a network and a batch, from specs or from a checkpoint (on other data, if a task is
+/// given).
 struct SceneOptions {
   std::string task, model, checkpoint, precision = "float";
   std::uint64_t seed = 0;
@@ -62,11 +63,6 @@ struct Scene {
 /// `posterior`: build the network with a learned posterior (with a checkpoint: only if it holds one).
 template <class T>
 Scene<T> open_scene(const SceneOptions& options, bool posterior);
-/// The network of a checkpoint, made for a task of these dimensions; with a learned posterior if the checkpoint holds one, or
-/// else as asked. InputError `<where>: ...` if its parameters do not fit.
-template <class T>
-std::unique_ptr<Model<T>> restored_model(const Checkpoint& checkpoint, const Spec& model, const Dimensions& dimensions,
-                                         bool posterior, const std::string& where);
 /// Any of the named estimators proposes from a posterior.
 bool wants_posterior(const std::vector<std::string>& estimators);
 /// An estimator for the scene; takes up its learned state if the checkpoint was trained with the same spec.

@@ -12,10 +12,10 @@
 #include "experiments/cli/alignments.hpp"
 #include "experiments/cli/common.hpp"
 #include "experiments/cli/output.hpp"
+#include "experiments/cli/trained.hpp"
 #include "experiments/cli/verbs.hpp"
 #include "experiments/sweeps/config.hpp"
 #include "experiments/training/evaluation.hpp"
-#include "experiments/training/same_words.hpp"
 
 namespace hardgrad::cli {
 namespace {
@@ -29,66 +29,18 @@ struct Options {
 
 const std::map<std::string, Split> splits = {{"train", Split::train}, {"heldout", Split::heldout}, {"test", Split::test}};
 
-/// The task to evaluate on, in the words of the one trained on.
-std::shared_ptr<const Task> open_task(const Options& options, const Checkpoint& checkpoint, std::string& spec) {
-  const auto made_from = Spec::parse(checkpoint.task);
-  std::shared_ptr<const Task> trained = make_task(made_from, Key(checkpoint.seed) / "data");
-  spec = checkpoint.task;
-  if (options.task.empty()) return trained;
-  const auto given = Spec::parse(options.task);
-  if (given.name != made_from.name)
-    throw UsageError(fmt::format("--task {}: the checkpoint was trained on {}; name other data of the same task", given.text,
-                                 checkpoint.task));
-  spec = canonical_spec("task", options.task);
-  std::shared_ptr<const Task> task =
-      make_task(Spec::parse(spec), Key(options.seed.value_or(checkpoint.seed)) / "data", trained.get());
-  if (!Tasks::instance().at(given.name).make_for)
-    require_same_words(*trained, *task, {.split = splits.at(options.split), .examples = options.examples}, "--task " + spec);
-  return task;
-}
-
-/// The spec of the network to evaluate: as trained, or with other settings that leave its parameters as they are.
-std::string model_spec(const Options& options, const Checkpoint& checkpoint) {
-  if (options.model.empty()) return checkpoint.model;
-  auto given = canonical_spec("model", options.model);
-  const auto trained = Spec::parse(checkpoint.model).name;
-  if (Spec::parse(given).name != trained)
-    throw UsageError(fmt::format("--model {}: the checkpoint is of {}; give other settings of {}", options.model,
-                                 checkpoint.model, trained));
-  return given;
-}
-
 template <class T>
-std::unique_ptr<Model<T>> open_model(const Options& options, const Checkpoint& checkpoint, const Task& task,
-                                     const std::string& task_spec) {
-  try {
-    return restored_model<T>(checkpoint, Spec::parse(model_spec(options, checkpoint)), task.dimensions(), false,
-                             options.checkpoint);
-  } catch (const InputError& error) {
-    const auto trained = make_task(Spec::parse(checkpoint.task), Key(checkpoint.seed) / "data")->dimensions();
-    std::string differ;
-    for (const auto& [name, size] : task.dimensions())
-      if (const auto it = trained.find(name); it != trained.end() && it->second != size)
-        differ += fmt::format("{}{} {} ({} where it was trained)", differ.empty() ? "" : ", ", name, size, it->second);
-    if (differ.empty() && options.model.empty()) throw;
-    if (differ.empty())
-      throw InputError(fmt::format("{} (--model may change what leaves the parameters as they are; it was trained as {})",
-                                   error.what(), checkpoint.model));
-    throw InputError(fmt::format("{}: its network does not fit {}: {}", options.checkpoint, task_spec, differ));
-  }
-}
-
-template <class T>
-int evaluate_checkpoint(const Options& options, const Checkpoint& checkpoint) {
-  std::string task_spec;
-  const auto task = open_task(options, checkpoint, task_spec);
+int evaluate_network(const Options& options, const Trained& trained) {
+  const auto& checkpoint = trained.checkpoint;
+  const auto& task = trained.task;
+  const auto& task_spec = trained.task_spec;
   const auto split = splits.at(options.split);
   if (task->size(split) == 0)
     throw UsageError(fmt::format("--split {}: {} has no examples there; take another split, or change its shares",
                                  options.split, task_spec));
   if (options.beam > 1 && !task->decodes())
     throw UsageError(fmt::format("--beam {}: beam search is for sentences, and {} asks for none", options.beam, task_spec));
-  const auto model = open_model<T>(options, checkpoint, *task, task_spec);
+  const auto model = trained.model<T>(false);
   const auto& structure = model->structure();
   const auto estimator = make_estimator<T>(Spec::parse(checkpoint.estimator), structure, Key(checkpoint.seed));
   const auto& target = estimator->target();
@@ -123,7 +75,7 @@ int evaluate_checkpoint(const Options& options, const Checkpoint& checkpoint) {
     print_json({{"checkpoint", options.checkpoint},
                 {"task", task_spec},
                 {"trained_on", checkpoint.task},
-                {"model", model_spec(options, checkpoint)},
+                {"model", trained.model_spec},
                 {"trained_as", checkpoint.model},
                 {"estimator", checkpoint.estimator},
                 {"target", target.name()},
@@ -138,8 +90,8 @@ int evaluate_checkpoint(const Options& options, const Checkpoint& checkpoint) {
                 {"alignments", options.alignments.empty() ? nlohmann::json() : nlohmann::json(options.alignments)}});
     return 0;
   }
-  put("{} on {}, {} of its {} split, after {}\n", model_spec(options, checkpoint), task_spec, counted(examples, "example"),
-      options.split, counted(static_cast<std::size_t>(checkpoint.step), "step"));
+  put("{} on {}, {} of its {} split, after {}\n", trained.model_spec, task_spec, counted(examples, "example"), options.split,
+      counted(static_cast<std::size_t>(checkpoint.step), "step"));
   std::vector<std::vector<std::string>> rows = {{"QUANTITY", "VALUE"}};
   for (const auto* values : {&point.losses, &point.metrics})
     for (const auto& [name, value] : *values) rows.push_back({name, std::isfinite(value) ? fmt::format("{:.4f}", value) : "-"});
@@ -184,9 +136,13 @@ void add_evaluate(CLI::App& app, Action& action) {
   sub->callback([options, &action] {
     action = [options] {
       warn_about_kernel();
-      const auto checkpoint = load_checkpoint(options->checkpoint);
-      return checkpoint.precision == "double" ? evaluate_checkpoint<double>(*options, checkpoint)
-                                              : evaluate_checkpoint<float>(*options, checkpoint);
+      const Trained trained({.checkpoint = options->checkpoint,
+                             .task = options->task,
+                             .model = options->model,
+                             .seed = options->seed,
+                             .read = {.split = splits.at(options->split), .examples = options->examples}});
+      return trained.checkpoint.precision == "double" ? evaluate_network<double>(*options, trained)
+                                                      : evaluate_network<float>(*options, trained);
     };
   });
 }

@@ -1,6 +1,7 @@
 """hardgrad evaluate: trained networks on what they were trained on and on other data, greedily and by beam search; what they attended to."""
 import math
 
+import h5py
 import pytest
 
 from program import as_json, refusal, run
@@ -84,7 +85,10 @@ def test_other_settings_of_the_network(tmp_path):
     assert plain == same and plain["losses"] != more["losses"] and "glimpses=3" in more["model"] and more["trained_as"] == plain["model"]
     averaged = as_json("evaluate", "--checkpoint", path, "--average", 5, "--split", "train")
     assert averaged["metrics"]["accuracy"] == 1 - averaged["metrics"]["error_rate"]
-    assert "it was trained as glimpse_reader[" in refusal("evaluate", "--checkpoint", path, "--model", "glimpse_reader[hidden=9]", status=3)
+    for verb in (("evaluate",), ("measure", "--estimator", "rloo")):
+        assert "it was trained as glimpse_reader[" in refusal(*verb, "--checkpoint", path, "--model", "glimpse_reader[hidden=9]", status=3)
+    two = as_json("measure", "--checkpoint", path, "--model", spec.format(3), "--estimator", "rloo", "--batch", 2, "--replicates", 4)
+    assert "glimpses=3" in two["model"]
     assert "other settings of glimpse_reader" in refusal("evaluate", "--checkpoint", path, "--model", "ponderer")
 
 
@@ -111,6 +115,11 @@ def test_a_file_of_its_own_and_what_was_attended_to(networks, tmp_path):
             wrong += len(found) + len(sure) - len(found & sure) - len(found & possible)
             all_links += len(found) + len(sure)
     assert got["metrics"]["alignment_error_rate"] == pytest.approx(wrong / all_links)
+    measured = as_json("measure", "--checkpoint", checkpoints["soft"], "--task", task, "--estimator", "soft", "--batch", 3, "--replicates", 8)
+    assert measured["task"] == got["task"] and measured["batch"] == 3
+    run("gradient", "--checkpoint", checkpoints["soft"], "--task", task, "--estimator", "soft", "--batch", 3, "--out", tmp_path / "g.h5")
+    with h5py.File(tmp_path / "g.h5") as f:  # of these sentences, not of those it was trained on
+        assert f.attrs["task"] == got["task"]
 
 
 def test_what_does_not_fit_is_one_line(networks, tmp_path):
