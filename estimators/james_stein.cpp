@@ -80,6 +80,7 @@ class JamesStein final : public Estimator<T> {
   Credit credit_;
 };
 
+// f_bk - (1 - lambda_b) (mean of the example's other samples) - lambda_b m_b, with m_b the others' mean
 Promise::Losses advantages(const Settings&, const Promise::Losses& f, const std::vector<Promise::Losses>&) {
   const auto mean = [](const std::vector<double>& x) { return std::accumulate(x.begin(), x.end(), 0.0) / x.size(); };
   auto advantage = f;

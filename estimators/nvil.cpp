@@ -120,7 +120,8 @@ const EstimatorEntry entry = {
                    credit_parameter()},
     .needs = {need::log_density},
     .promises = {promise::noiseless_once_learned("hidden=4,decay=0.9999"), promise::unbiased("normalise=true"),
-                 promise::advantages(advantages, "samples=2,normalise=true,reward_to_go=true")},
+                 promise::advantages(advantages, "samples=2,normalise=true,reward_to_go=true"),
+                 promise::advantages(advantages, "normalise=true")},
 };
 HARDGRAD_ESTIMATOR(Nvil, entry)
 
