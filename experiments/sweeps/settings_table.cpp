@@ -139,6 +139,8 @@ std::vector<SettingInfo> make_table() {
       TRAIN(Info::integer("evaluate_examples", 0, 0, many, "examples per evaluation; 0 is the whole split"), evaluate_examples),
       TRAIN(Info::choice("evaluate_split", "", {"heldout", "test"}, "the split evaluated on"), evaluate_split),
       TRAIN(Info::flag("decode", false, "also decode freely in the last evaluation"), decode),
+      TRAIN(Info::integer("beam", 0, 1, 1000, "decode: by beam search with so many beginnings of a sentence; 1: greedily"),
+            beam),
       TRAIN(Info::flag("keep_best", false, "go back to the best evaluation's parameters before the last one"), keep_best),
       CELL("train",
            Info::text("start", "",
@@ -199,6 +201,7 @@ TrainSettings CellSettings::resolved() const {
                       train.optimizer.warmup, trained, schedule));
   if (schedule == "step" && train.optimizer.drop_every == 0)
     throw UsageError("train.schedule = \"step\": needs train.drop_every, the steps between two drops");
+  if (train.beam > 1 && !train.decode) throw UsageError(fmt::format("train.beam = {}: needs train.decode = true", train.beam));
   if (!train.anneal.empty() && train.steps == 0)
     throw UsageError(fmt::format("train.anneal = \"{}\": needs train.steps, over which it goes", train.anneal));
   const bool has_target = train.target_loss > TrainSettings{}.target_loss;

@@ -14,12 +14,24 @@ const std::vector<std::string> keys{"trials", "seeds", "rounds", "keep", "metric
 
 // What tells a trial how long and by what it is judged is not tuned.
 bool tunable(const std::string& path) {
-  static const std::set<std::string> fixed{
-      "train.most_rows",      "train.most_attention_values", "train.most_cpu_seconds", "train.target_loss", "train.patience",
-      "train.monitor",        "train.save_seconds",          "train.save_every",       "train.steps",       "train.log_every",
-      "train.evaluate_every", "train.evaluate_examples",     "train.evaluate_split",   "train.decode",      "train.keep_best",
-      "train.checkpoint"};
-  return path.starts_with("train.") && !fixed.contains(path);
+  static const std::set<std::string> fixed{"most_rows",
+                                           "most_attention_values",
+                                           "most_cpu_seconds",
+                                           "target_loss",
+                                           "patience",
+                                           "monitor",
+                                           "save_seconds",
+                                           "save_every",
+                                           "steps",
+                                           "log_every",
+                                           "evaluate_every",
+                                           "evaluate_examples",
+                                           "evaluate_split",
+                                           "decode",
+                                           "beam",
+                                           "keep_best",
+                                           "checkpoint"};
+  return path.starts_with("train.") && !fixed.contains(path.substr(6));
 }
 
 class TuneReader {

@@ -207,6 +207,7 @@ class Loop {
     EvaluationSettings how{.split = settings_.evaluate_split == "test" ? Split::test : Split::heldout,
                            .examples = settings_.evaluate_examples,
                            .decode = last && settings_.decode,
+                           .beam = settings_.beam,
                            .bound_samples = last ? task.bound_samples() : 0,
                            .stop = stop_};
     if (task.size(how.split) == 0) return;

@@ -39,6 +39,7 @@ struct TrainSettings {
   int evaluate_examples = 0;               ///< of the held-out split; 0 is all
   std::string evaluate_split = "heldout";  ///< heldout | test
   bool decode = false;                     ///< also decode freely in the last evaluation, where the task wants it
+  int beam = 1;                            ///< decode: beginnings of a sentence that go on together; 1: greedily
   bool keep_best = false;                  ///< go back to the best evaluation's parameters before the last one
   std::vector<int> measure_at;             ///< steps before which bias and variance are measured; `steps` is the end
   int measure_batch = 16;                  ///< examples measured on: the first of the training split

@@ -39,7 +39,6 @@ def networks(tmp_path_factory):
 
 
 def test_it_is_what_the_sweep_said_at_its_end(networks):
-    import h5py
     folder, checkpoints = networks
     assert len(checkpoints) == 3
     with h5py.File(folder / "m.h5") as f:
@@ -53,6 +52,18 @@ def test_it_is_what_the_sweep_said_at_its_end(networks):
             loss = "soft" if name == "soft" else "greedy_loss"
             assert got["losses"][loss] == pytest.approx(f[f"heldout_{loss}"][row, -1], rel=1e-5)
             assert f"{got['losses'][loss]:.4f}" in run("evaluate", "--checkpoint", path).stdout
+
+
+def test_a_sweep_decodes_by_beam_search(tmp_path):
+    text = ('[grid]\ntask = "translation[examples=400,max_length=4,words=3]"\nmodel = "translator[embedding=4,hidden=4]"\nestimator = "soft"\n'
+            '[train]\nsteps = 200\noptimizer = "adam"\nlearning_rate = 0.02\nbatch = 8\ncheckpoint = true\ndecode = true\nbeam = 3\n')
+    (path,) = trained(tmp_path, text).values()
+    with h5py.File(tmp_path / "m.h5") as f:
+        sweep = {m: f[f"metric_{m}"][0, -1] for m in ("bleu", "exact_match_decoded")}
+    three, one = (as_json("evaluate", "--checkpoint", path, "--beam", k)["metrics"] for k in (3, 1))
+    assert sweep == pytest.approx({m: three[m] for m in sweep}, rel=1e-5) and three["exact_match_decoded"] > one["exact_match_decoded"]
+    (tmp_path / "s.toml").write_text(text.replace("decode = true", ""))
+    assert "train.beam = 3: needs train.decode = true" in refusal("plan", tmp_path / "s.toml")
 
 
 def test_beam_posterior_and_splits(networks):
