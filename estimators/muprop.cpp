@@ -94,7 +94,8 @@ const EstimatorEntry entry = {
     .evaluations = "K + 1",
     .parameters = {samples_parameter(), credit_parameter()},
     .needs = {need::relaxable},
-    .promises = {promise::noiseless(Promise::Loss::linear), promise::unshifted(), promise::variance(2.156199495)},
+    .promises = {promise::noiseless(Promise::Loss::linear), promise::noiseless(Promise::Loss::linear, "reward_to_go=true"),
+                 promise::unshifted(), promise::variance(2.156199495)},
 };
 HARDGRAD_ESTIMATOR(MuProp, entry)
 

@@ -30,7 +30,8 @@ struct Ground {
   bool alike = false;
 
   std::string text() const {
-    return fmt::format("{} options{}{}{}", options, columns > 1 ? fmt::format(", {} columns", columns) : "",
+    return fmt::format("{} options{}{}{}", options,
+                       columns > 1 ? fmt::format(", {} columns{}", columns, loss.apart ? " apart" : "") : "",
                        spread > 2 ? ", peaked" : "", loss.linear > 2 ? ", large losses" : "");
   }
 };
