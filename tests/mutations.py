@@ -9,6 +9,7 @@ the build is touched. The same seed draws the same mutants; those that --out hol
 """
 import argparse
 import fnmatch
+import itertools
 import json
 import random
 import re
@@ -75,25 +76,27 @@ def apply(path, mutation):
     return "\n".join(lines), line.strip(), lines[number].strip()
 
 
-def includes(path, seen=None):
-    """All of the tree's headers that a file includes, however far."""
-    seen = set() if seen is None else seen
-    for name in re.findall(r'#include "([^"]+)"', (ROOT / path).read_text()):
-        if (ROOT / name).exists() and name not in seen:
-            seen.add(name)
-            includes(name, seen)
-    return seen
+def includes(path):
+    """All of the tree's headers that a file includes, and how far away: 1 those that it names itself."""
+    found, at = {}, [path]
+    for distance in itertools.count(1):
+        names = {n for p in at for n in re.findall(r'#include "([^"]+)"', (ROOT / p).read_text()) if (ROOT / n).exists()}
+        at = sorted(names - found.keys())
+        if not at:
+            return found
+        found |= {name: distance for name in at}
 
 
 def users(path, most):
-    """Estimators that use a shared file: of its own family first, then evenly from all, the cheap ones first."""
+    """Estimators that use a shared file: the nearest to it first, then evenly from all, the cheap ones first."""
     header = str(Path(path).with_suffix(".hpp"))
-    using = [e for e in sorted((ROOT / "estimators").glob("*.cpp")) if header in includes(e.relative_to(ROOT))]
-    at_first_hand = [e for e in using if f'"{header}"' in e.read_text()]
-    rest = [e for e in using if e not in at_first_hand and e.stem not in SLOW]
-    left = max(0, most - len(at_first_hand))
+    far = {e: includes(e.relative_to(ROOT)).get(header) for e in sorted((ROOT / "estimators").glob("*.cpp"))}
+    using = [e for e in far if far[e]]
+    nearest = [e for e in using if far[e] == min(far[u] for u in using)]
+    rest = [e for e in using if e not in nearest and e.stem not in SLOW]
+    left = max(0, most - len(nearest))
     spread = [rest[i * len(rest) // left] for i in range(min(left, len(rest)))]
-    return [str(e.relative_to(ROOT)) for e in (sorted(at_first_hand, key=lambda e: e.stem in SLOW) + spread)[:most]]
+    return [str(e.relative_to(ROOT)) for e in (sorted(nearest, key=lambda e: e.stem in SLOW) + spread)[:most]]
 
 
 def shared_mutant(path, text, folder, most):
