@@ -3,9 +3,9 @@
 
     tests/mutations.py --build build/release --count 40 --seed 1 [--only 'estimators/re*'] [--all-tests] --out mutations.jsonl
 
-Mutants are built as plugins beside the program (those of an estimator together; a shared source or header with estimators that use it)
-and judged by `hardgrad test`. With --all-tests, survivors are also linked into the estimators' tests. Nothing in the tree or in
-the build is touched. The same seed draws the same mutants; those that --out holds already are not built again.
+Mutants are judged by `hardgrad test`: those of an estimator as plugins beside the program (all together), of a shared header in a plugin
+with estimators that use it, of a shared source in a program of their own. With --all-tests, survivors are also linked into the
+estimators' tests. Nothing in the tree or in the build is touched. The same seed draws the same mutants; those that --out holds already are not built again.
 """
 import argparse
 import fnmatch
@@ -20,7 +20,7 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent / "support"))
-from mutants import ROOT, flags_of, judged, name_of, plugin, renamed, side_by_side  # noqa: E402
+from mutants import ROOT, flags_of, judged, name_of, plugin, renamed, side_by_side, verdicts  # noqa: E402
 
 SWAPS = {" + ": " - ", " - ": " + ", " * ": " / ", " / ": " * ", " += ": " -= ", " -= ": " += ", " *= ": " /= ", " /= ": " *= ",
          " < ": " <= ", " > ": " >= ", " <= ": " < ", " >= ": " > "}
@@ -99,17 +99,43 @@ def users(path, most):
     return [str(e.relative_to(ROOT)) for e in (sorted(nearest, key=lambda e: e.stem in SLOW) + spread)[:most]]
 
 
-def shared_mutant(path, text, folder, most):
-    """What the plugin of a mutant of a shared file is made of, and where its headers are."""
+def mutant_header(path, text, folder, most):
+    """What the plugin of a mutant of a shared header is made of, and where its headers are."""
     sources = {e: renamed((ROOT / e).read_text(), "mutant") for e in users(path, most)}
-    if not sources or path.endswith(".cpp"):
-        return ({**sources, path: text} if sources else None), None
     overlay = Path(folder) / "headers"
     (overlay / path).parent.mkdir(parents=True)
     (overlay / path).write_text(text)
     # What is compiled into the program has the header as it was: the sources beside it come with the mutant.
     beside = [str(p.relative_to(ROOT)) for p in sorted((ROOT / path).parent.glob("*.cpp")) if path in includes(p.relative_to(ROOT))]
     return {**sources, **{b: (ROOT / b).read_text() for b in beside}}, overlay
+
+
+def linked(build, target, path, text, folder):
+    """The build's program `target` with a mutant of one of its sources in it."""
+    build = Path(build).resolve()
+    source, thing = Path(folder) / "mutant.cpp", Path(folder) / "mutant.o"
+    source.write_text(text)
+    flags, directory = flags_of(build, ROOT / path)
+    subprocess.run([*flags, "-c", str(source), "-o", str(thing)], cwd=directory, check=True, capture_output=True)
+    commands = subprocess.run(["ninja", "-t", "commands", target], cwd=build, capture_output=True, text=True, check=True).stdout
+    linking = next(c for c in reversed(commands.splitlines()) if f"-o {target} " in c)
+    words = shlex.split(re.search(r"\S*c\+\+ .*?(?= &&|$)", linking)[0])
+    program, at = Path(folder) / Path(target).name, words.index("-o")
+    own = [w for w in words if w.endswith(f"/{Path(path).name}.o") and path.startswith("estimators/")]
+    words = [str(thing) if w in own else w for w in words]
+    words[at + 1] = str(program)
+    if not own:  # it stands before the archive, and the first definition counts
+        words[at + 2:at + 2] = ["-Wl,--allow-multiple-definition", str(thing)]
+    subprocess.run(words, cwd=build, check=True, capture_output=True)
+    return program
+
+
+def shared_verdicts(build, path, text, folder, kept, most):
+    """Of the estimators that use a shared file, with a mutant of it in the program; of a header, in a plugin."""
+    if path.endswith(".cpp"):
+        return verdicts(linked(build, "hardgrad", path, text, folder), *(name_of((ROOT / e).read_text()) for e in users(path, most)))
+    sources, overlay = mutant_header(path, text, folder, most)
+    return judged(build, plugin(build, Path(folder) / "plugin", sources, overlay, kept))
 
 
 def together(build, path, texts, folder):
@@ -126,33 +152,18 @@ def together(build, path, texts, folder):
     return None, {}
 
 
-def verdict_of(verdicts):
-    if verdicts is None:
+def outcome_of(found):
+    if found is None:
         return {"outcome": "died"}
-    failed = sorted({c["check"] for v in verdicts for c in v["checks"] if c["outcome"] == "failed"})
-    return {"outcome": "survived" if all(v["passed"] for v in verdicts) else "caught", "by": failed}
+    failed = sorted({c["check"] for v in found for c in v["checks"] if c["outcome"] == "failed"})
+    return {"outcome": "survived" if all(v["passed"] for v in found) else "caught", "by": failed}
 
 
 def by_all_tests(build, path, text, folder):
     """True if the estimators' own tests, linked with the mutant, fail; None where a header would have them all built anew."""
     if path.endswith(".hpp"):
         return None
-    build = Path(build).resolve()
-    source, thing = Path(folder) / "mutant.cpp", Path(folder) / "mutant.o"
-    source.write_text(text)
-    flags, directory = flags_of(build, ROOT / path)
-    subprocess.run([*flags, "-c", str(source), "-o", str(thing)], cwd=directory, check=True, capture_output=True)
-    commands = subprocess.run(["ninja", "-t", "commands", "tests/estimators/test_estimators"], cwd=build, capture_output=True,
-                              text=True, check=True).stdout.splitlines()
-    linking = next(c for c in reversed(commands) if "-o tests/estimators/test_estimators " in c)
-    linking = re.search(r"\S*c\+\+ .*?(?= &&|$)", linking)[0]
-    words, program = shlex.split(linking), Path(folder) / "tests"
-    words[words.index("-o") + 1] = str(program)
-    own = [w for w in words if w.endswith(f"/{Path(path).name}.o") and path.startswith("estimators/")]
-    words = [str(thing) if w in own else w for w in words]
-    if not own:  # before the archive, whose member is then not drawn in
-        words.insert(words.index("-o") + 2, str(thing))
-    subprocess.run(words, cwd=build, check=True, capture_output=True)
+    program = linked(build, "tests/estimators/test_estimators", path, text, folder)
     try:
         return subprocess.run([str(program)], capture_output=True, cwd=folder, timeout=3600).returncode != 0
     except subprocess.TimeoutExpired:
@@ -199,15 +210,14 @@ def main():
             with tempfile.TemporaryDirectory(prefix="mutant") as folder:
                 library, left = together(options.build, path, {f"m{i}": apply(path, m)[0] for i, m in enumerate(mutations_of_file)}, folder)
                 for i, m in enumerate(mutations_of_file):
-                    note(path, m, verdict_of(judged(options.build, library, f"{name}_m{i}")) if f"m{i}" in left else
+                    note(path, m, outcome_of(judged(options.build, library, f"{name}_m{i}")) if f"m{i}" in left else
                          {"outcome": "does not compile"}, folder)
             continue
         for m in mutations_of_file:
             with tempfile.TemporaryDirectory(prefix="mutant") as folder:
-                sources, overlay = shared_mutant(path, apply(path, m)[0], folder, options.users)
                 try:
-                    found = verdict_of(judged(options.build, plugin(options.build, Path(folder) / "plugin", sources, overlay, kept.name))) if sources \
-                        else {"outcome": "no estimator uses it"}
+                    found = outcome_of(shared_verdicts(options.build, path, apply(path, m)[0], folder, kept.name, options.users)) \
+                        if users(path, options.users) else {"outcome": "no estimator uses it"}
                 except subprocess.CalledProcessError:
                     found = {"outcome": "does not compile"}
                 note(path, m, found, folder)

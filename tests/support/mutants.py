@@ -74,11 +74,15 @@ def plugin(build, folder, sources, overlay=None, kept=None):
     return library
 
 
-def judged(build, library, *names, timeout=900):
+def judged(build, library, *names):
     """The verdicts of `hardgrad test` on these (all) estimators of the library, or None if it died or did not end."""
+    return verdicts(Path(build).resolve() / "hardgrad", "--plugin", str(library), *names)
+
+
+def verdicts(program, *arguments, timeout=900):
+    """What the program's verb `test` says, or None if it died or did not end."""
     try:
-        done = subprocess.run([str(Path(build).resolve() / "hardgrad"), "test", "-x", "--json", "--plugin", str(library), *names],
-                              capture_output=True, text=True, timeout=timeout)
+        done = subprocess.run([str(program), "test", "-x", "--json", *arguments], capture_output=True, text=True, timeout=timeout)
     except subprocess.TimeoutExpired:
         return None
     return json.loads(done.stdout) if done.returncode in (0, 1) and done.stdout else None  # nothing is said of a bug
