@@ -92,7 +92,8 @@ def users(path, most):
     header = str(Path(path).with_suffix(".hpp"))
     far = {e: includes(e.relative_to(ROOT)).get(header) for e in sorted((ROOT / "estimators").glob("*.cpp"))}
     using = [e for e in far if far[e]]
-    nearest = [e for e in using if far[e] == min(far[u] for u in using)]
+    least = min((far[e] for e in using), default=0)
+    nearest = [e for e in using if far[e] == least]
     rest = [e for e in using if e not in nearest and e.stem not in SLOW]
     left = max(0, most - len(nearest))
     spread = [rest[i * len(rest) // left] for i in range(min(left, len(rest)))]
@@ -130,12 +131,12 @@ def linked(build, target, path, text, folder):
     return program
 
 
-def shared_verdicts(build, path, text, folder, kept, most):
+def shared_verdicts(build, path, text, folder, most):
     """Of the estimators that use a shared file, with a mutant of it in the program; of a header, in a plugin."""
     if path.endswith(".cpp"):
         return verdicts(linked(build, "hardgrad", path, text, folder), *(name_of((ROOT / e).read_text()) for e in users(path, most)))
     sources, overlay = mutant_header(path, text, folder, most)
-    return judged(build, plugin(build, Path(folder) / "plugin", sources, overlay, kept))
+    return judged(build, plugin(build, Path(folder) / "plugin", sources, overlay))
 
 
 def together(build, path, texts, folder):
@@ -199,7 +200,6 @@ def main():
             to.write(json.dumps(record) + "\n")
         print(f'{record["outcome"]:16} {path}:{number + 1}: {before}  ->  {after}', flush=True)
 
-    kept = tempfile.TemporaryDirectory(prefix="mutants")  # objects of the estimators that serve for shared files
     todo = {}
     for path, mutation in drawn:
         if (path, mutation[0] + 1, mutation[1], mutation[3]) not in done:
@@ -216,7 +216,7 @@ def main():
         for m in mutations_of_file:
             with tempfile.TemporaryDirectory(prefix="mutant") as folder:
                 try:
-                    found = outcome_of(shared_verdicts(options.build, path, apply(path, m)[0], folder, kept.name, options.users)) \
+                    found = outcome_of(shared_verdicts(options.build, path, apply(path, m)[0], folder, options.users)) \
                         if users(path, options.users) else {"outcome": "no estimator uses it"}
                 except subprocess.CalledProcessError:
                     found = {"outcome": "does not compile"}

@@ -9,16 +9,32 @@
 
 namespace hardgrad::verification {
 
-/// One estimate, with the given noise, of the gradient in `parameters`.
+/// One estimate, with the given noise: its gradient in `parameters` [P], and behind it the loss that it reports.
+template <class T>
+std::vector<double> estimate_of(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, Randomness& random,
+                                const ParameterSet<T>& parameters) {
+  Tape<T> tape;
+  std::vector<double> found(parameters.size());
+  const auto estimate = estimator.draw({tape, model, batch, random});
+  differentiate(estimate.surrogate, parameters, found);
+  found.push_back(estimate.loss);
+  return found;
+}
+/// In the model's own parameters.
+template <class T>
+std::vector<double> estimate_of(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, Key key) {
+  KeyedRandomness random(key);
+  return estimate_of(estimator, model, batch, random, model.parameters());
+}
+
+/// The gradient alone.
 template <class T>
 std::vector<double> gradient_of(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, Randomness& random,
                                 const ParameterSet<T>& parameters) {
-  Tape<T> tape;
-  std::vector<double> gradient(parameters.size());
-  differentiate(estimator.draw({tape, model, batch, random}).surrogate, parameters, gradient);
-  return gradient;
+  auto found = estimate_of(estimator, model, batch, random, parameters);
+  found.pop_back();
+  return found;
 }
-/// In the model's own parameters.
 template <class T>
 std::vector<double> gradient_of(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, Randomness& random) {
   return gradient_of(estimator, model, batch, random, model.parameters());
@@ -27,18 +43,6 @@ template <class T>
 std::vector<double> gradient_of(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, Key key) {
   KeyedRandomness random(key);
   return gradient_of(estimator, model, batch, random);
-}
-
-/// One estimate: its gradient [P], and behind it the loss that it reports.
-template <class T>
-std::vector<double> estimate_of(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, Key key) {
-  Tape<T> tape;
-  KeyedRandomness random(key);
-  std::vector<double> found(model.parameters().size());
-  const auto estimate = estimator.draw({tape, model, batch, random});
-  differentiate(estimate.surrogate, model.parameters(), found);
-  found.push_back(estimate.loss);
-  return found;
 }
 
 /// Largest absolute value; 0 if there is none.

@@ -58,9 +58,9 @@ struct Trial {
 /// A failure, or else a detail; neither of what is not written for such a network.
 using Said = std::pair<std::string, std::string>;
 
+inline Said said(bool holds, const std::string& found) { return holds ? Said{"", found} : Said{found, ""}; }
 inline Said within(double off, double allowed, const std::string& what) {
-  const auto found = fmt::format("{} off by {:.1e}", what, off);
-  return off <= allowed ? Said{"", found} : Said{found, ""};
+  return said(off <= allowed, fmt::format("{} off by {:.1e}", what, off));
 }
 
 /// The trials of one promise, each of which becomes a check.

@@ -1,9 +1,7 @@
 """Estimators with one thing changed, built as plugins beside the program that judges them. Not optimised: compiling is what takes time."""
-import hashlib
 import json
 import re
 import shlex
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -46,10 +44,9 @@ def flags_of(build, source):
     raise SystemExit(f"{build} does not build {source}")
 
 
-def plugin(build, folder, sources, overlay=None, kept=None):
+def plugin(build, folder, sources, overlay=None):
     """A library of `sources`, {path in the tree: text}. Headers below `overlay` come before the tree's. Its own definitions
-    are its own: what it was built of is what it runs. Without an overlay, objects made before are taken from the folder `kept`.
-    Returns the path; CalledProcessError if it does not compile."""
+    are its own: what it was built of is what it runs. Returns the path; CalledProcessError if it does not compile."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     objects = []
@@ -60,14 +57,8 @@ def plugin(build, folder, sources, overlay=None, kept=None):
         source.write_text(marker + f'#line 1 "{path}"\n' + text)
         first = [f"-I{overlay}"] if overlay else []
         objects.append(source.with_suffix(".o"))
-        known = Path(kept) / hashlib.sha256(source.read_bytes()).hexdigest() if kept and not overlay else None
-        if known and known.exists():
-            shutil.copy(known, objects[-1])
-            continue
         subprocess.run([flags[0], *first, *flags[1:], f"-I{Path(build).resolve()}/generated", "-O0", "-fPIC", "-c", str(source), "-o",
                         str(objects[-1])], cwd=directory, check=True, capture_output=True, text=True, timeout=900)
-        if known:
-            shutil.copy(objects[-1], known)
     library = folder / "mutant.so"
     subprocess.run([flags[0], "-shared", "-Wl,-Bsymbolic-functions", *map(str, objects), "-o", str(library)], check=True,
                    capture_output=True, text=True)
