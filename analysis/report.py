@@ -13,7 +13,7 @@ import xarray as xr
 
 from .answer import HEAD, answer, lines, subject
 from .answer import caption as caption_of_answer
-from .attending import collapsed
+from .attending import CERTAIN, certain, collapsed
 from .drawing import titles
 from .errors import InputError
 from .figures import draw_all
@@ -67,6 +67,10 @@ def _summary(data: xr.Dataset, description: str, trials: xr.Dataset | None) -> l
         parts.append(f'<p class="warn"><strong>Attention has collapsed</strong> on {escape(names[panel])} with {escape(", ".join(estimators))}: '
                      "nearly all words of a sentence attend to one position, whatever they are (metric_positions_used), so that what is "
                      "compared there is decoders without attention.</p>")
+    for panel, estimators in certain(data).items():
+        parts.append(f'<p class="warn"><strong>Nothing is left to chance</strong> on {escape(names[panel])} with '
+                     f"{escape(', '.join(estimators))}: a network was sure of every choice when it was last measured (attention_entropy below "
+                     f"{CERTAIN:g} nat), so that its variance and bias there say nothing of the estimator.</p>")
     parts.append('<nav><a href="#answer">Answer</a> '
                  + ('<a href="#tuning">Tuning</a> ' if trials is not None else "") + '<a href="#ranking">Ranking</a> <a href="#figures">Figures</a> <a href="#cells">Every run</a> '
                  '<a href="#origin">Where this comes from</a></nav>')

@@ -160,15 +160,60 @@ def outcome_of(found):
     return {"outcome": "survived" if all(v["passed"] for v in found) else "caught", "by": failed}
 
 
-def by_all_tests(build, path, text, folder):
+def seen_by_tests(build, path, text, folder):
     """True if the estimators' own tests, linked with the mutant, fail; None where a header would have them all built anew."""
     if path.endswith(".hpp"):
         return None
-    program = linked(build, "tests/estimators/test_estimators", path, text, folder)
-    try:
-        return subprocess.run([str(program)], capture_output=True, cwd=folder, timeout=3600).returncode != 0
-    except subprocess.TimeoutExpired:
-        return True
+    for target in ("tests/estimators/test_estimators", "tests/estimators/test_couplings_and_controls"):
+        program = linked(build, target, path, text, folder)
+        try:
+            if subprocess.run([str(program), "--abort-after=1"], capture_output=True, cwd=folder, timeout=3600).returncode != 0:
+                return True
+        except subprocess.TimeoutExpired:
+            return True
+    return False
+
+
+def same():
+    """(file, line before, line after) of the mutants that are known to change nothing: tests/same_mutants.txt."""
+    found, path, before = set(), "", ""
+    for line in (ROOT / "tests/same_mutants.txt").read_text().splitlines():
+        if line.startswith("- "):
+            before = line[2:]
+        elif line.startswith("+ "):
+            found.add((path, before, line[2:]))
+        elif line.endswith("pp"):
+            path = line
+    return found
+
+
+def alive(known):
+    """The survivors that change something."""
+    nothing = same()
+    return [k for k in known if k["outcome"] == "survived" and (k["file"], k["before"], k["after"]) not in nothing]
+
+
+def by_all_tests(build, known, out):
+    """Lets all tests judge the survivors that have not been, and writes down what they said."""
+    for k in alive(known):
+        if "all_tests" in k:
+            continue
+        with tempfile.TemporaryDirectory(prefix="mutant") as folder:
+            text, before, _ = apply(k["file"], (k["line"] - 1, k["column"], k["old"], k["new"]))
+            assert before == k["before"], f'{k["file"]}:{k["line"]} is another line now: begin a new --out'
+            k["all_tests"] = seen_by_tests(build, k["file"], text, folder)
+        out.write_text("".join(json.dumps(record) + "\n" for record in known))
+        print(f'{"caught" if k["all_tests"] else "alive":16} {k["file"]}:{k["line"]}: {before}  ->  {k["after"]}', flush=True)
+
+
+def summary(known):
+    live = alive(known)
+    judged_ones = sum(k["outcome"] in ("caught", "died", "survived") for k in known)
+    survived = sum(k["outcome"] == "survived" for k in known)
+    changing = judged_ones - survived + len(live)
+    others = {o: sum(k["outcome"] == o for k in known) for o in ("does not compile", "no estimator uses it")}
+    return (f"{len(known)} mutants: {others}, {survived - len(live)} change nothing. Of the {changing} others `hardgrad test` alone caught "
+            f'{changing - len(live)}, and all tests {sum(k.get("all_tests") is True for k in live)} of the {len(live)} left')
 
 
 def main():
@@ -189,12 +234,11 @@ def main():
     known = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
     done = {(k["file"], k["line"], k["column"], k["new"]) for k in known}
     print(f"{len(every)} mutations in {len(files)} files; {len(drawn)} drawn with seed {options.seed}", flush=True)
-    def note(path, mutation, found, folder):
+
+    def note(path, mutation, found):
         number, column, old, new = mutation
-        text, before, after = apply(path, mutation)
+        _, before, after = apply(path, mutation)
         record = {"file": path, "line": number + 1, "column": column, "old": old, "new": new, "before": before, "after": after, **found}
-        if record["outcome"] == "survived" and options.all_tests:
-            record["all_tests"] = by_all_tests(options.build, path, text, folder)
         known.append(record)
         with out.open("a") as to:
             to.write(json.dumps(record) + "\n")
@@ -211,7 +255,7 @@ def main():
                 library, left = together(options.build, path, {f"m{i}": apply(path, m)[0] for i, m in enumerate(mutations_of_file)}, folder)
                 for i, m in enumerate(mutations_of_file):
                     note(path, m, outcome_of(judged(options.build, library, f"{name}_m{i}")) if f"m{i}" in left else
-                         {"outcome": "does not compile"}, folder)
+                         {"outcome": "does not compile"})
             continue
         for m in mutations_of_file:
             with tempfile.TemporaryDirectory(prefix="mutant") as folder:
@@ -220,10 +264,10 @@ def main():
                         if users(path, options.users) else {"outcome": "no estimator uses it"}
                 except subprocess.CalledProcessError:
                     found = {"outcome": "does not compile"}
-                note(path, m, found, folder)
-    count = {o: sum(k["outcome"] == o for k in known) for o in {k["outcome"] for k in known}}
-    judged_ones = sum(count.get(o, 0) for o in ("caught", "died", "survived"))
-    print(f'{count}; of {judged_ones} judged, {judged_ones - count.get("survived", 0)} were caught by `hardgrad test` alone')
+                note(path, m, found)
+    if options.all_tests:
+        by_all_tests(options.build, known, out)
+    print(summary(known))
 
 
 if __name__ == "__main__":

@@ -2,11 +2,12 @@
 
 import numpy as np
 
-from analysis.attending import collapsed
+from analysis.attending import certain, collapsed
 from analysis.report import report
 from made_up import made_up
 
 EVALUATED = ("run", "evaluation_step")
+MEASURED = ("run", "measurement_step")
 
 
 def test_collapsed_attention_is_named_by_its_last_evaluation():
@@ -14,6 +15,18 @@ def test_collapsed_attention_is_named_by_its_last_evaluation():
     assert collapsed(made_up(metric_positions_used=(EVALUATED, used))) == {("t", "m"): ["rloo"]}
     assert collapsed(made_up(metric_positions_used=(EVALUATED, [[0.5, np.nan]] * 4))) == {}
     assert collapsed(made_up()) == {}
+
+
+def test_what_is_sure_of_every_choice_is_named_by_its_last_measurement():
+    entropy = [[0.7, 0.5], [0.7, 0.0009], [0.0, 0.5], [0.0, 0.7]]  # a run of rloo ends sure, soft began so
+    assert certain(made_up(attention_entropy=(MEASURED, entropy))) == {("t", "m"): ["rloo"]}
+    assert certain(made_up(attention_entropy=(MEASURED, [[0.7, 0.0011]] * 4))) == {}
+    assert certain(made_up(attention_entropy=(MEASURED, [[0.7, -0.0011]] * 4))) == {}, "a density's, which may be negative"
+    assert certain(made_up(attention_entropy=(MEASURED, [[0.7, -1e-17]] * 4))) == {("t", "m"): ["rloo", "soft"]}
+    assert certain(made_up()) == {}
+    said = "<strong>Nothing is left to chance</strong> on"
+    assert said in report(made_up(attention_entropy=(MEASURED, entropy)))
+    assert said not in report(made_up(attention_entropy=(MEASURED, [[0.0, 0.7]] * 4)))
 
 
 def test_the_report_warns():
