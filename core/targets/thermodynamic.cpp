@@ -1,8 +1,12 @@
 // thermodynamic: -sum_j (b_j+1 - b_j) E_pi_j[log p exp(-f) / q], pi_j ~ (p exp(-f))^b_j q^(1 - b_j).
 //
 // Masrani, Le & Wood 2019, The thermodynamic variational objective. It adds up over independent choices.
+#include <algorithm>
+#include <functional>
+
 #include "core/estimator/enumeration/objectives.hpp"
 #include "core/estimator/enumeration/outcome_objectives.hpp"
+#include "core/support/error.hpp"
 
 namespace hardgrad {
 namespace {
@@ -14,13 +18,20 @@ Estimate<T> objective(const Target& target, const Problem<T>& problem) {
                                 [&](const auto& outcomes) { return thermodynamic_objective(outcomes, partition); });
 }
 
+TargetTerms terms(const Settings& settings) {
+  const auto& b = settings.reals("partition");
+  if (b.size() < 2 || b.front() != 0 || b.back() != 1 || std::adjacent_find(b.begin(), b.end(), std::greater_equal()) != b.end())
+    throw UsageError("thermodynamic: the partition must rise from 0 to 1, such as partition=0;0.1;1");
+  return drawn_from_posterior(settings);
+}
+
 }  // namespace
 
 const TargetEntry entry = {
     .name = "thermodynamic",
     .summary = "-sum_j (b_j+1 - b_j) E_pi_j[log p exp(-f) / q], pi_j ~ (p exp(-f))^b_j q^(1 - b_j)",
     .parameters = {ParameterInfo::reals("partition", {0, 1}, "0 = b_0 < b_1 < ... = 1")},
-    .terms = drawn_from_posterior,
+    .terms = terms,
 };
 HARDGRAD_TARGET(thermodynamic, objective, rows_of_enumeration, entry)
 

@@ -185,7 +185,7 @@ class Verifier {
     add(what, where, failure, found);
   }
 
-  /// With twice the samples: the mean as before, and the exact variance is what draws have.
+  /// With twice the samples: a batch is still the mean of its examples, the mean as before, and the exact variance is what draws have.
   void more_samples() {
     const auto& known = entry_.parameters;
     const auto samples = std::find_if(known.begin(), known.end(), [](const auto& p) { return p.name == "samples"; });
@@ -194,6 +194,7 @@ class Verifier {
     const auto spec = spec_.with("samples", std::to_string(2 * settings.integer("samples")));
     const auto what = "moments, " + spec.text;
     std::string why, unsupported_by = "no small network";
+    bool together = false;
     for (const auto& tested : models_) {
       const auto& structure = tested.model->structure();
       if (auto reason = unsupported(spec, structure); !reason.empty()) {
@@ -203,6 +204,11 @@ class Verifier {
       const auto batch = tested.batch.select({0});
       const auto estimator = make_estimator<double>(spec, structure, Key(1));
       stir(*estimator);
+      if (!together && tested.batch.examples() > 1) {
+        together = true;
+        add("contract, " + spec.text, tested.name, guarded([&] { return contract(*estimator, *tested.model, tested.batch); }));
+        if (done()) return;
+      }
       try {
         const auto truth = exact_truth(estimator->target(), *tested.model, batch, outcome_cap);
         const auto exact = exact_moments(*estimator, *tested.model, batch, truth.of_example, outcome_cap);
