@@ -1,6 +1,8 @@
 // Returns, leave-one-out, and learned state.
 #include <doctest/doctest.h>
 
+#include <numeric>
+
 #include "core/estimator/score_function/moving_average.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 #include "core/nn/optimizer.hpp"
@@ -106,6 +108,27 @@ TEST_CASE("nvil's baseline learns to lower the variance") {
   }
   CHECK(variance_of(*estimator, model, batch) < 0.6 * before);
   CHECK(bias_of(*estimator, model, batch) < 1e-10);
+}
+
+TEST_CASE("nvil: what its baseline goes down, and what it keeps: a mean for every column, then the mean square") {
+  const auto model = model_of("bits[bits=3,t=0.3;0.6;0.1,logit=0.2;-0.1;0.4]");
+  const auto batch = one_example();
+  auto estimator = estimator_of("nvil[samples=2,reward_to_go=true]", *model);
+  for (auto& parameter : estimator->own_parameters())
+    for (auto& value : parameter.value.data) value = 0;  // so that it predicts 0
+  Tape<double> tape;
+  KeyedRandomness random(Key(1));
+  Sampled<double> sampled({tape, *model, batch, random}, 2);
+  const auto f = sampled.returns(0, Credit::reward_to_go);
+  REQUIRE(f.size() == 6);  // [samples, columns]
+  const double square = std::inner_product(f.begin(), f.end(), f.begin(), 0.0) / 6;
+  const auto estimate = estimator->draw({tape, *model, batch, random});
+  CHECK(estimate.own_loss.item() == doctest::Approx(square).epsilon(1e-14));
+  estimator->learn(estimate);
+  const auto state = estimator->state();
+  REQUIRE(state.size() >= 4);
+  for (std::size_t d = 0; d < 3; ++d) CHECK(state[d] == doctest::Approx((f[d] + f[3 + d]) / 2).epsilon(1e-14));
+  CHECK(state[3] == doctest::Approx(square).epsilon(1e-14));
 }
 
 TEST_CASE("the same place draws the same number, whatever the batch around it") {
