@@ -67,6 +67,7 @@ const EstimatorEntry entry = {
                    ParameterInfo::real("cap", 1e6, 1, 1e12, "most rows an enumeration may have; beyond it is an error"),
                    credit_parameter()},
     .needs = {need::log_density},
+    .promises = {promise::same_moments("rloo[samples=2,target=elbo]", "samples=2")},
     .unsupported = [](const Settings& settings, const Structure& structure) -> std::string {
       return settings.flag("enumerate") && structure.numbers() ? "numbers cannot be enumerated: take enumerate=false" : "";
     },

@@ -4,7 +4,7 @@
     tests/mutations.py --build build/release --count 40 --seed 1 [--only 'estimators/re*'] [--all-tests] --out mutations.jsonl
 
 Mutants are judged by `hardgrad test`: those of an estimator as plugins beside the program (all together), of a shared header in a plugin
-with estimators that use it and rloo, of a shared source in a program of their own. With --all-tests, survivors are also linked into the
+with estimators that use it, rloo and vimco, of a shared source in a program of their own. With --all-tests, survivors are also linked into the
 estimators' tests. Nothing in the tree or in the build is touched. The same seed draws the same mutants; those that --out holds already are not built again.
 """
 import argparse
@@ -102,8 +102,8 @@ def users(path, most):
     left = max(0, most - len(nearest))
     spread = [rest[i * len(rest) // left] for i in range(min(left, len(rest)))]
     found = [str(e.relative_to(ROOT)) for e in (sorted(nearest, key=lambda e: e.stem in SLOW) + spread)[:most]]
-    # What is enumerated is also what all are held to: one that does not enumerate tells if that is wrong.
-    return found + [plain for plain in ["estimators/rloo.cpp"] if found and plain not in found]
+    # What is enumerated is also what all are held to: those that do not enumerate, one of a mean and one of a bound, tell if that is wrong.
+    return found + [plain for plain in ["estimators/rloo.cpp", "estimators/vimco.cpp"] if found and plain not in found]
 
 
 def mutant_header(path, text, folder, most):

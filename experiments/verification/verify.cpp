@@ -266,25 +266,35 @@ class Verifier {
     spec_ = own;
   }
 
-  /// Each flag turned over and each other choice of a setting, on the networks of several examples.
+  /// Each flag turned over and each other choice of a setting, then all flags together, on the networks of several examples.
   void other_settings() {
     const auto own = spec_;
     const Settings settings(own.name, entry_.parameters, own);
+    auto all = own;
+    int flags = 0;
     for (const auto& parameter : entry_.parameters) {
       if (parameter.name == "target" || parameter.name == "kl") continue;
       std::vector<std::string> others = parameter.choices;
-      if (parameter.type == ParameterInfo::Type::boolean) others = {settings.flag(parameter.name) ? "false" : "true"};
-      for (const auto& other : others) {
-        if (!parameter.choices.empty() && other == settings.text(parameter.name)) continue;
-        spec_ = own.with(parameter.name, other);
-        under_ = fmt::format(", {}={}", parameter.name, other);
-        unbiased_ = claims_unbiased(spec_);
-        for (const auto& tested : models_)
-          if (!done() && tested.batch.examples() > 1) on_model(tested, target_draws);
+      if (parameter.type == ParameterInfo::Type::boolean) {
+        others = {settings.flag(parameter.name) ? "false" : "true"};
+        all = all.with(parameter.name, others[0]);
+        ++flags;
       }
+      for (const auto& other : others)
+        if (parameter.choices.empty() || other != settings.text(parameter.name))
+          on_models_of_several(own.with(parameter.name, other), fmt::format(", {}={}", parameter.name, other));
     }
+    if (flags > 1) on_models_of_several(all, ", all flags turned over");
     spec_ = own;
     under_.clear();
+  }
+
+  void on_models_of_several(const Spec& spec, const std::string& under) {
+    spec_ = spec;
+    under_ = under;
+    unbiased_ = claims_unbiased(spec_);
+    for (const auto& tested : models_)
+      if (!done() && tested.batch.examples() > 1) on_model(tested, target_draws);
   }
 
   Spec spec_;

@@ -232,6 +232,11 @@ TEST_CASE("what cannot work is refused with a remedy") {
   for (const auto* spec : {"arm", "disarm", "arms"})
     refused(spec, "bits[options=3]", "needs bits; site `bit` has up to 3 options");
   refused("mvd", "bits[options=3]", "take an estimator for categories, e.g. local_expectation");
+  for (int times : {1, 2, 3}) {
+    const Structure structure = {
+        .sites = {{.name = "place", .times = times, .reach = Reach::own_costs, .kind = SiteKind::normal}}};
+    CHECK((unsupported(Spec::parse("mvd"), structure) == "") == (times == 1));  // Normals one by one
+  }
   for (const auto* spec : {"arm[samples=3]", "disarm[samples=5]", "disarm_tree[samples=3]", "disarm_stick[samples=3]"})
     refused(spec, "bits", "take an even number");
   refused("arms[samples=33]", "bits", "samples must be at most 32");
