@@ -20,7 +20,8 @@ Estimate<T> objective(const Target& target, const Problem<T>& problem) {
 
 TargetTerms terms(const Settings& settings) {
   const auto& b = settings.reals("partition");
-  if (b.size() < 2 || b.front() != 0 || b.back() != 1 || std::adjacent_find(b.begin(), b.end(), std::greater_equal()) != b.end())
+  if (b.size() < 2 || b.front() != 0 || b.back() != 1 ||
+      std::adjacent_find(b.begin(), b.end(), std::greater_equal()) != b.end())
     throw UsageError("thermodynamic: the partition must rise from 0 to 1, such as partition=0;0.1;1");
   return drawn_from_posterior(settings);
 }

@@ -185,7 +185,8 @@ class Verifier {
     add(what, where, failure, found);
   }
 
-  /// With twice the samples: a batch is still the mean of its examples, the mean as before, and the exact variance is what draws have.
+  /// With twice the samples: a batch is still the mean of its examples, the mean as before, and the exact variance is what
+  /// draws have.
   void more_samples() {
     const auto& known = entry_.parameters;
     const auto samples = std::find_if(known.begin(), known.end(), [](const auto& p) { return p.name == "samples"; });

@@ -391,7 +391,8 @@ TEST_CASE("bounds: what cannot be is refused") {
   CHECK(truths.of("elbo") != nullptr);
   CHECK_THROWS_WITH_AS(estimator_of("vimco[samples=1]", *model), doctest::Contains("samples must be at least 2"), UsageError);
   CHECK_THROWS_AS(estimator_of("tvo[beta1=0]", *model), UsageError);
-  for (const std::vector<double>& partition : std::vector<std::vector<double>>{{1, 0.5, 1}, {0, 0.5, 2}, {0, 0.5, 0.5, 1}, {0.1, 1}, {1}, {0, 0.7, 0.3, 1}})
+  for (const std::vector<double>& partition :
+       std::vector<std::vector<double>>{{1, 0.5, 1}, {0, 0.5, 2}, {0, 0.5, 0.5, 1}, {0.1, 1}, {1}, {0, 0.7, 0.3, 1}})
     CHECK_THROWS_AS(thermodynamic(partition), UsageError);
   CHECK_THROWS_AS(estimator_of("ovis[gamma=1.5]", *model), UsageError);
   CHECK_THROWS_WITH_AS(estimator_of("wake_wake", *model_of("bits")), doctest::Contains("no learned posterior"), UsageError);
