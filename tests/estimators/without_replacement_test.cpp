@@ -507,5 +507,22 @@ TEST_CASE("wrong rules for distinct outcomes are caught") {
   }
 }
 
+TEST_CASE("wor_importance: below four of more outcomes its variance is known to be infinite, and of nothing else") {
+  const auto& entry = Estimators::instance().at("wor_importance");
+  const auto model = model_of("bits[bits=2,options=3]");  // nine outcomes, three a step
+  const auto infinite = [&](const std::string& spec) {
+    const auto parsed = Spec::parse(spec);
+    return entry.infinite_variance(Settings(parsed.name, entry.parameters, parsed), model->structure(), 9) != "";
+  };
+  CHECK(infinite("wor_importance[samples=2]"));
+  CHECK(infinite("wor_importance[samples=3]"));
+  CHECK_FALSE(infinite("wor_importance[samples=4]"));
+  CHECK_FALSE(infinite("wor_importance[samples=9]"));
+  CHECK_FALSE(infinite("wor_importance[samples=2,baseline=false]"));
+  CHECK_FALSE(infinite("wor_importance[samples=2,normalise=true]"));
+  CHECK(infinite("wor_importance[samples=2,per_step=true]"));
+  CHECK_FALSE(infinite("wor_importance[samples=3,per_step=true]"));  // all of them
+}
+
 }  // namespace
 }  // namespace hardgrad::testing
