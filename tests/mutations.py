@@ -4,7 +4,7 @@
     tests/mutations.py --build build/release --count 40 --seed 1 [--only 'estimators/re*'] [--all-tests] --out mutations.jsonl
 
 Mutants are judged by `hardgrad test`: those of an estimator as plugins beside the program (all together), of a shared header in a plugin
-with estimators that use it, rloo and vimco, of a shared source in a program of their own. With --all-tests, survivors are also linked into the
+with estimators that use it, of a shared source in a program of their own. With --all-tests, survivors are also linked into the
 estimators' tests. Nothing in the tree or in the build is touched. The same seed draws the same mutants; those that --out holds already are not built again.
 """
 import argparse
@@ -28,6 +28,8 @@ WORDS = {"std::max(": "std::min(", "std::min(": "std::max(", "add(": "subtract("
          "expm1(": "exp("}
 # What costs most to judge comes last among the estimators that serve for a shared file.
 SLOW = {"gumbel_rao", "rebar", "relax", "arsm", "carms", "arms", "ars"}
+# What stands for the others of its target.
+PLAIN = {"rloo", "vimco"}
 
 
 def code_of(line):
@@ -88,22 +90,24 @@ def includes(path):
 
 
 def users(path, most):
-    """Estimators that use a shared file, themselves or else by their target: the nearest to it first, then evenly from all, the cheap
-    ones first."""
+    """Estimators that use a shared file: the nearest to it first, then evenly from all, the cheap ones first; and of each target that uses
+    it one estimator, as what is enumerated is also what estimators are held to, and those that do not enumerate tell if that is wrong."""
     header = str(Path(path).with_suffix(".hpp"))
-    far = {e: includes(e.relative_to(ROOT)).get(header) for e in sorted((ROOT / "estimators").glob("*.cpp"))}
-    if not any(far.values()):
-        targets = {name_of(t.read_text()) for t in (ROOT / "core/targets").glob("*.cpp") if header in includes(t.relative_to(ROOT))}
-        far = {e: (found := re.search(r'\.target = "(\w+)', e.read_text())) and found[1] in targets for e in far}
-    using = [e for e in far if far[e]]
+    estimators = sorted((ROOT / "estimators").glob("*.cpp"), key=lambda e: (e.stem in SLOW, e.stem not in PLAIN, e.stem))
+    far = {e: includes(e.relative_to(ROOT)).get(header) for e in estimators}
+    using = [e for e in estimators if far[e]]
     least = min((far[e] for e in using), default=0)
     nearest = [e for e in using if far[e] == least]
     rest = [e for e in using if e not in nearest and e.stem not in SLOW]
     left = max(0, most - len(nearest))
-    spread = [rest[i * len(rest) // left] for i in range(min(left, len(rest)))]
-    found = [str(e.relative_to(ROOT)) for e in (sorted(nearest, key=lambda e: e.stem in SLOW) + spread)[:most]]
-    # What is enumerated is also what all are held to: those that do not enumerate, one of a mean and one of a bound, tell if that is wrong.
-    return found + [plain for plain in ["estimators/rloo.cpp", "estimators/vimco.cpp"] if found and plain not in found]
+    found = (nearest + [rest[i * len(rest) // left] for i in range(min(left, len(rest)))])[:most]
+    targets = {name_of(t.read_text()) for t in (ROOT / "core/targets").glob("*.cpp") if header in includes(t.relative_to(ROOT))}
+    for e in estimators:
+        target = re.search(r'\.target = "(\w+)', e.read_text())[1]
+        if target in targets:
+            targets.remove(target)
+            found += [e] if e not in found else []
+    return [str(e.relative_to(ROOT)) for e in found]
 
 
 def mutant_header(path, text, folder, most):
