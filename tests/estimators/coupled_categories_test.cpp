@@ -310,5 +310,34 @@ TEST_CASE("wrong couplings of categories are caught") {
   CHECK(z_of(Made(3, swaps, weighted_by(false)), *model, one_example(), draws) > 3 * bound);
 }
 
+TEST_CASE("arsm, draw by draw: over all references j, what a swap with j changes, times 1 / S - pi_j") {
+  const auto swaps = [](Coupling& c, Randomness& random, Draw where) {
+    draw_dirichlet(c.p, c.kept.first(3), random, where);
+    const std::size_t of[][2] = {{0, 0}, {0, 1}, {0, 2}, {1, 2}};
+    for (std::size_t i = 0; i < 4; ++i) c.option[i] = swapped_action(c.p, c.kept.first(3), of[i][0], of[i][1]);
+  };
+  const auto merged = [](const Coupling& c, std::span<const double> f, std::span<double> logits) {
+    const double swapped[3][3] = {{f[0], f[1], f[2]}, {f[1], f[0], f[3]}, {f[2], f[3], f[0]}};
+    for (int j = 0; j < 3; ++j) {
+      const double mean = (swapped[0][j] + swapped[1][j] + swapped[2][j]) / 3;
+      for (int i = 0; i < 3; ++i) logits[i] += (swapped[i][j] - mean) * (1.0 / 3 - c.kept[j]);
+    }
+  };
+  const auto model = model_of("bits[bits=2,options=3,function=table,logit=0.9;-0.1;0.4]");
+  const Made by_hand(4, swaps, merged);
+  const auto arsm = estimator_of("arsm", *model);
+  double largest = 0;
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    KeyedRandomness random{Key(seed)};
+    const auto wanted = gradient_of<double>(by_hand, *model, one_example(), random);
+    const auto had = gradient_of<double>(*arsm, *model, one_example(), random);
+    for (std::size_t i = 0; i < had.size(); ++i) {
+      largest = std::max(largest, std::abs(wanted[i]));
+      REQUIRE(std::abs(had[i] - wanted[i]) < 1e-14);
+    }
+  }
+  CHECK(largest > 0.01);
+}
+
 }  // namespace
 }  // namespace hardgrad::testing
