@@ -11,7 +11,7 @@ import xarray as xr
 
 from .budgets import at_budget, cost_so_far, reached
 from .errors import InputError
-from .groups import Group, by_seed, evaluated_on, panels
+from .groups import Group, by_seed, evaluated_on, in_words, panels
 from .inference import FINAL_LOSS, lower_is_better
 from .load import need
 from .statistics import Difference, holm, mean_interval, paired_difference, pairs_needed, shared_ranks
@@ -143,7 +143,7 @@ class _Section:
             edges = [f"{name} of {span}" for name, span in at_edge(self.settings[i], self.chosen[i]).items()]
             rows.append({
                 "budget": self.budget, "at": self.limit, "estimator": self.estimators[i],
-                "setting": " ".join(f"{name}={value}" for name, value in {**group.others, **group.tuned}.items()),
+                "setting": in_words({**group.others, **group.tuned}),
                 "edge": "; ".join(edges + ([group.edge] if group.edge else [])),
                 "rank": ranks[i],
                 "score": mean.mean, "low": mean.low, "high": mean.high, "seeds": int(np.isfinite(self.scores[i]).sum()),
@@ -261,6 +261,8 @@ def _shown(row: pd.Series) -> str:
 
 
 def _by(row: pd.Series) -> str:
+    if not np.isfinite(row["difference_low"]):
+        return f"{row['difference']:+.3g} (of one seed)"
     return f"{row['difference']:+.3g} [{row['difference_low']:.3g}, {row['difference_high']:.3g}]"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +10,11 @@ import xarray as xr
 
 from .errors import InputError
 from .load import run_settings, status_names
+
+
+def in_words(settings: Mapping[str, object]) -> str:
+    """Settings as one reads them, without those that are set to nothing (`train.start = ""`)."""
+    return " ".join(f"{name}={value}" for name, value in settings.items() if value != "")
 
 
 class Group(NamedTuple):
@@ -26,7 +32,7 @@ class Group(NamedTuple):
     @property
     def label(self) -> str:
         """The estimator, with the further axes that set it apart."""
-        return " ".join([self.estimator, *(f"{name}={value}" for name, value in self.others.items())])
+        return f"{self.estimator} {in_words(self.others)}".strip()
 
     @property
     def panel(self) -> tuple[str, str]:

@@ -27,7 +27,7 @@ _LOSSES = ("heldout_expected_loss", "heldout_marginal_likelihood", "heldout_soft
 def measurement_step(data: xr.Dataset, at: str | int = "first") -> int:
     """The step meant by "first", "last" or a number. At the first one, step 0, all estimators that share a seed are
     measured at the same parameters: the fair place to compare them."""
-    steps = [int(step) for step in need(data, "measurement_step", "set `measure_at` in the sweep").values]
+    steps = [int(step) for step in need(data, "measurement_step", "set measure.at in the sweep").values]
     if at == "first":
         return steps[0]
     if at == "last":

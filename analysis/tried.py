@@ -7,6 +7,7 @@ import pandas as pd
 import xarray as xr
 
 from .errors import InputError
+from .groups import in_words
 from .inference import lower_is_better
 from .load import estimator_settings, status_names
 
@@ -34,7 +35,7 @@ def tried(trials: xr.Dataset) -> pd.DataFrame:
         values = {axis: str(trials[axes[axis]].values[runs[0]]) for axis in tuned if axis in axes}
         values |= {f"estimator.{name}": f"{value:.12g}" if isinstance(value, float) else str(value) for name, value in own[runs[0]].items() if f"estimator.{name}" in tuned}
         found.append({**labels, "steps": int(trials["evaluation_step"].values[_last(trials, runs[0])]) if not failed[runs[0]] else np.nan,
-                      "setting": " ".join(f"{name}={value}" for name, value in sorted(values.items()) if value),
+                      "setting": in_words(dict(sorted(values.items()))),
                       "trials": len(runs), "failed": int((failed[runs] | ~np.isfinite(scores)).sum()), "score": float(scores.mean()),
                       "quantity": next((str(q) for q in trials["tuning_quantity"].values[runs] if str(q)), ""),
                       "kept": bool(trials["tuning_kept"].values[runs[0]])})

@@ -10,6 +10,7 @@ from analysis import InputError, format_table, table, tidy
 from analysis.__main__ import main
 from analysis.answer import answer, format_answer
 from analysis.budgets import at_budget, cost_so_far
+from analysis.groups import in_words, panels
 from analysis.report import report
 from analysis.statistics import pairs_needed, shared_ranks
 from analysis.table import readable
@@ -158,3 +159,19 @@ def test_overrides_are_columns_and_settings_are_in_tidy():
     assert "train.learning_rate" not in table(data.assign_coords(rate=("run", [0.1, 0.1, 0.5, 0.5], {"grid_axis": "train.learning_rate"})))
     with pytest.raises(InputError, match="run_settings is no JSON object: {"):
         table(made_up(run_settings=("run", np.array(["{"] * 4, object))))
+
+
+def test_a_difference_of_one_seed_has_no_interval():
+    data = sweep(1, ["rloo", "nvil"], 1)
+    assert "with one seed nothing can" in format_answer(answer(data)) and "nan" not in format_answer(answer(data))
+    assert "(of one seed)" in report(data) and "[nan" not in report(data)
+
+
+def test_settings_that_are_set_to_nothing_are_not_said():
+    assert in_words({"train.start": "", "train.start_steps": "0"}) == "train.start_steps=0" and in_words({"train.start": ""}) == ""
+    data = sweep(1, ["rloo"], 4)
+    starts = ["", "", "soft", "soft"]
+    begun = data.assign_coords({"train.start": ("run", starts, {"grid_axis": "train.start"})})
+    assert [group.label for group in panels(begun)[("t0", "m")]] == ["rloo", "rloo train.start=soft"]
+    page = report(begun)
+    assert "rloo train.start=soft" in page and "train.start=<" not in page and "train.start= " not in page
