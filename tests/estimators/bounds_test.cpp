@@ -212,6 +212,17 @@ TEST_CASE("independent choices: what adds up over the steps is what the whole se
   check([&](const auto& z) { return thermodynamic_objective(z, partition); }, thermodynamic(partition));
 }
 
+TEST_CASE("by hand: the weight of an outcome, and the value and slopes of the sleep phase") {
+  std::vector<Outcome> z(2);
+  z[0].log_p = -0.5, z[0].log_q = -1.2, z[0].loss = 0.3;
+  z[1].log_p = -1.1, z[1].log_q = -0.4, z[1].loss = 0.9;
+  CHECK(z[0].log_weight() == doctest::Approx(0.4).epsilon(1e-14));
+  const auto sleep = sleep_field(z);
+  CHECK(sleep.value == doctest::Approx(1.2 * std::exp(-0.8) + 0.4 * std::exp(-2.0)).epsilon(1e-14));
+  CHECK(sleep.slopes.log_q[0] == doctest::Approx(-std::exp(-0.8)).epsilon(1e-14));
+  CHECK(sleep.slopes.log_q[1] == doctest::Approx(-std::exp(-2.0)).epsilon(1e-14));
+}
+
 TEST_CASE("the K-sample bound equals its definition over ordered tuples") {
   const TwoBits toy;
   for (int samples : {1, 2, 3, 4}) {
