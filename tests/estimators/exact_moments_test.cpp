@@ -90,6 +90,26 @@ TEST_CASE("multisets and ordered samples have the same moments") {
     REQUIRE(a.covariance[i] == doctest::Approx(b.covariance[i]).epsilon(1e-10));
 }
 
+TEST_CASE("moments of one copy stand in for those of all, where these are too many") {
+  for (const std::string name : {"implicit_mle", "bitflip", "rebar", "relax"}) {
+    CAPTURE(name);
+    const auto model = model_of(name == "bitflip" ? "bits[bits=2,t=0.3,logit=0.4]" : "bits[bits=1,t=0.3,logit=0.4]");
+    const auto truth = exact_truth({}, *model, one_example(), 1e6);
+    const auto moments = [&](const Estimator<double>& estimator, double cap) {
+      return exact_moments(estimator, *model, one_example(), truth.of_example, cap);
+    };
+    const auto one = estimator_of(name + "[samples=1]", *model), two = estimator_of(name + "[samples=2]", *model);
+    REQUIRE(two->copies() == 2);
+    const auto of_one = moments(*one, 1e6), of_two = moments(*two, 1e6);
+    CHECK(of_one.trace > 1e-4);
+    CHECK(std::abs(2 * of_two.trace - of_one.trace) <= 2 * of_two.trace_error + of_one.trace_error + 1e-12);
+    if (of_two.continuous) continue;  // of which one copy alone is ever affordable
+    const auto in_turn = moments(*two, of_two.outcomes - 1);
+    CHECK(in_turn.outcomes < of_two.outcomes);
+    CHECK(std::abs(in_turn.trace - of_two.trace) < 1e-12);
+  }
+}
+
 TEST_CASE("an outcome space beyond the cap is refused") {
   Recurrent<double> model(true);
   auto estimator = estimator_of("rloo[samples=4]", model);
