@@ -29,7 +29,7 @@ def checkout(tmp_path):
 
 
 def run(folder, *command, text):
-    env = {name: value for name, value in os.environ.items() if name != "OPENBLAS_CORETYPE"}
+    env = dict(os.environ)
     if sanitizers := env.get("HARDGRAD_SANITIZE"):
         env["CXXFLAGS"] = f"-fsanitize={sanitizers}"
         if "build/release/python" in text:  # Python itself has no runtime of the sanitizer, which has to find C++'s exceptions

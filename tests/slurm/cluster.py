@@ -58,7 +58,7 @@ def free_ports(count):
 class Cluster:
     def __init__(self, folder):
         self.folder, self.daemons = folder, []
-        self.env = {k: v for k, v in os.environ.items() if k != "OPENBLAS_CORETYPE" and not k.startswith("SLURM")}
+        self.env = {k: v for k, v in os.environ.items() if not k.startswith("SLURM")}
         self.env["SLURM_CONF"] = str(folder / "slurm.conf")
         for name in "state", "spool":
             (folder / name).mkdir()

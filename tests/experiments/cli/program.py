@@ -7,9 +7,7 @@ BINARY = os.environ.get("HARDGRAD_BINARY", "build/release/hardgrad")
 
 
 def environment(**changes):
-    env = {k: v for k, v in os.environ.items() if k != "OPENBLAS_CORETYPE"}
-    env.update(changes)
-    return env
+    return os.environ | changes
 
 
 def run(*arguments, status=0, cwd=None, **env):

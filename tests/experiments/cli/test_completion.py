@@ -23,8 +23,7 @@ COMP_LINE="$1"; COMP_POINT=${{#COMP_LINE}}; COMP_WORDS=({PROGRAM}); COMP_CWORD=0
 _hardgrad
 printf '%s\\n' "${{COMPREPLY[@]}}"
 """
-    done = subprocess.run(["bash", "-c", script, "bash", "hardgrad " + line], capture_output=True, text=True, timeout=3000, cwd=cwd,
-                          env=environment())
+    done = subprocess.run(["bash", "-c", script, "bash", "hardgrad " + line], capture_output=True, text=True, timeout=3000, cwd=cwd)
     assert done.returncode == 0 and done.stderr == "", done.stderr
     return [word for word in done.stdout.split("\n") if word]
 

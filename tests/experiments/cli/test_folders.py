@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from program import BINARY, as_json, environment, run
+from program import BINARY, as_json, run
 
 TINY = ('precision = "double"\n[grid]\ntask = "bits"\nmodel = "bits[bits=2]"\nestimator = ["exact", "rloo[samples=2]", "reinforce"]\n'
         'seed = {seeds}\n[train]\nsteps = 0\n[measure]\nat = ["start"]\nexact = true\n')
@@ -26,8 +26,7 @@ def in_containers(*commands):
     """Runs the program in as many containers at once, where it is process number 1; nothing where that is not allowed."""
     for own in (["unshare", "-p", "-f"], ["unshare", "-r", "-p", "-f"]):
         if subprocess.run([*own, "true"], capture_output=True).returncode == 0:
-            processes = [subprocess.Popen([*own, BINARY, *map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                          env=environment()) for command in commands]
+            processes = [subprocess.Popen([*own, BINARY, *map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for command in commands]
             return [(p.returncode, errors) for p, (_, errors) in [(p, p.communicate(timeout=3000)) for p in processes]]
     pytest.skip("no containers here: unshare is not allowed")
 
@@ -76,7 +75,7 @@ def starts(out):
 def test_runs_at_the_same_time_share_the_work(tmp_path):
     sweep, out = tiny(tmp_path, 100), tmp_path / "run"
     processes = [subprocess.Popen([BINARY, "run", str(sweep), "--out", str(out), "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                  text=True, env=environment()) for _ in range(3)]
+                                  text=True) for _ in range(3)]
     reports = [json.loads(process.communicate(timeout=3000)[0]) for process in processes]
     assert [process.returncode for process in processes] == [0, 0, 0]
     assert sum(report["ok"] for report in reports) == 300
@@ -88,11 +87,11 @@ def test_runs_at_the_same_time_share_the_work(tmp_path):
 def test_a_killed_run_leaves_no_claim_that_stands(tmp_path):
     sweep, out = tiny(tmp_path, 1), tmp_path / "run"
     arguments = [BINARY, "run", str(sweep), "--out", str(out), "--set", "train.steps=1000000000", "--set", "measure.at=[]"]
-    process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment())
+    process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while process.poll() is None and not ((out / "journal.jsonl").exists() and starts(out)):
         time.sleep(0.02)
     at_work = as_json("status", out)["running"]
-    second = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment())
+    second = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     process.kill()
     process.wait()
     assert at_work >= 1
@@ -195,7 +194,7 @@ def test_places_that_cannot_be_looked_at():
                 command = as_nobody(BINARY, *map(str, arguments))
                 if command is None:
                     pytest.skip("root opens everything, and setpriv is missing")
-                done = subprocess.run(command, capture_output=True, text=True, env=environment(), cwd=base)
+                done = subprocess.run(command, capture_output=True, text=True, cwd=base)
                 said = done.stderr if arguments[0] != "check" else done.stdout + done.stderr
                 assert done.returncode == status, (arguments, done.returncode, said)
                 assert "bug" not in said and len(done.stderr.splitlines()) <= 1 and said.strip(), (arguments, said)

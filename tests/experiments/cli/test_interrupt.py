@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from program import BINARY, as_json, environment
+from program import BINARY, as_json
 
 LONG = {
     "replicates": ("float", 'task = "bits"\nestimator = ["rloo", "reinforce"]', "replicates = 50000000"),
@@ -25,7 +25,7 @@ def test_long_work_stops_at_once(what, how, tmp_path):
     (tmp_path / "long.toml").write_text(f'precision = "{precision}"\n[grid]\n{grid}\n[measure]\n{measure}\n')
     out = tmp_path / "run"
     process = subprocess.Popen([BINARY, "run", str(tmp_path / "long.toml"), "--out", str(out), "--jobs", "2"],
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     journal = out / "journal.jsonl"
     while process.poll() is None and not (journal.exists() and '"start"' in journal.read_text()):
         time.sleep(0.02)
@@ -43,7 +43,7 @@ def test_running_again_goes_on(tmp_path):
     (tmp_path / "s.toml").write_text('[grid]\ntask = "bits"\nestimator = ["exact", "rloo"]\n[[override]]\nwhen = { estimator = "rloo" }\n'
                                      'set = { measure.replicates = 300000 }\n[measure]\nreplicates = 4\n')
     arguments = [BINARY, "run", str(tmp_path / "s.toml"), "--out", str(tmp_path / "run"), "--jobs", "1"]
-    process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment())
+    process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     journal = tmp_path / "run" / "journal.jsonl"
     while process.poll() is None and not (journal.exists() and journal.read_text().count('"start"') == 2):
         time.sleep(0.01)
@@ -67,7 +67,7 @@ def stuck_sweep(folder):
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_loading_is_left_alone_while_planning(how, tmp_path):
     arguments, _ = stuck_sweep(tmp_path)
-    process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
+    process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     with open(tmp_path / "train.txt", "w"):  # opens as soon as the program does so on its side
         process.send_signal(how)
         _, errors = process.communicate(timeout=3000)
@@ -77,7 +77,7 @@ def test_loading_is_left_alone_while_planning(how, tmp_path):
 
 def test_loading_is_left_alone_in_a_cell(tmp_path):
     arguments, story = stuck_sweep(tmp_path)
-    process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
+    process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     (tmp_path / "train.txt").write_text(story)  # for the plan, and the first cell
     journal = tmp_path / "run" / "journal.jsonl"
     while process.poll() is None and not (journal.exists() and journal.read_text().count('"start"') == 2):

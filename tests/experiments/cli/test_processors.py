@@ -5,7 +5,7 @@ import shutil
 import subprocess
 
 import pytest
-from program import BINARY, environment, run
+from program import BINARY, run
 
 PORTABLE = os.environ["HARDGRAD_PORTABLE"] == "1"
 QEMU = shutil.which("qemu-x86_64")
@@ -18,7 +18,7 @@ native = pytest.mark.skipif(PORTABLE, reason="a portable build")
 
 
 def emulated(processor, *arguments, status=0):
-    done = subprocess.run([QEMU, "-cpu", processor, BINARY, *arguments], capture_output=True, text=True, timeout=3000, env=environment())
+    done = subprocess.run([QEMU, "-cpu", processor, BINARY, *arguments], capture_output=True, text=True, timeout=3000)
     assert done.returncode == status, (done.returncode, done.stdout[-2000:], done.stderr[-2000:])
     # qemu itself says what it cannot emulate.
     return done.stdout, [line for line in done.stderr.splitlines() if not line.startswith("qemu-x86_64: warning: ")]

@@ -57,7 +57,7 @@ def numbers(folder):
 
 def killed_when(command, ready, how=signal.SIGKILL):
     """Starts the program and sends it the signal as soon as `ready()`; False if it ended before."""
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment())
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while process.poll() is None and not ready():
         time.sleep(0.001)
     if process.poll() is not None:

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from program import BINARY, as_json, environment, run
+from program import BINARY, as_json, run
 
 SWEEP = ('precision = "double"\n[grid]\ntask = "bits"\nestimator = ["exact", "rloo[samples=2]"]\n[[exclude]]\nestimator = "soft*"\n'
          '[train]\nsteps = 0\n[measure]\nat = ["start"]\nexact = true\n')
@@ -28,7 +28,7 @@ def ended(arguments, out=None, err=None, **options):
     try:
         # Closed in the program itself: what Python gives it instead is not asked.
         command = ["/bin/sh", "-c", 'exec "$0" "$@"' + "".join(f" {number}>&-" for number in closed), BINARY, *map(str, arguments)]
-        return subprocess.run(command, text=True, timeout=3000, env=environment(), **files, **options)
+        return subprocess.run(command, text=True, timeout=3000, **files, **options)
     finally:
         for file in files.values():
             if file is not subprocess.PIPE:

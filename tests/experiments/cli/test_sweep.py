@@ -13,7 +13,7 @@ import h5py
 import numpy as np
 import pytest
 
-from program import BINARY, as_json, environment, refusal, run
+from program import BINARY, as_json, refusal, run
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -116,7 +116,7 @@ def test_stopped_at_any_moment_and_resumed(sweep, tmp_path, expected, how):
     for _ in range(30):
         seen = events(out).count("\n") + moments.randint(0, 5)  # the plan, or so many cells more begun or ended
         process = subprocess.Popen([BINARY, "run", str(sweep), "--out", str(out), "--jobs", "2"], stdout=subprocess.DEVNULL,
-                                   stderr=subprocess.PIPE, text=True, env=environment())
+                                   stderr=subprocess.PIPE, text=True)
         while process.poll() is None and events(out).count("\n") < seen:
             time.sleep(0.001)
         process.send_signal(how)
@@ -143,7 +143,7 @@ def test_stopped_at_any_moment_and_resumed(sweep, tmp_path, expected, how):
 def test_status_tells_who_is_at_work(sweep, tmp_path):
     out = tmp_path / "run"
     process = subprocess.Popen([BINARY, "run", str(sweep), "--out", str(out), "--jobs", "1", "--set", "train.steps=100000000",
-                                "--set", "measure.at=[]"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment())
+                                "--set", "measure.at=[]"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         while process.poll() is None and '"start"' not in events(out):
             time.sleep(0.02)
@@ -234,10 +234,10 @@ def test_progress_goes_to_stderr_and_does_not_flood(sweep, tmp_path):
 
 def test_the_curves_of_a_running_sweep_as_a_page(sweep, tmp_path):
     def drawn(folder):
-        return subprocess.run([sys.executable, "-m", "analysis", "watch", folder, "--every", "0.2", "--hardgrad", BINARY], cwd=ROOT, env=environment(),
+        return subprocess.run([sys.executable, "-m", "analysis", "watch", folder, "--every", "0.2", "--hardgrad", BINARY], cwd=ROOT,
                               capture_output=True, text=True)
     running = subprocess.Popen([BINARY, "run", sweep, "--out", tmp_path / "it", "--set", "train.steps=20000", "--set", "measure.at=[]", "--only", "task=bits",
-                                "--progress", "none"], env=environment(), stdout=subprocess.DEVNULL)
+                                "--progress", "none"], stdout=subprocess.DEVNULL)
     while running.poll() is None and not (tmp_path / "it" / "plan.json").exists():
         time.sleep(0.01)
     for _ in range(2):  # while it runs, and when it is over

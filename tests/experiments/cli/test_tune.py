@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from program import BINARY, as_json, environment, refusal, run
+from program import BINARY, as_json, refusal, run
 
 TREE = Path(__file__).resolve().parents[3]
 SWEEP = """
@@ -94,7 +94,7 @@ def test_killed_anywhere_it_ends_in_the_same_choice_and_numbers(sweep, result, t
         lines = lambda: journal.read_text().count("\n") if journal.exists() else 0
         until = lines() + moments.randint(1, 24)
         process = subprocess.Popen([BINARY, "run", str(sweep), "--out", str(out), "--jobs", "2"], stdout=subprocess.DEVNULL,
-                                   stderr=subprocess.DEVNULL, env=environment())
+                                   stderr=subprocess.DEVNULL)
         while process.poll() is None and lines() < until:
             time.sleep(0.001)
         process.kill()
@@ -112,8 +112,7 @@ def test_killed_anywhere_it_ends_in_the_same_choice_and_numbers(sweep, result, t
 def test_shards_take_turns(sweep, result, tmp_path):
     out, statuses = tmp_path / "run", []
     for turn in range(10):
-        statuses.append(subprocess.run([BINARY, "run", sweep, "--out", out, "--shard", f"{turn % 2 + 1}/2"], capture_output=True,
-                                       env=environment()).returncode)
+        statuses.append(subprocess.run([BINARY, "run", sweep, "--out", out, "--shard", f"{turn % 2 + 1}/2"], capture_output=True).returncode)
         if statuses[-2:] == [0, 0]:
             break
     assert statuses[0] == 4 and statuses[-1] == 0 and set(statuses) == {0, 4}
