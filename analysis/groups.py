@@ -17,6 +17,11 @@ def in_words(settings: Mapping[str, object]) -> str:
     return " ".join(f"{name}={value}" for name, value in settings.items() if value != "")
 
 
+def labelled(estimator: str, others: Mapping[str, object]) -> str:
+    """An estimator with the further settings that set it apart."""
+    return f"{estimator} {in_words(others)}".strip()
+
+
 class Group(NamedTuple):
     """Runs that differ in their seed only."""
 
@@ -32,7 +37,7 @@ class Group(NamedTuple):
     @property
     def label(self) -> str:
         """The estimator, with the further axes that set it apart."""
-        return f"{self.estimator} {in_words(self.others)}".strip()
+        return labelled(self.estimator, self.others)
 
     @property
     def panel(self) -> tuple[str, str]:

@@ -18,7 +18,7 @@ from .drawing import titles
 from .errors import InputError
 from .figures import draw_all
 from .frames import per_run
-from .groups import Group, evaluated_on, groups, in_words, other_axes, panels
+from .groups import Group, evaluated_on, groups, labelled, other_axes, panels
 from .groups import page as pick_page
 from .inference import pareto, ranking
 from .page import page, picture, rows_table, sortable_table
@@ -128,7 +128,7 @@ def _ranking(data: xr.Dataset, at: str | int) -> list[str]:
     frame = table(data, at)
     text = readable(frame)
     keys = list(zip(frame["task"], frame["model"],
-                    (f"{row['estimator']} {in_words({n: row[n] for n in other_axes(data)})}".strip() for _, row in frame.iterrows())))
+                    (labelled(row["estimator"], {n: row[n] for n in other_axes(data)}) for _, row in frame.iterrows())))
     names = {panel: name for panel, name in zip(panels(data), titles(list(panels(data))))}
     text.insert(0, "network", [names[task, model] for task, model, _ in keys])
     for column in ("rank", "final loss", "estimator"):  # in the end the estimator comes first, then what ranks it

@@ -3,24 +3,23 @@
 
     tests/mutations.py --build build/release --count 40 --seed 1 [--only 'estimators/re*'] [--all-tests] --out mutations.jsonl
 
-Mutants are judged by `hardgrad test`: those of an estimator as plugins beside the program (all together), of a shared header in a plugin
-with estimators that use it, of a shared source in a program of their own. With --all-tests, survivors are also linked into the
-estimators' tests. Nothing in the tree or in the build is touched. The same seed draws the same mutants; those that --out holds already are not built again.
+Mutants are judged by `hardgrad test`: those of an estimator as plugins beside the program (all together), of a shared file in a program
+of their own. With --all-tests, survivors are also linked into the estimators' tests. Nothing in the tree or in the build is touched. The same seed draws the same mutants; those that --out holds already are not built again.
 """
 import argparse
 import fnmatch
-import itertools
 import json
 import random
 import re
-import shlex
 import subprocess
 import sys
 import tempfile
+from functools import lru_cache
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent / "support"))
-from mutants import ROOT, flags_of, judged, name_of, plugin, renamed, side_by_side, verdicts  # noqa: E402
+from mutants import ROOT, judged, name_of, plugin, side_by_side, verdicts  # noqa: E402
+from relinked import includes, relinked  # noqa: E402
 
 SWAPS = {" + ": " - ", " - ": " + ", " * ": " / ", " / ": " * ", " += ": " -= ", " -= ": " += ", " *= ": " /= ", " /= ": " *= ",
          " < ": " <= ", " > ": " >= ", " <= ": " < ", " >= ": " > "}
@@ -78,17 +77,7 @@ def apply(path, mutation):
     return "\n".join(lines), line.strip(), lines[number].strip()
 
 
-def includes(path):
-    """All of the tree's headers that a file includes, and how far away: 1 those that it names itself."""
-    found, at = {}, [path]
-    for distance in itertools.count(1):
-        names = {n for p in at for n in re.findall(r'#include "([^"]+)"', (ROOT / p).read_text()) if (ROOT / n).exists()}
-        at = sorted(names - found.keys())
-        if not at:
-            return found
-        found |= {name: distance for name in at}
-
-
+@lru_cache(maxsize=None)
 def users(path, most):
     """Estimators that use a shared file: the nearest to it first, then evenly from all, the cheap ones first; and of each target that uses
     it one estimator, as what is enumerated is also what estimators are held to, and those that do not enumerate tell if that is wrong."""
@@ -110,43 +99,11 @@ def users(path, most):
     return [str(e.relative_to(ROOT)) for e in found]
 
 
-def mutant_header(path, text, folder, most):
-    """What the plugin of a mutant of a shared header is made of, and where its headers are."""
-    sources = {e: renamed((ROOT / e).read_text(), "mutant") for e in users(path, most)}
-    overlay = Path(folder) / "headers"
-    (overlay / path).parent.mkdir(parents=True)
-    (overlay / path).write_text(text)
-    # What is compiled into the program has the header as it was: the sources beside it come with the mutant.
-    beside = [str(p.relative_to(ROOT)) for p in sorted((ROOT / path).parent.glob("*.cpp")) if path in includes(p.relative_to(ROOT))]
-    return {**sources, **{b: (ROOT / b).read_text() for b in beside}}, overlay
-
-
-def linked(build, target, path, text, folder):
-    """The build's program `target` with a mutant of one of its sources in it."""
-    build = Path(build).resolve()
-    source, thing = Path(folder) / "mutant.cpp", Path(folder) / "mutant.o"
-    source.write_text(text)
-    flags, directory = flags_of(build, ROOT / path)
-    subprocess.run([*flags, "-c", str(source), "-o", str(thing)], cwd=directory, check=True, capture_output=True)
-    commands = subprocess.run(["ninja", "-t", "commands", target], cwd=build, capture_output=True, text=True, check=True).stdout
-    linking = next(c for c in reversed(commands.splitlines()) if f"-o {target} " in c)
-    words = shlex.split(re.search(r"\S*c\+\+ .*?(?= &&|$)", linking)[0])
-    program, at = Path(folder) / Path(target).name, words.index("-o")
-    own = [w for w in words if w.endswith(f"/{Path(path).name}.o") and path.startswith("estimators/")]
-    words = [str(thing) if w in own else w for w in words]
-    words[at + 1] = str(program)
-    if not own:  # it stands before the archive, and the first definition counts
-        words[at + 2:at + 2] = ["-Wl,--allow-multiple-definition", str(thing)]
-    subprocess.run(words, cwd=build, check=True, capture_output=True)
-    return program
-
-
 def shared_verdicts(build, path, text, folder, most):
-    """Of the estimators that use a shared file, with a mutant of it in the program; of a header, in a plugin."""
-    if path.endswith(".cpp"):
-        return verdicts(linked(build, "hardgrad", path, text, folder), *(name_of((ROOT / e).read_text()) for e in users(path, most)))
-    sources, overlay = mutant_header(path, text, folder, most)
-    return judged(build, plugin(build, Path(folder) / "plugin", sources, overlay))
+    """Of the estimators that use a shared file, with a mutant of it in the program."""
+    by = users(path, most)
+    program = relinked(build, "hardgrad", path, text, folder, lambda s: s.startswith("estimators/") and s not in by)
+    return verdicts(program, *(name_of((ROOT / e).read_text()) for e in by))
 
 
 def together(build, path, texts, folder):
@@ -170,17 +127,16 @@ def outcome_of(found):
     return {"outcome": "survived" if all(v["passed"] for v in found) else "caught", "by": failed}
 
 
-def seen_by_tests(build, path, text, folder):
-    """True if the estimators' own tests, linked with the mutant, fail; None where a header would have them all built anew."""
-    if path.endswith(".hpp"):
-        return None
+def seen_by_tests(build, path, text):
+    """True if the estimators' own tests, linked with the mutant, fail."""
     for target in ("tests/estimators/test_estimators", "tests/estimators/test_couplings_and_controls"):
-        program = linked(build, target, path, text, folder)
-        try:
-            if subprocess.run([str(program), "--abort-after=1"], capture_output=True, cwd=folder, timeout=3600).returncode != 0:
+        with tempfile.TemporaryDirectory(prefix="mutant") as folder:
+            program = relinked(build, target, path, text, folder)
+            try:
+                if subprocess.run([str(program), "--abort-after=1"], capture_output=True, cwd=folder, timeout=3600).returncode != 0:
+                    return True
+            except subprocess.TimeoutExpired:
                 return True
-        except subprocess.TimeoutExpired:
-            return True
     return False
 
 
@@ -208,10 +164,9 @@ def by_all_tests(build, known, out):
     for k in alive(known):
         if "all_tests" in k:
             continue
-        with tempfile.TemporaryDirectory(prefix="mutant") as folder:
-            text, before, _ = apply(k["file"], (k["line"] - 1, k["column"], k["old"], k["new"]))
-            assert before == k["before"], f'{k["file"]}:{k["line"]} is another line now: begin a new --out'
-            k["all_tests"] = seen_by_tests(build, k["file"], text, folder)
+        text, before, _ = apply(k["file"], (k["line"] - 1, k["column"], k["old"], k["new"]))
+        assert before == k["before"], f'{k["file"]}:{k["line"]} is another line now: begin a new --out'
+        k["all_tests"] = seen_by_tests(build, k["file"], text)
         out.write_text("".join(json.dumps(record) + "\n" for record in known))
         print(f'{"caught" if k["all_tests"] else "alive":16} {k["file"]}:{k["line"]}: {before}  ->  {k["after"]}', flush=True)
 

@@ -15,9 +15,8 @@ struct TestModel {
   Batch batch;
 };
 
-/// Options: dependent and independent choices, two and three options, ragged and not, joint and separate costs, belief
-/// networks of two layers and of categories. Numbers:
-/// dependent, two columns, and the toys. With posteriors.
+/// Options: dependent and independent choices, two and three options, ragged and not, joint and separate costs, two sites that
+/// differ, belief networks of two layers and of categories. Numbers: dependent, two columns, and the toys. With posteriors.
 std::vector<TestModel> test_models();
 
 /// The recurrent tested with dependent choices (of numbers, if there are no options) and `shift` added to every loss.

@@ -1,15 +1,16 @@
 #include "experiments/verification/verify.hpp"
 
 #include <fmt/format.h>
-#include <tbb/global_control.h>
-#include <tbb/task_arena.h>
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <utility>
 
 #include "experiments/measurement/exact_moments.hpp"
 #include "experiments/measurement/measure.hpp"
 #include "experiments/verification/estimates.hpp"
+#include "experiments/verification/estimator_checks.hpp"
 #include "experiments/verification/promised.hpp"
 #include "experiments/verification/scenes.hpp"
 #include "experiments/verification/test_models.hpp"
@@ -17,18 +18,12 @@
 namespace hardgrad::verification {
 namespace {
 
-constexpr double outcome_cap = 3e4;  // of one exact mean
-constexpr int draws = 20000;         // where that is too few
-constexpr int target_draws = 4000;   // of a further target or setting: what is wrong with it is no small bias
-constexpr int shown_draws = 2000;    // of a bias that is shown, not judged
-constexpr int model_draws = 300;     // on whole models
+constexpr int draws = 20000;        // where outcomes are more than an exact mean may take
+constexpr int target_draws = 4000;  // of a further target or setting: what is wrong with it is no small bias
+constexpr int shown_draws = 2000;   // of a bias that is shown, not judged
+constexpr int model_draws = 300;    // on whole models
 constexpr double least_p_value = 1e-6;
-constexpr int variance_draws = 4000;
-constexpr double variance_level = 0.9999;  // of the interval that has to hold the exact variance
-
-bool finite(const std::vector<double>& x) {
-  return std::all_of(x.begin(), x.end(), [](double v) { return std::isfinite(v); });
-}
+constexpr double shift_by = 10;
 
 /// Runs the checks one after the other and notes what they find.
 class Verifier {
@@ -77,47 +72,10 @@ class Verifier {
     const auto narrow = make_estimator<float>(spec_, structure, Key(1));
     const auto wide = make_estimator<double>(spec_, structure, Key(1));
     add("contract", scene.name, guarded([&] {
-          if (auto broken = contract(*narrow, *made.model, made.batch); !broken.empty()) return broken;
-          return contract(*wide, *wide_model, made.batch);
+          if (auto broken = broken_contract(spec_, *narrow, *made.model, made.batch); !broken.empty()) return broken;
+          return broken_contract(spec_, *wide, *wide_model, made.batch);
         }));
     if (unbiased_) sampled_mean("mean", scene.name, *wide, *wide_model, made.batch, model_draws);
-  }
-
-  /// How far a batch's estimate and loss are from the mean of its examples', in parts of the largest entry if that is above 1;
-  /// 0 of coupled examples, which have none.
-  template <class T>
-  double apart(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, const std::vector<double>& estimate) {
-    if (estimator.couples_examples()) return 0;
-    std::vector<double> mean(estimate.size());
-    for (int b = 0; b < batch.examples(); ++b) {
-      const auto one = estimate_of(estimator, model, batch.select({b}), Key(2));
-      for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += one[i] / batch.examples();
-    }
-    return largest_difference(mean, estimate) / std::max(1.0, largest(estimate));
-  }
-
-  template <class T>
-  std::string contract(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch) {
-    const std::string precision = sizeof(T) == 4 ? "float" : "double";
-    const auto state = estimator.state();
-    const auto first = estimate_of(estimator, model, batch, Key(2));
-    if (!finite(first)) return "the estimate is not finite in " + precision;
-    if (first != estimate_of(estimator, model, batch, Key(2)))
-      return "two estimates with the same noise differ in " + precision;
-    if (estimator.state() != state) return "estimate() changes the learned state; only learn() may";
-    if (const double off = apart(estimator, model, batch, first); off > (sizeof(T) == 4 ? 1e-3 : 1e-9))
-      return fmt::format("the estimate of a batch, or its loss, is not the mean of its examples': {:.2g} apart in {}", off,
-                         precision);
-    MeasureSettings settings;
-    settings.replicates = 8;
-    settings.estimand = "none";
-    Measurement alone, together;
-    const tbb::global_control enough(tbb::global_control::max_allowed_parallelism, 4);  // whatever the machine has
-    tbb::task_arena(1).execute([&] { alone = measure(spec_, estimator, model, batch, settings, Key(3)); });
-    tbb::task_arena(4).execute([&] { together = measure(spec_, estimator, model, batch, settings, Key(3)); });
-    if (alone.mean != together.mean || alone.variance != together.variance)
-      return "the numbers depend on the number of threads";
-    return "";
   }
 
   void on_model(const TestModel& tested, int most_draws) {
@@ -126,8 +84,13 @@ class Verifier {
     if (!supported(structure, what, tested.name)) return;
     auto estimator = make_estimator<double>(spec_, structure, Key(1));
     stir(*estimator);
-    add("contract" + under_, tested.name, guarded([&] { return contract(*estimator, *tested.model, tested.batch); }));
+    contract(tested, *estimator);
     exact_mean(what, tested, *estimator, unbiased_ ? most_draws : shown_draws);
+  }
+
+  void contract(const TestModel& tested, const Estimator<double>& estimator) {
+    add("contract" + under_, tested.name,
+        guarded([&] { return broken_contract(spec_, estimator, *tested.model, tested.batch); }));
   }
 
   void exact_mean(const std::string& what, const TestModel& tested, const Estimator<double>& estimator, int most_draws) {
@@ -162,9 +125,9 @@ class Verifier {
 
   void reported_loss(const TestModel& tested, const Estimator<double>& estimator, const Batch& batch, const Truth& truth,
                      const Moments& moments, double allowed) {
-    const auto& target = estimator.target();
-    const auto reported = target.entry().reported;
-    const double wanted = reported ? exact_truth(reported(target), *tested.model, batch, outcome_cap).value : truth.value;
+    const auto reported = estimator.target().entry().reported;
+    const double wanted =
+        reported ? exact_truth(reported(estimator.target()), *tested.model, batch, outcome_cap).value : truth.value;
     const double off = std::abs(moments.loss - wanted) / std::max(1.0, std::abs(wanted));
     const auto found = fmt::format("mean off by {:.1e}", off);
     add("reported loss" + under_, tested.name, off < allowed ? "" : found, found);
@@ -192,69 +155,40 @@ class Verifier {
     const auto samples = std::find_if(known.begin(), known.end(), [](const auto& p) { return p.name == "samples"; });
     if (samples == known.end()) return;
     const Settings settings(spec_.name, known, spec_);
-    const auto own = spec_;
-    spec_ = own.with("samples", std::to_string(2 * settings.integer("samples")));
-    std::string why;
-    bool told = false;
-    for (const auto& tested : models_)
-      if (tested.batch.examples() > 1 && unsupported(spec_, tested.model->structure()).empty()) {
-        const auto estimator = make_estimator<double>(spec_, tested.model->structure(), Key(1));
-        stir(*estimator);
-        add("contract, " + spec_.text, tested.name, guarded([&] { return contract(*estimator, *tested.model, tested.batch); }));
-        break;
-      }
-    for (const auto& tested : models_)
-      if (!done() && !told) told = moments(tested, why);
-    for (int options : {3, 2, 0})  // one choice alone, where networks of several ask for too much
-      if (!done() && !told) told = moments(shifted(options, 0), why);
-    if (!done() && !told) verdict_.checks.push_back({"moments, " + spec_.text, "", Check::Outcome::skipped, why});
-    spec_ = own;
+    const auto more = spec_.with("samples", std::to_string(2 * settings.integer("samples")));
+    with(more, ", " + more.text, [&] {
+      for (const auto& tested : models_)
+        if (tested.batch.examples() > 1 && unsupported(spec_, tested.model->structure()).empty()) {
+          const auto estimator = make_estimator<double>(spec_, tested.model->structure(), Key(1));
+          stir(*estimator);
+          contract(tested, *estimator);
+          break;
+        }
+      std::string why;
+      bool told = false;
+      for (const auto& tested : models_)
+        if (!done() && !told) told = moments(tested, why);
+      for (int options : {3, 2, 0})  // one choice alone, where networks of several ask for too much
+        if (!done() && !told) told = moments(shifted(options, 0), why);
+      if (!done() && !told) verdict_.checks.push_back({"moments" + under_, "", Check::Outcome::skipped, why});
+    });
   }
-
-  /// True if it could be told whether the exact moments of the first example are right; else says why not.
+  /// True if it could be told whether they are right; else says why not.
   bool moments(const TestModel& tested, std::string& why) {
-    const auto& structure = tested.model->structure();
-    if (auto reason = unsupported(spec_, structure); !reason.empty()) {
-      if (why.empty()) why = reason;
-      return false;
-    }
-    const auto what = "moments, " + spec_.text;
-    const auto batch = tested.batch.select({0});
-    const auto estimator = make_estimator<double>(spec_, structure, Key(1));
-    stir(*estimator);
-    try {
-      const auto truth = exact_truth(estimator->target(), *tested.model, batch, outcome_cap);
-      const auto exact = exact_moments(*estimator, *tested.model, batch, truth.of_example, outcome_cap);
-      if (truth.error + exact.mean_error > 1e-3 || exact.trace_error > 0.1 * exact.trace)
-        throw NotExact("the quadrature is too rough");
-      MeasureSettings by_draws{.replicates = variance_draws, .estimand = "none", .level = variance_level};
-      const auto drawn = measure(spec_, *estimator, *tested.model, batch, by_draws, Key(6));
-      const double off = largest_difference(exact.mean, truth.gradient) / std::max(1.0, largest(truth.gradient));
-      const auto [low, high] = drawn.intervals.at("variance");
-      const auto found = fmt::format("mean off by {:.1e}; variance {:.4g}, of {} draws {:.4g} ({:.4g} to {:.4g})", off,
-                                     exact.trace, variance_draws, drawn.variance, low, high);
-      const bool mean_wrong = unbiased_ && !(off < 1e-8 + truth.error + exact.mean_error);
-      const double rounding = 1e-12 * largest(truth.gradient) * largest(truth.gradient) + exact.trace_error;
-      const bool variance_wrong =
-          std::isfinite(drawn.variance) && !(exact.trace > low - rounding && exact.trace < high + rounding);
-      add(what, tested.name, mean_wrong || variance_wrong ? found : "", found);
-    } catch (const NotExact& e) {
-      if (why.empty()) why = e.what();
-      return false;
-    } catch (const std::exception& e) {
-      add(what, tested.name, e.what());
-    }
-    return true;
+    const auto found = moments_beside_draws(spec_, unbiased_, tested, why);
+    if (found) add("moments" + under_, tested.name, found->right ? "" : found->detail, found->detail);
+    return found.has_value();
   }
 
-  /// Mean and variance with and without a constant added to every loss.
+  /// Mean, variance and value with and without a constant added to every loss.
   void shift() {
     if (!unbiased_) return;
     for (int options : {3, 2, 0}) {
-      const auto plain = shifted(options, 0), moved = shifted(options, 10);
+      const auto plain = shifted(options, 0), moved = shifted(options, shift_by);
       if (!unsupported(spec_, plain.model->structure()).empty()) continue;
       const auto estimator = make_estimator<double>(spec_, plain.model->structure(), Key(1));
       exact_mean("shift", moved, *estimator, draws);
+      shifted_value(estimator->target(), plain, moved);
       MeasureSettings settings;
       settings.replicates = 400;
       const auto before = measure(spec_, *estimator, *plain.model, plain.batch, settings, Key(5));
@@ -265,23 +199,31 @@ class Verifier {
     }
   }
 
+  /// What every loss has more, a target's value has more, too.
+  void shifted_value(const Target& target, const TestModel& plain, const TestModel& moved) {
+    try {
+      const double before = exact_truth(target, *plain.model, plain.batch, outcome_cap).value;
+      const double after = exact_truth(target, *moved.model, moved.batch, outcome_cap).value;
+      const auto found = fmt::format("losses + {} give a value of {} + {}", shift_by, before, after - before);
+      add("shifted value", moved.name, std::abs(after - before - shift_by) < 1e-6 ? "" : found, found);
+    } catch (const NotExact&) {  // the mean was held to draws
+    }
+  }
+
   /// An estimator of a mean over choices is one of the evidence lower bound, too, however its divergence is had.
   void other_targets() {
     if (entry_.target != "expected_loss" || target_of(spec_) != Target()) return;
-    const auto own = spec_;
-    for (const auto* kl : {"analytic", "sampled"}) {
-      spec_ = own.with("target", "elbo").with("kl", kl);
-      for (const auto& tested : models_)
-        if (!done()) on_model(tested, target_draws);
-    }
-    spec_ = own;
+    for (const auto* kl : {"analytic", "sampled"})
+      with(spec_.with("target", "elbo").with("kl", kl), "", [&] {
+        for (const auto& tested : models_)
+          if (!done()) on_model(tested, target_draws);
+      });
   }
 
   /// Each flag turned over and each other choice of a setting, then all flags together, on the networks of several examples.
   void other_settings() {
-    const auto own = spec_;
-    const Settings settings(own.name, entry_.parameters, own);
-    auto all = own;
+    const Settings settings(spec_.name, entry_.parameters, spec_);
+    auto all = spec_;
     int flags = 0;
     for (const auto& parameter : entry_.parameters) {
       if (parameter.name == "target" || parameter.name == "kl") continue;
@@ -293,19 +235,25 @@ class Verifier {
       }
       for (const auto& other : others)
         if (parameter.choices.empty() || other != settings.text(parameter.name))
-          on_models_of_several(own.with(parameter.name, other), fmt::format(", {}={}", parameter.name, other));
+          on_models_of_several(spec_.with(parameter.name, other), fmt::format(", {}={}", parameter.name, other));
     }
     if (flags > 1) on_models_of_several(all, ", all flags turned over");
-    spec_ = own;
-    under_.clear();
   }
 
   void on_models_of_several(const Spec& spec, const std::string& under) {
-    spec_ = spec;
-    under_ = under;
-    unbiased_ = claims_unbiased(spec_);
-    for (const auto& tested : models_)
-      if (!done() && tested.batch.examples() > 1) on_model(tested, target_draws);
+    with(spec, under, [&] {
+      for (const auto& tested : models_)
+        if (!done() && tested.batch.examples() > 1) on_model(tested, target_draws);
+    });
+  }
+
+  /// Does something under another spec, of which is said how it differs.
+  void with(const Spec& spec, const std::string& under, const std::function<void()>& body) {
+    const auto own = std::exchange(spec_, spec);
+    const auto own_under = std::exchange(under_, under);
+    const bool own_claim = std::exchange(unbiased_, claims_unbiased(spec));
+    body();
+    spec_ = own, under_ = own_under, unbiased_ = own_claim;
   }
 
   Spec spec_;

@@ -19,7 +19,7 @@ namespace hardgrad::verification {
 /// promises       what the entry declares (core/estimator/promises.hpp), by exact moments on the smallest networks.
 /// moments        with twice the samples the mean is right, too, and 4,000 draws have the exact variance (within an interval
 ///                at the level .9999).
-/// shift          a constant added to every loss moves the mean no more than that.
+/// shift          a constant added to every loss leaves the mean what it has to be, and adds as much to the target's value.
 /// settings       contract, mean and loss again with each flag turned over, and with each other choice of a setting.
 ///
 /// `to_the_first_failure` leaves out what follows the first check (of one kind on one network) that fails.

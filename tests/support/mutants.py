@@ -33,31 +33,30 @@ def side_by_side(path, texts):
     return "\n".join(whole) + "\n"
 
 
-def flags_of(build, source):
-    """How the build compiles a source, without what it is made into."""
+def compiling(build, source):
+    """How the build compiles a source, without what it is made into; where; and what that is."""
     for entry in json.loads((Path(build) / "compile_commands.json").read_text()):
         if entry["file"] == str(source):
             words = shlex.split(entry["command"])
             words = words[1:] if words[0].endswith("ccache") else words
             at = words.index("-o")
-            return [w for w in words[:at] + words[at + 2:] if w not in ("-c", str(source))], entry["directory"]
+            return [w for w in words[:at] + words[at + 2:] if w not in ("-c", str(source))], entry["directory"], words[at + 1]
     raise SystemExit(f"{build} does not build {source}")
 
 
-def plugin(build, folder, sources, overlay=None):
-    """A library of `sources`, {path in the tree: text}. Headers below `overlay` come before the tree's. Its own definitions
-    are its own: what it was built of is what it runs. Returns the path; CalledProcessError if it does not compile."""
+def plugin(build, folder, sources):
+    """A library of `sources`, {path in the tree: text}. Its own definitions are its own: what it was built of is what it runs.
+    Returns the path; CalledProcessError if it does not compile."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     objects = []
     for i, (path, text) in enumerate(sources.items()):
-        flags, directory = flags_of(build, ROOT / path)
+        flags, directory, _ = compiling(build, ROOT / path)
         source = folder / f"{i}_{Path(path).name}"
         marker = '#include "core/plugin.hpp"\n' if i == 0 else ""
         source.write_text(marker + f'#line 1 "{path}"\n' + text)
-        first = [f"-I{overlay}"] if overlay else []
         objects.append(source.with_suffix(".o"))
-        subprocess.run([flags[0], *first, *flags[1:], f"-I{Path(build).resolve()}/generated", "-O0", "-fPIC", "-c", str(source), "-o",
+        subprocess.run([*flags, f"-I{Path(build).resolve()}/generated", "-O0", "-fPIC", "-c", str(source), "-o",
                         str(objects[-1])], cwd=directory, check=True, capture_output=True, text=True, timeout=900)
     library = folder / "mutant.so"
     subprocess.run([flags[0], "-shared", "-Wl,-Bsymbolic-functions", *map(str, objects), "-o", str(library)], check=True,

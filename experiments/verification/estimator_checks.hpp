@@ -1,0 +1,31 @@
+// The single checks of an estimator on a network.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "core/estimator/estimator.hpp"
+#include "core/registry/settings.hpp"
+#include "experiments/verification/test_models.hpp"
+
+namespace hardgrad::verification {
+
+constexpr double outcome_cap = 3e4;  ///< of one exact mean
+
+// estimator_contract.cpp
+/// What is wrong with its estimates: not finite or reproducible, the learned state moved, a batch that is not the mean of its
+/// examples, or numbers that depend on threads. Empty if nothing is.
+template <class T>
+std::string broken_contract(const Spec& spec, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch);
+
+// estimator_moments.cpp
+/// What was found of exact moments beside those of draws.
+struct MomentsFound {
+  bool right;
+  std::string detail;
+};
+/// The mean of the first example's estimates is the truth, if it is to be `unbiased`, and their exact variance lies in the
+/// interval that draws give. None where it cannot be told; `why` then says so, if it was empty.
+std::optional<MomentsFound> moments_beside_draws(const Spec& spec, bool unbiased, const TestModel& tested, std::string& why);
+
+}  // namespace hardgrad::verification
