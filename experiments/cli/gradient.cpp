@@ -18,6 +18,7 @@
 #include "experiments/cli/output.hpp"
 #include "experiments/cli/verbs.hpp"
 #include "experiments/measurement/finite.hpp"
+#include "experiments/measurement/lengths.hpp"
 #include "experiments/storage/provenance.hpp"
 #include "experiments/sweeps/config.hpp"
 
@@ -111,9 +112,7 @@ int dump_gradient(const Options& options) {
                              ? "the logits are those of the examples, choices and losses are left out"
                              : "logits, choices and losses are left out"));
   if (!options.out.empty()) write_gradient(options.out, dump);
-  double norm = 0;
-  for (double g : gradient) norm += g * g;
-  norm = std::sqrt(norm);
+  const double length = length_of(gradient);
   auto seconds = timing.cpu_seconds;
   std::sort(seconds.begin(), seconds.end());
   const double median = seconds.empty() ? 0 : seconds[seconds.size() / 2];
@@ -125,7 +124,7 @@ int dump_gradient(const Options& options) {
                            {"batch", scene.batch.examples()},
                            {"precision", sizeof(T) == 4 ? "float" : "double"},
                            {"parameters", gradient.size()},
-                           {"gradient_norm", number(norm)},
+                           {"gradient_norm", number(length)},
                            {"surrogate", number(dump.surrogate)},
                            {"loss", number(estimate.loss)},
                            {"rows", dump.row_example.size()},
@@ -139,7 +138,7 @@ int dump_gradient(const Options& options) {
     print_json(json);
     return 0;
   }
-  put("{} on {}: |gradient| = {:.6g}, loss {:.6g}", dump.estimator, dump.task, norm, estimate.loss);
+  put("{} on {}: |gradient| = {:.6g}, loss {:.6g}", dump.estimator, dump.task, length, estimate.loss);
   if (!options.out.empty()) put("; written to {}", options.out);
   if (options.repeat)
     put("; {:.4g} ms of processor time each (median of {}), {}, BLAS kernel {}, vectors of {}", 1e3 * median, options.repeat,

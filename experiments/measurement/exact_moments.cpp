@@ -9,9 +9,9 @@
 #include <numeric>
 
 #include "core/autodiff/gradient.hpp"
-#include "experiments/measurement/cosine.hpp"
 #include "experiments/measurement/finite.hpp"
 #include "experiments/measurement/kinks.hpp"
+#include "experiments/measurement/lengths.hpp"
 #include "experiments/measurement/replay.hpp"
 #include "experiments/support/parallel.hpp"
 
@@ -94,9 +94,7 @@ Moments visited(const Estimator<T>& estimator, const Model<T>& model, const Batc
                 const std::vector<double>& reference, const Way& way, double outcome_cap, bool covariance, const Stop& stop) {
   const std::size_t size = model.parameters().size();
   Moments m;
-  double reference_norm = 0;
-  for (double g : reference) reference_norm += g * g;
-  reference_norm = std::sqrt(reference_norm);
+  const double reference_norm = length_of(reference);
 
   Replay replay(estimator.exchangeable(), way.nodes, way.level, &way.kinks);
   Tape<T> tape;

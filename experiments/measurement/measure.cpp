@@ -12,18 +12,13 @@
 #include "experiments/measurement/draw.hpp"
 #include "experiments/measurement/exact_moments.hpp"
 #include "experiments/measurement/finite.hpp"
+#include "experiments/measurement/lengths.hpp"
 #include "experiments/measurement/support.hpp"
 
 namespace hardgrad {
 namespace {
 
 constexpr auto not_wanted = "not asked for";
-
-double norm(const std::vector<double>& x) {
-  double sum = 0;
-  for (double v : x) sum += v * v;
-  return std::sqrt(sum);
-}
 
 double distance_squared(const std::vector<double>& a, const std::vector<double>& b) {
   double sum = 0;
@@ -92,7 +87,7 @@ void take_bias(Measurement& m, const Replicates& replicates, const MeasureSettin
 template <class T>
 void test_bias(Measurement& m, const Replicates& replicates, double doubt = 0) {
   const double rounding = sizeof(T) == 4 ? 1e-4 : 1e-9;  // relative, of a gradient that may be zero
-  const double resolution = rounding * std::max(norm(replicates.reference()), 1e-6);
+  const double resolution = rounding * std::max(length_of(replicates.reference()), 1e-6);
   m.bias_p_value_plain = replicates.bias_p_value(resolution, doubt);
   if (doubt <= resolution) m.bias_p_value = replicates.corrected_bias_p_value(resolution);
 }
@@ -252,7 +247,7 @@ void measure_at_logits(Measurement& m, const Estimator<T>& estimator, const Mode
     Tape<T> tape;
     reference.resize(gradients_at_logits(tape, estimator, model, batch, noise, 0, 1).of_replicate[0].size());
   }
-  m.estimand_norm = known ? norm(reference) : not_a_number;
+  m.estimand_norm = known ? length_of(reference) : not_a_number;
   Replicates replicates(reference, settings.directions, settings.replicates);
   std::vector<std::pair<std::string, std::size_t>> sites;
   const auto draw_more = [&](Replicates& r) {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <functional>
 
-#include "experiments/measurement/cosine.hpp"
+#include "experiments/measurement/lengths.hpp"
 
 namespace hardgrad {
 namespace {
@@ -30,7 +30,7 @@ double dot(std::span<const double> a, std::span<const double> b) {
 
 Replicates::Replicates(std::vector<double> reference, int directions, int replicates)
     : reference_(std::move(reference)),
-      reference_norm_(std::sqrt(dot(reference_, reference_))),
+      reference_norm_(length_of(reference_)),
       probes_(reference_.size(), directions, Key(7) / "direction"),
       replicates_(replicates) {
   blocks_.resize(std::min(replicates, 32));

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "core/autodiff/gradient.hpp"
 #include "core/estimator/enumeration/objectives.hpp"
 #include "experiments/measurement/finite.hpp"
+#include "experiments/measurement/lengths.hpp"
 #include "experiments/support/parallel.hpp"
 
 namespace hardgrad {
@@ -41,11 +41,9 @@ Truth truth_of(const Target& target, const Model<T>& model, const Batch& batch, 
   return truth;
 }
 
-double length(const std::vector<double>& x) { return std::sqrt(std::inner_product(x.begin(), x.end(), x.begin(), 0.0)); }
-
 }  // namespace
 
-double Truth::norm() const { return length(gradient); }
+double Truth::norm() const { return length_of(gradient); }
 
 std::string Truth::what() const {
   if (nodes == 0) return "enumerated";
@@ -61,7 +59,7 @@ Truth exact_truth(const Target& target, const Model<T>& model, const Batch& batc
     truth.nodes = structure.nodes();
     auto off = truth_of(target, model, batch, 3 * truth.nodes / 4, leaf_cap, stop).gradient;
     for (std::size_t i = 0; i < off.size(); ++i) off[i] -= truth.gradient[i];
-    truth.error = length(off);
+    truth.error = length_of(off);
   }
   return truth;
 }

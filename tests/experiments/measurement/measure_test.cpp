@@ -118,6 +118,19 @@ void check_on_real(const std::string& task, const std::string& model_spec, int e
   }
 }
 
+TEST_CASE("a gradient has a length where its square is too small for a number, on both sides") {
+  for (const auto* spec : {"bits[t=0.3,logit=700]", "bits[t=0.7,logit=-700]"}) {
+    CAPTURE(spec);
+    const auto model = model_of(spec);
+    const auto m = measured("rloo[samples=2]", *model, one_example(), true);
+    // p (1 - p) (f(1) - f(0)) of one bit; two samples differ with probability 2 p (1 - p), and then each says half of that step
+    const double step = (0.7 * 0.7 - 0.3 * 0.3), p = std::exp(-700.0);
+    CHECK(m.estimand_norm == doctest::Approx(p * step).epsilon(1e-12));
+    CHECK(m.variance == doctest::Approx(2 * p * step * step / 4).epsilon(1e-9));
+    CHECK(std::isnan(m.snr));  // the gradient is lost in the rounding of what it is the mean of
+  }
+}
+
 TEST_CASE("real bAbI qa1, three hops: no unbiased estimator is caught, against the enumerated truth") {
   check_on_real("qa[path=babi/en/qa1_single-supporting-fact_train.txt]", "memory_reader[hops=3]", 4);
 }

@@ -1,0 +1,41 @@
+// Lengths of gradients and the cosines between them, however small they are: squares neither underflow nor overflow.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+
+namespace hardgrad {
+
+/// The largest absolute value; 0 if there is none.
+inline double largest_entry(std::span<const double> x) {
+  double most = 0;
+  for (double v : x) most = std::max(most, std::abs(v));
+  return most;
+}
+
+/// |x|.
+inline double length_of(std::span<const double> x) {
+  const double most = largest_entry(x);
+  if (!(most > 0)) return 0;
+  double squares = 0;
+  for (double v : x) squares += (v / most) * (v / most);
+  return most * std::sqrt(squares);
+}
+
+/// a . b / (|a| |b|), in [-1, 1]; NaN if one of them is zero.
+inline double cosine_between(std::span<const double> a, std::span<const double> b) {
+  const double most_a = largest_entry(a), most_b = largest_entry(b);
+  if (!(most_a > 0 && most_b > 0)) return std::numeric_limits<double>::quiet_NaN();
+  double product = 0, squares_a = 0, squares_b = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const double x = a[i] / most_a, y = b[i] / most_b;
+    product += x * y;
+    squares_a += x * x;
+    squares_b += y * y;
+  }
+  return std::clamp(product / std::sqrt(squares_a * squares_b), -1.0, 1.0);
+}
+
+}  // namespace hardgrad
