@@ -59,7 +59,7 @@ const EstimatorEntry entry = {
     .evaluations = "2; 1 + T if sequential",
     .parameters = {samples_parameter(2, 2), credit_parameter()},
     .needs = {need::categorical},
-    .promises = {promise::unshifted()},
+    .promises = {promise::unshifted(), promise::variance(1.827458116)},
     .unsupported = needs_pairs,
 };
 HARDGRAD_ESTIMATOR(DisArmIw, entry)

@@ -48,7 +48,7 @@ const EstimatorEntry entry = {
                                          "order of the sticks: as given, or by the options' probabilities"),
                    credit_parameter()},
     .needs = {need::categorical},
-    .promises = {promise::unshifted()},
+    .promises = {promise::unshifted(), promise::variance(1.827458116)},
     .unsupported = needs_pairs,
 };
 HARDGRAD_ESTIMATOR(DisArmStick, entry)
