@@ -55,8 +55,9 @@ struct TargetEntry {
   std::string summary;  ///< one line, with its formula
   std::vector<ParameterInfo> parameters = {};
   TargetTerms (*terms)(const Settings&) = nullptr;  ///< null: the prior, and nothing added
-  bool dreams = false;                              ///< its exact form sums over what the model could be judged by
-  std::string counted = "rows";                     ///< what the terms of its exact form are, for messages
+  bool field = false;            ///< its gradient is no value's: network and posterior each go down an objective of their own
+  bool dreams = false;           ///< its exact form sums over what the model could be judged by
+  std::string counted = "rows";  ///< what the terms of its exact form are, for messages
   /// Spec of an unbiased estimator of low variance, which stands in by a long run where nothing can be enumerated; empty if
   /// there is none. Null: none.
   std::string (*stand_in)(const Target&) = nullptr;

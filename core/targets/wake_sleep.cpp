@@ -56,6 +56,7 @@ const TargetEntry entry = {
     .name = "wake_sleep",
     .summary = "as wake, but for the posterior KL(p(z|x,y) || q) over y the network itself draws",
     .terms = drawn_from_posterior,
+    .field = true,
     .dreams = true,
     .counted = "sets of choices and observations",
 };

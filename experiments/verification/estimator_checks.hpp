@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/estimator/estimator.hpp"
+#include "core/estimator/target.hpp"
 #include "core/registry/settings.hpp"
 #include "experiments/verification/test_models.hpp"
 
@@ -18,14 +19,20 @@ constexpr double outcome_cap = 3e4;  ///< of one exact mean
 template <class T>
 std::string broken_contract(const Spec& spec, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch);
 
-// estimator_moments.cpp
-/// What was found of exact moments beside those of draws.
-struct MomentsFound {
+/// What a check found, and whether it is as it has to be.
+struct Found {
   bool right;
   std::string detail;
 };
+
+// estimator_truth.cpp
+/// The enumerated gradient of its target is that of the enumerated value, along one direction: by central differences, to 1e-5.
+/// None of a field, and where outcomes are too many.
+std::optional<Found> slope_of_value(const Target& target, const TestModel& tested);
+
+// estimator_moments.cpp
 /// The mean of the first example's estimates is the truth, if it is to be `unbiased`, and their exact variance lies in the
 /// interval that draws give. None where it cannot be told; `why` then says so, if it was empty.
-std::optional<MomentsFound> moments_beside_draws(const Spec& spec, bool unbiased, const TestModel& tested, std::string& why);
+std::optional<Found> moments_beside_draws(const Spec& spec, bool unbiased, const TestModel& tested, std::string& why);
 
 }  // namespace hardgrad::verification

@@ -15,8 +15,8 @@ constexpr double variance_level = 0.9999;  // of the interval that has to hold t
 
 }  // namespace
 
-std::optional<MomentsFound> moments_beside_draws(const Spec& spec, bool unbiased, const TestModel& tested, std::string& why) {
-  const auto untold = [&why](const std::string& reason) -> std::optional<MomentsFound> {
+std::optional<Found> moments_beside_draws(const Spec& spec, bool unbiased, const TestModel& tested, std::string& why) {
+  const auto untold = [&why](const std::string& reason) -> std::optional<Found> {
     if (why.empty()) why = reason;
     return std::nullopt;
   };
@@ -38,13 +38,13 @@ std::optional<MomentsFound> moments_beside_draws(const Spec& spec, bool unbiased
     const double rounding = 1e-12 * largest(truth.gradient) * largest(truth.gradient) + exact.trace_error;
     const bool variance_wrong =
         std::isfinite(drawn.variance) && !(exact.trace > low - rounding && exact.trace < high + rounding);
-    return MomentsFound{!mean_wrong && !variance_wrong,
-                        fmt::format("mean off by {:.1e}; variance {:.4g}, of {} draws {:.4g} ({:.4g} to {:.4g})", off,
-                                    exact.trace, variance_draws, drawn.variance, low, high)};
+    return Found{!mean_wrong && !variance_wrong,
+                 fmt::format("mean off by {:.1e}; variance {:.4g}, of {} draws {:.4g} ({:.4g} to {:.4g})", off, exact.trace,
+                             variance_draws, drawn.variance, low, high)};
   } catch (const NotExact& e) {
     return untold(e.what());
   } catch (const std::exception& e) {
-    return MomentsFound{false, e.what()};
+    return Found{false, e.what()};
   }
 }
 

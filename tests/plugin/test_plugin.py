@@ -19,13 +19,23 @@ def call(*command, **options):
     return done.stdout
 
 
+def changed(text, old, new):
+    assert text.count(old) == 1, old
+    return text.replace(old, new)
+
+
 @pytest.fixture(scope="session")
 def built(tmp_path_factory):
     """The program as installed, and the folder of plugins built against it."""
     folder = tmp_path_factory.mktemp("plugin")
     call("cmake", "--install", os.environ["HARDGRAD_BUILD"], "--component", "hardgrad", "--prefix", folder / "installed")
     flags = [f"-DCMAKE_CXX_FLAGS=-fsanitize={s}" for s in [os.environ.get("HARDGRAD_SANITIZE")] if s]
-    call("cmake", "-S", EXAMPLE, "-B", folder / "build", f"-DCMAKE_PREFIX_PATH={folder / 'installed'}",
+    source = shutil.copytree(EXAMPLE, folder / "source")
+    wrong = source / "wrong_target.cpp"  # its value is another than that whose gradient it gives
+    wrong.write_text(changed((EXAMPLE / "second_moment.cpp").read_text(), "result.value += p * f * f", "result.value += p * f"))
+    with (source / "CMakeLists.txt").open("a") as more:
+        more.write(f"hardgrad_add_plugin(wrong_target_estimators {wrong.name})\n")
+    call("cmake", "-S", source, "-B", folder / "build", f"-DCMAKE_PREFIX_PATH={folder / 'installed'}",
          "-DCMAKE_BUILD_TYPE=Release", *flags)
     call("cmake", "--build", folder / "build")
     return folder
@@ -91,6 +101,8 @@ def test_target_of_a_plugin(built, hardgrad):
     assert [m["target"] for m in measured] == ["second_moment", "expected_loss"]
     assert abs(measured[0]["squared_bias"]) < 1e-24 and measured[0]["bias_against"]["expected_loss"] > 1e-6
     assert "second_moment: passed" in hardgrad("test", *plugin).stdout
+    (verdict,) = json.loads(hardgrad("test", "--json", "--plugin", library(built, "wrong_target"), status=1).stdout)
+    assert {c["check"] for c in verdict["checks"] if c["outcome"] == "failed"} == {"truth"}
 
 
 def test_wrong_plugin_fails(built, hardgrad):

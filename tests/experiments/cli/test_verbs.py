@@ -157,7 +157,7 @@ def test_exact_says_how_many_samples_would_fit():
 def test_test_tells_right_from_wrong():
     verdict = as_json("test", "disarm")[0]
     assert verdict["passed"] and {c["check"] for c in verdict["checks"]} == {
-        "contract", "mean", "exact mean", "contract, disarm[samples=4]", "moments, disarm[samples=4]", "shift", "shifted value", "a constant in the loss changes nothing",
+        "contract", "mean", "exact mean", "contract, disarm[samples=4]", "moments, disarm[samples=4]", "shift", "truth", "a constant in the loss changes nothing",
         "variance as recorded", "reported loss", "exact mean, elbo", "exact mean, elbo[kl=sampled]", "contract, reward_to_go=true",
         "exact mean, reward_to_go=true", "reported loss, reward_to_go=true"}
     assert all(c["detail"] for c in verdict["checks"] if c["outcome"] == "skipped")
