@@ -4,7 +4,8 @@
     tests/mutations.py --build build/release --count 40 --seed 1 [--only 'estimators/re*'] [--all-tests] --out mutations.jsonl
 
 Mutants are judged by `hardgrad test`: those of an estimator as plugins beside the program (all together), of a shared file in a program
-of their own. With --all-tests, survivors are also linked into the estimators' tests. Nothing in the tree or in the build is touched. The same seed draws the same mutants; those that --out holds already are not built again.
+of their own. With --all-tests, survivors are also linked into the estimators' tests. Nothing in the tree or in the build is touched.
+The same seed draws the same mutants; those that --out holds already are not built again.
 """
 import argparse
 import fnmatch
@@ -101,15 +102,16 @@ def users(path, most):
 
 def shared_verdicts(build, path, text, folder, most):
     """Of `most` estimators that use a shared file, with a mutant of it in the program; if they see nothing, of three times as many."""
-    judges = []
+    found, tried = [], []
     for by in (users(path, most), users(path, 3 * most)):
-        program = relinked(build, "hardgrad", path, text, folder, lambda s, by=by: s.startswith("estimators/") and s not in by)
-        for estimator in by:
-            if estimator not in judges:
-                judges.append(estimator)
-                found = verdicts(program, name_of((ROOT / estimator).read_text()))
-                if not found or not found[0]["passed"]:
-                    return found
+        judges = [estimator for estimator in by if estimator not in tried]
+        if judges:
+            program = relinked(build, "hardgrad", path, text, folder, lambda s, by=by: s.startswith("estimators/") and s not in by)
+        for estimator in judges:
+            found = verdicts(program, name_of((ROOT / estimator).read_text()))
+            if not found or not found[0]["passed"]:
+                return found
+        tried += judges
     return found
 
 
@@ -194,7 +196,8 @@ def main():
     parser.add_argument("--count", type=int, default=20, help="mutants drawn; 0: all")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="*", help="paths that match this")
-    parser.add_argument("--users", type=int, default=6, help="estimators that a mutant of a shared file is judged by; if they see nothing, three times as many")
+    parser.add_argument("--users", type=int, default=6,
+                        help="estimators that a mutant of a shared file is judged by; if they see nothing, three times as many")
     parser.add_argument("--all-tests", action="store_true", help="survivors: link and run the estimators' tests, too")
     parser.add_argument("--out", required=True, help="one JSON line for each mutant, appended")
     options = parser.parse_args()

@@ -53,9 +53,11 @@ std::optional<Found> slope_of_value(const Target& target, const TestModel& teste
     const double slope = std::inner_product(moved.along().begin(), moved.along().end(), truth.gradient.begin(), 0.0);
     const double found = (moved.by(aside + step).value - moved.by(aside - step).value) / (2 * step);
     return Found{std::abs(found - slope) <= allowed * scale,
-                 fmt::format("{:.8g} along one direction, by differences of the value {:.8g}", slope, found)};
+                 fmt::format("slope along one direction {:.8g}, by differences of the value {:.8g}", slope, found)};
   } catch (const NotExact&) {
     return std::nullopt;
+  } catch (const std::exception& e) {
+    return Found{false, e.what()};
   }
 }
 

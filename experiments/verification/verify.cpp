@@ -86,8 +86,7 @@ class Verifier {
     contract(tested, *estimator);
     if (under_.empty())
       if (const auto found = slope_of_value(estimator->target(), tested))
-        add("truth", tested.name, found->right ? "" : "the enumerated gradient is not that of the value: " + found->detail,
-            found->detail);
+        add("truth", tested.name, found->right ? "" : found->detail, found->detail);
     exact_mean(what, tested, *estimator, unbiased_ ? most_draws : shown_draws);
   }
 
