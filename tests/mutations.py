@@ -79,9 +79,10 @@ def apply(path, mutation):
 
 
 @lru_cache(maxsize=None)
-def users(path, most):
-    """Estimators that use a shared file: the nearest to it first, then evenly from all, the cheap ones first; and of each target that uses
-    it one estimator, as what is enumerated is also what estimators are held to, and those that do not enumerate tell if that is wrong."""
+def users(path, most, slow=False):
+    """Estimators that use a shared file: the nearest to it first, then evenly from all, the cheap ones first; all that are `slow`; and of
+    each target that uses it one, as what is enumerated is also what estimators are held to, and those that do not enumerate tell if
+    that is wrong."""
     header = str(Path(path).with_suffix(".hpp"))
     estimators = sorted((ROOT / "estimators").glob("*.cpp"), key=lambda e: (e.stem in SLOW, e.stem not in PLAIN, e.stem))
     far = {e: includes(e.relative_to(ROOT)).get(header) for e in estimators}
@@ -91,6 +92,7 @@ def users(path, most):
     rest = [e for e in using if e not in nearest and e.stem not in SLOW]
     left = max(0, most - len(nearest))
     found = (nearest + [rest[i * len(rest) // left] for i in range(min(left, len(rest)))])[:most]
+    found += [e for e in using if slow and e.stem in SLOW and e not in found]
     targets = {name_of(t.read_text()) for t in (ROOT / "core/targets").glob("*.cpp") if header in includes(t.relative_to(ROOT))}
     for e in estimators:
         target = re.search(r'\.target = "(\w+)', e.read_text())[1]
@@ -103,7 +105,7 @@ def users(path, most):
 def shared_verdicts(build, path, text, folder, most):
     """Of `most` estimators that use a shared file, with a mutant of it in the program; if they see nothing, of three times as many."""
     found, tried = [], []
-    for by in (users(path, most), users(path, 3 * most)):
+    for by in (users(path, most), users(path, 3 * most, slow=True)):
         judges = [estimator for estimator in by if estimator not in tried]
         if judges:
             program = relinked(build, "hardgrad", path, text, folder, lambda s, by=by: s.startswith("estimators/") and s not in by)
