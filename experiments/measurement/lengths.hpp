@@ -9,7 +9,7 @@
 namespace hardgrad {
 
 /// The largest absolute value; 0 if there is none.
-inline double largest_entry(std::span<const double> x) {
+inline double largest(std::span<const double> x) {
   double most = 0;
   for (double v : x) most = std::max(most, std::abs(v));
   return most;
@@ -17,7 +17,7 @@ inline double largest_entry(std::span<const double> x) {
 
 /// |x|.
 inline double length_of(std::span<const double> x) {
-  const double most = largest_entry(x);
+  const double most = largest(x);
   if (!(most > 0)) return 0;
   double squares = 0;
   for (double v : x) squares += (v / most) * (v / most);
@@ -26,7 +26,7 @@ inline double length_of(std::span<const double> x) {
 
 /// a . b / (|a| |b|), in [-1, 1]; NaN if one of them is zero.
 inline double cosine_between(std::span<const double> a, std::span<const double> b) {
-  const double most_a = largest_entry(a), most_b = largest_entry(b);
+  const double most_a = largest(a), most_b = largest(b);
   if (!(most_a > 0 && most_b > 0)) return std::numeric_limits<double>::quiet_NaN();
   double product = 0, squares_a = 0, squares_b = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {

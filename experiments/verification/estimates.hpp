@@ -6,6 +6,7 @@
 
 #include "core/autodiff/gradient.hpp"
 #include "core/estimator/estimator.hpp"
+#include "experiments/measurement/lengths.hpp"
 
 namespace hardgrad::verification {
 
@@ -45,13 +46,7 @@ std::vector<double> gradient_of(const Estimator<T>& estimator, const Model<T>& m
   return gradient_of(estimator, model, batch, random);
 }
 
-/// Largest absolute value; 0 if there is none.
-inline double largest(const std::vector<double>& x) {
-  double most = 0;
-  for (double v : x) most = std::max(most, std::abs(v));
-  return most;
-}
-/// The same of a - b, which are of one size.
+/// The largest absolute value of a - b, which are of one size.
 inline double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
   double most = 0;
   for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(a[i] - b[i]));

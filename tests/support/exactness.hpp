@@ -13,7 +13,6 @@
 namespace hardgrad::testing {
 
 using verification::gradient_of;
-using verification::largest;
 using verification::largest_difference;
 using verification::stir;
 
