@@ -28,6 +28,7 @@
 #include "core/models/parts/outcome_table.hpp"
 #include "core/nn/layers.hpp"
 #include "core/random/randomness.hpp"
+#include "core/support/log_gamma.hpp"
 
 namespace hardgrad {
 namespace {
@@ -92,7 +93,7 @@ class Bits final : public Model<T> {
       for (int o = 0; o < options_; ++o) {
         const double u = random.uniform({.step = static_cast<std::uint32_t>(d), .index = static_cast<std::uint32_t>(o)});
         const double gamma = boost::math::gamma_p_inv(alpha, u);
-        of_option[o] = gamma > 1e-290 ? std::log(gamma) : (std::log(u) + std::lgamma(alpha + 1)) / alpha;  // in the far tail
+        of_option[o] = gamma > 1e-290 ? std::log(gamma) : (std::log(u) + log_gamma(alpha + 1)) / alpha;  // in the far tail
       }
       if (options_ == 2) of_option = {of_option[1] - of_option[0]};
       logits.insert(logits.end(), of_option.begin(), of_option.end());

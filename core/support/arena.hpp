@@ -1,9 +1,9 @@
 // A bump allocator: memory is taken from large blocks and given back all at once, so that the next gradient
 // reuses the same pages instead of asking the kernel for new ones.
 //
-// In builds with assertions (no NDEBUG: presets debug, sanitize) every piece is followed by a guard of known bytes, checked
-// when the piece is given back, and new memory is filled with NaN. Under the address sanitizer all memory that nobody holds is
-// poisoned besides, so that the first wrong access is reported where it happens.
+// In builds with assertions (no NDEBUG: presets debug, sanitize; not under the thread sanitizer) every piece is followed by a
+// guard of known bytes, checked when the piece is given back, and new memory is filled with NaN. Under the address sanitizer
+// all memory that nobody holds is poisoned besides, so that the first wrong access is reported where it happens.
 #pragma once
 
 #include <cstddef>

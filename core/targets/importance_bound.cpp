@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "core/estimator/enumeration/outcome_objectives.hpp"
+#include "core/support/log_gamma.hpp"
 
 namespace hardgrad {
 namespace {

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <boost/math/quadrature/gauss_kronrod.hpp>
-#include <cmath>
+
+#include "experiments/measurement/lengths.hpp"
 
 namespace hardgrad {
 namespace {
@@ -63,20 +64,14 @@ class Bisection {
       difference_.resize(values.size());
       // Gauss' nodes are every other one of Kronrod's, the middle among them.
       const double weight = Kronrod::weights()[i] - (i % 2 == 0 ? Gauss::weights()[i / 2] : 0);
-      double squares = 0;
-      for (std::size_t p = 0; p < values.size(); ++p) {
-        difference_[p] += half * weight * values[p];
-        squares += values[p] * values[p];
-      }
-      size_ = std::max(size_, std::sqrt(squares));
+      for (std::size_t p = 0; p < values.size(); ++p) difference_[p] += half * weight * values[p];
+      size_ = std::max(size_, length_of(values));
     };
     for (std::size_t i = 0; i < Kronrod::abscissa().size(); ++i) {
       add(Kronrod::abscissa()[i], i);
       if (i > 0) add(-Kronrod::abscissa()[i], i);
     }
-    double squares = 0;
-    for (double d : difference_) squares += d * d;
-    return std::sqrt(squares);
+    return length_of(difference_);
   }
 
   /// `rough` rises with each halving that gains little and falls faster with others: a narrow peak gains little until it is

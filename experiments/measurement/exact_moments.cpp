@@ -46,12 +46,6 @@ struct Weighted {
   }
 };
 
-double distance(const std::vector<double>& a, const std::vector<double>& b) {
-  double squares = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) squares += (a[i] - b[i]) * (a[i] - b[i]);
-  return std::sqrt(squares);
-}
-
 /// What independent estimates are made of: each example, or all that the estimator couples.
 template <class T>
 std::vector<std::vector<int>> independent_parts(const Estimator<T>& estimator, const Batch& batch) {
@@ -143,7 +137,8 @@ Moments visited(const Estimator<T>& estimator, const Model<T>& model, const Batc
     constexpr double rounding = 64 * std::numeric_limits<double>::epsilon();  // of long sums
     const double scale = std::sqrt(squares) + reference_norm;
     m.mean_error =
-        quadrature_error(distance(middle.mean, coarse.mean), distance(fine.mean, middle.mean), scale) + rounding * scale;
+        quadrature_error(distance_between(middle.mean, coarse.mean), distance_between(fine.mean, middle.mean), scale) +
+        rounding * scale;
     m.trace_error = quadrature_error(std::abs(trace(middle.variances) - trace(coarse.variances)),
                                      std::abs(trace(fine.variances) - trace(middle.variances)), squares) +
                     rounding * squares;
@@ -188,15 +183,13 @@ Moments refined(const Estimator<T>& estimator, const Model<T>& model, const Batc
   auto m = visit(nodes, 0, covariance);
   if (m.nodes > 0) {
     const auto rough = visit(3 * nodes / 4, 0, false);
-    m.mean_error += distance(m.mean, rough.mean);
+    m.mean_error += distance_between(m.mean, rough.mean);
     m.trace_error += std::abs(trace(m.variances) - trace(rough.variances));
     return m;
   }
   const auto good = [&] {
-    double squares = 0;
-    for (double g : m.mean) squares += g * g;
     const double spread = trace(m.variances);
-    return m.mean_error <= 1e-10 * std::sqrt(spread + squares) && m.trace_error <= 1e-10 * spread;
+    return m.mean_error <= 1e-10 * std::hypot(std::sqrt(spread), length_of(m.mean)) && m.trace_error <= 1e-10 * spread;
   };
   if (!m.continuous || good()) return m;
   Tape<T> tape;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <span>
+#include <vector>
 
 namespace hardgrad {
 
@@ -22,6 +23,13 @@ inline double length_of(std::span<const double> x) {
   double squares = 0;
   for (double v : x) squares += (v / most) * (v / most);
   return most * std::sqrt(squares);
+}
+
+/// |a - b|.
+inline double distance_between(std::span<const double> a, std::span<const double> b) {
+  std::vector<double> difference(a.begin(), a.end());
+  for (std::size_t i = 0; i < b.size(); ++i) difference[i] -= b[i];
+  return length_of(difference);
 }
 
 /// a . b / (|a| |b|), in [-1, 1]; NaN if one of them is zero.

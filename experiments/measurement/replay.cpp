@@ -1,11 +1,11 @@
 #include "experiments/measurement/replay.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include "core/random/distribution_total.hpp"
 #include "core/support/error.hpp"
+#include "core/support/log_gamma.hpp"
 #include "experiments/measurement/kinks.hpp"
 
 namespace hardgrad {
@@ -124,8 +124,7 @@ double Replay::expected_visits(double outcomes) const {
   double ordered = 1;
   for (const auto& node : path_) ordered *= static_cast<double>(node.probabilities.size());
   if (!exchangeable_ || trajectories_.empty()) return ordered;
-  const auto k = static_cast<double>(trajectories_.size());  // multisets of k out of all
-  return std::round(std::exp(std::lgamma(outcomes + k) - std::lgamma(k + 1) - std::lgamma(outcomes)));
+  return multisets(outcomes, static_cast<double>(trajectories_.size()));
 }
 
 }  // namespace hardgrad

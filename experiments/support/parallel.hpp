@@ -15,28 +15,10 @@ inline int useful_jobs(int asked) {
   return asked > 0 ? std::min(asked, cores) : cores;
 }
 
-/// f(i) for i in [0, count), in any order. What came before the loop is visible in it, and what it wrote is visible after
-/// it, also if it ends by an exception, by atomics of our own: TBB's are inside a library that the thread sanitizer cannot see
-/// into.
+/// f(i) for i in [0, count), in any order.
 template <class F>
 void parallel_for(int count, F&& f) {
-  std::atomic<int> begun{1}, finished{0};
-  struct Finishing {
-    std::atomic<int>& tasks;
-    ~Finishing() { tasks.fetch_add(1, std::memory_order_acq_rel); }
-  };
-  struct Joining {
-    std::atomic<int>& tasks;
-    ~Joining() { tasks.load(std::memory_order_acquire); }
-  } joining{finished};
-  tbb::parallel_for(
-      0, count,
-      [&](int i) {
-        begun.load(std::memory_order_acquire);
-        const Finishing finishing{finished};
-        f(i);
-      },
-      tbb::simple_partitioner{});
+  tbb::parallel_for(0, count, f, tbb::simple_partitioner{});
 }
 
 /// f(lane, i) for i in [0, count), begun in order. What carries the number `lane` < lanes() runs one after the other: a lane

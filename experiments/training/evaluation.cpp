@@ -4,6 +4,8 @@
 #include <limits>
 #include <numeric>
 
+#include "core/autodiff/elementwise.hpp"
+#include "core/autodiff/reduce.hpp"
 #include "core/choice/choosers.hpp"
 #include "core/estimator/enumeration/objectives.hpp"
 #include "core/estimator/importance/importance.hpp"
@@ -19,6 +21,14 @@ template <class T>
 std::unique_ptr<Chooser<T>> plain_chooser(const Target& target) {
   if (target.name() == "soft") return std::make_unique<ExpectedChooser<T>>();
   return std::make_unique<GreedyChooser<T>>();
+}
+
+/// Mean over all rows of each cost, summed: the loss of a run with one row per example.
+template <class T>
+double plain_loss(const Episode<T>& episode, Tape<T>& tape) {
+  auto total = tape.constant(1, 1);
+  for (const auto& cost : episode.costs()) total = add(total, sum(cost.loss, 1.0 / static_cast<double>(cost.rows->size())));
+  return static_cast<double>(total.item());
 }
 
 /// What the model says by itself, without the words it should have said.
@@ -198,8 +208,7 @@ EvaluationPoint evaluate(const Task& task, const Model<T>& model, const Target& 
       tape.clear();
       Episode<T> episode(tape, *plain, batch.examples(), {settings.attention});
       model.run(batch, episode);
-      sums[target.name() == "soft" ? "soft" : "greedy_loss"] +=
-          batch.examples() * static_cast<double>(plain_loss(episode).item());
+      sums[target.name() == "soft" ? "soft" : "greedy_loss"] += batch.examples() * plain_loss(episode, tape);
       auto seen = observe(episode);
       if (settings.average > 0 && !task.decodes()) seen.predictions = averaged(tape, model, batch, settings, noise / "average");
       task.score(batch, seen, metrics);

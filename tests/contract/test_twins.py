@@ -3,7 +3,7 @@ import os
 
 import pytest
 
-from mutants import ROOT, judged, plugin, side_by_side
+from mutants import ROOT, changed, judged, plugin, side_by_side
 
 BUILD = os.environ["HARDGRAD_BUILD"]
 TWINS = {
@@ -43,12 +43,6 @@ TWINS = {
 }
 
 
-def twin(name, old, new):
-    text = (ROOT / "estimators" / f"{name}.cpp").read_text()
-    assert text.count(old) == 1, (name, old)
-    return text.replace(old, new)
-
-
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
     """All twins of an estimator in one source, beside the estimator as it is; all sources in one plugin."""
@@ -56,7 +50,7 @@ def library(tmp_path_factory):
     for name, changes in TWINS.items():
         path = f"estimators/{name}.cpp"
         texts = {"right": (ROOT / path).read_text()}
-        texts.update({f"twin{i}": twin(name, old, new) for i, (old, new) in enumerate(changes)})
+        texts.update({f"twin{i}": changed(texts["right"], old, new) for i, (old, new) in enumerate(changes)})
         sources[path] = side_by_side(path, texts)
     return plugin(BUILD, tmp_path_factory.mktemp("twins"), sources)
 

@@ -10,6 +10,8 @@ from pathlib import Path
 import h5py
 import pytest
 
+from mutants import changed
+
 EXAMPLE = Path(__file__).parent / "example"
 
 
@@ -17,11 +19,6 @@ def call(*command, **options):
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=3000, **options)
     assert done.returncode == 0, (command, done.stdout[-3000:], done.stderr[-3000:])
     return done.stdout
-
-
-def changed(text, old, new):
-    assert text.count(old) == 1, old
-    return text.replace(old, new)
 
 
 @pytest.fixture(scope="session")

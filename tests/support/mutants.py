@@ -8,11 +8,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 
+def changed(text, old, new):
+    """A text with the one place changed that says `old`."""
+    assert text.count(old) == 1, old
+    return text.replace(old, new)
+
+
 def renamed(text, suffix):
     """An estimator's source under a name that clashes with nothing."""
-    changed, count = re.subn(r'(\.name = "\w+)"', rf'\1_{suffix}"', text, count=1)
-    assert count == 1
-    return changed
+    name = re.search(r'\.name = "\w+', text)[0]
+    return text.replace(name + '"', f'{name}_{suffix}"', 1)
 
 
 def name_of(text):

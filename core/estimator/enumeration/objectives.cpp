@@ -43,13 +43,6 @@ Var<T> expected_loss(Episode<T>& episode) {
 }
 
 template <class T>
-Var<T> plain_loss(Episode<T>& episode) {
-  auto total = episode.tape().constant(1, 1);
-  for (const auto& cost : episode.costs()) total = add(total, sum(cost.loss, 1.0 / static_cast<double>(cost.rows->size())));
-  return total;
-}
-
-template <class T>
 Var<T> marginal_likelihood_loss(Episode<T>& episode) {
   const double share = 1.0 / episode.examples();
   Var<T> total = episode.tape().constant(1, 1);
@@ -161,7 +154,6 @@ Estimate<T> exact_objective(const Target& target, Problem<T> problem, double lea
 }
 
 #define HARDGRAD_INSTANTIATE(T)                                                                           \
-  template Var<T> plain_loss(Episode<T>&);                                                                \
   template Var<T> expected_loss(Episode<T>&);                                                             \
   template Var<T> marginal_likelihood_loss(Episode<T>&);                                                  \
   template Var<T> sparse_expected_loss(Episode<T>&);                                                      \

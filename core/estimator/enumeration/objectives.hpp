@@ -11,10 +11,6 @@ namespace hardgrad {
 template <class T>
 Var<T> expected_loss(Episode<T>& episode);
 
-/// Mean over all rows of each cost, summed: the loss of a run with one row per example, whoever answered.
-template <class T>
-Var<T> plain_loss(Episode<T>& episode);
-
 /// Mean over the examples of -log sum_z p(z) exp(-f(z)), on an enumerated episode. Independent sites factorise.
 template <class T>
 Var<T> marginal_likelihood_loss(Episode<T>& episode);

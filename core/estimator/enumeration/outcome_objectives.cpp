@@ -5,6 +5,7 @@
 #include "core/autodiff/elementwise.hpp"
 #include "core/choice/choosers.hpp"
 #include "core/estimator/enumeration/objectives.hpp"
+#include "core/support/log_gamma.hpp"
 
 namespace hardgrad {
 namespace {
@@ -14,7 +15,7 @@ class Multisets {
  public:
   Multisets(std::span<const Outcome> outcomes, int samples)
       : outcomes_(outcomes), samples_(samples), count_(outcomes.size()), result_{0, Slopes(outcomes.size())} {
-    visit(0, samples, std::lgamma(samples + 1.0));
+    visit(0, samples, log_gamma(samples + 1.0));
   }
   OutcomeObjective result() && {
     // sum_z q(z) grad log q(z) = 0: without the bound's own level the slopes do not cancel.
@@ -31,7 +32,7 @@ class Multisets {
     for (int n = i + 1 == outcomes_.size() ? left : 0; n <= left; ++n) {
       if (n > 0) chosen_.push_back(static_cast<int>(i));
       count_[i] = n;
-      visit(i + 1, left - n, log_p + n * outcomes_[i].log_q - std::lgamma(n + 1.0));
+      visit(i + 1, left - n, log_p + n * outcomes_[i].log_q - log_gamma(n + 1.0));
       if (n > 0) chosen_.pop_back();
     }
     count_[i] = 0;
@@ -64,10 +65,6 @@ std::vector<double> each(std::span<const Outcome> outcomes, double (*f)(const Ou
 }
 
 }  // namespace
-
-double multisets(double outcomes, int samples) {
-  return std::round(std::exp(std::lgamma(outcomes + samples) - std::lgamma(samples + 1.0) - std::lgamma(outcomes)));
-}
 
 OutcomeObjective importance_bound(std::span<const Outcome> outcomes, int samples) {
   return Multisets(outcomes, samples).result();

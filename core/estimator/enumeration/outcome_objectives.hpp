@@ -27,9 +27,6 @@ OutcomeObjective sleep_field(std::span<const Outcome> outcomes);
 /// -sum_j (b_j+1 - b_j) E_pi_j[log w], pi_j ~ q w^b_j (Masrani, Le & Wood 2019).
 OutcomeObjective thermodynamic_objective(std::span<const Outcome> outcomes, std::span<const double> partition);
 
-/// The number of multisets of so many samples.
-double multisets(double outcomes, int samples);
-
 /// Enumerates the batch; the mean over the examples of an objective of their outcomes. By parts: of the outcomes of each
 /// independent choice, summed, for objectives that add up over independent choices.
 template <class T>
