@@ -122,12 +122,12 @@ def _number(value: float) -> str:
 
 
 def with_interval(mean: float, low: float, high: float) -> str:
-    """"1.234 ± 0.034", "1.23 [1.1, 1.5]" if lopsided, "1.23" without an interval, "–" without a number."""
+    """"1.234 ± 0.034", "1.23 [1.1, 1.5]" if lopsided, "1.23" without an interval, "1.23457" if it has no noise, "–" without a number."""
     if not np.isfinite(mean) or not (np.isfinite(low) and np.isfinite(high)):
         return _number(mean)
     below, above = mean - low, high - mean
     if max(below, above) < 1e-9 * abs(mean):
-        return _number(mean)  # the same number every time, but for rounding
+        return f"{mean:.6g}"  # the same number every time, but for rounding: to be held against those with many digits
     if abs(below - above) <= 1e-6 * (abs(below) + abs(above)):
         return _plus_minus(mean, above) if above else _number(mean)
     return f"{_number(mean)} [{_number(low)}, {_number(high)}]"

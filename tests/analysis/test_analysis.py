@@ -97,6 +97,8 @@ def test_with_interval_reads_well():
     assert with_interval(1.3e-4, 1.3e-4 - 9.96e-4, 1.3e-4 + 9.96e-4) == "0.0001 ± 0.0010"
     assert with_interval(-1e-9, -1e-9 - 9e-4, -1e-9 + 9e-4) == "(0.0 ± 9.0)e-04"
     assert with_interval(1, 0.5, 2.5) == "1 [0.5, 2.5]"
+    assert with_interval(0.7574431, 0.7574431, 0.7574431) == "0.757443" and with_interval(0.7574431, np.nan, np.nan) == "0.757"
+    assert with_interval(0, 0, 0) == "0"
     assert with_interval(np.nan, 0, 1) == "–"
     assert with_interval(2, np.nan, np.nan) == "2"
     assert with_interval(0.9, 0.9 - 3e-16, 0.9 + 3e-16) == "0.9"

@@ -17,7 +17,9 @@ cd "$work/source"
 "${apt[@]}" update
 "${apt[@]}" source --download-only "onetbb=$version"
 tar -xf onetbb_*.orig.tar.* --strip-components=1
-cmake -S . -B "$work/build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_INSTALL_PREFIX="$prefix" -DTBB_SANITIZE=thread \
-  -DTBB_TEST=OFF -DTBBMALLOC_BUILD=OFF -DTBB_STRICT=OFF
+cmake -S . -B "$work/build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DTBB_SANITIZE=thread -DTBB_TEST=OFF -DTBBMALLOC_BUILD=OFF \
+  -DTBB_STRICT=OFF
 cmake --build "$work/build"
-cmake --install "$work/build"
+rm -rf "$prefix.partial"
+cmake --install "$work/build" --prefix "$prefix.partial"
+mv "$prefix.partial" "$prefix"

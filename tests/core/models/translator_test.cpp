@@ -307,7 +307,7 @@ TEST_CASE("translator: a position is a word of the source, in whatever order it 
 }
 
 TEST_CASE("translator: the null position is one more choice, after the last word") {
-  for (const std::string spec :
+  for (const auto& spec :
        {"translator[" + sizes + "null=true,feed=sampled]", "translator[" + sizes + "null=true,score=dot,source=twice]"}) {
     CAPTURE(spec);
     auto model = lively(spec, dimensions);
