@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <cmath>
 
 #include "experiments/measurement/measure.hpp"
@@ -95,7 +96,7 @@ TEST_CASE("measurements with adaptation leave training alone, bit by bit, and di
 
 TEST_CASE("adaptation stops when asked to") {
   auto training = prepare<double>(make_task(Spec::parse("bits"), Key(2)), bits, Spec::parse("nvil"), {}, keys);
-  int polled = 0;
+  std::atomic<int> polled = 0;
   CHECK_THROWS_AS(
       adapt(*training.estimator, *training.model, *training.task, {.steps = 1000}, Key(3), [&] { return ++polled > 5; }),
       Interrupted);

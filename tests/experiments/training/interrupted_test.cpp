@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -83,7 +84,7 @@ std::vector<std::uint64_t> torn(const TrainSettings& settings, int& pieces, cons
   for (pieces = 1;; ++pieces) {
     auto training = fresh<T>(settings, estimator);
     if (saved) take_up(*saved, training, "saved");
-    int polls = 0;
+    std::atomic<int> polls = 0;
     // The more pieces there were, the more it may ask: so it ends even where one measurement asks often.
     const auto stop = [&] { return ++polls > 7 * pieces % 11 + pieces / 20; };
     REQUIRE(pieces < 5000);
@@ -135,7 +136,7 @@ TEST_CASE("one whose settings are annealed, too") {
 TEST_CASE("what is taken up may be of no other network") {
   const auto settings = many_things(20);
   auto training = fresh<double>(settings);
-  int polls = 0;
+  std::atomic<int> polls = 0;
   CHECK_THROWS_AS(train(training, settings, keys, [&] { return ++polls > 30; }), Interrupted);
   Unfinished unfinished;
   put_away(training, unfinished);

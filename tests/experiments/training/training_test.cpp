@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <tbb/task_arena.h>
 
+#include <atomic>
 #include <cmath>
 
 #include "core/support/usage.hpp"
@@ -163,7 +164,7 @@ TEST_CASE("stopping interrupts between steps") {
   alone.measure_at = {};
   alone.evaluate_every = 0;
   auto training = prepare<float>(stories(), small_reader, Spec::parse("rloo"), alone, keys);
-  int polls = 0;
+  std::atomic<int> polls = 0;
   CHECK_THROWS_AS(train(training, alone, keys, [&] { return ++polls > 7; }), Interrupted);
   CHECK(training.step == 7);
 }
