@@ -180,8 +180,8 @@ def lines(found: pd.DataFrame) -> list[list[str]]:
     for _, part in found.groupby("budget", sort=False):
         best, unclear, worse = part.iloc[0], part[part["verdict"] == "unclear"], part[part["verdict"] == "worse"]
         near = unclear.iloc[0] if len(unclear) else None
-        if best["verdict"] == "none":
-            table.append([_budget(best), "–", "–", "–", "–", "–", "–"])
+        if best["verdict"] in ("none", "alone"):
+            table.append([_budget(best), "–" if best["verdict"] == "none" else f"– (only {_at(best)} has a number)"] + ["–"] * (len(HEAD) - 2))
             continue
         table.append([_budget(best), _at(best), with_interval(best["score"], best["low"], best["high"]),
                       _names(unclear, 1) or "–", _by(near) if near is not None else "–",

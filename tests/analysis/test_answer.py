@@ -8,7 +8,7 @@ import xarray as xr
 
 from analysis import InputError, format_table, table, tidy
 from analysis.__main__ import main
-from analysis.answer import answer, format_answer
+from analysis.answer import answer, format_answer, lines
 from analysis.budgets import at_budget, cost_so_far
 from analysis.groups import in_words, panels
 from analysis.report import report
@@ -175,3 +175,15 @@ def test_settings_that_are_set_to_nothing_are_not_said():
     assert [group.label for group in panels(begun)[("t0", "m")]] == ["rloo", "rloo train.start=soft"]
     page = report(begun)
     assert "rloo train.start=soft" in page and "train.start=<" not in page and "train.start= " not in page
+
+
+def test_who_alone_has_a_number_is_not_called_best():
+    data = tuned_sweep(np.random.default_rng(3), (0, 1), rows=(1, 1000)).isel(evaluation_step=[1, 2])
+    found = answer(data)
+    at_rows = found[found["budget"] == "rows"]
+    assert list(at_rows["verdict"]) == ["alone", "none"]
+    (line,) = lines(at_rows)
+    assert line[1].startswith("– (only e0[samples=2]") and line[2:] == ["–"] * 5
+    assert "only one estimator has a number there" in format_answer(found)
+    (line,) = lines(found[found["budget"] == "steps"])
+    assert line[1].startswith("e0[samples=2]")
