@@ -16,7 +16,7 @@ EXAMPLE = Path(__file__).parent / "example"
 
 
 def call(*command, **options):
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=3000, **options)
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, **options)
     assert done.returncode == 0, (command, done.stdout[-3000:], done.stderr[-3000:])
     return done.stdout
 
@@ -41,8 +41,7 @@ def built(tmp_path_factory):
 @pytest.fixture(scope="session")
 def hardgrad(built):
     def run(*arguments, status=0, cwd=None):
-        done = subprocess.run([built / "installed/bin/hardgrad", *map(str, arguments)], capture_output=True, text=True,
-                              timeout=3000, cwd=cwd)
+        done = subprocess.run([built / "installed/bin/hardgrad", *map(str, arguments)], capture_output=True, text=True, cwd=cwd)
         assert done.returncode == status, (arguments, done.returncode, done.stdout[-3000:], done.stderr[-3000:])
         if status == 2:
             lines = done.stderr.splitlines()
@@ -211,7 +210,7 @@ def test_a_plugin_written_over_while_it_is_used(built, tmp_path):
     mine.write_bytes(b"")  # in place: its pages are gone
     time.sleep(0.5)  # long enough for a step or many; too short a time would only make this pass
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=3000)
+    _, errors = process.communicate()
     assert process.returncode == 130, errors
 
 
