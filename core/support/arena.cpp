@@ -12,7 +12,7 @@
 namespace hardgrad {
 namespace {
 
-#if defined(NDEBUG) || defined(__SANITIZE_THREAD__)  // which would note down each byte of every guard: half of its time
+#if defined(NDEBUG) || defined(__SANITIZE_THREAD__)  // which would note down each byte of every guard
 constexpr bool guards_on = false;
 #else
 constexpr bool guards_on = true;

@@ -10,7 +10,6 @@ mkdir -p "$work/parts" "$work/lists/partial" "$work/source"
 for list in /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources; do
   [ ! -f "$list" ] || sed -E 's/^Types:.*/Types: deb-src/; s/^deb([[:space:]])/deb-src\1/' "$list" >"$work/parts/${list##*/}"
 done
-mv "$work/parts/sources.list" "$work/parts/main.list" 2>/dev/null || true
 apt=(apt-get -q -o Dir::Etc::sourcelist=/dev/null -o "Dir::Etc::sourceparts=$work/parts" -o "Dir::State::lists=$work/lists"
   -o APT::Sandbox::User=root)
 cd "$work/source"
