@@ -36,7 +36,7 @@ def run(folder, *command, text):
             libraries = [subprocess.run(["g++", f"-print-file-name={name}"], capture_output=True, text=True, check=True).stdout.strip()
                          for name in ("libasan.so", "libstdc++.so")]
             env |= {"LD_PRELOAD": ":".join(libraries), "ASAN_OPTIONS": "detect_leaks=0"}
-    done = subprocess.run([*command], input=text, capture_output=True, text=True, cwd=folder, timeout=3000, env=env)
+    done = subprocess.run([*command], input=text, capture_output=True, text=True, cwd=folder, env=env)
     assert done.returncode == 0, f"{text}\n--- says\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     return done.stdout
 
