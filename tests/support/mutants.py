@@ -69,9 +69,9 @@ def plugin(build, folder, sources):
     return library
 
 
-def judged(build, library, *names, timeout=900):
+def judged(build, library, *names, **options):
     """The verdicts of `hardgrad test` on these (all) estimators of the library, or None if it died or did not end."""
-    return verdicts(Path(build).resolve() / "hardgrad", "--plugin", str(library), *names, timeout=timeout)
+    return verdicts(Path(build).resolve() / "hardgrad", "--plugin", str(library), *names, **options)
 
 
 def verdicts(program, *arguments, timeout=900):
