@@ -6,8 +6,9 @@
 #include <memory>
 
 #include "core/support/error.hpp"
-#include "experiments/cli/common.hpp"
+#include "experiments/cli/json.hpp"
 #include "experiments/cli/output.hpp"
+#include "experiments/cli/readable.hpp"
 #include "experiments/cli/verbs.hpp"
 #include "experiments/storage/cell.hpp"
 #include "experiments/support/place.hpp"
@@ -79,10 +80,10 @@ void add_check(CLI::App& app, Action& action) {
     bool json = false;
   };
   auto options = std::make_shared<Options>();
-  auto* sub = app.add_subcommand("check", "verify a sweep's folder or a file, and name what is wrong");
-  sub->add_option("path", options->path, "a sweep's folder, or a .h5 file")->required();
-  sub->add_flag("--json", options->json, "print JSON");
-  sub->callback([options, &action] { action = [options] { return check(options->path, options->json); }; });
+  Verb verb(app, "check", "verify a sweep's folder or a file, and name what is wrong");
+  verb.add("path", options->path, "a sweep's folder, or a .h5 file").required();
+  verb.flag("--json", options->json, "print JSON");
+  verb.does(action, [options] { return check(options->path, options->json); });
 }
 
 }  // namespace hardgrad::cli

@@ -1,5 +1,6 @@
 #include "experiments/cli/complete.hpp"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <functional>
 #include <set>

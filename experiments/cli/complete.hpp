@@ -1,9 +1,12 @@
 // What may stand at the end of a command line.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
+
+namespace CLI {
+class App;
+}
 
 namespace hardgrad::cli {
 

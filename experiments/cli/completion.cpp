@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "experiments/cli/common.hpp"
 #include "experiments/cli/complete.hpp"
+#include "experiments/cli/json.hpp"
 #include "experiments/cli/output.hpp"
 #include "experiments/cli/verbs.hpp"
 
@@ -67,32 +67,29 @@ void add_completion(CLI::App& app, Action& action) {
     bool json = false;
   };
   auto options = std::make_shared<Options>();
-  const auto shells = CLI::IsMember({"bash", "zsh", "fish"});
-  auto* script = app.add_subcommand("completion", "a completion script: eval \"$(hardgrad completion bash)\"");
-  script->add_option("shell", options->shell, "bash, zsh or fish")->required()->check(shells);
-  script->add_flag("--json", options->json, "print JSON");
-  script->callback([options, &action] {
-    action = [options] {
-      const auto* text = options->shell == "bash" ? bash : options->shell == "zsh" ? zsh : fish;
-      options->json ? print_json({{"shell", options->shell}, {"script", text}}) : put("{}", text);
-      return 0;
-    };
+  const std::vector<std::string> shells{"bash", "zsh", "fish"};
+  Verb script(app, "completion", "a completion script: eval \"$(hardgrad completion bash)\"");
+  script.add("shell", options->shell, "bash, zsh or fish").required().one_of(shells);
+  script.flag("--json", options->json, "print JSON");
+  script.does(action, [options] {
+    const auto* text = options->shell == "bash" ? bash : options->shell == "zsh" ? zsh : fish;
+    options->json ? print_json({{"shell", options->shell}, {"script", text}}) : put("{}", text);
+    return 0;
   });
-  auto* complete = app.add_subcommand("complete", "what may stand at the end of a line: asked by the scripts")->group("");
-  complete->add_option("shell", options->shell, "")->required()->check(shells);
-  complete->add_option("line", options->line, "the line up to the cursor")->required();
-  complete->add_flag("--json", options->json, "print JSON: whole words");
-  complete->callback([options, &app, &action] {
-    action = [options, &app] {
-      const auto line = read_line(options->line);
-      const auto words = completions(app, line);
-      if (options->json) {
-        print_json(words);
-        return 0;
-      }
-      for (const auto& word : words) put("{}\n", options->shell == "bash" ? for_bash(word, line) : word);
+  Verb complete(app, "complete", "what may stand at the end of a line: asked by the scripts");
+  complete.hide();
+  complete.add("shell", options->shell, "").required().one_of(shells);
+  complete.add("line", options->line, "the line up to the cursor").required();
+  complete.flag("--json", options->json, "print JSON: whole words");
+  complete.does(action, [options, &app] {
+    const auto line = read_line(options->line);
+    const auto words = completions(app, line);
+    if (options->json) {
+      print_json(words);
       return 0;
-    };
+    }
+    for (const auto& word : words) put("{}\n", options->shell == "bash" ? for_bash(word, line) : word);
+    return 0;
   });
 }
 

@@ -6,10 +6,11 @@
 #include <memory>
 
 #include "core/registry/known_as.hpp"
-#include "experiments/cli/common.hpp"
 #include "experiments/cli/entries.hpp"
+#include "experiments/cli/json.hpp"
 #include "experiments/cli/manual.hpp"
 #include "experiments/cli/output.hpp"
+#include "experiments/cli/readable.hpp"
 #include "experiments/cli/verbs.hpp"
 #include "experiments/sweeps/settings_table.hpp"
 
@@ -209,11 +210,10 @@ void add_describe(CLI::App& app, Action& action) {
     bool json = false;
   };
   auto options = std::make_shared<Options>();
-  auto* sub =
-      app.add_subcommand("describe", "one estimator, model, task or target in full; `describe sweep` for a sweep's file");
-  sub->add_option("name", options->name, "a name; model:bits, task:bits or target:soft where two share it")->required();
-  sub->add_flag("--json", options->json, "print JSON: an object, or a list of them where several share the name");
-  sub->callback([options, &action] { action = [options] { return describe_all(options->name, options->json); }; });
+  Verb verb(app, "describe", "one estimator, model, task or target in full; `describe sweep` for a sweep's file");
+  verb.add("name", options->name, "a name; model:bits, task:bits or target:soft where two share it").required();
+  verb.flag("--json", options->json, "print JSON: an object, or a list of them where several share the name");
+  verb.does(action, [options] { return describe_all(options->name, options->json); });
 }
 
 }  // namespace hardgrad::cli

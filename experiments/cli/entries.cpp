@@ -8,7 +8,6 @@
 #include "core/models/parts/dreams.hpp"
 #include "core/registry/known_as.hpp"
 #include "core/support/error.hpp"
-#include "experiments/cli/common.hpp"  // to_json, which is here
 
 namespace hardgrad::cli {
 namespace {
@@ -20,6 +19,14 @@ nlohmann::json needs_json(const EstimatorEntry& entry) {
     if (need.most) one["most"] = need.most;
     list.push_back(one);
   }
+  return list;
+}
+
+nlohmann::json parameters_json(const std::vector<ParameterInfo>& parameters) {
+  auto list = nlohmann::json::array();
+  for (const auto& p : parameters)
+    list.push_back(
+        {{"name", p.name}, {"type", p.type_name()}, {"default", to_json(p.fallback)}, {"range", p.range()}, {"help", p.help}});
   return list;
 }
 
@@ -45,14 +52,6 @@ void look(const std::string& kind, const std::string& name, std::vector<AnyEntry
 
 nlohmann::json to_json(const Value& value) {
   return std::visit([](const auto& v) { return nlohmann::json(v); }, value);
-}
-
-nlohmann::json to_json(const std::vector<ParameterInfo>& parameters) {
-  auto list = nlohmann::json::array();
-  for (const auto& p : parameters)
-    list.push_back(
-        {{"name", p.name}, {"type", p.type_name()}, {"default", to_json(p.fallback)}, {"range", p.range()}, {"help", p.help}});
-  return list;
 }
 
 std::vector<std::pair<std::string, std::string>> support(const EstimatorEntry& entry) {
@@ -139,7 +138,7 @@ nlohmann::json entry_json(const EstimatorEntry& e) {
           {"posterior", wants_posterior(Spec::parse(e.name))},
           {"needs", needs_json(e)},
           {"supports", supports},
-          {"parameters", to_json(e.parameters)}};
+          {"parameters", parameters_json(e.parameters)}};
 }
 nlohmann::json entry_json(const ModelEntry& e) {
   return {{"kind", "model"},
@@ -149,14 +148,14 @@ nlohmann::json entry_json(const ModelEntry& e) {
           {"dependence", e.dependence},
           {"kinds", e.kinds},
           {"needs", e.needs},
-          {"parameters", to_json(e.parameters)}};
+          {"parameters", parameters_json(e.parameters)}};
 }
 nlohmann::json entry_json(const TargetEntry& e) {
   return {{"kind", "target"},
           {"name", e.name},
           {"summary", e.summary},
           {"posterior", Target(e.name).terms().drawn_from == DrawnFrom::posterior},
-          {"parameters", to_json(e.parameters)}};
+          {"parameters", parameters_json(e.parameters)}};
 }
 nlohmann::json entry_json(const TaskEntry& e) {
   return {{"kind", "task"},
@@ -164,7 +163,7 @@ nlohmann::json entry_json(const TaskEntry& e) {
           {"summary", e.summary},
           {"data", e.data},
           {"default_model", e.default_model},
-          {"parameters", to_json(e.parameters)}};
+          {"parameters", parameters_json(e.parameters)}};
 }
 
 }  // namespace hardgrad::cli

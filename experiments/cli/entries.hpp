@@ -13,6 +13,7 @@
 
 namespace hardgrad::cli {
 
+nlohmann::json to_json(const Value& value);
 nlohmann::json entry_json(const EstimatorEntry& entry);
 nlohmann::json entry_json(const ModelEntry& entry);
 nlohmann::json entry_json(const TaskEntry& entry);

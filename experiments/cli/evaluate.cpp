@@ -10,8 +10,10 @@
 
 #include "core/support/error.hpp"
 #include "experiments/cli/alignments.hpp"
-#include "experiments/cli/common.hpp"
+#include "experiments/cli/json.hpp"
 #include "experiments/cli/output.hpp"
+#include "experiments/cli/preflight.hpp"
+#include "experiments/cli/readable.hpp"
 #include "experiments/cli/trained.hpp"
 #include "experiments/cli/verbs.hpp"
 #include "experiments/sweeps/config.hpp"
@@ -104,46 +106,38 @@ int evaluate_network(const Options& options, const Trained& trained) {
 
 void add_evaluate(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
-  auto* sub = app.add_subcommand("evaluate", "losses and metrics of a trained network, on any data of its task");
-  sub->add_option("--checkpoint", options->checkpoint, "the network: CELL.checkpoint.h5 of a sweep with checkpoint = true")
-      ->required();
-  sub->add_option("--task", options->task, "data of the task it was trained on; by default what it was trained on");
-  sub->add_option("--model", options->model,
-                  "other settings of the network that leave its parameters as they are, such as more glimpses or steps");
-  sub->add_option("--split", options->split, "train, heldout or test")
-      ->check(CLI::IsMember({"train", "heldout", "test"}))
-      ->capture_default_str();
-  sub->add_option("--examples", options->examples, "the first so many of the split; 0: all")->check(CLI::Range(0, 100000000));
-  sub->add_option("--batch", options->batch, "examples at a time")->check(CLI::Range(1, 1000000))->capture_default_str();
-  sub->add_option("--beam", options->beam, "sentences are decoded by beam search with so many beginnings; 1: greedily")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  sub->add_option("--average", options->average,
-                  "answers are averaged over so many samples of the choices; 0: those under the most probable choices")
-      ->check(CLI::Range(0, 100000));
-  sub->add_option("--attention", options->attention,
-                  "where metrics say what was attended to: by the prior, or by the learned posterior, which knows the answer")
-      ->check(CLI::IsMember({"prior", "posterior"}))
-      ->capture_default_str();
-  sub->add_option("--bound-samples", options->bound_samples, "also the bound of so many samples; 0: none")
-      ->check(CLI::Range(0, 1000000));
-  sub->add_option("--alignments", options->alignments,
-                  "a folder for the words that each word attended to, in the Pharaoh format");
-  sub->add_option("--seed", options->seed,
-                  "seed of other data, its splits, and the noise; by default the one it was trained with")
-      ->check(CLI::NonNegativeNumber);
-  sub->add_flag("--json", options->json, "print JSON");
-  sub->callback([options, &action] {
-    action = [options] {
-      warn_about_kernel();
-      const Trained trained({.checkpoint = options->checkpoint,
-                             .task = options->task,
-                             .model = options->model,
-                             .seed = options->seed,
-                             .read = {.split = splits.at(options->split), .examples = options->examples}});
-      return trained.checkpoint.precision == "double" ? evaluate_network<double>(*options, trained)
-                                                      : evaluate_network<float>(*options, trained);
-    };
+  Verb verb(app, "evaluate", "losses and metrics of a trained network, on any data of its task");
+  verb.add("--checkpoint", options->checkpoint, "the network: CELL.checkpoint.h5 of a sweep with checkpoint = true").required();
+  verb.add("--task", options->task, "data of the task it was trained on; by default what it was trained on");
+  verb.add("--model", options->model,
+           "other settings of the network that leave its parameters as they are, such as more glimpses or steps");
+  verb.add("--split", options->split, "train, heldout or test").one_of({"train", "heldout", "test"}).shows_default();
+  verb.add("--examples", options->examples, "the first so many of the split; 0: all").from_to(0, 100000000);
+  verb.add("--batch", options->batch, "examples at a time").from_to(1, 1000000).shows_default();
+  verb.add("--beam", options->beam, "sentences are decoded by beam search with so many beginnings; 1: greedily")
+      .from_to(1, 1000)
+      .shows_default();
+  verb.add("--average", options->average,
+           "answers are averaged over so many samples of the choices; 0: those under the most probable choices")
+      .from_to(0, 100000);
+  verb.add("--attention", options->attention,
+           "where metrics say what was attended to: by the prior, or by the learned posterior, which knows the answer")
+      .one_of({"prior", "posterior"})
+      .shows_default();
+  verb.add("--bound-samples", options->bound_samples, "also the bound of so many samples; 0: none").from_to(0, 1000000);
+  verb.add("--alignments", options->alignments, "a folder for the words that each word attended to, in the Pharaoh format");
+  verb.add("--seed", options->seed, "seed of other data, its splits, and the noise; by default the one it was trained with")
+      .not_negative();
+  verb.flag("--json", options->json, "print JSON");
+  verb.does(action, [options] {
+    warn_about_kernel();
+    const Trained trained({.checkpoint = options->checkpoint,
+                           .task = options->task,
+                           .model = options->model,
+                           .seed = options->seed,
+                           .read = {.split = splits.at(options->split), .examples = options->examples}});
+    return trained.checkpoint.precision == "double" ? evaluate_network<double>(*options, trained)
+                                                    : evaluate_network<float>(*options, trained);
   });
 }
 

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "experiments/cli/common.hpp"
+#include "experiments/cli/json.hpp"
 #include "experiments/cli/output.hpp"
 #include "experiments/cli/verbs.hpp"
 #include "experiments/storage/csv.hpp"
@@ -16,19 +16,17 @@ void add_export(CLI::App& app, Action& action) {
     bool json = false;
   };
   auto options = std::make_shared<Options>();
-  auto* sub = app.add_subcommand("export", "write a result as CSV tables");
-  sub->add_option("file", options->path, "a merged result (.h5)")->required();
-  sub->add_option("--csv", options->csv, "the folder to write to, made if need be")->required();
-  sub->add_flag("--json", options->json, "print JSON");
-  sub->callback([options, &action] {
-    action = [options] {
-      const auto paths = export_csv(options->path, options->csv);
-      if (options->json)
-        print_json({{"files", paths}});
-      else
-        for (const auto& path : paths) put("{}\n", path);
-      return 0;
-    };
+  Verb verb(app, "export", "write a result as CSV tables");
+  verb.add("file", options->path, "a merged result (.h5)").required();
+  verb.add("--csv", options->csv, "the folder to write to, made if need be").required();
+  verb.flag("--json", options->json, "print JSON");
+  verb.does(action, [options] {
+    const auto paths = export_csv(options->path, options->csv);
+    if (options->json)
+      print_json({{"files", paths}});
+    else
+      for (const auto& path : paths) put("{}\n", path);
+    return 0;
   });
 }
 

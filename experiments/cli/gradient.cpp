@@ -13,9 +13,12 @@
 #include "core/support/error.hpp"
 #include "core/support/instruction_set.hpp"
 #include "core/support/usage.hpp"
-#include "experiments/cli/common.hpp"
 #include "experiments/cli/gradient_rows.hpp"
+#include "experiments/cli/json.hpp"
 #include "experiments/cli/output.hpp"
+#include "experiments/cli/preflight.hpp"
+#include "experiments/cli/readable.hpp"
+#include "experiments/cli/scene.hpp"
 #include "experiments/cli/verbs.hpp"
 #include "experiments/measurement/finite.hpp"
 #include "experiments/measurement/lengths.hpp"
@@ -151,18 +154,15 @@ int dump_gradient(const Options& options) {
 
 void add_gradient(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
-  auto* sub = app.add_subcommand("gradient", "dump one gradient and all that is needed to redo it elsewhere");
-  options->scene.add_options(*sub);
-  sub->add_option("--estimator", options->estimator, "e.g. 'rloo[samples=4]'")->required();
-  sub->add_option("--out", options->out, "the file to write (.h5)");
-  sub->add_option("--repeat", options->repeat, "first take it so many times on one thread, and say what it costs")
-      ->check(CLI::Range(1, 1000000));
-  sub->add_flag("--json", options->json, "print JSON");
-  sub->callback([options, &action] {
-    action = [options] {
-      warn_about_kernel();
-      return options->scene.precision == "double" ? dump_gradient<double>(*options) : dump_gradient<float>(*options);
-    };
+  Verb verb(app, "gradient", "dump one gradient and all that is needed to redo it elsewhere");
+  options->scene.add(verb);
+  verb.add("--estimator", options->estimator, "e.g. 'rloo[samples=4]'").required();
+  verb.add("--out", options->out, "the file to write (.h5)");
+  verb.add("--repeat", options->repeat, "first take it so many times on one thread, and say what it costs").from_to(1, 1000000);
+  verb.flag("--json", options->json, "print JSON");
+  verb.does(action, [options] {
+    warn_about_kernel();
+    return options->scene.precision == "double" ? dump_gradient<double>(*options) : dump_gradient<float>(*options);
   });
 }
 

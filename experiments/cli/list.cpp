@@ -8,10 +8,11 @@
 
 #include "core/estimator/estimator.hpp"
 #include "core/registry/known_as.hpp"
-#include "experiments/cli/common.hpp"
 #include "experiments/cli/entries.hpp"
+#include "experiments/cli/json.hpp"
 #include "experiments/cli/manual.hpp"
 #include "experiments/cli/output.hpp"
+#include "experiments/cli/readable.hpp"
 #include "experiments/cli/verbs.hpp"
 #include "experiments/verification/scenes.hpp"
 
@@ -144,38 +145,36 @@ void add_list(CLI::App& app, Action& action) {
     bool json = false;
   };
   auto options = std::make_shared<Options>();
-  auto* sub = app.add_subcommand("list", "what is registered, one line each");
-  sub->add_option("what", options->what,
-                  "estimators, models, tasks, targets; names: what estimators are called elsewhere; matrix: which estimator "
-                  "works on which network")
-      ->check(CLI::IsMember({"estimators", "models", "tasks", "targets", "names", "matrix"}));
-  sub->add_flag("--json", options->json, "print JSON");
-  sub->callback([options, &action] {
-    action = [options] {
-      const auto& what = options->what;
-      if (options->json) {
-        if (what == "estimators") print_json(entries_json<EstimatorEntry>());
-        if (what == "models") print_json(entries_json<ModelEntry>());
-        if (what == "tasks") print_json(entries_json<TaskEntry>());
-        if (what == "targets") print_json(entries_json<TargetEntry>());
-        if (what == "names") print_json(names_json());
-        if (what == "matrix") print_json(matrix_json());
-        if (what.empty())
-          print_json({{"estimators", entries_json<EstimatorEntry>()},
-                      {"models", entries_json<ModelEntry>()},
-                      {"tasks", entries_json<TaskEntry>()}});
-        return 0;
-      }
-      if (what == "matrix") print_matrix();
-      if (what == "names") print_names();
-      if (what == "targets") print_targets();
-      if (what.empty() || what == "estimators") print_estimators();
-      if (what.empty()) put("\n");
-      if (what.empty() || what == "models") print_models();
-      if (what.empty()) put("\n");
-      if (what.empty() || what == "tasks") print_tasks();
+  Verb verb(app, "list", "what is registered, one line each");
+  verb.add("what", options->what,
+           "estimators, models, tasks, targets; names: what estimators are called elsewhere; matrix: which estimator "
+           "works on which network")
+      .one_of({"estimators", "models", "tasks", "targets", "names", "matrix"});
+  verb.flag("--json", options->json, "print JSON");
+  verb.does(action, [options] {
+    const auto& what = options->what;
+    if (options->json) {
+      if (what == "estimators") print_json(entries_json<EstimatorEntry>());
+      if (what == "models") print_json(entries_json<ModelEntry>());
+      if (what == "tasks") print_json(entries_json<TaskEntry>());
+      if (what == "targets") print_json(entries_json<TargetEntry>());
+      if (what == "names") print_json(names_json());
+      if (what == "matrix") print_json(matrix_json());
+      if (what.empty())
+        print_json({{"estimators", entries_json<EstimatorEntry>()},
+                    {"models", entries_json<ModelEntry>()},
+                    {"tasks", entries_json<TaskEntry>()}});
       return 0;
-    };
+    }
+    if (what == "matrix") print_matrix();
+    if (what == "names") print_names();
+    if (what == "targets") print_targets();
+    if (what.empty() || what == "estimators") print_estimators();
+    if (what.empty()) put("\n");
+    if (what.empty() || what == "models") print_models();
+    if (what.empty()) put("\n");
+    if (what.empty() || what == "tasks") print_tasks();
+    return 0;
   });
 }
 

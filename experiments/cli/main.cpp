@@ -1,6 +1,7 @@
 // hardgrad: the command line. Errors end in one line on stderr and the exit status the interface promises.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <new>
 #include <regex>
@@ -11,8 +12,8 @@
 #include "core/registry/settings.hpp"
 #include "core/support/error.hpp"
 #include "core/support/instruction_set.hpp"
-#include "experiments/cli/common.hpp"
 #include "experiments/cli/output.hpp"
+#include "experiments/cli/preflight.hpp"
 #include "experiments/cli/verbs.hpp"
 
 namespace {
@@ -78,7 +79,7 @@ int run_program(int argc, char** argv) {
   app.get_formatter()->column_width(34);
   app.fallthrough();  // --plugin may stand before or after the verb
   std::vector<std::string> plugins;
-  cli::add_repeated(app, "--plugin", plugins, "a shared library with estimators, models or tasks; may be repeated");
+  cli::Verb(app).repeated("--plugin", plugins, "a shared library with estimators, models or tasks; may be repeated");
   cli::Action action;
   cli::add_list(app, action);
   cli::add_describe(app, action);

@@ -11,9 +11,12 @@
 #include <memory>
 
 #include "core/support/error.hpp"
-#include "experiments/cli/common.hpp"
+#include "experiments/cli/json.hpp"
 #include "experiments/cli/manual.hpp"
 #include "experiments/cli/output.hpp"
+#include "experiments/cli/preflight.hpp"
+#include "experiments/cli/readable.hpp"
+#include "experiments/cli/scene.hpp"
 #include "experiments/cli/verbs.hpp"
 #include "experiments/measurement/affordable.hpp"
 #include "experiments/measurement/finite.hpp"
@@ -272,58 +275,48 @@ int measure_with(const Options& options) {
 
 void add_measure(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
-  auto* sub = app.add_subcommand("measure", "bias, variance and cost of estimators, now");
-  options->scene.add_options(*sub);
-  add_repeated(*sub, "--estimator", options->estimators, "e.g. 'rloo[samples=4]'; may be repeated; by default all that fit");
-  sub->add_option("--replicates", options->settings.replicates, "gradients drawn of each")
-      ->check(CLI::Range(2, 2000000000))
-      ->capture_default_str();
-  sub->add_option(
-         "--most-replicates", options->settings.most_replicates,
-         "where they do not support their intervals, as many more are drawn, and again, up to this; by default 16 times "
-         "--replicates")
-      ->check(CLI::Range(0, 2000000000));
-  sub->add_option(
-         "--adapt", options->adapt.steps,
-         "training steps of what an estimator learns by itself (averages, critics, control variates), the network held, "
-         "before it is measured")
-      ->check(CLI::Range(0, 2000000000))
-      ->capture_default_str();
-  sub->add_option("--adapt-rate", options->adapt.learning_rate, "learning rate of --adapt (Adam)")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  sub->add_flag("--exact", options->settings.exact, "visit every outcome with its probability: no noise at all (in double)");
-  sub->add_flag("--covariance", options->settings.covariance,
-                "--exact --json: the covariance matrix too, in the order of mean_gradient")
-      ->needs("--exact");
-  sub->add_flag("--at-logits", options->settings.at_logits,
-                "moments at the logits of the choices instead of the parameters: many times cheaper");
-  sub->add_option("--estimand", options->settings.estimand,
-                  "the true gradient: any (a long run if it cannot be enumerated), enumerated, none (variance and cost alone)")
-      ->check(CLI::IsMember({"any", "enumerated", "none"}))
-      ->capture_default_str();
-  sub->add_option("--leaf-cap", options->settings.leaf_cap, "most leaves of the tree behind the exact gradient")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  sub->add_option("--outcome-cap", options->settings.outcome_cap, "--exact: most outcomes visited")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  sub->add_option("--jobs", options->jobs, "threads, at most one a core; 0: as many. The numbers are the same for any")
-      ->check(CLI::Range(0, 4096));
-  sub->add_option("--out", options->out, "also write the result to a file (.h5)");
-  sub->add_flag("--json", options->json, "print JSON");
-  sub->callback([options, sub, &action] {
-    if (sub->count("--most-replicates") == 0)
-      options->settings.most_replicates = static_cast<int>(std::min(2e9, 16.0 * options->settings.replicates));
-    action = [options] {
-      warn_about_kernel();
-      note_jobs(options->jobs);
-      const int jobs = useful_jobs(options->jobs);
-      provenance_threads(jobs);
-      const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(jobs));
-      if (options->settings.exact || options->scene.precision == "double") return measure_with<double>(*options);
-      return measure_with<float>(*options);
-    };
+  Verb verb(app, "measure", "bias, variance and cost of estimators, now");
+  options->scene.add(verb);
+  verb.repeated("--estimator", options->estimators, "e.g. 'rloo[samples=4]'; may be repeated; by default all that fit");
+  verb.add("--replicates", options->settings.replicates, "gradients drawn of each").from_to(2, 2000000000).shows_default();
+  const auto most =
+      verb.add("--most-replicates", options->settings.most_replicates,
+               "where they do not support their intervals, as many more are drawn, and again, up to this; by default 16 times "
+               "--replicates")
+          .from_to(0, 2000000000);
+  verb.add("--adapt", options->adapt.steps,
+           "training steps of what an estimator learns by itself (averages, critics, control variates), the network held, "
+           "before it is measured")
+      .from_to(0, 2000000000)
+      .shows_default();
+  verb.add("--adapt-rate", options->adapt.learning_rate, "learning rate of --adapt (Adam)").positive().shows_default();
+  verb.flag("--exact", options->settings.exact, "visit every outcome with its probability: no noise at all (in double)");
+  verb.flag("--covariance", options->settings.covariance,
+            "--exact --json: the covariance matrix too, in the order of mean_gradient")
+      .needs("--exact");
+  verb.flag("--at-logits", options->settings.at_logits,
+            "moments at the logits of the choices instead of the parameters: many times cheaper");
+  verb.add("--estimand", options->settings.estimand,
+           "the true gradient: any (a long run if it cannot be enumerated), enumerated, none (variance and cost alone)")
+      .one_of({"any", "enumerated", "none"})
+      .shows_default();
+  verb.add("--leaf-cap", options->settings.leaf_cap, "most leaves of the tree behind the exact gradient")
+      .positive()
+      .shows_default();
+  verb.add("--outcome-cap", options->settings.outcome_cap, "--exact: most outcomes visited").positive().shows_default();
+  verb.add("--jobs", options->jobs, "threads, at most one a core; 0: as many. The numbers are the same for any")
+      .from_to(0, 4096);
+  verb.add("--out", options->out, "also write the result to a file (.h5)");
+  verb.flag("--json", options->json, "print JSON");
+  verb.does(action, [options, most] {
+    if (!most.given()) options->settings.most_replicates = static_cast<int>(std::min(2e9, 16.0 * options->settings.replicates));
+    warn_about_kernel();
+    note_jobs(options->jobs);
+    const int jobs = useful_jobs(options->jobs);
+    provenance_threads(jobs);
+    const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(jobs));
+    if (options->settings.exact || options->scene.precision == "double") return measure_with<double>(*options);
+    return measure_with<float>(*options);
   });
 }
 

@@ -8,8 +8,10 @@
 #include <tuple>
 
 #include "core/support/error.hpp"
-#include "experiments/cli/common.hpp"
+#include "experiments/cli/json.hpp"
 #include "experiments/cli/output.hpp"
+#include "experiments/cli/preflight.hpp"
+#include "experiments/cli/readable.hpp"
 #include "experiments/cli/verbs.hpp"
 #include "experiments/sweeps/tuning.hpp"
 
@@ -118,12 +120,12 @@ int merge_folder(const Options& options) {
 
 void add_merge(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
-  auto* sub = app.add_subcommand("merge", "make one file of a sweep's cells");
-  sub->add_option("folder", options->path, "the folder of a sweep")->required();
-  sub->add_option("--out", options->out, "the file to write (.h5)")->required();
-  sub->add_flag("--partial", options->partial, "merge what there is, though cells are missing");
-  sub->add_flag("--json", options->json, "print JSON");
-  sub->callback([options, &action] { action = [options] { return merge_folder(*options); }; });
+  Verb verb(app, "merge", "make one file of a sweep's cells");
+  verb.add("folder", options->path, "the folder of a sweep").required();
+  verb.add("--out", options->out, "the file to write (.h5)").required();
+  verb.flag("--partial", options->partial, "merge what there is, though cells are missing");
+  verb.flag("--json", options->json, "print JSON");
+  verb.does(action, [options] { return merge_folder(*options); });
 }
 
 }  // namespace hardgrad::cli

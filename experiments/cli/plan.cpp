@@ -11,8 +11,9 @@
 
 #include "core/registry/plugins.hpp"
 #include "core/support/error.hpp"
-#include "experiments/cli/common.hpp"
+#include "experiments/cli/json.hpp"
 #include "experiments/cli/output.hpp"
+#include "experiments/cli/readable.hpp"
 #include "experiments/cli/slurm.hpp"
 #include "experiments/cli/sweep_options.hpp"
 #include "experiments/cli/verbs.hpp"
@@ -208,25 +209,22 @@ int show_plan(const Options& options) {
 
 void add_plan(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
-  auto* sub = app.add_subcommand("plan", "cells, skips with reasons, what is done, estimated time and disk");
-  options->sweep.add(*sub);
-  sub->get_option("sweep")->required(false);  // `--why FILE` takes it for its own
-  auto* why = sub->add_option("--why", options->why,
-                              "why a cell would (not) be run: digits of its hash, or a pattern as of --only; without: all")
-                  ->expected(0, 1)
-                  ->type_name("[CELL]");
-  sub->add_flag("--quick", options->quick, "no trials: leave out the estimate");
-  sub->add_flag("--slurm", options->slurm, "print an sbatch script (a job array) for what is to run; --jobs: cores of a task");
-  sub->add_option("--tasks", options->tasks, "--slurm: tasks of the array; 0: so many that each takes half an hour")
-      ->check(CLI::Range(0, 1000));
-  sub->add_flag("--json", options->json, "print JSON");
-  sub->callback([options, why, &action] {
-    options->explain = why->count() > 0;
+  Verb verb(app, "plan", "cells, skips with reasons, what is done, estimated time and disk");
+  options->sweep.add(verb);  // the file is not required: `--why FILE` takes it for its own
+  const auto why = verb.add("--why", options->why,
+                            "why a cell would (not) be run: digits of its hash, or a pattern as of --only; without: all")
+                       .value_may_lack("[CELL]");
+  verb.flag("--quick", options->quick, "no trials: leave out the estimate");
+  verb.flag("--slurm", options->slurm, "print an sbatch script (a job array) for what is to run; --jobs: cores of a task");
+  verb.add("--tasks", options->tasks, "--slurm: tasks of the array; 0: so many that each takes half an hour").from_to(0, 1000);
+  verb.flag("--json", options->json, "print JSON");
+  verb.does(action, [options, why] {
+    options->explain = why.given();
     if (options->sweep.file.empty()) {
-      if (place_of<UsageError>(options->why) != Place::file) throw CLI::RequiredError("sweep");
+      if (place_of<UsageError>(options->why) != Place::file) throw UsageError("plan: sweep is required");
       options->sweep.file = std::exchange(options->why, {});
     }
-    action = [options] { return show_plan(*options); };
+    return show_plan(*options);
   });
 }
 

@@ -11,8 +11,10 @@
 #include <memory>
 
 #include "core/support/error.hpp"
-#include "experiments/cli/common.hpp"
+#include "experiments/cli/json.hpp"
 #include "experiments/cli/output.hpp"
+#include "experiments/cli/preflight.hpp"
+#include "experiments/cli/readable.hpp"
 #include "experiments/cli/sweep_options.hpp"
 #include "experiments/cli/verbs.hpp"
 #include "experiments/support/utf8.hpp"
@@ -115,15 +117,15 @@ int run_sweep(const Options& options) {
 
 void add_run(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
-  auto* sub = app.add_subcommand("run", "run a sweep; running again goes on where it stopped");
-  options->sweep.add(*sub);
-  sub->add_flag("--fail-fast", options->fail_fast, "stop at the first cell that fails");
-  sub->add_flag("--force", options->force, "go on in a folder that holds another plan");
-  sub->add_option("--progress", options->sweep.progress, "auto, plain or none (on stderr)")
-      ->check(CLI::IsMember({"auto", "plain", "none"}))
-      ->capture_default_str();
-  sub->add_flag("--json", options->json, "print JSON");
-  sub->callback([options, &action] { action = [options] { return run_sweep(*options); }; });
+  Verb verb(app, "run", "run a sweep; running again goes on where it stopped");
+  options->sweep.add(verb).required();
+  verb.flag("--fail-fast", options->fail_fast, "stop at the first cell that fails");
+  verb.flag("--force", options->force, "go on in a folder that holds another plan");
+  verb.add("--progress", options->sweep.progress, "auto, plain or none (on stderr)")
+      .one_of({"auto", "plain", "none"})
+      .shows_default();
+  verb.flag("--json", options->json, "print JSON");
+  verb.does(action, [options] { return run_sweep(*options); });
 }
 
 }  // namespace hardgrad::cli

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "core/registry/plugin_seal.hpp"
-#include "experiments/cli/common.hpp"
+#include "experiments/cli/json.hpp"
 #include "experiments/cli/output.hpp"
 #include "experiments/cli/verbs.hpp"
 
@@ -16,16 +16,14 @@ void add_seal(CLI::App& app, Action& action) {
     bool json = false;
   };
   auto options = std::make_shared<Options>();
-  auto* sub = app.add_subcommand("seal", "put a seal on a plugin, by which damage is noticed: done by hardgrad_add_plugin()");
-  sub->group("");
-  sub->add_option("file", options->path, "a plugin (.so)")->required();
-  sub->add_flag("--json", options->json, "print JSON");
-  sub->callback([options, &action] {
-    action = [options] {
-      seal_plugin(options->path);
-      options->json ? print_json({{"sealed", options->path}}) : put("{} is sealed\n", options->path);
-      return 0;
-    };
+  Verb verb(app, "seal", "put a seal on a plugin, by which damage is noticed: done by hardgrad_add_plugin()");
+  verb.hide();
+  verb.add("file", options->path, "a plugin (.so)").required();
+  verb.flag("--json", options->json, "print JSON");
+  verb.does(action, [options] {
+    seal_plugin(options->path);
+    options->json ? print_json({{"sealed", options->path}}) : put("{} is sealed\n", options->path);
+    return 0;
   });
 }
 

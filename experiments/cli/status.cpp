@@ -4,8 +4,9 @@
 #include <map>
 #include <memory>
 
-#include "experiments/cli/common.hpp"
+#include "experiments/cli/json.hpp"
 #include "experiments/cli/output.hpp"
+#include "experiments/cli/readable.hpp"
 #include "experiments/cli/verbs.hpp"
 #include "experiments/support/utf8.hpp"
 #include "experiments/sweeps/folder.hpp"
@@ -81,10 +82,10 @@ void add_status(CLI::App& app, Action& action) {
     bool json = false;
   };
   auto options = std::make_shared<Options>();
-  auto* sub = app.add_subcommand("status", "how far a sweep is");
-  sub->add_option("folder", options->path, "the folder of a sweep")->required();
-  sub->add_flag("--json", options->json, "print JSON");
-  sub->callback([options, &action] { action = [options] { return show_status(options->path, options->json); }; });
+  Verb verb(app, "status", "how far a sweep is");
+  verb.add("folder", options->path, "the folder of a sweep").required();
+  verb.flag("--json", options->json, "print JSON");
+  verb.does(action, [options] { return show_status(options->path, options->json); });
 }
 
 }  // namespace hardgrad::cli

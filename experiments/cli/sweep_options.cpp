@@ -5,18 +5,18 @@
 #include <charconv>
 
 #include "core/support/error.hpp"
-#include "experiments/cli/common.hpp"
 
 namespace hardgrad::cli {
 
-void SweepOptions::add(CLI::App& app) {
-  app.add_option("sweep", file, "the sweep's TOML file")->required();
-  app.add_option("--out", out, "folder of the cells; by default what the file says");
-  app.add_option("--jobs", jobs, "cells at a time, at most one a core; 0: as many. The numbers are the same for any")
-      ->check(CLI::Range(0, 4096));
-  add_repeated(app, "--set", sets, "a.b=VALUE: overrides anything in the file; may be repeated");
-  add_repeated(app, "--only", only, "cells matching key=pattern (estimator=rloo*) or a pattern; all of several must match");
-  app.add_option("--shard", shard, "k/n: the k-th of n parts");
+Argument SweepOptions::add(Verb& verb) {
+  const auto argument = verb.add("sweep", file, "the sweep's TOML file");
+  verb.add("--out", out, "folder of the cells; by default what the file says");
+  verb.add("--jobs", jobs, "cells at a time, at most one a core; 0: as many. The numbers are the same for any")
+      .from_to(0, 4096);
+  verb.repeated("--set", sets, "a.b=VALUE: overrides anything in the file; may be repeated");
+  verb.repeated("--only", only, "cells matching key=pattern (estimator=rloo*) or a pattern; all of several must match");
+  verb.add("--shard", shard, "k/n: the k-th of n parts");
+  return argument;
 }
 
 SweepConfig SweepOptions::config() const {

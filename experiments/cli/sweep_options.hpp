@@ -1,10 +1,10 @@
 // What `plan` and `run` ask alike: a sweep's file, changes to it, and which cells.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
+#include "experiments/cli/verb.hpp"
 #include "experiments/sweeps/run.hpp"
 
 namespace hardgrad::cli {
@@ -14,7 +14,8 @@ struct SweepOptions {
   std::vector<std::string> sets, only;
   int jobs = 0;
 
-  void add(CLI::App& app);
+  /// The argument is the file.
+  Argument add(Verb& verb);
   SweepConfig config() const;
   /// Shard and filters checked; the folder is --out or the configuration's.
   RunOptions run_options(const SweepConfig& config) const;

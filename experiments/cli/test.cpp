@@ -8,9 +8,10 @@
 #include "core/estimator/estimator.hpp"
 #include "core/registry/plugins.hpp"
 #include "core/support/error.hpp"
-#include "experiments/cli/common.hpp"
+#include "experiments/cli/json.hpp"
 #include "experiments/cli/manual.hpp"
 #include "experiments/cli/output.hpp"
+#include "experiments/cli/readable.hpp"
 #include "experiments/cli/verbs.hpp"
 #include "experiments/verification/verify.hpp"
 #include "experiments/verification/verify_model.hpp"
@@ -110,28 +111,26 @@ Verdict verdict_of(const Subject& subject, const Options& options) {
 
 void add_test(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
-  auto* sub = app.add_subcommand("test", "is an estimator, model or task what it says? contract, exact moments, invariances");
-  sub->add_option("name", options->names,
-                  "estimators, models, tasks, e.g. 'rloo[samples=4]', translator; by default all that --plugin brings");
-  sub->add_option("--model", options->model, "a model, where a task has the same name");
-  sub->add_option("--task", options->task, "the data a model is tested on, by default a small task that fits; alone: a task");
-  sub->add_flag("-x,--exitfirst", options->first_failure, "leave out what follows the first check that fails");
-  sub->add_flag("--json", options->json, "print JSON");
-  sub->callback([options, &action] {
-    action = [options] {
-      auto all = nlohmann::json::array();
-      bool passed = true;
-      for (const auto& subject : subjects(*options)) {
-        const auto verdict = verdict_of(subject, *options);
-        passed &= verdict.passed();
-        if (options->json)
-          all.push_back(to_json(verdict));
-        else
-          print(verdict);
-      }
-      if (options->json) print_json(all);
-      return passed ? 0 : 1;
-    };
+  Verb verb(app, "test", "is an estimator, model or task what it says? contract, exact moments, invariances");
+  verb.add("name", options->names,
+           "estimators, models, tasks, e.g. 'rloo[samples=4]', translator; by default all that --plugin brings");
+  verb.add("--model", options->model, "a model, where a task has the same name");
+  verb.add("--task", options->task, "the data a model is tested on, by default a small task that fits; alone: a task");
+  verb.flag("-x,--exitfirst", options->first_failure, "leave out what follows the first check that fails");
+  verb.flag("--json", options->json, "print JSON");
+  verb.does(action, [options] {
+    auto all = nlohmann::json::array();
+    bool passed = true;
+    for (const auto& subject : subjects(*options)) {
+      const auto verdict = verdict_of(subject, *options);
+      passed &= verdict.passed();
+      if (options->json)
+        all.push_back(to_json(verdict));
+      else
+        print(verdict);
+    }
+    if (options->json) print_json(all);
+    return passed ? 0 : 1;
   });
 }
 

@@ -1,13 +1,9 @@
 // The verbs of `hardgrad`: each adds its subcommand, and leaves what is to be done in `action`.
 #pragma once
 
-#include <CLI/CLI.hpp>
-#include <functional>
+#include "experiments/cli/verb.hpp"
 
 namespace hardgrad::cli {
-
-/// Does the work, returns the exit status.
-using Action = std::function<int()>;
 
 void add_list(CLI::App& app, Action& action);
 void add_describe(CLI::App& app, Action& action);

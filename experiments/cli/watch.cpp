@@ -11,9 +11,10 @@
 #include <thread>
 
 #include "core/support/text.hpp"
-#include "experiments/cli/common.hpp"
+#include "experiments/cli/json.hpp"
 #include "experiments/cli/output.hpp"
 #include "experiments/cli/plot.hpp"
+#include "experiments/cli/readable.hpp"
 #include "experiments/cli/verbs.hpp"
 #include "experiments/support/utf8.hpp"
 #include "experiments/sweeps/curves.hpp"
@@ -269,17 +270,13 @@ int watch(const Options& options) {
 
 void add_watch(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
-  auto* sub = app.add_subcommand("watch", "the curves of a sweep while it runs, redrawn until nobody is at work on it");
-  sub->add_option("folder", options->path, "the folder of a sweep")->required();
-  sub->add_option("--by", options->by, "steps, rows or cpu_seconds")
-      ->check(CLI::IsMember({"steps", "rows", "cpu_seconds"}))
-      ->capture_default_str();
-  add_repeated(*sub, "--only", options->only, "cells such as estimator=rloo* or seed=1; may be repeated");
-  sub->add_option("--every", options->every, "seconds between two looks")
-      ->check(CLI::Range(0.1, 3600.0))
-      ->capture_default_str();
-  sub->add_flag("--json", options->json, "print JSON, once");
-  sub->callback([options, &action] { action = [options] { return watch(*options); }; });
+  Verb verb(app, "watch", "the curves of a sweep while it runs, redrawn until nobody is at work on it");
+  verb.add("folder", options->path, "the folder of a sweep").required();
+  verb.add("--by", options->by, "steps, rows or cpu_seconds").one_of({"steps", "rows", "cpu_seconds"}).shows_default();
+  verb.repeated("--only", options->only, "cells such as estimator=rloo* or seed=1; may be repeated");
+  verb.add("--every", options->every, "seconds between two looks").from_to(0.1, 3600.0).shows_default();
+  verb.flag("--json", options->json, "print JSON, once");
+  verb.does(action, [options] { return watch(*options); });
 }
 
 }  // namespace hardgrad::cli

@@ -1,0 +1,13 @@
+#include "experiments/cli/json.hpp"
+
+#include <cmath>
+
+#include "experiments/cli/output.hpp"
+
+namespace hardgrad::cli {
+
+nlohmann::json number(double value) { return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(); }
+
+void print_json(const nlohmann::json& json) { put("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace)); }
+
+}  // namespace hardgrad::cli

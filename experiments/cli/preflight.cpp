@@ -1,0 +1,52 @@
+#include "experiments/cli/preflight.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "core/support/error.hpp"
+#include "experiments/cli/output.hpp"
+#include "experiments/cli/readable.hpp"
+#include "experiments/storage/atomic_file.hpp"
+#include "experiments/storage/provenance.hpp"
+#include "experiments/support/parallel.hpp"
+#include "experiments/support/place.hpp"
+
+extern "C" void openblas_set_num_threads(int) __attribute__((weak));
+
+namespace hardgrad::cli {
+
+void require_writable(const std::string& path) {
+  auto folder = std::filesystem::path(path).parent_path();
+  if (folder.empty()) folder = ".";
+  const auto refuse = [&](const std::string& why) { throw UsageError(fmt::format("{}: cannot be written: {}", path, why)); };
+  if (place_of<UsageError>(folder) == Place::nothing) refuse(fmt::format("there is no folder {}", folder.string()));
+  if (place_of<UsageError>(path) == Place::folder) refuse("it is a folder");
+  if (access(folder.c_str(), W_OK | X_OK) != 0) refuse(std::strerror(errno));
+  remove_leftovers(folder, std::filesystem::path(path).filename());
+}
+
+void note_jobs(int asked) {
+  if (const int useful = useful_jobs(asked); asked > useful)
+    complain(fmt::format("note: --jobs {}: {} at a time, more would not help on {}", asked, useful,
+                         counted(static_cast<std::size_t>(useful), "core")));
+}
+
+void warn_about_kernel() {
+  static bool warned = false;
+  const char* forced = std::getenv("OPENBLAS_CORETYPE");
+  if (warned || !forced || !*forced) return;
+  warned = true;
+  warn("OPENBLAS_CORETYPE={} forces the BLAS kernel {}; unset it unless you mean to, the processor may be faster", forced,
+       blas_kernel());
+}
+
+void single_threaded_blas() {
+  if (openblas_set_num_threads) openblas_set_num_threads(1);
+}
+
+}  // namespace hardgrad::cli

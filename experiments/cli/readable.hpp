@@ -1,0 +1,26 @@
+// Numbers, counts and tables as people read them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace hardgrad {
+struct Leftover;
+}
+
+namespace hardgrad::cli {
+
+/// Aligned columns; the first row is the heading. Columns marked 'r' in `alignment` are flush right. The last column is
+/// shortened so that no line is wider than `most` characters.
+void print_table(std::vector<std::vector<std::string>> rows, const std::string& alignment,
+                 std::size_t most = std::string::npos);
+/// "1.23e-05", "-" for NaN
+std::string short_number(double value);
+/// "12 B", "3.2 GB"
+std::string size_text(double bytes);
+/// `n things`, `1 thing`
+std::string counted(std::size_t n, const std::string& thing);
+/// Of files that killed processes left half-written: how many and how large, and what removes them; empty if there are none.
+std::string leftovers_text(const std::vector<Leftover>& leftovers);
+
+}  // namespace hardgrad::cli

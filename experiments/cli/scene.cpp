@@ -1,0 +1,74 @@
+#include "experiments/cli/scene.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/support/error.hpp"
+#include "experiments/cli/trained.hpp"
+#include "experiments/sweeps/config.hpp"
+
+namespace hardgrad::cli {
+
+void SceneOptions::add(Verb& verb) {
+  verb.add("--task", task, "task, e.g. bits or 'translation[examples=1000]'");
+  verb.add("--model", model, "network; by default the task's own");
+  verb.add("--seed", seed, "seed of data, parameters and noise (with --checkpoint: of the noise)")
+      .not_negative()
+      .shows_default();
+  verb.add("--batch", batch, "examples: the first of the training split").from_to(1, 1000000).shows_default();
+  verb.add("--precision", precision, "float or double").one_of({"float", "double"}).shows_default();
+  verb.add("--checkpoint", checkpoint,
+           "take parameters from a checkpoint, and task and model as trained, or other data and settings that fit");
+}
+
+bool wants_posterior(const std::vector<std::string>& estimators) {
+  return std::any_of(estimators.begin(), estimators.end(),
+                     [](const auto& text) { return hardgrad::wants_posterior(Spec::parse(text)); });
+}
+
+template <class T>
+Scene<T> open_scene(const SceneOptions& place, bool posterior) {
+  Scene<T> scene;
+  scene.data_seed = place.seed;
+  if (!place.checkpoint.empty()) {
+    const Trained trained({.checkpoint = place.checkpoint,
+                           .task = place.task,
+                           .model = place.model,
+                           .read = {.split = Split::train, .examples = place.batch}});
+    scene.task_spec = trained.task_spec;
+    scene.model_spec = trained.model_spec;
+    scene.task = trained.task;
+    scene.model = trained.model<T>(posterior);
+    scene.checkpoint = trained.checkpoint;
+    scene.data_seed = trained.checkpoint.seed;
+  } else {
+    if (place.task.empty()) throw UsageError("--task is needed, e.g. --task bits; `hardgrad list tasks` names them");
+    scene.task_spec = canonical_spec("task", place.task);
+    scene.model_spec = canonical_spec(
+        "model", place.model.empty() ? Tasks::instance().at(Spec::parse(place.task).name).default_model : place.model);
+    scene.task = make_task(Spec::parse(scene.task_spec), Key(scene.data_seed) / "data");
+    scene.model =
+        make_model<T>(Spec::parse(scene.model_spec), scene.task->dimensions(), Key(scene.data_seed) / "init", posterior);
+  }
+  std::vector<int> first(std::min<std::size_t>(static_cast<std::size_t>(place.batch), scene.task->size(Split::train)));
+  std::iota(first.begin(), first.end(), 0);
+  scene.batch = scene.task->batch(Split::train, first);
+  return scene;
+}
+
+template <class T>
+std::unique_ptr<Estimator<T>> open_estimator(const Scene<T>& scene, const Spec& spec, Key init) {
+  auto estimator = make_estimator<T>(spec, scene.model->structure(), init);
+  if (scene.checkpoint && canonical_spec("estimator", spec.text) == canonical_spec("estimator", scene.checkpoint->estimator)) {
+    restore_parameters(scene.checkpoint->own_parameters, estimator->own_parameters(), "the checkpoint's estimator");
+    if (!scene.checkpoint->estimator_state.empty()) estimator->restore(scene.checkpoint->estimator_state);
+  }
+  return estimator;
+}
+
+template Scene<float> open_scene(const SceneOptions&, bool);
+template Scene<double> open_scene(const SceneOptions&, bool);
+template std::unique_ptr<Estimator<float>> open_estimator(const Scene<float>&, const Spec&, Key);
+template std::unique_ptr<Estimator<double>> open_estimator(const Scene<double>&, const Spec&, Key);
+
+}  // namespace hardgrad::cli

@@ -1,0 +1,45 @@
+#include "experiments/cli/verb.hpp"
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <utility>
+
+namespace hardgrad::cli {
+
+Argument& Argument::required() { return option_->required(), *this; }
+Argument& Argument::from_to(std::int64_t least, std::int64_t most) { return option_->check(CLI::Range(least, most)), *this; }
+Argument& Argument::from_to(double least, double most) { return option_->check(CLI::Range(least, most)), *this; }
+Argument& Argument::positive() { return option_->check(CLI::PositiveNumber), *this; }
+Argument& Argument::not_negative() { return option_->check(CLI::NonNegativeNumber), *this; }
+Argument& Argument::one_of(const std::vector<std::string>& values) { return option_->check(CLI::IsMember(values)), *this; }
+Argument& Argument::needs(const std::string& option) { return option_->needs(option), *this; }
+Argument& Argument::value_may_lack(const std::string& shown) { return option_->expected(0, 1)->type_name(shown), *this; }
+Argument& Argument::shows_default() { return option_->capture_default_str(), *this; }
+bool Argument::given() const { return option_->count() > 0; }
+
+Verb::Verb(CLI::App& program, const std::string& name, const std::string& help) : app_(program.add_subcommand(name, help)) {}
+
+template <class T>
+Argument Verb::add(const std::string& name, T& into, const std::string& help) {
+  return Argument(app_->add_option(name, into, help));
+}
+template Argument Verb::add(const std::string&, std::string&, const std::string&);
+template Argument Verb::add(const std::string&, std::vector<std::string>&, const std::string&);
+template Argument Verb::add(const std::string&, int&, const std::string&);
+template Argument Verb::add(const std::string&, double&, const std::string&);
+template Argument Verb::add(const std::string&, std::size_t&, const std::string&);
+template Argument Verb::add(const std::string&, std::optional<std::uint64_t>&, const std::string&);
+
+Argument Verb::flag(const std::string& name, bool& into, const std::string& help) {
+  return Argument(app_->add_flag(name, into, help));
+}
+Argument Verb::repeated(const std::string& name, std::vector<std::string>& into, const std::string& help) {
+  return Argument(app_->add_option(name, into, help)->allow_extra_args(false)->take_all());
+}
+
+void Verb::hide() { app_->group(""); }
+void Verb::does(Action& action, Action work) {
+  app_->callback([&action, work = std::move(work)] { action = work; });
+}
+
+}  // namespace hardgrad::cli

@@ -1,0 +1,70 @@
+// One verb of `hardgrad`: what it takes, and what it does. CLI11 reads the command line; its header takes six seconds to
+// compile and stays in the few files that need more of it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace hardgrad::cli {
+
+/// Does the work, returns the exit status.
+using Action = std::function<int()>;
+
+/// What one argument of a verb may be. Each returns the argument itself.
+class Argument {
+ public:
+  explicit Argument(CLI::Option* option) : option_(option) {}
+
+  Argument& required();
+  /// Numbers from `least` to `most`, both included.
+  Argument& from_to(std::int64_t least, std::int64_t most);
+  Argument& from_to(double least, double most);
+  Argument& positive();
+  Argument& not_negative();
+  Argument& one_of(const std::vector<std::string>& values);
+  /// Only together with another option.
+  Argument& needs(const std::string& option);
+  /// The option may stand without a value; help shows it as `shown`.
+  Argument& value_may_lack(const std::string& shown);
+  /// Help says what the variable holds now.
+  Argument& shows_default();
+
+  /// The command line has it: known once it was read.
+  bool given() const;
+
+ private:
+  CLI::Option* option_;
+};
+
+class Verb {
+ public:
+  /// The program itself: its options may stand before or behind any verb.
+  explicit Verb(CLI::App& program) : app_(&program) {}
+  Verb(CLI::App& program, const std::string& name, const std::string& help);
+
+  /// "--name": an option with a value; "name": an argument by position. T: a string, a list of them, int, double, std::size_t,
+  /// std::uint64_t or an optional one. `into` must live as long as the program.
+  template <class T>
+  Argument add(const std::string& name, T& into, const std::string& help);
+  /// An option without a value.
+  Argument flag(const std::string& name, bool& into, const std::string& help);
+  /// An option that may be given several times, one value each.
+  Argument repeated(const std::string& name, std::vector<std::string>& into, const std::string& help);
+
+  /// Left out of the list of verbs.
+  void hide();
+  /// If the command line asks for this verb, `work` is left in `action`.
+  void does(Action& action, Action work);
+
+ private:
+  CLI::App* app_;
+};
+
+}  // namespace hardgrad::cli
