@@ -37,9 +37,8 @@ void print_parameters(Manual& page, const std::vector<ParameterInfo>& parameters
   page.heading("PARAMETERS");
   if (parameters.empty()) page.paragraph("It takes none.");
   for (const auto& p : parameters)
-    page.definition(p.name,
-                    fmt::format("{}. {}{}, default {}.", p.help, p.type_name(), p.range().empty() ? "" : " " + p.range(),
-                                to_string(p.fallback).empty() ? "empty" : to_string(p.fallback)));
+    page.definition(p.name, fmt::format("{}. {}{}{}, default {}.", p.help, p.type_name(), p.range().empty() ? "" : " ",
+                                        p.range(), to_string(p.fallback).empty() ? "empty" : to_string(p.fallback)));
 }
 
 // "Kool et al. 2019" of a citation

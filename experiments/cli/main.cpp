@@ -4,7 +4,6 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <new>
-#include <regex>
 #include <sstream>
 #include <system_error>
 
@@ -58,15 +57,6 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
     return fmt::format("{}\"{}\" is one argument too many", verb, word);
   }
   std::string text = error.what();
-  // "what: estimator not in {estimators,models}"
-  static const std::regex choice(R"((\S+) not in \{([^}]*)\})");
-  if (std::smatch match; std::regex_search(text, match, choice)) {
-    std::vector<std::string> values;
-    std::istringstream list(match[2].str());
-    for (std::string value; std::getline(list, value, ',');) values.push_back(value);
-    return fmt::format("{}{}unknown \"{}\"{}", verb, match.prefix().str(), match[1].str(),
-                       did_you_mean(match[1].str(), values));
-  }
   if (const auto end = text.find('\n'); end != std::string::npos) text.resize(end);
   return verb + text;
 }

@@ -13,6 +13,7 @@
 #include "experiments/cli/output.hpp"
 #include "experiments/cli/readable.hpp"
 #include "experiments/cli/verbs.hpp"
+#include "experiments/tasks/task.hpp"
 #include "experiments/verification/verify.hpp"
 #include "experiments/verification/verify_model.hpp"
 #include "experiments/verification/verify_task.hpp"

@@ -14,10 +14,10 @@ namespace hardgrad::cli {
 
 /// What is asked for besides a checkpoint; what is empty is as it was trained.
 struct TrainedOptions {
-  std::string checkpoint;             ///< its file
-  std::string task, model;            ///< specs: other data of the same task; settings that leave the parameters as they are
-  std::optional<std::uint64_t> seed;  ///< other data are made from
-  EvaluationSettings read = {};       ///< the split and the examples that are read: they must be in the words trained on
+  std::string checkpoint;   ///< its file
+  std::string task, model;  ///< specs: other data of the same task; settings that leave the parameters as they are
+  std::optional<std::uint64_t> seed = {};  ///< other data are made from
+  EvaluationSettings read = {};            ///< the split and the examples that are read: they must be in the words trained on
 };
 
 /// A checkpoint, and what it is to be tried on. UsageError if that is another task or network, InputError (with what differs)

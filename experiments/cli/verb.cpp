@@ -1,17 +1,28 @@
 #include "experiments/cli/verb.hpp"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <optional>
 #include <utility>
+
+#include "core/registry/settings.hpp"
 
 namespace hardgrad::cli {
 
 Argument& Argument::required() { return option_->required(), *this; }
-Argument& Argument::from_to(std::int64_t least, std::int64_t most) { return option_->check(CLI::Range(least, most)), *this; }
+Argument& Argument::from_to(int least, int most) { return option_->check(CLI::Range(least, most)), *this; }
 Argument& Argument::from_to(double least, double most) { return option_->check(CLI::Range(least, most)), *this; }
 Argument& Argument::positive() { return option_->check(CLI::PositiveNumber), *this; }
 Argument& Argument::not_negative() { return option_->check(CLI::NonNegativeNumber), *this; }
-Argument& Argument::one_of(const std::vector<std::string>& values) { return option_->check(CLI::IsMember(values)), *this; }
+Argument& Argument::one_of(const std::vector<std::string>& values) {
+  const auto complaint = [values](const std::string& given) {
+    if (std::find(values.begin(), values.end(), given) != values.end()) return std::string();
+    return fmt::format("unknown \"{}\"{}", given, did_you_mean(given, values));
+  };
+  return option_->check(CLI::Validator(complaint, fmt::format("{{{}}}", fmt::join(values, ",")))), *this;
+}
 Argument& Argument::needs(const std::string& option) { return option_->needs(option), *this; }
 Argument& Argument::value_may_lack(const std::string& shown) { return option_->expected(0, 1)->type_name(shown), *this; }
 Argument& Argument::shows_default() { return option_->capture_default_str(), *this; }

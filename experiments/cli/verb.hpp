@@ -24,7 +24,7 @@ class Argument {
 
   Argument& required();
   /// Numbers from `least` to `most`, both included.
-  Argument& from_to(std::int64_t least, std::int64_t most);
+  Argument& from_to(int least, int most);
   Argument& from_to(double least, double most);
   Argument& positive();
   Argument& not_negative();
