@@ -1,4 +1,4 @@
-// Products through xtensor-blas's cxxblas, which hands them to OpenBLAS.
+// Products through xtensor-blas's cxxblas, which hands them to OpenBLAS; the smallest by loops of our own.
 #include "core/autodiff/product.hpp"
 
 #include <algorithm>
@@ -6,6 +6,7 @@
 
 #include "core/autodiff/require.hpp"
 #include "core/kernels/rows.hpp"
+#include "core/kernels/small_product.hpp"
 #include "core/support/poison.hpp"
 
 #ifndef HAVE_CBLAS
@@ -93,7 +94,8 @@ void require_readable([[maybe_unused]] const char* operand, [[maybe_unused]] con
 }  // namespace
 
 template <class T>
-void gemm(Block<const T> a, bool transpose_a, Block<const T> b, bool transpose_b, Block<T> c, T beta, T alpha) {
+void gemm(const Block<const T>& a, bool transpose_a, const Block<const T>& b, bool transpose_b, const Block<T>& c, T beta,
+          T alpha) {
   const std::size_t inner = transpose_a ? a.rows : a.cols;
   if ((transpose_a ? a.cols : a.rows) != c.rows || (transpose_b ? b.rows : b.cols) != c.cols ||
       (transpose_b ? b.cols : b.rows) != inner)
@@ -101,6 +103,13 @@ void gemm(Block<const T> a, bool transpose_a, Block<const T> b, bool transpose_b
   if (c.rows == 0 || c.cols == 0) return;
   if (inner == 0) {
     for (std::size_t r = 0; beta == 0 && r < c.rows; ++r) std::fill_n(c.data + r * c.stride, c.cols, T{0});
+    return;
+  }
+  if (c.rows * c.cols * inner <= kernels::small_product) {
+    const std::size_t a_down = transpose_a ? 1 : a.stride, a_right = transpose_a ? a.stride : 1;
+    const std::size_t b_down = transpose_b ? 1 : b.stride, b_right = transpose_b ? b.stride : 1;
+    kernels::multiply_small<T>({a.data, a_down, a_right}, {b.data, b_down, b_right}, c.data, c.stride, c.rows, inner, c.cols,
+                               beta, alpha);
     return;
   }
   require_readable("a", a);
@@ -162,10 +171,10 @@ Var<T> matmul(Var<T> a, Var<T> b) {
   return y;
 }
 
-#define HARDGRAD_INSTANTIATE(T)                                                   \
-  template void gemm(Block<const T>, bool, Block<const T>, bool, Block<T>, T, T); \
-  template Var<T> linear(Var<T>, Var<T>, Var<T>);                                 \
-  template Var<T> add_linear(Var<T>, Var<T>, Var<T>);                             \
+#define HARDGRAD_INSTANTIATE(T)                                                                        \
+  template void gemm(const Block<const T>&, bool, const Block<const T>&, bool, const Block<T>&, T, T); \
+  template Var<T> linear(Var<T>, Var<T>, Var<T>);                                                      \
+  template Var<T> add_linear(Var<T>, Var<T>, Var<T>);                                                  \
   template Var<T> matmul(Var<T>, Var<T>);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)

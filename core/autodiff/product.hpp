@@ -1,4 +1,4 @@
-// Matrix products, by BLAS, into memory the tape owns.
+// Matrix products, by BLAS where they are large enough, into memory the tape owns.
 #pragma once
 
 #include "core/autodiff/tape.hpp"
@@ -21,7 +21,8 @@ struct Block {
 
 /// c (+)= alpha op(a) op(b): the one door to BLAS. beta 0 stores, 1 adds.
 template <class T>
-void gemm(Block<const T> a, bool transpose_a, Block<const T> b, bool transpose_b, Block<T> c, T beta = T{0}, T alpha = T{1});
+void gemm(const Block<const T>& a, bool transpose_a, const Block<const T>& b, bool transpose_b, const Block<T>& c,
+          T beta = T{0}, T alpha = T{1});
 
 /// x [R, I] W' + b: W [O, I], b [1, O] or empty -> [R, O].
 template <class T>

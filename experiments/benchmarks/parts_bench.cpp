@@ -2,6 +2,8 @@
 // shared prefixes; replicates in one run and in separate ones.
 //
 // op/NAME/...  time of one forward and backward; items/s are output numbers (products: FLOP of the forward product)
+// gemm/MxNxK   a product alone, of one thread and of all at once; items/s are multiplications. OpenBLAS takes a lock at every
+//              call, so that up to kernels::small_product of them loops of our own are taken: 8x8x16 is the last of these
 // grow/AXIS:n  a gradient of a sequential translator when batch B, samples K, steps T, source words S or width H grows
 // tree/...     the exact gradient of a translator with T = 3 choices of S options; rows are counted
 // replicates/  64 replicates of rloo[samples=4]: gradients on their own, gradients that share what no choice touches, and at
@@ -88,6 +90,29 @@ void add_operations() {
     add(fmt::format("linear_cross_entropy/512x64x{}", classes), {numbers(512, 64), numbers(classes, 64)},
         [=](auto& x) { return linear_cross_entropy(x[0], x[1], Var<float>{}, std::span<const int>(label)).loss; });
   }
+}
+
+void add_products() {
+  struct Shape {
+    std::size_t m, n, k;
+  };
+  for (const auto& [m, n, k] : {Shape{1, 4, 4}, {4, 4, 4}, {8, 8, 8}, {8, 8, 16}, {9, 8, 16}, {32, 32, 32}, {128, 128, 128}})
+    benchmark::RegisterBenchmark(fmt::format("gemm/{}x{}x{}", m, n, k).c_str(),
+                                 [=](benchmark::State& state) {
+                                   const auto a = numbers(m, k), b = numbers(n, k);
+                                   auto c = numbers(m, n);
+                                   const auto view = [](const Matrix& x) {
+                                     return MatrixView<const float>{x.data.data(), x.shape[0], x.shape[1]};
+                                   };
+                                   for (auto _ : state) {
+                                     gemm<float>(view(a), false, view(b), true, MatrixView<float>{c.data.data(), m, n});
+                                     benchmark::DoNotOptimize(c.data.data());
+                                     benchmark::ClobberMemory();
+                                   }
+                                   state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * m * n * k));
+                                 })
+        ->ThreadPerCpu()
+        ->Threads(1);
 }
 
 /// A translator on sentences of one length.
@@ -224,6 +249,7 @@ void add_replicates() {
 
 void add_parts() {
   add_operations();
+  add_products();
   add_growth();
   add_trees();
   add_replicates();

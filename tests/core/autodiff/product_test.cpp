@@ -1,6 +1,7 @@
 #include "core/autodiff/product.hpp"
 
 #include "core/autodiff/elementwise.hpp"
+#include "core/kernels/small_product.hpp"
 #include "tests/support/gradient_check.hpp"
 
 using namespace hardgrad;
@@ -13,13 +14,10 @@ Block<const double> columns(const Matrix& x, std::size_t cols) {
   return {MatrixView<const double>{x.data.data(), x.shape[0], x.shape[1]}, cols};
 }
 
-}  // namespace
-
-TEST_CASE("gemm is the triple loop, for every transposition, stored or added") {
-  const std::size_t m = 3, n = 5, k = 4;
+void expect_triple_loop(std::size_t m, std::size_t n, std::size_t k) {
   for (bool ta : {false, true})
     for (bool tb : {false, true})
-      for (double beta : {0.0, 1.0}) {
+      for (double beta : {0.0, 0.5, 1.0}) {
         // Each a block of a matrix with more columns, or the whole.
         for (std::size_t more : {0, 2}) {
           const std::size_t p = (ta ? m : k) + more, q = (tb ? k : n) + more, s = n + more;
@@ -40,6 +38,26 @@ TEST_CASE("gemm is the triple loop, for every transposition, stored or added") {
           }
         }
       }
+}
+
+}  // namespace
+
+TEST_CASE("gemm is the triple loop, for every transposition, stored or added") {
+  struct Shape {
+    std::size_t m, n, k;
+  };
+  std::vector<Shape> shapes{{8, 8, 16},  {8, 9, 16},  {1, 1, 1025},
+                            {1, 40, 30}, {40, 1, 30}, {17, 7, 11}};  // loops of our own, and BLAS
+  for (std::size_t m : {1, 2, 3, 5})
+    for (std::size_t n = 1; n <= 9; ++n)
+      for (std::size_t k : {1, 2, 4}) shapes.push_back({m, n, k});
+  int small = 0, large = 0;
+  for (const auto& [m, n, k] : shapes) {
+    ++(m * n * k <= kernels::small_product ? small : large);
+    expect_triple_loop(m, n, k);
+  }
+  CHECK(small == 109);
+  CHECK(large == 5);
   double one = 7;
   const auto view = [&](std::size_t rows, std::size_t cols) { return MatrixView<double>{&one, rows, cols}; };
   gemm<double>(view(1, 0), false, view(0, 1), false, view(1, 1));
