@@ -34,8 +34,8 @@ struct Noise {
 /// What an enumeration visits.
 struct Visits {
   bool side_by_side = false;  ///< the columns each by itself (Choice::side_by_side), not their sets
-  std::function<void(int cell, std::vector<int>& to)> options;  ///< of categories: adds those of a cell, at least one
-  double cap = 1e9;                                             ///< most rows; NotExact beyond
+  std::function<void(int cell, std::vector<int>& to)> options = {};  ///< of categories: adds those of a cell, at least one
+  double cap = 1e9;                                                  ///< most rows; NotExact beyond
   int nodes = 0;  ///< of numbers: points of a quadrature for each column (Choice::log_volume)
 };
 

@@ -257,7 +257,7 @@ TEST_CASE("probes are orthonormal, and see a deviation's length on average") {
 TEST_CASE("without noise a deviation is a bias, and rounding is none") {
   const Draws exact(4, {1, 1}, {0, 0}, Key(5));
   int places = 0;
-  for (const auto [at, p] : {std::pair{1.0, 1}, {1 + 1e-12, 1}, {1.1, 0}}) {
+  for (const auto& [at, p] : {std::pair{1.0, 1}, {1 + 1e-12, 1}, {1.1, 0}}) {
     const auto replicates = exact.statistics({at, 1}, 0);
     CHECK(replicates.bias_p_value(1e-9) == p);
     CHECK(replicates.corrected_bias_p_value(1e-9) == p);
