@@ -66,6 +66,11 @@ TEXT
   echo "  ${hardgrad_packages[*]} ${hardgrad_test_packages[*]}"
 }
 
+# hardgrad_cores: how many there are to work on. (nproc says no more than OMP_NUM_THREADS, which is about Python's libraries.)
+hardgrad_cores() {
+  env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc 2>/dev/null || echo 2
+}
+
 # hardgrad_build [cmake --build arguments]: configures and builds the release preset.
 hardgrad_build() {
   local log
@@ -76,7 +81,7 @@ hardgrad_build() {
     return 1
   fi
   rm -f "$log"
-  cmake --build --preset release --parallel "$(nproc 2>/dev/null || echo 2)" "$@"
+  cmake --build --preset release --parallel "$(hardgrad_cores)" "$@"
 }
 
 # The Python that has the packages above: Debian's own, whatever else stands first on the path.

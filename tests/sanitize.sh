@@ -19,4 +19,4 @@ fi
 hardgrad_setup tests
 cmake --preset "$preset"
 cmake --build --preset "$preset"
-exec ctest --preset "$preset" --parallel "$(nproc 2>/dev/null || echo 2)" "${pieces[@]}" "$@"
+exec ctest --preset "$preset" --parallel "$(hardgrad_cores)" "${pieces[@]}" "$@"
