@@ -14,7 +14,7 @@
 #include "core/estimator/score_function/score_function.hpp"
 #include "core/random/mirrored.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::antithetic {
 namespace {
 
 template <class T>
@@ -73,4 +73,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(Antithetic, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::antithetic

@@ -12,7 +12,7 @@
 #include "core/estimator/coupling/antithetic_bits.hpp"
 #include "core/estimator/coupling/coupled_estimator.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::arm {
 namespace {
 
 template <class T>
@@ -56,4 +56,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(Arm, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::arm

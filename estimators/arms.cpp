@@ -15,7 +15,7 @@
 #include "core/estimator/coupling/coupled_estimator.hpp"
 #include "core/estimator/coupling/dirichlet_copula.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::arms {
 namespace {
 
 template <class T>
@@ -71,4 +71,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(Arms, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::arms

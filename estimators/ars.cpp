@@ -11,7 +11,7 @@
 // evaluated given the choices before it on one path.
 #include "core/estimator/coupling/dirichlet_swaps.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::ars {
 namespace {
 
 template <class T>
@@ -53,4 +53,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(Ars, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::ars

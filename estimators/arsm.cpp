@@ -14,7 +14,7 @@
 
 #include "core/estimator/coupling/dirichlet_swaps.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::arsm {
 namespace {
 
 // The member that is swap (c, j): the true action comes first, and the swaps of few options come before those of more.
@@ -64,4 +64,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(Arsm, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::arsm

@@ -10,7 +10,7 @@
 // for itself. T are the choices of the longest run: a flip that an example does not get to is none.
 #include "core/estimator/coupling/flipping.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::bitflip {
 namespace {
 
 template <class T>
@@ -37,4 +37,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(BitFlip, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::bitflip

@@ -18,7 +18,7 @@
 #include "core/estimator/coupling/coupled_estimator.hpp"
 #include "core/estimator/coupling/dirichlet_copula.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::carms {
 namespace {
 
 constexpr int most_options = 64;
@@ -113,4 +113,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(Carms, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::carms

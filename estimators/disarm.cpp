@@ -12,7 +12,7 @@
 #include "core/estimator/coupling/antithetic_bits.hpp"
 #include "core/estimator/coupling/coupled_estimator.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::disarm {
 namespace {
 
 template <class T>
@@ -63,4 +63,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(DisArm, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::disarm

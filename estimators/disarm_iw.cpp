@@ -17,7 +17,7 @@
 
 #include "core/estimator/coupling/split_coupling.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::disarm_iw {
 namespace {
 
 template <class T>
@@ -64,4 +64,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(DisArmIw, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::disarm_iw

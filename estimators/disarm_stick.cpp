@@ -14,7 +14,7 @@
 
 #include "core/estimator/coupling/split_coupling.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::disarm_stick {
 namespace {
 
 template <class T>
@@ -53,4 +53,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(DisArmStick, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::disarm_stick

@@ -12,7 +12,7 @@
 // evaluated given the first member's choices before it.
 #include "core/estimator/coupling/split_coupling.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::disarm_tree {
 namespace {
 
 template <class T>
@@ -40,4 +40,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(DisArmTree, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::disarm_tree

@@ -14,7 +14,7 @@
 #include "core/autodiff/reduce.hpp"
 #include "core/estimator/relaxation/differentiated_samples.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::double_cv {
 namespace {
 
 template <class T>
@@ -79,4 +79,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(DoubleCv, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::double_cv

@@ -19,7 +19,7 @@
 #include "core/choice/choosers.hpp"
 #include "core/estimator/score_function/moving_average.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::entropy_regularised {
 namespace {
 
 /// Samples, or for the examples marked soft answers with the expected weights.
@@ -150,4 +150,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(EntropyRegularised, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::entropy_regularised

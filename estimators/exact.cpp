@@ -6,7 +6,7 @@
 // Target: L_s = E_p[f]. Bias: none. Variance: none.
 #include "core/estimator/enumeration/objectives.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::exact {
 namespace {
 
 template <class T>
@@ -33,4 +33,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(Exact, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::exact

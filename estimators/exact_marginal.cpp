@@ -6,7 +6,7 @@
 // Target: marginal likelihood. Bias: none. Variance: none. Cost: as `exact`.
 #include "core/estimator/enumeration/objectives.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::exact_marginal {
 namespace {
 
 template <class T>
@@ -33,4 +33,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(ExactMarginal, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::exact_marginal

@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-namespace hardgrad {
+namespace hardgrad::estimators::gapped_st {
 namespace {
 
 template <class T>
@@ -59,4 +59,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(GappedSt, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::gapped_st

@@ -20,7 +20,7 @@
 #include "core/autodiff/elementwise.hpp"
 #include "core/estimator/score_function/tuples.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::group_normalised {
 namespace {
 
 /// Losses [B K, columns] become advantages. Equal ones become exactly 0.
@@ -97,4 +97,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(GroupNormalised, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::group_normalised

@@ -10,7 +10,7 @@
 
 #include "core/autodiff/elementwise.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::gumbel_rao {
 namespace {
 
 template <class T>
@@ -54,4 +54,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(GumbelRao, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::gumbel_rao

@@ -10,7 +10,7 @@
 #include "core/estimator/relaxation/relaxed_mean.hpp"
 #include "core/estimator/relaxation/rough_losses.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::gumbel_softmax {
 namespace {
 
 template <class T>
@@ -43,4 +43,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(GumbelSoftmax, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::gumbel_softmax

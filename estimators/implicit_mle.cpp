@@ -19,7 +19,7 @@
 #include "core/choice/gumbel.hpp"
 #include "core/estimator/relaxation/differentiated_samples.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::implicit_mle {
 namespace {
 
 template <class T>
@@ -98,4 +98,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(ImplicitMle, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::implicit_mle

@@ -8,7 +8,7 @@
 // Target: the K-sample bound. Bias: none. Cost: K rows.
 #include "core/estimator/importance/importance.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::iwae_reinforce {
 namespace {
 
 template <class T>
@@ -51,4 +51,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(IwaeReinforce, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::iwae_reinforce

@@ -17,7 +17,7 @@
 #include "core/autodiff/elementwise.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::james_stein {
 namespace {
 
 /// What an example's baselines are shrunk towards, and how far.
@@ -118,4 +118,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(JamesStein, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::james_stein

@@ -15,7 +15,7 @@
 #include "core/autodiff/reduce.hpp"
 #include "core/estimator/without_replacement/subset.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::kmax_marginal {
 namespace {
 
 template <class T>
@@ -67,4 +67,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(KmaxMarginal, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::kmax_marginal

@@ -17,7 +17,7 @@
 #include "core/estimator/coupling/antithetic_bits.hpp"
 #include "core/estimator/importance/importance.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::local_disarm {
 namespace {
 
 /// Rows 2 k and 2 k + 1 of an example are an antithetic pair.
@@ -119,4 +119,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(LocalDisArm, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::local_disarm

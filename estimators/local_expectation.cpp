@@ -22,7 +22,7 @@
 #include "core/estimator/score_function/score_function.hpp"
 #include "core/estimator/slopes.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::local_expectation {
 namespace {
 
 template <class T>
@@ -121,4 +121,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(LocalExpectation, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::local_expectation

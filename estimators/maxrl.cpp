@@ -15,7 +15,7 @@
 #include "core/estimator/score_function/tuples.hpp"
 #include "core/estimator/slopes.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::maxrl {
 namespace {
 
 template <class T>
@@ -78,4 +78,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(MaxRl, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::maxrl

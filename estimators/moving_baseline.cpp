@@ -11,7 +11,7 @@
 #include "core/autodiff/elementwise.hpp"
 #include "core/estimator/score_function/moving_average.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::moving_baseline {
 namespace {
 
 template <class T>
@@ -56,4 +56,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(MovingBaseline, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::moving_baseline

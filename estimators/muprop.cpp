@@ -16,7 +16,7 @@
 #include "core/autodiff/softmax.hpp"
 #include "core/choice/choosers.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::muprop {
 namespace {
 
 template <class T>
@@ -99,4 +99,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(MuProp, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::muprop

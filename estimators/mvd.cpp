@@ -15,7 +15,7 @@
 #include "core/estimator/coupling/coupled_estimator.hpp"
 #include "core/estimator/coupling/measure_valued.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::mvd {
 namespace {
 
 template <class T>
@@ -78,4 +78,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(Mvd, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::mvd

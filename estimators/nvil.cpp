@@ -19,7 +19,7 @@
 #include "core/estimator/state.hpp"
 #include "core/nn/layers.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::nvil {
 namespace {
 
 template <class T>
@@ -125,4 +125,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(Nvil, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::nvil

@@ -12,7 +12,7 @@
 
 #include <cmath>
 
-namespace hardgrad {
+namespace hardgrad::estimators::optimal_baseline {
 namespace {
 
 template <class T>
@@ -73,4 +73,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(OptimalBaseline, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::optimal_baseline

@@ -15,7 +15,7 @@
 
 #include <cmath>
 
-namespace hardgrad {
+namespace hardgrad::estimators::ovis {
 namespace {
 
 template <class T>
@@ -89,4 +89,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(Ovis, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::ovis

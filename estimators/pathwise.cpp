@@ -11,7 +11,7 @@
 #include "core/estimator/score_function/score_function.hpp"
 #include "core/random/mirrored.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::pathwise {
 namespace {
 
 /// As SampleChooser, with answers that are differentiable in the distribution's parameters.
@@ -70,4 +70,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(Pathwise, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::pathwise

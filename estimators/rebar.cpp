@@ -24,7 +24,7 @@
 #include "core/estimator/relaxation/rough_losses.hpp"
 #include "core/estimator/score_function/moving_average.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::rebar {
 namespace {
 
 template <class T>
@@ -106,4 +106,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(Rebar, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::rebar

@@ -7,7 +7,7 @@
 // Target: expected loss. Bias: none. Cost: K rows.
 #include "core/estimator/score_function/score_function.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::reinforce {
 namespace {
 
 template <class T>
@@ -40,4 +40,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(Reinforce, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::reinforce

@@ -10,7 +10,7 @@
 
 #include "core/autodiff/elementwise.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::reinmax {
 namespace {
 
 template <class T>
@@ -57,4 +57,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(ReinMax, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::reinmax

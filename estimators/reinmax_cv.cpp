@@ -19,7 +19,7 @@
 
 #include "core/autodiff/elementwise.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::reinmax_cv {
 namespace {
 
 template <class T>
@@ -112,4 +112,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(ReinMaxCv, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::reinmax_cv

@@ -16,7 +16,7 @@
 
 #include "core/autodiff/elementwise.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::reinmax_rao {
 namespace {
 
 template <class T>
@@ -75,4 +75,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(ReinMaxRao, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::reinmax_rao

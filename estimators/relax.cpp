@@ -25,7 +25,7 @@
 #include "core/estimator/state.hpp"
 #include "core/nn/layers.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::relax {
 namespace {
 
 template <class T>
@@ -196,4 +196,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(Relax, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::relax

@@ -9,7 +9,7 @@
 
 #include "core/autodiff/elementwise.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::rloo {
 namespace {
 
 template <class T>
@@ -45,4 +45,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(Rloo, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::rloo

@@ -18,7 +18,7 @@
 #include "core/estimator/relaxation/differentiated_samples.hpp"
 #include "core/nn/layers.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::rodeo {
 namespace {
 
 template <class T>
@@ -139,4 +139,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(Rodeo, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::rodeo

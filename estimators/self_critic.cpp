@@ -8,7 +8,7 @@
 #include "core/choice/choosers.hpp"
 #include "core/estimator/score_function/reference_run.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::self_critic {
 namespace {
 
 template <class T>
@@ -41,4 +41,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(SelfCritic, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::self_critic

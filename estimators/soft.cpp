@@ -15,7 +15,7 @@
 #include "core/choice/choosers.hpp"
 #include "core/estimator/enumeration/objectives.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::soft {
 namespace {
 
 /// The weights are the scores.
@@ -71,4 +71,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(Soft, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::soft

@@ -11,7 +11,7 @@
 #include "core/choice/choosers.hpp"
 #include "core/estimator/enumeration/objectives.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::sparsemax {
 namespace {
 
 /// One row per option in the support, or set of them.
@@ -64,4 +64,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(Sparsemax, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::sparsemax

@@ -8,7 +8,7 @@
 #include "core/estimator/relaxation/relaxation.hpp"
 #include "core/estimator/relaxation/relaxed_mean.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::st_gumbel {
 namespace {
 
 template <class T>
@@ -44,4 +44,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(StGumbel, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::st_gumbel

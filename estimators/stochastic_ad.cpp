@@ -17,7 +17,7 @@
 
 #include "core/estimator/coupling/coupled_estimator.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::stochastic_ad {
 namespace {
 
 template <class T>
@@ -60,4 +60,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(StochasticAd, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::stochastic_ad

@@ -12,7 +12,7 @@
 // 1 draws from another distribution than the network's: exploration. Cost: K rows.
 #include "core/estimator/relaxation/relaxation.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::straight_through {
 namespace {
 
 template <class T>
@@ -25,7 +25,7 @@ class StraightThrough final : public RelaxationEstimator<T> {
 
  private:
   Relaxed<T> relax(const Relaxing<T>& asked) const override {
-    return straight_through(asked, asked.draw(forward_), asked.softmax(backward_));
+    return hardgrad::straight_through(asked, asked.draw(forward_), asked.softmax(backward_));
   }
   double backward_, forward_;
 };
@@ -58,4 +58,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(StraightThrough, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::straight_through

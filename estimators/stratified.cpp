@@ -10,7 +10,7 @@
 #include "core/choice/stratified.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::stratified {
 namespace {
 
 template <class T>
@@ -46,4 +46,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(Stratified, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::stratified

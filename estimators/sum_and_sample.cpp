@@ -14,7 +14,7 @@
 #include "core/estimator/score_function/score_function.hpp"
 #include "core/estimator/without_replacement/subset.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::sum_and_sample {
 namespace {
 
 template <class T>
@@ -69,4 +69,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(SumAndSample, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::sum_and_sample

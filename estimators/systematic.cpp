@@ -10,7 +10,7 @@
 #include "core/choice/stratified.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::systematic {
 namespace {
 
 template <class T>
@@ -45,4 +45,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(Systematic, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::systematic

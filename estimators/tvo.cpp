@@ -16,7 +16,7 @@
 #include <cmath>
 #include <numeric>
 
-namespace hardgrad {
+namespace hardgrad::estimators::tvo {
 namespace {
 
 std::vector<double> log_uniform(int partitions, double beta1) {
@@ -88,4 +88,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(Tvo, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::tvo

@@ -16,7 +16,7 @@
 
 #include "core/estimator/coupling/flipping.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::ugc {
 namespace {
 
 template <class T>
@@ -51,4 +51,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(Ugc, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::ugc

@@ -13,7 +13,7 @@
 #include "core/estimator/without_replacement/leave_one_out_ratios.hpp"
 #include "core/estimator/without_replacement/subset.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::unordered_set {
 namespace {
 
 template <class T>
@@ -66,4 +66,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(UnorderedSet, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::unordered_set

@@ -13,7 +13,7 @@
 #include "core/autodiff/elementwise.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::vargrad {
 namespace {
 
 template <class T>
@@ -53,4 +53,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(VarGrad, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::vargrad

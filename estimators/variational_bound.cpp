@@ -17,7 +17,7 @@
 #include "core/estimator/score_function/moving_average.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::variational_bound {
 namespace {
 
 template <class T>
@@ -74,4 +74,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(VariationalBound, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::variational_bound

@@ -10,7 +10,7 @@
 
 #include <numeric>
 
-namespace hardgrad {
+namespace hardgrad::estimators::vimco {
 namespace {
 
 template <class T>
@@ -64,4 +64,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(Vimco, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::vimco

@@ -16,7 +16,7 @@
 #include "core/choice/choosers.hpp"
 #include "core/models/parts/dreams.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::wake_sleep {
 namespace {
 
 template <class T>
@@ -63,4 +63,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(WakeSleep, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::wake_sleep

@@ -10,7 +10,7 @@
 // Cost: K rows.
 #include "core/estimator/importance/importance.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::wake_wake {
 namespace {
 
 template <class T>
@@ -50,4 +50,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(WakeWake, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::wake_wake

@@ -21,7 +21,7 @@
 #include "core/estimator/without_replacement/leave_one_out_ratios.hpp"
 #include "core/estimator/without_replacement/subset.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::wor_importance {
 namespace {
 
 template <class T>
@@ -103,4 +103,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(WorImportance, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::wor_importance

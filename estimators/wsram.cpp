@@ -12,7 +12,7 @@
 // rows. Departures: the paper's heuristics for exploration and its smoothing of the attention maps are left out.
 #include "core/estimator/importance/importance.hpp"
 
-namespace hardgrad {
+namespace hardgrad::estimators::wsram {
 namespace {
 
 template <class T>
@@ -53,4 +53,4 @@ const EstimatorEntry entry = {
 };
 HARDGRAD_ESTIMATOR(WsRam, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::estimators::wsram

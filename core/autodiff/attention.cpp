@@ -22,14 +22,14 @@ void for_runs(std::span<const int> example, F&& f) {
 }
 
 template <class U>
-MatrixView<U> part(MatrixView<U> x, std::size_t from, std::size_t count) {
+MatrixView<U> rows_from(MatrixView<U> x, std::size_t from, std::size_t count) {
   return {x.row(from), count, x.cols};
 }
 
 /// The items of the example whose number is e.
 template <class T>
 MatrixView<T> items_of(MatrixView<T> x, std::span<const int> first, std::size_t e) {
-  return part(x, first[e], first[e + 1] - first[e]);
+  return rows_from(x, first[e], first[e + 1] - first[e]);
 }
 
 /// to[r, i] = (store ? 0 : to) + a_r . b_{example r, i}: a [R, D], b [items, D], to [R, S]; 0 beyond the items.
@@ -40,8 +40,8 @@ void grouped_dots(MatrixView<const T> a, MatrixView<const T> b, std::span<const 
     const auto mine = items_of(b, first_item, e);
     for (std::size_t r = first; store && r < last; ++r) std::fill_n(to.row(r) + mine.rows, to.cols - mine.rows, T{0});
     if (last - first >= product_rows)
-      return gemm<T>(part(a, first, last - first), false, mine, true, Block<T>(part(to, first, last - first), mine.rows),
-                     store ? T{0} : T{1});
+      return gemm<T>(rows_from(a, first, last - first), false, mine, true,
+                     Block<T>(rows_from(to, first, last - first), mine.rows), store ? T{0} : T{1});
     for (std::size_t r = first; r < last; ++r)
       for (std::size_t i = 0; i < mine.rows; ++i) {
         const T dot = kernels::dot(a.row(r), mine.row(i), a.cols);
@@ -57,8 +57,8 @@ void grouped_mixtures(MatrixView<const T> w, MatrixView<const T> b, std::span<co
   for_runs(example, [&](std::size_t e, std::size_t first, std::size_t last) {
     const auto mine = items_of(b, first_item, e);
     if (last - first >= product_rows)
-      return gemm<T>(Block<const T>(part(w, first, last - first), mine.rows), false, mine, false, part(to, first, last - first),
-                     store ? T{0} : T{1});
+      return gemm<T>(Block<const T>(rows_from(w, first, last - first), mine.rows), false, mine, false,
+                     rows_from(to, first, last - first), store ? T{0} : T{1});
     for (std::size_t r = first; r < last; ++r) {
       T* out = to.row(r);
       if (store) std::fill_n(out, to.cols, T{0});
@@ -78,8 +78,8 @@ void grouped_outer(MatrixView<const T> w, MatrixView<const T> a, std::span<const
   for_runs(example, [&](std::size_t e, std::size_t first, std::size_t last) {
     const auto mine = items_of(to, first_item, e);
     if (last - first >= product_rows)
-      return gemm<T>(Block<const T>(part(w, first, last - first), mine.rows), true, part(a, first, last - first), false, mine,
-                     T{1});
+      return gemm<T>(Block<const T>(rows_from(w, first, last - first), mine.rows), true, rows_from(a, first, last - first),
+                     false, mine, T{1});
     for (std::size_t r = first; r < last; ++r)
       for (std::size_t i = 0; i < mine.rows; ++i) {
         const T weight = w(r, i), *from = a.row(r);

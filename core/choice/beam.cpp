@@ -10,7 +10,7 @@
 namespace hardgrad {
 namespace {
 
-constexpr double nothing = -std::numeric_limits<double>::infinity();
+constexpr double impossible = -std::numeric_limits<double>::infinity();
 
 /// Drops all but the first k candidates.
 void cut(std::vector<Candidate>& ranked, std::size_t k, Beam& beam) {
@@ -69,7 +69,7 @@ void BeamChooser<T>::grow(const Question<T>& question, int example, int column, 
     const int cell = (root ? example : beam.paths[m].row.back()) * question.site.columns + column;
     for (int i = 0; i < question.site.options[cell]; ++i) {
       const auto l = static_cast<double>(log_p(cell, i));
-      if (l > nothing) candidates.push_back({m, i, beam.paths[m].log_p + l});
+      if (l > impossible) candidates.push_back({m, i, beam.paths[m].log_p + l});
     }
   }
   if (candidates.empty())  // no number anywhere: one path goes on and shows it
@@ -200,7 +200,7 @@ std::vector<Candidate> StochasticChooser<T>::keep(int, Draw where, Beam& beam, s
       if (!drawn[i]) beam.rest += std::exp(candidates[i].log_p);
     return kept;
   }
-  std::vector<double> most(beam.paths.size(), nothing);
+  std::vector<double> most(beam.paths.size(), impossible);
   for (auto& c : candidates) {
     where.replica = static_cast<std::uint32_t>(c.member);
     where.index = static_cast<std::uint32_t>(c.option);

@@ -31,7 +31,7 @@ void for_more(std::size_t width, std::span<const int> options, More more) {
 
 /// Numbers of choices among two that are worked on together.
 constexpr std::size_t block = 256;
-using Numbers = double[block];
+using BlockOfNumbers = double[block];
 
 /// Cells in a row, of two options each and no more: known to the compiler, whose loops then are vector instructions.
 struct InARow {
@@ -72,13 +72,13 @@ void for_pairs(std::size_t width, std::span<const int> options, F f) {
 
 /// x_1 - x_0
 template <class Pairs>
-void differences(const Pairs& cells, std::span<const double> x, Numbers& d) {
+void differences(const Pairs& cells, std::span<const double> x, BlockOfNumbers& d) {
   for (std::size_t i = 0; i < cells.count; ++i) d[i] = x[cells.at(i) + 1] - x[cells.at(i)];
 }
 
 /// z = (0, x)
 template <class Pairs>
-void put(const Pairs& cells, const Numbers& x, std::span<double> z) {
+void put(const Pairs& cells, const BlockOfNumbers& x, std::span<double> z) {
   for (std::size_t i = 0; i < cells.count; ++i) {
     z[cells.at(i)] = 0;
     z[cells.at(i) + 1] = x[i];
@@ -127,7 +127,7 @@ void perturb(const Cells& cells, std::span<const Draw> where, Randomness& random
   });
   const auto logistic = logistics(cells, where, random);
   for_pairs(S, options, [&](const auto& pairs, std::size_t before) {
-    Numbers x;
+    BlockOfNumbers x;
     differences(pairs, log_p, x);
     for (std::size_t i = 0; i < pairs.count; ++i) x[i] += logistic[before + i];
     put(pairs, x, z);
@@ -164,7 +164,7 @@ void perturb_given(const Cells& cells, std::span<const int> option, std::span<co
     });
   }
   for_pairs(S, options, [&](const auto& pairs, std::size_t before) {
-    Numbers sign, toward, L;
+    BlockOfNumbers sign, toward, L;
     differences(pairs, log_p, toward);
     for (std::size_t i = 0; i < pairs.count; ++i) {
       sign[i] = option[pairs.cell(i)] == 1 ? 1.0 : -1.0;
@@ -197,7 +197,7 @@ void followed(const Cells& cells, std::span<const int> option, std::span<const d
     });
   }
   for_pairs(S, options, [&](const auto& pairs, std::size_t) {
-    Numbers phi, other, moved;  // log p of the option not taken, and that moved by the noise
+    BlockOfNumbers phi, other, moved;  // log p of the option not taken, and that moved by the noise
     differences(pairs, log_p, phi);
     for (std::size_t i = 0; i < pairs.count; ++i) {
       const std::size_t at = pairs.at(i);
@@ -255,7 +255,7 @@ void relaxed(std::size_t width, std::span<const int> options, std::span<const do
     });
   }
   for_pairs(width, options, [&](const auto& pairs, std::size_t) {
-    Numbers first, second;
+    BlockOfNumbers first, second;
     differences(pairs, z, second);
     kernels::for_lanes<double>(pairs.count, [&](auto lane) {
       const Wide d = lane.load(second), one(1.0), small = kernels::exp<double>(-xsimd::abs(d) / Wide(temperature));

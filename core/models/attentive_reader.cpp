@@ -32,7 +32,7 @@
 #include "core/models/parts/fields.hpp"
 #include "core/models/parts/past.hpp"
 
-namespace hardgrad {
+namespace hardgrad::models::attentive_reader {
 namespace {
 
 template <class T>
@@ -188,4 +188,4 @@ const ModelEntry entry = {
 HARDGRAD_MODEL(AttentiveReader, entry)
 
 }  // namespace
-}  // namespace hardgrad
+}  // namespace hardgrad::models::attentive_reader

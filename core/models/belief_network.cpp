@@ -32,7 +32,7 @@
 #include "core/models/parts/sum.hpp"
 #include "core/nn/layers.hpp"
 
-namespace hardgrad {
+namespace hardgrad::models::belief_network {
 namespace {
 
 /// N(x), layer by layer.
@@ -198,4 +198,4 @@ const ModelEntry entry = {
 HARDGRAD_MODEL(BeliefNetwork, entry)
 
 }  // namespace
-}  // namespace hardgrad
+}  // namespace hardgrad::models::belief_network

@@ -30,7 +30,7 @@
 #include "core/random/randomness.hpp"
 #include "core/support/log_gamma.hpp"
 
-namespace hardgrad {
+namespace hardgrad::models::bits {
 namespace {
 
 template <class T>
@@ -222,4 +222,4 @@ const ModelEntry entry = {
 };
 HARDGRAD_MODEL(Bits, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::models::bits

@@ -36,7 +36,7 @@
 #include "core/models/parts/unrolled.hpp"
 #include "core/models/parts/words.hpp"
 
-namespace hardgrad {
+namespace hardgrad::models::captioner {
 namespace {
 
 constexpr std::size_t colours = 3, first_side = 4, second_side = 2, cell_side = first_side * second_side;
@@ -271,4 +271,4 @@ const ModelEntry entry = {
 HARDGRAD_MODEL(Captioner, entry)
 
 }  // namespace
-}  // namespace hardgrad
+}  // namespace hardgrad::models::captioner

@@ -16,7 +16,7 @@
 #include "core/choice/normal.hpp"
 #include "core/models/model.hpp"
 
-namespace hardgrad {
+namespace hardgrad::models::gaussians {
 namespace {
 
 template <class T>
@@ -95,4 +95,4 @@ const ModelEntry entry = {
 };
 HARDGRAD_MODEL(Gaussians, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::models::gaussians

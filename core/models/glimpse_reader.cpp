@@ -36,7 +36,7 @@
 #include "core/models/parts/sensor.hpp"
 #include "core/nn/layers.hpp"
 
-namespace hardgrad {
+namespace hardgrad::models::glimpse_reader {
 namespace {
 
 template <class T>
@@ -247,4 +247,4 @@ const ModelEntry entry = {
 HARDGRAD_MODEL(GlimpseReader, entry)
 
 }  // namespace
-}  // namespace hardgrad
+}  // namespace hardgrad::models::glimpse_reader

@@ -26,7 +26,7 @@
 #include "core/models/parts/past.hpp"
 #include "core/models/parts/texts.hpp"
 
-namespace hardgrad {
+namespace hardgrad::models::memory_reader {
 namespace {
 
 template <class T>
@@ -211,4 +211,4 @@ const ModelEntry entry = {
 HARDGRAD_MODEL(MemoryReader, entry)
 
 }  // namespace
-}  // namespace hardgrad
+}  // namespace hardgrad::models::memory_reader

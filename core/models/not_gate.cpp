@@ -11,7 +11,7 @@
 #include "core/models/parts/fields.hpp"
 #include "core/nn/layers.hpp"
 
-namespace hardgrad {
+namespace hardgrad::models::not_gate {
 namespace {
 
 template <class T>
@@ -72,4 +72,4 @@ const ModelEntry entry = {
 };
 HARDGRAD_MODEL(NotGate, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::models::not_gate

@@ -38,7 +38,7 @@
 #include "core/models/parts/mean_window.hpp"
 #include "core/models/parts/past.hpp"
 
-namespace hardgrad {
+namespace hardgrad::models::pixel_attention {
 namespace {
 
 /// e of canvases: convolutions, and a score for every place.
@@ -220,4 +220,4 @@ const ModelEntry entry = {
 HARDGRAD_MODEL(PixelAttention, entry)
 
 }  // namespace
-}  // namespace hardgrad
+}  // namespace hardgrad::models::pixel_attention

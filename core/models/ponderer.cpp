@@ -38,7 +38,7 @@
 #include "core/models/parts/replicates.hpp"
 #include "core/nn/layers.hpp"
 
-namespace hardgrad {
+namespace hardgrad::models::ponderer {
 namespace {
 
 template <class T>
@@ -282,4 +282,4 @@ const ModelEntry entry = {
 HARDGRAD_MODEL(Ponderer, entry)
 
 }  // namespace
-}  // namespace hardgrad
+}  // namespace hardgrad::models::ponderer

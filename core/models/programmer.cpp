@@ -37,7 +37,7 @@
 #include "core/models/parts/past.hpp"
 #include "core/models/parts/table_operations.hpp"
 
-namespace hardgrad {
+namespace hardgrad::models::programmer {
 namespace {
 
 constexpr std::size_t operations = table_operations.size();
@@ -325,4 +325,4 @@ const ModelEntry entry = {
 HARDGRAD_MODEL(Programmer, entry)
 
 }  // namespace
-}  // namespace hardgrad
+}  // namespace hardgrad::models::programmer

@@ -40,7 +40,7 @@
 #include "core/models/parts/past.hpp"
 #include "core/models/parts/sentence_pairs.hpp"
 
-namespace hardgrad {
+namespace hardgrad::models::sentence_pair {
 namespace {
 
 template <class T>
@@ -276,4 +276,4 @@ const ModelEntry entry = {
 HARDGRAD_MODEL(SentencePair, entry)
 
 }  // namespace
-}  // namespace hardgrad
+}  // namespace hardgrad::models::sentence_pair

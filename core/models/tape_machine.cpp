@@ -34,7 +34,7 @@
 #include "core/models/parts/past.hpp"
 #include "core/models/parts/tapes.hpp"
 
-namespace hardgrad {
+namespace hardgrad::models::tape_machine {
 namespace {
 
 constexpr std::size_t moves = 3, actions = 2 * moves + 2;  // of a head; of a step
@@ -214,4 +214,4 @@ const ModelEntry entry = {
 HARDGRAD_MODEL(TapeMachine, entry)
 
 }  // namespace
-}  // namespace hardgrad
+}  // namespace hardgrad::models::tape_machine

@@ -50,7 +50,7 @@
 #include "core/models/parts/sentences.hpp"
 #include "core/models/parts/unrolled.hpp"
 
-namespace hardgrad {
+namespace hardgrad::models::translator {
 namespace {
 
 template <class T>
@@ -325,4 +325,4 @@ const ModelEntry entry = {
 HARDGRAD_MODEL(Translator, entry)
 
 }  // namespace
-}  // namespace hardgrad
+}  // namespace hardgrad::models::translator

@@ -27,7 +27,7 @@
 #include "core/models/parts/past.hpp"
 #include "core/models/parts/sequences.hpp"
 
-namespace hardgrad {
+namespace hardgrad::models::turing_machine {
 namespace {
 
 template <class T>
@@ -206,4 +206,4 @@ const ModelEntry entry = {
 HARDGRAD_MODEL(TuringMachine, entry)
 
 }  // namespace
-}  // namespace hardgrad
+}  // namespace hardgrad::models::turing_machine

@@ -6,7 +6,7 @@
 // eq. 4-5.
 #include "core/estimator/enumeration/objectives.hpp"
 
-namespace hardgrad {
+namespace hardgrad::targets::elbo {
 namespace {
 
 TargetTerms terms_of(const Settings& settings) {
@@ -26,4 +26,4 @@ const TargetEntry entry = {
 };
 HARDGRAD_TARGET(elbo, enumerated_mean, rows_of_enumeration, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::targets::elbo

@@ -1,7 +1,7 @@
 // expected_loss: E_p(z)[f(z)], choices drawn from the prior; L_s of Xu et al. 2015, Show, Attend and Tell.
 #include "core/estimator/enumeration/objectives.hpp"
 
-namespace hardgrad {
+namespace hardgrad::targets::expected_loss {
 
 const TargetEntry entry = {
     .name = "expected_loss",
@@ -10,4 +10,4 @@ const TargetEntry entry = {
 };
 HARDGRAD_TARGET(expected_loss, enumerated_mean, rows_of_enumeration, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::targets::expected_loss

@@ -7,13 +7,14 @@
 #include "core/estimator/enumeration/outcome_objectives.hpp"
 #include "core/support/log_gamma.hpp"
 
-namespace hardgrad {
+namespace hardgrad::targets::importance_bound {
 namespace {
 
 template <class T>
 Estimate<T> objective(const Target& target, const Problem<T>& problem) {
   const int samples = target.settings().integer("samples");
-  return enumerated_outcomes<T>(problem, false, [&](const auto& outcomes) { return importance_bound(outcomes, samples); });
+  return enumerated_outcomes<T>(problem, false,
+                                [&](const auto& outcomes) { return hardgrad::importance_bound(outcomes, samples); });
 }
 template <class T>
 std::vector<double> terms(const Target& target, const Model<T>& model, const Batch& batch) {
@@ -37,4 +38,4 @@ const TargetEntry entry = {
 };
 HARDGRAD_TARGET(importance_bound, objective, terms, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::targets::importance_bound

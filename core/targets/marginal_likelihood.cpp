@@ -3,7 +3,7 @@
 #include "core/choice/choosers.hpp"
 #include "core/estimator/enumeration/objectives.hpp"
 
-namespace hardgrad {
+namespace hardgrad::targets::marginal_likelihood {
 namespace {
 
 template <class T>
@@ -22,4 +22,4 @@ const TargetEntry entry = {
 };
 HARDGRAD_TARGET(marginal_likelihood, objective, rows_of_enumeration, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::targets::marginal_likelihood

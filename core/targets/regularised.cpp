@@ -9,7 +9,7 @@
 #include "core/choice/choosers.hpp"
 #include "core/estimator/enumeration/objectives.hpp"
 
-namespace hardgrad {
+namespace hardgrad::targets::regularised {
 namespace {
 
 /// sum_z detach(p(z)) f(z): the path term alone.
@@ -29,13 +29,13 @@ Estimate<T> objective(const Target& target, const Problem<T>& problem) {
   const auto lambda_e = static_cast<T>(target.settings().real("lambda_e"));
   EnumerateChooser<T> chooser(problem.model.structure());
   auto episode = problem.run(chooser, CostWeights::path_probability);
-  auto total = affine(expected_loss(*episode), lambda_r);
+  auto total = affine(hardgrad::expected_loss(*episode), lambda_r);
   if (lambda_r != 1) total = add(total, affine(path_term(*episode), 1 - lambda_r));
   if (lambda_e != 0) total = add(total, affine(path_entropy(*episode), -lambda_e));
   if (target.settings().flag("semi")) {
     ExpectedChooser<T> expected;
     const auto soft = problem.run(expected, CostWeights::equal);
-    auto half = expected_loss(*soft);
+    auto half = hardgrad::expected_loss(*soft);
     if (lambda_e != 0) half = add(half, affine(path_entropy(*soft), -lambda_e));
     total = affine(add(total, half), T{0.5});
   }
@@ -61,4 +61,4 @@ const TargetEntry entry = {
 };
 HARDGRAD_TARGET(regularised, objective, rows_of_enumeration, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::targets::regularised

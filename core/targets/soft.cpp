@@ -2,13 +2,13 @@
 #include "core/choice/choosers.hpp"
 #include "core/estimator/enumeration/objectives.hpp"
 
-namespace hardgrad {
+namespace hardgrad::targets::soft {
 namespace {
 
 template <class T>
 Estimate<T> objective(const Target&, const Problem<T>& problem) {
   ExpectedChooser<T> chooser;
-  return estimate_of(problem, chooser, CostWeights::equal, expected_loss<T>);
+  return estimate_of(problem, chooser, CostWeights::equal, hardgrad::expected_loss<T>);
 }
 template <class T>
 std::vector<double> terms(const Target&, const Model<T>&, const Batch& batch) {
@@ -23,4 +23,4 @@ const TargetEntry entry = {
 };
 HARDGRAD_TARGET(soft, objective, terms, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::targets::soft

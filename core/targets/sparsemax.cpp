@@ -3,7 +3,7 @@
 #include "core/choice/choosers.hpp"
 #include "core/estimator/enumeration/objectives.hpp"
 
-namespace hardgrad {
+namespace hardgrad::targets::sparsemax {
 namespace {
 
 template <class T>
@@ -20,4 +20,4 @@ const TargetEntry entry = {
 };
 HARDGRAD_TARGET(sparsemax, objective, rows_of_enumeration, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::targets::sparsemax

@@ -8,7 +8,7 @@
 #include "core/estimator/enumeration/outcome_objectives.hpp"
 #include "core/support/error.hpp"
 
-namespace hardgrad {
+namespace hardgrad::targets::thermodynamic {
 namespace {
 
 template <class T>
@@ -36,4 +36,4 @@ const TargetEntry entry = {
 };
 HARDGRAD_TARGET(thermodynamic, objective, rows_of_enumeration, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::targets::thermodynamic

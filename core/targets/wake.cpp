@@ -5,7 +5,7 @@
 #include "core/estimator/enumeration/objectives.hpp"
 #include "core/estimator/enumeration/outcome_objectives.hpp"
 
-namespace hardgrad {
+namespace hardgrad::targets::wake {
 namespace {
 
 template <class T>
@@ -23,4 +23,4 @@ const TargetEntry entry = {
 };
 HARDGRAD_TARGET(wake, objective, rows_of_enumeration, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::targets::wake

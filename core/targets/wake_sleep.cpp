@@ -10,7 +10,7 @@
 #include "core/estimator/enumeration/outcome_objectives.hpp"
 #include "core/models/parts/dreams.hpp"
 
-namespace hardgrad {
+namespace hardgrad::targets::wake_sleep {
 namespace {
 
 template <class T>
@@ -62,4 +62,4 @@ const TargetEntry entry = {
 };
 HARDGRAD_TARGET(wake_sleep, objective, terms, entry)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::targets::wake_sleep

@@ -40,7 +40,7 @@ void gradient(benchmark::State& state, const SceneSpec& scene, const std::string
     differentiate(estimate.surrogate, model.parameters(), into);
     benchmark::DoNotOptimize(into.data());
   }
-  MeasureSettings settings;
+  measurement::MeasureSettings settings;
   settings.replicates = 64;
   const auto m = measure(spec, *estimator, model, made.batch, settings, Key(4));
   state.counters["rows"] = m.rows;

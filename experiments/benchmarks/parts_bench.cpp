@@ -153,7 +153,7 @@ double take(Tape<float>& tape, const Scene& scene, std::vector<float>& gradient,
   return made.rows();
 }
 
-void add_growth() {
+void add_growth_of_parts() {
   const auto add = [](const char* axis, int value, Size size) {
     benchmark::RegisterBenchmark(fmt::format("grow/{}:{}", axis, value).c_str(), [=](benchmark::State& state) {
       const Scene scene(size);
@@ -225,7 +225,8 @@ void add_replicates() {
       for (auto _ : state) {
         if (how == "at_logits") {
           for (int first = 0; first < count; first += 32)
-            gradients_at_logits(tape, *estimator, *scene.model, scene.batch, Key(3), first, std::min(32, count - first));
+            measurement::gradients_at_logits(tape, *estimator, *scene.model, scene.batch, Key(3), first,
+                                             std::min(32, count - first));
           continue;
         }
         for (int m = 0; m < count; ++m) {
@@ -250,7 +251,7 @@ void add_replicates() {
 void add_parts() {
   add_operations();
   add_products();
-  add_growth();
+  add_growth_of_parts();
   add_trees();
   add_replicates();
 }

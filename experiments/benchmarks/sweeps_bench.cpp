@@ -35,16 +35,16 @@ void sweep(benchmark::State& state, int jobs) {
   const auto folder = fs::temp_directory_path() / fmt::format("hardgrad_sweeps_bench_{}", getpid());
   fs::create_directories(folder);
   std::ofstream(folder / "cells.toml") << text;
-  TaskPool tasks;
-  const auto plan = make_plan(read_config((folder / "cells.toml").string()), tasks);
-  RunOptions options;
+  sweeps::TaskPool tasks;
+  const auto plan = sweeps::make_plan(sweeps::read_config((folder / "cells.toml").string()), tasks);
+  sweeps::RunOptions options;
   options.out = (folder / "run").string();
   options.jobs = jobs;
-  options.progress = ProgressMode::none;
+  options.progress = sweeps::ProgressMode::none;
   options.print = [](const std::string&) {};
   for (auto _ : state) {
     const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(jobs));
-    if (run_plan(plan, tasks, options).ok != plan.cells.size()) state.SkipWithError("not every cell ran");
+    if (sweeps::run_plan(plan, tasks, options).ok != plan.cells.size()) state.SkipWithError("not every cell ran");
     state.PauseTiming();
     fs::remove_all(folder / "run");
     state.ResumeTiming();

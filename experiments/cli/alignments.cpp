@@ -13,13 +13,13 @@
 namespace hardgrad::cli {
 namespace {
 
-std::string words_of(const Task& task, const std::string& field, std::span<const int> numbers) {
+std::string words_of(const tasks::Task& task, const std::string& field, std::span<const int> numbers) {
   std::vector<std::string> words;
   for (int number : numbers) words.push_back(task.word(field, number));
-  return joined(words) + "\n";
+  return tasks::joined(words) + "\n";
 }
 
-std::string text_of(const std::set<Link>& links, const GoldLinks* gold = nullptr) {
+std::string text_of(const std::set<tasks::Link>& links, const tasks::GoldLinks* gold = nullptr) {
   std::string text;
   for (const auto& link : links)
     text +=
@@ -30,9 +30,9 @@ std::string text_of(const std::set<Link>& links, const GoldLinks* gold = nullptr
 }  // namespace
 
 template <class T>
-std::size_t write_alignments(const std::string& folder, const Task& task, const Model<T>& model, const Target& target,
-                             const EvaluationSettings& settings) {
-  const auto* sequences = dynamic_cast<const SequenceTask*>(&task);
+std::size_t write_alignments(const std::string& folder, const tasks::Task& task, const Model<T>& model, const Target& target,
+                             const training::EvaluationSettings& settings) {
+  const auto* sequences = dynamic_cast<const tasks::SequenceTask*>(&task);
   const auto& sites = model.structure().sites;
   if (!sequences || sites.size() != 1)
     throw UsageError("--alignments is for networks that attend to a source word for each target word");
@@ -43,15 +43,15 @@ std::size_t write_alignments(const std::string& folder, const Task& task, const 
   std::string source, target_words, found, gold;
   std::size_t lines = 0;
   bool any_gold = false;
-  for_each_batch(task, settings, [&](const Batch& batch) {
-    const auto choices = most_probable(model, target, batch, settings.attention).choices;
+  training::for_each_batch(task, settings, [&](const Batch& batch) {
+    const auto choices = training::most_probable(model, target, batch, settings.attention).choices;
     const auto heads = static_cast<std::size_t>(sites[0].columns);
     for (int b = 0; b < batch.examples(); ++b, ++lines) {
       const auto S = static_cast<std::size_t>(batch.ints("source_length").data[b]);
       const auto n = static_cast<std::size_t>(batch.ints("target_length").data[b]) - 1;
       source += words_of(task, "source", batch.ints("source").row(b).first(S));
       target_words += words_of(task, "target", batch.ints("target").row(b).first(n));
-      std::set<Link> links;
+      std::set<tasks::Link> links;
       for (std::size_t i = 0; i < n * heads; ++i)
         if (const int from = choices.row(b)[i]; from >= 0 && static_cast<std::size_t>(from) < S)
           links.emplace(from, static_cast<int>(i / heads));
@@ -62,7 +62,7 @@ std::size_t write_alignments(const std::string& folder, const Task& task, const 
     }
   });
   const auto write = [&](const char* name, const std::string& text) {
-    write_file((std::filesystem::path(folder) / name).string(), text);
+    storage::write_file((std::filesystem::path(folder) / name).string(), text);
   };
   write("source.txt", source);
   write("target.txt", target_words);
@@ -71,9 +71,9 @@ std::size_t write_alignments(const std::string& folder, const Task& task, const 
   return lines;
 }
 
-template std::size_t write_alignments(const std::string&, const Task&, const Model<float>&, const Target&,
-                                      const EvaluationSettings&);
-template std::size_t write_alignments(const std::string&, const Task&, const Model<double>&, const Target&,
-                                      const EvaluationSettings&);
+template std::size_t write_alignments(const std::string&, const tasks::Task&, const Model<float>&, const Target&,
+                                      const training::EvaluationSettings&);
+template std::size_t write_alignments(const std::string&, const tasks::Task&, const Model<double>&, const Target&,
+                                      const training::EvaluationSettings&);
 
 }  // namespace hardgrad::cli

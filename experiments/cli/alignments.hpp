@@ -15,7 +15,7 @@ namespace hardgrad::cli {
 /// possible, not sure). Returns the number of lines. UsageError if the network does not attend to a source's words, or if the
 /// folder cannot be written.
 template <class T>
-std::size_t write_alignments(const std::string& folder, const Task& task, const Model<T>& model, const Target& target,
-                             const EvaluationSettings& settings);
+std::size_t write_alignments(const std::string& folder, const tasks::Task& task, const Model<T>& model, const Target& target,
+                             const training::EvaluationSettings& settings);
 
 }  // namespace hardgrad::cli

@@ -20,13 +20,13 @@ namespace {
 
 int check(const std::string& path, bool json) {
   std::vector<std::string> problems;
-  std::vector<Leftover> left;
+  std::vector<storage::Leftover> left;
   std::size_t looked = 0, missing = 0, failed = 0;
   const auto place = place_of(path);
   if (place == Place::nothing) throw InputError(path + ": there is no such file or folder");
   if (place == Place::folder) {
-    const SweepFolder folder{path};
-    const auto plan = read_plan(folder);
+    const sweeps::SweepFolder folder{path};
+    const auto plan = sweeps::read_plan(folder);
     left = leftovers(folder);
     missing = plan.value("to_come", std::size_t{0});
     for (const auto& cell : plan.at("cells")) {
@@ -34,24 +34,24 @@ int check(const std::string& path, bool json) {
       const auto file = folder.cell(hash);
       if (const auto way = folder.unfinished(hash); place_of(way) != Place::nothing) {
         ++looked;
-        for (auto& problem : check_file(way)) problems.push_back(problem + "; the cell begins anew");
+        for (auto& problem : storage::check_file(way)) problems.push_back(problem + "; the cell begins anew");
       }
       if (place_of(file) == Place::nothing) {
         ++missing;
         continue;
       }
       ++looked;
-      auto wrong = check_cell(file, "", hash);
+      auto wrong = storage::check_cell(file, "", hash);
       if (wrong.empty()) {
-        failed += peek_cell(file).status == CellStatus::failed && cell.value("round", 0) == 0;
-        for (auto& problem : check_file(file)) problems.push_back(std::move(problem));
+        failed += storage::peek_cell(file).status == storage::CellStatus::failed && cell.value("round", 0) == 0;
+        for (auto& problem : storage::check_file(file)) problems.push_back(std::move(problem));
       } else {
         problems.push_back(wrong);
       }
     }
   } else {
     ++looked;
-    problems = check_file(path);
+    problems = storage::check_file(path);
   }
   if (json) {
     print_json({{"path", path},

@@ -64,7 +64,7 @@ void add_specs(const std::string& text, Words& found) {
 
 // `prefix` and a setting, or its values behind '='.
 void add_settings(const std::string& prefix, const std::string& text, Words& found) {
-  for (const auto& setting : settings_table()) {
+  for (const auto& setting : sweeps::settings_table()) {
     const auto start = prefix + setting.path + "=";
     if (text.starts_with(start))
       for (const auto& value : values_of(setting.info)) found.push_back(start + value);
@@ -76,7 +76,7 @@ void add_settings(const std::string& prefix, const std::string& text, Words& fou
 void add_specs_behind(const std::string& key, const std::string& text, Words& found) {
   Words specs;
   const auto value = text.substr(key.size());
-  if (key.ends_with("task=")) add_specs<TaskEntry>(value, specs);
+  if (key.ends_with("task=")) add_specs<tasks::TaskEntry>(value, specs);
   if (key.ends_with("model=")) add_specs<ModelEntry>(value, specs);
   if (key.ends_with("estimator=")) add_specs<EstimatorEntry>(value, specs);
   for (const auto& spec : specs) found.push_back(key + spec);
@@ -105,7 +105,7 @@ bool add_values(const std::string& option, const std::string& text, Words& found
   else if (option == "--model")
     add_specs<ModelEntry>(text, found);
   else if (option == "--task")
-    add_specs<TaskEntry>(text, found);
+    add_specs<tasks::TaskEntry>(text, found);
   else if (option == "--set")
     add_assignments(text, true, found);
   else if (option == "--only" || option == "--why")
@@ -125,7 +125,7 @@ void add_arguments(const std::string& verb, const std::string& text, Words& foun
   if (verb != "test" && verb != "describe") return;
   add_specs<EstimatorEntry>(text, found);
   add_specs<ModelEntry>(text, found);
-  add_specs<TaskEntry>(text, found);
+  add_specs<tasks::TaskEntry>(text, found);
   if (verb == "describe") found.push_back("sweep");
 }
 

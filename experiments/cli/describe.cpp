@@ -93,7 +93,7 @@ void print(const ModelEntry& e) {
   Manual page;
   print_name(page, e.name, "model", e.summary);
   std::string fitting;
-  for (const auto& [name, task] : Tasks::instance().entries())
+  for (const auto& [name, task] : tasks::Tasks::instance().entries())
     if (Spec::parse(task.default_model).name == e.name) fitting += (fitting.empty() ? "" : ", ") + name;
   print_synopsis(
       page, e.name, e.parameters,
@@ -110,7 +110,7 @@ void print(const ModelEntry& e) {
   page.paragraph("hardgrad list models; hardgrad list matrix");
 }
 
-void print(const TaskEntry& e) {
+void print(const tasks::TaskEntry& e) {
   Manual page;
   print_name(page, e.name, "task", e.summary);
   print_synopsis(page, e.name, e.parameters, fmt::format("--task '{}'", e.name));
@@ -139,7 +139,7 @@ void print(const TargetEntry& e) {
 
 nlohmann::json sweep_json() {
   auto list = nlohmann::json::array();
-  for (const auto& s : settings_table())
+  for (const auto& s : sweeps::settings_table())
     list.push_back({{"name", s.path},
                     {"type", s.info.type_name()},
                     {"default", to_json(s.info.fallback)},
@@ -181,7 +181,7 @@ split = "heldout"          that trials are judged on; train.evaluate_split is an
 
 )");
   std::vector<std::vector<std::string>> rows{{"SETTING", "TYPE", "DEFAULT", "RANGE", ""}};
-  for (const auto& s : settings_table())
+  for (const auto& s : sweeps::settings_table())
     rows.push_back({s.path, s.info.type_name(), to_string(s.info.fallback), s.info.range(), s.info.help});
   print_table(rows, "");
 }

@@ -102,13 +102,13 @@ std::vector<AnyEntry> entries_named(const std::string& text, std::vector<std::st
   std::vector<AnyEntry> found;
   look<EstimatorEntry>(kind, name, found);
   look<ModelEntry>(kind, name, found);
-  look<TaskEntry>(kind, name, found);
+  look<tasks::TaskEntry>(kind, name, found);
   if (found.empty()) look<TargetEntry>(kind, name, found);  // an estimator of the same name comes first
   if (const auto* known = found.empty() ? known_as(name) : nullptr; known && (kind.empty() || kind == EstimatorEntry::noun))
     look<EstimatorEntry>("", known->estimator(), found);
   if (!found.empty()) return found;
-  for (const auto& more :
-       {Estimators::instance().names(), Models::instance().names(), Tasks::instance().names(), Targets::instance().names()})
+  for (const auto& more : {Estimators::instance().names(), Models::instance().names(), tasks::Tasks::instance().names(),
+                           Targets::instance().names()})
     for (const auto& n : more)
       if (std::find(also.begin(), also.end(), n) == also.end()) also.push_back(n);
   throw UsageError(fmt::format("describe: there is nothing named \"{}\"{}", text, did_you_mean(name, also)));
@@ -157,7 +157,7 @@ nlohmann::json entry_json(const TargetEntry& e) {
           {"posterior", Target(e.name).terms().drawn_from == DrawnFrom::posterior},
           {"parameters", parameters_json(e.parameters)}};
 }
-nlohmann::json entry_json(const TaskEntry& e) {
+nlohmann::json entry_json(const tasks::TaskEntry& e) {
   return {{"kind", "task"},
           {"name", e.name},
           {"summary", e.summary},

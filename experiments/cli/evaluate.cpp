@@ -22,17 +22,18 @@
 namespace hardgrad::cli {
 namespace {
 
-struct Options {
+struct EvaluateArguments {
   std::string checkpoint, task, model, split = "heldout", attention = "prior", alignments;
   std::optional<std::uint64_t> seed;
   int examples = 0, batch = 64, beam = 1, average = 0, bound_samples = 0;
   bool json = false;
 };
 
-const std::map<std::string, Split> splits = {{"train", Split::train}, {"heldout", Split::heldout}, {"test", Split::test}};
+const std::map<std::string, tasks::Split> splits = {
+    {"train", tasks::Split::train}, {"heldout", tasks::Split::heldout}, {"test", tasks::Split::test}};
 
 template <class T>
-int evaluate_network(const Options& options, const Trained& trained) {
+int evaluate_network(const EvaluateArguments& options, const Trained& trained) {
   const auto& checkpoint = trained.checkpoint;
   const auto& task = trained.task;
   const auto& task_spec = trained.task_spec;
@@ -54,7 +55,7 @@ int evaluate_network(const Options& options, const Trained& trained) {
         fmt::format("--average: the network was trained with {}, which draws no samples; leave it out", checkpoint.estimator));
   if (options.average > 0 && options.beam > 1)
     throw UsageError("--average and --beam are two ways to find an answer; give one of them");
-  const EvaluationSettings settings{
+  const training::EvaluationSettings settings{
       .split = split,
       .examples = options.examples,
       .batch = options.batch,
@@ -105,7 +106,7 @@ int evaluate_network(const Options& options, const Trained& trained) {
 }  // namespace
 
 void add_evaluate(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<EvaluateArguments>();
   Verb verb(app, "evaluate", "losses and metrics of a trained network, on any data of its task");
   verb.add("--checkpoint", options->checkpoint, "the network: CELL.checkpoint.h5 of a sweep with checkpoint = true").required();
   verb.add("--task", options->task, "data of the task it was trained on; by default what it was trained on");

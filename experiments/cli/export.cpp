@@ -21,7 +21,7 @@ void add_export(CLI::App& app, Action& action) {
   verb.add("--csv", options->csv, "the folder to write to, made if need be").required();
   verb.flag("--json", options->json, "print JSON");
   verb.does(action, [options] {
-    const auto paths = export_csv(options->path, options->csv);
+    const auto paths = storage::export_csv(options->path, options->csv);
     if (options->json)
       print_json({{"files", paths}});
     else

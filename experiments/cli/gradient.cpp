@@ -28,7 +28,7 @@
 namespace hardgrad::cli {
 namespace {
 
-struct Options {
+struct GradientArguments {
   SceneOptions scene;
   std::string estimator, out;
   int repeat = 0;
@@ -64,7 +64,7 @@ Timing time_gradient(int repeat, const Estimator<T>& estimator, const Scene<T>& 
 }
 
 // The integer fields of the batch that hold words, as words.
-std::map<std::string, Array<std::string>> words_of(const Task& task, const Batch& batch) {
+std::map<std::string, Array<std::string>> words_of(const tasks::Task& task, const Batch& batch) {
   std::map<std::string, Array<std::string>> words;
   for (const auto& [name, field] : batch.integers) {
     Array<std::string> text(field.shape);
@@ -76,8 +76,8 @@ std::map<std::string, Array<std::string>> words_of(const Task& task, const Batch
 }
 
 template <class T>
-int dump_gradient(const Options& options) {
-  const auto spec = Spec::parse(canonical_spec("estimator", options.estimator));
+int dump_gradient(const GradientArguments& options) {
+  const auto spec = Spec::parse(sweeps::canonical_spec("estimator", options.estimator));
   if (options.out.empty() && !options.repeat) throw UsageError("--out is needed: the file to write (or --repeat)");
   if (!options.out.empty()) require_writable(options.out);
   const auto scene = open_scene<T>(options.scene, wants_posterior({options.estimator}));
@@ -89,10 +89,10 @@ int dump_gradient(const Options& options) {
   auto estimate = estimator->draw({tape, *scene.model, scene.batch, random});
   std::vector<double> gradient(scene.model->parameters().size());
   differentiate(estimate.surrogate, scene.model->parameters(), gradient);
-  require_finite(std::span<const double>(gradient), scene.model->parameters());
-  require_finite(estimate.loss, "the loss");
+  measurement::require_finite(std::span<const double>(gradient), scene.model->parameters());
+  measurement::require_finite(estimate.loss, "the loss");
 
-  GradientDump<T> dump;
+  storage::GradientDump<T> dump;
   for (const auto& p : scene.model->parameters()) {
     dump.parameters.push_back({p.name, p.value});
     Array<T> g(p.value.shape);
@@ -103,7 +103,7 @@ int dump_gradient(const Options& options) {
   dump.task = scene.task_spec;
   dump.words = words_of(*scene.task, scene.batch);
   dump.model = scene.model_spec;
-  dump.model_settings = settings_json("model", scene.model_spec);
+  dump.model_settings = sweeps::settings_json("model", scene.model_spec);
   dump.dimensions = nlohmann::json(scene.task->dimensions()).dump();
   dump.estimator = spec.text;
   dump.seed = options.scene.seed;
@@ -114,8 +114,8 @@ int dump_gradient(const Options& options) {
                          described == Described::examples
                              ? "the logits are those of the examples, choices and losses are left out"
                              : "logits, choices and losses are left out"));
-  if (!options.out.empty()) write_gradient(options.out, dump);
-  const double length = length_of(gradient);
+  if (!options.out.empty()) storage::write_gradient(options.out, dump);
+  const double length = measurement::length_of(gradient);
   auto seconds = timing.cpu_seconds;
   std::sort(seconds.begin(), seconds.end());
   const double median = seconds.empty() ? 0 : seconds[seconds.size() / 2];
@@ -136,7 +136,7 @@ int dump_gradient(const Options& options) {
       json["timing"] = {{"seconds", timing.seconds},
                         {"cpu_seconds", timing.cpu_seconds},
                         {"bytes", timing.bytes},
-                        {"blas_kernel", blas_kernel()},
+                        {"blas_kernel", storage::blas_kernel()},
                         {"instruction_set", instruction_set()}};
     print_json(json);
     return 0;
@@ -145,7 +145,7 @@ int dump_gradient(const Options& options) {
   if (!options.out.empty()) put("; written to {}", options.out);
   if (options.repeat)
     put("; {:.4g} ms of processor time each (median of {}), {}, BLAS kernel {}, vectors of {}", 1e3 * median, options.repeat,
-        size_text(static_cast<double>(timing.bytes)), blas_kernel(), instruction_set());
+        size_text(static_cast<double>(timing.bytes)), storage::blas_kernel(), instruction_set());
   put("\n");
   return 0;
 }
@@ -153,7 +153,7 @@ int dump_gradient(const Options& options) {
 }  // namespace
 
 void add_gradient(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<GradientArguments>();
   Verb verb(app, "gradient", "dump one gradient and all that is needed to redo it elsewhere");
   options->scene.add(verb);
   verb.add("--estimator", options->estimator, "e.g. 'rloo[samples=4]'").required();

@@ -44,7 +44,7 @@ struct Cells {
 
 // Losses; false if rows of different steps do not belong together.
 template <class T>
-bool describe_losses(const Episode<T>& episode, const RowsPtr& final_rows, GradientDump<T>& dump) {
+bool describe_losses(const Episode<T>& episode, const RowsPtr& final_rows, storage::GradientDump<T>& dump) {
   const auto R = final_rows->size();
   dump.loss = Array<T>({episode.costs().size(), R});
   for (std::size_t c = 0; c < episode.costs().size(); ++c) {
@@ -58,7 +58,7 @@ bool describe_losses(const Episode<T>& episode, const RowsPtr& final_rows, Gradi
 
 // Of choices that are numbers: these, their distributions' parameters and log-densities, [T, R, D] each.
 template <class T>
-bool describe_numbers(Episode<T>& episode, const RowsPtr& final_rows, GradientDump<T>& dump) {
+bool describe_numbers(Episode<T>& episode, const RowsPtr& final_rows, storage::GradientDump<T>& dump) {
   const auto& steps = episode.steps();
   const auto R = final_rows->size();
   std::size_t D = 1;
@@ -91,7 +91,7 @@ bool describe_numbers(Episode<T>& episode, const RowsPtr& final_rows, GradientDu
 
 // Of choices among options: these or their weights, logits, log-probabilities.
 template <class T>
-bool describe_options(const Episode<T>& episode, const RowsPtr& final_rows, GradientDump<T>& dump) {
+bool describe_options(const Episode<T>& episode, const RowsPtr& final_rows, storage::GradientDump<T>& dump) {
   const auto& steps = episode.steps();
   const auto R = final_rows->size();
   std::size_t S = 0;
@@ -142,7 +142,7 @@ bool describe_options(const Episode<T>& episode, const RowsPtr& final_rows, Grad
 // Where independent steps were branched one by one, no row lives through them all: the logits of the examples
 // remain.
 template <class T>
-bool describe_examples(const Episode<T>& episode, GradientDump<T>& dump) {
+bool describe_examples(const Episode<T>& episode, storage::GradientDump<T>& dump) {
   const auto& steps = episode.steps();
   const auto B = episode.root()->size();
   std::size_t S = 0;
@@ -165,13 +165,13 @@ bool describe_examples(const Episode<T>& episode, GradientDump<T>& dump) {
 }  // namespace
 
 template <class T>
-Described describe_rows(Episode<T>& episode, GradientDump<T>& dump) {
+Described describe_rows(Episode<T>& episode, storage::GradientDump<T>& dump) {
   const auto& steps = episode.steps();
   RowsPtr final_rows = steps.empty() ? episode.root() : steps.back().choice.rows;
   for (const auto& step : steps)  // the finest rows are those every other step is repeated for
     if (step.choice.rows->size() > final_rows->size()) final_rows = step.choice.rows;
   const bool numbers = std::any_of(steps.begin(), steps.end(), [](const auto& step) { return !step.question.log_p; });
-  GradientDump<T> full = dump, less = dump;
+  storage::GradientDump<T> full = dump, less = dump;
   for (auto* d : {&full, &less})
     for (const auto& step : steps) d->sites.emplace_back(step.question.site.name);
   full.row_example = final_rows->example;
@@ -186,7 +186,7 @@ Described describe_rows(Episode<T>& episode, GradientDump<T>& dump) {
   return Described::examples;
 }
 
-template Described describe_rows(Episode<float>&, GradientDump<float>&);
-template Described describe_rows(Episode<double>&, GradientDump<double>&);
+template Described describe_rows(Episode<float>&, storage::GradientDump<float>&);
+template Described describe_rows(Episode<double>&, storage::GradientDump<double>&);
 
 }  // namespace hardgrad::cli

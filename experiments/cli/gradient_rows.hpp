@@ -14,6 +14,6 @@ enum class Described {
 
 /// Fills the fields that have steps or rows.
 template <class T>
-Described describe_rows(Episode<T>& episode, GradientDump<T>& dump);
+Described describe_rows(Episode<T>& episode, storage::GradientDump<T>& dump);
 
 }  // namespace hardgrad::cli

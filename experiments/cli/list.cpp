@@ -46,7 +46,7 @@ void print_targets() {
 }
 void print_tasks() {
   std::vector<std::vector<std::string>> rows{{"TASK", ""}};
-  for (const auto& [name, e] : Tasks::instance().entries()) rows.push_back({name, e.summary});
+  for (const auto& [name, e] : tasks::Tasks::instance().entries()) rows.push_back({name, e.summary});
   print_table(rows, "", most_columns);
 }
 
@@ -156,14 +156,14 @@ void add_list(CLI::App& app, Action& action) {
     if (options->json) {
       if (what == "estimators") print_json(entries_json<EstimatorEntry>());
       if (what == "models") print_json(entries_json<ModelEntry>());
-      if (what == "tasks") print_json(entries_json<TaskEntry>());
+      if (what == "tasks") print_json(entries_json<tasks::TaskEntry>());
       if (what == "targets") print_json(entries_json<TargetEntry>());
       if (what == "names") print_json(names_json());
       if (what == "matrix") print_json(matrix_json());
       if (what.empty())
         print_json({{"estimators", entries_json<EstimatorEntry>()},
                     {"models", entries_json<ModelEntry>()},
-                    {"tasks", entries_json<TaskEntry>()}});
+                    {"tasks", entries_json<tasks::TaskEntry>()}});
       return 0;
     }
     if (what == "matrix") print_matrix();

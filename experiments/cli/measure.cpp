@@ -34,18 +34,18 @@ namespace {
 
 constexpr std::size_t most_listed_parameters = 1000;
 
-struct Options {
+struct MeasureArguments {
   SceneOptions scene;
   std::vector<std::string> estimators;
-  MeasureSettings settings;
-  AdaptSettings adapt;
+  measurement::MeasureSettings settings;
+  training::AdaptSettings adapt;
   int jobs = 0;
   std::string out;
   bool json = false;
 };
 
 template <class T>
-nlohmann::json result_json(const Measurement& m, const ParameterSet<T>& parameters) {
+nlohmann::json result_json(const measurement::Measurement& m, const ParameterSet<T>& parameters) {
   nlohmann::json bias = nlohmann::json::object(), intervals = bias, groups = bias, mean;
   for (const auto& [name, value] : m.bias_against) bias[name] = number(value);
   for (const auto& [name, ends] : m.intervals) intervals[name] = {number(ends[0]), number(ends[1])};
@@ -106,23 +106,23 @@ nlohmann::json result_json(const Measurement& m, const ParameterSet<T>& paramete
 }
 
 // The norm of the expected loss's gradient if an estimator aims at it, else of the first target known.
-double estimand_norm(const std::vector<Measurement>& measured) {
+double estimand_norm(const std::vector<measurement::Measurement>& measured) {
   for (const auto& m : measured)
     if (m.target == "expected_loss" && std::isfinite(m.estimand_norm)) return m.estimand_norm;
   for (const auto& m : measured)
     if (std::isfinite(m.estimand_norm)) return m.estimand_norm;
-  return not_a_number;
+  return measurement::not_a_number;
 }
 
 /// The squared bias that rounding alone explains, as analysis/rounding.py has it.
-double rounding(const Measurement& m, double epsilon) {
+double rounding(const measurement::Measurement& m, double epsilon) {
   const double variance = std::isfinite(m.variance) ? m.variance : 0;
   return std::max(std::pow(64 * epsilon, 2) * (m.estimand_norm * m.estimand_norm + variance), 1e-30);
 }
 
 /// A squared bias, or its root over the gradient's length. Where an exact one is within its error of zero, what it is below; an
 /// estimate is shown as it came.
-std::string bias_text(const Measurement& m, bool exact, double epsilon, bool relative) {
+std::string bias_text(const measurement::Measurement& m, bool exact, double epsilon, bool relative) {
   const auto shown = [&](double squared) { return relative ? std::sqrt(squared) / m.estimand_norm : squared; };
   if (std::abs(m.squared_bias) <= rounding(m, epsilon)) return short_number(0);
   const auto interval = m.intervals.find("squared_bias");
@@ -131,7 +131,7 @@ std::string bias_text(const Measurement& m, bool exact, double epsilon, bool rel
   return short_number(relative ? m.relative_bias : m.squared_bias);
 }
 
-void print(const std::vector<Measurement>& measured, bool exact, double epsilon) {
+void print(const std::vector<measurement::Measurement>& measured, bool exact, double epsilon) {
   std::vector<std::vector<std::string>> rows{{"ESTIMATOR", "TARGET", "|GRADIENT|", "BIAS^2", "REL.BIAS", "VARIANCE", "SNR",
                                               "COSINE", exact ? "OUTCOMES" : "P(UNBIASED)", "P(CORRECTED)", "ROWS", "MS",
                                               "VAR x ROWS"}};
@@ -159,35 +159,36 @@ void print(const std::vector<Measurement>& measured, bool exact, double epsilon)
     if (m.status != "ok") put("{} {}: {}\n", m.status == "failed" ? red("FAILED") : m.status, m.estimator, m.reason);
 }
 
-void save(const Options& options, const std::string& task, const std::string& model, const std::vector<Measurement>& measured) {
-  std::vector<CellRecord> records;
+void save(const MeasureArguments& options, const std::string& task, const std::string& model,
+          const std::vector<measurement::Measurement>& measured) {
+  std::vector<storage::CellRecord> records;
   auto text = fmt::format("measure --task {} --model {} --seed {} --batch {} --replicates {}{}{}", task, model,
                           options.scene.seed, options.scene.batch, options.settings.replicates,
                           options.settings.exact ? " --exact" : " --precision " + options.scene.precision,
                           options.scene.checkpoint.empty() ? "" : " --checkpoint " + options.scene.checkpoint);
   for (const auto& m : measured) {
-    CellRecord record;
+    storage::CellRecord record;
     record.axes = {{"task", task},
                    {"model", model},
-                   {"estimator", canonical_spec("estimator", m.estimator)},
+                   {"estimator", sweeps::canonical_spec("estimator", m.estimator)},
                    {"seed", std::to_string(options.scene.seed)}};
-    record.estimator_settings = settings_json("estimator", m.estimator);
-    record.plan_hash = text_hash(text);
-    record.cell_hash = text_hash(text + " --estimator " + record.axes["estimator"]);
+    record.estimator_settings = sweeps::settings_json("estimator", m.estimator);
+    record.plan_hash = sweeps::text_hash(text);
+    record.cell_hash = sweeps::text_hash(text + " --estimator " + record.axes["estimator"]);
     record.configuration = "# hardgrad " + text + "\n";
     if (m.status == "ok") {
       record.result.measurements.push_back({0, m});
     } else {
-      record.status = m.status == "failed" ? CellStatus::failed : CellStatus::skipped;
+      record.status = m.status == "failed" ? storage::CellStatus::failed : storage::CellStatus::skipped;
       record.reason = m.reason;
     }
     records.push_back(std::move(record));
   }
-  write_merged(options.out, records);
+  storage::write_merged(options.out, records);
 }
 
 /// A refusal is an error where nothing was measured; a number that is none always.
-int status(const std::vector<Measurement>& measured) {
+int status(const std::vector<measurement::Measurement>& measured) {
   if (std::any_of(measured.begin(), measured.end(), [](const auto& m) { return m.status == "failed"; })) return 1;
   if (std::any_of(measured.begin(), measured.end(), [](const auto& m) { return m.status == "ok"; })) return 0;
   if (measured.empty())
@@ -196,29 +197,31 @@ int status(const std::vector<Measurement>& measured) {
 }
 
 template <class T>
-Measurement measure_one(const Spec& spec, const Scene<T>& scene, const Options& options, Truths<T>& truths) {
+measurement::Measurement measure_one(const Spec& spec, const Scene<T>& scene, const MeasureArguments& options,
+                                     measurement::Truths<T>& truths) {
   const auto& model = *scene.model;
-  if (const auto reason = unsupported(spec, model.structure()); !reason.empty()) return skipped(spec, reason);
+  if (const auto reason = unsupported(spec, model.structure()); !reason.empty()) return measurement::skipped(spec, reason);
   const Key key(options.scene.seed);
   try {
     const auto estimator = open_estimator<T>(scene, spec, key / "init");
     adapt(*estimator, model, *scene.task, options.adapt, key / "adapt");
     return measure<T>(spec, *estimator, model, scene.batch, options.settings, key / "noise", &truths);
-  } catch (const NotFinite& e) {
-    return failed(spec, e.what());
+  } catch (const measurement::NotFinite& e) {
+    return measurement::failed(spec, e.what());
   } catch (const NotExact& e) {  // too many outcomes for this one
-    const auto fits = options.settings.exact ? affordable<T>(spec, model, scene.batch, options.settings.outcome_cap) : "";
-    return skipped(spec, e.what() + (fits.empty() ? "" : "; the most that would fit: " + fits));
+    const auto fits =
+        options.settings.exact ? measurement::affordable<T>(spec, model, scene.batch, options.settings.outcome_cap) : "";
+    return measurement::skipped(spec, e.what() + (fits.empty() ? "" : "; the most that would fit: " + fits));
   }
 }
 
 template <class T>
-int measure_with(const Options& options) {
+int measure_with(const MeasureArguments& options) {
   const bool all = options.estimators.empty();
   auto names = all ? Estimators::instance().names() : options.estimators;
   std::vector<std::string> known;
   for (const auto& name : names) {
-    const auto canonical = canonical_spec("estimator", name);  // complains before anything is loaded
+    const auto canonical = sweeps::canonical_spec("estimator", name);  // complains before anything is loaded
     if (std::find(known.begin(), known.end(), canonical) != known.end())
       throw UsageError(fmt::format("--estimator: {} is given twice", name));
     known.push_back(canonical);
@@ -234,11 +237,11 @@ int measure_with(const Options& options) {
   if (options.settings.covariance && scene.model->parameters().size() > most_listed_parameters)
     throw UsageError(fmt::format("--covariance: the model has {} parameters; it is for at most {}",
                                  scene.model->parameters().size(), most_listed_parameters));
-  Truths<T> truths(*scene.model, scene.batch, options.settings.leaf_cap);
+  measurement::Truths<T> truths(*scene.model, scene.batch, options.settings.leaf_cap);
   if (all)
     std::erase_if(names, [&](const auto& name) { return !unsupported(Spec::parse(name), scene.model->structure()).empty(); });
-  std::vector<Measurement> measured;
-  Progress progress(names.size(), ProgressMode::bar, {}, {}, "estimators");
+  std::vector<measurement::Measurement> measured;
+  sweeps::Progress progress(names.size(), sweeps::ProgressMode::bar, {}, {}, "estimators");
   for (const auto& name : names) {
     measured.push_back(measure_one(Spec::parse(name), scene, options, truths));
     progress.advance(false);
@@ -274,7 +277,7 @@ int measure_with(const Options& options) {
 }  // namespace
 
 void add_measure(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<MeasureArguments>();
   Verb verb(app, "measure", "bias, variance and cost of estimators, now");
   options->scene.add(verb);
   verb.repeated("--estimator", options->estimators, "e.g. 'rloo[samples=4]'; may be repeated; by default all that fit");
@@ -313,7 +316,7 @@ void add_measure(CLI::App& app, Action& action) {
     warn_about_kernel();
     note_jobs(options->jobs);
     const int jobs = useful_jobs(options->jobs);
-    provenance_threads(jobs);
+    storage::provenance_threads(jobs);
     const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(jobs));
     if (options->settings.exact || options->scene.precision == "double") return measure_with<double>(*options);
     return measure_with<float>(*options);

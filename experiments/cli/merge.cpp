@@ -18,19 +18,19 @@
 namespace hardgrad::cli {
 namespace {
 
-struct Options {
+struct MergeArguments {
   std::string path, out;
   bool partial = false, json = false;
 };
 
 // Search, round, setting of all that was begun; round 0: the reported runs.
-using Place = std::tuple<int, int, int>;
-Place place_in(const nlohmann::json& cell) {
+using TrialKey = std::tuple<int, int, int>;
+TrialKey place_in(const nlohmann::json& cell) {
   return {cell.value("search", 0), cell.value("round", 0), cell.value("setting", 0)};
 }
 
-std::set<Place> kept_settings(const nlohmann::json& plan) {
-  std::set<Place> found;
+std::set<TrialKey> kept_settings(const nlohmann::json& plan) {
+  std::set<TrialKey> found;
   for (const auto& cell : plan.at("cells"))
     if (cell.at("skip") == "") found.insert(place_in(cell));
   return found;
@@ -44,10 +44,11 @@ std::set<std::string> tuned_axes(const nlohmann::json& plan) {
   return found;
 }
 
-TuningRole role_of(const nlohmann::json& cell, const CellRecord& record, const nlohmann::json& plan,
-                   const std::set<Place>& kept) {
+storage::TuningRole role_of(const nlohmann::json& cell, const storage::CellRecord& record, const nlohmann::json& plan,
+                            const std::set<TrialKey>& kept) {
   const auto [number, round, setting] = place_in(cell);
-  TuningRole role{.round = round, .setting = setting, .estimator = {}, .score = not_a_number, .quantity = {}, .edge = {}};
+  storage::TuningRole role{
+      .round = round, .setting = setting, .estimator = {}, .score = measurement::not_a_number, .quantity = {}, .edge = {}};
   role.estimator = record.axes.at("estimator");
   const auto& searches = plan.at("searches");
   if (searches.empty()) return role;
@@ -58,7 +59,7 @@ TuningRole role_of(const nlohmann::json& cell, const CellRecord& record, const n
   if (round > 0) {
     const bool last = static_cast<std::size_t>(round) == search.at("rounds").size();
     role.kept = kept.contains({number, last ? 0 : round + 1, setting});
-    const auto outcome = outcome_of(record, plan.at("metric").get<std::string>());
+    const auto outcome = sweeps::outcome_of(record, plan.at("metric").get<std::string>());
     role.score = outcome.score;
     role.quantity = outcome.quantity;
   } else {
@@ -71,30 +72,31 @@ TuningRole role_of(const nlohmann::json& cell, const CellRecord& record, const n
 
 constexpr std::size_t most_warnings = 20;
 
-int merge_folder(const Options& options) {
-  const SweepFolder folder{options.path};
-  const auto plan = read_plan(folder);
+int merge_folder(const MergeArguments& options) {
+  const sweeps::SweepFolder folder{options.path};
+  const auto plan = sweeps::read_plan(folder);
   require_writable(options.out);
   auto missing = plan.value("to_come", std::size_t{0});  // what is not known yet is not done
   std::size_t failed = 0, damaged = 0;
   const auto planned = plan.at("cells").size() + missing;
   const auto kept = kept_settings(plan);
-  Merger merger(
+  storage::Merger merger(
       {.configuration = plan.at("config"), .plan_hash = plan.at("hash"), .tuned = tuned_axes(plan), .planned = planned});
   for (const auto& cell : plan.at("cells")) {
     const auto hash = cell.at("hash").get<std::string>();
-    const auto state = cell_state(folder, hash, false);  // its numbers alone
-    if (state == CellState::damaged) {
-      if (++damaged <= most_warnings) warn("{}; left out, the next run makes it anew", check_cell(folder.cell(hash), "", hash));
+    const auto state = sweeps::cell_state(folder, hash, false);  // its numbers alone
+    if (state == sweeps::CellState::damaged) {
+      if (++damaged <= most_warnings)
+        warn("{}; left out, the next run makes it anew", storage::check_cell(folder.cell(hash), "", hash));
     }
-    if (state == CellState::pending || state == CellState::damaged) {
+    if (state == sweeps::CellState::pending || state == sweeps::CellState::damaged) {
       ++missing;
       continue;
     }
-    auto record = read_cell(folder.cell(hash));
+    auto record = storage::read_cell(folder.cell(hash));
     record.plan_hash = plan.at("hash");  // its hash proves that it belongs, whichever plan it was run for
     if (plan.contains("searches")) record.tuning = role_of(cell, record, plan, kept);
-    failed += record.status == CellStatus::failed && cell.value("round", 0) == 0;
+    failed += record.status == storage::CellStatus::failed && cell.value("round", 0) == 0;
     merger.add(std::move(record));
   }
   if (damaged > most_warnings)
@@ -103,7 +105,7 @@ int merge_folder(const Options& options) {
     throw Error(damaged ? 3 : 1, fmt::format("{}: {} of {} are not done; run again, or merge with --partial what there is",
                                              options.path, missing, counted(planned, "cell")));
   const auto merged = merger.cells();
-  write_merged(options.out, std::move(merger));
+  storage::write_merged(options.out, std::move(merger));
   if (options.json)
     print_json({{"out", options.out},
                 {"cells", merged},
@@ -119,7 +121,7 @@ int merge_folder(const Options& options) {
 }  // namespace
 
 void add_merge(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<MergeArguments>();
   Verb verb(app, "merge", "make one file of a sweep's cells");
   verb.add("folder", options->path, "the folder of a sweep").required();
   verb.add("--out", options->out, "the file to write (.h5)").required();

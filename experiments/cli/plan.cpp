@@ -30,7 +30,7 @@ namespace {
 
 constexpr double seconds_of_trials = 5;
 
-struct Options {
+struct PlanArguments {
   SweepOptions sweep;
   std::string why;
   std::size_t tasks = 0;
@@ -38,22 +38,22 @@ struct Options {
 };
 
 /// A cell by the first digits of its hash, or by what --only takes.
-bool asked_for(const std::string& why, const Cell& cell) {
+bool asked_for(const std::string& why, const sweeps::Cell& cell) {
   const bool digits = why.size() >= 4 && why.find_first_not_of("0123456789abcdef") == std::string::npos;
-  return why.empty() || (digits && cell.hash.starts_with(why)) || filter_keeps({why}, cell);
+  return why.empty() || (digits && cell.hash.starts_with(why)) || sweeps::filter_keeps({why}, cell);
 }
 
-std::string conflict_of(const SweepFolder& folder, const Plan& plan) {
+std::string conflict_of(const sweeps::SweepFolder& folder, const sweeps::Plan& plan) {
   if (place_of<UsageError>(folder.plan()) == Place::nothing) return {};
   try {
-    return plan_difference(read_plan(folder), plan);
+    return sweeps::plan_difference(sweeps::read_plan(folder), plan);
   } catch (const InputError& e) {
     return e.what();
   }
 }
 
-SlurmJob slurm_job(const Options& options, const SweepConfig& config, const std::vector<const Cell*>& todo,
-                   const CostEstimate& cost) {
+SlurmJob slurm_job(const PlanArguments& options, const sweeps::SweepConfig& config,
+                   const std::vector<const sweeps::Cell*>& todo, const sweeps::CostEstimate& cost) {
   SlurmJob job{.name = config.name,
                .program = std::filesystem::read_symlink("/proc/self/exe"),
                .where = std::filesystem::current_path(),
@@ -76,36 +76,37 @@ SlurmJob slurm_job(const Options& options, const SweepConfig& config, const std:
 }
 
 struct Listing {
-  std::vector<const Cell*> todo;
-  std::map<CellState, std::size_t> counts;
+  std::vector<const sweeps::Cell*> todo;
+  std::map<sweeps::CellState, std::size_t> counts;
   std::size_t selected = 0, skips = 0;
   nlohmann::json cells = nlohmann::json::array();
   std::vector<std::vector<std::string>> rows{{"CELL", "", ""}};
 };
 
-Listing list_cells(const Options& options, const Plan& plan, const SweepFolder& folder, const RunOptions& run) {
+Listing list_cells(const PlanArguments& options, const sweeps::Plan& plan, const sweeps::SweepFolder& folder,
+                   const sweeps::RunOptions& run) {
   Listing list;
-  Reasons why(plan, folder);
-  for (const auto* cell : selected_cells(plan, run.only, run.shard, run.shards)) {
+  sweeps::Reasons why(plan, folder);
+  for (const auto* cell : sweeps::selected_cells(plan, run.only, run.shard, run.shards)) {
     ++list.selected;
-    const auto state = cell_state(folder, cell->hash);
-    const bool done = is_done(state, *cell);
+    const auto state = sweeps::cell_state(folder, cell->hash);
+    const bool done = sweeps::is_done(state, *cell);
     ++list.counts[state];
     list.skips += !cell->skip.empty();
     if (!done && cell->skip.empty()) list.todo.push_back(cell);
     if (!asked_for(options.why, *cell)) continue;
     const auto what = options.explain       ? why(*cell)
                       : !cell->skip.empty() ? "skip: " + cell->skip
-                      : done                ? state == CellState::failed ? "done: it failed, and is never chosen" : "done"
-                      : state == CellState::failed  ? "run again: it failed"
-                      : state == CellState::damaged ? "run again: its file is damaged"
-                      : state == CellState::skipped ? "run again: it was skipped"
-                                                    : "run";
+                      : done ? state == sweeps::CellState::failed ? "done: it failed, and is never chosen" : "done"
+                      : state == sweeps::CellState::failed  ? "run again: it failed"
+                      : state == sweeps::CellState::damaged ? "run again: its file is damaged"
+                      : state == sweeps::CellState::skipped ? "run again: it was skipped"
+                                                            : "run";
     list.rows.push_back({cell->hash, cell->label(), what});
     list.cells.push_back(
         {{"hash", cell->hash}, {"axes", cell->axes}, {"state", to_string(state)}, {"skip", cell->skip}, {"what", what}});
   }
-  const auto to_come = selected_cells(plan, run.only, run.shard, run.shards, true).size();
+  const auto to_come = sweeps::selected_cells(plan, run.only, run.shard, run.shards, true).size();
   if (list.selected + to_come == 0) throw UsageError("--only or --shard leaves no cell to run");
   if (list.cells.empty() && (options.explain || !to_come))
     throw UsageError(
@@ -116,7 +117,7 @@ Listing list_cells(const Options& options, const Plan& plan, const SweepFolder& 
 }
 
 // What each round of each search is.
-std::vector<std::vector<std::string>> round_rows(const Plan& plan) {
+std::vector<std::vector<std::string>> round_rows(const sweeps::Plan& plan) {
   std::vector<std::vector<std::string>> rows{{"SEARCH", "ROUND", "SETTINGS", "CELLS", "STEPS", ""}};
   const auto seeds = plan.tuning->config->tune->seeds.size();
   for (const auto& search : plan.tuning->searches) {
@@ -137,24 +138,24 @@ std::vector<std::vector<std::string>> round_rows(const Plan& plan) {
   return rows;
 }
 
-int show_plan(const Options& options) {
+int show_plan(const PlanArguments& options) {
   const auto config = options.sweep.config();
   const auto run = options.sweep.run_options(config);
   if (options.slurm && run.shards > 1) throw UsageError("plan --slurm: it makes the shards itself; leave --shard out");
-  TaskPool tasks;
-  auto plan = make_plan(config, tasks);
+  sweeps::TaskPool tasks;
+  auto plan = sweeps::make_plan(config, tasks);
   for (const auto& warning : plan.warnings) warn("{}", warning);
-  const SweepFolder folder{config.out};
-  if (plan.tuning) grow(plan, outcomes_in(folder, config.tune->metric));
+  const sweeps::SweepFolder folder{config.out};
+  if (plan.tuning) grow(plan, sweeps::outcomes_in(folder, config.tune->metric));
   const auto conflict = conflict_of(folder, plan);
   const auto list = list_cells(options, plan, folder, run);
   auto todo = list.todo;
-  const auto to_come = selected_cells(plan, run.only, run.shard, run.shards, true);
+  const auto to_come = sweeps::selected_cells(plan, run.only, run.shard, run.shards, true);
   const auto now = todo.size();
   todo.insert(todo.end(), to_come.begin(), to_come.end());  // what they cost is known, though not which they are
   const int jobs = useful_jobs(run.jobs);
-  const auto cost = options.quick ? CostEstimate{} : estimate_cost(plan, todo, tasks, jobs, seconds_of_trials);
-  const auto count = [&](CellState state) { return list.counts.contains(state) ? list.counts.at(state) : 0; };
+  const auto cost = options.quick ? sweeps::CostEstimate{} : sweeps::estimate_cost(plan, todo, tasks, jobs, seconds_of_trials);
+  const auto count = [&](sweeps::CellState state) { return list.counts.contains(state) ? list.counts.at(state) : 0; };
   if (options.json) {
     nlohmann::json estimate;
     if (!options.quick)
@@ -171,15 +172,15 @@ int show_plan(const Options& options) {
          {"out", config.out},
          {"conflict", conflict},
          {"cells", list.cells},
-         {"searches", plan.tuning ? tuning_json(plan) : nlohmann::json()},
+         {"searches", plan.tuning ? sweeps::tuning_json(plan) : nlohmann::json()},
          {"counts",
           {{"all", list.selected},
            {"run", now},
            {"to_come", to_come.size()},
            {"skip", list.skips},
-           {"done", count(CellState::ok)},
-           {"failed", count(CellState::failed)},
-           {"damaged", count(CellState::damaged)}}},
+           {"done", count(sweeps::CellState::ok)},
+           {"failed", count(sweeps::CellState::failed)},
+           {"damaged", count(sweeps::CellState::damaged)}}},
          {"estimate", estimate},
          {"slurm", options.slurm ? nlohmann::json(slurm_script(slurm_job(options, config, todo, cost))) : nlohmann::json()}});
     return 0;
@@ -192,13 +193,13 @@ int show_plan(const Options& options) {
   if (plan.tuning) {
     put("\n");
     print_table(round_rows(plan), "llrrrl");
-    for (const auto& line : tuning_lines(plan, true)) put("{}\n", printable(line));
+    for (const auto& line : sweeps::tuning_lines(plan, true)) put("{}\n", printable(line));
   }
   put("\n{} of plan {}: {} to run, {} done, {} skipped{}\n", counted(list.selected, "cell"), plan.hash, now,
-      count(CellState::ok), list.skips,
+      count(sweeps::CellState::ok), list.skips,
       to_come.empty() ? "" : fmt::format("; {} more to come as the search goes on", to_come.size()));
   if (!options.quick && !todo.empty())
-    put("{} {} with {}, {} on disk{}\n", cost.at_least ? "at least" : "about", clock_text(std::ceil(cost.seconds)),
+    put("{} {} with {}, {} on disk{}\n", cost.at_least ? "at least" : "about", sweeps::clock_text(std::ceil(cost.seconds)),
         counted(static_cast<std::size_t>(jobs), "job"), size_text(cost.bytes),
         cost.tried < cost.kinds ? fmt::format(" (tried: {} of {} kinds of cell)", cost.tried, cost.kinds) : "");
   if (!conflict.empty()) put("{} holds another plan: {}; `run` will ask for another --out, or --force\n", config.out, conflict);
@@ -208,7 +209,7 @@ int show_plan(const Options& options) {
 }  // namespace
 
 void add_plan(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PlanArguments>();
   Verb verb(app, "plan", "cells, skips with reasons, what is done, estimated time and disk");
   options->sweep.add(verb);  // the file is not required: `--why FILE` takes it for its own
   const auto why = verb.add("--why", options->why,

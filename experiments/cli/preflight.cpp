@@ -27,7 +27,7 @@ void require_writable(const std::string& path) {
   if (place_of<UsageError>(folder) == Place::nothing) refuse(fmt::format("there is no folder {}", folder.string()));
   if (place_of<UsageError>(path) == Place::folder) refuse("it is a folder");
   if (access(folder.c_str(), W_OK | X_OK) != 0) refuse(std::strerror(errno));
-  remove_leftovers(folder, std::filesystem::path(path).filename());
+  storage::remove_leftovers(folder, std::filesystem::path(path).filename());
 }
 
 void note_jobs(int asked) {
@@ -42,7 +42,7 @@ void warn_about_kernel() {
   if (warned || !forced || !*forced) return;
   warned = true;
   warn("OPENBLAS_CORETYPE={} forces the BLAS kernel {}; unset it unless you mean to, the processor may be faster", forced,
-       blas_kernel());
+       storage::blas_kernel());
 }
 
 void single_threaded_blas() {

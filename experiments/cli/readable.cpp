@@ -58,7 +58,7 @@ std::string size_text(double bytes) {
 
 std::string counted(std::size_t n, const std::string& thing) { return fmt::format("{} {}{}", n, thing, n == 1 ? "" : "s"); }
 
-std::string leftovers_text(const std::vector<Leftover>& leftovers) {
+std::string leftovers_text(const std::vector<storage::Leftover>& leftovers) {
   if (leftovers.empty()) return {};
   double bytes = 0;
   for (const auto& leftover : leftovers) bytes += static_cast<double>(leftover.bytes);

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace hardgrad {
+namespace hardgrad::storage {
 struct Leftover;
 }
 
@@ -21,6 +21,6 @@ std::string size_text(double bytes);
 /// `n things`, `1 thing`
 std::string counted(std::size_t n, const std::string& thing);
 /// Of files that killed processes left half-written: how many and how large, and what removes them; empty if there are none.
-std::string leftovers_text(const std::vector<Leftover>& leftovers);
+std::string leftovers_text(const std::vector<storage::Leftover>& leftovers);
 
 }  // namespace hardgrad::cli

@@ -22,7 +22,7 @@
 namespace hardgrad::cli {
 namespace {
 
-struct Options {
+struct RunArguments {
   SweepOptions sweep;
   bool fail_fast = false, force = false, json = false;
 };
@@ -59,7 +59,7 @@ void catch_signals() {
   ::signal(SIGPIPE, SIG_IGN);  // hours of work do not end because nobody reads their progress any more
 }
 
-void tell(const SweepConfig& config, const Plan& plan, const RunReport& report, bool json) {
+void tell(const sweeps::SweepConfig& config, const sweeps::Plan& plan, const sweeps::RunReport& report, bool json) {
   if (json) {
     print_json({{"name", plan.name},
                 {"hash", plan.hash},
@@ -92,7 +92,7 @@ void tell(const SweepConfig& config, const Plan& plan, const RunReport& report, 
         shell_quoted((std::filesystem::path(config.out).parent_path() / (config.name + ".h5")).string()));
 }
 
-int run_sweep(const Options& options) {
+int run_sweep(const RunArguments& options) {
   catch_signals();
   const auto config = options.sweep.config();
   auto run = options.sweep.run_options(config);
@@ -102,11 +102,11 @@ int run_sweep(const Options& options) {
   run.patience = [] { return patience(interrupted); };
   note_jobs(run.jobs);
   warn_about_kernel();
-  TaskPool tasks;
-  const auto plan = make_plan(config, tasks);
+  sweeps::TaskPool tasks;
+  const auto plan = sweeps::make_plan(config, tasks);
   for (const auto& warning : plan.warnings) warn("{}", warning);
   running = 1;
-  const auto report = run_plan(plan, tasks, run);
+  const auto report = sweeps::run_plan(plan, tasks, run);
   if (report.selected == 0 && !report.waiting) throw UsageError("--only or --shard leaves no cell to run");
   tell(config, plan, report, options.json);
   if (report.abandoned) std::_Exit(finish_output(report.exit_status()));
@@ -116,7 +116,7 @@ int run_sweep(const Options& options) {
 }  // namespace
 
 void add_run(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RunArguments>();
   Verb verb(app, "run", "run a sweep; running again goes on where it stopped");
   options->sweep.add(verb).required();
   verb.flag("--fail-fast", options->fail_fast, "stop at the first cell that fails");

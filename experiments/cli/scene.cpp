@@ -34,7 +34,7 @@ Scene<T> open_scene(const SceneOptions& place, bool posterior) {
     const Trained trained({.checkpoint = place.checkpoint,
                            .task = place.task,
                            .model = place.model,
-                           .read = {.split = Split::train, .examples = place.batch}});
+                           .read = {.split = tasks::Split::train, .examples = place.batch}});
     scene.task_spec = trained.task_spec;
     scene.model_spec = trained.model_spec;
     scene.task = trained.task;
@@ -43,24 +43,25 @@ Scene<T> open_scene(const SceneOptions& place, bool posterior) {
     scene.data_seed = trained.checkpoint.seed;
   } else {
     if (place.task.empty()) throw UsageError("--task is needed, e.g. --task bits; `hardgrad list tasks` names them");
-    scene.task_spec = canonical_spec("task", place.task);
-    scene.model_spec = canonical_spec(
-        "model", place.model.empty() ? Tasks::instance().at(Spec::parse(place.task).name).default_model : place.model);
-    scene.task = make_task(Spec::parse(scene.task_spec), Key(scene.data_seed) / "data");
+    scene.task_spec = sweeps::canonical_spec("task", place.task);
+    scene.model_spec = sweeps::canonical_spec(
+        "model", place.model.empty() ? tasks::Tasks::instance().at(Spec::parse(place.task).name).default_model : place.model);
+    scene.task = tasks::make_task(Spec::parse(scene.task_spec), Key(scene.data_seed) / "data");
     scene.model =
         make_model<T>(Spec::parse(scene.model_spec), scene.task->dimensions(), Key(scene.data_seed) / "init", posterior);
   }
-  std::vector<int> first(std::min<std::size_t>(static_cast<std::size_t>(place.batch), scene.task->size(Split::train)));
+  std::vector<int> first(std::min<std::size_t>(static_cast<std::size_t>(place.batch), scene.task->size(tasks::Split::train)));
   std::iota(first.begin(), first.end(), 0);
-  scene.batch = scene.task->batch(Split::train, first);
+  scene.batch = scene.task->batch(tasks::Split::train, first);
   return scene;
 }
 
 template <class T>
 std::unique_ptr<Estimator<T>> open_estimator(const Scene<T>& scene, const Spec& spec, Key init) {
   auto estimator = make_estimator<T>(spec, scene.model->structure(), init);
-  if (scene.checkpoint && canonical_spec("estimator", spec.text) == canonical_spec("estimator", scene.checkpoint->estimator)) {
-    restore_parameters(scene.checkpoint->own_parameters, estimator->own_parameters(), "the checkpoint's estimator");
+  if (scene.checkpoint &&
+      sweeps::canonical_spec("estimator", spec.text) == sweeps::canonical_spec("estimator", scene.checkpoint->estimator)) {
+    storage::restore_parameters(scene.checkpoint->own_parameters, estimator->own_parameters(), "the checkpoint's estimator");
     if (!scene.checkpoint->estimator_state.empty()) estimator->restore(scene.checkpoint->estimator_state);
   }
   return estimator;

@@ -26,10 +26,10 @@ struct SceneOptions {
 template <class T>
 struct Scene {
   std::string task_spec, model_spec;  ///< canonical
-  std::shared_ptr<const Task> task;
+  std::shared_ptr<const tasks::Task> task;
   std::unique_ptr<Model<T>> model;
   Batch batch;
-  std::optional<Checkpoint> checkpoint;
+  std::optional<storage::Checkpoint> checkpoint;
   std::uint64_t data_seed = 0;  ///< data are made from; the checkpoint's own where there is one
 };
 /// `posterior`: build the network with a learned posterior (with a checkpoint: only if it holds one).

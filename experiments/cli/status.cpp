@@ -18,12 +18,12 @@ namespace {
 constexpr std::size_t most_lines = 20;  // of a kind: of ten thousand damaged cells the first say enough
 
 int show_status(const std::string& path, bool json) {
-  const SweepFolder folder{path};
-  const auto status = sweep_status(folder);
+  const sweeps::SweepFolder folder{path};
+  const auto status = sweeps::sweep_status(folder);
   const auto left = leftovers(folder);
-  const auto ok = status.count(CellState::ok), trials = status.failed_trials(),
-             failed = status.count(CellState::failed) - trials, skipped = status.count(CellState::skipped);
-  const auto damaged = status.count(CellState::damaged), pending = status.count(CellState::pending);
+  const auto ok = status.count(sweeps::CellState::ok), trials = status.failed_trials(),
+             failed = status.count(sweeps::CellState::failed) - trials, skipped = status.count(sweeps::CellState::skipped);
+  const auto damaged = status.count(sweeps::CellState::damaged), pending = status.count(sweeps::CellState::pending);
   if (json) {
     auto failures = nlohmann::json::array(), cells = nlohmann::json::array();
     for (const auto& cell : status.cells) {
@@ -32,7 +32,7 @@ int show_status(const std::string& path, bool json) {
                        {"state", cell.running ? "running" : to_string(cell.state)},
                        {"step", cell.step ? nlohmann::json(*cell.step) : nlohmann::json()},
                        {"reason", cell.reason}});
-      if (cell.state == CellState::failed && !cell.trial)
+      if (cell.state == sweeps::CellState::failed && !cell.trial)
         failures.push_back({{"hash", cell.hash}, {"label", cell.label}, {"reason", cell.reason}});
     }
     print_json({{"name", status.name},
@@ -57,7 +57,7 @@ int show_status(const std::string& path, bool json) {
       trials ? fmt::format("; {} failed, never chosen", counted(trials, "trial")) : "");
   if (status.to_come) put("{} more to come as the search for settings goes on\n", counted(status.to_come, "cell"));
   if (pending + failed + damaged && status.seconds_left)
-    put("about {} of work left on one core\n", clock_text(*status.seconds_left));
+    put("about {} of work left on one core\n", sweeps::clock_text(*status.seconds_left));
   if (!left.empty()) put("{}\n", leftovers_text(left));
   std::map<std::string, std::size_t> lines;
   const auto tell = [&](const std::string& kind, const std::string& rest) {
@@ -66,8 +66,9 @@ int show_status(const std::string& path, bool json) {
   for (const auto& cell : status.cells) {
     if (cell.running) tell("at work", ": " + cell.label);
     if (cell.step && !cell.running) tell("goes on", fmt::format(" from step {}: {}", *cell.step, cell.label));
-    if (cell.state == CellState::failed) tell(cell.trial ? "trial failed" : "failed", ": " + cell.label + ": " + cell.reason);
-    if (cell.state == CellState::damaged) tell("damaged", ": " + cell.label);
+    if (cell.state == sweeps::CellState::failed)
+      tell(cell.trial ? "trial failed" : "failed", ": " + cell.label + ": " + cell.reason);
+    if (cell.state == sweeps::CellState::damaged) tell("damaged", ": " + cell.label);
   }
   for (const auto& [kind, count] : lines)
     if (count > most_lines) put("{}: {} more; --json has them all\n", kind, count - most_lines);

@@ -19,18 +19,20 @@ Argument SweepOptions::add(Verb& verb) {
   return argument;
 }
 
-SweepConfig SweepOptions::config() const {
-  auto config = read_config(file, sets);
+sweeps::SweepConfig SweepOptions::config() const {
+  auto config = sweeps::read_config(file, sets);
   if (!out.empty()) config.out = out;
   return config;
 }
 
-RunOptions SweepOptions::run_options(const SweepConfig& config) const {
-  RunOptions run;
+sweeps::RunOptions SweepOptions::run_options(const sweeps::SweepConfig& config) const {
+  sweeps::RunOptions run;
   run.out = config.out;
   run.jobs = jobs;
   run.only = only;
-  run.progress = progress == "auto" ? ProgressMode::automatic : progress == "plain" ? ProgressMode::plain : ProgressMode::none;
+  run.progress = progress == "auto"    ? sweeps::ProgressMode::automatic
+                 : progress == "plain" ? sweeps::ProgressMode::plain
+                                       : sweeps::ProgressMode::none;
   if (shard.empty()) return run;
   const auto slash = shard.find('/');
   const auto read = [&](std::string_view text, std::size_t& into) {

@@ -16,9 +16,9 @@ struct SweepOptions {
 
   /// The argument is the file.
   Argument add(Verb& verb);
-  SweepConfig config() const;
+  sweeps::SweepConfig config() const;
   /// Shard and filters checked; the folder is --out or the configuration's.
-  RunOptions run_options(const SweepConfig& config) const;
+  sweeps::RunOptions run_options(const sweeps::SweepConfig& config) const;
 };
 
 }  // namespace hardgrad::cli

@@ -50,7 +50,7 @@ void print(const Verdict& verdict) {
         verdict.count(Check::Outcome::skipped), verdict.unbiased ? "" : "; biased as it says: its bias is shown, not judged");
 }
 
-struct Options {
+struct TestArguments {
   std::vector<std::string> names;
   std::string model, task;
   bool first_failure = false, json = false;
@@ -71,7 +71,7 @@ Subject meant(const std::string& text) {
   };
   look(Estimators::instance(), EstimatorEntry::noun);
   look(Models::instance(), ModelEntry::noun);
-  look(Tasks::instance(), TaskEntry::noun);
+  look(tasks::Tasks::instance(), tasks::TaskEntry::noun);
   if (nouns.empty())
     throw UsageError(fmt::format("test: there is no estimator, model or task named \"{}\"{}", name, did_you_mean(name, names)));
   if (nouns.size() > 1)
@@ -81,11 +81,11 @@ Subject meant(const std::string& text) {
 }
 
 /// In order: what is named; all that plugins bring, if nothing is.
-std::vector<Subject> subjects(const Options& options) {
+std::vector<Subject> subjects(const TestArguments& options) {
   std::vector<Subject> all;
   for (const auto& name : options.names) all.push_back(meant(name));
   if (!options.model.empty()) all.push_back({ModelEntry::noun, options.model});
-  if (all.empty() && !options.task.empty()) return {{TaskEntry::noun, options.task}};
+  if (all.empty() && !options.task.empty()) return {{tasks::TaskEntry::noun, options.task}};
   if (!options.task.empty())
     for (const auto& subject : all)
       if (subject.noun != ModelEntry::noun)
@@ -94,16 +94,17 @@ std::vector<Subject> subjects(const Options& options) {
   if (all.empty())
     for (const auto& plugin : loaded_plugins())
       for (const auto& [noun, name] : plugin.registered)
-        if (noun == EstimatorEntry::noun || noun == ModelEntry::noun || noun == TaskEntry::noun) all.push_back({noun, name});
+        if (noun == EstimatorEntry::noun || noun == ModelEntry::noun || noun == tasks::TaskEntry::noun)
+          all.push_back({noun, name});
   if (all.empty())
     throw UsageError("test: name an estimator, a model or a task, or give --plugin LIBRARY to test what it registers");
   return all;
 }
 
-Verdict verdict_of(const Subject& subject, const Options& options) {
+Verdict verdict_of(const Subject& subject, const TestArguments& options) {
   const auto spec = Spec::parse(subject.spec);
   if (subject.noun == EstimatorEntry::noun) return verification::verify(spec, options.first_failure);
-  if (subject.noun == TaskEntry::noun) return verification::verify_task(spec, options.first_failure);
+  if (subject.noun == tasks::TaskEntry::noun) return verification::verify_task(spec, options.first_failure);
   return verification::verify_model(spec, options.task.empty() ? std::nullopt : std::optional<Spec>(Spec::parse(options.task)),
                                     options.first_failure);
 }
@@ -111,7 +112,7 @@ Verdict verdict_of(const Subject& subject, const Options& options) {
 }  // namespace
 
 void add_test(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TestArguments>();
   Verb verb(app, "test", "is an estimator, model or task what it says? contract, exact moments, invariances");
   verb.add("name", options->names,
            "estimators, models, tasks, e.g. 'rloo[samples=4]', translator; by default all that --plugin brings");

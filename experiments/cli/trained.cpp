@@ -11,14 +11,14 @@
 namespace hardgrad::cli {
 
 Trained::Trained(TrainedOptions options)
-    : checkpoint(load_checkpoint(options.checkpoint)),
+    : checkpoint(storage::load_checkpoint(options.checkpoint)),
       task_spec(checkpoint.task),
       model_spec(checkpoint.model),
-      task(make_task(Spec::parse(task_spec), Key(checkpoint.seed) / "data")),
+      task(tasks::make_task(Spec::parse(task_spec), Key(checkpoint.seed) / "data")),
       options_(std::move(options)),
       trained_dimensions_(task->dimensions()) {
   if (!options_.model.empty()) {
-    model_spec = canonical_spec("model", options_.model);
+    model_spec = sweeps::canonical_spec("model", options_.model);
     const auto name = Spec::parse(checkpoint.model).name;
     if (Spec::parse(model_spec).name != name)
       throw UsageError(fmt::format("--model {}: the checkpoint is of {}; give other settings of {}", options_.model,
@@ -29,10 +29,11 @@ Trained::Trained(TrainedOptions options)
   if (given.name != Spec::parse(checkpoint.task).name)
     throw UsageError(fmt::format("--task {}: the checkpoint was trained on {}; name other data of the same task", given.text,
                                  checkpoint.task));
-  task_spec = canonical_spec("task", options_.task);
-  const std::shared_ptr<const Task> trained = task;
-  task = make_task(Spec::parse(task_spec), Key(options_.seed.value_or(checkpoint.seed)) / "data", trained.get());
-  if (!Tasks::instance().at(given.name).make_for) require_same_words(*trained, *task, options_.read, "--task " + task_spec);
+  task_spec = sweeps::canonical_spec("task", options_.task);
+  const std::shared_ptr<const tasks::Task> trained = task;
+  task = tasks::make_task(Spec::parse(task_spec), Key(options_.seed.value_or(checkpoint.seed)) / "data", trained.get());
+  if (!tasks::Tasks::instance().at(given.name).make_for)
+    training::require_same_words(*trained, *task, options_.read, "--task " + task_spec);
 }
 
 template <class T>
@@ -50,7 +51,7 @@ std::unique_ptr<Model<T>> Trained::model(bool posterior) const {
     auto model = make(posterior);
     if (!fits(*model))
       if (auto other = make(!posterior); fits(*other)) model = std::move(other);
-    restore_parameters(checkpoint.parameters, model->parameters(), options_.checkpoint);
+    storage::restore_parameters(checkpoint.parameters, model->parameters(), options_.checkpoint);
     return model;
   } catch (const InputError& error) {
     std::string differ;

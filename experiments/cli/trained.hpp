@@ -17,7 +17,7 @@ struct TrainedOptions {
   std::string checkpoint;   ///< its file
   std::string task, model;  ///< specs: other data of the same task; settings that leave the parameters as they are
   std::optional<std::uint64_t> seed = {};  ///< other data are made from
-  EvaluationSettings read = {};            ///< the split and the examples that are read: they must be in the words trained on
+  training::EvaluationSettings read = {};  ///< the split and the examples that are read: they must be in the words trained on
 };
 
 /// A checkpoint, and what it is to be tried on. UsageError if that is another task or network, InputError (with what differs)
@@ -26,9 +26,9 @@ class Trained {
  public:
   explicit Trained(TrainedOptions options);
 
-  Checkpoint checkpoint;
+  storage::Checkpoint checkpoint;
   std::string task_spec, model_spec;  ///< canonical
-  std::shared_ptr<const Task> task;
+  std::shared_ptr<const tasks::Task> task;
 
   /// The network with its parameters; with a learned posterior if the checkpoint holds one, or else as asked.
   template <class T>

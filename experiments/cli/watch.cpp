@@ -23,21 +23,21 @@
 namespace hardgrad::cli {
 namespace {
 
-struct Options {
+struct WatchArguments {
   std::string path, by = "steps";
   std::vector<std::string> only;
   double every = 2;
   bool json = false;
 };
 
-double cost(const CurvePoint& point, const std::string& by) {
+double cost(const sweeps::CurvePoint& point, const std::string& by) {
   return by == "rows" ? point.rows : by == "cpu_seconds" ? point.cpu_seconds : point.step;
 }
 
 /// Cells that differ in the seed alone, drawn as one curve.
 struct Line {
   std::string label;
-  std::vector<const CellCurve*> cells;
+  std::vector<const sweeps::CellCurve*> cells;
 
   /// Mean over the seeds that have logged there.
   std::vector<std::pair<double, double>> points(const std::string& by) const {
@@ -62,13 +62,13 @@ struct Line {
 };
 
 /// Networks in the plan's order, and their lines.
-std::vector<std::pair<std::string, std::vector<Line>>> networks(const std::vector<CellCurve>& curves,
+std::vector<std::pair<std::string, std::vector<Line>>> networks(const std::vector<sweeps::CellCurve>& curves,
                                                                 const std::vector<std::string>& only) {
   std::vector<std::pair<std::string, std::vector<Line>>> all;
   for (const auto& curve : curves) {
-    Cell cell;
+    sweeps::Cell cell;
     cell.axes = curve.axes;
-    if (!filter_keeps(only, cell)) continue;
+    if (!sweeps::filter_keeps(only, cell)) continue;
     const auto network = curve.axes.at("task") + " · " + curve.axes.at("model");
     auto label = curve.axes.at("estimator");
     for (const auto& [name, value] : curve.axes)
@@ -91,9 +91,9 @@ char mark_of(std::size_t i) {
   return i < marks.size() ? marks[i] : '#';
 }
 
-std::string state_of(const CellCurve& curve) {
+std::string state_of(const sweeps::CellCurve& curve) {
   if (curve.line.running) return "at work";
-  return curve.line.state == CellState::pending && curve.line.step ? "stopped" : to_string(curve.line.state);
+  return curve.line.state == sweeps::CellState::pending && curve.line.step ? "stopped" : to_string(curve.line.state);
 }
 
 // "expected_loss 0.31, accuracy 0.97": means over the cells that have them.
@@ -114,12 +114,12 @@ std::string evaluation_of(const Line& line) {
   return text;
 }
 
-std::string headline(const SweepStatus& status) {
-  auto text = fmt::format("{}: {} of {} done, {} at work", status.name, status.count(CellState::ok),
+std::string headline(const sweeps::SweepStatus& status) {
+  auto text = fmt::format("{}: {} of {} done, {} at work", status.name, status.count(sweeps::CellState::ok),
                           counted(status.cells.size(), "cell"), status.running());
-  if (const auto failed = status.count(CellState::failed)) text += fmt::format(", {} failed", failed);
+  if (const auto failed = status.count(sweeps::CellState::failed)) text += fmt::format(", {} failed", failed);
   if (status.seconds_left && *status.seconds_left > 0)
-    text += fmt::format("; about {} of work left on one core", clock_text(*status.seconds_left));
+    text += fmt::format("; about {} of work left on one core", sweeps::clock_text(*status.seconds_left));
   return text;
 }
 
@@ -134,8 +134,8 @@ std::string cut(const std::string& text, int width) {
 }
 
 /// A screen of the given size: as many networks as it holds.
-std::vector<std::string> screen(const SweepStatus& status, const std::vector<CellCurve>& curves, const Options& options,
-                                int width, int height) {
+std::vector<std::string> screen(const sweeps::SweepStatus& status, const std::vector<sweeps::CellCurve>& curves,
+                                const WatchArguments& options, int width, int height) {
   constexpr int least = 6;  // lines of a plot that tells anything
   std::vector<std::string> lines = {headline(status)};
   const auto all = networks(curves, options.only);
@@ -176,10 +176,10 @@ std::vector<std::string> screen(const SweepStatus& status, const std::vector<Cel
 }
 
 // A cell's label without what all of them share.
-std::string short_label(std::string label, const std::vector<CellCurve>& curves) {
+std::string short_label(std::string label, const std::vector<sweeps::CellCurve>& curves) {
   if (curves.size() == 1) return label;
   for (const auto& [name, value] : curves.front().axes) {
-    const auto shares = [&, &name = name, &value = value](const CellCurve& curve) {
+    const auto shares = [&, &name = name, &value = value](const sweeps::CellCurve& curve) {
       const auto own = curve.axes.find(name);
       return own != curve.axes.end() && own->second == value;
     };
@@ -190,13 +190,13 @@ std::string short_label(std::string label, const std::vector<CellCurve>& curves)
   return label;
 }
 
-void table(const SweepStatus& status, const std::vector<CellCurve>& curves, const Options& options) {
+void table(const sweeps::SweepStatus& status, const std::vector<sweeps::CellCurve>& curves, const WatchArguments& options) {
   put("{}\n", headline(status));
   std::vector<std::vector<std::string>> rows = {{"STATE", "STEP", "DONE", "ROWS", "CPU S", "LOSS", "EVALUATED", "CELL"}};
   for (const auto& curve : curves) {
-    Cell cell;
+    sweeps::Cell cell;
     cell.axes = curve.axes;
-    if (!filter_keeps(options.only, cell)) continue;
+    if (!sweeps::filter_keeps(options.only, cell)) continue;
     const auto* last = curve.training.empty() ? nullptr : &curve.training.back();
     rows.push_back({state_of(curve), std::to_string(curve.step), curve.share ? fmt::format("{:.0f}%", 100 * *curve.share) : "-",
                     last ? short_number(last->rows) : "-", last ? short_number(last->cpu_seconds) : "-",
@@ -207,12 +207,13 @@ void table(const SweepStatus& status, const std::vector<CellCurve>& curves, cons
   print_table(rows, "lrrrrrrl");
 }
 
-nlohmann::json to_json(const SweepStatus& status, const std::vector<CellCurve>& curves, const Options& options) {
+nlohmann::json to_json(const sweeps::SweepStatus& status, const std::vector<sweeps::CellCurve>& curves,
+                       const WatchArguments& options) {
   auto cells = nlohmann::json::array();
   for (const auto& curve : curves) {
-    Cell cell;
+    sweeps::Cell cell;
     cell.axes = curve.axes;
-    if (!filter_keeps(options.only, cell)) continue;
+    if (!sweeps::filter_keeps(options.only, cell)) continue;
     auto points = nlohmann::json::array();
     for (const auto& point : curve.training)
       points.push_back({{"step", point.step},
@@ -239,8 +240,8 @@ nlohmann::json to_json(const SweepStatus& status, const std::vector<CellCurve>& 
           {"cells", cells}};
 }
 
-int watch(const Options& options) {
-  Curves curves(SweepFolder{options.path});
+int watch(const WatchArguments& options) {
+  sweeps::Curves curves(sweeps::SweepFolder{options.path});
   auto now = curves.look();
   if (options.json) {
     print_json(to_json(curves.status(), now, options));
@@ -269,7 +270,7 @@ int watch(const Options& options) {
 }  // namespace
 
 void add_watch(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<WatchArguments>();
   Verb verb(app, "watch", "the curves of a sweep while it runs, redrawn until nobody is at work on it");
   verb.add("folder", options->path, "the folder of a sweep").required();
   verb.add("--by", options->by, "steps, rows or cpu_seconds").one_of({"steps", "rows", "cpu_seconds"}).shows_default();

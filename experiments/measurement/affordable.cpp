@@ -6,7 +6,7 @@
 
 #include "experiments/measurement/exact_moments.hpp"
 
-namespace hardgrad {
+namespace hardgrad::measurement {
 
 template <class T>
 std::string affordable(const Spec& spec, const Model<T>& model, const Batch& batch, double outcome_cap) {
@@ -50,4 +50,4 @@ std::string affordable(const Spec& spec, const Model<T>& model, const Batch& bat
 template std::string affordable(const Spec&, const Model<float>&, const Batch&, double);
 template std::string affordable(const Spec&, const Model<double>&, const Batch&, double);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::measurement

@@ -5,7 +5,7 @@
 
 #include "core/estimator/estimator.hpp"
 
-namespace hardgrad {
+namespace hardgrad::measurement {
 
 /// The most samples, below those of the spec, with which exact moments take no more visits than the cap, as it is written in a
 /// spec: "samples=7". Empty if the estimator takes no number of samples, or their number is not what is too much. By first
@@ -13,4 +13,4 @@ namespace hardgrad {
 template <class T>
 std::string affordable(const Spec& spec, const Model<T>& model, const Batch& batch, double outcome_cap);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::measurement

@@ -3,7 +3,7 @@
 #include "core/estimator/enumeration/objectives.hpp"
 #include "core/models/parts/replicates.hpp"
 
-namespace hardgrad {
+namespace hardgrad::measurement {
 namespace {
 
 /// Adds `episode`'s gradients at the logits of copy m of example b, which is example b M + m, to gradient m.
@@ -74,4 +74,4 @@ std::vector<double> exact_gradient_at_logits(const Target& target, const Model<T
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::measurement

@@ -13,7 +13,7 @@
 #include "core/estimator/estimator.hpp"
 #include "core/random/key.hpp"
 
-namespace hardgrad {
+namespace hardgrad::measurement {
 
 struct LogitGradients {
   /// [M][sum over choices of B D S] of the mean over the batch, choice by choice; of Normals B D means, then B D log scales
@@ -33,4 +33,4 @@ LogitGradients gradients_at_logits(Tape<T>& tape, const Estimator<T>& estimator,
 template <class T>
 std::vector<double> exact_gradient_at_logits(const Target& target, const Model<T>& model, const Batch& batch, double leaf_cap);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::measurement

@@ -6,7 +6,7 @@
 
 #include "experiments/measurement/lengths.hpp"
 
-namespace hardgrad {
+namespace hardgrad::measurement {
 namespace {
 
 constexpr std::size_t most_kinks = 8;
@@ -118,4 +118,4 @@ class Bisection {
 
 std::vector<double> kinks_of(const std::function<std::span<const double>(double)>& f) { return Bisection(f).kinks(); }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::measurement

@@ -10,7 +10,7 @@
 #include "core/choice/choosers.hpp"
 #include "experiments/support/parallel.hpp"
 
-namespace hardgrad {
+namespace hardgrad::measurement {
 namespace {
 
 constexpr int paths = 64;  // an example, where its choices are too many to enumerate
@@ -155,4 +155,4 @@ ChoiceEntropy choice_entropy(const Target& target, const Model<T>& model, const 
 template ChoiceEntropy choice_entropy(const Target&, const Model<float>&, const Batch&, double, Key, const Stop&);
 template ChoiceEntropy choice_entropy(const Target&, const Model<double>&, const Batch&, double, Key, const Stop&);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::measurement

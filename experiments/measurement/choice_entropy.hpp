@@ -7,7 +7,7 @@
 #include "core/estimator/estimator.hpp"
 #include "experiments/support/stop.hpp"
 
-namespace hardgrad {
+namespace hardgrad::measurement {
 
 struct ChoiceEntropy {
   double mean = 0;                        ///< over all choices
@@ -28,4 +28,4 @@ template <class T>
 ChoiceEntropy choice_entropy(const Target& target, const Model<T>& model, const Batch& batch, double leaf_cap, Key noise,
                              const Stop& stop = {});
 
-}  // namespace hardgrad
+}  // namespace hardgrad::measurement

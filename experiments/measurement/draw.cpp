@@ -8,7 +8,7 @@
 #include "experiments/measurement/finite.hpp"
 #include "experiments/support/parallel.hpp"
 
-namespace hardgrad {
+namespace hardgrad::measurement {
 namespace {
 
 class Clock {
@@ -122,4 +122,4 @@ Cost draw_at_logits(Replicates& replicates, const Estimator<T>& estimator, const
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::measurement

@@ -12,7 +12,7 @@
 #include "experiments/measurement/visited.hpp"
 #include "experiments/support/stop.hpp"
 
-namespace hardgrad {
+namespace hardgrad::measurement {
 
 /// Of one replicate, on average.
 struct Cost {
@@ -36,4 +36,4 @@ template <class T>
 Cost draw_at_logits(Replicates& replicates, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, Key noise,
                     const Stop& stop);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::measurement

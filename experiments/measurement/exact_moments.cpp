@@ -15,7 +15,7 @@
 #include "experiments/measurement/replay.hpp"
 #include "experiments/support/parallel.hpp"
 
-namespace hardgrad {
+namespace hardgrad::measurement {
 
 namespace {
 
@@ -295,4 +295,4 @@ template Moments exact_moments(const Estimator<float>&, const Model<float>&, con
 template Moments exact_moments(const Estimator<double>&, const Model<double>&, const Batch&,
                                const std::vector<std::vector<double>>&, double, bool, const Stop&);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::measurement

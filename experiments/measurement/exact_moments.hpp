@@ -10,7 +10,7 @@
 #include "core/estimator/estimator.hpp"
 #include "experiments/support/stop.hpp"
 
-namespace hardgrad {
+namespace hardgrad::measurement {
 
 /// Mean and covariance of an estimate of a batch, with what it cost.
 struct Moments {
@@ -44,4 +44,4 @@ Moments exact_moments(const Estimator<T>& estimator, const Model<T>& model, cons
 template <class T>
 double visits_needed(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::measurement

@@ -9,7 +9,7 @@
 #include "core/autodiff/parameter.hpp"
 #include "core/support/error.hpp"
 
-namespace hardgrad {
+namespace hardgrad::measurement {
 
 /// An estimate, or a moment of it, is infinite or not a number. Exit status 1.
 struct NotFinite : Error {
@@ -29,4 +29,4 @@ void require_finite(std::span<const double> gradient, const ParameterSet<T>& par
         throw NotFinite(fmt::format("entry {} of the gradient of {} is {}, not a finite number", i, p.name, g));
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::measurement

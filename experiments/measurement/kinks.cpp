@@ -7,7 +7,7 @@
 #include "experiments/measurement/replay.hpp"
 #include "experiments/measurement/stretch.hpp"
 
-namespace hardgrad {
+namespace hardgrad::measurement {
 namespace {
 
 std::array<std::uint32_t, 5> place(const Draw& d) { return {d.example, d.replica, d.step, d.index, d.column}; }
@@ -82,4 +82,4 @@ Kinks find_kinks(const Estimating& estimate, double most) {
   return kinks;
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::measurement

@@ -10,7 +10,7 @@
 
 #include "core/random/randomness.hpp"
 
-namespace hardgrad {
+namespace hardgrad::measurement {
 
 /// The numbers at which each draw has one.
 class Kinks {
@@ -31,4 +31,4 @@ using Estimating = std::function<std::span<const double>(Randomness&)>;
 /// quadrature's error tells. Ends early after `most` estimates.
 Kinks find_kinks(const Estimating& estimate, double most);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::measurement

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-namespace hardgrad {
+namespace hardgrad::measurement {
 
 /// The largest absolute value; 0 if there is none.
 inline double largest(std::span<const double> x) {
@@ -46,4 +46,4 @@ inline double cosine_between(std::span<const double> a, std::span<const double> 
   return std::clamp(product / std::sqrt(squares_a * squares_b), -1.0, 1.0);
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::measurement

@@ -15,7 +15,7 @@
 #include "experiments/measurement/lengths.hpp"
 #include "experiments/measurement/support.hpp"
 
-namespace hardgrad {
+namespace hardgrad::measurement {
 namespace {
 
 constexpr auto not_wanted = "not asked for";
@@ -351,4 +351,4 @@ template Measurement measure(const Spec&, const Estimator<float>&, const Model<f
 template Measurement measure(const Spec&, const Estimator<double>&, const Model<double>&, const Batch&, const MeasureSettings&,
                              Key, Truths<double>*);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::measurement

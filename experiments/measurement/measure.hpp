@@ -10,7 +10,7 @@
 #include "core/estimator/estimator.hpp"
 #include "experiments/measurement/truth.hpp"
 
-namespace hardgrad {
+namespace hardgrad::measurement {
 
 inline constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
@@ -84,4 +84,4 @@ Measurement measure(const Spec& spec, const Estimator<T>& estimator, const Model
 Measurement skipped(const Spec& spec, const std::string& reason);
 Measurement failed(const Spec& spec, const std::string& reason);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::measurement

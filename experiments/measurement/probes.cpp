@@ -5,7 +5,7 @@
 
 #include "core/random/randomness.hpp"
 
-namespace hardgrad {
+namespace hardgrad::measurement {
 
 Probes::Probes(std::size_t size, int count, Key key) : length_(std::min<std::size_t>(size, count)) {
   if (length_.empty()) return;
@@ -35,4 +35,4 @@ std::vector<double> Probes::operator()(std::span<const double> d) const {
   return along;
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::measurement

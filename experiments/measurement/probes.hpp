@@ -6,7 +6,7 @@
 
 #include "core/random/key.hpp"
 
-namespace hardgrad {
+namespace hardgrad::measurement {
 
 /// K orthonormal directions: number i counts in direction i mod K, with a random sign (a count sketch: Charikar, Chen &
 /// Farach-Colton 2002, Finding frequent items in data streams). A fixed deviation b is seen along one of them with mean
@@ -25,4 +25,4 @@ class Probes {
   std::vector<double> length_;  // [count] of the direction before it was scaled to 1
 };
 
-}  // namespace hardgrad
+}  // namespace hardgrad::measurement

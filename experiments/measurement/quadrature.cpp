@@ -9,7 +9,7 @@
 
 #include "experiments/measurement/stretch.hpp"
 
-namespace hardgrad {
+namespace hardgrad::measurement {
 namespace {
 
 /// Each rule's weights are made to sum to 1.
@@ -73,4 +73,4 @@ double quadrature_error(double coarse, double fine, double scale) {
   return fine < coarse || coarse + fine <= 1e-12 * scale ? coarse + fine : std::numeric_limits<double>::infinity();
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::measurement

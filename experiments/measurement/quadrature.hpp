@@ -7,7 +7,7 @@
 
 #include "core/random/randomness.hpp"
 
-namespace hardgrad {
+namespace hardgrad::measurement {
 
 /// Nodes, with the weights of the rule and of the two coarser ones in it, which say how good it is: each has a step twice as
 /// long. Weights sum to 1.
@@ -33,4 +33,4 @@ Quadrature logistic_quadrature(double edge, std::span<const double> kinks, int l
 /// `scale`.
 double quadrature_error(double coarse, double fine, double scale);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::measurement

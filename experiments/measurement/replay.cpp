@@ -8,7 +8,7 @@
 #include "core/support/log_gamma.hpp"
 #include "experiments/measurement/kinks.hpp"
 
-namespace hardgrad {
+namespace hardgrad::measurement {
 
 int Replay::possible(const std::vector<double>& probabilities, int from) {
   for (int i = from; i < static_cast<int>(probabilities.size()); ++i)
@@ -127,4 +127,4 @@ double Replay::expected_visits(double outcomes) const {
   return multisets(outcomes, static_cast<double>(trajectories_.size()));
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::measurement

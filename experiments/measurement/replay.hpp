@@ -7,7 +7,7 @@
 #include "core/random/randomness.hpp"
 #include "experiments/measurement/quadrature.hpp"
 
-namespace hardgrad {
+namespace hardgrad::measurement {
 
 class Kinks;
 
@@ -68,4 +68,4 @@ class Replay : public Randomness {
   std::vector<Trajectory> trajectories_;
 };
 
-}  // namespace hardgrad
+}  // namespace hardgrad::measurement

@@ -9,7 +9,7 @@
 #include <numbers>
 #include <vector>
 
-namespace hardgrad {
+namespace hardgrad::measurement {
 namespace {
 
 using boost::math::cdf;
@@ -94,4 +94,4 @@ Interval SquaredLength::interval(double level) const {
   return {low * low, high * high};
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::measurement

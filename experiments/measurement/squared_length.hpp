@@ -4,7 +4,7 @@
 #include <array>
 #include <cstddef>
 
-namespace hardgrad {
+namespace hardgrad::measurement {
 
 using Interval = std::array<double, 2>;
 
@@ -47,4 +47,4 @@ class SquaredLength {
   double rest_ = 0, rest_freedom_ = 1;  // mean of the other directions' part, and degrees of freedom of F
 };
 
-}  // namespace hardgrad
+}  // namespace hardgrad::measurement

@@ -7,7 +7,7 @@
 
 #include "experiments/measurement/lengths.hpp"
 
-namespace hardgrad {
+namespace hardgrad::measurement {
 namespace {
 
 // Sums of squares that cancel to less than this share are rounding: an estimate without noise has variance 0.
@@ -298,4 +298,4 @@ double Replicates::corrected_bias_p_value(double resolution) const {
   return std::min(1.0, smallest * static_cast<double>(std::max<std::size_t>(1, directions())));
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::measurement

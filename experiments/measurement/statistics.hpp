@@ -11,7 +11,7 @@
 #include "experiments/measurement/squared_length.hpp"
 #include "experiments/measurement/variance_interval.hpp"
 
-namespace hardgrad {
+namespace hardgrad::measurement {
 
 /// Deviations d_m = g_m - g* in blocks, whose scatter gives the intervals.
 class Replicates {
@@ -40,7 +40,7 @@ class Replicates {
   std::vector<double> variances() const;         ///< [P], 1/(M-1)
   double variance() const { return variance_; }  ///< trace
   double cosine() const { return cosine_; }
-  Interval variance_interval(double level) const { return hardgrad::variance_interval(scatter_, level); }
+  Interval variance_interval(double level) const { return measurement::variance_interval(scatter_, level); }
   /// Of the mean from `other`; or from the mean of `noisy` replicates, independent of these, whose noise then counts too.
   SquaredLength distance(const std::vector<double>& other, const Replicates* noisy = nullptr) const;
   /// By inversion of the score test (Wilson 1927) of a mean of numbers in [-1, 1] whose variance is a fixed share of the most
@@ -96,4 +96,4 @@ class Replicates {
   double variance_ = 0, cosine_ = 0;
 };
 
-}  // namespace hardgrad
+}  // namespace hardgrad::measurement

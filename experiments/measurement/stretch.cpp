@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-namespace hardgrad {
+namespace hardgrad::measurement {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -68,4 +68,4 @@ std::vector<Stretch> logistic_stretches(double edge, std::span<const double> bre
   return between(std::move(ends), Stretch::logistic);
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::measurement

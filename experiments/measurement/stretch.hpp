@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-namespace hardgrad {
+namespace hardgrad::measurement {
 
 class Stretch {
  public:
@@ -32,4 +32,4 @@ std::vector<Stretch> uniform_stretches(std::span<const double> breaks);
 /// own.
 std::vector<Stretch> logistic_stretches(double edge, std::span<const double> breaks);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::measurement

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace hardgrad {
+namespace hardgrad::measurement {
 
 std::string unsupported(const Measurement& m, const Replicates& replicates, bool claims) {
   const bool unseen = m.unvisited_mass > 0;
@@ -27,4 +27,4 @@ std::string unsupported(const Measurement& m, const Replicates& replicates, bool
   return "";
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::measurement

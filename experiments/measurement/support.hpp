@@ -6,7 +6,7 @@
 #include "experiments/measurement/measure.hpp"
 #include "experiments/measurement/statistics.hpp"
 
-namespace hardgrad {
+namespace hardgrad::measurement {
 
 /// Why they cannot, in words; empty if nothing speaks against it. Rare terms that were not drawn cannot be seen in a sample:
 /// what else is known of the estimator is held against it.
@@ -16,4 +16,4 @@ namespace hardgrad {
 ///   none.
 std::string unsupported(const Measurement& m, const Replicates& replicates, bool claims);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::measurement

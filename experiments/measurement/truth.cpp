@@ -11,7 +11,7 @@
 #include "experiments/measurement/lengths.hpp"
 #include "experiments/support/parallel.hpp"
 
-namespace hardgrad {
+namespace hardgrad::measurement {
 
 namespace {
 
@@ -93,4 +93,4 @@ template Truth exact_truth(const Target&, const Model<double>&, const Batch&, do
 template class Truths<float>;
 template class Truths<double>;
 
-}  // namespace hardgrad
+}  // namespace hardgrad::measurement

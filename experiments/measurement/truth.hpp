@@ -10,7 +10,7 @@
 #include "experiments/measurement/statistics.hpp"
 #include "experiments/support/stop.hpp"
 
-namespace hardgrad {
+namespace hardgrad::measurement {
 
 /// The exact gradient of one target, example by example.
 struct Truth {
@@ -71,4 +71,4 @@ class Truths {
   std::string why_;
 };
 
-}  // namespace hardgrad
+}  // namespace hardgrad::measurement

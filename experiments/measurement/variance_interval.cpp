@@ -10,7 +10,7 @@
 
 #include "core/random/randomness.hpp"
 
-namespace hardgrad {
+namespace hardgrad::measurement {
 namespace {
 
 double sum(const std::vector<double>& x) { return std::accumulate(x.begin(), x.end(), 0.0); }
@@ -130,4 +130,4 @@ Interval variance_interval(const BlockMoments& blocks, double level) {
   return {std::min(one[0], other[0]), std::max(one[1], other[1])};
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::measurement

@@ -5,7 +5,7 @@
 
 #include "experiments/measurement/squared_length.hpp"
 
-namespace hardgrad {
+namespace hardgrad::measurement {
 
 /// B blocks of independent vectors, all taken around the mean of them all.
 struct BlockMoments {
@@ -33,4 +33,4 @@ struct BlockMoments {
 /// The resamples are drawn with a key of their own: the same numbers give the same bounds.
 Interval variance_interval(const BlockMoments& blocks, double level);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::measurement

@@ -6,7 +6,7 @@
 
 #include "core/random/key.hpp"
 
-namespace hardgrad {
+namespace hardgrad::measurement {
 namespace {
 
 /// Of probabilities that differ in rounding the largest, whoever saw it first.
@@ -85,4 +85,4 @@ template Visited::Visited(const Model<double>&, const Batch&);
 template void Visited::add(const Episode<float>&);
 template void Visited::add(const Episode<double>&);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::measurement

@@ -9,7 +9,7 @@
 #include "core/choice/episode.hpp"
 #include "core/models/model.hpp"
 
-namespace hardgrad {
+namespace hardgrad::measurement {
 
 /// Of each example the paths through the run that were evaluated, with their probability.
 class Visited {
@@ -32,4 +32,4 @@ class Visited {
   std::vector<std::map<std::pair<int, std::uint64_t>, double>> of_example_;  // (choice, hash of the path) -> probability
 };
 
-}  // namespace hardgrad
+}  // namespace hardgrad::measurement

@@ -41,7 +41,7 @@ Var<T> CalledLoss<T>::operator()(Tape<T>& tape, const Choice<T>& choice, std::sp
   if (losses.size() != rows) throw Bug("the package's adapter lets losses of the wrong shape through");
   for (py::ssize_t r = 0; r < rows; ++r)
     if (!std::isfinite(losses.data()[r]))
-      throw NotFinite(fmt::format("the loss of row {} is {}, not a finite number", r, losses.data()[r]));
+      throw measurement::NotFinite(fmt::format("the loss of row {} is {}, not a finite number", r, losses.data()[r]));
   const MatrixView<const T> values{losses.data(), choice.rows->size(), 1};
   if (choice.hard()) return tape.constant(values);
 

@@ -23,9 +23,9 @@ Drawn<T>::Drawn(HeldEstimator& estimator, Wanted<T> wanted)
   if (wanted.ending) wanted.ending();
   tape_->backward(estimate.surrogate);
   tape_->add_gradient(model_.parameters(), std::span(gradient_), model_.examples());  // estimates are of the mean
-  for (const auto g : gradient_) require_finite(g, "an entry of the gradient at the logits");
+  for (const auto g : gradient_) measurement::require_finite(g, "an entry of the gradient at the logits");
   note(wanted.options);
-  if (learning) learn_from(estimate, *held->estimator, *held->optimizer, held->gradient);
+  if (learning) training::learn_from(estimate, *held->estimator, *held->optimizer, held->gradient);
 }
 
 template <class T>
@@ -52,7 +52,7 @@ std::vector<T> Drawn<T>::through_weights(std::size_t run, const T* slope) {
   std::vector<T> gradient(gradient_.size());
   tape_->backward(weights, MatrixView<const T>{slope, weights.rows(), weights.cols()});
   tape_->add_gradient(model_.parameters(), std::span(gradient));
-  for (const auto g : gradient) require_finite(g, "an entry of the gradient at the logits");
+  for (const auto g : gradient) measurement::require_finite(g, "an entry of the gradient at the logits");
   return gradient;
 }
 

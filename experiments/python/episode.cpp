@@ -86,7 +86,7 @@ class Asking {
     require_rows("cost", loss.shape(0), rows->size());
     for (py::ssize_t r = 0; r < loss.shape(0); ++r)
       if (!std::isfinite(loss.data()[r]))
-        throw NotFinite(fmt::format("the loss of row {} is {}, not a finite number", r, loss.data()[r]));
+        throw measurement::NotFinite(fmt::format("the loss of row {} is {}, not a finite number", r, loss.data()[r]));
     const auto value = episode_->tape().constant(MatrixView<const T>{loss.data(), rows->size(), 1});
     episode_->tape().watch(value);
     given_.push_back({value, rows, {loss.shape(0)}});
@@ -183,11 +183,11 @@ py::tuple run_episode(HeldEstimator& estimator, const py::object& network, const
       auto slope = array_of<T>(tape->gradient(x.value).data, x.shape);
       for (py::ssize_t i = 0; i < slope.size(); ++i) {
         slope.mutable_data()[i] *= static_cast<T>(examples);  // estimates are of the mean
-        require_finite(slope.data()[i], "an entry of the gradient");
+        measurement::require_finite(slope.data()[i], "an entry of the gradient");
       }
       slopes.append(py::make_tuple(slope, array_of<std::int64_t>(x.rows->example, {x.shape[0]})));
     }
-    if (learning) learn_from(estimate, *held->estimator, *held->optimizer, held->gradient);
+    if (learning) training::learn_from(estimate, *held->estimator, *held->optimizer, held->gradient);
     return py::make_tuple(array_of<T>(value, {examples}), slopes);
   }
 }

@@ -53,7 +53,7 @@ std::shared_ptr<Held<T>> HeldEstimator::on(const Structure& structure) {
     throw UsageError(fmt::format("{} learns, and has begun with {}: it cannot go on with {}; make another one", name_,
                                  in_words(held->made_for), in_words(structure)));
   auto made = std::make_shared<Held<T>>(Held<T>{make(structure), nullptr, structure});
-  if (learns(*made->estimator)) made->optimizer = own_optimizer(*made->estimator, learning_rate_);
+  if (training::learns(*made->estimator)) made->optimizer = training::own_optimizer(*made->estimator, learning_rate_);
   return held = std::move(made);
 }
 

@@ -129,8 +129,8 @@ py::dict moments(HeldEstimator& estimator, const Numbers<double>& logits, int ra
   const auto numbers = given<double>(logits, rank);
   const auto D = logits.shape(1), S = logits.shape(2);
   GivenLoss<double> loss(table, multilinear, function, true, static_cast<int>(D), static_cast<int>(S), estimator.name());
-  Truth truth;
-  Moments m;
+  measurement::Truth truth;
+  measurement::Moments m;
   std::string target;
   {
     const py::gil_scoped_release released;
@@ -140,9 +140,9 @@ py::dict moments(HeldEstimator& estimator, const Numbers<double>& logits, int ra
     const std::lock_guard lock(estimator.learning());
     const auto stop = pending_signals();
     target = held->estimator->target().text();
-    truth = exact_truth(held->estimator->target(), model, batch, cap, stop);
-    m = exact_moments(*held->estimator, model, batch, truth.of_example, cap, covariance, stop);
-    for (const double v : m.variances) require_finite(v, "an entry of the variance");
+    truth = measurement::exact_truth(held->estimator->target(), model, batch, cap, stop);
+    m = measurement::exact_moments(*held->estimator, model, batch, truth.of_example, cap, covariance, stop);
+    for (const double v : m.variances) measurement::require_finite(v, "an entry of the variance");
   }
   py::dict result;
   result["target"] = target;
@@ -182,7 +182,7 @@ PYBIND11_MODULE(_core, module) {
   register_error<UsageError>(module, "UsageError", {error, PyExc_ValueError});
   register_error<NotExact>(module, "NotExact", {module.attr("UsageError").ptr()});
   register_error<InputError>(module, "InputError", {error, PyExc_OSError});
-  register_error<NotFinite>(module, "NotFinite", {error, PyExc_ArithmeticError});
+  register_error<measurement::NotFinite>(module, "NotFinite", {error, PyExc_ArithmeticError});
   register_error<Bug>(module, "Bug", {error, PyExc_RuntimeError});
 
   module.def("describe", [](const std::string& name) {

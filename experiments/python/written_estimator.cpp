@@ -35,7 +35,7 @@ AtLogits answered(const py::object& function, Sampled<T>& run, const Choices<T>&
     for (std::size_t c = step.cell; c < step.cell + layout.samples * step.columns; ++c)
       for (int o = 0; layout.options[c] > 1 && o < layout.options[c]; ++o) {
         const double x = g.data()[layout.logit[c] - step.logit + o];
-        require_finite(x, "an entry of the gradient that the estimator returned");
+        measurement::require_finite(x, "an entry of the gradient that the estimator returned");
         result.value[layout.logit[c] + o] = x;
       }
   }

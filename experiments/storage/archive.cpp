@@ -1,6 +1,8 @@
 // Archives: checksum, seal, and the way through HDF5.
 #include "experiments/storage/archive.hpp"
 
+#include <fmt/format.h>
+
 #include <xxhash.h>
 #include <zlib.h>
 
@@ -14,18 +16,14 @@
 #include "experiments/storage/hdf5.hpp"
 #include "experiments/support/utf8.hpp"
 
-namespace hardgrad {
+namespace hardgrad::storage {
 namespace {
 
 const std::string seal_mark = "\nHARDGRAD-SEAL ";
 constexpr std::size_t longest_seal = 512;
 const std::string once_sealed = "hardgrad_seal";  // attribute by which other readers know that a seal must be there
 
-std::string hex(std::uint64_t value) {
-  char buffer[17];
-  std::snprintf(buffer, sizeof buffer, "%016llx", static_cast<unsigned long long>(value));
-  return buffer;
-}
+std::string hex(std::uint64_t value) { return fmt::format("{:016x}", value); }
 
 // Streams anything into a hash; lengths go in too, so that no two contents run together.
 class Digest {
@@ -228,4 +226,4 @@ Archive read_archive(const std::string& path, const std::string& kind) {
   return archive;
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::storage

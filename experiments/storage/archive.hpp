@@ -14,7 +14,7 @@
 
 #include "experiments/storage/dataset.hpp"
 
-namespace hardgrad {
+namespace hardgrad::storage {
 
 inline constexpr std::int64_t schema_version = 2;
 
@@ -49,4 +49,4 @@ Seal read_seal(const std::string& path);
 /// Hexadecimal hash of everything in the archive but its note, status and path.
 std::string checksum(const Archive& archive);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::storage

@@ -14,7 +14,7 @@
 #include "experiments/storage/process.hpp"
 #include "experiments/support/place.hpp"
 
-namespace hardgrad {
+namespace hardgrad::storage {
 namespace {
 
 namespace fs = std::filesystem;
@@ -175,4 +175,4 @@ std::size_t remove_leftovers(const std::string& folder, const std::string& name)
   return removed;
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::storage

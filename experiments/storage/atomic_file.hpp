@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace hardgrad {
+namespace hardgrad::storage {
 
 /// All bytes of a regular file. InputError if it is missing, a folder or unreadable.
 std::string read_file(const std::string& path);
@@ -34,4 +34,4 @@ std::vector<Leftover> leftovers(const std::string& folder, const std::string& na
 /// Removes what is abandoned; how many there were.
 std::size_t remove_leftovers(const std::string& folder, const std::string& name = "");
 
-}  // namespace hardgrad
+}  // namespace hardgrad::storage

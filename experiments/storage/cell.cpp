@@ -9,7 +9,7 @@
 #include "experiments/storage/provenance.hpp"
 #include "experiments/storage/results.hpp"
 
-namespace hardgrad {
+namespace hardgrad::storage {
 namespace {
 
 constexpr std::size_t largest_mean = 1000;  // parameters whose mean gradient is kept
@@ -24,12 +24,12 @@ void put_in_order(std::vector<Point>& points) {
 }
 
 // Mean gradient and variance of each entry, over measurement_step and parameter.
-void add_moments(Dataset& data, const TrainResult& result) {
+void add_moments(Dataset& data, const training::TrainResult& result) {
   std::size_t width = 0;
   for (const auto& point : result.measurements) width = std::max(width, point.measurement.mean.size());
   if (width == 0 || width > largest_mean) return;
-  const auto add = [&](const char* name, const char* words, std::vector<double> Measurement::*field) {
-    std::vector<double> values(result.measurements.size() * width, not_a_number);
+  const auto add = [&](const char* name, const char* words, std::vector<double> measurement::Measurement::*field) {
+    std::vector<double> values(result.measurements.size() * width, measurement::not_a_number);
     for (std::size_t i = 0; i < result.measurements.size(); ++i) {
       const auto& from = result.measurements[i].measurement.*field;
       std::copy_n(from.begin(), std::min(width, from.size()), values.begin() + static_cast<std::ptrdiff_t>(i * width));
@@ -39,15 +39,15 @@ void add_moments(Dataset& data, const TrainResult& result) {
   std::vector<std::int64_t> labels(width);
   for (std::size_t i = 0; i < width; ++i) labels[i] = static_cast<std::int64_t>(i);
   data.axes.push_back({"parameter", std::move(labels), {{"long_name", "number of the parameter in the model's order"}}});
-  add("mean_gradient", "mean of the gradient estimates", &Measurement::mean);
-  add("gradient_variances", "variance of each entry of the gradient", &Measurement::variances);
+  add("mean_gradient", "mean of the gradient estimates", &measurement::Measurement::mean);
+  add("gradient_variances", "variance of each entry of the gradient", &measurement::Measurement::variances);
 }
 
-void take_moments(const Dataset& data, TrainResult& result) {
+void take_moments(const Dataset& data, training::TrainResult& result) {
   auto* axis = data.axis("parameter");
   if (!axis) return;
   const auto width = axis->size();
-  const auto take = [&](const char* name, std::vector<double> Measurement::*field) {
+  const auto take = [&](const char* name, std::vector<double> measurement::Measurement::*field) {
     auto* values = data.values<double>(name);
     for (std::size_t i = 0; values && i < result.measurements.size(); ++i) {
       const auto from = values->begin() + static_cast<std::ptrdiff_t>(i * width);
@@ -56,8 +56,8 @@ void take_moments(const Dataset& data, TrainResult& result) {
         (result.measurements[i].measurement.*field).assign(from, from + static_cast<std::ptrdiff_t>(width));
     }
   };
-  take("mean_gradient", &Measurement::mean);
-  take("gradient_variances", &Measurement::variances);
+  take("mean_gradient", &measurement::Measurement::mean);
+  take("gradient_variances", &measurement::Measurement::variances);
 }
 
 template <class V>
@@ -192,4 +192,4 @@ std::string check_cell(const std::string& path, const std::string& plan_hash, co
   }
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::storage

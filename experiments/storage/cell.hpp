@@ -9,7 +9,7 @@
 #include "experiments/storage/archive.hpp"
 #include "experiments/training/trainer.hpp"
 
-namespace hardgrad {
+namespace hardgrad::storage {
 
 enum class CellStatus { ok, failed, skipped };
 std::string to_string(CellStatus status);
@@ -35,7 +35,7 @@ struct CellRecord {
   std::string log;     ///< what it printed
   std::string plan_hash, cell_hash;
   std::string identity;                           ///< the text whose hash the cell's is: `name=value` lines
-  TrainResult result;                             ///< partial or empty if it failed
+  training::TrainResult result;                   ///< partial or empty if it failed
   std::string configuration;                      ///< resolved, as TOML
   std::string checkpoint;                         ///< name of the checkpoint file, relative to the cell's folder; empty if none
   std::string checkpoint_hash;                    ///< of its seal: that it is this one
@@ -66,4 +66,4 @@ std::string check_checkpoint(const std::string& path, const CellSummary& cell);
 /// Empty if the file is a whole cell of this plan with this hash (empty: any), and so is its checkpoint, else what is wrong.
 std::string check_cell(const std::string& path, const std::string& plan_hash = "", const std::string& cell_hash = "");
 
-}  // namespace hardgrad
+}  // namespace hardgrad::storage

@@ -9,7 +9,7 @@
 #include "experiments/storage/results.hpp"
 #include "experiments/storage/unfinished.hpp"
 
-namespace hardgrad {
+namespace hardgrad::storage {
 namespace {
 
 using Problems = std::vector<std::string>;
@@ -74,4 +74,4 @@ std::vector<std::string> check_file(const std::string& path) {
   return problems;
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::storage

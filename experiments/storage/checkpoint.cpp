@@ -9,7 +9,7 @@
 #include "experiments/storage/provenance.hpp"
 #include "experiments/storage/seed.hpp"
 
-namespace hardgrad {
+namespace hardgrad::storage {
 namespace {
 
 void add_state(Dataset& data, const std::string& name, const std::vector<double>& state, const std::string& what) {
@@ -142,7 +142,7 @@ void restore_shared(const std::vector<NamedArray<double>>& saved, ParameterSet<T
 }
 
 template <class T>
-Checkpoint checkpoint_of(const Training<T>& training) {
+Checkpoint checkpoint_of(const training::Training<T>& training) {
   Checkpoint c;
   c.parameters = save_parameters(training.model->parameters());
   if (training.estimator) {
@@ -158,7 +158,7 @@ Checkpoint checkpoint_of(const Training<T>& training) {
 }
 
 template <class T>
-void restore(const Checkpoint& checkpoint, Training<T>& training, const std::string& where) {
+void restore(const Checkpoint& checkpoint, training::Training<T>& training, const std::string& where) {
   restore_parameters(checkpoint.parameters, training.model->parameters(), where);
   if (training.estimator) {
     restore_parameters(checkpoint.own_parameters, training.estimator->own_parameters(), where);
@@ -174,9 +174,9 @@ void restore(const Checkpoint& checkpoint, Training<T>& training, const std::str
   template void restore_parameters<T>(const std::vector<NamedArray<double>>&, ParameterSet<T>&, const std::string&); \
   template void restore_shared<T>(const std::vector<NamedArray<double>>&, ParameterSet<T>&, const ParameterSet<T>&,  \
                                   const std::string&);                                                               \
-  template Checkpoint checkpoint_of<T>(const Training<T>&);                                                          \
-  template void restore<T>(const Checkpoint&, Training<T>&, const std::string&);
+  template Checkpoint checkpoint_of<T>(const training::Training<T>&);                                                \
+  template void restore<T>(const Checkpoint&, training::Training<T>&, const std::string&);
 HARDGRAD_CHECKPOINT(float)
 HARDGRAD_CHECKPOINT(double)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::storage

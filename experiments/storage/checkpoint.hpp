@@ -9,7 +9,7 @@
 #include "experiments/storage/gradient.hpp"
 #include "experiments/training/trainer.hpp"
 
-namespace hardgrad {
+namespace hardgrad::storage {
 
 /// Numbers are kept in double: a float run loses nothing.
 struct Checkpoint {
@@ -45,9 +45,9 @@ std::vector<NamedArray<double>> save_parameters(const ParameterSet<T>& set);
 
 /// All of a training. The specs and the seed are the caller's to fill in.
 template <class T>
-Checkpoint checkpoint_of(const Training<T>& training);
+Checkpoint checkpoint_of(const training::Training<T>& training);
 /// Puts a checkpoint back into a training made from the same specs.
 template <class T>
-void restore(const Checkpoint& checkpoint, Training<T>& training, const std::string& where);
+void restore(const Checkpoint& checkpoint, training::Training<T>& training, const std::string& where);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::storage

@@ -11,7 +11,7 @@
 #include "experiments/storage/cell.hpp"
 #include "experiments/storage/dataset.hpp"
 
-namespace hardgrad {
+namespace hardgrad::storage {
 
 using Records = std::vector<CellRecord>;
 
@@ -86,4 +86,4 @@ void add_training(ColumnBuilder& b, const Records& records);
 void add_evaluations(ColumnBuilder& b, const Records& records);
 void add_measurements(ColumnBuilder& b, const Records& records);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::storage

@@ -9,7 +9,7 @@
 #include "experiments/storage/atomic_file.hpp"
 #include "experiments/storage/csv.hpp"
 
-namespace hardgrad {
+namespace hardgrad::storage {
 namespace {
 
 std::string quoted(const std::string& s) {
@@ -137,4 +137,4 @@ std::vector<std::string> export_csv(const std::string& path, const std::string& 
   return written;
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::storage

@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-namespace hardgrad {
+namespace hardgrad::storage {
 
 /// Writes runs.csv, training.csv, evaluations.csv, measurements.csv, measurement_groups.csv,
 /// measurement_targets.csv (what there is) of a result into a folder, made if need be: tidy, one row per run
 /// and label, missing numbers empty. Returns the paths. InputError, UsageError.
 std::vector<std::string> export_csv(const std::string& path, const std::string& folder);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::storage

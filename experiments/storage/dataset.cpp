@@ -6,7 +6,7 @@
 
 #include "core/support/error.hpp"
 
-namespace hardgrad {
+namespace hardgrad::storage {
 
 std::size_t size(const Values& values) {
   return std::visit([](const auto& v) { return v.size(); }, values);
@@ -91,4 +91,4 @@ Attributes flags(std::string long_name, const std::vector<std::string>& meanings
   return {{"long_name", std::move(long_name)}, {"flag_values", values}, {"flag_meanings", words}};
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::storage

@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-namespace hardgrad {
+namespace hardgrad::storage {
 
 /// The values of a variable or the labels of an axis, row-major.
 using Values = std::variant<std::vector<double>, std::vector<float>, std::vector<std::int64_t>, std::vector<std::int32_t>,
@@ -33,7 +33,7 @@ struct Axis {
   Attributes attributes = {};
   /// True if the file holds it in its root: a group sees the axes of the groups above it, as in netCDF.
   bool inherited = false;
-  std::size_t size() const { return hardgrad::size(labels); }
+  std::size_t size() const { return storage::size(labels); }
 };
 
 struct Variable {
@@ -67,4 +67,4 @@ Attributes described(std::string units, std::string long_name);
 /// Attributes of a uint8 variable whose values are names: flag_values, flag_meanings.
 Attributes flags(std::string long_name, const std::vector<std::string>& meanings);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::storage

@@ -5,7 +5,7 @@
 #include "experiments/storage/provenance.hpp"
 #include "experiments/storage/seed.hpp"
 
-namespace hardgrad {
+namespace hardgrad::storage {
 namespace {
 
 template <class V>
@@ -138,4 +138,4 @@ template Dataset named_dataset<double>(const std::vector<NamedArray<double>>&);
 template void write_gradient<float>(const std::string&, const GradientDump<float>&);
 template void write_gradient<double>(const std::string&, const GradientDump<double>&);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::storage

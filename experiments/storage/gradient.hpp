@@ -9,7 +9,7 @@
 #include "core/models/batch.hpp"
 #include "experiments/storage/archive.hpp"
 
-namespace hardgrad {
+namespace hardgrad::storage {
 
 template <class T>
 struct NamedArray {
@@ -52,4 +52,4 @@ void write_gradient(const std::string& path, const GradientDump<T>& dump);
 template <class T>
 Dataset named_dataset(const std::vector<NamedArray<T>>& arrays);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::storage

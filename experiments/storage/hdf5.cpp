@@ -5,7 +5,7 @@
 
 #include "core/support/error.hpp"
 
-namespace hardgrad::hdf5 {
+namespace hardgrad::storage::hdf5 {
 namespace {
 
 std::recursive_mutex& mutex() {
@@ -108,4 +108,4 @@ std::string File::image() && {
   return {bytes, static_cast<std::size_t>(end)};
 }
 
-}  // namespace hardgrad::hdf5
+}  // namespace hardgrad::storage::hdf5

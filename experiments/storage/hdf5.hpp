@@ -16,7 +16,7 @@
 
 #include "experiments/storage/dataset.hpp"
 
-namespace hardgrad::hdf5 {
+namespace hardgrad::storage::hdf5 {
 
 /// A handle of any kind; closes itself.
 class Id {
@@ -90,4 +90,4 @@ class File {
   Id file_;
 };
 
-}  // namespace hardgrad::hdf5
+}  // namespace hardgrad::storage::hdf5

@@ -7,7 +7,7 @@
 #include "experiments/storage/hdf5.hpp"
 #include "experiments/storage/hdf5_types.hpp"
 
-namespace hardgrad::hdf5 {
+namespace hardgrad::storage::hdf5 {
 namespace {
 
 /// The shape halved along its largest extents until it holds at most 2^16 values.
@@ -114,4 +114,4 @@ Values File::read_array(hid_t set, const std::string& name, std::vector<hsize_t>
   }
 }
 
-}  // namespace hardgrad::hdf5
+}  // namespace hardgrad::storage::hdf5

@@ -4,7 +4,7 @@
 #include "experiments/storage/hdf5.hpp"
 #include "experiments/storage/hdf5_types.hpp"
 
-namespace hardgrad::hdf5 {
+namespace hardgrad::storage::hdf5 {
 namespace {
 
 // Attributes that the dimension-scale layer, this layer or netCDF put there.
@@ -99,4 +99,4 @@ Attributes File::read_attributes(hid_t object) {
   return result;
 }
 
-}  // namespace hardgrad::hdf5
+}  // namespace hardgrad::storage::hdf5

@@ -8,7 +8,7 @@
 #include "core/support/error.hpp"
 #include "experiments/storage/hdf5.hpp"
 
-namespace hardgrad::hdf5 {
+namespace hardgrad::storage::hdf5 {
 namespace {
 
 struct Member {
@@ -151,4 +151,4 @@ Dataset File::read(hid_t group) {
   return data;
 }
 
-}  // namespace hardgrad::hdf5
+}  // namespace hardgrad::storage::hdf5

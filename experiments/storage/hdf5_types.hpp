@@ -10,7 +10,7 @@
 
 #include "experiments/storage/hdf5.hpp"
 
-namespace hardgrad::hdf5 {
+namespace hardgrad::storage::hdf5 {
 
 /// Every text is UTF-8 of variable length.
 inline Id string_type() {
@@ -55,4 +55,4 @@ inline std::vector<std::string> take(std::vector<char*>& raw, hid_t type, hid_t 
   return result;
 }
 
-}  // namespace hardgrad::hdf5
+}  // namespace hardgrad::storage::hdf5

@@ -7,7 +7,7 @@
 #include "experiments/storage/provenance.hpp"
 #include "experiments/storage/results.hpp"
 
-namespace hardgrad {
+namespace hardgrad::storage {
 namespace {
 
 // A column with one value per run.
@@ -160,4 +160,4 @@ void write_merged(const std::string& path, const std::vector<CellRecord>& record
   write_archive(path, merge(records, settings), true);
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::storage

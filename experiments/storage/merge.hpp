@@ -9,7 +9,7 @@
 
 #include "experiments/storage/cell.hpp"
 
-namespace hardgrad {
+namespace hardgrad::storage {
 
 struct MergeSettings {
   std::string configuration;         ///< the sweep as TOML; empty: the first cell's
@@ -49,4 +49,4 @@ Archive merge(const std::vector<CellRecord>& records, const MergeSettings& setti
 void write_merged(const std::string& path, Merger merger);
 void write_merged(const std::string& path, const std::vector<CellRecord>& records, const MergeSettings& settings = {});
 
-}  // namespace hardgrad
+}  // namespace hardgrad::storage

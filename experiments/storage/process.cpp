@@ -1,6 +1,8 @@
 // Names of processes, from what Linux tells under /proc.
 #include "experiments/storage/process.hpp"
 
+#include <fmt/format.h>
+
 #include <signal.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -16,14 +18,8 @@
 
 #include "core/support/text.hpp"
 
-namespace hardgrad {
+namespace hardgrad::storage {
 namespace {
-
-std::string hex(std::uint64_t value) {
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value));
-  return text;
-}
 
 std::string place() {
   // Containers share the machine's boot; their process numbers are those of their namespace.
@@ -35,7 +31,7 @@ std::string place() {
     ::gethostname(host, sizeof host - 1);
     text = host;
   }
-  return hex(XXH64(text.data(), text.size(), 0));
+  return fmt::format("{:016x}", XXH64(text.data(), text.size(), 0));
 }
 
 /// Start of a process in ticks since the boot; nothing if it does not run, 0 if it does but does not tell.
@@ -87,7 +83,7 @@ std::string random_name() {
         this_process() + std::to_string(count++) + std::to_string(std::chrono::steady_clock::now().time_since_epoch().count());
     bits = XXH64(text.data(), text.size(), 0);
   }
-  return hex(bits);
+  return fmt::format("{:016x}", bits);
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::storage

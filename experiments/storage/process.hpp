@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace hardgrad {
+namespace hardgrad::storage {
 
 /// "<place>-<pid>-<start>": the place is a hash of machine, boot and pid namespace; the start, in ticks since that boot, tells
 /// processes apart that had one number after the other.
@@ -20,4 +20,4 @@ Life life_of(const std::string& process);
 /// 16 hexadecimal digits that no other process has drawn.
 std::string random_name();
 
-}  // namespace hardgrad
+}  // namespace hardgrad::storage

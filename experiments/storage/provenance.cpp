@@ -11,7 +11,7 @@
 #include "core/support/instruction_set.hpp"
 #include "hardgrad_build.hpp"
 
-namespace hardgrad {
+namespace hardgrad::storage {
 namespace {
 
 std::atomic<int> threads_in_use{0};
@@ -72,4 +72,4 @@ void add_provenance(Attributes& attributes, const std::map<std::string, std::str
   for (const auto& [key, value] : provenance) attributes.emplace_back(key, value);
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::storage

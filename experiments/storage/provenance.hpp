@@ -6,7 +6,7 @@
 
 #include "experiments/storage/dataset.hpp"
 
-namespace hardgrad {
+namespace hardgrad::storage {
 
 /// git_commit, git_dirty, compiler, flags, version, blas, blas_kernel, instruction_set, cpu, threads.
 std::map<std::string, std::string> provenance();
@@ -19,4 +19,4 @@ std::string timestamp();
 /// Appends provenance as attributes, after created_at.
 void add_provenance(Attributes& attributes, const std::map<std::string, std::string>& provenance);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::storage

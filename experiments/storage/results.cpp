@@ -5,10 +5,10 @@
 
 #include "experiments/storage/column_builder.hpp"
 
-namespace hardgrad {
+namespace hardgrad::storage {
 
 const std::vector<MeasurementField>& measurement_fields() {
-  using M = Measurement;
+  using M = measurement::Measurement;
   static const std::vector<MeasurementField> fields = {
       {"estimand_norm", &M::estimand_norm, "1", "norm of the exact gradient of the estimator's own target"},
       {"variance", &M::variance, "1", "trace of the covariance of the gradient"},
@@ -68,4 +68,4 @@ Dataset columns(const std::vector<CellRecord>& records, bool with_runs) {
   return b.take();
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::storage

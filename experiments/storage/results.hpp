@@ -6,12 +6,12 @@
 #include "experiments/storage/cell.hpp"
 #include "experiments/storage/dataset.hpp"
 
-namespace hardgrad {
+namespace hardgrad::storage {
 
 /// A number of a Measurement that becomes a variable of the same name.
 struct MeasurementField {
   const char* name;
-  double Measurement::*value;
+  double measurement::Measurement::*value;
   const char* units;
   const char* long_name;
 };
@@ -22,6 +22,6 @@ const std::vector<MeasurementField>& measurement_fields();
 /// axis run. Axes nobody has a label for are left out, with all that stands over them.
 Dataset columns(const std::vector<CellRecord>& records, bool with_runs);
 /// The record behind columns without runs, the inverse of the above; labels and hashes are not its business.
-TrainResult from_columns(const Dataset& data);
+training::TrainResult from_columns(const Dataset& data);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::storage

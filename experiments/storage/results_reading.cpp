@@ -8,7 +8,7 @@
 #include "core/support/error.hpp"
 #include "experiments/storage/results.hpp"
 
-namespace hardgrad {
+namespace hardgrad::storage {
 namespace {
 
 bool only_nan(const std::vector<double>& values, std::size_t first = 0, std::size_t stride = 1) {
@@ -37,7 +37,7 @@ class Columns {
   double number(const std::string& name, std::size_t i) const { return values<double>(name).at(i); }
   /// No number at all in entries first, first + stride, ...: then NaN is what was put there, and means no absence.
   bool only_nan(const std::string& name, std::size_t first, std::size_t stride) const {
-    return hardgrad::only_nan(values<double>(name), first, stride);
+    return storage::only_nan(values<double>(name), first, stride);
   }
   const std::string& word(const std::string& name, std::size_t i) const { return values<std::string>(name).at(i); }
 
@@ -45,8 +45,8 @@ class Columns {
   const Dataset& data_;
 };
 
-Measurement measurement(const Columns& columns, std::size_t i) {
-  Measurement m;
+measurement::Measurement measurement(const Columns& columns, std::size_t i) {
+  measurement::Measurement m;
   m.estimator = columns.word("measured_estimator", i);
   m.reason = columns.word("measurement_reason", i);
   m.unsupported = columns.word("measurement_unsupported", i);
@@ -67,7 +67,7 @@ Measurement measurement(const Columns& columns, std::size_t i) {
 }
 
 // Columns that are one key of a map each: losses, metrics, intervals.
-void take_keyed(const Dataset& data, TrainResult& result) {
+void take_keyed(const Dataset& data, training::TrainResult& result) {
   for (const auto& variable : data.variables) {
     const auto kind = text(variable.attributes, "family"), key = text(variable.attributes, "key");
     auto* values = std::get_if<std::vector<double>>(&variable.values);
@@ -84,9 +84,9 @@ void take_keyed(const Dataset& data, TrainResult& result) {
 
 }  // namespace
 
-TrainResult from_columns(const Dataset& data) {
+training::TrainResult from_columns(const Dataset& data) {
   const Columns columns(data);
-  TrainResult result;
+  training::TrainResult result;
   result.seconds = columns.number("total_seconds", 0);
   result.rows = columns.number("total_rows", 0);
   result.attention_values = columns.number("total_attention_values", 0);
@@ -105,4 +105,4 @@ TrainResult from_columns(const Dataset& data) {
   return result;
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::storage

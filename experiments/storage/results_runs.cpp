@@ -5,7 +5,7 @@
 #include "experiments/storage/column_builder.hpp"
 #include "experiments/storage/seed.hpp"
 
-namespace hardgrad {
+namespace hardgrad::storage {
 namespace {
 
 template <class V, class Get>
@@ -76,7 +76,7 @@ void add_costs(ColumnBuilder& b, const Records& records) {
   for (const auto& name : names)
     numbers("cost_" + safe_name(name), keyed(described("1", "cost: " + name), "cost", name), [&](auto& r) {
       auto it = r.costs.find(name);
-      return it == r.costs.end() ? not_a_number : it->second;
+      return it == r.costs.end() ? measurement::not_a_number : it->second;
     });
 }
 
@@ -88,4 +88,4 @@ void add_runs(ColumnBuilder& b, const Records& records) {
   add_costs(b, records);
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::storage

@@ -1,18 +1,15 @@
 // Seeds as text, and back.
 #include "experiments/storage/seed.hpp"
 
-#include <cstdio>
+#include <fmt/format.h>
+
 #include <exception>
 
 #include "core/support/error.hpp"
 
-namespace hardgrad {
+namespace hardgrad::storage {
 
-std::string hex_seed(std::uint64_t seed) {
-  char buffer[19];
-  std::snprintf(buffer, sizeof buffer, "0x%016llx", static_cast<unsigned long long>(seed));
-  return buffer;
-}
+std::string hex_seed(std::uint64_t seed) { return fmt::format("0x{:016x}", seed); }
 
 std::uint64_t parse_seed(const std::string& text) {
   std::size_t used = 0;
@@ -28,4 +25,4 @@ std::uint64_t parse_seed(const std::string& text) {
   return seed;
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::storage

@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <string>
 
-namespace hardgrad {
+namespace hardgrad::storage {
 
 /// "0x00000000000000ff"
 std::string hex_seed(std::uint64_t seed);
 /// Decimal or 0x...; InputError otherwise.
 std::uint64_t parse_seed(const std::string& text);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::storage

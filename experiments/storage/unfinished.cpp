@@ -6,24 +6,24 @@
 
 #include "core/support/error.hpp"
 
-namespace hardgrad {
+namespace hardgrad::storage {
 namespace {
 
 // Numbers of a training that no variable of a cell has.
 struct Field {
   const char* name;
-  double (*get)(const SoFar&);
-  void (*set)(SoFar&, double);
+  double (*get)(const training::SoFar&);
+  void (*set)(training::SoFar&, double);
 };
 template <class M>
 void put(M& member, double value) {
   member = static_cast<M>(value);
 }
 
-#define FIELD(NAME, MEMBER)                                                       \
-  {                                                                               \
-    NAME, [](const SoFar& so_far) { return static_cast<double>(so_far.MEMBER); }, \
-        [](SoFar& so_far, double value) { put(so_far.MEMBER, value); }            \
+#define FIELD(NAME, MEMBER)                                                                 \
+  {                                                                                         \
+    NAME, [](const training::SoFar& so_far) { return static_cast<double>(so_far.MEMBER); }, \
+        [](training::SoFar& so_far, double value) { put(so_far.MEMBER, value); }            \
   }
 const Field fields[] = {FIELD("cpu_seconds", cpu_seconds),
                         FIELD("loss_since_logged", loss),
@@ -86,7 +86,7 @@ UnfinishedSummary peek_unfinished(const std::string& path) {
 }
 
 template <class T>
-void put_away(const Training<T>& training, Unfinished& unfinished) {
+void put_away(const training::Training<T>& training, Unfinished& unfinished) {
   unfinished.checkpoint = checkpoint_of(training);
   unfinished.so_far = training.so_far;
   unfinished.best.clear();
@@ -97,7 +97,7 @@ void put_away(const Training<T>& training, Unfinished& unfinished) {
 }
 
 template <class T>
-void take_up(const Unfinished& unfinished, Training<T>& training, const std::string& where) {
+void take_up(const Unfinished& unfinished, training::Training<T>& training, const std::string& where) {
   training.so_far = unfinished.so_far;
   training.best_values.clear();
   if (!unfinished.best.empty()) {  // by way of the network, which knows names and shapes
@@ -107,10 +107,10 @@ void take_up(const Unfinished& unfinished, Training<T>& training, const std::str
   restore(unfinished.checkpoint, training, where);
 }
 
-#define HARDGRAD_UNFINISHED(T)                                \
-  template void put_away<T>(const Training<T>&, Unfinished&); \
-  template void take_up<T>(const Unfinished&, Training<T>&, const std::string&);
+#define HARDGRAD_UNFINISHED(T)                                          \
+  template void put_away<T>(const training::Training<T>&, Unfinished&); \
+  template void take_up<T>(const Unfinished&, training::Training<T>&, const std::string&);
 HARDGRAD_UNFINISHED(float)
 HARDGRAD_UNFINISHED(double)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::storage

@@ -6,12 +6,12 @@
 #include "experiments/storage/cell.hpp"
 #include "experiments/storage/checkpoint.hpp"
 
-namespace hardgrad {
+namespace hardgrad::storage {
 
 struct Unfinished {
   CellRecord record;                     ///< labels; its result is that of `so_far`
   Checkpoint checkpoint;                 ///< network, estimator, optimisers, as they are
-  SoFar so_far;                          ///< with the curves
+  training::SoFar so_far;                ///< with the curves
   bool starting = false;                 ///< the training is the one that makes the network to start from
   std::vector<NamedArray<double>> best;  ///< parameters of the best evaluation, if training goes back to them
 };
@@ -32,10 +32,10 @@ UnfinishedSummary peek_unfinished(const std::string& path);
 
 /// A training that was interrupted between two steps, put away in `unfinished`, but for the record's labels.
 template <class T>
-void put_away(const Training<T>& training, Unfinished& unfinished);
+void put_away(const training::Training<T>& training, Unfinished& unfinished);
 /// Takes it up in a training made from the same specs and settings. InputError if it does not fit: the training is then good
 /// for nothing.
 template <class T>
-void take_up(const Unfinished& unfinished, Training<T>& training, const std::string& where);
+void take_up(const Unfinished& unfinished, training::Training<T>& training, const std::string& where);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::storage

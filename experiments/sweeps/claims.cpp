@@ -16,7 +16,7 @@
 #include "experiments/storage/process.hpp"
 #include "experiments/support/place.hpp"
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 namespace {
 
 const std::string ending = ".claim";
@@ -24,8 +24,9 @@ const std::string ending = ".claim";
 std::string own_text() {
   char host[256] = "";
   ::gethostname(host, sizeof host - 1);
-  return nlohmann::json{{"process", this_process()}, {"pid", ::getpid()}, {"host", host}, {"claim", random_name()}}.dump(
-      -1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return nlohmann::json{
+      {"process", storage::this_process()}, {"pid", ::getpid()}, {"host", host}, {"claim", storage::random_name()}}
+      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 struct Claim {
@@ -42,15 +43,15 @@ std::optional<Claim> claim_at(const std::string& path, double lease, std::time_t
   const auto process = said.is_object() && said.contains("process") && said["process"].is_string()
                            ? said["process"].get<std::string>()
                            : std::string();
-  const auto life = life_of(process);
+  const auto life = storage::life_of(process);
   const bool fresh = static_cast<double>(now - status.st_mtime) <= lease;
-  return Claim{*text, life == Life::alive || (life == Life::elsewhere && fresh)};
+  return Claim{*text, life == storage::Life::alive || (life == storage::Life::elsewhere && fresh)};
 }
 
 // Takes a void claim away. Another may have done so meanwhile, and made its own: that one goes back to where it was.
 void remove_claim(const std::filesystem::path& path, const std::string& text) {
-  const auto aside =
-      path.parent_path() / fmt::format(".{}.{}.{}.partial", path.filename().string(), this_process(), random_name());
+  const auto aside = path.parent_path() / fmt::format(".{}.{}.{}.partial", path.filename().string(), storage::this_process(),
+                                                      storage::random_name());
   if (::rename(path.c_str(), aside.c_str()) != 0) return;
   if (file_contents(aside) != text) (void)!::link(aside.c_str(), path.c_str());
   ::unlink(aside.c_str());
@@ -87,12 +88,12 @@ bool Claims::take(const std::string& name) {
   for (int attempt = 0; attempt < 10; ++attempt) {
     // With its text at once: an empty claim, of a process that was killed or a machine that lost power, would stand for a
     // lease.
-    if (place_of<UsageError>(file) == Place::nothing && write_new_file(file, text)) {
+    if (place_of<UsageError>(file) == Place::nothing && storage::write_new_file(file, text)) {
       std::lock_guard guard(mutex_);
       ours_[name] = text;
       return true;
     }
-    const auto other = claim_at(file, lease_, folder_time(folder_));
+    const auto other = claim_at(file, lease_, storage::folder_time(folder_));
     if (other && other->standing) return false;
     if (other) remove_claim(file, other->text);
   }
@@ -136,7 +137,7 @@ void for_each_claim(const std::string& folder, double lease, F f) {
     if (entry->path().extension() == ending && !entry->path().filename().string().starts_with('.'))
       files.push_back(entry->path());
   if (files.empty()) return;
-  const auto now = folder_time(folder);
+  const auto now = storage::folder_time(folder);
   for (const auto& file : files)
     if (const auto claim = claim_at(file.string(), lease, now)) f(file, *claim);
 }
@@ -161,4 +162,4 @@ std::size_t remove_void_claims(const std::string& folder, double lease) {
   return removed;
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

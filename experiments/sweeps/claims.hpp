@@ -12,7 +12,7 @@
 #include <string>
 #include <thread>
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 
 class Claims {
  public:
@@ -47,4 +47,4 @@ std::map<std::string, std::string> standing_claims(const std::string& folder, do
 /// one.)
 std::size_t remove_void_claims(const std::string& folder, double lease = 600);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

@@ -3,7 +3,7 @@
 
 #include "experiments/sweeps/config.hpp"
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 namespace {
 
 bool glob(const char* pattern, const char* text) {
@@ -27,4 +27,4 @@ bool Condition::matches(const AxisValues& values) const {
   });
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

@@ -15,7 +15,7 @@
 #include "experiments/sweeps/config_values.hpp"
 #include "experiments/sweeps/tune_reading.hpp"
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 namespace {
 
 class ConfigReader {
@@ -230,4 +230,4 @@ SweepConfig read_config(const std::string& path, const std::vector<std::string>&
   return ConfigReader(source).read();
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

@@ -11,7 +11,7 @@
 #include "experiments/sweeps/settings_table.hpp"
 #include "experiments/sweeps/tune_config.hpp"
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 
 /// One axis: `task`, `model`, `estimator`, `seed` or a setting's path; values in canonical spelling.
 struct GridAxis {
@@ -66,4 +66,4 @@ std::string canonical_spec(const std::string& kind, const std::string& text);
 /// Every parameter of the spec by name, defaults included, as a JSON object.
 std::string settings_json(const std::string& kind, const std::string& text);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

@@ -8,7 +8,7 @@
 
 #include "experiments/sweeps/config.hpp"
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 namespace {
 
 using Type = ParameterInfo::Type;
@@ -154,4 +154,4 @@ std::string echo(const SweepConfig& config) {
   return result.append(rest, all.end());
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

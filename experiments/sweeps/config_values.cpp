@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 namespace {
 
 using Type = ParameterInfo::Type;
@@ -96,4 +96,4 @@ GridAxis axis_of(const TomlSource& source, const std::string& name, const toml::
   return result;
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

@@ -4,7 +4,7 @@
 #include "experiments/sweeps/config.hpp"
 #include "experiments/sweeps/toml_source.hpp"
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 
 /// The node as the text of a value of the declared type; no silent conversions. All here throw UsageError with the place.
 std::string text_of(const TomlSource& source, const toml::node& node, const std::string& path, const ParameterInfo& info);
@@ -16,4 +16,4 @@ std::string axis_value(const TomlSource& source, const toml::node& node, const s
 /// A value or a list of them; `section`: grid or zip.
 GridAxis axis_of(const TomlSource& source, const std::string& name, const toml::node& node, const std::string& section);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

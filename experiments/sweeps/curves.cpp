@@ -6,16 +6,16 @@
 #include "experiments/storage/unfinished.hpp"
 #include "experiments/sweeps/journal.hpp"
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 
-const TrainResult* Curves::read(const std::string& path, bool done) {
+const training::TrainResult* Curves::read(const std::string& path, bool done) {
   std::error_code error;
   const auto time = std::filesystem::last_write_time(path, error);
   if (error) return nullptr;
   auto& known = known_[path];
   if (known.time != time) {
     try {
-      known.result = done ? read_cell(path).result : read_unfinished(path).so_far.result;
+      known.result = done ? storage::read_cell(path).result : storage::read_unfinished(path).so_far.result;
     } catch (const InputError&) {  // gone meanwhile, or damaged, which `check` tells
       known.result = {};
     }
@@ -71,4 +71,4 @@ std::vector<CellCurve> Curves::look() {
   return curves;
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

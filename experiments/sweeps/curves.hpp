@@ -10,7 +10,7 @@
 
 #include "experiments/sweeps/folder.hpp"
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 
 /// A point of a curve: what training had cost by then, and the loss.
 struct CurvePoint {
@@ -40,12 +40,12 @@ class Curves {
  private:
   struct Known {
     std::filesystem::file_time_type time;
-    TrainResult result;
+    training::TrainResult result;
   };
-  const TrainResult* read(const std::string& path, bool done);
+  const training::TrainResult* read(const std::string& path, bool done);
   SweepFolder folder_;
   SweepStatus status_;
   std::map<std::string, Known> known_;
 };
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

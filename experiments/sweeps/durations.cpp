@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 namespace {
 
 std::string task_of(const std::string& kind) { return kind.substr(0, kind.find('\n')); }
@@ -47,4 +47,4 @@ std::optional<double> Durations::seconds(const Left& left) const {
   return total + unknown * all.value();
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

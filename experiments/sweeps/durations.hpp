@@ -8,7 +8,7 @@
 
 #include "experiments/sweeps/config.hpp"
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 
 /// Cells of a kind cost alike: those that differ in the seed alone.
 std::string kind_of(const AxisValues& axes);
@@ -32,4 +32,4 @@ class Durations {
   std::map<std::string, Mean> kinds_;
 };
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

@@ -15,7 +15,7 @@
 #include "experiments/storage/process.hpp"
 #include "experiments/sweeps/run.hpp"
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -50,22 +50,24 @@ struct Trial {
                                              &Trial::point_bytes};
 };
 
-Split split_of(const TrainSettings& settings) { return settings.evaluate_split == "test" ? Split::test : Split::heldout; }
-double evaluated(const Task& task, const TrainSettings& settings) {
+tasks::Split split_of(const training::TrainSettings& settings) {
+  return settings.evaluate_split == "test" ? tasks::Split::test : tasks::Split::heldout;
+}
+double evaluated(const tasks::Task& task, const training::TrainSettings& settings) {
   const auto all = static_cast<double>(task.size(split_of(settings)));
   return settings.evaluate_examples > 0 ? std::min<double>(settings.evaluate_examples, all) : all;
 }
-double trained_on(const Task& task, const TrainSettings& settings) {
-  return std::min<double>(settings.batch, static_cast<double>(task.size(Split::train)));
+double trained_on(const tasks::Task& task, const training::TrainSettings& settings) {
+  return std::min<double>(settings.batch, static_cast<double>(task.size(tasks::Split::train)));
 }
-double measured(const Task& task, const TrainSettings& settings) {
-  return std::min<double>(settings.measure_batch, static_cast<double>(task.size(Split::train)));
+double measured(const tasks::Task& task, const training::TrainSettings& settings) {
+  return std::min<double>(settings.measure_batch, static_cast<double>(task.size(tasks::Split::train)));
 }
 
 // A file's size, by writing one that is taken away again; no seconds are counted twice.
 template <class F>
 double size_of_written(F write) {
-  const auto path = (std::filesystem::temp_directory_path() / ("hardgrad-trial-" + random_name() + ".h5")).string();
+  const auto path = (std::filesystem::temp_directory_path() / ("hardgrad-trial-" + storage::random_name() + ".h5")).string();
   write(path);
   const auto size = static_cast<double>(std::filesystem::file_size(path));
   std::filesystem::remove(path);
@@ -73,17 +75,17 @@ double size_of_written(F write) {
 }
 
 template <class T>
-Measurement try_measurement(Trial& trial, const Training<T>& training, const TrainSettings& settings, Key noise,
-                            const Stop& stop) {
+measurement::Measurement try_measurement(Trial& trial, const training::Training<T>& training,
+                                         const training::TrainSettings& settings, Key noise, const Stop& stop) {
   const auto examples = static_cast<int>(std::min(4.0, measured(*training.task, settings)));
   std::vector<int> first(examples);
   std::iota(first.begin(), first.end(), 0);
-  const auto batch = training.task->batch(Split::train, first);
+  const auto batch = training.task->batch(tasks::Split::train, first);
   auto how = settings.measure;
   how.replicates = std::min(how.replicates, 8);
   how.stop = stop;
-  Truths<T> truths(*training.model, batch, how.leaf_cap, stop);
-  Measurement result;
+  measurement::Truths<T> truths(*training.model, batch, how.leaf_cap, stop);
+  measurement::Measurement result;
   const auto timed = [&] {
     const auto start = Clock::now();
     try {
@@ -105,7 +107,8 @@ Measurement try_measurement(Trial& trial, const Training<T>& training, const Tra
 
 // Some steps, and an evaluation of one batch.
 template <class T>
-TrainResult try_training(Trial& trial, Training<T>& training, TrainSettings settings, const RunKeys& keys, const Stop& stop) {
+training::TrainResult try_training(Trial& trial, training::Training<T>& training, training::TrainSettings settings,
+                                   const training::RunKeys& keys, const Stop& stop) {
   const int steps = settings.steps;
   const double examples = std::min(64.0, evaluated(*training.task, settings));
   settings.evaluate_every = 0;
@@ -113,7 +116,7 @@ TrainResult try_training(Trial& trial, Training<T>& training, TrainSettings sett
   settings.keep_best = false;
   settings.measure_at.clear();
   settings.log_every = 1;
-  TrainResult result;
+  training::TrainResult result;
   for (int more : {3, 30, 300}) {  // more only if it was quick so far
     settings.steps = std::min(steps, training.step + more);
     const auto start = Clock::now();
@@ -137,7 +140,7 @@ TrainResult try_training(Trial& trial, Training<T>& training, TrainSettings sett
 template <class T>
 void try_cell(Trial& trial, const Plan& plan, const Cell& cell, TaskPool& tasks, const Stop& stop) {
   const CellKeys keys(plan.seed, cell.axes);
-  const RunKeys run{keys.init, keys.order, keys.noise};
+  const training::RunKeys run{keys.init, keys.order, keys.noise};
   const auto settings = cell.settings.resolved();
   auto start = Clock::now();
   const auto task = tasks.get(cell.axes.at("task"), keys.data);
@@ -147,13 +150,13 @@ void try_cell(Trial& trial, const Plan& plan, const Cell& cell, TaskPool& tasks,
   trial.prepare = since(start);
   const auto parameters = static_cast<double>(training.model->parameters().size());
   trial.point_bytes = bytes_per_point + (parameters <= 1000 ? 16 * parameters : 0);
-  CellRecord record;
+  storage::CellRecord record;
   record.axes = cell.axes;
   record.configuration = plan.config;
   record.identity = identity(plan.precision, plan.seed, cell);
   record.estimator_settings = settings_json("estimator", cell.axes.at("estimator"));
   record.run_settings = settings_json(cell.settings);
-  Measurement measurement;
+  measurement::Measurement measurement;
   try {
     if (!settings.measure_at.empty()) measurement = try_measurement(trial, training, settings, keys.noise, stop);
   } catch (const NotExact&) {  // the run will say so
@@ -169,13 +172,14 @@ void try_cell(Trial& trial, const Plan& plan, const Cell& cell, TaskPool& tasks,
   double write = 0;
   trial.bytes = size_of_written([&](const std::string& path) {
     start = Clock::now();
-    write_cell(path, record);
+    storage::write_cell(path, record);
     write = since(start);
   });
   trial.bytes -= bytes_per_log * static_cast<double>(record.result.log.size());  // counted by the steps of each cell
   trial.write = write;
   if (cell.settings.checkpoint)
-    trial.checkpoint_bytes = size_of_written([&](const std::string& path) { save_checkpoint(path, checkpoint_of(training)); });
+    trial.checkpoint_bytes =
+        size_of_written([&](const std::string& path) { storage::save_checkpoint(path, storage::checkpoint_of(training)); });
 }
 
 // The mean of some trials, cost by cost.
@@ -281,4 +285,4 @@ CostEstimate estimate_cost(const Plan& plan, const std::vector<const Cell*>& cel
   return total;
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

@@ -5,7 +5,7 @@
 
 #include "experiments/sweeps/plan.hpp"
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 
 struct CostEstimate {
   double seconds = 0;       ///< wall clock, with the jobs asked for
@@ -22,4 +22,4 @@ struct CostEstimate {
 /// take at most about `budget` seconds; kinds that are left then are taken for the mean of their like.
 CostEstimate estimate_cost(const Plan& plan, const std::vector<const Cell*>& cells, TaskPool& tasks, int jobs, double budget);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

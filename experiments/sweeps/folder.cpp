@@ -14,7 +14,7 @@
 #include "experiments/sweeps/journal.hpp"
 #include "experiments/sweeps/work_left.hpp"
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 
 std::string to_string(CellState state) {
   switch (state) {
@@ -27,8 +27,8 @@ std::string to_string(CellState state) {
   throw Bug("unknown cell state");
 }
 
-std::vector<Leftover> leftovers(const SweepFolder& folder) {
-  auto found = leftovers(folder.path), more = leftovers(folder.cells());
+std::vector<storage::Leftover> leftovers(const SweepFolder& folder) {
+  auto found = storage::leftovers(folder.path), more = storage::leftovers(folder.cells());
   found.insert(found.end(), more.begin(), more.end());
   std::erase_if(found, [](const auto& leftover) { return !leftover.abandoned; });
   return found;
@@ -38,12 +38,12 @@ CellState cell_state(const SweepFolder& folder, const std::string& hash, bool wi
   const auto path = folder.cell(hash);
   if (place_of(path) == Place::nothing) return CellState::pending;
   try {
-    const auto summary = peek_cell(path);
+    const auto summary = storage::peek_cell(path);
     if (summary.cell_hash != hash) return CellState::damaged;
-    if (with_checkpoint && !check_checkpoint(path, summary).empty()) return CellState::damaged;
-    return summary.status == CellStatus::ok       ? CellState::ok
-           : summary.status == CellStatus::failed ? CellState::failed
-                                                  : CellState::skipped;
+    if (with_checkpoint && !storage::check_checkpoint(path, summary).empty()) return CellState::damaged;
+    return summary.status == storage::CellStatus::ok       ? CellState::ok
+           : summary.status == storage::CellStatus::failed ? CellState::failed
+                                                           : CellState::skipped;
   } catch (const InputError&) {
     return CellState::damaged;
   }
@@ -53,7 +53,7 @@ std::optional<int> unfinished_step(const SweepFolder& folder, const std::string&
   const auto path = folder.unfinished(hash);
   try {
     if (place_of(path) == Place::nothing) return {};
-    const auto summary = peek_unfinished(path);
+    const auto summary = storage::peek_unfinished(path);
     return summary.cell_hash == hash ? std::optional(summary.step) : std::nullopt;
   } catch (const InputError&) {  // `check` names what is damaged
     return {};
@@ -85,7 +85,7 @@ nlohmann::json read_plan(const SweepFolder& folder) {
   if (place_of(folder.plan()) == Place::nothing)
     throw InputError(fmt::format("{}: not the folder of a sweep: it {}", folder.path,
                                  place_of(folder.path) == Place::file ? "is a file" : "has no plan.json"));
-  auto plan = nlohmann::json::parse(read_file(folder.plan()), nullptr, false);
+  auto plan = nlohmann::json::parse(storage::read_file(folder.plan()), nullptr, false);
   const auto text = [](const nlohmann::json& object, const char* key) {
     return object.contains(key) && object.at(key).is_string();
   };
@@ -188,4 +188,4 @@ SweepStatus sweep_status(const SweepFolder& folder) {
   return status;
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

@@ -12,7 +12,7 @@
 #include "experiments/sweeps/durations.hpp"
 #include "experiments/sweeps/plan.hpp"
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 
 struct SweepFolder {
   std::string path;
@@ -28,7 +28,7 @@ struct SweepFolder {
 enum class CellState { pending, ok, failed, skipped, damaged };
 std::string to_string(CellState state);
 /// What killed processes left half-written in it, and `run` removes.
-std::vector<Leftover> leftovers(const SweepFolder& folder);
+std::vector<storage::Leftover> leftovers(const SweepFolder& folder);
 /// Reads the seal of the cell's file: a file that is not whole, or of another hash, is damaged; so is a cell whose checkpoint
 /// is missing or damaged, unless its numbers alone are wanted.
 CellState cell_state(const SweepFolder& folder, const std::string& hash, bool with_checkpoint = true);
@@ -65,4 +65,4 @@ std::map<std::string, double> journal_seconds(const SweepFolder& folder);
 /// How far a sweep is; quick, since no HDF5 is opened.
 SweepStatus sweep_status(const SweepFolder& folder);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

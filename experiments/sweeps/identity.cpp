@@ -6,7 +6,7 @@
 #include <set>
 #include <sstream>
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 namespace {
 
 std::map<std::string, std::string> lines_of(const std::string& identity) {
@@ -43,4 +43,4 @@ std::string identity_difference(const std::string& before, const std::string& no
   return fmt::format("{}", fmt::join(identity_differences(before, now), ", "));
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 
 /// "train.steps 400 -> 401", "the estimator's plugin is another build"; none if nothing differs.
 std::vector<std::string> identity_differences(const std::string& before, const std::string& now);
 /// All of them in one line.
 std::string identity_difference(const std::string& before, const std::string& now);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

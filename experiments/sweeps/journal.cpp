@@ -12,7 +12,7 @@
 
 #include "core/support/error.hpp"
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 
 std::string now_utc() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
 
@@ -46,4 +46,4 @@ std::vector<nlohmann::json> Journal::read(const std::string& path) {
   return events;
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

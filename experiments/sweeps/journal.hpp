@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 
 class Journal {
  public:
@@ -29,4 +29,4 @@ class Journal {
 /// The present time as 2024-05-01T12:00:00Z.
 std::string now_utc();
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

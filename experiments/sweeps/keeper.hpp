@@ -6,14 +6,14 @@
 #include "core/support/usage.hpp"
 #include "experiments/sweeps/run_cell.hpp"
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 
 template <class T>
 class Keeper {
  public:
   /// All must outlive it. `began`: thread_seconds() when the cell was begun.
-  Keeper(const Training<T>& training, const TrainSettings& settings, const CellSettings& cell, const CellHooks& hooks,
-         const CellRecord& record, double began, bool starting)
+  Keeper(const training::Training<T>& training, const training::TrainSettings& settings, const CellSettings& cell,
+         const CellHooks& hooks, const storage::CellRecord& record, double began, bool starting)
       : training_(training),
         settings_(settings),
         cell_(cell),
@@ -24,7 +24,7 @@ class Keeper {
         last_step_(training.step) {}
   Keeper(const Keeper&) = delete;
 
-  Between between() {
+  training::Between between() {
     return {[this] { return due(); }, [this] { act(); }};
   }
 
@@ -34,11 +34,11 @@ class Keeper {
     saved_ = Clock::now();
     const auto& found = training_.so_far.result;
     if (!saves() || (training_.step == 0 && found.measurements.empty() && found.evaluations.empty())) return;
-    Unfinished unfinished;
+    storage::Unfinished unfinished;
     unfinished.record = record_;
     unfinished.record.costs["cpu_seconds"] += thread_seconds() - began_;
     unfinished.starting = starting_;
-    put_away(training_, unfinished);
+    storage::put_away(training_, unfinished);
     hooks_.save(unfinished);
   }
 
@@ -68,9 +68,9 @@ class Keeper {
     const auto& so_far = training_.so_far;
     const auto& result = so_far.result;
     CellProgress progress{.step = training_.step,
-                          .share = share_done(training_, settings_),
+                          .share = training::share_done(training_, settings_),
                           .seconds = result.seconds + so_far.measuring + so_far.evaluating,
-                          .left = seconds_left(training_, settings_),
+                          .left = training::seconds_left(training_, settings_),
                           .logged = {},
                           .evaluated = {}};
     if (!result.log.empty()) progress.logged = result.log.back();
@@ -78,11 +78,11 @@ class Keeper {
     hooks_.progress(progress);
   }
 
-  const Training<T>& training_;
-  const TrainSettings& settings_;
+  const training::Training<T>& training_;
+  const training::TrainSettings& settings_;
   const CellSettings& cell_;
   const CellHooks& hooks_;
-  const CellRecord& record_;
+  const storage::CellRecord& record_;
   const double began_;
   const bool starting_;
   int last_step_;
@@ -90,4 +90,4 @@ class Keeper {
   bool save_ = false, tell_ = false;
 };
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

@@ -16,7 +16,7 @@
 #include "experiments/training/annealing.hpp"
 #include "experiments/training/monitor.hpp"
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 namespace {
 
 constexpr std::size_t most_cells = 1'000'000;
@@ -57,9 +57,9 @@ std::string identity(const std::string& precision, std::uint64_t root_seed, cons
   for (const char* noun : {"task", "model", "estimator"})
     if (const auto* plugin = plugin_of(noun, cell.spec(noun).name))
       text += fmt::format("plugin.{}={}\n", noun, plugin->fingerprint);
-  if (is_checkpoint(cell.settings.start)) text += fmt::format("start.file={}\n", read_seal(cell.settings.start).hash);
+  if (is_checkpoint(cell.settings.start)) text += fmt::format("start.file={}\n", storage::read_seal(cell.settings.start).hash);
   for (const auto& setting : settings_table())
-    if (setting.in_identity) text += fmt::format("{}={}\n", setting.path, to_string(setting.get(cell.settings)));
+    if (setting.in_identity) text += fmt::format("{}={}\n", setting.path, hardgrad::to_string(setting.get(cell.settings)));
   return text;
 }
 
@@ -87,7 +87,7 @@ CellKeys::CellKeys(std::uint64_t root_seed, const AxisValues& axes)
   for (const auto& [name, value] : axes) noise = noise / name / value;  // a map: by name, whatever the order
 }
 
-std::shared_ptr<const Task> TaskPool::get(const std::string& spec, Key data) {
+std::shared_ptr<const tasks::Task> TaskPool::get(const std::string& spec, Key data) {
   std::shared_ptr<Slot> slot;
   {
     std::lock_guard guard(mutex_);
@@ -96,7 +96,7 @@ std::shared_ptr<const Task> TaskPool::get(const std::string& spec, Key data) {
     slot = place;
   }
   std::lock_guard guard(slot->loading);  // others wait for the one that loads
-  if (!slot->task) slot->task = make_task(Spec::parse(spec), data);
+  if (!slot->task) slot->task = tasks::make_task(Spec::parse(spec), data);
   auto task = slot->task;
   if (slot->users > 0 && --slot->users == 0) slot->task.reset();
   return task;
@@ -139,7 +139,7 @@ Plan make_plan(const SweepConfig& config, TaskPool& tasks) {
       rest /= length;
     }
     if (!cell.axes.contains("model")) {
-      const auto& entry = Tasks::instance().at(cell.spec("task").name);
+      const auto& entry = tasks::Tasks::instance().at(cell.spec("task").name);
       cell.axes["model"] = canonical_spec("model", entry.default_model);
     }
     bool out = false;
@@ -149,7 +149,7 @@ Plan make_plan(const SweepConfig& config, TaskPool& tasks) {
     cell.settings = settings_of(config, cell.axes, &overridden);
     try {
       cell.settings.resolved();
-      annealed(cell.spec("estimator"), cell.settings.train.anneal, 1);
+      training::annealed(cell.spec("estimator"), cell.settings.train.anneal, 1);
     } catch (const UsageError& e) {
       throw UsageError(fmt::format("{}: {} (in {})", config.file, e.what(), cell.label()));
     }
@@ -232,8 +232,8 @@ std::vector<const Cell*> selected_cells(const Plan& plan, const std::vector<std:
 
 bool more_is_better(const SweepConfig& config, const std::string& setting, const std::string& what, const Cell& cell,
                     TaskPool& tasks) {
-  return higher_is_better(*tasks.get(cell.axes.at("task"), CellKeys(config.seed, cell.axes).data), what,
-                          fmt::format("{}: {}: {}", config.file, setting, cell.spec("task").name));
+  return training::higher_is_better(*tasks.get(cell.axes.at("task"), CellKeys(config.seed, cell.axes).data), what,
+                                    fmt::format("{}: {}: {}", config.file, setting, cell.spec("task").name));
 }
 
 Durations::Left work_of(const std::vector<const Cell*>& cells) {
@@ -298,4 +298,4 @@ std::string plan_difference(const nlohmann::json& frozen, const Plan& plan) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

@@ -14,7 +14,7 @@
 #include "experiments/sweeps/durations.hpp"
 #include "experiments/sweeps/search.hpp"
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 
 /// What a plan with [tune] grows by.
 struct Tuning {
@@ -51,7 +51,7 @@ struct CellKeys {
 class TaskPool {
  public:
   /// The task of a spec and stream; throws what loading throws, prefixed by the spec.
-  std::shared_ptr<const Task> get(const std::string& spec, Key data);
+  std::shared_ptr<const tasks::Task> get(const std::string& spec, Key data);
   using Users = std::map<std::pair<std::string, std::uint64_t>, int>;
   /// How often each task (spec, value of its stream) will still be asked for; all others are forgotten.
   void expect(const Users& users);
@@ -59,7 +59,7 @@ class TaskPool {
  private:
   struct Slot {
     std::mutex loading;
-    std::shared_ptr<const Task> task;
+    std::shared_ptr<const tasks::Task> task;
     int users = -1;  ///< left; negative: keep for ever
   };
   std::mutex mutex_;
@@ -95,4 +95,4 @@ Durations::Left work_of(const std::vector<const Cell*>& cells);
 /// What differs between a frozen plan and this one, in one line; empty if nothing.
 std::string plan_difference(const nlohmann::json& frozen, const Plan& plan);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

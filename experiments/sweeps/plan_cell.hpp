@@ -6,7 +6,7 @@
 
 #include "experiments/sweeps/config.hpp"
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 
 struct Cell {
   AxisValues axes;          ///< always task, model, estimator and seed; then whatever else the grid walks or [tune] tries
@@ -25,4 +25,4 @@ struct Cell {
   std::string label() const;
 };
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

@@ -13,7 +13,7 @@
 
 #include "experiments/support/utf8.hpp"
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 
 std::string clock_text(double seconds) {
   const auto s = static_cast<long long>(std::llround(std::max(0.0, seconds)));
@@ -110,4 +110,4 @@ void Progress::draw() {
   drawn_ = true;
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

@@ -9,7 +9,7 @@
 #include <string>
 #include <thread>
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 
 /// `bar`: one on a terminal, nothing elsewhere.
 enum class ProgressMode { automatic, plain, bar, none };
@@ -51,4 +51,4 @@ class Progress {
 /// 75 -> "1:15", 3675 -> "1:01:15"
 std::string clock_text(double seconds);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

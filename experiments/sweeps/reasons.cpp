@@ -10,7 +10,7 @@
 #include "experiments/storage/cell.hpp"
 #include "experiments/sweeps/identity.hpp"
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 namespace {
 
 // What makes two cells versions of one another.
@@ -32,7 +32,7 @@ void Reasons::look_for_others() {
     const auto& file = entry.path();
     if (file.extension() != ".h5" || !file.stem().extension().empty() || ours.contains(file.stem().string())) continue;
     try {
-      const auto record = read_cell(file.string());
+      const auto record = storage::read_cell(file.string());
       if (!record.identity.empty()) (*others_)[core_of(record.axes)].push_back({file.string(), record.identity});
     } catch (const InputError&) {  // `check` names what is damaged
     }
@@ -42,13 +42,13 @@ void Reasons::look_for_others() {
 std::string Reasons::operator()(const Cell& cell) {
   if (!cell.skip.empty()) return "skip: " + cell.skip;
   const auto path = folder_.cell(cell.hash);
-  const auto reason = [&] { return read_cell(path).reason; };
+  const auto reason = [&] { return storage::read_cell(path).reason; };
   switch (cell_state(folder_, cell.hash)) {
     case CellState::ok: return fmt::format("done: {} is whole and of this hash", path);
     case CellState::failed:
       return (cell.round ? "done: the trial failed, and is never chosen: " : "run again: it failed: ") + reason();
     case CellState::skipped: return "run again: it was skipped: " + reason();
-    case CellState::damaged: return "run again: " + check_cell(path, "", cell.hash);
+    case CellState::damaged: return "run again: " + storage::check_cell(path, "", cell.hash);
     case CellState::pending: break;
   }
   if (!others_) look_for_others();
@@ -67,4 +67,4 @@ std::string Reasons::operator()(const Cell& cell) {
   return fmt::format("stale: {} differs: {}", nearest->path, fmt::join(least, ", "));
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

@@ -9,7 +9,7 @@
 #include "experiments/sweeps/folder.hpp"
 #include "experiments/sweeps/plan.hpp"
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 
 class Reasons {
  public:
@@ -28,4 +28,4 @@ class Reasons {
   std::optional<std::map<std::string, std::vector<Other>>> others_;  ///< cells of no plan of now, by task, model, ...
 };
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

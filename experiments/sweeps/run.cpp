@@ -16,7 +16,7 @@
 #include "experiments/support/place.hpp"
 #include "experiments/sweeps/running.hpp"
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 namespace {
 
 using namespace std::chrono_literals;
@@ -28,7 +28,7 @@ void adopt(const Plan& plan, const SweepFolder& folder, bool force) {
   std::filesystem::create_directories(folder.cells(), error);
   if (error) throw UsageError(fmt::format("{}: cannot be made: {}; give another --out", folder.cells(), error.message()));
   const auto text = frozen(plan);
-  if (place_of<UsageError>(folder.plan()) == Place::nothing && write_new_file(folder.plan(), text)) return;
+  if (place_of<UsageError>(folder.plan()) == Place::nothing && storage::write_new_file(folder.plan(), text)) return;
   if (!force)
     if (const auto difference = plan_difference(read_plan(folder), plan); !difference.empty())
       throw UsageError(
@@ -36,8 +36,8 @@ void adopt(const Plan& plan, const SweepFolder& folder, bool force) {
                       "new plan (finished cells it shares are kept)",
                       folder.path, difference));
   // A plan that grows may have grown further there than we know yet.
-  if ((!plan.tuning || !plan_difference(read_plan(folder), plan).empty()) && read_file(folder.plan()) != text)
-    write_file(folder.plan(), text);
+  if ((!plan.tuning || !plan_difference(read_plan(folder), plan).empty()) && storage::read_file(folder.plan()) != text)
+    storage::write_file(folder.plan(), text);
 }
 
 }  // namespace
@@ -45,8 +45,8 @@ void adopt(const Plan& plan, const SweepFolder& folder, bool force) {
 Run::Run(const Plan& plan, TaskPool& tasks, const RunOptions& options)
     : plan_(plan), tasks_(tasks), options_(options), folder_{options.out}, jobs_(useful_jobs(options.jobs)) {
   adopt(plan, folder_, options.force);
-  report_.leftovers = remove_leftovers(folder_.path) + remove_leftovers(folder_.cells());
-  provenance_threads(jobs_);
+  report_.leftovers = storage::remove_leftovers(folder_.path) + storage::remove_leftovers(folder_.cells());
+  storage::provenance_threads(jobs_);
   gethostname(host_, sizeof host_ - 1);
   journal_.emplace(folder_.journal());
   remove_void_claims(folder_.cells());
@@ -158,4 +158,4 @@ RunReport run_plan(const Plan& plan, TaskPool& tasks, const RunOptions& options)
   return report;
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

@@ -12,7 +12,7 @@
 #include "experiments/sweeps/plan.hpp"
 #include "experiments/sweeps/progress.hpp"
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 
 struct RunOptions {
   std::string out = {};
@@ -48,4 +48,4 @@ struct RunReport {
 /// UsageError if the folder cannot be written or holds another plan.
 RunReport run_plan(const Plan& plan, TaskPool& tasks, const RunOptions& options);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

@@ -12,15 +12,15 @@
 #include "experiments/support/place.hpp"
 #include "experiments/sweeps/keeper.hpp"
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 namespace {
 
 // What the cell came to in an earlier run; nothing if there is no such file, or it is of no use.
-std::optional<Unfinished> earlier(const std::string& path, CellRecord& record) {
+std::optional<storage::Unfinished> earlier(const std::string& path, storage::CellRecord& record) {
   if (path.empty()) return {};
   try {
     if (place_of(path) == Place::nothing) return {};
-    auto found = read_unfinished(path);
+    auto found = storage::read_unfinished(path);
     if (found.record.cell_hash == record.cell_hash) return found;
     record.log += path + ": is of another cell; begun anew\n";
   } catch (const InputError& error) {
@@ -30,9 +30,9 @@ std::optional<Unfinished> earlier(const std::string& path, CellRecord& record) {
 }
 
 // Where the steps so far were made, if that was not here.
-std::string elsewhere(const Unfinished& found) {
+std::string elsewhere(const storage::Unfinished& found) {
   std::string text;
-  for (const auto& [name, value] : provenance())
+  for (const auto& [name, value] : storage::provenance())
     if (const auto it = found.record.provenance.find(name);
         it != found.record.provenance.end() && it->second != value && name != "created_at" && name != "threads")
       text += fmt::format("{} {} {}", text.empty() ? "" : ",", name, it->second);
@@ -43,7 +43,7 @@ std::string elsewhere(const Unfinished& found) {
 template <class T>
 class CellTraining {
  public:
-  CellTraining(const Plan& plan, const Cell& cell, TaskPool& tasks, const CellHooks& hooks, CellRecord& record)
+  CellTraining(const Plan& plan, const Cell& cell, TaskPool& tasks, const CellHooks& hooks, storage::CellRecord& record)
       : cell_(cell),
         hooks_(hooks),
         record_(record),
@@ -54,7 +54,7 @@ class CellTraining {
   }
 
   /// The trained network.
-  Training<T> run() {
+  training::Training<T> run() {
     auto training = fresh();
     record_.log += fmt::format("parameters: {}\n", training.model->parameters().size());
     auto found = earlier(hooks_.unfinished, record_);
@@ -67,13 +67,13 @@ class CellTraining {
   }
 
  private:
-  Training<T> fresh() const {
+  training::Training<T> fresh() const {
     return prepare<T>(task_, cell_.spec("model"), cell_.spec("estimator"), settings_, {keys_.init, keys_.order, keys_.noise});
   }
 
-  bool took_up(const Unfinished& found, Training<T>& training) {
+  bool took_up(const storage::Unfinished& found, training::Training<T>& training) {
     try {
-      take_up(found, training, hooks_.unfinished);
+      storage::take_up(found, training, hooks_.unfinished);
     } catch (const InputError& error) {
       record_.log += error.what() + std::string("; begun anew\n");
       return false;
@@ -83,7 +83,8 @@ class CellTraining {
     return true;
   }
 
-  TrainResult train_kept(Training<T>& training, const TrainSettings& settings, const RunKeys& keys, bool starting) {
+  training::TrainResult train_kept(training::Training<T>& training, const training::TrainSettings& settings,
+                                   const training::RunKeys& keys, bool starting) {
     Keeper<T> keeper(training, settings, cell_.settings, hooks_, record_, began_, starting);
     try {
       return train(training, settings, keys, hooks_.stop, keeper.between());
@@ -94,16 +95,16 @@ class CellTraining {
   }
 
   /// The network that train.start asks for, in place of the one of random parameters.
-  void start(Training<T>& training, const Unfinished* found) {
+  void start(training::Training<T>& training, const storage::Unfinished* found) {
     const auto& from = cell_.settings.start;
     if (from.empty()) return;
     const auto bare = make_model<T>(cell_.spec("model"), task_->dimensions(), keys_.init, false);
-    const auto put = [&](const std::vector<NamedArray<double>>& saved, const std::string& where) {
-      restore_shared(saved, training.model->parameters(), std::as_const(*bare).parameters(), where);
+    const auto put = [&](const std::vector<storage::NamedArray<double>>& saved, const std::string& where) {
+      storage::restore_shared(saved, training.model->parameters(), std::as_const(*bare).parameters(), where);
     };
-    if (is_checkpoint(from)) return put(load_checkpoint(from).parameters, from);
+    if (is_checkpoint(from)) return put(storage::load_checkpoint(from).parameters, from);
     auto how = settings_;
-    const TrainSettings none;
+    const training::TrainSettings none;
     how.steps = cell_.settings.start_steps;
     how.rows = how.attention_values = how.cpu_seconds = 0;
     how.target_loss = none.target_loss;
@@ -112,12 +113,12 @@ class CellTraining {
     how.evaluate_examples = 1;  // what comes out of it is not kept
     how.decode = how.keep_best = false;
     how.measure_at.clear();
-    const RunKeys keys{keys_.init, keys_.order / "start", keys_.init / "start"};  // shared by all estimators
+    const training::RunKeys keys{keys_.init, keys_.order / "start", keys_.init / "start"};  // shared by all estimators
     const auto make = [&] { return prepare<T>(task_, cell_.spec("model"), Spec::parse(from), how, keys); };
     auto first = make();
     if (found && !took_up(*found, first)) first = make();
     const auto result = train_kept(first, how, keys, true);
-    put(save_parameters(std::as_const(*first.model).parameters()), from);
+    put(storage::save_parameters(std::as_const(*first.model).parameters()), from);
     record_.costs["start_rows"] = result.rows;
     record_.costs["start_attention_values"] = result.attention_values;
     record_.costs["start_cpu_seconds"] = result.log.empty() ? 0 : result.log.back().cpu_seconds;
@@ -126,31 +127,31 @@ class CellTraining {
   const double began_ = thread_seconds();
   const Cell& cell_;
   const CellHooks& hooks_;
-  CellRecord& record_;
+  storage::CellRecord& record_;
   const CellKeys keys_;
-  const TrainSettings settings_;
-  const std::shared_ptr<const Task> task_;
+  const training::TrainSettings settings_;
+  const std::shared_ptr<const tasks::Task> task_;
 };
 
 template <class T>
-void train_cell(const Plan& plan, const Cell& cell, TaskPool& tasks, const CellHooks& hooks, CellRecord& record) {
+void train_cell(const Plan& plan, const Cell& cell, TaskPool& tasks, const CellHooks& hooks, storage::CellRecord& record) {
   const auto training = CellTraining<T>(plan, cell, tasks, hooks, record).run();
   if (!cell.settings.checkpoint) return;
-  auto saved = checkpoint_of(training);
+  auto saved = storage::checkpoint_of(training);
   saved.task = cell.axes.at("task");
   saved.model = cell.axes.at("model");
   saved.estimator = cell.axes.at("estimator");
   saved.seed = run_seed(plan.seed, cell.axes);
   saved.precision = plan.precision;
-  save_checkpoint(hooks.checkpoint, saved);
+  storage::save_checkpoint(hooks.checkpoint, saved);
   record.checkpoint = std::filesystem::path(hooks.checkpoint).filename();
-  record.checkpoint_hash = read_seal(hooks.checkpoint).hash;
+  record.checkpoint_hash = storage::read_seal(hooks.checkpoint).hash;
 }
 
 }  // namespace
 
-CellRecord run_cell(const Plan& plan, const Cell& cell, TaskPool& tasks, const CellHooks& hooks) {
-  CellRecord record;
+storage::CellRecord run_cell(const Plan& plan, const Cell& cell, TaskPool& tasks, const CellHooks& hooks) {
+  storage::CellRecord record;
   record.axes = cell.axes;
   record.estimator_settings = settings_json("estimator", cell.axes.at("estimator"));
   record.run_settings = settings_json(cell.settings);
@@ -161,12 +162,12 @@ CellRecord run_cell(const Plan& plan, const Cell& cell, TaskPool& tasks, const C
   record.costs["cpu_seconds"] = 0;
   const double start = thread_seconds();
   const auto fail = [&](const std::string& reason) {
-    record.status = CellStatus::failed;
+    record.status = storage::CellStatus::failed;
     record.reason = reason;
     record.log += "failed: " + reason + "\n";
   };
   if (!cell.skip.empty()) {
-    record.status = CellStatus::skipped;
+    record.status = storage::CellStatus::skipped;
     record.reason = cell.skip;
     record.costs.clear();
     return record;
@@ -178,8 +179,8 @@ CellRecord run_cell(const Plan& plan, const Cell& cell, TaskPool& tasks, const C
       train_cell<float>(plan, cell, tasks, hooks, record);
   } catch (const Interrupted&) {
     throw;
-  } catch (const Unsupported& e) {
-    record.status = CellStatus::skipped;
+  } catch (const training::Unsupported& e) {
+    record.status = storage::CellStatus::skipped;
     record.reason = e.what();
   } catch (const std::bad_alloc&) {
     fail("out of memory; try fewer --jobs or a smaller batch");
@@ -192,4 +193,4 @@ CellRecord run_cell(const Plan& plan, const Cell& cell, TaskPool& tasks, const C
   return record;
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

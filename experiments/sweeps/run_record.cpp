@@ -6,7 +6,7 @@
 #include "core/support/error.hpp"
 #include "experiments/sweeps/running.hpp"
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 namespace {
 
 constexpr double between_lines = 5;  // seconds between what the journal says of a cell at work
@@ -14,26 +14,26 @@ constexpr double between_lines = 5;  // seconds between what the journal says of
 }  // namespace
 
 // To be called with `writing_` held.
-void Run::tell_end(const Cell& cell, CellStatus status, const std::string& reason, double seconds) {
-  if (status == CellStatus::failed && cell.round > 0) {
+void Run::tell_end(const Cell& cell, storage::CellStatus status, const std::string& reason, double seconds) {
+  if (status == storage::CellStatus::failed && cell.round > 0) {
     ++report_.failed_trials;
     progress_->say(fmt::format("trial failed: {}: {}", cell.label(), reason));
-  } else if (status == CellStatus::failed) {
+  } else if (status == storage::CellStatus::failed) {
     report_.failures.push_back(cell.label() + ": " + reason);
     progress_->say("failed: " + report_.failures.back());
     if (options_.fail_fast) halt_ = true;
   }
-  if (status == CellStatus::ok && seconds > 0) left_.took(kind_of(cell.axes), seconds, cell.share);
+  if (status == storage::CellStatus::ok && seconds > 0) left_.took(kind_of(cell.axes), seconds, cell.share);
   left_.over(cell.hash);
   ++over_;
-  progress_->advance(status == CellStatus::failed);
+  progress_->advance(status == storage::CellStatus::failed);
 }
 
-void Run::save(const Cell& cell, const Unfinished& unfinished) {
+void Run::save(const Cell& cell, const storage::Unfinished& unfinished) {
   std::lock_guard guard(writing_);
   if (closed_) return;
   try {
-    write_unfinished(folder_.unfinished(cell.hash), unfinished);
+    storage::write_unfinished(folder_.unfinished(cell.hash), unfinished);
   } catch (const UsageError& error) {  // the cell may end well all the same
     if (!std::exchange(cannot_save_, true)) progress_->say(fmt::format("not saved on its way: {}", error.what()));
   }
@@ -66,4 +66,4 @@ void Run::remove_unfinished(const Cell& cell) const {
   std::filesystem::remove(folder_.unfinished(cell.hash), none);
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

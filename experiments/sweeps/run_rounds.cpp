@@ -11,7 +11,7 @@
 #include "experiments/support/parallel.hpp"
 #include "experiments/sweeps/running.hpp"
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 namespace {
 
 using namespace std::chrono_literals;
@@ -21,7 +21,7 @@ using Clock = std::chrono::steady_clock;
 
 std::string seal_of(const std::string& path) {
   try {
-    return read_seal(path).hash;
+    return storage::read_seal(path).hash;
   } catch (const InputError&) {
     return {};
   }
@@ -40,21 +40,21 @@ void Run::compute(const Cell& cell) {
                                {.stop = [this] { return stop(); },
                                 .checkpoint = folder_.checkpoint(cell.hash),
                                 .unfinished = folder_.unfinished(cell.hash),
-                                .save = [&](const Unfinished& unfinished) { save(cell, unfinished); },
+                                .save = [&](const storage::Unfinished& unfinished) { save(cell, unfinished); },
                                 .progress = [&](const CellProgress& progress) { tell(cell, progress, told); }});
   // With the training of earlier runs that it went on from.
   const double seconds = std::max(record.result.seconds, std::chrono::duration<double>(Clock::now() - start).count());
   std::lock_guard guard(writing_);
   if (closed_) return;
   at_work_.erase(&cell);
-  write_cell(folder_.cell(cell.hash), record);
+  storage::write_cell(folder_.cell(cell.hash), record);
   // What failed is tried again from there; but a trial that failed is over.
-  if (record.status != CellStatus::failed || cell.round > 0) remove_unfinished(cell);
+  if (record.status != storage::CellStatus::failed || cell.round > 0) remove_unfinished(cell);
   auto event = here("end", cell);
   event.update({{"status", to_string(record.status)}, {"reason", record.reason}, {"seconds", seconds}});
   journal_->append(event);
-  report_.ok += record.status == CellStatus::ok;
-  report_.skipped += record.status == CellStatus::skipped;
+  report_.ok += record.status == storage::CellStatus::ok;
+  report_.skipped += record.status == storage::CellStatus::skipped;
   tell_end(cell, record.status, record.reason, seconds);
 }
 
@@ -65,11 +65,11 @@ bool Run::done_elsewhere(const Todo& todo) {
   const bool done = is_done(state, cell);
   const bool tried = state == CellState::failed || state == CellState::skipped;
   if (!done && !(tried && seal_of(folder_.cell(cell.hash)) != todo.seal)) return false;
-  const auto reason = state == CellState::failed ? read_cell(folder_.cell(cell.hash)).reason : std::string();
+  const auto reason = state == CellState::failed ? storage::read_cell(folder_.cell(cell.hash)).reason : std::string();
   std::lock_guard guard(writing_);
   report_.already += done;
   report_.skipped += !done && state == CellState::skipped;
-  tell_end(cell, state == CellState::failed ? CellStatus::failed : CellStatus::skipped, reason, 0);
+  tell_end(cell, state == CellState::failed ? storage::CellStatus::failed : storage::CellStatus::skipped, reason, 0);
   return true;
 }
 
@@ -127,4 +127,4 @@ void Run::run_todo() {
   }
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

@@ -6,7 +6,7 @@
 #include "experiments/storage/atomic_file.hpp"
 #include "experiments/sweeps/running.hpp"
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 namespace {
 
 using namespace std::chrono_literals;
@@ -23,7 +23,7 @@ void Run::grow_plan() {
   }
   std::lock_guard guard(writing_);
   grow(plan_, outcomes_);
-  if (const auto text = frozen(plan_); read_file(folder_.plan()) != text) write_file(folder_.plan(), text);
+  if (const auto text = frozen(plan_); storage::read_file(folder_.plan()) != text) storage::write_file(folder_.plan(), text);
   claims_->give_back("plan");
 }
 
@@ -62,4 +62,4 @@ bool Run::wait_for_trials() {
   return false;
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

@@ -20,7 +20,7 @@
 #include "experiments/sweeps/tuning.hpp"
 #include "experiments/sweeps/work_left.hpp"
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 
 /// Seconds of a clock that only goes forward.
 inline double clock_seconds() {
@@ -51,11 +51,11 @@ class Run {
   void round(const std::vector<Todo>& todo);
   void work(const Todo& todo);
   void compute(const Cell& cell);
-  void save(const Cell& cell, const Unfinished& unfinished);
+  void save(const Cell& cell, const storage::Unfinished& unfinished);
   void tell(const Cell& cell, const CellProgress& progress, double& told);
   bool done_elsewhere(const Todo& todo);
   void remove_unfinished(const Cell& cell) const;
-  void tell_end(const Cell& cell, CellStatus status, const std::string& reason, double seconds);
+  void tell_end(const Cell& cell, storage::CellStatus status, const std::string& reason, double seconds);
   bool stop() const { return halt_ || options_.interrupted(); }
   nlohmann::json here(const char* event) const { return {{"event", event}, {"pid", getpid()}, {"host", host_}}; }
   nlohmann::json here(const char* event, const Cell& cell) const {
@@ -88,4 +88,4 @@ class Run {
   std::exception_ptr broken_;
 };
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

@@ -11,7 +11,7 @@
 #include "core/support/error.hpp"
 #include "experiments/sweeps/plan.hpp"
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 namespace {
 
 // The cell with tuned values in the place of what was open.
@@ -46,9 +46,9 @@ void shorten(CellSettings& settings, const TuneConfig& tune, double share) {
 
 // NaN unless the text is a number and no more.
 double number_in(const std::string& text) {
-  double value = not_a_number;
+  double value = measurement::not_a_number;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc{} && end == text.data() + text.size() ? value : not_a_number;
+  return error == std::errc{} && end == text.data() + text.size() ? value : measurement::not_a_number;
 }
 
 }  // namespace
@@ -106,7 +106,8 @@ void Search::grow(const SweepConfig& config, const Outcomes& outcomes, std::vect
         failures.push_back(there.label() + ": " + outcome->reason);
         if (first_failure.empty()) first_failure = outcome->reason;
       }
-      if (!open) round.scores.push_back(std::isfinite(sum) ? sum / static_cast<double>(tune.seeds.size()) : not_a_number);
+      if (!open)
+        round.scores.push_back(std::isfinite(sum) ? sum / static_cast<double>(tune.seeds.size()) : measurement::not_a_number);
     }
     number += sizes[r] * tune.seeds.size();
     if (!over) round.scores.clear();
@@ -182,4 +183,4 @@ std::string Search::label() const {
   return fmt::format("{}", fmt::join(parts, " "));
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

@@ -10,13 +10,13 @@
 
 #include "experiments/sweeps/plan_cell.hpp"
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 
 /// What one trial came to.
 struct Outcome {
-  double score = not_a_number;  ///< of the last evaluation; not finite: it failed
-  std::string quantity;         ///< what that is: heldout_<loss> or metric_<name>
-  std::string reason;           ///< why it failed
+  double score = measurement::not_a_number;  ///< of the last evaluation; not finite: it failed
+  std::string quantity;                      ///< what that is: heldout_<loss> or metric_<name>
+  std::string reason;                        ///< why it failed
 };
 /// The outcome of a cell; nothing while it is not over.
 using Outcomes = std::function<std::optional<Outcome>(const Cell&)>;
@@ -55,4 +55,4 @@ struct Search {
   std::string label() const;
 };
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

@@ -14,7 +14,7 @@
 #include "core/support/error.hpp"
 #include "experiments/sweeps/config.hpp"
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 namespace {
 
 constexpr double many = 2e9, endless = std::numeric_limits<double>::infinity();
@@ -185,7 +185,7 @@ std::vector<SettingInfo> make_table() {
 
 }  // namespace
 
-TrainSettings CellSettings::resolved() const {
+training::TrainSettings CellSettings::resolved() const {
   auto result = train;
   const bool by_cost = train.rows > 0 || train.attention_values > 0 || train.cpu_seconds > 0;
   const bool open = train.steps == 0 && by_cost;  // the number of steps is not known beforehand
@@ -204,7 +204,7 @@ TrainSettings CellSettings::resolved() const {
   if (train.beam > 1 && !train.decode) throw UsageError(fmt::format("train.beam = {}: needs train.decode = true", train.beam));
   if (!train.anneal.empty() && train.steps == 0)
     throw UsageError(fmt::format("train.anneal = \"{}\": needs train.steps, over which it goes", train.anneal));
-  const bool has_target = train.target_loss > TrainSettings{}.target_loss;
+  const bool has_target = train.target_loss > training::TrainSettings{}.target_loss;
   for (const auto& [set, name] : {std::pair{has_target, "target_loss"}, {train.patience > 0, "patience"}}) {
     if (set && train.evaluate_every == 0)
       throw UsageError(fmt::format("train.{}: needs train.evaluate_every: it is evaluations that it is about", name));
@@ -262,4 +262,4 @@ Value checked_setting(const SettingInfo& setting, const std::string& text) {
   return value;
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

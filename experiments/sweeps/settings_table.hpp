@@ -9,11 +9,11 @@
 #include "core/registry/settings.hpp"
 #include "experiments/training/trainer.hpp"
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 
 /// How one cell is trained and measured.
 struct CellSettings {
-  TrainSettings train;
+  training::TrainSettings train;
   std::string measure_at = "start;end";  ///< steps, "start", "end" or "50%", separated by ';'
   std::string start;                     ///< empty, file of a checkpoint, or spec of an estimator
   int start_steps = 0;                   ///< of that estimator
@@ -24,7 +24,7 @@ struct CellSettings {
   /// `train` with what depends on other settings filled in: measure_at as steps, the horizon of schedules, no limit of steps
   /// where only costs are limited. Throws UsageError where settings do not go together: a point of measurement beyond the last
   /// step, a target that may never be reached.
-  TrainSettings resolved() const;
+  training::TrainSettings resolved() const;
 };
 
 /// One setting: its place in the file (`train.steps`), what it may be, and the member it sets.
@@ -48,4 +48,4 @@ std::string settings_json(const CellSettings& settings);
 /// Checks a text against a setting: UsageError `train.steps: value must be at least 0, got -1`.
 Value checked_setting(const SettingInfo& setting, const std::string& text);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

@@ -6,7 +6,7 @@
 #include "experiments/sweeps/config.hpp"
 #include "experiments/tasks/task.hpp"
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 namespace {
 
 template <class Entry>
@@ -17,7 +17,7 @@ Settings settings_of(const Spec& spec) {
 
 Settings settings_of(const std::string& kind, const std::string& text) {
   const auto spec = Spec::parse(text);
-  if (kind == "task") return settings_of<TaskEntry>(spec);
+  if (kind == "task") return settings_of<tasks::TaskEntry>(spec);
   if (kind == "model") return settings_of<ModelEntry>(spec);
   if (kind == "estimator") return settings_of<EstimatorEntry>(spec);
   throw Bug("there is no registry of " + kind);
@@ -35,4 +35,4 @@ std::string settings_json(const std::string& kind, const std::string& text) {
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);  // a text may hold any bytes
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

@@ -4,7 +4,7 @@
 
 #include "experiments/support/utf8.hpp"
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 namespace {
 
 void flatten(const toml::table& table, const std::string& prefix, TomlSource::Flat& out) {
@@ -100,4 +100,4 @@ std::vector<const toml::table*> TomlSource::tables_of(const std::string& key) co
   return result;
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

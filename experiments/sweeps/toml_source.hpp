@@ -10,7 +10,7 @@
 
 #include "core/support/error.hpp"
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 
 /// What a node is, in a message: its value, "a table", "a list".
 std::string described(const toml::node& node);
@@ -57,4 +57,4 @@ class TomlSource {
   std::vector<std::string> sets_;
 };
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

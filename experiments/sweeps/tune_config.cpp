@@ -9,7 +9,7 @@
 #include "core/estimator/estimator.hpp"
 #include "core/random/key.hpp"
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 namespace {
 
 // Three digits: nobody needs more of a learning rate, and they are read off a table.
@@ -80,4 +80,4 @@ std::vector<TunedValues> settings_to_try(const TuneConfig& tune, std::uint64_t r
   return found;
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

@@ -8,7 +8,7 @@
 
 #include "core/registry/settings.hpp"
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 
 /// One thing that is tuned: choices, or a range to draw from.
 struct TunedAxis {
@@ -49,4 +49,4 @@ bool applies(const TunedAxis& axis, const std::string& estimator);
 /// tuned and the number of the draw alone, so that all estimators try the same. Fewer than asked for where there are no more.
 std::vector<TunedValues> settings_to_try(const TuneConfig& tune, std::uint64_t root_seed, const std::string& estimator);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

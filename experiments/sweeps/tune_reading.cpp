@@ -7,7 +7,7 @@
 #include "core/estimator/estimator.hpp"
 #include "experiments/sweeps/config_values.hpp"
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 namespace {
 
 const std::vector<std::string> keys{"trials", "seeds", "rounds", "keep", "metric", "split"};
@@ -266,4 +266,4 @@ std::optional<TuneConfig> read_tune(const TomlSource& source, const SweepConfig&
   return TuneReader(source, config).read(source.table_of(*node, "tune"));
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

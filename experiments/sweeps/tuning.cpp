@@ -10,7 +10,7 @@
 #include "core/support/error.hpp"
 #include "experiments/training/monitor.hpp"
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 namespace {
 
 void check(const SweepConfig& config, const Cell& cell) {
@@ -22,10 +22,10 @@ void check(const SweepConfig& config, const Cell& cell) {
         fmt::format("{}: tune.split: settings would be chosen on the split that the reported runs are judged on, {}; "
                     "set train.evaluate_split to {}",
                     config.file, train.evaluate_split, train.evaluate_split == "heldout" ? "test" : "heldout"));
-  for (const auto& [set, name, what] :
-       {std::tuple{train.keep_best, "keep_best", "choose the best evaluation"},
-        std::tuple{train.patience > 0, "patience", "end the training by evaluations"},
-        std::tuple{train.target_loss > TrainSettings{}.target_loss, "target_loss", "end the training by evaluations"}})
+  for (const auto& [set, name, what] : {std::tuple{train.keep_best, "keep_best", "choose the best evaluation"},
+                                        std::tuple{train.patience > 0, "patience", "end the training by evaluations"},
+                                        std::tuple{train.target_loss > training::TrainSettings{}.target_loss, "target_loss",
+                                                   "end the training by evaluations"}})
     if (set)
       throw UsageError(
           fmt::format("{}: train.{}: would {} on {}, the split that the reported runs are judged on; leave it out of "
@@ -88,12 +88,14 @@ bool grow(Plan& plan, const Outcomes& outcomes) {
   return plan.cells.size() > before;
 }
 
-Outcome outcome_of(const CellRecord& record, const std::string& metric) {
-  if (record.status != CellStatus::ok) return {.score = not_a_number, .quantity = {}, .reason = record.reason};
-  if (record.result.evaluations.empty()) return {.score = not_a_number, .quantity = {}, .reason = "nothing was evaluated"};
+Outcome outcome_of(const storage::CellRecord& record, const std::string& metric) {
+  if (record.status != storage::CellStatus::ok)
+    return {.score = measurement::not_a_number, .quantity = {}, .reason = record.reason};
+  if (record.result.evaluations.empty())
+    return {.score = measurement::not_a_number, .quantity = {}, .reason = "nothing was evaluated"};
   const auto& last = record.result.evaluations.back();
-  const auto found = monitored(last, metric);
-  if (!found) return {.score = not_a_number, .quantity = {}, .reason = nothing_to_monitor(last, metric)};
+  const auto found = training::monitored(last, metric);
+  if (!found) return {.score = measurement::not_a_number, .quantity = {}, .reason = training::nothing_to_monitor(last, metric)};
   return {.score = found->value,
           .quantity = found->quantity,
           .reason = std::isfinite(found->value) ? "" : fmt::format("{} is no finite number", found->quantity)};
@@ -105,7 +107,7 @@ Outcomes outcomes_in(const SweepFolder& folder, const std::string& metric) {
     if (const auto it = seen->find(cell.hash); it != seen->end()) return it->second;
     const auto state = cell_state(folder, cell.hash, false);
     if (state == CellState::pending || state == CellState::damaged) return {};
-    return seen->emplace(cell.hash, outcome_of(read_cell(folder.cell(cell.hash)), metric)).first->second;
+    return seen->emplace(cell.hash, outcome_of(storage::read_cell(folder.cell(cell.hash)), metric)).first->second;
   };
 }
 
@@ -164,4 +166,4 @@ std::vector<std::string> tuning_lines(const Plan& plan, bool over) {
   return lines;
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

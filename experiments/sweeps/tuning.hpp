@@ -9,7 +9,7 @@
 #include "experiments/storage/cell.hpp"
 #include "experiments/sweeps/folder.hpp"
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 
 /// Makes a plan of what the sweep wants (cells with their settings open) one that begins with searches. UsageError if the
 /// settings would be chosen on the split that the reported runs are judged on, or by a metric that a task has not.
@@ -19,7 +19,7 @@ void begin_searches(Plan& plan, const SweepConfig& config, TaskPool& tasks);
 bool grow(Plan& plan, const Outcomes& outcomes);
 
 /// What a finished trial came to, by the metric that [tune] names.
-Outcome outcome_of(const CellRecord& record, const std::string& metric);
+Outcome outcome_of(const storage::CellRecord& record, const std::string& metric);
 
 /// The outcomes of the trials that are over in a folder; each file is read once.
 Outcomes outcomes_in(const SweepFolder& folder, const std::string& metric);
@@ -30,4 +30,4 @@ nlohmann::json tuning_json(const Plan& plan);
 /// A line a search: what was chosen of how many, what lies at an edge, which trials failed. `over`: of those that are over.
 std::vector<std::string> tuning_lines(const Plan& plan, bool over = false);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

@@ -1,6 +1,6 @@
 #include "experiments/sweeps/work_left.hpp"
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 
 void WorkLeft::expect(const std::string& cell, const std::string& kind, double work) {
   std::lock_guard guard(mutex_);
@@ -63,4 +63,4 @@ std::optional<double> WorkLeft::together(int jobs, double now) const {
   return std::max(longest, *all / at_once);
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

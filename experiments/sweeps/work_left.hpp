@@ -9,7 +9,7 @@
 
 #include "experiments/sweeps/durations.hpp"
 
-namespace hardgrad {
+namespace hardgrad::sweeps {
 
 /// Told about cells by name, their kind and times in seconds of any one clock. May be told and asked from any thread.
 class WorkLeft {
@@ -48,4 +48,4 @@ class WorkLeft {
   Durations durations_;
 };
 
-}  // namespace hardgrad
+}  // namespace hardgrad::sweeps

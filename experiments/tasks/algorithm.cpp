@@ -14,7 +14,7 @@
 #include "experiments/tasks/graded.hpp"
 #include "experiments/tasks/task.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks::algorithm {
 namespace {
 
 constexpr std::size_t item_vectors = 3;  // in an item of associative recall
@@ -270,4 +270,4 @@ const Registration<TaskEntry> registered({
 });
 
 }  // namespace
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks::algorithm

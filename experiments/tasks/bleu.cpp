@@ -6,7 +6,7 @@
 #include <limits>
 #include <map>
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 
 std::span<const int> before_end(std::span<const int> sentence, int end) {
   const auto last = std::find_if(sentence.begin(), sentence.end(), [end](int word) { return word == end || word < 0; });
@@ -42,4 +42,4 @@ double bleu(const std::vector<double>& statistics) {
   return std::exp(log_precision + std::min(0.0, 1 - statistics[9] / statistics[8]));
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 
 /// What is summed over sentences: clipped matches of 1- to 4-grams, their number in the answers, words of the
 /// answers, words of the references.
@@ -21,4 +21,4 @@ void add_bleu(std::span<const int> answer, std::span<const int> reference, int n
 /// smoothing), NaN before any sentence was added.
 double bleu(const std::vector<double>& statistics);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

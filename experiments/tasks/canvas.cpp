@@ -9,7 +9,7 @@
 #include "experiments/tasks/digits.hpp"
 #include "experiments/tasks/task.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks::canvas {
 namespace {
 
 /// Fields: reals "image" [B, C, C] of zeros and ones, "noise" [B, noise] standard normal (if noise > 0); "box" [B, 4] of the
@@ -131,4 +131,4 @@ const Registration<TaskEntry> registered({
 });
 
 }  // namespace
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks::canvas

@@ -14,7 +14,7 @@
 #include "experiments/tasks/text.hpp"
 #include "experiments/tasks/vocabulary.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks::caption {
 namespace {
 
 /// Fields: "image" [B, H, W, 3] of generated scenes, or "features" [B, L, D] from a file; "target" [B, T] words with the final
@@ -205,4 +205,4 @@ const Registration<TaskEntry> registered({
 });
 
 }  // namespace
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks::caption

@@ -12,7 +12,7 @@
 #include "experiments/tasks/splits.hpp"
 #include "experiments/tasks/vocabulary.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks::cloze {
 namespace {
 
 /// Fields: "document" [B, N] and "document_length" [B]; "question" [B, Q] and "question_length" [B]; "answer" [B] the number of
@@ -217,4 +217,4 @@ const Registration<TaskEntry> registered({
 });
 
 }  // namespace
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks::cloze

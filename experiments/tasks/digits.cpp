@@ -9,7 +9,7 @@
 #include "experiments/tasks/drawn_digits.hpp"
 #include "experiments/tasks/loaders/input_file.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 namespace {
 
 LabelledImages read_mnist(const std::string& folder, const std::string& part, bool labelled) {
@@ -75,4 +75,4 @@ Digits read_digits(const std::string& task, const Settings& settings, Key key, b
   return result;
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

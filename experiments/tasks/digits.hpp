@@ -9,7 +9,7 @@
 #include "core/registry/settings.hpp"
 #include "experiments/tasks/loaders/idx.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 
 /// Images with a label each, a byte; no labels if none were asked for.
 struct LabelledImages {
@@ -31,4 +31,4 @@ std::vector<ParameterInfo> digit_parameters();
 /// By a task's settings. InputError, and UsageError in the name of `task`.
 Digits read_digits(const std::string& task, const Settings& settings, Key key, bool labelled);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

@@ -9,7 +9,7 @@
 
 #include "core/random/randomness.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 namespace {
 
 struct Point {
@@ -71,4 +71,4 @@ IdxImages draw_digits(std::size_t count, int size, Key key) {
   return images;
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

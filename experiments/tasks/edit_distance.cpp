@@ -4,7 +4,7 @@
 #include <numeric>
 #include <vector>
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 
 std::size_t edit_distance(std::span<const int> from, std::span<const int> to) {
   std::vector<std::size_t> row(to.size() + 1);  // of what was read of `from` so far, to each beginning of `to`
@@ -20,4 +20,4 @@ std::size_t edit_distance(std::span<const int> from, std::span<const int> to) {
   return row.back();
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

@@ -9,7 +9,7 @@
 #include "experiments/tasks/digits.hpp"
 #include "experiments/tasks/task.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks::glimpse {
 namespace {
 
 /// Fields: reals "image" [B, H, W] in [0, 1]; "label" [B]; "box" [B, 4] of the digit's ink: first row, first
@@ -223,4 +223,4 @@ const Registration<TaskEntry> registered({
 });
 
 }  // namespace
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks::glimpse

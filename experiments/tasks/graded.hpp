@@ -7,7 +7,7 @@
 #include "core/models/batch.hpp"
 #include "core/random/key.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 
 /// Draws examples to train on by how many have been trained on before: of the same, a training takes the same, whenever it is
 /// interrupted.
@@ -17,4 +17,4 @@ struct Graded {
   virtual Batch graded_batch(const std::vector<int>& indices, Key epoch, std::uint64_t seen) const = 0;
 };
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

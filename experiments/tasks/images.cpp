@@ -11,7 +11,7 @@
 #include "experiments/tasks/loaders/amat.hpp"
 #include "experiments/tasks/task.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks::images {
 namespace {
 
 /// The file binarized_mnist_<part>.amat of a folder, plain or gzipped; empty if there is none.
@@ -140,4 +140,4 @@ const Registration<TaskEntry> registered({
 });
 
 }  // namespace
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks::images

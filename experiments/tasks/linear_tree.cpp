@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 
 std::optional<std::multiset<Bracket>> brackets_of(const std::vector<std::string>& row, std::size_t words) {
   std::multiset<Bracket> brackets;
@@ -25,4 +25,4 @@ std::optional<std::multiset<Bracket>> brackets_of(const std::vector<std::string>
   return brackets;
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

@@ -8,7 +8,7 @@
 #include <tuple>
 #include <vector>
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 
 /// A constituent: its label, its first word and the one after its last.
 using Bracket = std::tuple<std::string, int, int>;
@@ -22,4 +22,4 @@ std::optional<std::multiset<Bracket>> brackets_of(const std::vector<std::string>
 /// True for a row's opening bracket.
 inline bool opens(const std::string& symbol) { return symbol.starts_with('('); }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

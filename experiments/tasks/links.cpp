@@ -1,6 +1,6 @@
 #include "experiments/tasks/links.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 
 AlignmentErrors alignment_errors(const std::set<Link>& found, const GoldLinks& gold) {
   const auto all = static_cast<double>(found.size() + gold.sure.size());
@@ -9,4 +9,4 @@ AlignmentErrors alignment_errors(const std::set<Link>& found, const GoldLinks& g
   return {all - right, all};
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 
 /// A word's position in the source and its translation's in the target, from 0.
 using Link = std::pair<int, int>;
@@ -27,4 +27,4 @@ struct AlignmentErrors {
 };
 AlignmentErrors alignment_errors(const std::set<Link>& found, const GoldLinks& gold);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

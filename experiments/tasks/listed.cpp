@@ -5,7 +5,7 @@
 #include "core/support/error.hpp"
 #include "experiments/tasks/splits.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 
 void Listed::require_shares(const std::string& task, const Settings& settings) {
   if (settings.real("heldout") + settings.real("test") >= 1)
@@ -28,4 +28,4 @@ std::string Listed::counts() const {
   return fmt::format("{} train, {} heldout, {} test", size(Split::train), size(Split::heldout), size(Split::test));
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

@@ -10,7 +10,7 @@
 
 #include "experiments/tasks/task.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 
 /// Sequences one under the other, as long as the longest.
 struct Padded {
@@ -57,4 +57,4 @@ class Listed : public Task {
   std::array<std::vector<int>, 3> splits_;
 };
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

@@ -6,7 +6,7 @@
 #include "core/support/error.hpp"
 #include "experiments/tasks/task.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 
 /// TaskEntry::make of a task T(settings, data, const T* trained).
 template <class T>
@@ -22,4 +22,4 @@ std::unique_ptr<Task> make_like(const Settings& settings, Key data, const Task& 
   return std::make_unique<T>(settings, data, like);
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

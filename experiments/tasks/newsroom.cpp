@@ -5,7 +5,7 @@
 
 #include "core/random/randomness.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 namespace {
 
 struct Relation {
@@ -72,4 +72,4 @@ ClozeQuestion Newsroom::report(Key key) const {
   return result;
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

@@ -4,7 +4,7 @@
 #include "core/random/key.hpp"
 #include "experiments/tasks/loaders/cnn_question.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 
 struct Newsroom {
   int facts = 6;      ///< sentences of a report
@@ -18,4 +18,4 @@ struct Newsroom {
 /// How many kinds of facts there are.
 int newsroom_relations();
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

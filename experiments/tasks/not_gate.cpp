@@ -1,7 +1,7 @@
 // The toy `not_gate`: learn 0 -> 1 and 1 -> 0.
 #include "experiments/tasks/task.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks::not_gate {
 namespace {
 
 /// Fields: reals "x" [B] and "target" [B] with target = 1 - x.
@@ -33,4 +33,4 @@ const Registration<TaskEntry> registered({
 });
 
 }  // namespace
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks::not_gate

@@ -16,7 +16,7 @@
 #include "experiments/tasks/text.hpp"
 #include "experiments/tasks/vocabulary.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks::pairs {
 namespace {
 
 /// Fields: "first" [B, N] and "first_length" [B], "second" and "second_length" likewise: words; "label" [B]. Labels are
@@ -179,4 +179,4 @@ const Registration<TaskEntry> registered({
 });
 
 }  // namespace
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks::pairs

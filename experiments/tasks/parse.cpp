@@ -11,7 +11,7 @@
 #include "experiments/tasks/text.hpp"
 #include "experiments/tasks/tree_grammar.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks::parse {
 namespace {
 
 class Parsing final : public SequenceTask {
@@ -103,4 +103,4 @@ const Registration<TaskEntry> registered({
 });
 
 }  // namespace
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks::parse

@@ -7,7 +7,7 @@
 
 #include "core/random/randomness.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 namespace {
 
 struct Phrase {
@@ -103,4 +103,4 @@ LabelledPair PhrasePairs::generate(Key key) const {
   return pair;
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

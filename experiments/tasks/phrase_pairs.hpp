@@ -6,7 +6,7 @@
 
 #include "core/random/key.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 
 struct LabelledPair {
   std::string label;
@@ -28,4 +28,4 @@ struct PhrasePairs {
   LabelledPair generate(Key key) const;
 };
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

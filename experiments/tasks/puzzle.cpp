@@ -9,7 +9,7 @@
 #include "core/random/randomness.hpp"
 #include "experiments/tasks/task.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks::puzzle {
 namespace {
 
 constexpr int digits = 10;  // of decimal numbers
@@ -168,4 +168,4 @@ const Registration<TaskEntry> registered({
 });
 
 }  // namespace
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks::puzzle

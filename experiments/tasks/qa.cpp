@@ -15,7 +15,7 @@
 #include "experiments/tasks/story_world.hpp"
 #include "experiments/tasks/vocabulary.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks::qa {
 namespace {
 
 /// The test file that belongs to a training file: `..._train.txt` and `..._test.txt`.
@@ -301,4 +301,4 @@ const Registration<TaskEntry> registered({
 });
 
 }  // namespace
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks::qa

@@ -7,7 +7,7 @@
 
 #include "core/random/randomness.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 namespace {
 
 struct Colour {
@@ -78,4 +78,4 @@ CaptionedScene ScenePainter::paint(Key key) const {
   return scene;
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

@@ -8,7 +8,7 @@
 
 #include "core/random/key.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 
 struct CaptionedScene {
   std::vector<std::uint8_t> image;   ///< [side, side, 3] red, green, blue, row by row
@@ -27,4 +27,4 @@ struct ScenePainter {
   CaptionedScene paint(Key key) const;
 };
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

@@ -8,10 +8,10 @@
 
 #include "core/random/randomness.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 namespace {
 
-struct Writer {
+struct SentenceWriter {
   const SentenceGrammar& grammar;
   KeyedRandomness random;
   std::uint32_t draws = 0;
@@ -56,16 +56,16 @@ struct Writer {
 AlignedPair SentenceGrammar::generate(Key key) const {
   const auto longest = static_cast<std::size_t>(max_length);
   for (std::uint64_t attempt = 0;; ++attempt) {
-    Writer writer{*this, KeyedRandomness(key / attempt)};
+    SentenceWriter writer{*this, KeyedRandomness(key / attempt)};
     writer.sentence(min_length + writer.below(max_length - min_length + 1));
     // Too long a translation is thrown away; should there be no luck, the shortest sentence always fits.
     if (writer.pair.target.size() <= longest) return writer.pair;
     if (attempt == 1000) {
-      Writer last{*this, KeyedRandomness(key)};
+      SentenceWriter last{*this, KeyedRandomness(key)};
       last.target("N0", last.source("n0"));
       return last.pair;
     }
   }
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

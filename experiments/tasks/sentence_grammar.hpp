@@ -6,7 +6,7 @@
 
 #include "core/random/key.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 
 /// A sentence, its translation, and for each target word the source word it comes from.
 struct AlignedPair {
@@ -26,4 +26,4 @@ struct SentenceGrammar {
   AlignedPair generate(Key key) const;
 };
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

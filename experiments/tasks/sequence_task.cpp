@@ -7,7 +7,7 @@
 #include "core/support/error.hpp"
 #include "experiments/tasks/bleu.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 namespace {
 
 enum : std::size_t { token_accuracy, exact_match, exact_match_decoded, positions_used, alignment_error_rate };
@@ -141,4 +141,4 @@ void SequenceTask::score_decoded(const Batch& batch, const Observation& seen, st
   std::move(own.begin(), own.end(), metrics.end() - static_cast<std::ptrdiff_t>(own.size()));
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

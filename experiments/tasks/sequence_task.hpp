@@ -9,7 +9,7 @@
 #include "experiments/tasks/listed.hpp"
 #include "experiments/tasks/vocabulary.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 
 /// A sequence, what becomes of it, and which word comes from which, if that is known.
 struct SequencePair {
@@ -71,4 +71,4 @@ class SequenceTask : public Listed {
   double unknown_ = 0;
 };
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

@@ -5,7 +5,7 @@
 
 #include "core/random/randomness.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 namespace {
 
 constexpr std::string_view vowels = "aeiou";
@@ -68,4 +68,4 @@ SequencePair Spelling::generate(Key key) const {
   return pronounced(letters);
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

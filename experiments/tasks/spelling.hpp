@@ -4,7 +4,7 @@
 #include "core/random/key.hpp"
 #include "experiments/tasks/sequence_task.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 
 /// Words of consonants and vowels in turn, with rules of English spelling in small:
 ///   - sh, ch, th are one sound each (SH, CH, TH), a doubled consonant is one;
@@ -22,4 +22,4 @@ struct Spelling {
 /// How letters sound.
 SequencePair pronounced(const std::string& letters);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

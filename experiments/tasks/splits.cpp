@@ -5,7 +5,7 @@
 
 #include "core/random/randomness.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 
 std::vector<Split> split_by_group(const std::vector<std::string>& groups, double heldout, double test, Key key) {
   struct Group {
@@ -44,4 +44,4 @@ std::array<std::vector<int>, 3> members(const std::vector<Split>& splits, Key or
   return result;
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

@@ -8,7 +8,7 @@
 #include "core/random/key.hpp"
 #include "experiments/tasks/task.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 
 /// The split of every example; examples of the same group (the same source sentence, the same story) are
 /// never parted. A group's split depends on its name and the key alone, except that a split with a positive
@@ -20,4 +20,4 @@ std::vector<Split> split_by_group(const std::vector<std::string>& groups, double
 /// examples of a split must stand for all of it wherever only so many are evaluated or measured.
 std::array<std::vector<int>, 3> members(const std::vector<Split>& splits, Key order);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

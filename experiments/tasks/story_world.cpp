@@ -7,7 +7,7 @@
 
 #include "core/random/randomness.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 namespace {
 
 constexpr std::array people_names = {"Mary", "John", "Sandra", "Daniel", "Julie", "Bill", "Fred", "Jeff"};
@@ -108,4 +108,4 @@ TextFile StoryWorld::tell(Key key) const {
   return text;
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

@@ -4,7 +4,7 @@
 #include "core/random/key.hpp"
 #include "experiments/tasks/loaders/babi.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 
 struct StoryWorld {
   int stories = 200;
@@ -16,4 +16,4 @@ struct StoryWorld {
   TextFile tell(Key key) const;
 };
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

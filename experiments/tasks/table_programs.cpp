@@ -7,7 +7,7 @@
 
 #include "core/support/error.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 namespace {
 
 using enum TableOperation;
@@ -143,4 +143,4 @@ TableQuestion draw_question(const std::vector<std::string>& names, const Array<d
   return question;
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

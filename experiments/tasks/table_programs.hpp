@@ -8,7 +8,7 @@
 #include "core/models/parts/table_operations.hpp"
 #include "core/support/array.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 
 struct Instruction {
   TableOperation operation;
@@ -52,4 +52,4 @@ TableQuestion draw_question(const std::vector<std::string>& names, const Array<d
 /// Instructions of the longest program that may be drawn.
 int longest_program(std::size_t steps);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

@@ -17,7 +17,7 @@
 #include "experiments/tasks/task.hpp"
 #include "experiments/tasks/vocabulary.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks::tables {
 namespace {
 
 const std::vector<std::string> generated_names{"games",  "wins",   "goals", "points", "age",
@@ -273,4 +273,4 @@ const Registration<TaskEntry> registered({
 });
 
 }  // namespace
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks::tables

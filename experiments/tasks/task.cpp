@@ -1,7 +1,7 @@
 // Tasks by name.
 #include "experiments/tasks/task.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 
 std::string to_string(Split split) {
   switch (split) {
@@ -18,4 +18,4 @@ std::unique_ptr<Task> make_task(const Spec& spec, Key data, const Task* trained)
   return trained && entry.make_for ? entry.make_for(settings, data, *trained) : entry.make(settings, data);
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

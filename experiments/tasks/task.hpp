@@ -11,7 +11,7 @@
 #include "core/random/key.hpp"
 #include "core/registry/registry.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 
 enum class Split { train, heldout, test };
 std::string to_string(Split split);
@@ -83,4 +83,4 @@ using Tasks = Registry<TaskEntry>;
 /// Makes a task from its spec, perhaps for a network trained on another of the same name. UsageError, InputError.
 std::unique_ptr<Task> make_task(const Spec& spec, Key data, const Task* trained = nullptr);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

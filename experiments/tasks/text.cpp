@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 namespace {
 
 using Letter = std::uint32_t;
@@ -122,4 +122,4 @@ std::vector<std::string> tokenize(std::string_view text, bool to_lower) {
   return tokens;
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 
 /// Lower case of valid UTF-8; letters with accents and umlauts included. Locale plays no part.
 std::string lower_case(std::string_view text);
@@ -19,4 +19,4 @@ std::vector<std::string> characters(std::string_view text);
 /// True for a token that is one punctuation mark.
 bool is_punctuation(std::string_view token);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

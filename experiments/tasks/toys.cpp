@@ -1,7 +1,7 @@
 // The toys `bits` and `gaussians`: one example without fields; everything is in the models' closed forms.
 #include "experiments/tasks/task.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks::toys {
 namespace {
 
 class Toy final : public Task {
@@ -38,4 +38,4 @@ const Registration<TaskEntry> registered_gaussians({
 });
 
 }  // namespace
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks::toys

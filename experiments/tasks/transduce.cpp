@@ -16,7 +16,7 @@
 #include "experiments/tasks/splits.hpp"
 #include "experiments/tasks/text.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks::transduce {
 namespace {
 
 /// A word with several answers (pronunciations) is trained on with all of them; held out it is asked for once, and judged by
@@ -147,4 +147,4 @@ const Registration<TaskEntry> registered({
 });
 
 }  // namespace
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks::transduce

@@ -11,7 +11,7 @@
 #include "experiments/tasks/splits.hpp"
 #include "experiments/tasks/translation_corpus.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks::translation {
 namespace {
 
 class Translation final : public SequenceTask {
@@ -101,4 +101,4 @@ const Registration<TaskEntry> registered({
 });
 
 }  // namespace
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks::translation

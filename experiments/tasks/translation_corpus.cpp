@@ -13,7 +13,7 @@
 #include "experiments/tasks/sentence_grammar.hpp"
 #include "experiments/tasks/text.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 namespace {
 
 void need_path(const Settings& settings, bool two) {
@@ -118,4 +118,4 @@ TranslationCorpus read_translation_corpus(const Settings& settings, Key key) {
   return corpus;
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

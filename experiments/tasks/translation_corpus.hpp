@@ -9,7 +9,7 @@
 #include "core/registry/settings.hpp"
 #include "experiments/tasks/sequence_task.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 
 /// Stands between words that are written letter by letter.
 inline constexpr const char* blank_letter = "\u2423";
@@ -24,4 +24,4 @@ struct TranslationCorpus {
 /// UsageError if settings contradict each other, InputError if a file cannot be read or no pair is left.
 TranslationCorpus read_translation_corpus(const Settings& settings, Key key);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

@@ -6,11 +6,11 @@
 #include "core/random/randomness.hpp"
 #include "experiments/tasks/linear_tree.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 namespace {
 
 /// Writes a sentence from left to right; brackets are closed as late as what follows allows.
-struct Writer {
+struct TreeWriter {
   const TreeGrammar& grammar;
   KeyedRandomness random;
   std::uint32_t draws = 0;
@@ -69,9 +69,9 @@ struct Writer {
 }  // namespace
 
 SequencePair TreeGrammar::generate(Key key) const {
-  Writer writer{*this, KeyedRandomness(key)};
+  TreeWriter writer{*this, KeyedRandomness(key)};
   writer.sentence();
   return std::move(writer.pair);
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

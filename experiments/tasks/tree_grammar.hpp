@@ -4,7 +4,7 @@
 #include "core/random/key.hpp"
 #include "experiments/tasks/sequence_task.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 
 /// S -> NP VP, VP -> V NP PP*, NP -> the (a)? n PP*, PP -> p NP. To what a PP belongs is seen from the words alone
 /// (Ratnaparkhi, Reynar & Roukos 1994):
@@ -22,4 +22,4 @@ struct TreeGrammar {
   SequencePair generate(Key key) const;
 };
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 
 void Vocabulary::close(int specials, std::size_t limit) {
   const std::vector<std::string> special_words = {"<pad>", "<unk>", "<bos>", "<eos>"};
@@ -23,4 +23,4 @@ int Vocabulary::index(const std::string& word) const {
   return it == index_.end() ? unknown : it->second;
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 
 class Vocabulary {
  public:
@@ -33,4 +33,4 @@ class Vocabulary {
   std::vector<std::string> words_;
 };
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

@@ -4,7 +4,7 @@
 #include "experiments/measurement/finite.hpp"
 #include "experiments/training/batches.hpp"
 
-namespace hardgrad {
+namespace hardgrad::training {
 
 template <class T>
 void learn_from(const Estimate<T>& estimate, Estimator<T>& estimator, Optimizer<T>& optimizer, std::vector<T>& gradient) {
@@ -26,7 +26,7 @@ std::unique_ptr<Estimator<T>> copied(const Spec& spec, const Estimator<T>& estim
 }
 
 template <class T>
-void adapt(Estimator<T>& estimator, const Model<T>& model, const Task& task, const AdaptSettings& settings, Key key,
+void adapt(Estimator<T>& estimator, const Model<T>& model, const tasks::Task& task, const AdaptSettings& settings, Key key,
            const Stop& stop) {
   if (settings.steps == 0 || !learns(estimator)) return;
   const auto optimizer = own_optimizer(estimator, settings.learning_rate, {.total_steps = settings.steps});
@@ -39,7 +39,7 @@ void adapt(Estimator<T>& estimator, const Model<T>& model, const Task& task, con
     KeyedRandomness random(key / "noise" / static_cast<std::uint64_t>(step));
     tape.clear();
     const auto estimate = estimator.draw({tape, model, batch, random, true});
-    require_finite(estimate.loss, "the loss");
+    measurement::require_finite(estimate.loss, "the loss");
     learn_from(estimate, estimator, *optimizer, gradient);
   }
 }
@@ -47,8 +47,8 @@ void adapt(Estimator<T>& estimator, const Model<T>& model, const Task& task, con
 #define HARDGRAD_INSTANTIATE(T)                                                                      \
   template void learn_from(const Estimate<T>&, Estimator<T>&, Optimizer<T>&, std::vector<T>&);       \
   template std::unique_ptr<Estimator<T>> copied(const Spec&, const Estimator<T>&, const Structure&); \
-  template void adapt(Estimator<T>&, const Model<T>&, const Task&, const AdaptSettings&, Key, const Stop&);
+  template void adapt(Estimator<T>&, const Model<T>&, const tasks::Task&, const AdaptSettings&, Key, const Stop&);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::training

@@ -9,7 +9,7 @@
 #include "experiments/support/stop.hpp"
 #include "experiments/tasks/task.hpp"
 
-namespace hardgrad {
+namespace hardgrad::training {
 
 /// True if there is anything that it learns.
 template <class T>
@@ -44,7 +44,7 @@ struct AdaptSettings {
 /// Lets the estimator learn at a network that stays as it is, on batches and noise of `key`: so that it can be measured on a
 /// network trained with another as if it had been there all along. Does nothing to one that learns nothing.
 template <class T>
-void adapt(Estimator<T>& estimator, const Model<T>& model, const Task& task, const AdaptSettings& settings, Key key,
+void adapt(Estimator<T>& estimator, const Model<T>& model, const tasks::Task& task, const AdaptSettings& settings, Key key,
            const Stop& stop = {});
 
-}  // namespace hardgrad
+}  // namespace hardgrad::training

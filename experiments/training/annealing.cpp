@@ -8,7 +8,7 @@
 #include "core/estimator/estimator.hpp"
 #include "core/support/error.hpp"
 
-namespace hardgrad {
+namespace hardgrad::training {
 
 Spec annealed(const Spec& estimator, const std::string& text, double share) {
   if (text.empty()) return estimator;
@@ -29,4 +29,4 @@ Spec annealed(const Spec& estimator, const std::string& text, double share) {
   return spec;
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::training

@@ -8,7 +8,7 @@
 #include "core/models/parts/dreams.hpp"
 #include "core/support/error.hpp"
 
-namespace hardgrad {
+namespace hardgrad::training {
 namespace {
 
 /// Row b K + k of the run is sample k of example b: all say the same.
@@ -71,4 +71,4 @@ Array<int> averaged_answers(const Model<T>& model, const Batch& batch, int sampl
 template Array<int> averaged_answers(const Model<float>&, const Batch&, int, Tape<float>&, Randomness&);
 template Array<int> averaged_answers(const Model<double>&, const Batch&, int, Tape<double>&, Randomness&);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::training

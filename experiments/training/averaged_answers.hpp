@@ -5,7 +5,7 @@
 #include "core/models/model.hpp"
 #include "core/random/randomness.hpp"
 
-namespace hardgrad {
+namespace hardgrad::training {
 
 /// [B, P] the labels that each example says, -1 beyond its last: at every place argmax_y of 1/K sum_k p(y | z_k), K = `samples`
 /// runs whose choices z_k are drawn from the prior and which all go on from the label said. Keyed by the examples' ids.
@@ -13,4 +13,4 @@ namespace hardgrad {
 template <class T>
 Array<int> averaged_answers(const Model<T>& model, const Batch& batch, int samples, Tape<T>& tape, Randomness& random);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::training

@@ -6,21 +6,21 @@
 #include "core/random/randomness.hpp"
 #include "experiments/tasks/task.hpp"
 
-namespace hardgrad {
+namespace hardgrad::training {
 
 /// Each epoch in its own keyed order: any step can be asked for.
 class Batches {
  public:
   /// InputError if the split is empty. Batches are smaller where the split is.
-  Batches(const Task& task, int batch, Key order);
+  Batches(const tasks::Task& task, int batch, Key order);
   Batch at(int step);
 
  private:
-  const Task& task_;
+  const tasks::Task& task_;
   Key order_key_;
   std::size_t examples_, size_, per_epoch_;
   int epoch_ = -1;
   std::vector<int> order_;
 };
 
-}  // namespace hardgrad
+}  // namespace hardgrad::training

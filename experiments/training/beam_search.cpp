@@ -8,7 +8,7 @@
 #include "core/models/parts/dreams.hpp"
 #include "core/support/error.hpp"
 
-namespace hardgrad {
+namespace hardgrad::training {
 namespace {
 
 /// Row b k + j of the run says the beginning of rank j of example b.
@@ -109,4 +109,4 @@ std::vector<Found> beam_search(const Model<T>& model, const Batch& batch, Choose
 template std::vector<Found> beam_search(const Model<float>&, const Batch&, Chooser<float>&, int, Tape<float>&);
 template std::vector<Found> beam_search(const Model<double>&, const Batch&, Chooser<double>&, int, Tape<double>&);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::training

@@ -7,7 +7,7 @@
 #include "core/choice/episode.hpp"
 #include "core/models/model.hpp"
 
-namespace hardgrad {
+namespace hardgrad::training {
 
 /// A sentence found, without its last label, and the log probability of all its labels (that one included).
 struct Found {
@@ -21,4 +21,4 @@ struct Found {
 template <class T>
 std::vector<Found> beam_search(const Model<T>& model, const Batch& batch, Chooser<T>& chooser, int width, Tape<T>& tape);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::training

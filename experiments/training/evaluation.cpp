@@ -13,7 +13,7 @@
 #include "experiments/training/averaged_answers.hpp"
 #include "experiments/training/beam_search.hpp"
 
-namespace hardgrad {
+namespace hardgrad::training {
 namespace {
 
 /// The answers metrics are taken of: the most probable options, or the expected weights.
@@ -33,7 +33,7 @@ double plain_loss(const Episode<T>& episode, Tape<T>& tape) {
 
 /// What the model says by itself, without the words it should have said.
 template <class T>
-Observation decoded(Tape<T>& tape, const Model<T>& model, const Batch& batch, Chooser<T>& chooser, int beam) {
+tasks::Observation decoded(Tape<T>& tape, const Model<T>& model, const Batch& batch, Chooser<T>& chooser, int beam) {
   if (beam == 1) {
     Episode<T> episode(tape, chooser, batch.examples());
     episode.run_freely();
@@ -43,7 +43,7 @@ Observation decoded(Tape<T>& tape, const Model<T>& model, const Batch& batch, Ch
   const auto found = beam_search(model, batch, chooser, beam, tape);
   std::size_t longest = 0;
   for (const auto& sentence : found) longest = std::max(longest, sentence.labels.size());
-  Observation seen{Array<int>({found.size(), longest}, -1), Array<int>({found.size(), 0}, -1)};
+  tasks::Observation seen{Array<int>({found.size(), longest}, -1), Array<int>({found.size(), 0}, -1)};
   for (std::size_t b = 0; b < found.size(); ++b)
     std::copy(found[b].labels.begin(), found[b].labels.end(), seen.predictions.row(b).begin());
   return seen;
@@ -154,13 +154,13 @@ double sampled_bound(Tape<T>& tape, const Model<T>& model, const Batch& batch, D
 }  // namespace
 
 template <class T>
-Observation observe(const Episode<T>& episode) {
+tasks::Observation observe(const Episode<T>& episode) {
   const auto examples = static_cast<std::size_t>(episode.examples());
   const auto& steps = episode.steps();
   const auto& predictions = episode.predictions();
   std::size_t choices = 0;
   for (const auto& step : steps) choices += step.question.site.columns;
-  Observation seen{Array<int>({examples, predictions.size()}, -1), Array<int>({examples, choices}, -1)};
+  tasks::Observation seen{Array<int>({examples, predictions.size()}, -1), Array<int>({examples, choices}, -1)};
   std::size_t first = 0;
   for (const auto& [question, choice] : steps) {
     const std::size_t D = question.site.columns;
@@ -184,7 +184,7 @@ Observation observe(const Episode<T>& episode) {
 }
 
 template <class T>
-Observation most_probable(const Model<T>& model, const Target& target, const Batch& batch, DrawnFrom attention) {
+tasks::Observation most_probable(const Model<T>& model, const Target& target, const Batch& batch, DrawnFrom attention) {
   Tape<T> tape;
   const auto chooser = plain_chooser<T>(target);
   Episode<T> episode(tape, *chooser, batch.examples(), {attention});
@@ -193,8 +193,8 @@ Observation most_probable(const Model<T>& model, const Target& target, const Bat
 }
 
 template <class T>
-EvaluationPoint evaluate(const Task& task, const Model<T>& model, const Target& target, const EvaluationSettings& settings,
-                         Key noise) {
+EvaluationPoint evaluate(const tasks::Task& task, const Model<T>& model, const Target& target,
+                         const EvaluationSettings& settings, Key noise) {
   double examples = 0;
   auto metrics = task.metrics();
   std::map<std::string, double> sums;
@@ -216,8 +216,8 @@ EvaluationPoint evaluate(const Task& task, const Model<T>& model, const Target& 
     if (settings.decode && task.decodes()) {
       tape.clear();
       task.score_decoded(batch,
-                         settings.average > 0 ? Observation{averaged(tape, model, batch, settings, noise / "average"),
-                                                            Array<int>({batch.id.size(), 0}, -1)}
+                         settings.average > 0 ? tasks::Observation{averaged(tape, model, batch, settings, noise / "average"),
+                                                                   Array<int>({batch.id.size(), 0}, -1)}
                                               : decoded(tape, model, batch, *plain, settings.beam),
                          metrics);
     }
@@ -238,16 +238,16 @@ EvaluationPoint evaluate(const Task& task, const Model<T>& model, const Target& 
   if (!enumerable)  // a mean over some of the examples would be a silent bias
     for (const auto* name : {"expected_loss", "marginal_likelihood", "elbo"}) sums.erase(name);
   EvaluationPoint point{};
-  for (const auto& [name, sum] : sums) require_finite(point.losses[name] = sum / examples, name.c_str());
+  for (const auto& [name, sum] : sums) measurement::require_finite(point.losses[name] = sum / examples, name.c_str());
   for (const auto& metric : metrics) point.metrics[metric.name] = metric.value();
   return point;
 }
 
-#define HARDGRAD_INSTANTIATE(T)                                                                \
-  template Observation observe(const Episode<T>&);                                             \
-  template Observation most_probable(const Model<T>&, const Target&, const Batch&, DrawnFrom); \
-  template EvaluationPoint evaluate(const Task&, const Model<T>&, const Target&, const EvaluationSettings&, Key);
+#define HARDGRAD_INSTANTIATE(T)                                                                       \
+  template tasks::Observation observe(const Episode<T>&);                                             \
+  template tasks::Observation most_probable(const Model<T>&, const Target&, const Batch&, DrawnFrom); \
+  template EvaluationPoint evaluate(const tasks::Task&, const Model<T>&, const Target&, const EvaluationSettings&, Key);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::training

@@ -9,10 +9,10 @@
 #include "experiments/tasks/task.hpp"
 #include "experiments/training/trainer.hpp"
 
-namespace hardgrad {
+namespace hardgrad::training {
 
 struct EvaluationSettings {
-  Split split = Split::heldout;
+  tasks::Split split = tasks::Split::heldout;
   int examples = 0;  ///< the first of the split; 0 is all
   int batch = 64;
   bool decode = false;  ///< also run freely, for the task's decoding metrics
@@ -33,16 +33,16 @@ struct EvaluationSettings {
 /// (Burda, Grosse & Salakhutdinov 2016). Metrics are those of the most probable choices (of the expected weights for the soft
 /// target).
 template <class T>
-EvaluationPoint evaluate(const Task& task, const Model<T>& model, const Target& target, const EvaluationSettings& settings,
-                         Key noise);
+EvaluationPoint evaluate(const tasks::Task& task, const Model<T>& model, const Target& target,
+                         const EvaluationSettings& settings, Key noise);
 
 /// What the model does with a batch, fed with the truth, under the most probable choices (for the soft target, the weights).
 template <class T>
-Observation most_probable(const Model<T>& model, const Target& target, const Batch& batch, DrawnFrom attention);
+tasks::Observation most_probable(const Model<T>& model, const Target& target, const Batch& batch, DrawnFrom attention);
 
 /// Calls f with the examples to evaluate, a batch at a time; polls `stop` before each.
 template <class F>
-void for_each_batch(const Task& task, const EvaluationSettings& settings, F f) {
+void for_each_batch(const tasks::Task& task, const EvaluationSettings& settings, F f) {
   const auto all = task.size(settings.split);
   const auto examples = settings.examples > 0 ? std::min<std::size_t>(settings.examples, all) : all;
   for (std::size_t from = 0; from < examples; from += settings.batch) {
@@ -55,6 +55,6 @@ void for_each_batch(const Task& task, const EvaluationSettings& settings, F f) {
 
 /// What an episode of one row per example showed.
 template <class T>
-Observation observe(const Episode<T>& episode);
+tasks::Observation observe(const Episode<T>& episode);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::training

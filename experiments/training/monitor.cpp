@@ -7,12 +7,12 @@
 #include "core/support/error.hpp"
 #include "core/support/text.hpp"
 
-namespace hardgrad {
+namespace hardgrad::training {
 
 const std::vector<std::string> evaluated_losses{"expected_loss", "marginal_likelihood", "soft",          "elbo",
                                                 "sampled_elbo",  "sampled_loss",        "sampled_bound", "greedy_loss"};
 
-bool higher_is_better(const Task& task, const std::string& what, const std::string& where) {
+bool higher_is_better(const tasks::Task& task, const std::string& what, const std::string& where) {
   std::vector<std::string> known{"loss"};
   known.insert(known.end(), evaluated_losses.begin(), evaluated_losses.end());
   if (std::find(known.begin(), known.end(), what) != known.end()) return false;
@@ -38,4 +38,4 @@ std::string nothing_to_monitor(const EvaluationPoint& point, const std::string& 
   return fmt::format("its evaluation has no {}; it has: {}", what, fmt::join(there, ", "));
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::training

@@ -7,7 +7,7 @@
 
 #include "experiments/training/trainer.hpp"
 
-namespace hardgrad {
+namespace hardgrad::training {
 
 /// Losses that an evaluation may have, per example; the first of those it has ranks, where only "loss" is asked for. (The
 /// analysis of results has the same order.)
@@ -15,7 +15,7 @@ extern const std::vector<std::string> evaluated_losses;
 
 /// Whether more is better of `what`: "loss", a loss by its name, or a metric of the task. UsageError, beginning with `where`,
 /// says which there are.
-bool higher_is_better(const Task& task, const std::string& what, const std::string& where);
+bool higher_is_better(const tasks::Task& task, const std::string& what, const std::string& where);
 
 struct Monitored {
   double value;
@@ -26,4 +26,4 @@ std::optional<Monitored> monitored(const EvaluationPoint& point, const std::stri
 /// "its evaluation has no bleu; it has: ..."
 std::string nothing_to_monitor(const EvaluationPoint& point, const std::string& what);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::training

@@ -2,12 +2,12 @@
 #include "experiments/training/adaptation.hpp"
 #include "experiments/training/trainer.hpp"
 
-namespace hardgrad {
+namespace hardgrad::training {
 
 template <class T>
 // NOLINTNEXTLINE(performance-unnecessary-value-param): it is moved, which is not seen in a template
-Training<T> prepare(std::shared_ptr<const Task> task, const Spec& model, const Spec& estimator, const TrainSettings& settings,
-                    const RunKeys& keys) {
+Training<T> prepare(std::shared_ptr<const tasks::Task> task, const Spec& model, const Spec& estimator,
+                    const TrainSettings& settings, const RunKeys& keys) {
   Training<T> training;
   training.task = std::move(task);
   training.estimator_spec = estimator;
@@ -27,7 +27,9 @@ Training<T> prepare(std::shared_ptr<const Task> task, const Spec& model, const S
   return training;
 }
 
-template Training<float> prepare(std::shared_ptr<const Task>, const Spec&, const Spec&, const TrainSettings&, const RunKeys&);
-template Training<double> prepare(std::shared_ptr<const Task>, const Spec&, const Spec&, const TrainSettings&, const RunKeys&);
+template Training<float> prepare(std::shared_ptr<const tasks::Task>, const Spec&, const Spec&, const TrainSettings&,
+                                 const RunKeys&);
+template Training<double> prepare(std::shared_ptr<const tasks::Task>, const Spec&, const Spec&, const TrainSettings&,
+                                  const RunKeys&);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::training

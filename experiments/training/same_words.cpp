@@ -8,9 +8,10 @@
 
 #include "core/support/error.hpp"
 
-namespace hardgrad {
+namespace hardgrad::training {
 
-void require_same_words(const Task& trained, const Task& task, const EvaluationSettings& settings, const std::string& where) {
+void require_same_words(const tasks::Task& trained, const tasks::Task& task, const EvaluationSettings& settings,
+                        const std::string& where) {
   std::map<std::string, std::set<int>> seen;  // numbers of each field
   for_each_batch(task, settings, [&](const Batch& batch) {
     for (const auto& [field, values] : batch.integers)
@@ -32,4 +33,4 @@ void require_same_words(const Task& trained, const Task& task, const EvaluationS
   });
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::training

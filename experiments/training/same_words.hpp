@@ -5,10 +5,11 @@
 
 #include "experiments/training/evaluation.hpp"
 
-namespace hardgrad {
+namespace hardgrad::training {
 
 /// InputError `<where>: ...` if a number stands for one word where the network was trained and for another in the examples to
 /// evaluate on.
-void require_same_words(const Task& trained, const Task& task, const EvaluationSettings& settings, const std::string& where);
+void require_same_words(const tasks::Task& trained, const tasks::Task& task, const EvaluationSettings& settings,
+                        const std::string& where);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::training

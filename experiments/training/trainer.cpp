@@ -15,7 +15,7 @@
 #include "experiments/training/evaluation.hpp"
 #include "experiments/training/monitor.hpp"
 
-namespace hardgrad {
+namespace hardgrad::training {
 namespace {
 
 template <class T>
@@ -139,7 +139,7 @@ class Loop {
     result.tape_bytes = std::max(result.tape_bytes, static_cast<double>(tape_.arena().used()));
     result.rows += estimate.rows();
     result.attention_values += estimate.attention_values();
-    require_finite(estimate.loss, "the training loss");
+    measurement::require_finite(estimate.loss, "the training loss");
     so_far.loss += estimate.loss;
     ++so_far.since;
     if (++step % settings_.log_every == 0) log();
@@ -183,10 +183,10 @@ class Loop {
   void measure_now() {
     aside(so_far().measuring, [&] {
       const auto& task = *training_.task;
-      const auto examples = std::min<std::size_t>(settings_.measure_batch, task.size(Split::train));
+      const auto examples = std::min<std::size_t>(settings_.measure_batch, task.size(tasks::Split::train));
       std::vector<int> first(examples);
       for (std::size_t i = 0; i < examples; ++i) first[i] = static_cast<int>(i);
-      const auto batch = task.batch(Split::train, first);
+      const auto batch = task.batch(tasks::Split::train, first);
       const auto noise = keys_.noise / "measure" / static_cast<std::uint64_t>(training_.step);
       auto how = settings_.measure;
       how.stop = stop_;
@@ -204,7 +204,7 @@ class Loop {
 
   void evaluate_now(bool last) {
     const auto& task = *training_.task;
-    EvaluationSettings how{.split = settings_.evaluate_split == "test" ? Split::test : Split::heldout,
+    EvaluationSettings how{.split = settings_.evaluate_split == "test" ? tasks::Split::test : tasks::Split::heldout,
                            .examples = settings_.evaluate_examples,
                            .decode = last && settings_.decode,
                            .beam = settings_.beam,
@@ -333,4 +333,4 @@ std::optional<double> seconds_left(const Training<T>& training, const TrainSetti
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)
 
-}  // namespace hardgrad
+}  // namespace hardgrad::training

@@ -14,7 +14,7 @@
 #include "experiments/measurement/measure.hpp"
 #include "experiments/tasks/task.hpp"
 
-namespace hardgrad {
+namespace hardgrad::training {
 
 struct TrainSettings {
   // Training ends as soon as one of these is reached (TrainResult::ended_by).
@@ -44,7 +44,7 @@ struct TrainSettings {
   std::vector<int> measure_at;             ///< steps before which bias and variance are measured; `steps` is the end
   int measure_batch = 16;                  ///< examples measured on: the first of the training split
   int measure_adapt = 0;  ///< steps that a copy of the estimator learns at the network as it is, before it is measured
-  MeasureSettings measure;
+  measurement::MeasureSettings measure;
 };
 
 /// One logged point of training; seconds (without measurements and evaluations), rows, attention values and processor seconds
@@ -52,7 +52,8 @@ struct TrainSettings {
 struct LogPoint {
   int step;
   double loss, seconds, gradient_norm;
-  double rows = not_a_number, attention_values = not_a_number, cpu_seconds = not_a_number;
+  double rows = measurement::not_a_number, attention_values = measurement::not_a_number,
+         cpu_seconds = measurement::not_a_number;
 };
 /// One evaluation.
 struct EvaluationPoint {
@@ -62,7 +63,7 @@ struct EvaluationPoint {
 };
 struct MeasurementPoint {
   int step;
-  Measurement measurement;
+  measurement::Measurement measurement;
 };
 
 struct TrainResult {
@@ -94,7 +95,7 @@ struct SoFar {
 /// A model being trained, and all that goes with it. From its values training goes on to the same bits.
 template <class T>
 struct Training {
-  std::shared_ptr<const Task> task;
+  std::shared_ptr<const tasks::Task> task;
   std::unique_ptr<Model<T>> model;
   std::unique_ptr<Estimator<T>> estimator;
   Spec estimator_spec;  ///< with the values that annealed settings have at this step
@@ -140,7 +141,7 @@ struct Unsupported : UsageError {
 /// Makes the model and the estimator for one run on a task; the model gets a posterior if the estimator proposes from
 /// one. Throws UsageError, Unsupported.
 template <class T>
-Training<T> prepare(std::shared_ptr<const Task> task, const Spec& model, const Spec& estimator, const TrainSettings& settings,
-                    const RunKeys& keys);
+Training<T> prepare(std::shared_ptr<const tasks::Task> task, const Spec& model, const Spec& estimator,
+                    const TrainSettings& settings, const RunKeys& keys);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::training

@@ -7,6 +7,7 @@
 #include "core/estimator/estimator.hpp"
 #include "core/estimator/target.hpp"
 #include "core/registry/settings.hpp"
+#include "experiments/measurement/truth.hpp"
 #include "experiments/verification/test_models.hpp"
 
 namespace hardgrad::verification {
@@ -26,6 +27,9 @@ struct Found {
 };
 
 // estimator_truth.cpp
+/// The exact truth of a target on a batch of a test network. One process works it out once: every estimator of the target is
+/// held to the same. NotExact where outcomes are too many.
+const measurement::Truth& truth_of(const Target& target, const TestModel& tested, const Batch& batch);
 /// The enumerated gradient of its target is that of the enumerated value, along one direction: by central differences, to 1e-5.
 /// None of a field, and where outcomes are too many.
 std::optional<Found> slope_of_value(const Target& target, const TestModel& tested);

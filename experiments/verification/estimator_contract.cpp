@@ -26,7 +26,7 @@ double apart(const Estimator<T>& estimator, const Model<T>& model, const Batch& 
     const auto one = estimate_of(estimator, model, batch.select({b}), Key(2));
     for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += one[i] / batch.examples();
   }
-  return largest_difference(mean, estimate) / std::max(1.0, largest(estimate));
+  return largest_difference(mean, estimate) / std::max(1.0, measurement::largest(estimate));
 }
 
 }  // namespace
@@ -42,10 +42,10 @@ std::string broken_contract(const Spec& spec, const Estimator<T>& estimator, con
   if (const double off = apart(estimator, model, batch, first); off > (sizeof(T) == 4 ? 1e-3 : 1e-9))
     return fmt::format("the estimate of a batch, or its loss, is not the mean of its examples': {:.2g} apart in {}", off,
                        precision);
-  MeasureSettings settings;
+  measurement::MeasureSettings settings;
   settings.replicates = 8;
   settings.estimand = "none";
-  Measurement alone, together;
+  measurement::Measurement alone, together;
   const tbb::global_control enough(tbb::global_control::max_allowed_parallelism, 4);  // whatever the machine has
   tbb::task_arena(1).execute([&] { alone = measure(spec, estimator, model, batch, settings, Key(3)); });
   tbb::task_arena(4).execute([&] { together = measure(spec, estimator, model, batch, settings, Key(3)); });

@@ -26,16 +26,17 @@ std::optional<Found> moments_beside_draws(const Spec& spec, bool unbiased, const
   const auto estimator = make_estimator<double>(spec, structure, Key(1));
   stir(*estimator);
   try {
-    const auto truth = exact_truth(estimator->target(), *tested.model, batch, outcome_cap);
-    const auto exact = exact_moments(*estimator, *tested.model, batch, truth.of_example, outcome_cap);
+    const auto& truth = truth_of(estimator->target(), tested, batch);
+    const auto exact = measurement::exact_moments(*estimator, *tested.model, batch, truth.of_example, outcome_cap);
     if (truth.error + exact.mean_error > 1e-3 || exact.trace_error > 0.1 * exact.trace)
       throw NotExact("the quadrature is too rough");
-    MeasureSettings by_draws{.replicates = variance_draws, .estimand = "none", .level = variance_level};
+    measurement::MeasureSettings by_draws{.replicates = variance_draws, .estimand = "none", .level = variance_level};
     const auto drawn = measure(spec, *estimator, *tested.model, batch, by_draws, Key(6));
-    const double off = largest_difference(exact.mean, truth.gradient) / std::max(1.0, largest(truth.gradient));
+    const double off = largest_difference(exact.mean, truth.gradient) / std::max(1.0, measurement::largest(truth.gradient));
     const auto [low, high] = drawn.intervals.at("variance");
     const bool mean_wrong = unbiased && !(off < 1e-8 + truth.error + exact.mean_error);
-    const double rounding = 1e-12 * largest(truth.gradient) * largest(truth.gradient) + exact.trace_error;
+    const double rounding =
+        1e-12 * measurement::largest(truth.gradient) * measurement::largest(truth.gradient) + exact.trace_error;
     const bool variance_wrong =
         std::isfinite(drawn.variance) && !(exact.trace > low - rounding && exact.trace < high + rounding);
     return Found{!mean_wrong && !variance_wrong,

@@ -1,7 +1,12 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
+#include <functional>
+#include <map>
+#include <mutex>
 #include <numeric>
+#include <string>
 #include <vector>
 
 #include "experiments/measurement/truth.hpp"
@@ -41,19 +46,25 @@ class Moved {
   std::vector<std::vector<double>> held_;
 };
 
-}  // namespace
+/// What a function of one target on one network gives, once for all estimators.
+template <class V>
+const V& once(std::map<std::string, V>& known, const std::string& key, const std::function<V()>& make) {
+  static std::mutex one_at_a_time;  // Python may ask from several threads
+  const std::lock_guard lock(one_at_a_time);
+  const auto found = known.find(key);
+  return found != known.end() ? found->second : known.emplace(key, make()).first->second;
+}
 
-std::optional<Found> slope_of_value(const Target& target, const TestModel& tested) {
-  if (target.entry().field) return std::nullopt;
+std::optional<Found> compared_slope(const Target& target, const TestModel& tested) {
   auto& parameters = tested.model->parameters();
   const auto along = direction(parameters.size());
   const auto truth_at = [&](double by) {
     const Moved moved(parameters, along, by);
-    return exact_truth(target, *tested.model, tested.batch, outcome_cap);
+    return measurement::exact_truth(target, *tested.model, tested.batch, outcome_cap);
   };
   try {
     const auto truth = truth_at(aside);
-    const double scale = std::max(1.0, largest(truth.gradient));
+    const double scale = std::max(1.0, measurement::largest(truth.gradient));
     if (truth.error > allowed / 10 * scale) return std::nullopt;  // the quadrature is too rough
     const double slope = std::inner_product(along.begin(), along.end(), truth.gradient.begin(), 0.0);
     const double found = (truth_at(aside + step).value - truth_at(aside - step).value) / (2 * step);
@@ -64,6 +75,20 @@ std::optional<Found> slope_of_value(const Target& target, const TestModel& teste
   } catch (const std::exception& e) {
     return Found{false, e.what()};
   }
+}
+
+}  // namespace
+
+const measurement::Truth& truth_of(const Target& target, const TestModel& tested, const Batch& batch) {
+  static std::map<std::string, measurement::Truth> known;
+  return once<measurement::Truth>(known, fmt::format("{} {} {}", target.text(), tested.name, fmt::join(batch.id, " ")),
+                                  [&] { return measurement::exact_truth(target, *tested.model, batch, outcome_cap); });
+}
+
+std::optional<Found> slope_of_value(const Target& target, const TestModel& tested) {
+  static std::map<std::string, std::optional<Found>> known;
+  if (target.entry().field) return std::nullopt;
+  return once<std::optional<Found>>(known, target.text() + " " + tested.name, [&] { return compared_slope(target, tested); });
 }
 
 }  // namespace hardgrad::verification

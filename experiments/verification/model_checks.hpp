@@ -14,7 +14,7 @@ namespace hardgrad::verification {
 
 /// A model on a batch small enough to be looked at from all sides.
 struct ModelScene {
-  std::unique_ptr<Task> task;
+  std::unique_ptr<tasks::Task> task;
   std::vector<int> index;  ///< of the batch's examples in the training split
   Batch batch;
   std::unique_ptr<Model<double>> model, with_posterior;  ///< the latter null if it has none
@@ -22,7 +22,7 @@ struct ModelScene {
 
   /// Examples of the training split, as in training: what falls out of a network with dropout is theirs.
   Batch examples(const std::vector<int>& indices) const {
-    auto batch = task->batch(Split::train, indices);
+    auto batch = task->batch(tasks::Split::train, indices);
     add_dropout(batch, Key(31));
     return batch;
   }

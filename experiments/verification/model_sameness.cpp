@@ -135,7 +135,7 @@ std::string check_sharing(const ModelScene& scene, std::string& detail) {
   });
   if (!off.empty()) return off;
   const auto one = gradient_of(scene, given, samples, false), other = gradient_of(scene, given, samples, true);
-  const double gap = largest_difference(one, other) / std::max(1.0, largest(other));
+  const double gap = largest_difference(one, other) / std::max(1.0, measurement::largest(other));
   detail = fmt::format("gradients {:.1e} apart", gap);
   return gap < rounding ? "" : "gradients with and without shared states are " + fmt::format("{:.2g} apart", gap);
 }

@@ -96,7 +96,7 @@ class Outcomes {
 std::pair<int, double> chosen(const ModelScene& scene, double& fewest) {
   std::pair<int, double> found{-1, 1};
   fewest = std::numeric_limits<double>::infinity();
-  const auto examples = std::min<std::size_t>(32, scene.task->size(Split::train));
+  const auto examples = std::min<std::size_t>(32, scene.task->size(tasks::Split::train));
   for (int i = 0; i < static_cast<int>(examples); ++i) {
     const double n = scene.model->outcomes(scene.examples({i}))[0];
     if (n > found.second && n <= most_outcomes) found = {i, n};
@@ -156,10 +156,10 @@ std::string check_outcomes(const ModelScene& scene, std::string& detail) {
     if (++count > declared) return fmt::format("declared are {:.6g} outcomes (Model::asked), there are more", declared);
   } while (outcomes.next());
   if (!(std::abs(mass - 1) < 1e-9)) return fmt::format("the probabilities of all outcomes sum to {:.9g}", mass);
-  const auto truth = exact_truth(Target(), model, batch, 1e6);
+  const auto truth = measurement::exact_truth(Target(), model, batch, 1e6);
   const double off = std::abs(truth.value - mean) / std::max(1.0, std::abs(mean));
   if (!(off < 1e-9)) return fmt::format("the mean loss of all outcomes is {:.9g}, by enumeration {:.9g}", mean, truth.value);
-  const double gap = largest_difference(gradient, truth.gradient) / std::max(1.0, largest(gradient));
+  const double gap = largest_difference(gradient, truth.gradient) / std::max(1.0, measurement::largest(gradient));
   if (!(gap < 1e-9)) return fmt::format("the gradient over all outcomes is {:.2g} off that by enumeration", gap);
   detail = fmt::format("{}{} outcomes, gradient off by {:.1e}", count,
                        count < declared ? fmt::format(" of at most {}", declared) : "", gap);

@@ -33,7 +33,7 @@ Said descends_square(const Trial& trial) {
   auto& estimator = *trial.estimator;
   stir(estimator);
   // Refused where so many moments, two for each parameter, would take minutes: noise of two columns that is integrated over.
-  exact_moments(estimator, *trial.model, one_example(), trial.truth.of_example, 2e4);
+  measurement::exact_moments(estimator, *trial.model, one_example(), trial.truth.of_example, 2e4);
   const auto square = [&] {
     const auto m = trial.moments();
     double sum = m.trace;
@@ -42,7 +42,7 @@ Said descends_square(const Trial& trial) {
   };
   const auto mean_of_own = [&](const Estimator<double>& of, std::size_t which) {
     const std::vector<std::vector<double>> around = {std::vector<double>(trial.truth.gradient.size())};
-    return exact_moments(OfOwnLoss(of, which), *trial.model, one_example(), around, outcome_cap).mean[0];
+    return measurement::exact_moments(OfOwnLoss(of, which), *trial.model, one_example(), around, trial_outcome_cap).mean[0];
   };
   std::size_t which = 0;
   std::vector<double> means, wanted;
@@ -56,7 +56,7 @@ Said descends_square(const Trial& trial) {
       value = at;
       means.push_back(mean_of_own(estimator, which++));
     }
-  const double size = largest(wanted);
+  const double size = measurement::largest(wanted);
   if (size == 0) return {"nothing is learned", ""};
   double off = 0;  // of each derivative in its own parts, as far as differences can tell
   for (std::size_t i = 0; i < which; ++i)

@@ -58,12 +58,15 @@ void nearly_unbiased(Trials& trials) {
   for (const auto& tested : test_models()) {
     if (!unsupported(spec, tested.model->structure()).empty()) continue;
     const auto estimator = make_estimator<double>(spec, tested.model->structure(), Key(1));
-    const auto measured = measure(spec, *estimator, *tested.model, tested.batch, {.replicates = draws}, Key(8));
+    const auto measured = measurement::measure(spec, *estimator, *tested.model, tested.batch, {.replicates = draws}, Key(8));
     double loss = 0;
     for (std::uint64_t i = 0; i < of_loss; ++i)
       loss += estimate_of(*estimator, *tested.model, tested.batch, Key(8) / i).back() / of_loss;
     const double bias = measured.relative_bias,
-                 off = std::abs(loss / exact_truth(estimator->target(), *tested.model, tested.batch, outcome_cap).value - 1);
+                 off = std::abs(
+                     loss /
+                         measurement::exact_truth(estimator->target(), *tested.model, tested.batch, trial_outcome_cap).value -
+                     1);
     const auto found = fmt::format("relative bias {:.2g}, of the loss {:.2g}, at {} ({} draws)", bias, off, many, draws);
     trials.add(tested.name, bias <= 0.1 && off <= 0.1 ? "" : found, found);
   }

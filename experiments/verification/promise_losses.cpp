@@ -59,7 +59,7 @@ void unshifted(Trials& trials) {
     for (std::uint64_t i = 0; i < 20; ++i) {
       const auto before = gradient_of(*estimator, *plain.model, plain.batch, Key(6) / i);
       off = std::max(off, largest_difference(gradient_of(*estimator, *moved.model, moved.batch, Key(6) / i), before));
-      size = std::max(size, largest(before));
+      size = std::max(size, measurement::largest(before));
     }
     const auto [failure, detail] = within(off / std::max(1.0, size), 1e-9, "20 estimates");
     trials.add(moved.name, failure, detail);

@@ -71,8 +71,8 @@ Said advantages(const Promise& promise, const Trial& trial) {
     for (auto& value : parameter.value.data) value = 0;
   const auto before = learnt_from(trial, batch);
   if (!before.empty() && trial.model->structure().most_columns() > 1) return {};
-  const auto around = exact_truth(trial.estimator->target(), *trial.model, batch, outcome_cap).of_example;
-  const auto moments = exact_moments(*trial.estimator, *trial.model, batch, around, outcome_cap);
+  const auto around = measurement::exact_truth(trial.estimator->target(), *trial.model, batch, trial_outcome_cap).of_example;
+  const auto moments = measurement::exact_moments(*trial.estimator, *trial.model, batch, around, trial_outcome_cap);
   double off = 0;
   for (int column = 0; column < trial.model->structure().most_columns(); ++column) {
     const auto [mean, squares] = of_advantages(
@@ -112,18 +112,20 @@ Said against_other(const Promise& promise, const Trial& trial, const Judge& judg
 }  // namespace
 
 Said same_moments(const Promise& promise, const Trial& trial) {
-  return against_other(promise, trial, [&](const Moments& own, const Moments& others, double excess, double doubt) {
-    const auto of_mean = within(largest_difference(own.mean, others.mean) / trial.scale(),
-                                1e-8 + (own.mean_error + others.mean_error) / trial.scale(), "mean");
-    return of_mean.first.empty() ? within(std::abs(excess), 1e-8 + doubt, "variance") : of_mean;
-  });
+  return against_other(promise, trial,
+                       [&](const measurement::Moments& own, const measurement::Moments& others, double excess, double doubt) {
+                         const auto of_mean = within(largest_difference(own.mean, others.mean) / trial.scale(),
+                                                     1e-8 + (own.mean_error + others.mean_error) / trial.scale(), "mean");
+                         return of_mean.first.empty() ? within(std::abs(excess), 1e-8 + doubt, "variance") : of_mean;
+                       });
 }
 
 Said less_variance(const Promise& promise, const Trial& trial) {
-  return against_other(promise, trial, [](const Moments& own, const Moments& others, double excess, double doubt) {
-    return Said{excess > 1e-9 + doubt ? fmt::format("the variance is {:.4g}, above {:.4g}", own.trace, others.trace) : "",
-                fmt::format("variance {:.4g}, the other's {:.4g}", own.trace, others.trace)};
-  });
+  return against_other(
+      promise, trial, [](const measurement::Moments& own, const measurement::Moments& others, double excess, double doubt) {
+        return Said{excess > 1e-9 + doubt ? fmt::format("the variance is {:.4g}, above {:.4g}", own.trace, others.trace) : "",
+                    fmt::format("variance {:.4g}, the other's {:.4g}", own.trace, others.trace)};
+      });
 }
 
 }  // namespace hardgrad::verification

@@ -36,7 +36,7 @@ std::optional<Trial> Trials::make(const Ground& ground, const std::string& with)
     return {};
   }
   made.estimator = make_estimator<double>(made.spec, made.model->structure(), Key(1));
-  made.truth = exact_truth(made.estimator->target(), *made.model, one_example(), outcome_cap);
+  made.truth = measurement::exact_truth(made.estimator->target(), *made.model, one_example(), trial_outcome_cap);
   return made;
 }
 

@@ -20,7 +20,7 @@
 
 namespace hardgrad::verification {
 
-constexpr double outcome_cap = 4e5;  // outcomes an exact moment may have
+constexpr double trial_outcome_cap = 4e5;  // outcomes an exact moment may have
 
 /// A network to try a promise on.
 struct Ground {
@@ -45,13 +45,13 @@ struct Trial {
   Spec spec;
   std::unique_ptr<SmallModel<double>> model;
   std::unique_ptr<Estimator<double>> estimator;
-  Truth truth;
+  measurement::Truth truth;
 
-  Moments moments() const { return moments(*estimator); }
-  Moments moments(const Estimator<double>& of) const {
-    return exact_moments(of, *model, one_example(), truth.of_example, outcome_cap);
+  measurement::Moments moments() const { return moments(*estimator); }
+  measurement::Moments moments(const Estimator<double>& of) const {
+    return measurement::exact_moments(of, *model, one_example(), truth.of_example, trial_outcome_cap);
   }
-  double scale() const { return std::max(1e-3, largest(truth.gradient)); }
+  double scale() const { return std::max(1e-3, measurement::largest(truth.gradient)); }
   Settings settings() const { return {spec.name, Estimators::instance().at(spec.name).parameters, spec}; }
 };
 

@@ -38,10 +38,10 @@ const std::vector<SceneSpec>& scene_specs() {
 
 SmallScene::SmallScene(const SceneSpec& scene, bool posterior) {
   const Key key(1);
-  task = make_task(Spec::parse(scene.task), key / "data");
+  task = tasks::make_task(Spec::parse(scene.task), key / "data");
   std::vector<int> first(scene.examples);
   std::iota(first.begin(), first.end(), 0);
-  batch = task->batch(Split::train, first);
+  batch = task->batch(tasks::Split::train, first);
   model = make_model<float>(Spec::parse(scene.model), task->dimensions(), key / "init", posterior);
 }
 

@@ -21,7 +21,7 @@ const std::vector<SceneSpec>& scene_specs();
 
 /// A scene: its batch and its model, with a posterior if asked for.
 struct SmallScene {
-  std::unique_ptr<Task> task;
+  std::unique_ptr<tasks::Task> task;
   Batch batch;
   std::unique_ptr<Model<float>> model;
   SmallScene(const SceneSpec& scene, bool posterior);

@@ -31,9 +31,7 @@ TestModel toy(const std::string& spec) {
   return {spec, std::move(model), std::move(batch)};
 }
 
-}  // namespace
-
-std::vector<TestModel> test_models() {
+std::vector<TestModel> made_test_models() {
   std::vector<TestModel> all;
   for (int options : {2, 3})
     for (auto reach : {Reach::later_choices, Reach::own_costs}) all.push_back(recurrent(reach, options));
@@ -52,6 +50,13 @@ std::vector<TestModel> test_models() {
   for (const auto* spec :
        {"gaussians[k=0.7,mean=-0.2,log_scale=-0.3]", "gaussians[function=cosine,k=1.3,mean=0.4,log_scale=-0.5]"})
     all.push_back(toy(spec));
+  return all;
+}
+
+}  // namespace
+
+const std::vector<TestModel>& test_models() {
+  static const auto all = made_test_models();
   return all;
 }
 

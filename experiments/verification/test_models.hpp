@@ -17,7 +17,8 @@ struct TestModel {
 
 /// Options: dependent and independent choices, two and three options, ragged and not, joint and separate costs, two sites that
 /// differ, belief networks of two layers and of categories. Numbers: dependent, two columns, and the toys. With posteriors.
-std::vector<TestModel> test_models();
+/// Made once for all verdicts of a process.
+const std::vector<TestModel>& test_models();
 
 /// The recurrent tested with dependent choices (of numbers, if there are no options) and `shift` added to every loss.
 TestModel shifted(int options, double shift);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
+#include <memory>
 #include <utility>
 
 #include "experiments/measurement/exact_moments.hpp"
@@ -24,10 +26,27 @@ constexpr int shown_draws = 2000;   // of a bias that is shown, not judged
 constexpr int model_draws = 300;    // on whole models
 constexpr double least_p_value = 1e-6;
 
+/// A network on generated data in both precisions, with what is known of its gradients.
+struct Scene {
+  Scene(const SceneSpec& spec, bool posterior)
+      : narrow(spec, posterior),
+        wide(make_model<double>(Spec::parse(spec.model), narrow.task->dimensions(), Key(1) / "init", posterior)),
+        truths(*wide, narrow.batch, measurement::MeasureSettings().leaf_cap) {}
+  SmallScene narrow;
+  std::unique_ptr<Model<double>> wide;
+  measurement::Truths<double> truths;
+};
+
+/// Made once for all verdicts of a process.
+Scene& scene_of(const SceneSpec& spec, bool posterior) {
+  static std::map<std::pair<std::string, bool>, Scene> made;
+  return made.try_emplace({spec.name, posterior}, spec, posterior).first->second;
+}
+
 /// Runs the checks one after the other and notes what they find.
-class Verifier {
+class EstimatorVerifier {
  public:
-  Verifier(const Spec& spec, bool to_the_first_failure)
+  EstimatorVerifier(const Spec& spec, bool to_the_first_failure)
       : spec_(spec),
         to_the_first_failure_(to_the_first_failure),
         entry_(Estimators::instance().at(spec.name)),
@@ -62,19 +81,18 @@ class Verifier {
     return reason.empty();
   }
 
-  void on_model(const SceneSpec& scene) {
-    const SmallScene made(scene, wants_posterior(spec_));
-    const auto& structure = made.model->structure();
-    if (!supported(structure, "contract", scene.name)) return;
-    const auto wide_model =
-        make_model<double>(Spec::parse(scene.model), made.task->dimensions(), Key(1) / "init", wants_posterior(spec_));
+  void on_model(const SceneSpec& spec) {
+    auto& [narrow_scene, wide_model, truths] = scene_of(spec, wants_posterior(spec_));
+    const auto& [task, batch, narrow_model] = narrow_scene;
+    const auto& structure = narrow_model->structure();
+    if (!supported(structure, "contract", spec.name)) return;
     const auto narrow = make_estimator<float>(spec_, structure, Key(1));
     const auto wide = make_estimator<double>(spec_, structure, Key(1));
-    add("contract", scene.name, guarded([&] {
-          if (auto broken = broken_contract(spec_, *narrow, *made.model, made.batch); !broken.empty()) return broken;
-          return broken_contract(spec_, *wide, *wide_model, made.batch);
+    add("contract", spec.name, guarded([&] {
+          if (auto broken = broken_contract(spec_, *narrow, *narrow_model, batch); !broken.empty()) return broken;
+          return broken_contract(spec_, *wide, *wide_model, batch);
         }));
-    if (unbiased_) sampled_mean("mean", scene.name, *wide, *wide_model, made.batch, model_draws);
+    if (unbiased_) sampled_mean("mean", spec.name, *wide, *wide_model, batch, model_draws, &truths);
   }
 
   void on_model(const TestModel& tested, int most_draws) {
@@ -103,9 +121,9 @@ class Verifier {
     if (examples > fewer) batches.push_back(tested.batch.select(fewer == 1 ? std::vector{1} : std::vector{1, examples - 1}));
     for (const auto& batch : batches) {
       try {
-        const auto truth = exact_truth(estimator.target(), *tested.model, batch, outcome_cap);
-        const auto moments = exact_moments(estimator, *tested.model, batch, truth.of_example, outcome_cap);
-        const double scale = std::max(1.0, largest(truth.gradient));
+        const auto& truth = truth_of(estimator.target(), tested, batch);
+        const auto moments = measurement::exact_moments(estimator, *tested.model, batch, truth.of_example, outcome_cap);
+        const double scale = std::max(1.0, measurement::largest(truth.gradient));
         const double doubt = (truth.error + moments.mean_error) / scale;  // of quadratures
         if (doubt > 1e-6) throw NotExact("the quadrature is too rough");
         const double off = largest_difference(moments.mean, truth.gradient) / scale;
@@ -125,23 +143,23 @@ class Verifier {
     sampled_mean(what, tested.name, estimator, *tested.model, tested.batch, most_draws);
   }
 
-  void reported_loss(const TestModel& tested, const Estimator<double>& estimator, const Batch& batch, const Truth& truth,
-                     const Moments& moments, double allowed) {
+  void reported_loss(const TestModel& tested, const Estimator<double>& estimator, const Batch& batch,
+                     const measurement::Truth& truth, const measurement::Moments& moments, double allowed) {
     const auto reported = estimator.target().entry().reported;
-    const double wanted =
-        reported ? exact_truth(reported(estimator.target()), *tested.model, batch, outcome_cap).value : truth.value;
+    const double wanted = reported ? truth_of(reported(estimator.target()), tested, batch).value : truth.value;
     const double off = std::abs(moments.loss - wanted) / std::max(1.0, std::abs(wanted));
     const auto found = fmt::format("mean off by {:.1e}", off);
     add("reported loss" + under_, tested.name, off < allowed ? "" : found, found);
   }
 
   void sampled_mean(const std::string& what, const std::string& where, const Estimator<double>& estimator,
-                    const Model<double>& model, const Batch& batch, int replicates) {
-    MeasureSettings settings;
+                    const Model<double>& model, const Batch& batch, int replicates,
+                    measurement::Truths<double>* truths = nullptr) {
+    measurement::MeasureSettings settings;
     settings.replicates = replicates;
     std::string found,
         failure = guarded([&]() -> std::string {
-          const auto m = measure(spec_, estimator, model, batch, settings, Key(4));
+          const auto m = measure(spec_, estimator, model, batch, settings, Key(4), truths);
           const double p = std::isnan(m.bias_p_value) ? m.bias_p_value_plain : m.bias_p_value;  // of a long run
           found = fmt::format("p(unbiased) = {:.2g}, relative bias {:.2g} ({} draws)", p, m.relative_bias, replicates);
           if (m.estimand != "enumerated") found += "; truth: " + m.estimand;
@@ -190,7 +208,7 @@ class Verifier {
       if (!unsupported(spec_, plain.model->structure()).empty()) continue;
       const auto estimator = make_estimator<double>(spec_, plain.model->structure(), Key(1));
       exact_mean("shift", moved, *estimator, draws);
-      MeasureSettings settings;
+      measurement::MeasureSettings settings;
       settings.replicates = 400;
       const auto before = measure(spec_, *estimator, *plain.model, plain.batch, settings, Key(5));
       const auto after = measure(spec_, *estimator, *moved.model, moved.batch, settings, Key(5));
@@ -249,7 +267,7 @@ class Verifier {
   Spec spec_;
   bool to_the_first_failure_;
   const EstimatorEntry& entry_;
-  const std::vector<TestModel> models_ = test_models();
+  const std::vector<TestModel>& models_ = test_models();
   bool unbiased_;           // as it claims
   std::string under_ = {};  // which setting differs from the spec's
   Verdict verdict_;
@@ -257,6 +275,6 @@ class Verifier {
 
 }  // namespace
 
-Verdict verify(const Spec& spec, bool to_the_first_failure) { return Verifier(spec, to_the_first_failure).run(); }
+Verdict verify(const Spec& spec, bool to_the_first_failure) { return EstimatorVerifier(spec, to_the_first_failure).run(); }
 
 }  // namespace hardgrad::verification

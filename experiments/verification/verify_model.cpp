@@ -33,7 +33,7 @@ std::vector<Pair> pairs(const Spec& model, const std::optional<Spec>& task) {
   for (const auto& scene : scene_specs())
     if (const auto small = Spec::parse(scene.model); small.name == model.name)
       all.push_back({over(model, small), Spec::parse(scene.task), scene.name});
-  for (const auto& [name, entry] : Tasks::instance().entries())
+  for (const auto& [name, entry] : tasks::Tasks::instance().entries())
     if (all.empty() && Spec::parse(entry.default_model).name == model.name) all.push_back({model, Spec::parse(name), name});
   if (all.empty())
     throw UsageError(fmt::format("test: model {} is no task's default: name one that fits it with --task", model.name));
@@ -43,8 +43,8 @@ std::vector<Pair> pairs(const Spec& model, const std::optional<Spec>& task) {
 ModelScene made(const Pair& pair) {
   const Key key(1);
   ModelScene scene;
-  scene.task = make_task(pair.task, key / "data");
-  scene.index.resize(std::min<std::size_t>(examples, scene.task->size(Split::train)));
+  scene.task = tasks::make_task(pair.task, key / "data");
+  scene.index.resize(std::min<std::size_t>(examples, scene.task->size(tasks::Split::train)));
   if (scene.index.empty()) throw InputError("test: the training split of " + pair.task.text + " is empty");
   std::iota(scene.index.begin(), scene.index.end(), 0);
   scene.batch = scene.examples(scene.index);
@@ -68,9 +68,9 @@ ModelScene made(const Pair& pair) {
   return scene;
 }
 
-class Verifier {
+class ModelVerifier {
  public:
-  Verifier(const Spec& model, bool to_the_first_failure)
+  ModelVerifier(const Spec& model, bool to_the_first_failure)
       : to_the_first_failure_(to_the_first_failure), verdict_{"model", model.text, {}} {}
 
   void on(const Pair& pair) {
@@ -120,7 +120,7 @@ class Verifier {
 
 Verdict verify_model(const Spec& model, const std::optional<Spec>& task, bool to_the_first_failure) {
   Models::instance().at(model.name);  // complains before anything is made
-  Verifier verifier(model, to_the_first_failure);
+  ModelVerifier verifier(model, to_the_first_failure);
   for (const auto& pair : pairs(model, task)) verifier.on(pair);
   return std::move(verifier).verdict();
 }

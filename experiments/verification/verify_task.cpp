@@ -19,7 +19,7 @@
 namespace hardgrad::verification {
 namespace {
 
-constexpr Split splits[] = {Split::train, Split::heldout, Split::test};
+constexpr tasks::Split splits[] = {tasks::Split::train, tasks::Split::heldout, tasks::Split::test};
 constexpr std::size_t few = 6, many = 300;  // examples of each split, looked at closely and from afar
 
 /// f(name, values) of every field, until it says something.
@@ -88,13 +88,13 @@ std::string content(const Batch& one) {
   return bytes;
 }
 
-class Verifier {
+class TaskVerifier {
  public:
-  Verifier(const Spec& spec, bool to_the_first_failure)
+  TaskVerifier(const Spec& spec, bool to_the_first_failure)
       : spec_(spec),
         to_the_first_failure_(to_the_first_failure),
         verdict_{"task", spec.text, {}},
-        task_(make_task(spec, Key(1) / "data")) {}
+        task_(tasks::make_task(spec, Key(1) / "data")) {}
 
   Verdict run() {
     for (auto split : splits)
@@ -104,7 +104,7 @@ class Verifier {
         if (!verdict_.passed()) return std::move(verdict_);  // nothing else could be read
         check("order", [&](auto&) { return order(split); });
         check("padding", [&](auto&) { return padding(split); });
-      } else if (split == Split::train) {
+      } else if (split == tasks::Split::train) {
         verdict_.checks.push_back({"fields", "train", Check::Outcome::failed, "the training split is empty"});
         return std::move(verdict_);
       }
@@ -113,7 +113,7 @@ class Verifier {
     check("seed", [&](auto& detail) { return seed(detail); });
     where_ = "train";
     check("training", [&](auto& detail) { return training(detail); });
-    const auto& entry = Tasks::instance().at(spec_.name);
+    const auto& entry = tasks::Tasks::instance().at(spec_.name);
     for (auto split : splits) {
       if (task_->size(split) == 0) continue;
       where_ = to_string(split);
@@ -131,9 +131,9 @@ class Verifier {
     verdict_.checks.push_back(
         {what, where_, failure.empty() ? Check::Outcome::passed : Check::Outcome::failed, failure.empty() ? detail : failure});
   }
-  std::vector<int> closely(Split split) const { return first(std::min(few, task_->size(split))); }
+  std::vector<int> closely(tasks::Split split) const { return first(std::min(few, task_->size(split))); }
 
-  std::string fields(Split split, std::string& detail) const {
+  std::string fields(tasks::Split split, std::string& detail) const {
     const auto index = first(std::min(many, task_->size(split)));
     const auto batch = task_->batch(split, index);
     if (batch.id.size() != index.size())
@@ -153,7 +153,7 @@ class Verifier {
     return wrong;
   }
 
-  std::string order(Split split) const {
+  std::string order(tasks::Split split) const {
     const auto index = closely(split);
     const auto batch = task_->batch(split, index);
     auto other = std::vector<int>(index.rbegin(), index.rend());
@@ -167,7 +167,7 @@ class Verifier {
     return "";
   }
 
-  std::string padding(Split split) const {
+  std::string padding(tasks::Split split) const {
     const auto index = closely(split);
     const auto batch = task_->batch(split, index);
     for (std::size_t i = 0; i < index.size(); ++i)
@@ -187,7 +187,7 @@ class Verifier {
         const auto holds = content(one);
         if (known.try_emplace(one.id[0], holds).first->second != holds)
           return fmt::format("example {} of {} has the id {}, as another", i * size / count + 1, to_string(split), one.id[0]);
-        if (split == Split::train) {
+        if (split == tasks::Split::train) {
           trained.insert(holds);
         } else {
           ++judged;
@@ -201,7 +201,7 @@ class Verifier {
   }
 
   std::string seed(std::string& detail) const {
-    const auto again = make_task(spec_, Key(1) / "data"), other = make_task(spec_, Key(2) / "data");
+    const auto again = tasks::make_task(spec_, Key(1) / "data"), other = tasks::make_task(spec_, Key(2) / "data");
     std::vector<std::string> moved;
     for (auto split : splits) {
       if (again->size(split) != task_->size(split)) return fmt::format("a second time, {} has another size", to_string(split));
@@ -218,9 +218,9 @@ class Verifier {
   }
 
   std::string training(std::string& detail) const {
-    const auto index = closely(Split::train);
+    const auto index = closely(tasks::Split::train);
     const auto batch = task_->training_batch(index, Key(5));
-    if (batch.id != task_->batch(Split::train, index).id) return "their ids are others than in Task::batch";
+    if (batch.id != task_->batch(tasks::Split::train, index).id) return "their ids are others than in Task::batch";
     if (auto off = same(batch, task_->training_batch(index, Key(5))); !off.empty())
       return "a second time with the same key: " + off;
     const bool anew = content(batch) != content(task_->training_batch(index, Key(6)));
@@ -228,7 +228,7 @@ class Verifier {
     return "";
   }
 
-  std::string runs(const std::string& name, Split split, std::string& detail) const {
+  std::string runs(const std::string& name, tasks::Split split, std::string& detail) const {
     const auto model = make_model<float>(Spec::parse(name), task_->dimensions(), Key(1) / "init");
     const auto batch = task_->batch(split, closely(split));
     auto metrics = task_->metrics();
@@ -246,7 +246,8 @@ class Verifier {
       for (const auto& cost : run.costs())
         for (float x : cost.loss.value().span())
           if (!std::isfinite(x)) return fmt::format("{} has a loss of {}", name, x);
-      freely ? task_->score_decoded(batch, observe(run), metrics) : task_->score(batch, observe(run), metrics);
+      freely ? task_->score_decoded(batch, training::observe(run), metrics)
+             : task_->score(batch, training::observe(run), metrics);
     }
     std::vector<std::string> found;
     for (const auto& metric : metrics) {
@@ -261,12 +262,12 @@ class Verifier {
   Spec spec_;
   bool to_the_first_failure_;
   Verdict verdict_;
-  std::unique_ptr<Task> task_;
+  std::unique_ptr<tasks::Task> task_;
   std::string where_;
 };
 
 }  // namespace
 
-Verdict verify_task(const Spec& task, bool to_the_first_failure) { return Verifier(task, to_the_first_failure).run(); }
+Verdict verify_task(const Spec& task, bool to_the_first_failure) { return TaskVerifier(task, to_the_first_failure).run(); }
 
 }  // namespace hardgrad::verification

@@ -3,7 +3,10 @@
 
 #include "experiments/training/trainer.hpp"
 
-namespace hardgrad {
+namespace hardgrad::testing::learning_test {
+using namespace measurement;
+using namespace tasks;
+using namespace training;
 namespace {
 
 TEST_CASE("training learns: the not_gate and bits go down their exact losses") {
@@ -25,4 +28,4 @@ TEST_CASE("training learns: the not_gate and bits go down their exact losses") {
 }
 
 }  // namespace
-}  // namespace hardgrad
+}  // namespace hardgrad::testing::learning_test

@@ -28,7 +28,8 @@ void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
 void operator delete(void* p) noexcept { std::free(p); }
 void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 
-namespace hardgrad::testing {
+namespace hardgrad::testing::allocation_test {
+using namespace tasks;
 namespace {
 
 struct Steady {
@@ -91,4 +92,4 @@ TEST_CASE("more examples, samples, options and choices at once make lists longer
 }
 
 }  // namespace
-}  // namespace hardgrad::testing
+}  // namespace hardgrad::testing::allocation_test

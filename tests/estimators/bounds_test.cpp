@@ -11,7 +11,8 @@
 #include "tests/support/exactness.hpp"
 #include "tests/support/toys.hpp"
 
-namespace hardgrad::testing {
+namespace hardgrad::testing::bounds_test {
+using namespace measurement;
 namespace {
 
 using verification::Recurrent;
@@ -456,4 +457,4 @@ TEST_CASE("truths of one kind with other numbers are other truths") {
 }
 
 }  // namespace
-}  // namespace hardgrad::testing
+}  // namespace hardgrad::testing::bounds_test

@@ -3,7 +3,8 @@
 
 #include "tests/support/exactness.hpp"
 
-namespace hardgrad::testing {
+namespace hardgrad::testing::closed_forms_test {
+using namespace measurement;
 namespace {
 
 struct OneBit {
@@ -72,4 +73,4 @@ TEST_CASE("relations that are theorems") {
 }
 
 }  // namespace
-}  // namespace hardgrad::testing
+}  // namespace hardgrad::testing::closed_forms_test

@@ -11,7 +11,8 @@
 #include "experiments/verification/recurrent.hpp"
 #include "tests/support/exactness.hpp"
 
-namespace hardgrad::testing {
+namespace hardgrad::testing::columns_test {
+using namespace measurement;
 namespace {
 
 using verification::Recurrent;
@@ -241,4 +242,4 @@ TEST_CASE("columns: a mean that forgets one of them is caught") {
 }
 
 }  // namespace
-}  // namespace hardgrad::testing
+}  // namespace hardgrad::testing::columns_test

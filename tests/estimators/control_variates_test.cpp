@@ -15,7 +15,10 @@
 #include "tests/support/exactness.hpp"
 #include "tests/support/toys.hpp"
 
-namespace hardgrad::testing {
+namespace hardgrad::testing::control_variates_test {
+using namespace measurement;
+using namespace tasks;
+using namespace training;
 namespace {
 
 using verification::Recurrent;
@@ -414,4 +417,4 @@ TEST_CASE("rodeo untrained is leave-one-out") {
 }
 
 }  // namespace
-}  // namespace hardgrad::testing
+}  // namespace hardgrad::testing::control_variates_test

@@ -6,7 +6,8 @@
 #include "core/estimator/estimator.hpp"
 #include "experiments/tasks/task.hpp"
 
-namespace hardgrad::testing {
+namespace hardgrad::testing::cost_weights_test {
+using namespace tasks;
 namespace {
 
 /// Weights of the options of one asking row become those given their losses.
@@ -65,4 +66,4 @@ TEST_CASE("hinted weights of costs are the surrogate's slopes, for every estimat
 }
 
 }  // namespace
-}  // namespace hardgrad::testing
+}  // namespace hardgrad::testing::cost_weights_test

@@ -12,7 +12,8 @@
 #include "tests/support/coupling.hpp"
 #include "tests/support/toys.hpp"
 
-namespace hardgrad::testing {
+namespace hardgrad::testing::coupled_categories_test {
+using namespace measurement;
 namespace {
 
 using verification::Recurrent;
@@ -340,4 +341,4 @@ TEST_CASE("arsm, draw by draw: over all references j, what a swap with j changes
 }
 
 }  // namespace
-}  // namespace hardgrad::testing
+}  // namespace hardgrad::testing::coupled_categories_test

@@ -9,7 +9,8 @@
 #include "tests/support/coupling.hpp"
 #include "tests/support/toys.hpp"
 
-namespace hardgrad::testing {
+namespace hardgrad::testing::coupled_test {
+using namespace measurement;
 namespace {
 
 using verification::Recurrent;
@@ -291,4 +292,4 @@ TEST_CASE("wrong couplings of bits are caught") {
 }
 
 }  // namespace
-}  // namespace hardgrad::testing
+}  // namespace hardgrad::testing::coupled_test

@@ -6,7 +6,8 @@
 #include "experiments/verification/two_sites.hpp"
 #include "tests/support/exactness.hpp"
 
-namespace hardgrad::testing {
+namespace hardgrad::testing::differing_sites_test {
+using namespace measurement;
 TEST_CASE("every estimator works where sites differ in columns, options and width of state, with the mean it claims") {
   const verification::TwoSites model;
   const auto batch = verification::TwoSites::batch();
@@ -29,4 +30,4 @@ TEST_CASE("every estimator works where sites differ in columns, options and widt
   CHECK(others >= 3);
 }
 
-}  // namespace hardgrad::testing
+}  // namespace hardgrad::testing::differing_sites_test

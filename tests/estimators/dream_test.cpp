@@ -11,7 +11,8 @@
 #include "tests/core/models/model_check.hpp"
 #include "tests/support/exactness.hpp"
 
-namespace hardgrad::testing {
+namespace hardgrad::testing::dream_test {
+using namespace measurement;
 namespace {
 
 struct Case {
@@ -32,8 +33,8 @@ std::vector<Case> cases(int most_heads = 1) {
   story.integers["answer"] = {{2}, std::vector<int>{1, 0}};
   for (const auto* hops : {"1", "2"})
     all.push_back({std::string("memory_reader, hops ") + hops,
-                   test::lively(std::string("memory_reader[embedding=3,hops=") + hops + "]",
-                                {{"vocabulary", 5}, {"answers", 3}, {"sentences", 3}, {"words", 2}}, true),
+                   testing::lively(std::string("memory_reader[embedding=3,hops=") + hops + "]",
+                                   {{"vocabulary", 5}, {"answers", 3}, {"sentences", 3}, {"words", 2}}, true),
                    story});
   Batch image;
   image.id = {1, 2};
@@ -41,15 +42,16 @@ std::vector<Case> cases(int most_heads = 1) {
   for (std::size_t i = 0; i < 32; ++i) image.reals["image"].data[i] = 0.1 * static_cast<double>((7 * i) % 11);
   image.integers["label"] = {{2}, std::vector<int>{2, 0}};
   for (const auto* core : {"rnn", "lstm"})
-    all.push_back({std::string("glimpse_reader, ") + core,
-                   test::lively(std::string("glimpse_reader[grid=2,patch=2,glimpses=2,features=3,hidden=3,core=") + core + "]",
-                                {{"height", 4}, {"width", 4}, {"classes", 3}}, true),
-                   image});
+    all.push_back(
+        {std::string("glimpse_reader, ") + core,
+         testing::lively(std::string("glimpse_reader[grid=2,patch=2,glimpses=2,features=3,hidden=3,core=") + core + "]",
+                         {{"height", 4}, {"width", 4}, {"classes", 3}}, true),
+         image});
   auto several = image;  // up to two labels, the last of which, 2, says that there are no more
   several.integers["label"] = {{2, 2}, std::vector<int>{1, 2, 2, -1}};
   all.push_back({"glimpse_reader, several",
-                 test::lively("glimpse_reader[grid=2,patch=2,glimpses=1,features=3,hidden=3]",
-                              {{"height", 4}, {"width", 4}, {"classes", 3}, {"answers", 2}}, true),
+                 testing::lively("glimpse_reader[grid=2,patch=2,glimpses=1,features=3,hidden=3]",
+                                 {{"height", 4}, {"width", 4}, {"classes", 3}, {"answers", 2}}, true),
                  several});
   Batch report;
   report.id = {6, 7};
@@ -60,8 +62,8 @@ std::vector<Case> cases(int most_heads = 1) {
   report.integers["answer"] = {{2}, std::vector<int>{1, 2}};
   for (const auto* kind : {"attentive", "impatient"})
     all.push_back({std::string("attentive_reader, ") + kind,
-                   test::lively(std::string("attentive_reader[embedding=2,hidden=2,kind=") + kind + "]",
-                                {{"vocabulary", 5}, {"answers", 3}, {"document_length", 3}, {"question_length", 2}}, true),
+                   testing::lively(std::string("attentive_reader[embedding=2,hidden=2,kind=") + kind + "]",
+                                   {{"vocabulary", 5}, {"answers", 3}, {"document_length", 3}, {"question_length", 2}}, true),
                    report});
   Batch picture;
   picture.id = {2, 9};
@@ -71,9 +73,9 @@ std::vector<Case> cases(int most_heads = 1) {
   picture.integers["target_length"] = {{2}, std::vector<int>{2, 1}};
   all.push_back(
       {"captioner",
-       test::lively("captioner[embedding=2,hidden=2,gate=true]",
-                    {{"cells", 2}, {"features", 2}, {"target_vocabulary", 4}, {"target_length", 2}, {"bos", 1}, {"eos", 2}},
-                    true),
+       testing::lively("captioner[embedding=2,hidden=2,gate=true]",
+                       {{"cells", 2}, {"features", 2}, {"target_vocabulary", 4}, {"target_length", 2}, {"bos", 1}, {"eos", 2}},
+                       true),
        picture});
   Batch bits;
   bits.id = {6, 7};
@@ -81,7 +83,7 @@ std::vector<Case> cases(int most_heads = 1) {
   for (const auto* settings : {"units=2", "layers=2,units=1", "units=2,conditional=true"})
     all.push_back(
         {std::string("belief_network, ") + settings,
-         test::lively("belief_network[" + std::string(settings) + "]", {{"height", 2}, {"width", 1}, {"levels", 2}}, true),
+         testing::lively("belief_network[" + std::string(settings) + "]", {{"height", 2}, {"width", 1}, {"levels", 2}}, true),
          bits});
   Batch text;
   text.id = {4, 5};
@@ -92,14 +94,14 @@ std::vector<Case> cases(int most_heads = 1) {
   for (int heads = 1; heads <= most_heads; ++heads)
     for (const auto* feed : {"none", "soft", "sampled"})
       all.push_back({"translator, heads " + std::to_string(heads) + ", feed " + feed,
-                     test::lively("translator[embedding=2,hidden=2,heads=" + std::to_string(heads) + ",feed=" + feed + "]",
-                                  {{"source_vocabulary", 5},
-                                   {"target_vocabulary", 4},
-                                   {"source_length", 2},
-                                   {"target_length", 2},
-                                   {"bos", 1},
-                                   {"eos", 2}},
-                                  true),
+                     testing::lively("translator[embedding=2,hidden=2,heads=" + std::to_string(heads) + ",feed=" + feed + "]",
+                                     {{"source_vocabulary", 5},
+                                      {"target_vocabulary", 4},
+                                      {"source_length", 2},
+                                      {"target_length", 2},
+                                      {"bos", 1},
+                                      {"eos", 2}},
+                                     true),
                      text});
   return all;
 }
@@ -267,4 +269,4 @@ TEST_CASE("wake_sleep: a model that cannot dream is refused, and so is a truth b
 }
 
 }  // namespace
-}  // namespace hardgrad::testing
+}  // namespace hardgrad::testing::dream_test

@@ -9,7 +9,8 @@
 #include "tests/support/outcomes.hpp"
 #include "tests/support/toys.hpp"
 
-namespace hardgrad::testing {
+namespace hardgrad::testing::enumeration_in_part_test {
+using namespace measurement;
 namespace {
 
 using verification::Recurrent;
@@ -182,4 +183,4 @@ TEST_CASE("sparsemax in closed form: two options, and a support of one") {
 }
 
 }  // namespace
-}  // namespace hardgrad::testing
+}  // namespace hardgrad::testing::enumeration_in_part_test

@@ -7,7 +7,8 @@
 #include "tests/support/exactness.hpp"
 #include "tests/support/toys.hpp"
 
-namespace hardgrad::testing {
+namespace hardgrad::testing::exact_moments_test {
+using namespace measurement;
 namespace {
 
 using verification::Recurrent;
@@ -163,4 +164,4 @@ TEST_CASE("the exact mean catches what is wrong") {
 }
 
 }  // namespace
-}  // namespace hardgrad::testing
+}  // namespace hardgrad::testing::exact_moments_test

@@ -9,7 +9,8 @@
 #include "tests/support/exactness.hpp"
 #include "tests/support/toys.hpp"
 
-namespace hardgrad::testing {
+namespace hardgrad::testing::flipping_test {
+using namespace measurement;
 namespace {
 
 using verification::Recurrent;
@@ -178,4 +179,4 @@ TEST_CASE("flipping: what is wrong is caught") {
 }
 
 }  // namespace
-}  // namespace hardgrad::testing
+}  // namespace hardgrad::testing::flipping_test

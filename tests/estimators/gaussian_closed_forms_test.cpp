@@ -13,7 +13,8 @@
 #include "tests/support/exactness.hpp"
 #include "tests/support/waves.hpp"
 
-namespace hardgrad::testing {
+namespace hardgrad::testing::gaussian_closed_forms_test {
+using namespace measurement;
 namespace {
 
 struct Toy {
@@ -236,4 +237,4 @@ TEST_CASE("a mirror's loss as baseline is biased, and seen to be") {
 }
 
 }  // namespace
-}  // namespace hardgrad::testing
+}  // namespace hardgrad::testing::gaussian_closed_forms_test

@@ -10,7 +10,8 @@
 #include "tests/support/outcomes.hpp"
 #include "tests/support/toys.hpp"
 
-namespace hardgrad::testing {
+namespace hardgrad::testing::groups_test {
+using namespace measurement;
 namespace {
 
 /// Exact mean and trace of an estimate that is a function of K outcomes, each of them drawn by itself.
@@ -158,4 +159,4 @@ TEST_CASE("groups: of right and wrong answers maxrl has the gradient of the firs
 }
 
 }  // namespace
-}  // namespace hardgrad::testing
+}  // namespace hardgrad::testing::groups_test

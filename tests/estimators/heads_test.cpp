@@ -7,20 +7,21 @@
 #include "tests/core/models/model_check.hpp"
 #include "tests/support/exactness.hpp"
 
-namespace hardgrad::testing {
+namespace hardgrad::testing::heads_test {
+using namespace measurement;
 namespace {
 
 constexpr int heads = 2, positions = 3, words = 2;
 
 std::unique_ptr<Model<double>> translator(const std::string& score, const std::string& feed, bool posterior = false) {
-  return test::lively("translator[embedding=2,hidden=4,heads=2,score=" + score + ",feed=" + feed + "]",
-                      {{"source_vocabulary", 5},
-                       {"target_vocabulary", 4},
-                       {"source_length", positions},
-                       {"target_length", words},
-                       {"bos", 1},
-                       {"eos", 2}},
-                      posterior);
+  return testing::lively("translator[embedding=2,hidden=4,heads=2,score=" + score + ",feed=" + feed + "]",
+                         {{"source_vocabulary", 5},
+                          {"target_vocabulary", 4},
+                          {"source_length", positions},
+                          {"target_length", words},
+                          {"bos", 1},
+                          {"eos", 2}},
+                         posterior);
 }
 
 Batch one_sentence() {
@@ -46,8 +47,8 @@ struct Sum {
 };
 Sum over_every_path(const Model<double>& model, const Batch& batch) {
   Sum sum{0, std::vector<double>(model.parameters().size())};
-  for (const auto& path : test::every_path(std::vector<int>(words * heads, positions))) {
-    test::Options forced(words);
+  for (const auto& path : testing::every_path(std::vector<int>(words * heads, positions))) {
+    testing::Options forced(words);
     for (std::size_t i = 0; i < path.size(); ++i) forced[i / heads].push_back(path[i]);
     ForcedChooser<double> chooser(forced);
     Tape<double> tape;
@@ -94,4 +95,4 @@ TEST_CASE("heads: who takes several choices has the gradient of the sum over eve
 }
 
 }  // namespace
-}  // namespace hardgrad::testing
+}  // namespace hardgrad::testing::heads_test

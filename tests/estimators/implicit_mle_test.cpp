@@ -11,7 +11,8 @@
 #include "tests/support/exactness.hpp"
 #include "tests/support/toys.hpp"
 
-namespace hardgrad::testing {
+namespace hardgrad::testing::implicit_mle_test {
+using namespace measurement;
 namespace {
 
 using verification::Recurrent;
@@ -141,4 +142,4 @@ TEST_CASE("implicit_mle: it runs where choices feed later ones, and draws with n
 }
 
 }  // namespace
-}  // namespace hardgrad::testing
+}  // namespace hardgrad::testing::implicit_mle_test

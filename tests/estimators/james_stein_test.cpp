@@ -12,7 +12,8 @@
 #include "tests/support/outcomes.hpp"
 #include "tests/support/toys.hpp"
 
-namespace hardgrad::testing {
+namespace hardgrad::testing::james_stein_test {
+using namespace measurement;
 namespace {
 
 using verification::Recurrent;
@@ -149,4 +150,4 @@ TEST_CASE("james_stein: a mean of the batch that has the example in it is a bias
 }
 
 }  // namespace
-}  // namespace hardgrad::testing
+}  // namespace hardgrad::testing::james_stein_test

@@ -10,7 +10,8 @@
 #include "tests/support/coupling.hpp"
 #include "tests/support/toys.hpp"
 
-namespace hardgrad::testing {
+namespace hardgrad::testing::jumps_test {
+using namespace measurement;
 namespace {
 
 using verification::Recurrent;
@@ -110,4 +111,4 @@ TEST_CASE("jumps: jumping without regard to the share of draws that do is caught
 }
 
 }  // namespace
-}  // namespace hardgrad::testing
+}  // namespace hardgrad::testing::jumps_test

@@ -4,12 +4,11 @@
 #include "core/estimator/estimator.hpp"
 #include "tests/core/models/model_check.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::test;
+namespace hardgrad::testing::linear_start_test {
 
 TEST_CASE("a linear start lasts for so many steps of learning, and none at all is none") {
   const auto model =
-      lively("memory_reader[embedding=4,hops=2]", {{"vocabulary", 7}, {"answers", 4}, {"sentences", 4}, {"words", 2}});
+      testing::lively("memory_reader[embedding=4,hops=2]", {{"vocabulary", 7}, {"answers", 4}, {"sentences", 4}, {"words", 2}});
   Batch batch;
   batch.id = {1};
   batch.integers["story"] = {{1, 3, 2}, std::vector<int>{1, 2, 3, 4, 5, 0}};
@@ -40,3 +39,5 @@ TEST_CASE("a linear start lasts for so many steps of learning, and none at all i
   CHECK(step(*resumed) == first);
   CHECK(step(*resumed) == plain);
 }
+
+}  // namespace hardgrad::testing::linear_start_test

@@ -8,7 +8,8 @@
 #include "experiments/verification/recurrent.hpp"
 #include "tests/support/exactness.hpp"
 
-namespace hardgrad::testing {
+namespace hardgrad::testing::local_disarm_test {
+using namespace measurement;
 namespace {
 
 using verification::Recurrent;
@@ -136,4 +137,4 @@ TEST_CASE("local_disarm: of the same bound it is quieter than vimco, for as many
 }
 
 }  // namespace
-}  // namespace hardgrad::testing
+}  // namespace hardgrad::testing::local_disarm_test

@@ -8,7 +8,8 @@
 #include "tests/support/exactness.hpp"
 #include "tests/support/toys.hpp"
 
-namespace hardgrad::testing {
+namespace hardgrad::testing::million_draws_test {
+using namespace measurement;
 namespace {
 
 using verification::Recurrent;
@@ -65,4 +66,4 @@ TEST_CASE("a million draws see a gradient that is a twentieth too small") {
 }
 
 }  // namespace
-}  // namespace hardgrad::testing
+}  // namespace hardgrad::testing::million_draws_test

@@ -9,7 +9,8 @@
 
 #include "tests/support/exactness.hpp"
 
-namespace hardgrad::testing {
+namespace hardgrad::testing::mirrored_test {
+using namespace measurement;
 namespace {
 
 struct Problem {
@@ -77,4 +78,4 @@ TEST_CASE("moments of mirrored problems are mirrored, up to saturation") {
 }
 
 }  // namespace
-}  // namespace hardgrad::testing
+}  // namespace hardgrad::testing::mirrored_test

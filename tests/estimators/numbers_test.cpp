@@ -9,7 +9,9 @@
 #include "experiments/verification/drift.hpp"
 #include "tests/support/exactness.hpp"
 
-namespace hardgrad::testing {
+namespace hardgrad::testing::numbers_test {
+using namespace measurement;
+using namespace tasks;
 namespace {
 
 using verification::Drift;
@@ -168,4 +170,4 @@ TEST_CASE("who works on Normals, and who says why not") {
 }
 
 }  // namespace
-}  // namespace hardgrad::testing
+}  // namespace hardgrad::testing::numbers_test

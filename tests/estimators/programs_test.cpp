@@ -13,7 +13,8 @@
 #include "tests/support/exactness.hpp"
 #include "tests/support/toys.hpp"
 
-namespace hardgrad::testing {
+namespace hardgrad::testing::programs_test {
+using namespace measurement;
 namespace {
 
 using V = Var<double>;
@@ -279,4 +280,4 @@ TEST_CASE("a sentence pair: a partner for every token, ragged, with one cost of 
 }
 
 }  // namespace
-}  // namespace hardgrad::testing
+}  // namespace hardgrad::testing::programs_test

@@ -9,7 +9,8 @@
 
 #include "tests/support/exactness.hpp"
 
-namespace hardgrad::testing {
+namespace hardgrad::testing::reinmax_cv_test {
+using namespace measurement;
 namespace {
 
 /// E[h(z)] over z = phi + logistic noise between two ends, by the trapezoid rule.
@@ -60,4 +61,4 @@ TEST_CASE(
 }
 
 }  // namespace
-}  // namespace hardgrad::testing
+}  // namespace hardgrad::testing::reinmax_cv_test

@@ -12,7 +12,8 @@
 #include "experiments/verification/recurrent.hpp"
 #include "tests/support/exactness.hpp"
 
-namespace hardgrad::testing {
+namespace hardgrad::testing::relaxed_test {
+using namespace measurement;
 namespace {
 
 using verification::Recurrent;
@@ -458,4 +459,4 @@ TEST_CASE("a second-order rule with a term missing is caught") {
 }
 
 }  // namespace
-}  // namespace hardgrad::testing
+}  // namespace hardgrad::testing::relaxed_test

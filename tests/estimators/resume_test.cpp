@@ -11,7 +11,11 @@
 #include "experiments/training/adaptation.hpp"
 #include "experiments/training/trainer.hpp"
 
-namespace hardgrad::testing {
+namespace hardgrad::testing::resume_test {
+using namespace measurement;
+using namespace storage;
+using namespace tasks;
+using namespace training;
 namespace {
 
 const RunKeys keys{Key(1), Key(2), Key(3)};
@@ -155,4 +159,4 @@ TEST_CASE("an average that is not saved is noticed") {
 }
 
 }  // namespace
-}  // namespace hardgrad::testing
+}  // namespace hardgrad::testing::resume_test

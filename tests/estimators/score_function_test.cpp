@@ -9,7 +9,8 @@
 #include "experiments/verification/recurrent.hpp"
 #include "tests/support/exactness.hpp"
 
-namespace hardgrad::testing {
+namespace hardgrad::testing::score_function_test {
+using namespace measurement;
 namespace {
 
 using verification::Recurrent;
@@ -145,4 +146,4 @@ TEST_CASE("the same place draws the same number, whatever the batch around it") 
 }
 
 }  // namespace
-}  // namespace hardgrad::testing
+}  // namespace hardgrad::testing::score_function_test

@@ -4,7 +4,8 @@
 #include "core/estimator/estimator.hpp"
 #include "experiments/tasks/task.hpp"
 
-namespace hardgrad::testing {
+namespace hardgrad::testing::shared_test {
+using namespace tasks;
 namespace {
 
 struct Scene {
@@ -76,4 +77,4 @@ TEST_CASE("and it is shared indeed: parameters that move meanwhile are not seen 
 }
 
 }  // namespace
-}  // namespace hardgrad::testing
+}  // namespace hardgrad::testing::shared_test

@@ -7,7 +7,8 @@
 #include "tests/support/exactness.hpp"
 #include "tests/support/toys.hpp"
 
-namespace hardgrad::testing {
+namespace hardgrad::testing::stratified_test {
+using namespace measurement;
 namespace {
 
 using verification::Recurrent;
@@ -115,4 +116,4 @@ TEST_CASE("strata that are not dealt anew at every choice are caught") {
 }
 
 }  // namespace
-}  // namespace hardgrad::testing
+}  // namespace hardgrad::testing::stratified_test

@@ -5,7 +5,8 @@
 #include "tests/support/exactness.hpp"
 #include "tests/support/toys.hpp"
 
-namespace hardgrad::testing {
+namespace hardgrad::testing::truth_test {
+using namespace measurement;
 namespace {
 
 using verification::Recurrent;
@@ -74,4 +75,4 @@ TEST_CASE("too many leaves are refused with their number") {
 }
 
 }  // namespace
-}  // namespace hardgrad::testing
+}  // namespace hardgrad::testing::truth_test

@@ -12,7 +12,8 @@
 #include "experiments/verification/recurrent.hpp"
 #include "tests/support/exactness.hpp"
 
-namespace hardgrad::testing {
+namespace hardgrad::testing::vargrad_test {
+using namespace measurement;
 namespace {
 
 using verification::Recurrent;
@@ -152,4 +153,4 @@ TEST_CASE("vargrad: the exact mean is the bound's gradient, dependent and indepe
 }
 
 }  // namespace
-}  // namespace hardgrad::testing
+}  // namespace hardgrad::testing::vargrad_test

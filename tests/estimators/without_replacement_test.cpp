@@ -10,7 +10,8 @@
 #include "tests/support/outcomes.hpp"
 #include "tests/support/toys.hpp"
 
-namespace hardgrad::testing {
+namespace hardgrad::testing::without_replacement_test {
+using namespace measurement;
 namespace {
 
 using verification::Recurrent;
@@ -525,4 +526,4 @@ TEST_CASE("wor_importance: below four of more outcomes its variance is known to 
 }
 
 }  // namespace
-}  // namespace hardgrad::testing
+}  // namespace hardgrad::testing::without_replacement_test

@@ -24,6 +24,7 @@
 #include "tests/fuzz/targets.hpp"
 
 namespace hardgrad::fuzz {
+using namespace storage;
 namespace {
 
 constexpr int seconds = 20;               // of processor time for one input, whatever else the machine does

@@ -23,6 +23,11 @@
 #include "tests/experiments/storage/sample.hpp"
 
 namespace hardgrad::fuzz {
+using namespace measurement;
+using namespace storage;
+using namespace sweeps;
+using namespace tasks;
+using namespace training;
 namespace {
 
 std::string gzipped(const std::string& bytes, const std::string& folder) {

@@ -42,7 +42,7 @@ struct Told final : Randomness {
 
 /// Largest |z| over the parameters of the mean of `draws` estimates against the exact gradient.
 inline double z_of(const Estimator<double>& estimator, const Model<double>& model, const Batch& batch, int draws) {
-  const auto truth = exact_gradient(estimator.target(), model, batch, 1e6);
+  const auto truth = measurement::exact_gradient(estimator.target(), model, batch, 1e6);
   std::vector<std::vector<double>> each(draws);
   parallel_for(draws, [&](int m) {
     KeyedRandomness random(Key(1234) / static_cast<std::uint64_t>(m));

@@ -17,7 +17,7 @@ inline std::string name_of_the_dead() {
   REQUIRE(::pipe(pipe) == 0);
   const auto child = ::fork();
   if (child == 0) {
-    const auto name = this_process();
+    const auto name = storage::this_process();
     ::_exit(::write(pipe[1], name.data(), name.size()) == static_cast<ssize_t>(name.size()) ? 0 : 1);
   }
   REQUIRE(child > 0);

@@ -20,21 +20,21 @@ using verification::stir;
 /// entry (at least 1): 1e-10 is exact, for doubles.
 inline double bias_of(const Estimator<double>& estimator, const Model<double>& model, const Batch& batch,
                       double outcome_cap = 1e6) {
-  const auto truth = exact_truth(estimator.target(), model, batch, 1e6);
-  const auto moments = exact_moments(estimator, model, batch, truth.of_example, outcome_cap);
-  return largest_difference(moments.mean, truth.gradient) / std::max(1.0, largest(truth.gradient));
+  const auto truth = measurement::exact_truth(estimator.target(), model, batch, 1e6);
+  const auto moments = measurement::exact_moments(estimator, model, batch, truth.of_example, outcome_cap);
+  return largest_difference(moments.mean, truth.gradient) / std::max(1.0, measurement::largest(truth.gradient));
 }
 
 /// The exact mean.
 inline std::vector<double> mean_of(const Estimator<double>& estimator, const Model<double>& model, const Batch& batch) {
   const std::vector<std::vector<double>> zero(batch.examples(), std::vector<double>(model.parameters().size()));
-  return exact_moments(estimator, model, batch, zero, 1e6).mean;
+  return measurement::exact_moments(estimator, model, batch, zero, 1e6).mean;
 }
 
 /// Trace of the exact covariance.
 inline double variance_of(const Estimator<double>& estimator, const Model<double>& model, const Batch& batch) {
-  const auto truth = exact_truth(estimator.target(), model, batch, 1e6);
-  return exact_moments(estimator, model, batch, truth.of_example, 1e6).trace;
+  const auto truth = measurement::exact_truth(estimator.target(), model, batch, 1e6);
+  return measurement::exact_moments(estimator, model, batch, truth.of_example, 1e6).trace;
 }
 
 /// Central finite differences of the target's value in every parameter.
@@ -45,9 +45,9 @@ inline std::vector<double> finite_differences(const Target& target, Model<double
     for (auto& value : p.value.data) {
       const double at = value;
       value = at + step;
-      const double above = exact_truth(target, model, batch, 1e6).value;
+      const double above = measurement::exact_truth(target, model, batch, 1e6).value;
       value = at - step;
-      const double below = exact_truth(target, model, batch, 1e6).value;
+      const double below = measurement::exact_truth(target, model, batch, 1e6).value;
       value = at;
       result.push_back((above - below) / (2 * step));
     }

@@ -7,7 +7,7 @@
 
 #include "core/support/text.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 
 IdxImages parse_amat(const TextFile& text) {
   IdxImages images;
@@ -46,4 +46,4 @@ IdxImages parse_amat(const TextFile& text) {
   return images;
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

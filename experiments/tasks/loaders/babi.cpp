@@ -10,7 +10,7 @@
 #include "core/support/text.hpp"
 #include "experiments/tasks/text.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 namespace {
 
 constexpr std::size_t most_words = 200;  // of a sentence: every sentence is padded to the longest
@@ -96,4 +96,4 @@ BabiStories parse_babi(const TextFile& text) {
   return result;
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

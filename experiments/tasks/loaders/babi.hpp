@@ -9,7 +9,7 @@
 
 #include "experiments/tasks/loaders/input_file.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 
 struct BabiQuestion {
   std::size_t story = 0;             ///< index of its story
@@ -29,4 +29,4 @@ struct BabiStories {
 /// an answer without a story, a supporting sentence that is none, and when there is no question at all.
 BabiStories parse_babi(const TextFile& text);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

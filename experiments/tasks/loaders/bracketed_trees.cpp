@@ -7,7 +7,7 @@
 #include "experiments/tasks/linear_tree.hpp"
 #include "experiments/tasks/loaders/input_file.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 namespace {
 
 struct Node {
@@ -19,9 +19,9 @@ struct Node {
 
 std::string category(const std::string& label) { return label.substr(0, label.find_first_of("-=", 1)); }
 
-class Reader {
+class TreeReader {
  public:
-  explicit Reader(std::string path) : path_(std::move(path)) {}
+  explicit TreeReader(std::string path) : path_(std::move(path)) {}
 
   void open(std::size_t line, std::size_t column) {
     if (open_.size() >= deepest) refuse_input(path_, line, column, fmt::format("brackets {} deep: no tree is", deepest));
@@ -81,7 +81,7 @@ class Reader {
 
 std::vector<ReadTree> read_bracketed_trees(const std::string& path) {
   const auto text = read_text(path);
-  Reader reader(path);
+  TreeReader reader(path);
   for (std::size_t i = 0; i < text.lines.size(); ++i) {
     const std::string_view line = text.lines[i];
     for (std::size_t at = 0; (at = line.find_first_not_of(" \t", at)) != std::string_view::npos;) {
@@ -99,4 +99,4 @@ std::vector<ReadTree> read_bracketed_trees(const std::string& path) {
   return std::move(reader).finish();
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

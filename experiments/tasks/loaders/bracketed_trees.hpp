@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 
 struct ReadTree {
   std::vector<std::string> words;
@@ -16,4 +16,4 @@ struct ReadTree {
 /// nothing else go. InputError where brackets do not match, or a bracket has neither word nor constituent.
 std::vector<ReadTree> read_bracketed_trees(const std::string& path);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

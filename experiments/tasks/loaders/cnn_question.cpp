@@ -9,7 +9,7 @@
 #include "core/support/text.hpp"
 #include "experiments/support/place.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 namespace {
 
 std::vector<std::string> tokens_of(std::string_view line) {
@@ -103,4 +103,4 @@ std::vector<std::string> question_files(const std::string& folder) {
   return files;
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

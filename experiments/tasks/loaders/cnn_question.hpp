@@ -10,7 +10,7 @@
 
 #include "experiments/tasks/loaders/input_file.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 
 struct ClozeQuestion {
   std::vector<std::string> document, question;  ///< tokens; entities are @entity<number>
@@ -30,4 +30,4 @@ ClozeQuestion parse_cnn_question(const TextFile& text);
 /// none in it.
 std::vector<std::string> question_files(const std::string& folder);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

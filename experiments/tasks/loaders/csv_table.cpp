@@ -11,19 +11,13 @@
 #include "experiments/tasks/loaders/input_file.hpp"
 #include "experiments/tasks/text.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 namespace {
 
 struct Field {
   std::string text;  ///< without the spaces around it
   std::size_t at;    ///< its column in the line, from 1
 };
-
-std::string_view trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
 
 std::vector<Field> fields_of(const TextFile& file, std::size_t line) {
   const std::string_view text = file.lines[line];
@@ -109,4 +103,4 @@ CsvTable read_csv_table(const std::string& path) {
   return table;
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

@@ -6,7 +6,7 @@
 
 #include "core/support/array.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 
 struct CsvTable {
   std::vector<std::string> names;  ///< [C] of the columns, in lower case
@@ -19,4 +19,4 @@ struct CsvTable {
 /// occur twice, and if there is no row.
 CsvTable read_csv_table(const std::string& path);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

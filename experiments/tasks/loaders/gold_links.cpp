@@ -8,7 +8,7 @@
 
 #include "experiments/tasks/loaders/input_file.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 namespace {
 
 struct Piece {
@@ -36,9 +36,10 @@ std::optional<int> number(std::string_view text) {
 std::string cut(std::string_view text) { return std::string(text.substr(0, 40)); }
 
 /// Reads links of one file, and refuses what is none by its place.
-class Reader {
+class LinkReader {
  public:
-  Reader(const std::string& path, const std::vector<PairLengths>& pairs) : path_(path), pairs_(pairs), links_(pairs.size()) {}
+  LinkReader(const std::string& path, const std::vector<PairLengths>& pairs)
+      : path_(path), pairs_(pairs), links_(pairs.size()) {}
 
   void pharaoh(std::size_t line, std::size_t pair, const std::vector<Piece>& pieces) {
     for (const auto& [text, column] : pieces) {
@@ -89,7 +90,7 @@ std::vector<GoldLinks> read_gold_links(const std::string& path, const std::vecto
   for (const auto& line : lines)
     if (!first && !line.empty()) first = &line;
   if (!first) refuse_input(path, 0, 0, "holds no link");
-  Reader reader(path, pairs);
+  LinkReader reader(path, pairs);
   if (first->front().text.find_first_of("-?") == std::string_view::npos) {
     for (std::size_t i = 0; i < lines.size(); ++i)
       if (!lines[i].empty()) reader.columns(i + 1, lines[i]);
@@ -103,4 +104,4 @@ std::vector<GoldLinks> read_gold_links(const std::string& path, const std::vecto
   return std::move(reader).links();
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

@@ -6,7 +6,7 @@
 
 #include "experiments/tasks/links.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 
 /// Words of the two sides of a pair.
 struct PairLengths {
@@ -21,4 +21,4 @@ struct PairLengths {
 /// range.
 std::vector<GoldLinks> read_gold_links(const std::string& path, const std::vector<PairLengths>& pairs);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

@@ -7,7 +7,7 @@
 
 #include "experiments/tasks/loaders/input_file.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 namespace {
 
 constexpr std::uint32_t images_magic = 0x803, labels_magic = 0x801;
@@ -75,4 +75,4 @@ std::string read_idx_labels(const std::string& path, int classes) {
   return labels;
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 
 /// Images [count, rows, cols], a byte per pixel.
 struct IdxImages {
@@ -23,4 +23,4 @@ IdxImages read_idx_images(const std::string& path);
 /// Reads labels [count] below `classes`; throws InputError likewise.
 std::string read_idx_labels(const std::string& path, int classes);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

@@ -5,7 +5,7 @@
 #include "experiments/tasks/loaders/input_file.hpp"
 #include "experiments/tasks/text.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 namespace {
 
 /// Calls f(columns) with the columns of every line that is not blank.
@@ -57,4 +57,4 @@ std::vector<Transcription> read_transcriptions(const std::string& path) {
   return words;
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

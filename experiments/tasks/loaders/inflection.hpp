@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 
 struct InflectedForm {
   std::string lemma, form;
@@ -21,4 +21,4 @@ struct Transcription {
 /// Lines `word TAB s o u n d s` with blanks between the sounds (SIGMORPHON 2020, task 1). InputError likewise.
 std::vector<Transcription> read_transcriptions(const std::string& path);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

@@ -15,7 +15,7 @@
 #include "experiments/support/place.hpp"
 #include "experiments/support/utf8.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 namespace {
 
 constexpr std::size_t chunk = std::size_t{1} << 20;
@@ -144,4 +144,4 @@ TextFile read_text(const std::string& path) {
   return text;
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

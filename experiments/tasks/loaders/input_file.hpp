@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 
 /// Throws InputError `path:line:column: what`; a line or column of 0 is left out.
 [[noreturn]] void refuse_input(const std::string& path, std::size_t line, std::size_t column, const std::string& what);
@@ -56,4 +56,4 @@ TextFile read_text(const std::string& path);
 /// Position of the first byte that is no part of strict UTF-8, or nothing.
 std::optional<std::size_t> first_invalid_utf8(std::string_view bytes);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

@@ -8,7 +8,7 @@
 
 #include "experiments/tasks/loaders/input_file.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 
 std::vector<LabelledTexts> read_labelled_pairs(const std::string& path) {
   constexpr std::size_t most_labels = 1000;
@@ -42,4 +42,4 @@ std::vector<LabelledTexts> read_labelled_pairs(const std::string& path) {
   return pairs;
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 
 struct LabelledTexts {
   std::string label, first, second;
@@ -14,4 +14,4 @@ struct LabelledTexts {
 /// empty one, and on more than a thousand different labels.
 std::vector<LabelledTexts> read_labelled_pairs(const std::string& path);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

@@ -11,7 +11,7 @@
 
 #include "experiments/tasks/loaders/input_file.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "the numbers are taken as they stand");
@@ -106,4 +106,4 @@ Array<double> read_npy(const std::string& path) {
   return result;
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

@@ -5,10 +5,10 @@
 
 #include "core/support/array.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 
 /// Throws InputError for what is no such file: damaged, truncated, of another type or order, or larger than `input_limit`. NaN
 /// and infinity are refused, too.
 Array<double> read_npy(const std::string& path);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

@@ -9,7 +9,7 @@
 
 #include "experiments/tasks/loaders/input_file.hpp"
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 namespace {
 
 bool blank(std::string_view text) { return text.find_first_not_of(" \t") == std::string_view::npos; }
@@ -94,4 +94,4 @@ std::vector<Pronunciation> read_cmudict(const std::string& path) {
   return entries;
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

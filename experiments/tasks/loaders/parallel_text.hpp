@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace hardgrad {
+namespace hardgrad::tasks {
 
 struct TextPair {
   std::string first, second;
@@ -28,4 +28,4 @@ struct Pronunciation {
 /// CMUdict: `word PH ON EM ES # comment`. InputError on a word without phonemes and on what is no phoneme.
 std::vector<Pronunciation> read_cmudict(const std::string& path);
 
-}  // namespace hardgrad
+}  // namespace hardgrad::tasks

@@ -3,9 +3,7 @@
 #include "core/autodiff/elementwise.hpp"
 #include "tests/support/gradient_check.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
-
+namespace hardgrad::testing::attention_test {
 namespace {
 
 /// Rows per example in turn: none, one, several, enough for a matrix product.
@@ -116,3 +114,5 @@ TEST_CASE("examples that do not exist are refused") {
   CHECK_THROWS_AS(dot_scores(q, k, std::span<const int>(example).first(1), items), Bug);
   CHECK_THROWS_AS(dot_scores(q, tape.constant(3, 3), std::span<const int>(example), items), Bug);
 }
+
+}  // namespace hardgrad::testing::attention_test

@@ -7,7 +7,7 @@
 
 #include "tests/support/gradient_check.hpp"
 
-namespace hardgrad::testing {
+namespace hardgrad::testing::bilinear_test {
 namespace {
 
 Array<double> images() {
@@ -85,4 +85,4 @@ TEST_CASE("the derivative in the place agrees with central differences, and wron
 }
 
 }  // namespace
-}  // namespace hardgrad::testing
+}  // namespace hardgrad::testing::bilinear_test

@@ -6,9 +6,7 @@
 #include "core/autodiff/reduce.hpp"
 #include "tests/support/gradient_check.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
-
+namespace hardgrad::testing::binary_cross_entropy_test {
 namespace {
 
 const std::vector<int> index{1, 0, 1, 1};  // rows of y that the rows of l are judged by
@@ -61,3 +59,5 @@ TEST_CASE("binary_cross_entropy is log(1 + exp l) - y l, and finite where exp l 
   CHECK_THROWS_AS(binary_cross_entropy(tape.constant(4, 3), tape.constant(2, 4), std::span<const int>(index)), Bug);
   CHECK_THROWS_AS(binary_cross_entropy(tape.constant(3, 3), tape.constant(2, 3), std::span<const int>(index)), Bug);
 }
+
+}  // namespace hardgrad::testing::binary_cross_entropy_test

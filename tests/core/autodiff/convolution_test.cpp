@@ -5,7 +5,7 @@
 
 #include "tests/support/gradient_check.hpp"
 
-namespace hardgrad::testing {
+namespace hardgrad::testing::convolution_test {
 namespace {
 
 constexpr std::size_t B = 2, C = 3, O = 2;
@@ -67,4 +67,4 @@ TEST_CASE("windows that do not fit are refused") {
 }
 
 }  // namespace
-}  // namespace hardgrad::testing
+}  // namespace hardgrad::testing::convolution_test

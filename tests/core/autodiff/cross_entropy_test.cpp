@@ -7,8 +7,7 @@
 #include "core/autodiff/softmax.hpp"
 #include "tests/support/gradient_check.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::cross_entropy_test {
 
 TEST_CASE("linear_cross_entropy: with and without bias, dead rows, one row") {
   for (const std::vector<int>& label : {std::vector<int>{2}, {-1}, {0, 4, -1, 2, 2, -1, 1}}) {
@@ -254,3 +253,5 @@ TEST_CASE_TEMPLATE("hinted shares fit however peaked they are, down to priors be
   CHECK(run({prior, group}, noticed) == 1);
   CHECK(distance(plain, noticed) < (sizeof(T) == 4 ? 1e-2 : 1e-10));
 }
+
+}  // namespace hardgrad::testing::cross_entropy_test

@@ -3,8 +3,7 @@
 #include "core/autodiff/elementwise.hpp"
 #include "tests/support/gradient_check.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::division_test {
 
 TEST_CASE("quotients entry by entry and by row, also of a matrix with itself") {
   for (auto [r, c] : {std::pair<std::size_t, std::size_t>{1, 1}, {1, 7}, {5, 1}, {3, 19}}) {
@@ -39,3 +38,5 @@ TEST_CASE("division: shapes that do not fit are refused") {
   CHECK_THROWS_AS(divide(a, b), Bug);
   CHECK_THROWS_AS(divide_rows(a, b), Bug);
 }
+
+}  // namespace hardgrad::testing::division_test

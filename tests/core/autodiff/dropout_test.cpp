@@ -2,9 +2,7 @@
 
 #include "tests/support/gradient_check.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
-
+namespace hardgrad::testing::dropout_test {
 namespace {
 std::vector<Draw> places(std::size_t rows) {
   std::vector<Draw> all(rows);
@@ -69,3 +67,5 @@ TEST_CASE("dropout: an entry that is left out is 0 whatever it was, and rates ar
   CHECK_THROWS_AS(dropout(x, -0.1, Key(1), std::span(place)), Bug);
   CHECK_THROWS_AS(dropout(x, 0.5, Key(1), std::span(place).first(3)), Bug);
 }
+
+}  // namespace hardgrad::testing::dropout_test

@@ -4,9 +4,7 @@
 
 #include "tests/support/gradient_check.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
-
+namespace hardgrad::testing::elementwise_test {
 namespace {
 const std::vector<std::pair<std::size_t, std::size_t>> shapes{{1, 1}, {1, 7}, {5, 1}, {3, 19}};
 }
@@ -100,3 +98,5 @@ TEST_CASE("shapes that do not fit are refused") {
   CHECK_THROWS_AS(add_row(a, b), Bug);
   CHECK_THROWS_AS(scale_rows(a, b), Bug);
 }
+
+}  // namespace hardgrad::testing::elementwise_test

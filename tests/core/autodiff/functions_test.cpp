@@ -8,8 +8,7 @@
 #include "core/kernels/functions.hpp"
 #include "core/kernels/rows.hpp"
 
-using namespace hardgrad;
-
+namespace hardgrad::testing::functions_test {
 namespace {
 
 template <class T>
@@ -126,3 +125,5 @@ TEST_CASE_TEMPLATE("row reductions of every length", T, float, double) {
     CHECK(kernels::dot(x.data(), y.data(), n) == doctest::Approx(dot).epsilon(1e-5));
   }
 }
+
+}  // namespace hardgrad::testing::functions_test

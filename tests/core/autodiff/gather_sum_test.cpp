@@ -4,7 +4,7 @@
 #include "core/autodiff/gather_sum.hpp"
 #include "core/autodiff/reduce.hpp"
 
-using namespace hardgrad;
+namespace hardgrad::testing::gather_sum_test {
 
 TEST_CASE("gather_sum adds the rows it is told to and scatters the cotangent back") {
   Tape<double> tape;
@@ -32,3 +32,5 @@ TEST_CASE("gather_sum: an index of -1 in the first part is a row of zeros, and s
   CHECK_THROWS_AS(gather_sum<float>(3, {{x}}), Bug);
   CHECK_THROWS_AS(gather_sum<float>(2, {{x}, {tape.constant(2, 2)}}), Bug);
 }
+
+}  // namespace hardgrad::testing::gather_sum_test

@@ -3,9 +3,7 @@
 
 #include "core/autodiff/elementwise.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
-
+namespace hardgrad::testing::gradient_check_test {
 namespace {
 
 /// y = a^2, whose rule `ga[i] = rule(g, a, i, n)` may be wrong.
@@ -44,3 +42,5 @@ TEST_CASE("the precision check refuses float that is not float of double") {
   };
   CHECK(precision_error(f, {random_matrix(2, 3, 1)}) != "");
 }
+
+}  // namespace hardgrad::testing::gradient_check_test

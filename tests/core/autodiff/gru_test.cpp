@@ -3,8 +3,7 @@
 #include "core/autodiff/elementwise.hpp"
 #include "tests/support/gradient_check.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::gru_test {
 
 TEST_CASE("gru_cell: alone, chained, and with one matrix for both parts of the gates") {
   for (auto [rows, hidden] : {std::pair<std::size_t, std::size_t>{1, 1}, {3, 2}, {2, 16}, {2, 19}}) {
@@ -32,3 +31,5 @@ TEST_CASE("gru_cell is its formula") {
   CHECK_THROWS_AS(gru_cell(v[2], v[1], v[2]), Bug);
   CHECK_THROWS_AS(gru_cell(v[0], v[2], v[2]), Bug);
 }
+
+}  // namespace hardgrad::testing::gru_test

@@ -3,8 +3,7 @@
 #include "core/autodiff/elementwise.hpp"
 #include "tests/support/gradient_check.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::layer_norm_test {
 
 TEST_CASE("layer_norm: gradients of rows, gain and bias") {
   for (auto [r, c] : {std::pair<std::size_t, std::size_t>{1, 2}, {5, 3}, {3, 19}})
@@ -32,3 +31,5 @@ TEST_CASE("layer_norm is its formula, and does not see where a row stands or how
   CHECK(flat(0, 0) == 0.1);
   CHECK_THROWS_AS(layer_norm(x[0], x[0], x[2]), Bug);
 }
+
+}  // namespace hardgrad::testing::layer_norm_test

@@ -4,8 +4,7 @@
 #include "core/autodiff/rearrange.hpp"
 #include "tests/support/gradient_check.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::lstm_test {
 
 TEST_CASE("lstm_cell: h alone, c alone, both, chained") {
   for (auto [rows, hidden] : {std::pair<std::size_t, std::size_t>{1, 1}, {3, 2}, {2, 16}, {2, 19}}) {
@@ -52,3 +51,5 @@ TEST_CASE("lstm_cell is its formula") {
   CHECK(s.h.item() == doctest::Approx(sig(0.4) * std::tanh(c)).epsilon(1e-14));
   CHECK_THROWS_AS(lstm_cell(v[1], v[1]), Bug);
 }
+
+}  // namespace hardgrad::testing::lstm_test

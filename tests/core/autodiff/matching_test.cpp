@@ -3,8 +3,7 @@
 #include "core/autodiff/elementwise.hpp"
 #include "tests/support/gradient_check.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::matching_test {
 
 TEST_CASE("match_scores: gradients for examples of every size") {
   for (const Items& items : {Items(3, 1), Items(3, 3), Items(std::vector<int>{2, 3, 1}), Items(std::vector<int>{1, 0, 4})}) {
@@ -41,3 +40,5 @@ TEST_CASE("match_scores is -log(1 + |x - y|), -inf beyond an example's items, an
   }
   CHECK_THROWS_AS(match_scores(v[0], v[0], std::span<const int>(example), items), Bug);
 }
+
+}  // namespace hardgrad::testing::matching_test

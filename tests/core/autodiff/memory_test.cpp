@@ -2,8 +2,7 @@
 
 #include "tests/support/gradient_check.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::memory_test {
 
 TEST_CASE("rows of length 1") {
   for (auto [r, c] : {std::pair{1, 1}, {3, 5}, {4, 19}})
@@ -63,3 +62,5 @@ TEST_CASE("shapes that do not fit are refused") {
   CHECK_THROWS_AS(write_cells(x(6, 2), x(3, 3), x(3, 2), x(3, 2)), Bug);
   CHECK_THROWS_AS(write_cells(x(6, 2), x(2, 3), x(2, 1), x(2, 1)), Bug);
 }
+
+}  // namespace hardgrad::testing::memory_test

@@ -4,9 +4,7 @@
 #include "core/kernels/small_product.hpp"
 #include "tests/support/gradient_check.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
-
+namespace hardgrad::testing::product_test {
 namespace {
 
 /// The first `cols` columns of a matrix.
@@ -148,3 +146,5 @@ TEST_CASE("products refuse shapes that do not fit") {
   CHECK_THROWS_AS(linear(x, tape.constant(4, 3), tape.constant(1, 3)), Bug);
   CHECK_THROWS_AS(matmul(x, x), Bug);
 }
+
+}  // namespace hardgrad::testing::product_test

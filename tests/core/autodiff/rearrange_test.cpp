@@ -2,8 +2,7 @@
 
 #include "tests/support/gradient_check.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::rearrange_test {
 
 TEST_CASE("gather_rows: repeated, missing, none at all") {
   for (const std::vector<int>& index : {std::vector<int>{0}, {2, 0, 2, 2}, {-1, 1, -1, 1, 0}, {-1, -1}, {0, 1, 2}})
@@ -135,3 +134,5 @@ TEST_CASE("reshape keeps the numbers and their order") {
   CHECK(y(2, 1) == 6);
   CHECK_THROWS_AS(reshape(tape.constant({x.data(), 2, 3}), 4), Bug);
 }
+
+}  // namespace hardgrad::testing::rearrange_test

@@ -5,8 +5,7 @@
 #include "core/autodiff/elementwise.hpp"
 #include "tests/support/gradient_check.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::reduce_test {
 
 TEST_CASE("sums") {
   for (auto [r, c] : {std::pair<std::size_t, std::size_t>{1, 1}, {1, 40}, {6, 3}}) {
@@ -82,3 +81,5 @@ TEST_CASE("segment_logsumexp: large values, nothing at all, bad groups") {
   x = place(tape, {Matrix({2, 1}, std::vector<double>{NAN, -INFINITY})})[0];
   CHECK(std::isnan(segment_logsumexp(x, std::span<const int>(std::vector<int>{0, 0}), 1).item()));
 }
+
+}  // namespace hardgrad::testing::reduce_test

@@ -7,9 +7,7 @@
 #include "core/autodiff/rearrange.hpp"
 #include "tests/support/gradient_check.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
-
+namespace hardgrad::testing::softmax_test {
 namespace {
 
 struct Case {
@@ -126,3 +124,5 @@ TEST_CASE("NaN logits give NaN") {
     CHECK(std::isnan(l.value().data[0]));
   }
 }
+
+}  // namespace hardgrad::testing::softmax_test

@@ -4,8 +4,7 @@
 
 #include "tests/support/gradient_check.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::sparsemax_test {
 
 TEST_CASE("sparsemax: gradients, ragged options") {
   for (const std::vector<int>& options : {std::vector<int>{1}, {5}, {5, 1, 3}, {0, 5, 2, 5}})
@@ -42,3 +41,5 @@ TEST_CASE("sparsemax is the nearest distribution: the projection's conditions ho
   const double shown[] = {0.1, NAN};
   CHECK(std::isnan(sparsemax_threshold(shown, 2)));
 }
+
+}  // namespace hardgrad::testing::sparsemax_test

@@ -11,9 +11,7 @@
 #include "core/autodiff/softmax.hpp"
 #include "tests/support/gradient_check.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
-
+namespace hardgrad::testing::tape_test {
 namespace {
 
 template <class T>
@@ -289,3 +287,5 @@ TEST_CASE("what runs share is made once, outlives a rewind, and takes the gradie
   CHECK(run(tape, 2, 1) == first);
   CHECK(made == 2);
 }
+
+}  // namespace hardgrad::testing::tape_test

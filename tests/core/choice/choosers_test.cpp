@@ -7,7 +7,7 @@
 
 #include "core/support/error.hpp"
 
-namespace hardgrad {
+namespace hardgrad::testing::choosers_test {
 namespace {
 
 /// Two examples, the second with two of three options; a chain of two choices.
@@ -126,4 +126,4 @@ TEST_CASE("Gumbel-max: the largest relaxed weight has the law of the logits, wit
 }
 
 }  // namespace
-}  // namespace hardgrad
+}  // namespace hardgrad::testing::choosers_test

@@ -10,7 +10,7 @@
 #include "core/autodiff/reduce.hpp"
 #include "core/choice/choosers.hpp"
 
-namespace hardgrad {
+namespace hardgrad::testing::normal_test {
 namespace {
 
 const std::vector<double> means = {0.3, -1.2, 0.8, 0.1}, log_scales = {-0.4, 0.2, 0.5, -1.1};  // [2, 2]
@@ -140,4 +140,4 @@ TEST_CASE("the mean has no probability, and options asked of numbers are a bug")
 }
 
 }  // namespace
-}  // namespace hardgrad
+}  // namespace hardgrad::testing::normal_test

@@ -8,7 +8,7 @@
 #include "core/estimator/estimator.hpp"
 #include "core/models/model.hpp"
 
-namespace hardgrad {
+namespace hardgrad::testing::needs_test {
 namespace {
 
 Structure structure_of(SiteDeclaration site) { return {.sites = {std::move(site)}}; }
@@ -192,4 +192,4 @@ TEST_CASE("every estimator of a mean over choices takes another target, and says
 }
 
 }  // namespace
-}  // namespace hardgrad
+}  // namespace hardgrad::testing::needs_test

@@ -3,9 +3,7 @@
 
 #include "tests/core/models/model_check.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::test;
-
+namespace hardgrad::testing::attentive_reader_test {
 namespace {
 
 const Dimensions dimensions{{"vocabulary", 8}, {"answers", 3}, {"document_length", 4}, {"question_length", 3}};
@@ -39,34 +37,35 @@ TEST_CASE("attentive_reader: gradients of losses, log probabilities and states, 
     CAPTURE(spec);
     const auto& options = forced;
     const auto batch = three_documents();
-    auto model = lively(spec, dimensions), with_posterior = lively(spec, dimensions, true);
-    check_gradients(*model, *with_posterior, batch, options);
+    auto model = testing::lively(spec, dimensions), with_posterior = lively(spec, dimensions, true);
+    testing::check_gradients(*model, *with_posterior, batch, options);
   }
 }
 
 TEST_CASE("attentive_reader: the gradient check sees a missing score term") {
   for (const auto& [spec, forced] : cases()) {
-    auto model = lively(spec, dimensions);
+    auto model = testing::lively(spec, dimensions);
     const auto& options = forced;
     const auto make = [&] { return std::make_unique<ForcedChooser<double>>(options); };
-    CHECK(gradient_error(*model, three_documents(), make, true).first > 1e-2);
+    CHECK(testing::gradient_error(*model, three_documents(), make, true).first > 1e-2);
   }
 }
 
 TEST_CASE("attentive_reader: padding and company do not matter") {
   for (const auto& [spec, forced] : cases()) {
     CAPTURE(spec);
-    const auto model = lively(spec, dimensions);
+    const auto model = testing::lively(spec, dimensions);
     ForcedChooser<double> together(forced), garbage(forced);
     ExpectedChooser<double> soft;
-    const auto loss = losses(*model, three_documents(), together), relaxed = losses(*model, three_documents(), soft);
-    const auto filled = losses(*model, three_documents(7), garbage), relaxed_filled = losses(*model, three_documents(7), soft);
+    const auto loss = testing::losses(*model, three_documents(), together), relaxed = losses(*model, three_documents(), soft);
+    const auto filled = testing::losses(*model, three_documents(7), garbage),
+               relaxed_filled = losses(*model, three_documents(7), soft);
     REQUIRE(loss.size() == 3);
     for (int b = 0; b < 3; ++b) {
-      ForcedChooser<double> alone(of_example(forced, b));
+      ForcedChooser<double> alone(testing::of_example(forced, b));
       CHECK(loss[b] > 0);
-      CHECK(losses(*model, three_documents().select({b}), alone)[0] == doctest::Approx(loss[b]).epsilon(1e-12));
-      CHECK(losses(*model, three_documents().select({b}), soft)[0] == doctest::Approx(relaxed[b]).epsilon(1e-12));
+      CHECK(testing::losses(*model, three_documents().select({b}), alone)[0] == doctest::Approx(loss[b]).epsilon(1e-12));
+      CHECK(testing::losses(*model, three_documents().select({b}), soft)[0] == doctest::Approx(relaxed[b]).epsilon(1e-12));
       CHECK(filled[b] == doctest::Approx(loss[b]).epsilon(1e-12));
       CHECK(relaxed_filled[b] == doctest::Approx(relaxed[b]).epsilon(1e-12));
     }
@@ -76,10 +75,10 @@ TEST_CASE("attentive_reader: padding and company do not matter") {
 TEST_CASE("attentive_reader: copies of a row cost the same, and one-hot weights are hard choices") {
   for (const auto& [spec, forced] : cases()) {
     CAPTURE(spec);
-    const auto model = lively(spec, dimensions);
-    ForcedChooser<double> once(forced), thrice(copied(forced, 3));
-    ForcedWeights one_hot(copied(forced, 3), 1.0);
-    const auto loss = losses(*model, three_documents(), once), three = losses(*model, three_documents(), thrice);
+    const auto model = testing::lively(spec, dimensions);
+    ForcedChooser<double> once(forced), thrice(testing::copied(forced, 3));
+    testing::ForcedWeights one_hot(testing::copied(forced, 3), 1.0);
+    const auto loss = testing::losses(*model, three_documents(), once), three = losses(*model, three_documents(), thrice);
     const auto weighted = losses(*model, three_documents(), one_hot);
     REQUIRE(three.size() == 9);
     for (int r = 0; r < 9; ++r) {
@@ -92,24 +91,24 @@ TEST_CASE("attentive_reader: copies of a row cost the same, and one-hot weights 
 TEST_CASE("attentive_reader: enumerated rows sum to the expectation over all paths") {
   for (const auto& [spec, forced] : cases()) {
     CAPTURE(spec);
-    const auto model = lively(spec, dimensions);
+    const auto model = testing::lively(spec, dimensions);
     const auto batch = three_documents();
     const bool impatient = forced.size() > 1;
     CHECK(model->structure().dependence() == (impatient ? "sequential" : "one choice"));
     double total = 0;
     for (int b = 0; b < 3; ++b) {
       const int n = batch.ints("document_length").data[b], reads = impatient ? batch.ints("question_length").data[b] : 1;
-      total += expected_loss_by_paths(*model, batch.select({b}), std::vector<int>(reads, n));
+      total += testing::expected_loss_by_paths(*model, batch.select({b}), std::vector<int>(reads, n));
       CHECK(model->outcomes(batch)[b] == doctest::Approx(std::pow(n, reads)));
     }
-    CHECK(expected_loss_by_rows(*model, batch) == doctest::Approx(total).epsilon(1e-12));
+    CHECK(testing::expected_loss_by_rows(*model, batch) == doctest::Approx(total).epsilon(1e-12));
   }
 }
 
 TEST_CASE("attentive_reader: every example is answered once, when its question is over") {
   for (const auto& [spec, forced] : cases()) {
     CAPTURE(spec);
-    const auto model = lively(spec, dimensions);
+    const auto model = testing::lively(spec, dimensions);
     Tape<double> tape;
     ForcedChooser<double> chooser(forced);
     Episode<double> episode(tape, chooser, 3);
@@ -120,3 +119,5 @@ TEST_CASE("attentive_reader: every example is answered once, when its question i
     CHECK(answered == std::vector<int>{1, 1, 1});
   }
 }
+
+}  // namespace hardgrad::testing::attentive_reader_test

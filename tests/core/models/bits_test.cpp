@@ -8,7 +8,7 @@
 #include "core/models/model.hpp"
 #include "core/support/error.hpp"
 
-namespace hardgrad {
+namespace hardgrad::testing::bits_test {
 namespace {
 
 std::unique_ptr<Model<double>> bits(const std::string& settings, int seed = 1) {
@@ -79,4 +79,4 @@ TEST_CASE("Dirichlet probabilities: another seed draws others, and hardly any of
 }
 
 }  // namespace
-}  // namespace hardgrad
+}  // namespace hardgrad::testing::bits_test

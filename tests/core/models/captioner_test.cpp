@@ -3,9 +3,7 @@
 
 #include "tests/core/models/model_check.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::test;
-
+namespace hardgrad::testing::captioner_test {
 namespace {
 
 const Dimensions from_features{{"cells", 3},         {"features", 2}, {"target_vocabulary", 5},
@@ -48,34 +46,34 @@ TEST_CASE("captioner: gradients of losses, log probabilities and states, in ever
     CAPTURE(c.spec);
     const auto& options = options_of(c);
     const auto batch = three_pictures(c.images);
-    auto model = lively(c.spec, dimensions_of(c)), with_posterior = lively(c.spec, dimensions_of(c), true);
-    check_gradients(*model, *with_posterior, batch, options);
+    auto model = testing::lively(c.spec, dimensions_of(c)), with_posterior = testing::lively(c.spec, dimensions_of(c), true);
+    testing::check_gradients(*model, *with_posterior, batch, options);
   }
 }
 
 TEST_CASE("captioner: the gradient check sees a missing score term") {
-  auto model = lively(cases()[0].spec, from_features);
+  auto model = testing::lively(cases()[0].spec, from_features);
   const auto make = [] { return std::make_unique<ForcedChooser<double>>(among_three); };
-  CHECK(gradient_error(*model, three_pictures(false), make, true).first > 1e-2);
+  CHECK(testing::gradient_error(*model, three_pictures(false), make, true).first > 1e-2);
 }
 
 TEST_CASE("captioner: padding and company do not matter, copies cost the same, one-hot weights are hard choices") {
   for (const auto& c : cases()) {
     CAPTURE(c.spec);
     const auto& options = options_of(c);
-    const auto model = lively(c.spec, dimensions_of(c));
+    const auto model = testing::lively(c.spec, dimensions_of(c));
     const auto batch = three_pictures(c.images);
-    ForcedChooser<double> together(options), garbage(options), thrice(copied(options, 3));
-    ForcedWeights one_hot(copied(options, 3), 1.0);
+    ForcedChooser<double> together(options), garbage(options), thrice(testing::copied(options, 3));
+    testing::ForcedWeights one_hot(testing::copied(options, 3), 1.0);
     ExpectedChooser<double> soft;
-    const auto loss = losses(*model, batch, together), relaxed = losses(*model, batch, soft);
-    const auto filled = losses(*model, three_pictures(c.images, 4), garbage);
-    const auto three = losses(*model, batch, thrice), weighted = losses(*model, batch, one_hot);
+    const auto loss = testing::losses(*model, batch, together), relaxed = testing::losses(*model, batch, soft);
+    const auto filled = testing::losses(*model, three_pictures(c.images, 4), garbage);
+    const auto three = testing::losses(*model, batch, thrice), weighted = losses(*model, batch, one_hot);
     REQUIRE(three.size() == 9);
     for (int b = 0; b < 3; ++b) {
-      ForcedChooser<double> alone(of_example(options, b));
-      CHECK(losses(*model, batch.select({b}), alone)[0] == doctest::Approx(loss[b]).epsilon(1e-12));
-      CHECK(losses(*model, batch.select({b}), soft)[0] == doctest::Approx(relaxed[b]).epsilon(1e-12));
+      ForcedChooser<double> alone(testing::of_example(options, b));
+      CHECK(testing::losses(*model, batch.select({b}), alone)[0] == doctest::Approx(loss[b]).epsilon(1e-12));
+      CHECK(testing::losses(*model, batch.select({b}), soft)[0] == doctest::Approx(relaxed[b]).epsilon(1e-12));
       CHECK(filled[b] == doctest::Approx(loss[b]).epsilon(1e-12));
     }
     for (int r = 0; r < 9; ++r) {
@@ -88,25 +86,25 @@ TEST_CASE("captioner: padding and company do not matter, copies cost the same, o
 TEST_CASE("captioner: enumerated rows sum to the expectation over all paths") {
   for (const auto& c : cases()) {
     CAPTURE(c.spec);
-    const auto model = lively(c.spec, dimensions_of(c));
+    const auto model = testing::lively(c.spec, dimensions_of(c));
     const auto batch = three_pictures(c.images);
     CHECK(model->structure().dependence() == "sequential");
     double total = 0;
     for (int b = 0; b < 3; ++b) {
       const int cells = dimensions_of(c).at("cells"), words = batch.ints("target_length").data[b];
-      total += expected_loss_by_paths(*model, batch.select({b}), std::vector<int>(words, cells));
+      total += testing::expected_loss_by_paths(*model, batch.select({b}), std::vector<int>(words, cells));
       CHECK(model->outcomes(batch)[b] == doctest::Approx(std::pow(cells, words)));
     }
-    CHECK(expected_loss_by_rows(*model, batch) == doctest::Approx(total).epsilon(1e-12));
+    CHECK(testing::expected_loss_by_rows(*model, batch) == doctest::Approx(total).epsilon(1e-12));
   }
 }
 
 TEST_CASE("captioner: the penalty is lambda sum_i (1 - sum_t alpha_ti)^2 of each caption, whoever answers") {
-  const auto plain = lively("captioner[embedding=2,hidden=3]", from_features);
-  const auto penalised = lively("captioner[embedding=2,hidden=3,doubly_stochastic=0.7]", from_features);
+  const auto plain = testing::lively("captioner[embedding=2,hidden=3]", from_features);
+  const auto penalised = testing::lively("captioner[embedding=2,hidden=3,doubly_stochastic=0.7]", from_features);
   const auto batch = three_pictures(false);
-  ForcedChooser<double> once(copied(among_three, 2)), again(copied(among_three, 2));
-  const auto loss = losses(*plain, batch, once);
+  ForcedChooser<double> once(testing::copied(among_three, 2)), again(testing::copied(among_three, 2));
+  const auto loss = testing::losses(*plain, batch, once);
   Tape<double> tape;
   Episode<double> episode(tape, again, 3);
   penalised->run(batch, episode);
@@ -127,7 +125,7 @@ TEST_CASE("captioner: the penalty is lambda sum_i (1 - sum_t alpha_ti)^2 of each
 }
 
 TEST_CASE("captioner: a cell sees its own pixels alone, and knows where it is") {
-  const auto model = lively("captioner[embedding=2,hidden=2,channels=2,features=3]", from_images);
+  const auto model = testing::lively("captioner[embedding=2,hidden=2,channels=2,features=3]", from_images);
   const auto batch = three_pictures(true).select({0});
   auto right = batch;  // the left cell's pixels where the right one's were, and the other way round
   auto& image = right.reals.at("image").data;
@@ -136,7 +134,7 @@ TEST_CASE("captioner: a cell sees its own pixels alone, and knows where it is") 
   auto& place = model->parameters().find("encoder.place.weight")->value;
   const auto look = [&](const Batch& picture, int cell) {
     ForcedChooser<double> chooser({{cell}, {cell}, {cell}});
-    return losses(*model, picture, chooser)[0];
+    return testing::losses(*model, picture, chooser)[0];
   };
   CHECK(look(batch, 0) != doctest::Approx(look(right, 1)).epsilon(1e-6));
   for (std::size_t d = 0; d < 3; ++d) place.row(1)[d] = place.row(0)[d];
@@ -149,3 +147,5 @@ TEST_CASE("captioner: images that are not made of cells are refused") {
   odd["width"] = 12;
   CHECK_THROWS_AS(make_model<double>(Spec::parse("captioner"), odd, Key(1)), UsageError);
 }
+
+}  // namespace hardgrad::testing::captioner_test

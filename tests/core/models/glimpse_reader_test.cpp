@@ -3,12 +3,10 @@
 
 #include "tests/core/models/model_check.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::test;
-
+namespace hardgrad::testing::glimpse_reader_test {
 namespace {
 
-const Dimensions dimensions = two_images_dimensions;
+const Dimensions dimensions = testing::two_images_dimensions;
 const Options forced{{3, 1}, {0, 2}};
 
 std::vector<std::string> specs() {
@@ -19,19 +17,19 @@ std::vector<std::string> specs() {
 }  // namespace
 
 TEST_CASE("glimpse_reader: gradients of losses, log probabilities and states, in every parameter") {
-  const auto batch = two_images();
+  const auto batch = testing::two_images();
   for (const auto& spec : specs()) {
     CAPTURE(spec);
-    auto model = lively(spec, dimensions), with_posterior = lively(spec, dimensions, true);
+    auto model = testing::lively(spec, dimensions), with_posterior = testing::lively(spec, dimensions, true);
     const auto check = [&](const char* how, Model<double>& m, const MakeChooser& make, TargetTerms terms = {}) {
       CAPTURE(how);
-      const auto [error, where] = gradient_error(m, batch, make, false, terms);
+      const auto [error, where] = testing::gradient_error(m, batch, make, false, terms);
       CAPTURE(where);
       CHECK(error < 1e-7);
     };
     check("forced", *model, [] { return std::make_unique<ForcedChooser<double>>(forced); });
-    check("more rows than cells", *model, [] { return std::make_unique<ForcedChooser<double>>(copied(forced, 5)); });
-    check("weights", *model, [] { return std::make_unique<ForcedWeights>(forced, 0.6); });
+    check("more rows than cells", *model, [] { return std::make_unique<ForcedChooser<double>>(testing::copied(forced, 5)); });
+    check("weights", *model, [] { return std::make_unique<testing::ForcedWeights>(forced, 0.6); });
     check("expected", *model, [] { return std::make_unique<ExpectedChooser<double>>(); });
     check("enumerated", *model, [] { return std::make_unique<EnumerateChooser<double>>(); });
     check(
@@ -114,3 +112,5 @@ TEST_CASE("glimpse_reader: several labels, each after glimpses of its own, an im
     CHECK(losses(*model, batch.select({1}), own)[0] == doctest::Approx(losses(*one, alone, own)[0]).epsilon(1e-12));
   }
 }
+
+}  // namespace hardgrad::testing::glimpse_reader_test

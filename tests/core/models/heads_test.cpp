@@ -5,9 +5,7 @@
 
 #include "tests/core/models/model_check.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::test;
-
+namespace hardgrad::testing::heads_test {
 namespace {
 
 const Dimensions dimensions{
@@ -149,3 +147,5 @@ TEST_CASE("heads: the site is named after them, and they must divide the hidden 
   CHECK_THROWS_WITH_AS(lively(translator("dot", "none", 3), dimensions), "translator: heads=3 must divide hidden=4",
                        UsageError);
 }
+
+}  // namespace hardgrad::testing::heads_test

@@ -3,9 +3,7 @@
 
 #include "tests/core/models/model_check.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::test;
-
+namespace hardgrad::testing::memory_reader_test {
 namespace {
 
 const Dimensions dimensions{{"vocabulary", 7}, {"answers", 4}, {"answer_word", 2}, {"sentences", 5}, {"words", 3}};
@@ -122,3 +120,5 @@ TEST_CASE(
                        "memory_reader: tied_answers: the task does not say which words its answers are; leave it out",
                        UsageError);
 }
+
+}  // namespace hardgrad::testing::memory_reader_test

@@ -19,7 +19,7 @@
 #include "core/models/model.hpp"
 #include "experiments/verification/mixture.hpp"
 
-namespace hardgrad::test {
+namespace hardgrad::testing {
 
 using Options = std::vector<std::vector<int>>;  ///< [step][row], or [step][row D + d] of D columns
 
@@ -211,4 +211,4 @@ inline void check_gradients(Model<double>& model, Model<double>& with_posterior,
   check_gradient("posterior", with_posterior, batch, twice, with_posterior_terms);
 }
 
-}  // namespace hardgrad::test
+}  // namespace hardgrad::testing

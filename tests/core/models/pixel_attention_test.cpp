@@ -4,9 +4,7 @@
 
 #include "core/models/parts/mean_window.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::test;
-
+namespace hardgrad::testing::pixel_attention_test {
 namespace {
 
 Dimensions dimensions(int noise) { return {{"height", 6}, {"width", 6}, {"window", 3}, {"noise", noise}}; }
@@ -183,3 +181,5 @@ TEST_CASE("mean_window: the windows of all cells by their weights, and its gradi
   CHECK_THROWS_AS(mean_window(Sensor{3, 3, 1, 6, 6}, tape.constant(1, 36), std::span<const int>(one), tape.constant(1, 8)),
                   Bug);
 }
+
+}  // namespace hardgrad::testing::pixel_attention_test

@@ -4,9 +4,7 @@
 #include "core/estimator/enumeration/objectives.hpp"
 #include "tests/core/models/model_check.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::test;
-
+namespace hardgrad::testing::ponderer_test {
 namespace {
 
 const Dimensions dimensions{{"puzzle_width", 3}, {"positions", 2}, {"labels", 3}};
@@ -144,3 +142,5 @@ TEST_CASE("ponderer: the chances to halt are the law's closed form") {
       CHECK(std::exp(episode.path_log_probability(rows).value().data[n]) == doctest::Approx(expected[n]).epsilon(1e-12));
   }
 }
+
+}  // namespace hardgrad::testing::ponderer_test

@@ -4,9 +4,7 @@
 #include "core/models/parts/table_operations.hpp"
 #include "tests/core/models/model_check.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::test;
-
+namespace hardgrad::testing::programmer_test {
 namespace {
 
 namespace op {
@@ -137,3 +135,5 @@ TEST_CASE("programmer: fewer steps than the longest program has are refused, wit
                        UsageError);
   CHECK_NOTHROW(make("programmer[steps=4]"));
 }
+
+}  // namespace hardgrad::testing::programmer_test

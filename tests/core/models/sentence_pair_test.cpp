@@ -1,9 +1,7 @@
 // Pairs of sentences: gradients, padding and company, relaxed and enumerated answers, and the published network spelled out.
 #include "tests/core/models/model_check.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::test;
-
+namespace hardgrad::testing::sentence_pair_test {
 namespace {
 
 const Dimensions dimensions{{"vocabulary", 6}, {"first_length", 3}, {"second_length", 2}, {"classes", 3}};
@@ -178,3 +176,5 @@ TEST_CASE("sentence_pair: relaxed to its mean it is the published network, word 
     CHECK(loss[b] == doctest::Approx(std::log(all) - own).epsilon(1e-12));
   }
 }
+
+}  // namespace hardgrad::testing::sentence_pair_test

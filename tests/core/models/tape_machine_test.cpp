@@ -6,9 +6,7 @@
 
 #include "tests/core/models/model_check.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::test;
-
+namespace hardgrad::testing::tape_machine_test {
 namespace {
 
 enum : int { stay, right, left };
@@ -49,31 +47,31 @@ std::vector<Case> cases() {
 TEST_CASE("tape_machine: gradients of losses, log probabilities and states, in every parameter") {
   for (const auto& [spec, forced] : cases()) {
     CAPTURE(spec);
-    auto model = lively(spec, dimensions), with_posterior = lively(spec, dimensions, true);
-    check_gradients(*model, *with_posterior, two_sequences(), forced, 3, false);
+    auto model = testing::lively(spec, dimensions), with_posterior = lively(spec, dimensions, true);
+    testing::check_gradients(*model, *with_posterior, two_sequences(), forced, 3, false);
   }
 }
 
 TEST_CASE("tape_machine: the gradient check sees a missing score term") {
-  auto model = lively(cases()[0].spec, dimensions);
+  auto model = testing::lively(cases()[0].spec, dimensions);
   const auto make = [] { return std::make_unique<ForcedChooser<double>>(cases()[0].forced); };
-  CHECK(gradient_error(*model, two_sequences(), make, true).first > 1e-2);
+  CHECK(testing::gradient_error(*model, two_sequences(), make, true).first > 1e-2);
 }
 
 TEST_CASE("tape_machine: padding and company do not matter, copies cost the same, and one-hot weights are hard choices") {
   for (const auto& [spec, forced] : cases()) {
     CAPTURE(spec);
-    const auto model = lively(spec, dimensions);
-    ForcedChooser<double> together(forced), garbage(forced), thrice(copied(forced, 3, 3));
-    ForcedWeights one_hot(forced, 1.0);
+    const auto model = testing::lively(spec, dimensions);
+    ForcedChooser<double> together(forced), garbage(forced), thrice(testing::copied(forced, 3, 3));
+    testing::ForcedWeights one_hot(forced, 1.0);
     ExpectedChooser<double> soft;
-    const auto loss = losses(*model, two_sequences(), together), relaxed = losses(*model, two_sequences(), soft);
-    const auto filled = losses(*model, two_sequences(7), garbage), weighted = losses(*model, two_sequences(), one_hot);
-    const auto three = losses(*model, two_sequences(), thrice);
+    const auto loss = testing::losses(*model, two_sequences(), together), relaxed = losses(*model, two_sequences(), soft);
+    const auto filled = testing::losses(*model, two_sequences(7), garbage), weighted = losses(*model, two_sequences(), one_hot);
+    const auto three = testing::losses(*model, two_sequences(), thrice);
     for (int b = 0; b < 2; ++b) {
-      ForcedChooser<double> alone(of_example(forced, b, 3));
-      CHECK(losses(*model, two_sequences().select({b}), alone)[0] == doctest::Approx(loss[b]).epsilon(1e-12));
-      CHECK(losses(*model, two_sequences().select({b}), soft)[0] == doctest::Approx(relaxed[b]).epsilon(1e-12));
+      ForcedChooser<double> alone(testing::of_example(forced, b, 3));
+      CHECK(testing::losses(*model, two_sequences().select({b}), alone)[0] == doctest::Approx(loss[b]).epsilon(1e-12));
+      CHECK(testing::losses(*model, two_sequences().select({b}), soft)[0] == doctest::Approx(relaxed[b]).epsilon(1e-12));
       CHECK(filled[b] == doctest::Approx(loss[b]).epsilon(1e-12));
       CHECK(weighted[b] == doctest::Approx(loss[b]).epsilon(1e-12));
       CHECK(std::abs(relaxed[b] - loss[b]) > 1e-4);
@@ -85,7 +83,7 @@ TEST_CASE("tape_machine: padding and company do not matter, copies cost the same
 TEST_CASE("tape_machine: every row writes every symbol once, in time, and the rows' probabilities sum to 1") {
   for (const auto& [spec, forced] : cases()) {
     CAPTURE(spec);
-    const auto model = lively(spec, dimensions);
+    const auto model = testing::lively(spec, dimensions);
     CHECK(model->structure().dependence() == "sequential");
     Tape<double> tape;
     EnumerateChooser<double> chooser;
@@ -111,7 +109,7 @@ TEST_CASE("tape_machine: every row writes every symbol once, in time, and the ro
 }
 
 TEST_CASE("tape_machine: enumerated rows sum to the expectation over all paths") {
-  const auto model = lively("tape_machine[cells=3,width=2,hidden=3]", dimensions);
+  const auto model = testing::lively("tape_machine[cells=3,width=2,hidden=3]", dimensions);
   // Of the second example, three steps: the first has all options; what comes after it depends on whether it wrote.
   const auto one = two_sequences().select({1});
   double total = 0, mass = 0;
@@ -136,7 +134,7 @@ TEST_CASE("tape_machine: enumerated rows sum to the expectation over all paths")
           for (int l = 0; l < 3; ++l)
             for (int w = 0; w < (o == now ? 2 : 1); ++w) visit({{i, j, o}, {k, l, w}});
   CHECK(mass == doctest::Approx(1).epsilon(1e-12));
-  CHECK(expected_loss_by_rows(*model, one) == doctest::Approx(total).epsilon(1e-12));
+  CHECK(testing::expected_loss_by_rows(*model, one) == doctest::Approx(total).epsilon(1e-12));
 }
 
 TEST_CASE("tape_machine: a tape shorter than the longest sequence is refused, with what would do") {
@@ -149,3 +147,5 @@ TEST_CASE("tape_machine: a tape shorter than the longest sequence is refused, wi
       UsageError);
   CHECK_NOTHROW(make("tape_machine[cells=9]"));
 }
+
+}  // namespace hardgrad::testing::tape_machine_test

@@ -3,9 +3,7 @@
 
 #include "tests/core/models/model_check.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::test;
-
+namespace hardgrad::testing::turing_machine_test {
 namespace {
 
 const Dimensions dimensions{{"input_width", 2}, {"answer_width", 2}, {"steps", 3}, {"vectors", 2}};
@@ -39,27 +37,27 @@ std::vector<Case> cases() {
 TEST_CASE("turing_machine: gradients of losses, log probabilities and states, in every parameter") {
   for (const auto& [spec, heads, forced] : cases()) {
     CAPTURE(spec);
-    auto model = lively(spec, dimensions), with_posterior = lively(spec, dimensions, true);
-    check_gradients(*model, *with_posterior, two_sequences(), forced, heads, false);
+    auto model = testing::lively(spec, dimensions), with_posterior = lively(spec, dimensions, true);
+    testing::check_gradients(*model, *with_posterior, two_sequences(), forced, heads, false);
   }
 }
 
 TEST_CASE("turing_machine: the gradient check sees a missing score term") {
-  auto model = lively(cases()[0].spec, dimensions);
+  auto model = testing::lively(cases()[0].spec, dimensions);
   const auto make = [] { return std::make_unique<ForcedChooser<double>>(cases()[0].forced); };
-  CHECK(gradient_error(*model, two_sequences(), make, true).first > 1e-2);
+  CHECK(testing::gradient_error(*model, two_sequences(), make, true).first > 1e-2);
 }
 
 TEST_CASE("turing_machine: padding and company do not matter") {
   for (const auto& [spec, heads, forced] : cases()) {
     CAPTURE(spec);
-    const auto model = lively(spec, dimensions);
+    const auto model = testing::lively(spec, dimensions);
     ForcedChooser<double> together(forced), garbage(forced);
     ExpectedChooser<double> soft;
-    const auto loss = losses(*model, two_sequences(), together), relaxed = losses(*model, two_sequences(), soft);
-    const auto filled = losses(*model, two_sequences(7), garbage);
+    const auto loss = testing::losses(*model, two_sequences(), together), relaxed = losses(*model, two_sequences(), soft);
+    const auto filled = testing::losses(*model, two_sequences(7), garbage);
     for (int b = 0; b < 2; ++b) {
-      auto mine = of_example(forced, b, heads);
+      auto mine = testing::of_example(forced, b, heads);
       if (b == 1) mine.pop_back();  // two steps
       ForcedChooser<double> alone(mine);
       CHECK(losses(*model, two_sequences().select({b}), alone)[0] == doctest::Approx(loss[b]).epsilon(1e-12));
@@ -72,10 +70,10 @@ TEST_CASE("turing_machine: padding and company do not matter") {
 TEST_CASE("turing_machine: copies of a row cost the same, and one-hot weights are hard choices") {
   for (const auto& [spec, heads, forced] : cases()) {
     CAPTURE(spec);
-    const auto model = lively(spec, dimensions);
-    ForcedChooser<double> once(forced), thrice(copied(forced, 3, heads));
-    ForcedWeights one_hot(copied(forced, 3, heads), 1.0);
-    const auto loss = losses(*model, two_sequences(), once), three = losses(*model, two_sequences(), thrice);
+    const auto model = testing::lively(spec, dimensions);
+    ForcedChooser<double> once(forced), thrice(testing::copied(forced, 3, heads));
+    testing::ForcedWeights one_hot(copied(forced, 3, heads), 1.0);
+    const auto loss = testing::losses(*model, two_sequences(), once), three = losses(*model, two_sequences(), thrice);
     const auto weighted = losses(*model, two_sequences(), one_hot);
     REQUIRE(three.size() == 6);
     for (int r = 0; r < 6; ++r) {
@@ -120,3 +118,5 @@ TEST_CASE("turing_machine: a memory smaller than the longest sequence is refused
       UsageError);
   CHECK_NOTHROW(make("turing_machine[cells=9]"));
 }
+
+}  // namespace hardgrad::testing::turing_machine_test

@@ -3,8 +3,7 @@
 #include "core/autodiff/reduce.hpp"
 #include "tests/support/gradient_check.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::gru_test {
 
 TEST_CASE("a GRU has PyTorch's names, shapes and range, and steps by its cell") {
   ParameterSet<double> set;
@@ -34,3 +33,5 @@ TEST_CASE("a GRU has PyTorch's names, shapes and range, and steps by its cell") 
                n = std::tanh(gate(gru.input, in, 8) + r * gate(gru.recurrent, last, 8));
   CHECK(h(0, 0) == doctest::Approx((1 - z) * n + z * last.data[0]).epsilon(1e-13));
 }
+
+}  // namespace hardgrad::testing::gru_test

@@ -2,8 +2,7 @@
 
 #include "tests/support/gradient_check.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::layer_norm_test {
 
 TEST_CASE("layer normalisation begins with gain 1 and bias 0") {
   ParameterSet<double> set;
@@ -20,3 +19,5 @@ TEST_CASE("layer normalisation begins with gain 1 and bias 0") {
     CHECK(square == doctest::Approx(1).epsilon(1e-4));
   }
 }
+
+}  // namespace hardgrad::testing::layer_norm_test

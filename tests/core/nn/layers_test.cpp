@@ -7,8 +7,7 @@
 #include "core/autodiff/reduce.hpp"
 #include "tests/support/gradient_check.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::layers_test {
 
 TEST_CASE("parameters have the documented names, shapes and ranges") {
   ParameterSet<double> set;
@@ -78,3 +77,5 @@ TEST_CASE("gradients of layers by their parameters") {
       CHECK(std::abs(gradient[p.offset + i] - (side[0] - side[1]) / (2 * h)) < 1e-6);
     }
 }
+
+}  // namespace hardgrad::testing::layers_test

@@ -6,8 +6,7 @@
 
 #include "core/support/error.hpp"
 
-using namespace hardgrad;
-
+namespace hardgrad::testing::optimizer_test {
 namespace {
 
 /// Two parameters, "a" [2] and "b" [1, 1], at 1, 2, 3.
@@ -208,3 +207,5 @@ TEST_CASE("unknown names and impossible schedules are refused") {
   CHECK_THROWS_AS(make_optimizer<float>({.schedule = "linear"}, 1), UsageError);
   CHECK_THROWS_AS(make_optimizer<float>({.schedule = "step"}, 1), UsageError);
 }
+
+}  // namespace hardgrad::testing::optimizer_test

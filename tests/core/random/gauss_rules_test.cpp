@@ -8,7 +8,7 @@
 
 #include "core/random/randomness.hpp"
 
-namespace hardgrad {
+namespace hardgrad::testing::gauss_rules_test {
 namespace {
 
 const Standard all[] = {Standard::normal, Standard::weibull, Standard::double_maxwell, Standard::uniform};
@@ -76,4 +76,4 @@ TEST_CASE("keyed draws have the moments of what they are drawn from, within five
 }
 
 }  // namespace
-}  // namespace hardgrad
+}  // namespace hardgrad::testing::gauss_rules_test

@@ -9,7 +9,7 @@
 
 #include "core/support/error.hpp"
 
-namespace hardgrad {
+namespace hardgrad::testing::randomness_test {
 namespace {
 
 TEST_CASE("a key depends on every name and number on its way") {
@@ -178,4 +178,4 @@ TEST_CASE("a permutation holds every number once and follows its key") {
 }
 
 }  // namespace
-}  // namespace hardgrad
+}  // namespace hardgrad::testing::randomness_test

@@ -7,8 +7,7 @@
 #include "core/support/error.hpp"
 #include "experiments/support/utf8.hpp"
 
-using namespace hardgrad;
-
+namespace hardgrad::testing::settings_test {
 namespace {
 
 const std::vector<ParameterInfo> declared = {
@@ -177,3 +176,5 @@ TEST_CASE("a refusal quotes of a long spec what stands around the fault, and sta
   CHECK(refusal("rloo[path=" + many + "[]").find("rrr[]\": column 100011: '[' inside a value") != std::string::npos);
   CHECK(refusal(many).find("got a word of 100000 characters") != std::string::npos);
 }
+
+}  // namespace hardgrad::testing::settings_test

@@ -7,7 +7,7 @@
 #include "core/autodiff/tape.hpp"
 #include "core/support/poison.hpp"
 
-using namespace hardgrad;
+namespace hardgrad::testing::arena_test {
 
 TEST_CASE("pieces of an arena are aligned, and come again after rewind") {
   Arena arena;
@@ -73,3 +73,5 @@ TEST_CASE("under the address sanitizer only what is held may be touched" * docte
   arena.resume(piece, 13);
   CHECK(!poisoned(piece, 13));
 }
+
+}  // namespace hardgrad::testing::arena_test

@@ -9,7 +9,9 @@
 #include "experiments/measurement/statistics.hpp"
 #include "experiments/tasks/task.hpp"
 
-namespace hardgrad::testing {
+namespace hardgrad::testing::at_logits_test {
+using namespace measurement;
+using namespace tasks;
 namespace {
 
 struct Scene {
@@ -184,4 +186,4 @@ TEST_CASE("a repeated batch: positions as ids, equal examples known") {
 }
 
 }  // namespace
-}  // namespace hardgrad::testing
+}  // namespace hardgrad::testing::at_logits_test

@@ -10,7 +10,8 @@
 #include "experiments/verification/recurrent.hpp"
 #include "tests/support/exactness.hpp"
 
-namespace hardgrad::testing {
+namespace hardgrad::testing::choice_entropy_test {
+using namespace measurement;
 namespace {
 
 using verification::Recurrent;
@@ -84,4 +85,4 @@ TEST_CASE("entropy by site: of a network with one site it is the whole") {
 }
 
 }  // namespace
-}  // namespace hardgrad::testing
+}  // namespace hardgrad::testing::choice_entropy_test

@@ -7,7 +7,8 @@
 
 #include "experiments/measurement/bisection.hpp"
 
-namespace hardgrad::testing {
+namespace hardgrad::testing::kinks_test {
+using namespace measurement;
 namespace {
 
 template <class F>
@@ -79,4 +80,4 @@ TEST_CASE("kinks of a draw are those of every outcome of the others") {
 }
 
 }  // namespace
-}  // namespace hardgrad::testing
+}  // namespace hardgrad::testing::kinks_test

@@ -10,7 +10,9 @@
 #include "experiments/verification/recurrent.hpp"
 #include "tests/support/exactness.hpp"
 
-namespace hardgrad::testing {
+namespace hardgrad::testing::measure_test {
+using namespace measurement;
+using namespace tasks;
 namespace {
 
 using verification::Recurrent;
@@ -141,4 +143,4 @@ TEST_CASE("real Tatoeba, sampled feed, short sentences: no unbiased estimator is
 }
 
 }  // namespace
-}  // namespace hardgrad::testing
+}  // namespace hardgrad::testing::measure_test

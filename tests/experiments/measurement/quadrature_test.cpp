@@ -10,7 +10,8 @@
 #include "experiments/measurement/measure.hpp"
 #include "tests/support/exactness.hpp"
 
-namespace hardgrad::testing {
+namespace hardgrad::testing::quadrature_test {
+using namespace measurement;
 namespace {
 
 /// Mean of f under a rule of a quadrature.
@@ -166,4 +167,4 @@ TEST_CASE("a polynomial is integrated over without an error") {
 }
 
 }  // namespace
-}  // namespace hardgrad::testing
+}  // namespace hardgrad::testing::quadrature_test

@@ -9,7 +9,8 @@
 
 #include "core/random/randomness.hpp"
 
-namespace hardgrad {
+namespace hardgrad::testing::statistics_test {
+using namespace measurement;
 namespace {
 
 /// Replicates of a normal vector with the given mean and deviations.
@@ -268,4 +269,4 @@ TEST_CASE("without noise a deviation is a bias, and rounding is none") {
 }
 
 }  // namespace
-}  // namespace hardgrad
+}  // namespace hardgrad::testing::statistics_test

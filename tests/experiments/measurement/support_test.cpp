@@ -11,7 +11,8 @@
 #include "experiments/verification/recurrent.hpp"
 #include "tests/support/exactness.hpp"
 
-namespace hardgrad::testing {
+namespace hardgrad::testing::support_test {
+using namespace measurement;
 namespace {
 
 /// Fills the blocks that are not complete with the first parameter's draws, of(random, m).
@@ -166,4 +167,4 @@ TEST_CASE("an ordinary sample supports its intervals, and no more is drawn") {
 }
 
 }  // namespace
-}  // namespace hardgrad::testing
+}  // namespace hardgrad::testing::support_test

@@ -14,8 +14,8 @@
 #include "folder.hpp"
 #include "tests/support/dead_process.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::atomic_file_test {
+using namespace storage;
 
 TEST_CASE("a file is written, read and replaced") {
   Folder folder;
@@ -119,3 +119,5 @@ TEST_CASE("what cannot be read is an input error") {
   CHECK(message<InputError>([&] { read_file(folder.string()); }).find("is a folder") != std::string::npos);
   CHECK(message<InputError>([&] { read_file("/dev/zero"); }).find("not a regular file") != std::string::npos);
 }
+
+}  // namespace hardgrad::testing::atomic_file_test

@@ -10,8 +10,11 @@
 #include "folder.hpp"
 #include "sample.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::cell_test {
+using namespace measurement;
+using namespace storage;
+using namespace tasks;
+using namespace training;
 
 namespace {
 
@@ -128,3 +131,5 @@ TEST_CASE("a seed that is no number is named") {
     CHECK(message<InputError>([&] { write_cell(folder / "cell.h5", record); }).find(bad) != std::string::npos);
   }
 }
+
+}  // namespace hardgrad::testing::cell_test

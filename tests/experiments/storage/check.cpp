@@ -12,8 +12,11 @@
 #include "folder.hpp"
 #include "sample.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::check_test {
+using namespace measurement;
+using namespace storage;
+using namespace tasks;
+using namespace training;
 
 TEST_CASE("tables of text: one row per run and label, numbers that read back") {
   Folder folder;
@@ -70,3 +73,5 @@ TEST_CASE("files of another version, or half-made ones, are named") {
   write_archive(folder / "unfinished.h5", archive, false);
   CHECK(check_file(folder / "unfinished.h5").at(0).find("never finished") != std::string::npos);
 }
+
+}  // namespace hardgrad::testing::check_test

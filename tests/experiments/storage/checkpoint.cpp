@@ -9,8 +9,11 @@
 #include "experiments/storage/check.hpp"
 #include "folder.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::checkpoint_test {
+using namespace measurement;
+using namespace storage;
+using namespace tasks;
+using namespace training;
 
 namespace {
 
@@ -111,3 +114,5 @@ TEST_CASE("a model without choices leaves a gradient file without them") {
   write_gradient(folder / "g.h5", dump);
   CHECK(check_file(folder / "g.h5").empty());
 }
+
+}  // namespace hardgrad::testing::checkpoint_test

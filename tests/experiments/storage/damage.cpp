@@ -8,8 +8,11 @@
 #include "folder.hpp"
 #include "sample.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::damage_test {
+using namespace measurement;
+using namespace storage;
+using namespace tasks;
+using namespace training;
 
 TEST_CASE("a cell cut anywhere is refused by name") {
   Folder folder;
@@ -86,3 +89,5 @@ TEST_CASE("a merged file cut, flipped or stripped of its seal is refused") {
   }
   CHECK(accepted == 0);
 }
+
+}  // namespace hardgrad::testing::damage_test

@@ -12,8 +12,8 @@
 #include "experiments/storage/archive.hpp"
 #include "folder.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::dataset_test {
+using namespace storage;
 
 namespace {
 
@@ -136,3 +136,5 @@ TEST_CASE("many threads write and read at once") {
   for (auto& thread : threads) thread.join();
   CHECK(good == 80);
 }
+
+}  // namespace hardgrad::testing::dataset_test

@@ -11,8 +11,11 @@
 #include "folder.hpp"
 #include "sample.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::merge_test {
+using namespace measurement;
+using namespace storage;
+using namespace tasks;
+using namespace training;
 
 TEST_CASE("numbers stand where their labels say") {
   auto first = sample_cell("qa", "memory_reader", "nvil", 1, 2, 0);
@@ -134,3 +137,5 @@ TEST_CASE("of a cell, merging holds no more than what the result shows of it") {
   CHECK(allocated() - start < 4 * large);  // the configuration and the provenance once, and 30 small records
   CHECK(std::move(merger).result().group("").values<std::string>("configuration")->at(0).size() == large);
 }
+
+}  // namespace hardgrad::testing::merge_test

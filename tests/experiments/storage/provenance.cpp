@@ -3,7 +3,8 @@
 
 #include <doctest/doctest.h>
 
-using namespace hardgrad;
+namespace hardgrad::testing::provenance_test {
+using namespace storage;
 
 TEST_CASE("provenance names build and machine") {
   provenance_threads(3);
@@ -14,3 +15,5 @@ TEST_CASE("provenance names build and machine") {
   CHECK(p.at("threads") == "3");
   CHECK(timestamp().size() == 20);
 }
+
+}  // namespace hardgrad::testing::provenance_test

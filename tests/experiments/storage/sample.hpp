@@ -15,9 +15,9 @@ inline double wobble(unsigned& state) {
   return (state >> 8) * (2.0 / 16777216.0) - 1;
 }
 
-inline Measurement sample_measurement(const std::string& estimator, double scale, double variance, double bias, unsigned& noise,
-                                      const std::string& target) {
-  Measurement m;
+inline measurement::Measurement sample_measurement(const std::string& estimator, double scale, double variance, double bias,
+                                                   unsigned& noise, const std::string& target) {
+  measurement::Measurement m;
   m.estimator = estimator;
   m.target = target;
   const double spread = 1 + 0.2 * wobble(noise);
@@ -26,7 +26,7 @@ inline Measurement sample_measurement(const std::string& estimator, double scale
   m.squared_bias = scale * scale * (bias + 0.03 * variance * wobble(noise));
   m.relative_bias = std::sqrt(std::max(m.squared_bias, 0.0)) / scale;
   m.mse = m.variance + m.squared_bias;
-  m.snr = m.variance > 0 ? scale * scale / m.variance : not_a_number;
+  m.snr = m.variance > 0 ? scale * scale / m.variance : measurement::not_a_number;
   m.cosine = 1 / std::sqrt(1 + variance);
   m.bias_p_value = bias > 0 ? 1e-6 : 0.4;
   m.rows = 4;
@@ -44,10 +44,10 @@ inline Measurement sample_measurement(const std::string& estimator, double scale
   return m;
 }
 
-inline CellRecord sample_cell(const std::string& task, const std::string& model, const std::string& estimator, int seed,
-                              double variance, double bias) {
+inline storage::CellRecord sample_cell(const std::string& task, const std::string& model, const std::string& estimator,
+                                       int seed, double variance, double bias) {
   unsigned noise = static_cast<unsigned>(seed) * 7919u + static_cast<unsigned>(estimator.size() * 31 + task.size());
-  CellRecord record;
+  storage::CellRecord record;
   record.axes = {{"task", task},
                  {"model", model},
                  {"estimator", estimator},
@@ -70,7 +70,7 @@ inline CellRecord sample_cell(const std::string& task, const std::string& model,
     result.log.push_back({step, floor + 2.5 * std::exp(-step * speed) + 0.05 * wobble(noise), 0.01 * step,
                           1 + std::exp(-step * speed), 128.0 * step, 1280.0 * step, 0.008 * step});
   for (int step = 0; step <= 300; step += 100) {
-    EvaluationPoint point{step, {}, {}};
+    training::EvaluationPoint point{step, {}, {}};
     point.losses["expected_loss"] = floor + 0.1 + 2.5 * std::exp(-step * speed);
     if (estimator != "soft") point.losses["marginal_likelihood"] = floor + 2.5 * std::exp(-step * speed);
     point.metrics["accuracy"] = 1 - 0.9 * std::exp(-step * speed) - 0.02 * (1 + wobble(noise));
@@ -87,7 +87,7 @@ inline CellRecord sample_cell(const std::string& task, const std::string& model,
   return record;
 }
 
-inline std::vector<CellRecord> sample_sweep(int seeds = 3) {
+inline std::vector<storage::CellRecord> sample_sweep(int seeds = 3) {
   struct Kind {
     const char* estimator;
     double variance, bias;
@@ -102,7 +102,7 @@ inline std::vector<CellRecord> sample_sweep(int seeds = 3) {
                                                        {"translation[length=6]", "translator[feed=sampled]"},
                                                        {"qa", "memory_reader[hops=3]"},
                                                        {"glimpse", "glimpse_reader"}};
-  std::vector<CellRecord> records;
+  std::vector<storage::CellRecord> records;
   for (auto [task, model] : tasks)
     for (const auto& kind : kinds)
       for (int seed = 1; seed <= seeds; ++seed) {
@@ -112,12 +112,12 @@ inline std::vector<CellRecord> sample_sweep(int seeds = 3) {
         const bool failed = std::string(task) == "qa" && std::string(kind.estimator) == "nvil" && seed == 2;
         if (soft_bits || failed) {
           last.result = {};
-          last.status = failed ? CellStatus::failed : CellStatus::skipped;
+          last.status = failed ? storage::CellStatus::failed : storage::CellStatus::skipped;
           last.reason = failed ? "the gradient is not finite at step 12" : "soft: bits has no relaxed choices";
         }
         if (std::string(task) == "glimpse" && std::string(kind.estimator) == "exact")
           for (auto& point : last.result.measurements) {
-            Measurement skipped;
+            measurement::Measurement skipped;
             skipped.estimator = "exact";
             skipped.status = "skipped";
             skipped.reason = "2.6e6 leaves are more than the cap of 1e6";

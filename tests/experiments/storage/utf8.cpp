@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace hardgrad;
+namespace hardgrad::testing::utf8_test {
 
 TEST_CASE("what is UTF-8 stays, every other byte becomes one replacement") {
   for (const std::string good : {"", "abc", "\xC3\xA4\xE2\x82\xAC", "\xF0\x9F\x98\x80", "\xF4\x8F\xBF\xBF", "\xED\x9F\xBF"}) {
@@ -28,3 +28,5 @@ TEST_CASE("what is printed is one line that does nothing to a terminal") {
   CHECK(printable("\xC2\xA0") == "\xC2\xA0");
   CHECK(printable(std::string("\0\xFF", 2)) == "\\x00\\xff");
 }
+
+}  // namespace hardgrad::testing::utf8_test

@@ -9,6 +9,7 @@
 
 int main(int count, char** arguments) {
   using namespace hardgrad;
+  using namespace hardgrad::storage;
   if (count != 2) return std::fprintf(stderr, "usage: write_sample FOLDER\n"), 2;
   const std::filesystem::path folder = arguments[1];
   std::filesystem::create_directories(folder);

@@ -15,8 +15,12 @@
 #include "tests/experiments/sweeps/files.hpp"
 #include "tests/support/dead_process.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::claims_test {
+using namespace measurement;
+using namespace storage;
+using namespace sweeps;
+using namespace tasks;
+using namespace training;
 
 namespace {
 
@@ -167,3 +171,5 @@ TEST_CASE("of two plans that come at once to an empty folder one is refused") {
   }
   CHECK(refused == 20);
 }
+
+}  // namespace hardgrad::testing::claims_test

@@ -7,8 +7,11 @@
 
 #include "files.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::config_test {
+using namespace measurement;
+using namespace sweeps;
+using namespace tasks;
+using namespace training;
 
 namespace {
 const std::string good = "[grid]\ntask = \"bits\"\nestimator = [\"rloo[samples=2]\", \"exact\"]\nseed = [1, 2]\n";
@@ -211,3 +214,5 @@ TEST_CASE("settings as JSON, whatever bytes a text holds") {
   CHECK(settings_json("task", "qa[path=a\xC6]").find("\"path\":\"a\xEF\xBF\xBD\"") != std::string::npos);
   CHECK(settings_json("task", "qa[path=a\xC3\x86]").find("\"path\":\"a\xC3\x86\"") != std::string::npos);
 }
+
+}  // namespace hardgrad::testing::config_test

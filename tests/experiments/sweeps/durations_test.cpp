@@ -3,7 +3,11 @@
 
 #include <doctest/doctest.h>
 
-using namespace hardgrad;
+namespace hardgrad::testing::durations_test {
+using namespace measurement;
+using namespace sweeps;
+using namespace tasks;
+using namespace training;
 
 namespace {
 std::string kind(const std::string& task, const std::string& estimator, const std::string& seed = "1") {
@@ -34,3 +38,5 @@ TEST_CASE("nothing is told while most cells are unknown") {
   CHECK_FALSE(durations.seconds({{kind("b", "x"), 3}, {kind("a", "x"), 2}}));
   CHECK(*durations.seconds({{kind("b", "x"), 2}, {kind("a", "x"), 2}}) == 8);
 }
+
+}  // namespace hardgrad::testing::durations_test

@@ -8,8 +8,12 @@
 #include "experiments/sweeps/run.hpp"
 #include "tests/experiments/sweeps/files.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::estimate_test {
+using namespace measurement;
+using namespace storage;
+using namespace sweeps;
+using namespace tasks;
+using namespace training;
 
 namespace {
 
@@ -67,3 +71,5 @@ TEST_CASE("the disk") {
   CHECK(cost.bytes > 0.8 * bytes);
   CHECK(cost.bytes < 1.2 * bytes);
 }
+
+}  // namespace hardgrad::testing::estimate_test

@@ -37,10 +37,10 @@ inline std::string get(const std::string& path) {
 }
 
 /// The configuration in a text, read as the file sweep.toml.
-inline SweepConfig config_of(const std::string& text, const std::vector<std::string>& sets = {}) {
+inline sweeps::SweepConfig config_of(const std::string& text, const std::vector<std::string>& sets = {}) {
   TestFolder folder;
   put(folder / "sweep.toml", text);
-  return read_config(folder / "sweep.toml", sets);
+  return sweeps::read_config(folder / "sweep.toml", sets);
 }
 
 /// What is said against a configuration, with the file's name for its path; "" if nothing.
@@ -49,7 +49,7 @@ inline std::string complaint(const std::string& text, const std::vector<std::str
   const auto path = folder / "sweep.toml";
   put(path, text);
   try {
-    read_config(path, sets);
+    sweeps::read_config(path, sets);
   } catch (const UsageError& e) {
     std::string message = e.what();
     for (auto at = message.find(path); at != std::string::npos; at = message.find(path))

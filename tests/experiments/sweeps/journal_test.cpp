@@ -5,8 +5,11 @@
 
 #include "files.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::journal_test {
+using namespace measurement;
+using namespace tasks;
+using namespace training;
+using namespace sweeps;
 
 TEST_CASE("a torn last line is passed over, and closed before the next") {
   TestFolder folder;
@@ -46,3 +49,5 @@ TEST_CASE("lines of another shape, and bytes that are no text, do no harm") {
 TEST_CASE("a place that cannot be written is a usage error") {
   CHECK_THROWS_AS(Journal("/nonexistent/journal.jsonl"), UsageError);
 }
+
+}  // namespace hardgrad::testing::journal_test

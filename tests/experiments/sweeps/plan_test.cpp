@@ -8,8 +8,11 @@
 
 #include "files.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::plan_test {
+using namespace measurement;
+using namespace sweeps;
+using namespace tasks;
+using namespace training;
 
 namespace {
 
@@ -155,3 +158,5 @@ TEST_CASE("two plans are told apart in words") {
   CHECK(plan_difference(frozen, plan_of(grid + "seed = [0, 1]\n")) == "2 cells more");
   CHECK(plan_difference(frozen, plan_of("seed = 4\n" + grid)) == "seed 0 -> 4");
 }
+
+}  // namespace hardgrad::testing::plan_test

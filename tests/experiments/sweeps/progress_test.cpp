@@ -5,7 +5,8 @@
 
 #include <vector>
 
-using namespace hardgrad;
+namespace hardgrad::testing::progress_test {
+using namespace sweeps;
 
 namespace {
 std::vector<std::string> lines_of(std::size_t cells, ProgressMode mode) {
@@ -38,3 +39,5 @@ TEST_CASE("clock") {
   CHECK(clock_text(75.4) == "1:15");
   CHECK(clock_text(3675) == "1:01:15");
 }
+
+}  // namespace hardgrad::testing::progress_test

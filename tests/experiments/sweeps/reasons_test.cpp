@@ -9,8 +9,12 @@
 #include "experiments/sweeps/run.hpp"
 #include "tests/experiments/sweeps/files.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::reasons_test {
+using namespace measurement;
+using namespace storage;
+using namespace sweeps;
+using namespace tasks;
+using namespace training;
 
 TEST_CASE("differences of identities") {
   CHECK(identity_difference("a=1\nb=2\n", "a=1\nb=2\n").empty());
@@ -49,3 +53,5 @@ TEST_CASE("done, skipped, stale, damaged, not there") {
   std::filesystem::resize_file(file, 100);
   CHECK(why(cell(plan, "rloo")).starts_with("run again: "));
 }
+
+}  // namespace hardgrad::testing::reasons_test

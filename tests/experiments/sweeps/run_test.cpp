@@ -6,8 +6,12 @@
 
 #include "runs.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::run_test {
+using namespace measurement;
+using namespace storage;
+using namespace sweeps;
+using namespace tasks;
+using namespace training;
 
 TEST_CASE("any number of jobs, any shards, any interruption: the same bits") {
   TestFolder folder;
@@ -65,7 +69,7 @@ TEST_CASE("running again is resuming: whole cells stay, damaged and failed ones 
   std::filesystem::remove(gone);
   std::filesystem::copy_file(from, swapped,
                              std::filesystem::copy_options::overwrite_existing);  // whole, but another cell
-  const auto status = sweep_status(sweep_folder);
+  const auto status = sweeps::sweep_status(sweep_folder);
   CHECK(status.count(CellState::damaged) == 3);
   CHECK(status.count(CellState::pending) == 1);
   const auto report = run(out);
@@ -79,14 +83,14 @@ TEST_CASE("a plan with one bit flipped is refused, or says the same") {
   run(folder / "out", {.only = {"estimator=exact"}});
   const SweepFolder sweep_folder{folder / "out"};
   const auto whole = get(sweep_folder.plan());
-  const auto before = read_plan(sweep_folder);
+  const auto before = sweeps::read_plan(sweep_folder);
   std::size_t tried = 0, refused = 0, changed = 0;
   for (std::size_t i = 0; i < whole.size(); i += 5, ++tried) {
     auto flipped = whole;
     flipped[i] = static_cast<char>(flipped[i] ^ (1 << (tried % 8)));
     put(sweep_folder.plan(), flipped);
     try {
-      changed += read_plan(sweep_folder) != before;
+      changed += sweeps::read_plan(sweep_folder) != before;
     } catch (const InputError&) {
       ++refused;
     }
@@ -98,7 +102,7 @@ TEST_CASE("a plan with one bit flipped is refused, or says the same") {
   old["format"] = 1;
   put(sweep_folder.plan(), old.dump());
   try {
-    read_plan(sweep_folder);
+    sweeps::read_plan(sweep_folder);
     FAIL("accepted");
   } catch (const InputError& e) {
     CHECK(std::string(e.what()).find("of an older release; `hardgrad run --force` writes it anew") != std::string::npos);
@@ -109,12 +113,13 @@ TEST_CASE("a cell says how it was trained, overrides and defaults included") {
   TestFolder folder;
   const auto text = sweep + "[[override]]\nwhen = { estimator = \"reinforce\" }\nset = { train.learning_rate = 0.125 }\n";
   run(folder / "out", {}, text);
-  TaskPool tasks;
+  sweeps::TaskPool tasks;
   int reinforce = 0, others = 0;
-  for (const auto& cell : make_plan(config_of(text), tasks).cells) {
-    const auto settings = nlohmann::json::parse(read_cell(SweepFolder{folder / "out"}.cell(cell.hash)).run_settings);
+  for (const auto& cell : sweeps::make_plan(config_of(text), tasks).cells) {
+    const auto settings =
+        nlohmann::json::parse(storage::read_cell(sweeps::SweepFolder{folder / "out"}.cell(cell.hash)).run_settings);
     const bool is = cell.axes.at("estimator") == "reinforce";
-    CHECK(settings.size() == settings_table().size());
+    CHECK(settings.size() == sweeps::settings_table().size());
     CHECK(settings.at("train.learning_rate") == (is ? 0.125 : 0.05));
     CHECK(settings.at("train.steps") == 12);
     CHECK(settings.at("measure.at") == "start;50%;end");
@@ -159,12 +164,12 @@ TEST_CASE("a failure stops nobody else, is told, kept, and tried again") {
   CHECK(report.failures[0].find("estimator=rloo[samples=2]") != std::string::npos);
   CHECK(said.find("failed: task=bits") != std::string::npos);
   CHECK(report.ok == 2);
-  const auto status = sweep_status({folder / "out"});
+  const auto status = sweeps::sweep_status({folder / "out"});
   CHECK(status.count(CellState::failed) == 1);
   for (const auto& cell : status.cells)
     if (cell.state == CellState::failed) {
       CHECK_FALSE(cell.reason.empty());
-      CHECK(read_cell(SweepFolder{folder / "out"}.cell(cell.hash)).log.find("failed: ") != std::string::npos);
+      CHECK(storage::read_cell(sweeps::SweepFolder{folder / "out"}.cell(cell.hash)).log.find("failed: ") != std::string::npos);
     }
   const auto again = run(folder / "out", {}, text);
   CHECK(again.already == 2);
@@ -177,3 +182,5 @@ TEST_CASE("a place that cannot be written is refused before anything is run") {
   put(folder / "file", "x");
   CHECK_THROWS_AS(run(folder / "file/out"), UsageError);
 }
+
+}  // namespace hardgrad::testing::run_test

@@ -30,13 +30,13 @@ at = ["start", "50%", "end"]
 replicates = 24
 )";
 
-inline RunReport run(const std::string& out, RunOptions options = {}, const std::string& text = sweep) {
-  TaskPool tasks;
-  const auto plan = make_plan(config_of(text), tasks);
+inline sweeps::RunReport run(const std::string& out, sweeps::RunOptions options = {}, const std::string& text = sweep) {
+  sweeps::TaskPool tasks;
+  const auto plan = sweeps::make_plan(config_of(text), tasks);
   options.out = out;
-  options.progress = ProgressMode::none;
+  options.progress = sweeps::ProgressMode::none;
   if (!options.print) options.print = [](const std::string&) {};
-  return run_plan(plan, tasks, options);
+  return sweeps::run_plan(plan, tasks, options);
 }
 
 // Bits, so that NaN equals itself.
@@ -48,13 +48,13 @@ inline std::uint64_t bits(double x) {
 
 // Every number of all cells that is no time.
 inline std::map<std::string, std::vector<std::uint64_t>> numbers(const std::string& out, const std::string& text = sweep) {
-  TaskPool tasks;
+  sweeps::TaskPool tasks;
   std::map<std::string, std::vector<std::uint64_t>> result;
-  const auto plan = make_plan(config_of(text), tasks);
+  const auto plan = sweeps::make_plan(config_of(text), tasks);
   for (const auto& cell : plan.cells) {
-    const auto path = SweepFolder{out}.cell(cell.hash);
+    const auto path = sweeps::SweepFolder{out}.cell(cell.hash);
     if (!std::filesystem::exists(path)) continue;
-    const auto record = read_cell(path);
+    const auto record = storage::read_cell(path);
     auto& list = result[cell.hash];
     const auto add = [&](double x) { list.push_back(bits(x)); };
     for (const auto& point : record.result.log) add(point.step), add(point.loss), add(point.gradient_norm);

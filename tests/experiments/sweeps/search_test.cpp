@@ -9,8 +9,12 @@
 #include "experiments/sweeps/tuning.hpp"
 #include "files.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::search_test {
+using namespace measurement;
+using namespace storage;
+using namespace sweeps;
+using namespace tasks;
+using namespace training;
 
 namespace {
 
@@ -236,3 +240,5 @@ TEST_CASE("what a trial came to is its last evaluation's") {
   record.reason = "the loss is not finite";
   CHECK(outcome_of(record, "loss").reason == "the loss is not finite");
 }
+
+}  // namespace hardgrad::testing::search_test

@@ -7,8 +7,12 @@
 #include "experiments/sweeps/run_cell.hpp"
 #include "tests/experiments/sweeps/files.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::stop_test {
+using namespace measurement;
+using namespace storage;
+using namespace sweeps;
+using namespace tasks;
+using namespace training;
 
 namespace {
 
@@ -41,3 +45,5 @@ TEST_CASE("a cell asks between its replicates, visits, examples and batches") {
     for (int at : {1, (all + 1) / 2, all}) CHECK_THROWS_AS(questions(cells[i], at), Interrupted);
   }
 }
+
+}  // namespace hardgrad::testing::stop_test

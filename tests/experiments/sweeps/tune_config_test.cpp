@@ -8,8 +8,12 @@
 #include "experiments/sweeps/tuning.hpp"
 #include "files.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::tune_config_test {
+using namespace measurement;
+using namespace storage;
+using namespace sweeps;
+using namespace tasks;
+using namespace training;
 
 namespace {
 
@@ -195,3 +199,5 @@ TEST_CASE("without a number of trials all combinations are tried, of an estimato
   CHECK(tune.sizes(20) == std::vector<std::size_t>{20, 7, 3});
   CHECK(tune.sizes(1).empty());
 }
+
+}  // namespace hardgrad::testing::tune_config_test

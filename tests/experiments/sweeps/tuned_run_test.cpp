@@ -8,8 +8,12 @@
 #include "experiments/sweeps/tuning.hpp"
 #include "files.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::tuned_run_test {
+using namespace measurement;
+using namespace storage;
+using namespace sweeps;
+using namespace tasks;
+using namespace training;
 
 namespace {
 
@@ -173,3 +177,5 @@ TEST_CASE("a plan knows its whole work from the beginning, trials at their share
   CHECK(known == doctest::Approx(2 * 8 * .2));
   CHECK(to_come == doctest::Approx(2 * (4 * .6 + 2)));
 }
+
+}  // namespace hardgrad::testing::tuned_run_test

@@ -9,8 +9,12 @@
 #include "experiments/sweeps/reasons.hpp"
 #include "runs.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::unfinished_test {
+using namespace measurement;
+using namespace storage;
+using namespace sweeps;
+using namespace tasks;
+using namespace training;
 
 namespace {
 
@@ -212,3 +216,5 @@ TEST_CASE("settings of a budget and of a start that do not go together are refus
   share.replace(share.find("steps = 12"), 10, "most_rows = 100");
   CHECK(refused("", share).find("measure.at: 50% is a share of train.steps, which is 0") != std::string::npos);
 }
+
+}  // namespace hardgrad::testing::unfinished_test

@@ -3,7 +3,11 @@
 
 #include <doctest/doctest.h>
 
-using namespace hardgrad;
+namespace hardgrad::testing::work_left_test {
+using namespace measurement;
+using namespace sweeps;
+using namespace tasks;
+using namespace training;
 
 TEST_CASE("a cell at work is known by how far it is, before any is over") {
   WorkLeft left;
@@ -49,3 +53,5 @@ TEST_CASE("a short trial stands for its share of a run, and cells that are not k
   left.to_come({});
   CHECK(*left.one_by_one(0) == 0);
 }
+
+}  // namespace hardgrad::testing::work_left_test

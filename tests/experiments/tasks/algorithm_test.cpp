@@ -7,8 +7,8 @@
 #include "experiments/tasks/task.hpp"
 #include "tests/experiments/tasks/support.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::algorithm_test {
+using namespace tasks;
 
 namespace {
 
@@ -255,3 +255,5 @@ TEST_CASE("settings that make no sequences are refused") {
   CHECK(refused("kind=associative_recall") == "algorithm: associative_recall wants min_length of at least 2 items, got 1");
   CHECK(has(refused("kind=juggle"), "algorithm"));
 }
+
+}  // namespace hardgrad::testing::algorithm_test

@@ -5,7 +5,8 @@
 
 #include <cmath>
 
-using namespace hardgrad;
+namespace hardgrad::testing::bleu_test {
+using namespace tasks;
 
 TEST_CASE("clipping: `the` seven times matches twice (Papineni et al. 2002, example 2)") {
   std::vector<double> sums;
@@ -39,3 +40,5 @@ TEST_CASE("perfect is 1, longer has no bonus, nothing is no number, unknown word
   add_bleu({}, std::vector<int>{4}, 1, empty);
   CHECK(bleu(empty) == 0);
 }
+
+}  // namespace hardgrad::testing::bleu_test

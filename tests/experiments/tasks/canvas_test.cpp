@@ -5,8 +5,8 @@
 #include "experiments/tasks/task.hpp"
 #include "tests/experiments/tasks/support.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::canvas_test {
+using namespace tasks;
 
 namespace {
 
@@ -128,3 +128,5 @@ TEST_CASE("scores: how far from the digit the last place was, and how much of it
   task->score(batch, {Array<int>({2, 1}, std::vector<int>{-1, -1}), {}}, none);
   CHECK(none[0].denominator == 0);
 }
+
+}  // namespace hardgrad::testing::canvas_test

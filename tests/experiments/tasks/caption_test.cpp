@@ -8,8 +8,8 @@
 #include "experiments/tasks/task.hpp"
 #include "tests/experiments/tasks/support.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::caption_test {
+using namespace tasks;
 
 namespace {
 
@@ -235,3 +235,5 @@ TEST_CASE("other scenes take over the words of those trained on") {
   const auto batch = other->batch(Split::train, {0, 1, 2, 3, 4});
   for (int word : batch.ints("target").data) CHECK(trained->word("target", word) == other->word("target", word));
 }
+
+}  // namespace hardgrad::testing::caption_test

@@ -7,8 +7,8 @@
 #include "experiments/tasks/task.hpp"
 #include "tests/experiments/tasks/support.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::cloze_test {
+using namespace tasks;
 
 namespace {
 
@@ -203,3 +203,5 @@ TEST_CASE("other questions take over the words and entities of those trained on"
       refusal(Folder(), [&] { make_task(Spec::parse("cloze[questions=50,facts=60,entities=400]"), Key(2), trained.get()); });
   CHECK(has(crowd, "no question is left to train on"));
 }
+
+}  // namespace hardgrad::testing::cloze_test

@@ -8,8 +8,8 @@
 #include "experiments/tasks/task.hpp"
 #include "tests/experiments/tasks/support.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::glimpse_test {
+using namespace tasks;
 
 namespace {
 
@@ -220,3 +220,5 @@ TEST_CASE("the last prediction is scored") {
   CHECK(metrics[0].value() == 0.5);
   CHECK(metrics[1].value() == 0.5);
 }
+
+}  // namespace hardgrad::testing::glimpse_test

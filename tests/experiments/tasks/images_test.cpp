@@ -5,8 +5,8 @@
 #include "experiments/tasks/task.hpp"
 #include "tests/experiments/tasks/support.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::images_test {
+using namespace tasks;
 
 namespace {
 
@@ -120,3 +120,5 @@ TEST_CASE("bad settings and folders are refused") {
   folder.write("binarized_mnist_valid.amat", "0\n");
   CHECK(says("path=" + folder.path()) == "binarized_mnist_valid.amat: images of 1x1, but those to train on are 2x2");
 }
+
+}  // namespace hardgrad::testing::images_test

@@ -7,8 +7,8 @@
 #include "experiments/tasks/task.hpp"
 #include "tests/experiments/tasks/support.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::pairs_test {
+using namespace tasks;
 
 namespace {
 
@@ -195,3 +195,5 @@ TEST_CASE("other pairs take over the words, labels and lengths of those trained 
   CHECK(refusal(folder, [&] { make_task(Spec::parse("pairs[heldout=0,test=0,path=" + path + "]"), Key(2), trained.get()); }) ==
         "b: \"maybe\" is a label that the network cannot give: it was trained on other pairs");
 }
+
+}  // namespace hardgrad::testing::pairs_test

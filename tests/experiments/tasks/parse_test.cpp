@@ -8,8 +8,8 @@
 #include "experiments/tasks/tree_grammar.hpp"
 #include "tests/experiments/tasks/support.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::parse_test {
+using namespace tasks;
 
 namespace {
 
@@ -104,3 +104,5 @@ TEST_CASE("trees that are left out or cannot be used are said") {
             "t: nothing left: all 2 sentences are longer than max_length=1"));
   CHECK(has(refusal(folder, [&] { make("heldout=0.6,test=0.6"); }), "parse: heldout and test together must be below 1"));
 }
+
+}  // namespace hardgrad::testing::parse_test

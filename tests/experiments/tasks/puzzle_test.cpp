@@ -7,8 +7,8 @@
 #include "experiments/tasks/task.hpp"
 #include "tests/experiments/tasks/support.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::puzzle_test {
+using namespace tasks;
 
 namespace {
 
@@ -159,3 +159,5 @@ TEST_CASE("settings that make no puzzles are refused") {
   CHECK(refusal(folder, [] { make("least=5,size=4"); }) == "puzzle: least must be at most size, 4, got 5");
   CHECK(has(refusal(folder, [] { make("kind=crossword"); }), "puzzle"));
 }
+
+}  // namespace hardgrad::testing::puzzle_test

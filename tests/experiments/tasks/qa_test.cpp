@@ -8,8 +8,8 @@
 #include "experiments/tasks/task.hpp"
 #include "tests/experiments/tasks/support.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::qa_test {
+using namespace tasks;
 
 namespace {
 
@@ -247,3 +247,5 @@ TEST_CASE("other stories take over the words, answers and memory of those traine
   for (int word : batch.ints("story").data) CHECK(trained->word("story", word) == same->word("story", word));
   CHECK_THROWS_AS(make_task(Spec::parse("qa[stories=9,places=8]"), Key(2), trained.get()), InputError);
 }
+
+}  // namespace hardgrad::testing::qa_test

@@ -12,7 +12,8 @@
 #include "experiments/tasks/task.hpp"
 #include "tests/experiments/tasks/support.hpp"
 
-using namespace hardgrad;
+namespace hardgrad::testing::real_data_test {
+using namespace tasks;
 
 namespace {
 
@@ -90,3 +91,5 @@ TEST_CASE("CMUdict holds 135,166 pronunciations") {
   MESSAGE(task->provenance());
   CHECK(task->dimensions().at("target_vocabulary") == 4 + 39);
 }
+
+}  // namespace hardgrad::testing::real_data_test

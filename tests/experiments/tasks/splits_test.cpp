@@ -7,7 +7,8 @@
 #include <cmath>
 #include <map>
 
-using namespace hardgrad;
+namespace hardgrad::testing::splits_test {
+using namespace tasks;
 
 TEST_CASE("a group is never parted, and order does not matter") {
   std::vector<std::string> groups;
@@ -44,3 +45,5 @@ TEST_CASE("small data leaves no wanted split empty, and a share of 0 takes nothi
     CHECK(members(split_by_group({"a", "b", "c"}, 0, 0, Key(seed)), Key(1))[0].size() == 3);
   }
 }
+
+}  // namespace hardgrad::testing::splits_test

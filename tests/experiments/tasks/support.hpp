@@ -97,7 +97,7 @@ void read_damaged(const std::string& whole, int seed, Read read) {
 }
 
 /// Of the metric of this name.
-inline double value(const std::vector<Metric>& metrics, const std::string& name) {
+inline double value(const std::vector<tasks::Metric>& metrics, const std::string& name) {
   for (const auto& metric : metrics)
     if (metric.name == name) return metric.value();
   FAIL("no metric " << name);

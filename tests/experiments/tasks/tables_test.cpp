@@ -12,8 +12,11 @@
 #include "experiments/training/evaluation.hpp"
 #include "tests/experiments/tasks/support.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::tables_test {
+using namespace measurement;
+using namespace tasks;
+using namespace training;
+
 using enum TableOperation;
 
 namespace {
@@ -257,3 +260,5 @@ TEST_CASE("other tables take over the names of columns of those trained on") {
   CHECK(has(refusal(folder, [&] { make_task(spec, Key(2), trained.get()); }),
             "the network knows no column \"price\": it was trained on other tables"));
 }
+
+}  // namespace hardgrad::testing::tables_test

@@ -5,7 +5,9 @@
 
 #include "experiments/tasks/vocabulary.hpp"
 
-using namespace hardgrad;
+namespace hardgrad::testing::text_test {
+using namespace tasks;
+
 using Words = std::vector<std::string>;
 
 TEST_CASE("lower case knows umlauts, accents, Greek and Cyrillic") {
@@ -42,3 +44,5 @@ TEST_CASE("a vocabulary keeps the frequent words and knows the rest as unknown")
   CHECK(words.index("d") == Vocabulary::unknown);
   CHECK(words.index("<pad>") == Vocabulary::unknown);
 }
+
+}  // namespace hardgrad::testing::text_test

@@ -2,7 +2,8 @@
 #include "experiments/tasks/task.hpp"
 #include "tests/experiments/tasks/support.hpp"
 
-using namespace hardgrad;
+namespace hardgrad::testing::toys_test {
+using namespace tasks;
 
 TEST_CASE("all tasks are registered, complete, and made by name") {
   CHECK(Tasks::instance().names() == std::vector<std::string>{"algorithm", "bits", "canvas", "caption", "cloze", "gaussians",
@@ -30,3 +31,5 @@ TEST_CASE("the toys hold their examples in every split") {
     CHECK(batch.id == std::vector<std::uint32_t>{1, 0});
   }
 }
+
+}  // namespace hardgrad::testing::toys_test

@@ -7,8 +7,8 @@
 #include "experiments/tasks/task.hpp"
 #include "tests/experiments/tasks/support.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::transduce_test {
+using namespace tasks;
 
 namespace {
 
@@ -148,3 +148,5 @@ TEST_CASE("bad settings are refused") {
   CHECK(has(says("data=pronunciation,max_length=1,path=" + folder.write("w", "ab\tx\n")),
             "w: nothing left: 1 of 1 words are longer than max_length=1"));
 }
+
+}  // namespace hardgrad::testing::transduce_test

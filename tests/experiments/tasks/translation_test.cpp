@@ -10,8 +10,8 @@
 #include "experiments/tasks/vocabulary.hpp"
 #include "tests/experiments/tasks/support.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::translation_test {
+using namespace tasks;
 
 namespace {
 
@@ -295,3 +295,5 @@ TEST_CASE("positions used: none but one, or as many as there are") {
   CHECK(used([](int t) { return t % 2; }) ==
         doctest::Approx(2.0 / 3));  // one of two more, one of one more; the last has no choice
 }
+
+}  // namespace hardgrad::testing::translation_test

@@ -9,7 +9,10 @@
 #include "experiments/measurement/measure.hpp"
 #include "experiments/training/trainer.hpp"
 
-namespace hardgrad {
+namespace hardgrad::testing::adaptation_test {
+using namespace measurement;
+using namespace tasks;
+using namespace training;
 namespace {
 
 const RunKeys keys{Key(1) / "init", Key(1) / "order", Key(1) / "noise"};
@@ -104,4 +107,4 @@ TEST_CASE("adaptation stops when asked to") {
 }
 
 }  // namespace
-}  // namespace hardgrad
+}  // namespace hardgrad::testing::adaptation_test

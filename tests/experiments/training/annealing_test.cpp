@@ -6,7 +6,10 @@
 #include "core/support/error.hpp"
 #include "experiments/training/trainer.hpp"
 
-namespace hardgrad {
+namespace hardgrad::testing::annealing_test {
+using namespace measurement;
+using namespace tasks;
+using namespace training;
 namespace {
 
 const RunKeys keys{Key(1) / "init", Key(1) / "order", Key(1) / "noise"};
@@ -80,4 +83,4 @@ TEST_CASE("an annealed estimator keeps its own networks") {
   CHECK(learned(still) != learned(fresh));
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::testing::annealing_test

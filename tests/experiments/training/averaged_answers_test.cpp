@@ -11,8 +11,8 @@
 #include "core/support/error.hpp"
 #include "tests/core/models/model_check.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::test;
+namespace hardgrad::testing::averaged_answers_test {
+using namespace training;
 
 namespace {
 
@@ -31,7 +31,7 @@ std::vector<double> mean_probabilities(const Model<double>& model, const Batch& 
       KeyedRandomness random(Key(3));
       const std::vector<std::uint32_t> id{batch.id[b] * static_cast<std::uint32_t>(samples) + static_cast<std::uint32_t>(k)};
       SampleChooser<double> chooser(1, random, id);
-      p[y] += std::exp(-losses(model, one, chooser)[0]) / samples;
+      p[y] += std::exp(-testing::losses(model, one, chooser)[0]) / samples;
     }
   }
   return p;
@@ -47,7 +47,7 @@ Array<int> averaged(const Model<double>& model, const Batch& batch, int samples)
 Batch many_images() {
   std::vector<int> copies;
   for (int i = 0; i < 20; ++i) copies.insert(copies.end(), {0, 1});
-  auto batch = two_images().select(copies);
+  auto batch = testing::two_images().select(copies);
   for (std::size_t b = 0; b < batch.id.size(); ++b) batch.id[b] = static_cast<std::uint32_t>(50 + b);
   return batch;
 }
@@ -59,8 +59,8 @@ TEST_CASE("averaged answers are the labels of largest mean probability, of optio
   for (const auto* policy : {"grid", "gaussian,scale=0.7"}) {
     CAPTURE(policy);
     const auto model =
-        lively(std::string("glimpse_reader[grid=3,patch=2,glimpses=2,features=6,hidden=6,policy=") + policy + "]",
-               two_images_dimensions);
+        testing::lively(std::string("glimpse_reader[grid=3,patch=2,glimpses=2,features=6,hidden=6,policy=") + policy + "]",
+                        testing::two_images_dimensions);
     const auto batch = many_images();
     const auto said = averaged(*model, batch, 4), one = averaged(*model, batch, 1);
     REQUIRE(said.shape == std::vector<std::size_t>{40, 1});
@@ -76,13 +76,13 @@ TEST_CASE("averaged answers are the labels of largest mean probability, of optio
 }
 
 TEST_CASE("averaged answers of several labels: an example says no more after its last") {
-  auto dimensions = two_images_dimensions;
+  auto dimensions = testing::two_images_dimensions;
   dimensions["labels_in_a_row"] = 3;
   auto batch = many_images();
   batch.integers["label"] = Array<int>({40, 3}, 0);
   int ended = 0, went_on = 0;
   for (double last : {-2.0, -1.0, -0.5, 0.0, 0.5}) {  // how likely the last label is
-    const auto model = lively("glimpse_reader[grid=3,patch=2,glimpses=1,features=6,hidden=6]", dimensions);
+    const auto model = testing::lively("glimpse_reader[grid=3,patch=2,glimpses=1,features=6,hidden=6]", dimensions);
     for (auto& p : model->parameters())
       if (p.name == "classifier.bias") p.value.data[2] = last;
     const auto said = averaged(*model, batch, 5);
@@ -102,8 +102,10 @@ TEST_CASE("averaged answers of several labels: an example says no more after its
 }
 
 TEST_CASE("answers that are no labels cannot be averaged") {
-  const auto model = lively("ponderer[hidden=3,steps=2]", {{"puzzle_width", 2}, {"positions", 1}, {"labels", 2}});
+  const auto model = testing::lively("ponderer[hidden=3,steps=2]", {{"puzzle_width", 2}, {"positions", 1}, {"labels", 2}});
   Batch batch;
   batch.id = {1};
   CHECK_THROWS_AS(averaged(*model, batch, 2), UsageError);
 }
+
+}  // namespace hardgrad::testing::averaged_answers_test

@@ -5,7 +5,9 @@
 
 #include <set>
 
-namespace hardgrad {
+namespace hardgrad::testing::batches_test {
+using namespace tasks;
+using namespace training;
 
 TEST_CASE("every epoch an example loses other entries to dropout, and the same step is the same batch again") {
   const auto task = make_task(Spec::parse("qa[stories=10,memory=6]"), Key(2));
@@ -40,4 +42,4 @@ TEST_CASE("a curriculum goes by the examples seen, whatever the step is asked af
   CHECK(again.at(5).ints("length").data == batches.at(5).ints("length").data);
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::testing::batches_test

@@ -9,8 +9,8 @@
 #include "core/support/error.hpp"
 #include "tests/core/models/model_check.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::test;
+namespace hardgrad::testing::beam_search_test {
+using namespace training;
 
 namespace {
 
@@ -86,7 +86,7 @@ TEST_CASE("beam search is what it is by hand, at every width, and rows that chan
   int differ = 0, searched = 0;
   for (const auto& spec : specs) {
     CAPTURE(spec);
-    const auto model = lively(spec, dimensions);
+    const auto model = testing::lively(spec, dimensions);
     for (auto& p : model->parameters())
       for (auto& x : p.value.data) x *= 3;
     std::vector<double> narrow(3);
@@ -115,7 +115,7 @@ TEST_CASE("beam search is what it is by hand, at every width, and rows that chan
 
 TEST_CASE("with room for every beginning it finds the most probable sentence, and with one it decodes greedily") {
   const auto batch = three_sources();
-  const auto model = lively("translator[embedding=3,hidden=3,feed=sampled]", dimensions);
+  const auto model = testing::lively("translator[embedding=3,hidden=3,feed=sampled]", dimensions);
   std::vector<double> best(3, -std::numeric_limits<double>::infinity());
   int sentences = 0;
   for_every_observation(*model->structure().dreams, 1, [&](const std::vector<std::vector<int>>& drawn) {
@@ -145,10 +145,12 @@ TEST_CASE("with room for every beginning it finds the most probable sentence, an
 }
 
 TEST_CASE("a network that says no sentences has no beam") {
-  const auto model = lively("not_gate", {{"not_gate", 1}});
+  const auto model = testing::lively("not_gate", {{"not_gate", 1}});
   GreedyChooser<double> chooser;
   Tape<double> tape;
   Batch batch;
   batch.id = {0};
   CHECK_THROWS_AS(beam_search<double>(*model, batch, chooser, 2, tape), UsageError);
 }
+
+}  // namespace hardgrad::testing::beam_search_test

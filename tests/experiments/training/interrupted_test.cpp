@@ -12,7 +12,11 @@
 #include "experiments/storage/unfinished.hpp"
 #include "experiments/training/trainer.hpp"
 
-namespace hardgrad {
+namespace hardgrad::testing::interrupted_test {
+using namespace measurement;
+using namespace storage;
+using namespace tasks;
+using namespace training;
 namespace {
 
 const RunKeys keys{Key(1) / "init", Key(1) / "order", Key(1) / "noise"};
@@ -301,4 +305,4 @@ TEST_CASE("the rest is estimated by what steps, measurements and evaluations too
   CHECK(*seconds_left(training, s) == doctest::Approx(5 + 2 * 7 + 1 + 2.5));
 }
 
-}  // namespace hardgrad
+}  // namespace hardgrad::testing::interrupted_test

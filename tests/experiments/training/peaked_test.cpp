@@ -8,7 +8,10 @@
 #include "experiments/training/trainer.hpp"
 #include "experiments/verification/scenes.hpp"
 
-namespace hardgrad {
+namespace hardgrad::testing::peaked_test {
+using namespace measurement;
+using namespace tasks;
+using namespace training;
 namespace {
 
 TEST_CASE("short trainings of every network with peaked attention stay finite and hold to their hints") {
@@ -48,4 +51,4 @@ TEST_CASE("short trainings of every network with peaked attention stay finite an
 }
 
 }  // namespace
-}  // namespace hardgrad
+}  // namespace hardgrad::testing::peaked_test

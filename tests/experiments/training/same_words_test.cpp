@@ -4,7 +4,10 @@
 #include "core/support/error.hpp"
 #include "experiments/training/same_words.hpp"
 
-using namespace hardgrad;
+namespace hardgrad::testing::same_words_test {
+using namespace measurement;
+using namespace tasks;
+using namespace training;
 
 namespace {
 
@@ -42,3 +45,5 @@ TEST_CASE("a number that stands for another word than in training is refused") {
   CHECK(said(other).find("number 1 of `said` is \"c\" here and \"b\" there") != std::string::npos);
   CHECK(said(more).find("number 3 of `said` is \"d\" here and \"nothing\" there") != std::string::npos);
 }
+
+}  // namespace hardgrad::testing::same_words_test

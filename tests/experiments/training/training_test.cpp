@@ -9,7 +9,10 @@
 #include "experiments/training/evaluation.hpp"
 #include "experiments/training/trainer.hpp"
 
-namespace hardgrad {
+namespace hardgrad::testing::training_test {
+using namespace measurement;
+using namespace tasks;
+using namespace training;
 namespace {
 
 const RunKeys keys{Key(1) / "init", Key(1) / "order", Key(1) / "noise"};
@@ -174,4 +177,4 @@ TEST_CASE("an estimator that cannot work is refused with its reason") {
 }
 
 }  // namespace
-}  // namespace hardgrad
+}  // namespace hardgrad::testing::training_test

@@ -116,20 +116,20 @@ class Walker final : public Model<T> {
 };
 
 /// Twelve walks; half of the numbers of the others in the held-out split. Of different lengths, places and words.
-class Walks final : public Task {
+class Walks final : public tasks::Task {
  public:
   Walks(std::string fault, Key data) : fault_(std::move(fault)), data_(data) {
     static int made = 0;
     if (is("seed")) data_ = data_ / static_cast<std::uint64_t>(++made);
   }
   Dimensions dimensions() const override { return is("dimensions") ? Dimensions{} : Dimensions{{"walks", 1}}; }
-  std::size_t size(Split split) const override {
-    return split == Split::train ? (is("empty") ? 0 : 12) : split == Split::heldout ? 6 : 0;
+  std::size_t size(tasks::Split split) const override {
+    return split == tasks::Split::train ? (is("empty") ? 0 : 12) : split == tasks::Split::heldout ? 6 : 0;
   }
-  Batch batch(Split split, const std::vector<int>& indices) const override {
+  Batch batch(tasks::Split split, const std::vector<int>& indices) const override {
     Batch batch;
     std::vector<int> number;
-    for (int i : indices) number.push_back(i + (split == Split::heldout && !is("ids") ? 12 : 0));
+    for (int i : indices) number.push_back(i + (split == tasks::Split::heldout && !is("ids") ? 12 : 0));
     std::size_t width = is("padding") ? 3 : 0;
     for (int n : number) width = std::max<std::size_t>(width, words(n));
     const std::size_t B = indices.size();
@@ -137,7 +137,7 @@ class Walks final : public Task {
     batch.integers = {{"length", Array<int>({B})}, {"places", Array<int>({B})}, {"word", Array<int>({B, width}, -1)}};
     for (std::size_t b = 0; b < B; ++b) {
       const auto n = static_cast<std::uint32_t>(number[b]);
-      KeyedRandomness random(data_ / std::uint64_t{n + (is("ids") && split == Split::heldout ? 12 : 0)});
+      KeyedRandomness random(data_ / std::uint64_t{n + (is("ids") && split == tasks::Split::heldout ? 12 : 0)});
       batch.id.push_back(n);
       for (std::uint32_t i = 0; i < 2; ++i) batch.reals["x"].row(b)[i] = 2 * random.uniform({.index = i}) - 1;
       batch.reals["y"].data[b] =
@@ -151,16 +151,16 @@ class Walks final : public Task {
     return batch;
   }
   Batch training_batch(const std::vector<int>& indices, Key epoch) const override {
-    auto batch = this->batch(Split::train, indices);
+    auto batch = this->batch(tasks::Split::train, indices);
     static std::uint64_t drawn = 0;
     if (is("training ids")) batch.id[0] += 100;
     if (is("training noise")) batch.reals["y"].data[0] = static_cast<double>(epoch.value() % 100 + ++drawn);
     return batch;
   }
-  std::vector<Metric> metrics() const override {
+  std::vector<tasks::Metric> metrics() const override {
     return {{.name = "error", .unit = "1"}, {.name = is("metrics") ? "error" : "walks", .unit = "1"}};
   }
-  void score(const Batch& batch, const Observation&, std::vector<Metric>& metrics) const override {
+  void score(const Batch& batch, const tasks::Observation&, std::vector<tasks::Metric>& metrics) const override {
     metrics[0].numerator += is("infinite metric") ? std::numeric_limits<double>::infinity() : 1;
     for (auto& metric : metrics) metric.denominator += batch.examples();
   }

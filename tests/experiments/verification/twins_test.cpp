@@ -9,7 +9,9 @@
 #include "experiments/verification/verify_task.hpp"
 #include "tests/experiments/verification/twins.hpp"
 
-namespace hardgrad::testing {
+namespace hardgrad::testing::twins_test {
+using namespace measurement;
+using namespace tasks;
 namespace {
 
 const ModelEntry walker = {.name = "walker",
@@ -229,4 +231,4 @@ TEST_CASE("every task of the registry passes, in small") {
   }
 }
 
-}  // namespace hardgrad::testing
+}  // namespace hardgrad::testing::twins_test

@@ -5,6 +5,7 @@
 #include <hardgrad/experiments/tasks/task.hpp>
 
 using namespace hardgrad;
+using namespace hardgrad::tasks;
 
 template <class T>
 class FourEnds final : public Model<T> {

@@ -7,6 +7,7 @@
 #include <hardgrad/experiments/tasks/task.hpp>
 
 using namespace hardgrad;
+using namespace hardgrad::tasks;
 
 template <class T>
 class LampReader final : public Model<T> {

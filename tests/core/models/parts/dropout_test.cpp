@@ -4,8 +4,7 @@
 
 #include "core/models/parts/replicates.hpp"
 
-using namespace hardgrad;
-
+namespace hardgrad::testing::dropout_test {
 namespace {
 
 Batch three() {
@@ -46,3 +45,5 @@ TEST_CASE("dropout in a model: what falls out is the example's, whatever rows an
   add_dropout(later, Key(2));
   CHECK(kept(later, {1}) != one);
 }
+
+}  // namespace hardgrad::testing::dropout_test

@@ -9,8 +9,7 @@
 
 #include "tests/core/models/model_check.hpp"
 
-using namespace hardgrad;
-
+namespace hardgrad::testing::histories_test {
 namespace {
 
 using Ints = std::vector<int>;
@@ -144,7 +143,7 @@ std::vector<double> everything(const Model<double>& model, const Batch& batch, C
   std::vector<double> all;
   for (const auto& cost : episode.costs())
     all.insert(all.end(), cost.loss.value().data, cost.loss.value().data + cost.loss.rows());
-  const auto total = test::mixture(episode);
+  const auto total = testing::mixture(episode);
   std::vector<double> gradient(model.parameters().size());
   tape.backward(total);
   tape.add_gradient(model.parameters(), std::span<double>(gradient));
@@ -182,7 +181,7 @@ TEST_CASE("rows that share states have the losses and gradients they have by the
                       {{"label", {{3}, Ints{0, 2, 1}}}}});
   for (const auto& scene : scenes) {
     CAPTURE(scene.model);
-    const auto model = test::lively(scene.model, scene.dimensions);
+    const auto model = testing::lively(scene.model, scene.dimensions);
     auto batch = batch_of(3);
     batch.integers = scene.integers;
     Array<double> image({3, 4, 4});
@@ -205,3 +204,5 @@ TEST_CASE("rows that share states have the losses and gradients they have by the
     same([&] { return std::make_unique<SampleChooser<double>>(6, *std::exchange(next, &again), batch.id); });
   }
 }
+
+}  // namespace hardgrad::testing::histories_test

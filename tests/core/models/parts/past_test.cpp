@@ -7,9 +7,9 @@
 #include "tests/core/models/model_check.hpp"
 #include "tests/support/gradient_check.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
-using hardgrad::test::ForcedWeights;
+namespace hardgrad::testing::past_test {
+
+using hardgrad::testing::ForcedWeights;
 
 TEST_CASE("a sum of any number of addends is their sum, and so is its gradient") {
   const auto a = random_matrix(3, 2, 1), b = random_matrix(4, 2, 2), c = random_matrix(1, 2, 3);
@@ -37,7 +37,7 @@ TEST_CASE("what a choice reads: the item, or the mixture, of each column") {
   const Distinct distinct(batch);
   const Items positions(std::vector<int>{2, 3});
   const Heads heads(positions, 2);
-  const test::Options forced{{1, 0, 2, 1}};  // [example, head]
+  const testing::Options forced{{1, 0, 2, 1}};  // [example, head]
   Tape<double> tape;
   const auto values = place(tape, {random_matrix(heads.items().total(), 2, 4)})[0];
   const auto row = [&](int example, int head, int i) { return heads.items().row(2 * example + head, i); };
@@ -132,3 +132,5 @@ TEST_CASE("heads share the columns of queries and keys, and have blocks of what 
   CHECK(one.keys(x[0]).id == x[0].id);
   CHECK(one.queries(x[0]).id == x[0].id);
 }
+
+}  // namespace hardgrad::testing::past_test

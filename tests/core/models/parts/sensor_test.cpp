@@ -3,8 +3,7 @@
 
 #include "core/models/parts/sensor.hpp"
 
-using namespace hardgrad;
-
+namespace hardgrad::testing::sensor_test {
 namespace {
 
 // 4 x 4: 1..16 in reading order.
@@ -56,3 +55,5 @@ TEST_CASE("sensor: all cells at once are the cells one by one") {
     for (std::size_t n = 0; n < sensor.values(); ++n) CHECK(all.value()(c, n) == one.value()(0, n));
   }
 }
+
+}  // namespace hardgrad::testing::sensor_test

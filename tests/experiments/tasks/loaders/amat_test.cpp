@@ -3,8 +3,8 @@
 
 #include "tests/experiments/tasks/support.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::amat_test {
+using namespace tasks;
 
 namespace {
 
@@ -36,3 +36,5 @@ TEST_CASE("damaged text is refused with line and column") {
   CHECK(says(folder, "\n \n") == "x: holds no images");
   CHECK(has(says(folder, std::string("0 1\0 1", 6)), "a zero byte"));
 }
+
+}  // namespace hardgrad::testing::amat_test

@@ -3,8 +3,8 @@
 
 #include "tests/experiments/tasks/support.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::babi_test {
+using namespace tasks;
 
 namespace {
 
@@ -55,3 +55,5 @@ TEST_CASE("every wrong line is refused with its place") {
   for (int i = 0; i < 300; ++i) endless += " word";
   CHECK(has(babi_refusal({endless}), "qa.txt:1:3: a sentence of 300 words"));
 }
+
+}  // namespace hardgrad::testing::babi_test

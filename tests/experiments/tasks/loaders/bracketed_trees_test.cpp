@@ -5,8 +5,8 @@
 #include "experiments/tasks/sequence_task.hpp"
 #include "tests/experiments/tasks/support.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::bracketed_trees_test {
+using namespace tasks;
 
 TEST_CASE("trees go over lines, and tags, functions and what is not said go") {
   Folder folder;
@@ -43,3 +43,5 @@ TEST_CASE("damaged trees are read or refused in one line, and what is read is a 
     for (const auto& tree : read_bracketed_trees(path)) CHECK(brackets_of(tree.row, tree.words.size()));
   });
 }
+
+}  // namespace hardgrad::testing::bracketed_trees_test

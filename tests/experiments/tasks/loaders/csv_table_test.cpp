@@ -3,8 +3,8 @@
 
 #include "tests/experiments/tasks/support.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::csv_table_test {
+using namespace tasks;
 
 TEST_CASE("tables are read: plain, gzipped, with quotes, spaces, empty lines and either end of line") {
   Folder folder;
@@ -39,3 +39,5 @@ TEST_CASE("what is no table of numbers is refused, with where and what") {
   CHECK(refused("a,b\n") == "t.csv: holds no row of numbers below a line of names");
   CHECK(refused("\n\n") == "t.csv: holds no row of numbers below a line of names");
 }
+
+}  // namespace hardgrad::testing::csv_table_test

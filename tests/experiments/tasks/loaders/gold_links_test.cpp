@@ -3,8 +3,8 @@
 
 #include "tests/experiments/tasks/support.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::gold_links_test {
+using namespace tasks;
 
 namespace {
 const std::vector<PairLengths> pairs{{3, 2}, {1, 1}, {2, 4}};
@@ -60,3 +60,5 @@ TEST_CASE("damaged gold links are read or refused in one line") {
         for (const auto& [source, target] : links[b].possible) CHECK((source < pairs[b].source && target < pairs[b].target));
     });
 }
+
+}  // namespace hardgrad::testing::gold_links_test

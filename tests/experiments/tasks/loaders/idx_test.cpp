@@ -3,8 +3,8 @@
 
 #include "tests/experiments/tasks/support.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::idx_test {
+using namespace tasks;
 
 namespace {
 
@@ -68,3 +68,5 @@ TEST_CASE("damaged label files are refused") {
   CHECK(has(labels_refusal(folder, big_endian({0x803, 2, 1, 1}) + "ab"), "this is a file of images"));
   CHECK(has(labels_refusal(folder, big_endian({0x801, 2}) + "\1\xA"), "label 1 is 10, but there are only the classes 0 to 9"));
 }
+
+}  // namespace hardgrad::testing::idx_test

@@ -3,8 +3,8 @@
 
 #include "tests/experiments/tasks/support.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::inflection_test {
+using namespace tasks;
 
 TEST_CASE("inflections are lemma, form and features") {
   Folder folder;
@@ -34,3 +34,5 @@ TEST_CASE("lines with other columns are refused with their place") {
   const auto path = folder.write("w", "word\n");
   CHECK(has(refusal(folder, [&] { read_transcriptions(path); }), "w:1:1: 1 columns; expected \"word TAB s o u n d s\""));
 }
+
+}  // namespace hardgrad::testing::inflection_test

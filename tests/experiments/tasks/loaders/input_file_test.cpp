@@ -5,8 +5,8 @@
 #include "experiments/tasks/loaders/idx.hpp"
 #include "tests/experiments/tasks/support.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::input_file_test {
+using namespace tasks;
 
 namespace {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -124,3 +124,5 @@ TEST_CASE("a relative path is also looked for below HARDGRAD_DATA") {
   CHECK(find_input("hardgrad-found.txt") == "hardgrad-found.txt");
   if (before) setenv("HARDGRAD_DATA", kept.c_str(), 1);
 }
+
+}  // namespace hardgrad::testing::input_file_test

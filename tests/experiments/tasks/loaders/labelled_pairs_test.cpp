@@ -3,8 +3,8 @@
 
 #include "tests/experiments/tasks/support.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::labelled_pairs_test {
+using namespace tasks;
 
 TEST_CASE("labelled pairs are three columns a line, and empty lines are passed over") {
   Folder folder;
@@ -40,3 +40,5 @@ TEST_CASE("damaged labelled pairs are read or refused in one line") {
   for (int i = 0; i < 40; ++i) whole += std::string(i % 2 ? "yes" : "no") + "\tein Fu\xc3\x9f\tein Schuh\n";
   read_damaged(whole, 3, [](const std::string& path) { read_labelled_pairs(path); });
 }
+
+}  // namespace hardgrad::testing::labelled_pairs_test

@@ -7,8 +7,8 @@
 
 #include "tests/experiments/tasks/support.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::npy_test {
+using namespace tasks;
 
 namespace {
 
@@ -87,3 +87,5 @@ TEST_CASE("whatever the bytes, an array is read or refused in one line") {
   CHECK(refused > 500);
   CHECK(read > 500);
 }
+
+}  // namespace hardgrad::testing::npy_test

@@ -3,8 +3,8 @@
 
 #include "tests/experiments/tasks/support.hpp"
 
-using namespace hardgrad;
-using namespace hardgrad::testing;
+namespace hardgrad::testing::parallel_text_test {
+using namespace tasks;
 
 TEST_CASE("a tab file: the first two columns count") {
   Folder folder;
@@ -54,3 +54,5 @@ TEST_CASE("CMUdict: variants, comments and phonemes") {
   CHECK(has(says("word(2 W ER1 D\n"), "d:1:5: expected a variant like word(2)"));
   CHECK(has(says("# nothing\n"), "d: holds no word"));
 }
+
+}  // namespace hardgrad::testing::parallel_text_test
