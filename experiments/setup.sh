@@ -7,15 +7,21 @@ hardgrad_packages=(
   libboost-dev pybind11-dev python3-dev
   python3 python3-numpy python3-h5py python3-h5netcdf python3-xarray python3-scipy python3-pandas python3-matplotlib
   hdf5-tools)
-hardgrad_test_packages=(
-  clang-format clang-tidy python3-torch python3-pytest python3-mpmath python3-netcdf4 python3-selenium chromium chromium-driver mypy python3-pip python3-tomli-w
+hardgrad_test_packages=(clang-format python3-pytest python3-mpmath)
+hardgrad_long_packages=(
+  clang-tidy python3-torch python3-netcdf4 python3-selenium chromium chromium-driver mypy python3-pip python3-venv python3-tomli-w
   python3-nbclient python3-ipykernel zsh fish
   r-base-core r-bioc-rhdf5 qemu-user slurmctld slurmd slurm-client munge)
 
-# hardgrad_setup [tests]: everything for building and running, and with `tests` what the tests need besides.
+# hardgrad_setup [tests] [long]: everything for building and running, and what the tests and the long tests need besides.
 hardgrad_setup() {
-  local wanted=("${hardgrad_packages[@]}") missing=() package
-  if [ "${1:-}" = tests ]; then wanted+=("${hardgrad_test_packages[@]}"); fi
+  local wanted=("${hardgrad_packages[@]}") missing=() package kind
+  for kind in "$@"; do
+    case "$kind" in
+      tests) wanted+=("${hardgrad_test_packages[@]}") ;;
+      long) wanted+=("${hardgrad_long_packages[@]}") ;;
+    esac
+  done
 
   if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
     if command -v cmake >/dev/null && command -v ninja >/dev/null; then
@@ -63,7 +69,9 @@ hardgrad_explain() {
   with Chromium, mypy, pip, tomli-w, nbclient, ipykernel; zsh, fish; R with rhdf5; qemu-user; Slurm and munge)
 On Debian 12 these are the packages:
 TEXT
-  echo "  ${hardgrad_packages[*]} ${hardgrad_test_packages[*]}"
+  echo "  ${hardgrad_packages[*]}"
+  echo "and for the tests"
+  echo "  ${hardgrad_test_packages[*]} ${hardgrad_long_packages[*]}"
 }
 
 # hardgrad_cores: how many there are to work on. (nproc says no more than OMP_NUM_THREADS, which is about Python's libraries.)

@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 """Mutations: one arithmetic thing changed at a time in estimators/ and core/estimator/, and who notices. Run by hand.
 
-    tests/mutations.py --build build/release --count 40 --seed 1 [--only 'estimators/re*'] [--all-tests] --out mutations.jsonl
+    tests/mutations.py --build build/develop --count 40 --seed 1 [--only 'estimators/re*'] [--all-tests] --out mutations.jsonl
 
 Mutants are judged by `hardgrad test`: those of an estimator as plugins beside the program (all together), of a shared file in a program
 of their own. With --all-tests, survivors are also linked into the estimators' tests. Nothing in the tree or in the build is touched.
-The same seed draws the same mutants; those that --out holds already are not built again.
+A mutant of a shared file needs a build by file (preset `develop`). The same seed draws the same mutants; those that --out holds
+already are not built again.
 """
 import argparse
 import fnmatch

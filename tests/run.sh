@@ -1,10 +1,27 @@
 #!/usr/bin/env bash
-# Every test: installs what is missing, builds everything, runs CTest. Arguments go to ctest (-R name, -j 4).
+# Tests: installs what is missing, builds everything, runs CTest.
+#
+#   bash tests/run.sh [ARGUMENTS OF CTEST]            the default: what a change is judged by first
+#   bash tests/run.sh --all [ARGUMENTS OF CTEST]      the long tests, too; installs what they need
+#   bash tests/run.sh --share K [ARGUMENTS OF CTEST]  the default and one of the four shares of the long tests, K = 0 to 3
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . experiments/setup.sh
-hardgrad_setup tests
+packages=(tests)
+left_out=(-LE '^long-')
+case "${1-}" in
+  --all)
+    packages=(tests long) left_out=()
+    shift
+    ;;
+  --share)
+    [[ "${2-}" =~ ^[0-3]$ ]] || { echo "tests/run.sh: --share takes 0, 1, 2 or 3" >&2; exit 2; }
+    packages=(tests long) left_out=(-LE "^long-[^$2]")
+    shift 2
+    ;;
+esac
+hardgrad_setup "${packages[@]}"
 hardgrad_build
 # As many tests at a time as cores: within one, Python's libraries are to take no second core for themselves.
 export OPENBLAS_NUM_THREADS="${OPENBLAS_NUM_THREADS:-1}" OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
-exec ctest --preset release --parallel "$(hardgrad_cores)" "$@"
+exec ctest --preset release --parallel "$(hardgrad_cores)" "${left_out[@]}" "$@"

@@ -16,7 +16,7 @@ if [[ "${1-}" =~ ^([1-9][0-9]*)/([1-9][0-9]*)$ ]]; then
   shift
 fi
 . experiments/setup.sh
-hardgrad_setup tests
+hardgrad_setup tests long
 cmake --preset "$preset"
 cmake --build --preset "$preset"
 exec ctest --preset "$preset" --parallel "$(hardgrad_cores)" "${pieces[@]}" "$@"

@@ -27,45 +27,48 @@ def name_of(text):
 def side_by_side(path, texts):
     """One source of several variants of an estimator, {suffix: text}: each in a namespace of its own. What the compiler says of one
     names `suffix/path`."""
-    whole = []
+    whole, inside = [], f"namespace hardgrad::estimators::{Path(path).stem}"
     for suffix, text in texts.items():
         lines = renamed(text, suffix).split("\n")
-        opened = lines.index("namespace hardgrad {")
-        includes = [line for line in lines[:opened] if line.startswith("#include")]
-        closed = len(lines) - 1 - lines[::-1].index("}  // namespace hardgrad")
-        whole += includes + [f"namespace hardgrad {{ namespace {suffix} {{", f'#line {opened + 2} "{suffix}/{path}"']
-        whole += lines[opened + 1:closed] + ["} }"]
+        opened, closed = lines.index(inside + " {"), lines.index("}  // " + inside)
+        whole += [line for line in lines[:opened] if line.startswith("#include")]
+        whole += [f"{inside}_{suffix} {{", f'#line {opened + 2} "{suffix}/{path}"', *lines[opened + 1:closed], "}"]
     return "\n".join(whole) + "\n"
+
+
+def compile_commands(build):
+    return json.loads((Path(build) / "compile_commands.json").read_text())
 
 
 def compiling(build, source):
     """How the build compiles a source, without what it is made into; where; and what that is."""
-    for entry in json.loads((Path(build) / "compile_commands.json").read_text()):
+    for entry in compile_commands(build):
         if entry["file"] == str(source):
             words = shlex.split(entry["command"])
             words = words[1:] if words[0].endswith("ccache") else words
             at = words.index("-o")
             return [w for w in words[:at] + words[at + 2:] if w not in ("-c", str(source))], entry["directory"], words[at + 1]
+    raise SystemExit(f"{build} does not compile {source} by itself: use a build of the preset `develop`")
+
+
+def compiled_in(build, source):
+    """The file that the build compiles to have this source compiled: itself, or the unit that includes it."""
+    for entry in compile_commands(build):
+        if entry["file"] == str(source) or "/Unity/" in entry["file"] and f'"{source}"' in Path(entry["file"]).read_text():
+            return entry["file"]
     raise SystemExit(f"{build} does not build {source}")
 
 
 def plugin(build, folder, sources):
-    """A library of `sources`, {path in the tree: text}. Its own definitions are its own: what it was built of is what it runs.
-    Returns the path; CalledProcessError if it does not compile."""
+    """A library of `sources`, {path in the tree: text}, compiled as one unit. Its own definitions are its own: what it was built of is
+    what it runs. Returns the path; CalledProcessError if it does not compile."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    objects = []
-    for i, (path, text) in enumerate(sources.items()):
-        flags, directory, _ = compiling(build, ROOT / path)
-        source = folder / f"{i}_{Path(path).name}"
-        marker = '#include "core/plugin.hpp"\n' if i == 0 else ""
-        source.write_text(marker + f'#line 1 "{path}"\n' + text)
-        objects.append(source.with_suffix(".o"))
-        subprocess.run([*flags, f"-I{Path(build).resolve()}/generated", "-O0", "-fPIC", "-c", str(source), "-o",
-                        str(objects[-1])], cwd=directory, check=True, capture_output=True, text=True, timeout=900)
-    library = folder / "mutant.so"
-    subprocess.run([flags[0], "-shared", "-Wl,-Bsymbolic-functions", *map(str, objects), "-o", str(library)], check=True,
-                   capture_output=True, text=True)
+    whole, library = folder / "mutants.cpp", folder / "mutant.so"
+    whole.write_text('#include "core/plugin.hpp"\n' + "".join(f'#line 1 "{path}"\n{text}' for path, text in sources.items()))
+    flags, directory, _ = compiling(build, compiled_in(build, ROOT / next(iter(sources))))
+    subprocess.run([*flags, f"-I{Path(build).resolve()}/generated", "-O0", "-fPIC", "-shared", "-Wl,-Bsymbolic-functions", str(whole),
+                    "-o", str(library)], cwd=directory, check=True, capture_output=True, text=True, timeout=900)
     return library
 
 
