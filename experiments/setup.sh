@@ -58,6 +58,7 @@ hardgrad_setup() {
       echo "setup: apt-get failed; see above. Wanted: ${missing[*]}" >&2
       return 2
     }
+  hardgrad_choose
 }
 
 hardgrad_explain() {
@@ -81,17 +82,29 @@ hardgrad_cores() {
 
 # hardgrad_build [cmake --build arguments]: configures and builds the release preset.
 hardgrad_build() {
-  local log
+  local log of fresh=()
+  # A copied or moved tree brings along a build of another folder, which CMake refuses.
+  of="$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' build/release/CMakeCache.txt 2>/dev/null || true)"
+  if [ -n "$of" ] && ! [ "$of" -ef . ]; then fresh=(--fresh); fi
   log="$(mktemp)"
-  if ! cmake --preset release >"$log" 2>&1; then
+  if ! "$hardgrad_cmake" --preset release "${fresh[@]}" >"$log" 2>&1; then
     cat "$log" >&2
     rm -f "$log"
     return 1
   fi
   rm -f "$log"
-  cmake --build --preset release --parallel "$(hardgrad_cores)" "$@"
+  "$hardgrad_cmake" --build --preset release --parallel "$(hardgrad_cores)" "$@"
 }
 
-# The Python that has the packages above: Debian's own, whatever else stands first on the path.
-hardgrad_python=/usr/bin/python3
-[ -x "$hardgrad_python" ] || hardgrad_python=python3
+# hardgrad_choose: the Python and the CMake of every step: Debian's own, whatever else stands first on the path. Its Python has the
+# packages above, and its CMake fits the package files of its libraries (CMake 4 works, too, as long as it accepts what they ask for).
+hardgrad_choose() {
+  hardgrad_python=/usr/bin/python3
+  [ -x "$hardgrad_python" ] || hardgrad_python=python3
+  hardgrad_cmake=/usr/bin/cmake
+  case "$("$hardgrad_cmake" --version 2>/dev/null)" in
+    "cmake version 3.2"[5-9]* | "cmake version 3."[3-9]* | "cmake version "[4-9].*) ;;
+    *) hardgrad_cmake=cmake ;;  # missing, or too old
+  esac
+}
+hardgrad_choose

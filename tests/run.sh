@@ -24,4 +24,4 @@ hardgrad_setup "${packages[@]}"
 hardgrad_build
 # As many tests at a time as cores: within one, Python's libraries are to take no second core for themselves.
 export OPENBLAS_NUM_THREADS="${OPENBLAS_NUM_THREADS:-1}" OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
-exec ctest --preset release --parallel "$(hardgrad_cores)" "${left_out[@]}" "$@"
+exec "${hardgrad_cmake%cmake}ctest" --preset release --parallel "$(hardgrad_cores)" "${left_out[@]}" "$@"

@@ -17,6 +17,6 @@ if [[ "${1-}" =~ ^([1-9][0-9]*)/([1-9][0-9]*)$ ]]; then
 fi
 . experiments/setup.sh
 hardgrad_setup tests long
-cmake --preset "$preset"
-cmake --build --preset "$preset"
-exec ctest --preset "$preset" --parallel "$(hardgrad_cores)" "${pieces[@]}" "$@"
+"$hardgrad_cmake" --preset "$preset"
+"$hardgrad_cmake" --build --preset "$preset"
+exec "${hardgrad_cmake%cmake}ctest" --preset "$preset" --parallel "$(hardgrad_cores)" "${pieces[@]}" "$@"
