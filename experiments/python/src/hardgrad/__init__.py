@@ -15,6 +15,7 @@ An estimator is named as in the program: `rloo`, or with settings `rloo[samples=
 `UsageError` (a ValueError: what was asked for cannot be; `NotExact`: not exactly), `NotFinite` (an ArithmeticError), `Bug`. What
 your own functions raise comes out as it is.
 """
+from . import _built
 from ._core import Bug, Error, Estimator, InputError, NotExact, NotFinite, UsageError
 from ._estimates import Gradient, Moments, Samples, gradient, moments
 from ._registry import describe, estimators
