@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 TREE = Path(__file__).resolve().parents[3]
-BUILD = os.environ["PYTHONPATH"].split(":")[0].removesuffix("/python")
+BUILD = str(Path(os.environ["HARDGRAD_BINARY"]).parent)
 
 
 @pytest.fixture(scope="module")
@@ -47,3 +47,24 @@ def test_an_installed_package_works_elsewhere(wheel, tmp_path):
     assert "done now" in ran(str(place / "bin" / "hardgrad"), "run", str(TREE / "experiments/configs/quickstart.toml"), "--only", "task=not_gate",
                              "--only", "seed=1", "--only", "estimator=rloo*", "--set", "train.steps=1", "--out", str(tmp_path / "quick"))
     assert "rloo" in ran(sys.executable, "-m", "hardgrad.analysis", "answer", "two.h5")
+
+
+@pytest.mark.parametrize("of, commands", [
+    ("this", [["--build", "--preset", "release", "--target", "hardgrad_python_parts"]]),
+    ("another", [["--preset", "release", "--fresh"], ["--build", "--preset", "release", "--target", "hardgrad_python_parts"]]),
+    (None, [["--preset", "release"], ["--build", "--preset", "release", "--target", "hardgrad_python_parts"]])])
+def test_a_build_of_another_tree_is_configured_afresh(of, commands, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(TREE / "experiments/python"))
+    import backend
+    build = tmp_path / "this" / "build" / "release"
+    build.mkdir(parents=True)
+    (tmp_path / "another").mkdir()
+    if of:
+        (build / "CMakeCache.txt").write_text(f"CMAKE_GENERATOR:INTERNAL=Ninja\nCMAKE_HOME_DIRECTORY:INTERNAL={tmp_path / of}\n")
+        (build / "hardgrad-parts.cmake").touch()
+    ran = []
+    monkeypatch.setattr(backend, "TREE", tmp_path / "this")
+    monkeypatch.setattr(backend.subprocess, "run", lambda command, **named: ran.append(command))
+    assert backend.build_core("cmake") == build and ran == [["cmake", *command] for command in commands]
+    monkeypatch.undo()  # subprocess is everybody's
+    assert subprocess.run([backend.chosen_cmake(), "--version"], capture_output=True).returncode == 0

@@ -3,6 +3,7 @@ import inspect
 import json
 import os
 import pydoc
+import re
 import subprocess
 import sys
 
@@ -61,14 +62,14 @@ def test_stubs_hold(tmp_path):
     """Strictly; but PyTorch's own types, which take a minute to read, are left out, and those of `analysis`, which has its own test."""
     settings = tmp_path / "mypy.ini"
     settings.write_text(TYPES)
-    said = subprocess.run(["/usr/bin/python3", "-m", "mypy", "--config-file", str(settings), "--cache-dir", str(tmp_path), FOLDER],
+    said = subprocess.run([sys.executable, "-m", "mypy", "--config-file", str(settings), "--cache-dir", str(tmp_path), FOLDER],
                           capture_output=True, text=True, env={**os.environ, "PYTHONPATH": ""})
     if "No module named mypy" in said.stderr:
         pytest.skip("mypy is not installed")
     assert said.returncode == 0, said.stdout
     use = tmp_path / "use.py"
     use.write_text("import hardgrad\nof = hardgrad.moments([0.0, 1.0], [1, 2], 'rloo')\nreveal_type(of.mean)\nof.meen\nhardgrad.gradient()\n")
-    said = subprocess.run(["/usr/bin/python3", "-m", "mypy", "--config-file", str(settings), "--cache-dir", str(tmp_path), str(use)], capture_output=True, text=True,
+    said = subprocess.run([sys.executable, "-m", "mypy", "--config-file", str(settings), "--cache-dir", str(tmp_path), str(use)], capture_output=True, text=True,
                           env={**os.environ, "MYPYPATH": os.path.dirname(FOLDER)})
     assert 'Revealed type is "numpy.ndarray' in said.stdout and 'no attribute "meen"' in said.stdout and "use.py:5" in said.stdout, said.stdout
 
@@ -90,3 +91,18 @@ def test_without_pytorch():
                            "import hardgrad.torch"], capture_output=True, text=True)
     assert eval(said.stdout) == pytest.approx([0, 0], abs=1e-12)
     assert said.returncode == 1 and "ModuleNotFoundError" in said.stderr and "torch" in said.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("there, said", [([], "not built for this Python: "), (["_core.cpython-399-x86_64-linux-gnu.so"], "_core.cpython-399-.* is there, which")])
+def test_without_the_module_a_sentence_says_what_to_build(there, said, tmp_path):
+    """As after the quick start, which builds the program alone; or where the module is another Python's."""
+    (tmp_path / "hardgrad").mkdir()
+    for entry in os.scandir(FOLDER):
+        if entry.name.endswith(".py"):
+            (tmp_path / "hardgrad" / entry.name).symlink_to(entry.path)
+    for name in there:
+        (tmp_path / "hardgrad" / name).touch()
+    done = subprocess.run([sys.executable, "-c", "import hardgrad"], cwd=tmp_path, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(tmp_path)})
+    last = done.stderr.splitlines()[-1]
+    assert done.returncode == 1 and re.search(f"^ImportError: hardgrad is .*{said}", last) and "--target hardgrad_python" in last, done.stderr
+    assert "another exception" not in done.stderr and "direct cause" not in done.stderr
