@@ -2,6 +2,7 @@
 #include "experiments/storage/check.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <memory>
 

@@ -1,6 +1,7 @@
 // hardgrad completion: a script for the shell. It asks the program itself (`hardgrad complete`) what may come next, so that
 // names and parameters, plugins' too, are those there are.
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <memory>
 

@@ -2,6 +2,7 @@
 // file.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include <memory>
 

@@ -1,7 +1,7 @@
 // Registry entries by name, and as JSON: for list, describe, and the Python package.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <utility>
 #include <variant>

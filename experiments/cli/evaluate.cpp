@@ -1,5 +1,6 @@
 // hardgrad evaluate: a trained network's losses and metrics, on any data of its task.
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>

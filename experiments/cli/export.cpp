@@ -1,5 +1,6 @@
 // hardgrad export: a result as tables of text.
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <memory>
 

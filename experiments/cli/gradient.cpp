@@ -2,6 +2,7 @@
 #include "experiments/storage/gradient.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <chrono>

@@ -1,5 +1,7 @@
 #include "experiments/cli/json.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <cmath>
 
 #include "experiments/cli/output.hpp"

@@ -1,7 +1,7 @@
 // What the program says as JSON.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 namespace hardgrad::cli {
 

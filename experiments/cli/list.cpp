@@ -1,5 +1,6 @@
 // hardgrad list: what is registered, one line each.
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <map>

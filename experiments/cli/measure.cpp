@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <tbb/global_control.h>
 #include <tbb/task_arena.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>

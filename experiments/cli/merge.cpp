@@ -2,6 +2,7 @@
 #include "experiments/storage/merge.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <memory>
 #include <set>

@@ -2,6 +2,7 @@
 #include "experiments/sweeps/plan.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>

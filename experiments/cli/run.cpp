@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include <atomic>
 #include <cstdlib>

@@ -1,5 +1,6 @@
 // hardgrad seal: a plugin's seal, put there by its build.
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <memory>
 

@@ -1,5 +1,6 @@
 // hardgrad status: how far a sweep is, while it runs or after.
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <map>
 #include <memory>

@@ -1,5 +1,6 @@
 // hardgrad test: is an estimator, a model or a task what it says it is?
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <memory>

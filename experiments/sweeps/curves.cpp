@@ -1,5 +1,6 @@
 #include "experiments/sweeps/curves.hpp"
 
+#include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "core/support/error.hpp"

@@ -1,6 +1,7 @@
 #include "experiments/sweeps/estimate.hpp"
 
 #include <tbb/global_control.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <chrono>

@@ -1,6 +1,7 @@
 #include "experiments/sweeps/folder.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <map>

@@ -1,5 +1,7 @@
 #include "experiments/sweeps/journal.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <fcntl.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // The journal of a sweep: one JSON object a line, only ever appended; a torn last line is no harm.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 

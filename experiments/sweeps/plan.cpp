@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <xxhash.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <set>

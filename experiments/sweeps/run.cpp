@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include <chrono>
 #include <condition_variable>
@@ -41,6 +42,13 @@ void adopt(const Plan& plan, const SweepFolder& folder, bool force) {
 }
 
 }  // namespace
+
+nlohmann::json Run::here(const char* event) const { return {{"event", event}, {"pid", getpid()}, {"host", host_}}; }
+nlohmann::json Run::here(const char* event, const Cell& cell) const {
+  auto line = here(event);
+  line["cell"] = cell.hash;
+  return line;
+}
 
 Run::Run(const Plan& plan, TaskPool& tasks, const RunOptions& options)
     : plan_(plan), tasks_(tasks), options_(options), folder_{options.out}, jobs_(useful_jobs(options.jobs)) {

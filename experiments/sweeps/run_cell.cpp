@@ -2,6 +2,7 @@
 #include "experiments/sweeps/run_cell.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <exception>
 #include <filesystem>

@@ -1,5 +1,6 @@
 // What a run says of its cells, on their way and at their end: in the journal, in files, to the terminal.
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <filesystem>
 

@@ -1,13 +1,11 @@
 // A run at work: what the parts of run.cpp share.
 #pragma once
 
-#include <unistd.h>
-
 #include <atomic>
 #include <chrono>
 #include <exception>
 #include <mutex>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
 #include <string>
@@ -57,12 +55,8 @@ class Run {
   void remove_unfinished(const Cell& cell) const;
   void tell_end(const Cell& cell, storage::CellStatus status, const std::string& reason, double seconds);
   bool stop() const { return halt_ || options_.interrupted(); }
-  nlohmann::json here(const char* event) const { return {{"event", event}, {"pid", getpid()}, {"host", host_}}; }
-  nlohmann::json here(const char* event, const Cell& cell) const {
-    auto line = here(event);
-    line["cell"] = cell.hash;
-    return line;
-  }
+  nlohmann::json here(const char* event) const;
+  nlohmann::json here(const char* event, const Cell& cell) const;
 
   Plan plan_;  // grows, between rounds
   TaskPool& tasks_;

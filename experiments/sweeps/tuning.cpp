@@ -1,6 +1,7 @@
 #include "experiments/sweeps/tuning.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>

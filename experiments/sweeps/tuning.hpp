@@ -2,7 +2,7 @@
 // reported. How it grows depends on the finished cells alone, so that every process that shares a folder sees the same plan.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 

@@ -1,5 +1,7 @@
 #include "tests/fuzz/targets.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <zlib.h>
 
 #include <filesystem>

@@ -1,6 +1,8 @@
 // Claims: one holder at a time, void when their holder is dead or silent; runs at the same time share the work.
 #include "experiments/sweeps/claims.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <unistd.h>

@@ -1,6 +1,8 @@
 // A sweep's file is either understood in full or refused with its place; --set is held to the same rules.
 #include "experiments/sweeps/config.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <doctest/doctest.h>
 
 #include <algorithm>

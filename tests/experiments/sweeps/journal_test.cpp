@@ -1,6 +1,8 @@
 // The journal survives whatever killed its writer.
 #include "experiments/sweeps/journal.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <doctest/doctest.h>
 
 #include "files.hpp"

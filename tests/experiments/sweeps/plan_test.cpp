@@ -1,6 +1,8 @@
 // Expansion, hashes and random streams depend on names and values, never on order.
 #include "experiments/sweeps/plan.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,4 +1,6 @@
 // A sweep with [tune] under `run`: whatever the jobs, shards and interruptions, the same trials, choices and numbers.
+#include <nlohmann/json.hpp>
+
 #include <doctest/doctest.h>
 
 #include <atomic>
