@@ -195,7 +195,7 @@ def summary(known):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", default="build/release")
+    parser.add_argument("--build", default="build/develop")
     parser.add_argument("--count", type=int, default=20, help="mutants drawn; 0: all")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="*", help="paths that match this")

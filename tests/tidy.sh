@@ -4,5 +4,6 @@
 # structured bindings.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-[ -f build/release/compile_commands.json ] || cmake --preset release >/dev/null
-exec run-clang-tidy -quiet -p build/release -extra-arg=-Wno-unknown-warning-option "${@:-^(?!.*/tests/).*/(core|estimators|experiments)/.*\.cpp$}"
+[ -f build/develop/compile_commands.json ] || cmake --preset develop >/dev/null  # it knows every file by itself
+cmake --build --preset develop --target hardgrad_provenance >/dev/null  # a header that is made
+exec run-clang-tidy -quiet -p build/develop -extra-arg=-Wno-unknown-warning-option "${@:-^(?!.*/tests/).*/(core|estimators|experiments)/.*\.cpp$}"
