@@ -194,11 +194,24 @@ Var<T> Categorical<T>::log_ratio(const Choice<T>& choice, const Distribution<T>&
 }
 
 template <class T>
+std::shared_ptr<const Categorical<T>> normalised(Var<T> log_p, const std::vector<int>& options) {
+  for (std::size_t r = 0; r < options.size(); ++r) {
+    double mass = 0;
+    for (int i = 0; i < options[r]; ++i) mass += std::exp(static_cast<double>(log_p.value()(r, i)));
+    if (std::abs(mass - 1) > 1e-3)
+      throw Bug(fmt::format("the probabilities of a choice sum to {:.6g}, not to 1", mass));  // NaN is the loss's to report
+  }
+  return categorical(log_p, options);
+}
+
+template <class T>
 std::shared_ptr<const Categorical<T>> bernoulli(Var<T> phi) {
   const auto logits = beside_zero(phi);
   return categorical(logits, std::vector<int>(logits.rows(), 2), static_cast<int>(phi.cols()));
 }
 
+template std::shared_ptr<const Categorical<float>> normalised(Var<float>, const std::vector<int>&);
+template std::shared_ptr<const Categorical<double>> normalised(Var<double>, const std::vector<int>&);
 template std::shared_ptr<const Categorical<float>> bernoulli(Var<float>);
 template std::shared_ptr<const Categorical<double>> bernoulli(Var<double>);
 template class Categorical<float>;

@@ -49,6 +49,11 @@ std::shared_ptr<const Categorical<T>> categorical(Var<T> logits, std::vector<int
   return std::make_shared<const Categorical<T>>(logits, std::move(options), columns);
 }
 
+/// From log probabilities [R, S] instead of logits. Bug if those of a row do not sum to 1 over its options: the softmax would
+/// hide it.
+template <class T>
+std::shared_ptr<const Categorical<T>> normalised(Var<T> log_p, const std::vector<int>& options);
+
 /// D bits a row with log odds phi [R, D]: logits (0, phi).
 template <class T>
 std::shared_ptr<const Categorical<T>> bernoulli(Var<T> phi);

@@ -14,10 +14,15 @@
 //   loss = - sum_i log softmax(W s + b)_i[a_i] + beta KL(p || geometric) + tau E
 //
 // law=geometric: E = sum_n n w_n, the steps taken; the geometric prior of rate `prior` is cut off at N, its rest at N. With
-// ask=bits the divergence is paid where it arises, KL(lambda_n || prior) by those that get to step n: its mean is the same, so
-// that both ways to ask have one expected loss. law=act: E = K + p_K, the ponder cost, and no divergence. The expected weights
-// of law=act are Graves' deterministic network; those of law=geometric PonderNet with its states averaged. Posterior (if asked
-// for): the same law of v_n = w_q . [s_n; one-hot labels] + b_q.
+// ask=bits the divergence is paid where it arises, KL(lambda_n || prior) by those that get to step n: its mean under p is the
+// same, so that both ways to ask have one expected loss (not one bound: a posterior gets to other steps, and a bound is not
+// linear in the costs). law=act: E = K + p_K, the ponder cost, and no divergence. The expected weights of law=act are Graves'
+// deterministic network; those of law=geometric PonderNet with its states averaged.
+//
+// Posterior (if asked for), with v_n = w_q . [s_n; one-hot labels] + b_q and the prior's last step K:
+//   law=geometric: lambda_n = sig(v_n) below N
+//   law=act:       lambda_n = sig(v_n) / (sig(v_n) + r_n), r_n = max(r_{n-1} - sig(v_n), 0.01), below K
+//   lambda_K = 1. It covers every step at which p may halt, and no other.
 //
 // It predicts a_1..a_P, and last the mean number of steps by its law, sum_n n p_n, in thousandths.
 //
@@ -159,9 +164,9 @@ auto Ponderer<T>::stop(const Run& run) const -> Halted {
   std::vector<int> options;
   options.reserve(example.size());
   for (int d : example) options.push_back(x.law.end()[d] + 1);
-  const auto prior = categorical(on(example, log_p), options);
+  const auto prior = normalised(on(example, log_p), options);
   Site<T> site{.name = "stop", .rows = root, .prior = prior, .state = on(example, x.s[0])};
-  if (structure_.posterior) site.posterior = [&, &x = x] { return prior->with(on(example, x.posterior.log_p())); };
+  if (structure_.posterior) site.posterior = [&, &x = x] { return normalised(on(example, x.posterior.log_p()), options); };
   const auto n = episode.choose(std::move(site));
 
   const auto w = n.one_hot(tape, most_);
@@ -231,7 +236,7 @@ auto Ponderer<T>::think(Tape<T>& tape, const Batch& data) const -> Thought {
     if (hints) v.push_back(posterior_(concat_columns({state.h, hints})));
   }
   x.law = {u, act_};
-  if (hints) x.posterior = {v, act_};
+  if (hints) x.posterior = {v, act_, &x.law};
   return x;
 }
 

@@ -6,6 +6,10 @@
 //   step K
 //                              with r_K <= 0.01, or N: p_n = sig(u_n) below K, and p_K the rest
 //   p_n = lambda_n prod_{m<n} (1 - lambda_m)
+//
+// A posterior has the same chances lambda_n of other units, but the prior's last step: with act
+//   lambda_n = sig(u_n) / (sig(u_n) + r_n) with r_n = max(r_{n-1} - sig(u_n), 0.01) before the prior's K, and lambda_K = 1
+// so that it covers every step at which the prior may halt (wake-sleep and importance weights need it) and no other.
 #pragma once
 
 #include <algorithm>
@@ -25,8 +29,9 @@ template <class T>
 class HaltingLaw {
  public:
   HaltingLaw() = default;
-  /// From the units u_n, N of [D, 1].
-  HaltingLaw(const std::vector<Var<T>>& units, bool act) : end_(units[0].rows(), static_cast<int>(units.size()) - 1) {
+  /// From the units u_n, N of [D, 1]. A posterior ends where its `prior` does.
+  HaltingLaw(const std::vector<Var<T>>& units, bool act, const HaltingLaw* prior = nullptr)
+      : end_(prior ? prior->end_ : std::vector<int>(units[0].rows(), static_cast<int>(units.size()) - 1)) {
     auto& tape = *units[0].tape;
     const std::size_t D = end_.size(), N = units.size();
     const T least = static_cast<T>(0.01);
@@ -37,7 +42,7 @@ class HaltingLaw {
       if (act) {  // sig(u_n) : r_n. Beyond the end r_n stands still, and nothing asks for it
         left = affine(relu(affine(subtract(left, sigmoid(units[n])), T{1}, -least)), T{1}, least);
         for (std::size_t d = 0; d < D; ++d) {
-          if (!(left.value().data[d] > least)) end_[d] = std::min(end_[d], static_cast<int>(n));
+          if (!prior && !(left.value().data[d] > least)) end_[d] = std::min(end_[d], static_cast<int>(n));
           if (end_[d] <= static_cast<int>(n)) options[d] = 1;
         }
         logits_.push_back(concat_columns({affine(softplus(affine(units[n], T{-1})), T{-1}), log(left)}));

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "core/choice/categorical.hpp"
 #include "core/support/error.hpp"
 
 namespace hardgrad::testing::choosers_test {
@@ -78,6 +79,14 @@ TEST_CASE("greedy takes the most probable of a row's options, forced what it is 
   CHECK(forced.choices[1].option == std::vector<int>{2, 0, 1, 1});
   ForcedChooser<double> too_few({{0, 1}});
   CHECK_THROWS_AS(Chain().run(too_few), Bug);
+}
+
+TEST_CASE("log probabilities that do not sum to one are refused") {
+  Tape<double> tape;
+  const auto log_p = tape.constant(1, 3);
+  for (int i = 0; i < 3; ++i) tape.mutable_value(log_p)(0, i) = std::log(i == 2 ? 0.5 : 0.25);
+  CHECK_NOTHROW(normalised(log_p, {3}));
+  CHECK_THROWS_WITH_AS(normalised(log_p, {2}), doctest::Contains("sum to 0.5"), Bug);
 }
 
 /// Gumbel-softmax weights.

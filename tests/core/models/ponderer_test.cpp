@@ -143,4 +143,45 @@ TEST_CASE("ponderer: the chances to halt are the law's closed form") {
   }
 }
 
+TEST_CASE(
+    "ponderer: an act posterior is its stated law, however it is asked, whether its units halt before the prior's or after") {
+  const auto sigmoid = [](double u) { return 1 / (1 + std::exp(-u)); };
+  for (const auto* ask : {"ask=bits", "ask=step"})
+    for (const auto& [prior_unit, posterior_unit] : {std::pair{0.3, 0.8}, std::pair{0.6, 0.2}, std::pair{0.28, 0.55}}) {
+      CAPTURE(ask);
+      CAPTURE(prior_unit);
+      auto model = lively(spec("law=act," + std::string(ask)), dimensions, true);
+      const auto unit = [&](const std::string& name, double p) {
+        std::fill(model->parameters().find(name + ".weight")->value.data.begin(),
+                  model->parameters().find(name + ".weight")->value.data.end(), 0.0);
+        model->parameters().find(name + ".bias")->value.data[0] = std::log(p / (1 - p));
+        return sigmoid(std::log(p / (1 - p)));
+      };
+      const double u = unit("halt", prior_unit), v = unit("posterior.halt", posterior_unit);
+      std::vector<double> expected;
+      double reached = 1, left = 1, rest = 1;
+      for (int n = 0; n < 4; ++n) {
+        left = std::max(left - v, 0.01), rest -= u;
+        const bool last = n == 3 || rest <= 0.01;
+        const double chance = last ? 1 : v / (v + left);
+        expected.push_back(reached * chance);
+        reached *= 1 - chance;
+        if (last) break;
+      }
+      Tape<double> tape;
+      EnumerateChooser<double> chooser;
+      Episode<double> episode(tape, chooser, 1, with_posterior_terms);
+      model->run(two_puzzles().select({0}), episode);
+      const auto rows = episode.costs().back().rows;
+      REQUIRE(rows->size() == expected.size());
+      double sum = 0;
+      for (std::size_t n = 0; n < expected.size(); ++n) {
+        const double q = std::exp(episode.path_log_probability(rows, DrawnFrom::posterior).value().data[n]);
+        CHECK(q == doctest::Approx(expected[n]).epsilon(1e-12));
+        sum += q;
+      }
+      CHECK(sum == doctest::Approx(1).epsilon(1e-12));
+    }
+}
+
 }  // namespace hardgrad::testing::ponderer_test
