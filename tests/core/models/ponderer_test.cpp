@@ -145,25 +145,22 @@ TEST_CASE("ponderer: the chances to halt are the law's closed form") {
 
 TEST_CASE(
     "ponderer: an act posterior is its stated law, however it is asked, whether its units halt before the prior's or after") {
-  const auto sigmoid = [](double u) { return 1 / (1 + std::exp(-u)); };
   for (const auto* ask : {"ask=bits", "ask=step"})
     for (const auto& [prior_unit, posterior_unit] : {std::pair{0.3, 0.8}, std::pair{0.6, 0.2}, std::pair{0.28, 0.55}}) {
       CAPTURE(ask);
       CAPTURE(prior_unit);
       auto model = lively(spec("law=act," + std::string(ask)), dimensions, true);
-      const auto unit = [&](const std::string& name, double p) {
-        std::fill(model->parameters().find(name + ".weight")->value.data.begin(),
-                  model->parameters().find(name + ".weight")->value.data.end(), 0.0);
-        model->parameters().find(name + ".bias")->value.data[0] = std::log(p / (1 - p));
-        return sigmoid(std::log(p / (1 - p)));
-      };
-      const double u = unit("halt", prior_unit), v = unit("posterior.halt", posterior_unit);
+      for (const auto& [name, unit] : {std::pair{"halt", prior_unit}, std::pair{"posterior.halt", posterior_unit}}) {
+        auto& weight = model->parameters().find(name + std::string(".weight"))->value.data;
+        std::fill(weight.begin(), weight.end(), 0.0);
+        model->parameters().find(name + std::string(".bias"))->value.data[0] = std::log(unit / (1 - unit));
+      }
       std::vector<double> expected;
       double reached = 1, left = 1, rest = 1;
       for (int n = 0; n < 4; ++n) {
-        left = std::max(left - v, 0.01), rest -= u;
+        left = std::max(left - posterior_unit, 0.01), rest -= prior_unit;
         const bool last = n == 3 || rest <= 0.01;
-        const double chance = last ? 1 : v / (v + left);
+        const double chance = last ? 1 : posterior_unit / (posterior_unit + left);
         expected.push_back(reached * chance);
         reached *= 1 - chance;
         if (last) break;
