@@ -1,5 +1,5 @@
-"""The preset `one-definition`: every source compiles by itself, the linker finds no type that two of them define in two ways, and the
-program runs with the standard library's assertions."""
+"""The preset `one-definition`: neither the compiler (within a unit) nor the linker (between units) finds a type that two sources define in
+two ways, and the program runs with the standard library's assertions."""
 import json
 import os
 import subprocess
