@@ -12,6 +12,7 @@ from .errors import InputError
 from .frames import matches, per_run
 from .groups import Group, by_seed, panels
 from .load import need
+from .rounding import doubtful
 from .statistics import (Difference, exactly, holm, interquartile_mean_interval, paired_difference, pareto_front,
                          probability_of_improvement, propagated_difference, ranks)
 from .table import evaluation_names, measured, measurement_step, most_common
@@ -21,7 +22,8 @@ FINAL_LOSS = "final_loss"  # stands for the held-out loss that `table` ranks by
 
 def bias_tests(data: xr.Dataset, at: str | int = "first", level: float = 0.05) -> pd.DataFrame:
     """Is the gradient biased? One row per run measured at step `at`: its p-value of "no bias" (along many directions, Bonferroni)
-    and that corrected for the number of runs by Holm 1979; `biased` where that is below `level`."""
+    and that corrected for the number of runs by Holm 1979; `biased` where that is below `level` and the replicates support it
+    (`supported`)."""
     need(data, "bias_p_value", "set measure.at in the sweep")
     step = measurement_step(data, at)
     p = per_run(data, "bias_p_value", step)
@@ -29,7 +31,8 @@ def bias_tests(data: xr.Dataset, at: str | int = "first", level: float = 0.05) -
     frame = pd.DataFrame({name: data[name].values[there] for name in ("run", "task", "model", "estimator", "seed") if name in data.variables})
     frame["squared_bias"] = per_run(data, "squared_bias", step)[there] if "squared_bias" in data else np.nan
     frame["p_value"], frame["p_holm"] = p[there], holm(p[there])
-    frame["biased"] = frame["p_holm"] < level
+    frame["supported"] = ~doubtful(data, step)[there]
+    frame["biased"] = (frame["p_holm"] < level) & frame["supported"]
     return frame
 
 

@@ -22,7 +22,8 @@ from .groups import Group, evaluated_on, groups, labelled, other_axes, panels
 from .groups import page as pick_page
 from .inference import pareto, ranking
 from .page import page, picture, rows_table, sortable_table
-from .table import QUANTITIES, caption, evaluation_names, most_common, readable, table
+from .rounding import marked
+from .table import QUANTITIES, caption, evaluation_names, measurement_step, most_common, readable, table
 from .tried import chosen, tried
 
 MOST_SHOWN = 6  # tasks and models drawn within the page: with hundreds, nobody would see any
@@ -180,22 +181,23 @@ def _figures(data: xr.Dataset, at: str | int) -> list[str]:
 def _cells(data: xr.Dataset, at: str | int) -> list[str]:
     """Every run, by network and estimator, folded."""
     losses = evaluation_names(data, "heldout")
-    columns: dict[str, np.ndarray] = {}
+    columns: dict[str, list[str]] = {}
     for name, title in (("squared_bias", "squared bias"), ("variance", "variance"), ("rows", "rows"), ("bias_p_value_plain", "p (unbiased)"),
                         ("bias_p_value", "p (corrected)")):
         if name in data and "measurement_step" in data[name].dims:
-            columns[title] = per_run(data, name, at)
+            doubtful = marked(data, name, measurement_step(data, at)) & (name != "rows")
+            columns[title] = [_number(v) + (" ?" if mark else "") for v, mark in zip(per_run(data, name, at), doubtful)]
     if "total_rows" in data:
-        columns["rows in all"] = per_run(data, "total_rows")
+        columns["rows in all"] = [_number(v) for v in per_run(data, "total_rows")]
     if "train_cpu_seconds" in data:  # wall time is that of all that ran beside it
-        columns["CPU seconds of training"] = per_run(data, "train_cpu_seconds")
+        columns["CPU seconds of training"] = [_number(v) for v in per_run(data, "train_cpu_seconds")]
     ends = data["ended_by"].values if "ended_by" in data else None
     logs = data["log"].values if "log" in data else None
     names = ["seed_hex" if int(seed) < 0 else "seed" for seed in data["seed"].values] if "seed" in data.variables else None
 
-    def one(group: Group, final: np.ndarray | None) -> str:
+    def one(group: Group, final: list[str] | None) -> str:
         here = {"final loss": final, **columns} if final is not None else columns
-        lines = [[str(data[names[run]].values[run]) if names else "", status, *(_number(v[run]) for v in here.values()),
+        lines = [[str(data[names[run]].values[run]) if names else "", status, *(text[run] for text in here.values()),
                   *([str(ends[run]).replace("_", " ")] if ends is not None else []),
                   str(data["reason"].values[run])] for run, status in zip(group.runs, group.status)]
         head = ["seed", "status", *here, *(["ended by"] if ends is not None else []), "reason"]
@@ -208,7 +210,7 @@ def _cells(data: xr.Dataset, at: str | int) -> list[str]:
     parts = ['<h2 id="cells">Every run</h2>']
     for (task, model), members in panels(data).items():
         loss = most_common(data, losses, np.concatenate([group.runs for group in members]))
-        final = per_run(data, loss) if loss else None
+        final = [_number(v) for v in per_run(data, loss)] if loss else None
         parts.append(f"<details><summary>{escape(task)} · {escape(model)}</summary>"
                      + "".join(one(group, final) for group in members) + "</details>")
     return parts

@@ -11,7 +11,7 @@ import xarray as xr
 from .errors import InputError
 from .groups import Group, by_seed, evaluated_on, overrides, panels
 from .load import need
-from .rounding import at_step
+from .rounding import at_step, marked
 from .statistics import Mean, mean_interval, shared_ranks
 
 MEASURED = ("squared_bias", "variance", "relative_bias", "work_normalised_variance")
@@ -78,7 +78,8 @@ def table(data: xr.Dataset, at: str | int = "first") -> pd.DataFrame:
 
     `<quantity>`, `<quantity>_low`, `<quantity>_high` are the mean over seeds and its 95% interval (NaN if there is one
     seed only and no interval of its own). Bias and variance are those measured at step `at`: "first", "last" or a
-    number. Runs that failed or were skipped are counted, not averaged.
+    number; `<quantity>_doubtful` says that some are sampled, and their replicates do not support them. Runs that failed or were
+    skipped are counted, not averaged.
     """
     has_measurements = "measurement_step" in data.dims
     step = measurement_step(data, at) if has_measurements else 0
@@ -101,7 +102,9 @@ def table(data: xr.Dataset, at: str | int = "first") -> pd.DataFrame:
 
             nothing = Mean(np.nan, np.nan, np.nan, 0)
             for name in MEASURED:
-                put(name, measured(data, group, name, step) if has_measurements and name in data else nothing)
+                there = has_measurements and name in data
+                put(name, measured(data, group, name, step) if there else nothing)
+                row[name + "_doubtful"] = bool(there and marked(data, name, step)[group.runs].any())
             row["split"] = evaluated_on(data, group.runs)
             row["loss_name"] = loss.removeprefix("heldout_") if loss else ""
             put("final_loss", mean_interval(finals[loss][group.runs]) if loss else nothing)
@@ -147,15 +150,16 @@ def _plus_minus(mean: float, half: float) -> str:
 def readable(frame: pd.DataFrame) -> pd.DataFrame:
     """The table as text, one column per quantity, as people read it."""
     fixed = ("task", "model", "estimator", "runs", "ok", "failed", "skipped", "split", "loss_name", "metric_name", "rank")
-    others = [c for c in frame.columns if c not in fixed and f"{c}_low" not in frame and not c.endswith(("_low", "_high"))]
+    others = [c for c in frame.columns if c not in fixed and f"{c}_low" not in frame and not c.endswith(("_low", "_high", "_doubtful"))]
     out = pd.DataFrame({"rank": [str(int(r)) if np.isfinite(r) else "–" for r in frame["rank"]],
                         "estimator": frame["estimator"], **{name: frame[name] for name in others}})
     noise = (frame["squared_bias_low"] <= 0) & (frame["squared_bias_high"] > 0)
     for name, title in QUANTITIES:
         if frame[name].notna().any():
             numbers = frame[[name, f"{name}_low", f"{name}_high"]].to_numpy(float)
-            out[title] = [f"< {_number(v[2])}" if of_bias and np.isfinite(v[2]) else with_interval(*v)
-                          for v, of_bias in zip(numbers, noise & (name in ("squared_bias", "relative_bias")))]
+            out[title] = [(f"< {_number(v[2])}" if of_bias and np.isfinite(v[2]) else with_interval(*v)) + (" ?" if doubtful else "")
+                          for v, of_bias, doubtful in zip(numbers, noise & (name in ("squared_bias", "relative_bias")),
+                                                          frame.get(f"{name}_doubtful", pd.Series(False, frame.index)))]
     if "metric" in out:
         out["metric"] = [f"{m} {v}" if v != "–" else v for m, v in zip(frame["metric_name"], out["metric"])]
     out["runs"] = [" ".join(f"{row[s]} {s}" for s in ("ok", "failed", "skipped") if row[s]) for _, row in frame.iterrows()]
@@ -169,6 +173,8 @@ def caption(frame: pd.DataFrame) -> str:
     if step is not None:
         words += f"Bias and variance as measured at step {step}"
         words += ", where estimators that share a seed share their parameters. " if step == 0 else ". "
+    if any(frame[name].any() for name in frame if name.endswith("_doubtful")):
+        words += "?: sampled, and the replicates do not support it (measurement_unsupported). "
     return words + (f"A bias within noise of zero is shown as what it is below. Ranked by final {_split(frame)} loss; what cannot be told apart "
                     "beyond noise (paired t tests over seeds, Holm, 5%) shares a rank.")
 

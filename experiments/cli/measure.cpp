@@ -14,6 +14,7 @@
 #include "core/support/error.hpp"
 #include "experiments/cli/json.hpp"
 #include "experiments/cli/manual.hpp"
+#include "experiments/cli/measure_table.hpp"
 #include "experiments/cli/output.hpp"
 #include "experiments/cli/preflight.hpp"
 #include "experiments/cli/readable.hpp"
@@ -88,6 +89,8 @@ nlohmann::json result_json(const measurement::Measurement& m, const ParameterSet
                                {"tail_index", number(m.tail_index)},
                                {"unvisited_mass", number(m.unvisited_mass)},
                                {"exact_variance", number(m.exact_variance)},
+                               {"exact_squared_bias", number(m.exact_squared_bias)},
+                               {"exact_cosine", number(m.exact_cosine)},
                                {"unsupported", m.unsupported},
                                {"rows", number(m.rows)},
                                {"attention_values", number(m.attention_values)},
@@ -113,51 +116,6 @@ double estimand_norm(const std::vector<measurement::Measurement>& measured) {
   for (const auto& m : measured)
     if (std::isfinite(m.estimand_norm)) return m.estimand_norm;
   return measurement::not_a_number;
-}
-
-/// The squared bias that rounding alone explains, as analysis/rounding.py has it.
-double rounding(const measurement::Measurement& m, double epsilon) {
-  const double variance = std::isfinite(m.variance) ? m.variance : 0;
-  return std::max(std::pow(64 * epsilon, 2) * (m.estimand_norm * m.estimand_norm + variance), 1e-30);
-}
-
-/// A squared bias, or its root over the gradient's length. Where an exact one is within its error of zero, what it is below; an
-/// estimate is shown as it came.
-std::string bias_text(const measurement::Measurement& m, bool exact, double epsilon, bool relative) {
-  const auto shown = [&](double squared) { return relative ? std::sqrt(squared) / m.estimand_norm : squared; };
-  if (std::abs(m.squared_bias) <= rounding(m, epsilon)) return short_number(0);
-  const auto interval = m.intervals.find("squared_bias");
-  const bool near_zero = exact && interval != m.intervals.end() && interval->second[0] <= 0 && interval->second[1] > 0;
-  if (near_zero) return "< " + short_number(shown(interval->second[1]));
-  return short_number(relative ? m.relative_bias : m.squared_bias);
-}
-
-void print(const std::vector<measurement::Measurement>& measured, bool exact, double epsilon) {
-  std::vector<std::vector<std::string>> rows{{"ESTIMATOR", "TARGET", "|GRADIENT|", "BIAS^2", "REL.BIAS", "VARIANCE", "SNR",
-                                              "COSINE", exact ? "OUTCOMES" : "P(UNBIASED)", "P(CORRECTED)", "ROWS", "MS",
-                                              "VAR x ROWS"}};
-  if (exact) rows[0].erase(rows[0].begin() + 9);
-  for (const auto& m : measured) {
-    if (m.status != "ok") continue;
-    rows.push_back({m.estimator, m.target, short_number(m.estimand_norm), bias_text(m, exact, epsilon, false),
-                    bias_text(m, exact, epsilon, true), short_number(m.variance) + (m.unsupported.empty() ? "" : " ?"),
-                    short_number(m.snr), short_number(m.cosine), short_number(exact ? m.outcomes : m.bias_p_value_plain),
-                    short_number(m.bias_p_value), short_number(m.rows), short_number(1e3 * m.seconds),
-                    short_number(m.work_normalised_variance)});
-    if (exact) rows.back().erase(rows.back().begin() + 9);
-  }
-  if (rows.size() > 1) print_table(rows, exact ? "llrrrrrrrrrr" : "llrrrrrrrrrrr");
-  for (const auto& m : measured)
-    if (m.status == "ok" && !m.unsupported.empty())
-      put("? {}: {}{}\n", m.estimator,
-          std::isinf(m.variance)
-              ? ""
-              : counted(static_cast<std::size_t>(m.replicates), "replicate") + " do not support their intervals: ",
-          m.unsupported);
-  for (const auto& m : measured)
-    if (m.status == "ok" && m.estimand != "enumerated") put("{}: the true gradient: {}\n", m.estimator, m.estimand);
-  for (const auto& m : measured)
-    if (m.status != "ok") put("{} {}: {}\n", m.status == "failed" ? red("FAILED") : m.status, m.estimator, m.reason);
 }
 
 void save(const MeasureArguments& options, const std::string& task, const std::string& model,
@@ -270,7 +228,7 @@ int measure_with(const MeasureArguments& options) {
       counted(scene.model->parameters().size(), "parameter"),
       options.settings.exact ? "every outcome visited"
                              : counted(static_cast<std::size_t>(options.settings.replicates), "replicate"));
-  print(measured, options.settings.exact, std::numeric_limits<T>::epsilon());
+  print_measured(measured, options.settings.exact, std::numeric_limits<T>::epsilon());
   if (!options.out.empty()) put("\nwritten to {}\n", options.out);
   return status(measured);
 }

@@ -7,11 +7,13 @@
 #include <functional>
 #include <limits>
 #include <numeric>
+#include <optional>
 
 #include "core/autodiff/gradient.hpp"
 #include "experiments/measurement/finite.hpp"
 #include "experiments/measurement/kinks.hpp"
 #include "experiments/measurement/lengths.hpp"
+#include "experiments/measurement/parted.hpp"
 #include "experiments/measurement/replay.hpp"
 #include "experiments/support/parallel.hpp"
 
@@ -65,11 +67,27 @@ double outcomes_of(const Model<T>& model, const Batch& batch, int nodes) {
   return std::accumulate(each.begin(), each.end(), 1.0, std::multiplies<>());
 }
 
+/// Of the last draw, besides its jumps, where those before it have so many.
+int inner_pieces(int pieces) { return std::max(8, 2 * pieces); }
+
 /// How an example is visited.
 struct Way {
   int nodes, level;
   bool one_copy;
   const Kinks& kinks;
+  int pieces = 0;         ///< of standard draws that are parted; 0: they are not
+  std::size_t draws = 0;  ///< standard draws of a run
+};
+
+/// What its runs drew.
+struct Draws {
+  std::size_t standard = 0;  ///< in each run
+  bool alike = true;         ///< as many in each, and nothing else
+  void see(const Replay& replay) {
+    const bool first = standard == 0;
+    alike = alike && replay.only_standard() && (first || replay.standard_draws() == standard);
+    standard = replay.standard_draws();
+  }
 };
 
 /// An estimate, and its gradient in d.
@@ -85,7 +103,8 @@ Estimate<T> drawn(const Estimator<T>& estimator, const Model<T>& model, const Ba
 /// Moments of one example, around `reference`.
 template <class T>
 Moments visited(const Estimator<T>& estimator, const Model<T>& model, const Batch& example,
-                const std::vector<double>& reference, const Way& way, double outcome_cap, bool covariance, const Stop& stop) {
+                const std::vector<double>& reference, const Way& way, double outcome_cap, bool covariance, const Stop& stop,
+                Draws* draws = nullptr) {
   const std::size_t size = model.parameters().size();
   Moments m;
   const double reference_norm = length_of(reference);
@@ -97,10 +116,25 @@ Moments visited(const Estimator<T>& estimator, const Model<T>& model, const Batc
   std::vector<Weighted> rules(Quadrature::rules, {.mean = d, .variances = d});
   if (covariance) rules[0].covariance.resize(size * size);
   double visits = 0;
-  do {
+  const auto run = [&] {
     poll(stop);
     replay.begin();
-    const auto estimate = drawn(estimator, model, example, way.one_copy, replay, tape, d);
+    return drawn(estimator, model, example, way.one_copy, replay, tape, d);
+  };
+  if (way.pieces > 0) replay.part(way.pieces, way.draws);
+  do {
+    auto estimate = run();
+    if (replay.open()) {
+      const auto noise = replay.open_noise();
+      const auto at = [&](double number) -> std::span<const double> {
+        replay.set_open(number);
+        run();
+        return d;
+      };
+      replay.close(pieced_rule(noise, inner_pieces(way.pieces), jumps_of(at, noise)));
+      estimate = run();
+    }
+    if (draws) draws->see(replay);
     require_finite(std::span<const double>(d), model.parameters());
     require_finite(estimate.loss, "the loss");
     const double w = replay.weight();
@@ -130,7 +164,7 @@ Moments visited(const Estimator<T>& estimator, const Model<T>& model, const Batc
   const double rounding = sizeof(T) == 4 ? 1e-4 : 1e-9;  // of log-probabilities in T
   if (!(std::abs(fine.seen - 1) < rounding))
     throw Bug(fmt::format("the probabilities of all that can be drawn sum to {}, not to 1", fine.seen));
-  if (m.continuous) {
+  if (m.continuous && way.pieces == 0) {
     const auto &middle = rules[1], &coarse = rules[2];
     double squares = trace(fine.variances);
     for (double x : fine.mean) squares += x * x;
@@ -168,6 +202,47 @@ int affordable_nodes(const Estimator<T>& estimator, const Model<T>& model, const
   return nodes;
 }
 
+/// What the finest of rules is off by, from the distances of each to the next, the finest last. Half as long a step brings
+/// three quarters or more at a kink, but by chance less: of the last three distances the largest is taken. Infinite where they
+/// do not fall: the integral may be, unless they are rounding of numbers of size `scale`.
+double refinement_error(const std::vector<double>& distances, double scale) {
+  const auto last = distances.end();
+  const double before = *std::max_element(last - 3, last - 1), largest = std::max(before, last[-1]);
+  if (largest <= 1e-12 * scale) return 2 * largest;
+  return last[-1] < before ? largest : std::numeric_limits<double>::infinity();
+}
+
+constexpr int finest_pieces = 256;
+
+/// Of an example whose runs draw standard noise alone, so many times: all but the last draw by rules of more and more pieces,
+/// the last one parted where the estimate jumps. Nothing if the cap does not allow enough of them to tell how good they are.
+template <class Visit>
+std::optional<Moments> parted(const Visit& visit, std::size_t draws, double outcome_cap) {
+  std::vector<Moments> rungs;
+  std::vector<double> means, traces;
+  double left = outcome_cap;
+  for (int pieces = 1;; pieces *= 2) {
+    const double runs =
+        std::pow(6.0 * pieces, static_cast<double>(draws) - 1) * (runs_of_jumps + 6 * (inner_pieces(pieces) + 4));
+    if (runs > left) break;
+    left -= runs;
+    rungs.push_back(visit(pieces));
+    const auto n = rungs.size();
+    if (n > 1) {
+      means.push_back(distance_between(rungs[n - 1].mean, rungs[n - 2].mean));
+      traces.push_back(std::abs(trace(rungs[n - 1].variances) - trace(rungs[n - 2].variances)));
+    }
+    if (pieces == finest_pieces) break;
+  }
+  if (means.size() < 3) return {};
+  auto m = std::move(rungs.back());
+  m.nodes = 6 << (rungs.size() - 1);
+  const double spread = trace(m.variances), size = length_of(m.mean);
+  m.mean_error = refinement_error(means, size + std::sqrt(spread)) + m.mean_error;
+  m.trace_error = refinement_error(traces, spread + size * size) + m.trace_error;
+  return m;
+}
+
 constexpr int finest_level = 6;
 
 /// The same with as good a quadrature as can be had, and what it leaves in doubt.
@@ -177,20 +252,35 @@ Moments refined(const Estimator<T>& estimator, const Model<T>& model, const Batc
   const int nodes =
       model.structure().numbers() ? affordable_nodes(estimator, model, example, one_copy, outcome_cap) : most_nodes;
   Kinks kinks;
+  Draws draws;
   const auto visit = [&](int nodes, int level, bool covariance) {
-    return visited(estimator, model, example, reference, {nodes, level, one_copy, kinks}, outcome_cap, covariance, stop);
+    return visited(estimator, model, example, reference, {nodes, level, one_copy, kinks}, outcome_cap, covariance, stop,
+                   &draws);
   };
   auto m = visit(nodes, 0, covariance);
-  if (m.nodes > 0) {
-    const auto rough = visit(3 * nodes / 4, 0, false);
-    m.mean_error += distance_between(m.mean, rough.mean);
-    m.trace_error += std::abs(trace(m.variances) - trace(rough.variances));
-    return m;
-  }
   const auto good = [&] {
     const double spread = trace(m.variances);
     return m.mean_error <= 1e-10 * std::hypot(std::sqrt(spread), length_of(m.mean)) && m.trace_error <= 1e-10 * spread;
   };
+  if (m.nodes > 0) {
+    const auto rough = visit(3 * nodes / 4, 0, false);
+    const double mean_step = distance_between(m.mean, rough.mean),
+                 trace_step = std::abs(trace(m.variances) - trace(rough.variances));
+    m.mean_error += mean_step;
+    m.trace_error += trace_step;
+    if (good()) return m;
+    if (draws.alike) {
+      const auto by_pieces = [&](int pieces) {
+        return visited(estimator, model, example, reference, {nodes, 0, one_copy, kinks, pieces, draws.standard}, outcome_cap,
+                       covariance, stop);
+      };
+      if (auto better = parted(by_pieces, draws.standard, outcome_cap)) return *better;
+    }
+    const auto rougher = visit(nodes / 2, 0, false);  // what is not smooth comes near by chance: several steps are asked
+    m.mean_error += 2 * std::max(mean_step, distance_between(rough.mean, rougher.mean));
+    m.trace_error += 2 * std::max(trace_step, std::abs(trace(rough.variances) - trace(rougher.variances)));
+    return m;
+  }
   if (!m.continuous || good()) return m;
   Tape<T> tape;
   std::vector<double> d(model.parameters().size());

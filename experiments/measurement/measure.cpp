@@ -160,10 +160,12 @@ void measure_exactly(Measurement& m, const Estimator<T>& estimator, const Model<
   m.intervals["squared_bias"] = {std::pow(std::max(0.0, bias - off), 2), std::pow(bias + off, 2)};
 }
 
-/// Draws, by draw(replicates), and takes what the replicates say, by take(), until they support it or the limit is met.
+/// Draws, by draw(replicates), and takes what the replicates say, by take(), until they support it or the limit is met. After a
+/// count that does not support it two in succession must: else the runs that happen to lack the rare terms would end first.
 template <class Draw, class Take>
 Cost draw_enough(Measurement& m, Replicates& replicates, const MeasureSettings& settings, Draw draw, Take take) {
   Cost each;
+  bool supported_before = true;
   for (double before = 0;; before = replicates.count(), replicates.grow()) {
     const auto more = draw(replicates);
     each = mixed(each, more, before / replicates.count());
@@ -172,20 +174,27 @@ Cost draw_enough(Measurement& m, Replicates& replicates, const MeasureSettings& 
     m.tail_index = replicates.tail().index;
     take();
     m.unsupported = unsupported(m, replicates, claims_unbiased(Spec::parse(m.estimator)));
-    if (m.unsupported.empty() || 2.0 * replicates.count() > settings.most_replicates) return each;
+    const bool supported = m.unsupported.empty(), last = 2.0 * replicates.count() > settings.most_replicates;
+    if (supported && !supported_before && last) m.unsupported = "half as many did not, which takes twice as many to settle";
+    if (last || (supported && supported_before)) break;
+    supported_before = supported;
   }
+  if (m.unsupported.empty()) m.unsupported = missed(m);
+  return each;
 }
 
-/// The variance by visiting every outcome, if that takes no more visits than the sample takes examples; else NaN.
+/// The exact moments, if they take no more visits than the sample takes examples.
 template <class T>
-double affordable_variance(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, const Truth& truth,
-                           const MeasureSettings& settings) {
+void take_exact(Measurement& m, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, const Truth& truth,
+                const MeasureSettings& settings) {
   const double visits = std::min(settings.outcome_cap, double(settings.replicates) * batch.examples());
   try {
     const auto moments = exact_moments(estimator, model, batch, truth.of_example, visits, false, settings.stop);
-    return moments.continuous ? not_a_number : std::max(0.0, moments.trace);
+    if (moments.continuous) return;
+    m.exact_variance = std::max(0.0, moments.trace);
+    m.exact_squared_bias = distance_squared(moments.mean, truth.gradient);
+    m.exact_cosine = moments.cosine;
   } catch (const NotExact&) {
-    return not_a_number;
   }
 }
 
@@ -214,7 +223,7 @@ void measure_by_sampling(Measurement& m, const Estimator<T>& estimator, const Mo
                                     : std::vector<double>(model.parameters().size());
   Replicates replicates(reference, settings.directions, settings.replicates);
   Visited visited(model, batch);
-  if (truth) m.exact_variance = affordable_variance(estimator, model, batch, *truth, settings);
+  if (truth) take_exact(m, estimator, model, batch, *truth, settings);
   const auto draw_more = [&](Replicates& r) { return draw(r, estimator, model, batch, noise, settings.stop, &visited); };
   charge(m, draw_enough(m, replicates, settings, draw_more, [&] {
            m.unvisited_mass = visited.missing();
@@ -295,7 +304,7 @@ void known_to_be_infinite(Measurement& m, const Spec& spec, const Model<T>& mode
     m.variance = std::numeric_limits<double>::infinity();
     m.intervals["variance"] = {m.variance, m.variance};
     m.intervals.erase("snr");
-    m.exact_variance = not_a_number;
+    m.exact_variance = m.exact_squared_bias = m.exact_cosine = not_a_number;
     m.variance_by_group.clear();
     m.variance_by_site.clear();
     m.unsupported = "the variance is infinite: " + why;

@@ -16,7 +16,8 @@ inline constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
 struct MeasureSettings {
   int replicates = 256;  ///< M
-  /// If these do not support the intervals, twice as many are drawn, and again, while there are no more than this.
+  /// If these do not support the intervals, twice as many are drawn, and again, while there are no more than this, until two
+  /// counts in succession support them.
   int most_replicates = 0;
   bool exact = false;            ///< visit every outcome instead of sampling
   bool covariance = false;       ///< of an exact measurement: also the whole covariance matrix
@@ -50,15 +51,16 @@ struct Measurement {
   double bias_p_value_plain = not_a_number;  ///< of "no bias", by the length of mean - g*: uniform in (0, 1) if there is none
   double bias_p_value = not_a_number;        ///< least along g* and random directions, Bonferroni-corrected
   double replicates = not_a_number;          ///< drawn
-  double effective_sample_size = not_a_number;     ///< Replicates::effective_sample_size: of the variance
-  double tail_index = not_a_number;                ///< of the squared deviations, Replicates::tail
-  double unvisited_mass = not_a_number;            ///< probability of the choices that no replicate made, see visited.hpp
-  double exact_variance = not_a_number;            ///< beside a sampled one, where it takes no more visits than the sample
-  std::string unsupported;                         ///< why the replicates do not support their intervals; empty if they do
-  double rows = not_a_number;                      ///< model rows per gradient
-  double attention_values = not_a_number;          ///< per gradient
-  double missed_hints = not_a_number;              ///< Tape::missed_hints per gradient: work done twice, never a wrong number
-  double seconds = not_a_number;                   ///< wall seconds per gradient
+  double effective_sample_size = not_a_number;  ///< Replicates::effective_sample_size: of the variance
+  double tail_index = not_a_number;             ///< of the squared deviations, Replicates::tail
+  double unvisited_mass = not_a_number;         ///< probability of the choices that no replicate made, see visited.hpp
+  /// By visiting every outcome, beside what was sampled, where that takes no more visits than the sample takes examples.
+  double exact_variance = not_a_number, exact_squared_bias = not_a_number, exact_cosine = not_a_number;
+  std::string unsupported;                 ///< why the replicates do not support what is formed of them; empty if they do
+  double rows = not_a_number;              ///< model rows per gradient
+  double attention_values = not_a_number;  ///< per gradient
+  double missed_hints = not_a_number;      ///< Tape::missed_hints per gradient: work done twice, never a wrong number
+  double seconds = not_a_number;           ///< wall seconds per gradient
   double work_normalised_variance = not_a_number;  ///< variance x rows
   double outcomes = not_a_number;                  ///< visited, if exact
   double attention_entropy = not_a_number;         ///< nats a choice, see choice_entropy.hpp; of the network, not the estimator

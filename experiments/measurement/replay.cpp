@@ -7,6 +7,7 @@
 #include "core/support/error.hpp"
 #include "core/support/log_gamma.hpp"
 #include "experiments/measurement/kinks.hpp"
+#include "experiments/measurement/parted.hpp"
 
 namespace hardgrad::measurement {
 
@@ -80,14 +81,37 @@ double Replay::visit(Rule rule) {
 }
 
 double Replay::standard(Standard noise, Draw where) {
+  if (pieces_ > 0) return visit_part(noise);
   const auto& rule = gauss_rule(noise, nodes_);
   const int chosen = categorical(rule.weights, where);
   path_[position_ - 1].standard = true;
   return rule.points[chosen];
 }
 
-bool Replay::standard_drawn() const {
-  return std::any_of(path_.begin(), path_.end(), [](const auto& node) { return node.standard; });
+void Replay::part(int pieces, std::size_t draws) {
+  pieces_ = pieces;
+  draws_ = draws;
+  exchangeable_ = false;  // the last draw is visited otherwise than those before
+}
+
+double Replay::visit_part(Standard noise) {
+  if (position_ == path_.size()) {
+    open_ = position_ + 1 == draws_;
+    const auto rule = open_ ? GaussRule{{0}, {1}} : pieced_rule(noise, pieces_);
+    path_.push_back({rule.weights, 0, {rule.points, {rule.weights, rule.weights, rule.weights}}, true, noise});
+  }
+  const auto& node = path_[position_++];
+  return node.quadrature.points[node.chosen];
+}
+
+void Replay::close(const GaussRule& rule) {
+  open_ = false;
+  path_.back().quadrature = {rule.points, {rule.weights, rule.weights, rule.weights}};
+  path_.back().probabilities = rule.weights;
+}
+
+std::size_t Replay::standard_draws() const {
+  return static_cast<std::size_t>(std::count_if(path_.begin(), path_.end(), [](const auto& node) { return node.standard; }));
 }
 
 bool Replay::continuous() const {

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "core/random/gauss_rules.hpp"
 #include "core/random/randomness.hpp"
 #include "experiments/measurement/quadrature.hpp"
 
@@ -25,9 +26,18 @@ class Replay : public Randomness {
   double uniform(Draw where, const Pieces& pieces = {}) override;
   using Randomness::logistic;
   double logistic(Draw where, double edge) override;
-  /// Visits the points of a Gauss rule.
+  /// Visits the points of a Gauss rule, or of the rules that `part` says.
   double standard(Standard noise, Draw where) override;
   bool replays() const override { return true; }
+
+  /// Of runs that draw standard noise alone, `draws` times: it is visited by rules of so many pieces, the last draw left open.
+  /// A run that comes to an open draw is no visit: it is repeated with other numbers there, by `set_open` and `begin`, until
+  /// `close` says at which it is visited.
+  void part(int pieces, std::size_t draws);
+  bool open() const { return open_; }
+  Standard open_noise() const { return path_.back().noise; }
+  void set_open(double number) { path_.back().quadrature.points = {number}; }
+  void close(const GaussRule& rule);
 
   /// Starts one visit.
   void begin();
@@ -41,7 +51,10 @@ class Replay : public Randomness {
   /// True if continuous noise was drawn in the last visit.
   bool continuous() const;
   /// The same of standard draws.
-  bool standard_drawn() const;
+  bool standard_drawn() const { return standard_draws() > 0; }
+  std::size_t standard_draws() const;
+  /// All draws were.
+  bool only_standard() const { return standard_draws() == path_.size(); }
 
  private:
   struct Node {
@@ -49,6 +62,7 @@ class Replay : public Randomness {
     int chosen;
     Quadrature quadrature = {};  ///< of a continuous draw, its finest weights being `probabilities`
     bool standard = false;
+    Standard noise = Standard::normal;
   };
   struct Trajectory {
     std::vector<int> choices;   ///< in the order drawn
@@ -59,9 +73,12 @@ class Replay : public Randomness {
   /// A node of the quadrature that is made when its draw comes first.
   template <class Rule>
   double visit(Rule rule);
+  double visit_part(Standard noise);
   std::span<const double> kinks(const Draw& where) const;
   bool exchangeable_;
-  int nodes_, level_;
+  int nodes_, level_, pieces_ = 0;
+  std::size_t draws_ = 0;
+  bool open_ = false;
   const Kinks* kinks_;
   std::vector<Node> path_;
   std::size_t position_ = 0;

@@ -80,6 +80,7 @@ void Replicates::add(int index, std::span<const double> gradient) {
   for (std::size_t k = 0; k < along.size(); ++k) {
     block.along[k] += along[k];
     block.along_squares[k] += along[k] * along[k];
+    block.along_most = std::max(block.along_most, along[k] * along[k]);
   }
 }
 
@@ -154,6 +155,7 @@ void Replicates::complete(int index) {
       total_.along[k] += block.along[k];
       total_.along_squares[k] += block.along_squares[k];
     }
+    total_.along_most = std::max(total_.along_most, block.along_most);
     block.squares = {};
   }
 }
@@ -276,10 +278,12 @@ Interval Replicates::cosine_interval(double level) const {
   return {(cosine_ - half) / (1 + k), std::min(1.0, (cosine_ + half) / (1 + k))};
 }
 
+bool Replicates::without_noise(double resolution) const { return std::sqrt(variance_ / total_.count) <= resolution * 1e-3; }
+
 double Replicates::bias_p_value(double resolution, double doubt) const {
   const double off = std::sqrt(dot(total_.sum, total_.sum)) / total_.count;
   if (off <= resolution) return 1;
-  if (std::sqrt(variance_ / total_.count) <= resolution * 1e-3) return off <= doubt;  // no noise, and not where it should be
+  if (without_noise(resolution)) return off <= doubt;
   return distance(reference_).p_value(doubt);
 }
 
@@ -288,11 +292,10 @@ double Replicates::corrected_bias_p_value(double resolution) const {
   double smallest = 1;
   for (std::size_t k = 0; k < directions(); ++k) {
     const double mean = total_.along[k] / m;
-    const double variance = scatter_of(total_.along_squares[k], total_.along[k], m) / (m - 1);
     if (std::abs(mean) <= resolution) continue;
-    const double error = std::sqrt(variance / m);
-    if (error <= resolution * 1e-3) return 0;  // no noise, and not where it should be
-    const double t = std::abs(mean) / error;
+    if (without_noise(resolution)) return 0;
+    const double scatter = scatter_of(total_.along_squares[k], total_.along[k], m) + total_.along_most;
+    const double t = std::abs(mean) / std::sqrt(scatter / (m - 1) / m);
     smallest = std::min(smallest, 2 * boost::math::cdf(boost::math::complement(boost::math::students_t(m - 1), t)));
   }
   return std::min(1.0, smallest * static_cast<double>(std::max<std::size_t>(1, directions())));

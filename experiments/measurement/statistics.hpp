@@ -59,7 +59,9 @@ class Replicates {
   };
   Tail tail() const;
   /// Smallest two-sided p-value of the t-tests of mean deviation zero along the directions, times their number: Bonferroni's
-  /// correction. It finds a bias of one direction among many, and is not uniform where there is none.
+  /// correction. It finds a bias of one direction among many, and is not uniform where there is none. A direction may owe its
+  /// whole variance to a rare term that was not drawn: to each one replicate is added that deviates as far as any did along
+  /// any.
   double corrected_bias_p_value(double resolution) const;
 
  private:
@@ -70,6 +72,7 @@ class Replicates {
     double squared = 0;                ///< all squares
     double cosine = 0, cosine_squares = 0;
     std::vector<double> along, along_squares;  ///< per direction, the reference's own last
+    double along_most = 0;                     ///< the largest square of all directions
     std::vector<double> largest;               ///< squared deviations, at most `kept`, as a heap with the least on top
   };
   std::size_t directions() const { return probes_.count() + (reference_norm_ > 0); }
@@ -82,6 +85,7 @@ class Replicates {
   double overlap(const Replicates& other) const;
   static constexpr std::size_t kept = 128;
   static void keep(std::vector<double>& largest, double squared);
+  bool without_noise(double resolution) const;
   double scale() const;  // of the covariance between blocks, for the mean's to have the trace variance / M
 
   std::vector<double> reference_;

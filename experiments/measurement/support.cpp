@@ -27,4 +27,24 @@ std::string unsupported(const Measurement& m, const Replicates& replicates, bool
   return "";
 }
 
+std::string missed(const Measurement& m) {
+  const struct {
+    const char *interval, *name;
+    double exact, rounding;
+  } known[] = {{"variance", "variance", m.exact_variance, 1e-6 * m.exact_variance},
+               {"squared_bias", "squared bias", m.exact_squared_bias,
+                1e-4 * m.exact_squared_bias + 1e-10 * (m.estimand_norm * m.estimand_norm + m.exact_variance)},
+               {"cosine", "cosine", m.exact_cosine, 1e-5}};
+  std::string found;
+  for (const auto& [interval, name, exact, rounding] : known) {
+    const auto at = m.intervals.find(interval);
+    if (!std::isfinite(exact) || at == m.intervals.end()) continue;
+    const auto [low, high] = at->second;
+    if (exact < low - rounding || exact > high + rounding)
+      found += fmt::format("{}the exact {} is {:.3g}, outside its interval [{:.3g}, {:.3g}]", found.empty() ? "" : "; ", name,
+                           exact, low, high);
+  }
+  return found;
+}
+
 }  // namespace hardgrad::measurement

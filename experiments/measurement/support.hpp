@@ -1,4 +1,4 @@
-// Whether replicates can support the intervals that are formed of them.
+// Whether replicates can support what is formed of them: intervals, p-values, ratios.
 #pragma once
 
 #include <string>
@@ -15,5 +15,9 @@ namespace hardgrad::measurement {
 ///   - no noise was seen at all while choices were left unvisited, or a bias (p < 0.001) of an estimator that `claims` to have
 ///   none.
 std::string unsupported(const Measurement& m, const Replicates& replicates, bool claims);
+
+/// Which intervals miss the exact value where that is known (Measurement::exact_variance and the like), in words; empty if none
+/// does. Of sound intervals of level .95 one in twenty does.
+std::string missed(const Measurement& m);
 
 }  // namespace hardgrad::measurement

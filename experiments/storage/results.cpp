@@ -27,6 +27,8 @@ const std::vector<MeasurementField>& measurement_fields() {
       {"tail_index", &M::tail_index, "1", "Hill's tail index of the replicates' squared deviations"},
       {"unvisited_mass", &M::unvisited_mass, "1", "probability of the choices that no replicate made"},
       {"exact_variance", &M::exact_variance, "1", "the variance by visiting every outcome, beside the sampled one"},
+      {"exact_squared_bias", &M::exact_squared_bias, "1", "the squared bias by visiting every outcome, beside the sampled one"},
+      {"exact_cosine", &M::exact_cosine, "1", "the mean cosine by visiting every outcome, beside the sampled one"},
       {"rows", &M::rows, "1", "model rows per gradient"},
       {"attention_values", &M::attention_values, "1", "attention values computed per gradient"},
       {"missed_hints", &M::missed_hints, "1",

@@ -8,6 +8,7 @@ from analysis import InputError, load, select, table, tidy
 from analysis.compare import compare
 from analysis.frames import per_run
 from analysis.inference import aggregates, bias_tests, comparisons, improvement_probabilities, pareto, ranking
+from analysis.table import format_table
 from made_up import made_up, sweep
 
 
@@ -84,6 +85,20 @@ def test_bias_tests_correct_for_their_number():
     assert frame["p_value"].tolist() == [0.02, 1e-9, 0.04]
     assert np.allclose(frame["p_holm"], [0.04, 3e-9, 0.04]) and frame["biased"].all()
     assert bias_tests(made_up(bias_p_value=(("run", "measurement_step"), p)), level=1e-3)["biased"].tolist() == [False, True, False]
+
+
+def test_what_replicates_do_not_support_is_marked_and_finds_no_bias():
+    doubtful = np.array([["", ""], ["5 carry", ""], ["", ""], ["", ""]], object)
+    p = (("run", "measurement_step"), np.full((4, 2), 1e-9))
+    data = made_up(bias_p_value=p, measurement_unsupported=(("run", "measurement_step"), doubtful))
+    assert bias_tests(data)["biased"].tolist() == [True, False, True, True]
+    text = format_table(table(data))
+    assert [line.count("?") for line in text.splitlines() if line.startswith(("1", "2", "–"))] in ([2, 0], [0, 2]), text
+    assert "replicates do not support it" in text
+    known = data.assign(exact_variance=(("run", "measurement_step"), [[2.5, 9], [3.5, 9], [np.nan, 9], [np.nan, 9]]))
+    frame = table(known).set_index("estimator")
+    assert frame.loc["rloo", "variance"] == 3 and not frame.loc["rloo", "variance_doubtful"] and frame.loc["rloo", "squared_bias_doubtful"]
+    assert frame.loc["soft", "variance"] == 0  # sampled
 
 
 def test_comparisons_pair_seeds():

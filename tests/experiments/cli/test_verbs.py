@@ -221,7 +221,7 @@ def test_measure_json():
     for r in got["results"]:
         assert set(r) >= {"estimator", "target", "status", "reason", "variance", "squared_bias", "relative_bias", "mse", "snr", "cosine",
                           "bias_p_value_plain", "bias_p_value", "replicates", "effective_sample_size", "tail_index", "unvisited_mass",
-                          "exact_variance", "unsupported", "rows", "attention_values", "seconds", "work_normalised_variance", "bias_against", "intervals",
+                          "exact_variance", "exact_squared_bias", "exact_cosine", "unsupported", "rows", "attention_values", "seconds", "work_normalised_variance", "bias_against", "intervals",
                           "variance_by_group", "mean_gradient"}
         assert r["status"] == "ok"
         low, high = r["intervals"]["variance"]
@@ -241,7 +241,10 @@ def test_what_an_estimator_learns_can_be_learned_before_it_is_measured():
 def test_a_sample_that_missed_rare_terms_says_so():
     rare = ("measure", "--task", "bits", "--model", "bits[t=0.3,logit=-8]", "--estimator", "reinforce", "--replicates", 64)
     text = run(*rare, "--most-replicates", 0).stdout
-    assert "0 ?" in text and "? reinforce: 64 replicates do not support their intervals: the exact variance is" in text
+    assert "? reinforce: 64 replicates do not support their intervals: the exact variance is" in text
+    lines = [line.split() for line in text.splitlines() if line.startswith(("ESTIMATOR", "reinforce"))]
+    assert lines[1].count("?") == 8, lines  # both biases, the variance, SNR, cosine, both p-values, variance x rows
+    assert lines[0].count("EXACT") == 2 and "EXACT" not in run(*rare, "--outcome-cap", 1).stdout
     (enough,) = as_json(*rare, "--most-replicates", 1000000)["results"]
     assert enough["replicates"] > 64 and enough["unsupported"] == "" and enough["unvisited_mass"] == 0
     low, high = enough["intervals"]["variance"]

@@ -255,6 +255,25 @@ TEST_CASE("probes are orthonormal, and see a deviation's length on average") {
   CHECK(seen == doctest::Approx(1).epsilon(0.15));  // |b|^2 / P, within about five standard errors
 }
 
+TEST_CASE("a rare term that was not drawn is no bias along its direction") {
+  // Entry 0 deviates by 1 in a hundredth of the draws, entry 1 would in a thousandth: there is none among these.
+  Replicates missed({0, 0}, 2, 256), biased({0, 0}, 2, 256);
+  for (int b = 0; b < missed.blocks(); ++b) {
+    for (int m = missed.range(b)[0]; m < missed.range(b)[1]; ++m) {
+      const double noise = 1e-5 * (m % 7 - 3), rare = m % 100 == 50 ? 0.99 : -0.01;
+      missed.add(b, std::vector<double>{rare, -0.001 + noise});
+      biased.add(b, std::vector<double>{rare, 0.5 + noise});
+    }
+    missed.complete(b);
+    biased.complete(b);
+  }
+  missed.finish();
+  biased.finish();
+  CHECK(missed.bias_p_value(1e-9) > 0.05);
+  CHECK(missed.corrected_bias_p_value(1e-9) > 0.05);
+  CHECK(biased.corrected_bias_p_value(1e-9) < 1e-12);
+}
+
 TEST_CASE("without noise a deviation is a bias, and rounding is none") {
   const Draws exact(4, {1, 1}, {0, 0}, Key(5));
   int places = 0;

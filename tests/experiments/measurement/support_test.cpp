@@ -118,23 +118,26 @@ TEST_CASE("what was never visited is the probability of the choices no replicate
 }
 
 Measurement sampled(const std::string& estimator, const std::string& model_spec, int replicates, int most,
-                    double outcome_cap = 2e6) {
+                    double outcome_cap = 2e6, Key key = Key(34)) {
   const auto model = model_of(model_spec);
   MeasureSettings settings;
   settings.replicates = replicates;
   settings.most_replicates = most;
   settings.outcome_cap = outcome_cap;
-  return measure(Spec::parse(estimator), *estimator_of(estimator, *model), *model, one_example(), settings, Key(34));
+  return measure(Spec::parse(estimator), *estimator_of(estimator, *model), *model, one_example(), settings, key);
+}
+
+Measurement exactly(const std::string& estimator, const std::string& model_spec) {
+  const auto model = model_of(model_spec);
+  MeasureSettings settings;
+  settings.exact = true;
+  return measure(Spec::parse(estimator), *estimator_of(estimator, *model), *model, one_example(), settings, Key(1));
 }
 
 TEST_CASE("a bit that hardly ever falls the other way: a sample without it says that it is none, and goes on") {
   const auto* model = "bits[t=0.3,logit=-8]";  // p = 3.4e-4
   const auto few = sampled("reinforce", model, 64, 64), known = sampled("reinforce", model, 64, 1 << 20);
-  MeasureSettings exactly;
-  exactly.exact = true;
-  const auto bits = model_of(model);
-  const auto exact =
-      measure(Spec::parse("reinforce"), *estimator_of("reinforce", *bits), *bits, one_example(), exactly, Key(1));
+  const auto exact = exactly("reinforce", model);
   CHECK(few.exact_variance == doctest::Approx(exact.variance).epsilon(1e-12));
   CHECK(few.replicates == 64);
   CHECK(few.unvisited_mass == doctest::Approx(1 / (1 + std::exp(8))).epsilon(1e-9));
@@ -150,6 +153,43 @@ TEST_CASE("a bit that hardly ever falls the other way: a sample without it says 
   CHECK(std::isnan(unknown.exact_variance));
   CHECK(sampled("reinforce", model, 64, 64, 1).unsupported.find("they show no noise, and choices") == 0);
   CHECK(unknown.replicates > 1000);
+}
+
+TEST_CASE("of attention that is nearly certain, intervals that are not marked hold the truth, and so do p-values") {
+  const struct {
+    double outcome_cap;
+    int least_unmarked, least_share;
+  } ways[] = {{2e6, 100, 100}, {1, 70, 90}};  // the exact moments are known, or are not
+  for (const auto& [outcome_cap, least_unmarked, least_share] : ways) {
+    CAPTURE(outcome_cap);
+    int measured = 0, unmarked = 0, variances = 0, biases = 0, rejected = 0, contradicted = 0;
+    for (const auto* model : {"bits[options=4,function=table,table_seed=8,logit=3.5;-1.1;-4.2;0.35]",
+                              "bits[options=5,function=table,table_seed=3,logit=4.5;-2;0.3;-3.5;1]",
+                              "bits[options=3,function=table,table_seed=21,logit=5;0.2;-2]"})
+      for (const auto* estimator : {"stochastic_ad", "bitflip[samples=1]", "reinforce", "rloo[samples=2]", "self_critic"}) {
+        if (!unsupported(Spec::parse(estimator), model_of(model)->structure()).empty()) continue;
+        const auto truth = exactly(estimator, model);
+        for (std::uint64_t seed = 0; seed < 12; ++seed) {
+          const auto m = sampled(estimator, model, 256, 4096, outcome_cap, Key(36) / seed);
+          ++measured;
+          contradicted += m.bias_p_value < 1e-12 && m.bias_p_value_plain > 0.05;
+          if (!m.unsupported.empty()) continue;
+          ++unmarked;
+          const auto holds = [](const Interval& ends, double value) {
+            return ends[0] <= value + 1e-12 && value <= ends[1] + 1e-12;
+          };
+          variances += holds(m.intervals.at("variance"), truth.variance);
+          biases += holds(m.intervals.at("squared_bias"), truth.squared_bias);
+          rejected += m.bias_p_value_plain < 0.01;
+        }
+      }
+    CHECK(measured == 144);
+    CHECK(contradicted == 0);
+    CHECK(unmarked >= least_unmarked);
+    CHECK(100 * variances >= least_share * unmarked);
+    CHECK(100 * biases >= least_share * unmarked);
+    CHECK(100 * rejected <= 3 * unmarked);
+  }
 }
 
 TEST_CASE("an ordinary sample supports its intervals, and no more is drawn") {

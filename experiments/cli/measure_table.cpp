@@ -1,0 +1,115 @@
+#include "experiments/cli/measure_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <string>
+
+#include "experiments/cli/output.hpp"
+#include "experiments/cli/readable.hpp"
+
+namespace hardgrad::cli {
+namespace {
+
+using measurement::Measurement;
+
+struct Column {
+  std::string title;
+  std::function<std::string(const Measurement&)> text;
+  char side = 'r';
+};
+
+/// The squared bias that rounding alone explains, as analysis/rounding.py has it.
+double rounding(const Measurement& m, double epsilon) {
+  const double variance = std::isfinite(m.variance) ? m.variance : 0;
+  return std::max(std::pow(64 * epsilon, 2) * (m.estimand_norm * m.estimand_norm + variance), 1e-30);
+}
+
+/// A squared bias, or its root over the gradient's length. Where an exact one is within its error of zero, what it is below, if
+/// that is a ten-billionth of the gradient or more; an estimate is shown as it came.
+std::string bias_text(const Measurement& m, bool exact, double epsilon, bool relative) {
+  const auto shown = [&](double squared) { return relative ? std::sqrt(squared) / m.estimand_norm : squared; };
+  const auto interval = m.intervals.find("squared_bias");
+  const bool near_zero = exact && interval != m.intervals.end() && interval->second[0] <= 0;
+  if (near_zero && interval->second[1] > std::max(1e-20 * m.estimand_norm * m.estimand_norm, rounding(m, epsilon)))
+    return "< " + short_number(shown(interval->second[1]));
+  if (near_zero || std::abs(m.squared_bias) <= rounding(m, epsilon)) return short_number(0);
+  return short_number(relative ? m.relative_bias : m.squared_bias);
+}
+
+/// The relative bias that is known beside a sampled one.
+std::string exact_bias_text(const Measurement& m, double epsilon) {
+  if (m.exact_squared_bias <= rounding(m, epsilon)) return short_number(0);
+  return short_number(std::sqrt(m.exact_squared_bias) / m.estimand_norm);
+}
+
+std::string marked(const Measurement& m, const std::string& text) { return text + (m.unsupported.empty() ? "" : " ?"); }
+
+std::vector<Column> columns(bool exact, bool exact_beside, double epsilon) {
+  std::vector<Column> all;
+  const auto add = [&](const char* title, std::function<std::string(const Measurement&)> text) {
+    all.push_back({title, text});
+  };
+  const auto number = [&](const char* title, double Measurement::*field) {
+    add(title, [field](const Measurement& m) { return short_number(m.*field); });
+  };
+  const auto sampled = [&](const char* title, double Measurement::*field) {
+    add(title, [field](const Measurement& m) { return marked(m, short_number(m.*field)); });
+  };
+  all.push_back({"ESTIMATOR", [](const Measurement& m) { return m.estimator; }, 'l'});
+  all.push_back({"TARGET", [](const Measurement& m) { return m.target; }, 'l'});
+  number("|GRADIENT|", &Measurement::estimand_norm);
+  add("BIAS^2", [=](const Measurement& m) { return marked(m, bias_text(m, exact, epsilon, false)); });
+  add("REL.BIAS", [=](const Measurement& m) { return marked(m, bias_text(m, exact, epsilon, true)); });
+  if (exact_beside) add("EXACT", [=](const Measurement& m) { return exact_bias_text(m, epsilon); });
+  sampled("VARIANCE", &Measurement::variance);
+  if (exact_beside) number("EXACT", &Measurement::exact_variance);
+  sampled("SNR", &Measurement::snr);
+  sampled("COSINE", &Measurement::cosine);
+  if (exact) number("OUTCOMES", &Measurement::outcomes);
+  if (!exact) sampled("P(UNBIASED)", &Measurement::bias_p_value_plain);
+  if (!exact) sampled("P(CORRECTED)", &Measurement::bias_p_value);
+  number("ROWS", &Measurement::rows);
+  add("MS", [](const Measurement& m) { return short_number(1e3 * m.seconds); });
+  sampled("VAR x ROWS", &Measurement::work_normalised_variance);
+  return all;
+}
+
+void print_table_of(const std::vector<Measurement>& measured, bool exact, double epsilon) {
+  const bool beside =
+      std::any_of(measured.begin(), measured.end(), [](const auto& m) { return std::isfinite(m.exact_variance); });
+  std::vector<std::vector<std::string>> rows(1);
+  std::string sides;
+  const auto shown = columns(exact, beside, epsilon);
+  for (const auto& column : shown) {
+    rows[0].push_back(column.title);
+    sides += column.side;
+  }
+  for (const auto& m : measured) {
+    if (m.status != "ok") continue;
+    rows.emplace_back();
+    for (const auto& column : shown) rows.back().push_back(column.text(m));
+  }
+  if (rows.size() > 1) print_table(rows, sides.c_str());
+}
+
+}  // namespace
+
+void print_measured(const std::vector<Measurement>& measured, bool exact, double epsilon) {
+  print_table_of(measured, exact, epsilon);
+  for (const auto& m : measured)
+    if (m.status == "ok" && !m.unsupported.empty())
+      put("? {}: {}{}\n", m.estimator,
+          std::isinf(m.variance)
+              ? ""
+              : counted(static_cast<std::size_t>(m.replicates), "replicate") + " do not support their intervals: ",
+          m.unsupported);
+  for (const auto& m : measured)
+    if (m.status == "ok" && m.estimand != "enumerated") put("{}: the true gradient: {}\n", m.estimator, m.estimand);
+  for (const auto& m : measured)
+    if (m.status != "ok") put("{} {}: {}\n", m.status == "failed" ? red("FAILED") : m.status, m.estimator, m.reason);
+}
+
+}  // namespace hardgrad::cli
