@@ -123,6 +123,12 @@ GaussRule make(Standard noise, int n) {
 
 }  // namespace
 
+double standard_density(Standard noise, double z) {
+  const bool over_root = noise == Standard::normal || noise == Standard::double_maxwell;
+  const double inside = noise == Standard::uniform && (z < 0 || z > 1) ? 0 : 1;
+  return inside * density(noise, z) * (over_root ? 1 / std::sqrt(2 * std::numbers::pi) : 1);
+}
+
 double standard_normal_quantile(double u) { return -std::numbers::sqrt2 * boost::math::erfc_inv(2 * u); }
 
 const GaussRule& gauss_rule(Standard noise, int n) {

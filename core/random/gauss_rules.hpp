@@ -16,6 +16,9 @@ enum class Standard {
 /// The z below which a share u in (0, 1) of the standard normal distribution lies.
 double standard_normal_quantile(double u);
 
+/// The density of the distribution at z, integrating to 1.
+double standard_density(Standard noise, double z);
+
 struct GaussRule {
   std::vector<double> points;   ///< ascending
   std::vector<double> weights;  ///< sum to 1

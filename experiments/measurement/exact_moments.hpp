@@ -31,9 +31,10 @@ struct Moments {
 
 /// Moments of `estimator` on `batch`. `reference` [B][P] are gradients close to each example's mean (its exact gradient):
 /// moments are taken around them, so that they do not cancel. UsageError if more than `outcome_cap` visits are needed,
-/// naming how many. Normal draws are integrated over with as many nodes as the cap allows, at most 32; the quadrature
-/// of other continuous noise is parted at kinks that are found, and refined until it is good to 1e-10, or the cap is met.
-/// Examples are visited one by one, those that the estimator couples together. `stop` is polled between visits.
+/// naming how many. Standard draws are integrated over by Gauss rules of up to 32 nodes, or 64 where these are not good to
+/// 1e-10, as the cap allows; what is not analytic by pieces, the last draw parted where the estimate jumps. The quadrature of
+/// other continuous noise is parted at kinks that are found, and refined until it is good to 1e-10, or the cap is met. Examples
+/// are visited one by one, those that the estimator couples together. `stop` is polled between visits.
 template <class T>
 Moments exact_moments(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
                       const std::vector<std::vector<double>>& reference, double outcome_cap, bool covariance = false,

@@ -73,4 +73,6 @@ double quadrature_error(double coarse, double fine, double scale) {
   return fine < coarse || coarse + fine <= 1e-12 * scale ? coarse + fine : std::numeric_limits<double>::infinity();
 }
 
+double gauss_error(double coarse, double fine) { return fine < 0.1 * coarse ? fine : 16 * std::max(fine, coarse); }
+
 }  // namespace hardgrad::measurement

@@ -33,4 +33,9 @@ Quadrature logistic_quadrature(double edge, std::span<const double> kinks, int l
 /// `scale`.
 double quadrature_error(double coarse, double fine, double scale);
 
+/// What a Gauss rule of n nodes is off by, from its distance to that of 3/4 n, and from there to that of n / 2. Of an analytic
+/// integrand each gains much more than the one before. At a jump along a diagonal of a product of rules the error falls with
+/// the root of n alone, unevenly: it is some ten times the distance.
+double gauss_error(double coarse, double fine);
+
 }  // namespace hardgrad::measurement

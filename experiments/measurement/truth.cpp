@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <utility>
 
 #include "core/autodiff/gradient.hpp"
 #include "core/estimator/enumeration/objectives.hpp"
 #include "experiments/measurement/finite.hpp"
 #include "experiments/measurement/lengths.hpp"
+#include "experiments/measurement/quadrature.hpp"
 #include "experiments/support/parallel.hpp"
 
 namespace hardgrad::measurement {
@@ -57,9 +60,18 @@ Truth exact_truth(const Target& target, const Model<T>& model, const Batch& batc
   auto truth = truth_of(target, model, batch, 0, leaf_cap, stop);
   if (structure.numbers()) {
     truth.nodes = structure.nodes();
-    auto off = truth_of(target, model, batch, 3 * truth.nodes / 4, leaf_cap, stop).gradient;
-    for (std::size_t i = 0; i < off.size(); ++i) off[i] -= truth.gradient[i];
-    truth.error = length_of(off);
+    const auto with = [&](int nodes) { return truth_of(target, model, batch, nodes, leaf_cap, stop); };
+    const auto rated = [&](Truth of, int nodes, const Truth& rougher) {
+      const auto rough = with(3 * nodes / 4);
+      of.nodes = nodes;
+      of.error = gauss_error(distance_between(rough.gradient, rougher.gradient), distance_between(of.gradient, rough.gradient));
+      return of;
+    };
+    const int nodes = truth.nodes;
+    truth = rated(std::move(truth), nodes, with(nodes / 2));
+    constexpr int most = 64;  // where columns are few: else they are too many rows
+    constexpr double enough = std::max(1e-10, 16.0 * std::numeric_limits<T>::epsilon());
+    if (2 * nodes == most && truth.error > enough * truth.norm()) return rated(with(most), most, truth);
   }
   return truth;
 }

@@ -18,7 +18,7 @@ struct Truth {
   std::vector<std::vector<double>> of_example;  ///< [B][P]
   double value = 0;                             ///< the target itself, mean over the batch
   int nodes = 0;     ///< a column, of the quadrature that stands in where choices are numbers; 0: enumerated
-  double error = 0;  ///< how far the gradient of a quadrature of 3/4 the nodes is off; 0 if enumerated
+  double error = 0;  ///< what the quadrature leaves in doubt of the gradient (gauss_error); 0 if enumerated
 
   double norm() const;
   /// How it was had: "enumerated", or by which quadrature and how well.

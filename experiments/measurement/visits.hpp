@@ -1,0 +1,67 @@
+// Moments of an estimate of one example, or of several that are coupled, by visiting all that can be drawn by given rules.
+#pragma once
+
+#include <cmath>
+#include <functional>
+#include <numeric>
+#include <vector>
+
+#include "core/autodiff/gradient.hpp"
+#include "core/estimator/estimator.hpp"
+#include "experiments/measurement/exact_moments.hpp"
+#include "experiments/measurement/kinks.hpp"
+#include "experiments/measurement/replay.hpp"
+#include "experiments/support/stop.hpp"
+
+namespace hardgrad::measurement {
+
+inline double trace(const std::vector<double>& variances) { return std::accumulate(variances.begin(), variances.end(), 0.0); }
+
+/// Complete sets of choices of all examples together.
+template <class T>
+double outcomes_of(const Model<T>& model, const Batch& batch, int nodes) {
+  const auto each = model.outcomes(batch, nodes);
+  return std::accumulate(each.begin(), each.end(), 1.0, std::multiplies<>());
+}
+
+/// Of the last draw, besides its jumps, where those before it have so many.
+inline int inner_pieces(int pieces) { return std::max(8, 2 * pieces); }
+
+/// How an example is visited.
+struct Way {
+  int nodes, level;
+  bool one_copy;
+  const Kinks& kinks;
+  int pieces = 0;         ///< of standard draws that are parted; 0: they are not
+  std::size_t draws = 0;  ///< standard draws of a run
+};
+
+/// What its runs drew.
+struct Draws {
+  std::size_t standard = 0;  ///< in each run
+  bool jumps = false;        ///< an estimate does, with the last of them
+  bool alike = true;         ///< as many in each, and nothing else
+  void see(const Replay& replay) {
+    const bool first = standard == 0;
+    alike = alike && replay.only_standard() && (first || replay.standard_draws() == standard);
+    standard = replay.standard_draws();
+  }
+};
+
+/// An estimate, and its gradient in d.
+template <class T>
+Estimate<T> drawn(const Estimator<T>& estimator, const Model<T>& model, const Batch& example, bool one_copy, Randomness& random,
+                  Tape<T>& tape, std::vector<double>& d) {
+  tape.rewind();
+  auto estimate = estimator.draw({.tape = tape, .model = model, .batch = example, .random = random, .one_copy = one_copy});
+  differentiate(estimate.surrogate, model.parameters(), d);
+  return estimate;
+}
+
+/// Moments of one example, around `reference`. NotExact if that takes more than `outcome_cap` visits.
+template <class T>
+Moments visited(const Estimator<T>& estimator, const Model<T>& model, const Batch& example,
+                const std::vector<double>& reference, const Way& way, double outcome_cap, bool covariance, const Stop& stop,
+                Draws* draws = nullptr);
+
+}  // namespace hardgrad::measurement
