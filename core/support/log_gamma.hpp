@@ -1,6 +1,7 @@
 // log Gamma, and what is counted by it.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 
 namespace hardgrad {
@@ -11,9 +12,13 @@ inline double log_gamma(double x) {
   return ::lgamma_r(x, &sign);
 }
 
-/// How many multisets of so many samples there are.
+/// How many multisets of so many samples there are: (outcomes + samples - 1) over (samples).
 inline double multisets(double outcomes, double samples) {
-  return std::round(std::exp(log_gamma(outcomes + samples) - log_gamma(samples + 1) - log_gamma(outcomes)));
+  const double all = outcomes + samples - 1, chosen = std::min(samples, outcomes - 1);
+  if (chosen > 1e4) return std::round(std::exp(log_gamma(outcomes + samples) - log_gamma(samples + 1) - log_gamma(outcomes)));
+  double count = 1;  // log Gamma of large numbers cancels
+  for (double i = 1; i <= chosen; ++i) count *= (all - chosen + i) / i;
+  return std::round(count);
 }
 
 }  // namespace hardgrad

@@ -9,6 +9,7 @@
 
 #include "experiments/measurement/lengths.hpp"
 #include "experiments/measurement/parted.hpp"
+#include "experiments/measurement/permuted.hpp"
 #include "experiments/measurement/quadrature.hpp"
 #include "experiments/measurement/visits.hpp"
 #include "experiments/support/parallel.hpp"
@@ -33,10 +34,10 @@ constexpr int fewest_nodes = 8, most_nodes = 32;  // of a standard draw
 
 /// Whether no more than `outcome_cap` visits are made if a standard draw has so many nodes.
 template <class T>
-bool affordable_nodes(int nodes, const Estimator<T>& estimator, const Model<T>& model, const Batch& example, bool one_copy,
-                      double outcome_cap) {
+bool affordable_nodes(int nodes, bool exchangeable, const Estimator<T>& estimator, const Model<T>& model, const Batch& example,
+                      bool one_copy, double outcome_cap) {
   Tape<T> tape;
-  Replay replay(estimator.exchangeable(), nodes);
+  Replay replay(exchangeable, nodes);
   replay.begin();
   estimator.draw({.tape = tape, .model = model, .batch = example, .random = replay, .one_copy = one_copy});
   return !replay.standard_drawn() || replay.expected_visits(outcomes_of(model, example, nodes)) <= outcome_cap;
@@ -87,16 +88,19 @@ constexpr int finest_level = 6;
 /// The same with as good a quadrature as can be had, and what it leaves in doubt.
 template <class T>
 Moments refined(const Estimator<T>& estimator, const Model<T>& model, const Batch& example,
-                const std::vector<double>& reference, bool one_copy, double outcome_cap, bool covariance, const Stop& stop) {
-  const auto affordable = [&](int nodes) { return affordable_nodes(nodes, estimator, model, example, one_copy, outcome_cap); };
+                const std::vector<double>& reference, bool exchangeable, bool one_copy, double outcome_cap, bool covariance,
+                const Stop& stop) {
+  const auto affordable = [&](int nodes) {
+    return affordable_nodes(nodes, exchangeable, estimator, model, example, one_copy, outcome_cap);
+  };
   int nodes = most_nodes;
   if (model.structure().numbers())
     while (nodes > fewest_nodes && !affordable(nodes)) nodes -= nodes > 16 ? 8 : 4;
   Kinks kinks;
   Draws draws;
   const auto visit = [&](int nodes, int level, bool covariance) {
-    return visited(estimator, model, example, reference, {nodes, level, one_copy, kinks}, outcome_cap, covariance, stop,
-                   &draws);
+    return visited(estimator, model, example, reference, {nodes, level, one_copy, exchangeable, kinks}, outcome_cap, covariance,
+                   stop, &draws);
   };
   auto m = visit(nodes, 0, covariance);
   const auto good = [&](double to = 1e-10) {
@@ -122,8 +126,8 @@ Moments refined(const Estimator<T>& estimator, const Model<T>& model, const Batc
     if (good(1e-6)) return m;  // it is analytic: a finer one would cost more than it tells
     if (draws.alike) {
       const auto by_pieces = [&](int pieces) {
-        return visited(estimator, model, example, reference, {nodes, 0, one_copy, kinks, pieces, draws.standard}, outcome_cap,
-                       covariance, stop, &draws);
+        return visited(estimator, model, example, reference, {nodes, 0, one_copy, exchangeable, kinks, pieces, draws.standard},
+                       outcome_cap, covariance, stop, &draws);
       };
       const auto by_parts = parted(by_pieces, draws.standard, outcome_cap);
       if (by_parts && (draws.jumps || by_parts->mean_error + by_parts->trace_error < m.mean_error + m.trace_error))
@@ -150,14 +154,15 @@ Moments refined(const Estimator<T>& estimator, const Model<T>& model, const Batc
 /// The same, if need be by one of the copies it is the mean of.
 template <class T>
 Moments of_example(const Estimator<T>& estimator, const Model<T>& model, const Batch& example,
-                   const std::vector<double>& reference, double outcome_cap, bool covariance, const Stop& stop) {
+                   const std::vector<double>& reference, bool exchangeable, double outcome_cap, bool covariance,
+                   const Stop& stop) {
   const double copies = estimator.copies();
   try {
-    return refined(estimator, model, example, reference, false, outcome_cap, covariance, stop);
+    return refined(estimator, model, example, reference, exchangeable, false, outcome_cap, covariance, stop);
   } catch (const NotExact&) {
     if (copies == 1) throw;
   }
-  auto m = refined(estimator, model, example, reference, true, outcome_cap, covariance, stop);
+  auto m = refined(estimator, model, example, reference, exchangeable, true, outcome_cap, covariance, stop);
   for (auto& v : m.variances) v /= copies;
   for (auto& v : m.covariance) v /= copies;
   m.trace_error /= copies;
@@ -174,13 +179,14 @@ Moments exact_moments(const Estimator<T>& estimator, const Model<T>& model, cons
                       const Stop& stop) {
   const auto parts = independent_parts(estimator, batch);
   const int count = static_cast<int>(parts.size());
+  const bool exchangeable = samples_may_be_permuted(estimator, model, batch.select(parts[0]), estimator.copies() > 1);
   std::vector<Moments> each(count);
   parallel_for(count, [&](int i) {
     auto around = reference[parts[i][0]];  // of several, their mean
     for (std::size_t b = 1; b < parts[i].size(); ++b)
       for (std::size_t p = 0; p < around.size(); ++p)
         around[p] += (reference[parts[i][b]][p] - around[p]) / static_cast<double>(b + 1);
-    each[i] = of_example(estimator, model, batch.select(parts[i]), around, outcome_cap / count, covariance, stop);
+    each[i] = of_example(estimator, model, batch.select(parts[i]), around, exchangeable, outcome_cap / count, covariance, stop);
   });
   // The estimate of a batch is the mean of independent ones.
   auto total = std::move(each[0]);

@@ -47,7 +47,7 @@ Moments visited(const Estimator<T>& estimator, const Model<T>& model, const Batc
   Moments m;
   const double reference_norm = length_of(reference);
 
-  Replay replay(estimator.exchangeable(), way.nodes, way.level, &way.kinks);
+  Replay replay(way.exchangeable, way.nodes, way.level, &way.kinks);
   Tape<T> tape;
   std::vector<double> d(size);
   // By the quadratures' rule, and by the two coarser ones in it; around the reference.

@@ -31,6 +31,7 @@ inline int inner_pieces(int pieces) { return std::max(8, 2 * pieces); }
 struct Way {
   int nodes, level;
   bool one_copy;
+  bool exchangeable;  ///< samples are visited as multisets
   const Kinks& kinks;
   int pieces = 0;         ///< of standard draws that are parted; 0: they are not
   std::size_t draws = 0;  ///< standard draws of a run

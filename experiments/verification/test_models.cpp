@@ -6,6 +6,7 @@
 
 #include "experiments/verification/drift.hpp"
 #include "experiments/verification/recurrent.hpp"
+#include "experiments/verification/small_choice.hpp"
 #include "experiments/verification/two_sites.hpp"
 
 namespace hardgrad::verification {
@@ -58,6 +59,13 @@ std::vector<TestModel> made_test_models() {
 const std::vector<TestModel>& test_models() {
   static const auto all = made_test_models();
   return all;
+}
+
+TestModel alone(int options, bool posterior) {
+  Batch batch;
+  batch.id = {0};
+  return {fmt::format("one choice of {} options{}", options, posterior ? ", with a posterior" : ""),
+          std::make_unique<SmallModel<double>>(options, 1, SmallLoss{}, 1.2, posterior), batch};
 }
 
 TestModel shifted(int options, double shift) {

@@ -20,6 +20,9 @@ struct TestModel {
 /// Made once for all verdicts of a process.
 const std::vector<TestModel>& test_models();
 
+/// One choice alone, of so many options, with a learned posterior if wanted.
+TestModel alone(int options, bool posterior);
+
 /// The recurrent tested with dependent choices (of numbers, if there are no options) and `shift` added to every loss.
 TestModel shifted(int options, double shift);
 

@@ -55,14 +55,15 @@ class EstimatorVerifier {
 
   Verdict run() {
     // The sharpest first.
-    for (const auto& tested : models_)
-      if (!done()) on_model(tested, draws);
-    if (!done())
+    for (const auto& tested : models_) step("exact mean", tested.name, [&] { on_model(tested, draws); });
+    step("promises", "", [&] {
       for (auto& check : keeps_promises(spec_)) verdict_.checks.push_back(std::move(check));
-    for (const auto& scene : scene_specs())
-      if (!done()) on_model(scene);
-    if (!done()) more_samples();
-    if (!done()) shift();
+    });
+    other_options();
+    other_numbers();
+    for (const auto& scene : scene_specs()) step("contract", scene.name, [&] { on_model(scene); });
+    step("moments", "with twice the samples", [&] { more_samples(); });
+    step("shift", "", [&] { shift(); });
     other_targets();
     other_settings();
     return std::move(verdict_);
@@ -73,6 +74,16 @@ class EstimatorVerifier {
   void add(std::string what, const std::string& where, const std::string& failure, const std::string& detail = "") {
     verdict_.checks.push_back({std::move(what), where, failure.empty() ? Check::Outcome::passed : Check::Outcome::failed,
                                failure.empty() ? detail : failure});
+  }
+  /// A part of the verdict, unless there is nothing more to find. What it throws is a check that failed.
+  void step(const std::string& what, const std::string& where, const std::function<void()>& body) {
+    if (done()) return;
+    if (const auto thrown = guarded([&] {
+          body();
+          return std::string();
+        });
+        !thrown.empty())
+      add(what + under_, where, thrown);
   }
   /// True if the estimator supports the model; else says why not.
   bool supported(const Structure& structure, const std::string& what, const std::string& where) {
@@ -168,6 +179,48 @@ class EstimatorVerifier {
     add(what, where, failure, found);
   }
 
+  /// One choice of two to seven options.
+  void other_options() {
+    for (int options = 2; options <= 7; ++options) one_choice(options);
+  }
+
+  /// Each setting that is a number at other values, on one choice of four options: numbers of samples up to eight, and half and
+  /// twice a real number.
+  void other_numbers() {
+    const Settings settings(spec_.name, entry_.parameters, spec_);
+    for (const auto& parameter : entry_.parameters) {
+      std::vector<double> values;
+      if (parameter.type == ParameterInfo::Type::integer) values = {2, 3, 5, 8};
+      if (parameter.type == ParameterInfo::Type::real)
+        values = {settings.real(parameter.name) / 2, settings.real(parameter.name) * 2};
+      for (const double value : values) {
+        const auto other = spec_.with(parameter.name, fmt::format("{}", value));
+        if (allowed(other)) with(other, fmt::format(", {}={}", parameter.name, value), [&] { one_choice(4); });
+      }
+    }
+  }
+  /// Whether the settings of a spec are within their bounds, and the estimator takes them together.
+  bool allowed(const Spec& spec) const {
+    try {
+      Settings(spec.name, entry_.parameters, spec);
+      make_estimator<double>(spec, alone(4, wants_posterior(spec)).model->structure(), Key(1));
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  }
+
+  void one_choice(int options) {
+    const auto tested = alone(options, wants_posterior(spec_));
+    const auto what = "exact mean" + under_;
+    step(what, tested.name, [&] {
+      if (!supported(tested.model->structure(), what, tested.name)) return;
+      auto estimator = make_estimator<double>(spec_, tested.model->structure(), Key(1));
+      stir(*estimator);
+      exact_mean(what, tested, *estimator, unbiased_ ? target_draws : shown_draws);
+    });
+  }
+
   /// With twice the samples: a batch is still the mean of its examples, the mean as before, and the exact variance is what
   /// draws have.
   void more_samples() {
@@ -223,8 +276,7 @@ class EstimatorVerifier {
     if (entry_.target != "expected_loss" || target_of(spec_) != Target()) return;
     for (const auto* kl : {"analytic", "sampled"})
       with(spec_.with("target", "elbo").with("kl", kl), "", [&] {
-        for (const auto& tested : models_)
-          if (!done()) on_model(tested, target_draws);
+        for (const auto& tested : models_) step("exact mean", tested.name, [&] { on_model(tested, target_draws); });
       });
   }
 
@@ -251,7 +303,7 @@ class EstimatorVerifier {
   void on_models_of_several(const Spec& spec, const std::string& under) {
     with(spec, under, [&] {
       for (const auto& tested : models_)
-        if (!done() && tested.batch.examples() > 1) on_model(tested, target_draws);
+        if (tested.batch.examples() > 1) step("exact mean", tested.name, [&] { on_model(tested, target_draws); });
     });
   }
 
@@ -260,8 +312,14 @@ class EstimatorVerifier {
     const auto own = std::exchange(spec_, spec);
     const auto own_under = std::exchange(under_, under);
     const bool own_claim = std::exchange(unbiased_, claims_unbiased(spec));
-    body();
-    spec_ = own, under_ = own_under, unbiased_ = own_claim;
+    const auto restore = [&] { spec_ = own, under_ = own_under, unbiased_ = own_claim; };
+    try {
+      body();
+    } catch (...) {
+      restore();
+      throw;
+    }
+    restore();
   }
 
   Spec spec_;

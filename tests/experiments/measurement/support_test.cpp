@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "core/autodiff/gradient.hpp"
+#include "core/support/log_gamma.hpp"
 #include "experiments/measurement/draw.hpp"
 #include "experiments/verification/recurrent.hpp"
 #include "tests/support/exactness.hpp"
@@ -82,6 +83,38 @@ TEST_CASE("the tail index is that of a Pareto law, and large where there is no h
   CHECK(std::isnan(few.tail().index));
 }
 
+Measurement sampled(const std::string& estimator, const std::string& model_spec, int replicates, int most,
+                    double outcome_cap = 2e6, Key key = Key(34)) {
+  const auto model = model_of(model_spec);
+  MeasureSettings settings;
+  settings.replicates = replicates;
+  settings.most_replicates = most;
+  settings.outcome_cap = outcome_cap;
+  return measure(Spec::parse(estimator), *estimator_of(estimator, *model), *model, one_example(), settings, key);
+}
+
+Measurement exactly(const std::string& estimator, const std::string& model_spec) {
+  const auto model = model_of(model_spec);
+  MeasureSettings settings;
+  settings.exact = true;
+  return measure(Spec::parse(estimator), *estimator_of(estimator, *model), *model, one_example(), settings, Key(1));
+}
+
+TEST_CASE("outcomes are counted however many there are") {
+  CHECK(multisets(4, 2) == 10);
+  CHECK(multisets(1, 7) == 1);
+  CHECK(multisets(3, 1e6) == doctest::Approx(1000002.0 * 1000001 / 2));
+  CHECK(multisets(std::ldexp(1.0, 200), 1) == std::ldexp(1.0, 200));
+  CHECK(multisets(1e30, 3) == doctest::Approx(1e90 / 6));
+  std::string why;
+  try {
+    exactly("reinforce", "bits[bits=200]");
+  } catch (const NotExact& e) {
+    why = e.what();
+  }
+  CHECK(why.find("about 1.60694e+60 outcomes") != std::string::npos);
+}
+
 TEST_CASE("a variance that one replicate carries counts as one") {
   Replicates one({0}, 0, 320), all({0}, 0, 320);
   fill(one, [](int m) { return std::vector<double>{m == 77 ? 1000 : 1e-3 * m}; });
@@ -115,23 +148,6 @@ TEST_CASE("what was never visited is the probability of the choices no replicate
   Replicates exact(std::vector<double>(6), 0, 2);
   draw(exact, *estimator_of("exact", *model), *model, batch, Key(33), {}, &everything);
   CHECK((everything.missing() == 0 || std::isnan(everything.missing())));
-}
-
-Measurement sampled(const std::string& estimator, const std::string& model_spec, int replicates, int most,
-                    double outcome_cap = 2e6, Key key = Key(34)) {
-  const auto model = model_of(model_spec);
-  MeasureSettings settings;
-  settings.replicates = replicates;
-  settings.most_replicates = most;
-  settings.outcome_cap = outcome_cap;
-  return measure(Spec::parse(estimator), *estimator_of(estimator, *model), *model, one_example(), settings, key);
-}
-
-Measurement exactly(const std::string& estimator, const std::string& model_spec) {
-  const auto model = model_of(model_spec);
-  MeasureSettings settings;
-  settings.exact = true;
-  return measure(Spec::parse(estimator), *estimator_of(estimator, *model), *model, one_example(), settings, Key(1));
 }
 
 TEST_CASE("a bit that hardly ever falls the other way: a sample without it says that it is none, and goes on") {

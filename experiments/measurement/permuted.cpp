@@ -1,0 +1,77 @@
+#include "experiments/measurement/permuted.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "core/autodiff/gradient.hpp"
+#include "experiments/measurement/lengths.hpp"
+
+namespace hardgrad::measurement {
+namespace {
+
+/// Keyed noise whose samples have other places.
+class Permuted final : public Randomness {
+ public:
+  /// Sample k gets the noise of place[k]; beyond those given, its own.
+  Permuted(Key key, std::vector<std::uint32_t> place) : noise_(key), place_(std::move(place)) {}
+  std::size_t samples() const { return samples_; }
+
+  using Randomness::categorical;
+  int categorical(std::span<const double> probabilities, Draw where) override {
+    return noise_.categorical(probabilities, moved(where));
+  }
+  double uniform(Draw where, const Pieces& pieces) override { return noise_.uniform(moved(where), pieces); }
+  using Randomness::logistic;
+  double logistic(Draw where, double edge) override { return noise_.logistic(moved(where), edge); }
+  double standard(Standard noise, Draw where) override { return noise_.standard(noise, moved(where)); }
+  bool replays() const override { return true; }
+
+ private:
+  Draw moved(Draw where) {
+    if (where.step == Draw::whole) return where;
+    samples_ = std::max<std::size_t>(samples_, where.replica + 1);
+    if (where.replica < place_.size()) where.replica = place_[where.replica];
+    return where;
+  }
+  KeyedRandomness noise_;
+  std::vector<std::uint32_t> place_;
+  std::size_t samples_ = 0;
+};
+
+}  // namespace
+
+template <class T>
+bool samples_may_be_permuted(const Estimator<T>& estimator, const Model<T>& model, const Batch& example, bool one_copy) {
+  if (!estimator.exchangeable()) return false;
+  constexpr std::uint64_t draws = 8;
+  Tape<T> tape;
+  std::vector<double> own(model.parameters().size()), other = own;
+  double longest = 0, furthest = 0;
+  const auto draw = [&](Permuted& random, std::vector<double>& gradient) {
+    tape.rewind();
+    const auto estimate =
+        estimator.draw({.tape = tape, .model = model, .batch = example, .random = random, .one_copy = one_copy});
+    differentiate(estimate.surrogate, model.parameters(), gradient);
+  };
+  for (std::uint64_t i = 0; i < draws; ++i) {
+    const Key key = Key(12) / i;
+    Permuted as_drawn(key, {});
+    draw(as_drawn, own);
+    const auto samples = static_cast<std::uint32_t>(as_drawn.samples());
+    if (samples < 2) return true;
+    std::vector<std::uint32_t> by_one;
+    for (std::uint32_t k = 0; k < samples; ++k) by_one.push_back((k + 1) % samples);
+    for (const auto& places : {std::vector<std::uint32_t>{1, 0}, by_one}) {
+      Permuted random(key, places);
+      draw(random, other);
+      longest = std::max({longest, length_of(own), length_of(other)});
+      furthest = std::max(furthest, distance_between(own, other));
+    }
+  }
+  return furthest <= (sizeof(T) == 4 ? 1e-4 : 1e-9) * longest;
+}
+
+template bool samples_may_be_permuted(const Estimator<float>&, const Model<float>&, const Batch&, bool);
+template bool samples_may_be_permuted(const Estimator<double>&, const Model<double>&, const Batch&, bool);
+
+}  // namespace hardgrad::measurement
