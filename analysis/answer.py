@@ -36,7 +36,8 @@ def answer(data: xr.Dataset, quantity: str = FINAL_LOSS) -> pd.DataFrame:
     `score`, `low`, `high`: mean over seeds and its 95% interval. `difference`, `difference_low`, `difference_high`: to the best, paired
     over seeds, above zero is worse. `p_value` is that of the paired t test, `p_corrected` the same corrected for all pairs of
     estimators and all budgets of the network (Holm 1979). `verdict`: best; worse; unclear (it cannot be told apart from the best);
-    alone; none (no number at this cost). `rank` counts the estimators that are better beyond noise. `seeds_needed`: how many seeds
+    alone; none (no number at this cost). `failed` of `runs` failed at the chosen setting, `tried_failed` of `tried` at all: each counts
+    as the worst score of the network. `rank` counts the estimators that are better beyond noise. `seeds_needed`: how many seeds
     would tell it apart from the best with 80% probability if the difference is as large as it looks.
     """
     rows: list[dict[str, object]] = []
@@ -68,24 +69,40 @@ def _variable(data: xr.Dataset, members: list[Group], quantity: str) -> str | No
     if quantity != FINAL_LOSS:
         need(data, quantity, f"what was evaluated has: {', '.join(evaluation_names(data, 'heldout') + evaluation_names(data, 'metric'))}")
         return quantity
-    return most_common(data, evaluation_names(data, "heldout"), np.concatenate([group.runs for group in members]))
+    runs = np.concatenate([group.runs for group in members])
+    losses = evaluation_names(data, "heldout")
+    loss = most_common(data, losses, runs)
+    shared = [name for name in evaluation_names(data, "metric") if _had_by_all(data, members, name)]
+    return shared[0] if loss and shared and not _had_by_all(data, members, loss) else loss
+
+
+def _had_by_all(data: xr.Dataset, members: list[Group], name: str) -> bool:
+    """Whether every estimator that has an evaluation at all has this one."""
+    evaluated = evaluation_names(data, "heldout") + evaluation_names(data, "metric")
+    def has(runs: np.ndarray, names: list[str]) -> bool:
+        return any(np.isfinite(data[one].values[runs]).any() for one in names)
+    return all(has(group.runs, [name]) for group in members if has(group.runs, evaluated))
 
 
 def _panel(data: xr.Dataset, members: list[Group], name: str, costs: dict[str, np.ndarray]) -> list[dict[str, object]]:
     """Rows of one network: every budget, every estimator, with p-values corrected over all of them."""
     estimators = list(dict.fromkeys(group.estimator for group in members))
+    failed = np.zeros(data.sizes["run"], bool)
+    for group in members:
+        failed[group.runs] = [status == "failed" for status in group.status]
     runs = np.concatenate([group.runs for group in members])
     values = data[name].values[runs]
     sign = 1 if lower_is_better(name) else -1
     sections: list[_Section] = []
     tests: list[float] = []
     for budget, places in costs.items():
-        ends = reached(values, places[runs])
+        ends = np.where(failed[runs], np.nan, reached(values, places[runs]))  # what fell over limits no one else
         if not np.isfinite(ends).any():
             continue
         limit = float(np.nanmin(ends))
         scores = np.full(data.sizes["run"], np.nan)
         scores[runs] = sign * at_budget(values, places[runs], limit)
+        scores[failed] = np.nanmax(np.where(failed, np.nan, scores)) if np.isfinite(scores[~failed]).any() else np.nan
         section = _Section(budget, limit, by_seed(data, members, scores)[0], members, estimators)
         sections.append(section)
         tests += section.p_values.values()
@@ -101,6 +118,8 @@ class _Section:
         self.budget, self.limit, self.estimators = budget, limit, estimators
         self.settings: list[list[dict[str, str]]] = []
         self.chosen: list[int] = []
+        self.tried: list[int] = []  # runs at all settings, and how many of them failed
+        self.tried_failed: list[int] = []
         self.groups: list[Group] = []  # of each estimator, at the setting chosen
         best = []
         for estimator in estimators:
@@ -108,6 +127,8 @@ class _Section:
             found = tuned(scores[mine])
             self.settings.append([members[i].others for i in mine])
             self.chosen.append(found.chosen)
+            self.tried.append(sum(len(members[i].runs) for i in mine))
+            self.tried_failed.append(sum(members[i].status.count("failed") for i in mine))
             self.groups.append(members[mine[found.chosen]])
             best.append(found.scores)
         self.scores = np.array(best)  # [estimators, seeds]
@@ -145,6 +166,7 @@ class _Section:
                 "budget": self.budget, "at": self.limit, "estimator": self.estimators[i],
                 "setting": in_words({**group.others, **group.tuned}),
                 "edge": "; ".join(edges + ([group.edge] if group.edge else [])),
+                "runs": len(group.runs), "failed": group.status.count("failed"), "tried": self.tried[i], "tried_failed": self.tried_failed[i],
                 "rank": ranks[i],
                 "score": mean.mean, "low": mean.low, "high": mean.high, "seeds": int(np.isfinite(self.scores[i]).sum()),
                 "difference": here.difference if i != best else 0.0, "difference_low": here.low if i != best else 0.0,
@@ -216,8 +238,20 @@ def sentences(found: pd.DataFrame) -> list[str]:
     missing = found[found["verdict"] == "none"]
     for names, budgets in _together(missing).items():
         where = "" if len(budgets) == found["budget"].nunique() else f" at equal {' and '.join(BUDGETS[b] for b in budgets)}"
-        said.append(f"No number{where}: {names} (another loss, no evaluation so early, or failed).")
+        said.append(f"No number{where}: {names} (another loss, or no evaluation near it: train.evaluate_every).")
+    said += _failures(found)
     return said
+
+
+def _failures(found: pd.DataFrame) -> list[str]:
+    """Which estimators' runs failed, at the setting chosen and at all that were tried."""
+    part = found[found["budget"] == found["budget"].iloc[0]]
+    part = part[part["tried_failed"] > 0]
+    if part.empty:
+        return []
+    each = ", ".join(f"{row.estimator} {row.tried_failed} of {row.tried}"
+                     + (f" ({row.failed} of {row.runs} at the setting chosen)" if row.tried > row.runs else "") for row in part.itertuples())
+    return [f"Failed runs: {each}. Each counts as the worst score of the network."]
 
 
 def _together(missing: pd.DataFrame) -> dict[str, list[str]]:
@@ -234,7 +268,8 @@ def caption(found: pd.DataFrame, beforehand: bool = False) -> str:
     words = ("Mean over seeds ± half of its 95% interval; differences are paired over seeds, [95% interval], above zero is worse. "
              "Each estimator stands at the best of the settings tried for it, chosen "
              + ("beforehand, on other seeds and another split." if beforehand else "by the other seeds.")
-             + " Between evaluations, losses are taken on a straight line.")
+             + " Costs include the training that a run started from. Between evaluations that are near to each other losses are taken on a "
+             "straight line; else there is no number.")
     if seeds > 1 and tests:
         words += (f" p: paired t tests, corrected for all comparisons of a network ({tests} at most; Holm). With {seeds} seeds, a test that "
                   f"assumes nothing about the noise (sign flips) cannot give a p below {2.0 ** (1 - seeds):.2g}.")

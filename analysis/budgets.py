@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from .load import need
+from .load import need, run_settings
 
 #: What training may cost, and how people read it.
 COSTS = {"steps": "training step", "rows": "rows so far (samples of the whole network)", "attention_values": "attention values so far",
@@ -14,10 +14,12 @@ COSTS = {"steps": "training step", "rows": "rows so far (samples of the whole ne
 
 def cost_so_far(data: xr.Dataset, axis: str, cost: str) -> np.ndarray:
     """What training had cost at the points of `axis` (step, evaluation_step or measurement_step), [run, axis]; NaN where a run was
-    not trained that far. Costs are recorded at every logged step and interpolated in between."""
+    not trained that far. Costs are recorded at every logged step and interpolated in between. The training that made the network to
+    start from (`train.start`) is part of the cost."""
     steps = data[axis].values.astype(float)
+    before = _start(data, cost)[:, None]
     if cost == "steps":
-        return np.broadcast_to(steps, (data.sizes["run"], len(steps)))
+        return before + steps
     need(data, "train_loss", "nothing was trained: set train.steps in the sweep")
     logged = data["step"].values.astype(float)
     so_far = need(data, f"train_{cost}", "it was recorded by an earlier version: run the sweep again").values
@@ -25,7 +27,17 @@ def cost_so_far(data: xr.Dataset, axis: str, cost: str) -> np.ndarray:
     for run, (costs, there) in enumerate(zip(so_far, np.isfinite(so_far))):
         if there.any():
             places[run] = np.interp(steps, [0, *logged[there]], [0, *costs[there]], right=np.nan)
-    return places
+    return before + places
+
+
+def _start(data: xr.Dataset, cost: str) -> np.ndarray:
+    """[run] What the training that a run started from had cost; 0 without any. A checkpoint of another sweep costs nothing here."""
+    if cost == "steps":
+        settings = run_settings(data)
+        trained = [bool(one.get("train.start")) and not str(one["train.start"]).endswith(".h5") for one in settings]
+        return np.array([float(one.get("train.start_steps") or 0) if here else 0.0 for one, here in zip(settings, trained)])
+    name = f"cost_start_{cost}"
+    return np.nan_to_num(data[name].values.astype(float)) if name in data.data_vars else np.zeros(data.sizes["run"])
 
 
 def reached(values: np.ndarray, places: np.ndarray) -> np.ndarray:
@@ -35,12 +47,20 @@ def reached(values: np.ndarray, places: np.ndarray) -> np.ndarray:
 
 
 def at_budget(values: np.ndarray, places: np.ndarray, budget: float) -> np.ndarray:
-    """The value of each run [run] when it had cost `budget`, between the evaluations before and after it on a straight line; NaN
-    where it has none on both sides."""
+    """The value of each run [run] when it had cost `budget`: that of an evaluation there, or between the evaluations before and after
+    it on a straight line, if these are near to each other: their costs within a quarter, or their values within 2% of the range of
+    the run's values. Else NaN: a straight line over the steep part of a curve invents losses."""
     found = np.full(len(values), np.nan)
     for run, (row, at) in enumerate(zip(values, places)):
         there = np.isfinite(row) & np.isfinite(at)
         x, y = at[there], row[there]
-        if x.size and x[0] <= budget <= x[-1] * (1 + 1e-9):
+        if not x.size or not x[0] * (1 - 1e-9) <= budget <= x[-1] * (1 + 1e-9):
+            continue
+        after = int(np.clip(np.searchsorted(x, budget), 1, len(x) - 1)) if len(x) > 1 else 0
+        ends = [after - 1, after] if len(x) > 1 else [0]
+        exact = [i for i in ends if abs(x[i] - budget) <= 1e-9 * budget]
+        if exact:
+            found[run] = y[exact[0]]
+        elif x[ends[1]] <= 1.25 * x[ends[0]] or abs(y[ends[1]] - y[ends[0]]) <= 0.02 * (y.max() - y.min()):
             found[run] = np.interp(budget, x, y)
     return found

@@ -67,19 +67,63 @@ def test_a_setting_at_the_end_of_its_range_is_said():
 
 def test_losses_at_equal_cost():
     values, places = np.array([[4.0, 2, 1], [4, np.nan, 2], [np.nan, np.nan, 3]]), np.array([[0.0, 10, 30], [0, 10, 40], [0, 10, 20]])
-    assert np.allclose(at_budget(values, places, 20), [1.5, 3, 3]) and np.isnan(at_budget(values, places, 30)[2])
+    assert np.allclose(at_budget(values, places, 20), [np.nan, np.nan, 3], equal_nan=True), "no line over the steep part of a curve"
+    assert np.isnan(at_budget(values, places, 30)[2]) and at_budget(values, places, 30)[0] == 1
     assert np.isnan(at_budget(values, places, 10)[2]), "no evaluation so early"
-    data = tuned_sweep(np.random.default_rng(0), [0, 0.01], noise=0, rows=(1, 4))
-    assert cost_so_far(data, "evaluation_step", "rows")[-1].tolist() == [0, 200, 400]
+    near = np.array([[4.0, 2, 1.8], [4, 1.01, 1]]), np.array([[0.0, 20, 25], [0, 10, 40]])
+    assert np.allclose(at_budget(*near, 22.5), [1.9, 1.01 - 0.01 * 12.5 / 30]), "near in cost, near in value"
+    data = tuned_sweep(np.random.default_rng(0), [0, 0.01], noise=0, rows=(1, 2))
+    assert cost_so_far(data, "evaluation_step", "rows")[-1].tolist() == [0, 100, 200]
     found = answer(data)
     assert found["budget"].unique().tolist() == ["steps", "rows"], "no processor seconds were recorded"
     by_rows = found[found["budget"] == "rows"].set_index("estimator")
     assert by_rows["at"].tolist() == [100, 100]
-    # At 100 rows the first is done (1 down), the second a quarter of the way.
-    assert by_rows.loc["e1[samples=2]", "difference"] == pytest.approx(0.76) and by_rows.loc["e0[samples=2]", "verdict"] == "best"
+    # At 100 rows the first is done (1 down), the second half of the way.
+    assert by_rows.loc["e1[samples=2]", "difference"] == pytest.approx(0.51) and by_rows.loc["e0[samples=2]", "verdict"] == "best"
     assert set(by_rows["setting"]) == {"train_learning_rate=0.1"} and set(by_rows["edge"]) == {""}
     with pytest.raises(InputError, match="nothing was evaluated"):
         answer(data.drop_vars("heldout_expected_loss"))
+
+
+def test_costs_include_the_training_that_a_run_started_from():
+    data = tuned_sweep(np.random.default_rng(0), [0, 0], noise=0)
+    n = data.sizes["run"]
+    data["cost_start_rows"] = ("run", [1000.0 if str(e).startswith("e1") else 0.0 for e in data["estimator"].values])
+    settings = [json.dumps({"train.start": "soft" if str(e).startswith("e1") else "", "train.start_steps": 70}) for e in data["estimator"].values]
+    data["run_settings"] = ("run", np.array(settings, object))
+    assert cost_so_far(data, "evaluation_step", "rows")[[0, n - 1]].tolist() == [[0, 50, 100], [1000, 1050, 1100]]
+    assert cost_so_far(data, "evaluation_step", "steps")[[0, n - 1]].tolist() == [[0, 50, 100], [70, 120, 170]]
+    by_rows = answer(data).set_index(["budget", "estimator"]).loc["rows"]
+    assert by_rows.loc["e1[samples=2]", "verdict"] == "none", "at 100 rows it had not begun"
+
+
+def test_failed_runs_count_as_the_worst_and_are_said():
+    data = tuned_sweep(np.random.default_rng(0), [0, 0.5], seeds=4, noise=0.01)
+    first = np.array([str(e).startswith("e0") for e in data["estimator"].values])
+    status = np.where(first & (data["seed"].values > 0), 1, 0).astype(np.uint8)  # of e0 all seeds but one fail
+    data["status"] = ("run", status, data["status"].attrs)
+    loss = data["heldout_expected_loss"].values.copy()
+    loss[status == 1, 1:] = np.nan  # at the first step
+    data["heldout_expected_loss"] = (("run", "evaluation_step"), loss)
+    found = answer(data)
+    assert found["estimator"].iloc[0] == "e1[samples=2]", "who fails is not best"
+    assert found["at"].tolist() == [100, 100, 100, 100], "what fell limits no one else"
+    (row,) = found[(found["budget"] == "steps") & (found["estimator"] == "e0[samples=2]")].to_dict("records")
+    assert (row["failed"], row["runs"], row["tried_failed"], row["tried"]) == (3, 4, 9, 12)
+    said = " ".join(format_answer(found).split())
+    assert "Failed runs: e0[samples=2] 9 of 12 (3 of 4 at the setting chosen). Each counts as the worst score" in said
+    assert "Failed runs" not in format_answer(answer(tuned_sweep(np.random.default_rng(0), [0, 0.5])))
+
+
+def test_what_ranks_is_a_number_that_all_have():
+    data = tuned_sweep(np.random.default_rng(0), [0, 0.5], seeds=2)
+    second = np.array([str(e).startswith("e1") for e in data["estimator"].values])
+    loss = data["heldout_expected_loss"]
+    data["heldout_soft"] = loss.where(xr.DataArray(second, dims="run"))
+    data["heldout_expected_loss"] = loss.where(xr.DataArray(~second, dims="run"))
+    data["metric_exact_match"] = 1 - 0.1 * loss
+    assert set(answer(data)["quantity"]) == {"metric_exact_match"} and set(answer(data)["verdict"]) <= {"best", "worse", "unclear"}
+    assert set(answer(data.drop_vars("metric_exact_match"))["quantity"]) == {"heldout_expected_loss"}
 
 
 def test_seeds_that_would_settle_it():

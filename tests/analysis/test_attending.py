@@ -11,9 +11,10 @@ MEASURED = ("run", "measurement_step")
 
 
 def test_collapsed_attention_is_named_by_its_last_evaluation():
-    used = [[0.9, 0.05], [0.9, 0.1], [0.0, 0.8], [0.0, np.nan]]  # rloo ends collapsed, soft began so
+    used = [[0.9, 0.05], [0.9, 0.1], [0.0, 0.8], [0.3, np.nan]]  # rloo ends collapsed, soft began so
     assert collapsed(made_up(metric_positions_used=(EVALUATED, used))) == {("t", "m"): ["rloo"]}
     assert collapsed(made_up(metric_positions_used=(EVALUATED, [[0.5, np.nan]] * 4))) == {}
+    assert collapsed(made_up(metric_positions_used=(EVALUATED, [[0.9, 0.6], [0.9, 0.05], [0, 0.8], [0, 0.8]]))) == {("t", "m"): ["rloo"]}  # one seed
     assert collapsed(made_up()) == {}
 
 
