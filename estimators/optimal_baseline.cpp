@@ -3,8 +3,8 @@
 //   g = 1/K sum_k sum_t (f_k - b_kt) s_kt + grad f_k,   b_kt = sum_{j != k} f_j |s_jt|^2 / sum_{j != k} |s_jt|^2
 //
 // b* = E[f |s|^2] / E[|s|^2] minimises the trace of the variance: Greensmith, Bartlett & Baxter 2004, Variance reduction
-// techniques for gradient estimates in reinforcement learning, th. 8; Weaver & Tao 2001: one baseline for all. Peters & Schaal 2008
-// take one for each component. Here each question t has one; its columns share it, unless they have costs of their own.
+// techniques for gradient estimates in reinforcement learning, th. 8; Weaver & Tao 2001: one baseline for all. Peters & Schaal
+// 2008 take one for each component. Here each question t has one; its columns share it, unless they have costs of their own.
 // Target: expected loss. Bias: none, because b_k leaves sample k out. Cost: K rows.
 // Departure: |s_t|^2 is taken at the site's own parameters, not at all of the network's: |onehot(z_t) - p_t|^2 at the logits of
 // categories, (e / scale)^2 + (e^2 - 1)^2 at mean and log scale of Normals, e = (z - mean) / scale.

@@ -81,8 +81,8 @@ class Estimator {
   /// Parameters of the estimator's own networks, trained on `own_loss` by their own optimiser.
   ParameterSet<T>& own_parameters() { return own_; }
   const ParameterSet<T>& own_parameters() const { return own_; }
-  /// False if its samples may not be permuted without changing the estimate: exact moments then visit them in every order, not as
-  /// multisets. Of an estimator that does not say so it is tried with a few draws.
+  /// False if its samples may not be permuted without changing the estimate: exact moments then visit them in every order, not
+  /// as multisets. Of an estimator that does not say so it is tried with a few draws.
   virtual bool exchangeable() const { return true; }
   /// An estimate is the mean of so many independent copies of one, which it is itself with Problem::one_copy: the moments are
   /// then those of one, the covariance divided.

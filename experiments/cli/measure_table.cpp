@@ -55,14 +55,21 @@ std::vector<Column> columns(bool exact, bool exact_beside, double epsilon) {
   const auto number = [&](const char* title, double Measurement::*field) {
     add(title, [field](const Measurement& m) { return short_number(m.*field); });
   };
-  const auto sampled = [&](const char* title, double Measurement::*field) {
-    add(title, [field](const Measurement& m) { return marked(m, short_number(m.*field)); });
+  const auto sampled = [&](const char* title, double Measurement::*field) {  // a variance may be known to be infinite
+    const bool of_sample = !exact || field == &Measurement::variance;
+    add(title, [=](const Measurement& m) { return of_sample ? marked(m, short_number(m.*field)) : short_number(m.*field); });
   };
   all.push_back({"ESTIMATOR", [](const Measurement& m) { return m.estimator; }, 'l'});
   all.push_back({"TARGET", [](const Measurement& m) { return m.target; }, 'l'});
   number("|GRADIENT|", &Measurement::estimand_norm);
-  add("BIAS^2", [=](const Measurement& m) { return marked(m, bias_text(m, exact, epsilon, false)); });
-  add("REL.BIAS", [=](const Measurement& m) { return marked(m, bias_text(m, exact, epsilon, true)); });
+  const auto bias = [=](bool relative) {
+    return [=](const Measurement& m) {
+      const auto text = bias_text(m, exact, epsilon, relative);
+      return exact ? text : marked(m, text);
+    };
+  };
+  add("BIAS^2", bias(false));
+  add("REL.BIAS", bias(true));
   if (exact_beside) add("EXACT", [=](const Measurement& m) { return exact_bias_text(m, epsilon); });
   sampled("VARIANCE", &Measurement::variance);
   if (exact_beside) number("EXACT", &Measurement::exact_variance);

@@ -161,10 +161,12 @@ void measure_exactly(Measurement& m, const Estimator<T>& estimator, const Model<
 }
 
 /// Draws, by draw(replicates), and takes what the replicates say, by take(), until they support it or the limit is met. After a
-/// count that does not support it two in succession must: else the runs that happen to lack the rare terms would end first.
+/// count that does not support it two in succession must, unless the exact variance is known: else the runs that happen to lack
+/// the rare terms would end first.
 template <class Draw, class Take>
 Cost draw_enough(Measurement& m, Replicates& replicates, const MeasureSettings& settings, Draw draw, Take take) {
   Cost each;
+  const bool known = std::isfinite(m.exact_variance);
   bool supported_before = true;
   for (double before = 0;; before = replicates.count(), replicates.grow()) {
     const auto more = draw(replicates);
@@ -175,8 +177,9 @@ Cost draw_enough(Measurement& m, Replicates& replicates, const MeasureSettings& 
     take();
     m.unsupported = unsupported(m, replicates, claims_unbiased(Spec::parse(m.estimator)));
     const bool supported = m.unsupported.empty(), last = 2.0 * replicates.count() > settings.most_replicates;
-    if (supported && !supported_before && last) m.unsupported = "half as many did not, which takes twice as many to settle";
-    if (last || (supported && supported_before)) break;
+    const bool confirmed = supported_before || known;
+    if (supported && !confirmed && last) m.unsupported = "half as many did not support them, and twice as many would have to";
+    if (last || (supported && confirmed)) break;
     supported_before = supported;
   }
   if (m.unsupported.empty()) m.unsupported = missed(m);

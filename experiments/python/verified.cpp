@@ -5,6 +5,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <string>
 
 #include "experiments/python/written_estimator.hpp"
 #include "experiments/verification/verify.hpp"
@@ -26,7 +27,7 @@ std::deque<UnderTest> listed;
 template <class T>
 std::unique_ptr<Estimator<T>> make_listed(const Settings& settings, const Structure&, Key) {
   const std::lock_guard lock(listing);
-  const auto& it = listed.at(settings.integer("number"));
+  const auto& it = listed.at(std::stoul(settings.text("number")));
   return std::make_unique<WrittenEstimator<T>>(it.function, settings.integer("samples"), it.derivatives);
 }
 
@@ -37,11 +38,12 @@ void register_entry() {
   EstimatorEntry entry{.name = entry_name,
                        .summary = "an estimator that hardgrad.test was given",
                        .paper = "none",
-                       .biased_by = [](const Settings& settings) { return settings.flag("biased"); },
+                       .biased_by = [](const Settings& settings) { return settings.text("claims") != "unbiased"; },
                        .evaluations = "K",
-                       .parameters = {ParameterInfo::integer("number", 0, 0, 1e9, "which"),
+                       // Texts, since these are no settings that a verdict may vary.
+                       .parameters = {ParameterInfo::text("number", "0", "which"),
                                       ParameterInfo::integer("samples", 1, 1, 1e6, "independent samples per example"),
-                                      ParameterInfo::flag("biased", false, "it does not claim to be unbiased")},
+                                      ParameterInfo::text("claims", "unbiased", "unbiased, or nothing")},
                        .needs = {need::relaxable},
                        .make_float = make_listed<float>,
                        .make_double = make_listed<double>};
@@ -78,7 +80,7 @@ py::tuple test_written(py::object function, int samples, bool derivatives, bool 
     listed[number].function.reset();
   };
   const auto spec = Spec::parse(std::string(entry_name) + "[number=" + std::to_string(number) +
-                                ",samples=" + std::to_string(samples) + (unbiased ? "]" : ",biased=true]"));
+                                ",samples=" + std::to_string(samples) + (unbiased ? "]" : ",claims=nothing]"));
   try {
     auto verdict = verdict_of(spec, to_the_first_failure);
     forget();

@@ -51,6 +51,19 @@ def test_what_raises_has_failed_and_nothing_is_kept():
     assert gone() is None and "written_in_python" not in hardgrad.estimators()
 
 
+def straight_through(of):
+    """Biased, as it says."""
+    inner = (of.derivatives * of.probabilities).sum(-1, keepdims=True)
+    return of.probabilities * (of.derivatives - inner)
+
+
+def test_a_biased_one_that_says_so_is_not_judged_by_its_bias():
+    verdict = hardgrad.test(straight_through, derivatives=True, unbiased=False)
+    assert verdict.passed and not verdict.claims_unbiased and verdict.count("passed") > 60, str(verdict)
+    assert not hardgrad.test(straight_through, derivatives=True, first_failure=True).passed
+    assert not hardgrad.test(lambda of: of.derivatives * float("nan"), derivatives=True, unbiased=False, first_failure=True).passed
+
+
 def test_a_right_one_passes_everywhere():
     """On sequential networks too, with ragged choices, several at once, and a learned posterior."""
     verdict = hardgrad.test(score_function)
