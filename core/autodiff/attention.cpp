@@ -217,5 +217,6 @@ Var<T> mix(Var<T> weights, Var<T> values, std::span<const int> example, const It
   template Var<T> mix(Var<T>, Var<T>, std::span<const int>, const Items&);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)
+#undef HARDGRAD_INSTANTIATE
 
 }  // namespace hardgrad

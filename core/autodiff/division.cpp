@@ -52,5 +52,6 @@ Var<T> divide_rows(Var<T> x, Var<T> w) {
   template Var<T> divide_rows(Var<T>, Var<T>);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)
+#undef HARDGRAD_INSTANTIATE
 
 }  // namespace hardgrad

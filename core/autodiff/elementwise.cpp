@@ -232,5 +232,6 @@ Var<T> softplus(Var<T> a) {
   template Var<T> softplus(Var<T>);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)
+#undef HARDGRAD_INSTANTIATE
 
 }  // namespace hardgrad

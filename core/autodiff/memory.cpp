@@ -130,5 +130,6 @@ Var<T> write_cells(Var<T> memory, Var<T> w, Var<T> erase, Var<T> add) {
   template Var<T> write_cells(Var<T>, Var<T>, Var<T>, Var<T>);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)
+#undef HARDGRAD_INSTANTIATE
 
 }  // namespace hardgrad

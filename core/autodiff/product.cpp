@@ -178,5 +178,6 @@ Var<T> matmul(Var<T> a, Var<T> b) {
   template Var<T> matmul(Var<T>, Var<T>);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)
+#undef HARDGRAD_INSTANTIATE
 
 }  // namespace hardgrad

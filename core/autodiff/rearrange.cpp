@@ -307,5 +307,6 @@ Var<T> reshape(Var<T> x, std::size_t cols) {
   template Var<T> gather_rows(std::span<const Var<T>>, std::span<const int>);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)
+#undef HARDGRAD_INSTANTIATE
 
 }  // namespace hardgrad

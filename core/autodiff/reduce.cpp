@@ -117,5 +117,6 @@ Var<T> group_sums(Var<T> x, std::size_t count) {
   template Var<T> segment_logsumexp(Var<T>, std::span<const int>, std::size_t);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)
+#undef HARDGRAD_INSTANTIATE
 
 }  // namespace hardgrad

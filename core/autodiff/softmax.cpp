@@ -274,5 +274,6 @@ Var<T> log_ratio(Var<T> weights, Var<T> log_q, Var<T> log_p, std::span<const int
   template Var<T> log_ratio(Var<T>, Var<T>, Var<T>, std::span<const int>);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)
+#undef HARDGRAD_INSTANTIATE
 
 }  // namespace hardgrad

@@ -64,5 +64,6 @@ Var<T> sparsemax(Var<T> x, std::span<const int> options) {
   template Var<T> sparsemax(Var<T>, std::span<const int>);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)
+#undef HARDGRAD_INSTANTIATE
 
 }  // namespace hardgrad

@@ -258,5 +258,6 @@ std::vector<int> draw_in_order(std::vector<double> probability, std::size_t k, R
   template class GivenChooser<T>;
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)
+#undef HARDGRAD_INSTANTIATE
 
 }  // namespace hardgrad

@@ -96,5 +96,6 @@ Choice<T> ExpectedChooser<T>::choose(Tape<T>&, const Question<T>& question) {
   template class ExpectedChooser<T>;
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)
+#undef HARDGRAD_INSTANTIATE
 
 }  // namespace hardgrad

@@ -117,5 +117,6 @@ Choice<T> RelaxedChooser<T>::choose(Tape<T>& tape, const Question<T>& question) 
   template class RelaxedChooser<T>;
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)
+#undef HARDGRAD_INSTANTIATE
 
 }  // namespace hardgrad

@@ -126,5 +126,6 @@ std::vector<double> path_log_probability_values(Episode<T>& episode, const Paths
   template std::vector<double> path_log_probability_values(Episode<T>&, const Paths&);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)
+#undef HARDGRAD_INSTANTIATE
 
 }  // namespace hardgrad

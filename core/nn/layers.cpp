@@ -104,5 +104,6 @@ LstmState<T> Lstm<T>::zero(Tape<T>& tape, std::size_t rows) const {
   template struct Lstm<T>;
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)
+#undef HARDGRAD_INSTANTIATE
 
 }  // namespace hardgrad

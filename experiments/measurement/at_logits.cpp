@@ -73,5 +73,6 @@ std::vector<double> exact_gradient_at_logits(const Target& target, const Model<T
   template std::vector<double> exact_gradient_at_logits(const Target&, const Model<T>&, const Batch&, double);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)
+#undef HARDGRAD_INSTANTIATE
 
 }  // namespace hardgrad::measurement

@@ -121,5 +121,6 @@ Cost draw_at_logits(Replicates& replicates, const Estimator<T>& estimator, const
   template Cost draw_at_logits(Replicates&, const Estimator<T>&, const Model<T>&, const Batch&, Key, const Stop&);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)
+#undef HARDGRAD_INSTANTIATE
 
 }  // namespace hardgrad::measurement

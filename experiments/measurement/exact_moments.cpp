@@ -179,7 +179,10 @@ Moments exact_moments(const Estimator<T>& estimator, const Model<T>& model, cons
                       const Stop& stop) {
   const auto parts = independent_parts(estimator, batch);
   const int count = static_cast<int>(parts.size());
-  const bool exchangeable = samples_may_be_permuted(estimator, model, batch.select(parts[0]), estimator.copies() > 1);
+  // It takes some draws: not where even multisets are too many.
+  const bool exchangeable =
+      estimator.exchangeable() && (visits_needed(estimator, model, batch) > outcome_cap ||
+                                   samples_may_be_permuted(estimator, model, batch.select(parts[0]), estimator.copies() > 1));
   std::vector<Moments> each(count);
   parallel_for(count, [&](int i) {
     auto around = reference[parts[i][0]];  // of several, their mean

@@ -1,6 +1,7 @@
 #include "experiments/measurement/permuted.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
 #include "core/autodiff/gradient.hpp"
@@ -9,7 +10,7 @@
 namespace hardgrad::measurement {
 namespace {
 
-/// Keyed noise whose samples have other places.
+/// Keyed noise whose samples have other places. Options are drawn alike, however probable: samples are to differ.
 class Permuted final : public Randomness {
  public:
   /// Sample k gets the noise of place[k]; beyond those given, its own.
@@ -18,7 +19,11 @@ class Permuted final : public Randomness {
 
   using Randomness::categorical;
   int categorical(std::span<const double> probabilities, Draw where) override {
-    return noise_.categorical(probabilities, moved(where));
+    std::vector<double> alike;
+    for (const double p : probabilities) alike.push_back(p > 0 ? 1 : 0);
+    const double possible = std::accumulate(alike.begin(), alike.end(), 0.0);
+    for (double& p : alike) p /= possible;
+    return noise_.categorical(alike, moved(where));
   }
   double uniform(Draw where, const Pieces& pieces) override { return noise_.uniform(moved(where), pieces); }
   using Randomness::logistic;
@@ -43,7 +48,7 @@ class Permuted final : public Randomness {
 template <class T>
 bool samples_may_be_permuted(const Estimator<T>& estimator, const Model<T>& model, const Batch& example, bool one_copy) {
   if (!estimator.exchangeable()) return false;
-  constexpr std::uint64_t draws = 8;
+  constexpr std::uint64_t draws = 4;
   Tape<T> tape;
   std::vector<double> own(model.parameters().size()), other = own;
   double longest = 0, furthest = 0;

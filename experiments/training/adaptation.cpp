@@ -50,5 +50,6 @@ void adapt(Estimator<T>& estimator, const Model<T>& model, const tasks::Task& ta
   template void adapt(Estimator<T>&, const Model<T>&, const tasks::Task&, const AdaptSettings&, Key, const Stop&);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)
+#undef HARDGRAD_INSTANTIATE
 
 }  // namespace hardgrad::training

@@ -249,5 +249,6 @@ EvaluationPoint evaluate(const tasks::Task& task, const Model<T>& model, const T
   template EvaluationPoint evaluate(const tasks::Task&, const Model<T>&, const Target&, const EvaluationSettings&, Key);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)
+#undef HARDGRAD_INSTANTIATE
 
 }  // namespace hardgrad::training

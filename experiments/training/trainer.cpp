@@ -332,5 +332,6 @@ std::optional<double> seconds_left(const Training<T>& training, const TrainSetti
   template std::optional<double> seconds_left(const Training<T>&, const TrainSettings&);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)
+#undef HARDGRAD_INSTANTIATE
 
 }  // namespace hardgrad::training

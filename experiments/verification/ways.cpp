@@ -158,5 +158,6 @@ std::string difference(const Way& a, const Way& b, double tolerance) {
   template Ways ways_of(const Model<T>&, const Episode<T>&, int);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)
+#undef HARDGRAD_INSTANTIATE
 
 }  // namespace hardgrad::verification

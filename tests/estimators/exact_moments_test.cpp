@@ -3,6 +3,7 @@
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/estimator/score_function/score_function.hpp"
+#include "experiments/measurement/lengths.hpp"
 #include "experiments/verification/recurrent.hpp"
 #include "tests/support/exactness.hpp"
 #include "tests/support/toys.hpp"
@@ -89,6 +90,35 @@ TEST_CASE("multisets and ordered samples have the same moments") {
   CHECK(a.outcomes == 165);  // C(9 + 2, 3)
   for (std::size_t i = 0; i < a.covariance.size(); ++i)
     REQUIRE(a.covariance[i] == doctest::Approx(b.covariance[i]).epsilon(1e-10));
+}
+
+TEST_CASE("samples that may not be permuted are visited in every order, though the estimator does not say so") {
+  struct Rising : Estimator<double> {  // sample k of three counts k times
+    Estimate<double> estimate(const Problem<double>& p) const override {
+      Sampled<double> sampled(p, 3);
+      auto signal = sampled.losses();
+      for (std::size_t r = 0; r < signal.size(); ++r) signal[r] *= static_cast<double>(r % 3 + 1) / 2;
+      const std::vector<std::vector<double>> every_step(sampled.steps(), signal);
+      const auto surrogate = add(sampled.score(every_step), sampled.path());
+      return {.surrogate = surrogate, .episode = sampled.release(), .loss = sampled.mean_loss()};
+    }
+  };
+  struct Ordered final : Rising {
+    bool exchangeable() const override { return false; }
+  };
+  int compared = 0;
+  for (const auto* spec : {"bits[options=3,t=0.3,logit=0;1;2]", "bits[options=4,function=table,table_seed=8,logit=9;0;-1;2]"}) {
+    CAPTURE(spec);
+    const auto model = model_of(spec);
+    const auto truth = exact_truth({}, *model, one_example(), 1e6);
+    const auto tried = exact_moments(Rising(), *model, one_example(), truth.of_example, 1e6);
+    const auto said = exact_moments(Ordered(), *model, one_example(), truth.of_example, 1e6);
+    CHECK(tried.outcomes == said.outcomes);
+    CHECK(tried.trace == doctest::Approx(said.trace).epsilon(1e-12));
+    CHECK(distance_between(tried.mean, truth.gradient) < 1e-12 * (1 + length_of(truth.gradient)));
+    ++compared;
+  }
+  CHECK(compared == 2);
 }
 
 TEST_CASE("moments of one copy stand in for those of all, where these are too many") {

@@ -165,5 +165,6 @@ Estimate<T> exact_objective(const Target& target, Problem<T> problem, double lea
   template Estimate<T> exact_objective(const Target&, Problem<T>, double);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)
+#undef HARDGRAD_INSTANTIATE
 
 }  // namespace hardgrad

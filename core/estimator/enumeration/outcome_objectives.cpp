@@ -140,5 +140,6 @@ Estimate<T> enumerated_outcomes(const Problem<T>& problem, bool by_parts,
                                            const std::function<OutcomeObjective(std::span<const Outcome>)>&);
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)
+#undef HARDGRAD_INSTANTIATE
 
 }  // namespace hardgrad

@@ -133,5 +133,6 @@ Var<T> Outcomes<T>::surrogate(const std::vector<Slopes>& slopes) const {
   template class Outcomes<T>;
 HARDGRAD_INSTANTIATE(float)
 HARDGRAD_INSTANTIATE(double)
+#undef HARDGRAD_INSTANTIATE
 
 }  // namespace hardgrad
