@@ -27,7 +27,7 @@ def zeros(options):
     (LOGITS, TABLE, "vimco", "vimco: the model has no learned posterior"),
     (LOGITS, TABLE, "pathwise", "pathwise: "),
     (LOGITS, TABLE[:2], "rloo", r"a table of 2 columns with 3 options has shape \[3, 3\], got \[2, 3\]"),
-    (LOGITS, "a table", "rloo", "neither a function nor a table of numbers but str"),
+    (LOGITS, "a table", "rloo", "neither a function nor a table of real numbers but str"),
     (LOGITS, np.where(TABLE == 4, np.nan, TABLE), "rloo", "the table has an entry that is not a finite number"),
     ([[0, np.nan, 1]], np.zeros(3), "rloo", r"logits: entry \[0, 1\] is nan"),
     ([0, -np.inf, 1], np.zeros(3), "rloo", r"logits: entry \[1\] is -inf"),
@@ -39,7 +39,10 @@ def zeros(options):
     (LOGITS, lambda options: np.zeros((len(options), 1)), "rloo", r"losses of shape \[\d+, 1\], expected \[\d+\]"),
     (LOGITS, lambda options: 1.0, "rloo", r"losses of shape \[\], expected"),
     (LOGITS, lambda options: None, "rloo", "losses"),
-    (LOGITS, lambda options: ["a"] * len(options), "rloo", "no array of numbers but list"),
+    (LOGITS, lambda options: ["a"] * len(options), "rloo", "no array of real numbers but list"),
+    (LOGITS, lambda options: np.full(len(options), 1j), "rloo", "no array of real numbers but ndarray"),
+    (LOGITS, TABLE * 1j, "rloo", "neither a function nor a table of real numbers but ndarray"),
+    (np.zeros((5, 2, 1)), zeros, "rloo", r"logits of shape \[5, 2, 1\] have one option.*stack zeros and l"),
 ])
 @pytest.mark.parametrize("call", [hardgrad.gradient, hardgrad.moments])
 def test_refusals(call, logits, f, spec, said):

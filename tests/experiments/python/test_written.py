@@ -54,7 +54,7 @@ def test_a_wrong_one_is_found_with_its_number():
 
 
 def test_refusals():
-    for answer, said in ((np.zeros((1, 2)), r"returned a gradient of shape \[1, 2\], expected \[1, 2, 3\]"), ("a", "no array of numbers but str")):
+    for answer, said in ((np.zeros((1, 2)), r"returned a gradient of shape \[1, 2\], expected \[1, 2, 3\]"), ("a", "no array of real numbers but str")):
         with pytest.raises(hardgrad.UsageError, match=f"wrong {said}|wrong returned {said}"):
             def wrong(of):
                 return answer

@@ -38,6 +38,17 @@ def check_axes(shape: tuple[int, ...]) -> None:
     """UsageError unless it is the shape of logits."""
     if len(shape) not in (1, 2, 3) or 0 in shape:
         raise UsageError(f"logits have shape {list(shape)}; they are [options], [columns, options] or [examples, columns, options]")
+    if shape[-1] == 1:
+        raise UsageError(f"logits of shape {list(shape)} have one option, so that nothing is chosen; a bit with logit l has two, with "
+                         "logits [0, l]: stack zeros and l along the last axis")
+
+
+def reals(given: Any) -> Floats:
+    """TypeError where numbers have imaginary parts, which numpy would leave out."""
+    found = np.asarray(given)
+    if found.dtype.kind == "c":
+        raise TypeError("complex numbers")
+    return np.asarray(found, np.float64)
 
 
 def check_takes(takes: str) -> None:
@@ -69,9 +80,9 @@ def given_ids(ids: Optional[ArrayLike], examples: int) -> Optional[NDArray[np.ui
 def numbers(answer: Any, shape: tuple[int, ...], what: str) -> Floats:
     """What a user's function returned as numbers of this shape; UsageError if it is something else."""
     try:
-        found: Floats = np.asarray(answer, np.float64)
+        found = reals(answer)
     except (TypeError, ValueError) as error:
-        raise UsageError(f"the {what} that f returned are no array of numbers but {type(answer).__name__}") from error
+        raise UsageError(f"the {what} that f returned are no array of real numbers but {type(answer).__name__}") from error
     if found.shape != shape:
         raise UsageError(f"f returned {what} of shape {list(found.shape)}, expected {list(shape)}: one for each row")
     return found
@@ -134,9 +145,9 @@ def given_table(table: Loss, logits: Logits) -> Floats:
     check_outcomes(options, columns, examples)
     shape = (options,) * columns
     try:
-        given = np.array(table, np.float64)
+        given = reals(table).copy()
     except (TypeError, ValueError) as error:
-        raise UsageError(f"the loss is neither a function nor a table of numbers but {type(table).__name__}") from error
+        raise UsageError(f"the loss is neither a function nor a table of real numbers but {type(table).__name__}") from error
     if given.shape == shape:
         given = given[None]
     elif not (logits.batched and given.shape == (examples,) + shape):

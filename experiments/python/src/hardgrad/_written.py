@@ -7,7 +7,7 @@ from typing import Any, Callable, Optional
 import numpy as np
 
 from ._core import Estimator, UsageError
-from ._losses import Floats, Ints
+from ._losses import Floats, Ints, reals
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,9 @@ def checked(estimator: Function, samples: int) -> Callable[..., Floats]:
     def called(probabilities: Floats, options: Ints, losses: Floats, slopes: Optional[Floats], count: int) -> Floats:
         answer = estimator(Drawn(probabilities, options, losses, slopes, count))
         try:
-            found: Floats = np.asarray(answer, np.float64)
+            found = reals(answer)
         except (TypeError, ValueError) as error:
-            raise UsageError(f"{name} returned no array of numbers but {type(answer).__name__}") from error
+            raise UsageError(f"{name} returned no array of real numbers but {type(answer).__name__}") from error
         if found.shape != probabilities.shape:
             raise UsageError(f"{name} returned a gradient of shape {list(found.shape)}, expected {list(probabilities.shape)}: one "
                              "for each sample")
