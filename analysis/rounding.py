@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import numpy as np
 import xarray as xr
@@ -29,20 +30,21 @@ def rounding(data: xr.Dataset, step: int) -> np.ndarray:
 
 
 # How a quantity follows from numbers that are known exactly, and from those that are the same for every sample.
-_EXACT = {"variance": (("exact_variance",), lambda v: v),
-          "squared_bias": (("exact_squared_bias",), lambda b: b),
-          "cosine": (("exact_cosine",), lambda c: c),
-          "relative_bias": (("exact_squared_bias", "estimand_norm"), lambda b, norm: np.sqrt(b) / norm),
-          "mse": (("exact_variance", "exact_squared_bias"), lambda v, b: v + b),
-          "snr": (("estimand_norm", "exact_variance"), lambda norm, v: norm**2 / v),
-          "work_normalised_variance": (("exact_variance", "rows"), lambda v, rows: v * rows)}
+_EXACT: dict[str, tuple[tuple[str, ...], Callable[..., np.ndarray]]] = {
+    "variance": (("exact_variance",), lambda v: v),
+    "squared_bias": (("exact_squared_bias",), lambda b: b),
+    "cosine": (("exact_cosine",), lambda c: c),
+    "relative_bias": (("exact_squared_bias", "estimand_norm"), lambda b, norm: np.sqrt(b) / norm),
+    "mse": (("exact_variance", "exact_squared_bias"), lambda v, b: v + b),
+    "snr": (("estimand_norm", "exact_variance"), lambda norm, v: norm**2 / v),
+    "work_normalised_variance": (("exact_variance", "rows"), lambda v, rows: v * rows)}
 
 
 def _exactly(data: xr.Dataset, name: str, step: int) -> np.ndarray:
     """[run] The exact value of a measured quantity, NaN where it is not known."""
-    needs, value = _EXACT.get(name, ((), None))
-    if value is None or any(need not in data.data_vars for need in needs):
+    if name not in _EXACT or any(need not in data.data_vars for need in _EXACT[name][0]):
         return np.full(data.sizes["run"], np.nan)
+    needs, value = _EXACT[name]
     with np.errstate(divide="ignore", invalid="ignore"):
         return value(*(data[need].sel(measurement_step=step).values.astype(float) for need in needs))
 
