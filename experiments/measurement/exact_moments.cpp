@@ -32,15 +32,15 @@ std::vector<std::vector<int>> independent_parts(const Estimator<T>& estimator, c
 
 constexpr int fewest_nodes = 8, most_nodes = 32;  // of a standard draw
 
-/// Whether no more than `outcome_cap` visits are made if a standard draw has so many nodes.
+/// About how many visits an example takes, by a first one; nothing where no standard noise was drawn and `standard_only`.
 template <class T>
-bool affordable_nodes(int nodes, bool exchangeable, const Estimator<T>& estimator, const Model<T>& model, const Batch& example,
-                      bool one_copy, double outcome_cap) {
+double visits_of(int nodes, bool exchangeable, const Estimator<T>& estimator, const Model<T>& model, const Batch& example,
+                 bool one_copy, bool standard_only) {
   Tape<T> tape;
   Replay replay(exchangeable, nodes);
   replay.begin();
   estimator.draw({.tape = tape, .model = model, .batch = example, .random = replay, .one_copy = one_copy});
-  return !replay.standard_drawn() || replay.expected_visits(outcomes_of(model, example, nodes)) <= outcome_cap;
+  return standard_only && !replay.standard_drawn() ? 0 : replay.expected_visits(outcomes_of(model, example, nodes));
 }
 
 /// What the finest of rules is off by, from the distances of each to the next, the finest last. Where an estimate is not smooth
@@ -91,7 +91,7 @@ Moments refined(const Estimator<T>& estimator, const Model<T>& model, const Batc
                 const std::vector<double>& reference, bool exchangeable, bool one_copy, double outcome_cap, bool covariance,
                 const Stop& stop) {
   const auto affordable = [&](int nodes) {
-    return affordable_nodes(nodes, exchangeable, estimator, model, example, one_copy, outcome_cap);
+    return visits_of(nodes, exchangeable, estimator, model, example, one_copy, true) <= outcome_cap;
   };
   int nodes = most_nodes;
   if (model.structure().numbers())
@@ -225,15 +225,9 @@ template <class T>
 double visits_needed(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch) {
   const int nodes = model.structure().numbers() ? fewest_nodes : most_nodes;
   double most = 0;
-  Tape<T> tape;
-  for (const auto& part : independent_parts(estimator, batch)) {
-    const auto example = batch.select(part);
-    Replay replay(estimator.exchangeable(), nodes);
-    replay.begin();
-    tape.clear();
-    estimator.draw({.tape = tape, .model = model, .batch = example, .random = replay, .one_copy = estimator.copies() > 1});
-    most = std::max(most, replay.expected_visits(outcomes_of(model, example, nodes)));
-  }
+  for (const auto& part : independent_parts(estimator, batch))
+    most = std::max(
+        most, visits_of(nodes, estimator.exchangeable(), estimator, model, batch.select(part), estimator.copies() > 1, false));
   return most;
 }
 

@@ -4,8 +4,8 @@
 #include <numeric>
 #include <vector>
 
-#include "core/autodiff/gradient.hpp"
 #include "experiments/measurement/lengths.hpp"
+#include "experiments/measurement/visits.hpp"
 
 namespace hardgrad::measurement {
 namespace {
@@ -47,28 +47,21 @@ class Permuted final : public Randomness {
 
 template <class T>
 bool samples_may_be_permuted(const Estimator<T>& estimator, const Model<T>& model, const Batch& example, bool one_copy) {
-  if (!estimator.exchangeable()) return false;
   constexpr std::uint64_t draws = 4;
   Tape<T> tape;
   std::vector<double> own(model.parameters().size()), other = own;
   double longest = 0, furthest = 0;
-  const auto draw = [&](Permuted& random, std::vector<double>& gradient) {
-    tape.rewind();
-    const auto estimate =
-        estimator.draw({.tape = tape, .model = model, .batch = example, .random = random, .one_copy = one_copy});
-    differentiate(estimate.surrogate, model.parameters(), gradient);
-  };
   for (std::uint64_t i = 0; i < draws; ++i) {
     const Key key = Key(12) / i;
     Permuted as_drawn(key, {});
-    draw(as_drawn, own);
+    drawn(estimator, model, example, one_copy, as_drawn, tape, own);
     const auto samples = static_cast<std::uint32_t>(as_drawn.samples());
     if (samples < 2) return true;
     std::vector<std::uint32_t> by_one;
     for (std::uint32_t k = 0; k < samples; ++k) by_one.push_back((k + 1) % samples);
     for (const auto& places : {std::vector<std::uint32_t>{1, 0}, by_one}) {
       Permuted random(key, places);
-      draw(random, other);
+      drawn(estimator, model, example, one_copy, random, tape, other);
       longest = std::max({longest, length_of(own), length_of(other)});
       furthest = std::max(furthest, distance_between(own, other));
     }

@@ -5,8 +5,8 @@
 
 namespace hardgrad::measurement {
 
-/// True if `estimator` says that its samples may be permuted (Estimator::exchangeable) and they may: its gradient on `example`
-/// is the same, but for rounding, for a few draws whose samples are exchanged, first with second, and all by one place.
+/// True if the estimator's gradient on `example` is the same, but for rounding, for a few draws whose samples are exchanged:
+/// the first with the second, and all by one place.
 template <class T>
 bool samples_may_be_permuted(const Estimator<T>& estimator, const Model<T>& model, const Batch& example, bool one_copy);
 

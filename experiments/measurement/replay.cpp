@@ -97,8 +97,8 @@ void Replay::part(int pieces, std::size_t draws) {
 double Replay::visit_part(Standard noise) {
   if (position_ == path_.size()) {
     open_ = position_ + 1 == draws_;
-    const auto rule = open_ ? GaussRule{{0}, {1}} : pieced_rule(noise, pieces_);
-    path_.push_back({rule.weights, 0, {rule.points, {rule.weights, rule.weights, rule.weights}}, true, noise});
+    path_.push_back({.probabilities = {}, .chosen = 0, .standard = true, .noise = noise});
+    take_rule(open_ ? GaussRule{{0}, {1}} : pieced_rule(noise, pieces_));
   }
   const auto& node = path_[position_++];
   return node.quadrature.points[node.chosen];
@@ -106,6 +106,10 @@ double Replay::visit_part(Standard noise) {
 
 void Replay::close(const GaussRule& rule) {
   open_ = false;
+  take_rule(rule);
+}
+
+void Replay::take_rule(const GaussRule& rule) {
   path_.back().quadrature = {rule.points, {rule.weights, rule.weights, rule.weights}};
   path_.back().probabilities = rule.weights;
 }

@@ -74,6 +74,8 @@ class Replay : public Randomness {
   template <class Rule>
   double visit(Rule rule);
   double visit_part(Standard noise);
+  /// The last node of the path has the points of this rule.
+  void take_rule(const GaussRule& rule);
   std::span<const double> kinks(const Draw& where) const;
   bool exchangeable_;
   int nodes_, level_, pieces_ = 0;
