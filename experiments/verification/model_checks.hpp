@@ -55,5 +55,8 @@ std::string check_gradient(const ModelScene& scene, std::string& detail);
 /// Every complete set of choices run by itself: no more than declared (Model::outcomes), their probabilities sum to 1, and the
 /// mean of their losses and its gradient are what the enumeration says.
 std::string check_outcomes(const ModelScene& scene, std::string& detail);
+/// Of every outcome under a learned posterior: both laws sum to 1, the posterior gives nothing to what the prior cannot choose,
+/// and prior and losses are those of the model without it.
+std::string check_posterior(const ModelScene& scene, std::string& detail);
 
 }  // namespace hardgrad::verification

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "core/autodiff/gradient.hpp"
 #include "experiments/measurement/truth.hpp"
@@ -91,19 +92,52 @@ class Outcomes {
   std::vector<std::pair<int, int>> answer_;  // and of how many options
 };
 
-/// Of the training split's first examples the one with most outcomes of those that have few enough, and how many; -1 if none
-/// has.
-std::pair<int, double> chosen(const ModelScene& scene, double& fewest) {
+/// Of the training split's first examples the one with most outcomes of those that have few enough, and how many; NotExact if
+/// none has.
+std::pair<int, double> chosen(const ModelScene& scene) {
   std::pair<int, double> found{-1, 1};
-  fewest = std::numeric_limits<double>::infinity();
+  double fewest = std::numeric_limits<double>::infinity();
   const auto examples = std::min<std::size_t>(32, scene.task->size(tasks::Split::train));
   for (int i = 0; i < static_cast<int>(examples); ++i) {
     const double n = scene.model->outcomes(scene.examples({i}))[0];
     if (n > found.second && n <= most_outcomes) found = {i, n};
     if (n > 1) fewest = std::min(fewest, n);
   }
+  if (found.first < 0)
+    throw NotExact(std::isfinite(fewest)
+                       ? fmt::format("an example has at least {:.6g} outcomes, more than {}", fewest, most_outcomes)
+                       : "no example has a choice");
   return found;
 }
+
+/// Runs every outcome of the batch's only example by itself, as long as `visit` says true; false if it did not.
+bool each_outcome(const Model<double>& model, const Batch& batch, const TargetTerms& terms,
+                  const std::function<bool(Episode<double>&)>& visit) {
+  Outcomes outcomes;
+  Tape<double> tape;
+  do {
+    tape.clear();
+    ScriptedChooser<double> chooser(batch, outcomes.answers());
+    Episode<double> run(tape, chooser, 1, terms);
+    model.run(batch, run);
+    if (!visit(run)) return false;
+  } while (outcomes.next());
+  return true;
+}
+
+/// [1, 1] of a run of one outcome.
+Var<double> log_probability(Episode<double>& run, DrawnFrom of) {
+  auto sum = run.tape().constant(1, 1);
+  for (std::size_t t = 0; t < run.steps().size(); ++t) sum = add(sum, run.log_probability(static_cast<int>(t), of));
+  return sum;
+}
+Var<double> loss(const Episode<double>& run) {
+  auto sum = run.tape().constant(1, 1);
+  for (const auto& paid : run.costs()) sum = add(sum, paid.loss);
+  return sum;
+}
+
+bool near(double a, double b) { return std::abs(a - b) < 1e-9 * std::max(1.0, std::abs(a)); }
 
 }  // namespace
 
@@ -128,41 +162,55 @@ std::string check_gradient(const ModelScene& scene, std::string& detail) {
 
 std::string check_outcomes(const ModelScene& scene, std::string& detail) {
   const auto& model = *scene.model;
-  double fewest;
-  const auto [index, declared] = chosen(scene, fewest);
-  if (index < 0)
-    throw NotExact(std::isfinite(fewest)
-                       ? fmt::format("an example has at least {:.6g} outcomes, more than {}", fewest, most_outcomes)
-                       : "no example has a choice");
+  const auto [index, declared] = chosen(scene);
   const auto batch = scene.examples({index});
-  const auto& parameters = model.parameters();
-  Outcomes outcomes;
-  Tape<double> tape;
   double mass = 0, mean = 0, count = 0;
-  std::vector<double> gradient(parameters.size()), one(parameters.size());
-  do {
-    tape.clear();
-    ScriptedChooser<double> chooser(batch, outcomes.answers());
-    Episode<double> run(tape, chooser, 1);
-    model.run(batch, run);
-    auto log_p = tape.constant(1, 1), cost = tape.constant(1, 1);
-    for (std::size_t t = 0; t < run.steps().size(); ++t) log_p = add(log_p, run.log_probability(static_cast<int>(t)));
-    for (const auto& paid : run.costs()) cost = add(cost, paid.loss);
-    const auto weighted = multiply(exp(log_p), cost);
+  std::vector<double> gradient(model.parameters().size()), one(gradient.size());
+  const bool all = each_outcome(model, batch, {}, [&](Episode<double>& run) {
+    const auto log_p = log_probability(run, DrawnFrom::prior), weighted = multiply(exp(log_p), loss(run));
     mass += std::exp(log_p.item());
     mean += weighted.item();
-    differentiate(weighted, parameters, one);
+    differentiate(weighted, model.parameters(), one);
     for (std::size_t i = 0; i < one.size(); ++i) gradient[i] += one[i];
-    if (++count > declared) return fmt::format("declared are {:.6g} outcomes (Model::asked), there are more", declared);
-  } while (outcomes.next());
+    return ++count <= declared;
+  });
+  if (!all) return fmt::format("declared are {:.6g} outcomes (Model::asked), there are more", declared);
   if (!(std::abs(mass - 1) < 1e-9)) return fmt::format("the probabilities of all outcomes sum to {:.9g}", mass);
   const auto truth = measurement::exact_truth(Target(), model, batch, 1e6);
-  const double off = std::abs(truth.value - mean) / std::max(1.0, std::abs(mean));
-  if (!(off < 1e-9)) return fmt::format("the mean loss of all outcomes is {:.9g}, by enumeration {:.9g}", mean, truth.value);
+  if (!near(mean, truth.value))
+    return fmt::format("the mean loss of all outcomes is {:.9g}, by enumeration {:.9g}", mean, truth.value);
   const double gap = largest_difference(gradient, truth.gradient) / std::max(1.0, measurement::largest(gradient));
   if (!(gap < 1e-9)) return fmt::format("the gradient over all outcomes is {:.2g} off that by enumeration", gap);
   detail = fmt::format("{}{} outcomes, gradient off by {:.1e}", count,
                        count < declared ? fmt::format(" of at most {}", declared) : "", gap);
+  return "";
+}
+
+std::string check_posterior(const ModelScene& scene, std::string& detail) {
+  const auto& model = *scene.with_posterior;
+  const auto batch = scene.examples({chosen(scene).first});
+  double prior = 0, posterior = 0, mean = 0, divergence = 0, outside = 0;
+  each_outcome(model, batch, {DrawnFrom::posterior, TargetTerms::Divergence::none}, [&](Episode<double>& run) {
+    const double log_p = log_probability(run, DrawnFrom::prior).item(), p = std::exp(log_p),
+                 log_q = log_probability(run, DrawnFrom::posterior).item(), q = std::exp(log_q);
+    prior += p;
+    posterior += q;
+    mean += p * loss(run).item();
+    if (p == 0)
+      outside += q;
+    else if (q > 0)
+      divergence += q * (log_q - log_p);
+    return true;
+  });
+  for (const auto& [name, mass] : {std::pair{"prior", prior}, {"posterior", posterior}})
+    if (!(std::abs(mass - 1) < 1e-9))
+      return fmt::format("the probabilities of all outcomes sum to {:.9g} by the {}", mass, name);
+  if (!(outside < 1e-9)) return fmt::format("the posterior gives {:.3g} to outcomes that the prior gives 0", outside);
+  if (!(divergence > -1e-9)) return fmt::format("the divergence of the posterior from the prior is {:.6g}", divergence);
+  const double plain = measurement::exact_truth(Target(), *scene.model, batch, 1e6).value;
+  if (!near(mean, plain))
+    return fmt::format("under the prior the mean loss is {:.9g}, without the posterior {:.9g}", mean, plain);
+  detail = fmt::format("divergence {:.3g} nats", divergence);
   return "";
 }
 

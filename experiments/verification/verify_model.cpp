@@ -80,7 +80,9 @@ class ModelVerifier {
     check("sites", check_sites, scene);
     if (verdict_.count(Check::Outcome::failed) > before) return;  // nothing else could be trusted
     check("reach", check_reach, scene);
-    check("outcomes", check_outcomes, scene, scene.model->structure().numbers() ? "numbers cannot be counted" : "");
+    const char* const uncountable = scene.model->structure().numbers() ? "numbers cannot be counted" : "";
+    check("outcomes", check_outcomes, scene, uncountable);
+    check("posterior", check_posterior, scene, scene.with_posterior ? uncountable : "it has no learned posterior");
     check("gradient", check_gradient, scene);
     check("repeated", check_repeated, scene);
     check("batching", check_batching, scene);

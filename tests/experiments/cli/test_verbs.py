@@ -173,7 +173,7 @@ def test_test_of_models_and_tasks():
     model, = as_json("test", "memory_reader")
     assert model["model"] == "memory_reader" and model["passed"] and "claims_unbiased" not in model
     assert {c["check"] for c in model["checks"]} == {
-        "sites", "reach", "outcomes", "gradient", "repeated", "batching", "padding", "samples", "sharing", "one-hot"}
+        "sites", "reach", "outcomes", "posterior", "gradient", "repeated", "batching", "padding", "samples", "sharing", "one-hot"}
     on_data, = as_json("test", "--model", "bits[bits=2]", "--task", "bits")
     assert on_data["model"] == "bits[bits=2]" and {c["where"] for c in on_data["checks"]} == {"bits"} and on_data["passed"]
     task, = as_json("test", "--task", "bits")

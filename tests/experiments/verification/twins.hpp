@@ -20,7 +20,8 @@
 namespace hardgrad::testing {
 
 /// h_0 = tanh(x); at step t two of the example's own number of places are chosen at once by softmax(A h_t),
-/// h_{t+1} = tanh(W h_t + E[places]), and (v . h_{t+1} - y)^2 is paid. `fault` says what is wrong with it.
+/// h_{t+1} = tanh(W h_t + E[places]), and (v . h_{t+1} - y)^2 is paid. A posterior asks softmax(G h_t). `fault` says what is
+/// wrong with it.
 template <class T>
 class Walker final : public Model<T> {
  public:
@@ -41,6 +42,7 @@ class Walker final : public Model<T> {
                                   : is("column costs")                ? Reach::own_column
                                                                       : Reach::later_choices,
                          .columns = is("columns") ? 1 : columns}};
+    if ((structure_.posterior = b.posterior)) guide_ = {set, "guide", hidden, places * columns, b.init};
     if (is("unasked site")) structure_.sites.push_back({.name = "nowhere", .options = 2});
   }
 
@@ -68,10 +70,15 @@ class Walker final : public Model<T> {
           options.push_back(t < length(batch, b) ? batch.ints("places").data[b] + (is("too many") ? places : 0) : 1);
       const bool fed = !is("joint cost") && !is("chained");  // choices feed later ones
       const auto asks = fed ? h : on(rows->example, start);
-      const auto choice = episode.choose({.name = "place",
-                                          .rows = rows,
-                                          .prior = categorical(reshape(score_(asks), places), options, columns),
-                                          .state = is("state") ? Var<T>{} : asks});
+      auto scores = reshape(score_(asks), places);
+      if (is("posterior support")) scores = affine(scores, T{1e4});  // of one option alone
+      if (is("posterior moves") && guide_.weight) scores = affine(scores, T{2});
+      const auto choice =
+          episode.choose({.name = "place",
+                          .rows = rows,
+                          .prior = categorical(scores, options, columns),
+                          .state = is("state") ? Var<T>{} : asks,
+                          .posterior = [&] { return categorical(reshape(guide_(asks), places), options, columns); }});
       auto chosen = choice.one_hot(tape, places);
       if (is("hard answers") && choice.hard()) chosen = affine(chosen, T{2});
       auto read = matmul(reshape(chosen, places * columns), tape.parameter(*embedding_.weight));
@@ -111,7 +118,7 @@ class Walker final : public Model<T> {
   std::string fault_;
   mutable int runs_ = 0;
   Structure structure_;
-  Linear<T> core_, score_, out_;
+  Linear<T> core_, score_, out_, guide_;
   Embedding<T> embedding_;
 };
 

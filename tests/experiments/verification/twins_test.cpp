@@ -83,7 +83,7 @@ TEST_CASE("a right model passes every check") {
     CAPTURE(check.detail);
     CHECK(check.outcome == Check::Outcome::passed);
   }
-  CHECK(verdict.checks.size() == 10);
+  CHECK(verdict.checks.size() == 11);
 }
 
 TEST_CASE("every wrong twin of a model is caught by the check that is for it") {
@@ -103,6 +103,8 @@ TEST_CASE("every wrong twin of a model is caught by the check that is for it") {
       {"chained", "reach", "question 2 is asked on rows that come from question 1"},
       {"column costs", "reach", "reaches costs of its own question (cost 1), declared: costs of its own column"},
       {"outcomes", "outcomes", "there are more"},
+      {"posterior support", "posterior", "to outcomes that the prior gives 0"},
+      {"posterior moves", "posterior", "under the prior the mean loss is"},
       {"gradient", "gradient", "options, parameter embedding.weight"},
       {"repeated", "repeated", "a second time"},
       {"float", "repeated", "in float"},
@@ -115,7 +117,7 @@ TEST_CASE("every wrong twin of a model is caught by the check that is for it") {
   };
   const auto checks =
       judge_all(twins, [](const auto& fault) { return verification::verify_model(with_fault("walker", fault)); });
-  CHECK(checks == 10);  // every check has a twin
+  CHECK(checks == 11);  // every check has a twin
 }
 
 TEST_CASE("what a model does not declare reaches no estimator: each says so in one line") {
