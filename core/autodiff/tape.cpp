@@ -104,6 +104,7 @@ std::uint8_t Tape<T>::leaves_of(std::span<const Var<T>> made_of) const {
 
 template <class T>
 Var<T> Tape<T>::output(std::size_t rows, std::size_t cols, std::span<const Var<T>> inputs) {
+  pause(rows * cols);
   auto y = leaf({arena_.allocate<T>(rows * cols), rows, cols}, leaves_of(inputs));
   nodes_[y.id].writable = true;
   return y;
@@ -220,7 +221,10 @@ void Tape<T>::run_closures(bool releasing, Leaves wanted) {
   for (auto closure = closures_.rbegin(); closure != closures_.rend(); ++closure) {
     bool received = false;
     for (auto i = closure->first; i < closure->last; ++i) received |= nodes_[watched_[i]].received;
-    if (received) closure->run(closure->data, *this);
+    if (received) {
+      pause(nodes_[watched_[closure->first]].value.size());
+      closure->run(closure->data, *this);
+    }
     if (releasing)
       for (auto i = closure->first; i < closure->last; ++i) release(nodes_[watched_[i]]);
   }

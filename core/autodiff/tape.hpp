@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <utility>
@@ -65,9 +66,12 @@ template <class T>
 class Tape {
  public:
   Tape() = default;
+  explicit Tape(std::function<void()> pause) : pause_(std::move(pause)) {}
   Tape(const Tape&) = delete;
   Tape& operator=(const Tape&) = delete;
 
+  /// Called before each large operation, forward and backward. It may throw to end the work: `clear` or `rewind` comes next.
+  void pause_for(std::function<void()> pause) { pause_ = std::move(pause); }
   /// Forgets all values and closures; keeps the memory.
   void clear();
   /// As `clear`, but values of `shared` stay, for another gradient with the same parameters.
@@ -209,9 +213,16 @@ class Tape {
   T* cotangent_memory(std::size_t size);
   void release(Node& node);
   void begin(Var<T> scalar);
+  /// Before an operation on so many numbers.
+  void pause(std::size_t size) const {
+    if (size >= large && pause_) pause_();
+  }
   void run_closures(bool releasing, Leaves wanted);
 
+  static constexpr std::size_t large = 1 << 16;  // numbers: some 10 microseconds
+
   Arena arena_;
+  std::function<void()> pause_;
   std::vector<Node> nodes_;
   std::vector<Closure> closures_;
   std::vector<std::uint32_t> watched_;

@@ -122,7 +122,7 @@ ChoiceEntropy choice_entropy(const Target& target, const Model<T>& model, const 
   parallel_for(batch.examples(), [&](int b) {
     poll(stop);
     const auto example = batch.select({b});
-    Tape<T> tape;
+    Tape<T> tape(polling(stop));
     KeyedRandomness random(noise);
     std::unique_ptr<Chooser<T>> chooser;
     if (soft)

@@ -47,6 +47,7 @@ Cost draw(Replicates& replicates, const Estimator<T>& estimator, const Model<T>&
   const double share = 1.0 / (replicates.count() - replicates.range(begin)[0]);
   std::vector<Cost> costs(replicates.blocks());
   std::vector<Tape<T>> tapes(lanes());  // warm, and what all replicates share stays on them
+  for (auto& tape : tapes) tape.pause_for(polling(stop));
   std::vector<Visited> seen(visited ? lanes() : 0, visited ? *visited : Visited(model, batch));
   parallel_in_order(replicates.blocks() - begin, [&](int lane, int place) {
     auto& tape = tapes[lane];
@@ -82,6 +83,7 @@ Cost draw_at_logits(Replicates& replicates, const Estimator<T>& estimator, const
                     const Stop& stop) {
   const int count = replicates.count();
   std::vector<Tape<T>> tapes(lanes());
+  for (auto& tape : tapes) tape.pause_for(polling(stop));
   Cost each;
   const bool apart = estimator.couples_examples();  // replicates in one run would be one batch
   int block = replicates.next(), together = apart ? 1 : std::max(1, tall / batch.examples());

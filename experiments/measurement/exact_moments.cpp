@@ -136,7 +136,7 @@ Moments refined(const Estimator<T>& estimator, const Model<T>& model, const Batc
     return m;
   }
   if (!m.continuous || good()) return m;
-  Tape<T> tape;
+  Tape<T> tape(polling(stop));
   std::vector<double> d(model.parameters().size());
   const auto estimate = [&](Randomness& random) -> std::span<const double> {
     poll(stop);

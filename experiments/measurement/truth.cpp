@@ -28,7 +28,7 @@ Truth truth_of(const Target& target, const Model<T>& model, const Batch& batch, 
   parallel_for(examples, [&](int b) {
     poll(stop);
     const auto example = batch.select({b});
-    Tape<T> tape;
+    Tape<T> tape(polling(stop));
     KeyedRandomness none{Key()};  // an enumeration draws nothing
     Problem<T> problem{tape, model, example, none};
     problem.nodes = nodes;

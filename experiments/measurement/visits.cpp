@@ -48,7 +48,7 @@ Moments visited(const Estimator<T>& estimator, const Model<T>& model, const Batc
   const double reference_norm = length_of(reference);
 
   Replay replay(way.exchangeable, way.nodes, way.level, &way.kinks);
-  Tape<T> tape;
+  Tape<T> tape(polling(stop));
   std::vector<double> d(size);
   // By the quadratures' rule, and by the two coarser ones in it; around the reference.
   std::vector<Weighted> rules(Quadrature::rules, {.mean = d, .variances = d});

@@ -16,4 +16,10 @@ inline void poll(const Stop& stop) {
   if (stop && stop()) throw Interrupted{};
 }
 
+/// `poll`, as what a Tape pauses for.
+inline std::function<void()> polling(const Stop& stop) {
+  if (!stop) return {};
+  return [stop] { poll(stop); };
+}
+
 }  // namespace hardgrad

@@ -31,7 +31,7 @@ void adapt(Estimator<T>& estimator, const Model<T>& model, const tasks::Task& ta
   if (settings.steps == 0 || !learns(estimator)) return;
   const auto optimizer = own_optimizer(estimator, settings.learning_rate, {.total_steps = settings.steps});
   Batches batches(task, settings.batch, key / "order");
-  Tape<T> tape;
+  Tape<T> tape(polling(stop));
   std::vector<T> gradient;
   for (int step = 0; step < settings.steps; ++step) {
     poll(stop);

@@ -199,7 +199,7 @@ EvaluationPoint evaluate(const tasks::Task& task, const Model<T>& model, const T
   auto metrics = task.metrics();
   std::map<std::string, double> sums;
   bool enumerable = !model.structure().numbers();  // a quadrature's error would go unseen
-  Tape<T> tape;
+  Tape<T> tape(polling(settings.stop));
   for_each_batch(task, settings, [&](const Batch& batch) {
     examples += batch.examples();
     KeyedRandomness random(noise);

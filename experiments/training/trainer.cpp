@@ -67,6 +67,7 @@ class Loop {
         own_spec_(training.estimator_spec),
         sign_(higher_is_better(*training.task, settings.monitor, "train.monitor: the task") ? -1 : 1),
         batches_(*training.task, settings.batch, keys.order),
+        tape_(polling(stop)),
         gradient_(training.model->parameters().size()),
         before_{so_far().result.seconds, so_far().cpu_seconds} {}
 

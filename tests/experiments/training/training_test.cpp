@@ -172,6 +172,33 @@ TEST_CASE("stopping interrupts between steps") {
   CHECK(training.step == 7);
 }
 
+std::vector<std::vector<float>> values_of(const Model<float>& model) {
+  std::vector<std::vector<float>> values;
+  for (const auto& parameter : model.parameters()) values.push_back(parameter.value.data);
+  return values;
+}
+
+TEST_CASE("stopping interrupts a large step within it, forward and backward") {
+  auto alone = settings(1);
+  alone.measure_at = {};
+  alone.evaluate_every = 0;
+  const auto spec = Spec::parse("memory_reader[embedding=400,hops=2]");
+  int polls = 0;
+  auto whole = prepare<float>(stories(), spec, Spec::parse("exact"), alone, keys);
+  train(whole, alone, keys, [&] { return ++polls < 0; });
+  CHECK(polls > 20);
+  for (const int last : {5, polls / 2, polls - 5}) {
+    auto training = prepare<float>(stories(), spec, Spec::parse("exact"), alone, keys);
+    const auto before = values_of(*training.model);
+    int asked = 0;
+    CHECK_THROWS_AS(train(training, alone, keys, [&] { return ++asked > last; }), Interrupted);
+    CHECK(training.step == 0);
+    CHECK(values_of(*training.model) == before);
+    train(training, alone, keys);  // taken up, it is the same step
+    CHECK(values_of(*training.model) == values_of(*whole.model));
+  }
+}
+
 TEST_CASE("an estimator that cannot work is refused with its reason") {
   CHECK_THROWS_AS(prepare<float>(stories(), Spec::parse("not_gate"), Spec::parse("rloo"), settings(1), keys), UsageError);
 }
