@@ -132,7 +132,7 @@ void add_evaluate(CLI::App& app, Action& action) {
       .not_negative();
   verb.flag("--json", options->json, "print JSON");
   verb.does(action, [options] {
-    warn_about_kernel();
+    prepare_to_compute();
     const Trained trained({.checkpoint = options->checkpoint,
                            .task = options->task,
                            .model = options->model,

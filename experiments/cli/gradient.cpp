@@ -162,7 +162,7 @@ void add_gradient(CLI::App& app, Action& action) {
   verb.add("--repeat", options->repeat, "first take it so many times on one thread, and say what it costs").from_to(1, 1000000);
   verb.flag("--json", options->json, "print JSON");
   verb.does(action, [options] {
-    warn_about_kernel();
+    prepare_to_compute();
     return options->scene.precision == "double" ? dump_gradient<double>(*options) : dump_gradient<float>(*options);
   });
 }

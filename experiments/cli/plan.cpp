@@ -14,6 +14,7 @@
 #include "core/support/error.hpp"
 #include "experiments/cli/json.hpp"
 #include "experiments/cli/output.hpp"
+#include "experiments/cli/preflight.hpp"
 #include "experiments/cli/readable.hpp"
 #include "experiments/cli/slurm.hpp"
 #include "experiments/cli/sweep_options.hpp"
@@ -226,6 +227,7 @@ void add_plan(CLI::App& app, Action& action) {
       if (place_of<UsageError>(options->why) != Place::file) throw UsageError("plan: sweep is required");
       options->sweep.file = std::exchange(options->why, {});
     }
+    if (!options->quick) prepare_to_compute();
     return show_plan(*options);
   });
 }

@@ -1,6 +1,7 @@
 #include "experiments/cli/preflight.hpp"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -36,6 +37,21 @@ void note_jobs(int asked) {
                          counted(static_cast<std::size_t>(useful), "core")));
 }
 
+namespace {
+
+// What threads and BLAS ask for at their start fits (582 MB of two cores, of which 64 MB each are a heap that is reserved).
+constexpr double least_bytes = 512e6, bytes_of_core = 100e6, least_stack = 1 << 20;
+
+void require(int resource, double least, const char* what, const char* option) {
+  rlimit limit{};
+  if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || static_cast<double>(limit.rlim_cur) >= least)
+    return;
+  throw UsageError(
+      fmt::format("{} is limited to {}, and at least {} are needed on {}: raise the limit, e.g. `ulimit -{} unlimited`", what,
+                  size_text(static_cast<double>(limit.rlim_cur)), size_text(least),
+                  counted(static_cast<std::size_t>(useful_jobs(0)), "core"), option));
+}
+
 void warn_about_kernel() {
   static bool warned = false;
   const char* forced = std::getenv("OPENBLAS_CORETYPE");
@@ -43,6 +59,14 @@ void warn_about_kernel() {
   warned = true;
   warn("OPENBLAS_CORETYPE={} forces the BLAS kernel {}; unset it unless you mean to, the processor may be faster", forced,
        storage::blas_kernel());
+}
+
+}  // namespace
+
+void prepare_to_compute() {
+  require(RLIMIT_AS, least_bytes + bytes_of_core * useful_jobs(0), "the address space", "v");
+  require(RLIMIT_STACK, least_stack, "the stack of a thread", "s");
+  warn_about_kernel();
 }
 
 void single_threaded_blas() {

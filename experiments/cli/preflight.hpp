@@ -9,8 +9,9 @@ namespace hardgrad::cli {
 void require_writable(const std::string& path);
 /// Says so where more jobs are asked for than help.
 void note_jobs(int asked);
-/// Says so, once, where the environment forces a BLAS kernel.
-void warn_about_kernel();
+/// Says so, once, where the environment forces a BLAS kernel. UsageError where a limit leaves less memory than threads and BLAS
+/// begin with: they would end without a word, or wait for ever.
+void prepare_to_compute();
 /// BLAS on one thread: TBB shares out the work.
 void single_threaded_blas();
 

@@ -102,7 +102,7 @@ int run_sweep(const RunArguments& options) {
   run.interrupted = [] { return interrupted != 0; };
   run.patience = [] { return patience(interrupted); };
   note_jobs(run.jobs);
-  warn_about_kernel();
+  prepare_to_compute();
   sweeps::TaskPool tasks;
   const auto plan = sweeps::make_plan(config, tasks);
   for (const auto& warning : plan.warnings) warn("{}", warning);

@@ -12,6 +12,7 @@
 #include "experiments/cli/json.hpp"
 #include "experiments/cli/manual.hpp"
 #include "experiments/cli/output.hpp"
+#include "experiments/cli/preflight.hpp"
 #include "experiments/cli/readable.hpp"
 #include "experiments/cli/verbs.hpp"
 #include "experiments/tasks/task.hpp"
@@ -122,6 +123,7 @@ void add_test(CLI::App& app, Action& action) {
   verb.flag("-x,--exitfirst", options->first_failure, "leave out what follows the first check that fails");
   verb.flag("--json", options->json, "print JSON");
   verb.does(action, [options] {
+    prepare_to_compute();
     auto all = nlohmann::json::array();
     bool passed = true;
     for (const auto& subject : subjects(*options)) {
