@@ -160,6 +160,10 @@ py::tuple run_episode(HeldEstimator& estimator, const py::object& network, const
   {
     const py::gil_scoped_release released;
     const auto held = estimator.on<T>(structure);
+    if (const auto& target = held->estimator->target(); posterior && target.terms().drawn_from != DrawnFrom::posterior)
+      throw UsageError(
+          fmt::format("{} draws from the prior, and the posterior would have no gradient: {}leave out posterior=True",
+                      estimator.name(), target == Target() ? fmt::format("take {}[target=elbo], or ", estimator.name()) : ""));
     learning = learning && held->optimizer;
     std::unique_lock lock(estimator.learning(), std::defer_lock);
     if (held->optimizer) lock.lock();
