@@ -5,7 +5,9 @@
 //   y_i, q    = BiLSTM(E[w_1], .., E[w_W])              [2H] of each word; [last forward; first backward]
 //   e^op_t    = U tanh(W_op [q; h_{t-1}] + b_op)        U_o of each operation
 //   e^col_t,j = P_j . tanh(W_col [q; h_{t-1}] + b_col)  P_j = E[name of column j]
-//   o_t ~ softmax(e^op), j_t ~ softmax(e^col)           the choice, two columns; a, c: 1 there, 0 elsewhere; relaxed: weights
+//   o_t ~ softmax(e^op), j_t ~ softmax(e^col)           the choice, two columns; a, c: 1 there, 0 elsewhere; relaxed: weights.
+//                                                       Operations in order: sum, count, difference, greater, lesser, and, or,
+//                                                       assign, reset
 //   h_t       = tanh(W_h [a U; c P; h_{t-1}] + b_h)     h_0 = 0
 // A comparison is with the question's numbers, beta^o_n = softmax_n(U_o . W_p y at number n), for o = greater and lesser:
 //   g_ij      = sum_n beta^greater_n [x_ij > v_n],  l_ij = sum_n beta^lesser_n [x_ij < v_n]

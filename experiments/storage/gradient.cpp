@@ -110,7 +110,7 @@ void write_gradient(const std::string& path, const GradientDump<T>& dump) {
                         : name + " of its distribution");
   }
   add(root, "site", Array<std::string>({dump.sites.size()}, dump.sites), {"step"}, "1", "site of the model that was asked");
-  add(root, "loss", dump.loss, {aligned ? "step" : "loss_step", "row"}, "nat", "loss incurred at the step");
+  add(root, "loss", dump.loss, {aligned ? "step" : "loss_step", "row"}, "nat", "loss incurred at the step; divergences of target=elbo are losses, too");
   add(root, "row_example", Array<int>({dump.row_example.size()}, dump.row_example), {"row"}, "1",
       "position in the batch of the row's example");
 
