@@ -48,7 +48,7 @@ const EstimatorEntry entry = {
     .paper = "Yin & Zhou 2019, ARM: augment-REINFORCE-merge gradient, Theorem 1",
     .target = "expected_loss",
     .unbiased = true,
-    .evaluations = "2; 1 + T if sequential",
+    .evaluations = "K; K / 2 (1 + T) if sequential",
     .parameters = {samples_parameter(2, 2), credit_parameter()},
     .needs = {need::bits},
     .promises = {promise::unshifted(), promise::same_moments("arsm", "samples=2")},

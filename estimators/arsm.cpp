@@ -57,7 +57,7 @@ const EstimatorEntry entry = {
     .paper = "Yin, Yue & Zhou 2019, ARSM: augment-REINFORCE-swap-merge estimator",
     .target = "expected_loss",
     .unbiased = true,
-    .evaluations = "S (S - 1) / 2 + 1; S (S - 1) / 2 T + 1 if sequential",
+    .evaluations = "K (S (S - 1) / 2 + 1); K (S (S - 1) / 2 T + 1) if sequential",
     .parameters = {samples_parameter(), credit_parameter()},
     .needs = {few_enough_to_swap},
     .promises = {promise::unshifted(), promise::same_moments("arm", "samples=1")},

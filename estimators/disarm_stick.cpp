@@ -42,7 +42,7 @@ const EstimatorEntry entry = {
     .paper = "Dong, Mnih & Tucker 2021, Coupled gradient estimators for discrete latent variables (DisARM-SB)",
     .target = "expected_loss",
     .unbiased = true,
-    .evaluations = "2; 1 + T if sequential",
+    .evaluations = "K; K / 2 (1 + T) if sequential",
     .parameters = {samples_parameter(2, 2),
                    ParameterInfo::choice("order", "given", {"given", "ascending", "descending"},
                                          "order of the sticks: as given, or by the options' probabilities"),

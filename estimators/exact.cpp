@@ -12,11 +12,10 @@ namespace {
 template <class T>
 class Exact final : public Estimator<T> {
  public:
-  Exact(const Settings& settings, const Structure&, Key) : cap_(settings.real("cap")) {}
-  Estimate<T> estimate(const Problem<T>& problem) const override { return exact_objective(this->target(), problem, cap_); }
-
- private:
-  double cap_;
+  Exact(const Settings&, const Structure&, Key) {}
+  Estimate<T> estimate(const Problem<T>& problem) const override {
+    return exact_objective(this->target(), problem, problem.cap);
+  }
 };
 
 }  // namespace
@@ -27,8 +26,7 @@ const EstimatorEntry entry = {
     .paper = "Definition; the expected loss L_s of Xu et al. 2015, Show, Attend and Tell, sec. 4.1",
     .target = "expected_loss",
     .unbiased = true,
-    .evaluations = "S per step; S^T leaves if sequential",
-    .parameters = {ParameterInfo::real("cap", 1e6, 1, 1e12, "most rows an enumeration may have; beyond it is an error")},
+    .evaluations = "S; S^D if shared; S^T if joint",
     .needs = {need::enumerable},
 };
 HARDGRAD_ESTIMATOR(Exact, entry)

@@ -12,11 +12,10 @@ namespace {
 template <class T>
 class ExactMarginal final : public Estimator<T> {
  public:
-  ExactMarginal(const Settings& settings, const Structure&, Key) : cap_(settings.real("cap")) {}
-  Estimate<T> estimate(const Problem<T>& problem) const override { return exact_objective(this->target(), problem, cap_); }
-
- private:
-  double cap_;
+  ExactMarginal(const Settings&, const Structure&, Key) {}
+  Estimate<T> estimate(const Problem<T>& problem) const override {
+    return exact_objective(this->target(), problem, problem.cap);
+  }
 };
 
 }  // namespace
@@ -27,8 +26,7 @@ const EstimatorEntry entry = {
     .paper = "Deng et al. 2018, Latent Alignment and Variational Attention, eq. 3",
     .target = "marginal_likelihood",
     .unbiased = true,
-    .evaluations = "S per step; S^T leaves if sequential",
-    .parameters = {ParameterInfo::real("cap", 1e6, 1, 1e12, "most rows an enumeration may have; beyond it is an error")},
+    .evaluations = "S; S^D if shared; S^T if joint",
     .needs = {need::enumerable},
 };
 HARDGRAD_ESTIMATOR(ExactMarginal, entry)

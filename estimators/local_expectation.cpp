@@ -12,7 +12,6 @@
 // (which z_t must not change), and grad f(z) with what is left of 1. Departures: b is an addition (0: as published); several
 // samples K are averaged.
 #include <algorithm>
-#include <limits>
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
@@ -32,7 +31,7 @@ class LocalExpectation final : public Estimator<T> {
       : samples_(settings.integer("samples")), baseline_(settings.real("baseline")), dependent_(!structure.factorised()) {}
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    if (!dependent_) return exact_objective(this->target(), problem, std::numeric_limits<double>::infinity());
+    if (!dependent_) return exact_objective(this->target(), problem, problem.cap);
 
     BranchingChooser<T> chooser(samples_, problem.random, problem.batch.id);
     auto episode = problem.run(chooser);
@@ -114,7 +113,7 @@ const EstimatorEntry entry = {
     .paper = "Titsias & Lazaro-Gredilla 2015, Local expectation gradients for black box variational inference",
     .target = "expected_loss",
     .unbiased = true,
-    .evaluations = "S per step; K (1 + T (S - 1)) if sequential",
+    .evaluations = "S; K (1 + T (S - 1)) if shared",
     .parameters = {samples_parameter(), baseline_parameter()},
     .needs = {need::enumerable},
     .promises = {promise::variance(0.4579397977)},

@@ -76,7 +76,7 @@ const EstimatorEntry entry = {
     .unbiased = true,
     .biased_by =
         [](const Settings& settings) { return settings.text("variant") == "asymptotic" && settings.real("gamma") != 0; },
-    .evaluations = "K + S (mc), K (asymptotic)",
+    .evaluations = "K; K + auxiliary if variant=mc",
     .parameters = {samples_parameter(2, 2),
                    ParameterInfo::choice("variant", "mc", {"mc", "asymptotic"}, "how the control variate is had"),
                    ParameterInfo::integer("auxiliary", 1, 1, 1e6, "auxiliary samples S of variant=mc"),

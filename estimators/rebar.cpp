@@ -91,7 +91,8 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = true,
     .evaluations =
-        "3 K; (1 + 2 T) K if sequential; in training, while it learns, 7 K, and more than twice as many if sequential",
+        "3 K; 2 K if coupled; 7 K if learning; 4 K if coupled and learning; (1 + 2 Q) K if sequential; (1 + Q) K if sequential "
+        "and coupled; (1 + 6 Q) K if sequential and learning; (1 + 3 Q) K if sequential and coupled and learning",
     .parameters = {samples_parameter(), ParameterInfo::real("eta", 1, -1e6, 1e6, "weight of the control variate, at first"),
                    ParameterInfo::real("temperature", 0.5, 0, 1e6, "of the relaxation, at first").above(),
                    ParameterInfo::flag("tune", true, "let training tune both by the squared norm of the gradient"),

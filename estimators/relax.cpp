@@ -183,7 +183,9 @@ const EstimatorEntry entry = {
     .paper = "Grathwohl, Choi, Wu, Roeder & Duvenaud 2018, Backpropagation through the void, sec. 3",
     .target = "expected_loss",
     .unbiased = true,
-    .evaluations = "K; with relaxed_model 2 K, (1 + T) K if sequential",
+    .evaluations =
+        "K; 2 K if relaxed_model; 4 K if relaxed_model and learning; (1 + Q) K if relaxed_model and sequential; (1 + 3 Q) K if "
+        "relaxed_model and sequential and learning",
     .parameters = {samples_parameter(), ParameterInfo::integer("hidden", 10, 1, 65536, "tanh units of the control network"),
                    ParameterInfo::real("temperature", 0.5, 0, 1e6, "of the relaxation the control sees").above(),
                    ParameterInfo::flag("relaxed_model", false, "add the loss of the relaxed network to the control"),

@@ -9,7 +9,6 @@
 // "soft" attention of Xu et al. 2015, sec. 4.2.
 // Target: the soft network's loss. Bias: none for it (biased for the expected loss; while it starts linearly, for both).
 // Variance: none. Cost: 1 row.
-#include <limits>
 
 #include "core/autodiff/elementwise.hpp"
 #include "core/choice/choosers.hpp"
@@ -48,7 +47,7 @@ class Soft final : public Estimator<T> {
       ScoresChooser<T> chooser;
       return estimate_of(problem, chooser, CostWeights::equal, expected_loss<T>);
     }
-    return exact_objective(this->target(), problem, std::numeric_limits<double>::infinity());
+    return exact_objective(this->target(), problem, problem.cap);
   }
 
  private:

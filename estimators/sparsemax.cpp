@@ -18,7 +18,7 @@ namespace {
 template <class T>
 class SupportChooser final : public EnumerateChooser<T> {
  public:
-  SupportChooser(const Structure& structure, double cap) : EnumerateChooser<T>(structure), cap_(cap) {}
+  using EnumerateChooser<T>::EnumerateChooser;
 
  private:
   void visit(const Question<T>& question, int cell, std::vector<int>& to) const override {
@@ -30,22 +30,17 @@ class SupportChooser final : public EnumerateChooser<T> {
       if (static_cast<double>(logits[i]) > tau) to.push_back(i);
     if (to.size() == before) to.push_back(options - 1);  // where a logit is no number: that must stay visible
   }
-  double cap() const override { return cap_; }
-  double cap_;
 };
 
 template <class T>
 class Sparsemax final : public Estimator<T> {
  public:
-  Sparsemax(const Settings& settings, const Structure&, Key) : cap_(settings.real("cap")) {}
+  Sparsemax(const Settings&, const Structure&, Key) {}
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    SupportChooser<T> chooser(problem.model.structure(), cap_);
+    SupportChooser<T> chooser(problem.model.structure(), problem.cap);
     return estimate_of(problem, chooser, CostWeights::unknown, sparse_expected_loss<T>);
   }
-
- private:
-  double cap_;
 };
 
 }  // namespace
@@ -58,8 +53,7 @@ const EstimatorEntry entry = {
         "discrete and structured latent variables via sparsity",
     .target = "sparsemax",
     .unbiased = true,
-    .evaluations = "support per step; its paths if sequential",
-    .parameters = {ParameterInfo::real("cap", 1e6, 1, 1e12, "most rows of one choice's support; beyond it is an error")},
+    .evaluations = "S; S^D if shared; S^T if joint",
     .needs = {need::categorical},
 };
 HARDGRAD_ESTIMATOR(Sparsemax, entry)

@@ -58,7 +58,7 @@ const EstimatorEntry entry = {
         "gradients for discrete distributions",
     .target = "expected_loss",
     .unbiased = true,
-    .evaluations = "k",
+    .evaluations = "K",
     .parameters = {ParameterInfo::integer("samples", 2, 1, 1e6, "outcomes per example: all but one summed, one sampled"),
                    ParameterInfo::choice("set", "top", {"top", "sampled"},
                                          "the summed outcomes: the most probable, or a sample without replacement"),

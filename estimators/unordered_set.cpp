@@ -56,7 +56,7 @@ const EstimatorEntry entry = {
     .paper = "Kool et al. 2020, Estimating gradients for discrete random variables by sampling without replacement",
     .target = "expected_loss",
     .unbiased = true,
-    .evaluations = "k",
+    .evaluations = "K",
     .parameters = {ParameterInfo::integer("samples", 2, 1, 1024, "distinct outcomes per example"),
                    ParameterInfo::flag("baseline", true, "take the built-in baseline off the loss"), per_step_parameter()},
     .needs = {need::enumerable},

@@ -27,11 +27,10 @@ class VariationalBound final : public AveragingEstimator<T> {
       : AveragingEstimator<T>(structure, settings.real("decay")),
         enumerated_(settings.flag("enumerate")),
         samples_(settings.integer("samples")),
-        cap_(settings.real("cap")),
         credit_(credit_of(settings)) {}
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
-    if (enumerated_) return exact_objective(this->target(), problem, cap_);
+    if (enumerated_) return exact_objective(this->target(), problem, problem.cap);
     Sampled<T> sampled(problem, samples_);
     std::vector<double> observed;
     const auto score = sampled.score(credit_, [&](int t, std::vector<double>& f) {
@@ -49,7 +48,6 @@ class VariationalBound final : public AveragingEstimator<T> {
  private:
   bool enumerated_;
   int samples_;
-  double cap_;
   Credit credit_;
 };
 
@@ -61,10 +59,9 @@ const EstimatorEntry entry = {
     .paper = "Deng et al. 2018, Latent Alignment and Variational Attention, eq. 4-5",
     .target = "elbo",
     .unbiased = true,
-    .evaluations = "K, or as exact",
+    .evaluations = "K; S if enumerate; S^D if enumerate and shared; S^T if enumerate and joint",
     .parameters = {samples_parameter(), ParameterInfo::flag("enumerate", false, "sum over every choice instead of sampling"),
                    ParameterInfo::real("decay", 0.9, 0, 1, "share of the old baseline kept at each step (one sample)").below(),
-                   ParameterInfo::real("cap", 1e6, 1, 1e12, "most rows an enumeration may have; beyond it is an error"),
                    credit_parameter()},
     .needs = {need::log_density},
     .promises = {promise::same_moments("rloo[samples=2,target=elbo]", "samples=2")},

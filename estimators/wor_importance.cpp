@@ -90,7 +90,7 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = true,
     .biased_by = [](const Settings& settings) { return settings.flag("normalise"); },
-    .evaluations = "k",
+    .evaluations = "K",
     .parameters = {ParameterInfo::integer("samples", 4, 1, 1e6, "distinct outcomes per example"),
                    ParameterInfo::flag("baseline", true, "take the built-in baseline off the loss"),
                    ParameterInfo::flag("normalise", false, "divide by the sum of the weights: biased, less noise"),

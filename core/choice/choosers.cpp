@@ -48,7 +48,7 @@ Choice<T> EnumerateChooser<T>::choose(Tape<T>& tape, const Question<T>& question
   return question.distribution->enumerate(tape, site.rows, question.step,
                                           {.side_by_side = site.columns > 1 && declared && declared->reach == Reach::own_column,
                                            .options = [&](int cell, std::vector<int>& to) { visit(question, cell, to); },
-                                           .cap = cap(),
+                                           .cap = cap_,
                                            .nodes = question.nodes});
 }
 

@@ -32,18 +32,19 @@ template <class T>
 class EnumerateChooser : public Chooser<T> {
  public:
   EnumerateChooser() = default;
-  /// `structure` says which columns have costs of their own (without it none have); it must outlive the chooser.
-  explicit EnumerateChooser(const Structure& structure) : structure_(&structure) {}
+  /// `structure` says which columns have costs of their own (without it none have); it must outlive the chooser. `cap`: the
+  /// most rows one question may make; NotExact beyond.
+  explicit EnumerateChooser(const Structure& structure, double cap = most_rows) : structure_(&structure), cap_(cap) {}
   Choice<T> choose(Tape<T>& tape, const Question<T>& question) override;
 
  protected:
   /// Adds the options of a cell that are visited, in order: all of them.
   virtual void visit(const Question<T>& question, int cell, std::vector<int>& to) const;
-  /// The most rows one question may make.
-  virtual double cap() const { return 1e9; }
 
  private:
+  static constexpr double most_rows = 1e9;
   const Structure* structure_ = nullptr;
+  double cap_ = most_rows;
 };
 
 /// Answers what it was given: option[step] has one entry per cell that is asked, or a multiple of it (rows fan out alike).

@@ -58,7 +58,14 @@ std::string not_by_row(const Episode<T>& run) {
 template <class T>
 Choice<T> DeclaredChooser<T>::choose(Tape<T>& tape, const Question<T>& question) {
   if (const auto found = undeclared(structure_, question, times_); !found.empty()) refuse_undeclared(found);
-  return chooser_.choose(tape, question);
+  auto choice = chooser_.choose(tape, question);
+  rows_ += static_cast<double>(choice.rows->size());
+  if (rows_ > cap_)
+    throw NotExact(
+        fmt::format("a run takes more than {:.6g} rows of the network ({:.6g} up to choice {}): take fewer samples, "
+                    "a smaller batch or shorter examples, or raise the setting `cap`",
+                    cap_, rows_, question.step + 1));
+  return choice;
 }
 
 void refuse_undeclared(const std::string& fault) { throw UsageError("the model does not run as it declares: " + fault); }

@@ -18,17 +18,19 @@ template <class T>
 std::string not_by_row(const Episode<T>& run);
 
 /// Answers as another chooser does, after a look whether the question is as declared: estimators make room by the declaration,
-/// and what goes beyond it must not reach them. UsageError that says what is not.
+/// and what goes beyond it must not reach them. UsageError that says what is not. NotExact where the answers make more rows
+/// than `cap` in all.
 template <class T>
 class DeclaredChooser final : public Chooser<T> {
  public:
-  DeclaredChooser(const Structure& structure, Chooser<T>& chooser)
-      : structure_(structure), chooser_(chooser), times_(structure.sites.size()) {}
+  DeclaredChooser(const Structure& structure, Chooser<T>& chooser, double cap)
+      : structure_(structure), chooser_(chooser), cap_(cap), times_(structure.sites.size()) {}
   Choice<T> choose(Tape<T>& tape, const Question<T>& question) override;
 
  private:
   const Structure& structure_;
   Chooser<T>& chooser_;
+  double cap_, rows_ = 0;
   std::vector<int> times_;
 };
 

@@ -60,16 +60,20 @@ Choice<T> Episode<T>::choose(Site<T> site) {
   site.columns = site.prior->columns();
   question.site = std::move(site);
   show_options(question);
-  if (terms_.divergence == analytic) cost(question.site.rows, question.distribution->divergence(*question.site.prior));
+  const auto diverge = [&](const RowsPtr& rows, Var<T> value) {
+    cost(rows, value);
+    costs_.back().divergence = true;
+  };
+  if (terms_.divergence == analytic) diverge(question.site.rows, question.distribution->divergence(*question.site.prior));
   auto choice = chooser_.choose(tape_, question);
   choice.apart = apart_;
   steps_.push_back({std::move(question), choice});
   if (terms_.divergence == sampled) {
     const auto& asked = steps_.back().question;
-    cost(choice.rows, choice.has_probability() && choice.hard()
-                          ? subtract(log_probability_by_column(asked.step, DrawnFrom::posterior),
-                                     log_probability_by_column(asked.step, DrawnFrom::prior))
-                          : asked.distribution->log_ratio(choice, *asked.site.prior));
+    diverge(choice.rows, choice.has_probability() && choice.hard()
+                             ? subtract(log_probability_by_column(asked.step, DrawnFrom::posterior),
+                                        log_probability_by_column(asked.step, DrawnFrom::prior))
+                             : asked.distribution->log_ratio(choice, *asked.site.prior));
   }
   return choice;
 }

@@ -110,6 +110,7 @@ class Episode {
     Var<T> loss;  ///< [R, 1]
     Var<T> by_column =
         {};  ///< [R, D] if each column of the choice that made the rows has a cost of its own; `loss` is their sum
+    bool divergence = false;  ///< the target adds it (TargetTerms), the model does not pay it
   };
   struct Prediction {
     RowsPtr rows;

@@ -9,7 +9,7 @@ namespace hardgrad {
 template <class T>
 std::unique_ptr<Episode<T>> Problem<T>::run(Chooser<T>& chooser, CostWeights weights) const {
   const auto& structure = model.structure();
-  DeclaredChooser<T> declared(structure, chooser);
+  DeclaredChooser<T> declared(structure, chooser, cap);
   auto episode = std::make_unique<Episode<T>>(tape, declared, batch.examples(), terms);
   episode->expect(structure.steps());
   episode->hint(weights);
@@ -25,13 +25,21 @@ Settings settings_of(const EstimatorEntry& entry, const Spec& spec) { return {en
 
 }  // namespace
 
-std::vector<ParameterInfo> target_parameters() {
+std::vector<ParameterInfo> shared_parameters(const EstimatorEntry& entry) {
+  const auto cap =
+      ParameterInfo::real("cap", 1e6, 1, 1e12, "most rows of the network that one run may take; beyond it is an error");
+  if (entry.target != "expected_loss") return {cap};
   return {
+      cap,
       ParameterInfo::choice(
           "target", "expected_loss", {"expected_loss", "elbo"},
           "the mean it estimates: of the loss under the prior, or the evidence lower bound under a learned posterior"),
       ParameterInfo::choice("kl", "analytic", {"analytic", "sampled"},
                             "the divergence of the posterior in target=elbo: summed over options, or of the choices drawn")};
+}
+
+bool is_shared(const ParameterInfo& parameter) {
+  return parameter.name == "cap" || parameter.name == "target" || parameter.name == "kl";
 }
 
 Target target_of(const Spec& spec) {
@@ -74,6 +82,7 @@ std::unique_ptr<Estimator<T>> make_estimator(const Spec& spec, const Structure& 
   else
     estimator = entry.make_double(settings, structure, init);
   estimator->aim(target_of(spec));
+  estimator->limit_rows(settings.real("cap"));
   estimator->couple_examples(entry.couples_examples);
   return estimator;
 }

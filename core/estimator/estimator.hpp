@@ -1,6 +1,7 @@
 // An estimator: a chooser plus a surrogate. It knows neither the network nor the task.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,9 +26,11 @@ struct Problem {
   TargetTerms terms = {};  ///< of the target: Estimator::draw sets them
   int nodes = 0;           ///< of a quadrature that stands in for an enumeration; 0: as Structure::nodes
   bool one_copy = false;   ///< of an estimate that is the mean of Estimator::copies, one is wanted
+  int replicates = 1;      ///< that the batch holds beside each other: of each the cap is as for one alone
+  double cap = std::numeric_limits<double>::infinity();  ///< most rows of one run: Estimator::draw sets it
 
   /// Runs the model under the target: choices are drawn from its distribution, and it adds to the costs. `weights`: what is
-  /// known beforehand of the surrogate's slopes in the costs.
+  /// known beforehand of the surrogate's slopes in the costs. NotExact if it takes more rows than the cap.
   std::unique_ptr<Episode<T>> run(Chooser<T>& chooser, CostWeights weights = CostWeights::unknown) const;
 };
 
@@ -68,10 +71,13 @@ class Estimator {
   /// replicates can be drawn at one point.
   Estimate<T> draw(Problem<T> problem) const {
     problem.terms = target().terms();
+    problem.cap = cap_ * problem.replicates;
     return estimate(problem);
   }
   const Target& target() const { return target_; }
   void aim(Target target) { target_ = std::move(target); }
+  /// Most rows that one run of an estimate may evaluate.
+  void limit_rows(double cap) { cap_ = cap; }
 
   /// Called once after each training step with what `estimate` returned: averages are updated here, after use.
   virtual void learn(const Estimate<T>&) {}
@@ -99,6 +105,7 @@ class Estimator {
 
  private:
   Target target_;
+  double cap_ = std::numeric_limits<double>::infinity();
   bool couples_examples_ = false;
 };
 
@@ -108,8 +115,7 @@ struct EstimatorEntry {
   std::string name;
   std::string summary;  ///< one line
   std::string paper;    ///< citation
-  /// Name of its target. Estimators of the expected loss estimate any mean over choices: settings `target` and `kl` are added
-  /// to theirs.
+  /// Name of its target. Estimators of the expected loss estimate any mean over choices: see `shared_parameters`.
   std::string target = "expected_loss";
   /// The target with these settings, where it has numbers of its own. Null: the target's name is all.
   std::string (*target_of)(const Settings&) = nullptr;
@@ -117,7 +123,7 @@ struct EstimatorEntry {
   /// Settings that cost it that: true if these do. Null if none do.
   bool (*biased_by)(const Settings&) = nullptr;
   bool couples_examples = false;  ///< Estimator::couples_examples
-  std::string evaluations;        ///< model rows per example: "1", "K", "S^T"
+  std::string evaluations;        ///< rows of the network for each question and example, at most: "K", "S; S^T if joint"
   std::vector<ParameterInfo> parameters = {};
   /// What it needs of a model (core/estimator/needs.hpp). Empty: it works nowhere.
   std::vector<Need> needs = {};
@@ -152,8 +158,9 @@ bool claims_unbiased(const Spec& spec);
 Target target_of(const Spec& spec);
 /// True if the model is to be built with a learned posterior for it.
 bool wants_posterior(const Spec& spec);
-/// The parameters `target` and `kl` of an estimator of a mean over choices.
-std::vector<ParameterInfo> target_parameters();
+/// What every estimator has beside its own parameters: `cap`, and of those of the expected loss `target` and `kl`.
+std::vector<ParameterInfo> shared_parameters(const EstimatorEntry& entry);
+bool is_shared(const ParameterInfo& parameter);
 /// Why the estimator cannot work on the structure; empty if it can.
 std::string unsupported(const Spec& spec, const Structure& structure);
 /// Why its variance is infinite on an example with so many outcomes; empty if it is not known to be.
@@ -163,15 +170,14 @@ template <class T>
 std::unique_ptr<Estimator<T>> make_estimator(const Spec& spec, const Structure& structure, Key init);
 
 /// Registers estimator template E as declared, for float and double.
-#define HARDGRAD_ESTIMATOR(E, declared)                                                  \
-  namespace {                                                                            \
-  const Registration<EstimatorEntry> registered_##E([](EstimatorEntry entry) {           \
-    if (entry.target == "expected_loss")                                                 \
-      for (auto& parameter : target_parameters()) entry.parameters.push_back(parameter); \
-    entry.make_float = make_estimator_of<E, float>;                                      \
-    entry.make_double = make_estimator_of<E, double>;                                    \
-    return entry;                                                                        \
-  }(declared));                                                                          \
+#define HARDGRAD_ESTIMATOR(E, declared)                                                     \
+  namespace {                                                                               \
+  const Registration<EstimatorEntry> registered_##E([](EstimatorEntry entry) {              \
+    for (auto& parameter : shared_parameters(entry)) entry.parameters.push_back(parameter); \
+    entry.make_float = make_estimator_of<E, float>;                                         \
+    entry.make_double = make_estimator_of<E, double>;                                       \
+    return entry;                                                                           \
+  }(declared));                                                                             \
   }
 
 }  // namespace hardgrad

@@ -73,9 +73,12 @@ void print(const EstimatorEntry& e) {
   page.paragraph(fmt::format("{}{}.", unbiased(e) ? "Unbiased" : "Biased",
                              decisive.empty() ? "" : fmt::format(", but not with {}", fmt::join(decisive, " or "))));
   page.heading("COST");
-  page.paragraph(fmt::format("Rows of the network for each example: {}.", e.evaluations));
+  page.paragraph(fmt::format("Rows of the network for each question and example, at most: {}.", e.evaluations));
   if (e.couples_examples) page.paragraph("It couples the examples of a batch: what one gives depends on the others.");
-  page.paragraph("(K, k: samples; S: options; T: choices.)");
+  page.paragraph(
+      "(K: samples; S: options of a choice; T: choices; Q: questions; D: columns of a question. shared: choices share a cost; "
+      "joint: so do choices of different questions; sequential: choices feed later ones; learning: its own parameters are "
+      "being trained. Below, rows of a network of three questions, four options each, or two where binary.)");
   page.heading("NEEDS");
   std::vector<std::string> needs;
   for (const auto& need : e.needs) needs.push_back(to_string(need));
@@ -83,8 +86,9 @@ void print(const EstimatorEntry& e) {
   if (!e.promises.empty()) page.heading("PROMISES");
   for (const auto& promise : e.promises) page.paragraph(promise.text() + ".");
   page.heading("SUPPORTS");
-  for (const auto& [name, reason] : support(e))
-    page.paragraph(fmt::format("{}: {}.", name, reason.empty() ? "yes" : "no: " + reason));
+  for (const auto& [network, reason, rows] : support(e))
+    page.paragraph(fmt::format("{}: {}{}.", network, reason.empty() ? "yes" : "no: " + reason,
+                               rows ? fmt::format(", {:.6g} row{}", *rows, *rows == 1 ? "" : "s") : ""));
   if (wants_posterior(Spec::parse(e.name)))
     page.paragraph("It needs a network with a learned posterior, which is built for it by itself.");
   print_see_also(page, e);

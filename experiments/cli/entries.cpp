@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/estimator/evaluations.hpp"
 #include "core/models/parts/dreams.hpp"
 #include "core/registry/known_as.hpp"
 #include "core/support/error.hpp"
@@ -55,16 +56,17 @@ nlohmann::json to_json(const Value& value) {
   return std::visit([](const auto& v) { return nlohmann::json(v); }, value);
 }
 
-std::vector<std::pair<std::string, std::string>> support(const EstimatorEntry& entry) {
+std::vector<Support> support(const EstimatorEntry& entry) {
   struct Label final : Dreams {
     Batch with_observations(const Batch& batch, const std::vector<std::vector<int>>&) const override { return batch; }
   };
   static const Label label;
   const auto spec = Spec::parse(entry.name);
-  std::vector<std::pair<std::string, std::string>> result;
+  std::vector<Support> result;
   const auto ask = [&](const std::string& name, std::vector<SiteDeclaration> sites) {
-    result.emplace_back(name,
-                        unsupported(spec, {.sites = std::move(sites), .posterior = wants_posterior(spec), .dreams = &label}));
+    const Structure structure{.sites = std::move(sites), .posterior = wants_posterior(spec), .dreams = &label};
+    auto& found = result.emplace_back(name, unsupported(spec, structure));
+    if (found.reason.empty()) found.rows = stated_rows(entry.evaluations, {entry.name, entry.parameters, spec}, structure);
   };
   const auto site = [](int options, int times, Reach reach) {
     return SiteDeclaration{.name = "choice", .options = options, .times = times, .state_width = 4, .reach = reach};
@@ -123,8 +125,11 @@ nlohmann::json names_json(const std::string& estimator) {
   return list;
 }
 nlohmann::json entry_json(const EstimatorEntry& e) {
-  auto supports = nlohmann::json::object();
-  for (const auto& [name, reason] : support(e)) supports[name] = reason.empty() ? nlohmann::json(true) : nlohmann::json(reason);
+  auto supports = nlohmann::json::object(), rows = nlohmann::json::object();
+  for (const auto& found : support(e)) {
+    supports[found.network] = found.reason.empty() ? nlohmann::json(true) : nlohmann::json(found.reason);
+    if (found.rows) rows[found.network] = *found.rows;
+  }
   return {{"kind", "estimator"},
           {"name", e.name},
           {"summary", e.summary},
@@ -135,6 +140,7 @@ nlohmann::json entry_json(const EstimatorEntry& e) {
           {"biased_by", unbiased(e) ? decisive_settings(e) : std::vector<std::string>{}},
           {"unbiased_by", unbiased(e) ? std::vector<std::string>{} : decisive_settings(e)},
           {"evaluations", e.evaluations},
+          {"rows", rows},
           {"couples_examples", e.couples_examples},
           {"posterior", wants_posterior(Spec::parse(e.name))},
           {"needs", needs_json(e)},

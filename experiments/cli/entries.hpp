@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -21,8 +22,13 @@ nlohmann::json entry_json(const TargetEntry& entry);
 /// The names an estimator has elsewhere (core/registry/known_as.hpp); those of all, if none is named.
 nlohmann::json names_json(const std::string& estimator = {});
 
-/// What an estimator says to each kind of network, by its defaults: the kind, and why not (empty if it works there).
-std::vector<std::pair<std::string, std::string>> support(const EstimatorEntry& entry);
+/// Whether an estimator with its defaults works on a kind of network.
+struct Support {
+  std::string network;
+  std::string reason;          ///< why not; empty if it does
+  std::optional<double> rows;  ///< then, as stated_rows, if its cost is a formula
+};
+std::vector<Support> support(const EstimatorEntry& entry);
 /// What an estimator claims with all settings at their defaults.
 bool unbiased(const EstimatorEntry& entry);
 /// The settings that alone, with all else at its default, make it claim the other: "normalise=true".

@@ -56,7 +56,8 @@ LogitGradients gradients_at_logits(Tape<T>& tape, const Estimator<T>& estimator,
   tape.differentiate_logits_only();
   const auto rows = repeated(batch, count);
   ReplicatedRandomness random(batch, noise, first, count);
-  return collect(tape, estimator.draw({tape, model, rows, random}), count);
+  return collect(tape, estimator.draw({.tape = tape, .model = model, .batch = rows, .random = random, .replicates = count}),
+                 count);
 }
 
 template <class T>

@@ -47,7 +47,7 @@ void register_entry() {
                        .needs = {need::relaxable},
                        .make_float = make_listed<float>,
                        .make_double = make_listed<double>};
-  for (auto& parameter : target_parameters()) entry.parameters.push_back(parameter);
+  for (auto& parameter : shared_parameters(entry)) entry.parameters.push_back(parameter);
   Estimators::instance().add(std::move(entry));
 }
 

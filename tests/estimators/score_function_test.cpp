@@ -3,10 +3,12 @@
 
 #include <numeric>
 
+#include "core/autodiff/gradient.hpp"
 #include "core/estimator/score_function/moving_average.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 #include "core/nn/optimizer.hpp"
 #include "experiments/verification/recurrent.hpp"
+#include "experiments/verification/test_models.hpp"
 #include "tests/support/exactness.hpp"
 
 namespace hardgrad::testing::score_function_test {
@@ -64,6 +66,33 @@ TEST_CASE("moving averages take the first observation whole and ignore NaN") {
   copy.observe({0, 0});
   average.observe({0, 0});
   CHECK(copy.state() == average.state());
+}
+
+TEST_CASE("a divergence that is known before any choice is no part of the learning signal") {
+  const auto tested = verification::alone(3, true);
+  const auto& model = *tested.model;
+  Tape<double> tape;
+  std::vector<double> of_divergence(model.parameters().size());
+  int differ = 0;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const auto drawn = [&](const char* spec) {
+      return gradient_of(*estimator_of(spec, model), model, tested.batch, Key(seed));
+    };
+    const auto plain = drawn("reinforce[target=elbo]"), shifted = drawn("reinforce[target=elbo,baseline=1]");
+    tape.clear();
+    KeyedRandomness random{Key(seed)};
+    const auto estimate = estimator_of("reinforce[target=elbo]", model)->draw({tape, model, tested.batch, random});
+    const auto& divergence = estimate.episode->costs().front();
+    REQUIRE(divergence.divergence);
+    const double f = estimate.loss - divergence.loss.item();  // the loss that the model pays
+    differentiate(divergence.loss, model.parameters(), of_divergence);
+    for (std::size_t i = 0; i < plain.size(); ++i)  // (f - b) grad log q + grad KL
+      if (of_divergence[i] != 0) {
+        CHECK(plain[i] == doctest::Approx(f * (plain[i] - shifted[i]) + of_divergence[i]).epsilon(1e-9));
+        ++differ;
+      }
+  }
+  CHECK(differ >= 20);
 }
 
 TEST_CASE("the baseline is used before it is updated") {

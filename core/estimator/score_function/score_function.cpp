@@ -43,7 +43,9 @@ template <class T>
 std::vector<double> Sampled<T>::returns(int step, Credit credit) const {
   const std::size_t D = columns(step, credit);
   std::vector<double> result(rows() * D);
-  for (const auto& part : parts_) {
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    const auto& part = parts_[i];
+    if (part.rows->is_root() && i < own_ && episode_->costs()[i].divergence) continue;  // known before any choice
     if (credit == Credit::reward_to_go && !part.rows->descends_from(step)) continue;
     const bool by_column = D > 1 && part.rows->step == step && part.by_column;
     accumulate<T>(by_column ? part.by_column : part.value, *paths_.through(*part.rows), result, part.weight);

@@ -15,7 +15,7 @@ namespace hardgrad {
 
 /// How far a choice's credit reaches.
 enum class Credit {
-  whole,        ///< every choice is credited with the whole loss
+  whole,        ///< every choice is credited with the whole loss, less the target's divergences known before any choice
   reward_to_go  ///< only with the costs that come after it (of factorised models: its own step's)
 };
 

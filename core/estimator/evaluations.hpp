@@ -1,0 +1,31 @@
+// What an estimate costs, as the estimator's entry states it (EstimatorEntry::evaluations): a formula that pages show and
+// programs work out.
+//
+//   evaluations = case { "; " case }                     of the cases that hold the last one counts
+//   case        = expression [ " if " condition { " and " condition } ]
+//
+// An expression is made of + - * / ^, parentheses and numbers, and of
+//   K  the setting `samples`              S  the most options of a choice (nodes of a quadrature, of numbers)
+//   T  choices of an example, all columns  Q  questions of an example       D  most columns of a question
+// and of settings that are numbers, by their names; what stands side by side is multiplied. A condition is
+//   shared      choices share a cost           joint     so do choices of different questions
+//   sequential  choices feed later ones        numbers   choices are numbers
+//   learning    the estimator's own parameters are being trained
+// or a setting: a flag's name, or `name=value`.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "core/registry/settings.hpp"
+
+namespace hardgrad {
+
+struct Structure;
+
+/// Rows of the network that one estimate takes at most, for each question and example. Nothing if the text is no formula: a
+/// plugin may say it in words.
+std::optional<double> stated_rows(const std::string& evaluations, const Settings& settings, const Structure& structure,
+                                  bool learning = false);
+
+}  // namespace hardgrad
