@@ -30,15 +30,12 @@ struct EvaluateArguments {
   bool json = false;
 };
 
-const std::map<std::string, tasks::Split> splits = {
-    {"train", tasks::Split::train}, {"heldout", tasks::Split::heldout}, {"test", tasks::Split::test}};
-
 template <class T>
 int evaluate_network(const EvaluateArguments& options, const Trained& trained) {
   const auto& checkpoint = trained.checkpoint;
   const auto& task = trained.task;
   const auto& task_spec = trained.task_spec;
-  const auto split = splits.at(options.split);
+  const auto split = tasks::split_named(options.split);
   if (task->size(split) == 0)
     throw UsageError(fmt::format("--split {}: {} has no examples there; take another split, or change its shares",
                                  options.split, task_spec));
@@ -137,7 +134,7 @@ void add_evaluate(CLI::App& app, Action& action) {
                            .task = options->task,
                            .model = options->model,
                            .seed = options->seed,
-                           .read = {.split = splits.at(options->split), .examples = options->examples}});
+                           .read = {.split = tasks::split_named(options->split), .examples = options->examples}});
     return trained.checkpoint.precision == "double" ? evaluate_network<double>(*options, trained)
                                                     : evaluate_network<float>(*options, trained);
   });

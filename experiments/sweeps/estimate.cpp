@@ -51,11 +51,8 @@ struct Trial {
                                              &Trial::point_bytes};
 };
 
-tasks::Split split_of(const training::TrainSettings& settings) {
-  return settings.evaluate_split == "test" ? tasks::Split::test : tasks::Split::heldout;
-}
-double evaluated(const tasks::Task& task, const training::TrainSettings& settings) {
-  const auto all = static_cast<double>(task.size(split_of(settings)));
+double evaluated(const tasks::Task& task, const training::TrainSettings& settings, const std::string& split) {
+  const auto all = static_cast<double>(task.size(tasks::split_named(split)));
   return settings.evaluate_examples > 0 ? std::min<double>(settings.evaluate_examples, all) : all;
 }
 double trained_on(const tasks::Task& task, const training::TrainSettings& settings) {
@@ -111,7 +108,7 @@ template <class T>
 training::TrainResult try_training(Trial& trial, training::Training<T>& training, training::TrainSettings settings,
                                    const training::RunKeys& keys, const Stop& stop) {
   const int steps = settings.steps;
-  const double examples = std::min(64.0, evaluated(*training.task, settings));
+  const double examples = std::min(64.0, evaluated(*training.task, settings, settings.judging_split()));
   settings.evaluate_every = 0;
   settings.evaluate_examples = std::max(1, static_cast<int>(examples));
   settings.keep_best = false;
@@ -267,11 +264,13 @@ CostEstimate estimate_cost(const Plan& plan, const std::vector<const Cell*>& cel
                                       {settings.cpu_seconds, trial.step}})
       if (limit > 0 && cost > 0) steps = std::min(steps, std::ceil(limit / (cost * trained)));
     const auto points = static_cast<double>(settings.measure_at.size());
-    double evaluations = 1 + settings.keep_best;
+    double evaluations = settings.keep_best;  // besides the last
     if (settings.evaluate_every > 0) evaluations += std::ceil(steps / settings.evaluate_every);
     const double replicates = settings.measure.exact ? 0 : settings.measure.replicates;
     const double seconds = trial.prepare + trial.step * (steps + cell->settings.start_steps) * trained +
-                           evaluations * evaluated(*task, settings) * trial.evaluation +
+                           (evaluations * evaluated(*task, settings, settings.evaluate_split) +
+                            evaluated(*task, settings, settings.judging_split())) *
+                               trial.evaluation +
                            points * measured(*task, settings) * (trial.truth + replicates * trial.replicate) + trial.write;
     total.core_seconds += seconds;
     total.longest = std::max(total.longest, seconds);
@@ -279,7 +278,7 @@ CostEstimate estimate_cost(const Plan& plan, const std::vector<const Cell*>& cel
     writing += trial.write;
     total.bytes += trial.bytes + trial.checkpoint_bytes * cell->settings.checkpoint +
                    std::max(0.0, points - 1) * trial.point_bytes + bytes_per_log * steps / settings.log_every +
-                   100 * evaluations;
+                   100 * (evaluations + 1);
   }
   // Cells are written one at a time, and no cell ends before its own steps are done.
   total.seconds = std::max({total.core_seconds / std::max(1, jobs), total.longest, writing});

@@ -138,6 +138,10 @@ std::vector<SettingInfo> make_table() {
       TRAIN(Info::integer("evaluate_every", 0, 0, many, "steps between evaluations; 0: only at the end"), evaluate_every),
       TRAIN(Info::integer("evaluate_examples", 0, 0, many, "examples per evaluation; 0 is the whole split"), evaluate_examples),
       TRAIN(Info::choice("evaluate_split", "", {"heldout", "test"}, "the split evaluated on"), evaluate_split),
+      TRAIN(Info::choice("final_split", "", {"same", "heldout", "test"},
+                         "the split of the last evaluation, which keep_best, patience and target_loss must not have chosen by; "
+                         "same: evaluate_split"),
+            final_split),
       TRAIN(Info::flag("decode", false, "also decode freely in the last evaluation"), decode),
       TRAIN(Info::integer("beam", 0, 1, 1000, "decode: by beam search with so many beginnings of a sentence; 1: greedily"),
             beam),
@@ -204,6 +208,12 @@ training::TrainSettings CellSettings::resolved() const {
   if (train.beam > 1 && !train.decode) throw UsageError(fmt::format("train.beam = {}: needs train.decode = true", train.beam));
   if (!train.anneal.empty() && train.steps == 0)
     throw UsageError(fmt::format("train.anneal = \"{}\": needs train.steps, over which it goes", train.anneal));
+  if (train.evaluate_split == "test")
+    for (const auto& [name, what] : train.choosing())
+      throw UsageError(
+          fmt::format("train.{}: would {} on test, the split that judges what was chosen; set train.evaluate_split = "
+                      "\"heldout\" and train.final_split = \"test\"",
+                      name, what));
   const bool has_target = train.target_loss > training::TrainSettings{}.target_loss;
   for (const auto& [set, name] : {std::pair{has_target, "target_loss"}, {train.patience > 0, "patience"}}) {
     if (set && train.evaluate_every == 0)

@@ -27,6 +27,7 @@ bool tunable(const std::string& path) {
                                            "evaluate_every",
                                            "evaluate_examples",
                                            "evaluate_split",
+                                           "final_split",
                                            "decode",
                                            "beam",
                                            "keep_best",

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
-#include <tuple>
 
 #include "core/support/error.hpp"
 #include "experiments/training/monitor.hpp"
@@ -18,20 +16,19 @@ void check(const SweepConfig& config, const Cell& cell) {
   const auto& train = cell.settings.train;
   if (train.steps < 1 && train.rows <= 0 && train.attention_values <= 0 && train.cpu_seconds <= 0)
     throw UsageError(fmt::format("{}: tune: nothing is trained: set train.steps (in {})", config.file, cell.label()));
-  if (train.evaluate_split == config.tune->split)
+  const auto& judge = train.judging_split();
+  const auto other = judge == "heldout" ? "test" : "heldout";
+  if (judge == config.tune->split)
     throw UsageError(
         fmt::format("{}: tune.split: settings would be chosen on the split that the reported runs are judged on, {}; "
-                    "set train.evaluate_split to {}",
-                    config.file, train.evaluate_split, train.evaluate_split == "heldout" ? "test" : "heldout"));
-  for (const auto& [set, name, what] : {std::tuple{train.keep_best, "keep_best", "choose the best evaluation"},
-                                        std::tuple{train.patience > 0, "patience", "end the training by evaluations"},
-                                        std::tuple{train.target_loss > training::TrainSettings{}.target_loss, "target_loss",
-                                                   "end the training by evaluations"}})
-    if (set)
+                    "set train.{} to {}",
+                    config.file, judge, train.final_split == "same" ? "evaluate_split" : "final_split", other));
+  if (train.evaluate_split == judge)
+    for (const auto& [name, what] : train.choosing())
       throw UsageError(
-          fmt::format("{}: train.{}: would {} on {}, the split that the reported runs are judged on; leave it out of "
-                      "a sweep with [tune]",
-                      config.file, name, what, train.evaluate_split));
+          fmt::format("{}: train.{}: would {} on {}, the split that the reported runs are judged on; leave it out, or let "
+                      "train.evaluate_split be another than train.final_split",
+                      config.file, name, what, judge));
 }
 
 std::string group_of(const Cell& cell) {

@@ -55,10 +55,10 @@ class Pairs final : public Listed {
     number(pairs, settings, key, like);
     if (labels_.size() < 2)
       throw InputError(fmt::format("{}: all pairs have the label \"{}\"; there is nothing to learn", provenance_, labels_[0]));
-    provenance_ +=
-        fmt::format(": {} pairs to train, {} held out, {} to test; {} left out: empty, or of more than {} tokens",
-                    size(Split::train), size(Split::heldout), size(Split::test), left_out,
-                    longest[0] == longest[1] ? std::to_string(longest[0]) : fmt::format("{} and {}", longest[0], longest[1]));
+    provenance_ += fmt::format(
+        ": {} pairs to train, {} held out, {} to test; {} left out: empty, or of more than {} tokens; {}", size(Split::train),
+        size(Split::heldout), size(Split::test), left_out,
+        longest[0] == longest[1] ? std::to_string(longest[0]) : fmt::format("{} and {}", longest[0], longest[1]), overlap_);
   }
 
   Dimensions dimensions() const override {
@@ -109,19 +109,30 @@ class Pairs final : public Listed {
     int label;
   };
 
-  // Pairs that are the same are in the same split.
+  /// Generated pairs are of so few words that all sentences are linked to each other: what is not trained on are new pairs.
+  static std::vector<std::string> groups(const Sides& first, const Sides& second, const Settings& settings) {
+    const auto& together = settings.text("together");
+    const bool generated = settings.text("path").empty();
+    if (!generated && together == "either") return groups_by_either(first, second);
+    if (!generated && together == "first") return first;
+    auto both = first;
+    for (std::size_t i = 0; i < both.size(); ++i) both[i] += '\t' + second[i] + '\t';
+    return both;
+  }
+
   void number(const std::vector<LabelledPair>& pairs, const Settings& settings, Key key, const Pairs* like) {
-    std::vector<std::string> groups;
+    std::array<Sides, 2> sides;
     std::set<std::string> labels;
     for (const auto& pair : pairs) {
-      groups.emplace_back();
-      for (const auto* sentence : {&pair.first, &pair.second}) {
-        for (const auto& word : *sentence) groups.back() += word + " ";
-        groups.back() += '\t';
+      for (std::size_t side = 0; side < 2; ++side) {
+        auto& text = sides[side].emplace_back();
+        for (const auto& word : side == 0 ? pair.first : pair.second) text += word + " ";
       }
       labels.insert(pair.label);
     }
-    const auto splits = split_by_group(groups, settings.real("heldout"), settings.real("test"), key / "split");
+    const auto together = groups(sides[0], sides[1], settings);
+    const auto splits = split_by_group(together, settings.real("heldout"), settings.real("test"), key / "split");
+    overlap_ = overlap(sides[0], sides[1], together, splits);
     if (like) {
       labels_ = like->labels_;
       vocabulary_ = like->vocabulary_;
@@ -151,6 +162,7 @@ class Pairs final : public Listed {
   }
 
   std::array<std::size_t, 2> longest_{};
+  std::string overlap_;
   std::vector<std::string> labels_;
   Vocabulary vocabulary_;
   std::vector<Example> examples_;
@@ -172,8 +184,11 @@ const Registration<TaskEntry> registered({
                    P::integer("max_length", 40, 1, 1000, "pairs with a sentence of more tokens are left out"),
                    P::integer("vocabulary", 0, 0, 1e6, "most words; 0: all of the training split"),
                    P::flag("lower_case", true, "lower case (path)"),
-                   P::real("heldout", 0.1, 0, 1, "share of the pairs held out for validation").below(),
-                   P::real("test", 0.1, 0, 1, "share of the pairs held out for the test").below()},
+                   P::choice("together", "either", {"pair", "first", "either"},
+                             "what is in one split alone: a pair, all pairs of a first sentence, or all that share a sentence, "
+                             "and what shares one with these (path; generated: a pair)"),
+                   P::real("heldout", 0.1, 0, 1, "share held out for validation, of what is in one split alone").below(),
+                   P::real("test", 0.1, 0, 1, "share held out for the test, likewise").below()},
     .make = make_fresh<Pairs>,
     .make_for = make_like<Pairs>,
 });

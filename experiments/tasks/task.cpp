@@ -12,6 +12,12 @@ std::string to_string(Split split) {
   throw Bug("unknown split");
 }
 
+Split split_named(const std::string& name) {
+  for (const auto split : {Split::train, Split::heldout, Split::test})
+    if (to_string(split) == name) return split;
+  throw UsageError("there is no split " + name);
+}
+
 std::unique_ptr<Task> make_task(const Spec& spec, Key data, const Task* trained) {
   const auto& entry = Tasks::instance().at(spec.name);
   const Settings settings(entry.name, entry.parameters, spec);

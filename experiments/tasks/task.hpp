@@ -15,6 +15,8 @@ namespace hardgrad::tasks {
 
 enum class Split { train, heldout, test };
 std::string to_string(Split split);
+/// The split of that name; UsageError if there is none.
+Split split_named(const std::string& name);
 
 /// What a run of one row per example did, for metrics. -1 pads.
 struct Observation {

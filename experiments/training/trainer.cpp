@@ -69,7 +69,14 @@ class Loop {
         batches_(*training.task, settings.batch, keys.order),
         tape_(polling(stop)),
         gradient_(training.model->parameters().size()),
-        before_{so_far().result.seconds, so_far().cpu_seconds} {}
+        before_{so_far().result.seconds, so_far().cpu_seconds} {
+    const auto need = [&](const std::string& name, const std::string& split) {
+      if (training.task->size(tasks::split_named(split)) == 0)
+        throw UsageError(fmt::format("train.{}: the task has no {} examples to evaluate on", name, split));
+    };
+    for (const auto& [name, what] : settings.choosing()) need(name, settings.evaluate_split);
+    if (settings.final_split != "same") need("final_split", settings.final_split);
+  }
 
   TrainResult run() {
     try {
@@ -205,7 +212,7 @@ class Loop {
 
   void evaluate_now(bool last) {
     const auto& task = *training_.task;
-    EvaluationSettings how{.split = settings_.evaluate_split == "test" ? tasks::Split::test : tasks::Split::heldout,
+    EvaluationSettings how{.split = tasks::split_named(last ? settings_.judging_split() : settings_.evaluate_split),
                            .examples = settings_.evaluate_examples,
                            .decode = last && settings_.decode,
                            .beam = settings_.beam,

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/estimator/estimator.hpp"
@@ -37,7 +38,8 @@ struct TrainSettings {
   int log_every = 10;                      ///< steps between logged training losses (each the mean since the last)
   int evaluate_every = 0;                  ///< steps between evaluations; 0: only at the end
   int evaluate_examples = 0;               ///< of the held-out split; 0 is all
-  std::string evaluate_split = "heldout";  ///< heldout | test
+  std::string evaluate_split = "heldout";  ///< heldout | test: where evaluations choose, see keep_best
+  std::string final_split = "same";        ///< of the last evaluation: heldout | test | same
   bool decode = false;                     ///< also decode freely in the last evaluation, where the task wants it
   int beam = 1;                            ///< decode: beginnings of a sentence that go on together; 1: greedily
   bool keep_best = false;                  ///< go back to the best evaluation's parameters before the last one
@@ -45,6 +47,17 @@ struct TrainSettings {
   int measure_batch = 16;                  ///< examples measured on: the first of the training split
   int measure_adapt = 0;  ///< steps that a copy of the estimator learns at the network as it is, before it is measured
   measurement::MeasureSettings measure;
+
+  /// The split that the last evaluation is of, by which the run is judged.
+  const std::string& judging_split() const { return final_split == "same" ? evaluate_split : final_split; }
+  /// Settings by which evaluations choose what network comes out, and what they would do.
+  std::vector<std::pair<std::string, std::string>> choosing() const {
+    std::vector<std::pair<std::string, std::string>> found;
+    if (keep_best) found.emplace_back("keep_best", "choose the best evaluation");
+    if (patience > 0) found.emplace_back("patience", "end the training by evaluations");
+    if (target_loss > TrainSettings{}.target_loss) found.emplace_back("target_loss", "end the training by evaluations");
+    return found;
+  }
 };
 
 /// One logged point of training; seconds (without measurements and evaluations), rows, attention values and processor seconds

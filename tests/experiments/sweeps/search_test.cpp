@@ -115,6 +115,8 @@ TEST_CASE("trials come first, the best go on, and the best of these is reported"
     CHECK(cell->settings.measure_at == "start;end");
     CHECK(cell->seed() <= 3);
   }
+  const Planned other({"train.evaluate_split=heldout", "train.final_split=test", "train.keep_best=true"});
+  for (const auto& cell : other.plan.cells) CHECK(cell.settings.train.judging_split() == "heldout");
   // A reported run is the run that it would be without [tune].
   TaskPool tasks;
   auto plain = sweep.substr(0, sweep.find("[tune]"));

@@ -131,6 +131,15 @@ TEST_CASE("nothing is chosen by what the reported runs are judged on") {
         std::string::npos);
   CHECK(said_of_plan(tune, {"train.target_loss=2", "train.evaluate_every=1"}).find("train.target_loss: would end") !=
         std::string::npos);
+  // What is chosen on one split may be judged on another.
+  const std::string heldout = "train.evaluate_split=heldout", test = "train.final_split=test";
+  CHECK(said_of_plan(tune, {"train.keep_best=true", heldout, test}) == "");
+  CHECK(
+      said_of_plan(tune, {"train.keep_best=true", heldout, "tune.split=test"})
+          .find(
+              "train.keep_best: would choose the best evaluation on heldout, the split that the reported runs are judged on") !=
+      std::string::npos);
+  CHECK(said_of_plan(tune, {heldout, test, "tune.split=test"}).ends_with("judged on, test; set train.final_split to heldout"));
   CHECK(said_of_plan(tune, {"train.steps=0"}).find("nothing is trained") != std::string::npos);
   CHECK(said_of_plan(tune, {"tune.metric=expected_los"}).find("did you mean \"expected_loss\"?") != std::string::npos);
 }

@@ -212,6 +212,12 @@ TEST_CASE("settings of a budget and of a start that do not go together are refus
   std::string blind = sweep;
   blind.replace(blind.find("evaluate_every = 6"), 18, "evaluate_every = 0");
   CHECK(refused("target_loss = 0.1", blind).find("train.target_loss: needs train.evaluate_every") != std::string::npos);
+  for (const auto* choice : {"keep_best = true", "patience = 2", "target_loss = 0.1"}) {
+    const auto said = refused(std::string("evaluate_split = \"test\"\n") + choice);
+    CHECK(said.find("on test, the split that judges what was chosen; set train.evaluate_split = \"heldout\" and "
+                    "train.final_split = \"test\"") != std::string::npos);
+    CHECK(refused(std::string("final_split = \"test\"\n") + choice).empty());
+  }
   std::string share = sweep;
   share.replace(share.find("steps = 12"), 10, "most_rows = 100");
   CHECK(refused("", share).find("measure.at: 50% is a share of train.steps, which is 0") != std::string::npos);

@@ -165,6 +165,27 @@ TEST_CASE("files: labels, tokens, what is left out") {
   CHECK(make("lower_case=false,limit=12,heldout=0,test=0,path=" + folder / "pairs.tsv.gz")->size(Split::train) == 12);
 }
 
+TEST_CASE("files: no sentence stands on both sides of a split, unless pairs alone are told apart") {
+  Folder folder;
+  std::string text;
+  for (int i = 0; i < 900; ++i)  // a first sentence has three pairs; a second one is the first of another
+    text += std::string(i % 2 ? "yes" : "no") + "\tsaid " + std::to_string(i / 3) + "\tsaid " +
+            std::to_string(i < 600 ? i + 300 : 0) + "\n";
+  const auto path = ",path=" + folder.write("pairs", text);
+  for (const auto& together : {"either", "first", "pair"}) {
+    const auto task = make("heldout=0.2,test=0.2,together=" + std::string(together) + path);
+    std::map<std::uint32_t, Split> first;
+    bool parted = false;
+    for (auto split : {Split::train, Split::heldout, Split::test}) {
+      std::vector<int> every(task->size(split));
+      std::iota(every.begin(), every.end(), 0);
+      for (auto id : task->batch(split, every).id) parted |= first.try_emplace(id / 3, split).first->second != split;
+    }
+    CHECK(parted == (together == std::string("pair")));
+    CHECK(has(task->provenance(), " 0 of the ") == (together == std::string("either")));
+  }
+}
+
 TEST_CASE("bad settings and files of pairs are refused") {
   Folder folder;
   const auto says = [&](const std::string& content, const std::string& more = "") {

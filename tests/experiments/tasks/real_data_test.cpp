@@ -47,6 +47,7 @@ TEST_CASE("Tatoeba holds 169,197 pairs") {
   CHECK(read_tab_pairs(*folder + "/tatoeba/deu.txt.gz").size() == 169197);
   const auto task = make("translation[data=tatoeba,path=" + *folder + "/tatoeba/deu.txt.gz]");
   MESSAGE(task->provenance());
+  CHECK(has(task->provenance(), "; 0 of the "));  // no side of what is held out stands in training
   CHECK(task->dimensions().at("source_vocabulary") == 2000);
   CHECK(task->dimensions().at("target_length") == 11);
   const auto kept = task->size(Split::train) + task->size(Split::heldout) + task->size(Split::test);
@@ -89,6 +90,7 @@ TEST_CASE("CMUdict holds 135,166 pronunciations") {
   CHECK(words.size() == 135166);
   const auto task = make("transduce[data=cmudict,path=" + path + "]");
   MESSAGE(task->provenance());
+  CHECK(has(task->provenance(), "; 0 of the "));  // no side of what is held out stands in training
   CHECK(task->dimensions().at("target_vocabulary") == 4 + 39);
 }
 

@@ -46,4 +46,28 @@ TEST_CASE("small data leaves no wanted split empty, and a share of 0 takes nothi
   }
 }
 
+TEST_CASE("a group too large for a split is trained on") {
+  std::vector<std::string> groups(500, "large");
+  for (int i = 0; i < 500; ++i) groups.push_back("small " + std::to_string(i));
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const auto splits = split_by_group(groups, 0.2, 0.2, Key(seed));
+    CHECK(splits[0] == Split::train);
+    CHECK(split_by_group({"two", "two", "one"}, 0.01, 0, Key(seed))[2] == Split::heldout);
+  }
+}
+
+TEST_CASE("pairs that share a side are one group, however many are between them") {
+  const Sides first{"d", "c", "b", "x", "y"}, second{"1", "1", "x", "2", "3"};
+  CHECK(groups_by_either(first, second) == std::vector<std::string>{"c", "c", "b", "b", "y"});
+  CHECK(groups_by_either({"c", "b", "b", "a"}, {"1", "1", "2", "2"}) == std::vector<std::string>(4, "a"));
+  CHECK(groups_by_either({"a", "b"}, {"1", "2"}) == std::vector<std::string>{"a", "b"});  // alone: by its first side
+}
+
+TEST_CASE("what a split has in common with training is counted") {
+  const Sides first{"a", "b", "c", "d"}, second{"1", "1", "2", "a"};
+  const std::vector<Split> splits{Split::train, Split::heldout, Split::test, Split::test};
+  CHECK(overlap(first, second, first, splits) ==
+        "2 of the 3 held out or to test share a side with training; largest group that is kept together: 1");
+}
+
 }  // namespace hardgrad::testing::splits_test

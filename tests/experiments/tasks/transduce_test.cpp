@@ -1,4 +1,5 @@
 // Transduction: generated spelling, CMUdict and SIGMORPHON's files, and errors counted against the closest answer.
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -95,7 +96,9 @@ TEST_CASE("CMUdict: a word with two pronunciations is trained on with both, and 
 TEST_CASE("errors are counted against the closest answer") {
   Folder folder;
   std::string lines = "ab A B\nab(2) B B AA AA\n";
-  for (char c = 'c'; c < 'z'; ++c) lines += std::string(1, c) + " A B AA\n";
+  for (char c = 'c'; c < 'z'; ++c)
+    lines +=
+        std::string(1, c) + " S" + static_cast<char>(c - 'a' + 'A') + " B AA\n";  // each its own: none is kept with another
   const auto task = make("data=cmudict,heldout=0,test=0.5,path=" + folder.write("d", lines));
   const auto batch = whole(*task, Split::test);
   std::size_t judged = 0;
@@ -106,16 +109,37 @@ TEST_CASE("errors are counted against the closest answer") {
   };
   for (std::size_t b = 0; b < batch.id.size(); ++b) {
     const bool two = batch.id[b] == 0;
-    const int A = numbered("A"), B = numbered("B"), AA = numbered("AA");
+    const int B = numbered("B"), AA = numbered("AA");
     Observation said{Array<int>({1, 4}, std::vector<int>{B, B, AA, 3}), Array<int>({1, 0})};
     auto metrics = task->metrics();
     task->score_decoded(task->batch(Split::test, {static_cast<int>(b)}), said, metrics);
     CHECK(value(metrics, "symbol_error_rate") == doctest::Approx(two ? 1.0 / 4 : 1.0 / 3));
     CHECK(value(metrics, "word_error_rate") == 1);
     CHECK(value(metrics, "exact_match_decoded") == 0);
-    judged += A > 0;
+    judged += B > 0;
   }
   CHECK(judged > 5);
+}
+
+TEST_CASE("words of a file that sound alike, and forms that are alike, are in one split") {
+  Folder folder;
+  std::string sounds, forms;
+  for (int i = 0; i < 300; ++i) {
+    const std::string stem(1 + static_cast<std::size_t>(i / 20), static_cast<char>('a' + i % 20));
+    std::string sound;
+    for (char letter : stem) sound += std::string(" ") + static_cast<char>(letter - 'a' + 'A');
+    for (const auto* ending : {"e", "ee"}) sounds += stem + ending + sound + "\n";
+    for (const auto* feature : {"NOM", "ACC"}) forms += stem + "\t" + stem + "s\tN;" + feature + "\n";
+  }
+  for (const auto& kind : {"cmudict,path=" + folder.write("d", sounds), "inflection,path=" + folder.write("f", forms)}) {
+    const auto task = make("heldout=0.2,test=0.2,data=" + kind);
+    std::map<std::uint32_t, Split> of;
+    for (auto split : {Split::train, Split::heldout, Split::test}) {
+      CHECK(task->size(split) > 40);
+      for (auto id : whole(*task, split).id) CHECK(of.try_emplace(id / 2, split).first->second == split);
+    }
+    CHECK(has(task->provenance(), " 0 of the 2"));
+  }
 }
 
 TEST_CASE("inflections: features are part of the source") {

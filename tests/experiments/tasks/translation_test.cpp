@@ -1,4 +1,5 @@
 // Translation: fields, gold alignment, splits, metrics, and corpora of every kind.
+#include <array>
 #include <cctype>
 #include <cmath>
 #include <map>
@@ -113,6 +114,28 @@ TEST_CASE("splits share no source sentence and no id") {
     }
   }
   CHECK(ids.size() == 2000);
+}
+
+TEST_CASE("pairs of a file share no sentence of either side over splits") {
+  Folder folder;
+  std::string text;
+  // Sources 0 to 299 have two translations, and every second of these is that of another one, too.
+  const auto sides = [](int i) {
+    return std::array{"target " + std::to_string(i < 600 ? i : i - 600 + i % 2),
+                      "source " + std::to_string(i < 600 ? i % 300 : i)};
+  };
+  for (int i = 0; i < 900; ++i) text += sides(i)[0] + "\t" + sides(i)[1] + "\n";
+  const auto task = make("data=tatoeba,heldout=0.2,test=0.2,path=" + folder.write("pairs", text));
+  std::map<std::string, Split> seen;
+  for (auto split : splits) {
+    const auto batch = whole(*task, split);
+    CHECK(batch.id.size() > 60);
+    for (auto id : batch.id)
+      for (const auto& side : sides(static_cast<int>(id))) CHECK(seen.try_emplace(side, split).first->second == split);
+  }
+  CHECK(has(task->provenance(), " 0 of the "));
+  CHECK(has(task->provenance(), "share a side with training"));
+  CHECK_FALSE(has(make("examples=2000,max_length=4,words=4")->provenance(), " 0 of the "));  // by design: by source alone
 }
 
 TEST_CASE("a tab file: direction, case, cut-off, lengths, limit") {

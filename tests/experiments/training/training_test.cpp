@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "core/support/usage.hpp"
 #include "experiments/training/evaluation.hpp"
@@ -83,6 +85,58 @@ TEST_CASE("the best parameters come back with keep_best") {
   double best = 1e9;
   for (const auto& point : result.evaluations) best = std::min(best, point.losses.at("expected_loss"));
   CHECK(result.evaluations.back().losses.at("expected_loss") == doctest::Approx(best).epsilon(1e-12));
+}
+
+TEST_CASE("the best evaluation is chosen on one split and judged on another") {
+  const std::shared_ptr<const Task> task = make_task(Spec::parse("qa[stories=80,memory=6,heldout=0.3,test=0.3]"), Key(2));
+  auto how = settings(60);
+  how.optimizer = {.name = "sgd", .learning_rate = 1.5};
+  how.keep_best = true;
+  how.evaluate_every = 5;
+  const auto run = [&](const std::string& last) {
+    how.final_split = last;
+    auto training = prepare<double>(task, small_reader, Spec::parse("exact"), how, keys);
+    auto result = train(training, how, keys);
+    return std::pair(std::move(result), std::move(training));
+  };
+  const auto [same, kept] = run("same");
+  const auto [judged, chosen] = run("test");
+  REQUIRE(same.evaluations.size() == judged.evaluations.size());
+  for (std::size_t i = 0; i + 1 < same.evaluations.size(); ++i)
+    CHECK(same.evaluations[i].losses == judged.evaluations[i].losses);
+  const auto values = [](const Training<double>& training) {
+    std::vector<double> all;
+    for (const auto& parameter : std::as_const(*training.model).parameters())
+      all.insert(all.end(), parameter.value.data.begin(), parameter.value.data.end());
+    return all;
+  };
+  CHECK(values(kept) == values(chosen));
+  const auto on = [&](Split split) {
+    return evaluate<double>(*task, *chosen.model, {}, {.split = split}, Key(3)).losses.at("expected_loss");
+  };
+  CHECK(on(Split::heldout) != on(Split::test));
+  CHECK(same.evaluations.back().losses.at("expected_loss") == on(Split::heldout));
+  CHECK(judged.evaluations.back().losses.at("expected_loss") == on(Split::test));
+}
+
+TEST_CASE("a split without examples neither chooses nor judges") {
+  const std::shared_ptr<const Task> task = make_task(Spec::parse("qa[stories=40,memory=6,heldout=0,test=0]"), Key(2));
+  auto how = settings(2);
+  const auto said = [&] {
+    auto training = prepare<double>(task, small_reader, Spec::parse("exact"), how, keys);
+    try {
+      train(training, how, keys);
+    } catch (const UsageError& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  CHECK(said().empty());
+  how.final_split = "test";
+  CHECK(said() == "train.final_split: the task has no test examples to evaluate on");
+  how.final_split = "same";
+  how.patience = 2;
+  CHECK(said() == "train.patience: the task has no heldout examples to evaluate on");
 }
 
 TEST_CASE("losses are enumerated for all examples or for none") {
