@@ -10,6 +10,7 @@
 // One site `bit` of D columns. Each column pays for itself, but in `table`, which they share.
 // Parameter: bits.logits [D, 1] (binary), [D, S] (categorical); [1, 1] or [1, S] if shared.
 // They start where `logit` says, or with probabilities drawn from Dirichlet(a, ..., a) for each choice of each run.
+// Constants of a dump: bits.table [S^D], the last choice's option fastest; bits.coefficients [D, S] (c).
 // With posterior: posterior.logits of the same shape. Relaxed bits use x_d = E[x_d]; `table` is multilinear in the weights.
 //
 // Sources: the D = 1 problem (b - t)^2 of Tucker et al. 2017 (REBAR); three shared bits of Kool et al. 2020; of Dimitriev &
@@ -64,6 +65,11 @@ class Bits final : public Model<T> {
   }
 
   const Structure& structure() const override { return structure_; }
+  std::vector<std::pair<std::string, Array<double>>> constants() const override {
+    if (table_.empty()) return {};
+    if (function_ == "table") return {{"bits.table", {{table_.size()}, table_}}};
+    return {{"bits.coefficients", {{table_.size() / options_, static_cast<std::size_t>(options_)}, table_}}};
+  }
 
   void run(const Batch&, Episode<T>& episode) const override {
     auto& tape = episode.tape();

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/autodiff/parameter.hpp"
@@ -34,6 +35,9 @@ class Model {
   /// [B] complete sets of choices of each example (the leaves of its tree), or more than there are: the product of the
   /// options of all columns, as often as they are asked. A number counts as `nodes` options; 0: as Structure::nodes.
   std::vector<double> outcomes(const Batch& batch, int nodes = 0) const;
+
+  /// Numbers within the losses that are neither parameters nor data, by name: so that a gradient can be redone elsewhere.
+  virtual std::vector<std::pair<std::string, Array<double>>> constants() const { return {}; }
 
   ParameterSet<T>& parameters() { return parameters_; }
   const ParameterSet<T>& parameters() const { return parameters_; }

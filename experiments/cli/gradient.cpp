@@ -100,6 +100,7 @@ int dump_gradient(const GradientArguments& options) {
     for (std::size_t i = 0; i < g.size(); ++i) g.data[i] = static_cast<T>(gradient[p.offset + i]);
     dump.gradient.push_back({p.name, std::move(g)});
   }
+  for (const auto& [name, value] : scene.model->constants()) dump.constants.push_back({name, value});
   dump.batch = scene.batch;
   dump.task = scene.task_spec;
   dump.words = words_of(*scene.task, scene.batch);

@@ -110,7 +110,8 @@ void write_gradient(const std::string& path, const GradientDump<T>& dump) {
                         : name + " of its distribution");
   }
   add(root, "site", Array<std::string>({dump.sites.size()}, dump.sites), {"step"}, "1", "site of the model that was asked");
-  add(root, "loss", dump.loss, {aligned ? "step" : "loss_step", "row"}, "nat", "loss incurred at the step; divergences of target=elbo are losses, too");
+  add(root, "loss", dump.loss, {aligned ? "step" : "loss_step", "row"}, "nat",
+      "loss incurred at the step; divergences of target=elbo are losses, too");
   add(root, "row_example", Array<int>({dump.row_example.size()}, dump.row_example), {"row"}, "1",
       "position in the batch of the row's example");
 
@@ -127,6 +128,7 @@ void write_gradient(const std::string& path, const GradientDump<T>& dump) {
 
   std::vector<Archive::Group> groups = {
       {"parameters", named_dataset(dump.parameters)}, {"gradient", named_dataset(dump.gradient)}, {"batch", std::move(batch)}};
+  if (!dump.constants.empty()) groups.push_back({"constants", named_dataset(dump.constants)});
   for (auto& group : groups) lift_axes(group.data, root);
   archive.groups.push_back({"", std::move(root)});
   for (auto& group : groups) archive.groups.push_back(std::move(group));

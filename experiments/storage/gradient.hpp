@@ -22,6 +22,7 @@ struct NamedArray {
 template <class T>
 struct GradientDump {
   std::vector<NamedArray<T>> parameters, gradient;
+  std::vector<NamedArray<double>> constants;  ///< Model::constants
   Batch batch;
   /// Of the batch's integer fields that hold words: the words, in the field's shape; empty where it is padded.
   std::map<std::string, Array<std::string>> words;
@@ -42,7 +43,7 @@ struct GradientDump {
   double surrogate = 0;
 };
 
-/// /parameters/<name>, /gradient/<name>, /batch/<field>, /batch/<field>_text, /choices or /weights, /log_prob, /loss, /logits,
+/// /parameters/<name>, /gradient/<name>, /constants/<name>, /batch/<field>, /batch/<field>_text, /choices or /weights, /log_prob, /loss, /logits,
 /// /value and what else `numbers` names, /site, /row_example; empty arrays are left out. Atomic; UsageError if it cannot be
 /// written.
 template <class T>

@@ -279,6 +279,20 @@ def test_measure_out(tmp_path):
     assert any(f.endswith("measurements.csv") for f in files)
 
 
+@pytest.mark.parametrize("function", ["table", "linear"])
+def test_a_dump_holds_the_constants_of_its_losses(function, tmp_path):
+    run("gradient", "--task", "bits", "--model", f"bits[bits=2,options=3,function={function},reduce=sum]", "--estimator",
+        "reinforce[samples=40]", "--precision", "double", "--out", tmp_path / "g.h5")
+    with h5py.File(tmp_path / "g.h5") as f:
+        choices, loss = f["choices"][0], f["loss"][0]  # [R, D], [R]
+        if function == "table":
+            wanted = f["constants/bits.table"][()][choices[:, 0] * 3 + choices[:, 1]]
+        else:
+            coefficients = f["constants/bits.coefficients"][()]
+            wanted = coefficients[0, choices[:, 0]] + coefficients[1, choices[:, 1]]
+        assert len(np.unique(loss)) > 3 and np.allclose(loss, wanted, rtol=0, atol=1e-14)
+
+
 @pytest.mark.parametrize("task, estimator", [("bits", "rloo[samples=7]"), ("not_gate", "exact"), ("qa[stories=20]", "rloo[samples=2]"),
                                              ("qa[stories=20]", "exact"), ("qa[stories=20]", "soft"), ("glimpse[examples=20]", "reinforce"),
                                              ("translation[examples=60]", "rloo[samples=2]"), ("qa[stories=20]", "rloo[samples=2,target=elbo]"), ("translation[examples=60]", "exact")])

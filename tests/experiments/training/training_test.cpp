@@ -236,13 +236,14 @@ TEST_CASE("stopping interrupts a large step within it, forward and backward") {
   auto alone = settings(1);
   alone.measure_at = {};
   alone.evaluate_every = 0;
-  const auto spec = Spec::parse("memory_reader[embedding=400,hops=2]");
+  const auto spec = Spec::parse("translator[embedding=8,hidden=8,feed=sampled]");
+  const std::shared_ptr<const Task> sentences = make_task(Spec::parse("translation[examples=40,words=4,max_length=5]"), Key(2));
   int polls = 0;
-  auto whole = prepare<float>(stories(), spec, Spec::parse("exact"), alone, keys);
+  auto whole = prepare<float>(sentences, spec, Spec::parse("exact"), alone, keys);
   train(whole, alone, keys, [&] { return ++polls < 0; });
   CHECK(polls > 20);
   for (const int last : {5, polls / 2, polls - 5}) {
-    auto training = prepare<float>(stories(), spec, Spec::parse("exact"), alone, keys);
+    auto training = prepare<float>(sentences, spec, Spec::parse("exact"), alone, keys);
     const auto before = values_of(*training.model);
     int asked = 0;
     CHECK_THROWS_AS(train(training, alone, keys, [&] { return ++asked > last; }), Interrupted);
