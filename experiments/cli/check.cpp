@@ -65,7 +65,7 @@ int check(const std::string& path, bool json) {
   } else {
     for (const auto& problem : problems) put("{}\n", printable(problem));
     if (!left.empty()) put("{}\n", leftovers_text(left));
-    put("{}: {} looked at, {}{}{}\n", path, counted(looked, "file"),
+    put("{}: {} looked at, {}{}{}\n", printable(path), counted(looked, "file"),
         problems.empty() ? "all whole" : counted(problems.size(), "problem"),
         missing ? fmt::format(", {} not run yet", counted(missing, "cell")) : "",
         failed ? fmt::format(", {} failed", counted(failed, "cell")) : "");

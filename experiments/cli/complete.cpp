@@ -9,6 +9,7 @@
 #include "core/models/model.hpp"
 #include "core/registry/plugins.hpp"
 #include "core/support/error.hpp"
+#include "experiments/support/place.hpp"
 #include "experiments/sweeps/settings_table.hpp"
 #include "experiments/tasks/task.hpp"
 
@@ -189,7 +190,7 @@ std::vector<std::string> completions(const CLI::App& app, const TypedLine& line)
     const auto name = word.substr(0, word.find('='));
     const auto plugin = awaiting == "--plugin" ? word : name == "--plugin" && name != word ? word.substr(9) : "";
     try {
-      if (!plugin.empty()) load_plugin(plugin);
+      if (!plugin.empty()) refuse_strange(plugin), load_plugin(plugin);
     } catch (const Error&) {  // the command itself will say so
     }
     const bool value = !awaiting.empty();

@@ -8,6 +8,7 @@
 #include "experiments/cli/output.hpp"
 #include "experiments/cli/verbs.hpp"
 #include "experiments/storage/csv.hpp"
+#include "experiments/support/utf8.hpp"
 
 namespace hardgrad::cli {
 
@@ -26,7 +27,7 @@ void add_export(CLI::App& app, Action& action) {
     if (options->json)
       print_json({{"files", paths}});
     else
-      for (const auto& path : paths) put("{}\n", path);
+      for (const auto& path : paths) put("{}\n", printable(path));
     return 0;
   });
 }

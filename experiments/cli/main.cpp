@@ -14,6 +14,7 @@
 #include "experiments/cli/output.hpp"
 #include "experiments/cli/preflight.hpp"
 #include "experiments/cli/verbs.hpp"
+#include "experiments/support/place.hpp"
 
 namespace {
 
@@ -106,7 +107,10 @@ int run_program(int argc, char** argv) {
       cli::put_text(welcome);
       return cli::finish_output(0);
     }
-    for (const auto& plugin : plugins) load_plugin(plugin);
+    for (const auto& plugin : plugins) {
+      refuse_strange<UsageError>(plugin);
+      load_plugin(plugin);
+    }
     cli::single_threaded_blas();
     return cli::finish_output(action());
   } catch (const Error& e) {

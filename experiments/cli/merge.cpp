@@ -14,6 +14,7 @@
 #include "experiments/cli/preflight.hpp"
 #include "experiments/cli/readable.hpp"
 #include "experiments/cli/verbs.hpp"
+#include "experiments/support/utf8.hpp"
 #include "experiments/sweeps/tuning.hpp"
 
 namespace hardgrad::cli {
@@ -78,7 +79,7 @@ int merge_folder(const MergeArguments& options) {
   const auto plan = sweeps::read_plan(folder);
   require_writable(options.out);
   auto missing = plan.value("to_come", std::size_t{0});  // what is not known yet is not done
-  std::size_t failed = 0, damaged = 0;
+  std::size_t failed = 0, damaged = 0, lost_networks = 0;
   const auto planned = plan.at("cells").size() + missing;
   const auto kept = kept_settings(plan);
   storage::Merger merger(
@@ -94,14 +95,19 @@ int merge_folder(const MergeArguments& options) {
       ++missing;
       continue;
     }
-    auto record = storage::read_cell(folder.cell(hash));
+    const auto path = folder.cell(hash);
+    if (const auto lost = storage::check_checkpoint(path, storage::peek_cell(path));
+        !lost.empty() && ++lost_networks <= most_warnings)
+      warn("{}; the cell's numbers are merged, the next run makes its network anew", lost);
+    auto record = storage::read_cell(path);
     record.plan_hash = plan.at("hash");  // its hash proves that it belongs, whichever plan it was run for
     if (plan.contains("searches")) record.tuning = role_of(cell, record, plan, kept);
     failed += record.status == storage::CellStatus::failed && cell.value("round", 0) == 0;
     merger.add(std::move(record));
   }
-  if (damaged > most_warnings)
-    warn("{} more are damaged; hardgrad check {} names them", damaged - most_warnings, shell_quoted(options.path));
+  for (const auto count : {damaged, lost_networks})
+    if (count > most_warnings)
+      warn("{} more are damaged; hardgrad check {} names them", count - most_warnings, shell_quoted(options.path));
   if (missing && !options.partial)
     throw Error(damaged ? 3 : 1, fmt::format("{}: {} of {} are not done; run again, or merge with --partial what there is",
                                              options.path, missing, counted(planned, "cell")));
@@ -113,10 +119,12 @@ int merge_folder(const MergeArguments& options) {
                 {"planned", planned},
                 {"missing", missing},
                 {"damaged", damaged},
+                {"lost_networks", lost_networks},
                 {"failed", failed}});
   else
-    put("{} of {} in {}{}\n", merged, counted(planned, "cell"), options.out, failed ? fmt::format("; {} failed", failed) : "");
-  return damaged ? 3 : failed ? 1 : 0;
+    put("{} of {} in {}{}\n", merged, counted(planned, "cell"), printable(options.out),
+        failed ? fmt::format("; {} failed", failed) : "");
+  return damaged || lost_networks ? 3 : failed ? 1 : 0;
 }
 
 }  // namespace

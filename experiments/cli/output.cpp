@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <string_view>
@@ -35,12 +36,18 @@ std::string shell_quoted(const std::string& word) {
     return std::isalnum(c) || std::string_view("-_./,:@%+=").find(static_cast<char>(c)) != std::string_view::npos;
   };
   if (!word.empty() && std::all_of(word.begin(), word.end(), harmless)) return word;
+  if (printable(word) != word) {  // $'...' knows the escapes \n and \x1b; what stands for itself is put in
+    std::string text = "$'";
+    for (char c : word) text += c == '\'' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+    return printable(text) + "'";
+  }
   std::string text = "'";
   for (char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return text + "'";
 }
 
 void begin_output() {
+  std::signal(SIGXFSZ, SIG_IGN);  // what is too large for `ulimit -f` cannot be written, and is said
   // Opened the wrong way round, so that using it fails as it did before.
   for (int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (::fcntl(stream, F_GETFD) < 0) (void)!::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);

@@ -23,10 +23,11 @@ void warn(fmt::format_string<Args...> format, Args&&... args) {
   complain("warning: " + fmt::format(format, std::forward<Args>(args)...));
 }
 
-/// A word as a shell takes it.
+/// A word as a shell takes it, without control characters ($'\n').
 std::string shell_quoted(const std::string& word);
 
-/// Before anything else: a standard stream that was closed is one that cannot be written, not the next file's number.
+/// Before anything else: a standard stream that was closed is one that cannot be written, not the next file's number; and a
+/// file beyond the largest size allowed cannot be written, where the system's own answer is to end the program in silence.
 void begin_output();
 /// The exit status: `status`, or 2 (and a message) if that is 0 and stdout could not be written.
 int finish_output(int status);

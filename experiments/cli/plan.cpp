@@ -203,7 +203,9 @@ int show_plan(const PlanArguments& options) {
     put("{} {} with {}, {} on disk{}\n", cost.at_least ? "at least" : "about", sweeps::clock_text(std::ceil(cost.seconds)),
         counted(static_cast<std::size_t>(jobs), "job"), size_text(cost.bytes),
         cost.tried < cost.kinds ? fmt::format(" (tried: {} of {} kinds of cell)", cost.tried, cost.kinds) : "");
-  if (!conflict.empty()) put("{} holds another plan: {}; `run` will ask for another --out, or --force\n", config.out, conflict);
+  if (!conflict.empty())
+    put("{} holds another plan: {}; `run` will ask for another --out, or --force\n", printable(config.out),
+        printable(conflict));
   return 0;
 }
 

@@ -79,7 +79,7 @@ void tell(const sweeps::SweepConfig& config, const sweeps::Plan& plan, const swe
     return;
   }
   put("{}: {} done now, {} done before, {} skipped, {} failed{}; in {}\n", counted(report.selected, "cell"), report.ok,
-      report.already, report.skipped, report.failures.size(), report.interrupted ? "; interrupted" : "", config.out);
+      report.already, report.skipped, report.failures.size(), report.interrupted ? "; interrupted" : "", printable(config.out));
   if (report.leftovers) put("{} that killed processes had left half-written removed\n", counted(report.leftovers, "file"));
   for (const auto& line : report.tuned) put("{}\n", printable(line));
   for (const auto& failure : report.failures) put("failed: {}\n", printable(failure));

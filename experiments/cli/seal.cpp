@@ -8,6 +8,7 @@
 #include "experiments/cli/json.hpp"
 #include "experiments/cli/output.hpp"
 #include "experiments/cli/verbs.hpp"
+#include "experiments/support/place.hpp"
 
 namespace hardgrad::cli {
 
@@ -22,6 +23,7 @@ void add_seal(CLI::App& app, Action& action) {
   verb.add("file", options->path, "a plugin (.so)").required();
   verb.flag("--json", options->json, "print JSON");
   verb.does(action, [options] {
+    refuse_strange<UsageError>(options->path);
     seal_plugin(options->path);
     options->json ? print_json({{"sealed", options->path}}) : put("{} is sealed\n", options->path);
     return 0;

@@ -53,8 +53,9 @@ int show_status(const std::string& path, bool json) {
                 {"cells", cells}});
     return damaged ? 3 : failed ? 1 : 0;
   }
-  put("{}: {}: {} ok, {} skipped, {} failed, {} pending, {} at work{}{}\n", status.name, counted(status.cells.size(), "cell"),
-      ok, skipped, failed, pending, status.running(), damaged ? fmt::format(", {} damaged (will be run again)", damaged) : "",
+  put("{}: {}: {} ok, {} skipped, {} failed, {} pending, {} at work{}{}\n", printable(status.name),
+      counted(status.cells.size(), "cell"), ok, skipped, failed, pending, status.running(),
+      damaged ? fmt::format(", {} damaged (will be run again)", damaged) : "",
       trials ? fmt::format("; {} failed, never chosen", counted(trials, "trial")) : "");
   if (status.to_come) put("{} more to come as the search for settings goes on\n", counted(status.to_come, "cell"));
   if (pending + failed + damaged && status.seconds_left)

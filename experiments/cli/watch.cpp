@@ -116,7 +116,7 @@ std::string evaluation_of(const Line& line) {
 }
 
 std::string headline(const sweeps::SweepStatus& status) {
-  auto text = fmt::format("{}: {} of {} done, {} at work", status.name, status.count(sweeps::CellState::ok),
+  auto text = fmt::format("{}: {} of {} done, {} at work", printable(status.name), status.count(sweeps::CellState::ok),
                           counted(status.cells.size(), "cell"), status.running());
   if (const auto failed = status.count(sweeps::CellState::failed)) text += fmt::format(", {} failed", failed);
   if (status.seconds_left && *status.seconds_left > 0)

@@ -38,4 +38,12 @@ Place place_of(const std::string& path) {
   throw E(path + ": cannot be looked at: " + system_words(errno));
 }
 
+/// Refuses what is neither a file nor nothing: reading a FIFO or a device may never end, or fill memory.
+template <class E = InputError>
+void refuse_strange(const std::string& path) {
+  const auto place = place_of<E>(path);
+  if (place == Place::folder) throw E(path + ": is a folder, not a file");
+  if (place == Place::other) throw E(path + ": is not a regular file");
+}
+
 }  // namespace hardgrad

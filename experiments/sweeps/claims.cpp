@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "core/support/text.hpp"
+#include "core/support/error.hpp"
 #include "experiments/storage/atomic_file.hpp"
 #include "experiments/storage/process.hpp"
 #include "experiments/support/place.hpp"
@@ -34,10 +34,20 @@ struct Claim {
   bool standing = false;
 };
 
+// Nothing if there is none, or no more. InputError if it cannot be read.
+std::optional<std::string> text_at(const std::string& path) {
+  try {
+    return storage::read_file(path);
+  } catch (const InputError&) {
+    if (place_of(path) == Place::nothing) return {};
+    throw;
+  }
+}
+
 // Nothing if there is none. `now`: the file system's time.
 std::optional<Claim> claim_at(const std::string& path, double lease, std::time_t now) {
   struct stat status {};
-  const auto text = file_contents(path);  // empty: its maker is just writing it, where a file cannot have two names
+  const auto text = text_at(path);  // empty: its maker is just writing it, where a file cannot have two names
   if (!text || ::stat(path.c_str(), &status) != 0) return {};
   const auto said = nlohmann::json::parse(*text, nullptr, false);
   const auto process = said.is_object() && said.contains("process") && said["process"].is_string()
@@ -53,7 +63,7 @@ void remove_claim(const std::filesystem::path& path, const std::string& text) {
   const auto aside = path.parent_path() / fmt::format(".{}.{}.{}.partial", path.filename().string(), storage::this_process(),
                                                       storage::random_name());
   if (::rename(path.c_str(), aside.c_str()) != 0) return;
-  if (file_contents(aside) != text) (void)!::link(aside.c_str(), path.c_str());
+  if (text_at(aside) != text) (void)!::link(aside.c_str(), path.c_str());
   ::unlink(aside.c_str());
 }
 
@@ -109,7 +119,10 @@ void Claims::give_back(const std::string& name) {
     text = it->second;
     ours_.erase(it);
   }
-  if (file_contents(path(name)) == text) ::unlink(path(name).c_str());  // another's, if ours was thought void
+  try {
+    if (text_at(path(name)) == text) ::unlink(path(name).c_str());  // another's, if ours was thought void
+  } catch (const InputError&) {                                     // what stands there now is not ours
+  }
 }
 
 void Claims::give_all_back() {

@@ -9,7 +9,7 @@
 
 #include "core/registry/plugins.hpp"
 #include "core/support/error.hpp"
-#include "core/support/text.hpp"
+#include "experiments/storage/atomic_file.hpp"
 #include "experiments/support/place.hpp"
 #include "experiments/support/utf8.hpp"
 #include "experiments/sweeps/config_values.hpp"
@@ -120,7 +120,10 @@ void ConfigReader::top_level(SweepConfig& config) const {
 void ConfigReader::load(SweepConfig& config, const std::string& path, const toml::node& node) const {
   const auto beside = std::filesystem::path(source_.file()).parent_path() / path;
   const auto found = place_of<UsageError>(beside) == Place::nothing ? path : beside.string();
-  source_.located(node, "plugins: ", "plugins", [&] { config.plugins.push_back(load_plugin(found).path); });
+  source_.located(node, "plugins: ", "plugins", [&] {
+    refuse_strange<UsageError>(found);
+    config.plugins.push_back(load_plugin(found).path);
+  });
 }
 
 void ConfigReader::section(SweepConfig& config, const std::string& name) const {
@@ -213,15 +216,19 @@ SweepConfig ConfigReader::read() {
 }  // namespace
 
 SweepConfig read_config(const std::string& path, const std::vector<std::string>& sets) {
-  const auto text = file_contents(path);
-  if (!text) throw InputError(fmt::format("{}: cannot be read; give the path of a sweep's TOML file", path));
-  if (text->find_first_not_of(" \t\r\n") == std::string::npos)
+  std::string text;
+  try {
+    text = storage::read_file(path);
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("{}; give the path of a sweep's TOML file", error.what()));
+  }
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos)
     throw UsageError(fmt::format("{}: is empty: a sweep names at least a task and an estimator, in a table [grid]", path));
-  if (text->starts_with("\x89HDF"))
+  if (text.starts_with("\x89HDF"))
     throw InputError(fmt::format("{}: is an HDF5 file; give the path of a sweep's TOML file", path));
   toml::table root;
   try {
-    root = toml::parse(*text, path);
+    root = toml::parse(text, path);
   } catch (const toml::parse_error& e) {
     throw UsageError(fmt::format("{}:{}:{}: {}", path, e.source().begin.line, e.source().begin.column, e.description()));
   }

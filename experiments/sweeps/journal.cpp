@@ -8,23 +8,25 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <ctime>
-#include <fstream>
+#include <sstream>
 
 #include "core/support/error.hpp"
+#include "experiments/storage/atomic_file.hpp"
+#include "experiments/support/place.hpp"
 
 namespace hardgrad::sweeps {
 
 std::string now_utc() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
 
 Journal::Journal(const std::string& path) : path_(path) {
+  refuse_strange<UsageError>(path);
   file_ = ::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-  if (file_ < 0) throw UsageError(fmt::format("{}: cannot be written: {}", path, std::strerror(errno)));
+  if (file_ < 0) throw UsageError(fmt::format("{}: cannot be written: {}", path, system_words(errno)));
   const auto size = ::lseek(file_, 0, SEEK_END);
   char last = '\n';
   if (size > 0 && ::pread(file_, &last, 1, size - 1) == 1 && last != '\n' && ::write(file_, "\n", 1) != 1)
-    throw UsageError(fmt::format("{}: cannot be written: {}", path, std::strerror(errno)));
+    throw UsageError(fmt::format("{}: cannot be written: {}", path, system_words(errno)));
 }
 
 Journal::~Journal() {
@@ -34,13 +36,18 @@ Journal::~Journal() {
 void Journal::append(nlohmann::json event) {
   event["time"] = now_utc();
   const auto line = event.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-  if (::write(file_, line.data(), line.size()) != static_cast<ssize_t>(line.size()))
-    throw UsageError(fmt::format("{}: cannot be written: {}", path_, std::strerror(errno)));
+  // At once, so that lines of several processes stay whole; if less than all was taken, the rest has an error that says why.
+  for (std::size_t done = 0; done < line.size();) {
+    const auto put = ::write(file_, line.data() + done, line.size() - done);
+    if (put < 0) throw UsageError(fmt::format("{}: cannot be written: {}", path_, system_words(errno)));
+    done += static_cast<std::size_t>(put);
+  }
 }
 
 std::vector<nlohmann::json> Journal::read(const std::string& path) {
   std::vector<nlohmann::json> events;
-  std::ifstream in(path);
+  if (place_of(path) == Place::nothing) return events;
+  std::istringstream in(storage::read_file(path));
   for (std::string line; std::getline(in, line);) {
     auto event = nlohmann::json::parse(line, nullptr, false);
     if (event.is_object()) events.push_back(std::move(event));

@@ -85,6 +85,7 @@ void Run::select() {
     const auto state = cell_state(folder_, cell->hash);
     if (is_done(state, *cell)) {
       ++report_.already;
+      ended_.insert(cell->hash);
       remove_unfinished(*cell);  // of a process that was killed between two lines
       continue;
     }
@@ -150,6 +151,7 @@ RunReport Run::finish() {
   progress_->finish();
   report_.interrupted = options_.interrupted();
   if (broken_) std::rethrow_exception(broken_);
+  miss_removed();
   if (plan_.tuning) {
     for (const auto& search : plan_.tuning->searches)
       if (!search.stuck.empty()) report_.failures.push_back(search.label() + ": " + search.stuck);

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "core/support/error.hpp"
+#include "experiments/support/place.hpp"
 #include "experiments/sweeps/running.hpp"
 
 namespace hardgrad::sweeps {
@@ -27,7 +28,15 @@ void Run::tell_end(const Cell& cell, storage::CellStatus status, const std::stri
   if (status == storage::CellStatus::ok && seconds > 0) left_.took(kind_of(cell.axes), seconds, cell.share);
   left_.over(cell.hash);
   ++over_;
+  ended_.insert(cell.hash);
   progress_->advance(status == storage::CellStatus::failed);
+}
+
+// Cells that something else took away while the run went on: they are not done.
+void Run::miss_removed() {
+  for (const auto& cell : plan_.cells)
+    if (ended_.contains(cell.hash) && place_of(folder_.cell(cell.hash)) == Place::nothing)
+      report_.failures.push_back(cell.label() + ": its file was removed while the run went on: " + folder_.cell(cell.hash));
 }
 
 void Run::save(const Cell& cell, const storage::Unfinished& unfinished) {

@@ -53,6 +53,7 @@ class Run {
   void tell(const Cell& cell, const CellProgress& progress, double& told);
   bool done_elsewhere(const Todo& todo);
   void remove_unfinished(const Cell& cell) const;
+  void miss_removed();
   void tell_end(const Cell& cell, storage::CellStatus status, const std::string& reason, double seconds);
   bool stop() const { return halt_ || options_.interrupted(); }
   nlohmann::json here(const char* event) const;
@@ -65,6 +66,7 @@ class Run {
   RunReport report_;
   Outcomes outcomes_;
   std::set<std::string> selected_;  // hashes
+  std::set<std::string> ended_;     // of those that are over: each has its file
   std::vector<Todo> todo_, deferred_;
   std::size_t to_come_ = 0;  // cells that the plan will grow by
   WorkLeft left_;

@@ -65,6 +65,7 @@ InputFile::InputFile(const std::string& path) : path_(path), file_(nullptr) {
     refuse_input(path, 0, 0,
                  "there is no such file, neither here nor below the folder that HARDGRAD_DATA names; check the path");
   if (place == Place::folder) refuse_input(path, 0, 0, "is a folder; name a file in it");
+  if (place == Place::other) refuse_input(path, 0, 0, "is not a regular file; copy what it gives to one");
   errno = 0;
   file_ = gzopen(path.c_str(), "rb");
   if (!file_) refuse_input(path, 0, 0, fmt::format("cannot be opened: {}", std::strerror(errno ? errno : ENOMEM)));

@@ -2,6 +2,8 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <filesystem>
+#include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "runs.hpp"
@@ -48,6 +50,28 @@ TEST_CASE("any number of jobs, any shards, any interruption: the same bits") {
   const auto differing = numbers(folder / "other", other);
   CHECK(differing.size() == 16);
   CHECK(differing != expected);
+}
+
+TEST_CASE("cells whose files are removed while the run goes on are missed, and made anew by the next") {
+  TestFolder folder;
+  const auto out = folder / "out";
+  std::mutex asking;
+  std::string gone;
+  const auto remove_one = [&] {  // asked between two cells
+    std::lock_guard guard(asking);
+    for (const auto& entry : std::filesystem::directory_iterator(out + "/cells"))
+      if (const auto path = entry.path().string();
+          gone.empty() && path.ends_with(".h5") && entry.path().stem().extension().empty())
+        std::filesystem::remove(gone = path);
+    return false;
+  };
+  const auto report = run(out, {.jobs = 1, .interrupted = remove_one});
+  CHECK(report.ok == 16);
+  CHECK(report.exit_status() == 1);
+  REQUIRE(report.failures.size() == 1);
+  CHECK(report.failures[0].ends_with(": its file was removed while the run went on: " + gone));
+  const auto again = run(out, {.jobs = 1});
+  CHECK((again.ok == 1 && again.already == 15 && again.exit_status() == 0));
 }
 
 TEST_CASE("running again is resuming: whole cells stay, damaged and failed ones are made anew") {
