@@ -129,7 +129,7 @@ Plan make_plan(const SweepConfig& config, TaskPool& tasks) {
   }
   std::vector<bool> excluded(config.excludes.size()), overridden(config.overrides.size());
   std::map<std::tuple<std::string, std::string, bool>, Fit> fits;
-  std::set<std::string> hashes;
+  std::set<std::string> hashes, flattering;
   std::set<std::pair<std::string, std::string>> monitored;
   for (std::size_t number = 0; number < total; ++number) {
     Cell cell;
@@ -154,6 +154,8 @@ Plan make_plan(const SweepConfig& config, TaskPool& tasks) {
     } catch (const UsageError& e) {
       throw UsageError(fmt::format("{}: {} (in {})", config.file, e.what(), cell.label()));
     }
+    if (const auto& train = cell.settings.train; train.evaluate_split == train.judging_split())
+      for (const auto& [name, what] : train.choosing()) flattering.insert(name);
     // Metrics are the task's, whatever the seed of its data.
     if (const auto& what = cell.settings.train.monitor; what != "loss" && monitored.insert({cell.axes.at("task"), what}).second)
       more_is_better(config, "train.monitor", what, cell, tasks);
@@ -173,6 +175,11 @@ Plan make_plan(const SweepConfig& config, TaskPool& tasks) {
   }
   for (std::size_t i = 0; i < excluded.size(); ++i)
     if (!excluded[i]) plan.warnings.push_back(config.excludes[i].where + ": this [[exclude]] matches no cell");
+  for (const auto& name : flattering)
+    plan.warnings.push_back(fmt::format(
+        "{}: train.{}: chooses by the examples that the last evaluation is of: what is chosen looks better there than "
+        "it is; train.final_split = \"test\" takes others",
+        config.file, name));
   for (std::size_t i = 0; i < overridden.size(); ++i)
     if (!overridden[i]) plan.warnings.push_back(config.overrides[i].when.where + ": this [[override]] matches no cell");
   if (plan.cells.empty()) throw UsageError(config.file + ": exclude: nothing is left to run");

@@ -139,8 +139,8 @@ std::vector<SettingInfo> make_table() {
       TRAIN(Info::integer("evaluate_examples", 0, 0, many, "examples per evaluation; 0 is the whole split"), evaluate_examples),
       TRAIN(Info::choice("evaluate_split", "", {"heldout", "test"}, "the split evaluated on"), evaluate_split),
       TRAIN(Info::choice("final_split", "", {"same", "heldout", "test"},
-                         "the split of the last evaluation, which keep_best, patience and target_loss must not have chosen by; "
-                         "same: evaluate_split"),
+                         "the split of the last evaluation, by which the run is judged: \"test\" where keep_best, patience or "
+                         "target_loss choose by held-out examples; same: evaluate_split"),
             final_split),
       TRAIN(Info::flag("decode", false, "also decode freely in the last evaluation"), decode),
       TRAIN(Info::integer("beam", 0, 1, 1000, "decode: by beam search with so many beginnings of a sentence; 1: greedily"),

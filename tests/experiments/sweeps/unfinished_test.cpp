@@ -216,7 +216,10 @@ TEST_CASE("settings of a budget and of a start that do not go together are refus
     const auto said = refused(std::string("evaluate_split = \"test\"\n") + choice);
     CHECK(said.find("on test, the split that judges what was chosen; set train.evaluate_split = \"heldout\" and "
                     "train.final_split = \"test\"") != std::string::npos);
-    CHECK(refused(std::string("final_split = \"test\"\n") + choice).empty());
+    const auto warnings = plan_of(with(choice)).warnings;
+    REQUIRE(warnings.size() == 1);
+    CHECK(warnings[0].find("chooses by the examples that the last evaluation is of") != std::string::npos);
+    CHECK(plan_of(with(std::string("final_split = \"test\"\n") + choice)).warnings.empty());
   }
   std::string share = sweep;
   share.replace(share.find("steps = 12"), 10, "most_rows = 100");
