@@ -36,8 +36,12 @@ Journal::~Journal() {
 void Journal::append(nlohmann::json event) {
   event["time"] = now_utc();
   const auto line = event.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-  if (::write(file_, line.data(), line.size()) != static_cast<ssize_t>(line.size()))
-    throw UsageError(fmt::format("{}: cannot be written: {}", path_, system_words(errno)));
+  // At once, so that lines of several processes stay whole; if less than all was taken, the rest has an error that says why.
+  for (std::size_t done = 0; done < line.size();) {
+    const auto put = ::write(file_, line.data() + done, line.size() - done);
+    if (put < 0) throw UsageError(fmt::format("{}: cannot be written: {}", path_, system_words(errno)));
+    done += static_cast<std::size_t>(put);
+  }
 }
 
 std::vector<nlohmann::json> Journal::read(const std::string& path) {

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -54,21 +55,26 @@ def test_running_again_goes_on(tmp_path):
 
 
 def stuck_sweep(folder):
-    """Cells whose data come out of a pipe: loading waits, and does not ask whether to stop, until somebody writes to it."""
+    """Cells whose loading waits at a gate, and does not ask whether to stop, until somebody opens it."""
+    if os.environ.get("HARDGRAD_SANITIZE"):
+        pytest.skip("a sanitizer must be the first library of a program, and so must the gate")
+    layer = folder / "gate.so"
+    subprocess.run([os.environ.get("CXX", "c++"), "-x", "c", "-shared", "-fPIC", "-o", layer, Path(__file__).with_name("gate.c")], check=True)
     places = ("garden", "kitchen", "office")
     story = "".join(f"1 Mary went to the {p}.\n2 John went to the {q}.\n3 Where is Mary? \t{p}\t1\n" for p in places for q in places)
     (folder / "test.txt").write_text(story)
-    os.mkfifo(folder / "train.txt")
+    (folder / "train.txt").write_text(story * 4)
+    os.mkfifo(folder / "train.txt.gate")
     (folder / "s.toml").write_text(f'[grid]\ntask = "qa[path={folder}/train.txt,test_path={folder}/test.txt]"\nestimator = "soft"\nseed = [0, 1]\n'
                                    '[train]\nsteps = 0\n[measure]\nat = []\n')
-    return [BINARY, "run", str(folder / "s.toml"), "--out", str(folder / "run"), "--jobs", "1", "--json"], story * 4
+    return [BINARY, "run", str(folder / "s.toml"), "--out", str(folder / "run"), "--jobs", "1", "--json"], os.environ | {"LD_PRELOAD": str(layer)}
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_loading_is_left_alone_while_planning(how, tmp_path):
-    arguments, _ = stuck_sweep(tmp_path)
-    process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    with open(tmp_path / "train.txt", "w"):  # opens as soon as the program does so on its side
+    arguments, gated = stuck_sweep(tmp_path)
+    process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=gated)
+    with open(tmp_path / "train.txt.gate", "w"):  # opens as soon as the program does so on its side
         process.send_signal(how)
         _, errors = process.communicate(timeout=3000)
     assert process.returncode == 130 and errors == "\nhardgrad: interrupted before the first cell\n"
@@ -76,13 +82,13 @@ def test_loading_is_left_alone_while_planning(how, tmp_path):
 
 
 def test_loading_is_left_alone_in_a_cell(tmp_path):
-    arguments, story = stuck_sweep(tmp_path)
-    process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    (tmp_path / "train.txt").write_text(story)  # for the plan, and the first cell
+    arguments, gated = stuck_sweep(tmp_path)
+    process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=gated)
+    open(tmp_path / "train.txt.gate", "w").close()  # for the plan, and the first cell
     journal = tmp_path / "run" / "journal.jsonl"
     while process.poll() is None and not (journal.exists() and journal.read_text().count('"start"') == 2):
         time.sleep(0.01)
-    with open(tmp_path / "train.txt", "w"):
+    with open(tmp_path / "train.txt.gate", "w"):
         process.send_signal(signal.SIGINT)
         text, errors = process.communicate(timeout=3000)
     assert process.returncode == 130, errors

@@ -1,7 +1,10 @@
 // The journal survives whatever killed its writer.
 #include "experiments/sweeps/journal.hpp"
 
+#include <sys/resource.h>
 #include <nlohmann/json.hpp>
+
+#include <csignal>
 
 #include <doctest/doctest.h>
 
@@ -12,6 +15,25 @@ using namespace measurement;
 using namespace tasks;
 using namespace training;
 using namespace sweeps;
+
+TEST_CASE("what no longer fits is said, and the next line stands by itself") {
+  TestFolder folder;
+  const auto path = folder / "journal.jsonl";
+  Journal journal(path);
+  journal.append({{"event", "start"}});
+  rlimit limit{};
+  getrlimit(RLIMIT_FSIZE, &limit);
+  const auto before = std::signal(SIGXFSZ, SIG_IGN);  // as the program does
+  const rlimit tight{get(path).size() + 10, limit.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &tight);
+  CHECK_THROWS_WITH_AS(journal.append({{"event", "end"}}),
+                       (path + ": cannot be written: the file would exceed the largest size allowed").c_str(), UsageError);
+  setrlimit(RLIMIT_FSIZE, &limit);
+  std::signal(SIGXFSZ, before);
+  CHECK(Journal::read(path).size() == 1);
+  Journal(path).append({{"event", "end"}});
+  CHECK(Journal::read(path).size() == 2);
+}
 
 TEST_CASE("a torn last line is passed over, and closed before the next") {
   TestFolder folder;
