@@ -14,7 +14,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from .alignments import align
-from .answer import answer, format_answer
+from .answer import answer
+from .answer_words import format_answer
 from .compare import as_json, compare, format_comparison
 from .drawing import MOST_PANELS, SIZES, sized
 from .errors import InputError, OutputError, Unverified

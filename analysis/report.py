@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from .answer import HEAD, answer, lines, subject
-from .answer import caption as caption_of_answer
+from .answer import answer
+from .answer_words import HEAD, lines, subject
+from .answer_words import caption as caption_of_answer
 from .attending import CERTAIN, certain, collapsed
 from .drawing import titles
 from .errors import InputError

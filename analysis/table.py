@@ -136,6 +136,11 @@ def with_interval(mean: float, low: float, high: float) -> str:
     return f"{_number(mean)} [{_number(low)}, {_number(high)}]"
 
 
+def difference_in_words(value: float, low: float, high: float) -> str:
+    """"+0.034 [-0.01, 0.078]"; "+0.034 (of one seed)" without an interval."""
+    return f"{value:+.3g} (of one seed)" if not np.isfinite(low) else f"{value:+.3g} [{low:.3g}, {high:.3g}]"
+
+
 def _plus_minus(mean: float, half: float) -> str:
     """Both to the second digit of the half width, as one reads them off: "0.6603 ± 0.0012", "(0.2 ± 1.6)e-05"."""
     half = float(f"{half:.1e}")
@@ -176,7 +181,7 @@ def caption(frame: pd.DataFrame) -> str:
     if any(frame[name].any() for name in frame if name.endswith("_doubtful")):
         words += "?: sampled, and the replicates do not support it (measurement_unsupported). "
     return words + (f"A bias within noise of zero is shown as what it is below. Ranked by final {_split(frame)} loss; what cannot be told apart "
-                    "beyond noise (paired t tests over seeds, Holm, 5%) shares a rank.")
+                    "beyond noise (paired t tests over seeds, Dunn, 5%) shares a rank.")
 
 
 def _split(frame: pd.DataFrame) -> str:

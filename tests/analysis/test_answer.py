@@ -8,7 +8,8 @@ import xarray as xr
 
 from analysis import InputError, format_table, table, tidy
 from analysis.__main__ import main
-from analysis.answer import answer, format_answer, lines
+from analysis.answer import answer
+from analysis.answer_words import format_answer, lines
 from analysis.budgets import at_budget, cost_so_far
 from analysis.groups import in_words, panels
 from analysis.report import report

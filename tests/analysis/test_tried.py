@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 from analysis import InputError, answer, comparisons, tried
-from analysis.answer import caption, format_answer
+from analysis.answer_words import caption, format_answer
 from analysis.groups import groups, other_axes
 from analysis.report import report
 from analysis.table import readable, table
