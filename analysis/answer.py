@@ -8,7 +8,7 @@ import xarray as xr
 
 from .budgets import at_budget, cost_so_far, reached
 from .errors import InputError
-from .groups import Group, by_seed, evaluated_on, in_words, panels
+from .groups import Group, by_seed, evaluation_splits, in_common, in_words, panels
 from .inference import FINAL_LOSS, lower_is_better
 from .load import need
 from .statistics import Mean, error_factor, mean_interval, pairs_needed, pairs_tested, pairwise_differences, shared_ranks
@@ -30,10 +30,10 @@ def answer(data: xr.Dataset, quantity: str = FINAL_LOSS) -> pd.DataFrame:
     that ranks (or any other held-out loss or metric by its variable's name) when training had cost `at` steps, rows or processor
     seconds: the most that every run of the network reached.
 
-    `score`, `low`, `high`: mean over seeds and its 95% interval; those of all estimators hold at once. `difference`,
-    `difference_low`, `difference_high`: to the best, paired over seeds, above zero is worse, with a 95% interval; those of all
-    `tests`, the pairs of estimators in all budgets of the network, hold at once, whichever turns out the best (Dunn 1961,
-    `statistics.pairwise_differences`). Both hold the uncertainty of a setting that the seeds chose; of one that [tune] chose
+    `score`, `low`, `high`: mean over seeds and its 95% interval, of each estimator by itself: the best was chosen for its score, which
+    flatters it a little. `difference`, `difference_low`, `difference_high`: to the best, paired over seeds, above zero is worse, with a
+    95% interval; those of all `tests`, the pairs of estimators in all budgets of the network, hold at once, whichever turns out the
+    best (Dunn 1961, `statistics.pairwise_differences`). Both hold the uncertainty of a setting that the seeds chose; of one that [tune] chose
     they do not: they are given that setting. `p_value` is that of the paired t test, `p_corrected` the same times `tests`.
     `verdict`: best; worse (the interval of the difference lies above 0); unclear (it does not: it cannot be told apart from the
     best); alone; none (no number at this cost). `rank` counts the estimators that are better in the same sense. `seeds_needed`: how
@@ -45,11 +45,11 @@ def answer(data: xr.Dataset, quantity: str = FINAL_LOSS) -> pd.DataFrame:
     `next_difference` with its interval `next_low`, `next_high` (`tuning.nearest`). InputError if nothing was evaluated.
     """
     rows: list[dict[str, object]] = []
-    costs = _costs(data)
+    costs, splits = _costs(data), evaluation_splits(data)
     for (task, model), members in panels(data).items():
         name = _variable(data, members, quantity)
         if name is not None:
-            split = evaluated_on(data, np.concatenate([group.runs for group in members]))
+            split = in_common(splits[np.concatenate([group.runs for group in members])])
             rows += [{"task": task, "model": model, "quantity": name, "split": split, **row} for row in _panel(data, members, name, costs)]
     if not rows:
         raise InputError(f"{data.attrs.get('path', 'result')}: has no {'held-out loss' if quantity == FINAL_LOSS else quantity}: nothing was "
@@ -147,7 +147,7 @@ class _Section:
         ranks = shared_ranks(self.scores, found)
         rows = []
         for i in map(int, order):
-            mean = self._score(i, sign, int(known.sum()))
+            mean = self._score(i, sign)
             here = [float(part[i, best]) if i != best else nothing for part, nothing in zip(found, (0.0, 0.0, 0.0, np.nan, np.nan))]
             if not known[i]:
                 verdict = "none"
@@ -170,9 +170,8 @@ class _Section:
                 **self._settings(i)})
         return rows
 
-    def _score(self, i: int, sign: int, estimators: int) -> Mean:
-        """Mean over seeds; the intervals of so many estimators hold all at once, so that of the best does, too (Dunn 1961)."""
-        mean = mean_interval(sign * self.scores[i], 1 - LEVEL / max(estimators, 1))
+    def _score(self, i: int, sign: int) -> Mean:
+        mean = mean_interval(sign * self.scores[i], 1 - LEVEL)
         wider = float(np.sqrt(mean.count * error_factor(mean.count, self.unsettled[i]))) if mean.count > 1 else np.nan
         return mean._replace(low=mean.mean - wider * (mean.mean - mean.low), high=mean.mean + wider * (mean.high - mean.mean))
 

@@ -116,10 +116,10 @@ def caption(found: pd.DataFrame, beforehand: bool = False) -> str:
              + "Costs include the training that a run started from. Between evaluations that are near to each other losses are taken on a "
              "straight line; else there is no number.")
     if seeds > 1 and tests:
-        words += (f" Intervals and p (paired t tests) are corrected for all comparisons of a network ({tests} at most; Dunn 1961), so that "
-                  "all intervals of differences hold at once; what cannot be told apart is what has one with 0 in it. Those of scores hold "
-                  f"for all estimators at once. With {seeds} seeds, a test that assumes nothing about the noise (sign flips) cannot give a p "
-                  f"below {2.0 ** (1 - seeds):.2g}.")
+        words += (f" Intervals of differences and p (paired t tests) are corrected for all comparisons of a network ({tests} at most; Dunn "
+                  "1961): all intervals hold at once, and what cannot be told apart is what has 0 in its interval. That of a score is by "
+                  "itself: the best was chosen for its score, which flatters it a little. "
+                  f"With {seeds} seeds, a test that assumes nothing about the noise (sign flips) cannot give a p below {2.0 ** (1 - seeds):.2g}.")
     return words
 
 

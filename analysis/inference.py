@@ -15,7 +15,7 @@ from .load import need
 from .rounding import doubtful
 from .statistics import (holm, interquartile_mean_interval, paired_difference, pairwise_differences, pareto_front,
                          probability_of_improvement, ranks)
-from .table import evaluation_names, measured, measurement_step, most_common
+from .table import evaluation_names, measurement_step, measurements, most_common
 
 FINAL_LOSS = "final_loss"  # stands for the held-out loss that `table` ranks by
 
@@ -159,21 +159,22 @@ def pareto(data: xr.Dataset, at: str | int = "first", level: float = 0.05) -> pd
     biased = set(tests.loc[tests["biased"], "run"].tolist())
     targets = data["own_target"].sel(measurement_step=step).values if "own_target" in data else None
     rows, every = [], []
+    of = [measurements(data, name, step) for name in ("squared_bias", "variance", "rows")]
     for (task, model), members in panels(data).items():
         every += members
         for group in members:
-            bias, variance, cost = (measured(data, group, name, step).mean for name in ("squared_bias", "variance", "rows"))
+            bias, variance, cost = (one(group).mean for one in of)
             found = any(run in biased for run in data["run"].values[group.runs])
             target = next((str(t) for t in targets[group.runs] if str(t)), "") if targets is not None else ""
             rows.append({"task": task, "model": model, "target": target, "estimator": group.label,
                          "bias": np.sqrt(max(bias, 0)) if found else 0 * bias, "variance": variance, "rows": cost})
     frame = pd.DataFrame(rows)
     frame["front"] = False
-    measurements = {name: per_run(data, name, step) for name in ("squared_bias", "variance", "rows")}
+    numbers = {name: per_run(data, name, step) for name in ("squared_bias", "variance", "rows")}
     for _, part in frame.groupby(["task", "model", "target"], sort=False):
         members = [every[i] for i in part.index]
         known = np.isfinite(part[["bias", "variance", "rows"]].to_numpy()).all(axis=1)
-        ends = [_upper_ends(data, members, name, step, values) for name, values in measurements.items()]
+        ends = [_upper_ends(data, members, name, step, values) for name, values in numbers.items()]
         bias = part["bias"].to_numpy(float)
         exact = np.logical_or.outer(bias == 0, bias == 0)  # zero is exact
         ends[0] = np.where(exact, np.subtract.outer(bias**2, bias**2), ends[0])
@@ -188,7 +189,7 @@ def _upper_ends(data: xr.Dataset, members: list[Group], name: str, step: int, va
     if len(seeds) > 1:
         found = pairwise_differences(scores, tests=1)
         return np.where(np.isfinite(found.high), found.high, found.difference)
-    means = [measured(data, group, name, step) for group in members]
+    means = list(map(measurements(data, name, step), members))
     mean, half = np.array([m.mean for m in means]), np.array([(m.high - m.low) / 2 for m in means])
     difference, width = mean[:, None] - mean[None, :], np.hypot(half[:, None], half[None, :])  # as `propagated_difference`
     return np.where(np.isfinite(width), difference + width, difference)

@@ -13,9 +13,8 @@ MOST_SETTINGS = 30  # drawn and listed in full of each network
 
 def keys_of(data: xr.Dataset, frame: pd.DataFrame) -> list[tuple[str, str, str]]:
     """Task, model and label (as `groups.Group.label`) of every row of the table."""
-    others = [frame[name] for name in other_axes(data)]
-    labels = [labelled(estimator, dict(zip(other_axes(data), rest)))
-              for estimator, *rest in zip(frame["estimator"], *others)]
+    names = other_axes(data)
+    labels = [labelled(estimator, dict(zip(names, rest))) for estimator, *rest in zip(frame["estimator"], *(frame[name] for name in names))]
     return list(zip(frame["task"], frame["model"], labels))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
 from .means import Mean
 
@@ -22,9 +22,6 @@ class Difference(NamedTuple):
 
 
 _NOTHING = Difference(np.nan, np.nan, np.nan, np.nan, np.nan, 0)
-
-
-_QUANTILES = 40  # at which an average over a distribution is taken
 
 
 def holm(p_values: np.ndarray) -> np.ndarray:
@@ -67,6 +64,11 @@ def paired_difference(first: np.ndarray, second: np.ndarray, level: float = 0.95
     return Difference(mean, *_interval(mean, error, pairs.size - 1, level), float(flips), int(pairs.size))
 
 
+def _deviations(freedom: float, count: int) -> np.ndarray:
+    """So many standard deviations that normal numbers of deviation 1 may have, all as likely."""
+    return np.sqrt(special.chdtri(freedom, 1 - (np.arange(count) + 0.5) / count) / freedom)
+
+
 def pairs_needed(difference: float, deviation: float, level: float = 0.05, power: float = 0.8, most: int = 1000,
                  freedom: float = np.inf) -> float:
     """How many pairs a paired two-sided t test at `level` needs to find a true mean difference with this probability, where single
@@ -81,14 +83,11 @@ def pairs_needed(difference: float, deviation: float, level: float = 0.05, power
         return float("inf")
     if deviation == 0:
         return 2.0
-    shares = np.array([1.0])  # of the true deviation that the estimate may be, all as likely
-    if np.isfinite(freedom):
-        shares = np.sqrt(stats.chi2.ppf((np.arange(_QUANTILES) + 0.5) / _QUANTILES, freedom) / freedom)
+    estimated = _deviations(freedom, 50) if np.isfinite(freedom) else np.array([1.0])
 
-    def found(n: int) -> float:
-        critical, shift = stats.t.isf(level / 2, n - 1), abs(difference) / deviation * np.sqrt(n) * shares
-        with np.errstate(all="ignore"):  # far beyond the critical value scipy has no number: there the power is 1
-            return float(np.mean(np.nan_to_num(stats.nct.sf(critical, n - 1, shift), nan=1)))
+    def found(n: int) -> float:  # the t statistic is (a normal number + shift) / (a deviation of n), averaged over both deviations
+        critical, shift = special.stdtrit(n - 1, 1 - level / 2), abs(difference) / deviation * np.sqrt(n)
+        return float(special.ndtr(shift * estimated[:, None] - critical * _deviations(n - 1, 200)).mean())
 
     low, high = 1, most  # power grows with n: never enough at the one, enough at the other
     if found(most) < power:
