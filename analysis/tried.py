@@ -104,7 +104,7 @@ def said(searched: pd.DataFrame) -> list[str]:
         words = (f"{name}: {row['setting']}, the best of {row['settings']} settings" if row["setting"]
                  else f"{name}: none of {row['settings']} settings could be chosen")
         if row["close"]:
-            words += (f"; of {row['others']} others in the last round {row['close']} cannot be told apart from it (next "
+            words += (f"; {row['close']} of the {row['others']} beside it in the last round cannot be told apart from it (next "
                       f"{row['next_setting']} {difference_in_words(row['difference'], row['low'], row['high'])})")
         if row["edge"]:
             words += f"; {row['edge']}: look further"

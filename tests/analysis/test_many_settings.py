@@ -11,13 +11,16 @@ from analysis.table import table
 from made_up import sweep
 
 
+SHOWN = 4
+
+
 def settings(count):
     return sweep(1, [f"rloo[samples={i + 2}]" for i in range(count)], 2)
 
 
 @pytest.fixture(scope="module")
 def pages():
-    return report(settings(MOST_SETTINGS)), report(settings(300))
+    return report(settings(SHOWN), most=SHOWN), report(settings(100), most=SHOWN)
 
 
 def ranked(page):
@@ -27,16 +30,20 @@ def ranked(page):
 
 def test_the_best_are_shown_and_the_others_folded(pages):
     few, many = pages
-    assert ranked(few) == ranked(many) == MOST_SETTINGS and many.count("<img") == few.count("<img") > 0
-    assert "The other 270 settings" in many and "rloo[samples=301]" in many and "The other" not in few
-    assert f"{MOST_SETTINGS} of 300 settings" in many and "--settings 300" in many
-    assert many.index("Which estimator is best?") < many.index('id="ranking"') < many.index("The other 270 settings")
-    assert ranked(report(settings(3), most=2)) == 2
+    assert ranked(few) == ranked(many) == SHOWN and many.count("<img") == few.count("<img") > 0
+    assert "The other 96 settings" in many and "rloo[samples=101]" in many and "The other" not in few
+    assert f"{SHOWN} of 100 settings" in many and "--settings 100" in many
+    assert many.index("Which estimator is best?") < many.index('id="ranking"') < many.index("The other 96 settings")
+
+
+def test_thirty_are_shown_by_default():
+    frame = table(settings(40))
+    assert leading(frame).sum() == MOST_SETTINGS == 30 and leading(frame)[:30].all()
 
 
 def test_a_setting_that_is_not_shown_costs_a_row(pages):
     few, many = pages
-    assert (len(many) - len(few)) / 270 < 400  # bytes
+    assert (len(many) - len(few)) / 96 < 400  # bytes
 
 
 def test_of_every_estimator_the_best_is_shown():

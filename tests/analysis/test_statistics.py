@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from analysis.statistics import (Mean, gradient_moments, holm, interquartile_mean, interquartile_mean_interval, mean_interval,
-                                 paired_difference, pareto_front, probability_of_improvement, propagated_difference,
+                                 paired_difference, pairs_tested, pairwise_differences, pareto_front, probability_of_improvement, propagated_difference,
                                  propagated_mean, ranks, scaled, stratified_bootstrap, welch_difference)
 
 
@@ -89,6 +89,25 @@ def test_paired_difference_is_the_t_test_and_the_sign_flips():
     one = paired_difference([1.0], [3.0])
     assert one.difference == -2 and one.count == 1 and np.isnan(one[1:5]).all()
     assert paired_difference([], []).count == 0
+
+
+def test_pairwise_differences_are_paired_tests_with_simultaneous_intervals():
+    scores = np.random.default_rng(12).normal(size=(4, 6))
+    scores[1, 2] = np.nan
+    alone, found = pairwise_differences(scores, tests=1), pairwise_differences(scores)
+    for i in range(4):
+        for j in range(4):
+            one = paired_difference(scores[i], scores[j], resamples=0)
+            assert np.allclose([part[i, j] for part in alone[:4]], one[:4]), (i, j)
+            wide = paired_difference(scores[i], scores[j], level=1 - 0.05 / 6, resamples=0)  # six pairs
+            assert np.allclose([found.low[i, j], found.high[i, j]], wide[1:3]) and found.p_corrected[i, j] == pytest.approx(min(6 * one.p_value, 1))
+    assert pairs_tested(scores) == 6 and pairs_tested(scores[:, :1]) == 0 and np.isnan(pairwise_differences(scores[:, :1]).low).all()
+    exact = pairwise_differences(np.array([[1.5, 2.5], [1, 2]]))
+    assert exact.low[0, 1] == exact.high[0, 1] == 0.5 and exact.p_value[0, 1] == 0 and exact.p_value[0, 0] == 1
+    # Five seeds of which four choose: 1/5 + 1/4 in the place of 1/5, for every pair with such a method.
+    widened = pairwise_differences(scores[2:, :5], unsettled=np.array([False, True]))
+    plain = pairwise_differences(scores[2:, :5])
+    assert (widened.high - widened.low)[0, 1] == pytest.approx(1.5 * (plain.high - plain.low)[0, 1])
 
 
 def test_pairs_see_what_independent_samples_do_not():
