@@ -73,7 +73,7 @@ def sentences(found: pd.DataFrame) -> list[str]:
     for names, budgets in _together(missing).items():
         where = "" if len(budgets) == found["budget"].nunique() else f" at equal {' and '.join(BUDGETS[b] for b in budgets)}"
         said.append(f"No number{where}: {names} (another loss, or no evaluation near it: train.evaluate_every).")
-    return said + _failures(found) + _close(found)
+    return said + _failures(found) + close_settings(found)
 
 
 def _failures(found: pd.DataFrame) -> list[str]:
@@ -87,7 +87,7 @@ def _failures(found: pd.DataFrame) -> list[str]:
     return [f"Failed runs: {each}. Each counts as the worst score of the network."]
 
 
-def _close(found: pd.DataFrame) -> list[str]:
+def close_settings(found: pd.DataFrame) -> list[str]:
     """Whose chosen settings might as well have been others, of what the seeds have chosen."""
     part = found[(found["budget"] == found["budget"].iloc[0]) & (found["settings_close"] > 0)]
     each = [f"{row.estimator} {row.settings_close} of {row.settings - 1} (next {row.next_setting} "

@@ -12,7 +12,7 @@ import pandas as pd
 import xarray as xr
 
 from .answer import answer
-from .answer_words import HEAD, lines, subject
+from .answer_words import HEAD, close_settings, lines, subject
 from .answer_words import caption as caption_of_answer
 from .attending import CERTAIN, certain, collapsed
 from .drawing import titles
@@ -99,15 +99,16 @@ def _answer(data: xr.Dataset, trials: xr.Dataset | None) -> list[str]:
     names = dict(zip(panels(data), titles(list(panels(data)))))
     if pages > 1:
         parts.append(f"<p>The first {MOST_SHOWN} of {len(names)} networks; <code>python3 -m analysis answer RESULT.h5</code> says all.</p>")
-    rows, missing = [], []
+    rows, missing, close = [], [], []
     for panel, part in found.groupby(["task", "model"], sort=False):
         rows += [[name, *line] for name, line in zip_longest([names[panel], *subject(part).split(", ")], lines(part), fillvalue="")]
+        close += [f"<p>{escape(names[panel])}: {escape(sentence[:1].lower() + sentence[1:])}</p>" for sentence in close_settings(part)]
         never = set(part["estimator"]) - set(part.loc[part["verdict"] != "none", "estimator"])
         missing += [f"{names[panel]}: {', '.join(sorted(never))}"] if never else []
     words = caption_of_answer(found, trials is not None)
     if missing:
         words += f" Not compared, for want of this loss: {'; '.join(missing)}."
-    return [*parts, rows_table(rows, ["network", *HEAD], wrap=("best",), kept=True), f"<p>{escape(words)}</p>"]
+    return [*parts, rows_table(rows, ["network", *HEAD], wrap=("best",), kept=True), *close, f"<p>{escape(words)}</p>"]
 
 
 def _tuning(data: xr.Dataset, trials: xr.Dataset | None) -> list[str]:

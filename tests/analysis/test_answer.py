@@ -193,6 +193,7 @@ def test_the_answer_in_words_and_json(result, capsys):
     assert "At equal steps" in capsys.readouterr().out
     assert main(["answer", str(result), "--by", "metric_none"]) == 3
     assert "metric_none" in capsys.readouterr().err
+    assert "settings that cannot be told apart from the chosen one: e" in report(tuned_sweep(np.random.default_rng(0), [0, 3], noise=0.3, own=0))
     page = report(data)
     assert page.index("Which estimator is best?") < page.index('id="ranking"') and "seeds to settle" in page
     assert "Which estimator is best?" not in report(made_up().drop_vars("heldout_expected_loss"))
