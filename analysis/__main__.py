@@ -14,7 +14,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from .alignments import align
-from .answer import answer, format_answer
+from .answer import answer
+from .answer_words import format_answer
 from .compare import as_json, compare, format_comparison
 from .drawing import MOST_PANELS, SIZES, sized
 from .errors import InputError, OutputError, Unverified
@@ -22,6 +23,7 @@ from .figures import FIGURES, draw_all
 from .frames import select
 from .groups import page
 from .inference import FINAL_LOSS
+from .leading import MOST_SETTINGS
 from .live import follow, program, told
 from .load import load, load_tuning
 from .output import complain, finish, require_place, write
@@ -84,7 +86,7 @@ def _report(arguments: argparse.Namespace) -> None:
     data = load(arguments.result, arguments.unverified)
     out = Path(arguments.out or Path(arguments.result).with_suffix(".html"))
     require_place(out)
-    write(out, report(data, arguments.at, load_tuning(data)).encode())
+    write(out, report(data, arguments.at, load_tuning(data), arguments.settings).encode())
     print(out)
 
 
@@ -145,6 +147,13 @@ def _seconds(text: str) -> float:
     return seconds
 
 
+def _count(text: str) -> int:
+    count = int(text)
+    if count < 1:
+        raise argparse.ArgumentTypeError(f"{text}: give 1 or more")
+    return count
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Runs a command; returns the exit status: 0, 2 (bad usage or output place) or 3 (bad input)."""
     parser = argparse.ArgumentParser(prog="python3 -m analysis", description="Tables, figures and reports of a result.")
@@ -165,7 +174,10 @@ def main(arguments: list[str] | None = None) -> int:
         verb.add_argument("--out", help=out)
         verb.add_argument("--at", default="first",
                           help="step whose bias and variance are shown: first, last or a number (default: first)")
-        if name == "draw":
+        if name == "report":
+            verb.add_argument("--settings", type=_count, default=MOST_SETTINGS, metavar="N",
+                              help=f"of each network, how many settings are drawn and listed in full, the best first (default: {MOST_SETTINGS})")
+        else:
             verb.add_argument("--figure", action="append", choices=FIGURES, metavar="NAME",
                               help=f"draw this one, may be repeated (default: all that concern the result): {', '.join(FIGURES)}")
             verb.add_argument("--estimator", action="append", metavar="NAME",

@@ -67,13 +67,22 @@ def overrides(data: xr.Dataset) -> dict[str, list[str]]:
     return found
 
 
-def evaluated_on(data: xr.Dataset, runs: np.ndarray | None = None) -> str:
-    """What losses and metrics of evaluations are of (all runs, or these): "held-out" or "test", by the split; "evaluated" if they differ."""
+def evaluation_splits(data: xr.Dataset) -> np.ndarray:
+    """[run] what losses and metrics of evaluations are of: "held-out" or "test", by the split; "evaluated" for any other."""
     words = {"heldout": "held-out", "test": "test"}
-    settings = run_settings(data)
-    chosen = settings if runs is None else [settings[run] for run in runs]
-    found = {words.get(str(one.get("train.evaluate_split", "heldout")), "evaluated") for one in chosen}
-    return found.pop() if len(found) == 1 else "evaluated"
+    return np.array([words.get(str(one.get("train.evaluate_split", "heldout")), "evaluated") for one in run_settings(data)], object)
+
+
+def in_common(splits: np.ndarray) -> str:
+    """What they all are; "evaluated" if they differ."""
+    found = set(splits.tolist())
+    return str(found.pop()) if len(found) == 1 else "evaluated"
+
+
+def evaluated_on(data: xr.Dataset, runs: np.ndarray | None = None) -> str:
+    """What losses and metrics of evaluations are of in all runs, or in these."""
+    splits = evaluation_splits(data)
+    return in_common(splits if runs is None else splits[runs])
 
 
 def groups(data: xr.Dataset) -> list[Group]:
@@ -96,13 +105,15 @@ def groups(data: xr.Dataset) -> list[Group]:
 def by_seed(data: xr.Dataset, members: list[Group], scores: np.ndarray) -> tuple[np.ndarray, list[str]]:
     """Scores [groups, seeds] of one panel, NaN where a group has no such run; and the seeds."""
     name = "seed_hex" if "seed_hex" in data.variables else "seed"
-    seeds = [str(s) for s in data[name].values] if name in data.variables else [str(r) for r in range(len(scores))]
-    every = list(dict.fromkeys(seeds[run] for group in members for run in group.runs))
+    runs = np.concatenate([group.runs for group in members])
+    labels = map(str, data[name].values[runs] if name in data.variables else runs)
+    seeds = dict(zip(runs.tolist(), labels))
+    every = {seed: place for place, seed in enumerate(dict.fromkeys(seeds.values()))}
     matrix = np.full((len(members), len(every)), np.nan)
     for i, group in enumerate(members):
         for run in group.runs:
-            matrix[i, every.index(seeds[run])] = scores[run]
-    return matrix, every
+            matrix[i, every[seeds[run]]] = scores[run]
+    return matrix, list(every)
 
 
 def page(data: xr.Dataset, number: int, most: int) -> tuple[xr.Dataset, int]:

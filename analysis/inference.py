@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations, permutations
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -13,9 +13,9 @@ from .frames import matches, per_run
 from .groups import Group, by_seed, panels
 from .load import need
 from .rounding import doubtful
-from .statistics import (Difference, exactly, holm, interquartile_mean_interval, paired_difference, pareto_front,
-                         probability_of_improvement, propagated_difference, ranks)
-from .table import evaluation_names, measured, measurement_step, most_common
+from .statistics import (holm, interquartile_mean_interval, paired_difference, pairwise_differences, pareto_front,
+                         probability_of_improvement, ranks)
+from .table import evaluation_names, measurement_step, measurements, most_common
 
 FINAL_LOSS = "final_loss"  # stands for the held-out loss that `table` ranks by
 
@@ -159,34 +159,37 @@ def pareto(data: xr.Dataset, at: str | int = "first", level: float = 0.05) -> pd
     biased = set(tests.loc[tests["biased"], "run"].tolist())
     targets = data["own_target"].sel(measurement_step=step).values if "own_target" in data else None
     rows, every = [], []
+    of = [measurements(data, name, step) for name in ("squared_bias", "variance", "rows")]
     for (task, model), members in panels(data).items():
         every += members
         for group in members:
-            bias, variance, cost = (measured(data, group, name, step).mean for name in ("squared_bias", "variance", "rows"))
+            bias, variance, cost = (one(group).mean for one in of)
             found = any(run in biased for run in data["run"].values[group.runs])
             target = next((str(t) for t in targets[group.runs] if str(t)), "") if targets is not None else ""
             rows.append({"task": task, "model": model, "target": target, "estimator": group.label,
                          "bias": np.sqrt(max(bias, 0)) if found else 0 * bias, "variance": variance, "rows": cost})
     frame = pd.DataFrame(rows)
     frame["front"] = False
-    measurements = {name: per_run(data, name, step) for name in ("squared_bias", "variance", "rows")}
+    numbers = {name: per_run(data, name, step) for name in ("squared_bias", "variance", "rows")}
     for _, part in frame.groupby(["task", "model", "target"], sort=False):
         members = [every[i] for i in part.index]
         known = np.isfinite(part[["bias", "variance", "rows"]].to_numpy()).all(axis=1)
-        criteria = [_differences(data, members, name, step, values) for name, values in measurements.items()]
-        unbiased = part["bias"].to_numpy() == 0
-        for i, j in criteria[0]:
-            if unbiased[i] or unbiased[j]:  # zero is exact
-                criteria[0][i, j] = exactly(float(part["bias"].iloc[i] ** 2 - part["bias"].iloc[j] ** 2))
-        frame.loc[part.index, "front"] = pareto_front(known, criteria)
+        ends = [_upper_ends(data, members, name, step, values) for name, values in numbers.items()]
+        bias = part["bias"].to_numpy(float)
+        exact = np.logical_or.outer(bias == 0, bias == 0)  # zero is exact
+        ends[0] = np.where(exact, np.subtract.outer(bias**2, bias**2), ends[0])
+        frame.loc[part.index, "front"] = pareto_front(known, ends)
     return frame
 
 
-def _differences(data: xr.Dataset, members: list[Group], name: str, step: int, values: np.ndarray) -> dict[tuple[int, int], Difference]:
-    """Of every pair of groups, the first less the second of `values` [run], the quantity at that step: paired over seeds, or by the
-    intervals of single measurements."""
+def _upper_ends(data: xr.Dataset, members: list[Group], name: str, step: int, values: np.ndarray) -> np.ndarray:
+    """[groups, groups] the upper end of the interval of every group less every other one of `values` [run], the quantity at that step:
+    paired over seeds, or by the intervals of single measurements; the difference itself where there is no interval."""
     scores, seeds = by_seed(data, members, values)
     if len(seeds) > 1:
-        return {(i, j): paired_difference(scores[i], scores[j], resamples=0) for i, j in permutations(range(len(members)), 2)}
-    means = [measured(data, group, name, step) for group in members]
-    return {(i, j): propagated_difference(means[i], means[j]) for i, j in permutations(range(len(members)), 2)}
+        found = pairwise_differences(scores, tests=1)
+        return np.where(np.isfinite(found.high), found.high, found.difference)
+    means = list(map(measurements(data, name, step), members))
+    mean, half = np.array([m.mean for m in means]), np.array([(m.high - m.low) / 2 for m in means])
+    difference, width = mean[:, None] - mean[None, :], np.hypot(half[:, None], half[None, :])  # as `propagated_difference`
+    return np.where(np.isfinite(width), difference + width, difference)

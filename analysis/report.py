@@ -11,32 +11,40 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from .answer import HEAD, answer, lines, subject
-from .answer import caption as caption_of_answer
+from .answer import answer
+from .answer_words import HEAD, close_settings, lines, subject
+from .answer_words import caption as caption_of_answer
 from .attending import CERTAIN, certain, collapsed
 from .drawing import titles
 from .errors import InputError
 from .figures import draw_all
 from .frames import per_run
-from .groups import Group, evaluated_on, groups, labelled, other_axes, panels
+from .groups import Group, evaluated_on, groups, panels
 from .groups import page as pick_page
 from .inference import pareto, ranking
+from .leading import MOST_SETTINGS, keys_of, leading, runs_of
 from .page import page, picture, rows_table, sortable_table
 from .rounding import marked
 from .table import QUANTITIES, caption, evaluation_names, measurement_step, most_common, readable, table
 from .tried import chosen, tried
 
+_BRIEF = ("rank", "network", "estimator", "final loss", "variance", "runs")  # of settings that are not shown in full
 MOST_SHOWN = 6  # tasks and models drawn within the page: with hundreds, nobody would see any
 
 
-def report(data: xr.Dataset, at: str | int = "first", trials: xr.Dataset | None = None) -> str:
+def report(data: xr.Dataset, at: str | int = "first", trials: xr.Dataset | None = None, most: int = MOST_SETTINGS) -> str:
     """The page: what was run and where, which estimator is best, how its settings were found, ranking table, figures, every cell,
-    failures and skips, how to redo it. `trials`: what `load_tuning` has of it."""
+    failures and skips, how to redo it. `trials`: what `load_tuning` has of it. Of each network the `most` best settings
+    (`leading.leading`) are ranked in full, drawn and listed by their runs; the others stand in a folded table."""
     sweep = _sweep(data)
     title = sweep.get("name") or Path(str(data.attrs.get("path", ""))).stem or "Results"
+    frame = table(data, at)
+    kept = leading(frame, most)
+    shown = data if kept.all() else runs_of(data, {key for key, here in zip(keys_of(data, frame), kept) if here})
     return page(f"{title}: {data.attrs.get('title', 'results')}",
-                [f"<h1>{escape(title)}</h1>", *_summary(data, sweep.get("description", ""), trials), *_answer(data, trials), *_tuning(data, trials), *_ranking(data, at), *_figures(data, at),
-                 *_cells(data, at), *_missing(data), *_origin(data)])
+                [f"<h1>{escape(title)}</h1>", *_summary(data, sweep.get("description", ""), trials), *_answer(data, trials), *_tuning(data, trials),
+                 *_ranking(data, at, frame, kept), *_figures(shown, at), *_cells(shown, at, len(kept) - int(kept.sum())),
+                 *_missing(data), *_origin(data)])
 
 
 def _sweep(data: xr.Dataset) -> dict[str, str]:
@@ -52,11 +60,13 @@ def _summary(data: xr.Dataset, description: str, trials: xr.Dataset | None) -> l
     counted = [status for group in groups(data) for status in group.status]
     found = panels(data)
     labels = {group.label for members in found.values() for group in members}
+    kinds = {group.estimator for members in found.values() for group in members}
+    at_settings = f" at {len(labels)} settings" if len(labels) > len(kinds) else ""
     seeds = set(data["seed"].values.tolist()) if "seed" in data.variables else set()
     parts = ["<p>" + escape(
         (f"{description[:1].upper()}{description[1:]}. " if description else "")
         + f"{data.sizes['run']} runs: " + ", ".join(f"{counted.count(s)} {s}" for s in ("ok", "failed", "skipped") if counted.count(s))
-        + f". {_counted(len(labels), 'estimator')} on {_counted(len(found), 'network')}, {_counted(len(seeds), 'seed')} each at most."
+        + f". {_counted(len(kinds), 'estimator')}{at_settings} on {_counted(len(found), 'network')}, {_counted(len(seeds), 'seed')} each at most."
         + (f" {trials.sizes['run']} trials before them have found their settings." if trials is not None else "")
         + (f" Run on {data.attrs['cpu']} (threads: {data.attrs.get('threads', '?')}); merged "
            f"{str(data.attrs.get('created_at', ''))[:16].replace('T', ' ')} UTC."
@@ -89,15 +99,16 @@ def _answer(data: xr.Dataset, trials: xr.Dataset | None) -> list[str]:
     names = dict(zip(panels(data), titles(list(panels(data)))))
     if pages > 1:
         parts.append(f"<p>The first {MOST_SHOWN} of {len(names)} networks; <code>python3 -m analysis answer RESULT.h5</code> says all.</p>")
-    rows, missing = [], []
+    rows, missing, close = [], [], []
     for panel, part in found.groupby(["task", "model"], sort=False):
         rows += [[name, *line] for name, line in zip_longest([names[panel], *subject(part).split(", ")], lines(part), fillvalue="")]
+        close += [f"<p>{escape(names[panel])}: {escape(sentence[:1].lower() + sentence[1:])}</p>" for sentence in close_settings(part)]
         never = set(part["estimator"]) - set(part.loc[part["verdict"] != "none", "estimator"])
         missing += [f"{names[panel]}: {', '.join(sorted(never))}"] if never else []
     words = caption_of_answer(found, trials is not None)
     if missing:
         words += f" Not compared, for want of this loss: {'; '.join(missing)}."
-    return [*parts, rows_table(rows, ["network", *HEAD], kept=True), f"<p>{escape(words)}</p>"]
+    return [*parts, rows_table(rows, ["network", *HEAD], wrap=("best",), kept=True), *close, f"<p>{escape(words)}</p>"]
 
 
 def _tuning(data: xr.Dataset, trials: xr.Dataset | None) -> list[str]:
@@ -125,11 +136,10 @@ def _tuning(data: xr.Dataset, trials: xr.Dataset | None) -> list[str]:
     return [*parts, f"<details><summary>Every setting that was tried</summary>{''.join(folded)}</details>"]
 
 
-def _ranking(data: xr.Dataset, at: str | int) -> list[str]:
-    frame = table(data, at)
+def _ranking(data: xr.Dataset, at: str | int, frame: pd.DataFrame, kept: np.ndarray) -> list[str]:
+    """The table; rows that are not `kept` follow in a folded one, of what ranks alone."""
     text = readable(frame)
-    keys = list(zip(frame["task"], frame["model"],
-                    (labelled(row["estimator"], {n: row[n] for n in other_axes(data)}) for _, row in frame.iterrows())))
+    keys = keys_of(data, frame)
     names = {panel: name for panel, name in zip(panels(data), titles(list(panels(data))))}
     text.insert(0, "network", [names[task, model] for task, model, _ in keys])
     for column in ("rank", "final loss", "estimator"):  # in the end the estimator comes first, then what ranks it
@@ -151,14 +161,21 @@ def _ranking(data: xr.Dataset, at: str | int) -> list[str]:
     def values(title: str) -> list[object]:
         return frame[columns[title]].tolist() if title in columns else text[title].tolist()
 
-    cells = list(zip(*(zip(text[title].astype(str), values(title)) for title in text)))
+    cells = [row for row, here in zip(zip(*(zip(text[title].astype(str), values(title)) for title in text)), kept) if here]
     words = caption(frame)
     if "ranks first" in text:
         words += (" “ranks first” is the share of resamples in which its mean is the best: a bootstrap over seeds, which claims too much "
                   "where there are but a few.")
     if "front" in text:
         words += " “front”: on the Pareto front of bias, variance and rows among estimators of the same target."
-    return ['<h2 id="ranking">Ranking</h2>', sortable_table("ranking-table", cells, list(text.columns)), f"<p>{escape(words)}</p>"]
+    parts = ['<h2 id="ranking">Ranking</h2>', sortable_table("ranking-table", cells, list(text.columns)), f"<p>{escape(words)}</p>"]
+    if kept.all():
+        return parts
+    brief = text.loc[~kept, [column for column in _BRIEF if column in text]]
+    counts = f"{int(kept.sum())} of {_counted(len(frame), 'setting')}"
+    return [*parts[:1], f"<p>{counts}: of each network the best of every estimator, then the next best. The figures and the runs below are of these. "
+            f"<code>python3 -m analysis report RESULT.h5 --settings {len(frame)}</code> shows all.</p>", *parts[1:],
+            f"<details><summary>The other {len(brief)} settings</summary>{rows_table(brief.values.tolist(), list(brief.columns))}</details>"]
 
 
 def _figures(data: xr.Dataset, at: str | int) -> list[str]:
@@ -178,8 +195,8 @@ def _figures(data: xr.Dataset, at: str | int) -> list[str]:
     return [*parts, f"<nav>{' '.join(links)}</nav>", *drawn]
 
 
-def _cells(data: xr.Dataset, at: str | int) -> list[str]:
-    """Every run, by network and estimator, folded."""
+def _cells(data: xr.Dataset, at: str | int, others: int = 0) -> list[str]:
+    """Every run, by network and estimator, folded; of so many `others` none is here."""
     losses = evaluation_names(data, "heldout")
     columns: dict[str, list[str]] = {}
     for name, title in (("squared_bias", "squared bias"), ("variance", "variance"), ("rows", "rows"), ("bias_p_value_plain", "p (unbiased)"),
@@ -208,6 +225,8 @@ def _cells(data: xr.Dataset, at: str | int) -> list[str]:
                 f"{printed}</details>")
 
     parts = ['<h2 id="cells">Every run</h2>']
+    if others:
+        parts.append(f"<p>Of the best settings; those of the other {others} are in the file (<code>hardgrad export RESULT.h5</code>).</p>")
     for (task, model), members in panels(data).items():
         loss = most_common(data, losses, np.concatenate([group.runs for group in members]))
         final = [_number(v) for v in per_run(data, loss)] if loss else None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
 from .errors import InputError
-from .groups import Group, by_seed, evaluated_on, overrides, panels
+from .groups import Group, by_seed, evaluation_splits, in_common, overrides, panels
 from .load import need
 from .rounding import at_step, marked
 from .statistics import Mean, mean_interval, shared_ranks
@@ -42,15 +43,25 @@ def measurement_step(data: xr.Dataset, at: str | int = "first") -> int:
     return step
 
 
-def measured(data: xr.Dataset, group: Group, name: str, step: int) -> Mean:
-    """Mean over the group's seeds of a measured quantity; of a single seed, with the measurement's own interval."""
-    values = at_step(data, name, step)[group.runs]
-    mean = mean_interval(values)
+def measurements(data: xr.Dataset, name: str, step: int) -> Callable[[Group], Mean]:
+    """By group: the mean over its seeds of a measured quantity; of a single seed, with the measurement's own interval."""
+    values = at_step(data, name, step)
     interval = f"{name}_interval"
-    if mean.count == 1 and interval in data:
-        own = at_step(data, interval, step)[group.runs][np.isfinite(values)]
-        mean = mean._replace(low=float(own[0][0]), high=float(own[0][1]))
-    return mean
+    own = at_step(data, interval, step) if interval in data else None
+
+    def of(group: Group) -> Mean:
+        mean = mean_interval(values[group.runs])
+        if mean.count == 1 and own is not None:
+            low, high = own[group.runs][np.isfinite(values[group.runs])][0]
+            mean = mean._replace(low=float(low), high=float(high))
+        return mean
+
+    return of
+
+
+def measured(data: xr.Dataset, group: Group, name: str, step: int) -> Mean:
+    """The same of one group."""
+    return measurements(data, name, step)(group)
 
 
 def last(data: xr.Dataset, name: str) -> np.ndarray:
@@ -86,6 +97,9 @@ def table(data: xr.Dataset, at: str | int = "first") -> pd.DataFrame:
     rows, differing = [], overrides(data)
     losses, metrics = evaluation_names(data, "heldout"), evaluation_names(data, "metric")
     finals = {name: last(data, name) for name in losses + metrics}
+    of = {name: measurements(data, name, step) for name in MEASURED if has_measurements and name in data}
+    doubted = {name: marked(data, name, step) for name in of}
+    splits = evaluation_splits(data)
     for (task, model), members in panels(data).items():
         runs = np.concatenate([group.runs for group in members])
         loss, metric = most_common(data, losses, runs), most_common(data, metrics, runs)
@@ -102,10 +116,9 @@ def table(data: xr.Dataset, at: str | int = "first") -> pd.DataFrame:
 
             nothing = Mean(np.nan, np.nan, np.nan, 0)
             for name in MEASURED:
-                there = has_measurements and name in data
-                put(name, measured(data, group, name, step) if there else nothing)
-                row[name + "_doubtful"] = bool(there and marked(data, name, step)[group.runs].any())
-            row["split"] = evaluated_on(data, group.runs)
+                put(name, of[name](group) if name in of else nothing)
+                row[name + "_doubtful"] = bool(name in of and doubted[name][group.runs].any())
+            row["split"] = in_common(splits[group.runs])
             row["loss_name"] = loss.removeprefix("heldout_") if loss else ""
             put("final_loss", mean_interval(finals[loss][group.runs]) if loss else nothing)
             row["metric_name"] = metric.removeprefix("metric_") if metric else ""
@@ -134,6 +147,11 @@ def with_interval(mean: float, low: float, high: float) -> str:
     if abs(below - above) <= 1e-6 * (abs(below) + abs(above)):
         return _plus_minus(mean, above) if above else _number(mean)
     return f"{_number(mean)} [{_number(low)}, {_number(high)}]"
+
+
+def difference_in_words(value: float, low: float, high: float) -> str:
+    """"+0.034 [-0.01, 0.078]"; "+0.034 (of one seed)" without an interval."""
+    return f"{value:+.3g} (of one seed)" if not np.isfinite(low) else f"{value:+.3g} [{low:.3g}, {high:.3g}]"
 
 
 def _plus_minus(mean: float, half: float) -> str:
@@ -176,7 +194,7 @@ def caption(frame: pd.DataFrame) -> str:
     if any(frame[name].any() for name in frame if name.endswith("_doubtful")):
         words += "?: sampled, and the replicates do not support it (measurement_unsupported). "
     return words + (f"A bias within noise of zero is shown as what it is below. Ranked by final {_split(frame)} loss; what cannot be told apart "
-                    "beyond noise (paired t tests over seeds, Holm, 5%) shares a rank.")
+                    "beyond noise (paired t tests over seeds, Dunn, 5%) shares a rank.")
 
 
 def _split(frame: pd.DataFrame) -> str:

@@ -10,12 +10,16 @@ from .errors import InputError
 from .groups import in_words
 from .inference import lower_is_better
 from .load import estimator_settings, status_names
+from .statistics import pairwise_differences
+from .table import difference_in_words
 
 
 def tried(trials: xr.Dataset) -> pd.DataFrame:
     """One row per network, estimator, round of the search and setting: `task`, `model`, `estimator` (as the sweep names it), `round`,
     `steps` (of each trial), `number` (of the setting), `setting` (in words), `trials`, `failed`, `score` (mean over the tuning seeds,
-    NaN if one failed), `quantity`, `kept` (it went on to the next round, or was chosen). `trials`: as of `load_tuning`.
+    NaN if one failed), `quantity`, `kept` (it went on to the next round, or was chosen), `difference` to the best of its round, paired
+    over the tuning seeds, above zero is worse, and its 95% interval `low`, `high`; those of a round hold at once
+    (`statistics.pairwise_differences`), NaN with a single seed. `trials`: as of `load_tuning`.
 
     The best come first in every round: by the mean that chose, of equals the lower number.
     """
@@ -38,7 +42,8 @@ def tried(trials: xr.Dataset) -> pd.DataFrame:
                       "setting": in_words(dict(sorted(values.items()))),
                       "trials": len(runs), "failed": int((failed[runs] | ~np.isfinite(scores)).sum()), "score": float(scores.mean()),
                       "quantity": next((str(q) for q in trials["tuning_quantity"].values[runs] if str(q)), ""),
-                      "kept": bool(trials["tuning_kept"].values[runs[0]])})
+                      "kept": bool(trials["tuning_kept"].values[runs[0]]),
+                      "_by_seed": dict(zip(trials["seed"].values[runs].tolist(), scores))})
     if not found:
         raise InputError(f"{trials.attrs.get('path', 'result')}: nothing was tried")
     frame = pd.DataFrame(found)
@@ -46,12 +51,26 @@ def tried(trials: xr.Dataset) -> pd.DataFrame:
     frame["_order"] = [score if lower_is_better(quantity) else -score for score, quantity in zip(frame["score"], frame["quantity"])]
     frame["_estimator"] = pd.Categorical(frame["estimator"], list(dict.fromkeys(frame["estimator"])))
     frame = frame.sort_values([*compared, "_estimator", "round", "_order", "number"], kind="stable", na_position="last")
-    return frame.drop(columns=["_order", "_estimator"]).reset_index(drop=True)
+    frame = frame.reset_index(drop=True)
+    frame[["difference", "low", "high"]] = np.nan
+    for _, part in frame.groupby([*compared, "estimator", "round"], sort=False):
+        frame.loc[part.index, ["difference", "low", "high"]] = _to_first(part)
+    return frame.drop(columns=["_order", "_estimator", "_by_seed"])
+
+
+def _to_first(part: pd.DataFrame) -> np.ndarray:
+    """[settings, 3] the difference of each to the first, low and high; NaN for settings whose trials failed."""
+    seeds = list(dict.fromkeys(seed for one in part["_by_seed"] for seed in one))
+    sign = 1 if lower_is_better(str(part["quantity"].iloc[0])) else -1
+    scores = sign * np.array([[one.get(seed, np.nan) for seed in seeds] for one in part["_by_seed"]], float)
+    found = pairwise_differences(np.where(np.isfinite(part["score"].to_numpy(float))[:, None], scores, np.nan))
+    return np.column_stack([found.difference[:, 0], found.low[:, 0], found.high[:, 0]])
 
 
 def chosen(data: xr.Dataset, trials: xr.Dataset | None) -> pd.DataFrame | None:
     """One row per network and estimator: `setting` that was chosen, of how many `settings`, after how many `rounds`, its `score` in the
-    last one, trials that `failed`, and `edge`: what lies at the end of what was tried. Nothing without trials."""
+    last one, trials that `failed`, and `edge`: what lies at the end of what was tried. Of `others` in the last round `close` cannot be
+    told apart from it; `next_setting` is the next best, by `difference` with its interval `low`, `high`. Nothing without trials."""
     if trials is None:
         return None
     frame = tried(trials)
@@ -65,11 +84,14 @@ def chosen(data: xr.Dataset, trials: xr.Dataset | None) -> pd.DataFrame | None:
         key = key if isinstance(key, tuple) else (key,)
         last = part[part["round"] == part["round"].max()]
         best = last[last["kept"]]
+        others = last[~last["kept"] & last["difference"].notna()]
         row = dict(zip(compared, key))
         rows.append({**row, "setting": str(best["setting"].iloc[0]) if len(best) else "", "settings": int(part["number"].nunique()),
                      "rounds": int(part["round"].max()), "score": float(best["score"].iloc[0]) if len(best) else np.nan,
                      "quantity": str(last["quantity"].iloc[0]), "trials": int(part["trials"].sum()), "failed": int(part["failed"].sum()),
-                     "edge": edges.get(tuple(map(str, key)), "")})
+                     "edge": edges.get(tuple(map(str, key)), ""), "others": len(others), "close": int((~(others["low"] > 0)).sum()),
+                     "next_setting": str(others["setting"].iloc[0]) if len(others) else "",
+                     **{name: float(others[name].iloc[0]) if len(others) else np.nan for name in ("difference", "low", "high")}})
     return pd.DataFrame(rows)
 
 
@@ -81,6 +103,9 @@ def said(searched: pd.DataFrame) -> list[str]:
         name = f"{row['estimator']} on {row['task']} · {row['model']}" if several else str(row["estimator"])
         words = (f"{name}: {row['setting']}, the best of {row['settings']} settings" if row["setting"]
                  else f"{name}: none of {row['settings']} settings could be chosen")
+        if row["close"]:
+            words += (f"; {row['close']} of the {row['others']} beside it in the last round cannot be told apart from it (next "
+                      f"{row['next_setting']} {difference_in_words(row['difference'], row['low'], row['high'])})")
         if row["edge"]:
             words += f"; {row['edge']}: look further"
         if row["failed"]:

@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .statistics import pairwise_differences
+
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 
 
@@ -17,6 +19,7 @@ class Tuned(NamedTuple):
 
     scores: np.ndarray  # [seeds], each at the setting that is best for the other seeds; NaN where a run is missing
     chosen: int  # the setting that is best over all seeds
+    unsettled: bool = False  # the seeds were not all scored at the same setting
 
 
 def tuned(scores: np.ndarray) -> Tuned:
@@ -38,8 +41,32 @@ def tuned(scores: np.ndarray) -> Tuned:
     seeds = scores.shape[1]
     if len(scores) == 1 or seeds == 1:
         return Tuned(scores[best(scores)].copy(), best(scores))
-    fair = [scores[best(np.delete(scores, seed, axis=1)), seed] for seed in range(seeds)]
-    return Tuned(np.array(fair), best(scores))
+    choices = [best(np.delete(scores, seed, axis=1)) for seed in range(seeds)]
+    return Tuned(scores[choices, np.arange(seeds)], best(scores), len(set(choices)) > 1)
+
+
+class Near(NamedTuple):
+    """How near the settings that were not chosen came: the difference of the next best one to the chosen, above zero is worse."""
+
+    others: int  # settings that were not chosen and have numbers
+    close: int  # of these, how many cannot be told apart from the chosen one
+    next: int  # the best of these; -1 without any
+    difference: float
+    low: float
+    high: float
+
+
+def nearest(scores: np.ndarray, chosen: int) -> Near:
+    """Scores [settings, seeds], lower is better, NaN for a missing run. Intervals hold for all pairs of settings at once (Dunn 1961), as
+    the chosen one is the best of the same numbers; with a single seed nothing can be told apart."""
+    with np.errstate(invalid="ignore"):
+        found = pairwise_differences(scores)
+        others = np.flatnonzero(np.isfinite(found.difference[:, chosen]) & (np.arange(len(scores)) != chosen))
+        if not others.size:
+            return Near(0, 0, -1, np.nan, np.nan, np.nan)
+        following = int(others[np.argmin(found.difference[others, chosen])])
+        close = int((~(found.low[others, chosen] > 0)).sum())
+    return Near(len(others), close, following, *(float(part[following, chosen]) for part in found[:3]))
 
 
 def at_edge(settings: Sequence[dict[str, str]], chosen: int) -> dict[str, str]:

@@ -115,8 +115,7 @@ def ranks(scores: np.ndarray, lower_is_better: bool = True, level: float = 0.95,
             means = np.where(counts > 0, (weights @ np.where(there, x, 0).T) / counts, np.nan)
         scale = np.nanmax(np.abs(x))
         means = np.round(means / scale, 12) if scale > 0 else means  # equal but for rounding is equal
-        mine, others = means[:, :, None], means[:, None, :]
-        return np.where(np.isnan(means), np.nan, 1.0 + (others < mine).sum(axis=2))
+        return np.where(np.isnan(means), np.nan, stats.rankdata(np.where(np.isnan(means), np.inf, means), "min", axis=1))
 
     result.rank[known] = ranked(np.ones((1, seeds)))[0]
     if seeds < 2:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
 from .means import Mean
 
@@ -19,11 +19,6 @@ class Difference(NamedTuple):
     p_value: float  # of "no difference"
     p_sign_flip: float  # the same without assuming a normal distribution; NaN if not paired
     count: int  # type: ignore[assignment]  # hides tuple.count: pairs, or numbers of the smaller side
-
-
-def exactly(difference: float) -> Difference:
-    """A difference that is known, with no noise in it."""
-    return Difference(difference, difference, difference, float(difference == 0), np.nan, 0)
 
 
 _NOTHING = Difference(np.nan, np.nan, np.nan, np.nan, np.nan, 0)
@@ -69,43 +64,38 @@ def paired_difference(first: np.ndarray, second: np.ndarray, level: float = 0.95
     return Difference(mean, *_interval(mean, error, pairs.size - 1, level), float(flips), int(pairs.size))
 
 
-def shared_ranks(scores: np.ndarray, p_values: np.ndarray | None = None, level: float = 0.05) -> np.ndarray:
-    """Ranks [methods] of scores [methods, seeds], lower is better: 1 + the number of methods that are better beyond noise, so what
-    cannot be told apart shares a rank.
-
-    Beyond noise: by the paired t test over the seeds both have, p-values corrected for all pairs (Holm 1979), or by `p_values`
-    [methods, methods]. With a single seed nothing can be tested: the order of the numbers stands. NaN: a method without scores.
-    """
-    known = np.isfinite(scores).any(axis=1)
-    if np.isfinite(scores).any(axis=0).sum() < 2:
-        return stats.rankdata(np.where(known, np.nanmax(np.where(np.isfinite(scores), scores, -np.inf), axis=1), np.nan), "min",
-                              nan_policy="omit") if known.any() else np.full(len(scores), np.nan)
-    if p_values is None:
-        p_values = np.full((len(scores), len(scores)), np.nan)
-        above = np.triu_indices(len(scores), 1)
-        p_values[above] = holm(np.array([paired_difference(scores[i], scores[j], resamples=0).p_value for i, j in zip(*above)]))
-        p_values = np.fmin(p_values, p_values.T)
-    better = np.array([[p_values[i, j] < level and np.nanmean(scores[j] - scores[i]) < 0 for j in range(len(scores))]
-                       for i in range(len(scores))])
-    return np.where(known, 1.0 + better.sum(axis=1), np.nan)
+def _deviations(freedom: float, count: int) -> np.ndarray:
+    """So many standard deviations that normal numbers of deviation 1 may have, all as likely."""
+    return np.sqrt(special.chdtri(freedom, 1 - (np.arange(count) + 0.5) / count) / freedom)
 
 
-def pairs_needed(difference: float, deviation: float, level: float = 0.05, power: float = 0.8, most: int = 1000) -> float:
+def pairs_needed(difference: float, deviation: float, level: float = 0.05, power: float = 0.8, most: int = 1000,
+                 freedom: float = np.inf) -> float:
     """How many pairs a paired two-sided t test at `level` needs to find a true mean difference with this probability, where single
-    differences have this standard deviation (noncentral t; Cohen 1988, ch. 2). inf beyond `most`, NaN without numbers."""
+    differences have this standard deviation (noncentral t; Cohen 1988, ch. 2). inf beyond `most`, NaN without numbers.
+
+    `freedom`: the degrees of freedom of a standard deviation that is estimated. What is promised is then the power on average over
+    how far such an estimate may be off (assurance: O'Hagan, Stevens & Campbell 2005, Assurance in clinical trial design).
+    """
     if not (np.isfinite(difference) and np.isfinite(deviation)):
         return float("nan")
     if difference == 0:
         return float("inf")
     if deviation == 0:
         return 2.0
-    n = np.arange(2, most + 1)
-    critical = stats.t.isf(level / 2, n - 1)
-    shift = abs(difference) / deviation * np.sqrt(n)
-    with np.errstate(all="ignore"):  # far beyond the critical value scipy has no number: there the power is 1
-        found = np.nan_to_num(stats.nct.sf(critical, n - 1, shift), nan=1) + np.nan_to_num(stats.nct.cdf(-critical, n - 1, shift), nan=0)
-    enough = np.flatnonzero(found >= power)
-    return float(n[enough[0]]) if enough.size else float("inf")
+    estimated = _deviations(freedom, 50) if np.isfinite(freedom) else np.array([1.0])
+
+    def found(n: int) -> float:  # the t statistic is (a normal number + shift) / (a deviation of n), averaged over both deviations
+        critical, shift = special.stdtrit(n - 1, 1 - level / 2), abs(difference) / deviation * np.sqrt(n)
+        return float(special.ndtr(shift * estimated[:, None] - critical * _deviations(n - 1, 200)).mean())
+
+    low, high = 1, most  # power grows with n: never enough at the one, enough at the other
+    if found(most) < power:
+        return float("inf")
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if found(middle) >= power else (middle, high)
+    return float(high)
 
 
 def welch_difference(first: np.ndarray, second: np.ndarray, level: float = 0.95) -> Difference:

@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from .differences import Difference
 
-
-def pareto_front(known: np.ndarray, differences: list[dict[tuple[int, int], Difference]]) -> np.ndarray:
+def pareto_front(known: np.ndarray, ends: Sequence[np.ndarray]) -> np.ndarray:
     """Mask [methods] of the Pareto front (Pareto 1906; Deb 2001, Multi-objective optimization), lower being better in all criteria:
     the methods of which it is not established that another equals or beats them in every criterion and beats them in one.
 
-    `differences` of each criterion: by pair (i, j), method i less method j with its interval. That i is no worse is established where
-    the whole interval is not above zero; without an interval the number itself decides. Methods that are not `known` [methods] are not
-    on the front and dominate nobody.
+    `ends` of each criterion: [methods, methods], the upper end of the interval of method i less method j, or the difference itself
+    where it has no interval. That i is no worse is established where it is not above zero. Methods that are not `known` [methods]
+    are not on the front and dominate nobody.
     """
-    n = len(known)
-    front = known.copy()
-    for j in range(n):
-        for i in range(n):
-            if i == j or not (known[i] and known[j]):
-                continue
-            ends = [_upper_end(criterion[i, j]) for criterion in differences]
-            if all(end <= 0 for end in ends) and any(end < 0 for end in ends):
-                front[j] = False
-    return front
-
-
-def _upper_end(difference: Difference) -> float:
-    return difference.high if np.isfinite(difference.high) else difference.difference
+    with np.errstate(invalid="ignore"):
+        no_worse = np.all([end <= 0 for end in ends], axis=0)
+        better = np.any([end < 0 for end in ends], axis=0)
+    beats = no_worse & better & known[:, None] & ~np.eye(len(known), dtype=bool)
+    return known & ~beats.any(axis=0)

@@ -1,6 +1,7 @@
 """Which estimator is best: settings chosen without looking, losses at equal cost, verdicts that keep their promise."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -8,13 +9,14 @@ import xarray as xr
 
 from analysis import InputError, format_table, table, tidy
 from analysis.__main__ import main
-from analysis.answer import answer, format_answer, lines
+from analysis.answer import answer
+from analysis.answer_words import format_answer, lines
 from analysis.budgets import at_budget, cost_so_far
 from analysis.groups import in_words, panels
 from analysis.report import report
 from analysis.statistics import pairs_needed, shared_ranks
 from analysis.table import readable
-from analysis.tuning import at_edge, tuned
+from analysis.tuning import at_edge, nearest, tuned
 from made_up import made_up, sweep
 
 RATES = ("0.01", "0.1", "1")
@@ -50,6 +52,9 @@ def test_a_seed_is_scored_at_what_the_other_seeds_choose():
     assert tuned(scores[:, :1]).scores.tolist() == [1] and tuned(scores[:, :1]).chosen == 0
     assert np.isnan(tuned(np.full((2, 3), np.nan)).scores).all()
     missing = tuned(np.array([[np.nan, 0, 0], [3, 3, 3]]))
+    assert found.unsettled and not tuned(np.array([[1.0, 2, 3], [4, 5, 6]])).unsettled and not tuned(scores[:1]).unsettled
+    assert nearest(scores, 1)[:3] == (2, 1, 0) and nearest(scores[:1], 0)[:3] == (0, 0, -1)
+    assert nearest(np.array([[1.0, 2, 3], [2, 3, 4]]), 0) == (1, 0, 1, 1, 1, 1)
     assert missing.chosen == 1, "a setting that lost a run is no choice beside one that did not"
     # The best of noise: choosing by the seed itself looks better than any setting is; by the others it does not.
     random = np.random.default_rng(1)
@@ -128,6 +133,8 @@ def test_what_ranks_is_a_number_that_all_have():
 
 def test_seeds_that_would_settle_it():
     assert pairs_needed(0.5, 1) == 34 and pairs_needed(1, 1) == 10 and pairs_needed(0.2, 1, power=0.9) == 265  # G*Power 3.1
+    assert pairs_needed(0.5, 1, freedom=1e6) == 34 and pairs_needed(0.5, 1, freedom=2) > 2 * 34, "what a few seeds know of the noise"
+    assert 10 < pairs_needed(1, 1, level=1e-9, freedom=1) <= 1000, "hundreds of estimators"
     assert pairs_needed(0, 1) == np.inf and pairs_needed(1e-3, 1) == np.inf and pairs_needed(1, 0) == 2 and np.isnan(pairs_needed(np.nan, 1))
 
 
@@ -142,10 +149,11 @@ def test_ranks_are_shared_within_noise():
     assert table(sweep(1, ["a", "b", "c"], 5, effect=9, noise=1e-3))["rank"].tolist() == [1, 2, 3]
 
 
-def test_equal_estimators_are_rarely_called_different():
+def test_equal_estimators_are_rarely_called_different(monkeypatch):
     """200 sweeps in which no estimator is better, 5 estimators at 3 learning rates, rows a step from 1 to 3: one false "worse" in any
     budget spoils a sweep. 5% are allowed; 21 or more of 200 have a chance of 1e-3 at that rate."""
     random = np.random.default_rng(2)
+    monkeypatch.setattr(sys.modules["analysis.answer"], "pairs_needed", lambda *_, **__: 2.0)  # the slowest part is not asked about
     spoilt = sum((answer(tuned_sweep(random, np.zeros(5), rows=(1, 1.0001, 1.0002)))["verdict"] == "worse").any() for _ in range(200))
     assert spoilt <= 20
 
@@ -169,6 +177,11 @@ def test_the_answer_in_words_and_json(result, capsys):
     assert "t · m · held-out expected loss, lower is better" in words and "At equal steps (100): e" in words
     assert "cannot be told apart from e" in words and "Worse beyond noise: e2[samples=2] +" in words and "cannot give a p below 0.031" in words
     assert "with train_learning_rate=0.1" in words and " seeds would settle" in words
+    close = answer(tuned_sweep(np.random.default_rng(0), [0, 3], noise=0.3, own=0))
+    assert close["settings"].tolist() == [3] * 4 and close["settings_close"].max() > 0
+    said = " ".join(format_answer(close).split())
+    assert "Settings that cannot be told apart from the chosen one: e" in said and " of 2 (next train_learning_rate=" in said
+    assert "Settings that cannot" not in format_answer(answer(tuned_sweep(np.random.default_rng(0), [0, 3], noise=0)))
     edge = data.isel(run=data["train_learning_rate"].values != "0.01")
     assert "the end of the range tried: train_learning_rate of 0.1 to 1; look further" in " ".join(format_answer(answer(edge)).split())
     lonely = format_answer(answer(data.isel(run=data["seed"].values == 0)))
@@ -180,6 +193,7 @@ def test_the_answer_in_words_and_json(result, capsys):
     assert "At equal steps" in capsys.readouterr().out
     assert main(["answer", str(result), "--by", "metric_none"]) == 3
     assert "metric_none" in capsys.readouterr().err
+    assert "settings that cannot be told apart from the chosen one: e" in report(tuned_sweep(np.random.default_rng(0), [0, 3], noise=0.3, own=0))
     page = report(data)
     assert page.index("Which estimator is best?") < page.index('id="ranking"') and "seeds to settle" in page
     assert "Which estimator is best?" not in report(made_up().drop_vars("heldout_expected_loss"))

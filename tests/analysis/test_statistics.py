@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.statistics import (Mean, exactly, gradient_moments, holm, interquartile_mean, interquartile_mean_interval, mean_interval,
-                                 paired_difference, pareto_front, probability_of_improvement, propagated_difference,
+from analysis.statistics import (Mean, gradient_moments, holm, interquartile_mean, interquartile_mean_interval, mean_interval,
+                                 paired_difference, pairs_tested, pairwise_differences, pareto_front, probability_of_improvement, propagated_difference,
                                  propagated_mean, ranks, scaled, stratified_bootstrap, welch_difference)
 
 
@@ -89,6 +89,25 @@ def test_paired_difference_is_the_t_test_and_the_sign_flips():
     one = paired_difference([1.0], [3.0])
     assert one.difference == -2 and one.count == 1 and np.isnan(one[1:5]).all()
     assert paired_difference([], []).count == 0
+
+
+def test_pairwise_differences_are_paired_tests_with_simultaneous_intervals():
+    scores = np.random.default_rng(12).normal(size=(4, 6))
+    scores[1, 2] = np.nan
+    alone, found = pairwise_differences(scores, tests=1), pairwise_differences(scores)
+    for i in range(4):
+        for j in range(4):
+            one = paired_difference(scores[i], scores[j], resamples=0)
+            assert np.allclose([part[i, j] for part in alone[:4]], one[:4]), (i, j)
+            wide = paired_difference(scores[i], scores[j], level=1 - 0.05 / 6, resamples=0)  # six pairs
+            assert np.allclose([found.low[i, j], found.high[i, j]], wide[1:3]) and found.p_corrected[i, j] == pytest.approx(min(6 * one.p_value, 1))
+    assert pairs_tested(scores) == 6 and pairs_tested(scores[:, :1]) == 0 and np.isnan(pairwise_differences(scores[:, :1]).low).all()
+    exact = pairwise_differences(np.array([[1.5, 2.5], [1, 2]]))
+    assert exact.low[0, 1] == exact.high[0, 1] == 0.5 and exact.p_value[0, 1] == 0 and exact.p_value[0, 0] == 1
+    # Five seeds of which four choose: 1/5 + 1/4 in the place of 1/5, for every pair with such a method.
+    widened = pairwise_differences(scores[2:, :5], unsettled=np.array([False, True]))
+    plain = pairwise_differences(scores[2:, :5])
+    assert (widened.high - widened.low)[0, 1] == pytest.approx(1.5 * (plain.high - plain.low)[0, 1])
 
 
 def test_pairs_see_what_independent_samples_do_not():
@@ -185,9 +204,8 @@ def test_ranks_know_when_they_do_not_know():
 
 
 def differences(rows, half=0.0):
-    """Of every pair, first less second, with an interval of +- half."""
-    return {(i, j): exactly(a - b)._replace(low=a - b - half, high=a - b + half)
-            for i, a in enumerate(rows) for j, b in enumerate(rows) if i != j}
+    """Upper ends of every pair's interval, first less second, +- half."""
+    return rows[:, None] - rows[None, :] + half
 
 
 def test_pareto_front_by_hand():
@@ -200,7 +218,7 @@ def test_pareto_front_by_hand():
     assert pareto_front(known, noisy).tolist() == [True, True, True, True, True, False]
     # ... and beyond noise of 0.5 it is.
     assert not pareto_front(known, [exact[0], differences(costs[:, 1], half=0.5)])[2]
-    assert pareto_front(np.zeros(0, bool), [{}]).size == 0
+    assert pareto_front(np.zeros(0, bool), [np.zeros((0, 0))]).size == 0
 
 
 

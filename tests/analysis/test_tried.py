@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 from analysis import InputError, answer, comparisons, tried
-from analysis.answer import caption, format_answer
+from analysis.answer_words import caption, format_answer
 from analysis.groups import groups, other_axes
 from analysis.report import report
 from analysis.table import readable, table
@@ -91,3 +91,18 @@ def test_the_search_is_told_beside_the_answer():
     page = report(data, trials=tries)
     assert page.count("<details><summary>rloo</summary>") == 1 and "1 of 2</td>" in page and "look further" in page
     assert "Settings that were found" not in report(data)
+
+
+def test_how_near_the_settings_of_the_last_round_were_is_said():
+    noisy = trials(SCORES)
+    last = noisy["tuning_round"].values == 2
+    score = noisy["tuning_score"].values.copy()
+    score[last] = [5, 4.2, 4, 4.1, 5, 5.1, 4, 4.1]  # rloo: +1 and +0.1; soft: +1 twice
+    noisy["tuning_score"] = ("run", score)
+    found = chosen(reported(), noisy)
+    assert found["others"].tolist() == [1, 1] and found["close"].tolist() == [1, 0]
+    assert found["difference"].tolist() == pytest.approx([0.55, 1]) and found["low"].iloc[0] < 0 < found["low"].iloc[1]
+    rloo, soft = said(found)
+    assert "1 of the 1 beside it in the last round cannot be told apart from it (next train.learning_rate=0.01 +0.55 [" in rloo
+    assert "told apart" not in soft
+    assert "given these settings" in caption(answer(reported()), True) and "given these" not in caption(answer(reported()))

@@ -1,0 +1,85 @@
+"""The answer is held against sweeps whose truth is known: intervals that cover it, one decision for one interval, promised power."""
+
+import sys
+
+import numpy as np
+import pytest
+import xarray as xr
+from scipy import stats
+
+from analysis.answer import answer
+from analysis.statistics import pairwise_differences
+
+NOISE = 0.1
+RATES = {"0.01": 0.05, "0.1": 0.0, "1": 0.2}  # a setting, and what it adds to the loss
+
+
+def planted(studies, effects, seeds, rates, seed):
+    """So many networks that repeat one study: estimator i ends with the loss effects[i] + what its rate adds + what is the seed's own +
+    noise."""
+    random = np.random.default_rng(seed)
+    own = 0.3 * random.normal(size=(studies, 1, 1, seeds))
+    loss = own + np.array(effects)[:, None, None] + np.array([RATES[rate] for rate in rates])[:, None]
+    loss = loss + NOISE * random.normal(size=(studies, len(effects), len(rates), seeds))
+    grid = [[f"t{t}", "m", f"e{e}", rate, s] for t in range(studies) for e in range(len(effects)) for rate in rates for s in range(seeds)]
+    names = {"task": "task", "model": "model", "estimator": "estimator", "rate": "train.learning_rate", "seed": "seed"}
+    data = xr.Dataset({"status": ("run", np.zeros(len(grid), np.uint8), {"flag_meanings": "ok failed skipped"}),
+                       "reason": ("run", np.array([""] * len(grid), object)),
+                       "heldout_expected_loss": (("run", "evaluation_step"), loss.reshape(-1, 1))},
+                      coords={"evaluation_step": [100], "run": range(len(grid))})
+    return data.assign_coords({name: ("run", list(column), {"grid_axis": axis}) for (name, axis), column in zip(names.items(), zip(*grid))})
+
+
+def least(trials, share):
+    """As many successes or more are seen with a probability of .999 if each has this one."""
+    return int(stats.binom.ppf(0.001, trials, share))
+
+
+DESIGNS = {"near": ([0, 0, 0.05, 0.1, 0.2], 6, ["0.1"]), "tuned": ([0, 0, 0.1, 0.1], 6, list(RATES)),
+           "two tuned": ([0, 0.1], 10, list(RATES))}  # losses, seeds, rates
+STUDIES = 120
+
+
+@pytest.fixture(scope="module", params=DESIGNS)
+def found(request):
+    """The answers of many studies of a design, and by row the true difference to the estimator that was called best."""
+    effects, seeds, rates = DESIGNS[request.param]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys.modules["analysis.answer"], "pairs_needed", lambda *_, **__: 2.0)  # the slowest part, which has a test of its own
+        rows = answer(planted(STUDIES, effects, seeds, rates, seed=5))
+    truth = np.array(effects)[rows["estimator"].str[1:].astype(int)]
+    rows["truth"] = truth
+    return rows.assign(true_difference=truth - rows.groupby("task", sort=False)["truth"].transform("first"))
+
+
+def test_intervals_to_the_best_that_was_chosen_hold_all_at_once(found):
+    inside = (found["difference_low"] <= found["true_difference"] + 1e-12) & (found["true_difference"] - 1e-12 <= found["difference_high"])
+    assert inside.groupby(found["task"]).all().sum() >= least(STUDIES, 0.95)
+
+
+def test_an_interval_of_a_score_holds_the_expected_score(found):
+    """That of one estimator that was not chosen by its score; at its best rate, or what choosing among them costs more."""
+    mine = found[found["estimator"] == "e1"]
+    cost = mine["score"].mean() - mine["truth"].iloc[0] if found["settings"].max() > 1 else 0.0
+    inside = (mine["low"] <= mine["truth"] + cost) & (mine["truth"] + cost <= mine["high"])
+    assert inside.sum() >= least(STUDIES, 0.95)
+
+
+def test_one_interval_is_one_decision(found):
+    others = found[found["verdict"] != "best"]
+    excludes = (others["difference_low"] > 0) | (others["difference_high"] < 0)
+    assert len(others) and set(others["verdict"]) <= {"worse", "unclear"}
+    assert (excludes == (others["verdict"] == "worse")).all() and (excludes == (others["p_corrected"] < 0.05)).all()
+
+
+@pytest.mark.parametrize("seeds", [3, 6])
+def test_the_seeds_that_are_asked_for_settle_it(seeds):
+    """Every pilot study that could not tell two apart is followed by one with the seeds it asked for, where the difference is as large as
+    it looked and the noise is what it was."""
+    rows = answer(planted(STUDIES, [0, 0.1], seeds, ["0.1"], seed=7))
+    asked = rows[(rows["verdict"] == "unclear") & np.isfinite(rows["seeds_needed"])]
+    random, settled = np.random.default_rng(8), 0
+    for difference, count in zip(asked["difference"], asked["seeds_needed"].astype(int)):
+        scores = NOISE * random.normal(size=(2, count)) + np.array([[0], [difference]])
+        settled += pairwise_differences(scores).low[1, 0] > 0
+    assert len(asked) > 60 and settled >= least(len(asked), 0.8)
