@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from .budgets import COSTS, cost_so_far
 from .drawing import draw_panels, letters, readable_log
 from .errors import InputError
-from .groups import Group, evaluated_on, panels
+from .groups import Group, evaluated_along, panels
 from .lettering import broken
 from .load import need
 from .style import Look
@@ -104,7 +104,7 @@ def loss_curves(data: xr.Dataset, name: str = "train_loss", against: str = "step
     """Training loss (or a held-out one by its variable's name) against what `COSTS` names: mean over seeds, and their range."""
     values = need(data, name, "nothing was trained: set train.steps in the sweep")
     axis = "step" if "step" in values.dims else "evaluation_step"
-    what = "Training loss" if name == "train_loss" else f"{evaluated_on(data).capitalize()} loss: " + name.removeprefix("heldout_").replace("_", " ")
+    what = "Training loss" if name == "train_loss" else f"{evaluated_along(data).capitalize()} loss: " + name.removeprefix("heldout_").replace("_", " ")
     places = None if against == "steps" else cost_so_far(data, axis, against)
 
     def panel(ax: Axes, members: list[Group], look: dict[str, Look]) -> bool:
@@ -159,4 +159,4 @@ def metric_curves(data: xr.Dataset, name: str | None = None, against: str = "ste
 
     found = {key: members for key, members in panels(data).items()
              if any(np.isfinite(data[n].values[np.concatenate([group.runs for group in members])]).any() for n in names)}
-    return draw_panels(found, f"{evaluated_on(data).capitalize()} metric (mean over seeds; band: their range)", panel, COSTS[against], "metric")
+    return draw_panels(found, f"{evaluated_along(data).capitalize()} metric (mean over seeds; band: their range)", panel, COSTS[against], "metric")

@@ -67,10 +67,18 @@ def overrides(data: xr.Dataset) -> dict[str, list[str]]:
     return found
 
 
-def evaluation_splits(data: xr.Dataset) -> np.ndarray:
-    """[run] what losses and metrics of evaluations are of: "held-out" or "test", by the split; "evaluated" for any other."""
+def _splits(data: xr.Dataset, last: bool) -> np.ndarray:
     words = {"heldout": "held-out", "test": "test"}
-    return np.array([words.get(str(one.get("train.evaluate_split", "heldout")), "evaluated") for one in run_settings(data)], object)
+    found = []
+    for one in run_settings(data):
+        final = str(one.get("train.final_split", "same"))
+        found.append(words.get(final if last and final != "same" else str(one.get("train.evaluate_split", "heldout")), "evaluated"))
+    return np.array(found, object)
+
+
+def evaluation_splits(data: xr.Dataset) -> np.ndarray:
+    """[run] what losses and metrics of the last evaluation are of: "held-out" or "test", by the split; "evaluated" for any other."""
+    return _splits(data, True)
 
 
 def in_common(splits: np.ndarray) -> str:
@@ -83,6 +91,11 @@ def evaluated_on(data: xr.Dataset, runs: np.ndarray | None = None) -> str:
     """What losses and metrics of evaluations are of in all runs, or in these."""
     splits = evaluation_splits(data)
     return in_common(splits if runs is None else splits[runs])
+
+
+def evaluated_along(data: xr.Dataset) -> str:
+    """What those of all evaluations are of: "evaluated" where the last one is of another split than those before it."""
+    return in_common(np.concatenate([_splits(data, False), _splits(data, True)]))
 
 
 def groups(data: xr.Dataset) -> list[Group]:

@@ -1,11 +1,15 @@
 """No figure cuts a word or lays one on another, however many estimators and networks there are and however long their names."""
 
+import json
+
 import numpy as np
 import pytest
+import xarray as xr
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from analysis import FIGURES
 from analysis.drawing import SIZES, sized
+from analysis.groups import evaluated_along, evaluated_on
 from analysis.style import KNOWN
 from made_up import sweep
 
@@ -85,3 +89,15 @@ def test_points_that_coincide_stand_side_by_side():
         together = sorted(x for x, y in places if y == min(q for _, q in places)) if name == "bias_variance" else []
         middle = figure.axes[0].transData.transform((0, 2))[0]
         assert not together or np.mean(together) == pytest.approx(middle)  # where they all are
+
+
+def test_what_evaluations_are_of():
+    """The last evaluation may be of another split than those by which a network was chosen: curves over both say neither's name."""
+    def result(*settings):
+        return xr.Dataset({"run_settings": ("run", [json.dumps({f"train.{key}": value for key, value in one.items()}) for one in settings])})
+    chosen = result({"evaluate_split": "heldout", "final_split": "test"}, {"evaluate_split": "heldout", "final_split": "test"})
+    assert evaluated_on(chosen) == "test" and evaluated_along(chosen) == "evaluated"
+    plain = result({"evaluate_split": "heldout", "final_split": "same"}, {})
+    assert evaluated_on(plain) == evaluated_along(plain) == "held-out"
+    assert evaluated_on(result({"evaluate_split": "test"})) == "test"
+    assert evaluated_on(result({"final_split": "test"}, {})) == "evaluated"
