@@ -128,7 +128,7 @@ int run_program(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return run_program(argc, argv);
+    return cli::leave(run_program(argc, argv));
   } catch (...) {  // what is thrown where not even an error can be told
     std::fputs("hardgrad: out of memory\n", stderr);
     return 2;

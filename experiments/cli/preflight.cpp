@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -67,6 +68,15 @@ void prepare_to_compute() {
   require(RLIMIT_AS, least_bytes + bytes_of_core * useful_jobs(0), "the address space", "v");
   require(RLIMIT_STACK, least_stack, "the stack of a thread", "s");
   warn_about_kernel();
+}
+
+int leave(int status) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    std::fflush(nullptr);
+    std::_Exit(status);
+  }
+  return status;
 }
 
 void single_threaded_blas() {

@@ -43,9 +43,9 @@ struct GradientDump {
   double surrogate = 0;
 };
 
-/// /parameters/<name>, /gradient/<name>, /constants/<name>, /batch/<field>, /batch/<field>_text, /choices or /weights, /log_prob, /loss, /logits,
-/// /value and what else `numbers` names, /site, /row_example; empty arrays are left out. Atomic; UsageError if it cannot be
-/// written.
+/// /parameters/<name>, /gradient/<name>, /constants/<name>, /batch/<field>, /batch/<field>_text, /choices or /weights,
+/// /log_prob, /loss, /logits, /value and what else `numbers` names, /site, /row_example; empty arrays are left out. Atomic;
+/// UsageError if it cannot be written.
 template <class T>
 void write_gradient(const std::string& path, const GradientDump<T>& dump);
 

@@ -236,8 +236,8 @@ TEST_CASE("stopping interrupts a large step within it, forward and backward") {
   auto alone = settings(1);
   alone.measure_at = {};
   alone.evaluate_every = 0;
-  const auto spec = Spec::parse("translator[embedding=8,hidden=8,feed=sampled]");
-  const std::shared_ptr<const Task> sentences = make_task(Spec::parse("translation[examples=40,words=4,max_length=5]"), Key(2));
+  const auto spec = Spec::parse("translator[embedding=16,hidden=32,feed=sampled]");
+  const std::shared_ptr<const Task> sentences = make_task(Spec::parse("translation[examples=40,words=5,max_length=6]"), Key(2));
   int polls = 0;
   auto whole = prepare<float>(sentences, spec, Spec::parse("exact"), alone, keys);
   train(whole, alone, keys, [&] { return ++polls < 0; });
