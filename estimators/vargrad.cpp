@@ -1,4 +1,4 @@
-// vargrad: the posterior goes down the variance of the log weights, whose gradient is that of the evidence lower bound.
+// vargrad: the posterior minimises the variance of the log weights, whose gradient is that of the evidence lower bound.
 //
 //   l_k = f_k + log q(z_k) - log p(z_k),   z_k from q
 //   g_q = grad 1/2 Var(l_1..l_K) with the z held = 1/(K-1) sum_k (l_k - mean l) grad log q(z_k)

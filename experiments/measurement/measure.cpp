@@ -281,8 +281,8 @@ void measure_at_logits(Measurement& m, const Estimator<T>& estimator, const Mode
   derive(m);
 }
 
-/// What is a ratio of rounding errors is no number: of a gradient that is lost in the rounding of what it is the mean of, and
-/// of a variance that is lost in the gradient's. An estimator without any variance has an infinite signal-to-noise ratio.
+/// Makes ratios NaN that rounding dominates: those to a gradient that is lost in the rounding of its samples, and those to a
+/// variance that is lost in the rounding of the gradient. An estimator without variance has an infinite signal-to-noise ratio.
 void drop_ratios_of_rounding(Measurement& m, double epsilon) {
   const double rounding = 64 * epsilon, spread = std::isfinite(m.variance) ? std::sqrt(std::max(0.0, m.variance)) : 0;
   const bool gradient_lost = m.estimand_norm <= std::max(rounding * spread, 1e-290);

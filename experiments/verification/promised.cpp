@@ -8,7 +8,7 @@ namespace {
 const std::vector<Ground> one_choice = {{2}, {3}, {3, 1, 3.0}};
 const Ground two_columns = {2, 2};
 const std::vector<Ground> grounds = {one_choice[0], one_choice[1], one_choice[2], two_columns};
-/// Of which no loss has a path of its own.
+/// Models whose losses have no pathwise term.
 const std::vector<Ground> score_alone = {{.options = 2, .loss = {.path = false}},
                                          {.options = 2, .loss = {.level = 5, .linear = 9, .path = false}},
                                          {.options = 3, .spread = 1.5, .loss = {.path = false}},

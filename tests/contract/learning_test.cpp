@@ -1,4 +1,4 @@
-// Estimators learn: training goes down the exact loss.
+// Training with every estimator lowers the exact loss.
 #include <doctest/doctest.h>
 
 #include "experiments/training/trainer.hpp"

@@ -17,7 +17,7 @@ const Structure bits = structure_of({.name = "gate", .options = 2});
 const Structure categories = structure_of({.name = "word", .options = 20});
 const Structure place = structure_of({.name = "place", .kind = SiteKind::normal});
 
-TEST_CASE("who declares nothing works nowhere") {
+TEST_CASE("an estimator that declares no needs works on no model") {
   for (const auto& structure : {bits, categories, place}) {
     CHECK(unmet({}, structure)->find("does not declare what choices it works on") != std::string::npos);
     CHECK(unmet({need::posterior}, structure)->find("does not declare") != std::string::npos);

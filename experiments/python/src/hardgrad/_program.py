@@ -21,7 +21,7 @@ _OWN = "hardgrad: "  # how its sentences begin; other lines are progress
 
 @dataclass(frozen=True)
 class Said:
-    """What the program left: its exit status (0; 1 if something failed that was asked for; 4 if it is the turn of others) and standard
+    """What the program left: its exit status (0; 1 if something failed that was asked for; 4 if it waits for the other shards) and standard
     output."""
     status: int
     output: str
