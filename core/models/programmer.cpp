@@ -13,6 +13,7 @@
 //   g_ij      = sum_n beta^greater_n [x_ij > v_n],  l_ij = sum_n beta^lesser_n [x_ij < v_n]
 // and what a step does is, with r_0 = r_{-1} = 1 and s_t = 0 for t <= 0,
 //   r_t       = a_and min(r_{t-1}, r_{t-2}) + a_or max(r_{t-1}, r_{t-2}) + a_reset 1 + sum_j c_j (a_greater g_j + a_lesser l_j)
+//                                                       where both are equal, min has the derivative of r_{t-1}, max of r_{t-2}
 //   s_t       = a_count sum_i r_{t-1,i} + a_difference (s_{t-3} - s_{t-1}) + a_sum sum_j c_j sum_i r_{t-1,i} x_ij
 //   L_ij      = a_assign c_j r_{T-1,i}                  at step T: the cells that are the answer
 //   loss      = huber(s_T - y) where a number y is asked for, |d| - delta / 2 beyond delta and d^2 / (2 delta) within; else
