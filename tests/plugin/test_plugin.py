@@ -124,7 +124,7 @@ def test_models_and_tasks_of_plugins_are_tested(built, hardgrad):
     right = json.loads(hardgrad("test", "--json", "--plugin", built / "build" / "lamps.so").stdout)
     assert [(v.get("model"), v.get("task"), v["passed"]) for v in right] == [("lamp_reader", None, True), (None, "lamps", True)]
     assert {c["check"] for c in right[0]["checks"] if c["outcome"] == "passed"} == {
-        "sites", "reach", "outcomes", "gradient", "repeated", "batching", "padding", "samples", "sharing", "one-hot"}
+        "sites", "reach", "outcomes", "posterior", "gradient", "repeated", "batching", "padding", "samples", "sharing", "one-hot"}
     # One that declares one choice and makes four: found, named, and never a crash, whoever asks.
     plugin = ("--plugin", built / "build" / "four_ends.so")
     verdict = json.loads(hardgrad("test", "--json", "four_ends", *plugin, status=1).stdout)[0]
