@@ -13,7 +13,7 @@ def pareto_front(known: np.ndarray, ends: Sequence[np.ndarray]) -> np.ndarray:
 
     `ends` of each criterion: [methods, methods], the upper end of the interval of method i less method j, or the difference itself
     where it has no interval. That i is no worse is established where it is not above zero. Methods that are not `known` [methods]
-    are not on the front and dominate nobody.
+    are excluded: they are not on the front and dominate no method.
     """
     with np.errstate(invalid="ignore"):
         no_worse = np.all([end <= 0 for end in ends], axis=0)

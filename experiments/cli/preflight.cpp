@@ -5,10 +5,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 
 #include "core/support/error.hpp"
 #include "experiments/cli/output.hpp"
@@ -43,14 +45,19 @@ namespace {
 // What threads and BLAS ask for at their start fits (582 MB of two cores, of which 64 MB each are a heap that is reserved).
 constexpr double least_bytes = 512e6, bytes_of_core = 100e6, least_stack = 1 << 20;
 
-void require(int resource, double least, const char* what, const char* option) {
+/// Of this process; infinite if there is none.
+double limit_of(int resource) {
   rlimit limit{};
-  if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || static_cast<double>(limit.rlim_cur) >= least)
-    return;
+  const bool limited = getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  return limited ? static_cast<double>(limit.rlim_cur) : std::numeric_limits<double>::infinity();
+}
+
+void require(int resource, double least, const char* what, const char* option) {
+  const double limit = limit_of(resource);
+  if (limit >= least) return;
   throw UsageError(
       fmt::format("{} is limited to {}, and at least {} are needed on {}: raise the limit, e.g. `ulimit -{} unlimited`", what,
-                  size_text(static_cast<double>(limit.rlim_cur)), size_text(least),
-                  counted(static_cast<std::size_t>(useful_jobs(0)), "core"), option));
+                  size_text(limit), size_text(least), counted(static_cast<std::size_t>(useful_jobs(0)), "core"), option));
 }
 
 void warn_about_kernel() {
@@ -71,8 +78,7 @@ void prepare_to_compute() {
 }
 
 int leave(int status) {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+  if (std::isfinite(limit_of(RLIMIT_AS))) {
     std::fflush(nullptr);
     std::_Exit(status);
   }
