@@ -129,7 +129,7 @@ def test_models_and_tasks_of_plugins_are_tested(built, hardgrad):
     plugin = ("--plugin", built / "build" / "four_ends.so")
     verdict = json.loads(hardgrad("test", "--json", "four_ends", *plugin, status=1).stdout)[0]
     (failed,) = [c for c in verdict["checks"] if c["outcome"] == "failed"]
-    fault = "site `end` is asked so many times: 2, declared 1"
+    fault = "site `end` is asked too many times: 2, declared 1"
     assert failed["check"] == "sites" and fault in failed["detail"]
     assert not json.loads(hardgrad("test", "--json", "--task", "ends", *plugin, status=1).stdout)[0]["passed"]
     for estimator in ("nvil", "moving_baseline", "disarm_tree", "kmax_marginal", "relax"):
