@@ -95,7 +95,7 @@ enum class CostWeights {
   unknown,
   equal,             ///< equal for all rows of one choice, with the same sum for every choice
   path_probability,  ///< the probability of the row's choices
-  posterior  ///< of a choice given the costs: path_probability times exp(-cost), normalised over one asking row's continuations
+  posterior          ///< p(choice | costs): path_probability times exp(-cost), normalised over one asking row's continuations
 };
 
 template <class T>
