@@ -1,5 +1,5 @@
-// Every categorical draw checks that its probabilities sum to 1. The draw uses only their ratios, so a wrong common factor would
-// go unnoticed.
+// Every categorical draw checks that its probabilities sum to 1. The draw uses only their ratios, so a wrong common factor
+// would go unnoticed.
 #pragma once
 
 namespace hardgrad {
