@@ -1,8 +1,8 @@
 // Beams: several distinct paths of every example, grown breadth-first in one run of a model.
 //
 // A model with sequential choices continues from the rows of the surviving prefixes. A model with independent choices asks
-// from its root every time, so the beam itself records which row of which choice belongs to which path. Within a question the
-// beam grows column by column. Prefixes of columns need no rows, because the logits of all columns are known.
+// from its root every time, so the beam itself records the rows of each path. Within a question the beam grows column by
+// column. Prefixes of columns need no rows, because the logits of all columns are known.
 #pragma once
 
 #include <limits>
