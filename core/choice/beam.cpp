@@ -40,7 +40,7 @@ void rank(const Beam& beam, std::vector<Candidate>& candidates) {
 
 double gumbel(Randomness& random, Draw where) { return -std::log(-std::log(random.uniform(where))); }
 
-/// A Gumbel variable g of a group with maximum `most`, as it would be had the maximum been `wanted` (Kool et al. 2019,
+/// Shifts a Gumbel variable g, of a group whose maximum is `most`, so that the group's maximum is `wanted` (Kool et al. 2019,
 /// app. B.3).
 double shift_maximum(double g, double most, double wanted) {
   const double v = wanted - g + std::log1p(-std::exp(g - most));
@@ -72,7 +72,7 @@ void BeamChooser<T>::grow(const Question<T>& question, int example, int column, 
       if (l > impossible) candidates.push_back({m, i, beam.paths[m].log_p + l});
     }
   }
-  if (candidates.empty())  // no number anywhere: one path goes on and shows it
+  if (candidates.empty())  // all log p are NaN: one path continues, so that its cost is NaN and is reported
     candidates.push_back({0, 0, std::numeric_limits<double>::quiet_NaN()});
   const Draw where{
       .example = id_[example], .step = static_cast<std::uint32_t>(question.step), .column = static_cast<std::uint32_t>(column)};
@@ -93,7 +93,7 @@ Choice<T> BeamChooser<T>::choose(Tape<T>&, const Question<T>& question) {
   const auto& asking = *question.site.rows;
   const bool root = asking.is_root();
   if (!root && (per_step_ || asking.step != question.step - 1))
-    throw Bug("a beam needs a model that asks from its root or from its last choice");
+    throw Bug("a beam needs a model that asks from its root or from the rows of its last choice");
   const int D = question.site.columns;
   const auto* declared = per_step_ ? per_step_->site(question.site.name) : nullptr;
   const bool side_by_side = D > 1 && declared && declared->reach == Reach::own_column;
@@ -107,7 +107,7 @@ Choice<T> BeamChooser<T>::choose(Tape<T>&, const Question<T>& question) {
   std::vector<int> parent, option;
   std::vector<char> spare;
   for (int b = 0; b < static_cast<int>(id_.size()); ++b) {
-    if (side_by_side) {  // row i has the path of rank i of every column
+    if (side_by_side) {  // in every column, row i holds the path of rank i
       std::size_t most = 0;
       for (int d = 0; d < D; ++d) {
         auto& beam = scopes_[first + d].beams[b];
@@ -127,7 +127,7 @@ Choice<T> BeamChooser<T>::choose(Tape<T>&, const Question<T>& question) {
     }
     auto& beam = scopes_[first].beams[b];
     for (int d = 0; d < D; ++d) grow(question, b, d, beam);
-    std::map<std::pair<int, std::vector<int>>, int> made;  // rows that paths share
+    std::map<std::pair<int, std::vector<int>>, int> made;  // paths with the same options share a row
     for (auto& path : beam.paths) {
       const int row = root ? b : path.row.back();
       std::vector<int> set(path.option.end() - D, path.option.end());
@@ -175,7 +175,7 @@ std::vector<Candidate> TopAndOneChooser<T>::keep(int, Draw where, Beam& beam, st
   return top;
 }
 
-// The Gumbel of the empty path is the maximum over all paths: an ordinary one, since log p of all of them is 0.
+// The perturbed log p of the empty path is the maximum over all paths. It is a standard Gumbel, since their p sum to 1.
 template <class T>
 void StochasticChooser<T>::begin(Draw where, Path& empty) {
   if (!random_.replays()) empty.perturbed = gumbel(random_, where);
@@ -225,7 +225,7 @@ std::vector<Candidate> GivenChooser<T>::keep(int example, Draw, Beam& beam, std:
              std::equal(past.begin(), past.end(), wanted.begin());
     };
     const auto found = std::find_if(candidates.begin(), candidates.end(), fits) - candidates.begin();
-    if (found == static_cast<std::ptrdiff_t>(candidates.size())) throw Bug("a given path is none of the model's");
+    if (found == static_cast<std::ptrdiff_t>(candidates.size())) throw Bug("a given path is not a path of the model");
     if (!taken[found]) kept.push_back(candidates[found]);
     taken[found] = true;
   }

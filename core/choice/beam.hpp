@@ -1,8 +1,8 @@
 // Beams: several distinct paths of every example, grown breadth-first in one run of a model.
 //
-// A model with sequential choices goes on from the rows of the surviving prefixes; one with independent choices asks from
-// its root every time, so the beam itself remembers which row of which choice belongs to which path. Within a question the beam
-// grows column by column, and no row is run for a prefix of these: all their logits are known.
+// A model with sequential choices continues from the rows of the surviving prefixes. A model with independent choices asks
+// from its root every time, so the beam itself records the rows of each path. Within a question the beam grows column by
+// column. Prefixes of columns need no rows, because the logits of all columns are known.
 #pragma once
 
 #include <limits>
@@ -14,24 +14,24 @@
 
 namespace hardgrad {
 
-/// What was chosen on the way, from the beam's first choice on.
+/// The choices of one path, from the beam's first choice on.
 struct Path {
-  std::vector<int> option;  ///< of every column of every question
-  std::vector<int> row;     ///< of the rows that each question made
+  std::vector<int> option;  ///< for every column of every question
+  std::vector<int> row;     ///< for every question, the path's row among the rows after it
   double log_p = 0;
-  double perturbed = 0;  ///< log p plus Gumbel noise, where a beam is stochastic
+  double perturbed = 0;  ///< log p plus Gumbel noise, in a stochastic beam
 };
 
 /// The paths of one example.
 struct Beam {
   std::vector<Path> paths;  ///< in order of their rank
-  double rest = 0;          ///< probability of all other paths, summed from what was dropped: it does not cancel
-  /// Largest perturbed log p among all other paths, where a beam is stochastic.
+  double rest = 0;          ///< probability of all other paths: the sum over the dropped ones, since 1 - kept would cancel
+  /// Largest perturbed log p among all other paths, in a stochastic beam.
   double threshold = -std::numeric_limits<double>::infinity();
-  int sampled = -1;  ///< the path that stands for the rest, if there is one
+  int sampled = -1;  ///< the path sampled from the rest; -1 if there is none
 };
 
-/// A way one path of the beam may go on.
+/// A possible continuation of one path of the beam.
 struct Candidate {
   int member;
   int option;
@@ -39,16 +39,16 @@ struct Candidate {
   double perturbed = 0;
 };
 
-/// Grows the beams; what survives is a derived class's.
+/// Grows the beams. A derived class selects the candidates that survive.
 template <class T>
 class BeamChooser : public Chooser<T> {
  public:
-  /// With `per_step`, the model's structure, every question has a beam of its own, and every column of it if columns have costs
-  /// of their own: only for models whose questions change no costs but their own. It must outlive the chooser.
+  /// With `per_step` (the model's structure), every question has a separate beam; if columns have separate costs, so has every
+  /// column. Only for models where a question changes no other question's costs. `per_step` must outlive the chooser.
   BeamChooser(const std::vector<std::uint32_t>& id, const Structure* per_step) : id_(id), per_step_(per_step) {}
   Choice<T> choose(Tape<T>& tape, const Question<T>& question) final;
 
-  /// What is chosen together: the whole run from its first question on, a question, or a column of one.
+  /// The choices that share a beam: all questions of the run, one question, or one column of a question.
   struct Scope {
     int step = 0, column = -1;  ///< -1: all columns
     std::vector<Beam> beams;    ///< [B]
@@ -57,9 +57,9 @@ class BeamChooser : public Chooser<T> {
   const std::vector<Scope>& scopes() const { return scopes_; }
 
  protected:
-  /// The candidates that go on, in order of rank. Updates what the beam says of the others. `where` names the choice's draws.
+  /// The surviving candidates, in order of rank. Updates the beam's `rest`, `threshold` and `sampled`. `where` keys the draws.
   virtual std::vector<Candidate> keep(int example, Draw where, Beam& beam, std::vector<Candidate> candidates) = 0;
-  /// The empty path is about to be continued.
+  /// Called before the empty path is continued.
   virtual void begin(Draw /*where*/, Path& /*empty*/) {}
   /// True if a scope is more than one choice.
   bool grows() const { return grows_; }
@@ -67,15 +67,15 @@ class BeamChooser : public Chooser<T> {
 
  private:
   void start(const Question<T>& question, int column);
-  /// Continues the paths of an example by one column of the rows that ask.
+  /// Continues the paths of an example by one column of the asking rows.
   void grow(const Question<T>& question, int example, int column, Beam& beam);
   const Structure* per_step_;
   bool grows_ = true;
   std::vector<Scope> scopes_;
 };
 
-/// The k most probable prefixes. Candidates whose log p differ by no more than 1e-12 tie, and the lexicographically first
-/// path wins, whatever the rounding. With independent choices these are the k most probable paths.
+/// The k most probable prefixes. Candidates tie if their log p differ by at most 1e-12; then the lexicographically first path
+/// wins, so that rounding does not matter. With independent choices these are the k most probable paths.
 template <class T>
 class TopChooser : public BeamChooser<T> {
  public:
@@ -87,8 +87,8 @@ class TopChooser : public BeamChooser<T> {
   std::size_t k_;
 };
 
-/// The k most probable prefixes and, after them, one path drawn from all the others in the same run: a reservoir. A prefix
-/// that leaves the beam replaces the drawn one with the probability its mass has in all that has left so far.
+/// The k most probable prefixes, then one path sampled from all other paths in the same run (reservoir sampling). A prefix that
+/// leaves the beam replaces the sampled path with probability (its mass) / (the mass of all prefixes that have left so far).
 template <class T>
 class TopAndOneChooser final : public TopChooser<T> {
  public:
@@ -103,7 +103,7 @@ class TopAndOneChooser final : public TopChooser<T> {
 };
 
 /// k paths without replacement, in the order drawn: stochastic beam search (Kool, van Hoof & Welling 2019, Stochastic
-/// beams and where to find them, Algorithm 1). Per step, the same law may be drawn option by option.
+/// beams and where to find them, Algorithm 1). With `per_step`, a replay draws the same distribution option by option.
 template <class T>
 class StochasticChooser final : public BeamChooser<T> {
  public:
@@ -119,7 +119,7 @@ class StochasticChooser final : public BeamChooser<T> {
   Randomness& random_;
 };
 
-/// The paths it was given: path[example][rank] are the options.
+/// Follows given paths: path[example][rank] are the options.
 template <class T>
 class GivenChooser final : public BeamChooser<T> {
  public:
@@ -133,8 +133,8 @@ class GivenChooser final : public BeamChooser<T> {
   std::vector<std::vector<std::vector<int>>> path_;
 };
 
-/// k of the outcomes without replacement, in order, by one categorical draw after the other (renormalised each time):
-/// the law of the k largest perturbed log probabilities. `where.replica` counts the draws.
+/// k outcomes without replacement, in order: sequential categorical draws, renormalised each time. Their joint distribution is
+/// that of the k largest perturbed log probabilities. `where.replica` counts the draws.
 std::vector<int> draw_in_order(std::vector<double> probability, std::size_t k, Randomness& random, Draw where);
 
 }  // namespace hardgrad

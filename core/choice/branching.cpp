@@ -26,7 +26,7 @@ Choice<T> BranchingChooser<T>::choose(Tape<T>&, const Question<T>& question) {
     const int cell = row * D + d;
     return i < question.site.options[cell] && static_cast<double>(log_p(cell, i)) != -INFINITY;
   };
-  std::vector<int> taken(static_cast<std::size_t>(all) * D);  // by each sample
+  std::vector<int> taken(static_cast<std::size_t>(all) * D);  // the options of each sample
   for (std::size_t j = 0; j < run.branches.size(); ++j) {
     const int sample = run.branches[j].sample;
     for (int d = 0; d < D && run.branches[j].is_sample(); ++d)

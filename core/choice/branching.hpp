@@ -1,4 +1,4 @@
-// Samples, and beside each of them the rows that differ from it in one choice.
+// Samples and, for each sample, the rows that differ from it in one choice.
 #pragma once
 
 #include <vector>
@@ -8,33 +8,33 @@
 
 namespace hardgrad {
 
-/// Keeps for every sample one row that is drawn, and rows that left it at one choice (one column, for each option it did not
-/// take) and from then on take what it takes: 1 + sum (S - 1) rows. Draws as SampleChooser's. Where the model asks from its
+/// Every sample has its own row and one branch for each choice and each option not taken there. A branch makes the same later
+/// choices as the sample: 1 + sum (S - 1) rows per sample. Draws are keyed as SampleChooser's. When the model asks from its
 /// root again, a new run of branches begins.
 template <class T>
 class BranchingChooser final : public Chooser<T> {
  public:
   struct Branch {
     int sample;     ///< b K + k
-    int left;       ///< the choice (of `choices`) at which it left the sample's own row; -1 on that row itself
-    bool possible;  ///< false if it could not take what the sample took later: probability 0
-    int choosing;   ///< how often it had a choice
+    int left;       ///< the choice (index into `choices`) at which it branched off; -1 for the sample's own row
+    bool possible;  ///< false if a later choice of the sample has probability 0 on this branch
+    int choosing;   ///< number of its choices with more than one option
     bool is_sample() const { return left < 0; }
   };
   BranchingChooser(int samples, Randomness& random, const std::vector<std::uint32_t>& id)
       : samples_(samples), random_(random), id_(id) {}
   Choice<T> choose(Tape<T>& tape, const Question<T>& question) override;
 
-  /// A choice: the column of a question.
+  /// A choice: one column of one question.
   struct At {
     int step, column;
   };
-  /// Questions that go on from each other.
+  /// A sequence of questions, each asked from the rows of the one before.
   struct Run {
-    int last = 0;                            ///< its last step, whose rows the branches are
-    std::vector<Branch> branches = {};       ///< those rows
-    std::vector<At> choices = {};            ///< all of them
-    std::vector<std::vector<int>> choosing;  ///< [B K] those at which a sample had a choice
+    int last = 0;                            ///< its last step
+    std::vector<Branch> branches = {};       ///< the rows after that step
+    std::vector<At> choices = {};            ///< all choices of the run
+    std::vector<std::vector<int>> choosing;  ///< [B K] for each sample, the choices at which it had more than one option
   };
   /// After the run.
   const std::vector<Run>& runs() const { return runs_; }

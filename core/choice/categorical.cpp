@@ -29,7 +29,7 @@ namespace {
 template <class T>
 const Categorical<T>& same_kind(const Distribution<T>& other) {
   const auto* categories = dynamic_cast<const Categorical<T>*>(&other);
-  if (!categories) throw Bug("a categorical distribution is compared with one of another kind");
+  if (!categories) throw Bug("a categorical distribution is compared with a distribution of another kind");
   return *categories;
 }
 
@@ -74,7 +74,7 @@ std::vector<int> Categorical<T>::draw(const Rows& rows, const Noise& noise, cons
   const std::size_t D = this->columns();
   std::vector<int> option(rows.size() * D);
   const auto log_p = this->log_p().value();
-  const auto p = logits_.tape->template scratch<double>(log_p.size());  // of all rows that ask, in double
+  const auto p = logits_.tape->template scratch<double>(log_p.size());  // for all asking rows, in double
   std::copy_n(log_p.data, log_p.size(), p.data());
   kernels::exp_all(p.data(), p.data(), p.size());
   for (std::size_t r = 0; r < rows.size(); ++r) {
@@ -112,7 +112,7 @@ Choice<T> Categorical<T>::mean(const RowsPtr& rows) const {
 template <class T>
 Choice<T> Categorical<T>::enumerate(Tape<T>&, const RowsPtr& asking, int step, const Visits& visits) const {
   const std::size_t D = this->columns(), asks = asking->size();
-  std::vector<int> visited;  // of all cells, one after the other
+  std::vector<int> visited;  // the visited options of all cells, concatenated
   std::vector<std::size_t> first(asks * D + 1), rows(asks);
   visited.reserve(std::accumulate(options_.begin(), options_.end(), std::size_t{0}));
   for (std::size_t c = 0; c < asks * D; ++c) {
@@ -139,7 +139,7 @@ Choice<T> Categorical<T>::enumerate(Tape<T>&, const RowsPtr& asking, int step, c
   for (std::size_t r = 0, to = 0; r < asks; ++r)
     for (std::size_t i = 0; i < rows[r]; ++i, ++to) {
       parent[to] = static_cast<int>(r);
-      for (std::size_t d = D, rest = i; d-- > 0;) {  // of sets, the last column counts up first
+      for (std::size_t d = D, rest = i; d-- > 0;) {  // in sets, the last column varies fastest
         const std::size_t cell = r * D + d, n = count(cell), which = visits.side_by_side ? std::min(i, n - 1) : rest % n;
         option[to * D + d] = visited[first[cell] + which];
         if (visits.side_by_side) spare[to * D + d] = i >= n;
@@ -164,7 +164,7 @@ std::vector<double> Categorical<T>::squared_scores(const Choice<T>& choice) cons
   const auto from = cells(*choice.rows);
   std::vector<double> result(from.size());
   for (std::size_t c = 0; c < from.size(); ++c) {
-    double others = 0;  // what is left of 1 for them, not a difference from it
+    double others = 0;  // 1 - p of the chosen option, summed from the others so that it does not cancel
     for (int i = 0; i < options_[from[c]]; ++i) {
       if (i == choice.option[c]) continue;
       const double p = std::exp(static_cast<double>(log_p(from[c], i)));
@@ -199,7 +199,7 @@ std::shared_ptr<const Categorical<T>> normalised(Var<T> log_p, const std::vector
     double mass = 0;
     for (int i = 0; i < options[r]; ++i) mass += std::exp(static_cast<double>(log_p.value()(r, i)));
     if (std::abs(mass - 1) > 1e-3)
-      throw Bug(fmt::format("the probabilities of a choice sum to {:.6g}, not to 1", mass));  // NaN is the loss's to report
+      throw Bug(fmt::format("the probabilities of a choice sum to {:.6g}, not to 1", mass));  // the loss reports a NaN
   }
   return categorical(log_p, options);
 }

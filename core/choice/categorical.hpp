@@ -1,4 +1,4 @@
-// A categorical distribution: the softmax of a cell's logits over its options. Two options are a bit.
+// A categorical distribution: the softmax of a cell's logits over its options. A cell with two options is a bit.
 #pragma once
 
 #include <span>
@@ -11,7 +11,8 @@ namespace hardgrad {
 template <class T>
 class Categorical final : public Distribution<T> {
  public:
-  /// logits [R D, S]; options [R D]: how many a cell has, the first ones. 1 is no choice at all (a finished row).
+  /// logits [R D, S]; options [R D]: cell c has options 0 .. options[c] - 1. A cell with one option has no choice (a finished
+  /// row).
   Categorical(Var<T> logits, std::vector<int> options, int columns);
   const SiteKind& kind() const override { return SiteKind::categorical; }
   std::vector<std::pair<std::string_view, Var<T>>> parameters() const override { return {{"logits", logits_}}; }
@@ -19,11 +20,11 @@ class Categorical final : public Distribution<T> {
 
   Var<T> logits() const { return logits_; }
   const std::vector<int>& options() const { return options_; }
-  /// [R D, S] log softmax over the cell's options; -inf beyond them. Made once, on demand.
+  /// [R D, S] log softmax over the cell's options; -inf beyond them. Computed once, on demand.
   Var<T> log_p() const;
-  /// Of other logits, with the same options.
+  /// A distribution with these logits and the same options.
   DistributionPtr<T> with(Var<T> logits) const;
-  /// [R' D] one option per cell of `rows`. Rows of an example marked in `skip` draw nothing and get option 0.
+  /// [R' D] one option for each cell of `rows`. Rows of examples marked in `skip` draw nothing and get option 0.
   std::vector<int> draw(const Rows& rows, const Noise& noise, const std::vector<bool>* skip = nullptr) const;
 
   Choice<T> sample(Tape<T>& tape, const RowsPtr& rows, const Noise& noise) const override;
@@ -49,16 +50,16 @@ std::shared_ptr<const Categorical<T>> categorical(Var<T> logits, std::vector<int
   return std::make_shared<const Categorical<T>>(logits, std::move(options), columns);
 }
 
-/// From log probabilities [R, S] instead of logits. Bug if those of a row do not sum to 1 over its options: the softmax would
-/// hide it.
+/// From log probabilities [R, S] instead of logits. Bug if a row's probabilities do not sum to 1 over its options, because the
+/// softmax would hide the error.
 template <class T>
 std::shared_ptr<const Categorical<T>> normalised(Var<T> log_p, const std::vector<int>& options);
 
-/// D bits a row with log odds phi [R, D]: logits (0, phi).
+/// D bits per row with log odds phi [R, D]: logits (0, phi).
 template <class T>
 std::shared_ptr<const Categorical<T>> bernoulli(Var<T> phi);
 
-/// [R' D] the cell of R D cells that each cell of `rows`, which continue them, comes from.
+/// [R' D] for each cell of `rows`, the cell of its parent row: an index into the R D cells.
 std::vector<int> cells_of(const Rows& rows, int columns);
 
 extern template class Categorical<float>;

@@ -65,9 +65,9 @@ Choice<T> ForcedChooser<T>::choose(Tape<T>&, const Question<T>& question) {
 template <class T>
 Choice<T> RepeatChooser<T>::choose(Tape<T>& tape, const Question<T>& question) {
   const auto step = static_cast<std::size_t>(question.step);
-  if (step >= answered_.steps().size()) throw Bug("a run asks more than the one it repeats");
+  if (step >= answered_.steps().size()) throw Bug("a run asks more questions than the run it repeats");
   const auto& answer = answered_.steps()[step].choice;
-  if (answer.rows->origin->size() != question.site.rows->size()) throw Bug("a run has other rows than the one it repeats");
+  if (answer.rows->origin->size() != question.site.rows->size()) throw Bug("a run has other rows than the run it repeats");
   return {.rows = Rows::after(question.site.rows, answer.rows->parent, question.step),
           .option = answer.option,
           .value = answer.value ? tape.detach(answer.value) : Var<T>{}};

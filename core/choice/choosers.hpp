@@ -9,7 +9,7 @@
 
 namespace hardgrad {
 
-/// Samples: `samples` rows per example, fanned out wherever a root row asks. Each draw is keyed by (example id, sample,
+/// Samples: every question asked from the root gets `samples` rows per example. Each draw is keyed by (example id, sample,
 /// step). Finished rows (one option) draw nothing.
 template <class T>
 class SampleChooser final : public Chooser<T> {
@@ -24,21 +24,20 @@ class SampleChooser final : public Chooser<T> {
   const std::vector<std::uint32_t>& id_;
 };
 
-/// Enumerates: one row per option, or set of options where a site has several columns, or node of a quadrature where choices
-/// are numbers. A factorised model branches at every step from its root, a sequential one grows a tree breadth-first in which
-/// every prefix is computed once. Columns whose costs are their own are not multiplied: row i has option i of every column,
-/// side by side.
+/// Enumerates: one row per option, per set of options if a site has several columns, or per quadrature node if choices are
+/// numbers. A factorised model branches from its root at every step. A sequential model grows a tree breadth-first, and every
+/// prefix is computed once. Columns with separate costs are enumerated side by side: row i has option i of every column.
 template <class T>
 class EnumerateChooser : public Chooser<T> {
  public:
   EnumerateChooser() = default;
-  /// `structure` says which columns have costs of their own (without it none have); it must outlive the chooser. `cap`: the
-  /// most rows one question may make; NotExact beyond.
+  /// `structure` declares which columns have separate costs (default: none); it must outlive the chooser. NotExact if one
+  /// question makes more than `cap` rows.
   explicit EnumerateChooser(const Structure& structure, double cap = most_rows) : structure_(&structure), cap_(cap) {}
   Choice<T> choose(Tape<T>& tape, const Question<T>& question) override;
 
  protected:
-  /// Adds the options of a cell that are visited, in order: all of them.
+  /// Appends the options of a cell to visit, in order. Default: all.
   virtual void visit(const Question<T>& question, int cell, std::vector<int>& to) const;
 
  private:
@@ -47,7 +46,8 @@ class EnumerateChooser : public Chooser<T> {
   double cap_ = most_rows;
 };
 
-/// Answers what it was given: option[step] has one entry per cell that is asked, or a multiple of it (rows fan out alike).
+/// Returns given options: option[step] has one entry per asking cell, or a multiple of that, if every row is continued equally
+/// often.
 template <class T>
 class ForcedChooser final : public Chooser<T> {
  public:
@@ -58,7 +58,7 @@ class ForcedChooser final : public Chooser<T> {
   std::vector<std::vector<int>> option_;
 };
 
-/// Answers as another run was answered, whose rows were the same.
+/// Repeats the choices of another run with the same rows.
 template <class T>
 class RepeatChooser final : public Chooser<T> {
  public:
@@ -76,20 +76,20 @@ class GreedyChooser final : public Chooser<T> {
   Choice<T> choose(Tape<T>& tape, const Question<T>& question) override;
 };
 
-/// Soft attention: the weights are the probabilities themselves. Of numbers the mean.
+/// Soft attention: the weights are the probabilities; for numbers, the mean.
 template <class T>
 class ExpectedChooser final : public Chooser<T> {
  public:
   Choice<T> choose(Tape<T>& tape, const Question<T>& question) override;
 };
 
-/// For choosers: the rows after `question` when each asking row is continued `copies` times.
+/// For choosers: the rows after `question` if each asking row is continued `copies` times.
 template <class T>
 RowsPtr fan_out(const Question<T>& question, int copies);
-/// For choosers: an option of the site's cell, drawn from its distribution; 0 without a draw if it has only one.
+/// For choosers: an option drawn from the distribution of the site's cell. A cell with one option gives 0 without a draw.
 template <class T>
 int draw_option(const Question<T>& question, int cell, Randomness& random, Draw where);
-/// For choosers: one option per cell of `rows`, drawn from the distribution of the cell it continues. Rows of an example marked
+/// For choosers: one option for each cell of `rows`, drawn from the distribution of the parent's cell. Rows of examples marked
 /// in `skip` draw nothing and get option 0.
 template <class T>
 std::vector<int> draw_options(const Question<T>& question, const Rows& rows, Randomness& random,

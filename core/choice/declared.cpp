@@ -10,7 +10,7 @@
 namespace hardgrad {
 namespace {
 
-/// Of one question; `times` [sites] counts it.
+/// For one question. `times` [sites] counts the questions of each site.
 template <class T>
 std::string undeclared(const Structure& structure, const Question<T>& question, std::vector<int>& times) {
   const auto& asked = question.site;
@@ -19,19 +19,18 @@ std::string undeclared(const Structure& structure, const Question<T>& question, 
   const auto beyond = [&](const char* what, auto seen, auto declared) {
     return fmt::format("site `{}` {} {}, declared {}", site->name, what, seen, declared);
   };
-  if (question.distribution->kind() != site->kind)
-    return beyond("is asked for choices that are", question.distribution->kind().is, site->kind.is);
+  if (question.distribution->kind() != site->kind) return beyond("is", question.distribution->kind().is, site->kind.is);
   if (const int time = ++times[site - structure.sites.data()]; time > site->times)
-    return beyond("is asked so many times:", time, site->times);
-  if (asked.columns > site->columns) return beyond("has so many columns:", asked.columns, site->columns);
-  // Rows no wider than declared need no look at each of their cells.
+    return beyond("is asked too many times:", time, site->times);
+  if (asked.columns > site->columns) return beyond("has too many columns:", asked.columns, site->columns);
+  // The cells are read only if the matrix is wider than declared.
   if (site->kind.options && !asked.options.empty() && static_cast<int>(question.log_p.cols()) > site->options)
     if (const int most = *std::max_element(asked.options.begin(), asked.options.end()); most > site->options)
-      return beyond("has so many options:", most, site->options);
+      return beyond("has too many options:", most, site->options);
   if (!asked.state ? site->state_width != 0 : asked.state.rows() != asked.rows->size())
-    return fmt::format("site `{}` has no state for each of its rows", site->name);
+    return fmt::format("site `{}` does not have one row of state for each asking row", site->name);
   const int width = asked.state ? static_cast<int>(asked.state.cols()) : 0;
-  return width == site->state_width ? "" : beyond("has a state so wide:", width, site->state_width);
+  return width == site->state_width ? "" : beyond("has a state of the wrong width:", width, site->state_width);
 }
 
 }  // namespace
@@ -48,10 +47,10 @@ template <class T>
 std::string not_by_row(const Episode<T>& run) {
   for (const auto& cost : run.costs())
     if (cost.loss.rows() != cost.rows->size())
-      return fmt::format("a cost of {} rows is handed over on {} rows", cost.loss.rows(), cost.rows->size());
+      return fmt::format("a cost has {} rows, but is given for {} rows", cost.loss.rows(), cost.rows->size());
   for (const auto& prediction : run.predictions())
     if (prediction.label.size() != prediction.rows->size())
-      return fmt::format("{} labels are predicted on {} rows", prediction.label.size(), prediction.rows->size());
+      return fmt::format("{} labels are predicted for {} rows", prediction.label.size(), prediction.rows->size());
   return "";
 }
 

@@ -1,4 +1,4 @@
-// What a model declared of its sites, held against what a run showed.
+// Compares a model's declared sites with the questions of a run.
 #pragma once
 
 #include <string>
@@ -9,17 +9,17 @@
 
 namespace hardgrad {
 
-/// The first thing in which the run is not as declared, in words, e.g. "site `end` is asked so many times: 4, declared 1";
-/// empty if there is none.
+/// The first difference between the run and the declaration, e.g. "site `end` is asked too many times: 4, declared 1"; empty if
+/// there is none.
 template <class T>
 std::string undeclared(const Structure& structure, const Episode<T>& run);
-/// Of that, what is known at the end: a cost or labels that are not one for each of their rows.
+/// The differences found only after the run: a cost, or labels, whose length is not the number of their rows.
 template <class T>
 std::string not_by_row(const Episode<T>& run);
 
-/// Answers as another chooser does, after a look whether the question is as declared: estimators make room by the declaration,
-/// and what goes beyond it must not reach them. UsageError that says what is not. NotExact where the answers make more rows
-/// than `cap` in all.
+/// Checks each question against the declaration, then asks another chooser. Estimators allocate by the declaration, so a
+/// question beyond it must not reach them. UsageError names the difference. NotExact if the answers make more than `cap` rows
+/// in total.
 template <class T>
 class DeclaredChooser final : public Chooser<T> {
  public:
@@ -34,7 +34,7 @@ class DeclaredChooser final : public Chooser<T> {
   std::vector<int> times_;
 };
 
-/// UsageError of a model with such a fault.
+/// Throws the UsageError for such a difference.
 [[noreturn]] void refuse_undeclared(const std::string& fault);
 
 }  // namespace hardgrad

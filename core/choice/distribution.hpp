@@ -1,7 +1,7 @@
-// What a site asks for: a distribution over the choices of all its rows.
+// The distribution of a site: it covers the choices of all its rows.
 //
-// R rows ask for D choices (columns) each, which are independent of each other given everything before; cell r D + d is column
-// d of row r. Estimators and episodes speak to this interface; a further distribution is one file (normal.cpp is the shortest).
+// Each of R rows has D choices (columns), which are independent given all earlier choices. Cell r D + d is column d of row r.
+// Estimators and episodes use this interface only, so a new distribution is one file (normal.cpp is the shortest).
 #pragma once
 
 #include <functional>
@@ -16,12 +16,12 @@
 
 namespace hardgrad {
 
-/// Where the noise of one question comes from: a draw is keyed by (example id, sample, question, column).
+/// The noise source of one question. A draw is keyed by (example id, sample, question, column).
 struct Noise {
   Randomness& random;
-  const std::vector<std::uint32_t>& id;  ///< of the examples of the batch
+  const std::vector<std::uint32_t>& id;  ///< ids of the batch's examples
   int step;                              ///< index of the question
-  std::uint32_t first = 0;               ///< the sample that stands in the first row of an example
+  std::uint32_t first = 0;               ///< the sample in an example's first row
 
   Draw at(const Rows& rows, std::size_t row, std::size_t column = 0) const {
     return {.example = id[rows.example[row]],
@@ -31,12 +31,12 @@ struct Noise {
   }
 };
 
-/// What an enumeration visits.
+/// The options of an enumeration.
 struct Visits {
-  bool side_by_side = false;  ///< the columns each by itself (Choice::side_by_side), not their sets
-  std::function<void(int cell, std::vector<int>& to)> options = {};  ///< of categories: adds those of a cell, at least one
+  bool side_by_side = false;  ///< enumerate each column by itself (Choice::side_by_side), not all sets
+  std::function<void(int cell, std::vector<int>& to)> options = {};  ///< categories: appends a cell's options, at least one
   double cap = 1e9;                                                  ///< most rows; NotExact beyond
-  int nodes = 0;  ///< of numbers: points of a quadrature for each column (Choice::log_volume)
+  int nodes = 0;  ///< numbers: quadrature points per column (Choice::log_volume)
 };
 
 template <class T>
@@ -46,41 +46,41 @@ class Distribution {
   virtual const SiteKind& kind() const = 0;
   std::size_t rows() const { return rows_; }
   int columns() const { return columns_; }
-  /// What it is made of, by name: matrices of R or R D rows. Gradients at a site's parameters are taken here.
+  /// The parameters by name: matrices of R or R D rows. Gradients with respect to a site's parameters are taken here.
   virtual std::vector<std::pair<std::string_view, Var<T>>> parameters() const = 0;
-  /// False if all columns of the row are settled already, such as padding.
+  /// False if no column of the row has more than one option, e.g. in padding.
   virtual bool chooses(std::size_t /*row*/) const { return true; }
 
-  // Answers. `rows` [R'] continue this distribution's rows through their parents.
+  // Answers. `rows` [R'] are the rows after the choice; their parents are this distribution's rows.
   /// One draw for each of `rows`.
   virtual Choice<T> sample(Tape<T>& tape, const RowsPtr& rows, const Noise& noise) const = 0;
-  /// The same, differentiable in the parameters (kind().reparameterised). Bug if that cannot be.
+  /// The same, differentiable in the parameters. Bug unless kind().reparameterised.
   virtual Choice<T> reparameterised_sample(Tape<T>&, const RowsPtr&, const Noise&) const {
     throw Bug("this distribution has no reparameterised draws");
   }
-  /// Numbers at which the columns' distribution functions have the values u [R' D] in (0, 1) (kind().quantiles).
+  /// The quantiles of the columns at u [R' D], each in (0, 1). Bug unless kind().quantiles.
   virtual Choice<T> at_quantiles(Tape<T>&, const RowsPtr&, const std::vector<double>& /*u*/) const {
     throw Bug("this distribution has no quantiles");
   }
   /// The most probable answer.
   virtual Choice<T> mode(Tape<T>& tape, const RowsPtr& rows) const = 0;
-  /// The expected answer: weights, or the mean.
+  /// The expected answer: the probabilities as weights, or the mean.
   virtual Choice<T> mean(const RowsPtr& rows) const = 0;
-  /// All there is, for rows that ask as choice `step`.
+  /// All answers, for the rows that ask choice `step`.
   virtual Choice<T> enumerate(Tape<T>& tape, const RowsPtr& asking, int step, const Visits& visits) const = 0;
 
-  // Numbers in nats.
-  /// Log probability (or density) of an answer that has one, of each column [R', D].
+  // Values in nats.
+  /// Log probability (or density) of an answer, by column [R', D]. The answer must have one (Choice::has_probability).
   virtual Var<T> log_probability(const Choice<T>& choice) const = 0;
-  /// |d log probability / d parameters|^2 of an answer, of each column [R' D], the parameters being logits, or means and log
-  /// scales.
+  /// |d log probability / d parameters|^2 of an answer, by column [R' D]. The parameters are the logits, or the mean and the
+  /// log scale.
   virtual std::vector<double> squared_scores(const Choice<T>& choice) const = 0;
   virtual Var<T> entropy() const = 0;  ///< [R, 1], summed over the columns
-  /// KL(this || other) of another of its kind with the same rows [R, 1], summed over the columns.
+  /// KL(this || other) [R, 1], summed over the columns. `other` has the same kind and rows.
   virtual Var<T> divergence(const Distribution& other) const = 0;
-  /// The mean of log this - log other under an answer's weights, of each column [R', D] (kind().relaxable).
+  /// The mean of log this - log other under an answer's weights, by column [R', D]. Bug if answers have no weights.
   virtual Var<T> log_ratio(const Choice<T>&, const Distribution& /*other*/) const {
-    throw Bug("this distribution's answers are no weights");
+    throw Bug("this distribution's answers have no weights");
   }
 
  protected:

@@ -13,7 +13,7 @@ namespace hardgrad {
 
 namespace {
 
-/// What readers of options find in a question about categories.
+/// Fills in the question's fields for categories.
 template <class T>
 void show_options(Question<T>& question) {
   const auto* drawn = dynamic_cast<const Categorical<T>*>(question.distribution.get());
@@ -35,7 +35,7 @@ void Episode<T>::cost(RowsPtr rows, Var<T> loss) {
     return;
   }
   if (rows->is_root() || static_cast<int>(loss.cols()) != steps_.at(rows->step).question.site.columns)
-    throw Bug("a cost by column has one column for each of the choice that made its rows");
+    throw Bug("a cost by column must have as many columns as the choice that made its rows");
   costs_.push_back({std::move(rows), row_sums(loss), loss});
 }
 
@@ -48,11 +48,11 @@ Choice<T> Episode<T>::choose(Site<T> site) {
   question.nodes = nodes_;
   question.distribution = site.prior;
   if (terms_.drawn_from == DrawnFrom::posterior) {
-    if (!site.posterior) throw Bug("a posterior is wanted of a model built without one");
+    if (!site.posterior) throw Bug("a posterior is needed, but the model was built without one");
     question.distribution = site.posterior();
     if (question.distribution->kind() != site.prior->kind() || question.distribution->rows() != site.rows->size() ||
         question.distribution->columns() != site.prior->columns())
-      throw Bug("a site's posterior must be of its prior's kind and size");
+      throw Bug("a site's posterior must have its prior's kind and size");
   }
   if (tape_.logits_only())
     for (const auto* distribution : {site.prior.get(), question.distribution.get()})
@@ -86,7 +86,7 @@ Var<T> Episode<T>::log_probability(int step, DrawnFrom of) {
   auto value = log_probability_by_column(step, of);
   if (!choice.side_by_side && question.site.columns > 1) value = row_sums(value);
   if (choice.log_volume) value = add(value, choice.log_volume);
-  if (!choice.spare.empty()) {  // what a column has no answer for has no probability
+  if (!choice.spare.empty()) {  // spare entries have probability 0
     auto nothing = tape_.constant(value.rows(), value.cols());
     for (std::size_t c = 0; c < choice.spare.size(); ++c)
       if (choice.spare[c]) tape_.mutable_value(nothing).data[c] = -std::numeric_limits<T>::infinity();
@@ -115,7 +115,7 @@ Var<T> Episode<T>::path_log_probability(const RowsPtr& rows, DrawnFrom of) {
     if (made.rows == rows.get() && made.of == of) return made.value;
   auto value = log_probability(rows->step, of);
   if (!rows->origin->is_root()) {
-    if (value.cols() > 1) throw Bug("columns side by side must be asked for from the root");
+    if (value.cols() > 1) throw Bug("columns side by side must be asked from the root");
     value = add(value, gather_rows(path_log_probability(rows->origin, of), std::span<const int>(rows->parent)));
   }
   paths_.push_back({rows.get(), of, value});

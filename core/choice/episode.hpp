@@ -1,8 +1,8 @@
-// One run of a model: what it asked, what it was answered, what it cost.
+// One run of a model: its questions, the answers and the costs.
 //
-// A model asks an Episode at every stochastic choice and hands it every loss. The episode passes the question to
-// a Chooser (the estimator's strategy) and records everything a surrogate needs. The model never learns who
-// answered; the estimator never learns what the network is.
+// A model asks an Episode at every stochastic choice and reports every loss to it. The episode passes the question to a Chooser
+// (the estimator's strategy) and records all values that a surrogate needs. The model does not depend on the chooser, nor the
+// estimator on the network.
 #pragma once
 
 #include <functional>
@@ -14,33 +14,32 @@
 
 namespace hardgrad {
 
-/// A question of the model: D choices (columns) for each of R rows, made at once, independent of each other given everything
-/// before, that share their costs: the heads of an attention, the bits of a code. A row's columns stand one under the other:
-/// cell r D + d.
+/// A question of the model: D choices (columns) for each of R rows, made at once. The columns are independent given all earlier
+/// choices; e.g. the heads of an attention, or the bits of a code. Cell r D + d is column d of row r.
 template <class T>
 struct Site {
   std::string_view name;     ///< as the model declares it
-  RowsPtr rows;              ///< who asks, [R]
+  RowsPtr rows;              ///< the asking rows, [R]
   DistributionPtr<T> prior;  ///< p(z | x), of R rows
-  Var<T> state;              ///< [R, C] what the network knew when it asked; learned baselines look at it
+  Var<T> state;              ///< [R, C] the network's state at this question, an input of learned baselines
   /// The learned posterior q(z | x, y), of the same kind; empty if the model was built without one. Called at most once, and
   /// only for targets that need it.
   std::function<DistributionPtr<T>()> posterior = {};
 
-  // What the episode reads out of the prior, for estimators.
+  // Set by the episode from the prior, for estimators.
   int columns = 1;                ///< D
-  std::vector<int> options = {};  ///< [R D] of categories: how many a cell has, the first ones. 1 is no choice (a finished row)
-  Var<T> logits = {};             ///< [R D, S] of categories
+  std::vector<int> options = {};  ///< [R D] categories: number of options of each cell; 1 is no choice (a finished row)
+  Var<T> logits = {};             ///< [R D, S] categories
 };
 
 /// The two distributions of a site.
 enum class DrawnFrom { prior, posterior };
 
-/// What a target asks of a run: the distribution choices are drawn from, and what is added to the model's costs.
+/// A target's requirements on a run: the distribution to draw from, and the divergence added to the model's costs.
 struct TargetTerms {
   DrawnFrom drawn_from = DrawnFrom::prior;
-  /// The divergence of the posterior q from the prior p: not at all; at every site asked, KL(q || p) given what came before;
-  /// or log q(z) - log p(z) of what was chosen, whose mean that is.
+  /// The divergence of the posterior q from the prior p. none: not added. analytic: KL(q || p) given the earlier choices, at
+  /// every question. sampled: log q(z) - log p(z) of the drawn choices, which has the same mean.
   enum class Divergence { none, analytic, sampled } divergence = Divergence::none;
 };
 
@@ -49,19 +48,19 @@ template <class T>
 struct Question {
   Site<T> site;
   int step = 0;                     ///< index of the choice in the run
-  DistributionPtr<T> distribution;  ///< the one the choice is drawn from: the prior, or the posterior
-  int nodes = 0;                    ///< of the quadrature that stands in for an enumeration of numbers, per column
+  DistributionPtr<T> distribution;  ///< the distribution drawn from: the prior or the posterior
+  int nodes = 0;                    ///< quadrature nodes per column, which replace the enumeration for numbers
 
-  // Of categories alone.
-  Var<T> logits;     ///< [R D, S] of the distribution the choice is drawn from
+  // For categories only.
+  Var<T> logits;     ///< [R D, S] logits of the distribution drawn from
   Var<T> log_p;      ///< [R D, S] its log softmax over the cell's options; -inf beyond them
-  Var<T> log_prior;  ///< [R D, S] the same of the prior
+  Var<T> log_prior;  ///< [R D, S] log softmax of the prior
 
-  /// For whoever reads options: Bug if the choice is none among options.
+  /// Bug if the choices are numbers, not options.
   void require_options() const {
-    if (!log_p) throw Bug("options are wanted of a site whose choices are numbers");
+    if (!log_p) throw Bug("options are needed, but the site's choices are numbers");
   }
-  /// [R' D] the cell of the site that each cell of `rows`, which continue its rows, comes from.
+  /// [R' D] for each cell of `rows`, the site's cell in its parent row.
   std::vector<int> cells(const Rows& rows) const { return cells_of(rows, site.columns); }
   /// True if a row has a choice in any of its columns.
   bool chooses(std::size_t row) const { return distribution->chooses(row); }
@@ -75,27 +74,28 @@ class Chooser {
   virtual Choice<T> choose(Tape<T>& tape, const Question<T>& question) = 0;
 };
 
-/// Draws what a model is judged by from its predictions, instead of judging them (core/models/parts/dreams.hpp).
+/// Draws the labels from the model's predictions, instead of computing the loss on the true labels
+/// (core/models/parts/dreams.hpp).
 template <class T>
 class Observer {
  public:
   virtual ~Observer() = default;
-  /// A label from softmax(logits [n, V]) for each of the examples [n], as what they show at `place`.
+  /// Draws a label for each of the examples [n] from softmax(logits [n, V]), as its label at `place`.
   virtual std::vector<int> observe(std::span<const int> example, Var<T> logits, int place) = 0;
-  /// [B] whose past each example goes on from after what was drawn last; empty: its own. The examples of a beam search are the
-  /// hypotheses, which take each other's places.
+  /// [B] for each example, the example whose history it continues after the last draw; empty: its own. In a beam search the
+  /// examples are the hypotheses, which replace each other.
   virtual std::vector<int> goes_on_from() const { return {}; }
 };
 
-/// How the model is fed what came before: with the truth, or with its own predictions (for decoding).
+/// The inputs of later steps: the true labels, or the model's own predictions (for decoding).
 enum class Feeding { teacher_forced, free_running };
 
-/// What an estimator says beforehand of its surrogate's slope in the cost of a row, up to one common factor.
+/// An estimator's hint, before the run, at d surrogate / d cost for each row, up to one common factor.
 enum class CostWeights {
   unknown,
-  equal,             ///< the same for all rows of one choice, summing to the same for all choices
-  path_probability,  ///< the probability of the choices on the way
-  posterior  ///< that of a choice given the costs: path_probability times exp(-cost), shared out among those who ask alike
+  equal,             ///< equal for all rows of one choice, with the same sum for every choice
+  path_probability,  ///< the probability of the row's choices
+  posterior          ///< p(choice | costs): path_probability times exp(-cost), normalised over one asking row's continuations
 };
 
 template <class T>
@@ -108,9 +108,9 @@ class Episode {
   struct Cost {
     RowsPtr rows;
     Var<T> loss;  ///< [R, 1]
-    Var<T> by_column =
-        {};  ///< [R, D] if each column of the choice that made the rows has a cost of its own; `loss` is their sum
-    bool divergence = false;  ///< the target adds it (TargetTerms), the model does not pay it
+    /// [R, D] if each column of the choice that made the rows has a separate cost; `loss` is their sum.
+    Var<T> by_column = {};
+    bool divergence = false;  ///< true if the target adds it (TargetTerms), not the model
   };
   struct Prediction {
     RowsPtr rows;
@@ -119,17 +119,17 @@ class Episode {
 
   Episode(Tape<T>& tape, Chooser<T>& chooser, int examples, TargetTerms terms = {})
       : tape_(tape), chooser_(chooser), root_(Rows::root(examples)), terms_(terms) {}
-  /// Enumerations take so many nodes per column where choices are numbers.
+  /// Sets the quadrature nodes per column, for choices that are numbers.
   void integrate_with(int nodes) { nodes_ = nodes; }
-  /// The model is fed with its own predictions.
+  /// The model's inputs are its own predictions.
   void run_freely() { feeding_ = Feeding::free_running; }
-  /// The model hands its predictions over to be drawn from, and is fed with what was drawn.
+  /// The observer draws labels from the model's predictions, and they are the model's inputs.
   void observe_by(Observer<T>& observer) {
     observer_ = &observer;
     run_freely();
   }
 
-  /// Room for what `steps` choices leave behind.
+  /// Reserves memory for the records of `steps` choices.
   void expect(int steps) {
     steps_.reserve(steps);
     costs_.reserve(steps + 1);
@@ -137,47 +137,47 @@ class Episode {
     paths_.reserve(steps);
   }
 
-  // What a model calls
+  // Called by models
   Tape<T>& tape() const { return tape_; }
   const RowsPtr& root() const { return root_; }
   int examples() const { return static_cast<int>(root_->size()); }
   Feeding feeding() const { return feeding_; }
-  /// If there is one, it takes the place of the costs.
+  /// Null if there is none. With an observer, the model reports predictions to it instead of costs.
   Observer<T>* observer() const { return observer_; }
-  /// [R] the slopes of the surrogate in a cost on `rows`, as far as they are known beforehand; empty if they are not. A
-  /// hint that saves work if it is true. Of the posterior, the prior.
+  /// [R] the hinted d surrogate / d cost of `rows`; empty if unknown. A correct hint saves work, a wrong one changes no result.
+  /// For CostWeights::posterior these are the prior's path probabilities.
   std::vector<double> cost_weights(const RowsPtr& rows);
   CostWeights hinted() const { return cost_weights_; }
   void hint(CostWeights weights) { cost_weights_ = weights; }
-  /// Asks. Rows of the answer continue rows of the site through `Choice::rows->parent`.
+  /// Asks a question. `Choice::rows->parent` gives the site's row that each row of the answer continues.
   Choice<T> choose(Site<T> site);
-  /// Hands over a loss [R, 1] incurred on `rows`, or [R, D], where column d pays for column d of the choice that made the rows
-  /// and for nothing else. An example's loss is the sum of all its costs.
+  /// Reports a loss of `rows`: [R, 1], or [R, D] if column d depends only on column d of the choice that made the rows. An
+  /// example's loss is the sum of all its costs.
   void cost(RowsPtr rows, Var<T> loss);
-  /// Hands over what the network would answer on `rows`, for metrics.
+  /// Reports the network's predicted labels of `rows`, for metrics.
   void predict(RowsPtr rows, std::vector<int> label) { predictions_.push_back({std::move(rows), std::move(label)}); }
 
-  /// Makes models work out every row by itself, also those that are the same so far: for checks and benchmarks.
+  /// Makes models compute every row separately, even rows with equal histories: for checks and benchmarks.
   void keep_apart() { apart_ = true; }
 
-  // What surrogates, metrics and dumps read
+  // Read by surrogates, metrics and dumps
   const std::vector<Step>& steps() const { return steps_; }
   const std::vector<Cost>& costs() const { return costs_; }
   const std::vector<Prediction>& predictions() const { return predictions_; }
-  /// log probability of hard choice `step`, [R', 1] on the rows after it, under the distribution it was drawn from: the sum
-  /// over its columns, or [R', D] if these answered side by side. Made once, on demand.
+  /// Log probability of hard choice `step` under the distribution it was drawn from, for the rows after it: [R', 1] summed over
+  /// the columns, or [R', D] if they answered side by side. Computed once, on demand.
   Var<T> log_probability(int step) { return log_probability(step, terms_.drawn_from); }
   Var<T> log_probability(int step, DrawnFrom of);
-  /// The same of each column [R', D], also of those that have no answer left.
+  /// The same by column [R', D], including spare columns (Choice::spare).
   Var<T> log_probability_by_column(int step) { return log_probability_by_column(step, terms_.drawn_from); }
   Var<T> log_probability_by_column(int step, DrawnFrom of);
-  /// The same of all choices on the way to `rows` [R, 1]; zeros at the root.
+  /// The sum of the log probabilities of all choices on the path to `rows` [R, 1]; zeros at the root.
   Var<T> path_log_probability(const RowsPtr& rows) { return path_log_probability(rows, terms_.drawn_from); }
   Var<T> path_log_probability(const RowsPtr& rows, DrawnFrom of);
   const TargetTerms& terms() const { return terms_; }
-  /// Model rows evaluated: the rows that came out of each choice, summed over the choices. The unit of cost.
+  /// Model rows evaluated: the rows after each choice, summed over the choices. The unit of computational cost.
   std::size_t rows_evaluated() const;
-  /// Attention values computed: entries of all score matrices, [R, S] each; numbers chosen count one each.
+  /// Attention values computed: entries of all score matrices, [R, S] each; a chosen number counts as one.
   std::size_t attention_values() const;
 
  private:

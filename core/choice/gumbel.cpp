@@ -21,7 +21,7 @@ void log_all(std::span<double> x) {
   kernels::map(x.data(), x.data(), x.size(), [](const Batch<double>& v) { return kernels::log<double>(v); });
 }
 
-/// more(cell, its S numbers' place, options) of choices among more than two.
+/// Calls more(cell, offset of its S numbers, number of options) for every cell with more than two options.
 template <class More>
 void for_more(std::size_t width, std::span<const int> options, More more) {
   if (width == 2) return;
@@ -29,17 +29,17 @@ void for_more(std::size_t width, std::span<const int> options, More more) {
     if (options[c] > 2) more(c, c * width, static_cast<std::size_t>(options[c]));
 }
 
-/// Numbers of choices among two that are worked on together.
+/// Two-option cells are processed in blocks of this size.
 constexpr std::size_t block = 256;
 using BlockOfNumbers = double[block];
 
-/// Cells in a row, of two options each and no more: known to the compiler, whose loops then are vector instructions.
+/// Consecutive cells with S = 2. The compiler knows the stride and vectorises the loops.
 struct InARow {
   std::size_t from, count;
   std::size_t cell(std::size_t i) const { return from + i; }
-  std::size_t at(std::size_t i) const { return 2 * (from + i); }  ///< of its numbers
+  std::size_t at(std::size_t i) const { return 2 * (from + i); }  ///< offset of its two numbers
 };
-/// Cells of two options among others.
+/// Two-option cells among cells with other numbers of options.
 struct Scattered {
   std::size_t width, count = 0;
   std::array<std::size_t, block> cells = {};
@@ -49,7 +49,7 @@ struct Scattered {
 
 bool all_pairs(std::size_t width, std::span<const int> options) { return width == 2 && all_are(options, 2); }
 
-/// f(cells, how many came before) for the choices among two, in their order.
+/// Calls f(cells, number of earlier two-option cells) for blocks of two-option cells, in order.
 template <class F>
 void for_pairs(std::size_t width, std::span<const int> options, F f) {
   if (all_pairs(width, options)) {
@@ -90,8 +90,7 @@ double uniform(Randomness& random, Draw where, std::size_t i) {
   return random.uniform(where);
 }
 
-/// Of choices among two: logistic numbers. Each changes its option where it is log p_0 - log p_1; given the option, z is small
-/// beyond there.
+/// A logistic number for every two-option cell. Its option changes at log p_0 - log p_1, which is passed as the draw's edge.
 std::vector<double> logistics(const Cells& cells, std::span<const Draw> where, Randomness& random) {
   std::vector<Draw> places;
   std::vector<double> edges(cells.options.size());
@@ -135,9 +134,10 @@ void perturb(const Cells& cells, std::span<const Draw> where, Randomness& random
   });
 }
 
-// Of two options u = q + p v or q v: with L the logit of v or of 1 - v, whichever is the share of u inside its side,
-//   |z| = log(1 + e^toward inside) - log(outside),  inside = sig(L), outside = sig(-L)
-// where `toward` is phi or -phi, and no exponential is above 1.
+// For two options with probabilities q, p: u = q + p v given option 1, and u = q v given option 0. With L = logit(v) or
+// logit(1 - v), respectively,
+//   |z| = log(1 + e^toward inside) - log(outside),  inside = sigmoid(L), outside = sigmoid(-L)
+// where `toward` is phi or -phi. The code evaluates no exponential above 1.
 void perturb_given(const Cells& cells, std::span<const int> option, std::span<const Draw> where, Randomness& random,
                    std::span<double> z) {
   const auto S = cells.width;
@@ -145,7 +145,7 @@ void perturb_given(const Cells& cells, std::span<const int> option, std::span<co
   const auto log_p = cells.log_p;
   const auto logistic = logistics(cells, where, random);
   if (S > 2) {
-    std::vector<double> x(z.size()), logs(z.size(), 1.0);  // 1 / p, and what logs are taken of
+    std::vector<double> x(z.size()), logs(z.size(), 1.0);  // x: 1 / p; logs: arguments, then values, of logarithms
     for_more(S, options, [&](std::size_t c, std::size_t at, std::size_t n) {
       for (std::size_t i = 0; i < n; ++i) {
         logs[at + i] = uniform(random, where[c], i);
@@ -197,7 +197,7 @@ void followed(const Cells& cells, std::span<const int> option, std::span<const d
     });
   }
   for_pairs(S, options, [&](const auto& pairs, std::size_t) {
-    BlockOfNumbers phi, other, moved;  // log p of the option not taken, and that moved by the noise
+    BlockOfNumbers phi, other, moved;  // other: log p of the option not taken; moved: the same minus the noise
     differences(pairs, log_p, phi);
     for (std::size_t i = 0; i < pairs.count; ++i) {
       const std::size_t at = pairs.at(i);
@@ -214,14 +214,14 @@ void followed(const Cells& cells, std::span<const int> option, std::span<const d
 }
 
 std::vector<double> chosen_after(std::span<const double> p, int option, std::span<const double> move) {
-  // c_i < c_b, ascending, in units of the least: the first to be able to overtake comes first. Beyond e^500 nobody is chosen.
+  // The options with c_i < c_b, ascending, relative to the least c. Exponents are capped at 500: the mass beyond is negligible.
   const double top = *std::max_element(move.begin(), move.end());
   const auto c_of = [&](std::size_t i) { return std::exp(std::min(top - move[i], 500.0)); };
   std::vector<std::pair<double, std::size_t>> faster;
   for (std::size_t i = 0; i < p.size(); ++i)
     if (move[i] > move[option]) faster.emplace_back(c_of(i), i);
   std::sort(faster.begin(), faster.end());
-  std::vector<double> law(p.size()), within(faster.size() + 1);  // integrals of 1 / (1 + H)^2 from each c to the next
+  std::vector<double> law(p.size()), within(faster.size() + 1);  // within: integrals of 1 / (1 + H)^2 from each c to the next
   double H = 0, slope = 0;
   for (std::size_t m = 0; m < faster.size(); ++m) {
     const auto [c, i] = faster[m];

@@ -26,7 +26,7 @@ template <class T>
 Normal<T>::Normal(Var<T> mean, Var<T> log_scale)
     : Distribution<T>(mean.rows(), static_cast<int>(mean.cols())), mean_(mean), log_scale_(log_scale) {
   if (mean.rows() != log_scale.rows() || mean.cols() != log_scale.cols())
-    throw Bug("a Normal's means and scales must be of one shape");
+    throw Bug("a Normal's means and log scales must have the same shape");
 }
 
 template <class T>
@@ -81,7 +81,7 @@ Choice<T> Normal<T>::mean(const RowsPtr& rows) const {
   return {.rows = rows, .value = on(*rows, mean_), .expected = true};
 }
 
-// Weighted by w_i / density(z_i) x density: the mass is the rule's, its derivative the density's.
+// A node's weight is w_i / density(z_i) x density: its value is the rule's w_i, its derivative that of the density.
 template <class T>
 Choice<T> Normal<T>::enumerate(Tape<T>& tape, const RowsPtr& asking, int step, const Visits& visits) const {
   const auto nodes = static_cast<std::size_t>(visits.nodes);
@@ -157,14 +157,14 @@ Var<T> Normal<T>::divergence(const Distribution<T>& other) const {
 
 template <class T>
 Var<T> Normal<T>::log_ratio(const Choice<T>& choice, const Distribution<T>& other) const {
-  if (!choice.expected) throw Bug("a number that was drawn has no weights");
+  if (!choice.expected) throw Bug("a drawn number has no weights");
   return on(*choice.rows, divergence_by_column(other));
 }
 
 template <class T>
 const Normal<T>& as_normal(const Distribution<T>& distribution) {
   const auto* numbers = dynamic_cast<const Normal<T>*>(&distribution);
-  if (!numbers) throw Bug("a Normal distribution is wanted of a site that has none");
+  if (!numbers) throw Bug("a Normal distribution is needed, but the site has another kind");
   return *numbers;
 }
 

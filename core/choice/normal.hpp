@@ -16,7 +16,7 @@ class Normal final : public Distribution<T> {
   }
   Var<T> location() const { return mean_; }
   Var<T> log_scale() const { return log_scale_; }
-  /// mean + exp(log_scale) e [R', D] for constant e [R' D]; differentiable if wanted.
+  /// mean + exp(log_scale) e [R', D] for constant e [R' D]; a constant unless `differentiable`.
   Choice<T> at(Tape<T>& tape, const RowsPtr& rows, const std::vector<double>& e, bool differentiable) const;
 
   Choice<T> sample(Tape<T>& tape, const RowsPtr& rows, const Noise& noise) const override;
@@ -24,13 +24,13 @@ class Normal final : public Distribution<T> {
   Choice<T> at_quantiles(Tape<T>& tape, const RowsPtr& rows, const std::vector<double>& u) const override;
   Choice<T> mode(Tape<T>& tape, const RowsPtr& rows) const override;
   Choice<T> mean(const RowsPtr& rows) const override;
-  /// Gauss-Hermite, `nodes` for each column: R nodes^D rows.
+  /// Gauss-Hermite quadrature with `nodes` points per column: R nodes^D rows.
   Choice<T> enumerate(Tape<T>& tape, const RowsPtr& asking, int step, const Visits& visits) const override;
   Var<T> log_probability(const Choice<T>& choice) const override;
   std::vector<double> squared_scores(const Choice<T>& choice) const override;
   Var<T> entropy() const override;
   Var<T> divergence(const Distribution<T>& other) const override;
-  /// Of the expected answer: its mean under this distribution is the divergence.
+  /// For the expected answer only: the divergence by column, which is the mean of log this - log other.
   Var<T> log_ratio(const Choice<T>& choice, const Distribution<T>& other) const override;
 
  private:
@@ -44,7 +44,7 @@ std::shared_ptr<const Normal<T>> normal(Var<T> mean, Var<T> log_scale) {
   return std::make_shared<const Normal<T>>(mean, log_scale);
 }
 
-/// The distribution as a Normal; Bug if it is none.
+/// The distribution as a Normal; Bug if it is not a Normal.
 template <class T>
 const Normal<T>& as_normal(const Distribution<T>& distribution);
 

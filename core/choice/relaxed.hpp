@@ -1,4 +1,4 @@
-// Relaxed choices: weights that carry a derivative to the logits, with or without a hard option in front.
+// Relaxed choices: weights over the options, differentiable in the logits, with or without a hard option in the forward pass.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 
 namespace hardgrad {
 
-/// The cells (columns of rows) that go on from one question, each waiting for its weights: R of them.
+/// The R cells (columns of rows) after one question, whose weights are to be computed.
 template <class T>
 struct Relaxing {
   Tape<T>& tape;
@@ -18,18 +18,18 @@ struct Relaxing {
   Randomness& random;
   const std::vector<std::uint32_t>& id;
 
-  std::vector<int> from = question.cells(rows);  ///< [R] the cell each continues
-  std::vector<int> count = options();            ///< [R] its options
+  std::vector<int> from = question.cells(rows);  ///< [R] the site's cell in the parent row
+  std::vector<int> count = options();            ///< [R] number of options
 
   std::size_t size() const { return from.size(); }
   std::size_t width() const { return question.log_p.cols(); }  ///< S
-  /// Log probabilities [R, S], of the options of every cell that has a choice; 0 elsewhere.
+  /// Log probabilities [R, S] of the options of every cell that has a choice; 0 elsewhere.
   std::vector<double> log_p() const;
   /// softmax((logits + shift) / temperature) over each cell's options [R, S]; shift [R, S] is constant.
   Var<T> softmax(Var<T> shift, double temperature) const;
-  /// softmax(logits / temperature) [R, S]: of 1 the probabilities themselves.
+  /// softmax(logits / temperature) [R, S]; at temperature 1, the probabilities.
   Var<T> softmax(double temperature = 1) const;
-  /// A constant [R, S]: put(cell, its log probabilities [options]) turns these into its numbers; 0 where there is no choice.
+  /// A constant [R, S]: put(cell, span) replaces the cell's log probabilities [options] in place; 0 where there is no choice.
   template <class F>
   Var<T> constants(F&& put) const {
     auto numbers = log_p();
@@ -39,10 +39,10 @@ struct Relaxing {
   }
   /// One option per cell, drawn from softmax(logits / temperature).
   std::vector<int> draw(double temperature = 1) const;
-  /// Constant noise [R, S] with logits + noise = z up to a constant per row. Options, if wanted, are those it chooses.
+  /// Constant noise [R, S] with logits + noise = z up to a constant per row. `option` receives the argmax of z, if not null.
   Var<T> gumbels(std::vector<int>* option = nullptr) const;
-  /// The same given the options, whose draws stand at `index` and after it. `of` [R, S]: log probabilities they were the
-  /// choices of; empty: their own.
+  /// The same given the options; its draws have indices from `index` on. `of` [R, S]: the log probabilities under which the
+  /// options were drawn; empty: those of the question.
   Var<T> gumbels_given(const std::vector<int>& option, std::uint32_t index, std::span<const double> of = {}) const;
 
  private:
@@ -58,11 +58,11 @@ struct Relaxed {
   Var<T> weights;           ///< [R, S]
 };
 
-/// The hard options in value, `soft` in derivative: one_hot + (soft - detach(soft)).
+/// one_hot + (soft - detach(soft)): the value is the hard options, the derivative that of `soft`.
 template <class T>
 Relaxed<T> straight_through(const Relaxing<T>& asked, std::vector<int> option, Var<T> soft);
 
-/// Answers with what `relax` makes of the logits; `samples` rows per example.
+/// Answers with the result of `relax`; `samples` rows per example.
 template <class T>
 class RelaxedChooser final : public Chooser<T> {
  public:

@@ -1,4 +1,4 @@
-// Rows are branches. A model runs once on R rows; a choice turns them into R' rows, each continuing one.
+// Rows are branches. A model runs once on R rows. A choice gives R' new rows, and each continues one of the R rows.
 #pragma once
 
 #include <memory>
@@ -10,18 +10,18 @@ namespace hardgrad {
 struct Rows;
 using RowsPtr = std::shared_ptr<const Rows>;
 
-/// The rows alive at one place of a run, and the choice they came from. Rows of one example are contiguous.
+/// The rows at one point of a run, and the choice that made them. Rows of one example are contiguous.
 struct Rows {
   std::vector<int> example;  ///< [R] position of the row's example in the batch, non-decreasing
   std::vector<int> replica;  ///< [R] ordinal of the row among its example's rows
-  std::vector<int> parent;   ///< [R] the row of `origin` it continues; empty for the root
+  std::vector<int> parent;   ///< [R] the row of `origin` that the row continues; empty for the root
   RowsPtr origin;            ///< the rows that chose; null for the root
   int step = -1;             ///< index of the choice that made these rows; -1 for the root
-  int copies = 1;            ///< rows per example where every example has equally many, otherwise 0
+  int copies = 1;            ///< rows per example if all examples have equally many, otherwise 0
 
   std::size_t size() const { return example.size(); }
   bool is_root() const { return !origin; }
-  /// True if these rows come (in any number of choices) from choice `step`.
+  /// True if choice `step` made these rows or an ancestor of them.
   bool descends_from(int step) const {
     for (auto* rows = this; rows; rows = rows->origin.get())
       if (rows->step == step) return true;

@@ -1,4 +1,4 @@
-// The kinds of distributions, and what can be done with choices of each: estimators ask for that, not for a name.
+// The kinds of distributions and their properties. Estimators require properties, not a kind by name.
 #pragma once
 
 #include <string_view>
@@ -6,14 +6,14 @@
 namespace hardgrad {
 
 struct SiteKind {
-  std::string_view name;  ///< for programs that read
-  std::string_view is;    ///< as in "site `place` is a Normal"
-  bool options;           ///< a choice is one of finitely many options: they can be visited one by one
+  std::string_view name;  ///< in machine-readable output
+  std::string_view is;    ///< in messages, as in "site `place` is a Normal"
+  bool options;           ///< a choice is one of finitely many options, which can be enumerated
   bool relaxable;         ///< an answer may be weights over the options
   bool reparameterised;   ///< an answer can be differentiable in the distribution's parameters
-  bool quantiles;         ///< a choice can be had from one uniform number, by the inverse distribution function
-  bool symmetric;         ///< the mirror image of a draw is a draw: draws come in antithetic pairs
-  bool measure_valued;    ///< its derivative is a difference of two distributions that can be drawn from
+  bool quantiles;         ///< a choice can be drawn from one uniform number by the inverse distribution function
+  bool symmetric;         ///< the density is symmetric about its mean, so that draws can be antithetic pairs
+  bool measure_valued;    ///< the distribution's derivative is a scaled difference of two distributions that can be sampled
 
   friend bool operator==(const SiteKind& a, const SiteKind& b) { return a.name == b.name; }
   static const SiteKind categorical, normal;

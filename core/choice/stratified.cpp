@@ -11,7 +11,7 @@
 namespace hardgrad {
 namespace {
 
-/// edge[i] = the offset v at which (stratum + v) / K reaches the end of option i's cell, cut to [0, 1].
+/// edge[i] = the offset v at which (stratum + v) / K reaches the end of option i's interval, clipped to [0, 1].
 template <class T>
 std::vector<Edge> edges(const T* log_p, int options, int stratum, int samples) {
   std::vector<double> p(options);
@@ -24,7 +24,7 @@ std::vector<Edge> edges(const T* log_p, int options, int stratum, int samples) {
   return edge;
 }
 
-/// Draws the piece of (0, 1) between neighbouring edges that the rows' one offset falls into -> where it begins.
+/// Draws the interval between neighbouring edges that holds the offset shared by the rows; returns its lower end.
 Edge draw_offset(std::span<const std::vector<Edge>> rows, Randomness& random, Draw where) {
   std::vector<Edge> cut{{0, 1}};
   for (const auto& edge : rows) cut.insert(cut.end(), edge.begin(), edge.end());
@@ -37,7 +37,7 @@ Edge draw_offset(std::span<const std::vector<Edge>> rows, Randomness& random, Dr
 
 }  // namespace
 
-/// A random stratum for each sample, all different.
+/// [K] a random permutation of the strata.
 template <class T>
 std::vector<int> StratifiedChooser<T>::deal(std::uint32_t example, std::uint32_t step, std::uint32_t column) {
   std::vector<int> left(samples_), dealt;
@@ -53,7 +53,7 @@ std::vector<int> StratifiedChooser<T>::deal(std::uint32_t example, std::uint32_t
   return dealt;
 }
 
-/// Of numbers the offsets themselves matter.
+/// For choices that are numbers, the offsets are drawn as uniform numbers.
 template <class T>
 Choice<T> StratifiedChooser<T>::numbers(Tape<T>& tape, const Question<T>& question, const RowsPtr& rows) {
   const auto step = static_cast<std::uint32_t>(question.step);

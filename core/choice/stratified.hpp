@@ -1,4 +1,4 @@
-// K samples of an example whose uniform numbers spread evenly over (0, 1): one in every stratum ((j, j + 1) / K).
+// K samples per example from stratified uniform numbers: one in each stratum (j / K, (j + 1) / K).
 #pragma once
 
 #include <vector>
@@ -8,11 +8,12 @@
 
 namespace hardgrad {
 
-/// Answers a site by the inverse distribution function at u_k = (stratum of sample k + v_k) / K, rows (b, k) as
-/// SampleChooser's. Strata are dealt to the samples anew at every choice, and in every column (a Latin hypercube), so that u_k
-/// is uniform given all that the sample chose before: every path by itself is a true draw. v_k is a number in (0, 1) of each
-/// sample's own (stratified), or one for all samples of the example (systematic). Only the piece of (0, 1) it falls into
-/// matters, and that is what is drawn.
+/// Answers by the inverse distribution function at u_k = (stratum of sample k + v_k) / K. Rows (b, k) as SampleChooser's.
+///
+/// The strata are permuted anew for every choice and every column (a Latin hypercube). So u_k is uniform given all earlier
+/// choices of sample k, and each path alone has the model's distribution. The offset v_k in (0, 1) is drawn for each sample
+/// (Offsets::own, stratified) or once for all samples of the example (Offsets::common, systematic). An option depends only on
+/// the interval of (0, 1) that holds v_k, so that interval is drawn, as a category.
 template <class T>
 class StratifiedChooser final : public Chooser<T> {
  public:

@@ -1,4 +1,4 @@
-// What a model declares of its sites before it runs, and what follows from that.
+// The sites that a model declares before it runs, and properties derived from them.
 #pragma once
 
 #include <algorithm>
@@ -13,38 +13,39 @@ namespace hardgrad {
 
 struct Dreams;
 
-/// What a choice changes besides costs on the rows of its own answer.
+/// The costs and choices that a choice can change.
 enum class Reach {
-  own_column,    ///< nothing: each column's costs are its own (Episode::cost by column)
-  own_costs,     ///< nothing: no other step's rows see it; the columns of its own step share their costs
-  later_costs,   ///< costs that other choices change too, but no other choice's distribution
-  later_choices  ///< the distributions of later choices
+  own_column,    ///< only the costs of its own column (Episode::cost by column)
+  own_costs,     ///< only the costs of its own step, which the step's columns share
+  later_costs,   ///< also costs that depend on other steps' choices, but no other choice's distribution
+  later_choices  ///< also the distributions of later choices
 };
 
-/// A place where the model asks.
+/// A named kind of question of the model.
 struct SiteDeclaration {
-  std::string name;     ///< in files, pages and refusals
-  int options = 0;      ///< most options of a choice; of numbers none
-  int times = 1;        ///< how often it is asked in the longest run
+  std::string name;     ///< in files, pages and messages
+  int options = 0;      ///< most options of a choice; 0 for numbers
+  int times = 1;        ///< number of questions in the longest run
   int state_width = 0;  ///< columns of Site::state
   Reach reach = Reach::later_choices;
   SiteKind kind = SiteKind::categorical;
-  int columns = 1;  ///< most choices asked at once: independent of each other given everything before
+  int columns = 1;  ///< most choices asked at once, independent given all earlier choices
 
-  /// Rows that enumerate one question, at most: sets of options (of numbers, of `nodes` for each column), or options where
-  /// columns are enumerated side by side.
+  /// Most rows that enumerate one question: sets of options (for numbers, of `nodes` quadrature points per column), or options
+  /// if columns are enumerated side by side.
   double sets(int nodes) const {
     const int each = kind.options ? options : nodes;
     return reach == Reach::own_column ? each : std::pow(each, columns);
   }
 };
 
-/// What may be known of a model before it runs.
+/// A model's declaration.
 struct Structure {
   std::vector<SiteDeclaration> sites;  ///< in the order in which they are first asked; empty: the model makes no choice
-  bool posterior = false;              ///< every site offers a learned posterior
-  double steepest = 0;  ///< exponent a of the loss's slope, |distance|^a, where it is infinite between options; 0: nowhere
-  const Dreams* dreams = nullptr;  ///< how it draws what it is judged by (core/models/parts/dreams.hpp); null if it cannot
+  bool posterior = false;              ///< every site has a learned posterior
+  /// If the loss's slope is infinite at a point between the options, like |distance|^a, the exponent a < 0; otherwise 0.
+  double steepest = 0;
+  const Dreams* dreams = nullptr;  ///< draws labels from the model (core/models/parts/dreams.hpp); null if it cannot
 
   /// Questions in the longest run.
   int steps() const {
@@ -67,8 +68,8 @@ struct Structure {
   bool numbers() const {
     return std::any_of(sites.begin(), sites.end(), [](const auto& site) { return !site.kind.options; });
   }
-  /// Points of a quadrature for each column, where choices are numbers and truth is to be had of a product of rules: as many as
-  /// make no more than some ten thousand rows.
+  /// Quadrature points per column, for an exact gradient by a product of rules over choices that are numbers. Chosen to give at
+  /// most about ten thousand rows.
   int nodes() const {
     int product = 0;
     for (const auto& site : sites)
@@ -78,19 +79,19 @@ struct Structure {
   int most_options() const { return most(&SiteDeclaration::options); }
   int most_columns() const { return most(&SiteDeclaration::columns); }
   int state_width() const { return most(&SiteDeclaration::state_width); }
-  /// Rows that enumerate one question, at most.
+  /// Most rows that enumerate one question.
   double most_sets() const {
     double largest = 0;
     for (const auto& site : sites) largest = std::max(largest, site.sets(nodes()));
     return largest;
   }
-  /// True if a choice changes only costs of its own: choices can be enumerated one by one.
+  /// True if every choice changes only its own costs, so that choices can be enumerated one at a time.
   bool factorised() const {
     return choices() <= 1 || reach() == Reach::own_column || (reach() == Reach::own_costs && most_columns() <= 1);
   }
-  /// True if the choices of a question change only costs of its own: questions can be enumerated one by one.
+  /// True if every question changes only its own costs, so that questions can be enumerated one at a time.
   bool steps_apart() const { return steps() <= 1 || reach() <= Reach::own_costs; }
-  /// True if no choice changes the distribution of another.
+  /// True if no choice changes another choice's distribution.
   bool independent() const { return steps() <= 1 || reach() != Reach::later_choices; }
   /// "no choice", "one choice", "factorised", "factorised by step" (the columns of a step share their costs), "joint cost" or
   /// "sequential".

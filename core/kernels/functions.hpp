@@ -1,4 +1,4 @@
-// exp, log, tanh and the logistic function on SIMD registers: -inf, inf and NaN behave as in <cmath>.
+// exp, log, tanh and the logistic function on SIMD registers. -inf, inf and NaN behave as in <cmath>.
 #pragma once
 
 #include <type_traits>
@@ -17,20 +17,20 @@ inline Batch<T> log(const Batch<T>& x) {
   return xsimd::log(x);
 }
 
-/// out[i] = exp(in[i]); in place is fine.
+/// out[i] = exp(in[i]); may be in place.
 template <class T>
 inline void exp_all(const T* in, T* out, std::size_t n) {
   map(in, out, n, [](const Batch<T>& v) { return kernels::exp<T>(v); });
 }
 
-/// log(1 + x), with all digits of a small x.
+/// log(1 + x), precise for small x.
 template <class T>
 inline Batch<T> log1p(const Batch<T>& x) {
   return xsimd::log1p(x);
 }
 
-/// The same for x in [0, 1], as of log(1 + exp(-|x|)). In float x P(x), a minimax fit of its own with relative error 5e-9
-/// (rounding brings it to 1.4e-7).
+/// log(1 + x) for x in [0, 1], e.g. x = exp(-|y|). In float: x P(x), a minimax fit with relative error 5e-9 (1.4e-7 with
+/// rounding).
 template <class T>
 inline Batch<T> log1p_unit(const Batch<T>& x) {
   if constexpr (!std::is_same_v<T, float>) {
@@ -45,15 +45,15 @@ inline Batch<T> log1p_unit(const Batch<T>& x) {
   }
 }
 
-/// In float x P(x^2) / Q(x^2), a minimax fit of tanh of its own on |x| < 9.02 with relative error 2e-8
-/// (rounding brings it to 3e-7). Beyond, the fit rises above 1, where tanh rounds to 1, and is cut off there.
+/// tanh(x). In float: x P(x^2) / Q(x^2), a minimax fit on |x| < 9.02 with relative error 2e-8 (3e-7 with rounding). Beyond, the
+/// fit exceeds 1 and is clipped to 1, to which tanh rounds.
 template <class T>
 inline Batch<T> tanh(const Batch<T>& x) {
   if constexpr (!std::is_same_v<T, float>) {
     return xsimd::tanh(x);
   } else {
     using B = Batch<T>;
-    const B a = xsimd::max(B(-9.5f), xsimd::min(B(9.5f), x));  // the second operand if it is a NaN: it passes
+    const B a = xsimd::max(B(-9.5f), xsimd::min(B(9.5f), x));  // both return a NaN second operand
     const B z = a * a;
     const auto horner = [&](float c4, float c3, float c2, float c1) {
       return xsimd::fma(xsimd::fma(xsimd::fma(xsimd::fma(B(c4), z, B(c3)), z, B(c2)), z, B(c1)), z, B(1.f));

@@ -1,5 +1,5 @@
-// Loops over whole SIMD registers; the last, short one goes through a padded copy, so that a number's result
-// never depends on where in an array it stands.
+// Loops over whole SIMD registers. The incomplete last register goes through a padded copy, so that a result does not depend on
+// the number's position in the array.
 #pragma once
 
 // GCC 12 warns about its own AVX-512 intrinsics (GCC bug 105593), wherever they are inlined.
@@ -19,7 +19,7 @@ using Batch = xsimd::batch<T>;
 template <class T>
 inline constexpr std::size_t width = Batch<T>::size;
 
-/// One register's worth of an array, all of it valid.
+/// A full register of an array.
 template <class T>
 struct FullLane {
   std::size_t at;
@@ -27,7 +27,7 @@ struct FullLane {
   void store(T* p, const Batch<T>& x) const { x.store_unaligned(p + at); }
 };
 
-/// The `count` numbers left at the end of an array; loads are padded with zeros.
+/// The last `count` numbers of an array, fewer than a register holds; loads are padded with zeros.
 template <class T>
 struct PartLane {
   std::size_t at, count;
@@ -43,7 +43,7 @@ struct PartLane {
   }
 };
 
-/// f(lane) for each register's worth of n numbers.
+/// Calls f(lane) for each register of n numbers.
 template <class T, class F>
 inline void for_lanes(std::size_t n, F&& f) {
   std::size_t i = 0;
@@ -51,7 +51,7 @@ inline void for_lanes(std::size_t n, F&& f) {
   if (i < n) f(PartLane<T>{i, n - i});
 }
 
-/// out[i] = f(in[i]); in place is fine.
+/// out[i] = f(in[i]); may be in place.
 template <class T, class F>
 inline void map(const T* in, T* out, std::size_t n, F&& f) {
   for_lanes<T>(n, [&](auto lane) { lane.store(out, f(lane.load(in))); });

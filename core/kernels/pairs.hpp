@@ -1,5 +1,5 @@
-// Softmax over two options, whose numbers stand side by side: loops over many pairs at once, where a row by itself would leave
-// registers empty. Same values as those for any number of options.
+// Softmax over two options, stored as adjacent pairs. The loops process many pairs at once, because a single pair would leave
+// registers mostly empty. The values equal those of the general softmax.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace hardgrad::kernels {
 
-/// The two numbers of each of n pairs x, apart.
+/// Splits n pairs x into their first and second numbers.
 template <class T>
 inline void split_pairs(const T* x, std::size_t n, T* first, T* second) {
   for (std::size_t i = 0; i < n; ++i) {
@@ -18,8 +18,8 @@ inline void split_pairs(const T* x, std::size_t n, T* first, T* second) {
   }
 }
 
-/// Log probabilities of n pairs: y_0 = min(-d, 0) - log(1 + e^-|d|), y_1 = min(d, 0) - log(1 + e^-|d|), d = x_1 - x_0. Two of
-/// -inf stay so.
+/// Log probabilities of n pairs: y_0 = min(-d, 0) - log(1 + e^-|d|), y_1 = min(d, 0) - log(1 + e^-|d|), d = x_1 - x_0. A pair
+/// of two -inf gives two -inf.
 template <class T>
 inline void log_softmax_pairs(const T* x, std::size_t n, T* y) {
   constexpr std::size_t block = 512;
@@ -42,9 +42,9 @@ inline void log_softmax_pairs(const T* x, std::size_t n, T* y) {
   }
 }
 
-/// The cotangent of x from that of y = log softmax(x): to_1 (+)= p_0 g_1 - p_1 g_0 and to_0 (-)= the same. What is impossible
-/// (y = -inf) neither gives nor takes.
-// Apart, then many at a time: GCC 12 was seen to make wrong products of a plain loop over pairs side by side.
+/// The cotangent of x from that of y = log softmax(x): to_1 (+)= p_0 g_1 - p_1 g_0, and to_0 (-)= the same. Options with
+/// y = -inf do not contribute and get 0.
+// The pairs are split first, because GCC 12 miscompiled the products in a plain loop over adjacent pairs.
 template <class T>
 inline void log_softmax_pairs_backward(const T* g, const T* y, std::size_t n, T* to, bool store) {
   constexpr std::size_t block = 512;

@@ -1,4 +1,4 @@
-// Reductions over one row: maxima, dot products, and sums that are carried in double.
+// Reductions over one row: maxima, dot products, and sums accumulated in double.
 #pragma once
 
 #include <cmath>
@@ -14,7 +14,7 @@ inline T row_max(const T* x, std::size_t n) {
   constexpr std::size_t w = width<T>;
   const auto larger = [](T a, T b) { return b > a ? b : a; };
   if (n < w) {
-    T parts[4] = {x[0], x[0], x[0], x[0]}, most;  // four chains run side by side
+    T parts[4] = {x[0], x[0], x[0], x[0]}, most;  // four independent chains
     std::size_t i = 1;
     for (; i + 4 <= n; i += 4)
       for (std::size_t j = 0; j < 4; ++j) parts[j] = larger(parts[j], x[i + j]);
@@ -24,16 +24,16 @@ inline T row_max(const T* x, std::size_t n) {
   }
   auto most = Batch<T>::load_unaligned(x);
   for (std::size_t i = w; i + w <= n; i += w) most = xsimd::max(most, Batch<T>::load_unaligned(x + i));
-  most = xsimd::max(most, Batch<T>::load_unaligned(x + n - w));  // overlaps: a maximum does not mind
+  most = xsimd::max(most, Batch<T>::load_unaligned(x + n - w));  // may overlap: harmless for a maximum
   alignas(64) T parts[w];
   most.store_aligned(parts);
   return *std::max_element(parts, parts + w);
 }
 
-/// The first place of `value` among n numbers; n if there is none.
+/// The first index of `value` among n numbers; n if there is none.
 template <class T>
 inline std::size_t find(const T* x, std::size_t n, T value) {
-  constexpr std::size_t block = 64;  // searched as a whole: a loop that may end anywhere is not vectorised
+  constexpr std::size_t block = 64;  // no early exit within a block, so that the loop is vectorised
   std::size_t from = 0;
   for (; from + block <= n; from += block) {
     unsigned found = 0;
@@ -43,8 +43,7 @@ inline std::size_t find(const T* x, std::size_t n, T value) {
   return static_cast<std::size_t>(std::find(x + from, x + n, value) - x);
 }
 
-/// Adds x[i .. n) to `total` in `w` independent partial sums, as far as whole blocks go; returns where it
-/// stopped.
+/// Adds the whole blocks of x[i .. n) to `total`, in `w` independent partial sums; returns the index after the last block.
 template <std::size_t w, class T>
 inline std::size_t add_blocks(const T* x, std::size_t i, std::size_t n, double& total) {
   if (i + w > n) return i;
@@ -57,7 +56,7 @@ inline std::size_t add_blocks(const T* x, std::size_t i, std::size_t n, double& 
   return i;
 }
 
-/// sum_i x[i], in double. Independent partial sums let the compiler use vectors; their order is fixed.
+/// sum_i x[i], in double. Independent partial sums let the compiler vectorise; the order of summation is fixed.
 template <class T>
 inline double row_sum(const T* x, std::size_t n) {
   double total = 0;
@@ -82,7 +81,7 @@ inline T dot(const T* a, const T* b, std::size_t n) {
   return total;
 }
 
-/// to[j] (+)= sum_r weight[r] x[r, j], carried in double: x [rows, cols]; no weight is 1.
+/// to[j] (+)= sum_r weight[r] x[r, j], accumulated in double; x [rows, cols]. A null `weight` means 1.
 template <class T>
 inline void column_sums(const T* x, std::size_t rows, std::size_t cols, T* to, bool store, const T* weight = nullptr) {
   constexpr std::size_t block = 256;

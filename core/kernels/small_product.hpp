@@ -1,15 +1,16 @@
-// Products of so few numbers that calling BLAS takes longer than multiplying them. OpenBLAS takes a lock at every call: 80 ns
-// of one thread, 450 of two at once, and more of many. Exact moments of small networks are millions of such products.
+// Products of small matrices, for which the BLAS call takes longer than the multiplications. OpenBLAS takes a lock at every
+// call: 80 ns with one thread, 450 ns with two at once, and more with many. Exact moments of small networks need millions of
+// such products.
 #pragma once
 
 #include <cstddef>
 
 namespace hardgrad::kernels {
 
-/// The most multiplications for which these loops are taken (experiments/benchmarks/parts_bench.cpp: gemm).
+/// The largest number of multiplications for which these loops are used (experiments/benchmarks/parts_bench.cpp: gemm).
 constexpr std::size_t small_product = 1024;
 
-/// A matrix whose entry (i, j) is data[i * down + j * right]: of a transposed one, the two are exchanged.
+/// A matrix whose entry (i, j) is data[i * down + j * right]. Exchanging `down` and `right` transposes it.
 template <class T>
 struct Strided {
   const T* data;
@@ -17,8 +18,8 @@ struct Strided {
   const T& operator()(std::size_t i, std::size_t j) const { return data[i * down + j * right]; }
 };
 
-/// Of c = beta c + alpha a b the R x C entries from (i, j) on, each sum in the order of the inner index; their chains of
-/// additions run side by side in registers. c [., .] has rows of `stride`; where beta is 0 it is not read.
+/// The R x C entries from (i, j) on of c = beta c + alpha a b. Each sum runs in the order of the inner index, and the sums are
+/// independent chains in registers. c has rows of length `stride`; it is not read if beta is 0.
 template <std::size_t R, std::size_t C, class T>
 inline void multiply_block(Strided<T> a, Strided<T> b, std::size_t inner, T* c, std::size_t stride, std::size_t i,
                            std::size_t j, T beta, T alpha) {

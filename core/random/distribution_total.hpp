@@ -1,10 +1,11 @@
-// Every draw checks its distribution: a factor in it would go unnoticed, because shares are all that a draw looks at.
+// Every categorical draw checks that its probabilities sum to 1. The draw uses only their ratios, so a wrong common factor
+// would go unnoticed.
 #pragma once
 
 namespace hardgrad {
 
-/// Bug if the sum of the probabilities of a draw is not 1 but for the rounding of floats. Where it is no number the network is
-/// broken, not the draw: its gradient will say so.
+/// Bug if `total`, the sum of a draw's probabilities, differs from 1 by more than float rounding. NaN passes: the network, not
+/// the draw, is at fault then, and its non-finite gradient is reported.
 void check_total(double total);
 
 }  // namespace hardgrad

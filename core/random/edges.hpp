@@ -1,5 +1,5 @@
-// Points of [0, 1] that keep their digits at both ends: where probabilities are cumulated, the last ones may be far smaller
-// than the rounding of a number next to 1.
+// Points of [0, 1] with full precision at both ends. In a cumulative sum, the last probabilities may be far smaller than the
+// rounding error of a number near 1.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace hardgrad {
 
-/// A point with what is left of 1 above it: one of the two is small, and has all its digits.
+/// A point `below` and its complement `above` = 1 - `below`. The smaller of the two has full precision.
 struct Edge {
   double below = 0, above = 1;
 
@@ -18,10 +18,10 @@ struct Edge {
   friend bool operator==(const Edge& a, const Edge& b) { return !(a < b) && !(b < a); }
 };
 
-/// From a up to b.
+/// The length of the interval from a to b.
 inline double length(const Edge& a, const Edge& b) { return b.below < 0.5 ? b.below - a.below : a.above - b.above; }
 
-/// [S + 1] the ends of S probabilities, one behind the other and scaled to sum to 1.
+/// [S + 1] the cumulative sums of S probabilities, normalised to sum to 1.
 inline std::vector<Edge> cumulated(std::span<const double> p) {
   const std::size_t S = p.size();
   std::vector<Edge> edge(S + 1, {0, 0});

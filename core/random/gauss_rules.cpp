@@ -1,6 +1,6 @@
-// By the polynomials orthogonal under the density (Golub & Welsch 1969, Calculation of Gauss quadrature rules): their
-// three-term recurrence is found on a fine grid (Stieltjes' procedure; Gautschi 1982, On generating orthogonal polynomials),
-// the points are their zeros (bisection on Sturm counts), the weights follow from their values there.
+// Gauss rules from the polynomials orthogonal under the density (Golub & Welsch 1969, Calculation of Gauss quadrature rules).
+// Their three-term recurrence is computed on a fine grid (Stieltjes' procedure; Gautschi 1982, On generating orthogonal
+// polynomials). The points are their zeros (bisection on Sturm counts). The weights follow from their values at the points.
 #include "core/random/gauss_rules.hpp"
 
 #include <boost/math/special_functions/erf.hpp>
@@ -26,13 +26,13 @@ double density(Standard noise, double z) {
   return 0;
 }
 
-/// p_{k+1}(z) = (z - a_k) p_k(z) - b_k p_{k-1}(z), of leading coefficient 1; b_0 = 1.
+/// p_{k+1}(z) = (z - a_k) p_k(z) - b_k p_{k-1}(z), with leading coefficient 1; b_0 = 1.
 struct Recurrence {
   std::vector<double> a, b;
 };
 
-/// Points and masses that stand for the density: a sum over even steps, after a substitution that lets it vanish with all its
-/// derivatives at both ends (double-exponential sums: Takahasi & Mori 1974).
+/// Points and masses that discretise the density: the trapezoidal rule after a substitution that makes the integrand and all
+/// its derivatives vanish at both ends (double-exponential formulas: Takahasi & Mori 1974).
 struct Grid {
   std::vector<double> z, mass;
 };
@@ -83,7 +83,7 @@ Recurrence recurrence(Standard noise, int n) {
   return r;
 }
 
-/// How many zeros of p_n lie below z.
+/// The number of zeros of p_n below z.
 int zeros_below(const Recurrence& r, int n, double z) {
   int count = 0;
   double ratio = 1;

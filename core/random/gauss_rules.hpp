@@ -1,11 +1,11 @@
-// Standard continuous noise, and the quadrature that integrates over it.
+// Standard continuous noise, and quadrature over it.
 #pragma once
 
 #include <vector>
 
 namespace hardgrad {
 
-/// Continuous distributions without parameters, named by density.
+/// Continuous distributions without parameters.
 enum class Standard {
   normal,          ///< exp(-z^2 / 2) / sqrt(2 pi)
   weibull,         ///< z exp(-z^2 / 2), z > 0: Weibull of shape 2 and scale sqrt(2)
@@ -13,10 +13,10 @@ enum class Standard {
   uniform          ///< 1 on (0, 1)
 };
 
-/// The z below which a share u in (0, 1) of the standard normal distribution lies.
+/// The u-quantile of the standard normal distribution, u in (0, 1).
 double standard_normal_quantile(double u);
 
-/// The density of the distribution at z, integrating to 1.
+/// The normalised density at z.
 double standard_density(Standard noise, double z);
 
 struct GaussRule {
@@ -24,8 +24,8 @@ struct GaussRule {
   std::vector<double> weights;  ///< sum to 1
 };
 
-/// The Gauss rule of n points (1 to 64): the mean of every polynomial of degree up to 2n - 1 under the distribution, to about
-/// 1e-13. Of `normal` it is Gauss-Hermite. Safe to call from any thread.
+/// The Gauss rule of n points (1 to 64). It gives the mean of every polynomial of degree up to 2n - 1, to about 1e-13. For
+/// `normal` it is Gauss-Hermite. Thread-safe.
 const GaussRule& gauss_rule(Standard noise, int n);
 
 }  // namespace hardgrad

@@ -1,4 +1,4 @@
-// Keys of random streams. A key is a 64-bit hash of names and values, never of an order of execution.
+// Keys of random streams. A key is a 64-bit hash of names and numbers and does not depend on the order of execution.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace hardgrad {
 class Key {
  public:
   explicit Key(std::uint64_t root_seed = 0);
-  /// The stream for one named thing, e.g. key / "train" / 17.
+  /// The key of a named substream, e.g. key / "train" / 17.
   Key operator/(std::string_view name) const;
   Key operator/(std::uint64_t number) const;
   std::uint64_t value() const { return value_; }

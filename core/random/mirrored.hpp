@@ -10,11 +10,11 @@
 
 namespace hardgrad {
 
-/// Serves one run. Only normal numbers have a mirror image.
+/// For one run. Supports normal numbers only.
 class MirroredRandomness final : public Randomness {
  public:
   explicit MirroredRandomness(Randomness& noise) : noise_(noise) {}
-  int categorical(std::span<const double>, Draw) override { throw Bug("a categorical draw has no mirror image"); }
+  int categorical(std::span<const double>, Draw) override { throw Bug("only normal draws are mirrored, not categorical ones"); }
   double uniform(Draw, const Pieces&) override { throw Bug("only normal draws are mirrored"); }
   double standard(Standard noise, Draw where) override {
     if (noise != Standard::normal) throw Bug("only normal draws are mirrored");

@@ -18,7 +18,7 @@ namespace hardgrad {
 
 void check_total(double total) {
   if (std::abs(total - 1) > 1e-3) [[unlikely]]
-    throw Bug(fmt::format("a draw is from probabilities that sum to {}, not to 1", total));
+    throw Bug(fmt::format("the probabilities of a draw sum to {}, not to 1", total));
 }
 
 Key::Key(std::uint64_t root_seed) : value_(XXH64(&root_seed, sizeof root_seed, 0)) {}
@@ -27,8 +27,8 @@ Key Key::operator/(std::uint64_t number) const { return {Raw{}, XXH64(&number, s
 
 namespace {
 
-// A column has a key of its own, the counter being full with the rest: the stream's, a step of the golden ratio further for
-// each. Philox makes any two keys independent streams.
+// Each column has a separate key, because the other indices fill the counter: the stream's key plus a multiple of the golden
+// ratio. In Philox any two keys give independent streams.
 std::uint64_t key_of_column(const Key& key, std::uint32_t column) { return key.value() + column * 0x9e3779b97f4a7c15u; }
 
 std::uint64_t philox(const Key& key, const Draw& where) {
@@ -38,7 +38,7 @@ std::uint64_t philox(const Key& key, const Draw& where) {
   return (std::uint64_t{words[0]} << 32) | words[1];
 }
 
-// The same of columns where.column, where.column + 1, ...: the rounds in plain loops, which become vector instructions.
+// The same for columns where.column, where.column + 1, ... The compiler vectorises the loops.
 template <std::size_t N>
 void philox(const Key& key, const Draw& where, std::array<std::uint64_t, N>& bits) {
   using Words = std::array<std::uint64_t, N>;  // of 32 bits each
@@ -68,7 +68,7 @@ void philox(const Key& key, const Draw& where, std::array<std::uint64_t, N>& bit
 
 }  // namespace
 
-// Only who has asked for a place's column d - 1 and now asks for d is taken to go on so.
+// Columns are computed ahead only if the column before was the last one requested at the same place.
 std::uint64_t KeyedRandomness::bits(Draw where) {
   auto& [place, count, bits] = columns_[(where.index ^ (where.index >> 29)) % places];
   const std::uint32_t i = where.column - place.column;
@@ -87,12 +87,12 @@ std::uint64_t KeyedRandomness::bits(Draw where) {
 
 namespace {
 
-// 53 random bits, moved by half a step: never 0, never 1.
+// 53 random bits plus half a step: never 0 or 1.
 double open_unit(std::uint64_t bits) { return (static_cast<double>(bits >> 11) + 0.5) * 0x1.0p-53; }
 
-// The option in whose share of the probabilities u falls.
+// The option whose interval of the cumulative probabilities holds u.
 int option_at(double u, std::span<const double> probabilities) {
-  if (probabilities.size() == 2) {  // as below, without branches that cannot be predicted
+  if (probabilities.size() == 2) {  // as below, without unpredictable branches
     const double p = probabilities[0], q = probabilities[1];
     check_total(p + q);
     return static_cast<int>((u * (p + q) >= p || p <= 0) && q > 0);
@@ -106,10 +106,10 @@ int option_at(double u, std::span<const double> probabilities) {
     last = i;
     if ((left -= probabilities[i]) < 0) return i;
   }
-  return last;  // rounding left a crumb: the last possible option, never an impossible one
+  return last;  // not reached except by rounding: the last option with positive probability
 }
 
-// The same of N choices among `width` options each, p [N, width], in vector registers: what cannot be predicted is no branch.
+// The same for N choices among `width` options each, p [N, width], with vector instructions and without unpredictable branches.
 template <std::size_t width, std::size_t N>
 void options_at(const std::array<std::uint64_t, N>& bits, const double* p, int* option) {
   using Lanes = kernels::Batch<double>;
@@ -123,7 +123,7 @@ void options_at(const std::array<std::uint64_t, N>& bits, const double* p, int* 
     Lanes sum = zero;
     for (const auto& of : of_option) sum += lane.load(of.data());
     lane.store(total.data(), sum);
-    Lanes left = lane.load(u.data()) * sum, last = zero, found = none;  // the last possible option; the one found, if it was
+    Lanes left = lane.load(u.data()) * sum, last = zero, found = none;  // last: with positive probability; found: holds u
     for (std::size_t o = 0; o < width; ++o) {
       const Lanes share = xsimd::max(lane.load(of_option[o].data()), zero);
       const Lanes this_one = xsimd::select(share > zero, Lanes(static_cast<double>(o)), none);
@@ -140,13 +140,13 @@ void options_at(const std::array<std::uint64_t, N>& bits, const double* p, int* 
   for (std::size_t i = 0; i < N; ++i) option[i] = static_cast<int>(chosen[i]);
 }
 
-/// u / (1 - u) of a uniform number u.
+/// u / (1 - u) for a uniform number u.
 double odds_of(std::uint64_t bits) {
   const double u = open_unit(bits);
   return u / (1 - u);
 }
 
-/// How many of the first places are those of one and the same question, column after column.
+/// The number of leading places that belong to one question and have consecutive columns.
 std::size_t side_by_side(std::span<const Draw> where) {
   const auto& first = where[0];
   std::size_t n = 1;
@@ -225,7 +225,7 @@ double Randomness::standard(Standard noise, Draw where) {
   other.index ^= 0x80000000u;
   const double normal = std::sqrt(radius) * std::cos(2 * std::numbers::pi * uniform(other));  // Box & Muller 1958
   if (noise == Standard::normal) return normal;
-  other.index ^= 0x40000000u;  // of three normal numbers' length, the sign of one
+  other.index ^= 0x40000000u;  // length of three normal numbers, sign of one of them
   return std::copysign(std::sqrt(normal * normal - 2 * std::log(uniform(other))), normal);
 }
 

@@ -1,5 +1,5 @@
-// Where an estimator's noise comes from. Every draw names its place (example, replica, step, index), so that
-// the same place draws the same number whatever the order, thread count or batch around it.
+// Noise sources of estimators. Every draw is keyed by its place (example, replica, step, index, column). The same place gives
+// the same number, independent of the order of draws, the number of threads and the rest of the batch.
 #pragma once
 
 #include <array>
@@ -12,54 +12,54 @@
 
 namespace hardgrad {
 
-/// The place of one draw.
+/// The place (key) of one draw.
 struct Draw {
-  std::uint32_t example = 0;  ///< the example's identity in its data set, not its position in the batch
-  std::uint32_t replica = 0;  ///< which of the example's samples
-  std::uint32_t step = 0;     ///< which choice
-  std::uint32_t index = 0;    ///< which draw of that choice
-  std::uint32_t column = 0;   ///< which of the choices made at once
-  /// As `step`: a draw for the example as a whole, not for one of its samples.
+  std::uint32_t example = 0;  ///< id of the example in its data set, not its position in the batch
+  std::uint32_t replica = 0;  ///< index of the sample of the example
+  std::uint32_t step = 0;     ///< index of the choice
+  std::uint32_t index = 0;    ///< index of the draw within the choice
+  std::uint32_t column = 0;   ///< index among the choices made at once
+  /// A value of `step`: the draw belongs to the whole example, not to one of its samples.
   static constexpr std::uint32_t whole = ~0u;
 };
 
-/// What is known of whatever depends on a uniform number u, for those who integrate over it: between the breaks it is a
-/// polynomial in u (of degree at most 5), or at least analytic.
+/// How an estimate depends on a uniform number u, for quadrature over u. Between the breaks it is analytic, or a polynomial in
+/// u of degree at most 5.
 struct Pieces {
   std::span<const double> breaks = {};  ///< in (0, 1), in any order
   bool polynomial = false;
-  bool jumps = false;  ///< there are breaks that cannot be told (those of other draws depend on u): nothing to integrate over
+  bool jumps = false;  ///< other breaks are unknown, because those of other draws depend on u: no quadrature is possible
 };
 
-/// A source of noise. Implementations: keyed pseudo-random numbers, and the replay that visits every outcome.
+/// A noise source. Implementations: keyed pseudo-random numbers, and the replay, which visits every outcome.
 class Randomness {
  public:
   virtual ~Randomness() = default;
   /// An index drawn with the given probabilities (which sum to 1 up to rounding).
   virtual int categorical(std::span<const double> probabilities, Draw where) = 0;
-  /// The same for columns side by side, from where.column on: `option` [D] with the first options[d] of probabilities [D,
-  /// width]. A column with one option draws nothing and gets 0.
+  /// The same for D columns, from where.column on. option[d] is drawn with the first options[d] entries of row d of
+  /// probabilities [D, width]. A column with one option draws nothing and gets 0.
   virtual void categorical(std::span<const double> probabilities, std::size_t width, std::span<const int> options, Draw where,
                            std::span<int> option);
   /// A number in the open interval (0, 1).
   virtual double uniform(Draw where, const Pieces& pieces = {}) = 0;
-  /// A logistic number: the logit of `uniform`. What depends on it is analytic but at `edge`, near which it may vary, however
-  /// far out that is.
+  /// A logistic number: the logit of `uniform`. The estimate is an analytic function of it except at `edge`, and may vary near
+  /// `edge` even if that is far in a tail.
   virtual double logistic(Draw where, double edge);
-  /// Many of them [N].
+  /// N logistic numbers x [N].
   virtual void logistic(std::span<const Draw> where, std::span<const double> edges, std::span<double> x);
-  /// A number of a standard distribution, of which an estimate is a smooth function. Made of uniform numbers at `where` and at
-  /// indices no draw counts up to.
+  /// A number of a standard distribution. The estimate is a smooth function of it. Computed from uniform numbers at `where` and
+  /// at indices that are reserved for this.
   virtual double standard(Standard noise, Draw where);
   double normal(Draw where) { return standard(Standard::normal, where); }
-  /// True if draws visit every outcome: who has a law both as continuous noise and as categorical draws must then take the
-  /// latter.
+  /// True if draws visit every outcome. Code that can draw the same distribution by continuous noise or by categorical draws
+  /// must then use the categorical draws.
   virtual bool replays() const { return false; }
 };
 
 /// Counter-based pseudo-random numbers: Philox 4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as
-/// 1, 2, 3") from Random123, keyed by a Key with the place as the counter. Who draws column after column is served from
-/// numbers made several at a time. Not to be shared between threads.
+/// 1, 2, 3") from Random123, keyed by a Key, with the place as the counter. Numbers of consecutive columns are computed several
+/// at a time and cached. Not thread-safe.
 class KeyedRandomness final : public Randomness {
  public:
   explicit KeyedRandomness(Key key) : key_(key) {}
@@ -73,8 +73,8 @@ class KeyedRandomness final : public Randomness {
   std::uint64_t below(std::uint64_t bound, Draw where);
 
  private:
-  static constexpr std::size_t ahead = 16, places = 8;  ///< columns made together; places that differ in their index alone
-  /// The numbers of columns from, from + 1, ... of one place.
+  static constexpr std::size_t ahead = 16, places = 8;  ///< columns computed together; cached places
+  /// The cached numbers of one place, for columns place.column, place.column + 1, ...
   struct Columns {
     Draw place;
     std::uint32_t count = 0;
@@ -85,7 +85,7 @@ class KeyedRandomness final : public Randomness {
   std::array<Columns, places> columns_;
 };
 
-/// A random order of 0..n-1.
+/// A random permutation of 0..n-1.
 std::vector<int> permutation(std::size_t n, Key key);
 
 }  // namespace hardgrad

@@ -1,4 +1,4 @@
-// Names under which estimators are known elsewhere, and what they are called here.
+// Names of estimators in the literature, and the corresponding specs here.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 namespace hardgrad {
 
 struct KnownAs {
-  std::string name;    ///< as its authors or its users write it: "LOORF"
-  std::string spec;    ///< what it is here: "rloo"
-  std::string paper;   ///< that gave it the name
-  std::string reason;  ///< why it is the same
+  std::string name;    ///< in the literature: "LOORF"
+  std::string spec;    ///< here: "rloo"
+  std::string paper;   ///< the source of the name
+  std::string reason;  ///< why the two are the same
 
   /// The estimator's name in `spec`.
   std::string estimator() const { return spec.substr(0, spec.find('[')); }
@@ -18,7 +18,7 @@ struct KnownAs {
 
 /// In alphabetical order.
 const std::vector<KnownAs>& known_names();
-/// The one of this name, whatever its case and hyphens; null if there is none.
+/// The entry of this name, ignoring case, hyphens and underscores; null if there is none.
 const KnownAs* known_as(const std::string& name);
 
 }  // namespace hardgrad

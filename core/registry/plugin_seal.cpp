@@ -35,7 +35,7 @@ void seal_plugin(const std::filesystem::path& path) {
   std::string_view bytes = *contents;
   if (!bytes.starts_with("\x7f"
                          "ELF"))
-    throw UsageError(fmt::format("{}: is no shared library", path.string()));
+    throw UsageError(fmt::format("{}: is not a shared library", path.string()));
   std::error_code error;
   if (has_seal(bytes)) {
     bytes.remove_suffix(seal_size);

@@ -1,5 +1,5 @@
-// The seal of a plugin: a hash of its bytes, behind them. A library that was damaged after its build is then known before any
-// of its code runs; what is not sealed is believed.
+// The seal of a plugin: a hash of its bytes, appended to the file. It reveals damage after the build before any of the plugin's
+// code runs. A plugin without a seal is accepted unchecked.
 #pragma once
 
 #include <filesystem>
@@ -11,7 +11,7 @@ enum class PluginSeal { none, holds, broken };
 
 PluginSeal plugin_seal(std::string_view bytes);
 
-/// Puts a seal behind a library, in place of one that it has. UsageError if it is none, or cannot be written.
+/// Appends a seal to a shared library, replacing an old seal. UsageError if the file is not a library or cannot be written.
 void seal_plugin(const std::filesystem::path& path);
 
 }  // namespace hardgrad

@@ -25,10 +25,9 @@ std::deque<Plugin>& plugins() {
   return all;
 }
 
-/// What the library says of itself: the text of its marker. Read from the file, because loading a library already runs its
-/// code.
+/// The library's marker. It is read from the file, because loading a library runs its code.
 struct Marker {
-  std::string abi;  ///< what it was built against; empty if there is no marker
+  std::string abi;  ///< the ABI it was built against; empty if there is no marker
   bool sealed = false;
 };
 Marker marker_of(const std::string& bytes) {
@@ -40,7 +39,7 @@ Marker marker_of(const std::string& bytes) {
   return {};
 }
 
-/// Whether all that the library's headers speak of is there: a loader that maps pages beyond the end of a file dies of SIGBUS.
+/// True if the file holds everything that its ELF headers refer to. (Mapping pages beyond its end would end in SIGBUS.)
 bool whole_elf(const std::string& bytes) {
   Elf64_Ehdr header;
   if (bytes.size() < sizeof header) return false;
@@ -60,8 +59,8 @@ bool whole_elf(const std::string& bytes) {
   return true;
 }
 
-/// A copy in memory, as a path that stands for as long as the program runs. What is hashed is what is loaded, and a build that
-/// writes over the file of a running sweep changes nothing in it.
+/// Copies the library to memory; returns a path that is valid while the program runs. So the hashed bytes are the loaded bytes,
+/// and rebuilding the file does not affect a running sweep.
 std::string copy_in_memory(const std::string& bytes, const std::string& path) {
   const int file = ::memfd_create(path.substr(path.rfind('/') + 1).substr(0, 200).c_str(), MFD_CLOEXEC);
   for (std::size_t done = 0; file >= 0 && done < bytes.size();) {
@@ -71,7 +70,7 @@ std::string copy_in_memory(const std::string& bytes, const std::string& path) {
     done += static_cast<std::size_t>(put);
   }
   if (file < 0) throw UsageError(fmt::format("plugin {}: cannot be copied to memory: {}", path, std::strerror(errno)));
-  return fmt::format("/proc/self/fd/{}", file);  // left open: the loader knows libraries by their names
+  return fmt::format("/proc/self/fd/{}", file);  // stays open: the loader identifies libraries by path
 }
 
 }  // namespace
@@ -91,14 +90,14 @@ const Plugin& load_plugin(const std::string& path) {
                          "ELF") ||
       abi.empty())
     throw UsageError(
-        fmt::format("plugin {}: is no plugin of hardgrad; build it with hardgrad_add_plugin() and "
+        fmt::format("plugin {}: is not a hardgrad plugin; build it with hardgrad_add_plugin() and "
                     "#include <hardgrad/plugin.hpp>",
                     path));
   if (!whole_elf(bytes)) throw UsageError(fmt::format("plugin {}: is truncated or damaged: build or copy it again", path));
   if (const auto seal = plugin_seal(bytes); seal == PluginSeal::broken || (sealed && seal == PluginSeal::none))
     throw UsageError(fmt::format(
-        "plugin {}: is damaged, or was changed after its build: build or copy it again; if the change was meant, let "
-        "`hardgrad seal` seal it anew",
+        "plugin {}: is damaged, or was changed after its build: build or copy it again, or run `hardgrad seal` if the change "
+        "is intended",
         path));
   if (abi != ours)
     throw UsageError(

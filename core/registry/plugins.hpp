@@ -1,4 +1,4 @@
-// Plugins from outside the tree: shared libraries whose loading registers what they hold.
+// Plugins from outside the tree: shared libraries that register their entries when they are loaded.
 #pragma once
 
 #include <deque>
@@ -9,17 +9,17 @@
 namespace hardgrad {
 
 struct Plugin {
-  std::string path;                                             ///< as found
-  std::string fingerprint;                                      ///< hash of the file: results of another build are not these
+  std::string path;                                             ///< canonical
+  std::string fingerprint;                                      ///< hash of the file; identifies the build in results
   std::vector<std::pair<std::string, std::string>> registered;  ///< (noun, name)
 };
 
-/// Loads a copy of a shared library; a second time does nothing. What it needs beside itself is found by the loader's own
-/// paths, not by $ORIGIN. UsageError in one line if there is none, it is no plugin or not whole, it was built against other
-/// headers than this program, or it registers a name that is taken. Not thread-safe.
+/// Loads a copy of a shared library; loading it again does nothing. The libraries it depends on are found by the loader's
+/// search paths, not by $ORIGIN. One-line UsageError if the file is missing, is not a plugin, is damaged, was built against
+/// other headers than this program, or registers an existing name. Not thread-safe.
 const Plugin& load_plugin(const std::string& path);
 
-/// Those loaded so far, in order.
+/// The loaded plugins, in order of loading.
 const std::deque<Plugin>& loaded_plugins();
 
 /// The plugin that registered the name, or null.

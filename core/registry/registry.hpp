@@ -1,7 +1,7 @@
-// The registry: names of plugins, what they declare, and how to make one.
+// The registry of entries (estimators, models, tasks, targets): names, declarations and factories.
 //
-// A plugin's .cpp holds one `static const Registration`; the sources are linked as objects, never through an
-// archive, because a linker drops archive members nobody refers to.
+// An entry's .cpp holds one `static const Registration`. The sources are linked as objects, not through an archive, because a
+// linker drops unreferenced archive members.
 #pragma once
 
 #include <map>
@@ -14,11 +14,11 @@
 
 namespace hardgrad {
 
-/// What has been registered, in order: how a plugin's names are known. A name that is taken cannot be refused by an
-/// exception while a library is loading, so it is noted.
+/// The registered names, in order, from which a plugin's names are determined. An existing name is recorded, because an
+/// exception cannot be thrown while a library is loading.
 struct Registrations {
   std::vector<std::pair<std::string, std::string>> made, refused;  ///< (noun, name)
-  std::vector<std::string> faults;                                 ///< of entries that cannot be used, in words
+  std::vector<std::string> faults;                                 ///< messages about invalid entries
   bool loading_plugin = false;
 };
 Registrations& registrations();
@@ -27,7 +27,7 @@ Registrations& registrations();
 template <class Entry>
 class Registry {
  public:
-  /// The one registry of this kind of plugin.
+  /// The only registry of this kind of entry.
   static Registry& instance() {
     static Registry registry;
     return registry;

@@ -1,4 +1,4 @@
-// Checks specs against what a plugin declares: every refusal says what would do.
+// Checks specs against declared parameters. Every error message names the accepted values.
 #include "core/registry/settings.hpp"
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ namespace {
 
 using Type = ParameterInfo::Type;
 
-// The whole text as a number, or nothing: no trailing garbage, no nan, no infinity.
+// The text as a finite number; nothing if the whole text is not one.
 template <class N>
 std::optional<N> number(std::string_view text) {
   N value{};
@@ -33,7 +33,7 @@ std::optional<N> number(std::string_view text) {
 
 std::string number_text(double value) { return fmt::format("{}", value); }
 
-// A text that would not survive parsing bare is written in quotes.
+// Quotes a text that the parser would not read back unquoted.
 std::string quoted_if_needed(const std::string& text) {
   const bool bare = text.find_first_of(",[]\"") == std::string::npos && trimmed(text) == text;
   if (bare) return text;
@@ -81,7 +81,7 @@ Value checked(const std::string& owner, const ParameterInfo& info, const std::st
     case Type::integer: {
       const auto value = number<std::int64_t>(text);
       if (!value) throw wrong();
-      auto within = info;  // Settings::integer hands out an int
+      auto within = info;  // Settings::integer returns an int
       within.low = std::max(within.low, static_cast<double>(std::numeric_limits<int>::min()));
       within.high = std::min(within.high, static_cast<double>(std::numeric_limits<int>::max()));
       check_range(owner, within, static_cast<double>(*value), text);
@@ -215,7 +215,7 @@ std::vector<double> Settings::reals(const std::string& name, const std::string& 
 template <class V>
 const V& Settings::get(const std::string& name) const {
   const auto it = values_.find(name);
-  if (it == values_.end()) throw Bug("nobody declared the parameter " + name);
+  if (it == values_.end()) throw Bug("the parameter " + name + " is not declared");
   if (const auto* value = std::get_if<V>(&it->second)) return *value;
   throw Bug("the parameter " + name + " has another type");
 }

@@ -1,4 +1,4 @@
-// Specs and settings: `rloo[samples=4]` is a spec; checked against declared parameters it becomes settings.
+// Specs and settings. `rloo[samples=4]` is a spec; settings are a spec's values, checked against the declared parameters.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace hardgrad {
 /// A parameter's value. Lists are written `0.6;0.51;0.48`.
 using Value = std::variant<bool, std::int64_t, double, std::string, std::vector<double>>;
 
-/// What a plugin declares about one of its parameters.
+/// The declaration of a parameter.
 struct ParameterInfo {
   enum class Type { boolean, integer, real, text, choice, reals };
   std::string name;
@@ -25,7 +25,7 @@ struct ParameterInfo {
   double low = -std::numeric_limits<double>::infinity();
   double high = std::numeric_limits<double>::infinity();
   bool open_low = false, open_high = false;  ///< true where the bound itself is excluded
-  std::vector<std::string> choices = {};     ///< of a `choice`
+  std::vector<std::string> choices = {};     ///< for type `choice`
 
   static ParameterInfo flag(std::string name, bool fallback, std::string help);
   static ParameterInfo integer(std::string name, std::int64_t fallback, double low, double high, std::string help);
@@ -33,7 +33,7 @@ struct ParameterInfo {
   static ParameterInfo text(std::string name, std::string fallback, std::string help);
   static ParameterInfo choice(std::string name, std::string fallback, std::vector<std::string> choices, std::string help);
   static ParameterInfo reals(std::string name, std::vector<double> fallback, std::string help);
-  /// The bounds given, but with the lower (upper) one excluded.
+  /// The same declaration with the lower (upper) bound excluded.
   ParameterInfo above() && {
     open_low = true;
     return std::move(*this);
@@ -52,15 +52,15 @@ struct ParameterInfo {
 /// The value as it is written in a spec.
 std::string to_string(const Value& value);
 
-/// `name[key=value,...]`, parsed but not yet checked.
+/// A parsed `name[key=value,...]`; its values are not yet checked.
 struct Spec {
   std::string name;
   std::vector<std::pair<std::string, std::string>> arguments;
   std::string text;  ///< as given
 
-  /// Throws UsageError with the column of what is wrong.
+  /// Throws UsageError with the column of the error.
   static Spec parse(const std::string& text);
-  /// The same with another value of an argument.
+  /// This spec with one argument's value replaced or added.
   Spec with(const std::string& key, const std::string& value) const;
 };
 
@@ -76,10 +76,10 @@ class Settings {
   double real(const std::string& name) const { return get<double>(name); }
   const std::string& text(const std::string& name) const { return get<std::string>(name); }
   const std::vector<double>& reals(const std::string& name) const { return get<std::vector<double>>(name); }
-  /// A list with a number for each of `per`, another parameter; a single number serves all. UsageError otherwise.
+  /// A list of `per` numbers, where `per` is an integer parameter; a single number is repeated. UsageError for other lengths.
   std::vector<double> reals(const std::string& name, const std::string& per) const;
   const std::map<std::string, Value>& values() const { return values_; }
-  /// The spec with every parameter spelled out that differs from its default, in order of declaration.
+  /// The spec with all parameters that differ from their defaults, in order of declaration.
   const std::string& canonical() const { return canonical_; }
 
  private:
@@ -89,9 +89,9 @@ class Settings {
   std::string canonical_;
 };
 
-/// The candidate nearest to `word` if it is near enough to be meant, else nothing.
+/// The candidate with the least edit distance to `word`, or the only one that begins with it; nothing if none is near.
 std::optional<std::string> nearest(const std::string& word, const std::vector<std::string>& candidates);
-/// ` (did you mean "rloo"?)`, or what there is: ` (there are: a, b, c)`.
+/// ` (did you mean "rloo"?)`, or the list of candidates: ` (there are: a, b, c)`.
 std::string did_you_mean(const std::string& word, const std::vector<std::string>& candidates);
 
 }  // namespace hardgrad

@@ -1,4 +1,4 @@
-// Reads `name[key=value,...]`, strictly: every refusal names its column.
+// Parses `name[key=value,...]` strictly. Every error message names the column.
 #include <fmt/format.h>
 
 #include <cctype>
@@ -12,9 +12,9 @@ namespace {
 
 bool is_name_character(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.'; }
 
-constexpr std::size_t longest_name = 100;  // so that messages may quote it
+constexpr std::size_t longest_name = 100;  // messages quote names
 
-// Reads a spec from left to right; `at` is the position, so that every error knows its column.
+// Reads a spec from left to right; `at` is the position, for error messages.
 struct SpecReader {
   const std::string& text;
   std::size_t at = 0;
@@ -25,7 +25,7 @@ struct SpecReader {
                                  position + 1, what));
   }
   bool done() const { return at >= text.size(); }
-  /// The character here, all bytes of it.
+  /// The UTF-8 character at this position, with all its bytes.
   std::string character() const {
     std::size_t end = at + 1;
     while (end < text.size() && continues_character(text[end])) ++end;
@@ -64,7 +64,7 @@ struct SpecReader {
       if (text[at] == '\\' && at + 1 < text.size()) ++at;
       result += text[at++];
     }
-    if (done()) fail_at(start, "the quote is never closed");
+    if (done()) fail_at(start, "the closing quote is missing");
     ++at;
     skip_space();
     return result;
@@ -120,7 +120,7 @@ Spec Spec::parse(const std::string& text) {
   }
   ++in.at;
   in.skip_space();
-  if (!in.done()) in.fail("nothing may follow ']'");
+  if (!in.done()) in.fail("unexpected text after ']'");
   return spec;
 }
 

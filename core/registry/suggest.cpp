@@ -1,4 +1,4 @@
-// What a misspelt word was meant to be.
+// Suggestions for misspelt names.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 namespace hardgrad {
 namespace {
 
-// Damerau (1964), Levenshtein (1966): insertions, deletions, substitutions and swaps of neighbours; no letter
-// twice.
+// Edit distance (Damerau 1964, Levenshtein 1966): insertions, deletions, substitutions and swaps of neighbours. No letter is
+// edited twice. Ignores case.
 std::size_t distance(const std::string& a, const std::string& b) {
   const auto lower = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
   std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
@@ -34,7 +34,7 @@ std::size_t distance(const std::string& a, const std::string& b) {
 }  // namespace
 
 std::optional<std::string> nearest(const std::string& word, const std::vector<std::string>& candidates) {
-  constexpr std::size_t longest_word = 100;  // longer ones are no slip of the finger
+  constexpr std::size_t longest_word = 100;  // longer words are not misspelt names
   if (word.empty() || word.size() > longest_word) return {};
   std::optional<std::string> best;
   std::size_t best_distance = 0;
@@ -47,7 +47,7 @@ std::optional<std::string> nearest(const std::string& word, const std::vector<st
     }
   }
   if (best || word.size() < 3) return best;
-  for (const auto& candidate : candidates)  // the beginning of exactly one
+  for (const auto& candidate : candidates)  // a prefix of exactly one candidate
     if (candidate.starts_with(word)) {
       if (best) return {};
       best = candidate;

@@ -12,22 +12,21 @@
 namespace hardgrad {
 namespace {
 
-#if defined(NDEBUG) || defined(__SANITIZE_THREAD__)  // which would note down each byte of every guard
+#if defined(NDEBUG) || defined(__SANITIZE_THREAD__)  // the thread sanitizer would record every byte of every guard
 constexpr bool guards_on = false;
 #else
 constexpr bool guards_on = true;
 #endif
 
-// Vectors as long as a batch come and go with every gradient: malloc keeps their memory, and does not ask the kernel for it
-// anew.
+// Every gradient allocates and frees vectors of batch size. So malloc keeps their memory instead of returning it to the kernel.
 [[maybe_unused]] const bool malloc_keeps = mallopt(M_MMAP_THRESHOLD, 1 << 23) && mallopt(M_TRIM_THRESHOLD, 1 << 26);
 
 constexpr std::size_t first_block = std::size_t{1} << 18, largest_block = std::size_t{1} << 26;
-constexpr std::byte guard_byte{0xA5}, unwritten_byte{0xFF};  // eight of the latter are a NaN, four are one too
+constexpr std::byte guard_byte{0xA5}, unwritten_byte{0xFF};  // eight (four) bytes 0xFF are a NaN in double (float)
 
-/// Reads poisoned bytes: the sanitizer is not to look.
+/// Reads poisoned bytes, so the sanitizer is disabled here.
 HARDGRAD_UNSANITIZED bool intact(const std::byte* first, std::size_t bytes) {
-  const volatile auto* p = first;  // volatile: no call of a checked memcmp
+  const volatile auto* p = first;  // volatile: no call of memcmp, which the sanitizer checks
   for (std::size_t i = 0; i < bytes; ++i)
     if (p[i] != guard_byte) return false;
   return true;
@@ -41,7 +40,7 @@ const bool Arena::guarded = guards_on;
 
 Arena::Block::Block(std::size_t bytes)
     : memory(static_cast<std::byte*>(::operator new[](bytes, std::align_val_t{huge_page}))), size(bytes) {
-  if (bytes >= huge_page) ::madvise(memory.get(), bytes, MADV_HUGEPAGE);  // advice: may fail
+  if (bytes >= huge_page) ::madvise(memory.get(), bytes, MADV_HUGEPAGE);  // only advice, may fail
   poison(memory.get(), bytes);
 }
 Arena::Block::~Block() {
@@ -74,7 +73,7 @@ void* Arena::raw(std::size_t bytes) {
 
 void Arena::rewind(Mark mark) {
   for (; guards_.size() > mark.guards; guards_.pop_back())
-    if (!intact(guards_.back().first, guards_.back().bytes)) throw Bug("memory of the tape was written beyond its end");
+    if (!intact(guards_.back().first, guards_.back().bytes)) throw Bug("a write beyond the end of the tape's memory");
   if constexpr (poisoning)
     for (std::size_t i = mark.block; i < blocks_.size() && i <= current_; ++i) {
       const std::size_t first = i == mark.block ? mark.used : 0, last = i == current_ ? used_ : blocks_[i].size;

@@ -1,9 +1,9 @@
-// A bump allocator: memory is taken from large blocks and given back all at once, so that the next gradient
-// reuses the same pages instead of asking the kernel for new ones.
+// A bump allocator: memory is taken from large blocks and released all at once, so that the next gradient reuses the same pages
+// instead of requesting new ones from the kernel.
 //
 // In builds with assertions (no NDEBUG: presets debug, sanitize; not under the thread sanitizer) every piece is followed by a
-// guard of known bytes, checked when the piece is given back, and new memory is filled with NaN. Under the address sanitizer
-// all memory that nobody holds is poisoned besides, so that the first wrong access is reported where it happens.
+// guard of known bytes, which is checked on release, and new memory is filled with NaN. Under the address sanitizer,
+// unallocated memory is also poisoned, so that the first wrong access is reported where it happens.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace hardgrad {
 class Arena {
  public:
   static constexpr std::size_t alignment = 64, huge_page = std::size_t{1} << 21;
-  /// True in builds whose pieces are guarded.
+  /// True in builds with guards.
   static const bool guarded;
 
   template <class T>
@@ -24,7 +24,7 @@ class Arena {
     static_assert(std::is_trivially_destructible_v<T>, "the arena never runs destructors");
     return static_cast<T*>(raw(count * sizeof(T)));
   }
-  /// Nobody may touch this piece until `resume`; it stays taken.
+  /// Access to this piece is an error until `resume`; it remains allocated.
   template <class T>
   void suspend(T* piece, std::size_t count) {
     suspend_bytes(piece, count * sizeof(T));
@@ -34,20 +34,20 @@ class Arena {
     resume_bytes(piece, count * sizeof(T));
   }
 
-  /// A place to go back to.
+  /// A state of the arena, for `rewind`.
   struct Mark {
     std::size_t block = 0, used = 0, guards = 0;
   };
   Mark mark() const { return {current_, used_, guards_.size()}; }
-  /// Everything handed out since `mark` becomes invalid; the blocks stay. Bug if a guard was written over.
+  /// Releases everything allocated since `mark`; the blocks are kept. Bug if a guard was overwritten.
   void rewind(Mark mark);
   void clear() { rewind({}); }
 
-  /// Bytes held, in use or not.
+  /// Bytes of all blocks, in use or not.
   std::size_t capacity() const;
-  /// Bytes handed out since the last `clear` (and what was left over at the ends of blocks), without guards.
+  /// Bytes allocated since the last `clear`, including unused ends of blocks, without guards.
   std::size_t used() const;
-  /// Blocks ever asked of the system: stands still once the arena is warm.
+  /// Number of blocks ever requested from the system; constant once the arena has reached its working size.
   std::size_t system_allocations() const { return blocks_.size(); }
 
  private:
@@ -61,7 +61,7 @@ class Arena {
     std::unique_ptr<std::byte[], Free> memory;
     std::size_t size;
   };
-  /// The bytes behind a piece, which belong to nobody.
+  /// The guard bytes after a piece.
   struct Guard {
     std::byte* first;
     std::size_t bytes;

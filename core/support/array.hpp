@@ -1,4 +1,4 @@
-// Arrays that own their numbers, and views that do not. Everything is row-major and contiguous.
+// Arrays that own their numbers, and views that do not. All are row-major and contiguous.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace hardgrad {
 
-/// An owned array of any rank.
+/// An array of any rank that owns its numbers.
 template <class T>
 struct Array {
   std::vector<std::size_t> shape;
@@ -20,9 +20,9 @@ struct Array {
   Array(std::vector<std::size_t> dimensions, std::vector<T> values) : shape(std::move(dimensions)), data(std::move(values)) {}
 
   std::size_t size() const { return data.size(); }
-  /// Length of axis `axis`; 1 beyond the rank, so that a vector reads as a matrix of one column.
+  /// Length of axis `axis`; 1 beyond the rank, so that a vector can be read as a matrix with one column.
   std::size_t extent(std::size_t axis) const { return axis < shape.size() ? shape[axis] : 1; }
-  /// Elements behind one index of the first axis.
+  /// Number of elements per index of the first axis.
   std::size_t stride() const { return shape.empty() || shape[0] == 0 ? 0 : data.size() / shape[0]; }
   std::span<T> row(std::size_t i) { return {data.data() + i * stride(), stride()}; }
   std::span<const T> row(std::size_t i) const { return {data.data() + i * stride(), stride()}; }
@@ -32,14 +32,14 @@ struct Array {
   }
 };
 
-/// True if every number is n: vectorised, so without stopping at the first that is not.
+/// True if every number is n. Does not stop early, so that the loop is vectorised.
 inline bool all_are(std::span<const int> numbers, std::size_t n) {
   bool all = true;
   for (int number : numbers) all &= number == static_cast<int>(n);
   return all;
 }
 
-/// A matrix somebody else owns, [rows, cols].
+/// A non-owning view of a matrix [rows, cols].
 template <class T>
 struct MatrixView {
   T* data = nullptr;

@@ -1,4 +1,4 @@
-// Errors by blame: each carries one clear line (where, what, what would do) and the exit status it leads to.
+// Errors by cause. Each has a one-line message (where, the error, the accepted input) and an exit status.
 #pragma once
 
 #include <stdexcept>
@@ -15,22 +15,22 @@ class Error : public std::runtime_error {
   int exit_status_;
 };
 
-/// The caller asked for something that cannot be: bad option, bad configuration, a place that cannot be written.
+/// A request that cannot be fulfilled: a bad option, a bad configuration, or a path that cannot be written.
 struct UsageError : Error {
   explicit UsageError(const std::string& message) : Error(2, message) {}
 };
 
-/// What is asked for cannot be had exactly, or has more terms than its cap allows: there may be another way.
+/// An exact value that cannot be computed, or that has more terms than its cap allows. Callers may use another method.
 struct NotExact : UsageError {
   using UsageError::UsageError;
 };
 
-/// A file is missing, damaged or not what it should be.
+/// A file that is missing, damaged or of the wrong kind.
 struct InputError : Error {
   explicit InputError(const std::string& message) : Error(3, message) {}
 };
 
-/// A broken promise inside Hardgrad itself.
+/// A violated invariant inside Hardgrad.
 struct Bug : Error {
   explicit Bug(const std::string& message) : Error(70, "this is a bug in hardgrad: " + message) {}
 };

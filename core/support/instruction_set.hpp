@@ -1,12 +1,11 @@
-// Which vector instructions the numbers are computed with.
+// The vector instructions in use.
 #pragma once
 
 #include <string>
 
 namespace hardgrad {
 
-/// The kernels' instruction set by xsimd's name, e.g. "avx512bw", "fma3+avx2", "sse2"; a portable build chooses it when it
-/// starts.
+/// The kernels' instruction set by xsimd's name, e.g. "avx512bw", "fma3+avx2", "sse2". A portable build selects it at start.
 std::string instruction_set();
 
 }  // namespace hardgrad

@@ -1,4 +1,4 @@
-// Text, where the standard library stops short.
+// Text functions that the standard library lacks.
 #pragma once
 
 #include <algorithm>
@@ -11,17 +11,17 @@
 
 namespace hardgrad {
 
-/// Without spaces and tabs at both ends.
+/// The text without spaces and tabs at both ends.
 inline std::string_view trimmed(std::string_view text) {
   const auto first = text.find_first_not_of(" \t");
   if (first == std::string_view::npos) return {};
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
-/// True within a character of UTF-8, that is of all its bytes but the first.
+/// True for all bytes of a UTF-8 character except the first.
 constexpr bool continues_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0u) == 0x80u; }
 
-/// What a message may quote of a text: the text, or of a long one what stands around byte `at`. Characters of UTF-8 stay whole.
+/// The text as quoted in a message: all of it or, if it is long, the part around byte `at`. UTF-8 characters are not split.
 inline std::string excerpt(std::string_view text, std::size_t at = 0) {
   constexpr std::size_t most = 200, before = 60;
   if (text.size() <= most) return std::string(text);
@@ -32,7 +32,7 @@ inline std::string excerpt(std::string_view text, std::size_t at = 0) {
   return (from > 0 ? "..." : "") + std::string(text.substr(from, to - from)) + (to < text.size() ? "..." : "");
 }
 
-/// All bytes of a file; nothing if it cannot be read. An empty file is an empty text.
+/// All bytes of a file; nothing if it cannot be read. An empty file gives an empty string.
 inline std::optional<std::string> file_contents(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in || std::filesystem::is_directory(path)) return {};

@@ -1,4 +1,4 @@
-// What a computation used: processor time of this thread, memory of this process (Linux).
+// Resource usage: processor time of the calling thread, memory of the process (Linux).
 #pragma once
 
 #include <time.h>
@@ -9,14 +9,14 @@
 
 namespace hardgrad {
 
-/// Processor seconds of the calling thread, its system calls included: what others do on the machine does not count.
+/// Processor seconds of the calling thread, including its system calls. Other load on the machine is not counted.
 inline double thread_seconds() {
   timespec t{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
-/// A field of /proc/self/status in bytes; 0 if it cannot be had.
+/// A field of /proc/self/status in bytes; 0 if it cannot be read.
 inline std::size_t memory_field(const std::string& field) {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);)
@@ -25,7 +25,7 @@ inline std::size_t memory_field(const std::string& field) {
 }
 /// Memory in use now.
 inline std::size_t resident_bytes() { return memory_field("VmRSS"); }
-/// Most memory in use at once, since the start or `forget_peak`.
+/// Peak memory in use, since the start or the last `forget_peak`.
 inline std::size_t peak_resident_bytes() { return memory_field("VmHWM"); }
 inline void forget_peak() { std::ofstream("/proc/self/clear_refs") << "5"; }
 

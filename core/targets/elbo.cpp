@@ -1,8 +1,8 @@
 // elbo: E_q(z)[f(z) + log q(z) - log p(z)], choices drawn from the learned posterior q(z | x, y): the negative evidence lower
 // bound.
 //
-// The divergence is summed over the options of every site asked, given what came before it (kl=analytic), or is that of the
-// choices drawn (kl=sampled): the same mean, another variance. Deng et al. 2018, Latent Alignment and Variational Attention,
+// kl=analytic: KL(q || p) given the earlier choices, summed over the options of every question. kl=sampled: log q(z) - log p(z)
+// of the drawn choices, with the same mean but another variance. Deng et al. 2018, Latent Alignment and Variational Attention,
 // eq. 4-5.
 #include "core/estimator/enumeration/objectives.hpp"
 
@@ -20,7 +20,7 @@ const TargetEntry entry = {
     .name = "elbo",
     .summary = "E_q(z)[f(z)] + KL(q || p): the negative evidence lower bound",
     .parameters = {ParameterInfo::choice("kl", "analytic", {"analytic", "sampled"},
-                                         "summed over options, or of the choices drawn")},
+                                         "the divergence: summed over options, or log q - log p of the drawn choices")},
     .terms = terms_of,
     .stand_in = [](const Target&) -> std::string { return "rloo[samples=16,reward_to_go=true,target=elbo]"; },
 };

@@ -1,7 +1,7 @@
 // importance_bound: -E_q(z_1..z_K)[log 1/K sum_k p(z_k) exp(-f(z_k)) / q(z_k)], the K-sample bound.
 //
-// Burda, Grosse & Salakhutdinov 2016, Importance weighted autoencoders. The samples may be permuted: exactly it is a sum over
-// multisets with multinomial weights.
+// Burda, Grosse & Salakhutdinov 2016, Importance weighted autoencoders. The exact form is a sum over multisets of samples with
+// multinomial weights, since the order of the samples does not matter.
 #include <fmt/format.h>
 
 #include "core/estimator/enumeration/outcome_objectives.hpp"
@@ -28,10 +28,10 @@ std::vector<double> terms(const Target& target, const Model<T>& model, const Bat
 const TargetEntry entry = {
     .name = "importance_bound",
     .summary = "-E_q[log 1/K sum_k p(z_k) exp(-f(z_k)) / q(z_k)]: the K-sample bound",
-    .parameters = {ParameterInfo::integer("samples", 1, 1, 1e6, "K")},
+    .parameters = {ParameterInfo::integer("samples", 1, 1, 1e6, "number of samples K")},
     .terms = drawn_from_posterior,
     .counted = "multisets of samples",
-    .stand_in = [](const Target& target) -> std::string {  // of one sample it is the ELBO
+    .stand_in = [](const Target& target) -> std::string {  // with one sample it is the ELBO
       const int samples = target.settings().integer("samples");
       return samples > 1 ? fmt::format("vimco[samples={}]", samples) : "rloo[samples=16,target=elbo]";
     },

@@ -1,5 +1,5 @@
-// marginal_likelihood: -log E_p(z)[exp(-f(z))], the likelihood of the data if f = -log p(y | x, z). With independent choices
-// the sum factorises over them: Deng et al. 2018, Latent Alignment and Variational Attention, eq. 3.
+// marginal_likelihood: -log E_p(z)[exp(-f(z))]: the negative log likelihood of the data if f = -log p(y | x, z). With
+// independent choices the sum factorises: Deng et al. 2018, Latent Alignment and Variational Attention, eq. 3.
 #include "core/choice/choosers.hpp"
 #include "core/estimator/enumeration/objectives.hpp"
 

@@ -1,7 +1,7 @@
 // regularised: lambda_r score term + path term - lambda_e entropy, the rule of Xu et al. 2015, Show, Attend and Tell, sec. 4.1.
 //
-// With lambda_r = 1 it is the gradient of E[f] - lambda_e H[p(z)]. semi: half of it is taken with every choice replaced by its
-// expectation.
+// With lambda_r = 1 it is the gradient of E[f] - lambda_e H[p(z)]. With semi, it is the mean of this rule and the same rule
+// with every choice replaced by its expectation.
 #include <fmt/format.h>
 
 #include "core/autodiff/elementwise.hpp"
@@ -12,7 +12,7 @@
 namespace hardgrad::targets::regularised {
 namespace {
 
-/// sum_z detach(p(z)) f(z): the path term alone.
+/// sum_z detach(p(z)) f(z): the surrogate of the path term.
 template <class T>
 Var<T> path_term(Episode<T>& episode) {
   auto total = episode.tape().constant(1, 1);
@@ -48,7 +48,7 @@ const TargetEntry entry = {
     .name = "regularised",
     .summary = "lambda_r score term + path term - lambda_e entropy",
     .parameters = {ParameterInfo::real("lambda_r", 1, 0, 1e6, "weight of the score term"),
-                   ParameterInfo::real("lambda_e", 0, 0, 1e6, "weight of the entropy of every site visited"),
+                   ParameterInfo::real("lambda_e", 0, 0, 1e6, "weight of the entropy of every question"),
                    ParameterInfo::flag("semi", false, "every choice replaced by its expectation with probability 1/2")},
     .stand_in =
         [](const Target& target) {
@@ -56,7 +56,7 @@ const TargetEntry entry = {
           return fmt::format("entropy_regularised[samples=16,reward_to_go=true,lambda_r={},lambda_e={},semi={}]",
                              s.real("lambda_r"), s.real("lambda_e"), s.flag("semi"));
         },
-    .reported =  // what is weighed or added for the gradient's sake is no loss
+    .reported =  // the reported loss excludes weights and terms that only the gradient needs
     [](const Target& target) { return fmt::format("regularised[semi={}]", target.settings().flag("semi")); },
 };
 HARDGRAD_TARGET(regularised, objective, rows_of_enumeration, entry)

@@ -1,4 +1,4 @@
-// soft: the loss of the deterministic network fed with expected choices, Bahdanau, Cho & Bengio 2015.
+// soft: the loss of the deterministic network with expected choices as inputs, Bahdanau, Cho & Bengio 2015.
 #include "core/choice/choosers.hpp"
 #include "core/estimator/enumeration/objectives.hpp"
 
@@ -19,7 +19,7 @@ std::vector<double> terms(const Target&, const Model<T>&, const Batch& batch) {
 
 const TargetEntry entry = {
     .name = "soft",
-    .summary = "the loss of the deterministic network fed with expected weights",
+    .summary = "the loss of the deterministic network with the expected choices as inputs",
 };
 HARDGRAD_TARGET(soft, objective, terms, entry)
 

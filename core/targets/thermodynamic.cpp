@@ -1,6 +1,6 @@
 // thermodynamic: -sum_j (b_j+1 - b_j) E_pi_j[log p exp(-f) / q], pi_j ~ (p exp(-f))^b_j q^(1 - b_j).
 //
-// Masrani, Le & Wood 2019, The thermodynamic variational objective. It adds up over independent choices.
+// Masrani, Le & Wood 2019, The thermodynamic variational objective. For independent choices it is a sum over the choices.
 #include <algorithm>
 #include <functional>
 

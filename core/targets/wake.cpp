@@ -1,7 +1,8 @@
-// wake: the field of reweighted wake-sleep, -log p(y) for the network and KL(p(z | y) || q) for the posterior.
+// wake: the vector field of reweighted wake-sleep: gradients of -log p(y) for the network and of KL(p(z | y) || q) for the
+// posterior.
 //
-// Bornschein & Bengio 2015, Reweighted wake-sleep. No gradient of a scalar where the two share parameters; its value is -log
-// p(y).
+// Bornschein & Bengio 2015, Reweighted wake-sleep. If the two share parameters, it is not the gradient of a scalar. Its value
+// is -log p(y).
 #include "core/estimator/enumeration/objectives.hpp"
 #include "core/estimator/enumeration/outcome_objectives.hpp"
 

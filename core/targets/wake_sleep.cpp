@@ -1,7 +1,8 @@
-// wake_sleep: the field whose posterior learns from dreams, KL(p(z | x, y) || q) over y the network itself draws.
+// wake_sleep: as wake, but the posterior learns from dreams: its KL(p(z | x, y) || q) is averaged over labels y drawn from the
+// network's own predictions.
 //
-// Hinton, Dayan, Frey & Neal 1995, The wake-sleep algorithm; Bornschein & Bengio 2015. Exactly: a sum over all choices and all
-// that the network could be judged by.
+// Hinton, Dayan, Frey & Neal 1995, The wake-sleep algorithm; Bornschein & Bengio 2015. The exact form is a sum over all choices
+// and all labels y.
 #include <span>
 #include <vector>
 
@@ -17,8 +18,8 @@ template <class T>
 Estimate<T> objective(const Target&, const Problem<T>& problem) {
   auto estimate = enumerated_outcomes<T>(problem, false, [](const auto& outcomes) { return wake_field(outcomes, false); });
   const auto& dreams = *problem.model.structure().dreams;
-  // One observation after the other, on a tape that forgets it: what stays is its slope in the parameters. Held together, the
-  // outcomes of all that two words could say would take gigabytes.
+  // One observation y at a time, on a tape that is cleared after each; only the gradient in the parameters is kept. The
+  // outcomes for all two-word y together would take gigabytes.
   const auto& parameters = problem.model.parameters();
   std::vector<double> slope(parameters.size());
   Tape<T> tape;
@@ -41,9 +42,9 @@ Estimate<T> objective(const Target&, const Problem<T>& problem) {
 template <class T>
 std::vector<double> terms(const Target&, const Model<T>& model, const Batch& batch) {
   const auto* dreams = model.structure().dreams;
-  if (!dreams) throw UsageError("wake_sleep: the model is judged by nothing it could dream");
+  if (!dreams) throw UsageError("wake_sleep: the model predicts no labels, so it cannot dream");
   auto count = model.outcomes(batch);
-  const int label = dreams->last_label == 0 ? 1 : 0;  // never ends
+  const int label = dreams->last_label == 0 ? 1 : 0;  // a label that does not end the sentence
   const std::vector<std::vector<int>> longest(dreams->places, std::vector<int>(batch.examples(), label));
   const auto dreamt = model.outcomes(dreams->with_observations(batch, longest));
   for (std::size_t b = 0; b < count.size(); ++b) count[b] += observations(*dreams) * dreamt[b];
@@ -54,7 +55,7 @@ std::vector<double> terms(const Target&, const Model<T>& model, const Batch& bat
 
 const TargetEntry entry = {
     .name = "wake_sleep",
-    .summary = "as wake, but for the posterior KL(p(z|x,y) || q) over y the network itself draws",
+    .summary = "as wake, but the KL(p(z|x,y) || q) for the posterior is averaged over y drawn from the network",
     .terms = drawn_from_posterior,
     .field = true,
     .dreams = true,

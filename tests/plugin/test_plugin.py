@@ -129,7 +129,7 @@ def test_models_and_tasks_of_plugins_are_tested(built, hardgrad):
     plugin = ("--plugin", built / "build" / "four_ends.so")
     verdict = json.loads(hardgrad("test", "--json", "four_ends", *plugin, status=1).stdout)[0]
     (failed,) = [c for c in verdict["checks"] if c["outcome"] == "failed"]
-    fault = "site `end` is asked so many times: 2, declared 1"
+    fault = "site `end` is asked too many times: 2, declared 1"
     assert failed["check"] == "sites" and fault in failed["detail"]
     assert not json.loads(hardgrad("test", "--json", "--task", "ends", *plugin, status=1).stdout)[0]["passed"]
     for estimator in ("nvil", "moving_baseline", "disarm_tree", "kmax_marginal", "relax"):
@@ -188,12 +188,12 @@ def test_damage_anywhere_is_refused_before_a_plugin_runs(built, hardgrad, tmp_pa
     assert len(places) > 60
     damaged.write_bytes(whole)
     call("strip", "--strip-debug", damaged)  # a change that was meant
-    assert "let `hardgrad seal` seal it anew" in hardgrad("list", "--plugin", damaged, status=2).stderr
+    assert "run `hardgrad seal` if the change is intended" in hardgrad("list", "--plugin", damaged, status=2).stderr
     for _ in range(2):
         hardgrad("seal", damaged)
         assert "median_baseline" in hardgrad("list", "--plugin", damaged).stdout
     (tmp_path / "text.so").write_text("not a library")
-    assert "is no shared library" in hardgrad("seal", tmp_path / "text.so", status=2).stderr
+    assert "is not a shared library" in hardgrad("seal", tmp_path / "text.so", status=2).stderr
     assert "cannot be read" in hardgrad("seal", tmp_path / "nowhere.so", status=2).stderr
 
 
@@ -219,10 +219,10 @@ def test_refusals(built, hardgrad, tmp_path):
         return hardgrad("list", "--plugin", path, status=2).stderr
     assert "no such file" in refusal(tmp_path / "nowhere.so")
     (tmp_path / "text.so").write_text("not a library")
-    assert "is no plugin of hardgrad" in refusal(tmp_path / "text.so")
-    assert "is no plugin of hardgrad" in refusal("/bin/true")
+    assert "is not a hardgrad plugin" in refusal(tmp_path / "text.so")
+    assert "is not a hardgrad plugin" in refusal("/bin/true")
     (tmp_path / "empty.so").touch()
-    assert "is no plugin of hardgrad" in refusal(tmp_path / "empty.so")
+    assert "is not a hardgrad plugin" in refusal(tmp_path / "empty.so")
     assert 'registers the estimator "rloo", which exists already' in refusal(library(built, "clashing"))
     assert 'its estimator "silent" does not declare what choices it works on' in refusal(library(built, "silent"))
     other = library(built, "my").read_bytes()

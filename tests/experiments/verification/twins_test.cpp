@@ -88,13 +88,13 @@ TEST_CASE("a right model passes every check") {
 
 TEST_CASE("every wrong twin of a model is caught by the check that is for it") {
   const std::vector<Twin> twins{
-      {"steps", "sites", "site `place` is asked so many times: 2, declared 1"},
+      {"steps", "sites", "site `place` is asked too many times: 2, declared 1"},
       {"site name", "sites", "site `place` is asked, but not declared"},
       {"columns", "sites", "columns: 2, declared 1"},
       {"options", "sites", "options: 3, declared 2"},
-      {"state width", "sites", "state so wide: 2, declared 3"},
-      {"state", "sites", "no state"},
-      {"cost rows", "sites", "a cost of 8 rows is handed over on 4 rows"},
+      {"state width", "sites", "state of the wrong width: 2, declared 3"},
+      {"state", "sites", "one row of state"},
+      {"cost rows", "sites", "a cost has 8 rows, but is given for 4 rows"},
       {"unasked site", "sites", "site `nowhere` is declared, but never has a choice"},
       {"throws", "sites", "out of luck"},
       {"too many", "sites", "more options than columns"},
