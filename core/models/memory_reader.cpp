@@ -200,7 +200,7 @@ const ModelEntry entry = {
     .dependence = "one choice (hops=1), sequential (hops>1)",
     .kinds = "categorical",
     .parameters = {ParameterInfo::integer("embedding", 20, 1, 4096, "width of the memories"),
-                   ParameterInfo::integer("hops", 3, 1, 6, "hops, each of which reads one sentence"),
+                   ParameterInfo::integer("hops", 3, 1, 6, "hops; each reads one sentence"),
                    ParameterInfo::flag("position_encoding", true, "weight words by their place in the sentence"),
                    ParameterInfo::flag("temporal", true, "add a learned vector for the age of a sentence"),
                    ParameterInfo::choice(

@@ -31,7 +31,7 @@
 //   source=reversed  The encoder reads x_L..x_1 (Sutskever, Vinyals & Le 2014).
 //   source=twice     The encoder reads x_1..x_L x_1..x_L (Zaremba & Sutskever 2014).
 //                    In either order a_i is the state at the last reading of x_i; f_L is the state at the last word read.
-//   null=true        One more position, without a word, follows the last: a_{L+1} = n, learned.
+//   null=true        One more position after the last, for no source word: a_{L+1} = n, learned.
 //   dropout          Drops entries of a_i and u_t in training. All positions and steps of an example lose the same entries
 //                    (Gal & Ghahramani 2016).
 //
