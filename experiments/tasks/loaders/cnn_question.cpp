@@ -90,7 +90,7 @@ ClozeQuestion parse_cnn_question(const TextFile& text) {
 
 std::vector<std::string> question_files(const std::string& folder) {
   if (place_of(folder) != Place::folder)
-    throw InputError(folder + ": is no folder; a folder of question files has training/, validation/ and test/");
+    throw InputError(folder + ": is not a folder; a folder of question files has training/, validation/ and test/");
   std::vector<std::string> files;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
