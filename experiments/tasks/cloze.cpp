@@ -19,8 +19,8 @@ namespace {
 /// an entity; "support" [B, N] 1 for the tokens of the sentence with the answer, all 0 if it is unknown.
 ///
 /// Entities have no names. Each question numbers them by its own random permutation of A numbers, so a number has a meaning
-/// only within its document, and an answer requires reading. Token numbers are those of the words, then @placeholder, then the A
-/// entities. With `like`, the task that a network was trained on, words and A are those of that task.
+/// only within its document, and an answer requires reading. Token numbers are those of the words, then @placeholder, then the
+/// A entities. With `like`, the task that a network was trained on, words and A are those of that task.
 class Cloze final : public Listed {
  public:
   Cloze(const Settings& settings, Key key, const Cloze* like) : longest_(static_cast<std::size_t>(settings.integer("length"))) {

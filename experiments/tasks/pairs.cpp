@@ -20,8 +20,8 @@ namespace hardgrad::tasks::pairs {
 namespace {
 
 /// Fields: words "first" [B, N] and "first_length" [B], "second" and "second_length" likewise; "label" [B]. Labels are numbered
-/// in the order of their bytes; words are those of the training split. With `like`, the task that a network was trained on, both
-/// are those of that task, and so are the longest sentences.
+/// in the order of their bytes; words are those of the training split. With `like`, the task that a network was trained on,
+/// both are those of that task, and so are the longest sentences.
 class Pairs final : public Listed {
  public:
   Pairs(const Settings& settings, Key key, const Pairs* like) {

@@ -13,8 +13,8 @@ struct LabelledPair {
   std::vector<std::string> first, second;
 };
 
-/// Sentences of two noun phrases and a verb, "the a3 n1 v2 the n4". Every noun n1, adjective and verb has a synonym, n1s. Noun i
-/// is of kind k<i mod `words` / 2>.
+/// Sentences of two noun phrases and a verb, "the a3 n1 v2 the n4". Every noun n1, adjective and verb has a synonym, n1s. Noun
+/// i is of kind k<i mod `words` / 2>.
 struct PhrasePairs {
   enum class Kind { phrase, paraphrase, entailment };
   int words = 8;  ///< number of adjectives, of nouns and of verbs

@@ -149,8 +149,8 @@ class QuestionAnswering final : public Listed {
     for (const auto& file : files_) all.push_back({.name = "accuracy_" + file, .unit = "1"});
     return all;
   }
-  /// supporting_fact_hit: at least one choice is a supporting fact; questions without known support in memory are left out. With
-  /// several files, each also has an accuracy.
+  /// supporting_fact_hit: at least one choice is a supporting fact; questions without known support in memory are left out.
+  /// With several files, each also has an accuracy.
   void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
     const auto &answer = batch.ints("answer"), &support = batch.ints("support");
     for (std::size_t b = 0; b < answer.size(); ++b) {
@@ -223,7 +223,8 @@ class QuestionAnswering final : public Listed {
     return groups;
   }
 
-  // Words are those of the training split. Answers are those of all files; one that is not in the training split is always wrong.
+  // Words are those of the training split. Answers are those of all files; one that is not in the training split is always
+  // wrong.
   void number_words(const std::vector<BabiStories>& all, const std::vector<Split>& splits) {
     auto split = splits.begin();
     for (const auto& stories : all) {

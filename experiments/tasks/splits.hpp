@@ -25,8 +25,8 @@ std::vector<std::string> groups_by_either(const Sides& first, const Sides& secon
 std::string overlap(const Sides& first, const Sides& second, const std::vector<std::string>& groups,
                     const std::vector<Split>& splits);
 
-/// Example numbers of each split, in a keyed random order. Files are often sorted (Tatoeba by length), but the first examples of
-/// a split must represent it where only some are evaluated or measured.
+/// Example numbers of each split, in a keyed random order. Files are often sorted (Tatoeba by length), but the first examples
+/// of a split must represent it where only some are evaluated or measured.
 std::array<std::vector<int>, 3> members(const std::vector<Split>& splits, Key order);
 
 }  // namespace hardgrad::tasks

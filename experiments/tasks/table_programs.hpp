@@ -44,8 +44,8 @@ inline constexpr const char* number_word = "<number>";
 /// All words of questions except the names of columns.
 const std::vector<std::string>& question_words();
 
-/// Draws a question whose program has at most `steps` instructions; the length is drawn first. `below(n)` draws a number from 0 to
-/// n - 1. Comparisons use a number from their column. `lists`: some questions ask for cells.
+/// Draws a question whose program has at most `steps` instructions; the length is drawn first. `below(n)` draws a number from 0
+/// to n - 1. Comparisons use a number from their column. `lists`: some questions ask for cells.
 TableQuestion draw_question(const std::vector<std::string>& names, const Array<double>& cells, std::size_t steps, bool lists,
                             const std::function<std::size_t(std::size_t)>& below);
 

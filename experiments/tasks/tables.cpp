@@ -150,8 +150,8 @@ class Tables final : public Task {
   std::vector<Metric> metrics() const override {
     return {{.name = "accuracy", .unit = "1"}, {.name = "gold_program", .unit = "1"}};
   }
-  /// accuracy: the number is right (to half a unit, or to a relative 1e-6), or exactly the wanted cells are given. gold_program:
-  /// the program has the meaning of the question's own.
+  /// accuracy: the number is right (to half a unit, or to a relative 1e-6), or exactly the wanted cells are given.
+  /// gold_program: the program has the meaning of the question's own.
   void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
     const auto &rows = batch.ints("table_rows").data, &asks_cells = batch.ints("asks_cells").data;
     for (int b = 0; b < batch.examples(); ++b) {
