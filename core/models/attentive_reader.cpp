@@ -1,20 +1,20 @@
-// A reader of a document who looks at one of its tokens, once or for each token of the question, and names an entity.
+// A reader that attends to one token of a document, or to one for each token of the question, and answers with an entity.
 //
-// Document d_1..d_N, question q_1..q_Q of words and entities; H = hidden, E = embedding.
+// Document d_1..d_N and question q_1..q_Q of words and entities; H = hidden, E = embedding.
 //   y_d(t) = [f_t; b_t], y_q(i) = [f_i; b_i]        BiLSTM over the embeddings of each, H units per direction [2H]
 //   u      = [f_Q; b_1]                             of the question
-// kind=attentive, one read:
+// kind=attentive reads once:
 //   m(t)   = tanh(W_ym y_d(t) + W_um u)
 //   r      = y_d(t*), t* ~ softmax_t(w . m(t))      the choice; relaxed weights s: r = sum_t s(t) y_d(t)
-// kind=impatient, a read for each token of the question, i = 1..Q, from a learned r(0):
+// kind=impatient reads once for each token of the question, i = 1..Q, from a learned r(0):
 //   m(i,t) = tanh(W_ym y_d(t) + W_rm r(i-1) + W_um y_q(i))
 //   r(i)   = y_d(t_i) + tanh(W_rr r(i-1)), t_i ~ softmax_t(w . m(i,t));  r = r(Q)
-// and then
+// Both kinds answer with
 //   g      = tanh(W_rg r + W_ug u)
-//   loss   = -log softmax(W_a g)[answer]            among the entities
-// The paper's W_dm and W_qm of the impatient reader are W_ym and W_um here; its softmax is over all words.
-// Posterior (if asked for): q(t_i | d, q, answer) = softmax_t of v . tanh(V_y y_d(t) + b + V_m c_i + F[answer]) with
-// c_i = W_um u, or W_rm r(i-1) + W_um y_q(i): what the reader asks.
+//   loss   = -log softmax(W_a g)[answer]            over the entities
+// Departures from the paper: its W_dm and W_qm of the impatient reader are W_ym and W_um here; its softmax is over all words.
+// Posterior (if asked for): q(t_i | d, q, answer) = softmax_t of v . tanh(V_y y_d(t) + b + V_m c_i + F[answer]), where the
+// query c_i is W_um u, or W_rm r(i-1) + W_um y_q(i).
 //
 // Parameters (V words with entities, A entities):
 //   embedding.weight [V, E], {document,question}.{forward,backward}.{input.weight [4H, E], recurrent.weight [4H, H], bias [4H]}
@@ -86,9 +86,9 @@ class AttentiveReader final : public Model<T>, public Dreams {
   }
 
  private:
-  // What depends on the texts alone.
+  // Values that depend on the texts only.
   struct Texts {
-    Items tokens, asked;  // of each document; of each question, as often as it is read for
+    Items tokens, asked;  // tokens of each document; reads of each question
     Var<T> states, keys;  // y_d(t) [tokens, 2H], W_ym y_d(t)
     Var<T> queries;       // W_um y_q(i) [asked, H], or W_um u [B, H]
     Var<T> to_answer;     // W_ug u [B, H]
@@ -139,7 +139,7 @@ void AttentiveReader<T>::run(const Batch& batch, Episode<T>& episode) const {
     // r(i) = y_d(t_i) + tanh(W_rr r(i-1))
     r = impatient_ ? t.read(x.states) + t.after(tanh(recurrent_(past.after(r)))) : t.read(x.states);
 
-    // g = tanh(W_rg r + W_ug u), -log softmax(W_a g)[answer], of those that have read all
+    // g = tanh(W_rg r + W_ug u), -log softmax(W_a g)[answer], of the states after their last read
     const auto done = t.again().only([&](int b) { return i + 1 == x.reads(b); });
     past = t.again().only([&](int b) { return i + 1 < x.reads(b); });
     if (done.size() == 0) continue;
@@ -175,12 +175,12 @@ auto AttentiveReader<T>::read(Tape<T>& tape, const Batch& data) const -> Texts {
 
 const ModelEntry entry = {
     .name = "attentive_reader",
-    .summary = "reader of a document who looks at one token, or at one for each token of the question",
+    .summary = "document reader that attends to one token, or to one for each token of the question",
     .paper = "Hermann, Kocisky, Grefenstette, Espeholt, Kay, Suleyman & Blunsom 2015, Teaching machines to read and comprehend",
     .dependence = "one choice (kind=attentive), sequential (kind=impatient)",
     .kinds = "categorical",
     .parameters = {ParameterInfo::choice("kind", "attentive", {"attentive", "impatient"},
-                                         "one read, or one for each token of the question"),
+                                         "one read, or one per token of the question"),
                    ParameterInfo::integer("embedding", 32, 1, 4096, "width of the word embeddings"),
                    ParameterInfo::integer("hidden", 32, 1, 4096, "units of each direction of the encoders")},
     .needs = {"vocabulary", "answers", "document_length", "question_length"},

@@ -1,20 +1,20 @@
-// A belief network: layers of stochastic units above a binary image, or a variational autoencoder whose code is discrete.
+// A belief network: layers of stochastic units above a binary image. It is also an autoencoder with a discrete code.
 //
-// Layers l = 1..L of D units with S options each, from the top down; y the pixels; N_l, N_y, Q_l are maps (below):
-//   z^1 ~ softmax(b)                       learned logits b; of all units at once, independently: the site's columns
+// Layers l = 1..L of D units with S options each, from the top down. y are the pixels; N_l, N_y and Q_l are maps (below).
+//   z^1 ~ softmax(b)                       learned logits b; all units at once, independent: the site's columns
 //   z^l ~ softmax(N_l(x^{l-1}))            l = 2..L
 //   y   ~ Bernoulli(sig(N_y(x^L)))         loss = -log p(y | z^L), summed over the pixels, in nats
-//   x^l = 2 z^l - 1 in {-1, 1}^D           of bits (S = 2), whose logits are (0, phi)
-//   x^l = onehot(z^l) in {0, 1}^{D S}      of categories
+//   x^l = 2 z^l - 1 in {-1, 1}^D           bits (S = 2), whose logits are (0, phi)
+//   x^l = onehot(z^l) in {0, 1}^{D S}      categories
 // Relaxed weights: x^l is its mean under them.
-// conditional=true: the lower half y of an image from the upper half c, its rows 0 .. height/2 - 1:
-//   z^1 ~ softmax(N_1(2c - 1)), and nothing else sees c
-// Posterior (if asked for): q(z^l | y, x^{l-1}) = softmax(Q_l(2y - 1, x^{l-1})); if conditional it sees (c, y).
-// A map is N(x) = W_n a(.. a(W_1 x + b_1) ..) + b_n, a(v) = max(v, 0.3 v), with n - 1 = `hidden_layers` hidden layers: with
-// none it is linear. That of Q_l begins with W_1 (2y - 1) + V x^{l-1} + b_1.
+// conditional=true predicts the lower half y of an image from the upper half c, its rows 0 .. height/2 - 1:
+//   z^1 ~ softmax(N_1(2c - 1)); no other part sees c
+// Posterior (if asked for): q(z^l | y, x^{l-1}) = softmax(Q_l(2y - 1, x^{l-1})). With conditional=true it sees (c, y).
+// A map is N(x) = W_n a(.. a(W_1 x + b_1) ..) + b_n with a(v) = max(v, 0.3 v) and n - 1 = `hidden_layers`; without hidden
+// layers it is linear. Q_l begins with W_1 (2y - 1) + V x^{l-1} + b_1.
 //
-// Posteriors go from the top down too (Soenderby et al. 2016), so that every prior is known when its site is asked. Networks of
-// several layers in Mnih & Gregor 2014 and Tucker et al. 2017 infer from the pixels up; with one layer that is the same.
+// Posteriors run from the top down as well (Soenderby et al. 2016), so every prior is known when its site is asked. The
+// networks of several layers in Mnih & Gregor 2014 and Tucker et al. 2017 infer from the pixels up. With one layer both agree.
 //
 // Parameters (U = D, or D S where S > 2; W and b of a map F are F.1.weight [out, in], F.1.bias [out], F.2 ...):
 //   prior.logits [1, U] (b, zeros at first), or prior.layer1 (N_1) if conditional; prior.layer<l> (N_l), decoder (N_y);
@@ -52,7 +52,7 @@ class Map {
   Var<T> operator()(Var<T> x) const { return after(first(x)); }
   /// W_1 x + b_1
   Var<T> first(Var<T> x) const { return layers_[0](x); }
-  /// What N makes of v = W_1 x + b_1.
+  /// N(x) from v = W_1 x + b_1.
   Var<T> after(Var<T> v) const {
     for (std::size_t k = 1; k < layers_.size(); ++k) v = layers_[k](leaky_relu(v, T{0.3}));
     return v;
@@ -77,7 +77,7 @@ class BeliefNetwork final : public Model<T>, public Dreams {
                                          static_cast<std::size_t>(settings.integer("hidden"))};
     if (settings.flag("conditional")) {
       given_ = static_cast<std::size_t>(dimensions.at("height") / 2) * dimensions.at("width");
-      if (given_ == 0) throw UsageError("belief_network: conditional=true wants images of two rows of pixels or more");
+      if (given_ == 0) throw UsageError("belief_network: conditional=true needs images of at least two rows of pixels");
       prior_[0] = {set, "prior.layer1", given_, hidden, U, init};
     } else {
       top_ = &set.add("prior.logits", {1, U});
@@ -111,7 +111,7 @@ class BeliefNetwork final : public Model<T>, public Dreams {
     const auto signs = affine(image, T{2}, T{-1});
     auto rows = episode.root();
     auto whose = distinct.index;  // [R] the image of each row
-    Var<T> x;  // x^{l-1}, none at first (zeros in the state: what learns from states has one network for all)
+    Var<T> x;  // x^{l-1}, none at first (zeros in the state: learned baselines share one network for all layers)
     for (std::size_t l = 0; l < prior_.size(); ++l) {
       const auto seen = l == 0 && distinct.all() ? signs : gather_rows(signs, std::span<const int>(whose));
       Site<T> site{
@@ -155,12 +155,12 @@ class BeliefNetwork final : public Model<T>, public Dreams {
     if (given_ > 0) return gather_rows(prior_[0](slice_columns(signs, 0, given_)), whose);
     return gather_rows(signs.tape->parameter(*top_), std::span<const int>(std::vector<int>(whose.size(), 0)));
   }
-  /// Of all units, from their logits [R, U].
+  /// The distribution of all units from their logits [R, U].
   DistributionPtr<T> distribution(Var<T> logits) const {
     if (options_ == 2) return bernoulli(logits);
     return categorical(reshape(logits, options_), std::vector<int>(logits.rows() * units_, options_), units_);
   }
-  /// x [R, U] of what was chosen.
+  /// x [R, U] of the choices z.
   Var<T> shown(Tape<T>& tape, const Choice<T>& z) const {
     if (options_ > 2) return reshape(z.one_hot(tape, options_), shown_width());
     if (!z.hard()) return affine(reshape(slice_columns(z.weights, 1, 1), units_), T{2}, T{-1});
@@ -171,7 +171,7 @@ class BeliefNetwork final : public Model<T>, public Dreams {
   }
 
   int units_, options_;
-  std::size_t pixels_, given_ = 0;  // of the whole image; of its upper half, if that is given
+  std::size_t pixels_, given_ = 0;  // pixels of the image; of its upper half if conditional
   Structure structure_;
   const Parameter<T>* top_ = nullptr;      // b
   std::vector<Map<T>> prior_, posterior_;  // N_l, Q_l
@@ -187,12 +187,12 @@ const ModelEntry entry = {
         "learning in belief networks",
     .dependence = "joint cost (layers=1), sequential (layers>1)",
     .kinds = "binary (options=2), categorical",
-    .parameters = {ParameterInfo::integer("layers", 1, 1, 3, "layers of choices L"),
-                   ParameterInfo::integer("units", 200, 1, 10000, "choices in a layer, made at once D"),
-                   ParameterInfo::integer("options", 2, 2, 1000, "options of each S; 2: bits"),
+    .parameters = {ParameterInfo::integer("layers", 1, 1, 3, "layers L of choices"),
+                   ParameterInfo::integer("units", 200, 1, 10000, "choices D of a layer, made at once"),
+                   ParameterInfo::integer("options", 2, 2, 1000, "options S of each choice; 2: bits"),
                    ParameterInfo::integer("hidden_layers", 0, 0, 4, "deterministic layers in each map; 0: linear"),
-                   ParameterInfo::integer("hidden", 200, 1, 10000, "leaky rectified units in each of them"),
-                   ParameterInfo::flag("conditional", false, "the lower half of an image is predicted from the upper half")},
+                   ParameterInfo::integer("hidden", 200, 1, 10000, "leaky rectified units in each hidden layer"),
+                   ParameterInfo::flag("conditional", false, "predict the lower half of an image from the upper half")},
     .needs = {"height", "width", "levels"},
 };
 HARDGRAD_MODEL(BeliefNetwork, entry)

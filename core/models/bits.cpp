@@ -1,4 +1,4 @@
-// bits: the field's toy. D independent choices with logits of their own or one shared, and a known f.
+// bits: the standard toy problem. D independent choices with their own logits or one shared vector of logits, and a known f.
 //
 //   binary (options = 2):  b_d ~ Bernoulli(sig(phi_d)); the site's logits are (0, phi_d)
 //   categorical:           b_d ~ Cat(softmax(phi_d)), phi_d in R^S
@@ -7,14 +7,14 @@
 //       linear:  mean or sum over d of c_d . onehot(b_d)   c_d ~ Dirichlet(1, ..., 1), fixed by table_seed, or given
 //       table:   one fixed random number in (0, 1) for each of the S^D outcomes
 //
-// One site `bit` of D columns. Each column pays for itself, but in `table`, which they share.
+// One site `bit` of D columns. Each column has its own cost, except with f = table, whose cost is joint.
 // Parameter: bits.logits [D, 1] (binary), [D, S] (categorical); [1, 1] or [1, S] if shared.
-// They start where `logit` says, or with probabilities drawn from Dirichlet(a, ..., a) for each choice of each run.
-// Constants of a dump: bits.table [S^D], the last choice's option fastest; bits.coefficients [D, S] (c).
+// Initial logits: `logit`, or those of probabilities drawn from Dirichlet(a, ..., a), anew for each choice and each run.
+// Constants of a gradient file: bits.table [S^D], the last choice's option fastest; bits.coefficients [D, S] (c).
 // With posterior: posterior.logits of the same shape. Relaxed bits use x_d = E[x_d]; `table` is multilinear in the weights.
 //
-// Sources: the D = 1 problem (b - t)^2 of Tucker et al. 2017 (REBAR); three shared bits of Kool et al. 2020; of Dimitriev &
-// Zhou 2021 (CARMS) three choices among three with Dirichlet probabilities, f linear with c = 3, 6, ..., 27.
+// Sources: Tucker et al. 2017 (REBAR) have (b - t)^2 with D = 1; Kool et al. 2020 three shared bits; Dimitriev & Zhou 2021
+// (CARMS) three choices among three with Dirichlet probabilities and linear f with c = 3, 6, ..., 27.
 #include <boost/math/special_functions/gamma.hpp>
 
 #include <algorithm>
@@ -89,8 +89,8 @@ class Bits final : public Model<T> {
   }
 
  private:
-  /// Logits of probabilities drawn from Dirichlet(alpha, ..., alpha), for every choice that has some of its own: logarithms of
-  /// gamma numbers, each the quantile of a uniform one.
+  /// Logits of probabilities drawn from Dirichlet(alpha, ..., alpha), for every choice with its own logits. They are logarithms
+  /// of gamma variates, each the quantile of a uniform number.
   std::vector<double> dirichlet(double alpha, Key key) const {
     KeyedRandomness random(key);
     std::vector<double> logits;
@@ -110,7 +110,7 @@ class Bits final : public Model<T> {
   const Parameter<T>* add_logits(const std::string& name, std::vector<double> values) {
     const std::size_t sites = shared_ ? 1 : bits_, width = options_ == 2 ? 1 : options_;
     if (values.size() == 1) values.resize(sites * width, values[0]);
-    if (values.size() == width) {  // one site's logits serve all
+    if (values.size() == width) {  // one choice's logits for all choices
       std::vector<double> all;
       for (std::size_t i = 0; i < sites; ++i) all.insert(all.end(), values.begin(), values.end());
       values = all;
@@ -123,7 +123,7 @@ class Bits final : public Model<T> {
     return &parameter;
   }
 
-  /// [R D, S] every row's copy of the logits.
+  /// [R D, S] the logits, copied for each row.
   Var<T> logits(Tape<T>& tape, const Parameter<T>& phi, std::size_t rows) const {
     auto all = tape.parameter(phi);
     if (rows > 1 || shared_) {
@@ -165,7 +165,7 @@ class Bits final : public Model<T> {
     return reshape(row_sums(shares), bits_);
   }
 
-  /// What the row's outcome costs [R, 1].
+  /// The cost of each row's outcome [R, 1].
   Var<T> entry_of_table(Tape<T>& tape, const Choice<T>& choice) const {
     const std::vector<int> the_one(choice.rows->size(), 0);
     return entries_of_tables(tape, choice, {table_.data(), 1, table_.size()}, std::span(the_one), bits_, options_);
@@ -208,22 +208,24 @@ class Bits final : public Model<T> {
 
 const ModelEntry entry = {
     .name = "bits",
-    .summary = "D independent choices with a known cost: the field's toy problem",
+    .summary = "D independent choices with a known cost: the standard toy problem",
     .paper = "Tucker et al. 2017, REBAR, sec. 5.1; Kool et al. 2020, Estimating gradients for discrete random variables",
     .dependence = "factorised (square, norm, linear), joint cost (table), one choice (bits=1)",
     .kinds = "binary (options=2), categorical",
     .parameters = {ParameterInfo::integer("bits", 1, 1, 100000, "number of choices D"),
                    ParameterInfo::integer("options", 2, 2, 10000, "options per choice S"),
-                   ParameterInfo::reals("t", {0.45}, "targets t_i: one for all, or one each"),
-                   ParameterInfo::reals("logit", {0}, "starting logits: one for all, one site's, or all sites'"),
-                   ParameterInfo::real("dirichlet", 0, 0, 1e6,
-                                       "starting probabilities are drawn from Dirichlet(a, ..., a) instead; 0: they are not"),
-                   ParameterInfo::flag("shared_logit", false, "one logit (vector) serves all choices"),
-                   ParameterInfo::choice("reduce", "sum", {"sum", "mean"}, "how the choices' costs make f"),
+                   ParameterInfo::reals("t", {0.45}, "targets t_d: one for all, or one each"),
+                   ParameterInfo::reals("logit", {0},
+                                        "initial logits: one number for all, those of one choice, or those of all choices"),
+                   ParameterInfo::real(
+                       "dirichlet", 0, 0, 1e6,
+                       "a > 0: draw the initial probabilities from Dirichlet(a, ..., a) instead; 0: use `logit`"),
+                   ParameterInfo::flag("shared_logit", false, "all choices share one logit (or vector of logits)"),
+                   ParameterInfo::choice("reduce", "sum", {"sum", "mean"}, "sum or mean of the choices' costs"),
                    ParameterInfo::choice("function", "square", {"square", "norm", "linear", "table"}, "the cost f"),
                    ParameterInfo::real("power", 1.5, 0, 100, "exponent p of function=norm").above(),
-                   ParameterInfo::reals("coefficients", {0}, "c of function=linear, all choices'; 0: drawn"),
-                   ParameterInfo::integer("table_seed", 1, 0, 1e9, "draws the numbers of function=linear and table")},
+                   ParameterInfo::reals("coefficients", {0}, "c of function=linear, bits x options numbers; 0: drawn"),
+                   ParameterInfo::integer("table_seed", 1, 0, 1e9, "seed of the numbers of function=linear and table")},
     .needs = {"bits"},
 };
 HARDGRAD_MODEL(Bits, entry)

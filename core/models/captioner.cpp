@@ -1,19 +1,19 @@
-// Show, attend and tell: a decoder that looks at one cell of a picture before each word of its caption.
+// Show, attend and tell: a decoder that attends to one cell of a picture before each word of its caption.
 //
-// Cells a_1..a_L [D] of the picture, words y_1..y_T (y_T is the end of the caption), y_0 = bos; H = hidden, E = embedding.
-//   h_0   = tanh(W_h abar + b_h), c_0 = tanh(W_c abar + b_c), abar = (1 / L) sum_i a_i
-//   e_ti  = v . tanh(W_a a_i + b_a + W_q h_{t-1})                    f_att
-//   z_t   = beta_t a_{i_t}, i_t ~ softmax(e_t)                       the choice; relaxed weights w: beta_t sum_i w_i a_i
+// Cells a_1..a_L [D] of the picture; words y_1..y_T, where y_T is the end of the caption; y_0 = bos. H = hidden, E = embedding.
+//   h_0    = tanh(W_h abar + b_h), c_0 = tanh(W_c abar + b_c), abar = (1 / L) sum_i a_i
+//   e_ti   = v . tanh(W_a a_i + b_a + W_q h_{t-1})                   f_att
 //   beta_t = sig(w_b . h_{t-1} + b_b)                                gate=true, else 1
+//   z_t    = beta_t a_{i_t}, i_t ~ softmax(e_t)                      the choice; relaxed weights w: beta_t sum_i w_i a_i
 //   (i, f, o, g) = (sig, sig, sig, tanh)(T_y E y_{t-1} + T_h h_{t-1} + T_z z_t + b)
-//   c_t   = f c_{t-1} + i g,  h_t = o tanh(c_t)
+//   c_t    = f c_{t-1} + i g,  h_t = o tanh(c_t)
 //   loss_t = -log softmax(L_o (E y_{t-1} + L_h h_t + L_z z_t) + b_o)[y_t]
-// and with doubly_stochastic = lambda > 0 besides lambda sum_i (1 - sum_t softmax(e_t)_i)^2 for each caption, whoever answers.
+// doubly_stochastic = lambda > 0 adds lambda sum_i (1 - sum_t softmax(e_t)_i)^2 to the loss of each caption. The penalty uses
+// the model's own probabilities with every chooser.
 //
-// The picture: `features` of the task as they are, or of an image of 3 colours a small network of its own, learned with the
-// rest:
-//   a = relu(W_2 * relu(W_1 * image + b_1) + b_2 + P)    * are convolutions, of 4 x 4 pixels and 2 x 2 places, side by side
-// so that a cell sees its own 8 x 8 pixels alone, and P [L, D] where it is: who is to say what stands where must look there.
+// The cells are the task's `features`, or the output of a small network on an image of 3 colours, learned with the rest:
+//   a = relu(W_2 * relu(W_1 * image + b_1) + b_2 + P)    * are convolutions without overlap, of 4 x 4 pixels and 2 x 2 places
+// So a cell sees only its own 8 x 8 pixels, and P [L, D] adds its place. To name an object the decoder must attend to its cell.
 // Posterior (if asked for): q(i_t | picture, y) = softmax_i of v_q . tanh(W_qh h_{t-1} + W_qy E_q y_t + W_qa a_i + b_qa).
 //
 // Parameters (LSTM gates in the order i, f, g, o; V words; C channels, D features):
@@ -60,7 +60,7 @@ class Captioner final : public Model<T>, public Dreams {
       height_ = dimensions.at("height");
       width_ = dimensions.at("width");
       if (height_ % cell_side || width_ % cell_side || height_ / cell_side * (width_ / cell_side) != cells_)
-        throw UsageError("captioner: an image has cells of 8 x 8 pixels");
+        throw UsageError("captioner: an image must consist of cells of 8 x 8 pixels, as many as the task declares");
       first_ = {set, "encoder.first", first_side * first_side * colours, C, init};
       second_ = {set, "encoder.second", second_side * second_side * C, D, init};
       place_ = {set, "encoder.place", cells_, D, init};
@@ -106,7 +106,7 @@ class Captioner final : public Model<T>, public Dreams {
   }
 
  private:
-  // What depends on the picture alone. Equal examples are seen once.
+  // Values that depend on the picture only. Equal examples are encoded once.
   struct Picture {
     std::vector<double> given;
     Items cells;
@@ -118,7 +118,7 @@ class Captioner final : public Model<T>, public Dreams {
   Picture look(Tape<T>& tape, const Batch& data) const;
   Var<T> encode(Tape<T>& tape, const Batch& data) const;
 
-  // y_{t-1}: of all steps, or of one if they are not known beforehand.
+  // y_{t-1} of all steps, or of one step if they are not known beforehand.
   struct Previous {
     Words<T> words;
     Var<T> to_gates;
@@ -152,7 +152,7 @@ void Captioner<T>::run(const Batch& batch, Episode<T>& episode) const {
   Var<T> posterior_keys, covered;
 
   Unrolled<T> said(episode);
-  const auto say = [&] {  // -log softmax(L_o (...) + b_o)[y_t], of all steps at once, or of one if it is fed to the next
+  const auto say = [&] {  // -log softmax(L_o (...) + b_o)[y_t], of all steps, or of one step if its word is fed to the next
     return said.classify(said.state(), output_, said.each([&](int b, int t) { return sentences.label(b, t); }));
   };
 
@@ -176,7 +176,7 @@ void Captioner<T>::run(const Batch& batch, Episode<T>& episode) const {
       };
     const auto i = past.choose(ask);
 
-    // what z_t = beta_t a_i gives to the gates and to the word
+    // The terms of z_t = beta_t a_i in the gates and in the readout
     const Var<T> beta = gated_ ? Var<T>(i.after(sigmoid(gate_(s.h)))) : Var<T>{};
     const auto seen = [&](Var<T> values) {
       const auto z = i.read(values);
@@ -184,11 +184,11 @@ void Captioner<T>::run(const Batch& batch, Episode<T>& episode) const {
     };
     const auto spoken = i.each(word);
     s = lstm_step(decoder_, i, Sum<T>(y.to_gates, spoken) + seen(x.to_gates), s);
-    const auto after = i.again();  // the same states: what they know goes on from here
+    const auto after = i.again();  // the same states, one step later
     said.add(t, Sum<T>(y.words.rows, spoken) + readout_state_(s.h) + seen(x.to_readout), after);
 
     if (penalty_ > 0 && sentences.known() && !episode.observer()) {
-      // lambda sum_i (1 - sum_t softmax(e_t)_i)^2 where the caption ends
+      // lambda sum_i (1 - sum_t softmax(e_t)_i)^2, at the last word of a caption
       const std::vector<int> all(past.size(), static_cast<int>(cells_));
       const Var<T> alpha = probabilities(log_softmax(ask.scores, std::span<const int>(all)));
       covered = i.after(covered ? add(Var<T>(past.after(covered)), alpha) : alpha);
@@ -209,7 +209,7 @@ void Captioner<T>::run(const Batch& batch, Episode<T>& episode) const {
   if (!said.empty()) say();
 }
 
-// a = relu(W_2 * relu(W_1 * image + b_1) + b_2 + P), or the features that are given
+// a = relu(W_2 * relu(W_1 * image + b_1) + b_2 + P), or the given features
 template <class T>
 Var<T> Captioner<T>::encode(Tape<T>& tape, const Batch& data) const {
   if (!place_.weight) {
@@ -253,7 +253,7 @@ auto Captioner<T>::picture(Tape<T>& tape, const Batch& data) const -> const Pict
 
 const ModelEntry entry = {
     .name = "captioner",
-    .summary = "decoder that looks at one cell of a picture before each word of its caption",
+    .summary = "decoder that attends to one cell of a picture before each word of its caption",
     .paper =
         "Xu, Ba, Kiros, Cho, Courville, Salakhutdinov, Zemel & Bengio 2015, Show, attend and tell: neural image caption "
         "generation with visual attention",
@@ -262,10 +262,10 @@ const ModelEntry entry = {
     .parameters = {ParameterInfo::integer("embedding", 32, 1, 4096, "width of the word embeddings"),
                    ParameterInfo::integer("hidden", 64, 1, 4096, "units of the decoder"),
                    ParameterInfo::integer("channels", 16, 1, 4096, "channels of the encoder's first convolution (images)"),
-                   ParameterInfo::integer("features", 32, 1, 4096, "numbers of a cell (images)"),
-                   ParameterInfo::flag("gate", false, "weigh what is seen by beta, from the state"),
+                   ParameterInfo::integer("features", 32, 1, 4096, "numbers per cell (images)"),
+                   ParameterInfo::flag("gate", false, "scale the context by beta, a function of the state"),
                    ParameterInfo::real("doubly_stochastic", 0, 0, 1000,
-                                       "lambda of the penalty that asks for every cell to be looked at once")},
+                                       "weight lambda of the penalty for cells that are not attended to exactly once")},
     .needs = {"cells", "target_vocabulary", "target_length", "bos", "eos"},
 };
 HARDGRAD_MODEL(Captioner, entry)

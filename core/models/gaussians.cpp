@@ -1,9 +1,9 @@
-// D Normal numbers with a known cost: the toy problem of continuous choices, with everything known in closed form.
+// D Normal numbers with a known cost: the toy problem of continuous choices. All means and variances have closed forms.
 //
 //   z_d ~ N(mean_d, scale_d^2), d = 1..D, at once: one site of D columns
 //   function=quadratic: f = sum_d (z_d - k_d)^2        E = (mean - k)^2 + scale^2              per column
 //   function=cosine:    f = sum_d cos(k_d z_d)         E = cos(k mean) exp(-k^2 scale^2 / 2)
-// with reduce=mean f is divided by D. Posterior (if asked for): a Normal of its own.
+// reduce=mean divides f by D. Posterior (if asked for): a Normal with its own parameters.
 //
 // Mohamed, Rosca, Figurnov & Mnih 2020, Monte Carlo gradient estimation in machine learning, sec. 3: these costs, and the
 // variances of gradient estimates that follow from them.
@@ -46,7 +46,7 @@ class Gaussians final : public Model<T> {
     for (std::size_t i = 0; i < z.rows->size() * columns_; ++i)
       tape.mutable_value(k).data[i] = static_cast<T>(k_[i % columns_]);
     const auto f = cosine_ ? cos(multiply(z.value, k)) : square(subtract(z.value, k));
-    episode.cost(z.rows, affine(f, static_cast<T>(share_)));  // each column pays for itself
+    episode.cost(z.rows, affine(f, static_cast<T>(share_)));  // [R, D]: each column has its own cost
   }
 
  private:
@@ -85,12 +85,13 @@ const ModelEntry entry = {
     .paper = "Mohamed et al. 2020, Monte Carlo gradient estimation in machine learning, sec. 3",
     .dependence = "one choice (columns=1), factorised",
     .kinds = "Normal",
-    .parameters = {ParameterInfo::integer("columns", 1, 1, 100000, "numbers chosen at once D"),
+    .parameters = {ParameterInfo::integer("columns", 1, 1, 100000, "numbers D chosen at once"),
                    ParameterInfo::choice("function", "quadratic", {"quadratic", "cosine"}, "the cost f"),
-                   ParameterInfo::reals("k", {1}, "of (z - k)^2 or cos(k z): one for all, or one each"),
-                   ParameterInfo::reals("mean", {0}, "starting means: one for all, or one each"),
-                   ParameterInfo::reals("log_scale", {0}, "starting logarithms of the standard deviations, likewise"),
-                   ParameterInfo::choice("reduce", "sum", {"sum", "mean"}, "how the columns' costs make f")},
+                   ParameterInfo::reals("k", {1}, "k of (z - k)^2 or cos(k z): one for all, or one each"),
+                   ParameterInfo::reals("mean", {0}, "initial means: one for all, or one each"),
+                   ParameterInfo::reals("log_scale", {0},
+                                        "initial logarithms of the standard deviations: one for all, or one each"),
+                   ParameterInfo::choice("reduce", "sum", {"sum", "mean"}, "sum or mean of the columns' costs")},
     .needs = {"gaussians"},
 };
 HARDGRAD_MODEL(Gaussians, entry)

@@ -1,21 +1,22 @@
-// A recurrent reader that sees an image through a few glimpses, each centred on a cell of a G x G grid, or anywhere
-// (policy=gaussian: what differs then stands in gaze.hpp).
+// A recurrent reader that sees an image through a few glimpses. Each is centred on a cell of a G x G grid, or anywhere
+// (policy=gaussian: gaze.hpp has the differences).
 //
-// Sensor at cell (i, j), patch size P, scales s = 0..S-1: the window of P 2^s x P 2^s pixels whose first row is
-// floor(((2i+1) height - P 2^s G + G) / (2G)) and first column likewise from j and the width (the window's middle lies at
-// the cell's centre, rounded), zero outside the image, averaged over 2^s x 2^s blocks -> x [S P P] in the order s, row, column.
-//   d_c = relu(W_p x_c + b_p)                       what cell c shows
-//   g_c = relu(W_x d_c + b_x + E_c)                 with where it is
+// Sensor at cell (i, j) with patch size P and scales s = 0..S-1: a window of P 2^s x P 2^s pixels, zero outside the image, is
+// averaged over blocks of 2^s x 2^s pixels -> x [S P P] in the order s, row, column. Its first row is
+// floor(((2i+1) height - P 2^s G + G) / (2G)), its first column likewise from j and the width: the window's middle is at the
+// cell's centre, rounded.
+//   d_c = relu(W_p x_c + b_p)                       contents of cell c
+//   g_c = relu(W_x d_c + b_x + E_c)                 contents and place
 //   e_t = W_l h_{t-1} + b_l, c_t ~ softmax(e_t)     the choice, t = 1..T; h_0 is a learned row
 //   core=rnn:  h_t = relu(W_h h_{t-1} + W_g g + b_g)
 //   core=lstm: h_t = LSTM(g, h_{t-1}), c_0 = 0
 //   loss = -log softmax(W_c h_T + b_c)[label]
-// Where an image has labels 1..K, the last of which says that there are no more (Ba, Mnih & Kavukcuoglu 2015), each takes T
-// glimpses more: loss = sum_k -log softmax(W_c h_{kT} + b_c)[label_k].
+// An image may have labels 1..K, where the last one is the end label (Ba, Mnih & Kavukcuoglu 2015). Each label takes T more
+// glimpses: loss = sum_k -log softmax(W_c h_{kT} + b_c)[label_k].
 // Relaxed weights w see the expected patch at the expected place: d = relu(W_p sum_c w_c x_c + b_p), E = sum_c w_c E_c.
-// policy=gaussian: places l_t in place of cells; x is what a bilinear sensor shows around l_t, and E = W_e l_t.
-// Posterior (if asked for): q(c_t | image, label, past) = softmax_c of v . tanh(U h_{t-1} + F[label] + W_k x_c + b_k + L_c), of
-// the label that is next.
+// policy=gaussian: places l_t replace cells, x is the patch of a bilinear sensor around l_t, and E = W_e l_t.
+// Posterior (if asked for): q(c_t | image, label, past) = softmax_c of v . tanh(U h_{t-1} + F[label] + W_k x_c + b_k + L_c),
+// with the next label.
 //
 // Parameters (D = features, H = hidden, LSTM gates i, f, g, o):
 //   glimpse.patch.{weight [D, S P P], bias [D]}, glimpse.what.{weight [H, D], bias [H]}, glimpse.where.weight [G G, H]
@@ -24,7 +25,7 @@
 //   locator.{weight [G G, H], bias [G G]}, classifier.{weight [classes, H], bias [classes]}
 //   posterior.state.weight [D, H], posterior.label.weight [classes, D], posterior.patch.{weight [D, S P P], bias [D]},
 //   posterior.where.weight [G G, D], posterior.score.weight [1, D]
-//   policy=gaussian: gaze.hpp has locator, glimpse.where and the posterior.
+//   policy=gaussian: gaze.hpp lists locator, glimpse.where and the posterior.
 #include <algorithm>
 #include <cmath>
 
@@ -100,7 +101,7 @@ class GlimpseReader final : public Model<T>, public Dreams {
 
   typename Model<T>::Asked asked(const Batch& batch, std::size_t site, int example) const override {
     auto asked = Model<T>::asked(batch, site, example);
-    if (!anywhere_) asked.times = glimpses_ * count(batch.ints("label").row(example));  // numbers are drawn even in vain
+    if (!anywhere_) asked.times = glimpses_ * count(batch.ints("label").row(example));  // all numbers are drawn, used or not
     return asked;
   }
 
@@ -109,7 +110,8 @@ class GlimpseReader final : public Model<T>, public Dreams {
     const Distinct distinct(batch);
     const auto& label = distinct.batch().ints("label");
     Seen seen{distinct.batch().numbers("image"), Items(distinct.size(), sensor_.cells()), {}, {}};
-    if (episode.observer() && answers_ > 1 && !distinct.all()) throw Bug("equal examples can be one only if their labels are");
+    if (episode.observer() && answers_ > 1 && !distinct.all())
+      throw Bug("equal examples can be merged only if their labels are equal");
     Var<T> clues;  // W_k x_c + b_k + L_c [images cells, D], on demand
 
     auto past = Past<T>::unseen(episode, distinct);
@@ -121,7 +123,7 @@ class GlimpseReader final : public Model<T>, public Dreams {
       for (int t = 1; t <= glimpses_; ++t) {
         auto place = anywhere_ ? past.choose(gaze_.ask(past, h, structure_.posterior, next))
                                : past.choose(ask(past, h, seen, clues, next));  // c_t ~ softmax(W_l h_{t-1} + b_l)
-        // The recurrent product is taken before states part.
+        // The recurrent product needs only the states before the choice, which are fewer.
         const auto recurrent = lstm_ ? linear(h, tape.parameter(*core_.recurrent)) : recurrent_(h);
         const Var<T> gates = place.after(recurrent) + look(tape, place, seen);
         if (lstm_) {
@@ -158,14 +160,14 @@ class GlimpseReader final : public Model<T>, public Dreams {
   }
 
  private:
-  // What was computed of the images so far.
+  // Cached values of the images.
   struct Seen {
     const Array<double>& image;
     Items cells;     // of each image
     Var<T> patches;  // [images cells, S P P], on demand
     Var<T> inputs;   // [images cells, core's input], on demand
   };
-  /// Labels of an example.
+  /// Number of labels of an example.
   static int count(std::span<const int> label) {
     return static_cast<int>(std::count_if(label.begin(), label.end(), [](int one) { return one >= 0; }));
   }
@@ -179,7 +181,7 @@ class GlimpseReader final : public Model<T>, public Dreams {
     return seen.patches;
   }
 
-  /// next(image): its label.
+  /// next(image) is its next label.
   template <class F>
   Ask<T> ask(const Past<T>& past, Var<T> h, Seen& seen, Var<T>& clues, F next) const {
     Ask<T> ask{.name = "place", .scores = locator_(h), .items = seen.cells, .state = h};
@@ -197,12 +199,12 @@ class GlimpseReader final : public Model<T>, public Dreams {
     return ask;
   }
 
-  // The core's share of a glimpse: of g = relu(W_x d + b_x + E), d = relu(W_p x + b_p).
+  // The core's input from a glimpse: a product with g = relu(W_x d + b_x + E), d = relu(W_p x + b_p).
   Var<T> input(Var<T> x, Sum<T> E) const {
     const auto g = relu(Var<T>(what_(relu(patch_(x))) + std::move(E)));
     return lstm_ ? core_.project(g) : input_(g);
   }
-  // A glimpse depends on the image and the cell alone: with more states than cells every cell is worked out once.
+  // A glimpse depends only on the image and the cell. With more states than cells, all cells are computed once.
   Sum<T> look(Tape<T>& tape, const Past<T>& place, Seen& seen) const {
     if (anywhere_) return input(gaze_.look(seen.image, place), gaze_.where(place.numbers()));
     const auto E = tape.parameter(*where_.weight);
@@ -227,20 +229,21 @@ class GlimpseReader final : public Model<T>, public Dreams {
 const ModelEntry entry = {
     .name = "glimpse_reader",
     .summary =
-        "recurrent reader that classifies an image after a few glimpses at cells of a grid, or anywhere; or what stands in it, "
-        "one after the other",
+        "recurrent reader that classifies an image, or several objects in it one by one, after a few glimpses at cells of a "
+        "grid or anywhere",
     .paper = "Mnih, Heess, Graves & Kavukcuoglu 2014, Recurrent models of visual attention (policy=grid: places on a grid)",
     .dependence = "one choice (glimpses=1), sequential (glimpses>1, or several labels)",
     .kinds = "categorical, Normal (policy=gaussian)",
     .parameters =
         {ParameterInfo::integer("grid", 6, 1, 64, "cells per side of the grid of centres"),
          ParameterInfo::integer("patch", 8, 1, 64, "pixels per side of a patch"),
-         ParameterInfo::integer("scales", 1, 1, 4, "patches per glimpse, each twice as wide as the one before"),
+         ParameterInfo::integer("scales", 1, 1, 4, "patches per glimpse, each twice as wide as the previous one"),
          ParameterInfo::integer("glimpses", 6, 1, 32, "glimpses before each answer"),
-         ParameterInfo::integer("features", 128, 1, 4096, "width of what is seen in a patch"),
+         ParameterInfo::integer("features", 128, 1, 4096, "width of a patch's representation"),
          ParameterInfo::integer("hidden", 128, 1, 4096, "units of the core"),
          ParameterInfo::choice("core", "rnn", {"rnn", "lstm"}, "the recurrent core"),
-         ParameterInfo::choice("policy", "grid", {"grid", "gaussian"}, "a glimpse's place: a cell, or a Normal place"),
+         ParameterInfo::choice("policy", "grid", {"grid", "gaussian"},
+                               "place of a glimpse: a cell of the grid, or Normal coordinates"),
          ParameterInfo::real("scale", 0.2, 0, 10, "standard deviation of policy=gaussian; the image is [-1, 1]^2").above()},
     .needs = {"height", "width", "classes"},
 };

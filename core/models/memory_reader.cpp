@@ -1,22 +1,22 @@
 // An end-to-end memory network that reads one sentence per hop.
 //
-// Story sentences x_1..x_N of words x_ij, question words q_j, K = hops, D = embedding; tying=adjacent, so that the
-// tables E_0..E_K serve as A_k = E_{k-1}, C_k = E_k and B = E_0.
+// Story sentences x_1..x_N of words x_ij, question words q_j, K = hops, D = embedding. With tying=adjacent the tables E_0..E_K
+// serve as A_k = E_{k-1}, C_k = E_k and B = E_0.
 //   m_k,i   = sum_j l_j (.) E_k[x_ij] + T_k[age_i]        memory k = 0..K [D]; age 0 is the last sentence
 //   u_0     = sum_j l_j (.) E_0[q_j]
 //   e_k,i   = u_{k-1} . m_{k-1},i                         hop k = 1..K
 //   o_k     = m_k,{i_k}, i_k ~ softmax(e_k)               the choice; relaxed weights w: o_k = sum_i w_i m_k,i
 //   u_k     = u_{k-1} + o_k
 //   loss    = -log softmax(W u_K)[answer]       tied_answers: W has the rows of E_K of the answers' words, as published
-// tying=layerwise: two tables for all hops, A_k = E_0 and C_k = E_1 (so e_k,i = u_{k-1} . m_0,i and o_k = m_1,{i_k}), a
-// table B of its own for the question, and a matrix between hops, u_k = H u_{k-1} + o_k; W is always its own.
+// tying=layerwise: all hops share two tables, A_k = E_0 and C_k = E_1 (e_k,i = u_{k-1} . m_0,i and o_k = m_1,{i_k}). The
+// question has its own table B, and u_k = H u_{k-1} + o_k with a matrix H between hops. W is never tied.
 // position_encoding: l_jd = (1 - j/J) - (d/D)(1 - 2j/J) with j = 1..J the place of the word among the J words of its
 // sentence and d = 1..D; otherwise l = 1. temporal=false drops T. Padding words (0) and padding sentences add nothing.
 // Posterior (if asked for): q(i_k | story, question, answer) = softmax_i of (V_k u_{k-1} + b_k + F[answer]) . n_i with
 // n_i = sum_j l_j (.) G[x_ij] + S[age_i].
 //
-// Parameters (V words, A answers, N sentences): memory.<k>.weight [V, D] and temporal.<k>.weight [N, D] for k = 0..K,
-//   answer.weight [A, D] (without tied_answers); of tying=layerwise k = 0, 1, and question.weight [V, D], hop.weight [D, D];
+// Parameters (V words, A answers, N sentences): memory.<k>.weight [V, D] and temporal.<k>.weight [N, D] for k = 0..K;
+//   tying=layerwise: k = 0, 1, and question.weight [V, D], hop.weight [D, D]; answer.weight [A, D] (without tied_answers);
 //   posterior.memory.weight [V, D], posterior.temporal.weight [N, D] (temporal), posterior.answer.weight [A, D],
 //   posterior.query.<k>.{weight [D, D], bias [D]} for k = 1..K.
 #include <algorithm>
@@ -51,9 +51,9 @@ class MemoryReader final : public Model<T>, public Dreams {
       hop_ = {set, "hop", width_, width_, init, false};
     }
     if (settings.flag("tied_answers")) {
-      if (layerwise_) throw UsageError("memory_reader: tied_answers goes with tying=adjacent");
+      if (layerwise_) throw UsageError("memory_reader: tied_answers needs tying=adjacent");
       if (!dimensions.contains("answer_word"))
-        throw UsageError("memory_reader: tied_answers: the task does not say which words its answers are; leave it out");
+        throw UsageError("memory_reader: tied_answers: the task declares no answer_word; leave it out");
       for (std::size_t a = 0; a < A; ++a) answer_words_.push_back(dimensions.at("answer_word") + static_cast<int>(a));
     } else {
       answer_ = {set, "answer", A, width_, init};
@@ -91,11 +91,11 @@ class MemoryReader final : public Model<T>, public Dreams {
   }
 
  private:
-  // What depends on the texts alone.
+  // Values that depend on the texts only.
   struct Story {
-    Items sentences;  // of each story; one empty sentence stands for none
+    Items sentences;  // of each story; an empty story has one empty sentence
     Texts<T> texts;
-    std::vector<int> age;        // [sentences] -1 of the empty one
+    std::vector<int> age;        // [sentences] -1: the empty sentence
     std::vector<Var<T>> memory;  // one for each table [sentences, D]
     Var<T> asked;                // [B, D] u_0
   };
@@ -106,14 +106,14 @@ class MemoryReader final : public Model<T>, public Dreams {
     const auto sums = story.texts.sums(tape, words);
     return temporal_ ? Var<T>(sums + Sum<T>(tape.parameter(*ages.weight), story.age)) : sums;
   }
-  // What the posterior knows besides, on demand.
+  // Values that only the posterior needs, on demand.
   struct Clues {
     Var<T> memory, answer;  // n_i [sentences, D], F[answer] [B, D]
   };
   Var<T> posterior(const Story& story, Clues& clues, const std::vector<int>& answer, const Past<T>& past, int k,
                    Var<T> u) const;
 
-  /// The tables in which hop k looks, and from which it reads.
+  /// Indices of the tables A_k and C_k of hop k.
   std::size_t looks(int k) const { return layerwise_ ? 0 : k - 1; }
   std::size_t reads(int k) const { return layerwise_ ? 1 : k; }
 
@@ -122,10 +122,10 @@ class MemoryReader final : public Model<T>, public Dreams {
   std::size_t width_;
   bool position_encoding_, temporal_, layerwise_;
   std::vector<Embedding<T>> memory_, ages_;  // E_k, T_k
-  Embedding<T> question_;                    // B, if it is a table of its own
+  Embedding<T> question_;                    // B with tying=layerwise
   Linear<T> hop_;                            // H
   Embedding<T> answer_;                      // W, unless tied
-  std::vector<int> answer_words_;            // [A] the rows of E_K that are W, if tied
+  std::vector<int> answer_words_;            // [A] the rows of E_K that form W, if tied
   Embedding<T> posterior_memory_, posterior_ages_, posterior_answer_;
   std::vector<Linear<T>> posterior_query_;
 };
@@ -200,12 +200,13 @@ const ModelEntry entry = {
     .dependence = "one choice (hops=1), sequential (hops>1)",
     .kinds = "categorical",
     .parameters = {ParameterInfo::integer("embedding", 20, 1, 4096, "width of the memories"),
-                   ParameterInfo::integer("hops", 3, 1, 6, "sentences read, one after the other"),
-                   ParameterInfo::flag("position_encoding", true, "weigh words by their place in the sentence"),
+                   ParameterInfo::integer("hops", 3, 1, 6, "hops; each reads one sentence"),
+                   ParameterInfo::flag("position_encoding", true, "weight words by their place in the sentence"),
                    ParameterInfo::flag("temporal", true, "add a learned vector for the age of a sentence"),
-                   ParameterInfo::choice("tying", "adjacent", {"adjacent", "layerwise"},
-                                         "what hops share: each reads from the table in which the next looks; or all tables"),
-                   ParameterInfo::flag("tied_answers", false, "answers are words of the table that the last hop reads from")},
+                   ParameterInfo::choice(
+                       "tying", "adjacent", {"adjacent", "layerwise"},
+                       "adjacent: each hop's output table is the next one's input table; layerwise: the same for all"),
+                   ParameterInfo::flag("tied_answers", false, "answer weights are rows of the last hop's output table")},
     .needs = {"vocabulary", "answers", "sentences", "words"},
 };
 HARDGRAD_MODEL(MemoryReader, entry)

@@ -1,4 +1,4 @@
-// A model: a network that asks where to look. It sees choices, never an estimator.
+// A model: a network that asks an episode for its choices. It does not know the estimator.
 #pragma once
 
 #include <memory>
@@ -20,23 +20,23 @@ class Model {
  public:
   virtual ~Model() = default;
   virtual const Structure& structure() const = 0;
-  /// Runs once on the batch, asking `episode` at every choice and handing it every loss (in nats or squared error,
-  /// lower is better). Const: parameters are read, never written.
+  /// Runs once on the batch. Asks `episode` at every choice and passes it every loss (nats or squared error; lower is
+  /// better). Parameters are not modified.
   virtual void run(const Batch& batch, Episode<T>& episode) const = 0;
-  /// What a site asks of one example; by default of every example what is declared of the longest.
+  /// The questions of a site to one example. By default every example has the declared maxima.
   struct Asked {
     std::vector<int> options;  ///< of each column
-    int times;                 ///< how often
+    int times;                 ///< number of questions
   };
   virtual Asked asked(const Batch&, std::size_t site, int /*example*/) const {
     const auto& declared = structure().sites[site];
     return {std::vector<int>(declared.columns, declared.options), declared.times};
   }
-  /// [B] complete sets of choices of each example (the leaves of its tree), or more than there are: the product of the
-  /// options of all columns, as often as they are asked. A number counts as `nodes` options; 0: as Structure::nodes.
+  /// [B] upper bound on the outcomes of each example, i.e. its complete sets of choices (the leaves of its tree): the product
+  /// of the options over all columns and questions. A number counts as `nodes` options; 0: Structure::nodes.
   std::vector<double> outcomes(const Batch& batch, int nodes = 0) const;
 
-  /// Numbers within the losses that are neither parameters nor data, by name: so that a gradient can be redone elsewhere.
+  /// Numbers in the losses that are neither parameters nor data, by name. A gradient file needs them to be reproducible.
   virtual std::vector<std::pair<std::string, Array<double>>> constants() const { return {}; }
 
   ParameterSet<T>& parameters() { return parameters_; }
@@ -46,12 +46,12 @@ class Model {
   ParameterSet<T> parameters_;
 };
 
-/// What a model is made from.
+/// The arguments of a model's constructor.
 struct Blueprint {
   const Settings& settings;
   const Dimensions& dimensions;
-  Key init;        ///< of its parameters: the stream of each is keyed by its name
-  bool posterior;  ///< build a learned posterior q(z | x, y) too
+  Key init;        ///< key of the initial parameters; each parameter's stream is keyed by its name
+  bool posterior;  ///< also build a learned posterior q(z | x, y)
 };
 
 /// A model's entry in the registry.
@@ -63,7 +63,7 @@ struct ModelEntry {
   std::string dependence;  ///< Structure::dependence by settings: "factorised (feed=none|soft), sequential (feed=sampled)"
   std::string kinds;       ///< of choices: "binary", "categorical"
   std::vector<ParameterInfo> parameters;
-  std::vector<std::string> needs;  ///< dimensions it must be told; a task that has them all can be run on it
+  std::vector<std::string> needs;  ///< required dimensions; the model runs on every task that has them all
   std::unique_ptr<Model<float>> (*make_float)(const Blueprint&) = nullptr;
   std::unique_ptr<Model<double>> (*make_double)(const Blueprint&) = nullptr;
 };
@@ -75,8 +75,8 @@ std::unique_ptr<Model<T>> make_model_of(const Blueprint& blueprint) {
   return std::make_unique<M<T>>(blueprint);
 }
 
-/// Makes a model from its spec; UsageError if the task lacks a dimension it needs. `posterior` asks for a learned
-/// posterior q(z | x, y) besides.
+/// Makes a model from its spec. `posterior`: also with a learned posterior q(z | x, y). UsageError if the task lacks a needed
+/// dimension.
 template <class T>
 std::unique_ptr<Model<T>> make_model(const Spec& spec, const Dimensions& dimensions, Key init, bool posterior = false);
 

@@ -1,4 +1,4 @@
-// not_gate: a network with one stochastic gate that should learn NOT.
+// not_gate: a network with one stochastic gate, to be trained on NOT.
 //
 //   y = B_x sig(w1 x + b1),  B_x ~ Bernoulli(sig(w0 x + b0)),  f = (target - y)^2      on (x, target) = (0, 1), (1, 0)
 //
@@ -60,8 +60,8 @@ class NotGate final : public Model<T> {
 
 const ModelEntry entry = {
     .name = "not_gate",
-    .summary = "one stochastic gate that should learn NOT",
-    .paper = "the smallest network with a stochastic unit; its four numbers are its whole state",
+    .summary = "network with one stochastic gate, to be trained on NOT",
+    .paper = "none: the smallest network with a stochastic unit, four parameters",
     .dependence = "one choice",
     .kinds = "binary",
     .parameters = {ParameterInfo::real("w0", 0.5, -1e6, 1e6, "weight of the gate"),

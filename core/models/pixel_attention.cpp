@@ -1,22 +1,22 @@
-// Pixel attention: at which of all places of a canvas a digit is, and an autoencoder of what is seen there.
+// Pixel attention: finds a digit among all places of a canvas, and autoencodes the window around the chosen place.
 //
-// Canvas y [H, W] of bits, places c among G x G, each with a window of P x P pixels around it, as the sensor places it
-// (parts/sensor.hpp; G = H = W: every pixel, the window's first row is i + 1 - P/2 for even P), zero outside the canvas.
+// Canvas y [H, W] of bits. Each place c of a G x G grid has a window of P x P pixels around it, zero outside the canvas. The
+// sensor places the windows (parts/sensor.hpp; G = H = W: at every pixel, first row i + 1 - P/2 for even P).
 //   a      = K_n * relu(.. relu(K_1 * y + k_1) ..) + k_n     n convolutions, 3 x 3 pixels, no padding; the last: one channel
 //   e      = W_e a + b_e                                     a score for every place [G G]
 //   c      ~ softmax(e)                                      the choice, site `place`
 //   x      = the window of y around c                        relaxed weights w: sum_c w_c (window around c)
-//   (m, s) = W_2 tanh(W_1 x + b_1) + b_2                     of the code, s its log scale
-//   z      = m + exp(s) n                                    n ~ Normal(0, 1) is the example's "noise"; without it z = m
+//   (m, s) = W_2 tanh(W_1 x + b_1) + b_2                     mean and log scale of the code
+//   z      = m + exp(s) n                                    n ~ Normal(0, 1), the example's field "noise"; without it z = m
 //   l      = W_4 tanh(W_3 z + b_3) + b_4                     log odds of the window's pixels
 //   loss   = - log p(y | c, z) + KL(Normal(m, exp s) || Normal(0, 1)) + beta KL(softmax(e) || uniform)
-// the negative evidence lower bound of the canvas. Pixels in the window are Bernoulli(sig(l)), those outside are
-// Bernoulli(background): ink that the window misses costs -log(background) each. (A window that extends beyond the canvas shows
-// empty pixels there, and pays for them.) Without noise the code's divergence is left out: a plain autoencoder.
+// The loss is the negative evidence lower bound of the canvas. Pixels in the window are Bernoulli(sig(l)), those outside are
+// Bernoulli(background): each pixel of ink outside the window costs -log(background). A window that extends beyond the canvas
+// has empty pixels there, and their cost counts as well. Without noise the code has no divergence: a plain autoencoder.
 //
-// Since the noise is given, the loss is a function of the place, whose exact gradient can be had; its mean over the noise is
-// the bound, as with one reparameterised draw (Kingma & Welling 2014).
-// Posterior (if asked for): softmax of a network of its own, of the same form as e.
+// As the noise is part of the data, the loss is a function of the place, and its exact gradient can be enumerated. Its mean
+// over the noise is the bound, as with one reparameterised draw (Kingma & Welling 2014).
+// Posterior (if asked for): softmax of the scores of a second network of the form of e.
 //
 // Parameters (C channels, h = hidden, D = code, N = (H - 2n)(W - 2n)):
 //   attention.1.{weight [C, 3 3 1] (K_1), bias [C] (k_1)}, attention.2.{weight [C, 3 3 C], bias [C]} ..,
@@ -41,7 +41,7 @@
 namespace hardgrad::models::pixel_attention {
 namespace {
 
-/// e of canvases: convolutions, and a score for every place.
+/// The scores e of canvases: convolutions, then a linear layer.
 template <class T>
 class Scorer {
  public:
@@ -54,7 +54,7 @@ class Scorer {
                                  k == layers ? 1 : channels, init);
     place_ = {set, name + ".place", values(), canvas.cells(), init};
   }
-  /// N: every convolution takes a pixel from each edge.
+  /// N: every convolution removes one pixel at each edge.
   std::size_t values() const { return (height_ - 2 * convolutions_.size()) * (width_ - 2 * convolutions_.size()); }
   struct Scores {
     Var<T> a, e;
@@ -89,16 +89,15 @@ class PixelAttention final : public Model<T> {
     const int every = settings.integer("grid"), layers = settings.integer("layers");
     code_ = settings.integer("code");
     noise_ = dimensions.at("noise");
-    if (height != width)
-      throw UsageError(fmt::format("pixel_attention: the canvas is {}x{}, and must be square", height, width));
+    if (height != width) throw UsageError(fmt::format("pixel_attention: the canvas must be square, got {}x{}", height, width));
     if (height <= 2 * layers)
-      throw UsageError(
-          fmt::format("pixel_attention: {} convolutions leave nothing of a canvas of {}x{} pixels; layers={} would", layers,
-                      height, width, (height - 1) / 2));
+      throw UsageError(fmt::format(
+          "pixel_attention: a canvas of {1}x{2} pixels is too small for layers={0} convolutions; give layers={3} or fewer",
+          layers, height, width, (height - 1) / 2));
     if (noise_ > 0 && noise_ < code_)
       throw UsageError(
-          fmt::format("pixel_attention: a code of {} numbers wants as many of noise, the task gives {}; code={} "
-                      "would do, or the task's noise={} (noise=0: a code without noise)",
+          fmt::format("pixel_attention: a code of {} numbers needs as many noise numbers, the task has {}; give code={} or "
+                      "the task noise={} (noise=0: a code without noise)",
                       code_, noise_, noise_, code_));
     sensor_ = {every ? every : height, window, 1, height, width};
     const std::size_t C = settings.integer("channels"), h = settings.integer("hidden");
@@ -154,11 +153,11 @@ class PixelAttention final : public Model<T> {
   struct Canvas {
     std::vector<double> of;
     Items places;
-    std::vector<int> options;  // [D] how many places
+    std::vector<int> options;  // [D] the number of places
     Var<T> y, ink;             // [D, H W], [D, 1] its sum
     typename Scorer<T>::Scores scores;
   };
-  // What no choice touches: of equal canvases once for all runs on the tape.
+  // Values that depend on no choice: computed once for all runs on the tape over equal canvases.
   const Canvas& seen(Tape<T>& tape, const Batch& data) const {
     const auto& image = data.numbers("image").data;
     return tape.template shared<Canvas>(
@@ -170,14 +169,14 @@ class PixelAttention final : public Model<T> {
         });
   }
 
-  // - log p of the pixels outside the window, which has so much of the canvas' ink.
+  // - log p of the pixels outside the window, from the ink of the canvas and of the window.
   Var<T> missed(Var<T> ink, Var<T> in_window) const {
     const auto outside = static_cast<double>(sensor_.height * sensor_.width) - static_cast<double>(sensor_.values());
     const double empty = -std::log1p(-background_), inked = -std::log(background_);
     return affine(subtract(ink, in_window), static_cast<T>(inked - empty), static_cast<T>(outside * empty));
   }
 
-  // [N] the pixel above and left of the middle of the window looked at, or of the likeliest one: row W + column.
+  // [N] the pixel above and left of the middle of the chosen window (relaxed: the likeliest), as row W + column.
   std::vector<int> looked_at(const Past<T>& c) const {
     auto cell = c.options();
     const auto weights = c.hard() ? Var<T>{} : c.weights();
@@ -203,7 +202,7 @@ class PixelAttention final : public Model<T> {
 
 const ModelEntry entry = {
     .name = "pixel_attention",
-    .summary = "finds a digit among all places of a canvas, and encodes what is seen there",
+    .summary = "finds a digit among all places of a canvas, and autoencodes the window there",
     .paper =
         "Liu, Regier, Tripuraneni, Jordan & McAuliffe 2019, Rao-Blackwellized stochastic gradients for discrete distributions",
     .dependence = "one choice",
@@ -211,10 +210,11 @@ const ModelEntry entry = {
     .parameters = {ParameterInfo::integer("grid", 0, 0, 256, "places per side; 0: every pixel of the canvas"),
                    ParameterInfo::integer("layers", 4, 1, 16, "convolutions before the scores"),
                    ParameterInfo::integer("channels", 7, 1, 1024, "channels of all convolutions but the last"),
-                   ParameterInfo::integer("hidden", 256, 1, 4096, "units of encoder and decoder"),
-                   ParameterInfo::integer("code", 5, 1, 1024, "numbers of the code"),
-                   ParameterInfo::real("beta", 1, 0, 1e6, "weight of the divergence of places from all alike"),
-                   ParameterInfo::real("background", 1e-8, 0, 1, "chance of ink where the window is not").above().below()},
+                   ParameterInfo::integer("hidden", 256, 1, 4096, "hidden units of the encoder and of the decoder"),
+                   ParameterInfo::integer("code", 5, 1, 1024, "width of the code"),
+                   ParameterInfo::real("beta", 1, 0, 1e6,
+                                       "weight of the divergence of the places from the uniform distribution"),
+                   ParameterInfo::real("background", 1e-8, 0, 1, "probability of ink outside the window").above().below()},
     .needs = {"height", "width", "window", "noise"},
 };
 HARDGRAD_MODEL(PixelAttention, entry)

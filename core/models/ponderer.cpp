@@ -1,30 +1,32 @@
-// A network that learns how long to think: it may halt after every inner step, and answers with what it knows then.
+// A network that learns how long to think: it may halt after every inner step, and answers from its state at that step.
 //
 // Input x [I], labels a_1..a_P of C classes each, inner steps n = 1..N.
 //   s_n  = LSTM(x, s_{n-1})
-//   u_n  = w_h . s_n + b_h                                                               the halting unit
-//   law=geometric (Banino et al. 2021): lambda_n = sig(u_n), and lambda_N = 1
-//   law=act (Graves 2016): lambda_n = sig(u_n) / r_{n-1}, r_n = 1 - sum_{m<=n} sig(u_m); lambda_K = 1 at the first step K with
-//                          r_K <= 0.01, or N. So p_n = sig(u_n) below K, and p_K the rest
-//   p_n  = lambda_n prod_{m<n} (1 - lambda_m)                                            when to halt
-//   ask=bits: z_n ~ Bernoulli(1 - lambda_n), n < N: halt (0) or go on (1)                the choices, site `halt`
+//   u_n  = w_h . s_n + b_h                                                       the halting unit
+//   lambda_n, the probability of halting at step n once it is reached:
+//     law=geometric (Banino et al. 2021): lambda_n = sig(u_n), lambda_N = 1
+//     law=act (Graves 2016):              lambda_n = sig(u_n) / r_{n-1} with r_n = 1 - sum_{m<=n} sig(u_m), lambda_K = 1 at the
+//                                         first step K with r_K <= 0.01, or N. So p_n = sig(u_n) below K, and p_K is the rest
+//   p_n  = lambda_n prod_{m<n} (1 - lambda_m)                                    distribution of the halting step
+//   ask=bits: z_n ~ Bernoulli(1 - lambda_n), n < N: halt (0) or go on (1)        the choices, site `halt`
 //             w_n = (1 - z_n) z_{n-1} .. z_1
-//   ask=step: n ~ p at once, w_n = 1 there                                               the choice, site `stop`
-//   s    = sum_n w_n s_n                                                                 relaxed: a mixture
+//   ask=step: n ~ p at once, w_n = 1 there                                       the choice, site `stop`
+//   s    = sum_n w_n s_n                                                         relaxed: a mixture
 //   loss = - sum_i log softmax(W s + b)_i[a_i] + beta KL(p || geometric) + tau E
 //
-// law=geometric: E = sum_n n w_n, the steps taken; the geometric prior of rate `prior` is cut off at N, its rest at N. With
-// ask=bits the divergence is paid where it arises, KL(lambda_n || prior) by those that get to step n: its mean under p is the
-// same, so that both ways to ask have one expected loss (not one bound: a posterior gets to other steps, and a bound is not
-// linear in the costs). law=act: E = K + p_K, the ponder cost, and no divergence. The expected weights of law=act are Graves'
-// deterministic network; those of law=geometric PonderNet with its states averaged.
+// law=geometric: E = sum_n n w_n, the number of steps. The geometric prior has rate `prior`; step N takes its remaining mass.
+// With ask=bits each step n that is reached pays KL(lambda_n || prior). The mean of this sum under p is KL(p || geometric), so
+// both settings of `ask` have the same expected loss. Their bounds differ: a posterior reaches other steps, and a bound is not
+// linear in the costs.
+// law=act: E = K + p_K, the ponder cost; no divergence.
+// With expected weights, law=act is Graves' deterministic network, and law=geometric is PonderNet with averaged states.
 //
 // Posterior (if asked for), with v_n = w_q . [s_n; one-hot labels] + b_q and the prior's last step K:
 //   law=geometric: lambda_n = sig(v_n) below N
 //   law=act:       lambda_n = sig(v_n) / (sig(v_n) + r_n), r_n = max(r_{n-1} - sig(v_n), 0.01), below K
-//   lambda_K = 1. It covers every step at which p may halt, and no other.
+//   lambda_K = 1. Its support is that of p: every step at which p may halt.
 //
-// It predicts a_1..a_P, and last the mean number of steps by its law, sum_n n p_n, in thousandths.
+// Predictions: a_1..a_P, then the mean number of steps sum_n n p_n, in thousandths.
 //
 // Parameters (H = hidden): core.{input.weight [4H, I], recurrent.weight [4H, H], bias [4H]}; halt.{weight [1, H], bias [1]};
 //   answer.{weight [P C, H], bias [P C]}; posterior.halt.{weight [1, H + P C], bias [1]}.
@@ -79,15 +81,15 @@ class Ponderer final : public Model<T> {
   }
 
   const Structure& structure() const override { return structure_; }
-  /// Either way it is one of N steps: who has halted is not asked again.
+  /// N outcomes with either `ask`: after halting there are no more choices.
   typename Model<T>::Asked asked(const Batch&, std::size_t, int) const override { return {{most_}, 1}; }
   void run(const Batch& batch, Episode<T>& episode) const override;
 
  private:
-  // What no choice touches, of every distinct example.
+  // Values that depend on no choice, for the distinct examples [D].
   struct Thought {
     std::vector<Var<T>> s;         // N of [D, H]
-    HaltingLaw<T> law, posterior;  // the latter if there is one
+    HaltingLaw<T> law, posterior;  // posterior: if asked for
   };
   struct Run {
     Episode<T>& episode;
@@ -105,17 +107,17 @@ class Ponderer final : public Model<T> {
   };
   struct Halted {
     RowsPtr rows;
-    Var<T> s;  // [R, H] what they know
+    Var<T> s;  // [R, H]
   };
   Thought think(Tape<T>& tape, const Batch& data) const;
   Halted stop(const Run& run) const;
   Halted halt_or_go_on(const Run& run) const;
-  /// - sum_i log softmax(W s + b)_i[a_i] of rows of these distinct examples.
+  /// Pays - sum_i log softmax(W s + b)_i[a_i] on the rows, which belong to these distinct examples.
   void answer(Episode<T>& episode, const RowsPtr& rows, const std::vector<int>& example, Var<T> s,
               const std::vector<int>& label) const;
-  /// One-hot labels [examples, P C]; zeros where there is none.
+  /// One-hot labels [examples, P C]; zeros for a missing label.
   Var<T> one_hot(Tape<T>& tape, const std::vector<int>& example, const std::vector<int>& label) const;
-  /// A row of numbers, `rows` times.
+  /// The numbers as each of `rows` rows.
   Var<T> constant(Tape<T>& tape, std::size_t rows, const std::vector<double>& numbers) const {
     const auto all = tape.constant(rows, numbers.size());
     for (std::size_t i = 0; i < rows * numbers.size(); ++i)
@@ -140,7 +142,7 @@ void Ponderer<T>::run(const Batch& batch, Episode<T>& episode) const {
   const auto [rows, s] = at_once_ ? stop(run) : halt_or_go_on(run);
   const auto example = run.example(rows);
   answer(episode, rows, example, s, distinct.batch().ints("label").data);
-  std::vector<int> thousandths;  // of a step, the mean by the law
+  std::vector<int> thousandths;  // 1000 sum_n n p_n
   thousandths.reserve(example.size());
   const auto steps = run.x.law.mean_steps();
   for (int d : example) thousandths.push_back(static_cast<int>(std::lround(1000 * steps[d])));
@@ -182,13 +184,13 @@ auto Ponderer<T>::stop(const Run& run) const -> Halted {
   return {n.rows, s};
 }
 
-// z_n ~ Bernoulli(1 - lambda_n) as long as none was 0, s = s_n
+// z_n ~ Bernoulli(1 - lambda_n) until the first 0, s = s_n
 template <class T>
 auto Ponderer<T>::halt_or_go_on(const Run& run) const -> Halted {
   const auto& [episode, distinct, x] = run;
   auto& tape = episode.tape();
   auto rows = episode.root();
-  std::vector<char> asked(rows->size(), 1);           // those that have not halted
+  std::vector<char> asked(rows->size(), 1);           // rows that have not halted
   auto reach = tape.constant(rows->size(), 1, T{1});  // z_1 .. z_{n-1}
   auto s = tape.constant(rows->size(), x.s[0].cols());
   for (int n = 0; n + 1 < most_; ++n) {
@@ -196,7 +198,7 @@ auto Ponderer<T>::halt_or_go_on(const Run& run) const -> Halted {
     std::vector<int> options;
     for (std::size_t r = 0; r < rows->size(); ++r) options.push_back(asked[r] ? x.law.options(n)[example[r]] : 1);
     const auto prior = categorical(on(example, x.law.logits(n)), options);
-    if (!act_) {  // tau, and beta KL(lambda_n || prior), of those that got here
+    if (!act_) {  // tau + beta KL(lambda_n || prior), on the rows that reach step n
       const auto rate = constant(tape, rows->size(), {std::log(prior_), std::log1p(-prior_)});
       const std::vector<int> both(rows->size(), 2);
       const auto halting = log_softmax(prior->logits(), std::span<const int>(both));
@@ -269,19 +271,22 @@ Var<T> Ponderer<T>::one_hot(Tape<T>& tape, const std::vector<int>& example, cons
 
 const ModelEntry entry = {
     .name = "ponderer",
-    .summary = "recurrent network that learns after how many inner steps to halt and answer",
+    .summary = "recurrent network that learns when to halt its inner steps and answer",
     .paper = "Banino, Balaguer & Blundell 2021, PonderNet; Graves 2016, Adaptive computation time (law=act)",
     .dependence = "sequential, one choice (ask=step)",
     .kinds = "binary, categorical (ask=step)",
-    .parameters =
-        {ParameterInfo::integer("hidden", 64, 1, 4096, "units of the core"),
-         ParameterInfo::integer("steps", 10, 2, 1000, "most inner steps N"),
-         ParameterInfo::choice("law", "geometric", {"geometric", "act"},
-                               "what the halting units say: the chance to halt if it got there, or outright"),
-         ParameterInfo::choice("ask", "bits", {"bits", "step"}, "a bit after each step, or the step itself at once"),
-         ParameterInfo::real("prior", 0.2, 0, 1, "rate of the geometric prior of when to halt (law=geometric)").above().below(),
-         ParameterInfo::real("beta", 0.01, 0, 1e6, "weight of the divergence from it (law=geometric)"),
-         ParameterInfo::real("tau", 0, 0, 1e6, "cost of a step (law=act: of the ponder cost)")},
+    .parameters = {ParameterInfo::integer("hidden", 64, 1, 4096, "units of the core"),
+                   ParameterInfo::integer("steps", 10, 2, 1000, "largest number N of inner steps"),
+                   ParameterInfo::choice(
+                       "law", "geometric", {"geometric", "act"},
+                       "halting unit: probability of halting at a step once it is reached, or in total (act)"),
+                   ParameterInfo::choice("ask", "bits", {"bits", "step"},
+                                         "choices: a bit after each step, or the last step at once"),
+                   ParameterInfo::real("prior", 0.2, 0, 1, "rate of the geometric prior of the halting step (law=geometric)")
+                       .above()
+                       .below(),
+                   ParameterInfo::real("beta", 0.01, 0, 1e6, "weight of the divergence from this prior (law=geometric)"),
+                   ParameterInfo::real("tau", 0, 0, 1e6, "cost per step; law=act: weight of the ponder cost")},
     .needs = {"puzzle_width", "positions", "labels"},
 };
 HARDGRAD_MODEL(Ponderer, entry)

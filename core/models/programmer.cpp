@@ -1,7 +1,7 @@
-// A programmer: at each of T steps it chooses an operation and a column of a table, and runs it.
+// A programmer: at each of T steps it chooses an operation and a column of a table, and applies the operation.
 //
-// Question w_1..w_W, of which some words are numbers v_1..v_N; table x_ij of rows i = 1..R and columns j = 1..C, whose names
-// are words too; H = hidden, E = embedding. r_t marks rows, s_t is a number.
+// Question w_1..w_W, with the numbers v_1..v_N among its words. Table x_ij with rows i = 1..R and columns j = 1..C, whose names
+// are words as well. H = hidden, E = embedding. r_t marks rows; s_t is a number.
 //   y_i, q    = BiLSTM(E[w_1], .., E[w_W])              [2H] of each word; [last forward; first backward]
 //   e^op_t    = U tanh(W_op [q; h_{t-1}] + b_op)        U_o of each operation
 //   e^col_t,j = P_j . tanh(W_col [q; h_{t-1}] + b_col)  P_j = E[name of column j]
@@ -9,19 +9,20 @@
 //                                                       Operations in order: sum, count, difference, greater, lesser, and, or,
 //                                                       assign, reset
 //   h_t       = tanh(W_h [a U; c P; h_{t-1}] + b_h)     h_0 = 0
-// A comparison is with the question's numbers, beta^o_n = softmax_n(U_o . W_p y at number n), for o = greater and lesser:
+// Comparisons use the numbers of the question, with beta^o_n = softmax_n(U_o . W_p y at number n), o = greater or lesser:
 //   g_ij      = sum_n beta^greater_n [x_ij > v_n],  l_ij = sum_n beta^lesser_n [x_ij < v_n]
-// and what a step does is, with r_0 = r_{-1} = 1 and s_t = 0 for t <= 0,
+// The result of a step, with r_0 = r_{-1} = 1 and s_t = 0 for t <= 0:
 //   r_t       = a_and min(r_{t-1}, r_{t-2}) + a_or max(r_{t-1}, r_{t-2}) + a_reset 1 + sum_j c_j (a_greater g_j + a_lesser l_j)
-//                                                       where both are equal, min has the derivative of r_{t-1}, max of r_{t-2}
+//                                                       at a tie, min has the derivative of r_{t-1}, max of r_{t-2}
 //   s_t       = a_count sum_i r_{t-1,i} + a_difference (s_{t-3} - s_{t-1}) + a_sum sum_j c_j sum_i r_{t-1,i} x_ij
-//   L_ij      = a_assign c_j r_{T-1,i}                  at step T: the cells that are the answer
-//   loss      = huber(s_T - y) where a number y is asked for, |d| - delta / 2 beyond delta and d^2 / (2 delta) within; else
-//               - sum_ij log(k + (1 - k) p_ij), p_ij = L_ij or 1 - L_ij as the cell is wanted or not, k = 0.01
-// The expected weights are the published soft programmer; but it reads the question in one direction, compares with the number
-// sum_n beta_n v_n, and gives its cells -log p, which is infinite where a program that was chosen for certain is wrong.
-// Posterior (if asked for): the same with tanh(V_op [q; h_{t-1}; f] + d_op) and V_col, d_col, where f tells the answer,
-// f = (sign(y) log(1 + |y|), 0), or (0, 1) if cells are asked for.
+//   L_ij      = a_assign c_j r_{T-1,i}                  at step T: the cells of the answer
+//   loss      = huber(s_T - y) for a number y: |d| - delta / 2 beyond delta and d^2 / (2 delta) within;
+//               - sum_ij log(k + (1 - k) p_ij) for cells: p_ij = L_ij for a wanted cell, 1 - L_ij for the others, k = 0.01
+// With expected weights this is nearly the published soft programmer. The paper reads the question in one direction, compares
+// with the number sum_n beta_n v_n, and its loss of a cell is -log p, which is infinite if a program chosen with certainty is
+// wrong.
+// Posterior (if asked for): the same with tanh(V_op [q; h_{t-1}; f] + d_op) and V_col, d_col. f encodes the answer:
+// f = (sign(y) log(1 + |y|), 0), or (0, 1) if the answer is cells.
 //
 // Parameters (V words): embedding.weight [V, E], question.{forward,backward}.{input.weight [4H, E], recurrent.weight [4H, H],
 //   bias [4H]}; operation.weight [9, E] (U); score.{operation,column}.{weight [E, 3H], bias [E]} (W_op, W_col);
@@ -83,15 +84,15 @@ class Programmer final : public Model<T> {
 
  private:
   using Scorers = std::array<Linear<T>, 2>;  // of operations, of columns
-  // What no choice touches, of every distinct example.
+  // Values that depend on no choice, for the distinct examples [B].
   struct Table {
-    Items columns, options;  // of each table; what is chosen among: operations and columns
-    std::size_t rows;        // R of the largest
+    Items columns, options;  // columns of each table; options of both choices: operations, columns
+    std::size_t rows;        // R of the largest table
     Var<T> q, names;         // [B, 2H]; P [columns, E]
     Var<T> cells;            // [columns, 3 R]: a column's x, g and l, side by side; 0 beyond a table's end
     Var<T> every_row;        // [B, R]
   };
-  // Of every state, [n, ...].
+  // The machine's values in n states.
   struct Machine {
     Var<T> h, r, r_before;    // r_{t-1}, r_{t-2} [n, R]
     std::array<Var<T>, 3> s;  // s_{t-1}, s_{t-2}, s_{t-3} [n, 1]
@@ -112,7 +113,7 @@ class Programmer final : public Model<T> {
     return f;
   }
   Machine start(Tape<T>& tape, const Table& x) const;
-  /// e^op and e^col [n 2, S] of what is known [n, ...]; no column has more than S options.
+  /// e^op and e^col [n 2, S] from `known` [n, ...]; S is the largest number of options.
   Var<T> scores(const Scorers& score, Var<T> known, const Table& x, std::span<const int> example) const;
   void answer(const Past<T>& past, const Batch& data, Var<T> s, Var<T> marked, Var<T> c) const;
   Var<T> number_loss(Var<T> s, Var<T> y) const;
@@ -204,7 +205,7 @@ auto Programmer<T>::table(Tape<T>& tape, const Batch& data) const -> Table {
   x.every_row = tape.constant(B, R);
   for (std::size_t b = 0; b < B; ++b) std::fill_n(tape.mutable_value(x.every_row).row(b), rows[b], T{1});
 
-  // beta [B, N] of both comparisons; of a question without numbers it meets nothing.
+  // beta [B, N] of both comparisons. Without numbers in the question, g and l are 0.
   std::vector<int> places, among;
   for (std::size_t b = 0; b < B; ++b) {
     among.push_back(std::max(numbers[b], 1));
@@ -265,8 +266,8 @@ Var<T> Programmer<T>::number_loss(Var<T> s, Var<T> y) const {
   return add(beyond, affine(square(within), 1 / (2 * delta)));
 }
 
-// The losses, and as predictions the number in units of the table's last digit, then the column (from 1) of the cell that is
-// said of each row, 0 if none is.
+// The losses. Predictions: the number in units of the table's last digit, then for each row the column (from 1) of its cell in
+// the answer, 0 if it has none.
 template <class T>
 void Programmer<T>::answer(const Past<T>& past, const Batch& data, Var<T> s, Var<T> marked, Var<T> c) const {
   auto& tape = *s.tape;
@@ -315,14 +316,14 @@ void Programmer<T>::answer(const Past<T>& past, const Batch& data, Var<T> s, Var
 
 const ModelEntry entry = {
     .name = "programmer",
-    .summary = "answers a question by a program of operations on the columns of a table",
+    .summary = "answers a question with a program of operations on the columns of a table",
     .paper = "Neelakantan, Le & Sutskever 2016, Neural Programmer (soft: nearly as published)",
     .dependence = "joint cost (steps=1), sequential (steps>1)",
     .kinds = "categorical",
     .parameters = {ParameterInfo::integer("steps", 4, 1, 16, "instructions T of a program"),
                    ParameterInfo::integer("hidden", 32, 1, 4096, "units H of the question's two LSTMs and of the history"),
-                   ParameterInfo::integer("embedding", 32, 1, 4096, "numbers E of a word, an operation, a column's name"),
-                   ParameterInfo::real("delta", 1, 0, 1e6, "error of a number beyond which its loss is linear").above()},
+                   ParameterInfo::integer("embedding", 32, 1, 4096, "width E of words, operations and column names"),
+                   ParameterInfo::real("delta", 1, 0, 1e6, "error beyond which the loss of a number is linear").above()},
     .needs = {"vocabulary", "table_columns", "program_steps"},
 };
 HARDGRAD_MODEL(Programmer, entry)

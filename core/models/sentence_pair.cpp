@@ -1,25 +1,25 @@
-// A pair of sentences, read by two convolutions that share their weights, with attention between them: what are they to each
-// other?
+// A classifier of sentence pairs: two convolutions with shared weights, one per sentence, with attention between them.
 //
-// Tokens x_i [D] of one sentence, y_j of the other (both ways alike); D = width, w = window. In each block:
-//   A_ij = 1 / (1 + |x_i - y_j|)                            the matching matrix, Euclidean
+// Tokens x_i [D] of one sentence, y_j of the other (the equations hold in both directions); D = width, w = window. Each block:
+//   A_ij = 1 / (1 + |x_i - y_j|)                            the matching matrix, Euclidean distance
 //   a_i  = sum_j A_ij P_j                                   attention=bottom, both: the attention feature; P [M, D] is learned
 //   f_u  = tanh(W [x_{u-w+1}; a_{u-w+1}; ..; x_u; a_u] + b) wide convolution: u = 0 .. s + w - 2 of a sentence of s tokens,
 //                                                           zeros beyond its ends
 //   x'_i = (1/w) sum_{u=i}^{i+w-1} f_u                      average pooling; or, attention=top, both, weighted:
 //   x'_i = sum_{u=i}^{i+w-1} v_u f_u                        v_u = sum_k 1 / (1 + |f_u - g_k|), g the other sentence's units
-// x' are the next block's tokens. Of each level (embeddings, then every block) r is the mean of the tokens, t the other's:
+// x' are the next block's tokens. At each level (embeddings, then every block) r is the mean of the tokens of the first
+// sentence, t that of the second:
 //   loss = -log softmax(W_c [r^0; t^0; r^0 t^0; r^1; ..] + b_c)[label]
 //
-// Hard attention reads one for many, and its mean is the equation above, whose sums are expectations:
+// Hard attention samples one term of each sum; its mean is the equation above:
 //   site `partner`  each token chooses one of the other sentence, j_i ~ A_ij / R_i, R_i = sum_j A_ij:   a_i  = R_i P_{j_i}
 //   site `unit`     each token chooses one of its window, u_i ~ v_u / V_i, V_i = sum_u v_u:             x'_i = V_i f_{u_i}
-// A column for each token of the pair: those of the first sentence, then those of the second.
-// Relaxed weights mix; expected ones are the published network. attention=none has no site (BCNN).
+// A site has a column for each token of the pair: those of the first sentence, then those of the second. Relaxed weights mix
+// the terms. Expected weights give the published network. attention=none has no site (BCNN).
 // Posterior (if asked for), the same in every block:
 //   q(j_i | label) = softmax_j of s_p . tanh(Q x_i + K y_j + k + F[label])
 //   q(u_i | label) = softmax, over the window, of s_u . tanh(U f_u + c + G[label])
-// In the paper the last block's r is the mean of its units f, and what enters W_c differs from task to task.
+// Departures: the paper's r of the last block is the mean of its units f, and its inputs of W_c differ from task to task.
 //
 // Parameters (V words, M tokens of the longest sentence, C classes, B = layers; I = 2D with attention at the bottom, else D):
 //   embedding.weight [V, D], attention.place.weight [M, D] (P), block<k>.{weight [D, w I], bias [D]} (W, b),
@@ -103,14 +103,14 @@ class SentencePair final : public Model<T>, public Dreams {
   static std::array<std::span<const int>, 2> lengths(const Batch& data) {
     return {data.ints("first_length").data, data.ints("second_length").data};
   }
-  /// A token has a partner for each token of the other sentence, or the units of its window; a column without token one option.
+  /// Options of a column: the tokens of the other sentence, or the units of the token's window; 1 if it has no token.
   int options_of(const Batch& data, bool unit, int example, int column) const {
     const auto length = lengths(data);
     const int first = length[0][example], second = length[1][example];
     if (column >= first + second) return 1;
     return unit ? window_ : column < first ? second : first;
   }
-  /// What the columns of each example choose among.
+  /// The options of the columns of each example.
   Items options_of(const Batch& data, bool unit) const {
     std::vector<int> count;
     for (int b = 0; b < data.examples(); ++b)
@@ -118,7 +118,7 @@ class SentencePair final : public Model<T>, public Dreams {
     return Items(count);
   }
 
-  // What no choice touches: the tokens of the first block, and their matching matrix.
+  // Values that depend on no choice: the tokens of the first block, and their matching matrix.
   struct Read {
     Var<T> x, log_a;
   };
@@ -138,7 +138,7 @@ class SentencePair final : public Model<T>, public Dreams {
   using Reading = PairReading<T>;
   Var<T> attention_feature(Reading& reading, const Items& options, Var<T> log_a) const;
   Var<T> pooled(Reading& reading, const Items& options, Var<T> f, Items units) const;
-  /// Scores [tokens, S] as those of columns [N D, S].
+  /// Scores of tokens [tokens, S] -> of columns [N D, S].
   Var<T> by_column(Var<T> scores, const Items& tokens) const {
     return gather_rows(scores, std::span<const int>(tokens_of_cells(tokens, columns_)));
   }
@@ -261,16 +261,17 @@ Var<T> SentencePair<T>::pooled(Reading& now, const Items& options, Var<T> f, Ite
 
 const ModelEntry entry = {
     .name = "sentence_pair",
-    .summary = "two convolutions that share their weights, with attention between a pair of sentences",
+    .summary = "classifier of sentence pairs: two convolutions with shared weights and attention between them",
     .paper =
         "Yin, Schuetze, Xiang & Zhou 2016, ABCNN: attention-based convolutional neural network for modeling sentence pairs",
     .dependence = "joint cost (attention=bottom or top), sequential (attention=both, layers>1), no choice (attention=none)",
     .kinds = "categorical",
     .parameters = {ParameterInfo::choice("attention", "bottom", {"bottom", "top", "both", "none"},
-                                         "as features of the convolution's input, as weights of its output"),
+                                         "bottom: features of the convolution's input; top: weights of its pooled output"),
                    ParameterInfo::integer("layers", 1, 1, 8, "blocks of convolution and pooling"),
-                   ParameterInfo::integer("width", 32, 1, 4096, "numbers of a token, and filters of a block"),
-                   ParameterInfo::integer("window", 3, 1, 16, "tokens a unit sees, and units a token pools")},
+                   ParameterInfo::integer("width", 32, 1, 4096, "width of a token; filters of a block"),
+                   ParameterInfo::integer("window", 3, 1, 16,
+                                          "tokens per unit of the convolution, and units per pooled token")},
     .needs = {"vocabulary", "first_length", "second_length", "classes"},
 };
 HARDGRAD_MODEL(SentencePair, entry)

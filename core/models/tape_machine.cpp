@@ -1,22 +1,23 @@
-// A machine with tapes: at each step it chooses where the heads of its input tape and of its memory tape move, and whether it
-// writes on its output tape.
+// A machine with tapes: at each step it chooses the moves of the heads of its input tape and its memory tape, and whether to
+// write on its output tape.
 //
-// Input tape x_1..x_K [I], wanted y_1..y_L of O bits, steps t = 1..T, T = ceil(time (K + L)). Both tapes are circles of N
-// cells; what is not given is blank, 0. p_t, q_t: where the heads are, 1 at one cell; u_t: how many symbols are written, 1 at
-// one of 0..L. p_0, q_0 at the first cell, u_0 at 0; memory cells M_i [W], M_0 = 0; a_t [8]: the choices of a step, a_0 = 0.
-//   x_t, m_t = sum_i p_{t-1,i} x_i, sum_i q_{t-1,i} M_{t-1,i}             what the heads read
+// Input tape x_1..x_K [I]; wanted symbols y_1..y_L of O bits; steps t = 1..T, T = ceil(time (K + L)). Both tapes are circles of
+// N cells; cells beyond the input are blank, 0. p_t and q_t are the places of the heads, 1 at one cell. u_t is the number of
+// symbols written, 1 at one of 0..L. p_0, q_0 are at the first cell, u_0 at 0. Memory cells M_i [W], M_0 = 0. a_t [8] are the
+// choices of a step, a_0 = 0.
+//   x_t, m_t = sum_i p_{t-1,i} x_i, sum_i q_{t-1,i} M_{t-1,i}             the cells under the heads
 //   s_t      = LSTM([x_t; m_t; a_{t-1}], s_{t-1})                         [C]
-//   i_t, j_t ~ softmax(W_i s_t + b_i), softmax(W_j s_t + b_j)             heads stay (0), go right (1) or left (2)
-//   o_t      ~ softmax(W_o s_t + b_o)                                     write (0) or wait (1): the choice is all three
+//   i_t, j_t ~ softmax(W_i s_t + b_i), softmax(W_j s_t + b_j)             each head stays (0), moves right (1) or left (2)
+//   o_t      ~ softmax(W_o s_t + b_o)                                     write (0) or wait (1); the choice is (i, j, o)
 //   M_t,i    = M_{t-1,i} + q_{t-1,i} sig(W_g s_t + b_g) (.) (tanh(W_m s_t + b_m) - M_{t-1,i})
 //   p_t, q_t = moved(p_{t-1}, i_t), moved(q_{t-1}, j_t)
 //   loss     = - sum_k log Bernoulli(y_k; sig(W_y s_t + b_y))             t: the step that writes symbol k = 1..L
 //
-// When as many symbols are left as steps, the machine has to write; when all are written, it has finished: there is no choice
-// then, nor of where to move in the last step. Relaxed: p, q and u are weights, and so is what is written, u_k a_write.
-// input=forward: the head of the input tape cannot go left (to reverse a sequence it has to be kept in memory).
-// Zaremba & Sutskever write symbols of an alphabet, from a softmax; here a symbol is a vector of bits.
-// Posterior (if asked for): q = softmax of the same + W_q [s_t; y] + b_q, y = sum_k u_{t-1,k} y_{k+1} the symbol that is next.
+// When as many symbols as steps remain, the machine has to write. It finishes after the last symbol. The last step chooses no
+// moves. Relaxed: p, q and u are weights, and u_k a_write of symbol k is written.
+// input=forward: the head of the input tape cannot move left, so a sequence must be kept in memory to be reversed.
+// Departure: Zaremba & Sutskever write symbols of an alphabet, from a softmax; here a symbol is a vector of bits.
+// Posterior (if asked for): q = softmax of the same + W_q [s_t; y] + b_q, with the next symbol y = sum_k u_{t-1,k} y_{k+1}.
 //
 // Parameters: controller.{input.weight [4C, I + W + 8], recurrent.weight [4C, C], bias [4C]}; output.{weight [O, C], bias [O]};
 //   move.{weight [8, C], bias [8]} (i, j, o); write.{weight [2W, C], bias [2W]} (g, m);
@@ -37,7 +38,7 @@
 namespace hardgrad::models::tape_machine {
 namespace {
 
-constexpr std::size_t moves = 3, actions = 2 * moves + 2;  // of a head; of a step
+constexpr std::size_t moves = 3, actions = 2 * moves + 2;  // of a head; a_t of a step
 constexpr int columns = 3;                                 // input head, memory head, output
 
 template <class T>
@@ -77,7 +78,7 @@ class TapeMachine final : public Model<T> {
   void run(const Batch& batch, Episode<T>& episode) const override;
 
  private:
-  // Of every state, [n, ...].
+  // The machine's values in n states.
   struct Machine {
     LstmState<T> s;
     Var<T> M, p, q, u, a;  // [n, N W], [n, N], [n, N], [n, L + 1], [n, 8]
@@ -89,7 +90,7 @@ class TapeMachine final : public Model<T> {
   int input_moves() const { return forward_ ? 2 : static_cast<int>(moves); }
   Machine start(Tape<T>& tape, std::size_t examples, std::size_t symbols) const;
   Var<T> read(const Machine& m) const;
-  /// [n 3, 3] of W_i s + b_i, W_j s + b_j, W_o s + b_o [n, 8] side by side.
+  /// The scores (W_i s + b_i, W_j s + b_j, W_o s + b_o) [n, 8] -> [n 3, 3], one row per column of the site.
   static Var<T> of_columns(Var<T> scores) {
     return reshape(concat_columns({scores, scores.tape->constant(scores.rows(), 1)}), moves);
   }
@@ -188,7 +189,7 @@ Var<T> TapeMachine<T>::written(const Machine& m) const {
   return reshape(write_cells(reshape(m.M, width_), m.q, g, multiply(g, v)), cells_ * width_);
 }
 
-// The bits of a symbol that is written now, of all or more than half of it; -1 where none is.
+// Predicts the bits of a symbol if more than half of it is written now, else -1.
 template <class T>
 void TapeMachine<T>::say(const Past<T>& past, Var<T> written, Var<T> logits) {
   std::vector<int> bit(past.size());
@@ -200,15 +201,16 @@ void TapeMachine<T>::say(const Past<T>& past, Var<T> written, Var<T> logits) {
 
 const ModelEntry entry = {
     .name = "tape_machine",
-    .summary = "machine that moves the heads of an input and a memory tape and decides when to write its output",
+    .summary = "machine that moves the heads of an input and a memory tape and chooses when to write output",
     .paper = "Zaremba & Sutskever 2015, Reinforcement learning neural Turing machines",
     .dependence = "sequential",
     .kinds = "categorical",
-    .parameters = {ParameterInfo::integer("cells", 64, 3, 4096, "cells of each tape, a circle"),
-                   ParameterInfo::integer("width", 8, 1, 1024, "numbers in a cell of the memory"),
+    .parameters = {ParameterInfo::integer("cells", 64, 3, 4096, "cells of each circular tape"),
+                   ParameterInfo::integer("width", 8, 1, 1024, "width of a memory cell"),
                    ParameterInfo::integer("hidden", 64, 1, 4096, "units of the controller"),
-                   ParameterInfo::real("time", 1, 1, 100, "steps it may take, in steps of the sequence: shown and wanted"),
-                   ParameterInfo::choice("input", "both", {"both", "forward"}, "where the head of the input tape may go")},
+                   ParameterInfo::real("time", 1, 1, 100,
+                                       "step limit, in units of the sequence's length (shown and wanted steps)"),
+                   ParameterInfo::choice("input", "both", {"both", "forward"}, "directions of the head of the input tape")},
     .needs = {"input_width", "answer_width", "steps", "shown_steps"},
 };
 HARDGRAD_MODEL(TapeMachine, entry)

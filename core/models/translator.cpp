@@ -1,37 +1,48 @@
-// An encoder-decoder with attention whose decoder looks at one source position per target word and head.
+// An encoder-decoder with attention whose decoder reads one source position per target word and head.
 //
-// Source words x_1..x_L, target words y_1..y_T (y_T is the end of sentence), y_0 = bos; H = hidden, E = embedding.
-//   a_i   = [f_i; b_i]                               BiLSTM over the source embeddings, H units per direction: C = 2H numbers
-//   s_0   = tanh(W_init [f_L; b_1] + b_init), c_0 = 0
-//   s_t   = LSTM(E_y y_{t-1} (+ W_ctx z_{t-1}), s_{t-1})      W_ctx only if feed is not none; z_0 = 0
-//   z_t   = a_{i_t}, i_t ~ softmax(e_t)               the choice; relaxed weights w: z_t = sum_i w_i a_i
-//   u_t   = tanh(W_s s_t + b_s + W_z z_t + W_y E_y y_{t-1})
-//   loss_t = -log softmax(W_o u_t + b_o)[y_t]
-// feed=sampled: z_{t-1} above is the sampled context (sequential). feed=soft: sum_i softmax(e_{t-1})_i a_i, whatever
-// was chosen (factorised). feed=none: no context enters the recurrence (factorised).
-// attention=none: no choice; z_t = [f_L; b_1] for all t, and for t = 0 (the fixed vector of Cho et al. 2014).
-// encoder=forward: a_i = f_i, C = H, and f_L alone stands for [f_L; b_1].
-// source=reversed: the encoder reads x_L..x_1 (Sutskever, Vinyals & Le 2014); source=twice: x_1..x_L x_1..x_L (Zaremba &
-// Sutskever 2014). a_i is the state at the last reading of x_i, and L above the last word read.
-// null=true: one more position after the last, where no word is: a_{L+1} = n, learned.
-// dropout: entries of a_i and of u_t are left out in training, of an example the same at all its positions and at all its steps
-// (Gal & Ghahramani 2016).
+// Source words x_1..x_L. Target words y_1..y_T: y_T is the end of sentence, y_0 = bos. H = hidden, E = embedding, M = heads,
+// D = H / M.
 //
-// Scores, with q_t = W_q s_t and k_i = W_k a_i:
-//   e_ti  = v . tanh(q_t + k_i + b_k)                 score=additive    Bahdanau, Cho & Bengio 2015
-//   e_ti  = s_t . k_i                                 score=general     Luong, Pham & Manning 2015
-//   e_ti  = s_t . k_i                                 score=dot         the same, with W_k because a_i is wider than s_t
-//   e_ti  = q_t . k_i / sqrt(D)                       score=scaled_dot  Vaswani et al. 2017; D = H / heads
-// heads=M > 1: every step chooses M positions at once, the columns of site `head`. Head h has the scores e^h_t and reads
-// z^h_t = a_{i^h_t}, and z_t = [z^1_t; ...; z^M_t]. Of q, k, v, b_k (and s in score=dot) it takes the h-th D of H numbers, as
-// Vaswani et al. do; with score=general it has a whole matrix W^h_k [H, C]. The posterior's heads share its H numbers
-// likewise. Posterior (if asked for): q(i_t | x, y) = softmax_i of  v_q . tanh(W_qs s_t + W_qy E_q y_t + W_qk a_i + b_qk).
+//   encoder   a_i    = [f_i; b_i]                  BiLSTM over the source embeddings, H units per direction: C = 2H numbers
+//   start     s_0    = tanh(W_init [f_L; b_1] + b_init), c_0 = 0, z_0 = 0
+//   state     s_t    = LSTM(E_y y_{t-1} + W_ctx z_{t-1}, s_{t-1})                 W_ctx z_{t-1} depends on `feed`
+//   choice    i_t    ~ softmax(e_t)                                               e_t depends on `score`
+//   context   z_t    = a_{i_t}                                                    relaxed weights w: z_t = sum_i w_i a_i
+//   readout   u_t    = tanh(W_s s_t + b_s + W_z z_t + W_y E_y y_{t-1})
+//   loss      loss_t = -log softmax(W_o u_t + b_o)[y_t]
 //
-// Parameters (LSTM gates i, f, g, o; V_s, V_t vocabularies; M heads, of attention=none M = 1 and no attention.*):
+//   score        e_ti, with q_t = W_q s_t and k_i = W_k a_i       source
+//   additive     v . tanh(q_t + k_i + b_k)                        Bahdanau, Cho & Bengio 2015
+//   general      s_t . k_i                                        Luong, Pham & Manning 2015
+//   dot          s_t . k_i                                        the same, with W_k because a_i is wider than s_t
+//   scaled_dot   q_t . k_i / sqrt(D)                              Vaswani et al. 2017
+//
+//   feed         context in the recurrence                        choices
+//   none         none: no W_ctx                                   factorised
+//   soft         sum_i softmax(e_{t-1})_i a_i, not the chosen     factorised
+//   sampled      z_{t-1}, the chosen one                          sequential
+//
+//   other settings
+//   heads=M          Each step chooses M positions at once, the columns of site `head`. Head h has its own scores e^h_t, and
+//                    z_t = [a_{i^1_t}; ...; a_{i^M_t}]. Head h takes the h-th D of the H numbers of q, k, v and b_k (score=dot:
+//                    of s as well), as in Vaswani et al. With score=general it has its own matrix W^h_k [H, C].
+//   attention=none   No choice: z_t = [f_L; b_1] for t = 0..T, the fixed vector of Cho et al. 2014.
+//   encoder=forward  a_i = f_i, C = H, and f_L replaces [f_L; b_1].
+//   source=reversed  The encoder reads x_L..x_1 (Sutskever, Vinyals & Le 2014).
+//   source=twice     The encoder reads x_1..x_L x_1..x_L (Zaremba & Sutskever 2014).
+//                    In either order a_i is the state at the last reading of x_i; f_L is the state at the last word read.
+//   null=true        One more position after the last, for no source word: a_{L+1} = n, learned.
+//   dropout          Drops entries of a_i and u_t in training. All positions and steps of an example lose the same entries
+//                    (Gal & Ghahramani 2016).
+//
+// Posterior (if asked for): q(i_t | x, y) = softmax_i of  v_q . tanh(W_qs s_t + W_qy E_q y_t + W_qk a_i + b_qk). Its heads
+// divide the H numbers in the same way.
+//
+// Parameters (LSTM gates i, f, g, o; V_s, V_t vocabularies; attention=none: M = 1 and no attention.*):
 //   encoder.embedding.weight [V_s, E]
 //   encoder.{forward,backward}.{input.weight [4H, E], recurrent.weight [4H, H], bias [4H]} (encoder=forward: no backward)
-//   attention.key.weight [H, C] ([M H, C] if score=general), attention.key.bias [H] and attention.score.weight [1, H]
-//   (additive), attention.query.weight [H, H] (additive, scaled_dot), attention.null.weight [1, C] (null)
+//   attention.key.weight [H, C] (score=general: [M H, C]), attention.key.bias [H] (additive), attention.score.weight [1, H]
+//   (v, additive), attention.query.weight [H, H] (additive, scaled_dot), attention.null.weight [1, C] (n, null=true)
 //   decoder.embedding.weight [V_t, E], decoder.initial.{weight [H, C], bias [H]}
 //   decoder.lstm.{input.weight [4H, E], recurrent.weight [4H, H], bias [4H]}, decoder.context.weight [4H, M C] (feed != none)
 //   readout.state.{weight [H, H], bias [H]}, readout.context.weight [H, M C], readout.word.weight [H, E]
@@ -130,7 +141,7 @@ class Translator final : public Model<T>, public Dreams {
     const auto field = data.integers.find("dropout");
     return dropout_ == 0 || field == data.integers.end() ? std::vector<int>{} : field->second.data;
   }
-  // The words y_{t-1}, each distinct one worked out once: of all steps, or of one if they are not known beforehand.
+  // The words y_{t-1} of all steps, or of one step if they are not known beforehand. Each distinct word is projected once.
   struct Previous {
     std::size_t examples;  // D
     Words<T> words;        // [T D] or [D]
@@ -143,14 +154,14 @@ class Translator final : public Model<T>, public Dreams {
     y.to_readout = readout_word_(y.words.rows);
     return y;
   }
-  // What depends on the sentences alone. Equal examples are encoded once: D of them differ.
+  // Values that depend on the sentences only. Equal examples are encoded once; D examples are distinct.
   struct Encoded {
-    Array<int> source, target;    // target: if fed with the truth
+    Array<int> source, target;    // target: empty unless fed with the truth
     std::vector<int> length;      // of the source
-    std::vector<int> dropped;     // keys of what falls out
+    std::vector<int> dropped;     // keys of dropout
     Heads heads;                  // the positions of every head
     Var<T> states, keys;          // a_i [positions, C], k_i
-    Var<T> to_gates, to_readout;  // W_ctx a_i (if a context is fed), W_z a_i; of attention=none [D, .]: of its one vector
+    Var<T> to_gates, to_readout;  // W_ctx a_i (if a context is fed), W_z a_i; attention=none: [D, .], of the fixed vector
     Var<T> first_state;           // [D, H] s_0
     Previous previous;
   };
@@ -183,7 +194,7 @@ void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
   Var<T> posterior_keys;
 
   Unrolled<T> said(episode);
-  const auto say = [&] {  // the words of all steps at once, or of one if it is fed to the next
+  const auto say = [&] {  // the words of all steps at once, or of one step if its word is fed to the next
     // u_t = tanh(W_s s_t + b_s + W_z z_t + W_y E_y y_{t-1}), loss_t = -log softmax(W_o u_t + b_o)[y_t]
     const auto z = attends_ ? said.read(x.to_readout) : Sum<T>(x.to_readout, said.each([](int b, int) { return b; }));
     const Sum<T> word(y.to_readout, said.each([&](int b, int t) { return y.row(b, t); }));
@@ -222,7 +233,7 @@ void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
       y = previous(tape, distinct.size(), std::move(words));
     }
     if (t + 1 == sentences.steps()) break;
-    // z_t is what the next state reads: of the choice, its mean, or nothing
+    // The next state reads z_t, its mean or no context.
     const bool fed = attends_ && feed_ != "none";
     auto next = !fed ? past.again() : feed_ == "soft" ? past.expecting(i) : std::move(i);
     past = std::move(next).as_observed().only(sentences.have(t + 1));
@@ -230,7 +241,7 @@ void Translator<T>::run(const Batch& batch, Episode<T>& episode) const {
   if (!said.empty()) say();
 }
 
-// e_t of every head: the formula of each score stands at the head of this file
+// e_t of every head; the head of this file has the formulas
 template <class T>
 Var<T> Translator<T>::scores(const Encoded& x, const Past<T>& past, Var<T> s) const {
   const auto head = x.heads.of(past.example());
@@ -299,7 +310,7 @@ auto Translator<T>::encode(Tape<T>& tape, const Batch& data, const Sentences& y)
 
 const ModelEntry entry = {
     .name = "translator",
-    .summary = "encoder-decoder that looks at one source position per target word and head",
+    .summary = "encoder-decoder that reads one source position per target word and head",
     .paper =
         "Bahdanau, Cho & Bengio 2015, Neural machine translation by jointly learning to align and translate; hard "
         "attention: Xu et al. 2015, Show, attend and tell; Deng et al. 2018, Latent alignment and variational attention; "
@@ -307,19 +318,20 @@ const ModelEntry entry = {
         "al. 2014, Learning phrase representations; reversed: Sutskever, Vinyals & Le 2014; twice: Zaremba & Sutskever 2014",
     .dependence = "factorised (feed=none|soft), sequential (feed=sampled), no choice (attention=none)",
     .kinds = "categorical",
-    .parameters =
-        {ParameterInfo::integer("embedding", 32, 1, 4096, "width of the word embeddings"),
-         ParameterInfo::integer("hidden", 32, 1, 4096, "units of the decoder and of each encoder direction"),
-         ParameterInfo::choice("score", "additive", {"additive", "dot", "general", "scaled_dot"}, "how a position is scored"),
-         ParameterInfo::integer("heads", 1, 1, 64, "positions chosen at once; must divide hidden"),
-         ParameterInfo::choice("feed", "none", {"none", "soft", "sampled"}, "the context that enters the decoder's next state"),
-         ParameterInfo::choice("attention", "source", {"source", "none"},
-                               "what is read for each word; none: the encoder's last state, the fixed vector"),
-         ParameterInfo::choice("encoder", "bidirectional", {"bidirectional", "forward"},
-                               "directions in which the source is read"),
-         ParameterInfo::choice("source", "forward", {"forward", "reversed", "twice"}, "the order in which the source is read"),
-         ParameterInfo::flag("null", false, "one more position, learned, for words that come from nowhere"),
-         ParameterInfo::real("dropout", 0, 0, 1, "share of the entries of a_i and u_t left out in training").below()},
+    .parameters = {ParameterInfo::integer("embedding", 32, 1, 4096, "width of the word embeddings"),
+                   ParameterInfo::integer("hidden", 32, 1, 4096, "units of the decoder and of each encoder direction"),
+                   ParameterInfo::choice("score", "additive", {"additive", "dot", "general", "scaled_dot"},
+                                         "score of a position"),
+                   ParameterInfo::integer("heads", 1, 1, 64, "positions chosen at once; must divide hidden"),
+                   ParameterInfo::choice("feed", "none", {"none", "soft", "sampled"}, "context in the decoder's next state"),
+                   ParameterInfo::choice(
+                       "attention", "source", {"source", "none"},
+                       "source: a choice per word; none: no choice, every word reads the encoder's last state"),
+                   ParameterInfo::choice("encoder", "bidirectional", {"bidirectional", "forward"}, "directions of the encoder"),
+                   ParameterInfo::choice("source", "forward", {"forward", "reversed", "twice"},
+                                         "order in which the encoder reads the source"),
+                   ParameterInfo::flag("null", false, "add a learned position for words without a source word"),
+                   ParameterInfo::real("dropout", 0, 0, 1, "share of the entries of a_i and u_t dropped in training").below()},
     .needs = {"source_vocabulary", "target_vocabulary", "source_length", "target_length", "bos", "eos"},
 };
 HARDGRAD_MODEL(Translator, entry)

@@ -1,9 +1,9 @@
-// A neural Turing machine: a controller beside a memory, whose heads choose the cells they read and write.
+// A neural Turing machine: a controller with a memory, whose heads choose the cells that they read and write.
 //
-// Inputs x_t [I], t = 1..T, and at some steps answers y_t of O bits; N = cells, W = width, heads h = 1..H: those that read,
-// then those that write. M_0,i = m is the same in all cells, and all heads begin at the first: w_0 = (1, 0, ..., 0).
+// Inputs x_t [I], t = 1..T, and at some steps answers y_t of O bits. N = cells, W = width, heads h = 1..H: first those that
+// read, then those that write. M_0,i = m in all cells; all heads begin at the first cell, w_0 = (1, 0, ..., 0).
 //   s_t    = LSTM([x_t; r_{t-1}], s_{t-1}), or tanh(W_s [x_t; r_{t-1}] + b_s)         the controller
-//   (k, b, g, d, c) = W_a^h s_t + b_a^h                                               what a head asks for: W + 6 numbers
+//   (k, b, g, d, c) = W_a^h s_t + b_a^h                                               the address of a head: W + 6 numbers
 //   w^c    = softmax_i(softplus(b) cos(k, M_{t-1},i))                                 content
 //   w^g    = sig(g) w^c + (1 - sig(g)) w_{t-1}^h                                      interpolation
 //   w~_i   = sum_j softmax(d)_j w^g_{i-j}, j = -1, 0, 1                               shift, circular
@@ -11,11 +11,12 @@
 //   i_t^h  ~ softmax(e)                           the choice; w_t^h is 1 there and 0 elsewhere. Relaxed: the weights
 //   M_t,i  = M_{t-1},i (.) prod_h (1 - w_t,i^h sig(u^h)) + sum_h w_t,i^h tanh(v^h)    heads that write, (u, v) = W_w s_t + b_w
 //   r_t    = [sum_i w_t,i^h M_t,i]_h                                                  heads that read
-//   loss   = - sum_t sum_o log Bernoulli(y_to; sig(W_y [s_t; r_t] + b_y)_o)           of the steps with an answer
-// The expected weights softmax(e) are the published soft machine; cos(a, b) = a . b / sqrt((|a|^2 + 1e-8) (|b|^2 + 1e-8)).
-// Posterior (if asked for): q(i_t^h | ...) = softmax_i(e_i + (W_q [s_t; y_t] + b_q)^h . M_{t-1},i), y_t = 0 where none is due.
+//   loss   = - sum_t sum_o log Bernoulli(y_to; sig(W_y [s_t; r_t] + b_y)_o)           over the steps with an answer
+// The expected weights softmax(e) give the published soft machine. cos(a, b) = a . b / sqrt((|a|^2 + 1e-8) (|b|^2 + 1e-8)).
+// Posterior (if asked for): q(i_t^h | ...) = softmax_i(e_i + (W_q [s_t; y_t] + b_q)^h . M_{t-1},i), y_t = 0 at steps without
+// an answer.
 //
-// Parameters (C = hidden, R of the heads read): memory.initial.weight [1, W]; controller.{input.weight [4C, I + R W],
+// Parameters (C = hidden, R heads that read): memory.initial.weight [1, W]; controller.{input.weight [4C, I + R W],
 //   recurrent.weight [4C, C], bias [4C]}, or controller.{weight [C, I + R W], bias [C]}; head.address.{weight [H (W + 6), C],
 //   bias}, head.write.{weight [(H - R) 2 W, C], bias}; output.{weight [O, C + R W], bias [O]};
 //   posterior.query.{weight [H W, C + O], bias [H W]}.
@@ -75,7 +76,7 @@ class TuringMachine final : public Model<T> {
   void run(const Batch& batch, Episode<T>& episode) const override;
 
  private:
-  // Of every state, [n, ...]: what the controller knows, the memory in a row, what was read, and where the heads are.
+  // The machine's values in n states: the controller, the memory as one row, the cells read, the places of the heads.
   struct Machine {
     LstmState<T> s;
     Var<T> M, r, w;  // [n, N W], [n, R W], [n, H N]
@@ -87,7 +88,7 @@ class TuringMachine final : public Model<T> {
   Machine start(Tape<T>& tape, std::size_t examples) const;
   /// e [n H, N]
   Var<T> addressed(const Machine& m, const Items& cells) const;
-  /// Cells of the states [n], heads of the states [n].
+  /// The cells of n states; the state of each head of n states.
   Items cells_of(std::size_t states) const { return {states, cells_}; }
   static std::vector<int> each(std::size_t states, std::size_t heads) {
     std::vector<int> state(states * heads);
@@ -196,10 +197,10 @@ const ModelEntry entry = {
     .dependence = "sequential",
     .kinds = "categorical",
     .parameters = {ParameterInfo::integer("cells", 128, 2, 4096, "cells of the memory"),
-                   ParameterInfo::integer("width", 20, 1, 1024, "numbers in a cell"),
+                   ParameterInfo::integer("width", 20, 1, 1024, "width of a cell"),
                    ParameterInfo::integer("reads", 1, 1, 16, "heads that read"),
                    ParameterInfo::integer("writes", 1, 1, 16, "heads that write"),
-                   ParameterInfo::choice("controller", "lstm", {"lstm", "feedforward"}, "the network that moves the heads"),
+                   ParameterInfo::choice("controller", "lstm", {"lstm", "feedforward"}, "network that controls the heads"),
                    ParameterInfo::integer("hidden", 100, 1, 4096, "units of the controller")},
     .needs = {"input_width", "answer_width", "steps", "vectors"},
 };

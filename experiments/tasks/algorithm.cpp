@@ -1,6 +1,5 @@
-// Algorithms to be learnt from examples: sequences of random bits that have to be copied, rid of duplicates, repeated,
-// recalled, sorted or turned round. (Graves, Wayne & Danihelka 2014, sec. 4; reverse, duplicated input: Zaremba & Sutskever
-// 2015.)
+// Algorithms to learn from examples: sequences of random bits to copy, deduplicate, repeat, recall, sort or reverse. (Graves,
+// Wayne & Danihelka 2014, sec. 4; reverse and duplicated input: Zaremba & Sutskever 2015.)
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,24 +16,24 @@
 namespace hardgrad::tasks::algorithm {
 namespace {
 
-constexpr std::size_t item_vectors = 3;  // in an item of associative recall
-constexpr std::size_t duplicates = 3;    // of each vector of duplicated input
-constexpr double any_length = 0.2;       // of the sequences of a curriculum
+constexpr std::size_t item_vectors = 3;  // vectors per item of associative recall
+constexpr std::size_t duplicates = 3;    // copies of each vector of duplicated input
+constexpr double any_length = 0.2;       // share of a curriculum's sequences that have any length
 
-/// One example, written step by step: what is shown, then what is wanted.
+/// One example, built step by step: first the inputs, then the wanted answers.
 class Script {
  public:
   Script(std::size_t inputs, std::size_t outputs) : inputs_(inputs), outputs_(outputs) {}
-  /// A step that shows `bits`, and `value` on channel `channel`.
+  /// A step with the input `bits`, and `value` on channel `channel`.
   void show(std::span<const int> bits, std::size_t channel = 0, double value = 0) {
     input.insert(input.end(), bits.begin(), bits.end());
     input.resize(++steps * inputs_);
     answer.resize(steps * outputs_, -1);
     if (value != 0) input[(steps - 1) * inputs_ + channel] = value;
   }
-  /// A step without bits.
+  /// A step with a mark only.
   void mark(std::size_t channel, double value = 1) { show({}, channel, value); }
-  /// A step that shows nothing and wants `bits`; where these end, 0.
+  /// A step without input and with the answer `bits`, padded with 0.
   void want(std::span<const int> bits) {
     show({});
     std::fill(answer.end() - static_cast<std::ptrdiff_t>(outputs_), answer.end(), 0);
@@ -53,9 +52,9 @@ class Script {
   std::size_t inputs_, outputs_;
 };
 
-/// Fields: "input" [B, T, I] the bits, then one or two channels of marks; "answer" [B, T, O], -1 where none is due; "length"
-/// [B] steps; "longer" [B] 1 if the sequence is longer than those of training. An example is made when it is asked for, from
-/// its id. With a curriculum the sequences of training begin with those of min_length.
+/// Fields: "input" [B, T, I] the bits, then one or two channels of marks; "answer" [B, T, O], -1 at steps without an answer;
+/// "length" [B] steps; "longer" [B] 1 if the sequence is longer than those of training. Examples are made on demand from their
+/// ids. With a curriculum, training begins with sequences of min_length.
 class Algorithm final : public Task, public Graded {
  public:
   Algorithm(const Settings& settings, Key key)
@@ -75,7 +74,7 @@ class Algorithm final : public Task, public Graded {
     if (longer_ != 0 && longer_ <= most_)
       throw UsageError(fmt::format("algorithm: longer must be above max_length, {}, or 0 for none, got {}", most_, longer_));
     if (kind_ == "associative_recall" && least_ < 2)
-      throw UsageError(fmt::format("algorithm: associative_recall wants min_length of at least 2 items, got {}", least_));
+      throw UsageError(fmt::format("algorithm: associative_recall needs min_length of at least 2 items, got {}", least_));
   }
 
   Dimensions dimensions() const override {
@@ -90,9 +89,8 @@ class Algorithm final : public Task, public Graded {
   std::size_t size(Split split) const override { return sizes_[static_cast<std::size_t>(split)]; }
 
   Batch batch(Split split, const std::vector<int>& indices) const override { return drawn(split, indices, most_, key_); }
-  /// The longest grow evenly from min_length to max_length until `curriculum` sequences were seen; a fifth of them are of any
-  /// length all the while, so that the machine has met what is to come (as Zaremba & Sutskever 2014, Learning to execute, mix
-  /// them).
+  /// The maximum length grows linearly from min_length to max_length over the first `curriculum` sequences. A fifth of the
+  /// sequences have any length from the beginning (the mixed curriculum of Zaremba & Sutskever 2014, Learning to execute).
   Batch graded_batch(const std::vector<int>& indices, Key epoch, std::uint64_t seen) const override {
     if (seen >= curriculum_) return batch(Split::train, indices);
     return drawn(Split::train, indices, least_ + seen * (most_ - least_) / curriculum_, epoch);
@@ -106,14 +104,14 @@ class Algorithm final : public Task, public Graded {
     }
     return all;
   }
-  /// The bits that were said are those wanted, in order. Solved: every bit of the sequence is right. Longer sequences have
-  /// metrics of their own.
+  /// Compares the predicted bits, in order, with the wanted ones. Solved: every bit of the sequence is right. Longer sequences
+  /// have separate metrics.
   void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
     const auto &answer = batch.ints("answer"), &longer = batch.ints("longer");
     for (int b = 0; b < batch.examples(); ++b) {
       const auto wanted = answer.row(b);
       const auto labels = seen.predictions.row(b);
-      std::vector<int> said;  // in order, whenever it was said
+      std::vector<int> said;  // the predicted bits in order, at whatever step
       std::copy_if(labels.begin(), labels.end(), std::back_inserter(said), [](int bit) { return bit >= 0; });
       double wrong = 0;
       std::size_t count = 0;
@@ -131,7 +129,8 @@ class Algorithm final : public Task, public Graded {
   }
 
  private:
-  /// Sequences of training and validation have up to `longest` vectors, but for some in a curriculum, which the epoch chooses.
+  /// Training and held-out sequences have at most `longest` vectors, except for a curriculum's share of any length, which the
+  /// epoch's key draws.
   Batch drawn(Split split, const std::vector<int>& indices, std::size_t longest, Key epoch) const {
     Batch batch;
     std::vector<Script> scripts;
@@ -164,12 +163,12 @@ class Algorithm final : public Task, public Graded {
   }
   std::size_t outputs() const { return bits_ + (kind_ == "repeat_copy"); }
   static std::size_t kept(std::size_t sorted) { return (4 * sorted + 4) / 5; }
-  /// Steps of the longest example of so many vectors (items).
+  /// Steps of the longest example with n vectors (items).
   std::size_t steps(std::size_t n) const {
     if (kind_ == "associative_recall") return n * (1 + item_vectors) + 2 + item_vectors + wanted(n);
     return (kind_ == "duplicated_input" ? duplicates * n : n) + 1 + wanted(n);
   }
-  /// Those of them with an answer.
+  /// Steps with an answer among them.
   std::size_t wanted(std::size_t n) const {
     if (kind_ == "repeat_copy") return n * repeats_ + 1;
     if (kind_ == "associative_recall") return item_vectors;
@@ -178,7 +177,7 @@ class Algorithm final : public Task, public Graded {
 
   bool is_longer(Split split, std::size_t i) const { return split == Split::test && longer_ > 0 && i % 2 == 1; }
 
-  /// Training and held-out sequences have lengths from min_length to max_length; those of the test max_length or `longer`.
+  /// Training and held-out sequences have lengths from min_length to max_length; test sequences max_length or `longer`.
   Script written(Split split, std::size_t i, std::uint32_t id, std::size_t longest, Key epoch) const {
     KeyedRandomness random(key_ / "sequence");
     auto below = [&, draws = 0u](std::size_t bound) mutable {
@@ -193,7 +192,7 @@ class Algorithm final : public Task, public Graded {
       return all;
     };
     Script script(inputs(), outputs());
-    if (kind_ == "associative_recall") {  // items behind marks; one of them between other marks; wanted: the next item
+    if (kind_ == "associative_recall") {  // each item after a mark; then one item between other marks; answer: the next item
       const auto all = drawn(n * item_vectors);
       const auto item = [&](std::size_t k) { return std::span(all).subspan(k * item_vectors, item_vectors); };
       for (std::size_t k = 0; k < n; ++k) {
@@ -205,7 +204,7 @@ class Algorithm final : public Task, public Graded {
       for (const auto& vector : item(asked)) script.show(vector);
       script.mark(bits_ + 1);
       for (const auto& vector : item(asked + 1)) script.want(vector);
-    } else if (kind_ == "priority_sort") {  // a priority in (-1, 1) beside each vector; wanted: the highest, in order
+    } else if (kind_ == "priority_sort") {  // a priority in (-1, 1) with each vector; answer: the highest, in order
       const auto all = drawn(n);
       std::vector<double> priority(n);
       for (std::size_t k = 0; k < n; ++k) {
@@ -223,7 +222,7 @@ class Algorithm final : public Task, public Graded {
         for (std::size_t k = 0; k < (kind_ == "duplicated_input" ? duplicates : 1); ++k) script.show(vector);
       if (kind_ == "reverse") std::reverse(all.begin(), all.end());
       const auto times = kind_ != "repeat_copy" ? 1 : split == Split::test ? repeats_ : 1 + below(repeats_);
-      if (kind_ == "repeat_copy") {  // the number of repetitions, of mean 0 and variance 1
+      if (kind_ == "repeat_copy") {  // the number of repetitions, normalised to mean 0 and variance 1
         const auto R = static_cast<double>(repeats_);
         script.show({}, bits_ + 1, R > 1 ? (static_cast<double>(times) - (R + 1) / 2) / std::sqrt((R * R - 1) / 12) : 0);
         script.input[script.input.size() - 2] = 1;
@@ -248,22 +247,22 @@ using P = ParameterInfo;
 
 const Registration<TaskEntry> registered({
     .name = "algorithm",
-    .summary = "sequences of random bits to be copied, rid of duplicates, repeated, recalled, sorted or reversed",
+    .summary = "sequences of random bits to copy, deduplicate, repeat, recall, sort or reverse",
     .data = "generated",
     .default_model = "turing_machine",
     .parameters = {P::choice("kind", "copy",
                              {"copy", "duplicated_input", "repeat_copy", "associative_recall", "priority_sort", "reverse"},
-                             "what is to be done with a sequence"),
-                   P::integer("bits", 8, 1, 64, "bits of a vector"),
+                             "the algorithm to learn"),
+                   P::integer("bits", 8, 1, 64, "bits per vector"),
                    P::integer("min_length", 1, 1, 1000, "fewest vectors of a sequence (items of associative_recall)"),
                    P::integer("max_length", 20, 1, 1000, "most vectors of a training sequence"),
                    P::integer("longer", 0, 0, 1000, "vectors of every second test sequence; 0: all have max_length"),
-                   P::integer("repeats", 10, 1, 100, "most repetitions of repeat_copy; the test has no fewer"),
+                   P::integer("repeats", 10, 1, 100, "most repetitions of repeat_copy, and those of all test sequences"),
                    P::integer("curriculum", 0, 0, 1e9,
-                              "training sequences over which the longest grow from min_length to max_length; 0: none"),
-                   P::integer("examples", 100000, 1, 1e8, "training sequences, each made when it is asked for"),
+                              "training sequences over which the maximum length grows to max_length; 0: no curriculum"),
+                   P::integer("examples", 100000, 1, 1e8, "training sequences, made on demand"),
                    P::integer("heldout", 500, 1, 1e6, "sequences held out for validation"),
-                   P::integer("test", 500, 1, 1e6, "sequences to test")},
+                   P::integer("test", 500, 1, 1e6, "test sequences")},
     .make = [](const Settings& settings, Key key) -> std::unique_ptr<Task> {
       return std::make_unique<Algorithm>(settings, key);
     },

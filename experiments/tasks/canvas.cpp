@@ -1,4 +1,4 @@
-// Finding a digit on a canvas: MNIST or drawn digits, in bits, each somewhere on an empty canvas (Liu et al. 2019).
+// Finding a digit on a canvas: MNIST or drawn digits as bits, each at a random place of an empty canvas (Liu et al. 2019).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,8 +13,8 @@ namespace hardgrad::tasks::canvas {
 namespace {
 
 /// Fields: reals "image" [B, C, C] of zeros and ones, "noise" [B, noise] standard normal (if noise > 0); "box" [B, 4] of the
-/// digit's square: first row, first column, last row + 1, last column + 1. The place, the bits (a grey of v is 1 with
-/// probability v / 255) and the noise are drawn anew whenever an image is trained on; of `batch` from the example's id.
+/// digit's square: first row, first column, last row + 1, last column + 1. The place, the bits (a grey value v is 1 with
+/// probability v / 255) and the noise are drawn anew in every training epoch; `batch` draws them from the example's id.
 class Canvas final : public Task {
  public:
   Canvas(const Settings& settings, Key key)
@@ -25,8 +25,7 @@ class Canvas final : public Task {
     train_ = std::move(digits.train.images);
     test_ = std::move(digits.test.images);
     if (train_.rows != train_.cols)
-      throw InputError(fmt::format("{}: images of {}x{}, but the window that looks for them is square", digits.provenance,
-                                   train_.rows, train_.cols));
+      throw InputError(fmt::format("{}: images of {}x{}; they must be square", digits.provenance, train_.rows, train_.cols));
     if (side_ < train_.rows)
       throw UsageError(fmt::format("canvas: canvas must be at least the digits' own size, {}, got {}", train_.rows, side_));
     first_heldout_ = train_.count - digits.heldout;
@@ -51,8 +50,8 @@ class Canvas final : public Task {
   std::vector<Metric> metrics() const override {
     return {{.name = "place_error", .unit = "pixel", .higher_is_better = false}, {.name = "ink_seen", .unit = "1"}};
   }
-  /// Of the last place that was predicted, the pixel above and left of its window's middle (row C + column): how far its window
-  /// is from the digit's square, and the share of ink in it.
+  /// Scores the last predicted place, the pixel above and left of the window's middle as row C + column: the distance of its
+  /// window from the digit's square, and the share of the ink in it.
   void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
     const auto C = static_cast<int>(side_), window = static_cast<int>(train_.rows);
     for (std::size_t b = 0; b < batch.id.size(); ++b) {
@@ -115,15 +114,14 @@ class Canvas final : public Task {
 std::vector<ParameterInfo> parameters() {
   using P = ParameterInfo;
   auto all = digit_parameters();
-  all.push_back(
-      P::integer("canvas", 68, 8, 256, "side of the empty canvas that a digit is put on at a random place, in pixels"));
-  all.push_back(P::integer("noise", 5, 0, 1024, "standard normal numbers with each image, for a model's reparameterised code"));
+  all.push_back(P::integer("canvas", 68, 8, 256, "side of the empty canvas of a digit, in pixels"));
+  all.push_back(P::integer("noise", 5, 0, 1024, "standard normal numbers per image, for a model's reparameterised code"));
   return all;
 }
 
 const Registration<TaskEntry> registered({
     .name = "canvas",
-    .summary = "a digit somewhere on a canvas, to be found and encoded",
+    .summary = "a digit at a random place of a canvas, to find and encode",
     .data = "drawn digits, or a folder with MNIST's idx files (plain or .gz)",
     .default_model = "pixel_attention",
     .parameters = parameters(),

@@ -18,21 +18,22 @@ namespace hardgrad::tasks::caption {
 namespace {
 
 /// Fields: "image" [B, H, W, 3] of generated scenes, or "features" [B, L, D] from a file; "target" [B, T] words with the final
-/// end mark and "target_length" [B]; "gold" [B, T] the cell that a word is about, -1 where there is none or it is unknown.
+/// end mark and "target_length" [B]; "gold" [B, T] the cell of the object that a word describes, -1: none or unknown.
 class Caption final : public Listed {
  public:
-  /// Words are those of the training split, or of a task that a network was trained on.
+  /// The vocabulary is that of the training split, or of `like`, the task that a network was trained on.
   Caption(const Settings& settings, Key key, const Caption* like) {
     require_shares("caption", settings);
     const auto path = find_input(settings.text("path")), features = find_input(settings.text("features"));
     if (path.empty() != features.empty())
-      throw UsageError("caption: path (captions) and features (an array of the pictures) are given together or not at all");
+      throw UsageError(
+          "caption: path (captions) and features (an array of the pictures) need each other; give both or neither");
     if (path.empty())
       paint({settings.integer("grid"), settings.integer("objects"), settings.real("noise")}, settings.integer("examples"), key);
     else
       read(path, features);
 
-    std::vector<std::string> groups;  // captions of one picture are never parted
+    std::vector<std::string> groups;  // all captions of a picture are in one split
     for (const auto& example : examples_) groups.push_back(std::to_string(example.picture));
     const auto splits = split_by_group(groups, settings.real("heldout"), settings.real("test"), key / "split");
     part(splits, key / "order", "no caption is left to train on; give more, or heldout=0,test=0");
@@ -98,7 +99,7 @@ class Caption final : public Listed {
     if (side_ > 0) all.push_back({.name = "object_hit", .unit = "1"});
     return all;
   }
-  /// A hit: the word about an object is said while looking at that object's cell.
+  /// object_hit: the choice at an object's word is the object's cell.
   void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
     const auto &target = batch.ints("target"), &gold = batch.ints("gold"), &length = batch.ints("target_length");
     for (std::size_t b = 0; b < length.size(); ++b) {
@@ -161,11 +162,11 @@ class Caption final : public Listed {
       const auto [end, error] = std::from_chars(line.data(), line.data() + tab, example.picture);
       if (error != std::errc{} || end != line.data() + tab || example.picture >= shape[0])
         refuse_input(path, i + 1, 1,
-                     fmt::format("\"{}\" is no picture: {} has numbers 0 to {}", line.substr(0, std::min<std::size_t>(tab, 40)),
-                                 features, shape[0] - 1));
+                     fmt::format("\"{}\" is not a picture: {} has numbers 0 to {}",
+                                 line.substr(0, std::min<std::size_t>(tab, 40)), features, shape[0] - 1));
       example.words = tokenize(line.substr(tab + 1), true);
       std::erase_if(example.words, [](const std::string& word) { return is_punctuation(word); });
-      if (example.words.empty()) refuse_input(path, i + 1, tab + 2, "a caption without a word");
+      if (example.words.empty()) refuse_input(path, i + 1, tab + 2, "a caption without words");
       if (example.words.size() > most_words)
         refuse_input(path, i + 1, tab + 2,
                      fmt::format("a caption of {} words; at most {} are taken", example.words.size(), most_words));
@@ -187,17 +188,17 @@ using P = ParameterInfo;
 
 const Registration<TaskEntry> registered({
     .name = "caption",
-    .summary = "pictures described word by word, with attention to their cells",
+    .summary = "captions of pictures, word by word, with attention to the pictures' cells",
     .data = "generated scenes of coloured shapes, or captions with an array of features (.npy; plain or .gz)",
     .default_model = "captioner",
-    .parameters = {P::text("path", "", "captions, a line each: number of the picture, tab, caption; none: generated"),
+    .parameters = {P::text("path", "", "captions, one per line: number of the picture, tab, caption; empty: generated scenes"),
                    P::text("features", "",
                            "float array [pictures, cells, numbers], or [pictures, rows, columns, numbers] (.npy)"),
-                   P::integer("vocabulary", 10000, 5, 1e6, "entries, with 4 special ones; rarer words are unknown"),
+                   P::integer("vocabulary", 10000, 5, 1e6, "entries, including 4 special ones; rarer words are unknown"),
                    P::real("heldout", 0.1, 0, 1, "share of the pictures held out for validation").below(),
                    P::real("test", 0.1, 0, 1, "share of the pictures held out for the test").below(),
-                   P::integer("examples", 1000, 1, 1e5, "scenes to paint (generated)"),
-                   P::integer("grid", 4, 1, 16, "cells of 8 x 8 pixels to a side (generated)"),
+                   P::integer("examples", 1000, 1, 1e5, "scenes to generate"),
+                   P::integer("grid", 4, 1, 16, "cells of 8 x 8 pixels per side (generated)"),
                    P::integer("objects", 3, 1, 16, "most objects in a scene (generated)"),
                    P::real("noise", 0.1, 0, 1, "uniform noise from 0 to this on every number (generated)")},
     .make = make_fresh<Caption>,

@@ -16,11 +16,11 @@ namespace hardgrad::tasks::cloze {
 namespace {
 
 /// Fields: "document" [B, N] and "document_length" [B]; "question" [B, Q] and "question_length" [B]; "answer" [B] the number of
-/// an entity; "support" [B, N] 1 where a token is of the sentence that answers, 0 everywhere if that is unknown.
+/// an entity; "support" [B, N] 1 for the tokens of the sentence with the answer, all 0 if it is unknown.
 ///
-/// Entities have no names: in each question they are numbered by a random permutation of its own, of the A numbers there are.
-/// So a number means nothing beyond its document, and nothing can be known of an answer without reading. Tokens are first
-/// words, then @placeholder, then the A entities; or as they are in a task that a network was trained on.
+/// Entities have no names. Each question numbers them by its own random permutation of A numbers, so a number has a meaning
+/// only within its document, and an answer requires reading. Token numbers are those of the words, then @placeholder, then the
+/// A entities. With `like`, the task that a network was trained on, words and A are those of that task.
 class Cloze final : public Listed {
  public:
   Cloze(const Settings& settings, Key key, const Cloze* like) : longest_(static_cast<std::size_t>(settings.integer("length"))) {
@@ -88,7 +88,7 @@ class Cloze final : public Listed {
   std::vector<Metric> metrics() const override {
     return {{.name = "accuracy", .unit = "1"}, {.name = "answer_hit", .unit = "1"}, {.name = "support_hit", .unit = "1"}};
   }
-  /// Hits of the last read: on the answer (any token that names it), on the sentence that answers (where it is known).
+  /// Hits of the last read: answer_hit on any token of the answer, support_hit on the sentence with the answer if it is known.
   void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
     const auto &answer = batch.ints("answer"), &document = batch.ints("document"), &support = batch.ints("support");
     const auto last_of = [](std::span<const int> values) {  // -1 pads
@@ -99,7 +99,7 @@ class Cloze final : public Listed {
     for (std::size_t b = 0; b < answer.size(); ++b) {
       metrics[0].numerator += last_of(seen.predictions.row(b)) == answer.data[b];
       metrics[0].denominator += 1;
-      // A reader of many reads makes one per token of the question; what comes later is padding.
+      // An impatient reader reads once per token of the question; later entries are padding.
       const auto reads = seen.choices.row(b);
       const int read = last_of(reads.first(std::min<std::size_t>(reads.size(), lengths.data[b])));
       if (read < 0) continue;
@@ -138,10 +138,10 @@ class Cloze final : public Listed {
     }
   }
 
-  // Words are those of the training split.
+  // Words are those of the training split, or of `like`.
   void add(std::vector<ClozeQuestion>& questions, const std::vector<Split>& splits, std::size_t limit, Key names,
            const Cloze* like) {
-    std::vector<std::map<std::string, int>> numbers(questions.size());  // of the entities, in the order of their first places
+    std::vector<std::map<std::string, int>> numbers(questions.size());  // of the entities, by first occurrence
     for (std::size_t i = 0; i < questions.size(); ++i) {
       auto& [document, question, answer, support] = questions[i];
       if (document.size() > longest_) {
@@ -189,7 +189,7 @@ class Cloze final : public Listed {
   }
 
   std::size_t longest_, longest_document_ = 0, longest_question_ = 0, cut_ = 0, unanswerable_ = 0, crowded_ = 0;
-  int entities_ = 0;  // A: the most in one question, of those trained on
+  int entities_ = 0;  // A: most entities of a question
   Vocabulary vocabulary_;
   std::vector<Example> examples_;
   std::vector<Split> splits_of_kept_;
@@ -199,18 +199,18 @@ using P = ParameterInfo;
 
 const Registration<TaskEntry> registered({
     .name = "cloze",
-    .summary = "which anonymised entity is missing in a sentence about a report",
+    .summary = "the anonymised entity that is missing in a sentence about a report",
     .data = "generated, or CNN / Daily Mail question files (plain or .gz)",
     .default_model = "attentive_reader",
-    .parameters = {P::text("path", "", "a folder with training/, validation/ and test/ of question files; none: generated"),
-                   P::integer("limit", 0, 0, 1e9, "read the first so many files of each folder; 0: all"),
-                   P::integer("length", 2000, 1, 1e6, "most tokens of a document: the first ones"),
-                   P::integer("vocabulary", 0, 0, 1e6, "most words, besides entities; 0: all of the training split"),
+    .parameters = {P::text("path", "", "a folder with training/, validation/ and test/ of question files; empty: generated"),
+                   P::integer("limit", 0, 0, 1e9, "most files read of each folder, the first ones; 0: all"),
+                   P::integer("length", 2000, 1, 1e6, "most tokens read of a document, the first ones"),
+                   P::integer("vocabulary", 0, 0, 1e6, "most words, not counting entities; 0: all of the training split"),
                    P::real("heldout", 0.1, 0, 1, "share of the reports held out for validation (generated)").below(),
                    P::real("test", 0.1, 0, 1, "share of the reports held out for the test (generated)").below(),
-                   P::integer("questions", 1000, 1, 1e6, "questions to generate, each with a report of its own"),
-                   P::integer("facts", 6, 1, 200, "sentences of a report (generated)"),
-                   P::integer("entities", 6, 3, 500, "who may be in a report (generated)"),
+                   P::integer("questions", 1000, 1, 1e6, "questions to generate, each with its own report"),
+                   P::integer("facts", 6, 1, 200, "sentences per report (generated)"),
+                   P::integer("entities", 6, 3, 500, "possible entities of a report (generated)"),
                    P::integer("relations", 4, 1, newsroom_relations(), "kinds of facts (generated)")},
     .make = make_fresh<Cloze>,
     .make_for = make_like<Cloze>,

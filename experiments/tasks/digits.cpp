@@ -43,9 +43,9 @@ LabelledImages drawn(std::size_t count, int size, Key key) {
 
 std::vector<ParameterInfo> digit_parameters() {
   using P = ParameterInfo;
-  return {P::text("path", "", "folder of MNIST's four files; none: drawn digits"),
+  return {P::text("path", "", "folder of MNIST's four files; empty: drawn digits"),
           P::integer("size", 28, 8, 256, "height and width of drawn digits, in pixels"),
-          P::integer("examples", 2000, 10, 1e6, "digits to draw for training, and a quarter each to validate and test"),
+          P::integer("examples", 2000, 10, 1e6, "drawn digits for training; validation and test have a quarter each"),
           P::integer("heldout", 5000, 0, 1e7, "last images of the training file, held out for validation (path)"),
           P::integer("limit", 0, 0, 1e7, "most training images: the first ones; 0: all")};
 }
@@ -60,8 +60,8 @@ Digits read_digits(const std::string& task, const Settings& settings, Key key, b
   }
   if (place_of(path) != Place::folder)
     throw InputError(
-        fmt::format("{}: is no folder, neither here nor below the folder that HARDGRAD_DATA names; path "
-                    "names the one with MNIST's four files",
+        fmt::format("{}: is not a folder, neither here nor below the folder in HARDGRAD_DATA; path must be a folder "
+                    "with MNIST's four files",
                     path));
   Digits result{read_mnist(path, "train", labelled), read_mnist(path, "t10k", labelled),
                 static_cast<std::size_t>(settings.integer("heldout")), path};

@@ -1,5 +1,4 @@
-// Images of digits for tasks: drawn ones, or MNIST's files (and those of data sets that come in its form, such as
-// Fashion-MNIST).
+// Images of digits for tasks: drawn digits, or files in MNIST's format (e.g. also Fashion-MNIST).
 #pragma once
 
 #include <string>
@@ -11,13 +10,13 @@
 
 namespace hardgrad::tasks {
 
-/// Images with a label each, a byte; no labels if none were asked for.
+/// Images and their labels, one byte each; no labels if they were not requested.
 struct LabelledImages {
   IdxImages images;
   std::string labels;
 };
 
-/// What there is to train on, whose last `heldout` images are to validate, and to test on, all of one size.
+/// Training and test images of one size. The last `heldout` of `train` are for validation.
 struct Digits {
   LabelledImages train, test;
   std::size_t heldout;
@@ -28,7 +27,7 @@ constexpr int digit_classes = 10;
 
 /// The settings of a task that `read_digits` reads: path, size, examples, heldout; and limit, most images to train on.
 std::vector<ParameterInfo> digit_parameters();
-/// By a task's settings. InputError, and UsageError in the name of `task`.
+/// Reads or draws digits by a task's settings. InputError; UsageError in the name of `task`.
 Digits read_digits(const std::string& task, const Settings& settings, Key key, bool labelled);
 
 }  // namespace hardgrad::tasks

@@ -1,4 +1,4 @@
-// Digits drawn with strokes, seven-segment style.
+// Digits drawn with seven-segment strokes.
 #include "experiments/tasks/drawn_digits.hpp"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
-// Digits drawn with strokes, seven-segment style, each in a hand of its own: a stand-in for MNIST without a
-// file.
+// Digits drawn with seven-segment strokes in varying hands: a stand-in for MNIST that needs no file.
 #pragma once
 
 #include "core/random/key.hpp"
@@ -7,8 +6,8 @@
 
 namespace hardgrad::tasks {
 
-/// `count` images of `size` x `size` pixels; number i shows the digit i mod 10 with its own height, width,
-/// slant, stroke and place, keyed by i.
+/// `count` images of `size` x `size` pixels. Image i shows the digit i mod 10 with height, width, slant, stroke and place keyed
+/// by i.
 IdxImages draw_digits(std::size_t count, int size, Key key);
 
 }  // namespace hardgrad::tasks

@@ -7,7 +7,7 @@
 namespace hardgrad::tasks {
 
 std::size_t edit_distance(std::span<const int> from, std::span<const int> to) {
-  std::vector<std::size_t> row(to.size() + 1);  // of what was read of `from` so far, to each beginning of `to`
+  std::vector<std::size_t> row(to.size() + 1);  // distance of the current prefix of `from` to each prefix of `to`
   std::iota(row.begin(), row.end(), 0);
   for (std::size_t i = 0; i < from.size(); ++i) {
     std::size_t diagonal = row[0]++;

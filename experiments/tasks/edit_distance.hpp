@@ -1,4 +1,4 @@
-// How many symbols must be put in, left out or replaced to make one sequence of another (Levenshtein 1966).
+// The edit distance: the least number of insertions, deletions and substitutions between two sequences (Levenshtein 1966).
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Reading digits by glimpses: drawn ones or MNIST's, plain, moved about a larger canvas, amid clutter, or several of them.
+// Reading digits by glimpses: one or several, drawn or MNIST's, plain, at random places of a larger canvas, or amid clutter.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,9 +13,9 @@ namespace hardgrad::tasks::glimpse {
 namespace {
 
 /// Fields: reals "image" [B, H, W] in [0, 1]; "label" [B]; "box" [B, 4] of the digit's ink: first row, first
-/// column, last row + 1, last column + 1. With several digits (Ba, Mnih & Kavukcuoglu 2015, sec. 4.1) from left to right, none
-/// above another: "label" [B, digits + 1] ends with the class that says that there are no more, "box" [B, 4 digits]; -1
-/// pads. Images stay bytes; places, clutter and noise are drawn by the example's id, to train on anew in every epoch.
+/// column, last row + 1, last column + 1. With several digits (Ba, Mnih & Kavukcuoglu 2015, sec. 4.1), from left to right and
+/// never above each other: "label" [B, digits + 1] ends with the end class, "box" [B, 4 digits]; -1 pads. Images are stored as
+/// bytes. Places, clutter and noise are drawn from the example's id; in training, anew in every epoch.
 class Glimpse final : public Task {
  public:
   Glimpse(const Settings& settings, Key key)
@@ -67,7 +67,7 @@ class Glimpse final : public Task {
   std::vector<Metric> metrics() const override {
     return {{.name = "error_rate", .unit = "1", .higher_is_better = false}, {.name = "accuracy", .unit = "1"}};
   }
-  /// Of one digit the last prediction counts; several are right if all are, in order, with the class that ends them.
+  /// With one digit the last prediction counts. With several, all labels including the end class must be right and in order.
   void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
     const auto& label = batch.ints("label");
     const auto given = [](std::span<const int> labels) {
@@ -86,7 +86,7 @@ class Glimpse final : public Task {
   }
 
  private:
-  /// A digit and its square's first row and column.
+  /// A digit's image, and the first row and column of its square.
   struct Placed {
     std::size_t image, top, left;
   };
@@ -117,7 +117,7 @@ class Glimpse final : public Task {
 
   std::size_t first(Split split) const { return split == Split::heldout ? first_heldout_ : 0; }
 
-  /// Example i of a split somewhere on the canvas; with several digits as one of 1 to digits_, the others drawn from its split.
+  /// Example i of a split at a random place. With several digits it is one of 1 to digits_; the split provides the others.
   std::vector<Placed> placed(Split split, std::size_t i, std::uint32_t id, Key key) const {
     const auto rows = train_.images.rows, cols = train_.images.cols;
     KeyedRandomness random(key / "canvas");
@@ -131,7 +131,7 @@ class Glimpse final : public Task {
     };
     const auto n = 1 + below(digits_), own = below(n);
     std::vector<Placed> all;
-    std::vector<std::size_t> gap;  // to the left of each, if all stood close together
+    std::vector<std::size_t> gap;  // space to the left of each digit, not counting the other digits
     for (std::size_t k = 0; k < n; ++k) {
       const auto image = below(size(split));
       all.push_back({k == own ? i : image + first(split), below(rows_ - rows + 1), 0});
@@ -146,7 +146,7 @@ class Glimpse final : public Task {
              std::span<double> image) const {
     const auto rows = train_.images.rows, cols = train_.images.cols;
     KeyedRandomness random(key / "canvas");
-    std::uint32_t draws = 2;  // after the place
+    std::uint32_t draws = 2;  // draws 0 and 1 are the place
     const auto below = [&](std::size_t bound) {
       return static_cast<std::size_t>(random.below(bound, {.example = id, .step = draws++}));
     };
@@ -157,7 +157,7 @@ class Glimpse final : public Task {
           pixel = std::max(pixel, from[r * cols + c] / 255.0);
         }
     };
-    // Clutter (Mnih et al. 2014): pieces of other training digits anywhere.
+    // Clutter (Mnih et al. 2014): pieces of other training digits at random places.
     for (int k = 0; k < clutter_; ++k) {
       const auto* other = train_.images.image(below(sizes_[0]));
       const auto from = below(rows - piece_ + 1) * cols + below(cols - piece_ + 1);
@@ -203,19 +203,19 @@ std::vector<ParameterInfo> parameters() {
   using P = ParameterInfo;
   auto all = digit_parameters();
   all.push_back(
-      P::integer("digits", 1, 1, 8, "most digits of an image, to be told from left to right, and that there are no more"));
+      P::integer("digits", 1, 1, 8, "most digits per image; several are read from left to right, then the end class"));
   all.push_back(P::integer(
       "canvas", 0, 0, 1024,
-      "side of the canvas the digit is put on at a random place; 0: its own size (as often as there may be digits)"));
-  all.push_back(P::integer("clutter", 0, 0, 64, "pieces of other digits strewn over the canvas"));
-  all.push_back(P::integer("clutter_size", 8, 1, 256, "side of such a piece, in pixels"));
+      "side of the canvas, on which a digit has a random place; 0: the digit's own size (times the number of digits)"));
+  all.push_back(P::integer("clutter", 0, 0, 64, "pieces of other digits on the canvas"));
+  all.push_back(P::integer("clutter_size", 8, 1, 256, "side of a piece of clutter, in pixels"));
   all.push_back(P::real("noise", 0, 0, 1, "uniform noise from 0 to this on every pixel"));
   return all;
 }
 
 const Registration<TaskEntry> registered({
     .name = "glimpse",
-    .summary = "a digit, or several, read by a few small glimpses",
+    .summary = "one or several digits, to read by a few small glimpses",
     .data = "drawn digits, or a folder with MNIST's four idx files (plain or .gz)",
     .default_model = "glimpse_reader",
     .parameters = parameters(),

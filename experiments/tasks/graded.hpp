@@ -1,4 +1,4 @@
-// Tasks whose training begins with easy examples: an interface that a task may have besides Task.
+// Tasks with a curriculum: an optional interface besides Task.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace hardgrad::tasks {
 
-/// Draws examples to train on by how many have been trained on before: of the same, a training takes the same, whenever it is
-/// interrupted.
+/// Draws training examples by the number of examples seen before. The result depends only on its arguments, so an interrupted
+/// training resumes with the same examples.
 struct Graded {
   virtual ~Graded() = default;
-  /// In place of Task::training_batch; `seen` examples were drawn before this batch.
+  /// Replaces Task::training_batch; `seen` examples were drawn before this batch.
   virtual Batch graded_batch(const std::vector<int>& indices, Key epoch, std::uint64_t seen) const = 0;
 };
 

@@ -1,4 +1,4 @@
-// Binary images to model the density of: drawn digits, MNIST and its like, or images that came as bits.
+// Binary images for density models: drawn digits, files in MNIST's format, or binarised images.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,8 +28,8 @@ IdxImages part(const IdxImages& all, std::size_t from, std::size_t to) {
   return {to - from, all.rows, all.cols, all.pixels.substr(from * each, (to - from) * each)};
 }
 
-/// Field: reals "image" [B, H, W] of zeros and ones. A grey of v is a bit that is 1 with probability v / 255, drawn from the
-/// example's id once and for all (static), or anew whenever it is trained on (dynamic); or whether v / 255 exceeds a threshold.
+/// Field: reals "image" [B, H, W] of zeros and ones. A grey value v becomes 1 with probability v / 255, drawn once from the
+/// example's id (static) or anew in every training epoch (dynamic); or it becomes 1 if v / 255 exceeds a threshold.
 class Images final : public Task {
  public:
   Images(const Settings& settings, Key key)
@@ -77,11 +77,11 @@ class Images final : public Task {
       const auto path = amat_file(folder, part);
       if (path.empty())
         throw InputError(
-            fmt::format("{}: there is no binarized_mnist_{}.amat, plain or .gz, beside the one to train on", folder, part));
+            fmt::format("{}: there is no binarized_mnist_{}.amat, plain or .gz, next to the training file", folder, part));
       auto& images = sets_[next++];
       images = parse_amat(read_text(path));
       if (images.rows != sets_[0].rows)
-        throw InputError(fmt::format("{}: images of {}x{}, but those to train on are {}x{}", path, images.rows, images.cols,
+        throw InputError(fmt::format("{}: images of {}x{}, but training images are {}x{}", path, images.rows, images.cols,
                                      sets_[0].rows, sets_[0].cols));
     }
   }
@@ -115,24 +115,24 @@ class Images final : public Task {
   double threshold_;
   int bound_samples_;
   std::array<IdxImages, 3> sets_;
-  std::array<std::size_t, 3> first_{};  // id of each set's first image
+  std::array<std::size_t, 3> first_{};  // id of the first image of each set
   std::string provenance_;
 };
 
 std::vector<ParameterInfo> parameters() {
   using P = ParameterInfo;
   auto all = digit_parameters();
-  all[0].help = "folder of MNIST's files, or of binarized_mnist_{train,valid,test}.amat; none: drawn digits";
+  all[0].help = "folder of MNIST's files, or of binarized_mnist_{train,valid,test}.amat; empty: drawn digits";
   all.push_back(P::choice("binarise", "dynamic", {"dynamic", "static", "thresholded"},
-                          "greys are probabilities of bits drawn at every use, or once; or are compared with the threshold"));
-  all.push_back(P::real("threshold", 0.5, 0, 1, "of binarise=thresholded: a brighter pixel, of 0 to 1, is 1").below());
+                          "bits drawn in every epoch, or once, with the greys as probabilities; or by the threshold"));
+  all.push_back(P::real("threshold", 0.5, 0, 1, "binarise=thresholded: brighter pixels, from 0 to 1, become 1").below());
   all.push_back(P::integer("bound_samples", 100, 0, 1e6, "samples of the bound in the last evaluation; 0: none"));
   return all;
 }
 
 const Registration<TaskEntry> registered({
     .name = "images",
-    .summary = "binary images, whose density is learned",
+    .summary = "binary images for density models",
     .data = "drawn digits, or a folder with MNIST's idx files or with the fixed binarisation's .amat files (plain or .gz)",
     .default_model = "belief_network",
     .parameters = parameters(),

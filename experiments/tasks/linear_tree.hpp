@@ -10,16 +10,16 @@
 
 namespace hardgrad::tasks {
 
-/// A constituent: its label, its first word and the one after its last.
+/// A constituent: its label, its first word, and one past its last word.
 using Bracket = std::tuple<std::string, int, int>;
 
 inline const std::string tree_leaf = "XX";
 
-/// The constituents of a tree over so many words; nothing if the row is none: brackets that do not match, hold no word, or
-/// leave more than one root or words over.
+/// The constituents of a tree over `words` words. Nothing if the row is not a tree: brackets that do not match or contain no
+/// word, more than one root, or another number of words.
 std::optional<std::multiset<Bracket>> brackets_of(const std::vector<std::string>& row, std::size_t words);
 
-/// True for a row's opening bracket.
+/// True for an opening bracket.
 inline bool opens(const std::string& symbol) { return symbol.starts_with('('); }
 
 }  // namespace hardgrad::tasks

@@ -1,4 +1,4 @@
-// Which words of a sentence are translated by which: links, and how far two sets of them differ.
+// Links between the words of a sentence and of its translation, and the alignment error between two sets of links.
 #pragma once
 
 #include <set>
@@ -7,10 +7,10 @@
 
 namespace hardgrad::tasks {
 
-/// A word's position in the source and its translation's in the target, from 0.
+/// The positions of a source word and of a target word that translates it, from 0.
 using Link = std::pair<int, int>;
 
-/// What people agreed on, and what some of them saw (Och & Ney 2003, sec. 6). What is sure is possible, too.
+/// Sure and possible links of annotators (Och & Ney 2003, sec. 6). Sure links are also possible.
 struct GoldLinks {
   std::set<Link> sure, possible;
   bool empty() const { return possible.empty(); }
@@ -20,7 +20,7 @@ struct GoldLinks {
   }
 };
 
-/// What the alignment error rate is made of: 1 - (|A and S| + |A and P|) / (|A| + |S|), summed over sentences.
+/// Numerator and denominator of the alignment error rate 1 - (|A and S| + |A and P|) / (|A| + |S|), summed over sentences.
 struct AlignmentErrors {
   double wrong = 0;  ///< |A| + |S| - |A and S| - |A and P|
   double all = 0;    ///< |A| + |S|

@@ -1,4 +1,4 @@
-// A task whose examples stand in a list: which of them are in which split, and their sequences as padded arrays.
+// Base of tasks with a list of examples: splits, ids, and sequences as padded arrays.
 #pragma once
 
 #include <algorithm>
@@ -12,12 +12,12 @@
 
 namespace hardgrad::tasks {
 
-/// Sequences one under the other, as long as the longest.
+/// Sequences as rows, padded to the longest.
 struct Padded {
   Array<int> values;  ///< [n, most]
   Array<int> length;  ///< [n]
 };
-/// sequence(id) of each, padded with `pad`.
+/// The sequences sequence(id), padded with `pad`.
 template <class F>
 Padded padded(const std::vector<std::uint32_t>& id, F sequence, int pad) {
   std::size_t most = 0;
@@ -31,24 +31,23 @@ Padded padded(const std::vector<std::uint32_t>& id, F sequence, int pad) {
   return result;
 }
 
-/// Examples are known by their numbers in the list, which are their ids.
+/// An example's id is its index in the list.
 class Listed : public Task {
  public:
   std::size_t size(Split split) const override { return of(split).size(); }
   std::string provenance() const override { return provenance_; }
 
  protected:
-  /// Settings `heldout` and `test` are shares of the examples: UsageError if nothing is left to train on.
+  /// Checks the settings `heldout` and `test`, shares of the examples: UsageError unless their sum is below 1.
   static void require_shares(const std::string& task, const Settings& settings);
-  /// Parts the examples once and for all, in a keyed random order. InputError `<provenance>: <none left>` if none is trained
-  /// on.
+  /// Assigns the examples to splits, in a keyed random order. InputError `<provenance>: <none left>` if none is trained on.
   void part(const std::vector<Split>& splits, Key order, const std::string& none_left);
-  /// The numbers of a split's examples, in their order.
+  /// The ids of a split's examples, in their order.
   const std::vector<int>& of(Split split) const { return splits_[static_cast<std::size_t>(split)]; }
   std::vector<int>& of(Split split) { return splits_[static_cast<std::size_t>(split)]; }
-  /// Those of the examples at these indices: Batch::id.
+  /// The ids of the examples at these indices of a split, for Batch::id.
   std::vector<std::uint32_t> ids(Split split, const std::vector<int>& indices) const;
-  /// "so many train, so many heldout, so many test"
+  /// "N train, N heldout, N test"
   std::string counts() const;
 
   std::string provenance_ = "generated";

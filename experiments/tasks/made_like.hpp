@@ -1,4 +1,5 @@
-// Tasks whose words, labels or answers are numbered by their data: made afresh, or like one that a network was trained on.
+// Factories of tasks whose words, labels or answers are numbered by their data: with new numbers, or with those of the task
+// that a network was trained on.
 #pragma once
 
 #include <memory>
@@ -18,7 +19,7 @@ std::unique_ptr<Task> make_fresh(const Settings& settings, Key data) {
 template <class T>
 std::unique_ptr<Task> make_like(const Settings& settings, Key data, const Task& trained) {
   const auto* like = dynamic_cast<const T*>(&trained);
-  if (!like) throw Bug("words can be taken over from a task of the same kind alone");
+  if (!like) throw Bug("words can be reused only from a task of the same kind");
   return std::make_unique<T>(settings, data, like);
 }
 

@@ -1,4 +1,4 @@
-// A small newsroom.
+// Generated reports with cloze questions.
 #include "experiments/tasks/newsroom.hpp"
 
 #include <array>
@@ -44,7 +44,7 @@ ClozeQuestion Newsroom::report(Key key) const {
   };
 
   const auto asked = any_fact();
-  const bool of_subject = below(2) == 0;  // who did it; else to whom
+  const bool of_subject = below(2) == 0;  // the question asks for the subject, else for the object
   const auto answers = [&](const Fact& fact) {
     return fact.relation == asked.relation && (of_subject ? fact.object == asked.object : fact.subject == asked.subject);
   };

@@ -1,4 +1,4 @@
-// A small newsroom: reports of who did what to whom, and a question that says one of their sentences in other words.
+// Generated reports of who did what to whom, each with a cloze question that paraphrases one of its sentences.
 #pragma once
 
 #include "core/random/key.hpp"
@@ -8,14 +8,14 @@ namespace hardgrad::tasks {
 
 struct Newsroom {
   int facts = 6;      ///< sentences of a report
-  int entities = 6;   ///< who may be in it
-  int relations = 4;  ///< kinds of facts: several sentences share each, so that a question's verb alone finds no sentence
+  int entities = 6;   ///< possible entities of a report
+  int relations = 4;  ///< kinds of facts; several sentences share a kind, so a question's verb does not identify its sentence
 
   /// One question: exactly one sentence answers it.
   ClozeQuestion report(Key key) const;
 };
 
-/// How many kinds of facts there are.
+/// The number of kinds of facts.
 int newsroom_relations();
 
 }  // namespace hardgrad::tasks

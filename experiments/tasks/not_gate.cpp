@@ -25,7 +25,7 @@ class NotGate final : public Task {
 
 const Registration<TaskEntry> registered({
     .name = "not_gate",
-    .summary = "two examples, (0, 1) and (1, 0): the smallest network with a gate",
+    .summary = "the function NOT, two examples (0, 1) and (1, 0), for the smallest network with a gate",
     .data = "none: closed form",
     .default_model = "not_gate",
     .parameters = {},

@@ -1,4 +1,4 @@
-// What two sentences are to each other: paraphrases, entailment; generated, or labelled pairs from a file.
+// Classification of sentence pairs: generated paraphrases or entailment, or labelled pairs from a file.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,9 +19,9 @@
 namespace hardgrad::tasks::pairs {
 namespace {
 
-/// Fields: "first" [B, N] and "first_length" [B], "second" and "second_length" likewise: words; "label" [B]. Labels are
-/// numbered in the order of their bytes, words are those of the training split; or both as they are in a task that a network
-/// was trained on, which reads no longer sentences than it had there.
+/// Fields: words "first" [B, N] and "first_length" [B], "second" and "second_length" likewise; "label" [B]. Labels are numbered
+/// in the order of their bytes; words are those of the training split. With `like`, the task that a network was trained on,
+/// both are those of that task, and so are the longest sentences.
 class Pairs final : public Listed {
  public:
   Pairs(const Settings& settings, Key key, const Pairs* like) {
@@ -90,7 +90,7 @@ class Pairs final : public Listed {
   }
 
   std::vector<Metric> metrics() const override { return {{.name = "accuracy", .unit = "1"}}; }
-  /// Of the last prediction.
+  /// Scores the last prediction.
   void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
     const auto& label = batch.ints("label");
     for (std::size_t b = 0; b < label.size(); ++b) {
@@ -109,7 +109,8 @@ class Pairs final : public Listed {
     int label;
   };
 
-  /// Generated pairs are of so few words that all sentences are linked to each other: what is not trained on are new pairs.
+  /// Names of the groups that splits keep together. Generated pairs have so few words that shared sentences would connect them
+  /// all; there a group is a pair.
   static std::vector<std::string> groups(const Sides& first, const Sides& second, const Settings& settings) {
     const auto& together = settings.text("together");
     const bool generated = settings.text("path").empty();
@@ -172,23 +173,23 @@ using P = ParameterInfo;
 
 const Registration<TaskEntry> registered({
     .name = "pairs",
-    .summary = "what two sentences are to each other",
+    .summary = "relation of two sentences: paraphrase or not, entailment or contradiction",
     .data = "generated paraphrases or entailment, or a file of lines \"label TAB sentence TAB sentence\" (plain or .gz)",
     .default_model = "sentence_pair",
-    .parameters = {P::text("path", "", "a file of labelled pairs; none: generated"),
+    .parameters = {P::text("path", "", "a file of labelled pairs; empty: generated"),
                    P::choice("kind", "paraphrase", {"phrase", "paraphrase", "entailment"},
-                             "do they say the same (a few words, sentences), does the second follow? (generated)"),
+                             "paraphrases of noun phrases or of sentences, or entailment of the second (generated)"),
                    P::integer("examples", 2000, 1, 1e6, "pairs to generate"),
-                   P::integer("words", 8, 2, 1000, "nouns, adjectives and verbs, of each so many (generated)"),
-                   P::integer("limit", 0, 0, 1e9, "the first so many pairs; 0: all"),
-                   P::integer("max_length", 40, 1, 1000, "pairs with a sentence of more tokens are left out"),
+                   P::integer("words", 8, 2, 1000, "number of nouns, of adjectives and of verbs (generated)"),
+                   P::integer("limit", 0, 0, 1e9, "most pairs, the first ones; 0: all"),
+                   P::integer("max_length", 40, 1, 1000, "most tokens of a sentence; pairs with a longer one are left out"),
                    P::integer("vocabulary", 0, 0, 1e6, "most words; 0: all of the training split"),
-                   P::flag("lower_case", true, "lower case (path)"),
+                   P::flag("lower_case", true, "fold to lower case (path)"),
                    P::choice("together", "either", {"pair", "first", "either"},
-                             "what is in one split alone: a pair, all pairs of a first sentence, or all that share a sentence, "
-                             "and what shares one with these (path; generated: a pair)"),
-                   P::real("heldout", 0.1, 0, 1, "share held out for validation, of what is in one split alone").below(),
-                   P::real("test", 0.1, 0, 1, "share held out for the test, likewise").below()},
+                             "pairs that stay in one split: one pair, all with the same first sentence, or all that are "
+                             "connected by shared sentences (path; generated: one pair)"),
+                   P::real("heldout", 0.1, 0, 1, "share of the groups of `together` held out for validation").below(),
+                   P::real("test", 0.1, 0, 1, "share of the groups held out for the test").below()},
     .make = make_fresh<Pairs>,
     .make_for = make_like<Pairs>,
 });

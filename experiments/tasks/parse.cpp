@@ -1,4 +1,4 @@
-// Parsing as translation: sentences into rows of brackets; generated with ambiguous attachment, or trees from a file.
+// Parsing as translation of sentences into rows of brackets: generated with ambiguous attachment, or trees from a file.
 #include <fmt/format.h>
 
 #include "core/support/error.hpp"
@@ -51,8 +51,8 @@ class Parsing final : public SequenceTask {
   std::vector<Metric> own_metrics() const override {
     return {{.name = "bracket_f1", .unit = "1"}, {.name = "well_formed", .unit = "1"}};
   }
-  /// F1 over all labelled brackets, 2 right / (wanted + given); those of an answer that is no tree over the sentence are all
-  /// wrong.
+  /// F1 over all labelled brackets, 2 right / (wanted + given). If the answer is not a tree over the sentence, all its brackets
+  /// are wrong.
   void judge(std::uint32_t id, std::span<const int> answer, std::vector<Metric>& own) const override {
     const auto row = symbols(answer), wanted_row = symbols(reference(id));
     const auto given = brackets_of(row, source_words(id)), wanted = brackets_of(wanted_row, source_words(id));
@@ -84,16 +84,17 @@ using P = ParameterInfo;
 
 const Registration<TaskEntry> registered({
     .name = "parse",
-    .summary = "sentences into trees, written as rows of brackets, with attention to the words",
-    .data =
-        "generated, with phrases whose attachment the words decide, or trees in the Penn Treebank's brackets (plain or .gz)",
+    .summary = "parsing of sentences into trees, written as rows of brackets, with attention to the words",
+    .data = "generated, with attachment decided by the words, or trees in the Penn Treebank's brackets (plain or .gz)",
     .default_model = "translator",
-    .parameters = {P::text("path", "", "trees like (S (NP (DT the) (NN dog)) (VP (VBZ barks))); none: generated"),
+    .parameters = {P::text("path", "", "trees like (S (NP (DT the) (NN dog)) (VP (VBZ barks))); empty: generated"),
                    P::integer("examples", 2000, 1, 1e7, "sentences to generate"),
-                   P::integer("words", 8, 1, 1e5, "nouns, verbs, adjectives: so many of each (generated)"),
+                   P::integer("words", 8, 1, 1e5, "number of nouns, of verbs and of adjectives (generated)"),
                    P::integer("phrases", 2, 0, 20, "most prepositional phrases after the verb (generated)"),
-                   P::real("ambiguity", 0, 0, 1, "share of the ambiguous phrases that belong where no word tells (generated)"),
-                   P::integer("vocabulary", 10000, 5, 1e6, "entries per side, with 4 special ones; rarer words are unknown"),
+                   P::real("ambiguity", 0, 0, 1,
+                           "share of the ambiguous phrases whose attachment contradicts their words (generated)"),
+                   P::integer("vocabulary", 10000, 5, 1e6,
+                              "entries per side, including 4 special ones; rarer words are unknown"),
                    P::integer("max_length", 40, 1, 1000, "most words of a sentence"),
                    P::real("heldout", 0.05, 0, 1, "share of sentences held out for validation").below(),
                    P::real("test", 0.05, 0, 1, "share of sentences held out for the test").below(),

@@ -89,7 +89,7 @@ LabelledPair PhrasePairs::generate(Key key) const {
     for (auto& phrase : second.who) phrase.kind = below(2) == 0;
     if (label == 0) {
       if (below(2)) second.who[one].adjective = -1;
-    } else if (label == 1) {  // something is said of a noun of which nothing was
+    } else if (label == 1) {  // the second sentence adds an adjective to a noun without one
       first.who[one].adjective = -1;
       second.who[one].adjective = below(words);
     } else if (first.who[one].adjective >= 0 && below(2)) {

@@ -1,5 +1,5 @@
-// Puzzles whose difficulty varies: parity, addition, sorting. How long should a network think about each? (Graves 2016, sec. 3;
-// parity as Banino, Balaguer & Blundell 2021, sec. 3.1, have it.)
+// Puzzles of varying difficulty, for networks that choose how long to think: parity, addition, sorting (Graves 2016, sec. 3;
+// parity as in Banino, Balaguer & Blundell 2021, sec. 3.1).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,14 +12,14 @@
 namespace hardgrad::tasks::puzzle {
 namespace {
 
-constexpr int digits = 10;  // of decimal numbers
+constexpr int digits = 10;  // decimal
 
-/// Fields: "x" [B, I]; "label" [B, P], -1 where nothing is asked; "difficulty" [B]. An example is made when it is asked for.
+/// Fields: "x" [B, I]; "label" [B, P], -1: no label; "difficulty" [B]. Examples are made on demand.
 ///   parity    x: 1 or -1 in `difficulty` of I = size places, 0 in the others; label: 1 if the number of ones is odd
 ///   addition  x: one-hot digits of two numbers of `difficulty` digits each, the last digit first, I = 2 size 11 (the eleventh:
 ///             no digit); labels: the P = size + 1 digits of the sum, the last first, -1 beyond difficulty + 1
-///   sort      x: `difficulty` numbers in (-1, 1), then size flags of those there are, I = 2 size; label k: which of
-///             the numbers is the k-th smallest, P = size
+///   sort      x: `difficulty` numbers in (-1, 1), then `size` flags that mark them, I = 2 size; label k: the index of the
+///             k-th smallest number, P = size
 class Puzzle final : public Task {
  public:
   Puzzle(const Settings& settings, Key key)
@@ -72,8 +72,8 @@ class Puzzle final : public Task {
             {.name = "steps_easier", .unit = "step", .higher_is_better = false},
             {.name = "steps_harder", .unit = "step", .higher_is_better = false}};
   }
-  /// Accuracy: of labels. Solved: of puzzles with every label right; harder are those above the middle difficulty. Steps that a
-  /// network takes, if it says so: the prediction after those of the labels, in thousandths.
+  /// accuracy: share of right labels. solved: share of puzzles with every label right; harder ones are above the middle
+  /// difficulty. steps: the network's steps, if it predicts them after the labels, in thousandths.
   void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
     const auto &label = batch.ints("label"), &difficulty = batch.ints("difficulty");
     for (int b = 0; b < batch.examples(); ++b) {
@@ -158,12 +158,12 @@ const Registration<TaskEntry> registered({
     .summary = "parity, addition or sorting, some examples harder than others",
     .data = "generated",
     .default_model = "ponderer",
-    .parameters = {P::choice("kind", "parity", {"parity", "addition", "sort"}, "what is asked"),
-                   P::integer("least", 1, 1, 1000, "least difficulty: elements that are not 0, digits, or numbers to sort"),
-                   P::integer("size", 8, 1, 1000, "most difficulty: elements, digits, or numbers"),
-                   P::integer("examples", 100000, 1, 1e8, "training puzzles, each made when it is asked for"),
+    .parameters = {P::choice("kind", "parity", {"parity", "addition", "sort"}, "kind of puzzle"),
+                   P::integer("least", 1, 1, 1000, "least difficulty: nonzero elements, digits per number, or numbers to sort"),
+                   P::integer("size", 8, 1, 1000, "largest difficulty: elements, digits per number, or numbers to sort"),
+                   P::integer("examples", 100000, 1, 1e8, "training puzzles, made on demand"),
                    P::integer("heldout", 1000, 1, 1e6, "puzzles held out for validation"),
-                   P::integer("test", 1000, 1, 1e6, "puzzles to test")},
+                   P::integer("test", 1000, 1, 1e6, "test puzzles")},
     .make = [](const Settings& settings, Key key) -> std::unique_ptr<Task> { return std::make_unique<Puzzle>(settings, key); },
 });
 

@@ -25,18 +25,18 @@ std::string twin_of(const std::string& path) {
     auto twin = path;
     twin.replace(at, 5, "test");
     if (place_of(twin) != Place::nothing) return twin;
-    throw InputError(fmt::format("{}: there is no test file {}; name one with test_path=FILE", path, twin));
+    throw InputError(fmt::format("{}: there is no test file {}; give one with test_path=FILE", path, twin));
   }
-  throw InputError(fmt::format("{}: no test file can be guessed from this name; name one with test_path=FILE", path));
+  throw InputError(fmt::format("{}: no test file can be guessed from this name; give one with test_path=FILE", path));
 }
 
-/// "qa3" of "/somewhere/qa3_three-supporting-facts_train.txt": a name that metrics can bear.
+/// "qa3" of "/somewhere/qa3_three-supporting-facts_train.txt", for names of metrics.
 std::string short_name(const std::string& path) {
   const auto name = std::filesystem::path(path).filename().string();
   return name.substr(0, name.find_first_of("_."));
 }
 
-/// The training files of a folder, those with the lower numbers first.
+/// The training files of a folder, in the order of their numbers.
 std::vector<std::string> training_files(const std::string& folder) {
   std::vector<std::string> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder))
@@ -50,11 +50,11 @@ std::vector<std::string> training_files(const std::string& folder) {
   return files;
 }
 
-/// Answers are the first words, in the order of their classes, behind <pad> and <unk>. Fields: "story" [B, N, W] sentences,
-/// oldest first, and "story_length" [B]; "question" [B, W]; "answer" [B]; "support" [B, N] 1 where a sentence is a supporting
-/// fact. W is the same in all batches.
+/// Fields: "story" [B, N, W] sentences, oldest first, and "story_length" [B]; "question" [B, W]; "answer" [B]; "support" [B, N]
+/// 1 for supporting facts. W is the same in all batches. In the vocabulary, answers come first after <pad> and <unk>, in the
+/// order of their classes.
 ///
-/// Several files are learned jointly: words and answers are those of all, and no question says which file it is from.
+/// Several files are learned jointly: they share words and answers, and the file of a question is not an input.
 class QuestionAnswering final : public Listed {
  public:
   QuestionAnswering(const Settings& settings, Key key, const QuestionAnswering* like)
@@ -69,7 +69,7 @@ class QuestionAnswering final : public Listed {
       all.push_back(std::move(stories));
     };
     if (path.empty()) {
-      if (!test_path.empty()) throw UsageError("qa: test_path is given without path; name the training file, too");
+      if (!test_path.empty()) throw UsageError("qa: test_path is given without path; give the training file with path=FILE");
       require_shares("qa", settings);
       const StoryWorld world{settings.integer("stories"), settings.integer("questions"),
                              std::stoi(settings.text("supporting_facts")), settings.integer("people"),
@@ -80,7 +80,7 @@ class QuestionAnswering final : public Listed {
     } else {
       const bool folder = place_of(path) == Place::folder;
       if (folder && !test_path.empty())
-        throw UsageError("qa: test_path is for one file; a folder's test files go by their names");
+        throw UsageError("qa: test_path is for one file; the test files of a folder are found by their names");
       for (const auto& file : folder ? training_files(path) : std::vector{path}) {
         if (folder) files_.push_back(short_name(file));
         auto train = parse_babi(read_text(file));
@@ -120,7 +120,7 @@ class QuestionAnswering final : public Listed {
             {"words", static_cast<int>(words_)}};
   }
   Batch batch(Split split, const std::vector<int>& indices) const override { return filled(ids(split, indices), {}); }
-  /// With random noise in time (Sukhbaatar et al. 2015, sec. 4.1): empty sentences between the others, new in every epoch.
+  /// Adds random time noise (Sukhbaatar et al. 2015, sec. 4.1): empty sentences between the others, drawn in every epoch.
   Batch training_batch(const std::vector<int>& indices, Key epoch) const override {
     auto id = ids(Split::train, indices);
     std::vector<std::vector<bool>> empty;
@@ -128,7 +128,7 @@ class QuestionAnswering final : public Listed {
       KeyedRandomness random(epoch / std::uint64_t{i});
       const auto sentences = questions_[i].end - questions_[i].first;
       auto room = sentences_in_memory_ - sentences;
-      auto& before = empty.emplace_back(sentences);  // which of them have an empty one before them
+      auto& before = empty.emplace_back(sentences);  // true: preceded by an empty sentence
       for (std::uint32_t s = 0; s < sentences && time_noise_ > 0; ++s)
         if (room > 0 && random.uniform({.step = s}) < time_noise_) {
           before[s] = true;
@@ -149,8 +149,8 @@ class QuestionAnswering final : public Listed {
     for (const auto& file : files_) all.push_back({.name = "accuracy_" + file, .unit = "1"});
     return all;
   }
-  /// A hit: at least one of the choices is a supporting fact. Questions whose support is unknown or was cut
-  /// are left out. Of several files, the accuracy of each besides.
+  /// supporting_fact_hit: at least one choice is a supporting fact; questions without known support in memory are left out.
+  /// With several files, each also has an accuracy.
   void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
     const auto &answer = batch.ints("answer"), &support = batch.ints("support");
     for (std::size_t b = 0; b < answer.size(); ++b) {
@@ -174,14 +174,14 @@ class QuestionAnswering final : public Listed {
 
  private:
   struct Question {
-    std::size_t first, end;  // sentences in memory
+    std::size_t first, end;  // range of the sentences in memory
     std::vector<int> words;
     std::vector<std::size_t> support;
     int answer;
-    std::size_t file;  // of a folder
+    std::size_t file;  // index of the file in a folder
   };
 
-  /// `empty`: of each example, which of its sentences have an empty one before them; none at all: none has.
+  /// `empty`: for each example, whether each of its sentences is preceded by an empty one. Empty: no sentence is.
   Batch filled(std::vector<std::uint32_t> id, const std::vector<std::vector<bool>>& empty) const {
     Batch batch;
     batch.id = std::move(id);
@@ -223,7 +223,8 @@ class QuestionAnswering final : public Listed {
     return groups;
   }
 
-  // Words are those of the training split, answers those of all files: an answer never trained on is simply missed.
+  // Words are those of the training split. Answers are those of all files; one that is not in the training split is always
+  // wrong.
   void number_words(const std::vector<BabiStories>& all, const std::vector<Split>& splits) {
     auto split = splits.begin();
     for (const auto& stories : all) {
@@ -267,15 +268,15 @@ class QuestionAnswering final : public Listed {
     }
   }
 
-  static constexpr int first_answer = 2;  // behind <pad> and <unk>
+  static constexpr int first_answer = 2;  // after <pad> and <unk>
   std::size_t memory_;
   double time_noise_;
   std::size_t words_ = 0, sentences_in_memory_ = 0, cut_ = 0;
   Vocabulary vocabulary_;
-  std::set<std::string> answers_;  // in order: an answer's class is its place
+  std::set<std::string> answers_;  // an answer's class is its index
   std::vector<std::vector<int>> sentences_;
   std::vector<Question> questions_;
-  std::vector<std::string> files_;  // their short names, if there are several
+  std::vector<std::string> files_;  // short names of a folder's files
 };
 
 using P = ParameterInfo;
@@ -285,10 +286,10 @@ const Registration<TaskEntry> registered({
     .summary = "questions about short stories, with attention to sentences",
     .data = "generated, or bAbI files, one task's or all of them (plain or .gz)",
     .default_model = "memory_reader",
-    .parameters = {P::text("path", "", "a bAbI training file, or a folder of them, learned jointly; none: generated stories"),
-                   P::text("test_path", "", "its test file; none: the same name with test for train"),
-                   P::integer("memory", 50, 1, 10000, "most sentences in memory: the last ones"),
-                   P::real("time_noise", 0, 0, 1, "chance of an empty sentence before each, in training alone").below(),
+    .parameters = {P::text("path", "", "a bAbI training file, or a folder of them, learned jointly; empty: generated stories"),
+                   P::text("test_path", "", "its test file; empty: the same name with test instead of train"),
+                   P::integer("memory", 50, 1, 10000, "most sentences in memory, the last ones"),
+                   P::real("time_noise", 0, 0, 1, "probability of an empty sentence before each one, in training only").below(),
                    P::real("heldout", 0.1, 0, 1, "share of the training stories held out for validation").below(),
                    P::real("test", 0.1, 0, 1, "share of the stories held out for the test (generated)").below(),
                    P::choice("supporting_facts", "1", {"1", "2"}, "1: where is Mary; 2: where is the football (generated)"),

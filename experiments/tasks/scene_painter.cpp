@@ -1,4 +1,4 @@
-// Pictures of a few coloured shapes.
+// Pictures of coloured shapes.
 #include "experiments/tasks/scene_painter.hpp"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ constexpr std::array<Colour, 5> colours = {{{"red", {230, 25, 25}},
                                             {"white", {230, 230, 230}}}};
 constexpr std::array shapes = {"circle", "square", "triangle", "cross"};
 
-/// Is the point (x, y), from the object's middle in units of its radius, y downwards, part of the shape?
+/// True if the shape contains the point (x, y), relative to the object's middle in units of its radius, y downwards.
 bool inside(int shape, double x, double y) {
   switch (shape) {
     case 0: return x * x + y * y <= 1;

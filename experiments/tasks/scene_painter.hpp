@@ -1,4 +1,4 @@
-// Pictures of a few coloured shapes, each in a cell of its own of a square grid, and what there is to say of them.
+// Generated pictures of a few coloured shapes, each in its own cell of a square grid, with captions.
 #pragma once
 
 #include <cstddef>
@@ -13,17 +13,17 @@ namespace hardgrad::tasks {
 struct CaptionedScene {
   std::vector<std::uint8_t> image;   ///< [side, side, 3] red, green, blue, row by row
   std::vector<std::string> caption;  ///< "a red circle left of a blue square above a green cross"
-  std::vector<int> gold;             ///< of each word of it the cell that shows it, -1 of words about none
+  std::vector<int> gold;             ///< for each word of the caption, the cell of its object; -1: none
 };
 
 struct ScenePainter {
-  static constexpr std::size_t cell = 8;  ///< pixels to a side
-  int grid = 4;                           ///< cells to a side
-  int objects = 3;                        ///< most in a picture; at least one
-  double noise = 0.1;                     ///< uniform, up to so much of full light, on every number
+  static constexpr std::size_t cell = 8;  ///< pixels per side
+  int grid = 4;                           ///< cells per side
+  int objects = 3;                        ///< most objects in a picture; at least 1
+  double noise = 0.1;                     ///< uniform noise from 0 to this share of full intensity, on every number
 
   std::size_t side() const { return cell * static_cast<std::size_t>(grid); }
-  /// Objects are named in reading order, rows from the top; each is "left of" the next in its row, or "above" one in another.
+  /// The caption names the objects in reading order. Each is "left of" the next if it is in the same row, else "above" it.
   CaptionedScene paint(Key key) const;
 };
 

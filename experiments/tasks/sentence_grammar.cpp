@@ -41,7 +41,7 @@ struct SentenceWriter {
 
   void sentence(int length) {
     const auto room = [&] { return length - static_cast<int>(pair.source.size()); };
-    while (room() > 0) {  // a clause: noun phrase, verb, noun phrase, as far as there is room
+    while (room() > 0) {  // a clause: noun phrase, verb, noun phrase, cut at `length`
       noun_phrase(room());
       if (room() == 0) break;
       const int v = below(grammar.words), at_verb = source(fmt::format("v{}", v));
@@ -58,7 +58,7 @@ AlignedPair SentenceGrammar::generate(Key key) const {
   for (std::uint64_t attempt = 0;; ++attempt) {
     SentenceWriter writer{*this, KeyedRandomness(key / attempt)};
     writer.sentence(min_length + writer.below(max_length - min_length + 1));
-    // Too long a translation is thrown away; should there be no luck, the shortest sentence always fits.
+    // Rejection sampling: the translation must not be too long. After 1000 attempts, take the shortest sentence.
     if (writer.pair.target.size() <= longest) return writer.pair;
     if (attempt == 1000) {
       SentenceWriter last{*this, KeyedRandomness(key)};

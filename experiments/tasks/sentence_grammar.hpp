@@ -8,17 +8,17 @@
 
 namespace hardgrad::tasks {
 
-/// A sentence, its translation, and for each target word the source word it comes from.
+/// A sentence, its translation, and the source word of each target word.
 struct AlignedPair {
   std::vector<std::string> source, target;
   std::vector<int> alignment;  ///< [target words] positions in `source`
 };
 
-/// Source: noun phrases (`the`? adjective? noun) and verbs in turn. Target: `the` vanishes (fertility 0),
-/// adjectives follow their noun and a clause's verb comes last (reordering), and every fifth noun becomes two
-/// words (fertility 2).
+/// Source: alternating noun phrases (`the`? adjective? noun) and verbs. Target: `the` has no translation (fertility 0),
+/// adjectives follow their noun and the verb of a clause comes last (reordering), and every fifth noun becomes two words
+/// (fertility 2).
 struct SentenceGrammar {
-  int words = 8;        ///< nouns, verbs and adjectives: so many of each
+  int words = 8;        ///< number of nouns, of verbs and of adjectives
   int min_length = 1;   ///< source words
   int max_length = 10;  ///< words, on either side
 

@@ -54,7 +54,7 @@ std::vector<Split> split_by_group(const std::vector<std::string>& groups, double
 }
 
 std::vector<std::string> groups_by_either(const Sides& first, const Sides& second) {
-  // Union-find over the pairs: each points to one of its group, the last of them to itself.
+  // Union-find over the pairs: each points to another of its group, the leader to itself.
   std::vector<std::size_t> leader(first.size());
   std::iota(leader.begin(), leader.end(), 0);
   const auto find = [&](std::size_t i) {
@@ -67,7 +67,7 @@ std::vector<std::string> groups_by_either(const Sides& first, const Sides& secon
       const auto [it, fresh] = seen.try_emplace((*side)[i], i);
       if (!fresh) leader[find(i)] = find(it->second);
     }
-  auto least = first;  // at a leader: of its group
+  auto least = first;  // at a leader: the least of its group
   for (std::size_t i = 0; i < first.size(); ++i) least[find(i)] = std::min(least[find(i)], first[i]);
   std::vector<std::string> groups;
   groups.reserve(first.size());

@@ -1,4 +1,4 @@
-// Who is trained on and who is held out: decided per group by a keyed hash of its name, never by order.
+// Splits by group: a keyed hash of the group's name decides, not the order of the examples.
 #pragma once
 
 #include <array>
@@ -10,24 +10,23 @@
 
 namespace hardgrad::tasks {
 
-/// The split of every example; examples of the same group (the same source sentence, the same story) are
-/// never parted. A group's split depends on its name and the key alone, except that a group larger than the whole split
-/// should be stays in training, and that a split with a positive share takes the group with the lowest hash from training
-/// if it would stay empty and training has two groups or more; of those that are not too large, if there are any.
+/// The split of every example. Examples of a group (the same source sentence, the same story) are in the same split, which
+/// depends only on the group's name and the key, with two exceptions. A group larger than the wanted size of its split stays in
+/// training. If a split with a positive share would be empty and training has two or more groups, it takes the group with the
+/// lowest hash from training, preferably one that is not too large.
 std::vector<Split> split_by_group(const std::vector<std::string>& groups, double heldout, double test, Key key);
 
-/// A name of every pair's group, for split_by_group. Pairs that share a sentence, on whichever side, are in the same group, and
-/// so are those that share one with these, and so on (connected components): nothing of what is held out stands in training.
-/// The name is the least first side in the group.
+/// The name of every pair's group, for split_by_group. Groups are the connected components of pairs that share a sentence on
+/// either side, so no held-out sentence is in training. The name is the least first side in the group.
 using Sides = std::vector<std::string>;
 std::vector<std::string> groups_by_either(const Sides& first, const Sides& second);
 
-/// In words: how many pairs that are not trained on share a side with training, and the largest group.
+/// A text with the number of held-out and test pairs that share a side with training, and the largest group.
 std::string overlap(const Sides& first, const Sides& second, const std::vector<std::string>& groups,
                     const std::vector<Split>& splits);
 
-/// Example numbers of each split, in a keyed random order: files are often sorted (Tatoeba by length), and the first
-/// examples of a split must stand for all of it wherever only so many are evaluated or measured.
+/// Example numbers of each split, in a keyed random order. Files are often sorted (Tatoeba by length), but the first examples
+/// of a split must represent it where only some are evaluated or measured.
 std::array<std::vector<int>, 3> members(const std::vector<Split>& splits, Key order);
 
 }  // namespace hardgrad::tasks

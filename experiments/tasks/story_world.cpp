@@ -1,4 +1,4 @@
-// A small world that tells stories in bAbI's format.
+// Generated stories in bAbI's format.
 #include "experiments/tasks/story_world.hpp"
 
 #include <fmt/format.h>
@@ -18,11 +18,11 @@ constexpr std::array take = {"got", "took", "grabbed", "picked up"};
 constexpr std::array leave = {"dropped", "put down", "left", "discarded"};
 
 struct Person {
-  int place = -1, moved = 0;  // where, and the line that says so
+  int place = -1, moved = 0;  // the place, and the line of the move there
 };
 struct Thing {
   int holder = -1, place = -1;
-  int touched = 0, moved = 0;  // the lines that say who has it (or dropped it), and where
+  int touched = 0, moved = 0;  // the lines of the last take or drop, and of the move to its place
 };
 
 struct Story {
@@ -47,14 +47,14 @@ struct Story {
   void walk(int who) {
     auto& person = people[who];
     int place = below(world.places - (person.place >= 0));
-    if (person.place >= 0 && place >= person.place) ++place;  // somewhere else
+    if (person.place >= 0 && place >= person.place) ++place;  // another place
     person.place = place;
     person.moved = say(fmt::format("{} {} the {}.", people_names[who], any(go), place_names[place]));
     for (auto& thing : things)
       if (thing.holder == who) thing.place = place, thing.moved = person.moved;
   }
 
-  // Takes or drops something if that can be.
+  // Takes or drops a random thing; false if it is out of reach.
   bool handle(int who) {
     const auto& person = people[who];
     const int what = below(things.size());

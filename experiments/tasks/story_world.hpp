@@ -1,4 +1,4 @@
-// A small world that tells stories in bAbI's format: people walk about, take things and drop them.
+// Generated stories in bAbI's format: people move between places, take things and drop them.
 #pragma once
 
 #include "core/random/key.hpp"
@@ -8,11 +8,11 @@ namespace hardgrad::tasks {
 
 struct StoryWorld {
   int stories = 200;
-  int questions = 5;         ///< per story, after about two sentences each
+  int questions = 5;         ///< per story, one after about every two sentences
   int supporting_facts = 1;  ///< 1: "Where is Mary?"; 2: "Where is the football?"
   int people = 4, places = 6;
 
-  /// Text as a bAbI file holds it, line by line.
+  /// The lines of a bAbI file.
   TextFile tell(Key key) const;
 };
 

@@ -52,7 +52,7 @@ struct Meaning {
 TableAnswer execute(const TableProgram& program, const Array<double>& cells, double greater_than, double less_than) {
   const auto R = cells.extent(0);
   std::vector<char> rows(R, 1), before(R, 1);
-  std::vector<double> number(3, 0);  // the last is s_{t-1}
+  std::vector<double> number(3, 0);  // s_{t-3}, s_{t-2}, s_{t-1}
   TableAnswer answer;
   answer.wanted.assign(R, 0);
   for (std::size_t t = 0; t < program.size(); ++t) {
@@ -105,7 +105,7 @@ TableQuestion draw_question(const std::vector<std::string>& names, const Array<d
 
   constexpr std::array lengths{1, 2, 4};
   const int length = lengths[below(steps >= 4 ? 3 : steps >= 2 ? 2 : 1)];
-  // What is asked of the rows: sum, count or cells; or, of four instructions, sum minus count.
+  // Kind of question: sum, count or cells of the rows; with four instructions, also sum minus count.
   const std::size_t kinds = lists ? 3 : 2, kind = below(length == 4 ? kinds + 1 : kinds);
   const int column = draw_column();
   if (length == 4 && kind == kinds) {

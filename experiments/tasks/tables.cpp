@@ -1,5 +1,5 @@
-// Questions about small tables, answered by programs. (Neelakantan, Le & Sutskever 2016, sec. 3: there, too, tables and
-// questions are generated, and answers alone are given.)
+// Questions about small tables, answered by programs. As in Neelakantan, Le & Sutskever 2016, sec. 3, tables and questions are
+// generated, and only answers are given for training.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,9 +22,9 @@ namespace {
 
 const std::vector<std::string> generated_names{"games",  "wins",   "goals", "points", "age",
                                                "height", "weight", "price", "year",   "score"};
-constexpr std::size_t most_numbers = 2;  // in a question
+constexpr std::size_t most_numbers = 2;  // numbers per question
 
-/// The CSV files that a path names: itself, or those in a folder, by name.
+/// The CSV files of a path: the file itself, or those in the folder, sorted by name.
 std::vector<std::string> csv_files(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -39,12 +39,17 @@ std::vector<std::string> csv_files(const std::string& path) {
   return files;
 }
 
-/// Fields: "question" [B, W] words, "question_length" [B]; "number" [B, 2] that stand in it, "numbers" [B] how many,
-/// "number_place" [B, 2] among the words; "table" [B, R, C], "table_rows" [B], "table_columns" [B], "column_name" [B, C] words;
-/// "answer" [B] a number, or "asks_cells" [B] 1 and "wanted" [B, R] the column, from 1, of the cell wanted of each row (0:
-/// none); "unit" [B] of the last digit of the table's numbers; the program "gold_operation" and "gold_column" [B, T], -1 where
-/// no column matters, with resets before it. An example is made when it is asked for, from its id. Names of columns are words,
-/// as they are in a task that a network was trained on.
+/// Fields:
+///   question, question_length      [B, W] words, [B]
+///   number, numbers, number_place  [B, 2] the question's numbers, [B] their count, [B, 2] their places among the words
+///   table, table_rows,             [B, R, C], [B],
+///   table_columns, column_name     [B], [B, C] words
+///   answer                         [B] a number
+///   asks_cells, wanted             [B] 1 if the answer is cells, [B, R] for each row the column, from 1, of its cell (0: none)
+///   unit                           [B] the unit of the last digit of the table's numbers
+///   gold_operation, gold_column    [B, T] the program after leading resets; column -1 if the operation reads none
+/// Examples are made on demand from their ids. With `like`, the task that a network was trained on, words and column names are
+/// those of that task.
 class Tables final : public Task {
  public:
   Tables(const Settings& settings, Key key, const Tables* like)
@@ -145,8 +150,8 @@ class Tables final : public Task {
   std::vector<Metric> metrics() const override {
     return {{.name = "accuracy", .unit = "1"}, {.name = "gold_program", .unit = "1"}};
   }
-  /// Right: the number (to half a unit, or to 1e-6 of it), or all the cells and no others. Gold: the program means what the
-  /// question's own does.
+  /// accuracy: the number is right (to half a unit, or to a relative 1e-6), or exactly the wanted cells are given.
+  /// gold_program: the program has the meaning of the question's own.
   void score(const Batch& batch, const Observation& seen, std::vector<Metric>& metrics) const override {
     const auto &rows = batch.ints("table_rows").data, &asks_cells = batch.ints("asks_cells").data;
     for (int b = 0; b < batch.examples(); ++b) {
@@ -185,18 +190,16 @@ class Tables final : public Task {
     provenance_ = "generated";
   }
 
-  // Keeps the first columns of each.
+  // Reads the tables and keeps the first columns of each.
   void read(const std::string& path) {
     std::size_t rows = 0;
     for (const auto& file : csv_files(path)) {
       auto table = read_csv_table(file);
       const auto R = table.cells.extent(0), C = table.cells.extent(1);
       if (columns_ > C)
-        refuse_input(file, 0, 0,
-                     fmt::format("columns={} are wanted, but the table has {}; give columns={} or fewer", columns_, C, C));
+        refuse_input(file, 0, 0, fmt::format("columns={} exceeds the table's {}; give columns={} or fewer", columns_, C, C));
       if (R < least_)
-        refuse_input(file, 0, 0,
-                     fmt::format("min_rows={} are wanted, but the table has {}; give min_rows={} or less", least_, R, R));
+        refuse_input(file, 0, 0, fmt::format("min_rows={} exceeds the table's {}; give min_rows={} or less", least_, R, R));
       if (const auto kept = columns_ > 0 ? columns_ : C; kept < C) {
         Array<double> cells({R, kept});
         for (std::size_t i = 0; i < R; ++i) std::copy_n(table.cells.row(i).begin(), kept, cells.row(i).begin());
@@ -244,7 +247,7 @@ class Tables final : public Task {
   std::size_t steps_, columns_, least_, most_, range_, widest_ = 0;
   bool lists_, shuffle_;
   std::array<std::size_t, 3> sizes_{};
-  std::vector<CsvTable> tables_;  // generated: names alone
+  std::vector<CsvTable> tables_;  // generated: names only
   Vocabulary vocabulary_;
   std::string provenance_;
 };
@@ -258,16 +261,16 @@ const Registration<TaskEntry> registered({
     .default_model = "programmer",
     .parameters = {P::integer("steps", 2, 1, 4,
                               "most instructions of a program: 1, 2 or 4 (\"where\" takes 2, \"where ... and\" 4)"),
-                   P::integer("columns", 0, 0, 1000, "of a table, the first ones; 0: 3 of a generated one, all of a file's"),
+                   P::integer("columns", 0, 0, 1000, "columns of a table, the first ones; 0: 3 if generated, all of a file"),
                    P::integer("min_rows", 3, 1, 1000, "fewest rows of a table"),
-                   P::integer("max_rows", 8, 1, 1000, "most rows of a table; of a larger file each question takes some"),
-                   P::integer("range", 10, 1, 1000000, "generated numbers are whole, from -range to range"),
+                   P::integer("max_rows", 8, 1, 1000, "most rows of a table; each question samples rows from a larger file"),
+                   P::integer("range", 10, 1, 1000000, "generated numbers are integers from -range to range"),
                    P::flag("lists", true, "some questions ask for the cells of a column"),
-                   P::flag("shuffle", false, "the columns of each question's table are in an order of its own"),
+                   P::flag("shuffle", false, "shuffle the columns of each question's table"),
                    P::text("path", "", "a CSV file, or a folder of them; empty: generated tables"),
-                   P::integer("examples", 100000, 1, 1e8, "training questions, each made when it is asked for"),
+                   P::integer("examples", 100000, 1, 1e8, "training questions, made on demand"),
                    P::integer("heldout", 1000, 1, 1e6, "questions held out for validation"),
-                   P::integer("test", 1000, 1, 1e6, "questions to test")},
+                   P::integer("test", 1000, 1, 1e6, "test questions")},
     .make = make_fresh<Tables>,
     .make_for = make_like<Tables>,
 });

@@ -1,4 +1,4 @@
-// Words out of sentences. Own code because a full Unicode library would be the project's largest dependency.
+// Tokens of sentences. Own code, as a full Unicode library would be the project's largest dependency.
 #include "experiments/tasks/text.hpp"
 
 #include <cstdint>
@@ -8,7 +8,7 @@ namespace {
 
 using Letter = std::uint32_t;
 
-// The character at `at` of valid UTF-8; `at` moves on.
+// The character at `at` of valid UTF-8; advances `at`.
 Letter next(std::string_view text, std::size_t& at) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned lead = byte(at++);
@@ -99,12 +99,12 @@ std::vector<std::string> tokenize(std::string_view text, bool to_lower) {
   std::vector<Letter> letters;
   for (std::size_t at = 0; at < text.size();) {
     auto c = next(text, at);
-    if (c == 0x2019 || c == 0x2BC) c = '\'';  // one apostrophe for all
+    if (c == 0x2019 || c == 0x2BC) c = '\'';  // one form of the apostrophe
     if (is_space(c)) c = ' ';
     if (!is_invisible(c)) letters.push_back(to_lower ? lower(c) : c);
   }
   std::vector<std::string> tokens;
-  bool inside = false;  // a word that goes on
+  bool inside = false;  // inside a word
   for (std::size_t i = 0; i < letters.size(); ++i) {
     const auto c = letters[i];
     const auto before = i > 0 ? letters[i - 1] : ' ', after = i + 1 < letters.size() ? letters[i + 1] : ' ';

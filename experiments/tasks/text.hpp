@@ -1,4 +1,4 @@
-// Words out of sentences: lower case and tokens for languages in Latin, Greek or Cyrillic letters.
+// Tokens of sentences: lower case and words for languages in Latin, Greek or Cyrillic letters.
 #pragma once
 
 #include <string>
@@ -7,12 +7,12 @@
 
 namespace hardgrad::tasks {
 
-/// Lower case of valid UTF-8; letters with accents and umlauts included. Locale plays no part.
+/// Lower case of valid UTF-8, including letters with accents and umlauts, independent of the locale.
 std::string lower_case(std::string_view text);
-/// Words and punctuation marks of valid UTF-8, each mark a token of its own. Apostrophes and hyphens between
-/// letters, and points and commas between digits, stay inside their word. Invisible characters vanish.
+/// Words and punctuation marks of valid UTF-8; each mark is a token. Apostrophes and hyphens between letters, and points and
+/// commas between digits, stay inside their word. Invisible characters are dropped.
 std::vector<std::string> tokenize(std::string_view text, bool lower);
-/// What stands between blanks.
+/// The parts between spaces and tabs.
 std::vector<std::string> between_blanks(std::string_view text);
 /// The single characters of valid UTF-8.
 std::vector<std::string> characters(std::string_view text);

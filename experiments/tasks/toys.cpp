@@ -1,4 +1,4 @@
-// The toys `bits` and `gaussians`: one example without fields; everything is in the models' closed forms.
+// The toy tasks `bits` and `gaussians`: one example without fields. The models have the closed-form costs.
 #include "experiments/tasks/task.hpp"
 
 namespace hardgrad::tasks::toys {

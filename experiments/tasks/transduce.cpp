@@ -1,4 +1,4 @@
-// Letters into sounds, lemmas into inflected forms: generated spelling, CMUdict, or SIGMORPHON's files.
+// Transduction of letters into sounds, or of lemmas into inflected forms: generated words, CMUdict, or SIGMORPHON's files.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,8 +19,8 @@
 namespace hardgrad::tasks::transduce {
 namespace {
 
-/// A word with several answers (pronunciations) is trained on with all of them; held out it is asked for once, and judged by
-/// the one that the answer is closest to, as is usual on CMUdict.
+/// Training uses all answers (pronunciations) of a word. A held-out word occurs once and is scored against the closest of its
+/// answers, as is usual on CMUdict.
 class Transduction final : public SequenceTask {
  public:
   Transduction(const Settings& settings, Key key, const Transduction* trained) {
@@ -39,7 +39,8 @@ class Transduction final : public SequenceTask {
       answers.push_back(joined(pairs[i].target));
       answers_[words.back()].push_back(static_cast<std::uint32_t>(i));
     }
-    // A quarter of CMUdict's words sound like another one, and many a form is that of several cases: neither is held out alone.
+    // A quarter of CMUdict's words sound like another one, and many inflected forms serve several cases. Groups keep these
+    // together.
     const auto groups = settings.text("data") == "generated" ? words : groups_by_either(words, answers);
     const auto splits = split_by_group(groups, settings.real("heldout"), settings.real("test"), key / "split");
     take(std::move(pairs), splits, 0, key / "order", "no word is left to train on; give more words, or heldout=0,test=0",
@@ -58,8 +59,7 @@ class Transduction final : public SequenceTask {
     return {{.name = "symbol_error_rate", .unit = "1", .higher_is_better = false},
             {.name = "word_error_rate", .unit = "1", .higher_is_better = false}};
   }
-  /// Symbols are what the answer is made of, phonemes or letters; their errors are counted against the length of the closest
-  /// answer.
+  /// symbol_error_rate: errors in phonemes or letters, relative to the length of the closest answer.
   void judge(std::uint32_t id, std::span<const int> answer, std::vector<Metric>& own) const override {
     std::size_t least = static_cast<std::size_t>(-1), length = 0;
     for (auto other : *same_[id])
@@ -79,7 +79,7 @@ class Transduction final : public SequenceTask {
     const auto path = find_input(settings.text("path"));
     if (data == "generated" && !path.empty())
       throw UsageError(
-          "transduce: path is given, but data=generated; say what it is: data=cmudict, inflection or pronunciation");
+          "transduce: path is given, but data=generated; give its format: data=cmudict, inflection or pronunciation");
     if (data != "generated" && path.empty()) throw UsageError(fmt::format("transduce: data={} needs path=FILE", data));
     std::vector<SequencePair> pairs;
     if (data == "generated") {
@@ -100,7 +100,7 @@ class Transduction final : public SequenceTask {
     } else if (data == "inflection") {
       for (auto& [lemma, form, features] : read_inflections(path)) {
         pairs.push_back({characters(lemma), characters(form)});
-        for (const auto& feature : features) pairs.back().source.push_back("<" + feature + ">");  // no letter looks so
+        for (const auto& feature : features) pairs.back().source.push_back("<" + feature + ">");  // distinct from all letters
       }
     } else {
       for (auto& [word, sounds] : read_transcriptions(path)) pairs.push_back({characters(word), std::move(sounds)});
@@ -108,7 +108,7 @@ class Transduction final : public SequenceTask {
     return pairs;
   }
 
-  /// Leaves the pairs of so many words, those with the lowest hashes; returns how many pairs went.
+  /// Keeps the pairs of the `limit` words with the lowest hashes; returns the number of dropped pairs.
   static std::size_t cut(std::vector<SequencePair>& pairs, std::size_t limit, Key key) {
     if (limit == 0) return 0;
     std::map<std::string, std::uint64_t> hash;
@@ -124,28 +124,29 @@ class Transduction final : public SequenceTask {
     return std::erase_if(pairs, [&](const SequencePair& pair) { return hash.at(joined(pair.source)) >= all[limit]; });
   }
 
-  std::map<std::string, std::vector<std::uint32_t>> answers_;  // of a word: the examples
-  std::vector<const std::vector<std::uint32_t>*> same_;        // of each example
+  std::map<std::string, std::vector<std::uint32_t>> answers_;  // the examples of each word
+  std::vector<const std::vector<std::uint32_t>*> same_;        // the same, by example
 };
 
 using P = ParameterInfo;
 
 const Registration<TaskEntry> registered({
     .name = "transduce",
-    .summary = "letters into sounds, or lemmas into inflected forms, with attention to the letters",
+    .summary = "transduction of letters into sounds, or of lemmas into inflected forms, with attention to the letters",
     .data = "generated, CMUdict, or SIGMORPHON's files of inflections or pronunciations (all plain or .gz)",
     .default_model = "translator",
     .parameters = {P::choice("data", "generated", {"generated", "cmudict", "inflection", "pronunciation"},
-                             "what it is: lines of lemma, form and features (inflection), of word and sounds (pronunciation)"),
-                   P::text("path", "", "the file"), P::integer("examples", 2000, 1, 1e7, "words to generate (data=generated)"),
+                             "format: lines of lemma, form and features (inflection), or of word and sounds (pronunciation)"),
+                   P::text("path", "", "the data file"),
+                   P::integer("examples", 2000, 1, 1e7, "words to generate (data=generated)"),
                    P::integer("syllables", 3, 1, 8, "most syllables of a word (data=generated)"),
                    P::integer("max_length", 40, 1, 1000, "most symbols of a word and of its answer"),
                    P::integer("limit", 0, 0, 1e8, "most words, drawn by a hash; 0: all"),
                    P::real("heldout", 0.05, 0, 1,
-                           "share held out for validation: of groups of words that share an answer (data=generated: of words)")
+                           "share held out for validation, of groups of words with a common answer (data=generated: of words)")
                        .below(),
-                   P::real("test", 0.05, 0, 1, "share held out for the test, likewise").below(),
-                   P::flag("variants", true, "take second pronunciations, word(2), too (data=cmudict)"),
+                   P::real("test", 0.05, 0, 1, "share held out for the test, of the same groups").below(),
+                   P::flag("variants", true, "also read further pronunciations, word(2) (data=cmudict)"),
                    P::flag("stress", false, "keep the vowels' stress digits (data=cmudict)")},
     .make = make_fresh<Transduction>,
     .make_for = make_like<Transduction>,

@@ -31,8 +31,8 @@ class Translation final : public SequenceTask {
       sources.push_back(joined(source));
       targets.push_back(joined(target));
     }
-    // In real corpora a sentence has many translations, and a decoder can learn one by heart. Generated ones share answers by
-    // the grammar's design: only a source is never seen twice.
+    // In real corpora a sentence has several translations, and a decoder can memorise one. Groups keep them together. Generated
+    // sentences share translations by design, so there only equal sources are grouped.
     const auto groups = settings.text("data") == "generated" ? sources : groups_by_either(sources, targets);
     const auto splits = split_by_group(groups, settings.real("heldout"), settings.real("test"), key / "split");
     take(std::move(corpus.pairs), splits, static_cast<std::size_t>(settings.integer("vocabulary")), key / "order",
@@ -46,7 +46,7 @@ class Translation final : public SequenceTask {
 
  protected:
   std::vector<Metric> own_metrics() const override { return {{.name = "bleu", .unit = "1", .sums = {}, .formula = bleu}}; }
-  /// BLEU is of words. One that is unknown, or has a letter that is, never counts as right in an answer.
+  /// BLEU over words. An unknown word, or one with an unknown letter, never matches.
   void judge(std::uint32_t id, std::span<const int> answer, std::vector<Metric>& own) const override {
     if (!letters_) return add_bleu(answer, reference(id), Vocabulary::unknown, own[0].sums);
     std::map<std::vector<int>, int> number;
@@ -55,7 +55,7 @@ class Translation final : public SequenceTask {
   }
 
  private:
-  /// The words between the blanks, a number each.
+  /// The words between blanks, as numbers.
   std::vector<int> spelled(std::span<const int> symbols, std::map<std::vector<int>, int>& number) const {
     std::vector<int> words, word;
     const auto close = [&] {
@@ -80,29 +80,30 @@ using P = ParameterInfo;
 
 const Registration<TaskEntry> registered({
     .name = "translation",
-    .summary = "sentences word by word, with attention to the source",
-    .data = "generated, a Tatoeba/Anki tab file, or two parallel texts, perhaps with links (all plain or .gz)",
+    .summary = "translation of sentences, word by word, with attention to the source",
+    .data = "generated, a Tatoeba/Anki tab file, or two parallel texts, optionally with links (all plain or .gz)",
     .default_model = "translator",
-    .parameters = {P::choice("data", "generated", {"generated", "tatoeba", "text"}, "what is translated"),
-                   P::text("path", "", "the file: pairs, or source sentences"),
-                   P::text("target_path", "", "the target sentences (data=text)"),
+    .parameters = {P::choice("data", "generated", {"generated", "tatoeba", "text"}, "format of the data"),
+                   P::text("path", "", "file of pairs (data=tatoeba) or of source sentences (data=text)"),
+                   P::text("target_path", "", "file of target sentences (data=text)"),
                    P::text("links", "",
-                           "gold links of the words, which are what stands between blanks (data=text): lines of 0-0 1?2, or of "
-                           "sentence, source, target, S or P"),
+                           "gold links between words, which are split at blanks (data=text): lines of 0-0 1?2, or of sentence, "
+                           "source, target, S or P"),
                    P::choice("symbols", "words", {"words", "letters"},
-                             "what is attended to and written; lengths are of words either way, letters have no links"),
+                             "symbols of source and target; lengths are always in words, and letters have no links"),
                    P::integer("source_column", 2, 1, 2,
                               "the tab file's column to translate from; 2: German to English (data=tatoeba)"),
                    P::integer("examples", 2000, 1, 1e7, "sentences to generate (data=generated)"),
-                   P::integer("words", 8, 1, 1e5, "nouns, verbs, adjectives: so many of each (data=generated)"),
-                   P::integer("vocabulary", 2000, 5, 1e6, "entries per side, with 4 special ones; rarer words are unknown"),
+                   P::integer("words", 8, 1, 1e5, "number of nouns, of verbs and of adjectives (data=generated)"),
+                   P::integer("vocabulary", 2000, 5, 1e6,
+                              "entries per side, including 4 special ones; rarer words are unknown"),
                    P::integer("min_length", 1, 1, 1000, "fewest words of a source sentence"),
                    P::integer("max_length", 10, 1, 1000, "most words of a sentence, without the end mark"),
                    P::integer("limit", 0, 0, 1e8, "most pairs, drawn by a hash; 0: all"),
                    P::real("heldout", 0.05, 0, 1,
-                           "share held out for validation: of groups of pairs that share a sentence (data=generated: a source)")
+                           "share held out for validation, of groups of pairs with a common sentence (data=generated: source)")
                        .below(),
-                   P::real("test", 0.05, 0, 1, "share held out for the test, likewise").below(),
+                   P::real("test", 0.05, 0, 1, "share held out for the test, of the same groups").below(),
                    P::flag("lower_case", true, "fold to lower case")},
     .make = make_fresh<Translation>,
     .make_for = make_like<Translation>,

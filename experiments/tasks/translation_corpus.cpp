@@ -1,4 +1,4 @@
-// Corpora for translation: read by kind, then selected by length and number.
+// Corpora for translation: reading by format, then selection by length and number.
 #include "experiments/tasks/translation_corpus.hpp"
 
 #include <fmt/format.h>
@@ -28,13 +28,13 @@ TranslationCorpus read(const Settings& settings, Key key) {
   const auto path = find_input(settings.text("path")), target_path = find_input(settings.text("target_path"));
   const bool lower = settings.flag("lower_case");
   if (data == "generated" && !path.empty())
-    throw UsageError("translation: path is given, but data=generated; say what it is: data=tatoeba or text");
+    throw UsageError("translation: path is given, but data=generated; give its format: data=tatoeba or text");
   const auto links = find_input(settings.text("links"));
   for (const auto* name : {"target_path", "links"})
     if (data != "text" && !settings.text(name).empty())
       throw UsageError(fmt::format("translation: {} is for data=text only", name));
   if (!links.empty() && settings.text("symbols") == "letters")
-    throw UsageError("translation: links are of words, not of symbols=letters");
+    throw UsageError("translation: links are between words; they do not go with symbols=letters");
   TranslationCorpus corpus;
   if (data == "generated") {
     const SentenceGrammar grammar{settings.integer("words"), settings.integer("min_length"), settings.integer("max_length")};
@@ -69,7 +69,7 @@ TranslationCorpus read(const Settings& settings, Key key) {
   return corpus;
 }
 
-/// Leaves out pairs of the wrong length and, beyond the limit, those with the highest hashes of the source.
+/// Drops pairs of the wrong length and, beyond the limit, those with the highest hashes of the source.
 void select(TranslationCorpus& corpus, const Settings& settings, Key key) {
   const auto low = static_cast<std::size_t>(settings.integer("min_length")),
              high = static_cast<std::size_t>(settings.integer("max_length"));

@@ -1,4 +1,4 @@
-// What there is to translate: pairs generated or read from files, and what was left out on the way.
+// The pairs of a translation task, generated or read from files, and the numbers of those left out.
 #pragma once
 
 #include <cstddef>
@@ -11,17 +11,17 @@
 
 namespace hardgrad::tasks {
 
-/// Stands between words that are written letter by letter.
+/// Separates words that are written letter by letter.
 inline constexpr const char* blank_letter = "\u2423";
 
 struct TranslationCorpus {
-  std::vector<SequencePair> pairs;  ///< never none
+  std::vector<SequencePair> pairs;  ///< not empty
   std::string origin = "generated";
   std::size_t read = 0, blank = 0, wrong_length = 0, beyond_limit = 0;
 };
 
-/// The pairs the settings of the task `translation` ask for, in the order of their files or numbers.
-/// UsageError if settings contradict each other, InputError if a file cannot be read or no pair is left.
+/// The pairs selected by the settings of the task `translation`, in the order of their files or numbers. UsageError if settings
+/// contradict each other; InputError if a file cannot be read or no pair is left.
 TranslationCorpus read_translation_corpus(const Settings& settings, Key key);
 
 }  // namespace hardgrad::tasks

@@ -9,7 +9,7 @@
 namespace hardgrad::tasks {
 namespace {
 
-/// Writes a sentence from left to right; brackets are closed as late as what follows allows.
+/// Writes a sentence from left to right. Brackets are closed as late as possible.
 struct TreeWriter {
   const TreeGrammar& grammar;
   KeyedRandomness random;
@@ -57,7 +57,7 @@ struct TreeWriter {
       const int preposition = below(3), noun = below(grammar.words);
       bool to_verb = (preposition == 1 && verb % 2 == 0 && noun % 2 == 0) || (preposition == 2 && noun % 3 == 0);
       if (preposition > 0 && chance(grammar.ambiguity)) to_verb = !to_verb;
-      if (to_verb) close_to(of_verb);  // else it goes on within the NP that was said last
+      if (to_verb) close_to(of_verb);  // else it attaches to the last NP
       open("PP");
       say(prepositions[static_cast<std::size_t>(preposition)]);
       noun_phrase(noun);

@@ -1,4 +1,4 @@
-// A small generated grammar in which a phrase may belong to the verb or to the noun before it.
+// A small generated grammar in which a prepositional phrase attaches to the verb or to the noun before it.
 #pragma once
 
 #include "core/random/key.hpp"
@@ -6,15 +6,15 @@
 
 namespace hardgrad::tasks {
 
-/// S -> NP VP, VP -> V NP PP*, NP -> the (a)? n PP*, PP -> p NP. To what a PP belongs is seen from the words alone
-/// (Ratnaparkhi, Reynar & Roukos 1994):
-///   - `of` belongs to the noun before it;
-///   - `with` to the verb, if the verb is of those that take tools (v0, v2, ...) and its noun is a tool (n0, n2, ...);
-///   - `in` to the verb, if its noun is a place (n0, n3, ...);
-/// else to the noun before it. With `ambiguity`, that share of the PPs that could be either belongs to the other one: no reader
-/// can know.
+/// S -> NP VP, VP -> V NP PP*, NP -> the (a)? n PP*, PP -> p NP. The words alone determine the attachment of a PP (Ratnaparkhi,
+/// Reynar & Roukos 1994):
+///   - `of` attaches to the noun before it;
+///   - `with` attaches to the verb if the verb takes tools (v0, v2, ...) and the PP's noun is a tool (n0, n2, ...);
+///   - `in` attaches to the verb if the PP's noun is a place (n0, n3, ...);
+///   - otherwise `with` and `in` attach to the noun before them.
+/// `ambiguity` is the share of the PPs with `with` or `in` that attach to the other one, which no reader can predict.
 struct TreeGrammar {
-  int words = 8;         ///< nouns, verbs and adjectives: so many of each
+  int words = 8;         ///< number of nouns, of verbs and of adjectives
   int phrases = 2;       ///< most PPs after the verb
   double ambiguity = 0;  ///< in [0, 1]
 

@@ -1,4 +1,4 @@
-// Words as numbers: the most frequent ones, the rest unknown.
+// Numbers of the most frequent words; the others are unknown.
 #include "experiments/tasks/vocabulary.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Words as numbers: the most frequent ones, the rest unknown.
+// Numbers of the most frequent words; the others are unknown.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,12 @@ class Vocabulary {
  public:
   static constexpr int pad = 0, unknown = 1, begin = 2, end = 3;
 
-  /// Counts a word once more; only before `close`.
+  /// Counts a word; only before `close`.
   void count(const std::string& word) { ++counts_[word]; }
   /// Words that are numbered before all others, in this order; only before `close`.
   void begin_with(std::vector<std::string> words) { first_ = std::move(words); }
-  /// Gives numbers: first the `specials` (the first so many of <pad> <unk> <bos> <eos>), then those that begin, then words by
-  /// falling count, equal counts in order of their bytes, until there are `limit` entries (0: no limit).
+  /// Numbers the entries, at most `limit` (0: no limit): first the `specials` first of <pad> <unk> <bos> <eos>, then the words
+  /// of `begin_with`, then words by decreasing count, equal counts in the order of their bytes.
   void close(int specials, std::size_t limit = 0);
 
   int size() const { return static_cast<int>(words_.size()); }

@@ -1,8 +1,8 @@
-// A bidirectional LSTM over token sequences of different lengths: a step takes the sequences that have come so far.
+// A bidirectional LSTM over token sequences of different lengths. Each step includes only the sequences that are long enough.
 //
 //   x_i = E[token_i],  forward: f_i = LSTM(x_i, f_{i-1}),  backward: b_i = LSTM(x_i, b_{i+1}),  a_i = [f_i; b_i]
-// with f and b zero before their first word; the backward direction starts at each sequence's own last word. Of one direction
-// alone a_i = f_i. Parameters: <name>.forward.* and <name>.backward.*, an Lstm of `hidden` units each.
+// f and b are zero before their first word. The backward direction starts at each sequence's own last word. With one direction
+// a_i = f_i. Parameters: <name>.forward.* and <name>.backward.*, an Lstm of `hidden` units each.
 #pragma once
 
 #include <algorithm>
@@ -20,8 +20,8 @@ template <class T>
 struct BiLstm {
   Lstm<T> forward, backward;
   struct Encoded {
-    Var<T> states;  ///< [words, 2 H] a_i, sequence by sequence; of one direction [words, H]
-    Var<T> ends;    ///< [B, 2 H] [f at the last word; b at the first]; of one direction [B, H]
+    Var<T> states;  ///< [words, 2 H] a_i, sequence by sequence; with one direction [words, H]
+    Var<T> ends;    ///< [B, 2 H] [f at the last word; b at the first]; with one direction [B, H]
   };
 
   BiLstm() = default;
@@ -30,11 +30,11 @@ struct BiLstm {
     if (both) backward = {set, name + ".backward", in, hidden, init};
   }
 
-  /// tokens [B, >= S], of which sequence b has words.count(b) >= 1
+  /// tokens [B, >= S]; sequence b consists of the first words.count(b) >= 1 of them.
   Encoded operator()(Tape<T>& tape, const Embedding<T>& embedding, const Array<int>& tokens, const Items& words) const {
     const auto B = static_cast<int>(words.examples());
-    // Longest first, the sequences of a step are the first ones of the step before.
-    std::vector<int> order(B), taking;  // taking [S]: sequences of a step
+    // With the longest first, the sequences of a step are a prefix of those of the previous step.
+    std::vector<int> order(B), taking;  // taking [S]: number of sequences of a step
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return words.count(a) > words.count(b); });
     std::vector<int> ahead, reversed;                                    // [words] step by step
@@ -68,7 +68,7 @@ struct BiLstm {
   }
 
  private:
-  /// The states of each step; `word` [words] is the row of `rows` [., E] each step's sequences take.
+  /// The states of each step. `word` [words] are rows of `rows` [., E], step by step.
   static std::vector<Var<T>> one_way(Tape<T>& tape, const Lstm<T>& lstm, Var<T> rows, std::span<const int> word,
                                      const std::vector<int>& taking) {
     const auto projected = lstm.project(rows);

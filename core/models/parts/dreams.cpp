@@ -8,7 +8,7 @@
 namespace hardgrad {
 namespace {
 
-/// Answers with a draw of its own for each example, and observes likewise.
+/// Draws a choice and an observation independently for each example.
 template <class T>
 class Dreamer final : public Chooser<T>, public Observer<T> {
  public:
@@ -29,7 +29,7 @@ class Dreamer final : public Chooser<T>, public Observer<T> {
     }
     return drawn;
   }
-  /// [place][B] the labels drawn; -1 is none.
+  /// [place][B] the drawn labels; -1: none.
   const std::vector<std::vector<int>>& observed() const { return observed_; }
 
  private:
@@ -76,7 +76,7 @@ void for_every_observation(const Dreams& dreams, int examples,
 
 double observations(const Dreams& dreams) {
   if (dreams.last_label < 0) return std::pow(dreams.labels, dreams.places);
-  double open = 1, complete = 0;  // not yet ended; ended
+  double open = 1, complete = 0;  // sequences that go on; sequences that have ended
   for (int place = 0; place < dreams.places; ++place) {
     complete += open;
     open *= dreams.labels - 1;

@@ -1,5 +1,5 @@
-// Sleep-phase samples (Hinton, Dayan, Frey & Neal 1995): a model draws its choices from the prior, and what it is judged by
-// from its own predictions. An interface that a model may have besides Model; wake-sleep alone needs it.
+// Sleep-phase samples (Hinton, Dayan, Frey & Neal 1995): a model draws its choices from the prior and its observations from its
+// own predictions. A model may implement this interface besides Model; only wake-sleep needs it.
 #pragma once
 
 #include <functional>
@@ -11,32 +11,32 @@
 
 namespace hardgrad {
 
-/// How a model draws what it is judged by: labels in a row. A run with an Episode::observer hands every prediction to it
-/// instead of a cost.
+/// A model whose observations are sequences of labels that it can draw. With an Episode::observer a run passes every prediction
+/// to the observer instead of a cost.
 struct Dreams {
-  int labels = 0;       ///< of so many
-  int places = 1;       ///< most labels in a row: 1, or the length of a sentence
+  int labels = 0;       ///< number of classes of a label
+  int places = 1;       ///< most labels in a sequence: 1, or the length of a sentence
   int last_label = -1;  ///< the label that ends a sentence
   virtual ~Dreams() = default;
-  /// The batch with observations [place][B] (-1 beyond an example's last) for its own.
+  /// The batch with its observations replaced by drawn ones [place][B] (-1 beyond an example's last).
   virtual Batch with_observations(const Batch& batch, const std::vector<std::vector<int>>& drawn) const = 0;
 };
 
 template <class T>
 struct Dream {
   Batch batch;                            ///< the batch with dreamt observations
-  std::vector<std::vector<int>> choices;  ///< [step][B] what was chosen on the way: to be forced
-  std::unique_ptr<Episode<T>> episode;    ///< the run: what it cost
+  std::vector<std::vector<int>> choices;  ///< [step][B] the choices of the dream, which another run can be forced to make
+  std::unique_ptr<Episode<T>> episode;    ///< the recorded run
 };
 
-/// One dream an example, drawn at the places of sample `replica` (an observation as draw 1 of its place).
+/// One dream per example, with the random draws of sample `replica`. An observation is draw 1 of its place.
 template <class T>
 Dream<T> dream(const Model<T>& model, const Batch& batch, Tape<T>& tape, Randomness& random, int replica);
 
-/// Calls f with every observation [place][B] a model can make, the same for all examples of the batch.
+/// Calls f with every possible observation [place][B], the same for all examples of the batch.
 void for_every_observation(const Dreams& dreams, int examples,
                            const std::function<void(const std::vector<std::vector<int>>&)>& f);
-/// How many there are.
+/// The number of possible observations.
 double observations(const Dreams& dreams);
 
 }  // namespace hardgrad

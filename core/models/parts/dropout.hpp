@@ -1,9 +1,8 @@
-// Dropout inside a model: what falls out is part of the data.
+// Dropout inside a model, with a mask that is part of the data.
 //
-// A model has no noise of its own: its choices are the estimator's to draw. So the key from which an example's entries fall out
-// stands in the batch, as a word does. All rows of an example, samples or branches, lose the same entries; a gradient is still
-// one of expected loss, given the batch, and can be enumerated; and where the key is missing (evaluations, measurements)
-// nothing falls out.
+// A model draws no noise; its choices are drawn by the estimator. So the batch has a key for the dropped entries of each
+// example. All rows of an example, samples or branches, lose the same entries. The gradient is that of the expected loss given
+// the batch, and can be enumerated. A batch without keys (evaluations, measurements) has no dropout.
 #pragma once
 
 #include <span>
@@ -14,7 +13,8 @@
 
 namespace hardgrad {
 
-/// Field integers "dropout" [B, 2]: the halves of each example's key, derived from `key` and its id. Training batches have it.
+/// Adds the field integers "dropout" [B, 2]: the halves of each example's key, derived from `key` and its id. Training batches
+/// have it.
 inline void add_dropout(Batch& batch, Key key) {
   Array<int> halves({batch.id.size(), 2});
   for (std::size_t b = 0; b < batch.id.size(); ++b) {
@@ -25,8 +25,8 @@ inline void add_dropout(Batch& batch, Key key) {
   batch.integers["dropout"] = std::move(halves);
 }
 
-/// x [N, C] with a share `rate` of its entries left out, if the batch says which. Row n belongs to example[n] [N] of the batch;
-/// `place` tells one use in the network from another, and one step of a sequence.
+/// x [N, C] with a share `rate` of its entries dropped, if the batch has keys. Row n belongs to example[n] [N] of the batch.
+/// `place` distinguishes the uses of dropout in the network.
 template <class T>
 Var<T> dropout(Var<T> x, double rate, const Batch& batch, std::span<const int> example, std::uint32_t place) {
   const auto field = batch.integers.find("dropout");

@@ -21,7 +21,8 @@ Var<T> constant_of(Tape<T>& tape, const Batch& batch, const std::string& field) 
   return x;
 }
 
-/// What `owner` makes of these integer fields of a batch alone: made once for all runs on the tape over equal ones.
+/// A value of `owner` that depends only on these integer fields of a batch. It is made once for all runs on the tape over equal
+/// fields.
 template <class X, class T, class Make>
 const X& shared_for(Tape<T>& tape, const void* owner, const Batch& batch, const std::vector<const char*>& fields, Make make) {
   struct Made {

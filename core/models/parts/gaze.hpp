@@ -1,10 +1,10 @@
-// Where a recurrent reader looks if it may look anywhere: a Normal place in the image instead of a cell of a grid.
+// The place of a glimpse without a grid: a Normal place in the image.
 //
-//   l_t ~ N(tanh(W_l h_{t-1} + b_l), scale^2) in each of its two columns (row, column), the image being [-1, 1]^2
+//   l_t ~ N(tanh(W_l h_{t-1} + b_l), scale^2) in each of its two columns (row, column); the image is [-1, 1]^2
 //   posterior: N(tanh(W_q relu(U h_{t-1} + F[label]) + b_q), scale_q^2), log scale_q a learned row
 //
 // Mnih, Heess, Graves & Kavukcuoglu 2014, Recurrent models of visual attention, sec. 3: the location policy with a fixed
-// deviation. The sensor is bilinear (core/autodiff/bilinear.hpp); what lies outside the image is zero.
+// deviation. The sensor is bilinear (core/autodiff/bilinear.hpp); the image is zero outside its border.
 #pragma once
 
 #include <cmath>
@@ -39,7 +39,8 @@ struct Gaze {
     posterior_log_scale = &log_scale_q;
   }
 
-  /// The next place of the states with h [N, H]; with a posterior, if it is wanted, that knows the labels next(example).
+  /// The question for the next place of the states with h [N, H]; with `posterior`, also the posterior given the labels
+  /// next(example).
   template <class F>
   AskNumbers<T> ask(const Past<T>& past, Var<T> h, bool posterior, F next) const {
     const auto mean = tanh(locator(h));
@@ -57,7 +58,7 @@ struct Gaze {
       };
     return ask;
   }
-  /// What the places chosen show of their images.
+  /// The patches of the images at the chosen places.
   Var<T> look(const Array<double>& images, const Past<T>& place) const {
     return bilinear_patches(images, place.example(), place.numbers(), patch, scales);
   }

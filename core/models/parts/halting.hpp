@@ -1,15 +1,14 @@
-// When to halt: a law over the inner steps of a recurrent network, from its halting unit.
+// The distribution of the halting step over the inner steps of a recurrent network, from its halting units.
 //
-// At step n = 1..N the unit says u_n.
-//   geometric (Banino, Balaguer & Blundell 2021): lambda_n = sig(u_n), and lambda_N = 1
-//   act (Graves 2016, sec. 2): lambda_n = sig(u_n) / r_{n-1} with r_n = 1 - sum_{m<=n} sig(u_m), and lambda_K = 1 at the first
-//   step K
-//                              with r_K <= 0.01, or N: p_n = sig(u_n) below K, and p_K the rest
-//   p_n = lambda_n prod_{m<n} (1 - lambda_m)
+// The unit of step n = 1..N is u_n. The probability of halting at step n once it is reached is
+//   geometric (Banino, Balaguer & Blundell 2021):  lambda_n = sig(u_n), lambda_N = 1
+//   act (Graves 2016, sec. 2):                     lambda_n = sig(u_n) / r_{n-1} with r_n = 1 - sum_{m<=n} sig(u_m), and
+//                                                  lambda_K = 1 at the first step K with r_K <= 0.01, or N
+// and p_n = lambda_n prod_{m<n} (1 - lambda_m). With act p_n = sig(u_n) below K, and p_K is the rest.
 //
-// A posterior has the same chances lambda_n of other units, but the prior's last step: with act
-//   lambda_n = sig(u_n) / (sig(u_n) + r_n) with r_n = max(r_{n-1} - sig(u_n), 0.01) before the prior's K, and lambda_K = 1
-// so that it covers every step at which the prior may halt (wake-sleep and importance weights need it) and no other.
+// A posterior has the same lambda_n from other units, but the prior's last step. With act
+//   lambda_n = sig(u_n) / (sig(u_n) + r_n) with r_n = max(r_{n-1} - sig(u_n), 0.01) before the prior's K, and lambda_K = 1.
+// So its support is that of the prior, as wake-sleep and importance weights require.
 #pragma once
 
 #include <algorithm>
@@ -24,12 +23,12 @@
 
 namespace hardgrad {
 
-/// Of D examples; steps are counted from 0 here.
+/// The law of D examples. The class counts steps from 0.
 template <class T>
 class HaltingLaw {
  public:
   HaltingLaw() = default;
-  /// From the units u_n, N of [D, 1]. A posterior ends where its `prior` does.
+  /// From the units u_n, N of [D, 1]. A posterior ends at the last step of its `prior`.
   HaltingLaw(const std::vector<Var<T>>& units, bool act, const HaltingLaw* prior = nullptr)
       : end_(prior ? prior->end_ : std::vector<int>(units[0].rows(), static_cast<int>(units.size()) - 1)) {
     auto& tape = *units[0].tape;
@@ -39,14 +38,14 @@ class HaltingLaw {
     auto reached = tape.constant(D, 1);     // log prod_{m<n} (1 - lambda_m)
     for (std::size_t n = 0; n < N; ++n) {
       std::vector<int> options(D, n + 1 < N ? 2 : 1);
-      if (act) {  // sig(u_n) : r_n. Beyond the end r_n stands still, and nothing asks for it
+      if (act) {  // odds sig(u_n) : r_n. Beyond the end r_n is constant and not used
         left = affine(relu(affine(subtract(left, sigmoid(units[n])), T{1}, -least)), T{1}, least);
         for (std::size_t d = 0; d < D; ++d) {
           if (!prior && !(left.value().data[d] > least)) end_[d] = std::min(end_[d], static_cast<int>(n));
           if (end_[d] <= static_cast<int>(n)) options[d] = 1;
         }
         logits_.push_back(concat_columns({affine(softplus(affine(units[n], T{-1})), T{-1}), log(left)}));
-      } else {  // sig(u_n) : 1 - sig(u_n)
+      } else {  // odds sig(u_n) : 1 - sig(u_n)
         logits_.push_back(concat_columns({units[n], tape.constant(D, 1)}));
       }
       const auto log_p = log_softmax(logits_[n], std::span<const int>(options));
@@ -56,9 +55,9 @@ class HaltingLaw {
     }
   }
 
-  /// [D, 2] of step n: to halt, to go on.
+  /// [D, 2] logits of step n: halt, go on.
   Var<T> logits(int n) const { return logits_[n]; }
-  /// [D] of step n: 1 where halting is certain.
+  /// [D] number of options of step n: 1 where halting is certain.
   const std::vector<int>& options(int n) const { return options_[n]; }
   /// [D] the step at which halting is certain.
   const std::vector<int>& end() const { return end_; }

@@ -1,8 +1,8 @@
-// Several heads of attention as columns of one site (Vaswani et al. 2017, sec. 3.2.2): every head has keys and values of its
-// own, and chooses its own item.
+// Several heads of attention as columns of one site (Vaswani et al. 2017, sec. 3.2.2): every head has its own keys and values,
+// and chooses its own item.
 //
-// Head h of example b is number b H + h: it has as many items as b. What belongs to the heads' items stands head by head.
-// One head is what there is without this file: nothing is moved.
+// Head h of example b is number b H + h, with as many items as b. Values of the heads' items are stored head by head. With one
+// head nothing is rearranged.
 #pragma once
 
 #include <vector>
@@ -26,7 +26,7 @@ class Heads {
           place_.push_back(items.row(static_cast<int>(b), i) * heads + h);
   }
 
-  /// Of every head of every example.
+  /// The items of every head of every example.
   const Items& items() const { return items_; }
   /// [N H] the heads of the examples [N].
   std::vector<int> of(std::span<const int> example) const {
@@ -42,7 +42,7 @@ class Heads {
   Var<T> queries(Var<T> x) const {
     return heads_ == 1 ? x : reshape(x, x.cols() / heads_);
   }
-  /// x [N, C] -> [N H, C]: every head has them all.
+  /// x [N, C] -> [N H, C]: every head has all columns.
   template <class T>
   Var<T> same_query(Var<T> x) const {
     if (heads_ == 1) return x;
@@ -56,11 +56,11 @@ class Heads {
     if (heads_ == 1) return x;
     return gather_rows(reshape(x, x.cols() / heads_), std::span<const int>(place_));
   }
-  /// W^h x of each head's items: x [items, I], W [O, H I] of their reads, one behind the other -> [heads' items, O].
+  /// W^h x of each head's items: x [items, I], W = [W^1, .., W^H] [O, H I] -> [heads' items, O].
   template <class T>
   Var<T> values(Var<T> x, Var<T> weight) const {
     if (heads_ == 1) return linear(x, weight);
-    // Rows (o, h) of the matrices, as (h, o): one product for all heads.
+    // Reorder the rows (o, h) to (h, o): one product for all heads.
     std::vector<int> row;
     for (int h = 0; h < heads_; ++h)
       for (std::size_t o = 0; o < weight.rows(); ++o) row.push_back(static_cast<int>(o) * heads_ + h);
@@ -70,7 +70,7 @@ class Heads {
  private:
   int heads_ = 1;
   Items items_;
-  std::vector<int> place_;  // [heads' items] among the heads of the first item, then those of the second, ...
+  std::vector<int> place_;  // [heads' items] item * H + head
 };
 
 }  // namespace hardgrad

@@ -1,7 +1,7 @@
-// Which rows of a run are, so far, the same: a network need not work out a state twice.
+// Groups the rows of a run by their history, so that a network computes each state once.
 //
-// What a network knows before a choice depends on its example and on what was chosen before. Rows that share both share one
-// state; rows of relaxed choices have their own; a row that is finished has none.
+// A state depends on the example and on the earlier choices. Rows that share both share one state. Each row of a relaxed choice
+// has its own state, and a finished row has none.
 #pragma once
 
 #include <algorithm>
@@ -16,13 +16,13 @@
 
 namespace hardgrad {
 
-/// The states of the rows that ask, [R] rows and [N] states in the rows' order.
+/// The states of the R rows that ask, [N] in the order of the rows.
 struct Histories {
-  std::vector<int> of_row;   ///< [R] the row's state; -1: it needs none
-  std::vector<int> row;      ///< [N] the first row in this state, or whose answer it took along
-  std::vector<int> example;  ///< [N] its example among the distinct ones, non-decreasing
-  std::vector<int> parent;   ///< [N] the state it goes on from, among those before
-  std::vector<int> option;   ///< [N D] what it chose there, in D columns; empty if that was relaxed, or if nothing was chosen
+  std::vector<int> of_row;   ///< [R] the row's state; -1: none
+  std::vector<int> row;      ///< [N] the first row in this state, or the row whose answer it has
+  std::vector<int> example;  ///< [N] its distinct example, non-decreasing
+  std::vector<int> parent;   ///< [N] the state from which it continues, among the previous ones
+  std::vector<int> option;   ///< [N D] its choice there in D columns; empty without a choice or if it was relaxed
 
   std::size_t size() const { return row.size(); }
 
@@ -37,18 +37,18 @@ struct Histories {
     return h;
   }
 
-  /// One state for all rows: nothing is known of their examples yet.
+  /// One state for all rows, independent of their examples.
   static Histories one(std::size_t rows) {
     return {.of_row = std::vector<int>(rows, 0), .row = {0}, .example = {0}, .parent = {0}, .option = {}};
   }
 
-  /// After these rows were answered. `options`: more than any option.
+  /// The states after this answer. `options` exceeds every option.
   template <class T>
   Histories after(const Choice<T>& choice, std::size_t options, const Distinct& distinct) const {
     const std::size_t rows = choice.rows->size(), columns = rows == 0 ? 0 : choice.option.size() / rows;
     const bool hard = choice.hard() && columns > 0, share = hard && !choice.apart;
     const auto from = [&](std::size_t r) { return of_row[choice.rows->parent[r]]; };
-    // Rows that chose alike in all columns but the last.
+    // Groups of rows with equal choices in all columns but the last.
     std::vector<int> alike;
     std::size_t groups = size();
     for (std::size_t d = 0; share && d + 1 < columns; ++d) {
@@ -83,7 +83,7 @@ struct Histories {
     return next;
   }
 
-  /// The same states, a step later without a choice between.
+  /// The same states one step later, without a choice.
   Histories again() const {
     auto next = *this;
     std::iota(next.parent.begin(), next.parent.end(), 0);
@@ -91,9 +91,9 @@ struct Histories {
     return next;
   }
 
-  /// Row r in the state of row from[r] [R], an example that looks the same: what was chosen there, read there, and before.
+  /// Row r takes the state of row from[r] [R], with its choice and its past. Both must belong to equal examples.
   Histories moved_to(const std::vector<int>& from, const Distinct& distinct) const {
-    if (from.size() != of_row.size()) throw Bug("rows change places while there is one for each example");
+    if (from.size() != of_row.size()) throw Bug("rows can be reordered only with one row per example");
     const std::size_t columns = option.size() / std::max<std::size_t>(size(), 1);
     Histories next{.of_row = std::vector<int>(from.size(), -1), .row = {}, .example = {}, .parent = {}, .option = {}};
     for (std::size_t r = 0; r < from.size(); ++r) {
@@ -107,14 +107,14 @@ struct Histories {
     }
     return next;
   }
-  /// Only the states whose examples `goes_on(example)`; the rows of the others have none.
+  /// Keeps the states with `goes_on(example)`; the rows of the others have no state.
   template <class F>
   Histories only(F goes_on) && {
     std::vector<char> go_on;
     for (int b : example) go_on.push_back(goes_on(b));
     return std::move(*this).only_states(go_on);
   }
-  /// Only the states [N] that `go_on`; the rows of the others have none.
+  /// Keeps the states [N] that `go_on`; the rows of the others have no state.
   Histories only_states(const std::vector<char>& go_on) && {
     if (std::all_of(go_on.begin(), go_on.end(), [](char goes) { return goes != 0; })) return std::move(*this);
     Histories left;
@@ -136,7 +136,7 @@ struct Histories {
     return left;
   }
 
-  /// Values of the states [N D, C] on the rows [R D, C], D lines each; zeros where there is none.
+  /// Values of the states [N D, C] on the rows [R D, C], D lines each; zeros for rows without a state.
   template <class T>
   Var<T> on_rows(Var<T> x, std::size_t lines = 1) const {
     return is_range(of_row, x.rows() / lines) ? x : gather_rows(x, std::span<const int>(each_line(of_row, lines)));
@@ -146,22 +146,21 @@ struct Histories {
   Var<T> on_states(Var<T> x, std::size_t lines = 1) const {
     return is_range(row, x.rows() / lines) ? x : gather_rows(x, std::span<const int>(each_line(row, lines)));
   }
-  /// Sums of the rows' numbers [R] over their states [N]; of none, none.
+  /// Sums of the rows' numbers [R] over their states [N]; empty for an empty argument.
   std::vector<double> summed(const std::vector<double>& of_rows) const {
     std::vector<double> sums(of_rows.empty() ? 0 : size());
     for (std::size_t r = 0; r < of_rows.size(); ++r)
       if (of_row[r] >= 0) sums[of_row[r]] += of_rows[r];
     return sums;
   }
-  /// Labels of the states [N] on the rows [R]; -1 where there is none.
+  /// Labels of the states [N] on the rows [R]; -1 for rows without a state.
   std::vector<int> labels_on_rows(std::span<const int> label) const {
     std::vector<int> all(of_row.size(), -1);
     for (std::size_t r = 0; r < all.size(); ++r)
       if (of_row[r] >= 0) all[r] = label[of_row[r]];
     return all;
   }
-  /// Among the rows of the items, those chosen last [N D]. With D columns, column d of example b has items of its own, those of
-  /// number b D + d.
+  /// [N D] the items of the last choice, as rows of `items`. With D columns, column d of example b has items number b D + d.
   std::vector<int> chosen(const Items& items) const {
     std::vector<int> index(option.size());
     const std::size_t columns = size() == 0 ? 1 : option.size() / size();
@@ -169,7 +168,7 @@ struct Histories {
     for (std::size_t n = 0; n < index.size(); ++n) index[n] = items.row(whose[n], option[n]);
     return index;
   }
-  /// What the states take of values [items, C] by weights [R D, S] of their rows: [N D, C]. Items as above.
+  /// Mixtures [N D, C] of values [items, C] by the weights [R D, S] of the states' rows. Items as above.
   template <class T>
   Var<T> mixed(Var<T> weights, Var<T> values, const Items& items) const {
     const std::size_t columns = weights.rows() / of_row.size();
@@ -184,15 +183,15 @@ struct Histories {
       for (std::size_t d = 0; d < lines; ++d) all.push_back(n < 0 ? -1 : n * static_cast<int>(lines) + static_cast<int>(d));
     return all;
   }
-  /// `parent` as an index of `gather_sum` into `before` states: empty if every state goes on as it stands.
+  /// `parent` as an index of `gather_sum` into `before` states; empty if it is the identity.
   std::span<const int> moved(std::size_t before) const {
     if (is_range(parent, before)) return {};
     return parent;
   }
 
  private:
-  /// Numbers what is the same: rows of one group, with one option and of one example, in the order of their first rows. Rows of
-  /// an example follow each other.
+  /// Numbers the classes of rows with equal group, option and example, in the order of their first rows. Rows of an example
+  /// must be contiguous.
   class Same {
    public:
     Same(std::size_t groups, std::size_t options) : options_(options), made_(groups * options) {}

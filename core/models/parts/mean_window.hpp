@@ -1,4 +1,4 @@
-// The mean window of an image: what attention that is not hard sees of it, without a window for each of its places.
+// The mean window of an image under weights of its places, without forming the window of each place.
 #pragma once
 
 #include <algorithm>
@@ -9,13 +9,13 @@
 
 namespace hardgrad {
 
-/// x[r] = sum_c weights[r, c] (what the sensor shows at cell c of image example[r]): images [B, height width], constant;
-/// weights [R, cells] -> [R, P P]. Of one scale.
+/// x[r] = sum_c weights[r, c] (the sensor's window at cell c of image example[r]): images [B, height width], constant;
+/// weights [R, cells] -> [R, P P]. The sensor must have one scale.
 template <class T>
 Var<T> mean_window(const Sensor& sensor, Var<T> images, std::span<const int> example, Var<T> weights) {
   require_shapes(sensor.scales == 1 && weights.cols() == sensor.cells() && weights.rows() == example.size(), "mean_window",
                  {images, weights});
-  // f(window's pixels, image's pixels, how many) for each line of the part of cell c's window that lies in the image.
+  // f(first pixel in the window, first pixel in the image, count) for each line of cell c's window within the image.
   const auto lines = [sensor](int c, auto f) {
     const int top = sensor.first(c / sensor.grid, sensor.height, sensor.patch);
     const int left = sensor.first(c % sensor.grid, sensor.width, sensor.patch);
@@ -30,7 +30,7 @@ Var<T> mean_window(const Sensor& sensor, Var<T> images, std::span<const int> exa
   for (std::size_t r = 0; r < example.size(); ++r)
     for (std::size_t c = 0; c < sensor.cells(); ++c) {
       const T w = weights.value()(r, c);
-      if (w == 0) continue;  // NaN is not
+      if (w == 0) continue;  // a NaN weight is not skipped
       lines(static_cast<int>(c), [&, image = images.value().row(example[r])](int pixel, int of_image, int count) {
         for (int j = 0; j < count; ++j) out(r, pixel + j) += w * image[of_image + j];
       });

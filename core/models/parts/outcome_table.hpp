@@ -1,4 +1,4 @@
-// A cost for each of the outcomes of several columns: a number of a table, or a mixture of its numbers.
+// A cost for each joint outcome of several columns: an entry of a table, or a mixture of its entries.
 #pragma once
 
 #include <span>
@@ -11,8 +11,9 @@
 
 namespace hardgrad {
 
-/// [R, 1] what the outcomes of `choice`, D columns of S options each, cost by `tables` [E, S^D], whose last column counts up
-/// first; row r by table which[r]. Weights mix the numbers by their product over the columns: what comes out is multilinear.
+/// [R, 1] the costs of the outcomes of `choice`, D columns of S options each, from `tables` [E, S^D] in which the last column's
+/// option varies fastest. Row r uses table which[r]. Relaxed weights mix the entries, multiplied over the columns: the cost is
+/// multilinear in them.
 template <class T>
 Var<T> entries_of_tables(Tape<T>& tape, const Choice<T>& choice, MatrixView<const double> tables, std::span<const int> which,
                          int columns, int options) {
@@ -29,7 +30,7 @@ Var<T> entries_of_tables(Tape<T>& tape, const Choice<T>& choice, MatrixView<cons
   const std::vector<T> numbers(tables.data, tables.data + tables.size());
   auto left = gather_rows(tape.constant(MatrixView<const T>{numbers.data(), tables.rows, tables.cols}), which);
   const auto weights = reshape(choice.weights, columns * options);  // [R, D S]
-  for (int d = 0; d < columns; ++d) {  // of [R, S rest] the mixture of the parts behind the options
+  for (int d = 0; d < columns; ++d) {  // [R, S rest] -> [R, rest]: mix over the options of column d
     const std::size_t rest = left.cols() / options;
     Var<T> mixed;
     for (int o = 0; o < options; ++o) {

@@ -1,10 +1,10 @@
-// What a network knows so far, and how it goes on from a choice: models are written in these words, without index lists.
+// The states of a network after its choices. Models use these operations instead of index lists.
 //
-//   Past past(episode, distinct);                                             // nothing is chosen yet
-//   auto i = past.choose({.name = "sentence", .scores = e, .items = ...});    // the past that ends with this choice
-//   u = i.after(u) + i.read(memory);                                          // u of the past before; what was chosen there
+//   Past past(episode, distinct);                                             // before the first choice
+//   auto i = past.choose({.name = "sentence", .scores = e, .items = ...});    // the past after this choice
+//   u = i.after(u) + i.read(memory);                                          // u before the choice, plus the chosen memory
 //
-// Matrices have a line for every state: one for all rows of the run that have the same history (histories.hpp).
+// A matrix has one line per state. All rows of the run with the same history share a state (histories.hpp).
 #pragma once
 
 #include <algorithm>
@@ -25,17 +25,17 @@
 
 namespace hardgrad {
 
-/// A question of N states: which of the items of their example, for each of D columns.
+/// A question of N states: the choice of an item of their example, in each of D columns.
 template <class T>
 struct Ask {
   std::string_view name;  ///< of the site
   Var<T> scores;          ///< [N D, S] logits
-  const Items& items;     ///< to choose among; of several columns, those of column d of example b are number b D + d
-  Var<T> state;           ///< [N, C] what the network knows
-  /// Logits of the learned posterior, if there is one: [M D, S] of the M states of `Past::told()`, for it knows the answer.
+  const Items& items;     ///< the options; with several columns, those of column d of example b are number b D + d
+  Var<T> state;           ///< [N, C] the network's state
+  /// Logits of the learned posterior, if any: [M D, S] for the M states of `Past::told()`, as it also sees the answer.
   std::function<Var<T>()> posterior = {};
   int columns = 1;  ///< D
-  /// [N D] how many of the items, the first ones, a state may choose; empty: all.
+  /// [N D] number of items that a state may choose, from the first on; empty: all.
   std::vector<int> options = {};
 };
 
@@ -47,31 +47,31 @@ struct AskNumbers {
   };
   std::string_view name;                ///< of the site
   Law law;                              ///< the prior
-  Var<T> state;                         ///< [N, C] what the network knows
-  std::function<Law()> posterior = {};  ///< the learned posterior, if there is one, of the M states of `Past::told()`
+  Var<T> state;                         ///< [N, C] the network's state
+  std::function<Law()> posterior = {};  ///< the learned posterior, if any, for the M states of `Past::told()`
 };
 
-/// A handle: copies share what they know.
+/// A handle: copies share their data.
 template <class T>
 class Past {
  public:
-  /// Before the first choice: a state per distinct example. Episode and examples must outlive it.
+  /// Before the first choice: one state per distinct example. `episode` and `distinct` must outlive the object.
   Past(Episode<T>& episode, const Distinct& distinct) : Past(episode, distinct, episode.root(), Histories::root(distinct)) {}
-  /// Before the first choice of a network that has seen nothing of its example: one state for all rows.
+  /// Before the first choice of a network whose first state does not depend on the example: one state for all rows.
   static Past unseen(Episode<T>& episode, const Distinct& distinct) {
     Past past(episode, distinct, episode.root(), Histories::one(episode.root()->size()));
     past.seen_ = false;
     return past;
   }
-  /// The same states, told which example they are of: past.told().after(x) has x of each.
+  /// The same states, split by distinct example: past.told().after(x) has x of each.
   Past told() const {
     if (seen_) return again();
     auto states = Histories::root(*distinct_);
-    states.parent.assign(states.size(), 0);  // of the one state there was
+    states.parent.assign(states.size(), 0);  // of the single state before
     return {*episode_, *distinct_, rows_, std::move(states)};
   }
 
-  /// Asks the episode: the past that ends with its answer. The items must outlive it.
+  /// Asks the episode and returns the past after its answer. The items must outlive the result.
   Past choose(const Ask<T>& ask) const {
     const auto columns = static_cast<std::size_t>(ask.columns);
     std::vector<int> options;
@@ -101,35 +101,35 @@ class Past {
     next.numbers_ = choice.value;
     return next;
   }
-  /// The same states a step later: nothing was chosen, nothing is read.
+  /// The same states one step later, without a choice.
   Past again() const { return {*this, rows_, states_->again(), nullptr, {}}; }
-  /// The same states a step later, which read the mean of choice i, by the prior, whatever was chosen.
+  /// The same states one step later. They read the mean of choice i under the prior instead of the chosen item.
   Past expecting(const Past& i) const {
     return {*this, rows_, states_->again(), i.items_, probabilities(episode_->steps()[i.rows_->step].question.log_prior)};
   }
-  /// Only the states whose distinct example `goes_on`; the others are finished.
+  /// Keeps the states whose distinct example `goes_on`; the others are finished.
   template <class F>
   Past only(F goes_on) && {
     if (!std::all_of(states_->example.begin(), states_->example.end(), goes_on))
       states_ = std::make_shared<const Histories>(Histories(*states_).only(goes_on));
     return std::move(*this);
   }
-  /// Each row with the past it is to go on from, if the episode's observer lets them change places.
+  /// Moves each row to the past from which it continues, if the episode's observer reorders rows.
   Past as_observed() && {
     const auto from = episode_->observer() ? episode_->observer()->goes_on_from() : std::vector<int>{};
     if (!from.empty()) states_ = std::make_shared<const Histories>(states_->moved_to(from, *distinct_));
     return std::move(*this);
   }
-  /// Only the states [N] that `go_on`, whatever their example.
+  /// Keeps the states [N] that `go_on`; the others are finished.
   Past only_states(const std::vector<char>& go_on) && {
     states_ = std::make_shared<const Histories>(Histories(*states_).only_states(go_on));
     return std::move(*this);
   }
 
-  /// x [N before, C] of the states before the choice, on those after it.
+  /// x [N before, C] of the states before the choice -> [N, C] on the states after it.
   Sum<T> after(Var<T> x) const { return {x, states_->moved(x.rows())}; }
-  /// What was chosen of the values [items, C]: one of them, their mixture if the choice was relaxed; the sum over the columns.
-  /// Nothing, if there are no values or if nothing was chosen.
+  /// The chosen one of the values [items, C], or their mixture if the choice is relaxed, summed over the columns. Empty if
+  /// there are no values or no choice was made.
   Sum<T> read(Var<T> values) const {
     if (!values || !items_) return {};
     if (hard()) return sum_of_rows(values, chosen(), columns());
@@ -139,14 +139,14 @@ class Past {
     std::iota(every.begin(), every.end(), 0);
     return sum_of_rows(mixed, std::move(every), columns());
   }
-  /// What was chosen of a table [S, C] that all examples share: its rows, or their mixture; of one column.
+  /// The chosen rows of a table [S, C] that all examples share, or their mixture. One column only.
   Sum<T> of_table(Var<T> table) const {
     if (hard()) return {table, std::span<const int>(options())};
     return matmul(states_->on_states(weights_), table);
   }
-  /// [N, D] the numbers chosen.
+  /// [N, D] the chosen numbers.
   Var<T> numbers() const { return states_->on_states(numbers_); }
-  /// What was chosen, as weights [N D, S]: ones and zeros if the choice was hard.
+  /// The choice as weights [N D, S]; one-hot if it was hard.
   Var<T> weights() const {
     if (!hard()) return states_->on_states(weights_, columns());
     const auto ones = episode_->tape().constant(states_->option.size(), items_->most());
@@ -154,9 +154,9 @@ class Past {
     return ones;
   }
   bool hard() const { return !weights_; }
-  /// [N D] the options chosen, if the choice was hard.
+  /// [N D] the chosen options, if the choice was hard.
   const std::vector<int>& options() const { return states_->option; }
-  /// [N D] the items chosen, if the choice was hard.
+  /// [N D] the chosen items, if the choice was hard.
   std::vector<int> chosen() const { return states_->chosen(*items_); }
   /// D of the last choice.
   std::size_t columns() const { return hard() ? states_->option.size() / size() : weights_.rows() / rows_->size(); }
@@ -166,7 +166,7 @@ class Past {
   const Histories& states() const { return *states_; }
   /// [N] the distinct example of each state.
   std::span<const int> example() const { return states_->example; }
-  /// f(example) of each state.
+  /// [N] f(distinct example) of each state.
   template <class F>
   std::vector<int> each(F f) const {
     std::vector<int> all;
@@ -175,15 +175,15 @@ class Past {
     return all;
   }
 
-  /// Hands over the loss [N, 1] of each state.
+  /// Passes the loss [N, 1] of each state to the episode.
   void cost(Var<T> loss) const { episode_->cost(rows_, states_->on_rows(loss)); }
-  /// Hands over the label [N] that each state predicts.
+  /// Passes the predicted label [N] of each state to the episode.
   void predict(std::span<const int> label) const { episode_->predict(rows_, states_->labels_on_rows(label)); }
   void cost(const Classified<T>& said) const {
     cost(said.loss);
     predict(said.label);
   }
-  /// [R] labels that the episode's observer draws from softmax(logits [N, V]), as what is seen at `place`; -1 of finished rows.
+  /// [R] labels at `place`, drawn by the episode's observer from softmax(logits [N, V]); -1 for finished rows.
   std::vector<int> observed(Var<T> logits, int place) const {
     std::vector<int> row, example, state, label(rows_->size(), -1);
     for (std::size_t r = 0; r < rows_->size(); ++r)
@@ -215,17 +215,17 @@ class Past {
   const Distinct* distinct_;
   RowsPtr rows_;
   std::shared_ptr<const Histories> states_;
-  const Items* items_ = nullptr;  // of the last choice; null if nothing was chosen
+  const Items* items_ = nullptr;  // of the last choice; null without one
   Var<T> weights_;                // [R D, S] of the last choice, if it was relaxed
   Var<T> numbers_;                // [R, D] of the last choice, if it was of numbers
-  bool seen_ = true;              // states know their example
+  bool seen_ = true;              // states depend on their example
 };
 
-/// s' = LSTM(input, s): s [N before, H] of the states before the choice; input [N, 4H] what enters the gates besides s.
+/// s' = LSTM(input, s), with s [N before, H] before the choice and input [N, 4H], the other terms of the gates.
 template <class T>
 LstmState<T> lstm_step(const Lstm<T>& lstm, const Past<T>& past, Sum<T> input, const LstmState<T>& s) {
   const auto recurrent = s.h.tape->parameter(*lstm.recurrent);
-  if (past.size() > s.h.rows()) {  // where states part, the product is taken before
+  if (past.size() > s.h.rows()) {  // fewer states before the choice: take the product there
     const Var<T> gates = past.after(linear(s.h, recurrent)) + std::move(input);
     return lstm_cell(gates, Var<T>(past.after(s.c)));
   }

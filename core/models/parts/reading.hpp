@@ -1,5 +1,5 @@
-// In which order an encoder reads a source: as it stands, from its end (Sutskever, Vinyals & Le 2014, sec. 3.3), or twice over
-// (Zaremba & Sutskever 2014, sec. 3.2). What it knows of a word is its state at the word's last reading.
+// The order in which an encoder reads a source: forward, reversed (Sutskever, Vinyals & Le 2014, sec. 3.3), or twice over
+// (Zaremba & Sutskever 2014, sec. 3.2). A word's state is the one after its last reading.
 #pragma once
 
 #include <span>
@@ -14,7 +14,7 @@ namespace hardgrad {
 
 class Reading {
  public:
-  /// Of sentences [B, >= L] of `length` [B] words; `order` is forward, reversed or twice.
+  /// Reads sentences [B, >= L] of `length` [B] words; `order` is forward, reversed or twice.
   Reading(const Array<int>& sentences, const std::vector<int>& length, std::string_view order) : length_(length) {
     const bool reversed = order == "reversed";
     const int times = order == "twice" ? 2 : 1;
@@ -30,11 +30,11 @@ class Reading {
     as_it_stands_ = !reversed && times == 1;
   }
 
-  /// [B, most] what is read
+  /// [B, most] the words in reading order.
   const Array<int>& words() const { return words_; }
   const Items& count() const { return count_; }
-  /// Of the states [words read, C] those at the last reading of each word, sentence by sentence in the source's own order;
-  /// after each sentence, `null` [1, C], if there is one.
+  /// The states [words read, C] at the last reading of each word, sentence by sentence in the source's order. If given, `null`
+  /// [1, C] follows each sentence.
   template <class T>
   Var<T> last(Var<T> states, Var<T> null) const {
     if (!null) return as_it_stands_ ? states : gather_rows(states, std::span<const int>(last_));

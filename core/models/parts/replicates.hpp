@@ -1,7 +1,7 @@
-// Replicates as rows: a batch in which every example stands several times, so that one run draws many estimates.
+// Replicates as rows: a batch with several copies of every example, so that one run draws many estimates.
 //
 // Copy m of example b is example b M + m of the repeated batch. Its field "same_as" names the first example with the same
-// data: a model that looks at it encodes each example once; one that does not is right too, and slower.
+// data. A model that uses it encodes each example once; a model that ignores it has the same result, more slowly.
 #pragma once
 
 #include <vector>
@@ -11,13 +11,13 @@
 
 namespace hardgrad {
 
-/// Every example M times; ids are positions, which `ReplicatedRandomness` understands.
+/// Every example M times. Ids are positions, as `ReplicatedRandomness` expects.
 Batch repeated(const Batch& batch, int copies);
 
-/// The examples of a batch that differ, and which of them each example is. The batch must outlive it.
+/// The distinct examples of a batch. The batch must outlive the object.
 struct Distinct {
   std::vector<int> first;  ///< [D] position of each distinct example
-  std::vector<int> index;  ///< [B] which distinct example an example is
+  std::vector<int> index;  ///< [B] the distinct example of each example
   explicit Distinct(const Batch& batch);
   Distinct(const Distinct&) = delete;
   bool all() const { return first.size() == index.size(); }
@@ -30,7 +30,7 @@ struct Distinct {
   Batch few_;
 };
 
-/// Copy m of example b draws what example b would draw with the key noise / (first + m).
+/// Copy m of example b has the draws of example b with the key noise / (first + m).
 class ReplicatedRandomness final : public Randomness {
  public:
   ReplicatedRandomness(const Batch& batch, Key noise, int first, int copies);
@@ -39,7 +39,7 @@ class ReplicatedRandomness final : public Randomness {
   }
   void categorical(std::span<const double> probabilities, std::size_t width, std::span<const int> options, Draw where,
                    std::span<int> option) override {
-    auto& from = source(where);  // which says where it stands there
+    auto& from = source(where);  // also sets `where` to the place in that source
     from.categorical(probabilities, width, options, where, option);
   }
   double uniform(Draw where, const Pieces& pieces = {}) override { return source(where).uniform(where, pieces); }

@@ -1,8 +1,8 @@
 // The glimpse sensor: patches of an image around the cells of a grid, at several scales.
 //
-// Cell (i, j) of a G x G grid; at scale s a window of side w = P 2^s begins in row
-// floor(((2i + 1) height - w G + G) / (2 G)), in a column likewise; it is zero outside the image and averaged over
-// blocks of 2^s x 2^s pixels to P x P numbers.
+// At cell (i, j) of a G x G grid and scale s, the window has side w = P 2^s. Its first row is
+// floor(((2i + 1) height - w G + G) / (2 G)), its first column likewise. It is zero outside the image, and averaged over blocks
+// of 2^s x 2^s pixels to P x P numbers.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ struct Sensor {
   int grid, patch, scales, height, width;
 
   std::size_t cells() const { return static_cast<std::size_t>(grid) * grid; }
-  /// Numbers in one glimpse.
+  /// Numbers per glimpse.
   std::size_t values() const { return static_cast<std::size_t>(scales) * patch * patch; }
 
   /// images [B, height, width] -> constant [R, values()]: the glimpse of image example[r] at cell[r].

@@ -1,5 +1,5 @@
-// Pairs of sentences, packed: of each state the tokens of its first sentence, then those of its second. Sentence 2 n + k is the
-// k-th of state n; a matrix has a row for every token (or unit of a convolution), `Items` say whose it is.
+// Packed pairs of sentences: for each state the tokens of its first sentence, then those of its second. Sentence 2 n + k is the
+// k-th of state n. A matrix has a row for every token (or unit of a convolution); `Items` map the rows to sentences.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace hardgrad {
 
-/// The sentences of these states, each `more` longer than its example's: length [examples] of first and second sentences.
+/// The sentences of the states with these examples, each longer by `more`. `length` [examples] of first and second sentences.
 inline Items sentences_of(std::span<const int> example, const std::array<std::span<const int>, 2>& length, int more = 0) {
   std::vector<int> count;
   for (int b : example)
@@ -24,15 +24,15 @@ inline Items sentences_of(std::span<const int> example, const std::array<std::sp
   return Items(count);
 }
 
-/// [tokens] the other sentence of each token's pair.
+/// [tokens] for each token, the other sentence of its pair.
 inline std::vector<int> other_sentence(const Items& tokens) {
   std::vector<int> other;
   for (std::size_t s = 0; s < tokens.examples(); ++s) other.insert(other.end(), tokens.count(int(s)), int(s) ^ 1);
   return other;
 }
 
-/// Row first + k, k < width, of `from` for each row i of `to`, in the same sentence: first = i + offset; -1 beyond its ends.
-/// [to's rows, width] row by row.
+/// For each row i of `to`, the `width` rows of `from` in the same sentence from i + offset on; -1 beyond the sentence's ends.
+/// [to's rows, width], row by row.
 inline std::vector<int> windows_of(const Items& to, const Items& from, int offset, int width) {
   std::vector<int> row;
   row.reserve(to.total() * width);
@@ -43,7 +43,7 @@ inline std::vector<int> windows_of(const Items& to, const Items& from, int offse
   return row;
 }
 
-/// The rows of states that go on from `parent` [N], among those before.
+/// For states that continue from `parent` [N], their rows among the previous ones.
 inline std::vector<int> rows_from(std::span<const int> parent, const Items& before) {
   std::vector<int> row;
   for (int n : parent)
@@ -51,8 +51,8 @@ inline std::vector<int> rows_from(std::span<const int> parent, const Items& befo
   return row;
 }
 
-/// Tokens as columns: of each state those of its first sentence, then those of its second, then columns without a token.
-/// [N columns] the token of each cell, -1 where there is none.
+/// Tokens as columns of a site: those of the first sentence, then those of the second, then columns without a token. A cell is
+/// a column of a state. [N columns] the token of each cell; -1: none.
 inline std::vector<int> tokens_of_cells(const Items& tokens, int columns) {
   std::vector<int> token;
   for (std::size_t s = 0; s < tokens.examples(); s += 2)
@@ -60,7 +60,7 @@ inline std::vector<int> tokens_of_cells(const Items& tokens, int columns) {
       token.push_back(tokens.first()[s] + c < tokens.first()[s + 2] ? tokens.first()[s] + c : -1);
   return token;
 }
-/// [tokens] the cell of each.
+/// [tokens] the cell of each token.
 inline std::vector<int> cells_of_tokens(const Items& tokens, int columns) {
   std::vector<int> cell;
   for (std::size_t s = 0; s < tokens.examples(); s += 2)
@@ -82,30 +82,30 @@ Var<T> sentence_means(Var<T> x, const Items& tokens) {
   return reshape(scale_rows(bag(x, std::span<const int>(row), most), share), 2 * x.cols());
 }
 
-/// What the states that there are know of their pairs.
+/// The current states and their values.
 template <class T>
 struct PairReading {
   Past<T> past;
   std::array<std::span<const int>, 2> length;  ///< of the sentences of each example
   const std::vector<int>& label;               ///< of each example
   Items tokens = {};
-  Var<T> x = {};                    ///< of the tokens
+  Var<T> x = {};                    ///< [tokens, C]
   std::vector<Var<T>> levels = {};  ///< [states, 2 C] means over the tokens, of each level so far
 
-  /// The states' sentences, each so much longer.
+  /// The states' sentences, each longer by `more`.
   Items sentences(int more = 0) const { return sentences_of(past.example(), length, more); }
-  /// Rows of the states before a choice, for those after it.
+  /// Rows of the states before a choice -> rows of those after it.
   static Var<T> after(const Past<T>& choice, Var<T> rows, const Items& before) {
     return gather_rows(rows, std::span<const int>(rows_from(choice.states().parent, before)));
   }
-  /// Goes on from a choice: what is known stays known.
+  /// Moves all values to the states after a choice.
   void follow(const Past<T>& choice) {
     x = after(choice, x, tokens);
     for (auto& level : levels) level = choice.after(level);
     past = choice;
     tokens = sentences();
   }
-  /// [states]
+  /// [states] the labels.
   std::vector<int> labels() const {
     return past.each([&](int b) { return label[b]; });
   }

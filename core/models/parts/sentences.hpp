@@ -1,4 +1,4 @@
-// The sentences a decoder says: the truth, with which it is fed and by which it is judged, or its own words (Feeding).
+// The sentences of a decoder: the truth, as input and labels, or the decoder's own words (Feeding).
 #pragma once
 
 #include <algorithm>
@@ -9,10 +9,10 @@
 
 namespace hardgrad {
 
-/// Of the distinct examples of a batch, from its fields `target` and `target_length`.
+/// The sentences of the distinct examples of a batch, from its fields `target` and `target_length`.
 class Sentences {
  public:
-  /// The decoder's own sentences have up to `most` words and end with the word `last`. What is given must outlive it.
+  /// The decoder's own sentences have at most `most` words and end with the word `last`. The arguments must outlive the object.
   template <class T>
   Sentences(const Episode<T>& episode, const Distinct& distinct, int most, int last)
       : known_(episode.feeding() == Feeding::teacher_forced),
@@ -21,18 +21,18 @@ class Sentences {
         length_(distinct.batch().ints("target_length").data),
         steps_(known_ ? *std::max_element(length_.begin(), length_.end()) : most),
         over_(distinct.size(), false) {
-    if (!known_ && !distinct.all()) throw Bug("equal examples can be one only if they are fed with the truth");
+    if (!known_ && !distinct.all()) throw Bug("equal examples can be merged only if they are fed with the truth");
   }
 
   bool known() const { return known_; }
   int steps() const { return steps_; }
-  /// [D, T] of the truth.
+  /// [D, T] the true words.
   const Array<int>& target() const { return target_; }
-  /// Which examples have a word at step t, as Past::only asks.
+  /// A predicate for Past::only: whether an example has a word at step t.
   auto have(int t) const {
     return [this, t](int example) { return known_ ? t < length_[example] : !over_[example]; };
   }
-  /// y_{t-1} of all steps [T D], step by step, or of the first [D] if they are not known beforehand; y_0 is `first`.
+  /// y_{t-1} of all steps [T D], step by step, or of the first step [D] if they are not known beforehand. y_0 is `first`.
   std::vector<int> before(int first) const {
     const std::size_t D = length_.size();
     std::vector<int> words((known_ ? steps_ : 1) * D, first);
@@ -40,9 +40,10 @@ class Sentences {
       for (std::size_t b = 0; b < D; ++b) words[t * D + b] = target_.row(b)[t - 1];
     return words;
   }
-  /// By which the word at step t is judged; -1 if it is not.
+  /// The label at step t; -1 if there is none.
   int label(int example, int t) const { return known_ ? target_.row(example)[t] : -1; }
-  /// Takes what was said at a step [D], -1 where nothing was, and writes `last` there. True if all sentences are over.
+  /// Records the decoder's words of a step [D], -1 for ended sentences, and replaces -1 by `last`. True if all sentences have
+  /// ended.
   bool over(std::vector<int>& words) {
     if (words.size() != over_.size()) throw Bug("a decoder fed with its own words takes one row per example");
     for (std::size_t b = 0; b < words.size(); ++b) {
@@ -61,8 +62,8 @@ class Sentences {
   std::vector<bool> over_;
 };
 
-/// The batch with drawn sentences [place][B] (-1 beyond a sentence's last word) for its own, as Dreams asks; padded with
-/// `last`.
+/// The batch with its targets replaced by drawn sentences [place][B] (-1 beyond a sentence's last word), padded with `last`.
+/// For Dreams::with_observations.
 inline Batch with_sentences(const Batch& batch, const std::vector<std::vector<int>>& drawn, int last) {
   auto result = batch;
   auto& length = result.integers.at("target_length").data;

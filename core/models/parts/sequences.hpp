@@ -1,6 +1,7 @@
-// Sequences in, bits out: what an example shows at each step, and what it wants answered there.
+// Sequences of inputs with bits as answers: the input and the wanted answer of each step.
 //
-// Fields of a batch: reals "input" [B, T, I]; integers "answer" [B, T, O] bits, -1 where no answer is due; "length" [B] steps.
+// Fields of a batch: reals "input" [B, T, I]; integers "answer" [B, T, O] bits, -1 at steps without an answer; "length" [B]
+// steps.
 #pragma once
 
 #include <algorithm>
@@ -14,16 +15,16 @@
 
 namespace hardgrad {
 
-/// The batch must outlive it.
+/// The batch must outlive the object.
 template <class T>
 class Sequences {
  public:
   explicit Sequences(const Batch& batch)
       : input_(batch.numbers("input")), answer_(batch.ints("answer")), length_(batch.ints("length").data) {}
 
-  /// Of the longest.
+  /// Steps of the longest example.
   std::size_t steps() const { return length_.empty() ? 0 : *std::max_element(length_.begin(), length_.end()); }
-  /// Whether an example goes on at step t.
+  /// A predicate for Past::only: whether an example has a step t.
   auto have(std::size_t t) const {
     return [this, t](int b) { return static_cast<std::size_t>(length_[b]) > t; };
   }
@@ -31,13 +32,13 @@ class Sequences {
   Var<T> x(Tape<T>& tape, std::span<const int> example, std::size_t t) const {
     return rows_of(tape, input_, example, t, [](double x) { return static_cast<T>(x); });
   }
-  /// y_t of the examples [n, O]; 0 where none is due.
+  /// y_t of the examples [n, O]; 0 at steps without an answer.
   Var<T> y(Tape<T>& tape, std::span<const int> example, std::size_t t) const {
     return rows_of(tape, answer_, example, t, [](int y) { return y > 0 ? T{1} : T{0}; });
   }
 
-  /// Hands over the losses - sum_o log Bernoulli(y_to; sig(logit_o)) of the states that have to answer at step t, and the bits
-  /// they predict: O labels a step, -1 where none is due. logits [n, O].
+  /// Passes to the episode the losses - sum_o log Bernoulli(y_to; sig(logit_o)) of the states with an answer at step t, and the
+  /// predicted bits: O labels per step, -1 without an answer. logits [n, O].
   void answer(const Past<T>& past, std::size_t t, Var<T> logits) const {
     const auto due = past.each([&](int b) { return answer_.row(b)[t * logits.cols()] >= 0; });
     for (std::size_t o = 0; o < logits.cols(); ++o) {

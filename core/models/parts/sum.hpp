@@ -1,4 +1,4 @@
-// Sums of gathered matrices, written as sums: `i.after(u) + i.read(memory)` is one pass over memory, without matrices between.
+// Lazy sums of gathered matrices: `i.after(u) + i.read(memory)` is one pass over memory, without intermediate matrices.
 #pragma once
 
 #include <array>
@@ -11,15 +11,15 @@
 
 namespace hardgrad {
 
-/// Addends of the same shape [R, C], each some rows of a matrix; they are added when the sum becomes a matrix. Nothing at all
-/// is an addend too.
+/// Addends of the same shape [R, C], each selected rows of a matrix. They are added on conversion to a matrix. An empty sum is
+/// a valid addend.
 template <class T>
 class Sum {
  public:
   Sum() = default;
-  /// x as it stands.
+  /// All rows of x.
   Sum(Var<T> x) : Sum(x, std::span<const int>{}) {}
-  /// Rows index[r] of x; -1 adds nothing, an empty index is x as it stands. What is lent must outlive the sum.
+  /// Rows index[r] of x; -1 adds nothing; an empty index means all rows in order. A span must outlive the sum.
   Sum(Var<T> x, std::span<const int> index) : addends_{{{x, {}, index}}}, count_(x ? 1 : 0) {}
   Sum(Var<T> x, std::vector<int>&& index) : addends_{{{x, std::move(index), {}}}}, count_(x ? 1 : 0) {}
 
@@ -31,7 +31,7 @@ class Sum {
   }
 
   explicit operator bool() const { return count_ > 0; }
-  /// [R, C]; a single matrix as it stands is itself.
+  /// [R, C]; a single addend with an empty index is returned without a copy.
   operator Var<T>() const {
     if (count_ == 0) return {};
     const auto x = addends_[0].x;

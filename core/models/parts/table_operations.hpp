@@ -1,5 +1,5 @@
-// What a programmer can do with a table (Neelakantan, Le & Sutskever 2016): the options of an instruction's first
-// column, in this order.
+// The operations of a programmer on a table (Neelakantan, Le & Sutskever 2016): the options of an instruction's first column,
+// in this order.
 #pragma once
 
 #include <array>

@@ -1,8 +1,8 @@
-// Tapes: what an example shows, to be read at a head, and what it wants, to be written symbol by symbol.
+// Tapes: an input tape that is read at a head, and an output tape that is written symbol by symbol.
 //
-// Fields of a batch as in sequences.hpp: the steps without an answer, in order, are the input tape's cells, those with one are
-// the symbols wanted, each a vector of bits. Where a head is, and how much is written, are weights, 1 at one place if choices
-// are hard.
+// Fields of a batch as in sequences.hpp. The steps without an answer are the cells of the input tape, in order. The steps with
+// an answer are the wanted symbols, each a vector of bits. The place of a head and the number of symbols written are weights,
+// 1 at one place if choices are hard.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 
 namespace hardgrad {
 
-/// A circle of N cells for every example: what it shows, then blanks, zeros.
+/// A circle of N cells for every example: its inputs, then blank cells of zeros.
 template <class T>
 class InputTape {
  public:
@@ -41,11 +41,12 @@ class InputTape {
   Var<T> shown_;  // [B N, I]
 };
 
-/// The symbols wanted y_1..y_L, written in order within T steps; u [n, S + 1] weighs how many are, S the most of any example.
+/// The wanted symbols y_1..y_L, to be written in order within T steps. u [n, S + 1] are the weights of the number of symbols
+/// written; S is the largest L.
 template <class T>
 class OutputTape {
  public:
-  /// `steps` [B] T.
+  /// `steps` [B]: T of each example.
   OutputTape(Tape<T>& tape, const Batch& batch, std::vector<int> steps) : steps_(std::move(steps)) {
     const auto& answer = batch.ints("answer");
     const auto O = answer.extent(2);
@@ -63,8 +64,8 @@ class OutputTape {
   }
   std::size_t most() const { return symbols_.most(); }
 
-  /// What a state may still decide at step t = 1..T, where it has written u: whether to write (it need not yet, and may), and
-  /// whether there is another step.
+  /// The choices that a state has at step t = 1..T after writing u: `writes` if it may write but need not, `goes_on` if another
+  /// step follows.
   struct Free {
     bool writes, goes_on;
   };
@@ -78,29 +79,29 @@ class OutputTape {
     }
     return all;
   }
-  /// The symbol that is next, sum_k u_k y_{k+1} [n, O].
+  /// The next symbol, sum_k u_k y_{k+1} [n, O].
   Var<T> next(Var<T> u, std::span<const int> example) const {
     return mix(slice_columns(u, 0, most()), wanted_, example, symbols_);
   }
-  /// - log Bernoulli(y_k; sig(logits)) of every symbol k, of these logits [n, O] -> [n, S].
+  /// - log Bernoulli(y_k; sig(logits)) of every symbol k: logits [n, O] -> [n, S].
   Var<T> losses(Var<T> logits, std::span<const int> example) const {
     const auto there = filled(*logits.tape, example, [](int, int) { return true; });
     return subtract(scale_rows(there, row_sums(softplus(logits))), dot_scores(logits, wanted_, example, symbols_));
   }
-  /// How much of each symbol is written at step t, if `writes` [n, 1] says how much of one: all where as many are left as
-  /// steps.
+  /// [n, S] the weight with which each symbol is written at step t, from the weight `writes` [n, 1] of writing. It is u where
+  /// as many symbols as steps are left.
   Var<T> written(Var<T> u, Var<T> writes, std::span<const int> example, int t) const {
     const auto must = [&](int b, int k) { return symbols_.count(b) - k >= steps_[b] - t + 1; };
     const auto forced = filled(*u.tape, example, must);
     const auto open = filled(*u.tape, example, [&](int b, int k) { return !must(b, k); });
     return multiply(slice_columns(u, 0, most()), add(forced, scale_rows(open, writes)));
   }
-  /// u after this much [n, S] of each symbol.
+  /// u after writing `written` [n, S].
   Var<T> moved(Var<T> u, Var<T> written) const {
     const auto none = u.tape->constant(u.rows(), 1);
     return add(subtract(u, concat_columns({written, none})), concat_columns({none, written}));
   }
-  /// [n] the states that have something left to write after step t.
+  /// [n] 1 for the states with symbols left to write after step t.
   std::vector<char> unfinished(Var<T> u, std::span<const int> example, int t) const {
     std::vector<char> all(example.size());
     for (std::size_t n = 0; n < all.size(); ++n)
@@ -110,7 +111,7 @@ class OutputTape {
   }
 
  private:
-  /// [n, S] ones where symbol k of its example is, and f(example, k).
+  /// [n, S] 1 where the example has a symbol k and f(example, k) holds.
   template <class F>
   Var<T> filled(Tape<T>& tape, std::span<const int> example, F f) const {
     const auto x = tape.constant(example.size(), most());

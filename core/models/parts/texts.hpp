@@ -1,4 +1,4 @@
-// Texts as sums of their words' vectors, bags of words, with or without position encoding (Sukhbaatar et al. 2015, sec. 4.1).
+// Texts as sums of word vectors (bags of words), with or without position encoding (Sukhbaatar et al. 2015, sec. 4.1).
 //
 //   m = sum_j l_j (.) E[x_j],  l_jd = (1 - j/J) - (d/D)(1 - 2j/J)
 // with j = 1..J the place of the word among the J words of its text and d = 1..D; without position encoding l = 1. Padding
@@ -29,7 +29,7 @@ class Texts {
     if (position_encoding) encode_places();
   }
 
-  /// m [texts, D] with the words' vectors of the table E.
+  /// m [texts, D] with word vectors from the table E.
   Var<T> sums(Tape<T>& tape, const Embedding<T>& table) const {
     return bag(tape.parameter(*table.weight), std::span<const int>(token_), words_, weights());
   }
@@ -39,7 +39,7 @@ class Texts {
     if (place_.empty()) return {};
     return {{places_.data(), places_.size() / width_, width_}, place_};
   }
-  // l of a word depends on j and J alone, and few texts differ in J.
+  // l depends only on j and J, and few values of J occur: store one row per pair.
   void encode_places() {
     place_.assign(token_.size(), -1);
     std::vector<int> first_of(words_ + 1, -1);  // the row of j = 1 among J words
@@ -63,8 +63,8 @@ class Texts {
   std::vector<int> token_;  // [texts W] -1 pads
   std::size_t words_ = 0;   // W
   std::size_t width_ = 0;   // D
-  std::vector<T> places_;   // [any, D] l for every j and J that occurs
-  std::vector<int> place_;  // [texts W] the row of each word; empty if all are ones
+  std::vector<T> places_;   // [rows, D] l for every j and J that occurs
+  std::vector<int> place_;  // [texts W] the row of each word in places_; empty if l = 1
 };
 
 }  // namespace hardgrad

@@ -1,4 +1,4 @@
-// Steps of an unrolled network whose outputs are worked out together: one product with the vocabulary for all of them.
+// Collects the steps of an unrolled network and computes their outputs together, with one product with the vocabulary.
 #pragma once
 
 #include <algorithm>
@@ -9,12 +9,12 @@
 
 namespace hardgrad {
 
-/// Steps, one under the other: [M] states that asked, [N] states after their choices.
+/// Steps, concatenated: [M] states that asked, [N] states after their choices.
 template <class T>
 class Unrolled {
  public:
   explicit Unrolled(Episode<T>& episode) : episode_(episode) {}
-  /// At step t states with `state` [., C] asked, and `i` ends with their choice.
+  /// Adds step t: the states `state` [., C] that asked, and the past `i` after their choice.
   void add(int t, Var<T> state, Past<T> i) {
     for (int parent : i.states().parent) asked_.push_back(asking_ + parent);
     asking_ += static_cast<int>(state.rows());
@@ -33,9 +33,9 @@ class Unrolled {
     for (const auto& step : steps_) states.push_back(step.state);
     return stacked(states);
   }
-  /// x [M, C] of those that asked, on the states after.
+  /// x [M, C] of the states that asked -> [N, C] on the states after.
   Sum<T> after(Var<T> x) const { return {x, asked_}; }
-  /// What was chosen of the values [items, C], as Past::read.
+  /// The chosen values [items, C], as Past::read.
   Sum<T> read(Var<T> values) const {
     if (std::all_of(steps_.begin(), steps_.end(), [](const auto& step) { return step.i.hard(); })) {
       std::vector<int> all;
@@ -46,7 +46,7 @@ class Unrolled {
     for (const auto& step : steps_) reads.push_back(step.i.read(values));
     return stacked(reads);
   }
-  /// f(example, t) of the states after, of their distinct example and step.
+  /// [N] f(distinct example, step) of the states after.
   template <class F>
   std::vector<int> each(F f) const {
     std::vector<int> all;
@@ -56,13 +56,13 @@ class Unrolled {
     return all;
   }
 
-  /// The last layer: hands the losses -log softmax(W u + b)[label] and the predicted labels to the episode, or the logits to
-  /// its observer if it has one (then of one step). u [N, C]; returns the labels of the last step's rows.
+  /// The last layer, on u [N, C]: passes the losses -log softmax(W u + b)[label] and the predicted labels to the episode, or
+  /// the logits to its observer if it has one (one step only). Returns the labels of the last step's rows.
   std::vector<int> classify(Var<T> u, const Linear<T>& layer, const std::vector<int>& label) const {
     if (episode_.observer()) return steps_[0].i.observed(layer(u), steps_[0].t);
-    std::vector<double> weight;  // expected, of each loss
+    std::vector<double> weight;  // expected weight of each loss
     for (const auto& [t, state, i] : steps_) append(weight, i.states().summed(episode_.cost_weights(i.rows())));
-    // States that come from one that asked are the ones its posterior is shared out among.
+    // With posterior weights, the states that continue from one asking state share its weight.
     const ExpectedCotangents expected{
         weight, episode_.hinted() == CostWeights::posterior ? std::span<const int>(asked_) : std::span<const int>{}};
     const auto said = linear_cross_entropy(u, u.tape->parameter(*layer.weight), u.tape->parameter(*layer.bias),
@@ -98,7 +98,7 @@ class Unrolled {
 
   Episode<T>& episode_;
   std::vector<Step> steps_;
-  std::vector<int> asked_;  // [N] which of the M each goes on from
+  std::vector<int> asked_;  // [N] the asking state (of M) from which each continues
   int asking_ = 0;          // M
 };
 

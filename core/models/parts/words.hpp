@@ -1,4 +1,4 @@
-// The words of a batch, each distinct one embedded once, so that what is projected is projected once per distinct word.
+// The words of a batch. Each distinct word is embedded and projected once.
 #pragma once
 
 #include <vector>
@@ -25,7 +25,7 @@ struct Words {
     }
     rows = embedding(tape, std::span<const int>(distinct));
   }
-  /// The row of token n; where there is but one step of tokens, of that one.
+  /// The row of token n, modulo the number of tokens: with the tokens of one step only, n may be of any step.
   int row(std::size_t n) const { return index[n % index.size()]; }
 };
 

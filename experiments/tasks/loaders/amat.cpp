@@ -34,7 +34,7 @@ IdxImages parse_amat(const TextFile& text) {
     if (images.count == 0) {
       images.rows = images.cols = static_cast<std::size_t>(std::lround(std::sqrt(static_cast<double>(pixels))));
       if (images.rows * images.cols != pixels)
-        refuse_input(text.path, i + 1, 0, fmt::format("{} numbers, which is no square: a line is an image of n x n", pixels));
+        refuse_input(text.path, i + 1, 0, fmt::format("{} numbers; a line must be a square image of n x n", pixels));
     } else if (pixels != images.rows * images.cols) {
       refuse_input(
           text.path, i + 1, 0,

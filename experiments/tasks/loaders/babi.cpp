@@ -13,12 +13,12 @@
 namespace hardgrad::tasks {
 namespace {
 
-constexpr std::size_t most_words = 200;  // of a sentence: every sentence is padded to the longest
+constexpr std::size_t most_words = 200;  // per sentence, as every sentence is padded to the longest
 
 std::vector<std::string> words_of(const TextFile& text, std::size_t line, std::size_t column, std::string_view sentence) {
   auto tokens = tokenize(sentence, true);
   std::erase_if(tokens, [](const std::string& token) { return is_punctuation(token); });
-  if (tokens.empty()) refuse_input(text.path, line, column, "a sentence without a word");
+  if (tokens.empty()) refuse_input(text.path, line, column, "a sentence without words");
   if (tokens.size() > most_words)
     refuse_input(text.path, line, column,
                  fmt::format("a sentence of {} words; at most {} are taken", tokens.size(), most_words));
@@ -58,7 +58,7 @@ BabiStories parse_babi(const TextFile& text) {
     const auto tab = line.find('\t', at);
     const auto sentence = line.substr(at, std::min(tab, line.size()) - at);
     if (tab == std::string_view::npos) {
-      if (const auto mark = line.find('?', at); mark != std::string_view::npos)  // no statement asks
+      if (const auto mark = line.find('?', at); mark != std::string_view::npos)  // a statement has no question mark
         refuse(mark + 2, "a question without an answer: expected a tab, the answer, a tab and the supporting lines");
       sentence_of_number[number] = result.sentences.size();
       result.sentences.push_back(words_of(text, number_of_line, at + 1, sentence));
@@ -86,7 +86,7 @@ BabiStories parse_babi(const TextFile& text) {
       if (parsed.ec != std::errc{}) refuse(p + 1, "expected the number of a supporting line");
       const auto it = sentence_of_number.find(fact);
       if (it == sentence_of_number.end())
-        refuse(p + 1, fmt::format("the supporting line {} is no earlier sentence of this story", fact));
+        refuse(p + 1, fmt::format("the supporting line {} is not an earlier sentence of this story", fact));
       question.support.push_back(it->second);
       p = static_cast<std::size_t>(parsed.ptr - line.data());
     }

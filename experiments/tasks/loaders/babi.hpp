@@ -1,6 +1,5 @@
-// bAbI files (Weston et al. 2015, "Towards AI-complete question answering"): numbered sentences; a question's
-// line has a tab, the answer, a tab, and the numbers of the sentences that support it. Number 1 starts a
-// story.
+// bAbI files (Weston et al. 2015, "Towards AI-complete question answering"): numbered sentences. The line of a question has a
+// tab, the answer, a tab, and the numbers of its supporting sentences. Number 1 starts a story.
 #pragma once
 
 #include <cstddef>
@@ -22,11 +21,11 @@ struct BabiQuestion {
 struct BabiStories {
   std::vector<std::vector<std::string>> sentences;  ///< of all stories, in order; lower case, no punctuation
   std::vector<BabiQuestion> questions;
-  std::vector<std::string> stories;  ///< a story's whole text: equal stories are equal here
+  std::vector<std::string> stories;  ///< the normalised text of each story; equal stories have equal texts
 };
 
-/// Throws InputError with line and column for a line without number, out of order, a question without a tab,
-/// an answer without a story, a supporting sentence that is none, and when there is no question at all.
+/// InputError with line and column for a line without a number or out of order, a question without a tab, a question before any
+/// sentence, a wrong supporting line, and a file without questions.
 BabiStories parse_babi(const TextFile& text);
 
 }  // namespace hardgrad::tasks

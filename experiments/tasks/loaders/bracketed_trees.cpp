@@ -13,7 +13,7 @@ namespace {
 struct Node {
   std::size_t line, column;  // of its bracket
   std::string label = {}, word = {};
-  std::vector<std::string> row = {};  // of what is in it
+  std::vector<std::string> row = {};  // symbols of its contents
   bool constituents = false;
 };
 
@@ -24,7 +24,8 @@ class TreeReader {
   explicit TreeReader(std::string path) : path_(std::move(path)) {}
 
   void open(std::size_t line, std::size_t column) {
-    if (open_.size() >= deepest) refuse_input(path_, line, column, fmt::format("brackets {} deep: no tree is", deepest));
+    if (open_.size() >= deepest)
+      refuse_input(path_, line, column, fmt::format("more than {} nested brackets; is the file damaged?", deepest));
     if (!open_.empty()) {
       if (!open_.back().word.empty()) refuse_input(path_, line, column, "a bracket after a word: expected \")\"");
       open_.back().constituents = true;

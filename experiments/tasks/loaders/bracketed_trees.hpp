@@ -8,12 +8,12 @@ namespace hardgrad::tasks {
 
 struct ReadTree {
   std::vector<std::string> words;
-  std::vector<std::string> row;  ///< (S (NP XX )NP ... )S, as linear_tree.hpp says
+  std::vector<std::string> row;  ///< (S (NP XX )NP ... )S, as in linear_tree.hpp
 };
 
-/// (S (NP-SBJ (DT The) (NN dog)) (VP (VBZ barks))), one after the other, over lines as they come; an outermost bracket may lack
-/// its label. Tags of words become XX; labels lose what follows a `-` or `=`; what is not said (-NONE-) and constituents of
-/// nothing else go. InputError where brackets do not match, or a bracket has neither word nor constituent.
+/// Reads trees like (S (NP-SBJ (DT The) (NN dog)) (VP (VBZ barks))); line breaks have no meaning, and an outermost bracket may
+/// lack its label. Tagged words become XX. Labels are cut at `-` or `=`. Empty elements (-NONE-) and constituents of only such
+/// elements are dropped. InputError where brackets do not match, or a bracket has neither word nor constituent.
 std::vector<ReadTree> read_bracketed_trees(const std::string& path);
 
 }  // namespace hardgrad::tasks

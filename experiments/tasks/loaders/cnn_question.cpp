@@ -23,7 +23,7 @@ std::vector<std::string> tokens_of(std::string_view line) {
   return tokens;
 }
 
-/// The parts of a file one after the other, each a line with a blank one before it.
+/// Iterates over the parts of a file, lines separated by blank lines.
 class Parts {
  public:
   explicit Parts(const TextFile& text) : text_(text) {}
@@ -40,11 +40,11 @@ class Parts {
     if (blank()) refuse(1, fmt::format("a blank line where {} should be", what));
     return text_.lines[at_++];
   }
-  /// About the part that came last.
+  /// An error in the last part.
   [[noreturn]] void refuse_last(std::size_t column, const std::string& what) const {
     refuse_input(text_.path, at_, column, what);
   }
-  /// The lines after it.
+  /// Checks the remaining lines, the names of entities.
   void names() {
     for (++at_; at_ < text_.lines.size(); ++at_) {
       const auto colon = text_.lines[at_].find(':');
@@ -90,7 +90,7 @@ ClozeQuestion parse_cnn_question(const TextFile& text) {
 
 std::vector<std::string> question_files(const std::string& folder) {
   if (place_of(folder) != Place::folder)
-    throw InputError(folder + ": is no folder; a folder of question files has training/, validation/ and test/");
+    throw InputError(folder + ": is not a folder; a folder of question files has training/, validation/ and test/");
   std::vector<std::string> files;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {

@@ -22,13 +22,13 @@ struct Field {
 std::vector<Field> fields_of(const TextFile& file, std::size_t line) {
   const std::string_view text = file.lines[line];
   std::vector<Field> fields;
-  for (std::size_t at = 0;; ++at) {  // `at`: where a field begins
+  for (std::size_t at = 0;; ++at) {  // a field begins at `at`
     const auto begin = at;
     std::string value;
     const auto first = std::min(text.find_first_not_of(" \t", at), text.size());
     if (first < text.size() && text[first] == '"') {
       for (at = first + 1;; ++at) {
-        if (at >= text.size()) refuse_input(file.path, line + 1, first + 1, "a quote that does not end on this line");
+        if (at >= text.size()) refuse_input(file.path, line + 1, first + 1, "a quote without an end on this line");
         if (text[at] != '"') {
           value += text[at];
         } else if (at + 1 < text.size() && text[at + 1] == '"') {
@@ -39,7 +39,7 @@ std::vector<Field> fields_of(const TextFile& file, std::size_t line) {
       }
       const auto next = text.find_first_not_of(" \t", at + 1);
       if (next != std::string_view::npos && text[next] != ',')
-        refuse_input(file.path, line + 1, next + 1, "expected a comma behind the quote's end");
+        refuse_input(file.path, line + 1, next + 1, "expected a comma after the closing quote");
       at = std::min(next, text.size());
     } else {
       at = std::min(text.find(',', at), text.size());
@@ -61,7 +61,7 @@ double number_in(const TextFile& file, std::size_t line, const Field& field, con
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size() || !std::isfinite(value))
     refuse_input(file.path, line + 1, field.at,
-                 fmt::format("\"{}\" in column \"{}\" is no number; give columns of numbers alone", field.text.substr(0, 40),
+                 fmt::format("\"{}\" in column \"{}\" is not a number; give columns of numbers only", field.text.substr(0, 40),
                              name.substr(0, 40)));
   if (const auto point = text.find('.'); point != std::string_view::npos) {
     const auto digits = std::min(text.find_first_of("eE", point), text.size()) - point - 1;

@@ -1,4 +1,4 @@
-// Tables of numbers in CSV files (RFC 4180): a line of names, then a line for every row.
+// Tables of numbers in CSV files (RFC 4180): a line of column names, then a line for every row.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 namespace hardgrad::tasks {
 
 struct CsvTable {
-  std::vector<std::string> names;  ///< [C] of the columns, in lower case
+  std::vector<std::string> names;  ///< [C] names of the columns, in lower case
   Array<double> cells;             ///< [R, C]
-  int decimals = 0;                ///< most digits after the point of a number, up to 9
+  int decimals = 0;                ///< largest number of digits after a decimal point, up to 9
 };
 
-/// Fields may stand in quotes, in which "" is a quote; empty lines are passed over. InputError, with line and column in bytes,
-/// on rows of another number of fields than the header, on missing values, on what is no number, on names that are empty or
-/// occur twice, and if there is no row.
+/// Fields may be quoted, with "" for a quote. Empty lines are skipped. InputError, with line and column in bytes, for rows with
+/// another number of fields than the header, missing values, fields that are not numbers, empty or repeated names, and a table
+/// without rows.
 CsvTable read_csv_table(const std::string& path);
 
 }  // namespace hardgrad::tasks

@@ -35,7 +35,7 @@ std::optional<int> number(std::string_view text) {
 
 std::string cut(std::string_view text) { return std::string(text.substr(0, 40)); }
 
-/// Reads links of one file, and refuses what is none by its place.
+/// Reads the links of a file; errors have line and column.
 class LinkReader {
  public:
   LinkReader(const std::string& path, const std::vector<PairLengths>& pairs)
@@ -47,7 +47,7 @@ class LinkReader {
       const auto source = number(text.substr(0, at));
       const auto target = at == std::string_view::npos ? std::nullopt : number(text.substr(at + 1));
       if (!source || !target)
-        refuse_input(path_, line, column, fmt::format("\"{}\" is no link; expected \"0-0 1-2 2?3\"", cut(text)));
+        refuse_input(path_, line, column, fmt::format("\"{}\" is not a link; expected \"0-0 1-2 2?3\"", cut(text)));
       add(line, column, pair, {*source, *target}, text[at] == '-', 0);
     }
   }
@@ -57,7 +57,7 @@ class LinkReader {
     for (std::size_t i = 0; i < pieces.size() && i < 3; ++i)
       if (const auto value = number(pieces[i].text)) values.push_back(*value);
     if (values.size() != 3 || (pieces.size() != 3 && !marked))
-      refuse_input(path_, line, 1, "expected \"sentence source target\", and perhaps S or P");
+      refuse_input(path_, line, 1, "expected \"sentence source target\", optionally with S or P");
     if (values[0] < 1 || static_cast<std::size_t>(values[0]) > pairs_.size())
       refuse_input(path_, line, pieces[0].column, fmt::format("sentence {} of {}, numbered from 1", values[0], pairs_.size()));
     if (values[1] == 0 || values[2] == 0) return;  // NULL

@@ -1,4 +1,4 @@
-// MNIST's idx files; the header is believed only as far as the bytes behind it go.
+// MNIST's idx files. The header is checked against the bytes that follow.
 #include "experiments/tasks/loaders/idx.hpp"
 
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ std::vector<std::uint32_t> read_header(InputFile& file, std::uint32_t magic, con
                  fmt::format("magic number 0x{:08X}, but idx {} start with 0x{:08X}; {}", numbers[0], what, magic,
                              numbers[0] == images_magic   ? "this is a file of images"
                              : numbers[0] == labels_magic ? "this is a file of labels"
-                                                          : "this is no MNIST idx file"));
+                                                          : "this is not an MNIST idx file"));
   if (bytes.size() < wanted)
     refuse_input(file.path(), 0, 0,
                  fmt::format("the idx header is truncated: {} of {} bytes; get a complete copy", bytes.size(), wanted));

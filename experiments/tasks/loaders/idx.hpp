@@ -16,11 +16,10 @@ struct IdxImages {
   }
 };
 
-/// Reads images, plain or gzipped. Throws InputError on a wrong magic number, a truncated header or body, a
-/// header that promises less or more than there is, and an empty set. Allocates no more than the file really
-/// holds.
+/// Reads images, plain or gzipped. InputError on a wrong magic number, a truncated header or body, a header that does not match
+/// the number of bytes, and an empty set. Allocates no more than the file contains.
 IdxImages read_idx_images(const std::string& path);
-/// Reads labels [count] below `classes`; throws InputError likewise.
+/// Reads labels [count] below `classes`; InputError likewise.
 std::string read_idx_labels(const std::string& path, int classes);
 
 }  // namespace hardgrad::tasks

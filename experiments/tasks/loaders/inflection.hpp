@@ -1,4 +1,4 @@
-// Tables of what becomes of words, as the shared tasks of SIGMORPHON give them: inflected forms, and pronunciations.
+// Tables of inflected forms or of pronunciations, in the formats of SIGMORPHON's shared tasks.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@ struct InflectedForm {
   std::string lemma, form;
   std::vector<std::string> features;
 };
-/// Lines `lemma TAB form TAB feature;feature` (SIGMORPHON 2017 and later). InputError on a line with other columns, or an empty
-/// one.
+/// Lines `lemma TAB form TAB feature;feature` (SIGMORPHON 2017 and later). InputError on a line with another number of columns
+/// or an empty one.
 std::vector<InflectedForm> read_inflections(const std::string& path);
 
 struct Transcription {

@@ -1,4 +1,4 @@
-// Reading files that may be plain, gzipped, damaged or hostile (zlib's gzread reads plain files as they are).
+// Reading of files that may be plain, gzipped, damaged or malicious. zlib's gzread also reads plain files.
 #include "experiments/tasks/loaders/input_file.hpp"
 
 #include <fmt/format.h>
@@ -62,17 +62,16 @@ std::string find_input(const std::string& path) {
 InputFile::InputFile(const std::string& path) : path_(path), file_(nullptr) {
   const auto place = place_of(path);
   if (place == Place::nothing)
-    refuse_input(path, 0, 0,
-                 "there is no such file, neither here nor below the folder that HARDGRAD_DATA names; check the path");
+    refuse_input(path, 0, 0, "there is no such file, neither here nor below the folder in HARDGRAD_DATA; check the path");
   if (place == Place::folder) refuse_input(path, 0, 0, "is a folder; name a file in it");
-  if (place == Place::other) refuse_input(path, 0, 0, "is not a regular file; copy what it gives to one");
+  if (place == Place::other) refuse_input(path, 0, 0, "is not a regular file; copy its contents to one");
   errno = 0;
   file_ = gzopen(path.c_str(), "rb");
   if (!file_) refuse_input(path, 0, 0, fmt::format("cannot be opened: {}", std::strerror(errno ? errno : ENOMEM)));
   gzbuffer(gz(file_), 1 << 17);
   if (path.ends_with(".gz") && gzdirect(gz(file_))) {
     gzclose(gz(file_));
-    refuse_input(path, 0, 0, "is named .gz but is not gzip; was the download cut short, or the file unpacked already?");
+    refuse_input(path, 0, 0, "is named .gz but is not gzip; is the download incomplete, or the file already unpacked?");
   }
 }
 
@@ -80,7 +79,7 @@ InputFile::~InputFile() { gzclose(gz(file_)); }
 
 std::string InputFile::read(std::size_t count) {
   std::string result;
-  while (result.size() < count) {  // grows with what is really there, never with what somebody claims
+  while (result.size() < count) {  // grows with the bytes read, not with `count`, which may come from a damaged header
     const auto before = result.size(), wanted = std::min(chunk, count - before);
     result.resize(before + wanted);
     const int got = gzread(gz(file_), result.data() + before, static_cast<unsigned>(wanted));
@@ -138,7 +137,7 @@ TextFile read_text(const std::string& path) {
                    fmt::format("byte 0x{:02X} is not UTF-8; convert the file, e.g. with iconv -t UTF-8",
                                static_cast<unsigned char>(line[*bad])));
     if (const auto zero = line.find('\0'); zero != std::string_view::npos)
-      refuse_input(path, number, zero + 1, "a zero byte; this is no UTF-8 text (UTF-16, perhaps?)");
+      refuse_input(path, number, zero + 1, "a zero byte; this is not UTF-8 text (is it UTF-16?)");
     text.lines.emplace_back(line);
     start = newline + 1;
   }

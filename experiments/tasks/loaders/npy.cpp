@@ -1,4 +1,4 @@
-// Arrays as NumPy writes them; the header is believed only as far as the bytes behind it go.
+// Arrays in NumPy's file format. The header is checked against the bytes that follow.
 #include "experiments/tasks/loaders/npy.hpp"
 
 #include <fmt/format.h>
@@ -14,13 +14,13 @@
 namespace hardgrad::tasks {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "the numbers are taken as they stand");
+static_assert(std::endian::native == std::endian::little, "numbers are read without conversion of their byte order");
 
 constexpr std::size_t longest_header = 1 << 16, most_axes = 8;
 
 [[noreturn]] void refuse(const InputFile& file, const std::string& what) { refuse_input(file.path(), 0, 0, what); }
 
-/// The beginning of what a file says, fit for a line of text.
+/// The beginning of a text from a file, printable in a message.
 std::string shown(std::string_view text) {
   std::string result(text.substr(0, 40));
   for (char& c : result)
@@ -28,7 +28,7 @@ std::string shown(std::string_view text) {
   return result;
 }
 
-/// What stands in the header's dictionary behind 'key': up to the next comma outside of brackets.
+/// The value of 'key' in the header's dictionary: the text up to the next comma outside of brackets.
 std::string_view entry(const InputFile& file, std::string_view header, std::string_view key) {
   const auto name = fmt::format("'{}':", key);
   const auto at = header.find(name);
@@ -51,7 +51,7 @@ std::vector<std::size_t> shape_in(const InputFile& file, std::string_view text) 
     std::size_t extent = 0;
     const auto [end, error] = std::from_chars(text.data() + at, text.data() + text.size(), extent);
     if (error != std::errc{} || shape.size() == most_axes || extent == 0)
-      refuse(file, fmt::format("the shape {}) cannot be: it must be up to {} numbers above 0", shown(text), most_axes));
+      refuse(file, fmt::format("the shape {}) is invalid: it must have up to {} numbers above 0", shown(text), most_axes));
     if (extent > input_limit() / sizeof(double) / size)
       refuse_size(file.path(), fmt::format("the shape {}) promises", shown(text)));
     size *= extent;
@@ -68,7 +68,7 @@ Array<double> read_npy(const std::string& path) {
   constexpr std::string_view magic = "\x93NUMPY";
   const auto start = file.read(8);
   if (start.size() < 8 || !start.starts_with(magic) || start[6] < 1 || start[6] > 3)
-    refuse(file, "does not begin as a .npy file (version 1 to 3) does; write one with numpy.save");
+    refuse(file, "does not begin like a .npy file (version 1 to 3); write one with numpy.save");
   const std::size_t width = start[6] == 1 ? 2 : 4;
   const auto count = file.read(width);
   std::size_t length = 0;
@@ -84,7 +84,7 @@ Array<double> read_npy(const std::string& path) {
     refuse(file, fmt::format("holds numbers of type {}; expected '<f4' or '<f8' (float32, float64)", shown(type)));
   if (entry(file, header, "fortran_order") != "False") refuse(file, "is in Fortran order; save numpy.ascontiguousarray of it");
   const auto text = entry(file, header, "shape");
-  if (!text.starts_with('(')) refuse(file, fmt::format("the shape {} is no tuple; is the header damaged?", shown(text)));
+  if (!text.starts_with('(')) refuse(file, fmt::format("the shape {} is not a tuple; is the header damaged?", shown(text)));
   Array<double> result;
   result.shape = shape_in(file, text);
   std::size_t size = 1;

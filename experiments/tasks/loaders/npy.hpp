@@ -1,4 +1,4 @@
-// Arrays of numbers as NumPy writes them (.npy, format versions 1 to 3): float32 or float64, little-endian, in C order.
+// Arrays in NumPy's file format (.npy, versions 1 to 3): float32 or float64, little-endian, in C order.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace hardgrad::tasks {
 
-/// Throws InputError for what is no such file: damaged, truncated, of another type or order, or larger than `input_limit`. NaN
-/// and infinity are refused, too.
+/// InputError if the file is damaged, truncated, of another type or order, larger than `input_limit`, or has numbers that are
+/// not finite.
 Array<double> read_npy(const std::string& path);
 
 }  // namespace hardgrad::tasks

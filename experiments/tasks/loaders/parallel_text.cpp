@@ -76,7 +76,7 @@ std::vector<Pronunciation> read_cmudict(const std::string& path) {
       } else {
         if (!is_phoneme(piece))
           refuse_input(path, i + 1, start + 1,
-                       fmt::format("\"{}\" is no phoneme; expected \"word PH OW1 N IY0 M Z\"", piece.substr(0, 40)));
+                       fmt::format("\"{}\" is not a phoneme; expected \"word PH OW1 N IY0 M Z\"", piece.substr(0, 40)));
         entry.phonemes.emplace_back(piece);
       }
     }

@@ -113,12 +113,11 @@ TEST_CASE(
   const auto model = lively("memory_reader[embedding=4,hops=2,tied_answers=true]", dimensions);
   for (const auto& parameter : model->parameters()) CHECK(parameter.name != "answer.weight");
   CHECK_THROWS_WITH_AS(lively("memory_reader[tied_answers=true,tying=layerwise]", dimensions),
-                       "memory_reader: tied_answers goes with tying=adjacent", UsageError);
+                       "memory_reader: tied_answers needs tying=adjacent", UsageError);
   auto silent = dimensions;
   silent.erase("answer_word");
   CHECK_THROWS_WITH_AS(lively("memory_reader[tied_answers=true]", silent),
-                       "memory_reader: tied_answers: the task does not say which words its answers are; leave it out",
-                       UsageError);
+                       "memory_reader: tied_answers: the task declares no answer_word; leave it out", UsageError);
 }
 
 }  // namespace hardgrad::testing::memory_reader_test

@@ -138,13 +138,15 @@ TEST_CASE("pixel_attention: canvases that do not fit are refused, with what woul
     make_model<float>(Spec::parse("pixel_attention[" + settings + "]"),
                       {{"height", height}, {"width", width}, {"window", 3}, {"noise", noise}}, Key(1));
   };
-  CHECK_THROWS_WITH_AS(make("layers=2", 6, 7, 5), "pixel_attention: the canvas is 6x7, and must be square", UsageError);
+  CHECK_THROWS_WITH_AS(make("layers=2", 6, 7, 5), "pixel_attention: the canvas must be square, got 6x7", UsageError);
   CHECK_THROWS_WITH_AS(make("layers=3", 6, 6, 5),
-                       "pixel_attention: 3 convolutions leave nothing of a canvas of 6x6 pixels; layers=2 would", UsageError);
-  CHECK_THROWS_WITH_AS(make("layers=2,code=6", 6, 6, 5),
-                       "pixel_attention: a code of 6 numbers wants as many of noise, the task gives 5; code=5 would do, or the "
-                       "task's noise=6 (noise=0: a code without noise)",
+                       "pixel_attention: a canvas of 6x6 pixels is too small for layers=3 convolutions; give layers=2 or fewer",
                        UsageError);
+  CHECK_THROWS_WITH_AS(
+      make("layers=2,code=6", 6, 6, 5),
+      "pixel_attention: a code of 6 numbers needs as many noise numbers, the task has 5; give code=5 or the task "
+      "noise=6 (noise=0: a code without noise)",
+      UsageError);
   CHECK_NOTHROW(make("layers=2,code=6", 6, 6, 0));
 }
 

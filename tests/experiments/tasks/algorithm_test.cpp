@@ -252,7 +252,7 @@ TEST_CASE("settings that make no sequences are refused") {
   const auto refused = [&](const std::string& arguments) { return refusal(folder, [&] { make(arguments); }); };
   CHECK(refused("min_length=5,max_length=4") == "algorithm: min_length must be at most max_length, 4, got 5");
   CHECK(refused("max_length=4,longer=4") == "algorithm: longer must be above max_length, 4, or 0 for none, got 4");
-  CHECK(refused("kind=associative_recall") == "algorithm: associative_recall wants min_length of at least 2 items, got 1");
+  CHECK(refused("kind=associative_recall") == "algorithm: associative_recall needs min_length of at least 2 items, got 1");
   CHECK(has(refused("kind=juggle"), "algorithm"));
 }
 

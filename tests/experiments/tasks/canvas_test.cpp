@@ -102,10 +102,10 @@ TEST_CASE("bad settings and files are refused") {
   Folder folder;
   const auto says = [&](const std::string& arguments) { return refusal(folder, [&] { make(arguments); }); };
   CHECK(has(says("size=12,canvas=11"), "canvas must be at least the digits' own size, 12, got 11"));
-  CHECK(has(says("path=" + (folder / "none")), "none: is no folder"));
+  CHECK(has(says("path=" + (folder / "none")), "none: is not a folder"));
   CHECK(has(says("path=" + folder.path()), "there is no train-images-idx3-ubyte, plain or .gz"));
   write_mnist(folder, 3, 2);
-  CHECK(has(says("heldout=4,path=" + folder.path()), "images of 3x2, but the window that looks for them is square"));
+  CHECK(has(says("heldout=4,path=" + folder.path()), "images of 3x2; they must be square"));
   write_mnist(folder, 3, 3);
   CHECK(has(says("path=" + folder.path()), "heldout must be below the number of training images, 20, got 5000"));
   folder.write("t10k-images-idx3-ubyte.gz", "no image");

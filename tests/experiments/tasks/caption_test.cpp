@@ -166,10 +166,10 @@ TEST_CASE("bad settings and files are refused") {
     return refusal(folder, [&] { make("path=" + path + ",features=" + array); });
   };
   CHECK(has(says("0 a dog\n"), "c.txt:1:8: one column only: expected the picture's number, a tab and its caption"));
-  CHECK(has(says("0\ta dog\n2\ta cat\n"), "c.txt:2:1: \"2\" is no picture: features.npy has numbers 0 to 1"));
-  CHECK(has(says("-1\ta cat\n"), "c.txt:1:1: \"-1\" is no picture"));
-  CHECK(has(says("1x\ta cat\n"), "c.txt:1:1: \"1x\" is no picture"));
-  CHECK(has(says("1\t...\n"), "c.txt:1:3: a caption without a word"));
+  CHECK(has(says("0\ta dog\n2\ta cat\n"), "c.txt:2:1: \"2\" is not a picture: features.npy has numbers 0 to 1"));
+  CHECK(has(says("-1\ta cat\n"), "c.txt:1:1: \"-1\" is not a picture"));
+  CHECK(has(says("1x\ta cat\n"), "c.txt:1:1: \"1x\" is not a picture"));
+  CHECK(has(says("1\t...\n"), "c.txt:1:3: a caption without words"));
   CHECK(has(says("\n\n"), "c.txt: holds no caption"));
   CHECK(has(says(""), "c.txt: is empty"));
   CHECK(has(says("0\t\xff\n"), "c.txt:1:3: byte 0xFF is not UTF-8"));
@@ -177,7 +177,7 @@ TEST_CASE("bad settings and files are refused") {
   for (int i = 0; i < 300; ++i) endless += "word ";
   CHECK(has(says(endless), "c.txt:1:3: a caption of 300 words"));
   const auto asks = [&](const std::string& arguments) { return refusal(folder, [&] { make(arguments); }); };
-  CHECK(has(asks("path=" + array), "are given together or not at all"));
+  CHECK(has(asks("path=" + array), "need each other; give both or neither"));
   CHECK(has(asks("heldout=0.6,test=0.6"), "together must be below 1"));
   CHECK(
       has(asks("path=" + (folder / "c.txt") + ",features=" + features(folder, "(12,)")), "features.npy: has 1 axes; expected"));

@@ -140,7 +140,7 @@ TEST_CASE("files: folders are splits, unknown words, answers that are not there,
 TEST_CASE("bad settings and files are refused") {
   Folder folder;
   const auto says = [&](const std::string& arguments) { return refusal(folder, [&] { make(arguments); }); };
-  CHECK(has(says("path=" + (folder / "none")), "none/training: is no folder; a folder of question files has training/"));
+  CHECK(has(says("path=" + (folder / "none")), "none/training: is not a folder; a folder of question files has training/"));
   std::filesystem::create_directories(folder / "empty/training");
   CHECK(has(says("path=" + (folder / "empty")), "empty/training: holds no question"));
   three_files(folder);

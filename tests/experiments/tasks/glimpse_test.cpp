@@ -200,7 +200,7 @@ TEST_CASE("several digits are right if all are, in order, and nothing else is sa
 TEST_CASE("bad settings and folders are refused") {
   Folder folder;
   const auto says = [&](const std::string& arguments) { return refusal(folder, [&] { make(arguments); }); };
-  CHECK(has(says("path=" + (folder / "none")), "none: is no folder"));
+  CHECK(has(says("path=" + (folder / "none")), "none: is not a folder"));
   CHECK(has(says("path=" + folder.path()), "there is no train-images-idx3-ubyte, plain or .gz"));
   write_mnist(folder, 20, 5);
   CHECK(has(says("path=" + folder.path()), "heldout must be below the number of training images, 20, got 5000"));

@@ -110,7 +110,7 @@ TEST_CASE("images that came as bits: three files, and limits that leave the othe
 TEST_CASE("bad settings and folders are refused") {
   Folder folder;
   const auto says = [&](const std::string& arguments) { return refusal(folder, [&] { make(arguments); }); };
-  CHECK(has(says("path=" + (folder / "none")), "none: is no folder"));
+  CHECK(has(says("path=" + (folder / "none")), "none: is not a folder"));
   CHECK(has(says("path=" + folder.path()), "there is no train-images-idx3-ubyte, plain or .gz"));
   CHECK(has(says("threshold=1"), "threshold must be below 1"));
   write_grey(folder, 9);
@@ -118,7 +118,7 @@ TEST_CASE("bad settings and folders are refused") {
   folder.write("binarized_mnist_train.amat", "0 1 1 0\n");
   CHECK(has(says("path=" + folder.path()), "there is no binarized_mnist_valid.amat, plain or .gz"));
   folder.write("binarized_mnist_valid.amat", "0\n");
-  CHECK(says("path=" + folder.path()) == "binarized_mnist_valid.amat: images of 1x1, but those to train on are 2x2");
+  CHECK(says("path=" + folder.path()) == "binarized_mnist_valid.amat: images of 1x1, but training images are 2x2");
 }
 
 }  // namespace hardgrad::testing::images_test

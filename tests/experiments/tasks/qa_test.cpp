@@ -128,7 +128,7 @@ TEST_CASE("bad settings and files are refused") {
   Folder folder;
   const auto says = [&](const std::string& arguments) { return refusal(folder, [&] { make(arguments); }); };
   const auto alone = folder.write("alone_train.txt", "1 A.\n2 B?\tx\t1\n"), odd = folder.write("odd.txt", "1 A.\n2 B?\tx\t1\n");
-  CHECK(has(says("path=" + alone), "there is no test file alone_test.txt; name one with test_path=FILE"));
+  CHECK(has(says("path=" + alone), "there is no test file alone_test.txt; give one with test_path=FILE"));
   CHECK(has(says("path=" + odd), "no test file can be guessed"));
   CHECK(has(says("path=" + (folder / "none_train.txt")), "none_train.txt: there is no such file"));
   CHECK(has(says("test_path=" + odd), "test_path is given without path"));
@@ -198,7 +198,8 @@ TEST_CASE("a folder of files is learned jointly, with an accuracy for each") {
   CHECK(metrics[3].value() == 0.5);
   Folder empty;
   CHECK(has(refusal(empty, [&] { make("path=" + empty.path()); }), "holds no file of the name ..._train.txt"));
-  CHECK(has(refusal(folder, [&] { make("test_path=x,path=" + folder.path()); }), "a folder's test files go by their names"));
+  CHECK(has(refusal(folder, [&] { make("test_path=x,path=" + folder.path()); }),
+            "the test files of a folder are found by their names"));
 }
 
 TEST_CASE("random noise in time puts empty sentences between the others, in training alone, anew in every epoch") {

@@ -235,9 +235,8 @@ TEST_CASE("settings and files that make no questions are refused") {
   const auto refused = [&](const std::string& arguments) { return refusal(folder, [&] { make(arguments); }); };
   CHECK(refused("min_rows=5,max_rows=4") == "tables: min_rows must be at most max_rows, 4, got 5");
   CHECK(refused("columns=11") == "tables: generated tables have at most 10 columns, got columns=11");
-  CHECK(refused("min_rows=1,columns=3,path=" + a) ==
-        "a.csv: columns=3 are wanted, but the table has 2; give columns=2 or fewer");
-  CHECK(refused("path=" + a) == "a.csv: min_rows=3 are wanted, but the table has 2; give min_rows=2 or less");
+  CHECK(refused("min_rows=1,columns=3,path=" + a) == "a.csv: columns=3 exceeds the table's 2; give columns=2 or fewer");
+  CHECK(refused("path=" + a) == "a.csv: min_rows=3 exceeds the table's 2; give min_rows=2 or less");
   CHECK(refused("min_rows=1,path=" + big) ==
         "big.csv: a sum of 3 numbers like 99999999.5 would have more than nine digits; give rounded or scaled numbers");
   CHECK(has(refused("path=" + (folder / "none.csv")), "none.csv"));

@@ -295,7 +295,7 @@ TEST_CASE("letters: of the same sentences, a blank between words, and BLEU of th
                        "translation: the network was trained on letters; symbols=letters", UsageError);
   CHECK(
       has(refusal(folder, [&] { make("data=text,symbols=letters,links=" + path + ",path=" + path + ",target_path=" + path); }),
-          "links are of words, not of symbols=letters"));
+          "links are between words; they do not go with symbols=letters"));
 }
 
 TEST_CASE("positions used: none but one, or as many as there are") {

@@ -31,7 +31,7 @@ TEST_CASE("damaged text is refused with line and column") {
   CHECK(has(says(folder, "0 1 nan 0\n"), "x:1:5: a pixel must be"));
   CHECK(has(says(folder, "0 1 1x 0\n"), "got \"1x\""));
   CHECK(has(says(folder, "0,1,1,0\n"), "got \"0,1,1,0\""));
-  CHECK(says(folder, "0 1 1\n") == "x:1: 3 numbers, which is no square: a line is an image of n x n");
+  CHECK(says(folder, "0 1 1\n") == "x:1: 3 numbers; a line must be a square image of n x n");
   CHECK(says(folder, "0 1 1 0\n0 1 1\n") == "x:2: 3 numbers, but the first image has 2x2; is it truncated?");
   CHECK(says(folder, "\n \n") == "x: holds no images");
   CHECK(has(says(folder, std::string("0 1\0 1", 6)), "a zero byte"));

@@ -44,12 +44,12 @@ TEST_CASE("every wrong line is refused with its place") {
             "qa.txt:2:17: a question without an answer: expected a tab"));
   CHECK(has(babi_refusal({mary, "2 Where is Mary? \t\t1"}), "qa.txt:2:19: an empty answer"));
   CHECK(has(babi_refusal({"1 Where is Mary? \tbathroom\t1"}), "qa.txt:1:3: a question before any sentence"));
-  CHECK(has(babi_refusal({mary, "2 Where? \tx\t7"}), "qa.txt:2:13: the supporting line 7 is no earlier sentence"));
+  CHECK(has(babi_refusal({mary, "2 Where? \tx\t7"}), "qa.txt:2:13: the supporting line 7 is not an earlier sentence"));
   CHECK(has(babi_refusal({mary, "2 Where? \tx\t1", "3 Where? \tx\t2"}), "qa.txt:3:13: the supporting line 2"));
   CHECK(has(babi_refusal({mary, "2 Where? \tx\tone"}), "qa.txt:2:13: expected the number of a supporting line"));
-  CHECK(has(babi_refusal({"1 ..."}), "qa.txt:1:3: a sentence without a word"));
-  CHECK(has(babi_refusal({mary, "2 \tyes\t1"}), "qa.txt:2:3: a sentence without a word"));
-  CHECK(has(babi_refusal({"1 "}), "a sentence without a word"));
+  CHECK(has(babi_refusal({"1 ..."}), "qa.txt:1:3: a sentence without words"));
+  CHECK(has(babi_refusal({mary, "2 \tyes\t1"}), "qa.txt:2:3: a sentence without words"));
+  CHECK(has(babi_refusal({"1 "}), "a sentence without words"));
   CHECK(has(babi_refusal({mary}), "qa.txt: holds no question"));
   std::string endless = "1";
   for (int i = 0; i < 300; ++i) endless += " word";

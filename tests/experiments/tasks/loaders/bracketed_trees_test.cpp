@@ -33,7 +33,7 @@ TEST_CASE("brackets that are no tree are refused with line and column") {
   CHECK(has(says("((-NONE- *))"), "t: holds no tree"));
   CHECK(has(says("\n"), "t: holds no tree"));
   CHECK(has(says("(S (N \xff))"), "t:1:7"));
-  CHECK(has(says(std::string(2000, '(')), "t:1:1001: brackets 1000 deep"));
+  CHECK(has(says(std::string(2000, '(')), "t:1:1001: more than 1000 nested brackets"));
 }
 
 TEST_CASE("damaged trees are read or refused in one line, and what is read is a tree") {

@@ -29,13 +29,13 @@ TEST_CASE("what is no table of numbers is refused, with where and what") {
   for (const std::string missing : {"", " ", "NA", "n/a", "NaN", "null", "-", "?"})
     CHECK(refused("a,b\n1," + missing + "\n") ==
           "t.csv:2:3: a missing value in column \"b\"; give every number, or leave the row out");
-  CHECK(refused("a,b\n1,two\n") == "t.csv:2:3: \"two\" in column \"b\" is no number; give columns of numbers alone");
-  CHECK(has(refused("a\n1e999\n"), "t.csv:2:1: \"1e999\" in column \"a\" is no number"));
-  CHECK(has(refused("a\n1 000\n"), "is no number"));
+  CHECK(refused("a,b\n1,two\n") == "t.csv:2:3: \"two\" in column \"b\" is not a number; give columns of numbers only");
+  CHECK(has(refused("a\n1e999\n"), "t.csv:2:1: \"1e999\" in column \"a\" is not a number"));
+  CHECK(has(refused("a\n1 000\n"), "is not a number"));
   CHECK(refused("a,,c\n1,2,3\n") == "t.csv:1:3: a column without a name; the first line names the columns");
   CHECK(refused("a,A\n1,2\n") == "t.csv:1:3: a second column \"a\"; give every column a name of its own");
-  CHECK(refused("a,\"b\n1,2\n") == "t.csv:1:3: a quote that does not end on this line");
-  CHECK(refused("a,\"b\"c\n1,2\n") == "t.csv:1:6: expected a comma behind the quote's end");
+  CHECK(refused("a,\"b\n1,2\n") == "t.csv:1:3: a quote without an end on this line");
+  CHECK(refused("a,\"b\"c\n1,2\n") == "t.csv:1:6: expected a comma after the closing quote");
   CHECK(refused("a,b\n") == "t.csv: holds no row of numbers below a line of names");
   CHECK(refused("\n\n") == "t.csv: holds no row of numbers below a line of names");
 }

@@ -20,7 +20,7 @@ TEST_CASE("gold links in the Pharaoh format: sure and possible, a line for each 
   CHECK(links[2].sure == std::set<Link>{{0, 0}, {1, 3}});
 }
 
-TEST_CASE("gold links in columns: numbers from 1, NULL is no link, sure unless it says possible") {
+TEST_CASE("gold links in columns: numbers from 1, NULL is not a link, links are sure unless marked possible") {
   Folder folder;
   const auto links = read_gold_links(folder.write_gz("g.gz", "0003 2 4 P\n1 1 1\n1 0 2 S\n3 1 1 S\n"), pairs);
   CHECK(links[0].sure == std::set<Link>{{0, 0}});
@@ -36,11 +36,11 @@ TEST_CASE("gold links that are none are refused with line and column") {
   CHECK(has(says("0-0 3-0\n\n\n"),
             "g:1:5: a link of source word 3 and target word 0, but the pair has 3 and 2 (numbered from 0)"));
   CHECK(has(says("0-0\n0-1\n\n"), "g:2:1: a link of source word 0 and target word 1"));
-  CHECK(has(says("0-0\n0:0\n\n"), "g:2:1: \"0:0\" is no link; expected \"0-0 1-2 2?3\""));
-  CHECK(has(says("0-0 0--1\n\n\n"), "g:1:5: \"0--1\" is no link"));
-  CHECK(has(says("0-0 99999999999-1\n\n\n"), "is no link"));
+  CHECK(has(says("0-0\n0:0\n\n"), "g:2:1: \"0:0\" is not a link; expected \"0-0 1-2 2?3\""));
+  CHECK(has(says("0-0 0--1\n\n\n"), "g:1:5: \"0--1\" is not a link"));
+  CHECK(has(says("0-0 99999999999-1\n\n\n"), "is not a link"));
   CHECK(has(says("0-0\n\n"), "g: has 2 lines for 3 sentence pairs; line i has the links of pair i"));
-  CHECK(has(says("1 1 1\n2 1\n"), "g:2:1: expected \"sentence source target\", and perhaps S or P"));
+  CHECK(has(says("1 1 1\n2 1\n"), "g:2:1: expected \"sentence source target\", optionally with S or P"));
   CHECK(has(says("1 1 1\n1 1 1 Q\n"), "g:2:1: expected"));
   CHECK(has(says("1 1 1 S S\n"), "g:1:1: expected"));
   CHECK(has(says("4 1 1\n"), "g:1:1: sentence 4 of 3, numbered from 1"));

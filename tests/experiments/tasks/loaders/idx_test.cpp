@@ -47,7 +47,7 @@ TEST_CASE("damaged image files are refused") {
   CHECK(has(images_refusal(folder, ""), "the idx header is truncated: 0 of 16 bytes"));
   CHECK(has(images_refusal(folder, big_endian({0x803, 2})), "the idx header is truncated: 8 of 16 bytes"));
   CHECK(has(images_refusal(folder, big_endian({0x801, 2})), "this is a file of labels"));
-  CHECK(has(images_refusal(folder, "<html><head><title>404"), "this is no MNIST idx file"));
+  CHECK(has(images_refusal(folder, "<html><head><title>404"), "this is not an MNIST idx file"));
   CHECK(has(images_refusal(folder, big_endian({0x803, 2, 2, 3}) + body.substr(1)), "= 12 bytes, but only 11 follow"));
   CHECK(has(images_refusal(folder, big_endian({0x803, 2, 2, 3}) + body + "x"), "= 12 bytes, but more follow"));
   CHECK(has(images_refusal(folder, big_endian({0x803, 0, 2, 3})), "holds no images"));

@@ -49,7 +49,7 @@ TEST_CASE("CMUdict: variants, comments and phonemes") {
   CHECK(words[1].phonemes == std::vector<std::string>{"D", "OY1", "L"});
   const auto says = [&](const std::string& text) { return refusal(folder, [&] { read_cmudict(folder.write("d", text)); }); };
   CHECK(has(says("word\n"), "d:1:5: a word without phonemes"));
-  CHECK(has(says("a AH0\nword W er1 D\n"), "d:2:8: \"er1\" is no phoneme"));
+  CHECK(has(says("a AH0\nword W er1 D\n"), "d:2:8: \"er1\" is not a phoneme"));
   CHECK(has(says("word(x) W ER1 D\n"), "d:1:5: expected a variant like word(2)"));
   CHECK(has(says("word(2 W ER1 D\n"), "d:1:5: expected a variant like word(2)"));
   CHECK(has(says("# nothing\n"), "d: holds no word"));
