@@ -40,8 +40,7 @@ struct Measurement {
   double estimand_norm = not_a_number;   ///< |g*|, the gradient of that target
   std::string estimand = "enumerated";   ///< source of g*: enumerated | a quadrature and its accuracy | spec and
                                          ///< replicates of a long run | why it is missing
-                                         ///< Root of the summed squared standard errors of g*; for a quadrature its error; 0 if
-                                         ///< enumerated.
+  /// Root of the summed squared standard errors of g*; for a quadrature its error; 0 if enumerated.
   double estimand_standard_error = 0;
   double variance = not_a_number;            ///< trace of the covariance, 1/(M-1); infinite if the formula gives that
   double squared_bias = not_a_number;        ///< |mean - g*|^2 - variance / M: unbiased, may be negative
