@@ -114,22 +114,22 @@ def test_seeds_decide_and_estimators_learn():
 
 @pytest.mark.parametrize("network, named, said", [
     (lambda e: e.choose("word", torch.zeros(3, 2)), {}, "site `word` is asked, but not declared"),
-    (lambda e: e.choose("bit", torch.zeros(2, 2)), {}, "bit: 2 rows are given, and 3 are asked for"),
+    (lambda e: e.choose("bit", torch.zeros(2, 2)), {}, "bit: got 2 rows, expected 3"),
     (lambda e: e.choose("bit", torch.zeros(3, 4)), {}, "site `bit` has so many options: 4, declared 2"),
     (lambda e: e.choose("bit", torch.full((3, 2), np.nan)), {}, r"logits: entry \[0, 0, 0\] is nan"),
     (lambda e: e.choose("bit", torch.zeros(3)), {}, r"logits have shape \[3\]; they are"),
     (lambda e: e.cost(torch.zeros(2)), {}, r"losses of shape \[2\], expected \[3\]"),
     (lambda e: e.choose("bit", torch.zeros(3, 2), state=torch.zeros(2, 1)), {}, r'choice "bit": state has shape \[2, 1\]; it is \[3, numbers\]'),
     (lambda e: e.choose("bit", torch.zeros(3, 2), posterior=torch.zeros(3, 2)), {}, "a posterior is given, but the episode has none"),
-    (lambda e: e.choose("bit", torch.zeros(3, 2)), {"posterior": True, "estimator": "exact[target=elbo]"}, "a posterior is wanted"),
-    (lambda e: e.choose("bit", torch.zeros(3, 2)), {"estimator": "gumbel_softmax"}, "gumbel_softmax puts weights in the place of choices"),
+    (lambda e: e.choose("bit", torch.zeros(3, 2)), {"posterior": True, "estimator": "exact[target=elbo]"}, "a posterior is required"),
+    (lambda e: e.choose("bit", torch.zeros(3, 2)), {"estimator": "gumbel_softmax"}, "gumbel_softmax replaces choices by weights"),
     (lambda e: e.choose("bit", torch.zeros(3, 2)), {"estimator": "vimco"}, "vimco: the model has no learned posterior"),
     (lambda e: e.choose("bit", torch.zeros(3, 2)), {"posterior": True, "estimator": "rloo[samples=2]"},
      r"rloo draws from the prior, and the posterior would have no gradient: take rloo\[target=elbo\], or leave out posterior=True"),
     (lambda e: e.choose("bit", torch.zeros(3, 2)), {"posterior": True, "estimator": "disarm_iw"}, r"take disarm_iw\[target=elbo\]"),
-    (lambda e: e.choose("bit", torch.zeros(3, 2)) and None, {}, "the network never said what it costs"),
+    (lambda e: e.choose("bit", torch.zeros(3, 2)) and None, {}, "the network has no cost"),
     (lambda e: None, {"dtype": torch.float16}, "dtype is float32 or float64"),
-    (lambda e: None, {"sites": {}}, "an episode has examples and sites"),
+    (lambda e: None, {"sites": {}}, "an episode needs at least one example and one site"),
 ])
 def test_refusals(network, named, said):
     with pytest.raises(hardgrad.UsageError, match=said):
@@ -164,7 +164,7 @@ def test_what_a_network_raises_comes_out_and_an_episode_ends():
 
 
 def over(run):
-    with pytest.raises(hardgrad.UsageError, match="this episode is over"):
+    with pytest.raises(hardgrad.UsageError, match="this episode has ended"):
         run.choose("bit", torch.zeros(3, 2))
 
 

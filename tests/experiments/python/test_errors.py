@@ -35,12 +35,12 @@ def zeros(options):
     ([-np.inf, -np.inf], np.zeros(2), "rloo", r"all options of entry \[0\] are -inf"),
     (np.zeros((2, 0)), zeros, "rloo", r"logits have shape \[2, 0\]"),
     (np.zeros((1, 1, 1, 2)), zeros, "rloo", r"logits have shape \[1, 1, 1, 2\]"),
-    (["a", "b"], zeros, "rloo", "no type of real numbers"),
+    (["a", "b"], zeros, "rloo", "is not a type of real numbers"),
     (LOGITS, lambda options: np.zeros((len(options), 1)), "rloo", r"losses of shape \[\d+, 1\], expected \[\d+\]"),
     (LOGITS, lambda options: 1.0, "rloo", r"losses of shape \[\], expected"),
     (LOGITS, lambda options: None, "rloo", "losses"),
-    (LOGITS, lambda options: ["a"] * len(options), "rloo", "no array of real numbers but list"),
-    (LOGITS, lambda options: np.full(len(options), 1j), "rloo", "no array of real numbers but ndarray"),
+    (LOGITS, lambda options: ["a"] * len(options), "rloo", "are list, not an array of real numbers"),
+    (LOGITS, lambda options: np.full(len(options), 1j), "rloo", "are ndarray, not an array of real numbers"),
     (LOGITS, TABLE * 1j, "rloo", "neither a function nor a table of real numbers but ndarray"),
     (np.zeros((5, 2, 1)), zeros, "rloo", r"logits of shape \[5, 2, 1\] have one option.*stack zeros and l"),
 ])
@@ -70,7 +70,7 @@ def test_more_refusals():
     for seed in (-1, 1 << 64, 0.5, None):
         with pytest.raises(hardgrad.UsageError, match="a seed is a whole number from 0 to"):
             hardgrad.gradient(LOGITS, TABLE, "rloo", seed)
-    with pytest.raises(hardgrad.UsageError, match="several things"):
+    with pytest.raises(hardgrad.UsageError, match="is ambiguous"):
         hardgrad.describe("bits")
     with pytest.raises(hardgrad.UsageError, match='there is nothing named "rlooo"'):
         hardgrad.describe("rlooo")

@@ -93,7 +93,7 @@ def test_without_pytorch():
     assert said.returncode == 1 and "ModuleNotFoundError" in said.stderr and "torch" in said.stderr.splitlines()[-1]
 
 
-@pytest.mark.parametrize("there, said", [([], "not built for this Python: "), (["_core.cpython-399-x86_64-linux-gnu.so"], "_core.cpython-399-.* is there, which")])
+@pytest.mark.parametrize("there, said", [([], "not built for this Python: "), (["_core.cpython-399-x86_64-linux-gnu.so"], "found _core.cpython-399-.*, which")])
 def test_without_the_module_a_sentence_says_what_to_build(there, said, tmp_path):
     """As after the quick start, which builds the program alone; or where the module is another Python's."""
     (tmp_path / "hardgrad").mkdir()

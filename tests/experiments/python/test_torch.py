@@ -188,7 +188,7 @@ def test_an_estimator_learns_while_gradients_are_recorded():
     for _ in range(200):
         expectation(logits, f, held)
     assert hardgrad.moments([0.0, 0.5], loss, held).variance.sum() < 0.05 * fresh
-    with pytest.raises(hardgrad.UsageError, match="moving_baseline learns, and has begun with 1 columns of 2 options"):
+    with pytest.raises(hardgrad.UsageError, match="moving_baseline learns, and was made for 1 columns of 2 options"):
         hardgrad.moments(LOGITS, np.eye(3), held)
 
 
