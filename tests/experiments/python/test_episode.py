@@ -1,4 +1,4 @@
-"""Choices that feed later ones, in PyTorch: the program's gradients, sums written down, and what cannot be."""
+"""Choices that feed later ones, in PyTorch: the program's gradients, explicit sums, and errors."""
 import sys
 import threading
 from pathlib import Path
@@ -18,7 +18,7 @@ from reader import Reader  # noqa: E402
 
 
 def answered(reader, hops):
-    """The network's run: every look depends on those before."""
+    """The network's run: every look depends on the earlier ones."""
     def network(e):
         u, example = reader.start(), torch.arange(len(reader.answer))
         for k in range(1, hops + 1):
@@ -55,7 +55,7 @@ LOSS = torch.tensor([[1.0, -2.0], [0.5, 3.0]], dtype=torch.double)
 
 
 def two(first, second, loss, posterior=None):
-    """Two bits, the second by the first; a loss of both. With a posterior, of as many logits."""
+    """Two bits, the second depending on the first, and a loss of both. With a posterior, which has the same number of logits."""
     def network(e):
         p, q = (first, second), posterior or (None, None)
         a = e.choose("bit", p[0].expand(3, 2), posterior=None if posterior is None else q[0].expand(3, 2))
@@ -83,7 +83,7 @@ def test_enumerations_are_differentiated_as_sums():
 
 
 def test_lower_bounds_with_a_learned_posterior():
-    """-ELBO by enumeration, at the logits of both; and the importance family runs."""
+    """-ELBO by enumeration, at the logits of prior and posterior; and importance-weighted estimators run."""
     tensors = FIRST, SECOND, LOSS, 0.5 * FIRST + 0.1, SECOND.flip(0)
     mine, theirs = leaves(*tensors), leaves(*tensors)
     value = episode(3, SITES, "exact[target=elbo]", posterior=True, dtype=torch.double).run(two(*mine[:3], posterior=mine[3:]))
@@ -169,14 +169,14 @@ def over(run):
 
 
 def test_a_block_is_a_function():
-    """With every estimator that an episode can have, the same numbers either way; those that run the network again say so."""
+    """Block and function give the same numbers for every estimator of episodes; those that run the network again raise an error."""
     blocks, again, relaxed = [], [], 0
     for spec in hardgrad.estimators():
         mine, theirs = leaves(FIRST, SECOND, LOSS), leaves(FIRST, SECOND, LOSS)
         of = {"sites": SITES, "estimator": spec, "dtype": torch.double, "seed": 5}
         try:
             value = episode(3, **of).run(two(*theirs))
-        except hardgrad.UsageError:  # relaxations, and what wants a posterior
+        except hardgrad.UsageError:  # relaxations, and estimators that need a posterior
             relaxed += 1
             continue
         expected = torch.autograd.grad(value.sum(), theirs, allow_unused=True)

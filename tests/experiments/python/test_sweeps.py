@@ -1,4 +1,4 @@
-"""`measure` and `run` do what the program does: the same numbers, its sentences as exceptions, and Ctrl-C loses nothing."""
+"""`measure` and `run` equal the program: the same numbers, its messages as exceptions, and Ctrl-C loses nothing."""
 import io
 import json
 import os
@@ -55,7 +55,7 @@ def test_a_sweep_is_the_programs(tmp_path, capfd):
             np.testing.assert_array_equal(data[name].values, theirs[name].values)
             compared += 1
     assert compared > 10 and list(data.cell_hash.values) == list(theirs.cell_hash.values)
-    assert hardgrad.run(file, out="ours/cells", progress=False).variance.equals(data.variance)  # the same plan: nothing is left to do
+    assert hardgrad.run(file, out="ours/cells", progress=False).variance.equals(data.variance)  # the same plan: no cell is left
     assert capfd.readouterr().err == ""
     assert (tmp_path / "ours/cells/journal.jsonl").read_text().count('"start"') == 6
 
@@ -106,7 +106,7 @@ def test_refusals(call, kind, said, capfd):
     with pytest.raises(kind, match=said) as refusal:
         call()
     assert "\n" not in str(refusal.value)
-    assert capfd.readouterr().err == ""  # it is said once
+    assert capfd.readouterr().err == ""  # the message appears once
 
 
 def test_what_reads_results_may_be_missing():
@@ -116,7 +116,7 @@ def test_what_reads_results_may_be_missing():
 
 
 def test_an_interrupt_loses_nothing(tmp_path):
-    """The cell at work is stopped, the one that is done stays."""
+    """The cell at work is stopped, the completed one is kept."""
     config = {"grid": {"task": "bits", "estimator": ["exact", "rloo"]}, "measure": {"replicates": 4},
               "override": [{"when": {"estimator": "rloo"}, "set": {"measure": {"replicates": 2000000000}}}]}
     script = (f"import hardgrad\ntry:\n    hardgrad.run({config!r}, out='cells', jobs=1)\n"
@@ -130,11 +130,11 @@ def test_an_interrupt_loses_nothing(tmp_path):
     assert process.returncode == 0 and said == "stopped\n" and "stopping; cells at work are saved" in complaints
     data = hardgrad.run({**config, "override": []}, out="cells", only="estimator=exact", force=True, progress=False)
     assert data.estimator.values.tolist() == ["exact"]
-    assert journal.read_text().count('"start"') == 2  # which was not run again
+    assert journal.read_text().count('"start"') == 2  # not run again
 
 
 def test_a_second_interrupt_kills(tmp_path, monkeypatch):
-    """A program that would never end, and a reader of its words who interrupts at each."""
+    """A program that never ends, and a reader of its output that interrupts at each line."""
     deaf = tmp_path / "deaf"
     deaf.write_text("#!/bin/bash\ntrap 'echo $$ heard it >&2' INT\necho $$ at work >&2\nwhile :; do sleep 0.01; done\n")
     deaf.chmod(0o755)

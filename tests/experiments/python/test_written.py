@@ -1,4 +1,4 @@
-"""Estimators that are written in Python: the registry's once more, with the same moments; and a wrong one, with its number."""
+"""Estimators written in Python: registered ones, with the same moments; and a wrong one, whose bias is known."""
 import numpy as np
 import pytest
 
@@ -50,7 +50,7 @@ def test_a_wrong_one_is_found_with_its_number():
     of = hardgrad.moments([0.2, -0.4], lambda w: (w[:, 0, 1] ** 3, np.stack([0 * w[:, :, 1], 3 * w[:, :, 1] ** 2], -1)),
                           hardgrad.written(straight_through, derivatives=True), takes="weights")
     p = 1 / (1 + np.exp(0.6))
-    np.testing.assert_allclose(of.bias[1], p * (1 - p) * (3 * p - 1), atol=1e-13)  # of slopes 0 and 3, where the truth has 1
+    np.testing.assert_allclose(of.bias[1], p * (1 - p) * (3 * p - 1), atol=1e-13)  # from slopes 0 and 3, while the truth has 1
 
 
 def test_refusals():
