@@ -30,8 +30,8 @@ class Replicates {
   void complete(int block);
   /// After all blocks are complete.
   void finish();
-  /// Doubles the number of replicates: the present blocks become the first half, with twice as many replicates each, and the
-  /// second half is to be filled. Afterwards, with `finish`, the sums equal those of twice as many replicates from the start.
+  /// Doubles the number of replicates, with the same number of blocks: the present replicates fill the first half, and the second
+  /// half is to be filled. Then, after `finish`, the sums equal those of twice as many replicates from the start.
   void grow();
   /// The first block that is not complete.
   int next() const { return summed_; }

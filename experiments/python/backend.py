@@ -3,7 +3,7 @@
 The core and the program are built in build/release, as usual; that takes minutes, or no time if the scripts have built them already.
 The module is compiled separately, in build/pip, for the calling Python and with pip's pybind11.
 
-HARDGRAD_BUILD names a folder in which the whole package has been built already for this Python; nothing is built then. The wheel
+HARDGRAD_BUILD names a folder in which the whole package has been built already for this Python; then nothing is compiled. The wheel
 needs a processor with the features of this one, and the libraries of this system.
 """
 from __future__ import annotations
