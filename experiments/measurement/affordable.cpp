@@ -25,11 +25,11 @@ std::string affordable(const Spec& spec, const Model<T>& model, const Batch& bat
       return false;
     }
   };
-  // From below, because one visit of too many samples would be too much already. Of two neighbours the larger that fits: some
-  // estimators take even numbers only.
+  // Searched from below: a single visit with too many samples may already take too long. Some estimators accept only even
+  // numbers, so the larger of two neighbours that fits is taken.
   const auto near = [&](int k) { return fits(k) ? k : fits(k - 1) ? k - 1 : 0; };
   const int given = Settings(entry.name, entry.parameters, spec).integer(samples->name);
-  int found = 0, above = given;  // fits; does not
+  int found = 0, above = given;  // `found` fits, `above` does not
   for (int k = std::max(2, static_cast<int>(samples->low)); k < above; k = std::max(2 * found, k + 1)) {
     if (const int fit = near(k); fit > found)
       found = fit;

@@ -1,4 +1,4 @@
-// How many samples an exact measurement can afford.
+// The number of samples an exact measurement can afford.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace hardgrad::measurement {
 
-/// The most samples, below those of the spec, with which exact moments take no more visits than the cap, as it is written in a
-/// spec: "samples=7". Empty if the estimator takes no number of samples, or their number is not what is too much. By first
-/// visits (visits_needed): an estimate.
+/// The largest number of samples, below the spec's, for which exact moments need no more visits than the cap, written as in a
+/// spec: "samples=7". Empty if the estimator takes no number of samples, or if fewer samples would not help. An estimate, from
+/// one first visit (visits_needed).
 template <class T>
 std::string affordable(const Spec& spec, const Model<T>& model, const Batch& batch, double outcome_cap);
 

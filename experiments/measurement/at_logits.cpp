@@ -6,7 +6,7 @@
 namespace hardgrad::measurement {
 namespace {
 
-/// Adds `episode`'s gradients at the logits of copy m of example b, which is example b M + m, to gradient m.
+/// Adds the logit gradients of `episode` to the replicates: copy m of example b (row b M + m of the batch) to gradient m.
 template <class T>
 void add_episode(Tape<T>& tape, const Episode<T>& episode, int copies, LogitGradients& result) {
   auto& into = result.of_replicate;

@@ -1,9 +1,9 @@
-// Gradients at the logits: what an estimator's noise is before the network spreads it over parameters.
+// Gradients at the logits: an estimator's noise before the network spreads it over the parameters.
 //
-// (Of numbers: at the parameters of their distribution, means and log scales. Where choices are drawn from a posterior: at
-// those of the prior, then at its own.) With respect to an offset of the logits of every choice, example and option, the same
-// whatever was chosen before: the sum over the rows of an example of d / d logits. Nothing below the logits is worked out
-// backward, and replicates are rows of one run (core/models/parts/replicates.hpp).
+// The gradient is taken with respect to one offset for each choice, example and option, shared by all earlier choices: it is
+// the sum of d / d logits over the rows of an example. For numbers, it is taken at the means and log scales of their
+// distribution. If choices are drawn from a posterior, the gradient at the prior's logits comes first, then that at the
+// posterior's. The backward pass stops at the logits. Replicates are rows of one run (core/models/parts/replicates.hpp).
 #pragma once
 
 #include <string>
@@ -16,20 +16,20 @@
 namespace hardgrad::measurement {
 
 struct LogitGradients {
-  /// [M][sum over choices of B D S] of the mean over the batch, choice by choice; of Normals B D means, then B D log scales
+  /// [M][sum over choices of B D S], gradient of the batch mean, choice by choice; for Normals B D means, then B D log scales
   std::vector<std::vector<double>> of_replicate;
-  /// The sites of these entries: name and number of entries, in order.
+  /// The sites of these entries, in order: name and number of entries.
   std::vector<std::pair<std::string, std::size_t>> sites;
-  double rows = 0, attention_values = 0, missed_hints = 0;  ///< of all replicates
+  double rows = 0, attention_values = 0, missed_hints = 0;  ///< summed over all replicates
 };
 
-/// Replicates [first, first + count), each with the noise it has as a gradient of its own: key noise / m. `tape`: new, or of an
-/// earlier call for the same model with the same parameters.
+/// Replicates [first, first + count). Replicate m has the same noise as a gradient drawn alone: key noise / m. `tape`: new, or
+/// used earlier for the same model with the same parameters.
 template <class T>
 LogitGradients gradients_at_logits(Tape<T>& tape, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch,
                                    Key noise, int first, int count);
 
-/// The exact one of a target. UsageError if there are more than `leaf_cap` terms.
+/// The exact gradient of a target at the logits. UsageError if it has more than `leaf_cap` terms.
 template <class T>
 std::vector<double> exact_gradient_at_logits(const Target& target, const Model<T>& model, const Batch& batch, double leaf_cap);
 

@@ -10,17 +10,18 @@ namespace hardgrad::measurement {
 namespace {
 
 constexpr std::size_t most_kinks = 8;
-constexpr int most_halved = 2000;          // intervals: what is rough everywhere has no kinks to be told
+constexpr int most_halved = 2000;          // intervals: a function that is rough everywhere has no separate kinks
 constexpr int least_rough = 4;             // halvings that gained little
-constexpr double negligible = 1e-14;       // of f's size
-constexpr double gain_of_analytic = 1e-3;  // when an interval is halved; a kink's is 1/4, a jump's 1/2, on the average
+constexpr double negligible = 1e-14;       // relative to the size of f
+constexpr double gain_of_analytic = 1e-3;  // per halving; on average the error falls to 1/4 at a kink and 1/2 at a jump
 
 class Bisection {
  public:
   explicit Bisection(const std::function<std::span<const double>(double)>& f) : f_(f) {}
 
   std::vector<double> kinks() {
-    // In two partitions: at an end of an interval the rules see nothing. Their ends are no round numbers, as kinks may be.
+    // Two partitions, because the rules cannot see a kink at the end of an interval. Their ends are not round numbers, since
+    // kinks often are.
     std::vector<Interval> parts;
     for (double shift : {0.382, 0.743}) {
       double from = 0;
@@ -33,7 +34,7 @@ class Bisection {
     for (const auto& part : parts) search(part, 0);
     std::sort(found_.begin(), found_.end(), [](const Interval& a, const Interval& b) { return a.from < b.from; });
 
-    std::vector<Interval> apart;  // of those side by side the worst
+    std::vector<Interval> apart;  // the worst of neighbouring intervals
     for (const auto& found : found_) {
       if (apart.empty() || found.from - apart.back().to > 8 * std::max(found.width(), apart.back().width()))
         apart.push_back(found);
@@ -48,12 +49,12 @@ class Bisection {
 
  private:
   struct Interval {
-    double from, to, error;  ///< `error`: how far apart both rules are
+    double from, to, error;  ///< `error`: distance between the two rules
     double middle() const { return (from + to) / 2; }
     double width() const { return to - from; }
   };
 
-  /// Between the two rules' integrals.
+  /// Distance between the integrals of the two rules.
   double distance(double from, double to) {
     using Kronrod = boost::math::quadrature::gauss_kronrod<double, 15>;
     using Gauss = boost::math::quadrature::gauss<double, 7>;
@@ -62,7 +63,7 @@ class Bisection {
     const auto add = [&](double x, std::size_t i) {
       const auto values = f_(middle + half * x);
       difference_.resize(values.size());
-      // Gauss' nodes are every other one of Kronrod's, the middle among them.
+      // Gauss' nodes are every second one of Kronrod's, including the middle.
       const double weight = Kronrod::weights()[i] - (i % 2 == 0 ? Gauss::weights()[i / 2] : 0);
       for (std::size_t p = 0; p < values.size(); ++p) difference_[p] += half * weight * values[p];
       size_ = std::max(size_, length_of(values));
@@ -74,8 +75,8 @@ class Bisection {
     return length_of(difference_);
   }
 
-  /// `rough` rises with each halving that gains little and falls faster with others: a narrow peak gains little until it is
-  /// met, and then much.
+  /// `rough` grows with each halving that gains little and falls faster with each that gains much: at a narrow peak, halvings
+  /// gain little until they reach the peak.
   void search(const Interval& whole, int rough) {
     if (!(whole.error > negligible * size_) || ++halved_ > most_halved) return;
     const double middle = whole.middle();
@@ -89,8 +90,8 @@ class Bisection {
     }
   }
 
-  /// Where a kink is, to what is lost in rounding: in the worst of three halves that overlap. Of two it might lie at the end of
-  /// one, where the rules see little of it.
+  /// The place of a kink, to rounding: repeatedly keeps the worst of three overlapping halves. With only two halves the kink
+  /// might lie at the end of one, where the rules see little of it.
   double followed(const Interval& kink) {
     double from = std::max(0.0, kink.from - kink.width() / 2), width = std::min(1.0, kink.to + kink.width() / 2) - from;
     while (width > 0x1p-46) {

@@ -13,15 +13,15 @@
 namespace hardgrad::measurement {
 namespace {
 
-constexpr int paths = 64;  // an example, where its choices are too many to enumerate
+constexpr int paths = 64;  // per example, if its choices are too many to enumerate
 
-/// What the rows of a run weigh: the probability of the way to them, or the share of a sample.
+/// Weights of the rows of a run: the probability of the earlier choices, or the share of a sample.
 template <class T>
 class Weights {
  public:
   Weights(const Episode<T>& episode, bool sparse, bool sampled) : episode_(episode), sparse_(sparse), sampled_(sampled) {}
 
-  /// p(option) of a cell of a question, as the target means it.
+  /// p(option) for one cell of a question, under the target's distribution.
   double probability(const Question<T>& question, std::size_t cell, std::size_t option) const {
     const int options = question.site.options[cell];
     if (static_cast<int>(option) >= options) return 0;
@@ -58,7 +58,7 @@ class Weights {
   std::map<const Rows*, std::vector<double>> made_;
 };
 
-/// Summed entropies, and the expected number of choices they are of.
+/// Summed entropies, and the expected number of choices in the sum.
 struct Sum {
   double entropy = 0, choices = 0;
   void add(const Sum& other) {
@@ -67,7 +67,7 @@ struct Sum {
   }
 };
 
-/// Of a run, by site.
+/// Sums of one run, by site.
 template <class T>
 std::map<std::string, Sum> sums(const Episode<T>& episode, bool sparse, bool sampled) {
   Weights<T> weights(episode, sparse, sampled);
@@ -75,7 +75,7 @@ std::map<std::string, Sum> sums(const Episode<T>& episode, bool sparse, bool sam
   for (const auto& [question, choice] : episode.steps()) {
     const auto& weight = weights.of(*question.site.rows);
     auto& sum = of_site[std::string(question.site.name)];
-    if (!question.site.logits) {  // a density's: it may be negative
+    if (!question.site.logits) {  // differential entropy, may be negative
       const auto entropy = question.site.prior->entropy().value();
       for (std::size_t r = 0; r < entropy.rows; ++r) {
         sum.choices += weight[r] * question.site.columns;
@@ -94,7 +94,7 @@ std::map<std::string, Sum> sums(const Episode<T>& episode, bool sparse, bool sam
   return of_site;
 }
 
-/// Mean over the examples that choose at all of entropy over choices; NaN if none does.
+/// Mean of entropy / choices over the examples that choose at all; NaN if none does.
 class Mean {
  public:
   void add(const Sum& sum) {
@@ -113,7 +113,7 @@ template <class T>
 ChoiceEntropy choice_entropy(const Target& target, const Model<T>& model, const Batch& batch, double leaf_cap, Key noise,
                              const Stop& stop) {
   const bool soft = target.name() == "soft", sparse = target.name() == "sparsemax";
-  const bool feeding = !model.structure().independent();  // else one run says it all, whatever it chooses
+  const bool feeding = !model.structure().independent();  // otherwise one run suffices, whatever it chooses
   const auto leaves = feeding ? model.outcomes(batch) : std::vector<double>(batch.examples(), 1.0);
   const bool enumerate =
       !model.structure().numbers() && std::all_of(leaves.begin(), leaves.end(), [&](double n) { return n <= leaf_cap; });

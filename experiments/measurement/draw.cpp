@@ -26,8 +26,8 @@ void add(Cost& to, const Cost& cost, double share) {
   to.seconds += share * cost.seconds;
 }
 
-/// Examples, or bytes of the tape if that is more, of a run that holds several replicates: short runs are lost to overhead,
-/// long ones to the cache.
+/// Most examples, or bytes of tape, of a run that holds several replicates: overhead dominates short runs, and long runs leave
+/// the cache.
 constexpr int tall = 256;
 constexpr double roomy = 8e6;
 
@@ -46,7 +46,7 @@ Cost draw(Replicates& replicates, const Estimator<T>& estimator, const Model<T>&
   const int begin = replicates.next();
   const double share = 1.0 / (replicates.count() - replicates.range(begin)[0]);
   std::vector<Cost> costs(replicates.blocks());
-  std::vector<Tape<T>> tapes(lanes());  // warm, and what all replicates share stays on them
+  std::vector<Tape<T>> tapes(lanes());  // kept warm: they hold the data that all replicates share
   for (auto& tape : tapes) tape.pause_for(polling(stop));
   std::vector<Visited> seen(visited ? lanes() : 0, visited ? *visited : Visited(model, batch));
   parallel_in_order(replicates.blocks() - begin, [&](int lane, int place) {
@@ -85,10 +85,10 @@ Cost draw_at_logits(Replicates& replicates, const Estimator<T>& estimator, const
   std::vector<Tape<T>> tapes(lanes());
   for (auto& tape : tapes) tape.pause_for(polling(stop));
   Cost each;
-  const bool apart = estimator.couples_examples();  // replicates in one run would be one batch
+  const bool apart = estimator.couples_examples();  // a run of several replicates would be one batch
   int block = replicates.next(), together = apart ? 1 : std::max(1, tall / batch.examples());
   const int begin = replicates.range(block)[0];
-  for (int drawn = begin, runs = 1; drawn < count;) {  // the first run alone: it shows what a replicate takes
+  for (int drawn = begin, runs = 1; drawn < count;) {  // the first run is alone: it shows the size of a replicate
     poll(stop);
     std::vector<LogitGradients> gradients(runs);
     std::vector<double> seconds(runs);
@@ -99,7 +99,7 @@ Cost draw_at_logits(Replicates& replicates, const Estimator<T>& estimator, const
           gradients_at_logits(tapes[run], estimator, model, batch, noise, first, std::min(together, count - first));
       seconds[run] = clock.seconds();
     });
-    for (int run = 0; run < runs; ++run) {  // in order, whichever run they came from
+    for (int run = 0; run < runs; ++run) {  // in order, independent of their runs
       for (const auto& gradient : gradients[run].of_replicate) {
         for (const double g : gradient) require_finite(g, "an entry of the gradient at the logits");
         while (drawn >= replicates.range(block)[1]) replicates.complete(block++);

@@ -1,5 +1,5 @@
-// Draws the replicates of a measurement in TBB, and says what one costs. Sums are the same for any number of threads: blocks
-// are added up in order, whoever filled them. Interrupted if `stop` says so.
+// Draws the replicates of a measurement in TBB, and measures the cost of one. Sums do not depend on the number of threads:
+// blocks are added in order. Throws Interrupted if `stop` asks for it.
 #pragma once
 
 #include <string>
@@ -14,24 +14,24 @@
 
 namespace hardgrad::measurement {
 
-/// Of one replicate, on average.
+/// Cost of one replicate, on average.
 struct Cost {
   double rows = 0, attention_values = 0;
   double missed_hints = 0;                                      ///< Tape::missed_hints
-  double seconds = 0;                                           ///< wall, without the statistics
-  std::vector<std::pair<std::string, std::size_t>> sites = {};  ///< of draws at the logits: LogitGradients::sites
+  double seconds = 0;                                           ///< wall time, without the statistics
+  std::vector<std::pair<std::string, std::size_t>> sites = {};  ///< for draws at the logits: LogitGradients::sites
 };
 
-/// Of a share of one and the rest of the other.
+/// `share` x one + (1 - share) x other.
 Cost mixed(const Cost& one, const Cost& other, double share);
 
-/// Gradients of all parameters, for the blocks that are not complete; the noise of replicate m is keyed by noise / m. The
-/// choices they saw are added to `visited`, if there is one.
+/// Adds gradients of all parameters to the blocks that are not complete. The noise of replicate m is keyed by noise / m. The
+/// evaluated choices are added to `visited`, if given.
 template <class T>
 Cost draw(Replicates& replicates, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, Key noise,
           const Stop& stop, Visited* visited = nullptr);
 
-/// The same noise, gradients at the logits (at_logits.hpp): several replicates to a run.
+/// The same with gradients at the logits (at_logits.hpp), from the same noise; one run holds several replicates.
 template <class T>
 Cost draw_at_logits(Replicates& replicates, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, Key noise,
                     const Stop& stop);

@@ -18,7 +18,7 @@ namespace hardgrad::measurement {
 
 namespace {
 
-/// What independent estimates are made of: each example, or all that the estimator couples.
+/// The parts of a batch with independent estimates: single examples, or the whole batch if the estimator couples its examples.
 template <class T>
 std::vector<std::vector<int>> independent_parts(const Estimator<T>& estimator, const Batch& batch) {
   std::vector<int> all(batch.examples());
@@ -30,9 +30,9 @@ std::vector<std::vector<int>> independent_parts(const Estimator<T>& estimator, c
   return parts;
 }
 
-constexpr int fewest_nodes = 8, most_nodes = 32;  // of a standard draw
+constexpr int fewest_nodes = 8, most_nodes = 32;  // for a standard draw
 
-/// About how many visits an example takes, by a first one; nothing where no standard noise was drawn and `standard_only`.
+/// Approximate number of visits an example needs, from a first one. 0 if `standard_only` and no standard noise was drawn.
 template <class T>
 double visits_of(int nodes, bool exchangeable, const Estimator<T>& estimator, const Model<T>& model, const Batch& example,
                  bool one_copy, bool standard_only) {
@@ -43,9 +43,9 @@ double visits_of(int nodes, bool exchangeable, const Estimator<T>& estimator, co
   return standard_only && !replay.standard_drawn() ? 0 : replay.expected_visits(outcomes_of(model, example, nodes));
 }
 
-/// What the finest of rules is off by, from the distances of each to the next, the finest last. Where an estimate is not smooth
-/// a finer rule may come near by chance: the largest of the last distances is taken. Infinite where they do not fall: the
-/// integral may be, unless they are rounding of numbers of size `scale`.
+/// Error of the finest rule, from the distances of each rule to the next (the finest last). If an estimate is not smooth, a
+/// finer rule may come near by chance, so the largest of the last distances is returned. Infinite if the distances do not fall:
+/// then the integral may be infinite, too. Distances at the rounding of numbers of size `scale` are exempt.
 double refinement_error(const std::vector<double>& distances, double scale) {
   const auto last = distances.end() - 1;
   const double before = *std::max_element(last - std::min<std::ptrdiff_t>(3, last - distances.begin()), last);
@@ -56,8 +56,9 @@ double refinement_error(const std::vector<double>& distances, double scale) {
 
 constexpr int finest_pieces = 256;
 
-/// Of an example whose runs draw standard noise alone, so many times: all but the last draw by rules of more and more pieces,
-/// the last one parted where the estimate jumps. Nothing if the cap does not allow enough of them to tell how good they are.
+/// Moments of an example whose runs draw only standard noise, `draws` times each. All draws but the last use rules of more and
+/// more pieces; the last draw is split where the estimate jumps. Empty if the cap does not allow enough rules to estimate their
+/// error.
 template <class Visit>
 std::optional<Moments> parted(const Visit& visit, std::size_t draws, double outcome_cap) {
   std::optional<Moments> last;
@@ -85,7 +86,7 @@ std::optional<Moments> parted(const Visit& visit, std::size_t draws, double outc
 
 constexpr int finest_level = 6;
 
-/// The same with as good a quadrature as can be had, and what it leaves in doubt.
+/// The same with the best quadrature the cap allows, and an estimate of its error.
 template <class T>
 Moments refined(const Estimator<T>& estimator, const Model<T>& model, const Batch& example,
                 const std::vector<double>& reference, bool exchangeable, bool one_copy, double outcome_cap, bool covariance,
@@ -123,7 +124,7 @@ Moments refined(const Estimator<T>& estimator, const Model<T>& model, const Batc
       rough = visit(3 * nodes / 2, 0, false);
     }
     add_errors([&](auto distance) { return gauss_error(distance(rough, rougher), distance(m, rough)); });
-    if (good(1e-6)) return m;  // it is analytic: a finer one would cost more than it tells
+    if (good(1e-6)) return m;  // analytic: a finer rule is not needed
     if (draws.alike) {
       const auto by_pieces = [&](int pieces) {
         return visited(estimator, model, example, reference, {nodes, 0, one_copy, exchangeable, kinks, pieces, draws.standard},
@@ -146,12 +147,12 @@ Moments refined(const Estimator<T>& estimator, const Model<T>& model, const Batc
   kinks = find_kinks(estimate, outcome_cap / 4);
   try {
     for (int level = kinks.empty() ? 1 : 0; !good() && level <= finest_level; ++level) m = visit(nodes, level, covariance);
-  } catch (const NotExact&) {  // more nodes than the cap: what there is, with its error
+  } catch (const NotExact&) {  // more nodes than the cap: keep the last result, with its error
   }
   return m;
 }
 
-/// The same, if need be by one of the copies it is the mean of.
+/// The same; if the cap does not allow it, from one of the copies that the estimate averages.
 template <class T>
 Moments of_example(const Estimator<T>& estimator, const Model<T>& model, const Batch& example,
                    const std::vector<double>& reference, bool exchangeable, double outcome_cap, bool covariance,
@@ -167,7 +168,7 @@ Moments of_example(const Estimator<T>& estimator, const Model<T>& model, const B
   for (auto& v : m.covariance) v /= copies;
   m.trace_error /= copies;
   for (double* cost : {&m.rows, &m.attention_values, &m.missed_hints}) *cost *= copies;
-  m.cosine = std::nan("");  // of a mean it is none of the copies'
+  m.cosine = std::nan("");  // the cosine of a mean does not follow from those of the copies
   return m;
 }
 
@@ -179,19 +180,19 @@ Moments exact_moments(const Estimator<T>& estimator, const Model<T>& model, cons
                       const Stop& stop) {
   const auto parts = independent_parts(estimator, batch);
   const int count = static_cast<int>(parts.size());
-  // It takes some draws: not where even multisets are too many.
+  // The check takes some draws. It is skipped if even multisets are too many.
   const bool exchangeable =
       estimator.exchangeable() && (visits_needed(estimator, model, batch) > outcome_cap ||
                                    samples_may_be_permuted(estimator, model, batch.select(parts[0]), estimator.copies() > 1));
   std::vector<Moments> each(count);
   parallel_for(count, [&](int i) {
-    auto around = reference[parts[i][0]];  // of several, their mean
+    auto around = reference[parts[i][0]];  // the mean over coupled examples
     for (std::size_t b = 1; b < parts[i].size(); ++b)
       for (std::size_t p = 0; p < around.size(); ++p)
         around[p] += (reference[parts[i][b]][p] - around[p]) / static_cast<double>(b + 1);
     each[i] = of_example(estimator, model, batch.select(parts[i]), around, exchangeable, outcome_cap / count, covariance, stop);
   });
-  // The estimate of a batch is the mean of independent ones.
+  // The estimate of a batch is the mean of independent estimates.
   auto total = std::move(each[0]);
   for (int part = 1; part < count; ++part) {
     const auto& m = each[part];

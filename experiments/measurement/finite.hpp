@@ -1,4 +1,4 @@
-// A number that is none is no result: it ends what it was for, with its reason.
+// A non-finite loss, gradient or moment ends a measurement with an error that names it.
 #pragma once
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ inline void require_finite(double value, const char* what) {
   if (!std::isfinite(value)) throw NotFinite(fmt::format("{} is {}, not a finite number", what, value));
 }
 
-/// Of a gradient in the parameters of a set; names the first entry that is wrong.
+/// Checks a gradient in the parameters of a set; the error names the first entry that is not finite.
 template <class T>
 void require_finite(std::span<const double> gradient, const ParameterSet<T>& parameters) {
   for (const auto& p : parameters)

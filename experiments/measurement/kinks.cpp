@@ -12,7 +12,7 @@ namespace {
 
 std::array<std::uint32_t, 5> place(const Draw& d) { return {d.example, d.replica, d.step, d.index, d.column}; }
 
-/// Noise that stands still, but for one draw. Discrete draws, and the stretches of others, visit all there are.
+/// Fixed noise, except for one draw. Discrete draws, and the stretches of continuous draws, visit all their values.
 class Held final : public Replay {
  public:
   struct Drawn {
@@ -21,7 +21,7 @@ class Held final : public Replay {
   };
 
   Held() : Replay(false) {}
-  /// Before a run: `varied` counts the continuous draws of a run; none: -1.
+  /// Before a run: `varied` is the index of the continuous draw that varies; -1 for none.
   void hold(std::ptrdiff_t varied, double share) {
     begin();
     drawn_.clear();

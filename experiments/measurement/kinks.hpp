@@ -1,4 +1,4 @@
-// Where an estimate has a kink or a jump in its continuous noise, so that quadratures can be parted there.
+// Kinks and jumps of an estimate in its continuous noise, so that quadratures can be split there.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace hardgrad::measurement {
 
-/// The numbers at which each draw has one.
+/// The numbers at which each draw has a kink or a jump.
 class Kinks {
  public:
   void add(const Draw& where, double number);
@@ -26,9 +26,9 @@ class Kinks {
 /// An estimate's gradient [P] on a source of noise.
 using Estimating = std::function<std::span<const double>(Randomness&)>;
 
-/// Kinks along one draw at a time, all others standing still: once in each stretch between the edges that are known, for each
-/// discrete outcome. A kink whose place depends on other draws is found at one place of many, which helps nobody: the
-/// quadrature's error tells. Ends early after `most` estimates.
+/// Kinks along one draw at a time, with all other draws fixed: once in each stretch between the known edges, for each discrete
+/// outcome. A kink whose place depends on other draws is found at only one of its places. Such a result does not help, and the
+/// quadrature's error shows it. Ends early after `most` estimates.
 Kinks find_kinks(const Estimating& estimate, double most);
 
 }  // namespace hardgrad::measurement

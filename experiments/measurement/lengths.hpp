@@ -1,4 +1,4 @@
-// Lengths of gradients and the cosines between them, however small they are: squares neither underflow nor overflow.
+// Lengths of gradients and cosines between them. Squares neither underflow nor overflow, however small the gradients.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace hardgrad::measurement {
 
-/// The largest absolute value; 0 if there is none.
+/// The largest absolute value; 0 if empty.
 inline double largest(std::span<const double> x) {
   double most = 0;
   for (double v : x) most = std::max(most, std::abs(v));
@@ -32,7 +32,7 @@ inline double distance_between(std::span<const double> a, std::span<const double
   return length_of(difference);
 }
 
-/// a . b / (|a| |b|), in [-1, 1]; NaN if one of them is zero.
+/// a . b / (|a| |b|), in [-1, 1]; NaN if a or b is zero.
 inline double cosine_between(std::span<const double> a, std::span<const double> b) {
   const double most_a = largest(a), most_b = largest(b);
   if (!(most_a > 0 && most_b > 0)) return std::numeric_limits<double>::quiet_NaN();

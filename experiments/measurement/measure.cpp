@@ -38,10 +38,10 @@ std::optional<LongRun> long_run(const Target& target, const Model<T>& model, con
   return LongRun{std::move(run), fmt::format("{} x {}", replicates, name)};
 }
 
-/// The mean of a run around zero, as a distance from zero.
+/// The distance from zero of the mean of a run around zero.
 SquaredLength of_zero(const Replicates& run) { return run.distance(run.reference()); }
 
-/// Leaves of an example that are enumerated for the entropy of its choices alone.
+/// Most leaves of an example that are enumerated only for the entropy of its choices.
 constexpr double entropy_leaves = 4096;
 
 template <class T>
@@ -63,13 +63,13 @@ void take_variance(Measurement& m, const Replicates& replicates, const MeasureSe
   m.intervals["variance"] = replicates.variance_interval(settings.level);
 }
 
-/// A quotient of two numbers known within bounds, the second positive.
+/// The quotient of two numbers known within bounds; the second is positive.
 Interval quotient(const Interval& a, const Interval& b) {
   const auto infinite = std::numeric_limits<double>::infinity();
   return {a[0] / b[1], b[0] > 0 ? a[1] / b[0] : infinite};
 }
 
-/// Against the reference, or the long run that it is the mean of.
+/// Bias against the reference, which is the mean of the long run if there is one.
 void take_bias(Measurement& m, const Replicates& replicates, const MeasureSettings& settings, const Replicates* long_run) {
   const auto distance = replicates.distance(replicates.reference(), long_run);
   m.squared_bias = distance.unbiased();
@@ -86,7 +86,7 @@ void take_bias(Measurement& m, const Replicates& replicates, const MeasureSettin
 
 template <class T>
 void test_bias(Measurement& m, const Replicates& replicates, double doubt = 0) {
-  const double rounding = sizeof(T) == 4 ? 1e-4 : 1e-9;  // relative, of a gradient that may be zero
+  const double rounding = sizeof(T) == 4 ? 1e-4 : 1e-9;  // relative; the floor below is for a gradient of zero
   const double resolution = rounding * std::max(length_of(replicates.reference()), 1e-6);
   m.bias_p_value_plain = replicates.bias_p_value(resolution, doubt);
   if (doubt <= resolution) m.bias_p_value = replicates.corrected_bias_p_value(resolution);
@@ -120,7 +120,7 @@ std::vector<std::pair<std::string, const Truth*>> known_truths(Truths<T>& truths
   return known;
 }
 
-/// How good the quadratures of an exact measurement are, in words.
+/// The accuracy of an exact measurement's quadratures, for the report.
 std::string what_quadratures_reached(const Moments& moments, double norm) {
   const auto good_to = [](double error, double of) {
     return std::isfinite(error) ? fmt::format("good to {:.1g}", std::max(error / std::max(of, 1e-300), 1e-15))
@@ -160,9 +160,9 @@ void measure_exactly(Measurement& m, const Estimator<T>& estimator, const Model<
   m.intervals["squared_bias"] = {std::pow(std::max(0.0, bias - off), 2), std::pow(bias + off, 2)};
 }
 
-/// Draws, by draw(replicates), and takes what the replicates say, by take(), until they support it or the limit is met. After a
-/// count that does not support it two in succession must, unless the exact variance is known: else the runs that happen to lack
-/// the rare terms would end first.
+/// Calls draw(replicates), then take() for the statistics, until the replicates support them or the limit is met. After a count
+/// that does not support them, two counts in succession must. Otherwise runs that happen to lack the rare terms would end
+/// first. With a known exact variance one count suffices.
 template <class Draw, class Take>
 Cost draw_enough(Measurement& m, Replicates& replicates, const MeasureSettings& settings, Draw draw, Take take) {
   Cost each;
@@ -232,7 +232,8 @@ void measure_by_sampling(Measurement& m, const Estimator<T>& estimator, const Mo
            m.unvisited_mass = visited.missing();
            take_variance(m, replicates, settings);
            if (known) take_bias(m, replicates, settings, stand_in ? &stand_in->replicates : nullptr);
-           // A long run's noise and a quadrature's error count in the length of the difference, not along single directions.
+           // The noise of a long run and the error of a quadrature count in the length of the difference, not along single
+           // directions.
            if (truth) test_bias<T>(m, replicates, truth->error);
            if (stand_in) m.bias_p_value_plain = replicates.distance(reference, &stand_in->replicates).p_value();
          }));
@@ -281,8 +282,8 @@ void measure_at_logits(Measurement& m, const Estimator<T>& estimator, const Mode
   derive(m);
 }
 
-/// Makes ratios NaN that rounding dominates: those to a gradient that is lost in the rounding of its samples, and those to a
-/// variance that is lost in the rounding of the gradient. An estimator without variance has an infinite signal-to-noise ratio.
+/// Sets ratios to NaN where rounding dominates: ratios to a gradient below the rounding of its samples, and ratios to a
+/// variance below the rounding of the gradient. An estimator without variance has an infinite signal-to-noise ratio.
 void drop_ratios_of_rounding(Measurement& m, double epsilon) {
   const double rounding = 64 * epsilon, spread = std::isfinite(m.variance) ? std::sqrt(std::max(0.0, m.variance)) : 0;
   const bool gradient_lost = m.estimand_norm <= std::max(rounding * spread, 1e-290);
@@ -298,7 +299,7 @@ void drop_ratios_of_rounding(Measurement& m, double epsilon) {
   }
 }
 
-/// What the formula says of a variance that no sample and no sum of visits can show.
+/// Applies a formula for an infinite variance, which neither a sample nor a sum over visits can show.
 template <class T>
 void known_to_be_infinite(Measurement& m, const Spec& spec, const Model<T>& model, const Batch& batch) {
   for (const double outcomes : model.outcomes(batch)) {

@@ -40,7 +40,7 @@ GaussRule pieced_rule(Standard noise, int pieces, std::span<const double> breaks
 }
 
 std::vector<double> jumps_of(const std::function<std::span<const double>(double)>& f, Standard noise) {
-  constexpr int steps = 101;  // a prime: no place of the grid is a round number
+  constexpr int steps = 101;  // a prime: no grid point is a round number
   const auto [from, to] = reach_of(noise);
   const auto value = [&](double z) {
     const auto x = f(z);

@@ -10,10 +10,10 @@
 namespace hardgrad::measurement {
 namespace {
 
-/// Keyed noise whose samples have other places. Options are drawn alike, however probable: samples are to differ.
+/// Keyed noise with permuted samples. All possible options are drawn with equal probability, so that samples differ.
 class Permuted final : public Randomness {
  public:
-  /// Sample k gets the noise of place[k]; beyond those given, its own.
+  /// Sample k gets the noise of place[k]; samples beyond `place` keep theirs.
   Permuted(Key key, std::vector<std::uint32_t> place) : noise_(key), place_(std::move(place)) {}
   std::size_t samples() const { return samples_; }
 

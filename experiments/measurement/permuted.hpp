@@ -1,12 +1,12 @@
-// Whether an estimate stays the same when its samples change places.
+// Checks whether an estimate stays the same when its samples are permuted.
 #pragma once
 
 #include "core/estimator/estimator.hpp"
 
 namespace hardgrad::measurement {
 
-/// True if the estimator's gradient on `example` is the same, but for rounding, for a few draws whose samples are exchanged:
-/// the first with the second, and all by one place.
+/// True if the estimator's gradient on `example` stays the same, up to rounding, when samples are permuted: the first two
+/// swapped, and all shifted by one. Checked for a few draws.
 template <class T>
 bool samples_may_be_permuted(const Estimator<T>& estimator, const Model<T>& model, const Batch& example, bool one_copy);
 

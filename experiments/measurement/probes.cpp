@@ -16,7 +16,7 @@ Probes::Probes(std::size_t size, int count, Key key) : length_(std::min<std::siz
   for (std::size_t i = 0; i < sign_.size(); ++i)
     sign_[i] = random.uniform({.index = static_cast<std::uint32_t>(i)}) < 0.5 ? -1 : 1;
   for (std::size_t k = 0; k < length_.size(); ++k) {
-    const auto numbers = (size - k + K - 1) / K;  // that count in direction k
+    const auto numbers = (size - k + K - 1) / K;  // entries of direction k
     length_[k] = std::sqrt(static_cast<double>(numbers));
   }
 }

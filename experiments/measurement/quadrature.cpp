@@ -12,7 +12,7 @@
 namespace hardgrad::measurement {
 namespace {
 
-/// Each rule's weights are made to sum to 1.
+/// Scales each rule's weights to sum to 1.
 Quadrature normalised(Quadrature q) {
   for (auto& weights : q.weights) {
     const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
@@ -31,8 +31,8 @@ void add_gauss(Quadrature& to, const Stretch& stretch) {
     }
 }
 
-/// How many steps (of 1/32) nodes go in t for the last to be e^-(37 + depth) from the ends: 37 is rounding, `depth` what an
-/// integrand may hide there. Beyond `furthest`, e^-697 from the ends, their distances are no longer normal numbers.
+/// Number of steps of 1/32 in t until the last node is e^-(37 + depth) from the ends: 37 for rounding, `depth` for integrands
+/// that vary near the ends. Beyond `furthest`, e^-697 from the ends, the distances are no longer normal floating-point numbers.
 constexpr int furthest = 195;
 int reach_of(double depth) {
   return std::min(furthest, static_cast<int>(std::ceil(32 * std::asinh((37 + depth) / std::numbers::pi))));

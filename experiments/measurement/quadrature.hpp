@@ -1,4 +1,4 @@
-// Quadrature over one number with a uniform or a logistic distribution, piece by piece.
+// Piecewise quadrature over one number with a uniform or a logistic distribution.
 #pragma once
 
 #include <array>
@@ -9,33 +9,33 @@
 
 namespace hardgrad::measurement {
 
-/// Nodes, with the weights of the rule and of the two coarser ones in it, which say how good it is: each has a step twice as
-/// long. Weights sum to 1.
+/// Nodes, with the weights of a rule and of the two coarser rules it contains, each with a step twice as long. The coarser
+/// rules estimate the error. Weights sum to 1.
 struct Quadrature {
   static constexpr int rules = 3;
   std::vector<double> points;
   std::array<std::vector<double>, rules> weights;
 };
 
-/// Nodes on (0, 1). Between breaks, and kinks besides: Gauss-Legendre of 6 nodes where the integrand is a polynomial (exact up
-/// to degree 11: the square of a degree of 5, so that all three rules are it), else tanh-sinh (Takahasi & Mori 1974), which
-/// bears singular ends like those of logit(u), with a step of 2^-(5 + level).
+/// Nodes on (0, 1), between breaks and kinks. For a polynomial integrand: Gauss-Legendre of 6 nodes, exact up to degree 11 (the
+/// square of a polynomial of degree 5), and all three rules are the same. Otherwise: tanh-sinh (Takahasi & Mori 1974) with a
+/// step of 2^-(5 + level), which tolerates singular ends like those of logit(u).
 Quadrature uniform_quadrature(const Pieces& pieces, std::span<const double> kinks, int level);
 
-/// Nodes on the real line under the logistic density, by tanh-sinh in the probability below the number, between the edge and
-/// kinks.
+/// Nodes on the real line under the logistic density, between the edge and kinks, by tanh-sinh in the probability below the
+/// number.
 Quadrature logistic_quadrature(double edge, std::span<const double> kinks, int level);
 
-/// What the finest of three rules with halved steps is off by, from their distances: coarsest to middle, middle to finest.
-/// Where the integrand is analytic each halving gains more than the one before, and what is left is far less than
-/// the last distance, which is what is said: at a kink a single step may gain much by chance. Where little is gained, at a
-/// kink, it is both distances; where nothing, infinite: the integral may be, unless both are rounding of numbers of size
-/// `scale`.
+/// Error of the finest of three rules with halved steps, from their distances: coarsest to middle, middle to finest. For an
+/// analytic integrand each halving gains more than the one before. The true error is then far less than the last distance,
+/// which is returned: at a kink a single step may gain much by chance. If a halving gains little (a kink), the sum of both
+/// distances is returned. If it gains nothing, the result is infinite, as the integral may be, unless both distances are
+/// rounding of numbers of size `scale`.
 double quadrature_error(double coarse, double fine, double scale);
 
-/// What a Gauss rule of n nodes is off by, from its distance to that of 3/4 n, and from there to that of n / 2. Of an analytic
-/// integrand each gains much more than the one before. At a jump along a diagonal of a product of rules the error falls with
-/// the root of n alone, unevenly: it is some ten times the distance.
+/// Error of a Gauss rule of n nodes, from its distance to the rule of 3/4 n nodes, and the distance from there to the rule of n
+/// / 2. For an analytic integrand each rule gains much more than the one before. At a jump along a diagonal of a product of
+/// rules, the error falls unevenly, with the root of n only: it is about ten times the distance.
 double gauss_error(double coarse, double fine);
 
 }  // namespace hardgrad::measurement

@@ -24,8 +24,8 @@ void Replay::begin() {
 
 int Replay::categorical(std::span<const double> probabilities, Draw where) {
   if (position_ == path_.size()) {
-    // Exchangeable samples come in non-decreasing order of their trajectories: a replica that is still like the one
-    // before may not choose less than it did.
+    // Exchangeable samples come in non-decreasing order of their trajectories: a replica that equals the previous one so far
+    // may not choose a smaller option.
     int low = 0;
     if (exchangeable_ && where.step != Draw::whole && where.replica > 0 && where.replica <= trajectories_.size()) {
       const auto& previous = trajectories_[where.replica - 1];
@@ -58,7 +58,7 @@ std::span<const double> Replay::kinks(const Draw& where) const {
 double Replay::uniform(Draw where, const Pieces& pieces) {
   if (pieces.jumps)
     throw NotExact(
-        "exact moments: an estimate jumps with its continuous noise at places that cannot be told: "
+        "exact moments: an estimate jumps with its continuous noise at places that cannot be located: "
         "sample replicates instead");
   return visit([&] { return uniform_quadrature(pieces, kinks(where), level_); });
 }
@@ -91,7 +91,7 @@ double Replay::standard(Standard noise, Draw where) {
 void Replay::part(int pieces, std::size_t draws) {
   pieces_ = pieces;
   draws_ = draws;
-  exchangeable_ = false;  // the last draw is visited otherwise than those before
+  exchangeable_ = false;  // the last draw is visited differently from the earlier ones
 }
 
 double Replay::visit_part(Standard noise) {
@@ -127,7 +127,7 @@ double Replay::weight(int rule) const {
   double weight = 1;
   for (const auto& node : path_)
     weight *= (node.quadrature.points.empty() ? node.probabilities : node.quadrature.weights[rule])[node.chosen];
-  // K! over the factorials of how often each trajectory occurs; equal ones stand next to each other.
+  // K! over the factorials of the number of times each trajectory occurs; equal trajectories are adjacent.
   int run = 0;
   for (std::size_t k = 0; k < trajectories_.size(); ++k) {
     run = k > 0 && trajectories_[k].like_previous ? run + 1 : 1;

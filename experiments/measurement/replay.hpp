@@ -1,4 +1,4 @@
-// Noise that replays: an estimator that runs on it again and again has had, in the end, every outcome once.
+// Noise that replays: repeated runs of an estimator on it visit every outcome once.
 #pragma once
 
 #include <span>
@@ -12,12 +12,12 @@ namespace hardgrad::measurement {
 
 class Kinks;
 
-/// A source of noise that visits every outcome; of continuous noise, the nodes of a quadrature.
+/// A source of noise that visits every outcome; for continuous noise, every node of a quadrature.
 class Replay : public Randomness {
  public:
-  /// With `exchangeable`, draws of the same step and different replicas are visited as multisets. `nodes`: of the Gauss rule
-  /// that stands in for a standard draw; `level`: how often the step of the quadrature for other continuous noise is halved,
-  /// which is parted at its kinks, if some are known.
+  /// With `exchangeable`, draws of the same step and different replicas are visited as multisets. `nodes`: size of the Gauss
+  /// rule for a standard draw. `level`: number of times the step of the quadrature for other continuous noise is halved. This
+  /// quadrature is split at `kinks`, if given.
   explicit Replay(bool exchangeable, int nodes = 32, int level = 0, const Kinks* kinks = nullptr)
       : exchangeable_(exchangeable), nodes_(nodes), level_(level), kinks_(kinks) {}
 
@@ -26,13 +26,13 @@ class Replay : public Randomness {
   double uniform(Draw where, const Pieces& pieces = {}) override;
   using Randomness::logistic;
   double logistic(Draw where, double edge) override;
-  /// Visits the points of a Gauss rule, or of the rules that `part` says.
+  /// Visits the points of a Gauss rule, or of the rules set by `part`.
   double standard(Standard noise, Draw where) override;
   bool replays() const override { return true; }
 
-  /// Of runs that draw standard noise alone, `draws` times: it is visited by rules of so many pieces, the last draw left open.
-  /// A run that comes to an open draw is no visit: it is repeated with other numbers there, by `set_open` and `begin`, until
-  /// `close` says at which it is visited.
+  /// For runs that draw only standard noise, `draws` times each: uses rules of `pieces` pieces, and leaves the last draw open.
+  /// A run that reaches an open draw is not a visit. It is repeated with other numbers there, by `set_open` and `begin`, until
+  /// `close` sets the rule to visit.
   void part(int pieces, std::size_t draws);
   bool open() const { return open_; }
   Standard open_noise() const { return path_.back().noise; }
@@ -41,40 +41,40 @@ class Replay : public Randomness {
 
   /// Starts one visit.
   void begin();
-  /// After a visit: its probability, with the multinomial weight if samples are exchangeable; by the quadratures' finest rule
-  /// (0) or a coarser one.
+  /// After a visit: its probability, with the multinomial weight if samples are exchangeable. `rule`: the finest rule of the
+  /// quadratures (0) or a coarser one.
   double weight(int rule = 0) const;
   /// Moves to the next set of outcomes; false if all have been visited.
   bool next();
-  /// After the first visit of a model with so many complete sets of choices: how many visits are to come, about.
+  /// After the first visit: the approximate number of all visits, for a model with `outcomes` complete sets of choices.
   double expected_visits(double outcomes) const;
   /// True if continuous noise was drawn in the last visit.
   bool continuous() const;
-  /// The same of standard draws.
+  /// True if standard noise was drawn in the last visit.
   bool standard_drawn() const { return standard_draws() > 0; }
   std::size_t standard_draws() const;
-  /// All draws were.
+  /// True if all draws of the last visit were standard.
   bool only_standard() const { return standard_draws() == path_.size(); }
 
  private:
   struct Node {
     std::vector<double> probabilities;
     int chosen;
-    Quadrature quadrature = {};  ///< of a continuous draw, its finest weights being `probabilities`
+    Quadrature quadrature = {};  ///< of a continuous draw; its finest weights are `probabilities`
     bool standard = false;
     Standard noise = Standard::normal;
   };
   struct Trajectory {
     std::vector<int> choices;   ///< in the order drawn
-    bool like_previous = true;  ///< so far the same as the trajectory of the replica before
+    bool like_previous = true;  ///< equal to the trajectory of the previous replica so far
   };
-  /// First possible option from `from` on; -1 if none.
+  /// The first possible option, starting at `from`; -1 if there is none.
   static int possible(const std::vector<double>& probabilities, int from);
-  /// A node of the quadrature that is made when its draw comes first.
+  /// The current node of a quadrature; `rule` makes the quadrature at the first visit.
   template <class Rule>
   double visit(Rule rule);
   double visit_part(Standard noise);
-  /// The last node of the path has the points of this rule.
+  /// Sets the points of the last node of the path.
   void take_rule(const GaussRule& rule);
   std::span<const double> kinks(const Draw& where) const;
   bool exchangeable_;

@@ -17,7 +17,7 @@ using boost::math::complement;
 using boost::math::fisher_f;
 using boost::math::students_t;
 
-/// The place between `low` and `high` where a monotone f changes its sign.
+/// The point between `low` and `high` where a monotone f changes sign.
 template <class F>
 double crossing(F f, double low, double high) {
   const double at_low = f(low), at_high = f(high);
@@ -59,7 +59,7 @@ double SquaredLength::above(double length) const {
     return density > 0 ? density * left * cdf(complement(others, left * left / rest_)) : 0;
   };
   if (error == 0) return length >= root ? 1 : cdf(complement(others, (observed_ - length * length) / rest_));
-  // The pieces between which either factor may turn sharply.
+  // The ends of pieces between which either factor may change sharply.
   constexpr double right_angle = std::numbers::pi / 2;
   std::vector<double> ends{-right_angle, right_angle};
   const auto split = [&](double along) {
@@ -78,7 +78,8 @@ double SquaredLength::above(double length) const {
 Interval SquaredLength::interval(double level) const {
   if (!(noise_.trace > 0)) return {observed_, observed_};
   const double left_out = 1 - level, freedom = noise_.trace * noise_.trace / noise_.squares;
-  // Where |d|^2 is first told from noise alone, and beyond what the noise adds on average: there a(|b|) begins to grow.
+  // The point at which |d|^2 first differs significantly from noise alone, minus the mean of the noise: there a(|b|) begins to
+  // grow.
   const double lost = noise_.trace * (quantile(fisher_f(freedom, noise_.freedom * freedom), level) - 1);
   const auto below_share = [&](double length) {
     const double signal = length * length / lost;

@@ -1,4 +1,4 @@
-// The squared length of a vector that is seen through noise: is it zero, and between which bounds does it lie?
+// The squared length of a vector observed with noise: a test for zero, and confidence bounds.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@ namespace hardgrad::measurement {
 
 using Interval = std::array<double, 2>;
 
-/// The noise e of a mean d = b + e in R^P, as far as it is known.
+/// The known properties of the noise e of a mean d = b + e in R^P.
 struct MeanNoise {
   double trace = 0;            ///< E |e|^2: trace of the covariance C of the mean
   double squares = 0;          ///< trace of C^2
@@ -17,34 +17,34 @@ struct MeanNoise {
   std::size_t dimensions = 1;  ///< P
 };
 
-/// |b|^2 from |d|^2. Its distribution, given |b|, is taken as that of
+/// Inference on |b|^2 from |d|^2. The distribution of |d|^2 given |b| is approximated by that of
 ///
 ///   (|b| + sqrt(along) t)^2 + (trace - along) F,   t Student's, F Fisher's, independent
 ///
-/// t is the noise along b; F stands for the weighted sum of chi-squares of all other directions, with as many degrees of
-/// freedom as give it their variance (Satterthwaite 1946). Of one dimension that is Student's t test; of equal variances in all
-/// directions the noncentral F.
+/// t is the noise along b. F is the weighted sum of chi-squares of all other directions; its degrees of freedom match its
+/// variance (Satterthwaite 1946). In one dimension this is Student's t test; with equal variances in all directions it is the
+/// noncentral F.
 class SquaredLength {
  public:
-  /// Of d with |d|^2 = `observed`.
+  /// From d with |d|^2 = `observed`.
   SquaredLength(double observed, const MeanNoise& noise);
-  /// |d|^2 - trace: its mean is |b|^2, and it may be negative.
+  /// |d|^2 - trace: an unbiased estimate of |b|^2, which may be negative.
   double unbiased() const { return observed_ - noise_.trace; }
-  /// The probability of a d at least as long if b = 0: uniform in (0, 1) if it is. With `at_most`, the largest such probability
-  /// of all b that are no longer than that.
+  /// The probability of a d at least this long if b = 0; uniform in (0, 1) under that hypothesis. With `at_most`, the largest
+  /// such probability over all b with |b| <= at_most.
   double p_value(double at_most = 0) const { return above(at_most); }
-  /// Bounds of |b|^2, never below zero: all b at which |d|^2 lies within an acceptance region of probability `level`. The
-  /// region leaves a share a(|b|) of 1 - level out below: none where b is lost in the noise, half of it where it is not (a tail
-  /// function: Puza & O'Neill 2006, Generalised Clopper-Pearson confidence intervals). So the level holds at b = 0 too, and the
-  /// bounds exclude zero just if p_value() < 1 - level.
+  /// Bounds of |b|^2, never below zero: all b for which |d|^2 lies within an acceptance region of probability `level`. The
+  /// region omits a share a(|b|) of 1 - level at the lower end: none if b is lost in the noise, half of it otherwise (a tail
+  /// function: Puza & O'Neill 2006, Generalised Clopper-Pearson confidence intervals). So the level also holds at b = 0, and
+  /// the bounds exclude zero exactly if p_value() < 1 - level.
   Interval interval(double level) const;
 
  private:
-  /// Probability of |d|^2 above what was observed if |b| = length.
+  /// Probability that |d|^2 exceeds the observed value if |b| = length.
   double above(double length) const;
   double observed_;
   MeanNoise noise_;
-  double rest_ = 0, rest_freedom_ = 1;  // mean of the other directions' part, and degrees of freedom of F
+  double rest_ = 0, rest_freedom_ = 1;  // mean of the part in the other directions, and degrees of freedom of F
 };
 
 }  // namespace hardgrad::measurement

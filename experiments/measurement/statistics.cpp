@@ -10,11 +10,11 @@
 namespace hardgrad::measurement {
 namespace {
 
-// Sums of squares that cancel to less than this share are rounding: an estimate without noise has variance 0.
+// Sums of squares that cancel to less than this share are rounding, so an estimate without noise has variance 0.
 constexpr double rounding = 1e-12;
 double beyond_rounding(double scatter, double squares) { return scatter > rounding * squares ? scatter : 0; }
 double scatter_of(double squares, double sum, double count) { return beyond_rounding(squares - sum * sum / count, squares); }
-/// Sums in lanes, which fill a register: one after the other would wait for each other.
+/// Sums in lanes that fill a register; sequential additions would wait for each other.
 double dot(std::span<const double> a, std::span<const double> b) {
   double lanes[32] = {}, sum = 0;
   for (std::size_t first = 0; first < a.size(); first += 32) {
@@ -54,7 +54,7 @@ void Replicates::add(int index, std::span<const double> gradient) {
     block.along_squares.resize(directions());
   }
   const double before = block.count++;
-  static thread_local std::vector<double> d;  // as long as the gradient: not to be asked for again and again
+  static thread_local std::vector<double> d;  // as long as the gradient: allocated once per thread
   d.resize(reference_.size());
   if (before > 0) {
     double squared = 0;
@@ -101,7 +101,7 @@ void Replicates::grow() {
   const int filled = replicates_;
   replicates_ *= 2;
   blocks_ = std::vector<Block>(std::min(replicates_, 32));
-  int place = 0, into = 0;  // of a block's first replicate, and the block it now belongs to: ends of blocks stay ends
+  int place = 0, into = 0;  // first replicate of a block, and the block that it now belongs to: ends of blocks are kept
   for (const auto& block : before) {
     while (range(into)[1] <= place) ++into;
     place += block.count;
@@ -131,7 +131,7 @@ Replicates::Tail Replicates::tail() const {
   if (total_.count < 100 || all.size() <= top) return {std::nan(""), std::nan("")};
   std::nth_element(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(top), all.end(), std::greater<>());
   const double largest = *std::max_element(all.begin(), all.end());
-  if (!(all[top] > 1e-20 * largest)) return {std::nan(""), std::nan("")};  // too few deviate at all
+  if (!(all[top] > 1e-20 * largest)) return {std::nan(""), std::nan("")};  // too few replicates deviate
   double logs = 0;
   for (std::size_t i = 0; i < top; ++i) logs += std::log(all[i] / all[top]);
   return {static_cast<double>(top) / logs, 1 / std::sqrt(top)};
@@ -177,7 +177,7 @@ std::vector<double> Replicates::centred(std::size_t first, std::size_t n) const 
 
 namespace {
 
-/// f(first, n) for pieces of `size` entries that the cache holds for all blocks.
+/// f(first, n) for pieces of `size` entries, so that a piece of all blocks fits in the cache.
 template <class F>
 void in_pieces(std::size_t size, F f) {
   constexpr std::size_t most = 256;

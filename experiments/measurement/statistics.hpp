@@ -16,21 +16,22 @@ namespace hardgrad::measurement {
 /// Deviations d_m = g_m - g* in blocks, whose scatter gives the intervals.
 class Replicates {
  public:
-  /// The bias test looks along the reference's own direction (if it has one) and along `directions` random ones.
+  /// The bias test uses the reference's direction (unless it is zero) and `directions` random ones.
   Replicates(std::vector<double> reference, int directions, int replicates);
 
-  /// Blocks are independent: each may be filled by its own thread, its replicates in order.
+  /// Blocks are independent: each may be filled by a separate thread, with its replicates in order.
   int blocks() const { return static_cast<int>(blocks_.size()); }
   int count() const { return replicates_; }
-  /// Replicates [first, last) belong to a block.
+  /// Replicates [first, last) of a block.
   std::array<int, 2> range(int block) const;
   void add(int block, std::span<const double> gradient);
-  /// A block has all its replicates: what need not be kept apart is summed up, in the blocks' order, and its memory released.
+  /// Marks a block as full: its sums are added to the total, in the order of the blocks, and the rest of its memory is
+  /// released.
   void complete(int block);
-  /// All blocks have.
+  /// After all blocks are complete.
   void finish();
-  /// Twice as many replicates: the blocks there are become the first half of as many as before, and the second half is to be
-  /// filled. Up to that, and after `finish`, the sums are those of twice as many from the start.
+  /// Doubles the number of replicates, with the same number of blocks: the present replicates fill the first half, and the second
+  /// half is to be filled. Then, after `finish`, the sums equal those of twice as many replicates from the start.
   void grow();
   /// The first block that is not complete.
   int next() const { return summed_; }
@@ -41,52 +42,53 @@ class Replicates {
   double variance() const { return variance_; }  ///< trace
   double cosine() const { return cosine_; }
   Interval variance_interval(double level) const { return measurement::variance_interval(scatter_, level); }
-  /// Of the mean from `other`; or from the mean of `noisy` replicates, independent of these, whose noise then counts too.
+  /// The distance of the mean from `other`, or from the mean of `noisy` replicates. These are independent, and their noise
+  /// counts, too.
   SquaredLength distance(const std::vector<double>& other, const Replicates* noisy = nullptr) const;
-  /// By inversion of the score test (Wilson 1927) of a mean of numbers in [-1, 1] whose variance is a fixed share of the most
-  /// it can be at that mean.
+  /// By inversion of the score test (Wilson 1927), for a mean of numbers in [-1, 1] whose variance is a fixed share of the
+  /// largest variance possible at that mean.
   Interval cosine_interval(double level) const;
   /// Plain p-value of no bias against the reference: SquaredLength::p_value. Deviations below `resolution` (rounding) count as
-  /// zero; the reference itself may be off by `doubt`.
+  /// zero; `doubt` is the error of the reference.
   double bias_p_value(double resolution, double doubt = 0) const;
-  /// How many replicates of equal weight would tell the variance as well: 1 if one of them carries it all.
+  /// The number of replicates of equal weight that would estimate the variance as well; 1 if a single replicate dominates it.
   double effective_sample_size() const;
-  /// Tail index of the squared deviations (Hill 1975) by their largest sqrt(M), and its relative standard error. Below 2 the
-  /// variance of the variance is infinite, below 1 the variance. NaN of fewer than 100 replicates, or if fewer than these
-  /// deviate; infinite if they are alike. Deviations are from the mean of the block so far.
+  /// Tail index of the squared deviations (Hill 1975), from their largest sqrt(M), and its relative standard error. Below 2 the
+  /// variance of the variance is infinite; below 1, the variance is. NaN for fewer than 100 replicates, or if too few deviate;
+  /// infinite if all deviations are alike. Deviations are from the mean of the block so far.
   struct Tail {
     double index, error;
   };
   Tail tail() const;
-  /// Smallest two-sided p-value of the t-tests of mean deviation zero along the directions, times their number: Bonferroni's
-  /// correction. It finds a bias of one direction among many, and is not uniform where there is none. A direction may owe its
-  /// whole variance to a rare term that was not drawn: to each one replicate is added that deviates as far as any did along
-  /// any.
+  /// Smallest two-sided p-value of the t-tests of mean deviation zero along the directions, times their number (Bonferroni's
+  /// correction). It finds a bias in one direction among many, and is not uniform if there is none. A rare term that was not
+  /// drawn may carry the whole variance along a direction. So to each direction one replicate is added, with the largest
+  /// deviation seen along any direction.
   double corrected_bias_p_value(double resolution) const;
 
  private:
   struct Block {
     int count = 0;
     bool complete = false;
-    std::vector<double> sum, squares;  ///< [P]; squares until the block is summed up
-    double squared = 0;                ///< all squares
+    std::vector<double> sum, squares;  ///< [P]; squares are kept until the block is complete
+    double squared = 0;                ///< sum of all squares
     double cosine = 0, cosine_squares = 0;
-    std::vector<double> along, along_squares;  ///< per direction, the reference's own last
+    std::vector<double> along, along_squares;  ///< per direction; the reference's direction is last
     double along_most = 0;                     ///< the largest square of all directions
-    std::vector<double> largest;               ///< squared deviations, at most `kept`, as a heap with the least on top
+    std::vector<double> largest;               ///< largest squared deviations, at most `kept`, as a heap with the least on top
   };
   std::size_t directions() const { return probes_.count() + (reference_norm_ > 0); }
-  /// [blocks, n] the sums of blocks less their share of the whole, entries [first, first + n).
+  /// [blocks, n] entries [first, first + n) of each block's sum minus its share of the total.
   std::vector<double> centred(std::size_t first, std::size_t n) const;
   BlockMoments scatter() const;
-  /// Variance of the mean along a direction of length 1, by the blocks.
+  /// Variance of the mean along a direction of length 1, from the blocks.
   double along(const std::vector<double>& direction) const;
-  /// Trace of the product of the covariances of two means, by the blocks.
+  /// Trace of the product of the covariances of two means, from the blocks.
   double overlap(const Replicates& other) const;
   static constexpr std::size_t kept = 128;
   static void keep(std::vector<double>& largest, double squared);
   bool without_noise(double resolution) const;
-  double scale() const;  // of the covariance between blocks, for the mean's to have the trace variance / M
+  double scale() const;  // scales the covariance between blocks so that the trace for the mean is variance / M
 
   std::vector<double> reference_;
   double reference_norm_;
@@ -94,7 +96,7 @@ class Replicates {
   int replicates_;
   std::vector<Block> blocks_;
   Block total_;
-  int summed_ = 0;  // blocks that are in the total
+  int summed_ = 0;  // blocks in the total
   std::unique_ptr<std::mutex> summing_ = std::make_unique<std::mutex>();
   BlockMoments scatter_;
   double variance_ = 0, cosine_ = 0;

@@ -44,7 +44,7 @@ Stretch Stretch::logistic(double from, double to) {
   return stretch;
 }
 
-// On a tail u = sigmoid(z) is small, and z = log u - log(1 - u) has all digits.
+// On a tail u = sigmoid(z) is small, and z = log u - log(1 - u) is exact to rounding.
 double Stretch::at(double below, double above) const {
   if (!logistic_) return first_ + mass_ * below;
   if (mirrored_) std::swap(below, above);

@@ -20,10 +20,10 @@ std::string unsupported(const Measurement& m, const Replicates& replicates, bool
   if (m.effective_sample_size < 5)
     return fmt::format("{:.1f} of {} carry the variance{}", m.effective_sample_size, replicates.count(), left);
   if (claims && m.bias_p_value < 1e-3) return "they show a bias where the estimator claims none" + left;
-  if (exact) return "";  // it is within the interval
+  if (exact) return "";  // within the interval
   if (const auto tail = replicates.tail(); tail.index * (1 + 2 * tail.error) < 2)
     return fmt::format("the squared deviations have tail index {:.2g}, so that the variance {}{}", tail.index,
-                       tail.index < 1 ? "may be infinite" : "has itself none", left);
+                       tail.index < 1 ? "may be infinite" : "has an infinite variance itself", left);
   return "";
 }
 

@@ -1,4 +1,4 @@
-// Whether replicates can support what is formed of them: intervals, p-values, ratios.
+// Checks whether replicates support the statistics made from them: intervals, p-values, ratios.
 #pragma once
 
 #include <string>
@@ -8,16 +8,16 @@
 
 namespace hardgrad::measurement {
 
-/// Why they cannot, in words; empty if nothing speaks against it. Rare terms that were not drawn cannot be seen in a sample:
-/// what else is known of the estimator is held against it.
-///   - the exact variance (Measurement::exact_variance) lies outside an interval that all but one in a thousand hold;
-///   - fewer than five replicates carry the variance, or their squared deviations have so heavy a tail that it has none itself;
-///   - no noise was seen at all while choices were left unvisited, or a bias (p < 0.001) of an estimator that `claims` to have
-///   none.
+/// The reason why they do not, for the report; empty if there is none. A sample cannot show rare terms that were not drawn, so
+/// other knowledge of the estimator is used:
+///   - the exact variance (Measurement::exact_variance) lies outside an interval of level .999;
+///   - fewer than five replicates carry the variance, or the tail of their squared deviations is so heavy that their variance
+///   is infinite;
+///   - there is no noise although choices are unvisited, or there is a bias (p < 0.001) although the estimator `claims` none.
 std::string unsupported(const Measurement& m, const Replicates& replicates, bool claims);
 
-/// Which intervals miss the exact value where that is known (Measurement::exact_variance and the like), in words; empty if none
-/// does. Of sound intervals of level .95 one in twenty does.
+/// Lists the intervals that miss a known exact value (Measurement::exact_variance and the like); empty if none does. Of correct
+/// intervals of level .95, one in twenty misses.
 std::string missed(const Measurement& m);
 
 }  // namespace hardgrad::measurement

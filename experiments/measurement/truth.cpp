@@ -18,7 +18,7 @@ namespace hardgrad::measurement {
 
 namespace {
 
-/// By enumeration, or a quadrature of so many nodes a column.
+/// By enumeration, or by a quadrature of `nodes` nodes a column.
 template <class T>
 Truth truth_of(const Target& target, const Model<T>& model, const Batch& batch, int nodes, double leaf_cap, const Stop& stop) {
   const int examples = batch.examples();
@@ -29,7 +29,7 @@ Truth truth_of(const Target& target, const Model<T>& model, const Batch& batch, 
     poll(stop);
     const auto example = batch.select({b});
     Tape<T> tape(polling(stop));
-    KeyedRandomness none{Key()};  // an enumeration draws nothing
+    KeyedRandomness none{Key()};  // enumeration draws nothing
     Problem<T> problem{tape, model, example, none};
     problem.nodes = nodes;
     const auto estimate = exact_objective<T>(target, problem, leaf_cap);
@@ -69,7 +69,7 @@ Truth exact_truth(const Target& target, const Model<T>& model, const Batch& batc
     };
     const int nodes = truth.nodes;
     truth = rated(std::move(truth), nodes, with(nodes / 2));
-    constexpr int most = 64;  // where columns are few: else they are too many rows
+    constexpr int most = 64;  // only if columns are few: otherwise the rows are too many
     constexpr double enough = std::max(1e-10, 16.0 * std::numeric_limits<T>::epsilon());
     if (2 * nodes == most && truth.error > enough * truth.norm()) return rated(with(most), most, truth);
   }

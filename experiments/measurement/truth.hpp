@@ -1,4 +1,4 @@
-// The exact gradients estimates are held against.
+// Exact gradients, to which estimates are compared.
 #pragma once
 
 #include <map>
@@ -12,48 +12,49 @@
 
 namespace hardgrad::measurement {
 
-/// The exact gradient of one target, example by example.
+/// The exact gradient of one target, by example.
 struct Truth {
   std::vector<double> gradient;                 ///< [P] of the mean over the batch
   std::vector<std::vector<double>> of_example;  ///< [B][P]
-  double value = 0;                             ///< the target itself, mean over the batch
-  int nodes = 0;     ///< a column, of the quadrature that stands in where choices are numbers; 0: enumerated
-  double error = 0;  ///< what the quadrature leaves in doubt of the gradient (gauss_error); 0 if enumerated
+  double value = 0;                             ///< the target's value, mean over the batch
+  int nodes = 0;                                ///< nodes a column of the quadrature, if choices are numbers; 0: enumerated
+  double error = 0;                             ///< error of the quadrature's gradient (gauss_error); 0 if enumerated
 
   double norm() const;
-  /// How it was had: "enumerated", or by which quadrature and how well.
+  /// The source: "enumerated", or the quadrature and its accuracy.
   std::string what() const;
-  /// True if a long run is likely to be better.
+  /// True if a long run is likely to be more accurate.
   bool rough() const { return error > 0.01 * norm(); }
 };
 
-/// What stands in for a truth that cannot be enumerated.
+/// Replaces a truth that cannot be enumerated.
 struct LongRun {
   Replicates replicates;  ///< around zero
-  std::string what;       ///< of which estimator, and how long
+  std::string what;       ///< estimator and number of replicates
 };
 
-/// By enumeration, one example at a time (in TBB). UsageError that names the count if an example has more than
-/// `leaf_cap` leaves. `stop` is polled between examples.
+/// By enumeration, one example at a time (in TBB). UsageError with the count if an example has more than `leaf_cap` leaves.
+/// `stop` is polled between examples.
 template <class T>
 Truth exact_truth(const Target& target, const Model<T>& model, const Batch& batch, double leaf_cap, const Stop& stop = {});
 
-/// The gradient alone, [P].
+/// Only the gradient, [P].
 template <class T>
 std::vector<double> exact_gradient(const Target& target, const Model<T>& model, const Batch& batch, double leaf_cap) {
   return exact_truth(target, model, batch, leaf_cap).gradient;
 }
 
-/// Truths of one model and batch, computed when first asked for.
+/// Truths of one model and batch, computed at the first request.
 template <class T>
 class Truths {
  public:
   Truths(const Model<T>& model, const Batch& batch, double leaf_cap, Stop stop = {})
       : model_(model), batch_(batch), leaf_cap_(leaf_cap), stop_(std::move(stop)) {}
-  /// Null if the choices are too many to enumerate (`why` says so), or the model has no posterior for an ELBO.
+  /// Null if the choices are too many to enumerate, or if the model lacks a posterior that the target needs; then `why` gives
+  /// the reason.
   const Truth* of(const Target& target);
   const std::string& why() const { return why_; }
-  /// In place of it: what `make` returns when it is first asked for.
+  /// The long run that replaces it: the result of `make`, called at the first request.
   template <class Make>
   const LongRun* long_run(const Target& target, Make make) {
     const auto [known, first] = long_runs_.try_emplace(target.text());

@@ -15,16 +15,16 @@ namespace {
 
 double sum(const std::vector<double>& x) { return std::accumulate(x.begin(), x.end(), 0.0); }
 
-/// A variance and the variances without one block each, of blocks that occur so many times.
+/// The variance, and summary statistics of the leave-one-block-out variances, of blocks with given multiplicities.
 struct Jackknife {
-  double variance, scatter;  // and the squared error of `variance`
-  double kurtosis;           // of the variances without one block
+  double variance, scatter;  // squared error of `variance`
+  double kurtosis;           // of the leave-one-out variances
 };
 
 Jackknife jackknife(const BlockMoments& b, const std::vector<double>& times) {
   const std::size_t B = b.blocks();
   double vectors = 0, squares = 0, length = 0, blocks = 0;
-  std::vector<double> along(B);  // inner products of a block's sum with the sum of all
+  std::vector<double> along(B);  // inner products of each block's sum with the total
   for (std::size_t k = 0; k < B; ++k) {
     vectors += times[k] * b.count[k];
     squares += times[k] * b.squares[k];
@@ -49,10 +49,10 @@ Jackknife jackknife(const BlockMoments& b, const std::vector<double>& times) {
           second > 0 ? blocks * fourth / (second * second) : 3};
 }
 
-/// Where blocks hold too few vectors that one could be left out.
+/// True if there are too few blocks to leave one out.
 bool too_few(const BlockMoments& b) { return b.blocks() < 3; }
 
-/// The least squared error of a variance, as a share of its square.
+/// A lower bound of the variance's squared error, relative to its square.
 double least_error(const BlockMoments& b) {
   const double n = b.vectors();
   return 2 * b.concentration() / (too_few(b) ? n - 1 : n * (n - 1));
@@ -61,7 +61,7 @@ double least_error(const BlockMoments& b) {
 Interval by_chi_square(const BlockMoments& b, double level) {
   const double B = static_cast<double>(b.blocks());
   double inflation = 1;
-  if (!too_few(b)) {  // the jackknife's error is uncertain, the more the heavier the tails of what it is made of
+  if (!too_few(b)) {  // the jackknife's error is uncertain, more so with heavy tails
     const double kurtosis = jackknife(b, std::vector<double>(b.blocks(), 1)).kurtosis;
     const double freedom = std::clamp(2 * B / (kurtosis - 1 + 2 / (B - 1)), 1.0, B - 1);
     inflation = quantile(boost::math::students_t(freedom), 0.5 + level / 2) / quantile(boost::math::normal(), 0.5 + level / 2);

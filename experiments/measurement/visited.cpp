@@ -9,7 +9,7 @@
 namespace hardgrad::measurement {
 namespace {
 
-/// Of probabilities that differ in rounding the largest, whoever saw it first.
+/// Keeps the largest of probabilities that differ by rounding, independent of their order.
 template <class Paths>
 void keep(Paths& paths, const typename Paths::key_type& path, double probability) {
   auto& kept = paths[path];

@@ -1,4 +1,4 @@
-// Which choices of a network replicates have seen, and how probable those are that they have not.
+// The choices that replicates have evaluated, and the probability of all others.
 #pragma once
 
 #include <cstdint>
@@ -11,22 +11,22 @@
 
 namespace hardgrad::measurement {
 
-/// Of each example the paths through the run that were evaluated, with their probability.
+/// For each example, the evaluated paths through the run, with their probability.
 class Visited {
  public:
-  /// Nothing is kept of a model whose choices cannot be told apart (numbers), or that has too many to remember.
+  /// Nothing is kept if the model's choices are numbers, or too many.
   template <class T>
   Visited(const Model<T>& model, const Batch& batch);
   /// All hard paths of a run.
   template <class T>
   void add(const Episode<T>& episode);
   void add(const Visited& other);
-  /// The probability of the paths nobody took, mean over the examples; of each the largest after any choice. NaN if it is not
-  /// known: nothing was kept, or all paths are mixtures.
+  /// The probability of the paths that were not evaluated, mean over the examples; for each example the largest over the
+  /// choices. NaN if unknown: nothing was kept, or all paths are mixtures.
   double missing() const;
 
  private:
-  static constexpr double most = 1e5;  // outcomes of an example that are remembered
+  static constexpr double most = 1e5;  // most outcomes of an example that are kept
   bool kept_ = true, seen_ = false;
   double rounding_;
   std::vector<std::map<std::pair<int, std::uint64_t>, double>> of_example_;  // (choice, hash of the path) -> probability

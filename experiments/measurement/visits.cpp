@@ -12,13 +12,13 @@
 namespace hardgrad::measurement {
 namespace {
 
-/// Weighted mean and covariance as they come: West 1979, Updating mean and variance estimates. All terms of a variance are
-/// positive, and equal numbers have none.
+/// Running weighted mean and covariance: West 1979, Updating mean and variance estimates. All terms of a variance are positive,
+/// and equal numbers give exactly 0.
 struct Weighted {
   std::vector<double> mean, variances;  ///< [P]
-  std::vector<double> covariance = {};  ///< [P, P] if wanted
-  double seen = 0;                      ///< sum of the weights, in the end 1
-  std::vector<double> so_far = mean;    ///< mean of those seen: a difference of large numbers, where rare ones came first
+  std::vector<double> covariance = {};  ///< [P, P] if requested
+  double seen = 0;                      ///< sum of the weights, 1 at the end
+  std::vector<double> so_far = mean;    ///< running mean; inexact if rare numbers came first, a difference of large numbers
 
   void add(double weight, const std::vector<double>& x) {
     for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += weight * x[i];
@@ -50,7 +50,7 @@ Moments visited(const Estimator<T>& estimator, const Model<T>& model, const Batc
   Replay replay(way.exchangeable, way.nodes, way.level, &way.kinks);
   Tape<T> tape(polling(stop));
   std::vector<double> d(size);
-  // By the quadratures' rule, and by the two coarser ones in it; around the reference.
+  // By the quadratures' rule, and by the two coarser rules it contains; around the reference.
   std::vector<Weighted> rules(Quadrature::rules, {.mean = d, .variances = d});
   if (covariance) rules[0].covariance.resize(size * size);
   double visits = 0;

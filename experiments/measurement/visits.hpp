@@ -1,4 +1,4 @@
-// Moments of an estimate of one example, or of several that are coupled, by visiting all that can be drawn by given rules.
+// Moments of an estimate of one example, or of several coupled ones, by visiting all outcomes under given rules.
 #pragma once
 
 #include <cmath>
@@ -17,31 +17,31 @@ namespace hardgrad::measurement {
 
 inline double trace(const std::vector<double>& variances) { return std::accumulate(variances.begin(), variances.end(), 0.0); }
 
-/// Complete sets of choices of all examples together.
+/// Number of complete sets of choices of all examples together.
 template <class T>
 double outcomes_of(const Model<T>& model, const Batch& batch, int nodes) {
   const auto each = model.outcomes(batch, nodes);
   return std::accumulate(each.begin(), each.end(), 1.0, std::multiplies<>());
 }
 
-/// Of the last draw, besides its jumps, where those before it have so many.
+/// Pieces of the last draw, before splitting at jumps, given the pieces of the earlier draws.
 inline int inner_pieces(int pieces) { return std::max(8, 2 * pieces); }
 
-/// How an example is visited.
+/// The settings of the visits of an example.
 struct Way {
   int nodes, level;
   bool one_copy;
   bool exchangeable;  ///< samples are visited as multisets
   const Kinks& kinks;
-  int pieces = 0;         ///< of standard draws that are parted; 0: they are not
-  std::size_t draws = 0;  ///< standard draws of a run
+  int pieces = 0;         ///< pieces for each standard draw; 0: one Gauss rule
+  std::size_t draws = 0;  ///< standard draws in a run
 };
 
-/// What its runs drew.
+/// A record of the draws in the runs of an example.
 struct Draws {
-  std::size_t standard = 0;  ///< in each run
-  bool jumps = false;        ///< an estimate does, with the last of them
-  bool alike = true;         ///< as many in each, and nothing else
+  std::size_t standard = 0;  ///< number in each run
+  bool jumps = false;        ///< an estimate jumps with the last of them
+  bool alike = true;         ///< every run has only standard draws, and equally many
   void see(const Replay& replay) {
     const bool first = standard == 0;
     alike = alike && replay.only_standard() && (first || replay.standard_draws() == standard);
@@ -49,7 +49,7 @@ struct Draws {
   }
 };
 
-/// An estimate, and its gradient in d.
+/// An estimate; its gradient is written to d.
 template <class T>
 Estimate<T> drawn(const Estimator<T>& estimator, const Model<T>& model, const Batch& example, bool one_copy, Randomness& random,
                   Tape<T>& tape, std::vector<double>& d) {
@@ -59,7 +59,7 @@ Estimate<T> drawn(const Estimator<T>& estimator, const Model<T>& model, const Ba
   return estimate;
 }
 
-/// Moments of one example, around `reference`. NotExact if that takes more than `outcome_cap` visits.
+/// Moments of one example, around `reference`. NotExact if they take more than `outcome_cap` visits.
 template <class T>
 Moments visited(const Estimator<T>& estimator, const Model<T>& model, const Batch& example,
                 const std::vector<double>& reference, const Way& way, double outcome_cap, bool covariance, const Stop& stop,

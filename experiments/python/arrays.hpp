@@ -1,4 +1,4 @@
-// Arrays of NumPy.
+// NumPy arrays.
 #pragma once
 
 #include <pybind11/numpy.h>
@@ -11,7 +11,7 @@ namespace hardgrad::python {
 template <class T>
 using Numbers = pybind11::array_t<T, pybind11::array::c_style | pybind11::array::forcecast>;
 
-/// A new array of as many numbers as the shape has.
+/// A new array with the given shape.
 template <class To, class From>
 pybind11::array_t<To> array_of(const From* numbers, std::vector<pybind11::ssize_t> shape) {
   pybind11::array_t<To> array(std::move(shape));

@@ -1,10 +1,10 @@
-"""Builds the package for pip: by CMake, then by setuptools from what that made.
+"""Builds the package for pip: with CMake, then setuptools.
 
-The core and the program are built in build/release, as everything else; that takes minutes, and nothing if the scripts have done it.
-The module is compiled by itself, in build/pip, for the Python that asks and with the pybind11 that pip brings.
+The core and the program are built in build/release, as usual; that takes minutes, or no time if the scripts have built them already.
+The module is compiled separately, in build/pip, for the calling Python and with pip's pybind11.
 
-HARDGRAD_BUILD names a folder instead in which the whole package has been built already, for this Python. The wheel is for processors
-that can do what this one can, and for the libraries of this system.
+HARDGRAD_BUILD names a folder in which the whole package has been built already for this Python; then nothing is compiled. The wheel
+needs a processor with the features of this one, and the libraries of this system.
 """
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ import sys
 from pathlib import Path
 from typing import Any, Optional
 
-__all__ = ["build_sdist", "build_wheel"]  # what it requires, pyproject.toml says
+__all__ = ["build_sdist", "build_wheel"]  # requirements: see pyproject.toml
 
 TREE = Path(__file__).resolve().parents[2]
 
 
 def chosen_cmake() -> str:
-    """Debian's own, if it is new enough, as hardgrad_choose in experiments/setup.sh has it."""
+    """Debian's, if it is new enough, otherwise the first on the path: as hardgrad_choose in experiments/setup.sh."""
     try:
         said = subprocess.run(["/usr/bin/cmake", "--version"], capture_output=True, text=True).stdout
     except OSError:
@@ -33,8 +33,8 @@ def chosen_cmake() -> str:
 
 
 def is_of(build: Path, tree: Path) -> Optional[bool]:
-    """Whether the build folder was configured there for this tree (None: it was not configured). A copied or moved tree brings along
-    a build of another one."""
+    """Whether the build folder was configured at this place for this tree (None: not configured). A copied or moved tree contains
+    the build of another tree."""
     cache = build / "CMakeCache.txt"
     if not cache.exists():
         return None
@@ -43,9 +43,9 @@ def is_of(build: Path, tree: Path) -> Optional[bool]:
 
 
 def build_core(cmake: str) -> Path:
-    """Everything but the module, in build/release."""
+    """Builds everything except the module, in build/release."""
     build = TREE / "build" / "release"
-    if not (is_of(build, TREE) and (build / "hardgrad-parts.cmake").exists()):  # else the build configures itself where it has to
+    if not (is_of(build, TREE) and (build / "hardgrad-parts.cmake").exists()):  # otherwise the build reconfigures itself if needed
         fresh = ["--fresh"] if is_of(build, TREE) is False else []
         subprocess.run([cmake, "--preset", "release", *fresh], cwd=TREE, check=True)
     subprocess.run([cmake, "--build", "--preset", "release", "--target", "hardgrad_python_parts"], cwd=TREE, check=True)
@@ -53,14 +53,14 @@ def build_core(cmake: str) -> Path:
 
 
 def build_module(cmake: str, core: Path) -> Path:
-    """The module for this Python. From the beginning: at each call pip has pybind11 in another place."""
+    """Builds the module for this Python. Always from scratch: at each call pip puts pybind11 in a different place."""
     build = TREE / "build" / "pip" / str(sys.implementation.cache_tag)
     shutil.rmtree(build, ignore_errors=True)
     options = {"CMAKE_BUILD_TYPE": "Release", "CMAKE_UNITY_BUILD": "ON", "HARDGRAD_BUILD": core, "Python_EXECUTABLE": sys.executable}
     try:
         import pybind11
         options["pybind11_DIR"] = pybind11.get_cmake_dir()
-    except ImportError:  # pip was told --no-build-isolation: then it is the system's
+    except ImportError:  # --no-build-isolation: the system's pybind11
         pass
     subprocess.run([cmake, "-G", "Ninja", "-S", TREE / "experiments" / "python", "-B", build,
                     *(f"-D{name}={value}" for name, value in options.items())], check=True)
@@ -75,7 +75,7 @@ def stage() -> None:
     cmake = chosen_cmake()
     build = Path(given) if given else build_core(cmake)
     module = None if given else build_module(cmake, build)
-    for left in ("wheel", "wheel.tmp"):  # of an earlier build, which may have had other files
+    for left in ("wheel", "wheel.tmp"):  # an earlier build may have had other files
         shutil.rmtree(TREE / "build" / left, ignore_errors=True)
     other = ["_core.*.so"] if module else []
     shutil.copytree(build / "python", TREE / "build" / "wheel", ignore=shutil.ignore_patterns("__pycache__", *other))
@@ -84,13 +84,13 @@ def stage() -> None:
 
 
 def build_wheel(wheel_directory: str, config_settings: Optional[dict[str, Any]] = None, metadata_directory: Optional[str] = None) -> str:
-    import setuptools.build_meta  # here: a test imports the rest
+    import setuptools.build_meta  # imported here, because a test imports only the other functions
     from setuptools.dist import Distribution
     (TREE / "build").mkdir(exist_ok=True)
-    with open(TREE / "build" / "wheel.lock", "w") as lock:  # one at a time, whatever Python asks
+    with open(TREE / "build" / "wheel.lock", "w") as lock:  # one build at a time
         fcntl.flock(lock, fcntl.LOCK_EX)
         stage()
-        Distribution.has_ext_modules = lambda self: True  # it holds a module for one Python and one platform, whoever compiled it
+        Distribution.has_ext_modules = lambda self: True  # it contains a compiled module, for one Python and platform
         name: str = setuptools.build_meta.build_wheel(wheel_directory, config_settings, metadata_directory)
     return name
 

@@ -14,7 +14,7 @@ namespace py = pybind11;
 
 void refuse_weights(const std::string& estimator) {
   throw UsageError(
-      fmt::format("{} asks for the loss of weights over the options, and this one takes options: give a function of "
+      fmt::format("{} needs a loss of weights over the options, but this one takes options: pass a function of "
                   "weights [rows, columns, options] with takes=\"weights\", or a table",
                   estimator));
 }
@@ -47,7 +47,7 @@ Var<T> CalledLoss<T>::operator()(Tape<T>& tape, const Choice<T>& choice, std::sp
 
   const auto loss = tape.output(values.rows, 1, {choice.weights});
   std::copy_n(values.data, values.rows, tape.mutable_value(loss).data);
-  while (!runs_.empty() && runs_.back().first >= loss.id) runs_.pop_back();  // of a tape that was rewound
+  while (!runs_.empty() && runs_.back().first >= loss.id) runs_.pop_back();  // left from a tape that was rewound
   runs_.emplace_back(loss.id, answer[1]);
   tape.on_backward({loss}, [this, run = runs_.size() - 1, loss, weights = choice.weights](Tape<T>& tape) {
     if (tape.needs_gradient(weights)) pull(tape, run, loss, weights);

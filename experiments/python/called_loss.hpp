@@ -1,4 +1,4 @@
-// A loss that Python works out: one call for all rows of a run.
+// A loss computed by Python: one call for all rows of a run.
 #pragma once
 
 #include <pybind11/numpy.h>
@@ -14,13 +14,13 @@
 
 namespace hardgrad::python {
 
-/// Calls `loss(choice, example)`, an adapter of the package: choice are options [R, D] or, if the loss takes weights, weights
-/// [R, D, S]; example [R] says whose rows they are. It returns the losses [R], and None or a function from a cotangent [R] to
-/// the derivative [R, D, S] in the weights. Made and destroyed with the GIL, called without it.
+/// Calls `loss(choice, example)`, an adapter of the package. choice: options [R, D] or, if the loss takes weights, weights [R,
+/// D, S]; example [R]: the example of each row. It returns the losses [R], and None or a function from a cotangent [R] to the
+/// derivative [R, D, S] in the weights. Constructed and destroyed with the GIL, called without it.
 template <class T>
 class CalledLoss {
  public:
-  /// `estimator`: its name, for refusals.
+  /// `estimator`: its name, for error messages.
   CalledLoss(pybind11::object loss, bool takes_weights, int columns, int options, std::string estimator)
       : loss_(std::move(loss)),
         takes_weights_(takes_weights),
@@ -30,21 +30,21 @@ class CalledLoss {
   CalledLoss(const CalledLoss&) = delete;
 
   Var<T> operator()(Tape<T>& tape, const Choice<T>& choice, std::span<const int> example);
-  /// From now on nothing goes back into the weights: somebody else sees to that.
+  /// From now on no gradient flows into the weights; the caller computes that part.
   void cut() { cut_ = true; }
 
  private:
-  /// On the way back: the derivative in the weights, of a run that is still on its tape.
+  /// In the backward pass: adds the derivative in the weights, for a run that is still on its tape.
   void pull(Tape<T>& tape, std::size_t run, Var<T> loss, Var<T> weights) const;
 
   pybind11::object loss_;
   bool takes_weights_, cut_ = false;
   int columns_, options_;
   std::string estimator_;
-  std::vector<std::pair<std::uint32_t, pybind11::object>> runs_;  // the losses' ids on the tape, and their derivatives
+  std::vector<std::pair<std::uint32_t, pybind11::object>> runs_;  // ids of the losses on the tape, and their derivatives
 };
 
-/// UsageError of an estimator that hands weights to a loss that takes options.
+/// UsageError for an estimator that passes weights to a loss of options.
 [[noreturn]] void refuse_weights(const std::string& estimator);
 
 extern template class CalledLoss<float>;

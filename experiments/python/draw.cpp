@@ -14,7 +14,7 @@ Drawn<T>::Drawn(HeldEstimator& estimator, Wanted<T> wanted)
   const auto held = estimator.on<T>(model_.structure());
   const bool learning = wanted.learning && held->optimizer;
   std::unique_lock lock(estimator.learning(), std::defer_lock);
-  if (held->optimizer) lock.lock();  // who learns is not read meanwhile
+  if (held->optimizer) lock.lock();  // no other thread reads an estimator that learns
 
   KeyedRandomness random(Key(wanted.seed) / "noise");
   const auto batch = model_.batch(std::move(wanted.ids));
@@ -22,7 +22,7 @@ Drawn<T>::Drawn(HeldEstimator& estimator, Wanted<T> wanted)
       held->estimator->draw({.tape = *tape_, .model = model_, .batch = batch, .random = random, .learning = learning});
   if (wanted.ending) wanted.ending();
   tape_->backward(estimate.surrogate);
-  tape_->add_gradient(model_.parameters(), std::span(gradient_), model_.examples());  // estimates are of the mean
+  tape_->add_gradient(model_.parameters(), std::span(gradient_), model_.examples());  // estimates are of the batch mean
   for (const auto g : gradient_) measurement::require_finite(g, "an entry of the gradient at the logits");
   note(wanted.options);
   if (learning) training::learn_from(estimate, *held->estimator, *held->optimizer, held->gradient);

@@ -1,4 +1,4 @@
-// One estimate of the gradient at given logits, with the samples it rests on.
+// One estimate of the gradient at given logits, with its samples.
 #pragma once
 
 #include <functional>
@@ -10,44 +10,44 @@
 
 namespace hardgrad::python {
 
-/// One run of the loss: what R rows chose, what that cost, and the weight of each cost in the estimate.
+/// One run of the loss: the choices of R rows, their costs, and the weight of each cost in the estimate.
 template <class T>
 struct Samples {
   std::vector<int> option = {};  ///< [R, D], if hard
   std::vector<T> weights = {};   ///< [R, D, S], if relaxed
   std::vector<int> example = {};
   std::vector<T> loss = {};
-  /// [R] the surrogate's slope in the cost: of the parameters within the loss, sum_r share_r grad f_r is the gradient, and
-  /// sum_r share_r f_r is what the estimator makes of the expected loss.
+  /// [R] the surrogate's slope in the cost: sum_r share_r grad f_r is the gradient of the parameters within the loss, and sum_r
+  /// share_r f_r estimates the expected loss.
   std::vector<T> share = {};
 };
 
-/// What is asked of an estimator.
+/// The request for an estimate.
 template <class T>
 struct Wanted {
   GivenLogits<T> logits;
-  std::vector<T> state = {};            ///< of OwnLoss
-  std::vector<std::uint32_t> ids = {};  ///< of OwnLoss::batch
+  std::vector<T> state = {};            ///< for OwnLoss
+  std::vector<std::uint32_t> ids = {};  ///< for OwnLoss::batch
   typename OwnLoss<T>::Loss loss;
   std::uint64_t seed = 0;
   bool learning = false;  ///< the estimator learns from it (one thread at a time)
-  bool options = false;   ///< Samples::option and weights are wanted
+  bool options = false;   ///< fill Samples::option and weights
   /// Called before the surrogate is differentiated.
   std::function<void()> ending = {};
 };
 
-/// An estimate, which draws with the noise that `hardgrad gradient --seed` has.
+/// An estimate, with the same noise as `hardgrad gradient --seed`.
 template <class T>
 class Drawn {
  public:
-  /// NotFinite if the gradient is none.
+  /// NotFinite if the gradient is not finite.
   Drawn(HeldEstimator& estimator, Wanted<T> wanted);
   Drawn(const Drawn&) = delete;
 
-  /// [E D, S] at the logits, of the sum over the examples.
+  /// [E D, S] the gradient at the logits, of the sum over the examples.
   const std::vector<T>& gradient() const { return gradient_; }
   const std::vector<Samples<T>>& runs() const { return runs_; }
-  /// [E D, S] the gradient at the logits of slope . weights, a constant slope [R, D, S] times the weights of a relaxed run.
+  /// [E D, S] the gradient at the logits of slope . weights, for a constant slope [R, D, S] and the weights of a relaxed run.
   std::vector<T> through_weights(std::size_t run, const T* slope);
 
  private:

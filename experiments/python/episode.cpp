@@ -23,15 +23,15 @@ namespace {
 
 namespace py = pybind11;
 
-/// What came into a run from outside, in order: its slopes are what is asked for in the end.
+/// An input of a run, in order; the result holds its slope.
 template <class T>
 struct Given {
   Var<T> value;
-  RowsPtr rows;                    ///< its rows
+  RowsPtr rows;                    ///< the rows it belongs to
   std::vector<py::ssize_t> shape;  ///< [R, D, S] of logits, [R] of a cost
 };
 
-/// One run, as the network in Python sees it while it lasts.
+/// One run, as the Python network sees it.
 template <class T>
 class Asking {
  public:
@@ -40,7 +40,7 @@ class Asking {
   void end() { episode_ = nullptr; }
 
   /// Logits [R, D, S] for the rows at `place` (0: the examples; i: those after the i-th choice). Returns the options [R', D],
-  /// the row each of the new rows continues [R'], and whose it is [R'].
+  /// the row that each new row continues [R'], and its example [R'].
   py::tuple choose(const std::string& name, const Numbers<T>& logits, const std::optional<Numbers<T>>& posterior,
                    const std::optional<Numbers<T>>& state, std::size_t place) {
     const auto& rows = running(place);
@@ -60,18 +60,18 @@ class Asking {
     Site<T> site{.name = name, .rows = rows, .prior = prior, .state = seen};
     if (posterior_ != posterior.has_value())
       throw UsageError(
-          fmt::format("choice \"{}\": a posterior is {}", name, posterior_ ? "wanted" : "given, but the episode has none"));
+          fmt::format("choice \"{}\": a posterior is {}", name, posterior_ ? "required" : "given, but the episode has none"));
     if (posterior) {
       const GivenLogits<T> of_posterior(posterior->data(), R, D, S, 3);
       if (of_posterior.count != numbers.count)
-        throw UsageError(fmt::format("choice \"{}\": the posterior has other options than the prior", name));
+        throw UsageError(fmt::format("choice \"{}\": the options of posterior and prior differ", name));
       site.posterior = [prior, q = on_tape(of_posterior)] { return prior->with(q); };
     }
     const auto choice = episode_->choose(std::move(site));
     if (!choice.hard())
       throw UsageError(
-          fmt::format("{} puts weights in the place of choices, which an episode's network cannot take: use expectation, "
-                      "or an estimator of hard choices",
+          fmt::format("{} replaces choices by weights, which an episode's network cannot use: use expectation, "
+                      "or an estimator with hard choices",
                       estimator_));
     rows_.push_back(choice.rows);
     const auto after = static_cast<py::ssize_t>(choice.rows->size());
@@ -95,12 +95,12 @@ class Asking {
 
  private:
   const RowsPtr& running(std::size_t place) const {
-    if (!episode_) throw UsageError("this episode is over");
+    if (!episode_) throw UsageError("this episode has ended");
     return rows_.at(place);
   }
   static void require_rows(const std::string& what, py::ssize_t given, std::size_t rows) {
     if (static_cast<std::size_t>(given) != rows)
-      throw UsageError(fmt::format("{}: {} rows are given, and {} are asked for", what, given, rows));
+      throw UsageError(fmt::format("{}: got {} rows, expected {}", what, given, rows));
   }
   Episode<T>* episode_;
   std::string estimator_;
@@ -109,7 +109,7 @@ class Asking {
   std::vector<RowsPtr> rows_;
 };
 
-/// The model: it runs what it was given.
+/// The model; it runs the Python network.
 template <class T>
 class RunNetwork final : public Model<T> {
  public:
@@ -133,10 +133,10 @@ class RunNetwork final : public Model<T> {
   std::vector<Given<T>>& given_;
 };
 
-/// name, options, columns, times, width of the state, whether no later choice depends on it
+/// name, options, columns, times, width of the state, and whether no later choice depends on it
 using SiteTuple = std::tuple<std::string, int, int, int, int, bool>;
 
-/// Returns the value [E], and for all that came into the runs, in order, its slope and whose its rows are.
+/// Returns the value [E], and for every input of the runs, in order, its slope and the examples of its rows.
 template <class T>
 py::tuple run_episode(HeldEstimator& estimator, const py::object& network, const std::vector<SiteTuple>& sites, bool posterior,
                       int examples, const std::optional<Numbers<std::uint32_t>>& ids, std::uint64_t seed, bool learning) {
@@ -180,13 +180,13 @@ py::tuple run_episode(HeldEstimator& estimator, const py::object& network, const
     };
     add(*estimate.episode);
     for (const auto& other : estimate.others) add(*other);
-    // Before anything is learned, which goes back over the same tape.
+    // Before learning, which goes back over the same tape.
     const py::gil_scoped_acquire gil;
     py::list slopes;
     for (const auto& x : given) {
       auto slope = array_of<T>(tape->gradient(x.value).data, x.shape);
       for (py::ssize_t i = 0; i < slope.size(); ++i) {
-        slope.mutable_data()[i] *= static_cast<T>(examples);  // estimates are of the mean
+        slope.mutable_data()[i] *= static_cast<T>(examples);  // estimates are of the batch mean
         measurement::require_finite(slope.data()[i], "an entry of the gradient");
       }
       slopes.append(py::make_tuple(slope, array_of<std::int64_t>(x.rows->example, {x.shape[0]})));

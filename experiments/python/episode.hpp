@@ -1,4 +1,4 @@
-// Networks that are run in Python and ask at every choice: their choices may feed later ones.
+// Networks that run in Python and make choices, which may feed later ones.
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -34,7 +34,7 @@ std::string in_words(const Structure& structure) {
 HeldEstimator::HeldEstimator(const std::string& spec, std::uint64_t seed, double learning_rate)
     : text_(spec), learning_rate_(learning_rate) {
   const auto parsed = Spec::parse(spec);
-  target_of(parsed);  // complains of names and settings
+  target_of(parsed);  // fails on wrong names and settings
   name_ = parsed.name;
   const auto init = Key(seed) / "init";
   narrow_.make = [=](const Structure& structure) { return make_estimator<float>(parsed, structure, init); };
@@ -50,7 +50,7 @@ std::shared_ptr<Held<T>> HeldEstimator::on(const Structure& structure) {
   auto& [make, held] = in_precision<T>();
   if (held && alike(held->made_for, structure)) return held;
   if (held && held->optimizer)
-    throw UsageError(fmt::format("{} learns, and has begun with {}: it cannot go on with {}; make another one", name_,
+    throw UsageError(fmt::format("{} learns, and was made for {}: it cannot be used with {}; make a new one", name_,
                                  in_words(held->made_for), in_words(structure)));
   auto made = std::make_shared<Held<T>>(Held<T>{make(structure), nullptr, structure});
   if (training::learns(*made->estimator)) made->optimizer = training::own_optimizer(*made->estimator, learning_rate_);

@@ -1,4 +1,4 @@
-// An estimator that is kept from call to call, with what it learns: averages, baselines, control variates.
+// An estimator that keeps its learned state between calls: averages, baselines, control variates.
 #pragma once
 
 #include <functional>
@@ -13,33 +13,33 @@
 
 namespace hardgrad::python {
 
-/// One of them in one precision, made for one structure.
+/// An estimator in one precision, made for one structure.
 template <class T>
 struct Held {
   std::unique_ptr<Estimator<T>> estimator;
-  std::unique_ptr<Optimizer<T>> optimizer;  ///< of its own parameters; null if it learns nothing
+  std::unique_ptr<Optimizer<T>> optimizer;  ///< of its own parameters; null if it has none to learn
   Structure made_for;
-  std::vector<T> gradient = {};  ///< scratch of learning
+  std::vector<T> gradient = {};  ///< scratch memory for learning
 };
 
 class HeldEstimator {
  public:
   template <class T>
   using Make = std::function<std::unique_ptr<Estimator<T>>(const Structure&)>;
-  /// UsageError if there is no such estimator, or its settings are wrong. Its own parameters start from `seed`, and are trained
-  /// by Adam.
+  /// UsageError if there is no such estimator, or its settings are wrong. Its own parameters are initialised by `seed`, and
+  /// trained by Adam.
   HeldEstimator(const std::string& spec, std::uint64_t seed, double learning_rate);
-  /// One that is in no registry, and learns nothing.
+  /// An estimator outside the registry that does not learn.
   HeldEstimator(std::string name, Make<float> narrow, Make<double> wide);
 
   const std::string& name() const { return name_; }
-  /// As it was given, settings and all.
+  /// The spec as given, with its settings.
   const std::string& text() const { return text_; }
-  /// The one for a structure; a new one if it learns nothing and was made for another. UsageError if it does not work there, or
-  /// has begun to learn elsewhere.
+  /// The estimator for a structure; a new one if it does not learn and was made for another structure. UsageError if it does
+  /// not support the structure, or if it learns and was made for another one.
   template <class T>
   std::shared_ptr<Held<T>> on(const Structure& structure);
-  /// Held while it learns.
+  /// Locked during learning.
   std::recursive_mutex& learning() { return learning_; }
 
  private:
@@ -60,7 +60,7 @@ class HeldEstimator {
   InPrecision<double> wide_;
   double learning_rate_ = 0;
   std::mutex making_;
-  std::recursive_mutex learning_;  // a loss may ask the same estimator
+  std::recursive_mutex learning_;  // recursive: a loss may call the same estimator
 };
 
 }  // namespace hardgrad::python

@@ -1,4 +1,4 @@
-// Tapes whose memory stays from call to call: fresh pages take a small estimate as long as its arithmetic.
+// Tapes whose memory is reused between calls: for a small estimate, fresh pages take as long as the arithmetic.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace hardgrad::python {
 
-/// A cleared tape, for as long as this lives; then it goes back to the thread that lets it go, which keeps a few small ones.
+/// A cleared tape for the lifetime of this object. Afterwards the destroying thread keeps it for reuse, if it is small.
 template <class T>
 class KeptTape {
  public:

@@ -1,5 +1,5 @@
-// hardgrad._core: what the Python package is made of. Its functions take arrays of one layout, [E, D, S]; what users see, with
-// its checks of shapes, is in src/hardgrad/*.py.
+// hardgrad._core: the compiled part of the Python package. Its functions take arrays of one layout, [E, D, S]; the public
+// functions, which check shapes, are in src/hardgrad/*.py.
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -32,11 +32,11 @@ GivenLogits<T> given(const Numbers<T>& logits, int rank) {
   return {logits.data(), extent(0), extent(1), extent(2), rank};
 }
 
-/// A table, a function, or both: a function may be known by a table of all outcomes, where it is asked for no weights.
+/// A table, a function, or both: a table of all outcomes can replace a function's hard choices.
 template <class T>
 class GivenLoss {
  public:
-  /// tables [1 or E, S^D]; `multilinear`: they answer weights, too.
+  /// tables [1 or E, S^D]; `multilinear`: they also accept weights.
   GivenLoss(std::optional<Numbers<double>> tables, bool multilinear, const py::object& function, bool takes_weights,
             int columns, int options, const std::string& estimator)
       : tables_(std::move(tables)), multilinear_(multilinear), columns_(columns), options_(options), estimator_(estimator) {
@@ -67,7 +67,7 @@ class GivenLoss {
   std::optional<CalledLoss<T>> called_;
 };
 
-/// Ctrl-C, and whatever else Python's signal handlers raise, asked for every so often.
+/// Polls Python's signal handlers (Ctrl-C) at intervals, and raises their exceptions.
 Stop pending_signals() {
   using Clock = std::chrono::steady_clock;
   return [next = Clock::now()]() mutable {
@@ -80,8 +80,7 @@ Stop pending_signals() {
   };
 }
 
-/// With `later`, what goes back into the weights is left out of the gradient, and asked for afterwards
-/// (Drawn::through_weights).
+/// With `later`, the gradient omits the part through the weights; Drawn::through_weights computes it afterwards.
 template <class T>
 py::tuple drawn(HeldEstimator& estimator, const Numbers<T>& logits, int rank, const std::optional<Numbers<T>>& state,
                 const std::optional<Numbers<std::uint32_t>>& ids, const std::optional<Numbers<double>>& tables,
@@ -165,7 +164,7 @@ std::unique_ptr<HeldEstimator> written(py::object function, int samples, bool de
       [=](const Structure&) { return std::make_unique<WrittenEstimator<double>>(f, samples, derivatives); });
 }
 
-/// Exceptions of the package: `module`.name, and a class of Python's own besides.
+/// An exception of the package, `module`.name, which also derives from a built-in class.
 template <class E>
 void register_error(py::module_& module, const char* name, std::initializer_list<PyObject*> bases) {
   py::tuple of(bases.size());
@@ -195,19 +194,19 @@ PYBIND11_MODULE(_core, module) {
   module.def("count_options", [](const Numbers<double>& logits, int rank) {
     return array_of<std::int64_t>(given<double>(logits, rank).count, {logits.shape(0), logits.shape(1)});
   });
-  py::class_<HeldEstimator> estimator(module, "Estimator", R"(An estimator that is kept from call to call, with what it learns.
+  py::class_<HeldEstimator> estimator(module, "Estimator", R"(An estimator that keeps its learned state between calls.
 
 spec: e.g. "nvil[samples=4]". UsageError if there is none of this name, or its settings are wrong.
-seed: of what its own parameters (baselines, control variates) start from.
-learning_rate: at which Adam trains these.
+seed: for the initial values of its own parameters (baselines, control variates).
+learning_rate: of Adam, which trains these.
 
-It is made for the columns and options of the logits it first sees; one that learns stays with these. May be shared by threads.)");
+It is made for the columns and options of the first logits; an estimator that learns keeps them. Threads may share it.)");
   estimator.attr("__module__") = "hardgrad";
   estimator
       .def(py::init<const std::string&, std::uint64_t, double>(), py::arg("spec"), py::arg("seed") = 0,
            py::arg("learning_rate") = 1e-3)
       .def_static("_written", &written)
-      .def_property_readonly("spec", &HeldEstimator::text, "As it was given; of one that is written in Python, its name.")
+      .def_property_readonly("spec", &HeldEstimator::text, "The spec as given; for an estimator written in Python, its name.")
       .def("__repr__", [](const HeldEstimator& e) { return "Estimator('" + e.text() + "')"; });
   declare_drawn<float>(module, "DrawnFloat");
   declare_drawn<double>(module, "DrawnDouble");

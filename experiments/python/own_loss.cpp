@@ -25,9 +25,8 @@ GivenLogits<T>::GivenLogits(const T* numbers, std::size_t examples, std::size_t 
     for (; n > 0 && first[n - 1] == -INFINITY; --n) first[n - 1] = 0;
     for (std::size_t s = 0; s < n; ++s)
       if (!std::isfinite(first[s]))
-        throw UsageError(
-            fmt::format("logits: entry {} is {}: logits are finite, or -inf for options at the end that there are none of",
-                        place(cell * options + s), first[s]));
+        throw UsageError(fmt::format("logits: entry {} is {}: logits are finite, or -inf at the end for missing options",
+                                     place(cell * options + s), first[s]));
     if (n == 0) throw UsageError(fmt::format("logits: all options of entry {} are -inf", place(cell * options)));
     count.push_back(static_cast<int>(n));
   }
@@ -77,7 +76,7 @@ void OwnLoss<T>::run(const Batch& batch, Episode<T>& episode) const {
   auto state = tape.constant(of.size(), width);
   for (std::size_t b = 0; b < of.size(); ++b) std::copy_n(&state_[of[b] * width], width, tape.mutable_value(state).row(b));
   auto logits = tape.parameter(*logits_);
-  if (of.size() != given_.examples || !std::is_sorted(of.begin(), of.end()))  // else every example once
+  if (of.size() != given_.examples || !std::is_sorted(of.begin(), of.end()))  // otherwise every example occurs once
     logits = gather_rows(logits, std::span<const int>(cells));
 
   const auto choice = episode.choose({.name = "choice",

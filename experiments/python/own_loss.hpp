@@ -1,8 +1,9 @@
-// A model whose logits are given and whose loss somebody else works out: what stands between a function and the estimators.
+// A model with given logits and an external loss: it connects a function with the estimators.
 //
 //   z_d ~ Cat(softmax(logits_d)), d = 1..D;   cost f(z), shared by the columns
 //
-// One site `choice` of D columns. Parameter: logits [E D, S] of E examples. Field of the batch: "example" [B], whose logits.
+// One site `choice` of D columns. Parameter: logits [E D, S] of E examples. Field of the batch: "example" [B], the example
+// whose logits a row uses.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +19,14 @@ namespace hardgrad::python {
 template <class T>
 struct GivenLogits {
   std::size_t examples = 0, columns = 0, options = 0;
-  std::vector<T> value = {};    ///< [E D, S], 0 beyond a cell's own options
-  std::vector<int> count = {};  ///< [E D] options of each cell: -inf at the end of its logits are none
+  std::vector<T> value = {};    ///< [E D, S], 0 for missing options
+  std::vector<int> count = {};  ///< [E D] options of each cell, without the missing ones (-inf at the end of its logits)
 
-  /// From E D S numbers. UsageError that names the first that is no logit, as an array of `rank` axes has it.
+  /// From E D S numbers. UsageError for the first invalid logit, at its place in an array of `rank` axes.
   GivenLogits(const T* numbers, std::size_t examples, std::size_t columns, std::size_t options, int rank);
 };
 
-/// One run: what was chosen, by rows of which examples, and what it cost.
+/// One run: the choices, the example of each row, and the loss.
 template <class T>
 struct Answered {
   Choice<T> choice;
@@ -36,18 +37,18 @@ struct Answered {
 template <class T>
 class OwnLoss final : public Model<T> {
  public:
-  /// Loss [R, 1] of rows that chose; example [R] says whose they are.
+  /// Loss [R, 1] of the rows' choices; example [R] is the example of each row.
   using Loss = std::function<Var<T>(Tape<T>&, const Choice<T>&, std::span<const int> example)>;
-  /// `state` [E, C]: what learned baselines see of an example; without columns, a 1. Runs are noted in `answered`, if there is
-  /// one, and their losses watched (Tape::watch).
+  /// `state` [E, C]: inputs of learned baselines for each example; without columns, a 1. Runs are appended to `answered`, if
+  /// given, and their losses are watched (Tape::watch).
   OwnLoss(GivenLogits<T> given, std::vector<T> state, Loss loss, std::vector<Answered<T>>* answered = nullptr);
 
   const Structure& structure() const override { return structure_; }
   void run(const Batch& batch, Episode<T>& episode) const override;
   typename Model<T>::Asked asked(const Batch& batch, std::size_t site, int example) const override;
-  /// All examples, by ids [E]; without any, example e has id e.
+  /// All examples, with ids [E]; by default example e has id e.
   Batch batch(std::vector<std::uint32_t> ids = {}) const;
-  /// How many there are.
+  /// Number of examples.
   T examples() const { return static_cast<T>(given_.examples); }
 
  private:

@@ -16,7 +16,7 @@ namespace {
 namespace py = pybind11;
 using verification::Check;
 
-/// What is being tested, by number. The registry's entry makes it: so it is verified as any other.
+/// The estimator under test, by number. A registry entry makes it, so it is verified like any other.
 struct UnderTest {
   std::shared_ptr<py::object> function;
   bool derivatives;
@@ -36,11 +36,11 @@ const char* const entry_name = "written_in_python";
 void register_entry() {
   if (Estimators::instance().entries().contains(entry_name)) return;
   EstimatorEntry entry{.name = entry_name,
-                       .summary = "an estimator that hardgrad.test was given",
+                       .summary = "an estimator passed to hardgrad.test",
                        .paper = "none",
                        .biased_by = [](const Settings& settings) { return settings.text("claims") != "unbiased"; },
                        .evaluations = "K",
-                       // Texts, since these are no settings that a verdict may vary.
+                       // Texts, because a verdict varies settings of other types.
                        .parameters = {ParameterInfo::text("number", "0", "which"),
                                       ParameterInfo::integer("samples", 1, 1, 1e6, "independent samples per example"),
                                       ParameterInfo::text("claims", "unbiased", "unbiased, or nothing")},
@@ -94,7 +94,7 @@ py::tuple test_written(py::object function, int samples, bool derivatives, bool 
 }  // namespace
 
 void declare_test(py::module_& module) {
-  module.def("estimators", [] {  // but the one that tests make
+  module.def("estimators", [] {  // without the one that tests add
     auto names = Estimators::instance().names();
     std::erase(names, entry_name);
     return names;

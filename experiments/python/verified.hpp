@@ -1,4 +1,4 @@
-// hardgrad.test: the verification of `hardgrad test`, of registered estimators and of those that are written in Python.
+// hardgrad.test: the verification of `hardgrad test`, for registered estimators and those written in Python.
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -13,7 +13,7 @@ namespace {
 
 namespace py = pybind11;
 
-/// What the function makes of the samples of a run, step by step.
+/// Builds the surrogate from the function's gradient at each step of a run.
 template <class T>
 AtLogits answered(const py::object& function, Sampled<T>& run, const Choices<T>& choices, const AtLogits* slope) {
   const auto& layout = *choices.layout();

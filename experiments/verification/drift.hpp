@@ -1,6 +1,6 @@
-// A small model whose choices are numbers that feed later ones, with what an estimator may meet: a scale that depends on the
-// past, costs at the root, at every step and at the end, a path derivative, and a posterior. Everything is an entire function
-// of the numbers, so that a quadrature of few nodes is exact to many digits.
+// A small model whose choices are numbers that feed later ones. It covers the cases an estimator may meet: a scale that depends
+// on earlier choices, costs at the root, at every step and at the end, a path derivative, and a posterior. All functions of the
+// numbers are entire, so a quadrature of few nodes is exact to many digits.
 #pragma once
 
 #include "core/autodiff/elementwise.hpp"

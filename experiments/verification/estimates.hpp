@@ -1,4 +1,4 @@
-// Single estimates, and estimators whose learned state shows: what `hardgrad test` and the tests have in common.
+// Single estimates, and estimators with a changed learned state: shared by `hardgrad test` and the tests.
 #pragma once
 
 #include <cmath>
@@ -10,7 +10,7 @@
 
 namespace hardgrad::verification {
 
-/// One estimate, with the given noise: its gradient in `parameters` [P], and behind it the loss that it reports.
+/// One estimate with the given noise: its gradient in `parameters` [P], followed by the reported loss.
 template <class T>
 std::vector<double> estimate_of(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, Randomness& random,
                                 const ParameterSet<T>& parameters) {
@@ -21,14 +21,14 @@ std::vector<double> estimate_of(const Estimator<T>& estimator, const Model<T>& m
   found.push_back(estimate.loss);
   return found;
 }
-/// In the model's own parameters.
+/// The same in the model's parameters.
 template <class T>
 std::vector<double> estimate_of(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, Key key) {
   KeyedRandomness random(key);
   return estimate_of(estimator, model, batch, random, model.parameters());
 }
 
-/// The gradient alone.
+/// Only the gradient.
 template <class T>
 std::vector<double> gradient_of(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, Randomness& random,
                                 const ParameterSet<T>& parameters) {
@@ -46,14 +46,14 @@ std::vector<double> gradient_of(const Estimator<T>& estimator, const Model<T>& m
   return gradient_of(estimator, model, batch, random);
 }
 
-/// The largest absolute value of a - b, which are of one size.
+/// The largest absolute value of a - b; both have the same size.
 inline double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
   double most = 0;
   for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(a[i] - b[i]));
   return most;
 }
 
-/// Learned state and own parameters away from their start, where their influence would show.
+/// Moves the learned state and own parameters away from their start, so that their influence shows.
 template <class T>
 void stir(Estimator<T>& estimator) {
   auto state = estimator.state();

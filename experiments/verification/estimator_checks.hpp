@@ -12,31 +12,31 @@
 
 namespace hardgrad::verification {
 
-constexpr double outcome_cap = 3e4;  ///< of one exact mean
+constexpr double outcome_cap = 3e4;  ///< for one exact mean
 
 // estimator_contract.cpp
-/// What is wrong with its estimates: not finite or reproducible, the learned state moved, a batch that is not the mean of its
-/// examples, or numbers that depend on threads. Empty if nothing is.
+/// Reports a broken contract: a non-finite or irreproducible estimate, a changed learned state, a batch estimate that is not
+/// the mean of its examples', or a dependence on the number of threads. Empty if there is none.
 template <class T>
 std::string broken_contract(const Spec& spec, const Estimator<T>& estimator, const Model<T>& model, const Batch& batch);
 
-/// What a check found, and whether it is as it has to be.
+/// The result of a check.
 struct Found {
   bool right;
   std::string detail;
 };
 
 // estimator_truth.cpp
-/// The exact truth of a target on a batch of a test network. One process works it out once: every estimator of the target is
-/// held to the same. NotExact where outcomes are too many.
+/// The exact truth of a target on a batch of a test network, computed once per process for all estimators of the target.
+/// NotExact if it has too many outcomes.
 const measurement::Truth& truth_of(const Target& target, const TestModel& tested, const Batch& batch);
-/// The enumerated gradient of its target is that of the enumerated value, along one direction: by central differences, to 1e-5.
-/// None of a field, and where outcomes are too many.
+/// Compares the enumerated gradient of the target with the slope of its enumerated value along one direction, by central
+/// differences, to 1e-5. Empty for targets that are not gradients, and if there are too many outcomes.
 std::optional<Found> slope_of_value(const Target& target, const TestModel& tested);
 
 // estimator_moments.cpp
-/// The mean of the first example's estimates is the truth, if it is to be `unbiased`, and their exact variance lies in the
-/// interval that draws give. None where it cannot be told; `why` then says so, if it was empty.
+/// Checks on the first example that the mean of the estimates is the truth (if `unbiased`), and that the exact variance lies in
+/// an interval estimated from draws. Empty if neither can be computed; then `why` gives the reason, unless it has one already.
 std::optional<Found> moments_beside_draws(const Spec& spec, bool unbiased, const TestModel& tested, std::string& why);
 
 }  // namespace hardgrad::verification

@@ -16,8 +16,8 @@ bool finite(const std::vector<double>& x) {
   return std::all_of(x.begin(), x.end(), [](double v) { return std::isfinite(v); });
 }
 
-/// How far a batch's estimate and loss are from the mean of its examples', in parts of the largest entry if that is above 1;
-/// 0 of coupled examples, which have none.
+/// Distance of a batch's estimate and loss from the mean of its examples', relative to the largest entry if that is above 1. 0
+/// for coupled examples, which have no such mean.
 template <class T>
 double apart(const Estimator<T>& estimator, const Model<T>& model, const Batch& batch, const std::vector<double>& estimate) {
   if (estimator.couples_examples()) return 0;
@@ -40,13 +40,13 @@ std::string broken_contract(const Spec& spec, const Estimator<T>& estimator, con
   if (first != estimate_of(estimator, model, batch, Key(2))) return "two estimates with the same noise differ in " + precision;
   if (estimator.state() != state) return "estimate() changes the learned state; only learn() may";
   if (const double off = apart(estimator, model, batch, first); off > (sizeof(T) == 4 ? 1e-3 : 1e-9))
-    return fmt::format("the estimate of a batch, or its loss, is not the mean of its examples': {:.2g} apart in {}", off,
+    return fmt::format("the estimate of a batch, or its loss, is not the mean of its examples': off by {:.2g} in {}", off,
                        precision);
   measurement::MeasureSettings settings;
   settings.replicates = 8;
   settings.estimand = "none";
   measurement::Measurement alone, together;
-  const tbb::global_control enough(tbb::global_control::max_allowed_parallelism, 4);  // whatever the machine has
+  const tbb::global_control enough(tbb::global_control::max_allowed_parallelism, 4);  // independent of the machine
   tbb::task_arena(1).execute([&] { alone = measure(spec, estimator, model, batch, settings, Key(3)); });
   tbb::task_arena(4).execute([&] { together = measure(spec, estimator, model, batch, settings, Key(3)); });
   if (alone.mean != together.mean || alone.variance != together.variance) return "the numbers depend on the number of threads";

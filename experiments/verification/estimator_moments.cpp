@@ -11,7 +11,7 @@ namespace hardgrad::verification {
 namespace {
 
 constexpr int variance_draws = 4000;
-constexpr double variance_level = 0.9999;  // of the interval that has to hold the exact variance
+constexpr double variance_level = 0.9999;  // of the interval for the exact variance
 
 }  // namespace
 

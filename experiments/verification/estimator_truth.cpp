@@ -17,16 +17,16 @@ namespace hardgrad::verification {
 namespace {
 
 constexpr double step = 1e-4, allowed = 1e-5;
-constexpr double aside = 0.03;  // a network's own parameters may be where a target has a kink
+constexpr double aside = 0.03;  // the initial parameters may be at a kink of a target
 
-/// A direction [P] that favours no parameter.
+/// A fixed direction [P] that involves every parameter.
 std::vector<double> direction(std::size_t size) {
   std::vector<double> d(size);
   for (std::size_t i = 0; i < size; ++i) d[i] = std::sin(1.3 * static_cast<double>(i + 1));
   return d;
 }
 
-/// Parameters moved along a direction for as long as this lives, whatever is thrown meanwhile.
+/// Moves parameters along a direction during its lifetime, also if an exception is thrown.
 class Moved {
  public:
   Moved(ParameterSet<double>& parameters, const std::vector<double>& along, double by) : parameters_(parameters) {
@@ -46,10 +46,10 @@ class Moved {
   std::vector<std::vector<double>> held_;
 };
 
-/// What a function of one target on one network gives, once for all estimators.
+/// Caches a function of a target and a network for all estimators.
 template <class V>
 const V& once(std::map<std::string, V>& known, const std::string& key, const std::function<V()>& make) {
-  static std::mutex one_at_a_time;  // Python may ask from several threads
+  static std::mutex one_at_a_time;  // Python may call from several threads
   const std::lock_guard lock(one_at_a_time);
   const auto found = known.find(key);
   return found != known.end() ? found->second : known.emplace(key, make()).first->second;

@@ -1,4 +1,4 @@
-// A number that depends on all that a run showed: gradients of whole models are checked on it.
+// A number that depends on all observable values of a run, for gradient checks of whole models.
 #pragma once
 
 #include <cmath>
@@ -11,8 +11,8 @@
 
 namespace hardgrad::verification {
 
-/// A sum of every cost, log probability (of prior and posterior, if there is one), entropy where the answer is none, and state,
-/// each number with another weight.
+/// A sum with different weights of every cost, log probability (under the prior and, if present, the posterior) or entropy
+/// (for choices without a probability), and state.
 inline Var<double> mixture(Episode<double>& episode, bool with_log_probabilities = true) {
   auto& tape = episode.tape();
   auto total = tape.constant(1, 1);

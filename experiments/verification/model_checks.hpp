@@ -1,6 +1,6 @@
-// The single checks of a model: is it what it declares, and is a row its own?
+// The single checks of a model: it keeps its declarations, and its rows do not influence each other.
 //
-// Each says in words what is wrong, with the first place where it is; empty if nothing is. What they found goes to `detail`.
+// Each returns the first fault and its place; empty if there is none. `detail` receives the figures.
 #pragma once
 
 #include <memory>
@@ -12,15 +12,15 @@
 
 namespace hardgrad::verification {
 
-/// A model on a batch small enough to be looked at from all sides.
+/// A model on a batch small enough for all checks.
 struct ModelScene {
   std::unique_ptr<tasks::Task> task;
-  std::vector<int> index;  ///< of the batch's examples in the training split
+  std::vector<int> index;  ///< the batch's examples in the training split
   Batch batch;
-  std::unique_ptr<Model<double>> model, with_posterior;  ///< the latter null if it has none
+  std::unique_ptr<Model<double>> model, with_posterior;  ///< `with_posterior` is null if the model has no posterior
   std::unique_ptr<Model<float>> narrow;                  ///< the same parameters
 
-  /// Examples of the training split, as in training: what falls out of a network with dropout is theirs.
+  /// Examples of the training split, in training mode: dropout depends on them.
   Batch examples(const std::vector<int>& indices) const {
     auto batch = task->batch(tasks::Split::train, indices);
     add_dropout(batch, Key(31));
@@ -29,34 +29,34 @@ struct ModelScene {
 };
 
 // model_structure.cpp
-/// Sites, columns, options, widths and numbers of questions are no more than declared, and every site is asked.
+/// Sites, columns, options, widths and numbers of questions do not exceed the declaration, and every site is used.
 std::string check_sites(const ModelScene& scene, std::string& detail);
-/// One answer after the other is changed: only what the site declares (Reach) may move, and only on rows that come from it.
+/// Changes one answer at a time: only values that the site declares (Reach) may change, and only on rows that descend from it.
 std::string check_reach(const ModelScene& scene, std::string& detail);
 
 // model_sameness.cpp
-/// The same answers give the same numbers again, also on a tape that was rewound; finite, and in float what they are in double.
+/// Repeated answers give the same numbers, also on a rewound tape; all are finite, and float agrees with double.
 std::string check_repeated(const ModelScene& scene, std::string& detail);
-/// An example alone is what it is in the batch.
+/// An example gives the same numbers alone and in the batch.
 std::string check_batching(const ModelScene& scene, std::string& detail);
-/// An example without the batch's padding is what it is in the batch.
+/// An example gives the same numbers with and without the batch's padding.
 std::string check_padding(const ModelScene& scene, std::string& detail);
-/// A sample among others is what it is alone.
+/// A sample gives the same numbers alone and among others.
 std::string check_samples(const ModelScene& scene, std::string& detail);
-/// Rows with one history may share a state: losses, distributions and gradient are those of rows kept apart.
+/// Rows with the same history may share a state: losses, distributions and gradient equal those of separate rows.
 std::string check_sharing(const ModelScene& scene, std::string& detail);
-/// All weight on an option costs what the option does.
+/// A weight of 1 on an option costs the same as the option.
 std::string check_one_hot(const ModelScene& scene, std::string& detail);
 
 // model_truth.cpp
-/// The gradient of a number that depends on all costs, log probabilities and states, against central differences: of options,
-/// of weights, and under the posterior.
+/// The gradient of a number that depends on all costs, log probabilities and states, against central differences: with options,
+/// with weights, and under the posterior.
 std::string check_gradient(const ModelScene& scene, std::string& detail);
-/// Every complete set of choices run by itself: no more than declared (Model::outcomes), their probabilities sum to 1, and the
-/// mean of their losses and its gradient are what the enumeration says.
+/// Runs every complete set of choices separately: there are no more than declared (Model::outcomes), their probabilities sum to
+/// 1, and the mean of their losses and its gradient equal those of the enumeration.
 std::string check_outcomes(const ModelScene& scene, std::string& detail);
-/// Of every outcome under a learned posterior: both laws sum to 1, the posterior gives nothing to what the prior cannot choose,
-/// and prior and losses are those of the model without it.
+/// Runs every outcome under a learned posterior: both distributions sum to 1, the posterior gives no probability to outcomes
+/// that the prior excludes, and prior and losses equal those of the model without a posterior.
 std::string check_posterior(const ModelScene& scene, std::string& detail);
 
 }  // namespace hardgrad::verification

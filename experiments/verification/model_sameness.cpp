@@ -15,17 +15,17 @@ namespace {
 constexpr double rounding = 1e-9;
 const Answers answers = drawn_by(Key(19));
 
-/// The first of `now` that is not as in `before`, which has the same order: who it is, and how.
+/// The first entry of `now` that differs from `before`, in the same order: its name and the difference.
 template <class Who>
 std::string first_difference(const Ways& now, const Ways& before, double tolerance, Who who) {
   if (!now.undeclared.empty()) return now.undeclared;
-  if (now.of_row.size() != before.of_row.size()) return "there are other rows";
+  if (now.of_row.size() != before.of_row.size()) return "the rows differ";
   for (std::size_t i = 0; i < now.of_row.size(); ++i)
     if (const auto off = difference(now.of_row[i], before.of_row[i], tolerance); !off.empty()) return who(i) + off;
   return "";
 }
 
-/// Samples two and two alike in their first answer, and all their own after it.
+/// Samples that agree pairwise in their first answer and differ in all later ones.
 Answers branching() {
   return [](const Place& at, int options) {
     auto place = at;
@@ -34,7 +34,7 @@ Answers branching() {
   };
 }
 
-/// Gradient of the mixture of a run with these answers.
+/// Gradient of the mixture for a run with these answers.
 std::vector<double> gradient_of(const ModelScene& scene, const Answers& given, int samples, bool apart) {
   Tape<double> tape;
   ScriptedChooser<double> chooser(scene.batch, given, samples);
@@ -79,7 +79,7 @@ std::string check_batching(const ModelScene& scene, std::string& detail) {
     const auto alone = ways_of(*scene.model, scene.batch.select({b}), answers);
     if (!alone.undeclared.empty()) return alone.undeclared;
     if (const auto off = difference(alone.of_row[0], together.of_row[b], rounding); !off.empty())
-      return fmt::format("example {} alone is not what it is in the batch: {}", b + 1, off);
+      return fmt::format("example {} alone differs from the batch: {}", b + 1, off);
   }
   detail = fmt::format("{} examples", scene.batch.examples());
   return "";
@@ -99,7 +99,7 @@ std::string check_padding(const ModelScene& scene, std::string& detail) {
     const auto alone = ways_of(*scene.model, trimmed, answers);
     if (!alone.undeclared.empty()) return alone.undeclared;
     if (const auto off = difference(alone.of_row[0], padded.of_row[b], rounding); !off.empty())
-      return fmt::format("example {} without padding is not what it is in the batch: {}", b + 1, off);
+      return fmt::format("example {} without padding differs from the batch: {}", b + 1, off);
   }
   detail = fmt::format("{} of {} examples are padded", shorter, scene.batch.examples());
   return "";
@@ -118,7 +118,7 @@ std::string check_samples(const ModelScene& scene, std::string& detail) {
     if (!one.undeclared.empty()) return one.undeclared;
     for (int b = 0; b < scene.batch.examples(); ++b)
       if (const auto off = difference(all.of_row[b * samples + m], one.of_row[b], rounding); !off.empty())
-        return fmt::format("sample {} of example {} is not what it is alone: {}", m + 1, b + 1, off);
+        return fmt::format("sample {} of example {} differs from the sample alone: {}", m + 1, b + 1, off);
   }
   detail = fmt::format("{} samples of {} examples", samples, scene.batch.examples());
   return "";
@@ -131,7 +131,7 @@ std::string check_sharing(const ModelScene& scene, std::string& detail) {
              apart = ways_of(*scene.model, scene.batch, given, {.samples = samples, .apart = true});
   if (!apart.undeclared.empty()) return apart.undeclared;
   auto off = first_difference(shared, apart, rounding, [](std::size_t i) {
-    return fmt::format("sample {} of example {} is not what it is kept apart: ", i % samples + 1, i / samples + 1);
+    return fmt::format("sample {} of example {} differs without shared states: ", i % samples + 1, i / samples + 1);
   });
   if (!off.empty()) return off;
   const auto one = gradient_of(scene, given, samples, false), other = gradient_of(scene, given, samples, true);

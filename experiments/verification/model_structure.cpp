@@ -11,11 +11,11 @@
 namespace hardgrad::verification {
 namespace {
 
-constexpr double noticed = 1e-9;  // what products of other shapes round away is below
+constexpr double noticed = 1e-9;  // above the rounding of products of other shapes
 constexpr int bases = 3;          // sets of answers from which single ones are changed
-constexpr int changes = 40;       // of each set
+constexpr int changes = 40;       // per set
 
-/// As docs have it.
+/// As in the documentation.
 std::string in_words(Reach reach) {
   switch (reach) {
     case Reach::own_column: return "costs of its own column";
@@ -39,7 +39,7 @@ std::vector<double> joined(const std::vector<std::vector<double>>& lists) {
   return all;
 }
 
-/// Changes one answer after the other.
+/// Changes one answer at a time.
 class Perturbations {
  public:
   explicit Perturbations(const ModelScene& scene) : scene_(scene) {}
@@ -71,15 +71,15 @@ class Perturbations {
     int example, question, choice;
   };
 
-  /// Questions that touch only costs of their own are asked of the examples, whatever was answered before: enumerations and
-  /// couplings take them one by one.
+  /// If choices change only their question's costs, all questions are asked on the root's rows: enumerations and couplings
+  /// handle them one by one.
   std::string chained(const Ways& ways) const {
     const auto& structure = scene_.model->structure();
     for (std::size_t t = 0; structure.steps() > 1 && structure.steps_apart() && t < ways.asking.size(); ++t)
       if (!ways.asking[t]->is_root())
         return fmt::format(
-            "question {} is asked on rows that come from question {}: choices that reach no more than costs of "
-            "their own question are asked for on the root's rows",
+            "question {} is asked on rows that come from question {}: if choices reach at most the costs "
+            "of their question, ask on the root's rows",
             t + 1, ways.asking[t]->step + 1);
     return "";
   }
@@ -108,7 +108,7 @@ class Perturbations {
       if (scene_.batch.id[b] != id)
         if (const auto leak = difference(after.of_row[b], before.of_row[b], noticed); !leak.empty())
           return fmt::format("{} moves example {}: {}", who, b + 1, leak);
-    // One column alone has the question's costs.
+    // A single column has all costs of the question.
     const auto least = before.columns[asked.step] == 1 ? Reach::own_costs : Reach::own_column;
     const auto declared = std::max(least, scene_.model->structure().site(asked.site)->reach);
     auto reach = least;
@@ -121,7 +121,7 @@ class Perturbations {
     return "";
   }
 
-  /// Those whose distribution moves.
+  /// Checks the later questions with a changed distribution.
   std::string later_questions(const Ways& before, const Ways& after, const Where& at, const Way::Question& asked,
                               Reach& reach) const {
     std::map<int, std::pair<const Way::Question*, const Way::Question*>> of_step;  // before and after
@@ -138,11 +138,11 @@ class Perturbations {
     return "";
   }
 
-  /// Costs that move.
+  /// Checks the changed costs.
   std::string costs(const Ways& before, const Ways& after, const Where& at, const Way::Question& asked, Reach& reach,
                     std::string& where) const {
     const auto &was = before.of_row[at.example].costs, &is = after.of_row[at.example].costs;
-    if (was.size() != is.size()) return " changes how many costs are handed over";
+    if (was.size() != is.size()) return " changes the number of costs";
     for (std::size_t c = 0; c < was.size(); ++c) {
       if (!moved(was[c], is[c])) continue;
       const auto& rows = *after.paying[c];

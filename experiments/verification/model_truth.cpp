@@ -18,7 +18,7 @@ namespace {
 constexpr double most_outcomes = 800;  // each is a run
 constexpr double slope_error = 1e-5;
 
-/// A way to answer, of which a gradient is checked.
+/// A way to answer, for which a gradient is checked.
 struct How {
   std::string name;
   bool posterior;
@@ -54,7 +54,7 @@ std::string against_differences(Model<double>& model, const Batch& batch, const 
       return value().item();
     };
     double best = std::numeric_limits<double>::infinity(), differences = 0;
-    for (double step : {1e-5, 1e-6, 1e-7}) {  // smaller ones where a kink is near
+    for (double step : {1e-5, 1e-6, 1e-7}) {  // smaller steps near a kink
       const double found = (at(step) - at(-step)) / (2 * step), off = std::abs(found - slope) / (1 + std::abs(slope));
       if (off < best) best = off, differences = found;
       if (best < slope_error) break;
@@ -68,10 +68,10 @@ std::string against_differences(Model<double>& model, const Batch& batch, const 
   return "";
 }
 
-/// One complete set of choices after the other of the batch's only example: of the last choice that has one the next option.
+/// All complete sets of choices of the batch's only example, in turn: the last choice that has a next option takes it.
 class Outcomes {
  public:
-  /// The answers of this outcome; a run asks for all of them.
+  /// The answers of this outcome, for one run.
   Answers answers() {
     asked_ = 0;
     return [this](const Place&, int options) {
@@ -89,11 +89,11 @@ class Outcomes {
 
  private:
   std::size_t asked_ = 0;
-  std::vector<std::pair<int, int>> answer_;  // and of how many options
+  std::vector<std::pair<int, int>> answer_;  // option, and number of options
 };
 
-/// Of the training split's first examples the one with most outcomes of those that have few enough, and how many; NotExact if
-/// none has.
+/// Among the training split's first examples with at most `most_outcomes`, the one with the most outcomes, and their number.
+/// NotExact if there is none.
 std::pair<int, double> chosen(const ModelScene& scene) {
   std::pair<int, double> found{-1, 1};
   double fewest = std::numeric_limits<double>::infinity();
@@ -110,7 +110,7 @@ std::pair<int, double> chosen(const ModelScene& scene) {
   return found;
 }
 
-/// Runs every outcome of the batch's only example by itself, as long as `visit` says true; false if it did not.
+/// Runs every outcome of the batch's only example separately, until `visit` returns false; then returns false.
 bool each_outcome(const Model<double>& model, const Batch& batch, const TargetTerms& terms,
                   const std::function<bool(Episode<double>&)>& visit) {
   Outcomes outcomes;
@@ -125,7 +125,7 @@ bool each_outcome(const Model<double>& model, const Batch& batch, const TargetTe
   return true;
 }
 
-/// [1, 1] of a run of one outcome.
+/// [1, 1], for a run of one outcome.
 Var<double> log_probability(Episode<double>& run, DrawnFrom of) {
   auto sum = run.tape().constant(1, 1);
   for (std::size_t t = 0; t < run.steps().size(); ++t) sum = add(sum, run.log_probability(static_cast<int>(t), of));

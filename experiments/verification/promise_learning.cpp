@@ -7,7 +7,8 @@
 namespace hardgrad::verification {
 namespace {
 
-/// Its estimate is a number of the inner estimator's own loss, times the model's first parameter.
+/// An estimator of one entry of the gradient of the inner estimator's own loss; the entry is multiplied by the model's first
+/// parameter.
 class OfOwnLoss final : public Estimator<double> {
  public:
   OfOwnLoss(const Estimator<double>& inner, std::size_t which) : inner_(inner), which_(which) {}
@@ -16,7 +17,7 @@ class OfOwnLoss final : public Estimator<double> {
  private:
   Estimate<double> estimate(const Problem<double>& p) const override {
     auto estimate = inner_.draw({.tape = p.tape, .model = p.model, .batch = p.batch, .random = p.random, .learning = true});
-    if (!estimate.own_loss) throw std::runtime_error("own_loss is not set where own parameters are learned");
+    if (!estimate.own_loss) throw std::runtime_error("own_loss is not set although own parameters are learned");
     std::vector<double> g(inner_.own_parameters().size());
     p.tape.backward(estimate.own_loss);
     p.tape.add_gradient(inner_.own_parameters(), std::span<double>(g));
@@ -32,7 +33,7 @@ class OfOwnLoss final : public Estimator<double> {
 Said descends_square(const Trial& trial) {
   auto& estimator = *trial.estimator;
   stir(estimator);
-  // Refused where so many moments, two for each parameter, would take minutes: noise of two columns that is integrated over.
+  // NotExact if these moments, two for each parameter, would take minutes: noise of two columns that is integrated over.
   measurement::exact_moments(estimator, *trial.model, one_example(), trial.truth.of_example, 2e4);
   const auto square = [&] {
     const auto m = trial.moments();
@@ -57,11 +58,11 @@ Said descends_square(const Trial& trial) {
       means.push_back(mean_of_own(estimator, which++));
     }
   const double size = measurement::largest(wanted);
-  if (size == 0) return {"nothing is learned", ""};
-  double off = 0;  // of each derivative in its own parts, as far as differences can tell
+  if (size == 0) return {"no parameter is learned", ""};
+  double off = 0;  // largest relative error of a derivative, within the accuracy of differences
   for (std::size_t i = 0; i < which; ++i)
     off = std::max(off, std::abs(means[i] - wanted[i]) / (std::abs(wanted[i]) + 1e-4 * size));
-  // Samples that are copies of one another learn by the mean of what each would.
+  // Samples that are copies of one another learn by the mean of their gradients.
   if (trial.model->structure().most_columns() == 1 && trial.settings().integer("samples") == 1) {
     const auto two = make_estimator<double>(trial.spec.with("samples", "2"), trial.model->structure(), Key(1));
     stir(*two);

@@ -7,7 +7,7 @@
 namespace hardgrad::verification {
 namespace {
 
-/// A number over `values` x that is a power series in x, at x = 0: Neville's scheme. The error is the last step's.
+/// Extrapolates y, a power series in x, to x = 0 (Neville's scheme). The error is that of the last step.
 std::pair<double, double> extrapolated(const std::vector<double>& x, std::vector<double> y) {
   double before = y.back();
   for (std::size_t order = 1; order < x.size(); ++order) {
@@ -17,13 +17,13 @@ std::pair<double, double> extrapolated(const std::vector<double>& x, std::vector
   return {y.back(), std::abs(y.back() - before)};
 }
 
-/// The promise's settings with one more.
+/// The promise's settings with an additional one.
 std::string with(const Promise& promise, const std::string& setting) {
   return promise.with + (promise.with.empty() ? "" : ",") + setting;
 }
 
-/// Bias over values of a setting, drawn out to where it should vanish: at 0, or of numbers of samples at infinity, where that
-/// of the reported loss should, too.
+/// Extrapolates the bias to the limit of a setting: 0, or infinity for numbers of samples. There the bias should vanish. With
+/// `samples`, the bias of the reported loss should vanish, too.
 void drawn_out(Trials& trials, const std::vector<double>& values, bool samples) {
   const Ground ground{2};
   std::vector<double> x;
@@ -51,7 +51,7 @@ void drawn_out(Trials& trials, const std::vector<double>& values, bool samples) 
   trials.add(ground.text(), last > 1e-5 ? said : "", said);
 }
 
-/// On networks that dream, which the small one does not: by draws, with many samples.
+/// For networks with dreams, which the small model does not have: by draws, with many samples.
 void nearly_unbiased(Trials& trials) {
   constexpr int many = 256, draws = 2000, of_loss = 100;
   const auto spec = overlaid(trials.spec, trials.promise.with).with(trials.promise.parameter, std::to_string(many));
@@ -79,7 +79,7 @@ void best_constant_on(Trials& trials, const Ground& ground) {
   for (const int samples : {6, 8, 12, 16, 24, 32}) {
     const auto trial = trials.make(ground, with(promise, fmt::format("samples={}", samples)));
     if (!trial) return;
-    if (x.empty()) {  // a parabola in the constant
+    if (x.empty()) {  // the variance is a parabola in the constant
       double v[3];
       for (int c = 0; c < 3; ++c) {
         const auto constant = Spec::parse(promise.other).with(promise.parameter, std::to_string(c)).with("samples", "1");

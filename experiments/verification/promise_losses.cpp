@@ -5,7 +5,7 @@
 namespace hardgrad::verification {
 namespace {
 
-/// 3,000 steps of what it learns.
+/// 3,000 learning steps.
 void learn(const Trial& trial) {
   auto& own = trial.estimator->own_parameters();
   std::vector<double> g(own.size());

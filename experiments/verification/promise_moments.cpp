@@ -16,7 +16,7 @@ Said mean(const Promise& promise, const Trial& trial) {
 
 namespace {
 
-/// Lets it learn from three estimates, if it has averages; gives their losses, [B][K] each.
+/// If the estimator keeps averages, lets it learn from three estimates; returns their losses, [B][K] each.
 std::vector<Promise::Losses> learnt_from(const Trial& trial, const Batch& batch) {
   std::vector<Promise::Losses> before;
   Tape<double> tape;
@@ -32,7 +32,7 @@ std::vector<Promise::Losses> learnt_from(const Trial& trial, const Batch& batch)
   return before;
 }
 
-/// [S] mean and mean square of what B examples with K samples have by the formula A(losses) of advantages.
+/// [S] mean and mean square of estimates of B examples with K samples, from the formula A(losses) for advantages.
 std::pair<SmallChoice::Vector, SmallChoice::Vector> of_advantages(
     const SmallChoice& choice, std::size_t B, std::size_t K,
     const std::function<Promise::Losses(const Promise::Losses&)>& formula) {
@@ -61,8 +61,8 @@ std::pair<SmallChoice::Vector, SmallChoice::Vector> of_advantages(
 
 }  // namespace
 
-// Moments of the formula over all that four examples (one, if they are not coupled) can draw, of each column by itself; of an
-// estimator with averages after it learned from three estimates, but not where columns share what they learn.
+// Moments of the formula over all outcomes of four examples (one, if they are not coupled), by column. An estimator with
+// averages learns from three estimates first; it is skipped if columns share them.
 Said advantages(const Promise& promise, const Trial& trial) {
   const auto settings = trial.settings();
   const std::size_t B = trial.estimator->couples_examples() ? 4 : 1, K = settings.integer("samples");
@@ -99,7 +99,7 @@ Said variance(const Promise& promise, const Trial& trial) {
 
 namespace {
 
-/// The two, compared by `judge` if the other estimator supports the network.
+/// Moments of both estimators, compared by `judge`, if the other one supports the network.
 template <class Judge>
 Said against_other(const Promise& promise, const Trial& trial, const Judge& judge) {
   const auto spec = Spec::parse(promise.other);

@@ -46,7 +46,7 @@ void Trials::on_grounds(const std::vector<Ground>& where, const std::function<Sa
     if (!made) continue;
     try {
       const auto [failure, detail] = check(*made);
-      failure.empty() && detail.empty() ? skip(ground.text(), "it is not written for so many options or columns")
+      failure.empty() && detail.empty() ? skip(ground.text(), "it does not apply to this number of options or columns")
                                         : add(ground.text(), failure, detail);
     } catch (const NotExact& e) {
       skip(ground.text(), e.what());

@@ -1,4 +1,4 @@
-// What a promise of an estimator is tried on, and what came of it.
+// The networks for an estimator's promises, and the results.
 #pragma once
 
 #include <fmt/format.h>
@@ -20,9 +20,9 @@
 
 namespace hardgrad::verification {
 
-constexpr double trial_outcome_cap = 4e5;  // outcomes an exact moment may have
+constexpr double trial_outcome_cap = 4e5;  // most outcomes of an exact moment
 
-/// A network to try a promise on.
+/// A network for a promise.
 struct Ground {
   int options, columns = 1;
   double spread = 0.9;
@@ -40,7 +40,7 @@ Batch examples(std::size_t count);
 inline Batch one_example() { return examples(1); }
 Spec overlaid(Spec spec, const std::string& with);
 
-/// An estimator on a ground, with its truth.
+/// An estimator on a ground, and the truth.
 struct Trial {
   Spec spec;
   std::unique_ptr<SmallModel<double>> model;
@@ -55,7 +55,7 @@ struct Trial {
   Settings settings() const { return {spec.name, Estimators::instance().at(spec.name).parameters, spec}; }
 };
 
-/// A failure, or else a detail; neither of what is not written for such a network.
+/// A failure, or else a detail; both empty if the promise does not apply to the network.
 using Said = std::pair<std::string, std::string>;
 
 inline Said said(bool holds, const std::string& found) { return holds ? Said{"", found} : Said{found, ""}; }
@@ -63,7 +63,7 @@ inline Said within(double off, double allowed, const std::string& what) {
   return said(off <= allowed, fmt::format("{} off by {:.1e}", what, off));
 }
 
-/// The trials of one promise, each of which becomes a check.
+/// The trials of one promise; each becomes a check.
 class Trials {
  public:
   Trials(const Spec& spec, const Promise& promise, std::vector<Check>& checks)
@@ -73,11 +73,11 @@ class Trials {
   const Promise& promise;
   bool any() const { return any_; }
 
-  /// Notes a check: failed if `failure` is not empty.
+  /// Adds a check, which has failed if `failure` is not empty.
   void add(const std::string& where, const std::string& failure, const std::string& detail = "");
   void skip(const std::string& where, const std::string& why);
 
-  /// None (a check that is skipped) where the estimator does not support the ground.
+  /// Empty (a skipped check) if the estimator does not support the ground.
   std::optional<Trial> make(const Ground& ground, const std::string& with);
   void on_grounds(const std::vector<Ground>& where, const std::function<Said(const Trial&)>& check);
 
@@ -94,16 +94,16 @@ Said variance(const Promise&, const Trial&);
 Said same_moments(const Promise&, const Trial&);
 Said less_variance(const Promise&, const Trial&);
 
-// Where a setting leads to (promise_limits.cpp).
+// On the limit of a setting (promise_limits.cpp).
 void consistent(Trials&);
 void limit(Trials&);
 void best_constant(Trials&);
 
-// Of losses that are constant, linear or moved (promise_losses.cpp).
+// With constant, linear or shifted losses (promise_losses.cpp).
 void noiseless(Trials&);
 void unshifted(Trials&);
 
-// Of what trains its own parameters (promise_learning.cpp).
+// On estimators that train own parameters (promise_learning.cpp).
 Said descends_square(const Trial&);
 
 }  // namespace hardgrad::verification

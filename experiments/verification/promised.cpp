@@ -45,7 +45,7 @@ std::vector<Check> keeps_promises(const Spec& spec) {
     Trials trials(spec, promise, checks);
     try {
       judge(trials);
-      if (!trials.any()) trials.add("", "it could be tried nowhere");
+      if (!trials.any()) trials.add("", "no network could test it");
     } catch (const std::exception& e) {
       trials.add("", e.what());
     }

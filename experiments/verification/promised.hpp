@@ -1,4 +1,4 @@
-// Does an estimator keep the promises of its entry?
+// Checks that an estimator keeps the promises of its entry.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace hardgrad::verification {
 
-/// One check for each promise and small network it was tried on. A promise that could be tried nowhere has failed.
+/// One check for each promise and each small network that tests it. A promise that no network could test has failed.
 std::vector<Check> keeps_promises(const Spec& spec);
 
 }  // namespace hardgrad::verification

@@ -1,5 +1,5 @@
-// A small recurrent model whose choices feed later logits, with everything an estimator may meet: ragged options,
-// finished rows, costs at the root, at every step and at the end, a path derivative, and a posterior.
+// A small recurrent model whose choices feed later logits. It covers the cases an estimator may meet: ragged options, finished
+// rows, costs at the root, at every step and at the end, a path derivative, and a posterior.
 #pragma once
 
 #include <cmath>
@@ -14,11 +14,11 @@
 
 namespace hardgrad::verification {
 
-/// h_{t+1} = tanh(W h_t + E[z_t] + x); logits_t = A h_t; cost_t = (v . h_{t+1} - target)^2. If not `feeding`, the
-/// recurrence goes on without the choice (h_{t+1} = tanh(W h_t + x)) and cost_t alone sees E[z_t]: a factorised model. With
-/// several columns z_t is so many choices made at once, and E[z_t] the sum of theirs; column d has d options less, at least
-/// two. Where the reach is its own column, each has a cost of its own, with an h_{t+1} from E[z_t] of this column alone, d + 1
-/// times.
+/// h_{t+1} = tanh(W h_t + E[z_t] + x); logits_t = A h_t; cost_t = (v . h_{t+1} - target)^2. If not `feeding`, the recurrence
+/// ignores the choice (h_{t+1} = tanh(W h_t + x)) and only cost_t depends on E[z_t]: a factorised model. With several columns
+/// z_t is a set of simultaneous choices, and E[z_t] the sum of their embeddings; column d has d options less, at least two. If
+/// the reach is `own_column`, each column has a separate cost, from an h_{t+1} with the E[z_t] of this column alone, times d +
+/// 1.
 template <class T>
 class Recurrent final : public Model<T> {
  public:
@@ -81,7 +81,7 @@ class Recurrent final : public Model<T> {
       };
       auto choice = episode.choose(std::move(site));
       const auto& example = choice.rows->example;
-      // What sees the choices: the row, or each of its columns.
+      // The rows that see the choices: the row itself, or one for each of its columns.
       const std::size_t each = apart_ ? columns_ : 1, seeing = choice.rows->size() * each;
       const auto row = tape.template scratch<int>(seeing), whose = tape.template scratch<int>(seeing);
       auto weight = tape.constant(seeing, 1);

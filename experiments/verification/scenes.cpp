@@ -4,7 +4,7 @@
 
 namespace hardgrad::verification {
 
-// Small enough that the exact gradient can be had, so that bias is a counter too.
+// Small enough for the exact gradient, so that the bias is a counter, too.
 const std::vector<SceneSpec>& scene_specs() {
   static const std::vector<SceneSpec> all = {
       {"bits", "bits", "bits[bits=3,t=0.6;0.51;0.48,shared_logit=true]", 1},

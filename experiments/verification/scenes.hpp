@@ -1,4 +1,4 @@
-// Small scenes (a task, a model and a batch) of every model on generated data: estimators are verified and benchmarked on them.
+// Small scenes (a task, a model and a batch) for every model on generated data, for verification and benchmarks of estimators.
 #pragma once
 
 #include <memory>
@@ -11,15 +11,15 @@
 namespace hardgrad::verification {
 
 struct SceneSpec {
-  std::string name;   ///< of the model, as benchmarks are called
+  std::string name;   ///< of the model, as in the names of benchmarks
   std::string task;   ///< spec
   std::string model;  ///< spec
-  int examples;       ///< batch
+  int examples;       ///< batch size
 };
 
 const std::vector<SceneSpec>& scene_specs();
 
-/// A scene: its batch and its model, with a posterior if asked for.
+/// A scene: its batch and its model, with a posterior if requested.
 struct SmallScene {
   std::unique_ptr<tasks::Task> task;
   Batch batch;

@@ -1,4 +1,4 @@
-// The smallest model with a loss that is known everywhere: estimators' promises are tried on it.
+// The smallest model whose loss is known everywhere: the test of estimators' promises.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@
 namespace hardgrad::verification {
 
 /// f(w) = level + s (linear sum_d a_d . w_d + curved (sum_d b_d . w_d)^3), w_d the weights over the S options of column d. s is
-/// 1; if there is a `path`, it is a parameter, and f has a derivative besides that through the choices. `apart`: each column
-/// pays for itself, as if it were alone, and f is the sum of that.
+/// 1; with `path`, it is a parameter, and f has a derivative besides that through the choices. With `apart`, each column has a
+/// separate loss, as if it were alone, and f is their sum.
 struct SmallLoss {
   double level = 0.4, linear = 1, curved = 1;
   bool path = true, apart = false;
@@ -24,11 +24,12 @@ struct SmallLoss {
   static double b(int d, int i) { return 0.8 * std::cos(1.1 * i + 0.7 * d); }
 };
 
-/// One step of D columns with S options each. Parameters: the logits [D, S], with a posterior its own, and s [1, 1].
+/// One step of D columns with S options each. Parameters: the logits [D, S], those of the posterior if there is one, and s [1,
+/// 1].
 template <class T>
 class SmallModel final : public Model<T> {
  public:
-  /// Logits are spread over +-`spread`. The posterior is the prior, if `alike`.
+  /// Logits are spread over +-`spread`. If `alike`, the posterior equals the prior.
   SmallModel(int options, int columns, const SmallLoss& loss, double spread, bool posterior, bool alike = false)
       : options_(options), columns_(columns), loss_(loss) {
     structure_ = {.sites = {{.name = "choice",
@@ -68,7 +69,7 @@ class SmallModel final : public Model<T> {
     episode.cost(choice.rows, affine(moving, T{1}, static_cast<T>(loss_.level)));
   }
 
-  /// The problem a formula is written for: of one column, or of one of those that pay for themselves.
+  /// The problem for a formula: one column, which is the only one or has a separate loss.
   SmallChoice formula(int column = 0) const {
     const int S = options_;
     const auto row = [S, column](double (*of)(int, int)) {
@@ -97,13 +98,13 @@ class SmallModel final : public Model<T> {
     }
     return &parameter;
   }
-  /// [cells, S] every row's copy.
+  /// [cells, S] one copy for every row.
   Var<T> logits(Tape<T>& tape, const Parameter<T>& phi, std::size_t cells) const {
     const auto index = tape.template scratch<int>(cells);
     for (std::size_t c = 0; c < cells; ++c) index[c] = static_cast<int>(c) % columns_;
     return gather_rows(tape.parameter(phi), std::span<const int>(index));
   }
-  /// sum_d of(d) . w_d [R, 1]; apart [R, D], without the sum
+  /// sum_d of(d) . w_d [R, 1]; with `apart` [R, D], without the sum
   Var<T> along(Var<T> w, double (*of)(int, int)) const {
     const auto numbers = w.tape->template scratch<T>(w.rows() * options_);
     for (std::size_t i = 0; i < numbers.size(); ++i)

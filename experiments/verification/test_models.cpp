@@ -26,7 +26,7 @@ TestModel toy(const std::string& spec) {
   auto model = make_model<double>(Spec::parse(spec),
                                   {{"bits", 1}, {"gaussians", 1}, {"height", 2}, {"width", 1}, {"levels", 2}}, Key(3), true);
   int i = 0;
-  for (auto& parameter : model->parameters())  // a posterior that is not the prior
+  for (auto& parameter : model->parameters())  // makes the posterior differ from the prior
     if (parameter.group() == "posterior")
       for (double& value : parameter.value.data) value += 0.6 * std::sin(++i);
   return {spec, std::move(model), std::move(batch)};
@@ -36,7 +36,7 @@ std::vector<TestModel> made_test_models() {
   std::vector<TestModel> all;
   for (int options : {2, 3})
     for (auto reach : {Reach::later_choices, Reach::own_costs}) all.push_back(recurrent(reach, options));
-  for (int options : {2, 3})  // choices made at once
+  for (int options : {2, 3})  // simultaneous choices
     for (auto reach : {Reach::later_choices, Reach::own_costs, Reach::own_column}) all.push_back(recurrent(reach, options, 2));
   all.push_back({"two sites, three options and two", std::make_unique<TwoSites>(), TwoSites::batch()});
   for (const auto* spec :

@@ -1,4 +1,4 @@
-// The grounds an estimator is proven on: networks small enough that every outcome can be visited.
+// The test networks for estimators: small enough to visit every outcome.
 #pragma once
 
 #include <memory>
@@ -15,15 +15,15 @@ struct TestModel {
   Batch batch;
 };
 
-/// Options: dependent and independent choices, two and three options, ragged and not, joint and separate costs, two sites that
-/// differ, belief networks of two layers and of categories. Numbers: dependent, two columns, and the toys. With posteriors.
-/// Made once for all verdicts of a process.
+/// With options: dependent and independent choices, two and three options, ragged or not, joint and separate costs, two
+/// different sites, belief networks of two layers and of categories. With numbers: dependent, two columns, and the toys. With
+/// posteriors. Made once per process.
 const std::vector<TestModel>& test_models();
 
-/// One choice alone, of so many options, with a learned posterior if wanted.
+/// A single choice with `options` options, and a learned posterior if requested.
 TestModel alone(int options, bool posterior);
 
-/// The recurrent tested with dependent choices (of numbers, if there are no options) and `shift` added to every loss.
+/// The recurrent model with dependent choices (Drift if `options` is 0), and `shift` added to every loss.
 TestModel shifted(int options, double shift);
 
 }  // namespace hardgrad::verification

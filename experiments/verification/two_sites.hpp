@@ -1,4 +1,4 @@
-// A small network whose two sites differ in everything: columns, options, width of the state.
+// A small network whose two sites differ in columns, options and width of the state.
 #pragma once
 
 #include "core/autodiff/elementwise.hpp"
@@ -9,8 +9,8 @@
 
 namespace hardgrad::verification {
 
-/// h = tanh(B [one-hot i_1, i_2]), loss (v . [h, one-hot j_1, j_2, j_3])^2: two choices i of three options at once, seen from
-/// a state of one number; then three bits j, seen from h, three numbers.
+/// h = tanh(B [one-hot i_1, i_2]), loss (v . [h, one-hot j_1, j_2, j_3])^2. First two choices i of three options at once, from
+/// a state of one number; then three bits j, from h, a state of three numbers.
 class TwoSites final : public Model<double> {
  public:
   TwoSites() {
@@ -25,7 +25,7 @@ class TwoSites final : public Model<double> {
     second_posterior_ = {parameters_, "second_posterior", 3, 6, Key(2)};
   }
 
-  /// One example, of nothing but its number.
+  /// One example, with only an id.
   static Batch batch() {
     Batch batch;
     batch.id = {0};

@@ -20,13 +20,13 @@
 namespace hardgrad::verification {
 namespace {
 
-constexpr int draws = 20000;        // where outcomes are more than an exact mean may take
-constexpr int target_draws = 4000;  // of a further target or setting: what is wrong with it is no small bias
-constexpr int shown_draws = 2000;   // of a bias that is shown, not judged
+constexpr int draws = 20000;        // if an exact mean has too many outcomes
+constexpr int target_draws = 4000;  // for a further target or setting, where errors are not small
+constexpr int shown_draws = 2000;   // for a bias that is reported, not judged
 constexpr int model_draws = 300;    // on whole models
 constexpr double least_p_value = 1e-6;
 
-/// A network on generated data in both precisions, with what is known of its gradients.
+/// A network on generated data in both precisions, with its known gradients.
 struct Scene {
   Scene(const SceneSpec& spec, bool posterior)
       : narrow(spec, posterior),
@@ -37,13 +37,13 @@ struct Scene {
   measurement::Truths<double> truths;
 };
 
-/// Made once for all verdicts of a process.
+/// Made once per process.
 Scene& scene_of(const SceneSpec& spec, bool posterior) {
   static std::map<std::pair<std::string, bool>, Scene> made;
   return made.try_emplace({spec.name, posterior}, spec, posterior).first->second;
 }
 
-/// Runs the checks one after the other and notes what they find.
+/// Runs the checks in order and records their results.
 class EstimatorVerifier {
  public:
   EstimatorVerifier(const Spec& spec, bool to_the_first_failure)
@@ -54,7 +54,7 @@ class EstimatorVerifier {
         verdict_{"estimator", spec.text, {}, unbiased_} {}
 
   Verdict run() {
-    // The sharpest first.
+    // The most sensitive first.
     for (const auto& tested : models_) step("exact mean", tested.name, [&] { on_model(tested, draws); });
     step("promises", "", [&] {
       for (auto& check : keeps_promises(spec_)) verdict_.checks.push_back(std::move(check));
@@ -75,7 +75,7 @@ class EstimatorVerifier {
     verdict_.checks.push_back({std::move(what), where, failure.empty() ? Check::Outcome::passed : Check::Outcome::failed,
                                failure.empty() ? detail : failure});
   }
-  /// A part of the verdict, unless there is nothing more to find. What it throws is a check that failed.
+  /// A part of the verdict, unless it has already ended. If `body` throws, the check has failed.
   void step(const std::string& what, const std::string& where, const std::function<void()>& body) {
     if (done()) return;
     if (const auto thrown = guarded([&] {
@@ -85,7 +85,7 @@ class EstimatorVerifier {
         !thrown.empty())
       add(what + under_, where, thrown);
   }
-  /// True if the estimator supports the model; else says why not.
+  /// True if the estimator supports the model; else records the reason.
   bool supported(const Structure& structure, const std::string& what, const std::string& where) {
     const auto reason = unsupported(spec_, structure);
     if (!reason.empty()) verdict_.checks.push_back({what, where, Check::Outcome::skipped, reason});
@@ -125,8 +125,8 @@ class EstimatorVerifier {
   }
 
   void exact_mean(const std::string& what, const TestModel& tested, const Estimator<double>& estimator, int most_draws) {
-    // The whole batch if its outcomes are few enough, else its most ragged example alone (with another, if they are coupled),
-    // else draws.
+    // The whole batch if it has few outcomes. Otherwise its most ragged example (with another, if examples are coupled),
+    // otherwise draws.
     std::vector<Batch> batches{tested.batch};
     const int examples = tested.batch.examples(), fewer = estimator.couples_examples() ? 2 : 1;
     if (examples > fewer) batches.push_back(tested.batch.select(fewer == 1 ? std::vector{1} : std::vector{1, examples - 1}));
@@ -135,7 +135,7 @@ class EstimatorVerifier {
         const auto& truth = truth_of(estimator.target(), tested, batch);
         const auto moments = measurement::exact_moments(estimator, *tested.model, batch, truth.of_example, outcome_cap);
         const double scale = std::max(1.0, measurement::largest(truth.gradient));
-        const double doubt = (truth.error + moments.mean_error) / scale;  // of quadratures
+        const double doubt = (truth.error + moments.mean_error) / scale;  // error of quadratures
         if (doubt > 1e-6) throw NotExact("the quadrature is too rough");
         const double off = largest_difference(moments.mean, truth.gradient) / scale;
         auto found = fmt::format("off by {:.1e} ({:.0f} {})", off, moments.outcomes,
@@ -145,7 +145,7 @@ class EstimatorVerifier {
         add(what, tested.name, unbiased_ && !(off < allowed) ? "says it is unbiased, but the mean is " + found : "", found);
         if (unbiased_ && !done()) reported_loss(tested, estimator, batch, truth, moments, allowed);
         return;
-      } catch (const NotExact&) {  // the next smaller batch, or draws
+      } catch (const NotExact&) {  // try the next smaller batch, or draws
       } catch (const std::exception& e) {
         add(what, tested.name, e.what());
         return;
@@ -171,7 +171,7 @@ class EstimatorVerifier {
     std::string found,
         failure = guarded([&]() -> std::string {
           const auto m = measure(spec_, estimator, model, batch, settings, Key(4), truths);
-          const double p = std::isnan(m.bias_p_value) ? m.bias_p_value_plain : m.bias_p_value;  // of a long run
+          const double p = std::isnan(m.bias_p_value) ? m.bias_p_value_plain : m.bias_p_value;  // NaN for a long run
           found = fmt::format("p(unbiased) = {:.2g}, relative bias {:.2g} ({} draws)", p, m.relative_bias, replicates);
           if (m.estimand != "enumerated") found += "; truth: " + m.estimand;
           return unbiased_ && !(p >= least_p_value) ? "says it is unbiased: " + found : "";
@@ -179,13 +179,13 @@ class EstimatorVerifier {
     add(what, where, failure, found);
   }
 
-  /// One choice of two to seven options.
+  /// A single choice of two to seven options.
   void other_options() {
     for (int options = 2; options <= 7; ++options) one_choice(options);
   }
 
-  /// Each setting that is a number at other values, on one choice of four options: numbers of samples up to eight, and half and
-  /// twice a real number.
+  /// Each numeric setting at other values, on one choice of four options: numbers of samples up to eight, and half and twice a
+  /// real number.
   void other_numbers() {
     const Settings settings(spec_.name, entry_.parameters, spec_);
     for (const auto& parameter : entry_.parameters) {
@@ -200,7 +200,7 @@ class EstimatorVerifier {
       }
     }
   }
-  /// Whether the settings of a spec are within their bounds, and the estimator takes them together.
+  /// True if the settings of a spec are within their bounds, and the estimator accepts the combination.
   bool allowed(const Spec& spec) const {
     try {
       Settings(spec.name, entry_.parameters, spec);
@@ -222,8 +222,8 @@ class EstimatorVerifier {
     });
   }
 
-  /// With twice the samples: a batch is still the mean of its examples, the mean as before, and the exact variance is what
-  /// draws have.
+  /// With twice the samples: a batch is still the mean of its examples, the mean is unchanged, and the exact variance agrees
+  /// with draws.
   void more_samples() {
     const auto& known = entry_.parameters;
     const auto samples = std::find_if(known.begin(), known.end(), [](const auto& p) { return p.name == "samples"; });
@@ -242,12 +242,12 @@ class EstimatorVerifier {
       bool told = false;
       for (const auto& tested : models_)
         if (!done() && !told) told = moments(tested, why);
-      for (int options : {3, 2, 0})  // one choice alone, where networks of several ask for too much
+      for (int options : {3, 2, 0})  // a single choice, if networks with several have too many outcomes
         if (!done() && !told) told = moments(shifted(options, 0), why);
       if (!done() && !told) verdict_.checks.push_back({"moments" + under_, "", Check::Outcome::skipped, why});
     });
   }
-  /// True if it could be told whether they are right; else says why not.
+  /// True if they could be computed and judged; else sets `why`.
   bool moments(const TestModel& tested, std::string& why) {
     const auto found = moments_beside_draws(spec_, unbiased_, tested, why);
     if (found) add("moments" + under_, tested.name, found->right ? "" : found->detail, found->detail);
@@ -272,7 +272,7 @@ class EstimatorVerifier {
     }
   }
 
-  /// An estimator of a mean over choices is one of the evidence lower bound, too, however its divergence is had.
+  /// An estimator of a mean over choices also estimates the evidence lower bound, with either form of its divergence.
   void other_targets() {
     if (entry_.target != "expected_loss" || target_of(spec_) != Target()) return;
     for (const auto* kl : {"analytic", "sampled"})
@@ -281,7 +281,7 @@ class EstimatorVerifier {
       });
   }
 
-  /// Each flag turned over and each other choice of a setting, then all flags together, on the networks of several examples.
+  /// Each flag inverted, and each other choice of a setting; then all flags together, on the networks with several examples.
   void other_settings() {
     const Settings settings(spec_.name, entry_.parameters, spec_);
     auto all = spec_;
@@ -298,7 +298,7 @@ class EstimatorVerifier {
         if (parameter.choices.empty() || other != settings.text(parameter.name))
           on_models_of_several(spec_.with(parameter.name, other), fmt::format(", {}={}", parameter.name, other));
     }
-    if (flags > 1) on_models_of_several(all, ", all flags turned over");
+    if (flags > 1) on_models_of_several(all, ", all flags inverted");
   }
 
   void on_models_of_several(const Spec& spec, const std::string& under) {
@@ -308,7 +308,7 @@ class EstimatorVerifier {
     });
   }
 
-  /// Does something under another spec, of which is said how it differs.
+  /// Runs `body` under another spec; `under` names the difference in the report.
   void with(const Spec& spec, const std::string& under, const std::function<void()>& body) {
     const auto own = std::exchange(spec_, spec);
     const auto own_under = std::exchange(under_, under);
@@ -327,8 +327,8 @@ class EstimatorVerifier {
   bool to_the_first_failure_;
   const EstimatorEntry& entry_;
   const std::vector<TestModel>& models_ = test_models();
-  bool unbiased_;           // as it claims
-  std::string under_ = {};  // which setting differs from the spec's
+  bool unbiased_;           // its claim
+  std::string under_ = {};  // setting that differs from the spec's
   Verdict verdict_;
 };
 

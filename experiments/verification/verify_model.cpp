@@ -14,13 +14,13 @@ namespace {
 
 constexpr int examples = 4;
 
-/// A network and its data, and what they are called in a verdict.
+/// A network and its data, with their names in a verdict.
 struct Pair {
   Spec model, task;
   std::string name;
 };
 
-/// The scene's settings, but for those that are given.
+/// The scene's settings, overridden by the given ones.
 Spec over(const Spec& given, const Spec& scene) {
   auto spec = scene;
   for (const auto& [key, value] : given.arguments) spec = spec.with(key, value);
@@ -36,7 +36,7 @@ std::vector<Pair> pairs(const Spec& model, const std::optional<Spec>& task) {
   for (const auto& [name, entry] : tasks::Tasks::instance().entries())
     if (all.empty() && Spec::parse(entry.default_model).name == model.name) all.push_back({model, Spec::parse(name), name});
   if (all.empty())
-    throw UsageError(fmt::format("test: model {} is no task's default: name one that fits it with --task", model.name));
+    throw UsageError(fmt::format("test: model {} is not the default of any task: name a task for it with --task", model.name));
   return all;
 }
 
@@ -49,7 +49,7 @@ ModelScene made(const Pair& pair) {
   std::iota(scene.index.begin(), scene.index.end(), 0);
   scene.batch = scene.examples(scene.index);
   const auto dimensions = scene.task->dimensions();
-  const auto lively = [&](bool posterior) {  // biases, too, are no longer 0
+  const auto lively = [&](bool posterior) {  // biases, too, become nonzero
     auto model = make_model<double>(pair.model, dimensions, key / "init", posterior);
     for (auto& parameter : model->parameters()) {
       KeyedRandomness random(key / "moved" / parameter.name);
@@ -78,7 +78,7 @@ class ModelVerifier {
     where_ = pair.name;
     const auto before = verdict_.count(Check::Outcome::failed);
     check("sites", check_sites, scene);
-    if (verdict_.count(Check::Outcome::failed) > before) return;  // nothing else could be trusted
+    if (verdict_.count(Check::Outcome::failed) > before) return;  // later checks would be unreliable
     check("reach", check_reach, scene);
     const char* const uncountable = scene.model->structure().numbers() ? "numbers cannot be counted" : "";
     check("outcomes", check_outcomes, scene, uncountable);
@@ -101,7 +101,7 @@ class ModelVerifier {
     const auto make = [&]() -> std::string {
       try {
         return find(scene, detail);
-      } catch (const NotExact& e) {  // too many outcomes: no fault
+      } catch (const NotExact& e) {  // too many outcomes: not a fault
         reason = e.what();
         return "";
       }
@@ -121,7 +121,7 @@ class ModelVerifier {
 }  // namespace
 
 Verdict verify_model(const Spec& model, const std::optional<Spec>& task, bool to_the_first_failure) {
-  Models::instance().at(model.name);  // complains before anything is made
+  Models::instance().at(model.name);  // an unknown name fails before anything is made
   ModelVerifier verifier(model, to_the_first_failure);
   for (const auto& pair : pairs(model, task)) verifier.on(pair);
   return std::move(verifier).verdict();

@@ -20,9 +20,9 @@ namespace hardgrad::verification {
 namespace {
 
 constexpr tasks::Split splits[] = {tasks::Split::train, tasks::Split::heldout, tasks::Split::test};
-constexpr std::size_t few = 6, many = 300;  // examples of each split, looked at closely and from afar
+constexpr std::size_t few = 6, many = 300;  // examples of each split, for detailed and for quick checks
 
-/// f(name, values) of every field, until it says something.
+/// f(name, values) of every field, until it returns a fault.
 template <class F>
 std::string of_fields(const Batch& batch, F f) {
   for (const auto& [name, values] : batch.integers)
@@ -44,12 +44,12 @@ const Array<X>* field(const Batch& batch, const std::string& name, const Array<X
     return in(batch.reals);
 }
 
-/// Example i of `alone` is example j of `among`, which may be padded: every number stands at the same place.
+/// Compares example i of `alone` with example j of `among`, which may be padded: every number must be at the same place.
 std::string misplaced(const Batch& alone, std::size_t i, const Batch& among, std::size_t j) {
-  if (alone.id[i] != among.id[j]) return "its id is another";
+  if (alone.id[i] != among.id[j]) return "its id differs";
   return of_fields(alone, [&](const std::string& name, const auto& values) -> std::string {
     const auto* padded = field(among, name, values);
-    if (!padded || padded->shape.size() != values.shape.size()) return "field " + name + " is missing, or of another rank";
+    if (!padded || padded->shape.size() != values.shape.size()) return "field " + name + " is missing, or has another rank";
     const auto &from = values.shape, &to = padded->shape;
     for (std::size_t axis = 1; axis < from.size(); ++axis)
       if (from[axis] > to[axis]) return "field " + name + " is longer alone";
@@ -77,7 +77,7 @@ std::vector<int> first(std::size_t count) {
   return all;
 }
 
-/// What an example holds, as bytes to compare.
+/// The content of an example, as bytes to compare.
 std::string content(const Batch& one) {
   std::string bytes;
   of_fields(one, [&](const std::string& name, const auto& values) {
@@ -101,7 +101,7 @@ class TaskVerifier {
       if (task_->size(split) > 0) {
         where_ = to_string(split);
         check("fields", [&](auto& detail) { return fields(split, detail); });
-        if (!verdict_.passed()) return std::move(verdict_);  // nothing else could be read
+        if (!verdict_.passed()) return std::move(verdict_);  // without sound fields no other check can run
         check("order", [&](auto&) { return order(split); });
         check("padding", [&](auto&) { return padding(split); });
       } else if (split == tasks::Split::train) {
@@ -137,14 +137,14 @@ class TaskVerifier {
     const auto index = first(std::min(many, task_->size(split)));
     const auto batch = task_->batch(split, index);
     if (batch.id.size() != index.size())
-      return fmt::format("{} examples are asked for, {} ids come", index.size(), batch.id.size());
+      return fmt::format("{} examples were requested, {} ids returned", index.size(), batch.id.size());
     std::vector<std::string> names;
     auto wrong = of_fields(batch, [&](const std::string& name, const auto& values) -> std::string {
       names.push_back(fmt::format("{} [{}]", name, fmt::join(values.shape, ", ")));
       if (values.shape.empty() || values.shape[0] != index.size())
         return fmt::format("field {} has the shape [{}] for {} examples", name, fmt::join(values.shape, ", "), index.size());
       if (values.data.size() != values.count(values.shape))
-        return fmt::format("field {} has {} numbers, its shape says {}", name, values.data.size(), values.count(values.shape));
+        return fmt::format("field {} has {} numbers, its shape {}", name, values.data.size(), values.count(values.shape));
       for (double x : values.data)
         if (!std::isfinite(x)) return fmt::format("field {} has a number that is {}", name, x);
       return "";
@@ -161,9 +161,9 @@ class TaskVerifier {
     const auto reversed = task_->batch(split, other);
     for (std::size_t i = 0; i < index.size(); ++i)
       if (auto off = misplaced(batch, i, reversed, index.size() - 1 - i); !off.empty())
-        return fmt::format("example {} is another where it stands elsewhere in a batch: {}", i + 1, off);
+        return fmt::format("example {} differs at another place in a batch: {}", i + 1, off);
     if (auto off = misplaced(reversed, index.size() - 1, reversed, index.size()); !off.empty())
-      return "an example that is asked for twice differs: " + off;
+      return "an example requested twice differs: " + off;
     return "";
   }
 
@@ -172,12 +172,12 @@ class TaskVerifier {
     const auto batch = task_->batch(split, index);
     for (std::size_t i = 0; i < index.size(); ++i)
       if (auto off = misplaced(task_->batch(split, {index[i]}), 0, batch, i); !off.empty())
-        return fmt::format("example {} alone is not what it is in a batch: {}", i + 1, off);
+        return fmt::format("example {} alone differs from the batch: {}", i + 1, off);
     return "";
   }
 
   std::string ids(std::string& detail) const {
-    std::map<std::uint32_t, std::string> known;  // what the example of an id holds
+    std::map<std::uint32_t, std::string> known;  // content by id
     std::set<std::string> trained;
     std::size_t repeated = 0, judged = 0;
     for (auto split : splits) {
@@ -186,7 +186,8 @@ class TaskVerifier {
         const auto one = task_->batch(split, {static_cast<int>(i * size / count)});
         const auto holds = content(one);
         if (known.try_emplace(one.id[0], holds).first->second != holds)
-          return fmt::format("example {} of {} has the id {}, as another", i * size / count + 1, to_string(split), one.id[0]);
+          return fmt::format("example {} of {} has the id {} of a different example", i * size / count + 1, to_string(split),
+                             one.id[0]);
         if (split == tasks::Split::train) {
           trained.insert(holds);
         } else {
@@ -195,8 +196,7 @@ class TaskVerifier {
         }
       }
     }
-    detail = fmt::format("{} ids; of {} examples looked at in the other splits, {} hold what one of training holds",
-                         known.size(), judged, repeated);
+    detail = fmt::format("{} ids; of {} examples in the other splits, {} are also in training", known.size(), judged, repeated);
     return "";
   }
 
@@ -204,12 +204,13 @@ class TaskVerifier {
     const auto again = tasks::make_task(spec_, Key(1) / "data"), other = tasks::make_task(spec_, Key(2) / "data");
     std::vector<std::string> moved;
     for (auto split : splits) {
-      if (again->size(split) != task_->size(split)) return fmt::format("a second time, {} has another size", to_string(split));
+      if (again->size(split) != task_->size(split))
+        return fmt::format("a second time, {} has a different size", to_string(split));
       if (task_->size(split) == 0) continue;
       const auto index = closely(split);
       const auto batch = task_->batch(split, index);
       if (auto off = same(batch, again->batch(split, index)); !off.empty())
-        return fmt::format("a second time with the same seed, {} is another: {}", to_string(split), off);
+        return fmt::format("a second time with the same seed, {} differs: {}", to_string(split), off);
       if (other->size(split) != task_->size(split) || content(batch) != content(other->batch(split, index)))
         moved.push_back(to_string(split));
     }
@@ -220,7 +221,7 @@ class TaskVerifier {
   std::string training(std::string& detail) const {
     const auto index = closely(tasks::Split::train);
     const auto batch = task_->training_batch(index, Key(5));
-    if (batch.id != task_->batch(tasks::Split::train, index).id) return "their ids are others than in Task::batch";
+    if (batch.id != task_->batch(tasks::Split::train, index).id) return "their ids differ from those of Task::batch";
     if (auto off = same(batch, task_->training_batch(index, Key(5))); !off.empty())
       return "a second time with the same key: " + off;
     const bool anew = content(batch) != content(task_->training_batch(index, Key(6)));
@@ -234,7 +235,7 @@ class TaskVerifier {
     auto metrics = task_->metrics();
     std::set<std::string> names;
     for (const auto& metric : metrics)
-      if (!names.insert(metric.name).second) return "two metrics are called " + metric.name;
+      if (!names.insert(metric.name).second) return "two metrics have the name " + metric.name;
     for (bool freely : {false, true}) {
       if (freely && !task_->decodes()) continue;
       Tape<float> tape;

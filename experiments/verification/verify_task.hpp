@@ -1,4 +1,4 @@
-// Is a task what a model and a trainer take it for? Counted and seeded: the same verdict every time.
+// Checks that a task fits models and trainers. Counted and seeded: the verdict is reproducible.
 #pragma once
 
 #include "core/registry/settings.hpp"
@@ -9,14 +9,14 @@ namespace hardgrad::verification {
 /// Runs every check on the first examples of each split. UsageError if there is no such task or its parameters are wrong;
 /// InputError if its files cannot be read.
 ///
-/// fields      Every field has a line for each example and holds finite numbers; ids are as many.
-/// ids         An example's identity is its own over all splits. How many examples of training stand in another is reported.
-/// order       An example is the same wherever it stands in a batch, and twice if it is asked for twice.
-/// padding     An example alone is what it is among longer ones, to which it is padded.
-/// seed        The same key makes the same data. What another key changes is reported.
-/// training    Batches to train on have the ids of those to measure on, and depend on the epoch's key alone.
-/// dimensions  The default model can be made of them, and runs on every split with finite losses. Metrics have names of their
-///             own, and finite values of what it answers.
+/// fields      Every field has a line for each example and holds finite numbers; there is one id per example.
+/// ids         Ids are unique over all splits. The number of training examples that also occur in another split is reported.
+/// order       An example does not depend on its place in a batch, and is the same if it is requested twice.
+/// padding     An example alone equals the same example padded among longer ones.
+/// seed        The same key makes the same data. The effect of another key is reported.
+/// training    Training batches have the ids of the measured ones, and depend only on the epoch's key.
+/// dimensions  The default model can be made from them, and runs on every split with finite losses. Metrics have distinct
+///             names, and finite values for its answers.
 Verdict verify_task(const Spec& task, bool to_the_first_failure = false);
 
 }  // namespace hardgrad::verification

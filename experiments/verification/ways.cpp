@@ -10,7 +10,7 @@
 namespace hardgrad::verification {
 namespace {
 
-/// The row of `rows` that is sample m of example b, or stands for all of them.
+/// The row of `rows` for sample m of example b; it may represent all samples.
 int row_of(const Rows& rows, int b, int m) {
   int first = -1, count = 0;
   for (std::size_t r = 0; r < rows.size(); ++r)

@@ -1,7 +1,7 @@
-// Runs of a model whose answers are written down beforehand, and what each sample saw on its way through.
+// Runs of a model with given answers, and a record of the values that each sample saw.
 //
-// An answer is known by its example, its sample, and its place among the choices that row really has: so the same answers are
-// given in another batch, without padding, and with weights instead of options.
+// An answer is identified by its example, its sample, and its place among the choices with more than one option. So the same
+// answers can be given in another batch, without padding, and as weights instead of options.
 #pragma once
 
 #include <functional>
@@ -14,19 +14,19 @@
 
 namespace hardgrad::verification {
 
-/// Where an answer stands.
+/// The place of an answer.
 struct Place {
-  std::uint32_t example;  ///< its identity
+  std::uint32_t example;  ///< its id
   int sample;
-  int question;  ///< among those in which the row has a choice
-  int choice;    ///< among those of the question's columns that have more than one option
+  int question;  ///< among the questions in which the row has a choice
+  int choice;    ///< among the question's columns with more than one option
 };
-/// One of so many options; or, of 0, a number.
+/// One of `options` options; if 0, a number.
 using Answers = std::function<double(const Place&, int options)>;
-/// Drawn by the key, each at its place.
+/// Draws by the key, independently at each place.
 Answers drawn_by(Key key);
 
-/// As what answers are handed over: options, all of a weight on them, or a part of it.
+/// The form of the answers: options, weights that are one-hot, or weights that are spread.
 enum class Form { hard, one_hot, spread };
 
 template <class T>
@@ -41,23 +41,23 @@ class ScriptedChooser final : public Chooser<T> {
   Answers answers_;
   int samples_;
   Form form_;
-  std::map<std::pair<int, int>, int> asked_;  // questions so far of each example and sample
+  std::map<std::pair<int, int>, int> asked_;  // number of questions so far, by example and sample
 };
 
-/// What one sample of one example saw.
+/// The values that one sample of one example saw.
 struct Way {
   struct Question {
     std::string site;
     int step;                              ///< in the run
-    std::vector<int> column, options;      ///< of those that have a choice
-    std::vector<std::vector<double>> law;  ///< of each of them: log probabilities, or mean and log scale
+    std::vector<int> column, options;      ///< of columns with a choice
+    std::vector<std::vector<double>> law;  ///< of each of these: log probabilities, or mean and log scale
   };
-  std::vector<Question> questions;         ///< in which it has a choice
-  std::vector<std::vector<double>> costs;  ///< of each cost of the run: one number, or one of each column
-  double loss = 0;                         ///< their sum
+  std::vector<Question> questions;         ///< questions with a choice
+  std::vector<std::vector<double>> costs;  ///< of each cost of the run: one number, or one per column
+  double loss = 0;                         ///< the sum of costs
 };
 
-/// One run: [B samples] ways, sample after sample of each example.
+/// One run: [B samples] ways, ordered by example, then by sample.
 struct Ways {
   std::vector<Way> of_row;
   std::vector<RowsPtr> asking, paying;  ///< of each question, and of each cost
@@ -72,11 +72,11 @@ struct RunSettings {
 };
 template <class T>
 Ways ways_of(const Model<T>& model, const Batch& batch, const Answers& answers, const RunSettings& settings = {});
-/// Of an episode that was run with so many samples.
+/// From an episode that ran with `samples` samples.
 template <class T>
 Ways ways_of(const Model<T>& model, const Episode<T>& run, int samples);
 
-/// How two ways differ that should not, in words; empty if they agree to `tolerance` (of numbers above 1, relative to them).
+/// The first difference of two ways, for a message; empty if they agree to `tolerance` (relative for numbers above 1).
 std::string difference(const Way& a, const Way& b, double tolerance);
 
 }  // namespace hardgrad::verification

@@ -1,4 +1,4 @@
-// Memory in the steady state: the tape asks the system for nothing, and no matrix lies on the heap.
+// Memory in the steady state: the tape requests no block, and matrices are not on the heap.
 #include <doctest/doctest.h>
 
 #include <fmt/format.h>
@@ -36,7 +36,7 @@ struct Steady {
   std::size_t allocations, bytes, blocks_before, blocks_after;
 };
 
-/// The fourth gradient of so many examples, after three that warmed the tape.
+/// The fourth gradient of `examples` examples, after three that warm the tape.
 Steady fourth(const std::string& spec, const std::string& task_spec, const std::string& model_spec, int examples) {
   const auto task = make_task(Spec::parse(task_spec), Key(1));
   const auto model = make_model<float>(Spec::parse(model_spec), task->dimensions(), Key(2));
@@ -61,7 +61,7 @@ Steady fourth(const std::string& spec, const std::string& task_spec, const std::
   return steady;
 }
 
-TEST_CASE("a warm tape takes no block, and the heap holds lists of rows, never matrices") {
+TEST_CASE("a warm tape requests no block, and the heap holds lists of rows, but no matrices") {
   for (const auto* spec : {"reinforce", "rloo[samples=4]"}) {
     CAPTURE(spec);
     const auto of_width = [spec](int width) {
@@ -70,14 +70,14 @@ TEST_CASE("a warm tape takes no block, and the heap holds lists of rows, never m
     };
     const auto narrow = of_width(8), wide = of_width(64);
     CHECK(wide.blocks_before == wide.blocks_after);
-    CHECK(narrow.allocations > 0);  // rows, options, signals: lists of as many numbers as there are rows
+    CHECK(narrow.allocations > 0);  // rows, options, signals: lists with one number per row
     CHECK(narrow.allocations == wide.allocations);
-    // How many rows share a state is a matter of what they drew; a matrix would be much more.
+    // The number of rows that share a state depends on the draws; a matrix would add much more.
     CHECK(double(wide.bytes) == doctest::Approx(double(narrow.bytes)).epsilon(0.02));
   }
 }
 
-TEST_CASE("more examples, samples, options and choices at once make lists longer, not more of them") {
+TEST_CASE("more examples, samples, options and columns make lists longer, but not more numerous") {
   const auto bits = [](const std::string& spec, int choices, int options, int examples) {
     return fourth(spec, "bits", fmt::format("bits[bits={},options={},logit=0.3]", choices, options), examples).allocations;
   };

@@ -1,4 +1,4 @@
-// Multi-sample bounds and wake-sleep: exact means, known relations, closed forms on one bit, and wrong twins.
+// Multi-sample bounds and wake-sleep: exact means, known relations, closed forms on one bit, and wrong variants.
 #include <doctest/doctest.h>
 #include <fmt/ranges.h>
 
@@ -39,7 +39,7 @@ const std::vector<std::string> unbiased = {"iwae_reinforce",
                                            "tvo[partitions=1,samples=2]",
                                            "tvo[partitions=1,samples=3]"};
 
-/// A model whose posterior is not its prior, as both are made: the posterior's parameters are moved.
+/// A model whose posterior differs from its prior: the posterior's parameters are changed after construction.
 std::unique_ptr<Model<double>> toy_of(const std::string& spec) {
   auto model = model_of(spec, true);
   for (auto& p : model->parameters())
@@ -61,7 +61,7 @@ TEST_CASE("bounds: the exact mean is the gradient on a recurrent model, dependen
   }
 }
 
-TEST_CASE("bounds: the exact mean is the gradient on bits of every kind") {
+TEST_CASE("bounds: the exact mean is the gradient on all bit models") {
   for (const auto& toy : toys)
     for (const auto& spec : unbiased) {
       CAPTURE(toy);
@@ -99,7 +99,7 @@ TEST_CASE("outcomes: probabilities sum to one and average to the objectives of r
   }
 }
 
-TEST_CASE("the K-sample bound and the thermodynamic objective are the evidence lower bound where they must be") {
+TEST_CASE("the K-sample bound and the thermodynamic objective equal the evidence lower bound in their limits") {
   for (bool feeding : {false, true}) {
     Recurrent<double> model(feeding);
     const auto batch = Recurrent<double>::batch();
@@ -131,7 +131,7 @@ TEST_CASE("bounds lie between the evidence lower bound and the likelihood, and t
     CHECK(bound > marginal.value);
     before = bound;
   }
-  // One bit affords many samples: value and gradient close in on the likelihood's, as 1 / K.
+  // One bit allows many samples: value and gradient converge to the likelihood's as 1 / K.
   auto bit = toy_of("bits[t=0.1,logit=0.7]");
   const auto limit = exact_truth("marginal_likelihood", *bit, one_example(), 1e6);
   double gap = 0, slope_gap = 0;
@@ -145,7 +145,7 @@ TEST_CASE("bounds lie between the evidence lower bound and the likelihood, and t
   }
 }
 
-/// Two bits of one cost, posterior and prior apart, every tuple of K samples in order: written without rows or slopes.
+/// Two bits with one cost and different posterior and prior; every ordered tuple of K samples, computed without rows or slopes.
 struct TwoBits {
   double phi[2] = {0.4, -0.7}, psi[2] = {0.9, 0.3}, t[2] = {0.3, 0.8};
   std::unique_ptr<Model<double>> model = model_of("bits[bits=2,t=0.3;0.8,logit=0.4;-0.7]", true);
@@ -160,7 +160,7 @@ struct TwoBits {
   double w(int z) const { return p(z) * std::exp(-f(z)) / q(z); }
   /// d log p(z) / d phi_i
   double score(int z, int i, const double* logit) const { return (i ? z >> 1 : z & 1) - bernoulli(logit[i], 1); }
-  /// E over ordered tuples of K samples of q.
+  /// E over ordered tuples of K samples from q.
   template <class F>
   double expect(int samples, F&& f) const {
     int tuples = 1;
@@ -181,7 +181,7 @@ struct TwoBits {
   }
 };
 
-TEST_CASE("independent choices: what adds up over the steps is what the whole sets of choices give") {
+TEST_CASE("independent choices: sums over steps equal sums over whole sets of choices") {
   Recurrent<double> model(false);
   const auto batch = Recurrent<double>::batch();
   Tape<double> tape;
@@ -213,7 +213,7 @@ TEST_CASE("independent choices: what adds up over the steps is what the whole se
   check([&](const auto& z) { return thermodynamic_objective(z, partition); }, thermodynamic(partition));
 }
 
-TEST_CASE("by hand: the weight of an outcome, and the value and slopes of the sleep phase") {
+TEST_CASE("explicit: the weight of an outcome, and the value and slopes of the sleep phase") {
   std::vector<Outcome> z(2);
   z[0].log_p = -0.5, z[0].log_q = -1.2, z[0].loss = 0.3;
   z[1].log_p = -1.1, z[1].log_q = -0.4, z[1].loss = 0.9;
@@ -233,7 +233,7 @@ TEST_CASE("the K-sample bound equals its definition over ordered tuples") {
 }
 
 // Parameters of bits: the prior's logits [0, 2), the posterior's [2, 4).
-TEST_CASE("the field of reweighted wake-sleep: likelihood for the network, inclusive divergence for the posterior") {
+TEST_CASE("the field of reweighted wake-sleep: likelihood gradient for the network, inclusive divergence for the posterior") {
   const TwoBits toy;
   const auto field = exact_truth("wake", *toy.model, one_example(), 1e6);
   const auto marginal = exact_truth("marginal_likelihood", *toy.model, one_example(), 1e6);
@@ -249,7 +249,7 @@ TEST_CASE("the field of reweighted wake-sleep: likelihood for the network, inclu
   }
 }
 
-TEST_CASE("wake_wake and wsram have the means of their definitions at finite K") {
+TEST_CASE("wake_wake and wsram have the means given by their definitions at finite K") {
   const TwoBits toy;
   const double evidence = toy.expect(1, [&](const auto& z) { return toy.w(z[0]); });
   for (int samples : {2, 3}) {
@@ -274,14 +274,14 @@ TEST_CASE("wake_wake and wsram have the means of their definitions at finite K")
       CHECK(std::abs(wsram[i] - wake[i] - weighted(toy.phi, false)) < 1e-13);
       CHECK(std::abs(wsram[2 + i] - wake[2 + i]) < 1e-13);
     }
-    // The network's part is the K-sample bound's gradient.
+    // The network's part equals the K-sample bound's gradient.
     const auto bound = exact_truth(bound_of(samples), *toy.model, one_example(), 1e6);
     for (int i = 0; i < 2; ++i) CHECK(std::abs(wake[i] - bound.gradient[i]) < 1e-13);
   }
   CHECK(evidence == doctest::Approx(std::exp(-exact_truth("wake", *toy.model, one_example(), 10).value)));
 }
 
-TEST_CASE("ovis with gamma is off by gamma times the wake phase of the posterior") {
+TEST_CASE("the bias of ovis with gamma is gamma times the wake phase of the posterior") {
   const TwoBits toy;
   for (int samples : {2, 3})
     for (double gamma : {0.25, 1.0}) {
@@ -320,7 +320,7 @@ TEST_CASE("the bias of self-normalised weights falls as 1 / K") {
   }
 }
 
-TEST_CASE("learning signals of their own and control variates lower the variance") {
+TEST_CASE("separate learning signals and control variates lower the variance") {
   auto toy = toy_of(three_bits);
   Recurrent<double> recurrent(true);
   const auto batch = Recurrent<double>::batch().select({1});
@@ -337,8 +337,8 @@ TEST_CASE("learning signals of their own and control variates lower the variance
   }
 }
 
-TEST_CASE("weights that are all equal leave nothing to learn from") {
-  // f does not depend on the bits and the posterior is the prior: w is constant.
+TEST_CASE("with equal weights there is no learning signal") {
+  // f does not depend on the bits and the posterior equals the prior: w is constant.
   auto model = model_of("bits[bits=2,t=0.5,logit=0.7]", true);
   for (const auto* spec : {"vimco[samples=3]", "vimco[samples=3,mean=arithmetic]", "wsram[samples=3]"}) {
     CAPTURE(spec);
@@ -346,7 +346,7 @@ TEST_CASE("weights that are all equal leave nothing to learn from") {
     CHECK(variance_of(*estimator, *model, one_example()) < (spec[0] == 'v' ? 1.0 : 1e-30));
     CHECK(largest(mean_of(*estimator, *model, one_example())) < 1e-15);
   }
-  // The bound's own derivative -1/K grad log w is a score of both; only the learning signal is gone.
+  // The derivative -1/K grad log w of the bound remains, a score of both; only the learning signal vanishes.
   const auto vimco = variance_of(*estimator_of("vimco[samples=3]", *model), *model, one_example());
   const auto v = 0.25 / std::pow(std::cosh(0.35), 2);  // p (1 - p)
   CHECK(vimco == doctest::Approx(4 * v / 3).epsilon(1e-12));
@@ -377,7 +377,7 @@ class Wrong final : public Estimator<double> {
   Mistake mistake_;
 };
 
-TEST_CASE("bounds: the exact mean catches what is wrong") {
+TEST_CASE("bounds: the exact mean detects wrong estimators") {
   for (bool feeding : {false, true}) {
     Recurrent<double> model(feeding);
     const auto batch = Recurrent<double>::batch();
@@ -389,7 +389,7 @@ TEST_CASE("bounds: the exact mean catches what is wrong") {
   }
 }
 
-TEST_CASE("bounds: what cannot be is refused") {
+TEST_CASE("bounds: impossible settings are rejected") {
   auto model = model_of("bits[bits=12,function=table]", true);
   CHECK_THROWS_WITH_AS(exact_truth("importance_bound[samples=2]", *model, one_example(), 1e6),
                        doctest::Contains("needs 8.39066e+06 multisets of samples"), UsageError);
@@ -410,7 +410,7 @@ TEST_CASE("bounds: what cannot be is refused") {
   CHECK_THROWS_WITH_AS(estimator_of("wake_wake", *model_of("bits")), doctest::Contains("no learned posterior"), UsageError);
 }
 
-TEST_CASE("measure: bounds are held against their own target, others, or a long run where it is too large") {
+TEST_CASE("measure: bounds are compared with their target, with others, or with a long run if the sum is too large") {
   const TwoBits toy;
   const auto spec = Spec::parse("ovis");
   const auto estimator = estimator_of("ovis", *toy.model);
@@ -419,7 +419,7 @@ TEST_CASE("measure: bounds are held against their own target, others, or a long 
   CHECK(exactly.squared_bias < 1e-25);
   for (const auto* other : {"expected_loss", "marginal_likelihood", "elbo"}) CHECK(exactly.bias_against.at(other) > 1e-6);
   const auto sampled = measure(spec, *estimator, *toy.model, one_example(), {.replicates = 100, .leaf_cap = 9}, Key(1));
-  CHECK(sampled.estimand == "100 x vimco[samples=2]");  // there are ten pairs of four outcomes
+  CHECK(sampled.estimand == "100 x vimco[samples=2]");  // of ten pairs of four outcomes
   CHECK(std::isfinite(sampled.squared_bias));
   const auto wsram = estimator_of("wsram", *toy.model);
   const auto wake = measure(Spec::parse("wsram"), *wsram, *toy.model, one_example(), {.exact = true}, Key(1));
@@ -427,11 +427,11 @@ TEST_CASE("measure: bounds are held against their own target, others, or a long 
   CHECK(wake.squared_bias > 1e-8);
 }
 
-TEST_CASE("a posterior that is all but certain leaves bounds and slopes finite") {
+TEST_CASE("with a nearly certain posterior, bounds and slopes are finite") {
   auto model = model_of("bits[t=0.3]", true);
   for (auto& p : model->parameters())
     if (p.name == "posterior.logits") p.value.data[0] = 900;
-  const double log_w = std::log(0.5) - 0.49;  // of the bit that is always drawn
+  const double log_w = std::log(0.5) - 0.49;  // for the bit that is nearly always drawn
   for (const Target target : {"importance_bound[samples=3]", "thermodynamic[partition=0;0.2;1]"}) {
     const auto truth = exact_truth(target, *model, one_example(), 100);
     CAPTURE(target.text());
@@ -443,7 +443,7 @@ TEST_CASE("a posterior that is all but certain leaves bounds and slopes finite")
     for (double g : mean_of(*estimator_of(spec, *model), *model, one_example())) CHECK(std::isfinite(g));
 }
 
-TEST_CASE("truths of one kind with other numbers are other truths") {
+TEST_CASE("targets of one kind with different settings have different truths") {
   const TwoBits toy;
   const auto batch = one_example();
   Truths<double> truths(*toy.model, batch, 1e6);

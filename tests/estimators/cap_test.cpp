@@ -1,4 +1,4 @@
-// `cap`: no run of an estimate takes more rows than it, whatever the estimator.
+// `cap`: no run of any estimator takes more rows.
 #include <doctest/doctest.h>
 
 #include <set>
@@ -11,7 +11,7 @@ namespace {
 
 using verification::gradient_of;
 
-/// What an estimate says with such a cap; empty if it is made.
+/// The error message of an estimate with this cap; empty if there is none.
 std::string said(const Spec& spec, double cap, const verification::TestModel& tested) {
   const auto capped = spec.with("cap", std::to_string(cap));
   const auto estimator = make_estimator<double>(capped, tested.model->structure(), Key(1));
@@ -23,7 +23,7 @@ std::string said(const Spec& spec, double cap, const verification::TestModel& te
   return "";
 }
 
-TEST_CASE("every estimator refuses to take more rows than its cap, and takes as many") {
+TEST_CASE("every estimator fails at a cap below its number of rows, and succeeds at a cap equal to it") {
   std::set<std::string> visited;
   for (const auto& name : Estimators::instance().names()) {
     const auto spec = Spec::parse(name);
@@ -40,7 +40,7 @@ TEST_CASE("every estimator refuses to take more rows than its cap, and takes as 
   CHECK(visited.size() >= Estimators::instance().names().size() - 2);
 }
 
-TEST_CASE("the refusal says how many rows were taken where, and what to do") {
+TEST_CASE("the error message names the number of rows, the place and a remedy") {
   for (const auto& tested : verification::test_models())
     if (tested.name.starts_with("recurrent")) {
       const auto why = said(Spec::parse("reinforce[samples=4]"), 20, tested);

@@ -53,13 +53,13 @@ TEST_CASE("baselines on one bit equal their closed forms") {
       const auto constant = [&](double c) { return v * std::pow((1 - p) * f1 + p * f0 - c, 2); };
       CHECK(std::abs(bit.variance("self_critic") - constant(p > 0.5 ? f1 : f0)) < 1e-13);
       CHECK(std::abs(bit.variance("soft_baseline") - constant((p - t) * (p - t))) < 1e-13);
-      // Two samples: the other one's loss is the only estimate there is, whatever its weight.
+      // Two samples: the other sample's loss is the only estimate, for any weight.
       CHECK(std::abs(bit.variance("optimal_baseline[samples=2]") - bit.variance("rloo[samples=2]")) < 1e-15);
     }
 }
 
 TEST_CASE("relations that are theorems") {
-  auto constant = model_of("bits[bits=3,t=0.5,logit=0.7]");  // f = 3/4 whatever the bits
+  auto constant = model_of("bits[bits=3,t=0.5,logit=0.7]");  // f = 3/4 for all bits
   CHECK(variance_of(*estimator_of("rloo[samples=3]", *constant), *constant, one_example()) == 0);
   auto model = model_of("bits[bits=3,t=0.6;0.51;0.48,shared_logit=true,logit=-4]");
   for (const auto* exact : {"exact", "exact_marginal", "soft"}) {

@@ -1,4 +1,4 @@
-// Several choices at once: columns of one site, against sums over every set of choices run by itself.
+// Simultaneous choices: the columns of a site, against sums over every separately run set of choices.
 #include <doctest/doctest.h>
 
 #include <set>
@@ -21,11 +21,11 @@ struct Path {
   double p = 1, f = 0;
 };
 
-/// Every set of choices of the batch's only example, each in a run of its own. Column d of a question has options - d options,
-/// at least two.
+/// Every set of choices of the batch's only example, each in a separate run. Column d of a question has options - d options, at
+/// least two.
 std::vector<Path> every_path(const Model<double>& model, const Batch& batch, int columns) {
   const int length = batch.ints("length").data[0], options = batch.ints("options").data[0];
-  std::vector<int> most;  // of every choice
+  std::vector<int> most;  // number of options, for every choice
   for (int t = 0; t < Recurrent<double>::longest; ++t)
     for (int d = 0; d < columns; ++d) most.push_back(t >= length ? 1 : d == 0 ? options : std::max(options - d, 2));
   std::vector<Path> all;
@@ -39,7 +39,7 @@ std::vector<Path> every_path(const Model<double>& model, const Batch& batch, int
     model.run(batch, episode);
     Path path;
     for (int t = 0; t < Recurrent<double>::longest; ++t) {
-      const auto log_p = episode.steps()[t].question.log_p.value();  // [D, S]: by hand, without log_probability
+      const auto log_p = episode.steps()[t].question.log_p.value();  // [D, S]: computed here, without log_probability
       for (int d = 0; d < columns; ++d) path.p *= std::exp(log_p(d, forced[t][d]));
     }
     for (const auto& cost : episode.costs()) path.f += cost.loss.item();
@@ -50,7 +50,7 @@ std::vector<Path> every_path(const Model<double>& model, const Batch& batch, int
   }
 }
 
-TEST_CASE("columns: enumeration multiplies them, and its values are the sums over every set of choices") {
+TEST_CASE("columns: enumeration takes their product, and its values equal the sums over every set of choices") {
   for (bool feeding : {true, false})
     for (int columns : {1, 2, 3})
       for (int b = 0; b < 3; ++b) {
@@ -74,7 +74,7 @@ TEST_CASE("columns: enumeration multiplies them, and its values are the sums ove
       }
 }
 
-TEST_CASE("columns: gradients of the exact targets are those of their values") {
+TEST_CASE("columns: gradients of the exact targets agree with their values") {
   for (bool feeding : {true, false}) {
     Recurrent<double> model(feeding, Key(5), 3, 0, 2);
     const auto batch = Recurrent<double>::batch(3);
@@ -86,7 +86,7 @@ TEST_CASE("columns: gradients of the exact targets are those of their values") {
   }
 }
 
-TEST_CASE("columns: independent ones cost the product of their options a step, dependent ones a tree of these") {
+TEST_CASE("columns: independent steps cost the product of their options each, dependent ones a tree of these") {
   const auto rows = [](bool feeding) {
     const Recurrent<double> model(feeding, Key(5), 3, 0, 2);
     const auto batch = Recurrent<double>::batch(3).select({1});  // two steps of 3 x 2
@@ -98,7 +98,7 @@ TEST_CASE("columns: independent ones cost the product of their options a step, d
   CHECK(rows(true) == 6 + 36 + 36);
 }
 
-TEST_CASE("columns: sums and relaxations that hold for one choice hold for several") {
+TEST_CASE("columns: sums and relaxations for one choice also hold for several") {
   int visited = 0;
   for (bool feeding : {true, false}) {
     const Recurrent<double> model(feeding, Key(5), 3, 0, 2);
@@ -151,7 +151,7 @@ TEST_CASE("columns: sums and relaxations that hold for one choice hold for sever
   CHECK(visited == 68);
 }
 
-TEST_CASE("columns of bits: antithetic ones have the gradient as mean, whatever is chosen beside them") {
+TEST_CASE("columns of bits: antithetic ones have the gradient as mean, for any other choices") {
   int visited = 0;
   for (bool feeding : {true, false}) {
     const Recurrent<double> model(feeding, Key(5), 2, 0, 2);
@@ -168,9 +168,9 @@ TEST_CASE("columns of bits: antithetic ones have the gradient as mean, whatever 
   CHECK(visited == 24);
 }
 
-TEST_CASE("columns: every estimator takes them") {
+TEST_CASE("columns: every estimator supports them") {
   const Recurrent<double> model(true, Key(5), 2, 0, 2);
-  const std::set<std::string> cannot = {"antithetic", "local_disarm", "pathwise", "ugc", "wake_sleep"};  // whatever the columns
+  const std::set<std::string> cannot = {"antithetic", "local_disarm", "pathwise", "ugc", "wake_sleep"};  // for other reasons
   int works = 0;
   for (const auto& name : Estimators::instance().names()) {
     const auto reason = unsupported(Spec::parse(name), model.structure());
@@ -180,7 +180,7 @@ TEST_CASE("columns: every estimator takes them") {
   CHECK(works == 56);
 }
 
-TEST_CASE("columns with costs of their own: enumerated side by side, and their marginal likelihood is a product") {
+TEST_CASE("columns with separate costs: enumerated in parallel, and their marginal likelihood is a product") {
   const auto together = model_of("bits[bits=3,options=3,t=0.3;0.6;0.1,logit=0.2;-0.1;0.4;0;0.3;-0.5;1;0.1;-0.2]");
   const auto truth = exact_truth({}, *together, one_example(), 3);  // three rows, where a product has 27
   double mean = 0, likelihood = 0;
@@ -198,7 +198,7 @@ TEST_CASE("columns with costs of their own: enumerated side by side, and their m
   CHECK(exact_truth("marginal_likelihood", *together, one_example(), 3).value == doctest::Approx(likelihood).epsilon(1e-14));
 }
 
-TEST_CASE("columns with costs of their own: credited by column there is less variance, and no bias") {
+TEST_CASE("columns with separate costs: credit by column reduces the variance without bias") {
   const auto model = model_of("bits[bits=3,t=0.3;0.6;0.1,logit=0.2;-0.1;0.4]");
   int visited = 0;
   for (const auto* estimator :
@@ -220,7 +220,7 @@ TEST_CASE("columns with costs of their own: credited by column there is less var
   CHECK(visited == 16);
 }
 
-TEST_CASE("columns: a mean that forgets one of them is caught") {
+TEST_CASE("columns: a mean that omits one of them is detected") {
   class Forgetful final : public Estimator<double> {
     Estimate<double> estimate(const Problem<double>& problem) const override {
       Sampled<double> sampled(problem, 1);
@@ -229,7 +229,7 @@ TEST_CASE("columns: a mean that forgets one of them is caught") {
       for (const auto& [question, choice] : sampled.episode().steps()) {
         std::vector<double> weight(question.log_p.value().size());
         for (std::size_t r = 0; r < choice.rows->size(); ++r) {
-          const auto cell = static_cast<std::size_t>(choice.rows->parent[r]) * 2;  // the first column alone
+          const auto cell = static_cast<std::size_t>(choice.rows->parent[r]) * 2;  // the first column only
           weight[cell * question.log_p.cols() + choice.option[2 * r]] += f[r] / static_cast<double>(f.size());
         }
         surrogate = add(surrogate, weighted_sum(question.log_p, std::span<const double>(weight)));

@@ -43,11 +43,11 @@ void check_categorical(const std::string& spec) {
   }
 }
 
-TEST_CASE("muprop has no bias, dependent and independent choices") {
+TEST_CASE("muprop is unbiased, with dependent and independent choices") {
   for (const auto* spec : {"muprop", "muprop[samples=2]", "muprop[reward_to_go=true]"}) check_categorical(spec);
 }
 
-TEST_CASE("the variance of muprop on one bit is the closed form, and zero where f is linear") {
+TEST_CASE("the variance of muprop on one bit equals the closed form, and is zero for linear f") {
   for (double phi : {-2.5, 0.0, 1.2})
     for (double t : {0.45, 0.1}) {
       const double p = 1 / (1 + std::exp(-phi)), v = p * (1 - p);
@@ -59,7 +59,7 @@ TEST_CASE("the variance of muprop on one bit is the closed form, and zero where 
   CHECK(variance_of(*estimator_of("muprop", *linear), *linear, one_example()) < 1e-28);
 }
 
-/// muprop for dependent choices in its plainest form (own term only), right or with one mistake in what is added back.
+/// muprop for dependent choices in its simplest form (own term only), right or with one mistake in the compensation.
 enum class Compensation { given_the_prefix, none, mean_field };
 struct PlainMuProp final : Estimator<double> {
   Compensation compensation;
@@ -88,7 +88,7 @@ struct PlainMuProp final : Estimator<double> {
   }
 };
 
-TEST_CASE("muprop compensated at the mean-field run, or not at all, is caught where choices feed later ones") {
+TEST_CASE("muprop compensated at the mean-field run, or not at all, is detected if choices feed later ones") {
   Recurrent<double> model(true);
   const auto batch = Recurrent<double>::batch().select({0});
   CHECK(bias_of(PlainMuProp(Compensation::given_the_prefix), model, batch) < 1e-10);
@@ -96,7 +96,7 @@ TEST_CASE("muprop compensated at the mean-field run, or not at all, is caught wh
   CHECK(bias_of(PlainMuProp(Compensation::mean_field), model, batch) > 1e-3);
 }
 
-/// muprop on one bit with (b - t)^2, its compensating term f'(p) grad p taken off again.
+/// muprop on one bit with (b - t)^2, with its compensating term f'(p) grad p removed.
 struct Uncompensated final : Estimator<double> {
   std::unique_ptr<Estimator<double>> inner;
   double slope = 0;
@@ -108,7 +108,7 @@ struct Uncompensated final : Estimator<double> {
   }
 };
 
-TEST_CASE("muprop without its compensating term is caught") {
+TEST_CASE("muprop without its compensating term is detected") {
   const auto model = model_of("bits[t=0.3,logit=0.7]");
   Uncompensated twin;
   twin.inner = estimator_of("muprop", *model);
@@ -117,12 +117,12 @@ TEST_CASE("muprop without its compensating term is caught") {
   CHECK(bias_of(twin, *model, one_example()) > 1e-3);
 }
 
-TEST_CASE("double_cv has no bias, dependent and independent choices") {
+TEST_CASE("double_cv is unbiased, with dependent and independent choices") {
   for (const auto* spec : {"double_cv[samples=2]", "double_cv[samples=3]", "double_cv[samples=2,reward_to_go=true]"})
     check_categorical(spec);
 }
 
-TEST_CASE("double_cv is exact where f is linear, leave-one-out at alpha = 0, and beats it on a sum of squares") {
+TEST_CASE("double_cv is exact for linear f, leave-one-out at alpha = 0, and better than that on a sum of squares") {
   const auto linear = model_of("bits[bits=3,options=3,function=linear,logit=0.2;-0.1;0.4]");
   CHECK(variance_of(*estimator_of("double_cv[samples=2,alpha=-1]", *linear), *linear, one_example()) < 1e-28);
   const auto square = model_of("bits[bits=4,t=0.45,logit=0.3]");
@@ -136,8 +136,8 @@ TEST_CASE("double_cv is exact where f is linear, leave-one-out at alpha = 0, and
   CHECK(best < 0.97 * plain);
 }
 
-/// Two samples of one bit: a term of mean 0 built of the other sample, or wrongly of the sample itself. `taylor`: the second
-/// control variate of double_cv (alpha = 1); else a Stein term A h of h(z) = z in the baseline.
+/// Two samples of one bit: a term with mean 0 built from the other sample, or wrongly from the same sample. `taylor`: the
+/// second control variate of double_cv (alpha = 1); otherwise a Stein term A h of h(z) = z in the baseline.
 struct Own final : Estimator<double> {
   bool taylor, own;
   Own(bool t, bool o) : taylor(t), own(o) {}
@@ -145,7 +145,7 @@ struct Own final : Estimator<double> {
     DifferentiatedSamples<double> samples(problem, 2);
     const auto& choices = samples.choices();
     const auto score = choices.score();
-    const auto of = [&](const AtLogits& x) { return own ? x : mean_of_others(x, 2); };  // one other: its own numbers
+    const auto of = [&](const AtLogits& x) { return own ? x : mean_of_others(x, 2); };  // with two samples, the other one
     const auto signal = leave_one_out(spread(samples.layout(), samples.run().losses()), 2);
     auto g = signal * score;
     if (taylor) {
@@ -160,7 +160,7 @@ struct Own final : Estimator<double> {
   }
 };
 
-TEST_CASE("control variates that look at the sample they serve are caught") {
+TEST_CASE("control variates that depend on their own sample are detected") {
   const auto model = model_of("bits[t=0.3,logit=0.7]");
   for (bool taylor : {false, true}) {
     CHECK(bias_of(Own(taylor, false), *model, one_example()) < 1e-10);
@@ -168,7 +168,7 @@ TEST_CASE("control variates that look at the sample they serve are caught") {
   }
 }
 
-/// Two choices are a quadrature in two dimensions, of some seconds: not every variant goes through all.
+/// Two choices need a quadrature in two dimensions, which takes seconds: not every variant runs on all toys.
 void check_continuous(const std::string& spec, std::vector<const char*> toys, std::vector<bool> feedings) {
   CAPTURE(spec);
   toys.push_back("bits[logit=2]");
@@ -189,13 +189,13 @@ void check_continuous(const std::string& spec, std::vector<const char*> toys, st
 }
 const char* const shared = "bits[bits=2,t=0.6;0.51,shared_logit=true,logit=-1]";
 
-TEST_CASE("rebar has no bias: quadrature over its noise, dependent and independent choices") {
+TEST_CASE("rebar is unbiased: quadrature over its noise, dependent and independent choices") {
   check_continuous("rebar[coupled=true]", {shared, table_bits}, {true});
   check_continuous("rebar[coupled=true,reward_to_go=true]", {}, {false});
   check_continuous("rebar", {}, {});
 }
 
-TEST_CASE("relax has no bias: quadrature over its noise, dependent and independent choices") {
+TEST_CASE("relax is unbiased: quadrature over its noise, dependent and independent choices") {
   check_continuous("relax", {table_bits}, {});
   check_continuous("relax[reward_to_go=true]", {}, {true});
   check_continuous("relax[relaxed_model=true]", {}, {true});
@@ -209,7 +209,7 @@ TEST_CASE("rebar without its control is REINFORCE") {
   }
 }
 
-TEST_CASE("the variance of rebar on one bit, both ways to draw the noise given the choice") {
+TEST_CASE("the variance of rebar on one bit, for both ways to draw the noise given the choice") {
   const auto model = model_of("bits[t=0.45]");
   CHECK(variance_of(*estimator_of("rebar", *model), *model, one_example()) == doctest::Approx(2.265e-2).epsilon(2e-4));
   // Coupled, by the midpoint rule: p = 1/2, u the noise, s = b - p, z~ = -log(1/v - 1 ...) held in v.
@@ -254,7 +254,7 @@ double standard_errors(const std::string& spec, const Model<double>& model, cons
   return worst;
 }
 
-TEST_CASE("rebar and relax have no bias where Gumbels make the choices, within 4.5 standard errors") {
+TEST_CASE("rebar and relax are unbiased with Gumbel choices, within 4.5 standard errors") {
   for (const auto* spec : {"rebar[coupled=true]", "rebar[samples=2]", "relax", "relax[relaxed_model=true,samples=2]"}) {
     CAPTURE(spec);
     const auto categories = model_of("bits[bits=2,options=3,t=0.3,logit=0.2;-0.1;0.4]");
@@ -277,7 +277,7 @@ struct Twin final : Estimator<double> {
   Estimate<double> estimate(const Problem<double>& problem) const override {
     RelaxedRun<double> run(problem, 1, true, {});
     auto choices = run.choices();
-    if (mistake == Mistake::uncoupled) {  // noise that knows nothing of b
+    if (mistake == Mistake::uncoupled) {  // noise independent of b
       const Draw elsewhere{.index = 7};
       int other = 0;
       perturb({2, choices.layout->options, choices.log_p.value}, {&elsewhere, 1}, problem.random, {&other, 1},
@@ -296,7 +296,7 @@ struct Twin final : Estimator<double> {
   }
 };
 
-TEST_CASE("a control variate with a wrong sign, without its path derivative or with noise of another choice is caught") {
+TEST_CASE("a control variate with a wrong sign, without its path derivative or with another choice's noise is detected") {
   const auto model = model_of("bits[t=0.3,logit=0.7]");
   CHECK(bias_of(Twin(Mistake::none, 0.3), *model, one_example()) < 1e-9);
   for (auto mistake : {Mistake::sign, Mistake::no_path, Mistake::uncoupled}) {
@@ -305,13 +305,13 @@ TEST_CASE("a control variate with a wrong sign, without its path derivative or w
   }
 }
 
-/// E of own_loss's gradient against finite differences of the exact E|g|^2, over the estimator's own parameters. Of
+/// Compares the mean of own_loss's gradient with finite differences of the exact E|g|^2 in the estimator's own parameters. For
 /// two options with one logit, a gradient (-g, g) at the site's two has twice the squared norm of the parameter's g.
 void check_own_gradient(const std::string& spec, const Model<double>& model, double tolerance, double factor = 2) {
   CAPTURE(spec);
   auto estimator = estimator_of(spec, model);
   const auto batch = one_example();
-  struct OwnGradient final : Estimator<double> {  // presents the own loss as if the model's parameters were its own
+  struct OwnGradient final : Estimator<double> {  // returns the own loss as if it depended on the model's parameters
     Estimator<double>* inner;
     int which;
     bool exchangeable() const override { return inner->exchangeable(); }
@@ -349,7 +349,7 @@ void check_own_gradient(const std::string& spec, const Model<double>& model, dou
     }
 }
 
-TEST_CASE("what the learned controls descend is the second moment of the gradient") {
+TEST_CASE("the learned controls minimise the second moment of the gradient") {
   const auto one = model_of("bits[t=0.3,logit=0.7]"), two = model_of("bits[bits=2,t=0.3;0.6,logit=0.7;-0.3]");
   check_own_gradient("rebar[eta=0.7,temperature=0.8,coupled=true]", *one, 1e-5);
   check_own_gradient("relax[hidden=2]", *one, 1e-5);
@@ -361,7 +361,7 @@ TEST_CASE("what the learned controls descend is the second moment of the gradien
   check_own_gradient("rodeo[samples=2,hidden=2,alpha=0.3,beta=-0.4]", *categories, 1e-7, 1);
 }
 
-/// Trained by the trainer, 2000 steps with each of the estimator's own learning rates.
+/// After 2000 steps of the trainer, with each estimator's learning rates.
 struct Trained {
   Training<double> training;
   double before;
@@ -405,11 +405,11 @@ TEST_CASE("trained on bits, the learned controls have less variance than leave-o
   check("bits[bits=4,t=0.45,logit=0.3]", "rodeo[samples=2]", constant, 0.5);
 }
 
-TEST_CASE("rodeo has no bias, dependent and independent choices") {
+TEST_CASE("rodeo is unbiased, with dependent and independent choices") {
   for (const auto* spec : {"rodeo[samples=2,hidden=5]", "rodeo[samples=3,hidden=5]"}) check_categorical(spec);
 }
 
-TEST_CASE("rodeo untrained is leave-one-out") {
+TEST_CASE("untrained rodeo is leave-one-out") {
   Recurrent<double> model(true);
   const auto batch = Recurrent<double>::batch();
   CHECK(variance_of(*estimator_of("rodeo[samples=2]", model), model, batch) ==

@@ -1,4 +1,4 @@
-// What an estimator hints at of its surrogate must be what the surrogate does: the slopes in the costs, up to one factor.
+// An estimator's hint must agree with its surrogate: the slopes in the costs, up to one factor.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -10,14 +10,14 @@ namespace hardgrad::testing::cost_weights_test {
 using namespace tasks;
 namespace {
 
-/// Weights of the options of one asking row become those given their losses.
+/// Sets the weights of the options of one asking row, given their losses.
 void share_out(const Rows& rows, const double* loss, std::vector<double>& weight) {
   std::vector<double> total(rows.origin->size());
   for (std::size_t r = 0; r < weight.size(); ++r) total[rows.parent[r]] += weight[r] *= std::exp(-loss[r]);
   for (std::size_t r = 0; r < weight.size(); ++r) weight[r] /= total[rows.parent[r]];
 }
 
-/// Largest deviation of slope / hinted from its first value, relative to it; -1 if nothing was hinted.
+/// Largest relative deviation of slope / hint from its first value; -1 without a hint.
 double deviation(const std::string& name, const Model<double>& model, const Batch& batch) {
   const auto estimator = make_estimator<double>(Spec::parse(name), model.structure(), Key(4));
   Tape<double> tape;
@@ -39,7 +39,7 @@ double deviation(const std::string& name, const Model<double>& model, const Batc
   return worst;
 }
 
-TEST_CASE("hinted weights of costs are the surrogate's slopes, for every estimator that gives hints") {
+TEST_CASE("hinted weights of costs are the surrogate's slopes, for every estimator with hints") {
   for (const std::string feed : {"none", "soft", "sampled"}) {
     const auto task = make_task(Spec::parse("translation[examples=40,words=3,max_length=3]"), Key(1));
     const auto model =
@@ -55,7 +55,7 @@ TEST_CASE("hinted weights of costs are the surrogate's slopes, for every estimat
       announcing += worst >= 0;
       ++visited;
     }
-    CHECK(visited == static_cast<int>(Estimators::instance().names().size()) - 9);  // all but seven for bits, two for numbers
+    CHECK(visited == static_cast<int>(Estimators::instance().names().size()) - 9);  // all but 7 for bits, 2 for numbers
     for (const auto* name : {"exact", "soft", "reinforce", "rloo", "entropy_regularised"}) {
       CAPTURE(name);
       CHECK(deviation(name, *model, batch) >= 0);

@@ -52,7 +52,7 @@ TEST_CASE("coupled categories have the gradient of the expected loss as mean, de
   }
 }
 
-TEST_CASE("categories that hardly ever occur have their gradient to the last digits") {
+TEST_CASE("very rare categories have an accurate gradient") {
   int compared = 0;
   for (const std::string spec :
        {"carms[samples=2]", "carms[samples=3]", "carms", "carms[samples=5]", "disarm_tree", "disarm_stick", "disarm_iw"})
@@ -70,7 +70,7 @@ TEST_CASE("categories that hardly ever occur have their gradient to the last dig
   CHECK(compared == 7 * 9);
 }
 
-TEST_CASE("disarm_iw weighs a pair by the law of sticks broken one after the other, and it is disarm on bits") {
+TEST_CASE("disarm_iw weights a pair by the distribution of sequentially broken sticks, and equals disarm on bits") {
   for (const auto& logits : {std::vector{0.2, -1.5, 0.4, 1.0}, {2.0, -3.0, 1.0, -0.5}, {0.0, 0.1, -0.1, 0.05}}) {
     std::vector<double> p;
     double all = 0;
@@ -79,7 +79,7 @@ TEST_CASE("disarm_iw weighs a pair by the law of sticks broken one after the oth
     for (double& x : p) x /= all;
     std::vector<std::size_t> order = {0, 1, 2, 3};
     std::sort(order.begin(), order.end(), [&](auto a, auto b) { return p[a] < p[b]; });
-    // Both members walk along the sticks: stop at one with its share of what is left, by antithetic bits.
+    // Both members go through the sticks; each stops at one with its share of the rest, by antithetic bits.
     std::vector<double> together(16);
     const std::function<void(std::size_t, double)> walk = [&](std::size_t at, double weight) {
       if (at == 3) {
@@ -123,7 +123,7 @@ TEST_CASE("disarm_iw weighs a pair by the law of sticks broken one after the oth
   }
 }
 
-TEST_CASE("five categories drawn together, of seven") {
+TEST_CASE("five of seven categories, drawn jointly") {
   const auto model = model_of("bits[options=4,function=linear,logit=0.2;-1.5;0.4;1]");
   CHECK(bias_of(*estimator_of("carms[samples=5]", *model), *model, one_example()) < 1e-10);
   const auto wide = model_of("bits[options=7,function=linear,logit=0.2;-1.5;0.4;1;0;-4;2]");
@@ -131,7 +131,7 @@ TEST_CASE("five categories drawn together, of seven") {
   CHECK(bias_of(*estimator_of("disarm_tree", *wide), *wide, one_example()) < 1e-10);
 }
 
-// 4.2 is beyond the 1e-3 level of two sides with Bonferroni's correction for 40 parameters.
+// 4.2 is beyond the two-sided level of 1e-3 with Bonferroni's correction for 40 parameters.
 constexpr double bound = 4.2;
 constexpr int draws = 20000;
 
@@ -153,7 +153,7 @@ TEST_CASE("the mean of swaps is the gradient within its standard error") {
   }
 }
 
-TEST_CASE("swaps are exact where all choices have two of three options") {
+TEST_CASE("swaps are exact if all choices have two of three options") {
   auto batch = Recurrent<double>::batch().select({1});
   batch.integers["options"].data[0] = 2;
   for (const auto* spec : {"ars", "arsm", "arsm[reward_to_go=true]"})
@@ -179,7 +179,7 @@ TEST_CASE("single precision follows double precision") {
   }
 }
 
-TEST_CASE("a constant cost gives zero per draw and a shift changes nothing") {
+TEST_CASE("a constant cost gives zero per draw, and a shift changes nothing") {
   const auto binary = model_of("bits[bits=2,t=0.5,logit=0.7]");
   const auto table = model_of("bits[bits=2,options=3,function=table,logit=0.9;-0.1;0.4]");
   auto specs = exact_ones;
@@ -197,7 +197,7 @@ TEST_CASE("a constant cost gives zero per draw and a shift changes nothing") {
   }
 }
 
-TEST_CASE("choices that are all but certain stay finite") {
+TEST_CASE("nearly certain choices give finite results") {
   for (const auto* logits : {"40;0;-40", "0;-800;800", "-800;0;1"}) {
     const auto table = model_of(fmt::format("bits[bits=2,options=3,function=table,logit={}]", logits));
     for (const auto* spec : {"carms", "disarm_tree", "disarm_stick", "disarm_stick[order=descending]", "ars", "arsm"})
@@ -211,7 +211,7 @@ TEST_CASE("choices that are all but certain stay finite") {
   }
 }
 
-TEST_CASE("swapped actions have the law of the true one") {
+TEST_CASE("swapped actions have the distribution of the original one") {
   const double p[] = {0.1, 0.6, 0.3};
   for (auto [c, j] : {std::pair{0, 0}, {0, 1}, {1, 2}}) {
     int count[3] = {};
@@ -225,7 +225,7 @@ TEST_CASE("swapped actions have the law of the true one") {
   }
 }
 
-TEST_CASE("what cannot work is refused with a remedy") {
+TEST_CASE("impossible combinations are rejected with a remedy") {
   const auto refused = [](const std::string& spec, const std::string& toy, const char* why) {
     CAPTURE(spec);
     CHECK_THROWS_WITH_AS(estimator_of(spec, *model_of(toy)), doctest::Contains(why), UsageError);
@@ -251,9 +251,9 @@ TEST_CASE("what cannot work is refused with a remedy") {
                        doctest::Contains("sample replicates"), UsageError);
 }
 
-TEST_CASE("wrong couplings of categories are caught") {
+TEST_CASE("wrong couplings of categories are detected") {
   const auto model = model_of("bits[options=3,function=linear,logit=0.2;-1;0.4]");
-  // A stick of three: antithetic bits for option 0, then what is left. Without the part below the parting, half is missing.
+  // A stick of three: antithetic bits for option 0, then the rest. Without the part below the split, half of it is missing.
   const auto stick = [](Coupling& c, Randomness& random, Draw where) {
     for (int from = 0; from < 2; ++from) {
       const double r = from == 0 ? c.p[1] + c.p[2] : c.p[2] / (c.p[1] + c.p[2]);
@@ -296,7 +296,7 @@ TEST_CASE("wrong couplings of categories are caught") {
   };
   CHECK(bias_of(Made(2, inverse, unweighted), *model, one_example()) > 1e-3);
 
-  // Swaps weighted by the coordinate that came, not the one that was.
+  // Swaps weighted by the new coordinate instead of the old one.
   const auto swaps = [](Coupling& c, Randomness& random, Draw where) {
     draw_dirichlet(c.p, c.kept.first(3), random, where);
     for (std::size_t i = 0; i < 3; ++i) c.option[i] = swapped_action(c.p, c.kept.first(3), i, 2);
@@ -311,7 +311,7 @@ TEST_CASE("wrong couplings of categories are caught") {
   CHECK(z_of(Made(3, swaps, weighted_by(false)), *model, one_example(), draws) > 3 * bound);
 }
 
-TEST_CASE("arsm, draw by draw: over all references j, what a swap with j changes, times 1 / S - pi_j") {
+TEST_CASE("arsm, draw by draw: over all references j, the effect of a swap with j, times 1 / S - pi_j") {
   const auto swaps = [](Coupling& c, Randomness& random, Draw where) {
     draw_dirichlet(c.p, c.kept.first(3), random, where);
     const std::size_t of[][2] = {{0, 0}, {0, 1}, {0, 2}, {1, 2}};

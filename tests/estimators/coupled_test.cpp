@@ -66,13 +66,13 @@ TEST_CASE("three bits that share a logit, and a table over three") {
     }
 }
 
-TEST_CASE("all of the sequential choices of the longest example, with continuous noise") {
+TEST_CASE("all sequential choices of the longest example, with continuous noise") {
   Recurrent<double> model(true, Key(5), 2);
   for (const auto* spec : {"arm", "arms[samples=3]"})
     CHECK(bias_of(*estimator_of(spec, model), model, Recurrent<double>::batch(2).select({0})) < 1e-10);
 }
 
-TEST_CASE("many bits in one set keep their mean") {
+TEST_CASE("many bits in one set have the same mean") {
   const auto model = model_of("bits[logit=-0.3,t=0.2]");
   for (int k : {8, 12})
     CHECK(bias_of(*estimator_of(fmt::format("arms[samples={}]", k), *model), *model, one_example()) < 1e-10);
@@ -84,7 +84,7 @@ struct OneBit {
   double variance(const std::string& spec) const { return variance_of(*estimator_of(spec, *model), *model, one_example()); }
 };
 
-TEST_CASE("the variances of disarm and arm on one bit are the closed forms") {
+TEST_CASE("the variances of disarm and arm on one bit equal the closed forms") {
   for (double phi : {-2.0, 0.0, 0.4, 3.0}) {
     CAPTURE(phi);
     const OneBit bit{phi};
@@ -102,9 +102,9 @@ TEST_CASE("the variances of disarm and arm on one bit are the closed forms") {
 TEST_CASE("disarm is the mean of arm given the pair, and its variance is not larger") {
   for (double phi : {-1.3, 0.0, 0.7}) {
     const OneBit bit{phi};
-    // Given the pair, u is uniform between the places where a bit flips, and arm is linear in u: its mean is that at the
+    // Given the pair, u is uniform between the places at which a bit flips, and arm is linear in u: its mean is that at the
     // middle.
-    for (int outcome = 0; outcome < 3; ++outcome) {  // of the pair: both alike, only b is 1, only b~
+    for (int outcome = 0; outcome < 3; ++outcome) {  // of the pair: both equal, only b is 1, only b~ is 1
       Told noise;
       noise.u = 0.5;
       noise.outcome = outcome;
@@ -123,7 +123,7 @@ TEST_CASE("disarm is the mean of arm given the pair, and its variance is not lar
   for (bool feeding : {false, true}) compare(Recurrent<double>(feeding, Key(5), 2), Recurrent<double>::batch(2).select({1}));
 }
 
-TEST_CASE("two antithetic bits or categories are disarm, four beat two pairs on one bit") {
+TEST_CASE("two antithetic bits or categories equal disarm; four have less variance than two pairs on one bit") {
   const auto same = [](const Model<double>& model, const Batch& batch, std::vector<std::string> specs) {
     const double variance = variance_of(*estimator_of("disarm", model), model, batch);
     for (const auto& spec : specs) {
@@ -139,13 +139,13 @@ TEST_CASE("two antithetic bits or categories are disarm, four beat two pairs on 
     const OneBit bit{phi};
     CHECK(bit.variance("arms[samples=4]") < bit.variance("disarm[samples=4]"));
   }
-  // CARMS takes the first option for the rare one; ARMS takes the rarer.
+  // CARMS treats the first option as the rare one; ARMS uses the rarer one.
   const OneBit likely{1.2}, rare{-1.2};
   CHECK(likely.variance("carms[samples=3]") == doctest::Approx(likely.variance("arms[samples=3]")).epsilon(1e-10));
   CHECK(rare.variance("carms[samples=3]") > 1.2 * rare.variance("arms[samples=3]"));
 }
 
-TEST_CASE("a constant cost gives zero per draw, a shift changes nothing, and separate costs leave mvd no noise") {
+TEST_CASE("a constant cost gives zero per draw, a shift changes nothing, and with separate costs mvd has no noise") {
   const auto constant = model_of("bits[bits=2,t=0.5,logit=0.7]");
   const auto table = model_of(table_bits);
   Recurrent<double> feeding(true, Key(5), 2);
@@ -166,7 +166,7 @@ TEST_CASE("a constant cost gives zero per draw, a shift changes nothing, and sep
   CHECK(variance_of(*estimator_of("mvd", *separate), *separate, one_example()) < 1e-30);
 }
 
-TEST_CASE("choices that are all but certain stay finite") {
+TEST_CASE("nearly certain choices give finite results") {
   for (const auto* logits : {"40;-40", "800;-800"}) {
     const auto table = model_of(fmt::format("bits[bits=2,function=table,logit={}]", logits));
     for (const auto& spec : for_bits)
@@ -180,7 +180,7 @@ TEST_CASE("choices that are all but certain stay finite") {
   }
 }
 
-TEST_CASE("what runs cost: rows of joint and of branching members") {
+TEST_CASE("rows of runs: joint and branching members") {
   const auto table = model_of("bits[bits=3,function=table]"), separate = model_of("bits[bits=3]");
   const auto rows = [](const std::string& spec, const Model<double>& model) {
     Tape<double> tape;
@@ -189,12 +189,12 @@ TEST_CASE("what runs cost: rows of joint and of branching members") {
   };
   CHECK(rows("arms", *table) == 4);
   CHECK(rows("mvd", *table) == 1 + 3);  // each bit's flip has a row
-  CHECK(rows("mvd", *separate) == 2);   // all flips share one, each has a cost of its own
+  CHECK(rows("mvd", *separate) == 2);   // all flips share one row, with separate costs
   const verification::Recurrent<double> fed(true, Key(5), 2), chain(false, Key(5), 2);
   const auto of_recurrent = [](const std::string& spec, const Model<double>& model) {
     Tape<double> tape;
     KeyedRandomness random(Key(1));
-    const auto batch = verification::Recurrent<double>::batch(2).select({1});  // two steps, and one that is finished
+    const auto batch = verification::Recurrent<double>::batch(2).select({1});  // two steps, and one finished step
     return estimator_of(spec, model)->draw({tape, model, batch, random}).rows();
   };
   CHECK(of_recurrent("arms", fed) == 4 + 7 + 10);
@@ -202,7 +202,7 @@ TEST_CASE("what runs cost: rows of joint and of branching members") {
   CHECK(of_recurrent("mvd", fed) == 2 + 3 + 4);
 }
 
-TEST_CASE("the laws of the Dirichlet copula agree with each other") {
+TEST_CASE("the distributions of the Dirichlet copula agree with each other") {
   for (int K : {2, 3, 5, 9, 24})
     for (double q : {0.5, 0.41, 0.1, 1e-4}) {
       CAPTURE(K);
@@ -220,7 +220,7 @@ TEST_CASE("the laws of the Dirichlet copula agree with each other") {
       CHECK(copula.correlation(q) * q * (1 - q) == doctest::Approx(copula.pair({q, 1 - q}, {q, 1 - q}) - q * q).epsilon(1e-12));
       CHECK(copula.correlation(q) < 0);
     }
-  // Intervals drawn one after the other, all outcomes visited: the margins, the pairs, and exchangeability.
+  // Intervals drawn in succession, all outcomes visited: the marginals, the pairs, and exchangeability.
   const DirichletCopula copula(3);
   const Edge edge[] = {{0, 1}, {0.15, 0.85}, {0.6, 0.4}, {1, 0}};
   Replay replay(false);
@@ -244,7 +244,7 @@ TEST_CASE("the laws of the Dirichlet copula agree with each other") {
                     .epsilon(1e-12));
 }
 
-TEST_CASE("wrong couplings of bits are caught") {
+TEST_CASE("wrong couplings of bits are detected") {
   const auto pair = [](Coupling& c, Randomness& random, Draw where) {
     const auto bits = antithetic_bits(c.p[0], c.p[1], random, where);
     c.option[0] = bits[0], c.option[1] = bits[1];
@@ -285,10 +285,10 @@ TEST_CASE("wrong couplings of bits are caught") {
   CHECK(bias(Made(2, pair, at_logit(disarm(-1)))) > 1e-3);
   CHECK(bias(Made(2, pair, at_logit(undebiased))) > 1e-3);  // ARMS without 1 / (1 - rho)
   CHECK(bias(Made(2, noisy, at_logit(arm(0.5)))) < 1e-10);
-  CHECK(bias(Made(2, noisy, at_logit(arm(0)))) < 1e-10);        // no mistake: E[f(b~) - f(b)] = 0, so that any centre will do
-  CHECK(bias(Made(2, complement, at_logit(arm(0.5)))) > 1e-3);  // b~ = 1 - b for the antithetic bit
+  CHECK(bias(Made(2, noisy, at_logit(arm(0)))) < 1e-10);        // right: E[f(b~) - f(b)] = 0, so any centre is valid
+  CHECK(bias(Made(2, complement, at_logit(arm(0.5)))) > 1e-3);  // b~ = 1 - b instead of the antithetic bit
   CHECK(bias(Made(2, both, at_logit(flip), false)) < 1e-10);
-  CHECK(bias(Made(2, both, at_logit(flip), true)) > 1e-3);  // flipped values share a path as if they were draws
+  CHECK(bias(Made(2, both, at_logit(flip), true)) > 1e-3);  // flipped values share a path as if they were samples
 }
 
 }  // namespace

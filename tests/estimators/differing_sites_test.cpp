@@ -1,4 +1,4 @@
-// Sites of one model may differ in everything: columns, options, width of the state.
+// Sites of one model may differ in columns, options and width of the state.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -8,7 +8,7 @@
 
 namespace hardgrad::testing::differing_sites_test {
 using namespace measurement;
-TEST_CASE("every estimator works where sites differ in columns, options and width of state, with the mean it claims") {
+TEST_CASE("with sites that differ in columns, options and state width, every estimator has its claimed mean") {
   const verification::TwoSites model;
   const auto batch = verification::TwoSites::batch();
   int unbiased = 0, others = 0;

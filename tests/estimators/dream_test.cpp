@@ -1,4 +1,4 @@
-// Dreams have the law of the model, and wake_sleep has the mean of its definition.
+// Dreams have the distribution of the model, and wake_sleep has the mean of its definition.
 #include <doctest/doctest.h>
 
 #include "core/autodiff/elementwise.hpp"
@@ -21,8 +21,8 @@ struct Case {
   Batch batch;
 };
 
-/// One of each kind of observation, with ragged examples: an answer, a label, a sentence (up to so many heads of attention),
-/// pixels.
+/// One of each kind of observation, with ragged examples: an answer, a label, a sentence (with up to `most_heads` heads of
+/// attention), pixels.
 std::vector<Case> cases(int most_heads = 1) {
   std::vector<Case> all;
   Batch story;
@@ -47,7 +47,7 @@ std::vector<Case> cases(int most_heads = 1) {
          testing::lively(std::string("glimpse_reader[grid=2,patch=2,glimpses=2,features=3,hidden=3,core=") + core + "]",
                          {{"height", 4}, {"width", 4}, {"classes", 3}}, true),
          image});
-  auto several = image;  // up to two labels, the last of which, 2, says that there are no more
+  auto several = image;  // up to two labels; the last label, 2, marks the end
   several.integers["label"] = {{2, 2}, std::vector<int>{1, 2, 2, -1}};
   all.push_back({"glimpse_reader, several",
                  testing::lively("glimpse_reader[grid=2,patch=2,glimpses=1,features=3,hidden=3]",
@@ -106,7 +106,7 @@ std::vector<Case> cases(int most_heads = 1) {
   return all;
 }
 
-TEST_CASE("observations are all there are: their probabilities sum to one") {
+TEST_CASE("the listed observations are complete: their probabilities sum to one") {
   for (const auto& [name, model, batch] : cases(2)) {
     CAPTURE(name);
     std::vector<double> total(2);
@@ -126,7 +126,7 @@ TEST_CASE("observations are all there are: their probabilities sum to one") {
   }
 }
 
-TEST_CASE("a dream is drawn with the probability the model gives it when judged by it") {
+TEST_CASE("a dream's frequency is its probability under the model") {
   for (const auto& [name, model, batch] : cases(2))
     for (int b = 0; b < 2; ++b) {
       CAPTURE(name);
@@ -151,7 +151,7 @@ TEST_CASE("a dream is drawn with the probability the model gives it when judged 
     }
 }
 
-/// The wake phase of the network alone.
+/// The wake phase of the network only.
 class WakePhase final : public Estimator<double> {
  public:
   explicit WakePhase(int samples) : samples_(samples) { aim("wake"); }
@@ -168,7 +168,7 @@ class WakePhase final : public Estimator<double> {
   int samples_;
 };
 
-// The truth sums over all observations, the estimator dreams: what remains without the wake phase must agree.
+// The truth sums over all observations, the estimator samples dreams: without the wake phase, both must agree.
 TEST_CASE("wake_sleep: the sleep phase has exactly the mean of its definition") {
   for (const auto& [name, model, batch] : cases())
     for (int samples : {1, 2}) {
@@ -184,7 +184,7 @@ TEST_CASE("wake_sleep: the sleep phase has exactly the mean of its definition") 
       for (std::size_t i = 0; i < mean.size(); ++i)
         worst = std::max(worst, std::abs(mean[i] - wake[i] - (truth.gradient[i] - likelihood.gradient[i])));
       CHECK(worst < 1e-12);
-      for (const auto& p : model->parameters())  // no wake phase there
+      for (const auto& p : model->parameters())  // these have no wake phase
         if (p.name.starts_with("posterior."))
           for (std::size_t i = p.offset; i < p.offset + p.value.size(); ++i) {
             posterior = std::max(posterior, std::abs(mean[i] - truth.gradient[i]));
@@ -195,7 +195,7 @@ TEST_CASE("wake_sleep: the sleep phase has exactly the mean of its definition") 
     }
 }
 
-/// Dreams, but has the posterior look at something else: the data, or a dream of other choices.
+/// Dreams, but trains the posterior on another observation: the data, or a dream of other choices.
 class WrongSleep final : public Estimator<double> {
  public:
   explicit WrongSleep(bool data) : data_(data) { aim("wake_sleep"); }
@@ -216,7 +216,7 @@ class WrongSleep final : public Estimator<double> {
   bool data_;
 };
 
-TEST_CASE("wake_sleep: the exact mean catches a posterior that sleeps badly") {
+TEST_CASE("wake_sleep: the exact mean detects a wrong sleep phase") {
   const auto all = cases();
   const auto& [name, model, batch] = all[1];  // memory_reader, two hops
   const auto truth = exact_truth("wake_sleep", *model, batch, 1e6);
@@ -232,9 +232,9 @@ TEST_CASE("wake_sleep: the exact mean catches a posterior that sleeps badly") {
   }
 }
 
-TEST_CASE("wake_sleep: what its truth holds does not grow with all that could be dreamt") {
+TEST_CASE("wake_sleep: the memory of its truth does not grow with the number of possible dreams") {
   const auto all = cases();
-  const auto& [name, model, batch] = all.back();  // sentences: 13 that could be dreamt
+  const auto& [name, model, batch] = all.back();  // sentences: 13 possible dreams
   const auto one = batch.select({0});
   const auto held = [&one, &model = *model](const char* target) {
     Tape<double> tape;
@@ -242,11 +242,11 @@ TEST_CASE("wake_sleep: what its truth holds does not grow with all that could be
     const auto estimate = exact_objective<double>(Target(target), {tape, model, one, none}, 1e6);
     return tape.arena().used();
   };
-  // Besides the wake phase a weight for each parameter.
+  // In addition to the wake phase, one weight per parameter.
   CHECK(held("wake_sleep") < 2 * held("wake") + 32 * model->parameters().size());
 }
 
-TEST_CASE("dreams: who cannot draw observations says so") {
+TEST_CASE("dreams: a model that cannot draw observations throws an error") {
   auto bits = model_of("bits", true);
   CHECK(bits->structure().dreams == nullptr);
   Tape<double> tape;
@@ -254,7 +254,7 @@ TEST_CASE("dreams: who cannot draw observations says so") {
   CHECK_THROWS_AS(dream(*bits, one_example(), tape, random, 0), Bug);
 }
 
-TEST_CASE("wake_sleep: a model that cannot dream is refused, and so is a truth beyond the cap") {
+TEST_CASE("wake_sleep: a model without dreams is rejected, and so is a truth beyond the cap") {
   auto bits = model_of("bits", true);
   CHECK_THROWS_WITH_AS(estimator_of("wake_sleep", *bits), doctest::Contains("nothing it could dream"), UsageError);
   const auto batch = one_example();
@@ -263,7 +263,7 @@ TEST_CASE("wake_sleep: a model that cannot dream is refused, and so is a truth b
   CHECK(truths.why().find("dream") != std::string::npos);
   const auto all = cases();
   const auto& [name, model, text] = all.back();
-  // 1 + 3 x 4 observations with up to 4 sets of choices of the first example, and its own 4
+  // 1 + 3 x 4 observations, with up to 4 sets of choices for the first example, and the 4 of the data
   CHECK_THROWS_WITH_AS(exact_truth("wake_sleep", *model, text.select({0}), 50),
                        doctest::Contains("needs 56 sets of choices and observations"), UsageError);
 }

@@ -31,13 +31,13 @@ TEST_CASE("local expectation has the exact mean, dependent and independent choic
   }
 }
 
-TEST_CASE("local expectation is exact on one choice and on independent ones, quieter than REINFORCE on others") {
+TEST_CASE("local expectation is exact on one choice and on independent ones, with less variance than REINFORCE on others") {
   for (const auto* toy : {three_bits, linear_bits, one_bit}) {
     auto model = model_of(toy);
     CHECK(variance_of(*estimator_of("local_expectation", *model), *model, one_example()) < 1e-30);
   }
   Recurrent<double> model(true);
-  // The last example has one choice only, though the model has more.
+  // The last example has only one choice, although the model has more.
   CHECK(variance_of(*estimator_of("local_expectation", model), model, Recurrent<double>::batch().select({2})) < 1e-28);
   const auto batch = Recurrent<double>::batch();
   CHECK(variance_of(*estimator_of("local_expectation", model), model, batch) <
@@ -48,8 +48,8 @@ TEST_CASE("local expectation is exact on one choice and on independent ones, qui
   CHECK(estimator->draw({tape, model, batch.select({1}), random}).episode->rows_evaluated() == 3 + 5 + 5);
 }
 
-/// The mean of local expectations, from the tree of all outcomes: given the other choices z_{-t}, choice t is weighted with
-/// its conditional, or (wrongly) with its prior as if later choices did not depend on it.
+/// The mean of local expectations, from the tree of all outcomes. Given the other choices z_{-t}, choice t is weighted with its
+/// conditional, or (wrongly) with its prior, as if later choices did not depend on it.
 class MeanOfLocalExpectations final : public Estimator<double> {
  public:
   explicit MeanOfLocalExpectations(bool prior_weights) : prior_weights_(prior_weights) {}
@@ -93,7 +93,7 @@ class MeanOfLocalExpectations final : public Estimator<double> {
   bool prior_weights_;
 };
 
-TEST_CASE("local expectations with the prior's weights are caught where choices depend on each other") {
+TEST_CASE("local expectations with the prior's weights are detected if choices depend on each other") {
   Recurrent<double> model(true);
   const auto batch = Recurrent<double>::batch().select({1});
   CHECK(bias_of(MeanOfLocalExpectations(false), model, batch) < 1e-10);
@@ -128,7 +128,7 @@ std::vector<double> truncated(std::vector<Outcome> all, std::size_t k) {
   return gradient;
 }
 
-TEST_CASE("kmax_marginal keeps the k most probable paths, or options, and its bias is what is left out") {
+TEST_CASE("kmax_marginal keeps the k most probable paths, or options, and its bias is the omitted part") {
   for (const auto* toy : {table_bits, table_of_trits, one_bit, "bits[bits=1,options=3,function=linear,logit=0.2;-0.1;0.4]"}) {
     auto model = model_of(toy);
     const auto all = all_outcomes(*model, one_example());
@@ -141,14 +141,14 @@ TEST_CASE("kmax_marginal keeps the k most probable paths, or options, and its bi
       for (std::size_t i = 0; i < g.size(); ++i) CHECK(std::abs(g[i] - expected[i]) < 1e-13);
     }
   }
-  // Independent choices are truncated one by one: p(1) < 1/2 three times, so that bit 0 alone is kept.
+  // Independent choices are truncated one by one: p(1) < 1/2 three times, so only bit 0 is kept.
   auto model = model_of(three_bits);
   const double p = 1 / (1 + std::exp(1.0));
   CHECK(gradient_of(*estimator_of("kmax_marginal[k=1]", *model), *model, one_example(), Key(1))[0] ==
         doctest::Approx(3 * p).epsilon(1e-13));
 }
 
-TEST_CASE("sparsemax has its own target's gradient, and the target's value is what differences say") {
+TEST_CASE("sparsemax has its target's gradient, and the target's value agrees with finite differences") {
   for (bool feeding : {false, true}) {
     Recurrent<double> model(feeding);
     const auto batch = Recurrent<double>::batch();
@@ -165,7 +165,7 @@ TEST_CASE("sparsemax has its own target's gradient, and the target's value is wh
 }
 
 TEST_CASE("sparsemax in closed form: two options, and a support of one") {
-  // Logits (0, phi): the weight of 1 is (1 + phi) / 2 between -1 and 1, beyond that it is decided.
+  // Logits (0, phi): the weight of 1 is (1 + phi) / 2 between -1 and 1; beyond that it is 0 or 1.
   for (double phi : {-0.6, 0.0, 0.35}) {
     auto model = model_of("bits[t=0.3,logit=" + std::to_string(phi) + "]");
     const auto truth = exact_truth("sparsemax", *model, one_example(), 10);
@@ -176,7 +176,7 @@ TEST_CASE("sparsemax in closed form: two options, and a support of one") {
   Tape<double> tape;
   KeyedRandomness random{Key(1)};
   const auto estimate = estimator_of("sparsemax", *decided)->draw({tape, *decided, one_example(), random});
-  CHECK(estimate.episode->rows_evaluated() == 1);  // where softmax has 16
+  CHECK(estimate.episode->rows_evaluated() == 1);  // softmax needs 16
   CHECK_THROWS_WITH_AS(gradient_of(*estimator_of("sparsemax[cap=3]", *model_of("bits[bits=3,function=table]")),
                                    *model_of("bits[bits=3,function=table]"), one_example(), Key(1)),
                        doctest::Contains("more than 3 rows to visit"), UsageError);

@@ -1,4 +1,4 @@
-// Every estimator with categorical noise has exactly the mean it claims, and wrong ones are caught.
+// Every estimator with categorical noise has exactly its claimed mean, and wrong ones are detected.
 #include <doctest/doctest.h>
 
 #include "core/autodiff/elementwise.hpp"
@@ -52,7 +52,7 @@ TEST_CASE("the exact mean is the target's gradient on a recurrent model, depende
       CAPTURE(spec);
       auto estimator = estimator_of(spec, model);
       stir(*estimator);
-      // One example alone keeps K = 3 of 3^3 trajectories affordable.
+      // A single example, so that the 3^3 trajectories for K = 3 are affordable.
       const auto batch =
           spec.find("samples=3") == std::string::npos ? Recurrent<double>::batch() : Recurrent<double>::batch().select({1});
       CHECK(bias_of(*estimator, model, batch) < 1e-10);
@@ -92,8 +92,8 @@ TEST_CASE("multisets and ordered samples have the same moments") {
     REQUIRE(a.covariance[i] == doctest::Approx(b.covariance[i]).epsilon(1e-10));
 }
 
-TEST_CASE("samples that may not be permuted are visited in every order, though the estimator does not say so") {
-  struct Rising : Estimator<double> {  // sample k of three counts k times
+TEST_CASE("samples that may not be permuted are visited in every order, even if the estimator does not declare it") {
+  struct Rising : Estimator<double> {  // sample k of three is weighted by k
     Estimate<double> estimate(const Problem<double>& p) const override {
       Sampled<double> sampled(p, 3);
       auto signal = sampled.losses();
@@ -121,7 +121,7 @@ TEST_CASE("samples that may not be permuted are visited in every order, though t
   CHECK(compared == 2);
 }
 
-TEST_CASE("moments of one copy stand in for those of all, where these are too many") {
+TEST_CASE("moments of one copy replace those of all, if these are too many") {
   for (const std::string name : {"implicit_mle", "bitflip", "rebar", "relax"}) {
     CAPTURE(name);
     const auto model = model_of(name == "bitflip" ? "bits[bits=2,t=0.3,logit=0.4]" : "bits[bits=1,t=0.3,logit=0.4]");
@@ -134,21 +134,21 @@ TEST_CASE("moments of one copy stand in for those of all, where these are too ma
     const auto of_one = moments(*one, 1e6), of_two = moments(*two, 1e6);
     CHECK(of_one.trace > 1e-4);
     CHECK(std::abs(2 * of_two.trace - of_one.trace) <= 2 * of_two.trace_error + of_one.trace_error + 1e-12);
-    if (of_two.continuous) continue;  // of which one copy alone is ever affordable
+    if (of_two.continuous) continue;  // only one copy is affordable
     const auto in_turn = moments(*two, of_two.outcomes - 1);
     CHECK(in_turn.outcomes < of_two.outcomes);
     CHECK(std::abs(in_turn.trace - of_two.trace) < 1e-12);
   }
 }
 
-TEST_CASE("an outcome space beyond the cap is refused") {
+TEST_CASE("an outcome space beyond the cap is rejected") {
   Recurrent<double> model(true);
   auto estimator = estimator_of("rloo[samples=4]", model);
   CHECK_THROWS_WITH_AS(bias_of(*estimator, model, Recurrent<double>::batch(), 30),
                        doctest::Contains("more than its share 10 of the cap"), UsageError);
 }
 
-// Deliberately wrong estimators: each differs from a right one by one published mistake.
+// Deliberately wrong estimators: each differs from a right one by one mistake known from publications.
 enum class Mistake { none, sign, no_path_term, baseline_includes_itself, later_costs_only, no_entropy_credit };
 
 class Wrong final : public Estimator<double> {
@@ -159,7 +159,7 @@ class Wrong final : public Estimator<double> {
     std::vector<std::vector<double>> signal;
     for (int t = 0; t < sampled.steps(); ++t) {
       auto f = sampled.returns(t, mistake_ == Mistake::later_costs_only ? Credit::reward_to_go : Credit::whole);
-      if (mistake_ == Mistake::later_costs_only) {  // the last cost is taken for one that cannot matter
+      if (mistake_ == Mistake::later_costs_only) {  // the last cost is wrongly treated as irrelevant
         const auto later =
             t + 1 < sampled.steps() ? sampled.returns(t + 1, Credit::reward_to_go) : std::vector<double>(f.size());
         f = later;
@@ -183,7 +183,7 @@ class Wrong final : public Estimator<double> {
   Mistake mistake_;
 };
 
-TEST_CASE("the exact mean catches what is wrong") {
+TEST_CASE("the exact mean detects wrong estimators") {
   Recurrent<double> model(true);
   const auto batch = Recurrent<double>::batch();
   CHECK(bias_of(Wrong(Mistake::none), model, batch) < 1e-10);

@@ -15,14 +15,14 @@ namespace {
 
 using verification::Recurrent;
 
-/// Bits with logits of their own and one number for each of their outcomes.
+/// Bits with separate logits, and one number for each of their outcomes.
 struct Table {
   std::vector<double> phi, p, f;  // p of a bit being 1; f [2^T], the first bit is the highest
   std::unique_ptr<Model<double>> model;
   explicit Table(const std::vector<double>& logits) : phi(logits) {
     model = model_of(fmt::format("bits[bits={},function=table,logit={}]", phi.size(), fmt::join(phi, ";")));
     for (double l : phi) p.push_back(1 / (1 + std::exp(-l)));
-    for (std::size_t z = 0; z < (1u << phi.size()); ++z) {  // read off the model, bits nearly certain
+    for (std::size_t z = 0; z < (1u << phi.size()); ++z) {  // f is read from the model, with nearly certain bits
       auto logit = phi;
       for (std::size_t i = 0; i < phi.size(); ++i) logit[i] = bit(z, i) ? 200 : -200;
       const auto sure = model_of(fmt::format("bits[bits={},function=table,logit={}]", phi.size(), fmt::join(logit, ";")));
@@ -111,7 +111,8 @@ TEST_CASE("flipping: ugc has the moments of its equations, summed over pairs and
 }
 
 TEST_CASE(
-    "flipping: where losses add up ugc has no more variance than disarm, and none on one bit, but not whatever the loss") {
+    "flipping: if losses add up, ugc has no more variance than disarm, and none on one bit; for other losses it may have "
+    "more") {
   for (const auto* phi : {"0.7;-0.2;1", "-4;5;-0.1", "3;-2.5;6", "-1.6;-1.7;-1.5"}) {
     CAPTURE(phi);
     const auto model = model_of(fmt::format("bits[bits=3,t=0.3;0.6;0.1,logit={}]", phi));
@@ -124,7 +125,7 @@ TEST_CASE(
   CHECK(table.found("ugc").trace > table.found("disarm").trace);
 }
 
-TEST_CASE("flipping: means are the gradient, whatever else is chosen, ragged and dependent") {
+TEST_CASE("flipping: means are the gradient, with other choices present, ragged and dependent") {
   int visited = 0;
   for (bool feeding : {false, true})
     for (int columns : {1, 2}) {
@@ -145,7 +146,7 @@ TEST_CASE("flipping: means are the gradient, whatever else is chosen, ragged and
   CHECK_THROWS_WITH_AS(estimator_of("ugc", feeding), doctest::Contains("choices feed later ones"), UsageError);
 }
 
-TEST_CASE("flipping: two rows a sample, whatever the number of bits") {
+TEST_CASE("flipping: two rows a sample, for any number of bits") {
   for (int bits : {1, 3, 40}) {
     const auto model = model_of(fmt::format("bits[bits={},t=0.3]", bits));
     for (const auto& [spec, rows] : {std::pair{"bitflip", 2}, {"bitflip[samples=5]", 10}, {"ugc", 3}}) {
@@ -156,7 +157,7 @@ TEST_CASE("flipping: two rows a sample, whatever the number of bits") {
   }
 }
 
-/// bitflip with one thing wrong.
+/// bitflip with one mistake.
 enum class Mistake { none, not_weighted_by_their_number, sign_of_zeros };
 class Wrong final : public FlippingEstimator<double> {
  public:
@@ -170,7 +171,7 @@ class Wrong final : public FlippingEstimator<double> {
   Mistake mistake_;
 };
 
-TEST_CASE("flipping: what is wrong is caught") {
+TEST_CASE("flipping: wrong estimators are detected") {
   const Recurrent<double> model(true, Key(5), 2);
   const auto batch = Recurrent<double>::batch(2);
   CHECK(bias_of(Wrong(Mistake::none), model, batch) < 1e-10);

@@ -45,7 +45,7 @@ struct Toy {
     const auto truth = exact_truth({}, *model, one_example(), 1e6);
     return exact_moments(*estimator_of(estimator, *model), *model, one_example(), truth.of_example, cap);
   }
-  /// Mean as the gradient's formula says, and the given variances.
+  /// Checks that the mean is the gradient's formula, and the variance the given one.
   void expect(const std::string& estimator, const std::array<double, 2>& variance, double cap = 1e6) const {
     CAPTURE(fmt());
     CAPTURE(estimator);
@@ -65,7 +65,7 @@ std::vector<Toy> toys() {
 
 double squared(double x) { return x * x; }
 
-TEST_CASE("the gradient by quadrature is the formula's, and so are Waves'") {
+TEST_CASE("the gradient by quadrature equals the formula, and so do Waves") {
   for (const auto& toy : toys()) {
     const auto truth = exact_truth({}, *toy.model, one_example(), 1e6);
     CHECK(truth.error <= 1e-8 * truth.norm());
@@ -130,7 +130,7 @@ TEST_CASE("pathwise: Var f'(z) and Var f'(z) s e, over K") {
   }
 }
 
-TEST_CASE("antithetic pairs: what is even or odd in the noise drops out, plain, with other pairs left out, and pathwise") {
+TEST_CASE("antithetic pairs: terms even or odd in the noise cancel; plain, without other pairs, and pathwise") {
   for (const auto& toy : toys()) {
     std::array<double, 2> pair{}, two{}, left_out{}, path{};
     for (int i : {0, 1}) {
@@ -189,7 +189,7 @@ TEST_CASE("measure-valued: a Weibull pair for the mean, and Maxwell less normal,
   }
 }
 
-TEST_CASE("several columns: a score pays for the others' losses, a path does not") {
+TEST_CASE("several columns: a score contains the other columns' losses, a path does not") {
   const Toy one{false, 0.7, -0.2, 0.1}, other{false, 0.7, 1.1, -0.3};
   const auto model = model_of("gaussians[columns=2,k=0.7,mean=-0.2;1.1,log_scale=0.1;-0.3]");
   const auto truth = exact_truth({}, *model, one_example(), 1e6);
@@ -211,7 +211,7 @@ TEST_CASE("several columns: a score pays for the others' losses, a path does not
     }
 }
 
-/// A baseline that looks at its own pair is what leave-one-out must not do here.
+/// A baseline that includes the sample's own pair, which leave-one-out must exclude here.
 class OwnPair final : public Estimator<double> {
  public:
   explicit OwnPair(const Estimator<double>& right) : right_(right) {}
@@ -230,9 +230,9 @@ class OwnPair final : public Estimator<double> {
   const Estimator<double>& right_;
 };
 
-TEST_CASE("a group of two that is scaled jumps where its losses tie: what the quadrature leaves in doubt holds the truth") {
-  // g = sign(f_1 - f_2) / sqrt(8) (score_1 - score_2). With u, v = (e_1 -+ e_2) / sqrt 2 a quadratic's sign is that of
-  // u (v - c), c = sqrt 2 (k - mu) / s: of independent numbers.
+TEST_CASE("a scaled group of two jumps at ties of its losses: the quadrature's error bound contains the truth") {
+  // g = sign(f_1 - f_2) / sqrt(8) (score_1 - score_2). With u, v = (e_1 -+ e_2) / sqrt 2, which are independent, a quadratic's
+  // sign is that of u (v - c), c = sqrt 2 (k - mu) / s.
   int held = 0, near = 0;
   for (const auto& toy : {Toy{false, 1.2, 0.3, -0.4}, Toy{false, -0.7, 0.9, 0.3}, Toy{false, 0.2, 0.2, 0.1}})
     for (double cap : {3e3, 3e5}) {
@@ -255,7 +255,8 @@ TEST_CASE("a group of two that is scaled jumps where its losses tie: what the qu
 }
 
 TEST_CASE(
-    "truth and mean by the same rule are off alike: an unbiased estimator's bias is not known to be zero, nor shown not to "
+    "truth and mean by the same rule have the same error: an unbiased estimator's bias is not known to be zero, nor shown not "
+    "to "
     "be") {
   const auto wide = model_of("gaussians[k=-0.7,mean=0.9,log_scale=0.3]", true);
   int seen = 0;
@@ -272,7 +273,7 @@ TEST_CASE(
   CHECK(seen == 2);
 }
 
-TEST_CASE("a mirror's loss as baseline is biased, and seen to be") {
+TEST_CASE("a mirror's loss as baseline is biased, which is detected") {
   const Toy toy{false, 0.7, -0.2, 0.1};
   const auto right = estimator_of("antithetic[samples=2]", *toy.model);
   CHECK(bias_of(*right, *toy.model, one_example()) < 1e-10);

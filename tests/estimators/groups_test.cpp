@@ -1,4 +1,4 @@
-// Estimators that look at an example's samples as a group: GRPO and MaxRL, against sums over every group of outcomes.
+// Estimators that treat an example's samples as a group: GRPO and MaxRL, against sums over every group of outcomes.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@ namespace hardgrad::testing::groups_test {
 using namespace measurement;
 namespace {
 
-/// Exact mean and trace of an estimate that is a function of K outcomes, each of them drawn by itself.
+/// Exact mean and trace of an estimate that is a function of K independently drawn outcomes.
 Moments over_groups(const Model<double>& model, int samples,
                     const std::function<std::vector<double>(const std::vector<const Outcome*>&)>& estimate) {
   const auto all = all_outcomes(model, one_example());
@@ -48,7 +48,7 @@ std::vector<double> weighted(const std::vector<const Outcome*>& group, const std
   return g;
 }
 
-/// What GRPO's paper writes down: (f - mean) / std over K. `freedom`: K - 1, or K.
+/// The equation of GRPO's paper: (f - mean) / std over K. `freedom`: K - 1, or K.
 std::vector<double> grpo(const std::vector<const Outcome*>& group, double freedom, double epsilon) {
   const auto K = static_cast<double>(group.size());
   double mean = 0, variance = 0;
@@ -81,7 +81,7 @@ TEST_CASE("groups: the moments of group_normalised are those of the papers' equa
   CHECK(visited == 8);
 }
 
-TEST_CASE("groups: dividing by the std of the whole group is another estimator, and is told from it") {
+TEST_CASE("groups: division by the std of the whole group is a different estimator, which is distinguished") {
   const auto model = model_of(table_bits);
   const auto moments = exact_moments(*estimator_of("group_normalised[samples=2,epsilon=0.01]", *model), *model, one_example(),
                                      {std::vector<double>(2)}, 1e6);
@@ -123,7 +123,7 @@ TEST_CASE("groups: the moments of maxrl are those of its equation over every gro
     }
 }
 
-/// Three options, of which the first is right: losses 0 and 700, rewards 1 and 0.
+/// Three options; the first is right: losses 0 and 700, rewards 1 and 0.
 class RightOrWrong final : public Model<double> {
  public:
   RightOrWrong() {
@@ -145,7 +145,7 @@ class RightOrWrong final : public Model<double> {
   Parameter<double>* logits_;
 };
 
-TEST_CASE("groups: of right and wrong answers maxrl has the gradient of the first K - 1 terms of log p") {
+TEST_CASE("groups: with right and wrong answers maxrl has the gradient of the first K - 1 terms of log p") {
   const RightOrWrong model;
   const double e0 = std::exp(-0.4), all = e0 + std::exp(0.5) + std::exp(0.2), p = e0 / all;
   for (int samples : {2, 3, 5, 9}) {

@@ -1,5 +1,5 @@
-// Heads of attention: several choices per target word. Where the context only reaches the output, words are told apart as rows
-// and heads as columns, so that the exact gradient costs T S^H rows, not S^(T H).
+// Heads of attention: several choices per target word. If the context reaches only the output, words become rows and heads
+// become columns, so that the exact gradient costs T S^H rows, not S^(T H).
 #include <doctest/doctest.h>
 
 #include "core/autodiff/elementwise.hpp"
@@ -40,7 +40,7 @@ std::size_t rows_of_exact(const Model<double>& model, const Batch& batch) {
   return estimator_of("exact", model)->draw({tape, model, batch, random}).rows();
 }
 
-/// E[f] and its gradient: every path forced in a run of its own, weighted by its probability, and differentiated.
+/// E[f] and its gradient: every path is forced in a separate run, weighted by its probability, and differentiated.
 struct Sum {
   double value = 0;
   std::vector<double> gradient;
@@ -65,7 +65,7 @@ Sum over_every_path(const Model<double>& model, const Batch& batch) {
   return sum;
 }
 
-TEST_CASE("heads: exact visits the sets of one word at a time where the context only reaches the output") {
+TEST_CASE("heads: exact visits the sets of one word at a time if the context only reaches the output") {
   for (const auto* score : {"additive", "dot", "general", "scaled_dot"})
     for (const auto* feed : {"none", "soft", "sampled"}) {
       CAPTURE(score);
@@ -82,7 +82,7 @@ TEST_CASE("heads: exact visits the sets of one word at a time where the context 
     }
 }
 
-TEST_CASE("heads: who takes several choices has the gradient of the sum over every path as mean") {
+TEST_CASE("heads: estimators for several choices have the gradient of the sum over every path as mean") {
   const auto batch = one_sentence();
   for (const auto* feed : {"none", "sampled"}) {
     const auto model = translator("scaled_dot", feed, true);

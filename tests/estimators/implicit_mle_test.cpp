@@ -1,4 +1,4 @@
-// Implicit MLE: the law of what one noise chooses before and after its logits move, and the estimator made of it.
+// Implicit MLE: the distribution of the choices with the same noise before and after the logits move, and the estimator.
 #include <doctest/doctest.h>
 #include <fmt/ranges.h>
 
@@ -27,7 +27,7 @@ double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 const std::vector<double> logits = {0.2, -1.5, 0.9, 0.0, 1.1}, move = {0.7, -2.0, 0.1, 3.0, 0.1};
 
-TEST_CASE("implicit_mle: over what was chosen before, the moved choice has the moved distribution") {
+TEST_CASE("implicit_mle: averaged over the first choice, the moved choice has the moved distribution") {
   for (double size : {1e-6, 0.3, 1.0, 20.0, 1e4}) {
     const auto p = softmax(logits);
     auto moved = logits, by = move;
@@ -40,7 +40,7 @@ TEST_CASE("implicit_mle: over what was chosen before, the moved choice has the m
       for (std::size_t i = 0; i < 5; ++i) {
         sum += given[i];
         law[i] += p[z] * given[i];
-        if (by[i] <= by[z] && static_cast<int>(i) != z) CHECK(given[i] == 0);  // only who gained on it overtakes
+        if (by[i] <= by[z] && static_cast<int>(i) != z) CHECK(given[i] == 0);  // only options that gained on z overtake it
       }
       CHECK(sum == doctest::Approx(1).epsilon(1e-13));
     }
@@ -49,7 +49,7 @@ TEST_CASE("implicit_mle: over what was chosen before, the moved choice has the m
 }
 
 TEST_CASE(
-    "implicit_mle: the moved choice given the first one is as often as Gumbel noise makes it, within five standard errors") {
+    "implicit_mle: the moved choice given the first one has the frequency under Gumbel noise, within five standard errors") {
   constexpr int draws = 200000;
   const auto p = softmax(logits);
   std::vector<int> count(5), pair(25);
@@ -72,7 +72,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("implicit_mle: mean and variance on one bit, by the share of the noise that changes its side") {
+TEST_CASE("implicit_mle: mean and variance on one bit, from the share of the noise that changes its side") {
   for (double phi : {-1.2, 0.0, 0.7})
     for (double lambda : {0.1, 1.0, 30.0}) {
       const double t = 0.3;
@@ -104,13 +104,13 @@ TEST_CASE(
   CHECK(last < 1e-4);
 }
 
-TEST_CASE("implicit_mle: of linear losses it is the difference of the two distributions, over lambda, column by column") {
+TEST_CASE("implicit_mle: for linear losses it is the difference of the two distributions, over lambda, column by column") {
   const auto model = model_of(linear_bits);
   const double lambda = 2;
   const auto found = mean_of(*estimator_of("implicit_mle[lambda=2,samples=2]", *model), *model, one_example());
   const std::vector<double> phi = {0.2, -0.1, 0.4};
   for (std::size_t d = 0; d < 2; ++d) {
-    // The column's costs, read off the model where it is all but certain.
+    // The column's costs, read from the model with nearly certain choices.
     std::vector<double> stepped = phi, cost(3);
     for (std::size_t i = 0; i < 3; ++i) {
       std::vector<double> sure = {0, 0, 0, 0, 0, 0};
@@ -126,14 +126,14 @@ TEST_CASE("implicit_mle: of linear losses it is the difference of the two distri
   }
 }
 
-TEST_CASE("implicit_mle: it runs where choices feed later ones, and draws with noise of their own are told from it") {
+TEST_CASE("implicit_mle: it runs if choices feed later ones, and draws with separate noise are distinguished") {
   for (bool feeding : {false, true}) {
     const Recurrent<double> model(feeding);
     const auto g = gradient_of(*estimator_of("implicit_mle[samples=3]", model), model, Recurrent<double>::batch(), Key(3));
     CHECK(largest(g) > 0);
     CHECK(std::all_of(g.begin(), g.end(), [](double x) { return std::isfinite(x); }));
   }
-  // With noise of its own z' would be 0 with 1 - q after a 1, and 1 with r after a 0.
+  // With separate noise z' would be 0 with 1 - q after a 1, and 1 with r after a 0.
   const double phi = 0.7, p = sigmoid(phi), q = sigmoid(phi - 2 * 0.7), r = sigmoid(phi + 2 * 0.3);
   const auto model = model_of("bits[t=0.3,logit=0.7]");
   const double mean = mean_of(*estimator_of("implicit_mle", *model), *model, one_example())[0];

@@ -1,4 +1,4 @@
-// james_stein, whose examples are coupled: against sums over every outcome of whole batches, from the paper's equations.
+// james_stein, which couples examples: against sums over every outcome of whole batches, from the paper's equations.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -37,7 +37,7 @@ double baseline(const Losses& f, std::size_t b, std::size_t k) {
   return (1 - lambda) * own + lambda * m;
 }
 
-/// Exact mean and trace over all outcomes of `examples` copies of a toy without derivatives of its own.
+/// Exact mean and trace over all outcomes of `examples` copies of a toy whose loss has no parameters.
 Moments over_batches(const Model<double>& model, std::size_t examples, std::size_t samples) {
   const auto all = all_outcomes(model, one_example());
   const std::size_t size = model.parameters().size(), draws = examples * samples;
@@ -90,7 +90,7 @@ TEST_CASE("james_stein: mean and variance are those of the paper's equations ove
   CHECK(visited == 6);
 }
 
-TEST_CASE("james_stein: unbiased where examples differ and choices feed later ones, alone an example has leave-one-out") {
+TEST_CASE("james_stein: unbiased if examples differ and choices feed later ones; a single example has leave-one-out") {
   int visited = 0;
   for (bool feeding : {true, false})
     for (const auto* settings : {"samples=2", "samples=3", "samples=2,reward_to_go=true", "samples=2,target=elbo",
@@ -107,7 +107,7 @@ TEST_CASE("james_stein: unbiased where examples differ and choices feed later on
   CHECK(visited == 10);
 }
 
-TEST_CASE("james_stein: what is declared of its examples is what makes its exact variance that of draws") {
+TEST_CASE("james_stein: with its declared coupling of examples, the exact variance is that of draws") {
   const auto model = model_of(table_bits);
   const auto estimator = estimator_of("james_stein[samples=2]", *model);
   CHECK(estimator->couples_examples());
@@ -125,10 +125,10 @@ TEST_CASE("james_stein: what is declared of its examples is what makes its exact
   const double apart = variance_of(*estimator, *model, batch);
   CHECK(!(apart > low && apart < high));
   CHECK(apart == doctest::Approx(variance_of(*estimator_of("rloo[samples=2]", *model), *model, batch)).epsilon(1e-9));
-  CHECK(drawn.variance < 0.9 * apart);  // alike examples: their common mean is the better baseline
+  CHECK(drawn.variance < 0.9 * apart);  // similar examples: their common mean is the better baseline
 }
 
-/// Shrunk towards a mean that the example itself is part of.
+/// Shrinks towards a mean that includes the example itself.
 class Knowing final : public Estimator<double> {
  public:
   Estimate<double> estimate(const Problem<double>& problem) const override {
@@ -142,7 +142,7 @@ class Knowing final : public Estimator<double> {
   }
 };
 
-TEST_CASE("james_stein: a mean of the batch that has the example in it is a bias") {
+TEST_CASE("james_stein: a mean of the batch that includes the example is biased") {
   const auto model = model_of(table_bits);
   Knowing knowing;
   knowing.couple_examples(true);

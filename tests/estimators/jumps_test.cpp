@@ -1,4 +1,4 @@
-// Jumps of categories: against what inversion does when a logit grows a little and its uniform number stays.
+// Jumps of categories: against inversion with a slightly increased logit and the same uniform number.
 #include <doctest/doctest.h>
 #include <fmt/ranges.h>
 
@@ -25,7 +25,7 @@ std::vector<double> borders(const std::vector<double>& logits) {
   return border;
 }
 
-TEST_CASE("jumps: mean and variance are those of draws by inversion whose logits grow one by one") {
+TEST_CASE("jumps: mean and variance equal those of draws by inversion, increasing the logits one by one") {
   for (const auto& logits : {std::vector{0.2, -1.5, 0.4, 1.0}, {2.0, -3.0, 1.0, -0.5}, {-1.0, 0.3, 0.1, 0.0}}) {
     const auto model = model_of(fmt::format("bits[options=4,t=0.3,logit={}]", fmt::join(logits, ";")));
     const auto f = [](std::size_t z) { return std::pow(static_cast<double>(z) / 3 - 0.3, 2); };
@@ -37,7 +37,7 @@ TEST_CASE("jumps: mean and variance are those of draws by inversion whose logits
       grown[l] += h;
       const auto then = borders(grown);
       for (std::size_t z = 0; z < 4; ++z) {
-        double g = 0;  // sum over where it jumps to: the share of z's draws that does, per h, times what that costs
+        double g = 0;  // sum over the options jumped to: the share of z's draws that jump, per h, times the change of the loss
         for (std::size_t y = 0; y < 4; ++y) {
           const double shared = std::min(now[z + 1], then[y + 1]) - std::max(now[z], then[y]);
           if (y != z && shared > 0) g += shared / (now[z + 1] - now[z]) / h * (f(y) - f(z));
@@ -57,7 +57,7 @@ TEST_CASE("jumps: mean and variance are those of draws by inversion whose logits
 
 const std::vector<std::string> specs = {"stochastic_ad", "stochastic_ad[target=elbo]", "stochastic_ad[target=elbo,kl=sampled]"};
 
-TEST_CASE("jumps: the mean is the gradient, on categories of every kind and where choices feed each other") {
+TEST_CASE("jumps: the mean is the gradient, on categories of every kind and if choices feed each other") {
   for (const auto& spec : specs) {
     CAPTURE(spec);
     for (bool feeding : {false, true})
@@ -73,7 +73,7 @@ TEST_CASE("jumps: the mean is the gradient, on categories of every kind and wher
   }
 }
 
-TEST_CASE("jumps: of a bit all draws of the other option jump to it, and neighbours that cost alike give no noise") {
+TEST_CASE("jumps: all draws of a bit's other option jump to it, and neighbours of equal cost give no noise") {
   for (double phi : {-2.0, 0.3}) {
     const auto model = model_of(fmt::format("bits[t=0.3,logit={}]", phi));
     const double p = 1 / (1 + std::exp(-phi)), f1 = 0.49, f0 = 0.09;
@@ -85,7 +85,7 @@ TEST_CASE("jumps: of a bit all draws of the other option jump to it, and neighbo
   CHECK(variance_of(*estimator_of("stochastic_ad", *alike), *alike, one_example()) == 0);
 }
 
-TEST_CASE("jumps: jumping without regard to the share of draws that do is caught") {
+TEST_CASE("jumps: an estimator that ignores the share of jumping draws is detected") {
   const auto draw = [](Coupling& c, Randomness& random, Draw where) {
     const int z = random.categorical(c.p, where);
     c.option[0] = z;

@@ -1,4 +1,4 @@
-// soft[linear_start]: scores for weights in the first steps, the soft network after them, also where it is taken up again.
+// soft[linear_start]: scores as weights in the first steps, the soft network afterwards, also when training is resumed.
 #include <doctest/doctest.h>
 
 #include "core/estimator/estimator.hpp"
@@ -6,7 +6,7 @@
 
 namespace hardgrad::testing::linear_start_test {
 
-TEST_CASE("a linear start lasts for so many steps of learning, and none at all is none") {
+TEST_CASE("a linear start lasts for the given number of learning steps, and 0 steps means none") {
   const auto model =
       testing::lively("memory_reader[embedding=4,hops=2]", {{"vocabulary", 7}, {"answers", 4}, {"sentences", 4}, {"words", 2}});
   Batch batch;

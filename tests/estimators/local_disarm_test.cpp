@@ -1,4 +1,4 @@
-// Local DisARM: against its equations summed over every set of antithetic pairs, and beside the estimators it must meet.
+// Local DisARM: against its equations summed over every set of antithetic pairs, and compared with related estimators.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -22,7 +22,7 @@ struct Pairs {
 
   Pairs() {
     std::copy(q.begin(), q.end(), model->parameters().find("posterior.logits")->value.data.begin());
-    for (int z = 0; z < 4; ++z) {  // read off the model, its bits nearly certain
+    for (int z = 0; z < 4; ++z) {  // f is read from the model, with nearly certain bits
       const auto sure =
           model_of(fmt::format("bits[bits=2,function=table,logit={};{}]", z / 2 ? 200 : -200, z % 2 ? 200 : -200));
       f[z] = exact_truth({}, *sure, one_example(), 1e6).value;
@@ -52,7 +52,7 @@ struct Pairs {
     w[k] = other;
     return w;
   }
-  /// The estimate at the posterior's logits from K pairs; `both` halves, or the first alone in the place of both.
+  /// The estimate at the posterior's logits from K pairs; from `both` halves, or twice from the first.
   std::array<double, 2> estimate(const std::vector<int>& b, const std::vector<int>& c, bool both) const {
     const int K = static_cast<int>(b.size());
     std::vector<double> w, v;
@@ -109,7 +109,7 @@ TEST_CASE("local_disarm: mean and variance at the posterior are those of the pap
     for (int i = 0; i < 2; ++i) {
       CHECK(found.mean[2 + i] == doctest::Approx(expected[0][i]).epsilon(1e-12));
       CHECK(found.variances[2 + i] == doctest::Approx(expected[1][i]).epsilon(1e-10));
-      CHECK(of_first[0][i] == doctest::Approx(expected[0][i]).epsilon(1e-12));  // half of it is as unbiased, and noisier
+      CHECK(of_first[0][i] == doctest::Approx(expected[0][i]).epsilon(1e-12));  // half of it is unbiased, too, but noisier
       if (samples > 1) CHECK(of_first[1][i] > expected[1][i]);
     }
   }
@@ -129,10 +129,10 @@ TEST_CASE("local_disarm: the mean is the bound's gradient, on bits of every kind
   CHECK_THROWS_WITH_AS(estimator_of("local_disarm", feeding), doctest::Contains("choices feed later ones"), UsageError);
 }
 
-TEST_CASE("local_disarm: of the same bound it is quieter than vimco, for as many rows") {
+TEST_CASE("local_disarm: for the same bound it has less variance than vimco, at equal rows") {
   const Pairs pairs;
   const auto& model = *pairs.model;
-  const double of_vimco = variance_of(*estimator_of("vimco[samples=2]", model), model, one_example()) / 2;  // two of them
+  const double of_vimco = variance_of(*estimator_of("vimco[samples=2]", model), model, one_example()) / 2;  // the mean of two
   CHECK(variance_of(*estimator_of("local_disarm[samples=2]", model), model, one_example()) < of_vimco);
 }
 

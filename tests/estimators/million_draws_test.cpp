@@ -1,4 +1,4 @@
-// Where noise is continuous and of too many dimensions for quadrature: a million draws against the exact gradient.
+// Continuous noise of too many dimensions for quadrature: a million draws against the exact gradient.
 #include <doctest/doctest.h>
 
 #include "core/autodiff/elementwise.hpp"
@@ -16,7 +16,7 @@ using verification::Recurrent;
 
 constexpr int copies = 1000, replicates = 1000;
 
-/// One example a thousand times, each with noise of its own.
+/// Copies of one example, each with independent noise.
 Batch copies_of(const Batch& batch, int example) {
   auto many = batch.select(std::vector<int>(copies, example));
   for (int i = 0; i < copies; ++i) many.id[i] = static_cast<std::uint32_t>(i);
@@ -48,7 +48,7 @@ TEST_CASE("continuous noise on categories: no bias in a million draws, independe
   }
 }
 
-/// REINFORCE whose losses are a twentieth too small.
+/// REINFORCE with losses that are a twentieth too small.
 struct Shrunk final : Estimator<double> {
   Estimate<double> estimate(const Problem<double>& problem) const override {
     Sampled<double> sampled(problem, 1);
@@ -60,7 +60,7 @@ struct Shrunk final : Estimator<double> {
   }
 };
 
-TEST_CASE("a million draws see a gradient that is a twentieth too small") {
+TEST_CASE("a million draws detect a gradient that is a twentieth too small") {
   const auto model = model_of(linear_bits);
   CHECK(p_of_no_bias(Shrunk(), *model, copies_of(one_example(), 0), "reinforce") < 1e-6);
 }

@@ -1,5 +1,5 @@
-// Mirrored problems: options in the opposite order, targets on the other side. Everything an estimator has must be mirrored
-// too, however sure the network is: a logarithm or probability next to 1 that lost its digits shows here.
+// Mirrored problems: options in the opposite order, targets on the other side. All moments of an estimator must be mirrored,
+// too, also if the network is nearly certain: a logarithm or probability near 1 that lost precision shows here.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -45,9 +45,10 @@ std::pair<double, double> asymmetry(const std::string& spec, const Problem& prob
   return {largest_difference(there.mean, here) / size, std::abs(there.trace - trace) / std::max(there.trace, 1e-300)};
 }
 
-/// Whose order of options, or the direction in which a logit grows, is part of them, so that a mirrored problem is another one.
+/// Estimators that depend on the order of options, or on the direction of a logit: for them a mirrored problem is a different
+/// one.
 const std::set<std::string> ordered = {"carms", "disarm_stick", "disarm_tree", "stochastic_ad"};
-/// Whose noise is integrated over, not enumerated: their accuracy is that of the quadrature.
+/// Estimators whose noise is integrated, not enumerated: their accuracy is that of the quadrature.
 const std::set<std::string> integrated = {"gumbel_softmax", "st_gumbel", "rebar", "relax"};
 
 TEST_CASE("moments of mirrored problems are mirrored, up to saturation") {

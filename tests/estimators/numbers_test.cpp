@@ -1,4 +1,4 @@
-// Choices that are numbers: every estimator that takes them has the mean it claims, and whoever does not says why.
+// Choices that are numbers: every estimator for them has its claimed mean; every other one gives a reason.
 #include <doctest/doctest.h>
 
 #include <set>
@@ -32,7 +32,7 @@ const std::vector<std::string> one_draw = {"reinforce",
                                            "antithetic[samples=2,reward_to_go=true]",
                                            "pathwise[samples=2,antithetic=true]"};
 
-TEST_CASE("the exact mean is the target's gradient on numbers that feed later ones, and on two at once") {
+TEST_CASE("the exact mean is the target's gradient on numbers that feed later ones, and on two simultaneous ones") {
   int visited = 0;
   for (bool feeding : {true, false}) {
     Drift<double> model(feeding);
@@ -54,7 +54,7 @@ TEST_CASE("the exact mean is the target's gradient on numbers that feed later on
   CHECK(visited == 2 * (3 * 11 + 4));
 }
 
-TEST_CASE("several draws and measure-valued derivatives have the exact mean too") {
+TEST_CASE("several draws and measure-valued derivatives have the exact mean, too") {
   const auto batch = Drift<double>::batch().select({0});
   Drift<double> together(false);
   for (const auto* spec :
@@ -70,7 +70,7 @@ TEST_CASE("several draws and measure-valued derivatives have the exact mean too"
   }
 }
 
-TEST_CASE("the exact gradient by quadrature has the finite differences of its value, and says how good it is") {
+TEST_CASE("the exact gradient by quadrature agrees with finite differences of its value, and reports its accuracy") {
   Drift<double> model(true);
   const auto batch = Drift<double>::batch();
   for (const auto* target : {"expected_loss", "elbo", "elbo[kl=sampled]", "marginal_likelihood", "regularised[lambda_e=0.3]"}) {
@@ -83,14 +83,14 @@ TEST_CASE("the exact gradient by quadrature has the finite differences of its va
   }
 }
 
-TEST_CASE("more draws than a rule can visit are refused in words") {
+TEST_CASE("more draws than a rule can visit are rejected with a message") {
   Drift<double> model(true);
   const auto estimator = estimator_of("rloo[samples=8]", model);
   CHECK_THROWS_WITH_AS(bias_of(*estimator, model, Drift<double>::batch(), 1e5), doctest::Contains("quadrature nodes"),
                        UsageError);
 }
 
-TEST_CASE("at the parameters of its distribution a number's gradient is that of the toy's own parameters") {
+TEST_CASE("at the parameters of its distribution, a number's gradient is that of the toy's parameters") {
   const auto model = model_of("gaussians[columns=2,k=0.7,mean=-0.2;1.1,log_scale=0.1;-0.3]");
   const auto batch = one_example();
   const auto exact = exact_gradient_at_logits<double>({}, *model, batch, 1e6);
@@ -108,7 +108,7 @@ TEST_CASE("at the parameters of its distribution a number's gradient is that of 
   }
 }
 
-TEST_CASE("a quadrature that is too rough is not taken for the truth unless it is wanted, and is named with its error") {
+TEST_CASE("a quadrature that is too rough replaces a long run only on request, and is reported with its error") {
   const auto task = make_task(Spec::parse("glimpse[size=12,examples=10]"), Key(1));
   const auto batch = task->batch(Split::train, {0});
   const auto model = make_model<double>(Spec::parse("glimpse_reader[policy=gaussian,glimpses=2,patch=4,features=4,hidden=4]"),
@@ -129,7 +129,7 @@ TEST_CASE("a quadrature that is too rough is not taken for the truth unless it i
   CHECK(std::isnan(wanted.bias_p_value));
 }
 
-TEST_CASE("who works on Normals, and who says why not") {
+TEST_CASE("the estimators that support Normals, and the reasons of the others") {
   const auto model = make_model<double>(Spec::parse("glimpse_reader[policy=gaussian,glimpses=2]"),
                                         {{"height", 8}, {"width", 8}, {"classes", 3}}, Key(1), true);
   std::set<std::string> works;

@@ -1,5 +1,5 @@
-// Networks of the field in miniature, each about as long as its equations: what they declare, what an enumeration of them
-// costs, and that estimators have the exact gradient as their mean. (Heads of attention: heads_test.cpp. Gaussian glimpses:
+// Small versions of networks of the field, each about as long as its equations: their declarations, the cost of their
+// enumeration, and the exact gradient as mean of estimators. (Heads of attention: heads_test.cpp. Gaussian glimpses:
 // numbers_test.cpp.)
 #include <doctest/doctest.h>
 
@@ -19,7 +19,7 @@ namespace {
 
 using V = Var<double>;
 
-/// A batch of examples with a vector x and a target y each.
+/// A batch of `count` examples, with a vector x and a target y each.
 Batch examples(std::size_t count, std::size_t x, std::size_t y) {
   Batch batch;
   KeyedRandomness random(Key(31));
@@ -36,11 +36,11 @@ Batch examples(std::size_t count, std::size_t x, std::size_t y) {
 struct Program : Model<double> {
   Structure declared;
   const Structure& structure() const override { return declared; }
-  /// Values of the rows that asked, on those that go on.
+  /// Values of the asking rows, gathered for the rows that continue.
   static V after(const Choice<double>& choice, V x) { return gather_rows(x, std::span<const int>(choice.rows->parent)); }
 };
 
-/// h_t = tanh(h_{t-1} + E_o[operation] + E_c[column]): two choices of different numbers of options at each of two steps.
+/// h_t = tanh(h_{t-1} + E_o[operation] + E_c[column]): two choices with different numbers of options at each of two steps.
 struct Programmer final : Program {
   static constexpr int operations = 5, table_columns = 6, steps = 2, H = 3;
   Linear<double> score{parameters_, "score", H, 2 * table_columns, Key(1)};
@@ -105,8 +105,8 @@ struct TuringMachine final : Program {
   }
 };
 
-/// After each inner step h_n = tanh(W h_{n-1}) but the last it may halt, and answers then: how often it is asked depends on
-/// what it chose. Halting at n costs (v . h_n - y)^2, and |h_n|^2 is paid for every step.
+/// After each inner step h_n = tanh(W h_{n-1}) but the last it may halt and answer: the number of questions depends on the
+/// choices. Halting at n costs (v . h_n - y)^2, and every step costs |h_n|^2.
 struct Ponderer final : Program {
   static constexpr int most = 4, H = 2;
   Linear<double> core{parameters_, "core", H, H, Key(5)}, halt{parameters_, "halt", H, 2, Key(5)};
@@ -135,7 +135,8 @@ struct Ponderer final : Program {
   }
 };
 
-/// z^1 ~ Bern(b), z^2 ~ Bern(W z^1 + c), cost -log p(y | z^2) with p = Bern(V z^2 + d): a layer is a site of as many columns.
+/// z^1 ~ Bern(b), z^2 ~ Bern(W z^1 + c), cost -log p(y | z^2) with p = Bern(V z^2 + d): a layer is a site with one column per
+/// unit.
 struct BeliefNetwork final : Program {
   int units;
   Linear<double> first, second, decoder;
@@ -174,7 +175,7 @@ struct SentencePair final : Program {
   }
   static int tokens(const Batch& batch, int b) { return 1 + static_cast<int>(batch.id[b]) % most; }
   static int others(const Batch& batch, int b) { return most - static_cast<int>(batch.id[b]) % 2; }
-  /// A token that is none has one partner: no choice.
+  /// A padding token has one partner: no choice.
   static int partners(const Batch& batch, int b, int t) { return t < tokens(batch, b) ? others(batch, b) : 1; }
   Asked asked(const Batch& batch, std::size_t, int b) const override {
     return {{partners(batch, b, 0), partners(batch, b, 1), partners(batch, b, 2)}, 1};
@@ -207,7 +208,7 @@ struct SentencePair final : Program {
   }
 };
 
-/// The exact gradient is that of its value, and these estimators have it as their mean.
+/// Checks that the exact gradient is that of its value, and the mean of these estimators.
 void check(Program& model, const Batch& batch, std::initializer_list<const char*> estimators) {
   for (const Target target : {"expected_loss", "marginal_likelihood", "soft"})
     CHECK(largest_difference(exact_truth(target, model, batch, 1e6).gradient, finite_differences(target, model, batch)) < 1e-7);
@@ -243,7 +244,7 @@ TEST_CASE("a Turing machine: a reading and a writing head, rows with different n
         {"rloo[samples=2]", "double_cv[samples=2,alpha=0.2]", "unordered_set[samples=3]", "sum_and_sample[samples=3]"});
 }
 
-TEST_CASE("a ponderer: how often it is asked depends on what it chose") {
+TEST_CASE("a ponderer: the number of questions depends on the choices") {
   Ponderer model;
   const auto batch = examples(2, Ponderer::H, 1);
   CHECK(model.outcomes(batch) == std::vector<double>{4, 4});
@@ -271,7 +272,7 @@ TEST_CASE("a belief network: a column for each unit of a layer, one row for each
   CHECK(estimate.rows() == 2 * 50 * 2);  // a row for each sample at each layer: one product
 }
 
-TEST_CASE("a sentence pair: a partner for every token, ragged, with one cost of all") {
+TEST_CASE("a sentence pair: a partner for every token, ragged, with one joint cost") {
   SentencePair model;
   const auto batch = examples(3, 1, 1);
   CHECK(model.declared.dependence() == "joint cost");

@@ -1,4 +1,4 @@
-// reinmax_cv on one bit, against integrals over the noise: what its control variate has for a mean, and what it adds to the
+// reinmax_cv on one bit, against integrals over the noise: the mean of its control variate, and its contribution to the
 // variance.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -23,13 +23,14 @@ double over_logistic(double phi, double from, double to, const std::function<dou
   }
   return sum * (to - from) / steps;
 }
-double bump(double z, double temperature) {  // of a relaxed bit, in its logit
+double bump(double z, double temperature) {  // of a relaxed bit, as a function of its logit
   const double w = 1 / (1 + std::exp(-z / temperature));
   return w * (1 - w) / temperature;
 }
 
 TEST_CASE(
-    "reinmax_cv: a control whose noise is given the choice has no mean and only adds variance, the published one has a mean") {
+    "reinmax_cv: a control with noise given the choice has mean zero and only adds variance; the published one has a nonzero "
+    "mean") {
   int visited = 0;
   for (const auto& [phi, eta, halfway] : {std::tuple{-0.4, 0.5, true}, {1.2, 1.5, false}}) {
     const double t = 0.3, p1 = 1 / (1 + std::exp(-phi));

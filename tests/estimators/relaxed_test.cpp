@@ -1,4 +1,4 @@
-// Pathwise estimators through relaxations: their biases are known, and so are some variances.
+// Pathwise estimators by relaxations: their biases are known, and so are some variances.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -30,7 +30,7 @@ struct OneBit {
 };
 const double logits[] = {-2.5, -0.4, 0.0, 1.2, 3.0};
 
-/// E[h(z)] over z = phi + logistic noise, by the trapezoid rule in z: on the line, between two ends.
+/// E[h(z)] over z = phi + logistic noise between two ends, by the trapezoid rule in z.
 double over_logistic(double phi, double from, double to, const std::function<double(double)>& h) {
   const int steps = 200000;
   double sum = 0;
@@ -54,7 +54,7 @@ TEST_CASE("the bias of straight_through on one bit is v (2p - 1)") {
     }
 }
 
-TEST_CASE("straight_through on one bit with temperatures of its own: drawn by one, differentiated by the other") {
+TEST_CASE("straight_through on one bit with two temperatures: one for the draw, the other for the derivative") {
   const auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
   for (double phi : logits)
     for (const auto& [backward, forward] : {std::pair{0.5, 1.0}, {1.0, 2.0}, {1.7, 0.4}}) {
@@ -68,7 +68,7 @@ TEST_CASE("straight_through on one bit with temperatures of its own: drawn by on
     }
 }
 
-TEST_CASE("straight_through is exact where f is linear in each of independent choices") {
+TEST_CASE("straight_through is exact if f is linear in each of independent choices") {
   for (const auto* spec :
        {"bits[bits=3,options=3,function=linear,logit=0.2;-0.1;0.4]", "bits[bits=2,function=linear,logit=0.3;-0.8]"}) {
     const auto model = model_of(spec);
@@ -76,7 +76,7 @@ TEST_CASE("straight_through is exact where f is linear in each of independent ch
   }
 }
 
-TEST_CASE("reinmax on one bit has no bias for quadratic f, and the closed variance") {
+TEST_CASE("reinmax on one bit is unbiased for quadratic f, and has the closed-form variance") {
   for (double phi : logits)
     for (double t : {0.45, 0.1}) {
       const OneBit bit{phi, t};
@@ -87,7 +87,7 @@ TEST_CASE("reinmax on one bit has no bias for quadratic f, and the closed varian
           moments.trace ==
           doctest::Approx(bit.v / 4 * ((1 - bit.p) * f1 * f1 + bit.p * f0 * f0) - bit.gradient * bit.gradient).epsilon(1e-10));
     }
-  const auto cubic = model_of("bits[function=norm,power=3,t=-0.3,logit=1]");  // (x + 0.3)^3: the trapezoid rule errs
+  const auto cubic = model_of("bits[function=norm,power=3,t=-0.3,logit=1]");  // (x + 0.3)^3: the trapezoid rule is inexact
   CHECK(bias_of(*estimator_of("reinmax", *cubic), *cubic, one_example()) > 1e-3);
 }
 
@@ -122,14 +122,14 @@ TEST_CASE("gumbel_softmax on one bit has the mean of the relaxed loss's derivati
       const double expected = over_logistic(
           phi, -60, 60, [&](double z) { return bit.slope(1 / (1 + std::exp(-z / temperature))) * bump(z, temperature); });
       CHECK(mean == doctest::Approx(expected).epsilon(1e-7));
-      CHECK(std::abs(mean - bit.gradient) < last);  // in proportion to the temperature, where it is small
+      CHECK(std::abs(mean - bit.gradient) < last);  // proportional to the temperature, if it is small
       last = std::abs(mean - bit.gradient);
     }
     CHECK(last < 2e-2 * std::abs(bit.gradient));
   }
 }
 
-TEST_CASE("st_gumbel and gumbel_rao have one mean on a bit, and the variance goes as averaging given the choice says") {
+TEST_CASE("st_gumbel and gumbel_rao have the same mean on a bit, and the variance is that of averaging given the choice") {
   for (double phi : {0.0, 1.2}) {
     const OneBit bit{phi, 0.3};
     const double temperature = 0.5;
@@ -156,13 +156,13 @@ TEST_CASE("st_gumbel and gumbel_rao have one mean on a bit, and the variance goe
   }
 }
 
-TEST_CASE("gapped_st on one bit by hand") {
+TEST_CASE("gapped_st on one bit, computed explicitly") {
   for (double phi : logits)
     for (double temperature : {1.0, 0.4}) {
       const OneBit bit{phi, 0.3};
       double mean = 0;
       for (int b : {0, 1}) {
-        const double toward = b ? phi : -phi;  // logit of the choice against the other: moved up to 0, then to the gap
+        const double toward = b ? phi : -phi;  // logit of the choice minus the other: raised to 0, then to the gap
         const double gap = std::max(toward, 1.0), w = 1 / (1 + std::exp(-gap / temperature));
         mean += (b ? bit.p : 1 - bit.p) * bit.slope(b) * w * (1 - w) / temperature;
       }
@@ -170,7 +170,7 @@ TEST_CASE("gapped_st on one bit by hand") {
     }
 }
 
-TEST_CASE("of three options, straight_through, reinmax and gapped_st by hand") {
+TEST_CASE("with three options, straight_through, reinmax and gapped_st, computed explicitly") {
   const std::vector<double> logit = {0.2, -0.9, 1.3};
   const double t = 0.3;
   const auto model = model_of("bits[options=3,t=0.3,logit=0.2;-0.9;1.3]");  // x = option / 2, f = (x - t)^2
@@ -207,7 +207,7 @@ TEST_CASE("of three options, straight_through, reinmax and gapped_st by hand") {
   });
 }
 
-/// Given options forward, and a derivative that says dz = dp: weights one_hot + p - p at the point of departure.
+/// Given options forward, with derivative dz = dp: weights one_hot + p - p at the initial point.
 class Frozen final : public Chooser<double> {
  public:
   explicit Frozen(std::vector<int> path) : path_(std::move(path)) {}
@@ -240,7 +240,7 @@ double loss_of(const Model<double>& model, const Batch& batch, Frozen& chooser) 
   return sum;
 }
 
-TEST_CASE("straight_through differentiates through later choices as finite differences of frozen choices say") {
+TEST_CASE("straight_through's derivatives through later choices agree with finite differences of frozen choices") {
   for (bool feeding : {false, true}) {
     Recurrent<double> model(feeding);
     const auto batch = Recurrent<double>::batch().select({1});  // two choices of three options
@@ -290,7 +290,7 @@ struct Sampling {
   }
 };
 
-TEST_CASE("of three options too, noise drawn given the choice has the mean of free noise, within five standard errors") {
+TEST_CASE("with three options, noise drawn given the choice has the mean of free noise, within five standard errors") {
   const auto model = model_of("bits[bits=2,options=3,t=0.3,logit=0.2;-0.1;0.7]");
   const Sampling st(*estimator_of("st_gumbel", *model), *model, one_example(), 20000);
   const Sampling rao(*estimator_of("gumbel_rao[rao_samples=3]", *model), *model, one_example(), 20000);
@@ -300,7 +300,7 @@ TEST_CASE("of three options too, noise drawn given the choice has the mean of fr
   }
 }
 
-TEST_CASE("of three options reinmax_rao has the mean of noise drawn until it makes the choice, within five standard errors") {
+TEST_CASE("with three options, reinmax_rao has the mean of noise drawn by rejection, within five standard errors") {
   const std::vector<double> logit = {0.2, -0.9, 1.3};
   const double temperature = 0.7, draws = 20000;
   const auto model = model_of("bits[options=3,t=0.3,logit=0.2;-0.9;1.3]");
@@ -358,7 +358,8 @@ struct Single {
   int count;
 };
 
-TEST_CASE("the noise given a choice makes that choice, and follows the probabilities as finite differences say") {
+TEST_CASE(
+    "the noise given a choice produces that choice, and its derivative in the probabilities agrees with finite differences") {
   for (std::size_t n : {2, 4})
     for (int option = 0; option < static_cast<int>(n); ++option) {
       const auto normalised = [&](std::vector<double> logit) {
@@ -389,7 +390,7 @@ TEST_CASE("the noise given a choice makes that choice, and follows the probabili
     }
 }
 
-TEST_CASE("noise and weights stay finite where a choice is all but certain") {
+TEST_CASE("noise and weights are finite for nearly certain choices") {
   for (double phi : {-800.0, 800.0}) {
     const Single choice({phi > 0 ? -phi : 0, phi > 0 ? 0 : phi});
     for (int option : {0, 1}) {
@@ -412,7 +413,7 @@ TEST_CASE("noise and weights stay finite where a choice is all but certain") {
   }
 }
 
-TEST_CASE("every relaxation runs where choices feed later ones, ragged and finished rows included") {
+TEST_CASE("every relaxation runs if choices feed later ones, also with ragged and finished rows") {
   for (const auto* spec :
        {"straight_through[samples=2]", "gumbel_softmax[samples=2]", "st_gumbel[samples=2]", "gumbel_rao[samples=2]",
         "gapped_st[samples=2]", "reinmax[samples=2]", "reinmax_rao[samples=2]", "reinmax_cv[samples=2]"})
@@ -425,7 +426,7 @@ TEST_CASE("every relaxation runs where choices feed later ones, ragged and finis
     }
 }
 
-TEST_CASE("no samples and no temperature are refused") {
+TEST_CASE("zero samples and zero temperature are rejected") {
   const auto model = model_of("bits");
   for (const auto* spec :
        {"straight_through[samples=0]", "gumbel_softmax[temperature=0]", "st_gumbel[temperature=-1]",
@@ -436,7 +437,7 @@ TEST_CASE("no samples and no temperature are refused") {
   }
 }
 
-/// reinmax without the term that makes it a trapezoid.
+/// reinmax without the second-order term.
 class Halved final : public RelaxationEstimator<double> {
  public:
   explicit Halved(const Settings& settings) : RelaxationEstimator<double>(settings) {}
@@ -452,7 +453,7 @@ class Halved final : public RelaxationEstimator<double> {
   }
 };
 
-TEST_CASE("a second-order rule with a term missing is caught") {
+TEST_CASE("a second-order rule with a missing term is detected") {
   const OneBit bit{0.7, 0.3};
   const Settings settings("halved", {samples_parameter()}, Spec::parse("halved"));
   CHECK(bias_of(Halved(settings), *bit.model, one_example()) > 1e-3);

@@ -1,5 +1,5 @@
-// Whatever an estimator has learned is saved and taken up again: a training torn after each of its steps is the one in one
-// piece. Counted over all estimators.
+// All learned state of an estimator is saved and restored: training that is stopped after each step equals uninterrupted
+// training. Checked for all estimators.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -45,7 +45,7 @@ std::vector<double> values(const Set& set) {
   return all;
 }
 
-/// All that training changes.
+/// All values that training changes.
 struct Outcome {
   std::vector<double> parameters, own, state, optimizer, own_optimizer, losses;
   bool operator==(const Outcome&) const = default;
@@ -71,7 +71,7 @@ Outcome in_one(const Fresh& fresh, const TrainSettings& settings) {
   return outcome_of(training, result);
 }
 
-/// Stopped after each step, and taken up by a training that knows nothing.
+/// Stopped after each step, and continued by a new training object.
 template <class Fresh>
 Outcome in_pieces(const Fresh& fresh, const TrainSettings& settings, int& pieces) {
   std::optional<Unfinished> saved;
@@ -89,7 +89,7 @@ Outcome in_pieces(const Fresh& fresh, const TrainSettings& settings, int& pieces
   }
 }
 
-/// The estimator as declared, and with each of its flags the other way.
+/// The estimator as declared, and with each of its flags inverted.
 std::vector<std::string> specs_of(const EstimatorEntry& entry) {
   std::vector<std::string> specs = {entry.name};
   for (const auto& p : entry.parameters)
@@ -98,7 +98,7 @@ std::vector<std::string> specs_of(const EstimatorEntry& entry) {
   return specs;
 }
 
-TEST_CASE("every estimator, torn after each step, ends as in one piece") {
+TEST_CASE("every estimator, stopped after each step, ends as without interruption") {
   const auto settings = settings_of(7);
   std::vector<std::shared_ptr<const Task>> tasks;
   for (const auto& place : places) tasks.push_back(make_task(Spec::parse(place.task), Key(4)));
@@ -112,7 +112,7 @@ TEST_CASE("every estimator, torn after each step, ends as in one piece") {
         const auto fresh = [&] { return prepare<double>(tasks[i], Spec::parse(places[i].model), spec, settings, keys); };
         try {
           if (learns(*fresh().estimator)) learning.insert(name);
-        } catch (const UsageError&) {  // not on this network, or no such combination
+        } catch (const UsageError&) {  // not supported on this network, or an invalid combination
           continue;
         }
         int pieces = 0;
@@ -131,7 +131,7 @@ TEST_CASE("every estimator, torn after each step, ends as in one piece") {
   for (const auto* name : {"moving_baseline", "nvil", "rebar", "relax", "double_cv", "rodeo"}) CHECK(learning.contains(name));
 }
 
-/// A wrong twin: it learns, and keeps it to itself.
+/// A wrong variant: it learns, but does not save its state.
 class Secretive final : public Estimator<double> {
  public:
   explicit Secretive(std::unique_ptr<Estimator<double>> inner) : inner_(std::move(inner)) { aim(inner_->target()); }
@@ -142,7 +142,7 @@ class Secretive final : public Estimator<double> {
   std::unique_ptr<Estimator<double>> inner_;
 };
 
-TEST_CASE("an average that is not saved is noticed") {
+TEST_CASE("an average that is not saved is detected") {
   const auto settings = settings_of(7);
   const std::shared_ptr<const Task> task = make_task(Spec::parse(places[0].task), Key(4));
   const auto fresh = [&](bool secretive) {

@@ -17,7 +17,7 @@ namespace {
 
 using verification::Recurrent;
 
-TEST_CASE("returns: whole losses are equal at all steps, rewards to go fall by what is past") {
+TEST_CASE("returns: whole losses are equal at all steps, rewards to go exclude earlier costs") {
   Recurrent<double> model(true);
   const auto batch = Recurrent<double>::batch();
   Tape<double> tape;
@@ -38,7 +38,7 @@ TEST_CASE("returns: whole losses are equal at all steps, rewards to go fall by w
   }
 }
 
-TEST_CASE("independent choices are credited with their own cost alone") {
+TEST_CASE("independent choices are credited only with their own cost") {
   Recurrent<double> model(false);
   const auto batch = Recurrent<double>::batch();
   Tape<double> tape;
@@ -48,13 +48,13 @@ TEST_CASE("independent choices are credited with their own cost alone") {
   for (std::size_t r = 0; r < 6; ++r) CHECK(to_go[r] == sampled.episode().costs()[2].loss.value().data[r]);
 }
 
-TEST_CASE("leave-one-out by hand") {
+TEST_CASE("leave-one-out, computed explicitly") {
   std::vector<double> f = {1, 2, 6, 5, 5, 5};
   leave_one_out(f, 3);
   CHECK(f == std::vector<double>{-3, -1.5, 4.5, 0, 0, 0});
 }
 
-TEST_CASE("moving averages take the first observation whole and ignore NaN") {
+TEST_CASE("moving averages start at the first observation and ignore NaN") {
   MovingAverage average(2, 0.9);
   CHECK(average[0] == 0);
   average.observe({4, std::nan("")});
@@ -68,7 +68,7 @@ TEST_CASE("moving averages take the first observation whole and ignore NaN") {
   CHECK(copy.state() == average.state());
 }
 
-TEST_CASE("a divergence that is known before any choice is no part of the learning signal") {
+TEST_CASE("a divergence that is known before any choice is not part of the learning signal") {
   const auto tested = verification::alone(3, true);
   const auto& model = *tested.model;
   Tape<double> tape;
@@ -84,7 +84,7 @@ TEST_CASE("a divergence that is known before any choice is no part of the learni
     const auto estimate = estimator_of("reinforce[target=elbo]", model)->draw({tape, model, tested.batch, random});
     const auto& divergence = estimate.episode->costs().front();
     REQUIRE(divergence.divergence);
-    const double f = estimate.loss - divergence.loss.item();  // the loss that the model pays
+    const double f = estimate.loss - divergence.loss.item();  // the model's loss
     differentiate(divergence.loss, model.parameters(), of_divergence);
     for (std::size_t i = 0; i < plain.size(); ++i)  // (f - b) grad log q + grad KL
       if (of_divergence[i] != 0) {
@@ -140,7 +140,7 @@ TEST_CASE("nvil's baseline learns to lower the variance") {
   CHECK(bias_of(*estimator, model, batch) < 1e-10);
 }
 
-TEST_CASE("nvil: what its baseline goes down, and what it keeps: a mean for every column, then the mean square") {
+TEST_CASE("nvil: its baseline's objective, and its state: a mean for every column, then the mean square") {
   const auto model = model_of("bits[bits=3,t=0.3;0.6;0.1,logit=0.2;-0.1;0.4]");
   const auto batch = one_example();
   auto estimator = estimator_of("nvil[samples=2,reward_to_go=true]", *model);
@@ -161,7 +161,7 @@ TEST_CASE("nvil: what its baseline goes down, and what it keeps: a mean for ever
   CHECK(state[3] == doctest::Approx(square).epsilon(1e-14));
 }
 
-TEST_CASE("the same place draws the same number, whatever the batch around it") {
+TEST_CASE("the same place draws the same number, for any rest of the batch") {
   Recurrent<double> model(true);
   const auto all = Recurrent<double>::batch();
   Tape<double> tape, other;

@@ -1,4 +1,4 @@
-// What a model makes of its data alone is shared by all runs over them: no estimator's gradient may notice.
+// Values that depend only on a model's data are shared by all runs; no estimator's gradient may change by this.
 #include <doctest/doctest.h>
 
 #include "core/estimator/estimator.hpp"
@@ -27,7 +27,7 @@ std::vector<double> gradient(Tape<double>& tape, const Estimator<double>& estima
   return values;
 }
 
-TEST_CASE("on a rewound tape every estimator's gradient has the bits it has on a new one, whatever ran before") {
+TEST_CASE("on a rewound tape every estimator's gradient has the same bits as on a new one, after any earlier runs") {
   std::array scenes{Scene("translation[examples=40,words=3,max_length=3]", "translator[embedding=5,hidden=4,feed=sampled]"),
                     Scene("translation[examples=40,words=3,max_length=3]", "translator[embedding=5,hidden=4,feed=soft]"),
                     Scene("qa[stories=20]", "memory_reader[embedding=4,hops=2]"),
@@ -47,7 +47,7 @@ TEST_CASE("on a rewound tape every estimator's gradient has the bits it has on a
       const auto estimator = make_estimator<double>(spec, scene.model->structure(), Key(4));
       Tape<double> tape;
       for (int i = 0; i < 5; ++i) {
-        const int which = i == 3;  // other data in between
+        const int which = i == 3;  // different data in between
         tape.rewind();
         const auto got = gradient(tape, *estimator, scene, which, i);
         Tape<double> fresh;
@@ -55,12 +55,12 @@ TEST_CASE("on a rewound tape every estimator's gradient has the bits it has on a
       }
       ++pairs;
     }
-  // All but the seven for bits, whose choices have more options here (but a partner is one of two words there), and the two for
-  // numbers; and wake-sleep dreams of no canvas.
+  // All but the seven for bits, because choices have more options here (except that a partner is one of two words), and the two
+  // for numbers; and wake-sleep has no dreams of a canvas.
   CHECK(pairs == static_cast<int>(scenes.size() * (Estimators::instance().names().size() - 9) + 7 - 1));
 }
 
-TEST_CASE("and it is shared indeed: parameters that move meanwhile are not seen in it until the tape is cleared") {
+TEST_CASE("the values are indeed shared: changed parameters have no effect on them until the tape is cleared") {
   Scene scene("translation[examples=40,words=3,max_length=3]", "translator[embedding=5,hidden=4,feed=sampled]");
   const auto estimator = make_estimator<double>(Spec::parse("rloo"), scene.model->structure(), Key(4));
   Tape<double> tape;

@@ -1,4 +1,4 @@
-// The rows that an estimator states are those that it takes: never more, and as many on some network.
+// An estimator never takes more rows than it states, and takes as many on some network.
 #include <doctest/doctest.h>
 
 #include <set>
@@ -13,7 +13,7 @@ namespace {
 using verification::stir;
 using verification::TestModel;
 
-/// Rows for each question and example: of every run its widest question.
+/// Rows for each question and example: the widest question of every run.
 double taken(const Estimator<double>& estimator, const TestModel& tested, bool learning) {
   Tape<double> tape;
   KeyedRandomness random(Key(3));
@@ -25,7 +25,7 @@ double taken(const Estimator<double>& estimator, const TestModel& tested, bool l
   });
 }
 
-/// The estimator with its defaults, with each flag turned over, with each other choice, and with more samples.
+/// The estimator with its defaults, with each flag inverted, with each other choice, and with more samples.
 std::vector<Spec> variants(const std::string& name) {
   const auto& entry = Estimators::instance().at(name);
   std::vector<Spec> all{Spec::parse(name)};
@@ -39,7 +39,7 @@ std::vector<Spec> variants(const std::string& name) {
   return all;
 }
 
-TEST_CASE("every estimator takes the rows that it states, at most, and on some network as many") {
+TEST_CASE("every estimator takes at most its stated rows, and on some network as many") {
   std::set<std::string> visited, tight;
   int pairs = 0;
   for (const auto& name : Estimators::instance().names())
@@ -52,7 +52,7 @@ TEST_CASE("every estimator takes the rows that it states, at most, and on some n
         try {
           estimator = make_estimator<double>(spec, structure, Key(1));
         } catch (const UsageError&) {
-          continue;  // settings that do not go together
+          continue;  // an invalid combination of settings
         }
         stir(*estimator);
         for (const bool learning : {false, true}) {
@@ -70,13 +70,13 @@ TEST_CASE("every estimator takes the rows that it states, at most, and on some n
         }
       }
   for (const auto& name : visited)
-    if (!tight.contains(name)) MESSAGE(name << " never takes as many rows as it states");
+    if (!tight.contains(name)) MESSAGE(name << " always takes fewer rows than it states");
   CHECK(visited.size() == Estimators::instance().names().size());
   CHECK(tight == visited);
   CHECK(pairs > 1500);
 }
 
-TEST_CASE("a formula is worked out, and words are none") {
+TEST_CASE("a formula is evaluated, and other text is rejected") {
   const std::vector<ParameterInfo> declared{ParameterInfo::integer("samples", 3, 1, 10, ""),
                                             ParameterInfo::flag("twice", true, ""),
                                             ParameterInfo::choice("how", "a", {"a", "b"}, "")};

@@ -1,4 +1,4 @@
-// Stratified and systematic samples: unbiased for dependent choices too, and less noisy than independent ones.
+// Stratified and systematic samples: unbiased for dependent choices, too, with less variance than independent ones.
 #include <doctest/doctest.h>
 
 #include "core/choice/choosers.hpp"
@@ -41,7 +41,7 @@ TEST_CASE("stratified and systematic samples have the exact mean on bits") {
   }
 }
 
-TEST_CASE("stratified samples are quieter than independent ones on one bit, and exact where strata are decided") {
+TEST_CASE("stratified samples have less variance than independent ones on one bit, and are exact if strata are decided") {
   for (double phi : {-1.3, 0.0, 0.4, 2.0}) {
     auto model = model_of("bits[t=0.3,logit=" + std::to_string(phi) + "]");
     for (int k : {2, 3, 4}) {
@@ -53,7 +53,7 @@ TEST_CASE("stratified samples are quieter than independent ones on one bit, and 
         CAPTURE(name);
         const double v = variance_of(*estimator_of(name + samples, *model), *model, one_example());
         CHECK(v < independent);
-        // Only the stratum that holds the edge is undecided: its bit is 1 with probability r, and its term varies by r (1 - r).
+        // Only the stratum at the edge is undecided: its bit is 1 with probability r, and its term has variance r (1 - r).
         const double p = 1 / (1 + std::exp(-phi)), r = k * (1 - p) - std::floor(k * (1 - p));
         const double jump = (0.49 * (1 - p) + 0.09 * p) / k;
         CHECK(std::abs(v - r * (1 - r) * jump * jump) < 1e-13);
@@ -70,7 +70,7 @@ TEST_CASE("one stratified sample is one plain sample") {
     CHECK(variance_of(*estimator_of(spec, model), model, batch) == doctest::Approx(plain).epsilon(1e-12));
 }
 
-/// Strata dealt once and for all: sample 0 always gets the lower half.
+/// Fixed strata: sample 0 always gets the lower half.
 class UnshuffledChooser final : public Chooser<double> {
  public:
   explicit UnshuffledChooser(Randomness& random) : random_(random) {}
@@ -108,7 +108,7 @@ class Unshuffled final : public Estimator<double> {
   bool exchangeable() const override { return false; }
 };
 
-TEST_CASE("strata that are not dealt anew at every choice are caught") {
+TEST_CASE("strata that are not shuffled at every choice are detected") {
   auto model = model_of(table_bits);
   CHECK(bias_of(Unshuffled(), *model, one_example()) > 1e-3);
   auto one = model_of("bits[logit=2]");

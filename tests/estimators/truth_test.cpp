@@ -37,7 +37,7 @@ TEST_CASE("every target's enumerated gradient equals finite differences") {
     }
 }
 
-TEST_CASE("finite differences agree on bits of every kind") {
+TEST_CASE("finite differences agree on all bit models") {
   for (const auto* spec :
        {three_bits, "bits[bits=2,function=norm,t=0.3]", "bits[bits=3,options=3,function=linear,logit=0.2;-0.1;0.4]",
         "bits[bits=3,function=table,logit=0.3]"})
@@ -50,7 +50,7 @@ TEST_CASE("finite differences agree on bits of every kind") {
 }
 
 TEST_CASE("the factorised sum equals the tree over all steps") {
-  // A factorised model run as if it were sequential: enumerate whole sets of choices by hand.
+  // A factorised model run as if it were sequential: whole sets of choices are enumerated explicitly.
   auto model = model_of("bits[bits=2,t=0.3;0.8,logit=0.4;-0.7]");
   const auto batch = one_example();
   const double expected = exact_truth("expected_loss", *model, batch, 1e6).value;
@@ -68,7 +68,7 @@ TEST_CASE("the factorised sum equals the tree over all steps") {
   CHECK(marginal == doctest::Approx(-std::log(likelihood)).epsilon(1e-13));
 }
 
-TEST_CASE("too many leaves are refused with their number") {
+TEST_CASE("too many leaves are rejected with their number") {
   auto model = model_of("bits[bits=12,function=table]");
   CHECK_THROWS_WITH_AS(exact_truth("expected_loss", *model, one_example(), 1000), doctest::Contains("needs 4096 rows"),
                        UsageError);

@@ -1,4 +1,4 @@
-// VarGrad: against finite differences of its paper's loss, and beside leave-one-out, which it is but for one term.
+// VarGrad: against finite differences of its paper's loss, and compared with leave-one-out, from which it differs by one term.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -18,7 +18,7 @@ namespace {
 
 using verification::Recurrent;
 
-/// Two bits with a number for each of their four outcomes; prior and posterior have logits of their own.
+/// Two bits with a number for each of their four outcomes; prior and posterior have separate logits.
 struct TwoBits {
   std::unique_ptr<Model<double>> model = model_of("bits[bits=2,function=table,logit=0.3;-0.8]", true);
   std::array<double, 2> prior{0.3, -0.8}, posterior;
@@ -26,7 +26,7 @@ struct TwoBits {
 
   explicit TwoBits(std::array<double, 2> q) : posterior(q) {
     std::copy(q.begin(), q.end(), model->parameters().find("posterior.logits")->value.data.begin());
-    for (int z = 0; z < 4; ++z) {  // read off the model, its bits nearly certain
+    for (int z = 0; z < 4; ++z) {  // f is read from the model, with nearly certain bits
       const auto sure =
           model_of(fmt::format("bits[bits=2,function=table,logit={};{}]", z / 2 ? 200 : -200, z % 2 ? 200 : -200));
       f[z] = exact_truth({}, *sure, one_example(), 1e6).value;
@@ -38,7 +38,7 @@ struct TwoBits {
   }
   double l(const std::array<double, 2>& q, int z) const { return f[z] + log_p(q, z) - log_p(prior, z); }
 
-  /// Mean and mean square of the derivatives of 1/2 Var(l_1..l_K) in the posterior's logits, over every K outcomes, by
+  /// Mean and mean square of the derivatives of 1/2 Var(l_1..l_K) in the posterior's logits, over all sets of K outcomes, by
   /// central differences.
   std::array<std::array<double, 2>, 2> by_differences(int samples) const {
     std::array<std::array<double, 2>, 2> moments{};
@@ -70,7 +70,7 @@ struct TwoBits {
     const auto estimator = estimator_of(spec, *model);
     return exact_moments(*estimator, *model, one_example(), {std::vector<double>(4)}, 1e6, true);
   }
-  /// Of the posterior's two logits, which come after the prior's.
+  /// Variance at the posterior's two logits, which follow the prior's.
   double variance_of_posterior(const std::string& spec) const {
     const auto moments = found(spec);
     return moments.covariance[2 * 4 + 2] + moments.covariance[3 * 4 + 3];
@@ -91,7 +91,7 @@ TEST_CASE("vargrad: mean and variance at the posterior are those of the paper's 
     }
 }
 
-TEST_CASE("vargrad: draw by draw it is leave-one-out less the mean score of the posterior") {
+TEST_CASE("vargrad: draw by draw it equals leave-one-out minus the mean score of the posterior") {
   const TwoBits bits({0.9, -0.2});
   const auto vargrad = estimator_of("vargrad[samples=3]", *bits.model);
   const auto loo = estimator_of("rloo[samples=3,target=elbo,kl=sampled]", *bits.model);
@@ -114,7 +114,7 @@ TEST_CASE("vargrad: draw by draw it is leave-one-out less the mean score of the 
   CHECK(size > 0.1);
 }
 
-TEST_CASE("vargrad: at the posterior given the answer it has no variance there, where leave-one-out has") {
+TEST_CASE("vargrad: at the true posterior it has no variance, while leave-one-out has") {
   // One bit: p(z | y) has the logit phi - (f(1) - f(0)).
   const auto model = model_of("bits[t=0.3,logit=0.6]", true);
   model->parameters().find("posterior.logits")->value.data[0] = 0.6 - (0.49 - 0.09);
@@ -141,7 +141,8 @@ class Wrong final : public Estimator<double> {
   }
 };
 
-TEST_CASE("vargrad: the exact mean is the bound's gradient, dependent and independent choices, and dividing by K is caught") {
+TEST_CASE(
+    "vargrad: the exact mean is the bound's gradient, with dependent and independent choices, and division by K is detected") {
   for (bool feeding : {false, true})
     for (const auto* spec : {"vargrad[samples=2]", "vargrad[samples=2,reward_to_go=true]"}) {
       const Recurrent<double> model(feeding);

@@ -1,4 +1,4 @@
-// Estimators from distinct outcomes: unordered_set, sum_and_sample, wor_importance, and how their sets are found and drawn.
+// Estimators from distinct outcomes: unordered_set, sum_and_sample, wor_importance, and the search and sampling of their sets.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -58,7 +58,7 @@ TEST_CASE("distinct outcomes: the exact mean on bits") {
   CHECK(bias_of(*estimator_of("wor_importance[samples=3]", *model), *model, one_example()) < 1e-10);
 }
 
-TEST_CASE("distinct options of each choice: the exact mean where choices are independent, refused where they are not") {
+TEST_CASE("distinct options of each choice: the exact mean for independent choices, rejected for others") {
   Recurrent<double> recurrent(false);
   for (const auto* spec :
        {"unordered_set[samples=2,per_step=true]", "sum_and_sample[samples=2,per_step=true]",
@@ -73,7 +73,7 @@ TEST_CASE("distinct options of each choice: the exact mean where choices are ind
     Recurrent<double> sequential(true);
     CHECK_THROWS_WITH_AS(estimator_of(spec, sequential), doctest::Contains("set per_step=false"), UsageError);
   }
-  const auto* weighted = "wor_importance[samples=2,per_step=true,baseline=false]";  // every step has a threshold of its own
+  const auto* weighted = "wor_importance[samples=2,per_step=true,baseline=false]";  // every step has a separate threshold
   CHECK(bias_of(*estimator_of(weighted, recurrent), recurrent, Recurrent<double>::batch().select({2})) < 1e-10);
   auto pairs = model_of(three_bits);  // both options of every bit: exact
   CHECK(variance_of(*estimator_of(weighted, *pairs), *pairs, one_example()) < 1e-30);
@@ -84,7 +84,7 @@ TEST_CASE("distinct options of each choice: the exact mean where choices are ind
           doctest::Approx(variance_of(*estimator_of(name + ",per_step=true]", *one), *one, one_example())).epsilon(1e-12));
 }
 
-TEST_CASE("settings that leave nothing to estimate with are refused") {
+TEST_CASE("settings without an estimate are rejected") {
   auto model = model_of(one_bit);
   for (const auto* spec : {"unordered_set[samples=1]", "wor_importance[samples=1]", "wor_importance[samples=1,baseline=false]",
                            "unordered_set[samples=0]", "sum_and_sample[samples=0]", "kmax_marginal[k=0]",
@@ -95,7 +95,7 @@ TEST_CASE("settings that leave nothing to estimate with are refused") {
   }
 }
 
-TEST_CASE("all outcomes are exact, however improbable some are") {
+TEST_CASE("a set of all outcomes is exact, even with very improbable ones") {
   for (const auto* toy :
        {"bits[bits=3,t=0.6;0.51;0.48,shared_logit=true,logit=-4]", table_of_trits, "bits[bits=3,function=table,logit=-12]"}) {
     auto model = model_of(toy);
@@ -143,7 +143,7 @@ TEST_CASE("one outcome without baseline is REINFORCE") {
   }
 }
 
-TEST_CASE("ratios by subsets are those by orders, and the integral's") {
+TEST_CASE("ratios by subsets equal those by orders, and the integral's") {
   const std::vector<std::vector<double>> sets = {{0.4},
                                                  {0.3, 0.05},
                                                  {0.2, 0.1, 0.4},
@@ -177,7 +177,7 @@ TEST_CASE("ratios by subsets are those by orders, and the integral's") {
   }
 }
 
-TEST_CASE("weights of large sets sum to one, with the integral as with subsets") {
+TEST_CASE("weights of large sets sum to one, both by the integral and by subsets") {
   for (int k : {8, 12, 13, 20, 64})
     for (double decay : {1.0, 0.7, 0.3})
       for (double rest : {0.9, 0.1, 1e-6, 1e-14}) {
@@ -200,7 +200,7 @@ TEST_CASE("weights of large sets sum to one, with the integral as with subsets")
       }
 }
 
-/// Weighted first and second moments of vectors -> the trace of their covariance.
+/// Weighted first and second moments of vectors, for the trace of their covariance.
 struct Spread {
   std::vector<double> mean;
   double square = 0;
@@ -235,7 +235,7 @@ TEST_CASE("exact variances of unordered_set and sum_and_sample equal an enumerat
       CAPTURE(logit);
       CAPTURE(k);
       const auto samples = "samples=" + std::to_string(k);
-      // The k - 1 most probable: few ones first, then in the order of the bits.
+      // The k - 1 most probable: fewest ones first, then in the order of the bits.
       std::vector<int> top(8);
       std::iota(top.begin(), top.end(), 0);
       const auto ones = [](int code) { return (code & 1) + (code >> 1 & 1) + (code >> 2 & 1); };
@@ -269,7 +269,7 @@ TEST_CASE("exact variances of unordered_set and sum_and_sample equal an enumerat
   }
 }
 
-TEST_CASE("the unordered set is quieter than the importance weights it averages, and than one sample for the rest") {
+TEST_CASE("the unordered set has less variance than the importance weights it averages, and than one sample for the rest") {
   auto model = model_of(table_of_trits);
   const auto variance = [&](const std::string& spec) {
     return variance_of(*estimator_of(spec, *model), *model, one_example());
@@ -279,12 +279,12 @@ TEST_CASE("the unordered set is quieter than the importance weights it averages,
   CHECK(unordered < variance("sum_and_sample[samples=2,set=sampled]"));
 }
 
-TEST_CASE("wor_importance normalised has the bias that integration over the threshold gives") {
+TEST_CASE("normalised wor_importance has the bias given by integration over the threshold") {
   auto model = model_of("bits[bits=1,options=3,function=linear,logit=0.2;-0.1;0.4]");
   const auto all = all_outcomes(*model, one_example());
   for (bool baseline : {false, true}) {
     std::vector<double> expected(3);
-    for (int out = 0; out < 3; ++out) {  // the one outcome outside: its arrival time is E, those of the others are earlier
+    for (int out = 0; out < 3; ++out) {  // the one outcome outside the set arrives at time E, the others earlier
       const int n = 400000;
       for (int j = 0; j < n; ++j) {
         const double E = 80.0 * (j + 0.5) / n, r = all[out].p;
@@ -316,7 +316,7 @@ TEST_CASE("wor_importance normalised has the bias that integration over the thre
   }
 }
 
-/// Runs the chooser on so many examples of the model.
+/// Runs the chooser on `examples` examples of the model.
 template <class C>
 std::vector<Beam> beams_of(C& chooser, const Model<double>& model, const Batch& batch) {
   Tape<double> tape;
@@ -325,7 +325,7 @@ std::vector<Beam> beams_of(C& chooser, const Model<double>& model, const Batch& 
   return chooser.scopes()[0].beams;
 }
 
-TEST_CASE("the most probable paths come in order, ties broken towards the lexicographically first") {
+TEST_CASE("the most probable paths come in order, with ties in lexicographic order") {
   const std::vector<std::vector<int>> order = {{0, 0, 0}, {0, 0, 1}, {0, 1, 0}, {1, 0, 0},
                                                {0, 1, 1}, {1, 0, 1}, {1, 1, 0}, {1, 1, 1}};
   for (const auto* function : {"square", "table"})
@@ -358,13 +358,13 @@ double worst_z(const std::map<std::vector<int>, double>& counts, const std::map<
     seen += n;
     worst = std::max(worst, std::abs(n - draws * p) / std::sqrt(draws * p * (1 - p)));
   }
-  CHECK(seen == draws);  // nothing that cannot be
+  CHECK(seen == draws);  // no impossible outcome
   return worst;
 }
 
 TEST_CASE(
-    "stochastic beam search draws in the order and with the law of sampling without replacement, and its threshold has the law "
-    "of the next") {
+    "stochastic beam search has the order and distribution of sampling without replacement, and its threshold has the "
+    "distribution of the next") {
   const int draws = 100000;
   const auto batch = many(draws);
   for (const auto* toy : {"bits[bits=2,function=table,logit=0.9;-0.8]", "bits[bits=2,logit=0.9;-0.8]"}) {
@@ -440,7 +440,7 @@ TEST_CASE("with continuous noise the estimates have the target as mean, within f
     }
 }
 
-TEST_CASE("rows are shared by what is common, and no more than k a step are run") {
+TEST_CASE("common parts share rows, and at most k rows a step are run") {
   Recurrent<double> sequential(true), factorised(false);
   const auto batch = Recurrent<double>::batch();
   KeyedRandomness random{Key(1)};
@@ -454,7 +454,7 @@ TEST_CASE("rows are shared by what is common, and no more than k a step are run"
     }
 }
 
-// Deliberately wrong rules, each by one plausible mistake.
+// Deliberately wrong rules, each with one plausible mistake.
 enum class Mistake { none, self_normalised, no_own_term, sample_without_its_weight, uncorrected_baseline, sign };
 
 class Wrong final : public Estimator<double> {
@@ -480,7 +480,7 @@ class Wrong final : public Estimator<double> {
               w.path[s] = s == 0 ? p[0] : 1;
               w.score[s] = w.path[s] * f[s];
             }
-            if (mistake_ == Mistake::uncorrected_baseline) {  // the baseline's own term is not corrected for
+            if (mistake_ == Mistake::uncorrected_baseline) {  // the baseline has no correction for its own term
               const double kappa = beam.threshold;
               double loss = 0;
               for (std::size_t o = 0; o < f.size(); ++o) loss += inclusion_weight(p[o], kappa) * f[o];
@@ -497,7 +497,7 @@ class Wrong final : public Estimator<double> {
   Mistake mistake_;
 };
 
-TEST_CASE("wrong rules for distinct outcomes are caught") {
+TEST_CASE("wrong rules for distinct outcomes are detected") {
   Recurrent<double> model(true);
   const auto batch = Recurrent<double>::batch().select({1});
   CHECK(bias_of(Wrong(Mistake::none), model, batch) < 1e-10);
@@ -508,7 +508,8 @@ TEST_CASE("wrong rules for distinct outcomes are caught") {
   }
 }
 
-TEST_CASE("wor_importance: below four of more outcomes its variance is known to be infinite, and of nothing else") {
+TEST_CASE(
+    "wor_importance: its variance is known to be infinite with fewer than four samples of more outcomes, and not otherwise") {
   const auto& entry = Estimators::instance().at("wor_importance");
   const auto model = model_of("bits[bits=2,options=3]");  // nine outcomes, three a step
   const auto infinite = [&](const std::string& spec) {
@@ -522,7 +523,7 @@ TEST_CASE("wor_importance: below four of more outcomes its variance is known to 
   CHECK_FALSE(infinite("wor_importance[samples=2,baseline=false]"));
   CHECK_FALSE(infinite("wor_importance[samples=2,normalise=true]"));
   CHECK(infinite("wor_importance[samples=2,per_step=true]"));
-  CHECK_FALSE(infinite("wor_importance[samples=3,per_step=true]"));  // all of them
+  CHECK_FALSE(infinite("wor_importance[samples=3,per_step=true]"));  // all outcomes
 }
 
 }  // namespace

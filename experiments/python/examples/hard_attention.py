@@ -1,4 +1,4 @@
-"""Hard attention in PyTorch: a network looks at one of several cells, and says what it saw there.
+"""Hard attention in PyTorch: a network looks at one of several cells, and predicts the class shown there.
 
     /usr/bin/python3 experiments/python/examples/hard_attention.py 'rloo[samples=4]'
 """
@@ -14,7 +14,7 @@ CELLS, CLASSES, WIDTH = 8, 4, 6
 
 
 def examples(n):
-    """Cells [n, CELLS, WIDTH], one of them marked; the first numbers of that one say the class [n]."""
+    """Cells [n, CELLS, WIDTH], one of them marked; the first numbers of the marked cell encode the class [n]."""
     cells, label = torch.randn(n, CELLS, WIDTH), torch.randint(CLASSES, (n,))
     marked = torch.randint(CELLS, (n,))
     cells[:, :, -1] = 0
@@ -32,7 +32,7 @@ def train(estimator, steps=300, batch=64):
     for _ in range(steps):
         cells, label = examples(batch)
 
-        def loss_of(cell, example):  # options [rows, 1]: a hard look reads nothing else
+        def loss_of(cell, example):  # options [rows, 1]: a hard look reads only one cell
             return F.cross_entropy(classify(cells[example, cell[:, 0]]), label[example], reduction="none")
 
         loss = hardgrad.torch.expectation(score(cells).transpose(1, 2), loss_of, estimator, takes="options").mean()

@@ -1,4 +1,4 @@
-"""Is my estimator right? A straight-through estimator as many write it, judged exactly on a loss of one's own.
+"""Checks an estimator written by the user: a common form of straight-through, with exact moments on a loss of one's own.
 
     /usr/bin/python3 experiments/python/examples/own_estimator.py
 """
@@ -14,7 +14,7 @@ def my_straight_through(of):
 
 
 def loss(w):
-    """(x_1 x_2 - 0.3)^2 of two choices worth 0, 1/2 or 1 each [rows], and its derivative in the weights [rows, 2, 3]."""
+    """(x_1 x_2 - 0.3)^2 for two choices with the values 0, 1/2 or 1 [rows], and its derivative in the weights [rows, 2, 3]."""
     worth = np.array([0, 0.5, 1])
     x = w @ worth
     off = x[:, 0] * x[:, 1] - 0.3

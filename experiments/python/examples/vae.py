@@ -14,7 +14,7 @@ D, S = 6, 4  # latent columns, options of each
 
 
 def bars(n, size=6):
-    """Pictures [n, size^2] of rows and columns that are lit with probability 1/4."""
+    """Pictures [n, size^2] of rows and columns, each lit with probability 1/4."""
     rows, columns = torch.rand(n, size, 1) < 0.25, torch.rand(n, 1, size) < 0.25
     return (rows | columns).float().flatten(1)
 
@@ -31,7 +31,7 @@ def negative_elbo(x, encoder, decoder, estimator):
 
 
 def train(estimator, steps=300, batch=64):
-    """The negative ELBO [nats a picture] before and after training, by 16 samples of each of 2000 pictures."""
+    """The negative ELBO [nats a picture] before and after training, from 16 samples of each of 2000 pictures."""
     torch.manual_seed(1)
     encoder = nn.Sequential(nn.Linear(36, 64), nn.Tanh(), nn.Linear(64, D * S))
     decoder = nn.Sequential(nn.Linear(D * S, 64), nn.Tanh(), nn.Linear(64, 36))

@@ -6,13 +6,13 @@
 namespace hardgrad::testing::attention_test {
 namespace {
 
-/// Rows per example in turn: none, one, several, enough for a matrix product.
+/// Example of each row: no rows, one, several, enough for a matrix product.
 const std::vector<std::vector<int>> groupings{{0}, {0, 0, 0, 0, 0, 0},      {0, 1, 2}, {0, 0, 2, 2, 2, 2, 2},
                                               {1}, {0, 0, 0, 1, 1, 1, 1, 2}};
 
 }  // namespace
 
-TEST_CASE("scores and mixtures, groups of every size") {
+TEST_CASE("scores and mixtures, for groups of every size") {
   const std::size_t width = 4;
   for (const auto& grouping : groupings)
     for (const Items& items : {Items(3, 1), Items(3, 3), Items(std::vector<int>{2, 3, 1}), Items(std::vector<int>{1, 0, 4})}) {
@@ -26,7 +26,7 @@ TEST_CASE("scores and mixtures, groups of every size") {
     }
 }
 
-TEST_CASE("an example's scores are those it has alone, and 0 beyond its items") {
+TEST_CASE("an example's scores are the same alone and in a batch, and 0 beyond its items") {
   const Items items(std::vector<int>{2, 3, 1});
   for (const auto& grouping : groupings) {
     Tape<double> tape;
@@ -48,7 +48,7 @@ TEST_CASE("an example's scores are those it has alone, and 0 beyond its items") 
   }
 }
 
-TEST_CASE("heads: rows take the vectors v in turn, and items of their own") {
+TEST_CASE("heads: rows take the vectors v in turn, and have separate items") {
   const Items items(std::vector<int>{2, 2, 3, 3});  // two examples of two heads
   const std::vector<int> head{0, 1, 0, 1, 2, 3};
   const auto query = random_matrix(6, 4, 1), keys = random_matrix(10, 4, 2), v = random_matrix(2, 4, 3);
@@ -104,7 +104,7 @@ TEST_CASE("widths beyond a register") {
   }
 }
 
-TEST_CASE("examples that do not exist are refused") {
+TEST_CASE("nonexistent examples are rejected") {
   Tape<double> tape;
   const std::vector<int> example{0, 2};
   auto q = tape.constant(2, 3), k = tape.constant(4, 3);

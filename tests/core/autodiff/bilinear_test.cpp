@@ -1,4 +1,4 @@
-// Bilinear patches: against whole pixels, against the definition, and their derivative in the place.
+// Bilinear patches: against whole pixels and against the definition; the derivative in the place.
 #include "core/autodiff/bilinear.hpp"
 
 #include <doctest/doctest.h>
@@ -16,7 +16,7 @@ Array<double> images() {
     x.data[i] = std::sin(1.7 * static_cast<double>(i)) + 0.1 * static_cast<double>(i % 11);
   return x;
 }
-// Some inside, one at the rim, one outside; none where a point crosses a pixel's centre.
+// Some inside, one at the rim, one outside; no point is at a pixel's centre, where there is a kink.
 Matrix places() { return Matrix({5, 2}, std::vector<double>{0.13, -0.31, -0.77, 0.52, 0.95, 0.91, 0.02, 0.04, -1.7, 0.3}); }
 const std::vector<int> shown = {0, 1, 1, 0, 1};
 
@@ -54,7 +54,7 @@ TEST_CASE("a patch is the average over its blocks of points interpolated between
         }
 }
 
-TEST_CASE("at a pixel's centre a patch of one point is that pixel, and far outside it is nothing") {
+TEST_CASE("at a pixel's centre a patch of one point is that pixel, and far outside it is zero") {
   const auto x = images();
   Tape<float> tape;
   const std::vector<float> where = {2 * 2.5f / 5 - 1, 2 * 3.5f / 7 - 1, 3e30f, 0};
@@ -64,12 +64,12 @@ TEST_CASE("at a pixel's centre a patch of one point is that pixel, and far outsi
   CHECK(y(1, 0) == 0);
 }
 
-TEST_CASE("the derivative in the place agrees with central differences, and wrong ones do not") {
+TEST_CASE("the derivative in the place agrees with central differences, and the check detects wrong derivatives") {
   const auto x = images();
   for (int scales : {1, 2}) {
     const auto f = [&](auto&, const auto& in) { return bilinear_patches(x, std::span<const int>(shown), in[0], 3, scales); };
     CHECK(gradient_error(f, {places()}) == "");
-    // Rows and columns taken for each other: the same patches, the derivative's axes swapped.
+    // Rows and columns swapped: the same patches, but the derivative's axes are swapped.
     const auto swapped = [&](auto& tape, const auto& in) {
       const auto right = bilinear_patches(x, std::span<const int>(shown), tape.detach(in[0]), 3, scales);
       auto y = tape.output(right.rows(), right.cols(), {in[0]});

@@ -9,9 +9,9 @@
 namespace hardgrad::testing::binary_cross_entropy_test {
 namespace {
 
-const std::vector<int> index{1, 0, 1, 1};  // rows of y that the rows of l are judged by
+const std::vector<int> index{1, 0, 1, 1};  // row of y for each row of l
 
-/// y [2, C] of zeros, ones and a grey.
+/// y [2, C] of zeros, ones and one fraction.
 template <class T>
 Var<T> seen(Tape<T>& tape, std::size_t columns) {
   auto y = tape.constant(2, columns);
@@ -21,13 +21,13 @@ Var<T> seen(Tape<T>& tape, std::size_t columns) {
 
 }  // namespace
 
-TEST_CASE("binary_cross_entropy: gradients, whole registers and the ends of rows") {
+TEST_CASE("binary_cross_entropy: gradients, for whole registers and the ends of rows") {
   for (std::size_t columns : {1, 3, 16, 37}) {
     const auto l = random_matrix(4, columns, 1, -4, 4);
     expect_gradient(
         [&](auto& tape, const auto& v) { return binary_cross_entropy(v[0], seen(tape, columns), std::span<const int>(index)); },
         {l});
-    expect_gradient(  // used elsewhere too: cotangents add
+    expect_gradient(  // with a second use of each input: cotangents add
         [&](auto& tape, const auto& v) {
           const auto loss = binary_cross_entropy(v[0], seen(tape, columns), std::span<const int>(index));
           return add(loss, row_sums(square(v[0])));
@@ -36,7 +36,7 @@ TEST_CASE("binary_cross_entropy: gradients, whole registers and the ends of rows
   }
 }
 
-TEST_CASE("binary_cross_entropy is log(1 + exp l) - y l, and finite where exp l is not") {
+TEST_CASE("binary_cross_entropy is log(1 + exp l) - y l, and finite even if exp l is not") {
   Tape<double> tape;
   const auto l = random_matrix(4, 5, 2);
   const auto x = place(tape, {l})[0];

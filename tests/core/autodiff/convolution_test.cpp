@@ -1,4 +1,4 @@
-// Convolutions: against the definition, and their gradient in picture, weight and bias.
+// Convolutions: against the definition; their gradient in picture, weight and bias.
 #include "core/autodiff/convolution.hpp"
 
 #include <doctest/doctest.h>
@@ -19,7 +19,7 @@ std::vector<Matrix> inputs(const Windows& w) {
   return {random_matrix(B * w.height * w.width, C, 1), random_matrix(O, w.kernel * w.kernel * C, 2), random_matrix(1, O, 3)};
 }
 
-TEST_CASE("a convolution is what its definition says") {
+TEST_CASE("a convolution equals its definition") {
   for (const auto& w : every_kind) {
     CAPTURE(w.height);
     const auto given = inputs(w);
@@ -45,7 +45,7 @@ TEST_CASE("a convolution is what its definition says") {
   }
 }
 
-TEST_CASE("a convolution's gradient is that of finite differences") {
+TEST_CASE("a convolution's gradient agrees with finite differences") {
   for (const auto& w : every_kind) {
     const auto with_bias = [&](Tape<double>&, const std::vector<Var<double>>& x) { return convolution(x[0], w, x[1], x[2]); };
     CHECK(gradient_error(with_bias, inputs(w)) == "");
@@ -56,7 +56,7 @@ TEST_CASE("a convolution's gradient is that of finite differences") {
   }
 }
 
-TEST_CASE("windows that do not fit are refused") {
+TEST_CASE("windows that do not fit are rejected") {
   Tape<double> tape;
   const auto x = tape.constant(12, C), weight = tape.constant(O, 9 * C);
   CHECK_THROWS_AS(convolution(x, {.height = 2, .width = 6, .kernel = 3}, weight), Bug);

@@ -20,7 +20,7 @@ TEST_CASE("linear_cross_entropy: with and without bias, dead rows, one row") {
           return linear_cross_entropy(v[0], v[1], V{}, y).loss;
         },
         {x, w});
-    // Everything used elsewhere too: its cotangents add to others.
+    // With a second use of each input: cotangents add.
     expect_gradient(
         [&](auto&, const auto& v) {
           return add(linear_cross_entropy(v[0], v[1], v[2], y).loss, slice_columns(linear(v[0], v[1], v[2]), 1, 1));
@@ -34,7 +34,7 @@ TEST_CASE("linear_cross_entropy: with and without bias, dead rows, one row") {
 
 namespace {
 
-/// Loss and gradients of the fused loss and of the same from single operations, with many rows.
+/// Loss and gradients of the fused operation, and of the same loss built from single operations, with many rows.
 void compare_with_parts(std::size_t rows, std::size_t inner, std::size_t classes) {
   std::vector<int> label(rows), each(rows), options(rows, static_cast<int>(classes));
   for (std::size_t r = 0; r < rows; ++r) {
@@ -69,11 +69,11 @@ TEST_CASE("linear_cross_entropy over several chunks equals its parts") {
   compare_with_parts(1500, 3, 17);
 }
 
-TEST_CASE("linear_cross_entropy beyond what it keeps recomputes the same") {
-  compare_with_parts(1700, 2, 20000);  // in double 1536 rows are kept, the others recomputed
+TEST_CASE("linear_cross_entropy beyond its memory limit recomputes the same values") {
+  compare_with_parts(1700, 2, 20000);  // in double 1536 rows are kept, the others are recomputed
 }
 
-TEST_CASE("linear_cross_entropy names the most probable class, of dead rows too") {
+TEST_CASE("linear_cross_entropy names the most probable class, also for dead rows") {
   Tape<float> tape;
   const std::vector<float> x{1, 0, 0, 1, 1, 1}, w{0, 0, 2, 1, 1, 3, -4, 0};
   const std::vector<int> label{0, -1, 3};
@@ -89,7 +89,7 @@ struct Run {
   std::vector<double> loss, gradient;
   std::size_t bytes = 0;
 };
-/// Loss and gradients of x, W and b when the losses' cotangents are `cotangent` and `expected` is what was hinted.
+/// Loss and gradients of x, W and b for the losses' cotangents `cotangent`; `expected` is the hint.
 template <class T>
 Run with_expected(std::size_t rows, std::size_t classes, const std::vector<double>& cotangent,
                   const std::vector<double>& expected, bool leaves = false, const std::vector<int>& group = {}) {
@@ -98,7 +98,7 @@ Run with_expected(std::size_t rows, std::size_t classes, const std::vector<doubl
   std::vector<int> label(rows);
   for (std::size_t r = 0; r < rows; ++r) label[r] = r % 5 == 4 ? -1 : static_cast<int>(r * 13 % classes);
   const auto loss = linear_cross_entropy(v[0], v[1], v[2], std::span<const int>(label), {expected, group}).loss;
-  // Everything is used elsewhere too: cotangents add to others.
+  // With a second use of each input: cotangents add.
   const auto total = add(weighted_sum(loss, std::span<const double>(cotangent)), add(sum(v[0]), add(sum(v[1]), sum(v[2]))));
   leaves ? tape.backward_to_leaves(total) : tape.backward(total);
   Run run;
@@ -119,12 +119,12 @@ double distance(const std::vector<double>& a, const std::vector<double>& b) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("expected cotangents: the same gradients, formed at once", T, float, double) {
+TEST_CASE_TEMPLATE("expected cotangents: the same gradients, computed in one pass", T, float, double) {
   const double tolerance = sizeof(T) == 4 ? 2e-5 : 1e-12;
   for (std::size_t rows : {1, 7, 512, 1300}) {
     std::vector<double> expected(rows), cotangent(rows);
     for (std::size_t r = 0; r < rows; ++r) {
-      expected[r] = static_cast<double>(r % 4) / 8.0 + (rows == 1);  // 0 among them
+      expected[r] = static_cast<double>(r % 4) / 8.0 + (rows == 1);  // some are 0
       cotangent[r] = -3 * expected[r];
     }
     const auto plain = with_expected<T>(rows, 40, cotangent, {}), formed = with_expected<T>(rows, 40, cotangent, expected);
@@ -136,14 +136,13 @@ TEST_CASE_TEMPLATE("expected cotangents: the same gradients, formed at once", T,
   }
 }
 
-TEST_CASE_TEMPLATE("wrongly expected cotangents are noticed, and the gradient is right", T, float, double) {
+TEST_CASE_TEMPLATE("wrongly expected cotangents are detected, and the gradient is right", T, float, double) {
   const std::size_t rows = 700;
   std::vector<double> even(rows, 1.0 / rows), uneven(even), zero(rows, 0.0), broken(even);
   uneven[650] *= 1.01;
   broken[3] = NAN;
   const double tolerance = sizeof(T) == 4 ? 1e-6 : 1e-13;
-  // Expected and true cotangents differ in one row; nothing was expected of any row; expected where none
-  // come.
+  // Expected and true cotangents differ in one row; a row has no expectation; a row with an expectation gets no cotangent.
   const std::vector<std::pair<std::vector<double>, std::vector<double>>> cases{
       {even, uneven}, {uneven, even}, {zero, even}, {even, zero}};
   for (const auto& [expected, cotangent] : cases) {
@@ -161,12 +160,12 @@ TEST_CASE_TEMPLATE("wrongly expected cotangents are noticed, and the gradient is
       Bug);
 }
 
-TEST_CASE_TEMPLATE("cotangents expected to be shared out in groups by the losses", T, float, double) {
+TEST_CASE_TEMPLATE("cotangents expected in proportion to the losses' shares within groups", T, float, double) {
   const std::size_t rows = 1300;
   std::vector<int> group(rows);
   std::vector<double> prior(rows), posterior(rows);
   for (std::size_t r = 0; r < rows; ++r) {
-    group[r] = r < 600 ? static_cast<int>(r) / 7 : r < 950 ? 100 : 101 + static_cast<int>(r) / 50;  // one beyond a chunk
+    group[r] = r < 600 ? static_cast<int>(r) / 7 : r < 950 ? 100 : 101 + static_cast<int>(r) / 50;  // one group exceeds a chunk
     prior[r] = static_cast<double>(r % 4) / 8.0;
   }
   const auto loss = with_expected<T>(rows, 40, prior, {}).loss;
@@ -184,15 +183,15 @@ TEST_CASE_TEMPLATE("cotangents expected to be shared out in groups by the losses
   CHECK(plain.loss == formed.loss);
   CHECK(distance(plain.gradient, formed.gradient) < tolerance);
   CHECK(formed.bytes < plain.bytes);
-  // Losses do not share out equally: the prior itself is another cotangent.
+  // The true shares are not equal: the prior alone would be a different cotangent.
   CHECK(distance(plain.gradient, with_expected<T>(rows, 40, prior, {}).gradient) > 0.1);
   CHECK(distance(with_expected<T>(rows, 40, prior, {}).gradient,
                  with_expected<T>(rows, 40, prior, prior, false, group).gradient) < tolerance);
 }
 
-// Whole groups make a chunk shorter than its most rows, and where the expectation fails the backward pass recomputes chunk by
-// chunk: in chunks of the same rows, or it writes beyond its buffers.
-TEST_CASE_TEMPLATE("wrongly expected shares in groups that end chunks early give the right gradient", T, float, double) {
+// Whole groups make a chunk shorter than its largest size. If the expectation fails, the backward pass recomputes chunk by
+// chunk. It must use chunks of the same rows, otherwise it writes beyond its buffers.
+TEST_CASE_TEMPLATE("with wrongly expected shares and groups that end chunks early, the gradient is right", T, float, double) {
   for (const int members : {3, 5, 7, 100}) {
     CAPTURE(members);
     const std::size_t rows = 1300;
@@ -201,7 +200,7 @@ TEST_CASE_TEMPLATE("wrongly expected shares in groups that end chunks early give
     for (std::size_t r = 0; r < rows; ++r) {
       group[r] = static_cast<int>(r) / members;
       prior[r] = static_cast<double>(1 + r % 4) / 8.0;
-      cotangent[r] = std::sin(static_cast<double>(r));  // not what the losses share out
+      cotangent[r] = std::sin(static_cast<double>(r));  // not the losses' shares
     }
     const auto plain = with_expected<T>(rows, 40, cotangent, {}),
                formed = with_expected<T>(rows, 40, cotangent, prior, false, group);
@@ -220,7 +219,8 @@ TEST_CASE_TEMPLATE("wrongly expected shares in groups that end chunks early give
       {random_matrix(260, 2, 1), random_matrix(3, 2, 2), random_matrix(1, 3, 3)});
 }
 
-TEST_CASE_TEMPLATE("hinted shares fit however peaked they are, down to priors below the least number", T, float, double) {
+TEST_CASE_TEMPLATE("hinted shares are recognised for any peakedness, down to priors below the smallest number", T, float,
+                   double) {
   const std::size_t rows = 600;
   std::vector<int> label(rows), group(rows);
   std::vector<double> prior(rows);
@@ -228,7 +228,7 @@ TEST_CASE_TEMPLATE("hinted shares fit however peaked they are, down to priors be
   for (std::size_t r = 0; r < rows; ++r) {
     label[r] = static_cast<int>(r * 13 % 40);
     group[r] = static_cast<int>(r) / 4;
-    log_prior[r] = static_cast<T>(r % 4 == 0 ? 0 : -40.7 * static_cast<double>(1 + r % 13));  // with the first, one in all
+    log_prior[r] = static_cast<T>(r % 4 == 0 ? 0 : -40.7 * static_cast<double>(1 + r % 13));  // sums to one with the first row
     prior[r] = std::exp(static_cast<double>(log_prior[r]));
   }
   const auto run = [&](ExpectedCotangents expected, std::vector<double>& gradient) {
@@ -247,7 +247,7 @@ TEST_CASE_TEMPLATE("hinted shares fit however peaked they are, down to priors be
   CHECK(run({}, plain) == 0);
   CHECK(run({prior, group}, formed) == 0);
   CHECK(distance(plain, formed) < (sizeof(T) == 4 ? 1e-2 : 1e-10));
-  prior[2] *= 1 + (sizeof(T) == 4 ? 1e-2 : 1e-6);  // and a weight that is truly another is noticed
+  prior[2] *= 1 + (sizeof(T) == 4 ? 1e-2 : 1e-6);  // a weight that truly differs is detected
   prior[1] = 1;
   std::vector<double> noticed;
   CHECK(run({prior, group}, noticed) == 1);

@@ -20,7 +20,7 @@ TEST_CASE("quotients entry by entry and by row, also of a matrix with itself") {
   CHECK(std::vector<double>(y.data, y.data + 4) == std::vector<double>{0.5, 1, -0.375, -0.5});
 }
 
-TEST_CASE("an entry that nobody uses takes no gradient, even over 0") {
+TEST_CASE("an unused entry takes no gradient, even if it is divided by 0") {
   Tape<double> tape;
   const auto x = place(tape, {Matrix({1, 2}, std::vector<double>{1, 3}), Matrix({1, 2}, std::vector<double>{0, 2})});
   const auto y = divide(x[0], x[1]);
@@ -32,7 +32,7 @@ TEST_CASE("an entry that nobody uses takes no gradient, even over 0") {
   CHECK(tape.gradient(x[1]).data[1] == -0.75);
 }
 
-TEST_CASE("division: shapes that do not fit are refused") {
+TEST_CASE("division: shapes that do not fit are rejected") {
   Tape<double> tape;
   const auto a = tape.constant(2, 3, 1), b = tape.constant(3, 2, 1);
   CHECK_THROWS_AS(divide(a, b), Bug);

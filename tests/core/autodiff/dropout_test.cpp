@@ -11,7 +11,7 @@ std::vector<Draw> places(std::size_t rows) {
 }
 }  // namespace
 
-TEST_CASE("dropout: the gradient is masked as the value is") {
+TEST_CASE("dropout: the gradient has the same mask as the value") {
   for (double rate : {0.0, 0.3, 0.8}) {
     const auto place = places(5);
     expect_gradient([&](auto&, const auto& x) { return dropout(x[0], rate, Key(1), std::span(place)); },
@@ -19,7 +19,7 @@ TEST_CASE("dropout: the gradient is masked as the value is") {
   }
 }
 
-TEST_CASE("dropout: every entry is left out as often as the rate says, and the mean stays") {
+TEST_CASE("dropout: every entry is dropped at the given rate, and the mean is unchanged") {
   const std::size_t rows = 2000, cols = 20;
   std::vector<Draw> place(rows);
   for (std::size_t r = 0; r < rows; ++r) place[r].example = static_cast<std::uint32_t>(r);
@@ -35,13 +35,13 @@ TEST_CASE("dropout: every entry is left out as often as the rate says, and the m
   }
 }
 
-TEST_CASE("dropout: what a row loses depends on its place alone") {
+TEST_CASE("dropout: the mask of a row depends only on its place") {
   Tape<double> tape;
   const auto ones = [&](std::size_t rows) { return tape.constant(rows, 40, 1.0); };
   const auto row = [](Var<double> y, std::size_t r) { return std::vector<double>(y.value().row(r), y.value().row(r) + 40); };
   const auto place = places(6);
   const auto y = dropout(ones(6), 0.5, Key(1), std::span(place));
-  CHECK(row(y, 0) == row(y, 1));  // one place
+  CHECK(row(y, 0) == row(y, 1));  // the same place
   CHECK(row(y, 0) != row(y, 2));
   const std::vector<Draw> reversed(place.rbegin(), place.rend());
   const auto z = dropout(ones(6), 0.5, Key(1), std::span(reversed));
@@ -52,7 +52,7 @@ TEST_CASE("dropout: what a row loses depends on its place alone") {
   CHECK(row(dropout(ones(1), 0.5, Key(1), std::span(&later, 1)), 0) != row(y, 0));
 }
 
-TEST_CASE("dropout: an entry that is left out is 0 whatever it was, and rates are refused that leave nothing") {
+TEST_CASE("dropout: a dropped entry is 0 whatever its value, and rates that keep nothing are rejected") {
   Tape<double> tape;
   const auto place = places(4);
   const auto y = dropout(tape.constant(4, 30, INFINITY), 0.5, Key(1), std::span(place)).value();

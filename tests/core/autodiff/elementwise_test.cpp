@@ -20,7 +20,7 @@ TEST_CASE("binary operations") {
   }
 }
 
-TEST_CASE("binary operations of a matrix with itself, and of a result used again") {
+TEST_CASE("binary operations of a matrix with itself, and of a result used twice") {
   const std::vector<Matrix> a{random_matrix(3, 5, 4)};
   expect_gradient([](auto&, const auto& x) { return add(x[0], x[0]); }, a);
   expect_gradient([](auto&, const auto& x) { return subtract(x[0], x[0]); }, a);
@@ -49,7 +49,7 @@ TEST_CASE("unary operations") {
   }
 }
 
-TEST_CASE("infinite log probabilities stay out of gradients") {
+TEST_CASE("infinite log probabilities do not enter gradients") {
   const double inf = std::numeric_limits<double>::infinity();
   const std::vector<Matrix> a{Matrix({1, 3}, std::vector<double>{-inf, 0.5, -2})};
   expect_gradient([](auto&, const auto& x) { return exp(x[0]); }, a);
@@ -61,7 +61,7 @@ TEST_CASE("infinite log probabilities stay out of gradients") {
   tape.backward(y, {cotangent.data(), 2, 1});
   CHECK(tape.gradient(x[0]).data[0] == 0);
   CHECK(tape.gradient(x[0]).data[1] == 2);
-  tape.clear();  // a dead row of -inf, switched off by its weight
+  tape.clear();  // a dead row of -inf with weight 0
   x = place(tape, {Matrix({2, 1}, std::vector<double>{-inf, 0.5}), Matrix({2, 1}, std::vector<double>{0, 3})});
   y = scale_rows(x[0], x[1]);
   CHECK(y.value().data[0] == 0);
@@ -76,7 +76,7 @@ TEST_CASE("NaN is never hidden") {
     for (int i = 0; i < 3; ++i) CHECK(std::isnan(y.value().data[i]));
 }
 
-TEST_CASE("softplus neither overflows nor loses its digits") {
+TEST_CASE("softplus neither overflows nor loses precision") {
   Tape<double> tape;
   auto x = place(tape, {Matrix({1, 4}, std::vector<double>{-800, -40, 0, 800})});
   const auto y = softplus(x[0]);
@@ -90,7 +90,7 @@ TEST_CASE("softplus neither overflows nor loses its digits") {
   }
 }
 
-TEST_CASE("shapes that do not fit are refused") {
+TEST_CASE("shapes that do not fit are rejected") {
   Tape<double> tape;
   auto a = tape.constant(2, 3), b = tape.constant(3, 2);
   CHECK_THROWS_AS(add(a, b), Bug);

@@ -1,4 +1,4 @@
-// The vector functions against <cmath>, limits included; the place of a number in an array must not matter.
+// The vector functions against <cmath>, including limits. The place of a number in an array must not matter.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -40,7 +40,7 @@ TEST_CASE_TEMPLATE("vector functions are as accurate as T allows", T, float, dou
   CHECK(worst<T>([](const B& x) { return kernels::tanh<T>(x); }, [](double x) { return std::tanh(x); }, true) < 4 * eps);
   CHECK(worst<T>([](const B& x) { return kernels::sigmoid<T>(x); }, [](double x) { return 1 / (1 + std::exp(-x)); }, true) <
         4 * eps);
-  // Of numbers in [0, 1]: those of the sweep by their distance to the next whole number.
+  // Maps the sweep's numbers into [0, 1]: their distance to the next whole number.
   const auto part = [](double x) { return std::abs(x - std::round(x)) * 2; };
   std::vector<T> x = sweep<T>(), y = x;
   for (T& v : x) v = static_cast<T>(part(v));
@@ -97,7 +97,7 @@ TEST_CASE_TEMPLATE("a number's result does not depend on its place", T, float, d
   }
 }
 
-TEST_CASE("find: the first of equal numbers, anywhere or the length if there is none") {
+TEST_CASE("find: the first of equal numbers at any place, or the length if there is none") {
   for (std::size_t n = 1; n < 200; n += 3) {
     std::vector<float> x(n, 1.0f);
     CHECK(kernels::find(x.data(), n, 2.0f) == n);

@@ -1,4 +1,4 @@
-// gather_sum against its definition, forwards and backwards.
+// gather_sum against its definition: values and gradients.
 #include <doctest/doctest.h>
 
 #include "core/autodiff/gather_sum.hpp"
@@ -6,7 +6,7 @@
 
 namespace hardgrad::testing::gather_sum_test {
 
-TEST_CASE("gather_sum adds the rows it is told to and scatters the cotangent back") {
+TEST_CASE("gather_sum adds the given rows and scatters the cotangent back") {
   Tape<double> tape;
   const std::vector<double> a{1, 2, 3, 4}, b{10, 20, 30, 40, 50, 60};
   const auto x = tape.input({a.data(), 2, 2}), y = tape.input({b.data(), 3, 2});
@@ -22,7 +22,7 @@ TEST_CASE("gather_sum adds the rows it is told to and scatters the cotangent bac
   for (std::size_t n = 0; n < 6; ++n) CHECK(tape.gradient(y).data[n] == dy[n]);
 }
 
-TEST_CASE("gather_sum: an index of -1 in the first part is a row of zeros, and shapes must agree") {
+TEST_CASE("gather_sum: an index of -1 in the first part means a row of zeros, and shapes must agree") {
   Tape<float> tape;
   const auto x = tape.constant(2, 3, 1.0f);
   const std::vector<int> i{-1, 1};

@@ -1,4 +1,4 @@
-// The checker itself: wrong operations must fail it.
+// The gradient check itself: wrong operations must fail it.
 #include "tests/support/gradient_check.hpp"
 
 #include "core/autodiff/elementwise.hpp"
@@ -6,7 +6,7 @@
 namespace hardgrad::testing::gradient_check_test {
 namespace {
 
-/// y = a^2, whose rule `ga[i] = rule(g, a, i, n)` may be wrong.
+/// y = a^2, with a rule `ga[i] = rule(g, a, i, n)` that may be wrong.
 template <class T, class Rule>
 Var<T> squared(Var<T> a, Rule rule) {
   auto y = a.tape->output(a.rows(), a.cols(), {a});
@@ -22,7 +22,7 @@ Var<T> squared(Var<T> a, Rule rule) {
 
 }  // namespace
 
-TEST_CASE("the gradient check accepts a right rule and refuses wrong ones") {
+TEST_CASE("the gradient check accepts a right rule and rejects wrong ones") {
   const std::vector<Matrix> inputs{random_matrix(2, 3, 1)};
   const auto verdict = [&](auto rule) {
     return gradient_error([&](auto&, const auto& x) { return squared(x[0], rule); }, inputs);
@@ -30,12 +30,12 @@ TEST_CASE("the gradient check accepts a right rule and refuses wrong ones") {
   CHECK(verdict([](auto g, auto a, std::size_t i, std::size_t) { return 2 * a[i] * g[i]; }) == "");
   CHECK(verdict([](auto g, auto a, std::size_t i, std::size_t) { return a[i] * g[i]; }) != "");
   CHECK(verdict([](auto g, auto a, std::size_t i, std::size_t) { return -2 * a[i] * g[i]; }) != "");
-  // Right for every cotangent of equal entries: only the asymmetric one sees it.
+  // Right for every cotangent with equal entries: only an asymmetric cotangent detects the error.
   CHECK(verdict([](auto g, auto a, std::size_t i, std::size_t n) { return 2 * a[i] * g[n - 1 - i]; }) != "");
   CHECK(verdict([](auto, auto, std::size_t, std::size_t) { return std::nan(""); }) != "");
 }
 
-TEST_CASE("the precision check refuses float that is not float of double") {
+TEST_CASE("the precision check rejects a float result that differs from double") {
   const auto f = [](auto& tape, const auto& x) {
     using T = Number<decltype(tape)>;
     return affine(x[0], sizeof(T) == 4 ? T(1.001) : T(1));

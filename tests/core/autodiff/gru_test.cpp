@@ -12,7 +12,7 @@ TEST_CASE("gru_cell: alone, chained, and with one matrix for both parts of the g
     expect_gradient([](auto&, const auto& v) { return gru_cell(v[0], v[1], v[2]); }, x);
     expect_gradient([](auto&, const auto& v) { return gru_cell(v[0], v[0], v[2]); }, x);
     expect_gradient([](auto&, const auto& v) { return gru_cell(v[0], v[1], gru_cell(v[1], v[0], v[2])); }, x);
-    expect_gradient(  // two inputs that take no gradient
+    expect_gradient(  // two inputs without a gradient
         [](auto& tape, const auto& v) {
           const auto rows = v[0].rows(), H = v[0].cols() / 3;
           return gru_cell(v[0], tape.constant(rows, 3 * H, {0.4f}), tape.constant(rows, H, {-0.7f}));
@@ -21,7 +21,7 @@ TEST_CASE("gru_cell: alone, chained, and with one matrix for both parts of the g
   }
 }
 
-TEST_CASE("gru_cell is its formula") {
+TEST_CASE("gru_cell equals its formula") {
   Tape<double> tape;
   const auto v = place(tape, {Matrix({1, 3}, std::vector<double>{0.1, -0.2, 0.3}),
                               Matrix({1, 3}, std::vector<double>{0.4, 0.7, -0.6}), Matrix({1, 1}, 0.5)});

@@ -17,7 +17,7 @@ TEST_CASE("layer_norm: gradients of rows, gain and bias") {
       {random_matrix(4, 6, 1), random_matrix(1, 6, 2), random_matrix(1, 6, 3)});
 }
 
-TEST_CASE("layer_norm is its formula, and does not see where a row stands or how wide it spreads") {
+TEST_CASE("layer_norm equals its formula, and ignores the position and scale of a row") {
   Tape<double> tape;
   const auto x = place(tape, {Matrix({3, 2}, std::vector<double>{1, 3, 1001, 1003, -10, 30}),
                               Matrix({1, 2}, std::vector<double>{2, 0.5}), Matrix({1, 2}, std::vector<double>{0.1, -0.1})});
@@ -27,7 +27,7 @@ TEST_CASE("layer_norm is its formula, and does not see where a row stands or how
     CHECK(y(r, 1) == doctest::Approx(0.4).epsilon(1e-12));
   }
   CHECK(layer_norm(x[0], x[1], x[2], 3.0).value()(0, 0) == doctest::Approx(0.1 - 2 * 0.5).epsilon(1e-12));
-  const auto flat = layer_norm(tape.constant(1, 2, 7.0), x[1], x[2]).value();  // no variance
+  const auto flat = layer_norm(tape.constant(1, 2, 7.0), x[1], x[2]).value();  // zero variance
   CHECK(flat(0, 0) == 0.1);
   CHECK_THROWS_AS(layer_norm(x[0], x[0], x[2]), Bug);
 }

@@ -26,7 +26,7 @@ TEST_CASE("lstm_cell: h alone, c alone, both, chained") {
   }
 }
 
-TEST_CASE("lstm_cell works in the memory of gates that an operation made") {
+TEST_CASE("lstm_cell reuses the memory of gates that an operation computed") {
   const std::vector<Matrix> x{random_matrix(3, 8, 1, -2, 2), random_matrix(3, 2, 2)};
   expect_gradient([](auto&, const auto& v) { return lstm_cell(add(v[0], v[0]), v[1]).h; }, x);
   Tape<double> tape;
@@ -36,12 +36,12 @@ TEST_CASE("lstm_cell works in the memory of gates that an operation made") {
   const auto s = lstm_cell(gates, v[1]);
   CHECK(tape.arena().used() - used <= 512);  // two results [3, 2] and a closure
   CHECK_THROWS_AS(gates.value(), Bug);
-  const auto again = lstm_cell(v[0], v[1]);  // of a leaf: the leaf stays as it was
+  const auto again = lstm_cell(v[0], v[1]);  // a leaf is not overwritten
   CHECK(v[0].value().data[3] == x[0].data[3]);
   for (std::size_t i = 0; i < 6; ++i) CHECK(again.h.value().data[i] == s.h.value().data[i]);
 }
 
-TEST_CASE("lstm_cell is its formula") {
+TEST_CASE("lstm_cell equals its formula") {
   Tape<double> tape;
   const auto v = place(tape, {Matrix({1, 4}, std::vector<double>{0.1, -0.2, 0.3, 0.4}), Matrix({1, 1}, 0.5)});
   const auto s = lstm_cell(v[0], v[1]);

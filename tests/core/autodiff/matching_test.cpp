@@ -12,14 +12,14 @@ TEST_CASE("match_scores: gradients for examples of every size") {
     expect_gradient([&](auto&, const auto& v) { return match_scores(v[0], v[1], of, items); },
                     {random_matrix(5, 3, 1), random_matrix(items.total(), 3, 2)});
   }
-  // A matrix matched with itself, as words are: row 0 and 3 of one sentence, 1 and 2 of the other.
+  // A matrix matched with itself, as in word models: rows 0 and 3 are one sentence, 1 and 2 the other.
   const Items two(2, 2);
   const std::vector<int> other{1, 1, 0, 0};
   expect_gradient([&](auto&, const auto& v) { return add(match_scores(v[0], v[0], std::span<const int>(other), two), v[1]); },
                   {random_matrix(4, 3, 3), random_matrix(4, 2, 4)});
 }
 
-TEST_CASE("match_scores is -log(1 + |x - y|), -inf beyond an example's items, and has no gradient where items are equal") {
+TEST_CASE("match_scores is -log(1 + |x - y|), -inf beyond an example's items, and has no gradient for equal items") {
   const Items items(std::vector<int>{2, 1});
   const std::vector<int> example{1, 0};
   Tape<double> tape;

@@ -36,7 +36,7 @@ TEST_CASE("heads erase and add") {
     }
 }
 
-TEST_CASE("a hard head changes its own cell and no other, and gradients know it") {
+TEST_CASE("a hard head changes only its cell, and gradients reflect that") {
   const Matrix one_hot({2, 3}, std::vector<double>{0, 1, 0, 0, 0, 1});
   const std::vector<Matrix> inputs{random_matrix(3, 2, 5), random_matrix(2, 2, 6, 0.1, 0.9), random_matrix(2, 2, 7)};
   const auto write = [&](auto& tape, const auto& x) {
@@ -55,7 +55,7 @@ TEST_CASE("a hard head changes its own cell and no other, and gradients know it"
   }
 }
 
-TEST_CASE("shapes that do not fit are refused") {
+TEST_CASE("shapes that do not fit are rejected") {
   Tape<double> tape;
   const auto x = [&](std::size_t r, std::size_t c) { return tape.constant(r, c); };
   CHECK_THROWS_AS(circular_shift(x(2, 3), x(2, 2)), Bug);

@@ -16,11 +16,11 @@ void expect_triple_loop(std::size_t m, std::size_t n, std::size_t k) {
   for (bool ta : {false, true})
     for (bool tb : {false, true})
       for (double beta : {0.0, 0.5, 1.0}) {
-        // Each a block of a matrix with more columns, or the whole.
+        // Each is a block of a matrix with more columns, or the whole.
         for (std::size_t more : {0, 2}) {
           const std::size_t p = (ta ? m : k) + more, q = (tb ? k : n) + more, s = n + more;
           const auto a = random_matrix(ta ? k : m, p, 1), b = random_matrix(tb ? n : k, q, 2);
-          // What stands in the output does not matter when it is stored over.
+          // If the product replaces the output, the old content must not matter.
           Matrix c({m, s}, beta == 0 ? std::nan("") : 0.25);
           for (std::size_t i = 0; i < m; ++i) std::fill(&c.data[i * s + n], &c.data[i * s] + s, 7.0);
           gemm<double>(columns(a, p - more), ta, columns(b, q - more), tb, {MatrixView<double>{c.data.data(), m, s}, n}, beta,
@@ -40,12 +40,12 @@ void expect_triple_loop(std::size_t m, std::size_t n, std::size_t k) {
 
 }  // namespace
 
-TEST_CASE("gemm is the triple loop, for every transposition, stored or added") {
+TEST_CASE("gemm equals the triple loop, for every transposition, stored or added") {
   struct Shape {
     std::size_t m, n, k;
   };
   std::vector<Shape> shapes{{8, 8, 16},  {8, 9, 16},  {1, 1, 1025},
-                            {1, 40, 30}, {40, 1, 30}, {17, 7, 11}};  // loops of our own, and BLAS
+                            {1, 40, 30}, {40, 1, 30}, {17, 7, 11}};  // our loops, and BLAS
   for (std::size_t m : {1, 2, 3, 5})
     for (std::size_t n = 1; n <= 9; ++n)
       for (std::size_t k : {1, 2, 4}) shapes.push_back({m, n, k});
@@ -73,7 +73,7 @@ TEST_CASE("linear, add_linear, matmul") {
   }
 }
 
-TEST_CASE("rows without a cotangent take no part in a product's gradient, even if they are no numbers") {
+TEST_CASE("rows without a cotangent do not enter a product's gradient, even if they are not finite") {
   Tape<double> tape;
   auto rows = random_matrix(5, 4, 1);
   std::fill_n(&rows.data[4], 4, INFINITY);
@@ -81,7 +81,7 @@ TEST_CASE("rows without a cotangent take no part in a product's gradient, even i
   const auto w = place(tape, {random_matrix(5, 4, 1), random_matrix(70, 4, 2), random_matrix(1, 70, 3)});
   auto cotangent = random_matrix(5, 70, 4);
   for (std::size_t row : {1, 3}) std::fill_n(&cotangent.data[row * 70], 70, 0.0);
-  std::fill_n(&cotangent.data[2 * 70], 69, 0.0);  // the last one is not
+  std::fill_n(&cotangent.data[2 * 70], 69, 0.0);  // the last entry is not 0
   const MatrixView<const double> g{cotangent.data.data(), 5, 70};
   const auto y = linear(v[0], v[1], v[2]), whole = linear(w[0], w[1], w[2]);
   tape.backward(y, g);
@@ -98,7 +98,7 @@ TEST_CASE("rows without a cotangent take no part in a product's gradient, even i
     for (std::size_t i = 0; i < expected.size(); ++i) CHECK(tape.gradient(x).data[i] == doctest::Approx(expected[i]));
   };
   same(v[0], of_x), same(v[1], of_w), same(v[2], of_b);
-  tape.backward(add(whole, whole), g);  // two cotangents, the second added
+  tape.backward(add(whole, whole), g);  // two cotangents; the second is added
   for (double& x : of_x) x *= 2;
   for (double& x : of_w) x *= 2;
   same(w[0], of_x), same(w[1], of_w);
@@ -107,10 +107,10 @@ TEST_CASE("rows without a cotangent take no part in a product's gradient, even i
   same(w[0], std::vector<double>(20)), same(w[1], std::vector<double>(280)), same(w[2], std::vector<double>(70));
 }
 
-TEST_CASE("add_linear takes over what an operation made, and copies what is a leaf") {
+TEST_CASE("add_linear reuses the memory of a computed base, and copies a leaf") {
   const auto x = random_matrix(3, 4, 1), w = random_matrix(2, 4, 2), base = random_matrix(3, 2, 3);
   expect_gradient([](auto&, const auto& v) { return add_linear(add(v[2], v[2]), v[0], v[1]); }, {x, w, base});
-  // A chain of them, the base's cotangent joining another.
+  // A chain of them; the base's cotangent is added to another.
   expect_gradient(
       [](auto&, const auto& v) {
         const auto y = square(v[2]);
@@ -122,7 +122,7 @@ TEST_CASE("add_linear takes over what an operation made, and copies what is a le
   const auto leaf = add_linear(v[2], v[0], v[1]);
   CHECK(v[2].value().data[0] == base.data[0]);
   const auto made = square(v[2]), kept = tape.detach(made);
-  CHECK(add_linear(made, v[0], v[1]).value().data != kept.value().data);  // shared: not written over
+  CHECK(add_linear(made, v[0], v[1]).value().data != kept.value().data);  // in use elsewhere: not overwritten
   const auto own = square(v[2]);
   const double* memory = own.value().data;
   CHECK(add_linear(own, v[0], v[1]).value().data == memory);
@@ -139,7 +139,7 @@ TEST_CASE("products of a matrix with itself, and weights used twice") {
                   {random_matrix(4, 3, 2), a, random_matrix(1, 3, 3)});
 }
 
-TEST_CASE("products refuse shapes that do not fit") {
+TEST_CASE("products reject shapes that do not fit") {
   Tape<float> tape;
   auto x = tape.constant(2, 3);
   CHECK_THROWS_AS(linear(x, tape.constant(4, 2)), Bug);

@@ -4,7 +4,7 @@
 
 namespace hardgrad::testing::rearrange_test {
 
-TEST_CASE("gather_rows: repeated, missing, none at all") {
+TEST_CASE("gather_rows: repeated rows, missing rows, no rows") {
   for (const std::vector<int>& index : {std::vector<int>{0}, {2, 0, 2, 2}, {-1, 1, -1, 1, 0}, {-1, -1}, {0, 1, 2}})
     expect_gradient([&](auto&, const auto& x) { return gather_rows(x[0], std::span<const int>(index)); },
                     {random_matrix(3, 4, 1)});
@@ -24,7 +24,7 @@ TEST_CASE("concat_columns and slice_columns") {
     expect_gradient([](auto&, const auto& v) { return concat_columns({v[0], v[2], v[0]}); }, x);
     for (auto [from, count] : {std::pair{0, 5}, {0, 2}, {2, 3}, {4, 1}})
       expect_gradient([&](auto&, const auto& v) { return slice_columns(v[2], from, count); }, x);
-    // Slices of one matrix next to each other and overlapping.
+    // Adjacent and overlapping slices of one matrix.
     expect_gradient(
         [](auto&, const auto& v) {
           return concat_columns({slice_columns(v[2], 1, 3), slice_columns(v[2], 0, 2)});
@@ -52,7 +52,7 @@ TEST_CASE("stack_rows, and gathers from a stack") {
   CHECK_THROWS_AS(gather_rows(std::span<const Var<double>>(v), std::span<const int>(beyond)), Bug);
 }
 
-TEST_CASE("stack_rows differentiates when only a later block needs it") {
+TEST_CASE("stack_rows differentiates if only a later block needs it") {
   Tape<double> tape;
   const std::vector<Var<double>> v{tape.constant(1, 2, 1), place(tape, {random_matrix(1, 2, 1)})[0]};
   auto y = stack_rows(std::span<const Var<double>>(v));
@@ -82,7 +82,7 @@ TEST_CASE("beside_zero: the logits of bits") {
   CHECK(y(3, 1) == x.value()(1, 1));
 }
 
-TEST_CASE("pick_in_groups: an entry of each row of the groups") {
+TEST_CASE("pick_in_groups: one entry of each row of the groups") {
   const std::vector<int> group{1, 0, 1}, column{1, 0, 1, 1, 0, 1}, wide{3, 0, 1, 2, 0, 1}, outside{2, 0, 1};
   const auto f = [&](const std::vector<int>& which) {
     return
@@ -101,16 +101,16 @@ TEST_CASE("pick_in_groups: an entry of each row of the groups") {
   CHECK_THROWS_AS(f(std::vector<int>{4, 0, 0, 0, 0, 0})(tape, std::vector{x}), Bug);
 }
 
-TEST_CASE("bag: words repeated and missing, with and without weights") {
+TEST_CASE("bag: repeated and missing words, with and without weights") {
   const std::vector<int> tokens{0, 3, -1, 3, 3, 1, -1, -1, -1, 2, 2, 2};
-  const std::vector<int> weight{1, 1, -1, 0, 3, 2, 0, 0, 0, 2, 3, 1};  // a token that is nothing has any weight, or none
+  const std::vector<int> weight{1, 1, -1, 0, 3, 2, 0, 0, 0, 2, 3, 1};  // a padding token may have any weight
   const auto table = random_matrix(5, 3, 1), u = random_matrix(4, 3, 2);
   for (std::size_t words : {1, 3, 4, 12}) {
     expect_gradient([&](auto&, const auto& x) { return bag(x[0], std::span<const int>(tokens), words); }, {table});
     expect_gradient(
         [&](auto& tape, const auto& x) {
           using T = Number<decltype(tape)>;
-          const std::vector<T> weights(u.data.begin(), u.data.end());  // gone before the backward pass
+          const std::vector<T> weights(u.data.begin(), u.data.end());  // destroyed before the backward pass
           return bag(x[0], std::span<const int>(tokens), words, BagWeights<T>{{weights.data(), 4, 3}, weight});
         },
         {table});

@@ -32,7 +32,7 @@ TEST_CASE("sums of consecutive rows") {
   CHECK_THROWS_AS(group_sums(tape.constant({x.data(), 2, 2}), 2), Bug);
 }
 
-TEST_CASE("sums are carried in double") {
+TEST_CASE("sums are accumulated in double") {
   Tape<float> tape;
   const std::size_t n = 1 << 20;
   std::vector<float> x(n, 0.1f);
@@ -44,7 +44,7 @@ TEST_CASE("sums are carried in double") {
   CHECK(std::abs(weighted_sum(v, std::span<const double>(std::vector<double>(n, 1))).item() - exact) < 1);
 }
 
-TEST_CASE("a weight of 0 silences an infinite entry") {
+TEST_CASE("a weight of 0 removes an infinite entry") {
   Tape<double> tape;
   auto x = place(tape, {Matrix({2, 1}, std::vector<double>{-INFINITY, 2})})[0];
   const std::vector<double> weight{0, 3};
@@ -68,7 +68,7 @@ TEST_CASE("segment_logsumexp") {
   }
 }
 
-TEST_CASE("segment_logsumexp: large values, nothing at all, bad groups") {
+TEST_CASE("segment_logsumexp: large values, empty input, bad groups") {
   Tape<double> tape;
   auto x = place(tape, {Matrix({3, 1}, std::vector<double>{1000, 1000, -INFINITY})})[0];
   const std::vector<int> group{0, 0, 1}, unordered{0, 1, 0}, gap{0, 0, 2};

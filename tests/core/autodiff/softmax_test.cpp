@@ -21,7 +21,7 @@ const std::vector<Case> cases{{1, {1}},       {2, {2, 2, 2}},    {2, {2, 1, 0}},
 
 TEST_CASE("log_softmax, probabilities, entropy: ragged options") {
   for (const auto& [cols, options] : cases) {
-    if (cols > 100) continue;  // finite differences would take long; the other test sees these
+    if (cols > 100) continue;  // finite differences would be slow; the other test covers these
     const std::vector<Matrix> x{random_matrix(options.size(), cols, 1, -3, 3)};
     const std::span<const int> o(options);
     expect_gradient([&](auto&, const auto& v) { return log_softmax(v[0], o); }, x);
@@ -32,12 +32,12 @@ TEST_CASE("log_softmax, probabilities, entropy: ragged options") {
                     {x[0], random_matrix(options.size(), cols, 2)});
     expect_gradient([](auto&, const auto& v) { return kl_divergence(v[0], v[1]); },
                     {x[0], random_matrix(options.size(), cols, 2)});
-    // One matrix as both: its two cotangents meet.
+    // One matrix as both arguments: its two cotangents add.
     expect_gradient([](auto&, const auto& v) { return kl_divergence(v[0], v[0]); }, x);
   }
 }
 
-TEST_CASE_TEMPLATE("log_softmax sums to one and what is no option is exactly nothing", T, float, double) {
+TEST_CASE_TEMPLATE("log_softmax sums to one, and missing options are exactly zero", T, float, double) {
   for (const auto& [cols, options] : cases) {
     Tape<T> tape;
     const auto x = place(tape, {random_matrix(options.size(), cols, 3, -30, 30)})[0];
@@ -56,10 +56,10 @@ TEST_CASE_TEMPLATE("log_softmax sums to one and what is no option is exactly not
   }
 }
 
-TEST_CASE_TEMPLATE("the logarithm of a probability next to 1 has all its digits", T, float, double) {
+TEST_CASE_TEMPLATE("the logarithm of a probability near 1 has full precision", T, float, double) {
   const double tolerance = 4 * std::numeric_limits<T>::epsilon();
   for (double phi : {12.0, 25.0, 34.0, 40.0, 60.0, 80.0})
-    for (std::size_t options : {2, 5}) {  // of five, three impossible
+    for (std::size_t options : {2, 5}) {  // of five, three are impossible
       CAPTURE(phi);
       Tape<T> tape;
       std::vector<double> logits(options, -INFINITY);
@@ -88,8 +88,8 @@ TEST_CASE("infinite logits: an impossible option, extreme differences") {
   CHECK_THROWS_AS(log_softmax(all, std::span<const int>(std::vector<int>{3})), Bug);
 }
 
-TEST_CASE_TEMPLATE("many pairs have the values and gradients they have among three columns", T, float, double) {
-  constexpr std::size_t rows = 1300;  // more than are worked off at once, and no multiple of a register
+TEST_CASE_TEMPLATE("many rows of two options have the same values and gradients as within three columns", T, float, double) {
+  constexpr std::size_t rows = 1300;  // more than one batch of rows, and not a multiple of a register
   auto pairs = random_matrix(rows, 2, 5, -9, 9), three = Matrix({rows, 3}, 0.5);
   pairs.data[7] = pairs.data[1500] = pairs.data[2000] = -INFINITY;
   for (std::size_t i = 0; i < 2 * rows; ++i) three.data[i / 2 * 3 + i % 2] = pairs.data[i];

@@ -13,7 +13,7 @@ TEST_CASE("sparsemax: gradients, ragged options") {
                       {random_matrix(options.size(), 5, 7, -spread, spread)});
 }
 
-TEST_CASE("sparsemax is the nearest distribution: the projection's conditions hold, and known values come out") {
+TEST_CASE("sparsemax is the nearest distribution: the projection's conditions hold, and known values are reproduced") {
   Tape<double> tape;
   const auto x = random_matrix(200, 6, 3, -1, 1);
   const std::vector<int> options(200, 5);

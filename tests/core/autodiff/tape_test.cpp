@@ -22,7 +22,7 @@ Parameter<T>& filled(ParameterSet<T>& set, const char* name, std::size_t rows, s
   return p;
 }
 
-/// A small network with every kind of operation; its gradient.
+/// The gradient of a small network with every kind of operation.
 template <class T>
 std::vector<T> network(Tape<T>& tape, ParameterSet<T>& set) {
   const auto p = [&](const char* name) { return tape.parameter(*set.find(name)); };
@@ -55,7 +55,7 @@ void fill(ParameterSet<T>& set) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("a cleared tape gives the same bits from the same memory", T, float, double) {
+TEST_CASE_TEMPLATE("a cleared tape gives the same bits in the same memory", T, float, double) {
   ParameterSet<T> set;
   fill(set);
   Tape<T> tape;
@@ -72,7 +72,7 @@ TEST_CASE_TEMPLATE("a cleared tape gives the same bits from the same memory", T,
   CHECK(network(fresh, set) == first);
 }
 
-TEST_CASE("the network's gradient is that of its parameters") {
+TEST_CASE("the network's gradient is the gradient of its parameters") {
   ParameterSet<double> set;
   fill(set);
   Tape<double> tape;
@@ -102,7 +102,7 @@ TEST_CASE("detach: the value passes, the gradient does not") {
   CHECK_FALSE(tape.needs_gradient(multiply(tape.detach(x), tape.detach(x))));
 }
 
-TEST_CASE("an input used several times, and one not used at all") {
+TEST_CASE("an input used several times, and an unused one") {
   Tape<double> tape;
   const auto x = place(tape, {Matrix({1, 2}, std::vector<double>{2, 5}), Matrix({1, 2}, 1.0)});
   auto y = sum(add(multiply(x[0], x[0]), add(x[0], affine(x[0], 3.0))));
@@ -141,7 +141,7 @@ TEST_CASE("parameters: one leaf each, gradients in the set's order, of this set 
   CHECK_THROWS_AS(tape.backward(tape.parameter(a)), Bug);
 }
 
-TEST_CASE("backward_to_leaves: the same gradients in less memory without those of intermediate values") {
+TEST_CASE("backward_to_leaves: the same gradients in less memory, without those of intermediate values") {
   ParameterSet<double> set;
   auto& w = filled(set, "w", 8, 8, 1);
   const auto chain = [&](Tape<double>& tape, Var<double>& middle) {
@@ -156,7 +156,7 @@ TEST_CASE("backward_to_leaves: the same gradients in less memory without those o
   Var<double> a, b;
   auto full = chain(kept, a), lean = chain(released, b);
   std::vector<double> expected(64), got(64);
-  for (int round = 0; round < 2; ++round) {  // the second round finds memory released by the first
+  for (int round = 0; round < 2; ++round) {  // the second round reuses memory released by the first
     kept.backward(full);
     released.backward_to_leaves(lean);
     std::fill(expected.begin(), expected.end(), 0.0);
@@ -171,12 +171,12 @@ TEST_CASE("backward_to_leaves: the same gradients in less memory without those o
   CHECK_THROWS_AS(released.backward_to_leaves(b), Bug);
 }
 
-TEST_CASE("a gradient formed in the caller's memory is the one the tape keeps, and nobody's after that") {
+TEST_CASE("a gradient computed in the caller's memory is used by the tape, and not changed later") {
   ParameterSet<double> set, other;
   auto &w = filled(set, "w", 3, 3, 1), &b = filled(set, "b", 2, 3, 2);
   filled(set, "unused", 2, 2, 3);
   auto& elsewhere = filled(other, "elsewhere", 2, 3, 4);
-  const auto loss = [&](Tape<double>& tape) {  // b is handed its cotangent as a whole, and once more
+  const auto loss = [&](Tape<double>& tape) {  // b gets its cotangent as a whole, and another one later
     auto base = tape.parameter(b), x = tape.parameter(elsewhere);
     auto y = add_linear(base, tanh(add_linear(x, base, tape.parameter(w))), tape.parameter(w));
     return sum(add(square(y), x));
@@ -194,7 +194,7 @@ TEST_CASE("a gradient formed in the caller's memory is the one the tape keeps, a
     CHECK(lean.gradient(lean.parameter(elsewhere))(1, 2) == kept.gradient(kept.parameter(elsewhere))(1, 2));
     CHECK_THROWS_AS(lean.gradient(lean.parameter(w)), Bug);
     CHECK_THROWS_AS(lean.add_gradient(set, std::span<double>(last)), Bug);
-    // Another backward pass leaves the caller's memory alone.
+    // Another backward pass does not change the caller's memory.
     lean.backward_to_leaves(affine(total, 3.0), set, std::span<double>(last));
     CHECK(got == expected);
     CHECK(last[0] == doctest::Approx(3 * expected[0]));
@@ -202,7 +202,7 @@ TEST_CASE("a gradient formed in the caller's memory is the one the tape keeps, a
   CHECK_THROWS_AS(lean.backward_to_leaves(loss(lean), set, std::span<double>(got).first(3)), Bug);
 }
 
-TEST_CASE("a pass towards inputs leaves parameters out, and one towards parameters inputs, whatever is made of both") {
+TEST_CASE("a pass to inputs omits parameters, and a pass to parameters omits inputs, even if values depend on both") {
   ParameterSet<double> set;
   auto &w = filled(set, "w", 3, 3, 1), &v = filled(set, "v", 2, 3, 2);
   const auto x0 = random_matrix(2, 3, 3);
@@ -224,7 +224,7 @@ TEST_CASE("a pass towards inputs leaves parameters out, and one towards paramete
   tape.add_gradient(set, std::span<double>(expected));
   tape.backward_to_inputs(total);
   CHECK(numbers(x) == of_x);
-  CHECK(numbers(of_parameters) == std::vector<double>(6));  // not worked out
+  CHECK(numbers(of_parameters) == std::vector<double>(6));  // not computed
   CHECK(numbers(tape.parameter(w)) == std::vector<double>(9));
   CHECK(tape.needs_gradient(of_parameters));
   tape.backward(total);
@@ -234,7 +234,7 @@ TEST_CASE("a pass towards inputs leaves parameters out, and one towards paramete
   CHECK(numbers(x) == std::vector<double>(6));
 }
 
-TEST_CASE("what runs share is made once, outlives a rewind, and takes the gradient of each run") {
+TEST_CASE("shared values are made once, survive a rewind, and take the gradient of each run") {
   struct Made {
     int of;
     Var<double> value;
@@ -268,16 +268,16 @@ TEST_CASE("what runs share is made once, outlives a rewind, and takes the gradie
   }
   tape.rewind();
   CHECK(run(tape, 2, 1) == first);
-  CHECK(tape.arena().used() == used);  // nothing piles up
+  CHECK(tape.arena().used() == used);  // nothing accumulates
   made = 0;
   tape.rewind();
   CHECK(run(tape, 2, 1) == first);
   CHECK(made == 0);
   tape.rewind();
-  CHECK(run(tape, 5, 1) == alone(5, 1));  // other data
+  CHECK(run(tape, 5, 1) == alone(5, 1));  // different data
   tape.clear();
   CHECK(run(tape, 2, 1) == first);
-  tape.clear();  // what differentiates came first: found again by this run alone
+  tape.clear();  // a differentiated value comes first: after a rewind, shared values are made anew
   sum(square(tape.parameter(w)));
   made = 0;
   run(tape, 2, 1);

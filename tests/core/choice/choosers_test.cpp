@@ -1,4 +1,4 @@
-// Choosers answer sites; rows remember where they came from.
+// Choosers answer sites; rows remember their origin.
 #include "core/choice/relaxed.hpp"
 
 #include <doctest/doctest.h>
@@ -50,7 +50,7 @@ TEST_CASE("enumeration grows a tree of every prefix, and its leaves' probabiliti
   CHECK(sums[1] == doctest::Approx(1).epsilon(1e-14));
 }
 
-TEST_CASE("sampling fans out once, keeps examples together, and never takes a missing option") {
+TEST_CASE("sampling branches once, keeps examples together, and never takes a missing option") {
   KeyedRandomness random(Key(1));
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     Chain chain;
@@ -68,7 +68,7 @@ TEST_CASE("sampling fans out once, keeps examples together, and never takes a mi
   }
 }
 
-TEST_CASE("greedy takes the most probable of a row's options, forced what it is told") {
+TEST_CASE("greedy takes a row's most probable option, forced takes the given one") {
   Chain greedy, forced;
   GreedyChooser<double> most;
   greedy.run(most);
@@ -81,7 +81,7 @@ TEST_CASE("greedy takes the most probable of a row's options, forced what it is 
   CHECK_THROWS_AS(Chain().run(too_few), Bug);
 }
 
-TEST_CASE("log probabilities that do not sum to one are refused") {
+TEST_CASE("log probabilities that do not sum to one are rejected") {
   Tape<double> tape;
   const auto log_p = tape.constant(1, 3);
   for (int i = 0; i < 3; ++i) tape.mutable_value(log_p)(0, i) = std::log(i == 2 ? 0.5 : 0.25);
@@ -115,7 +115,7 @@ TEST_CASE("expected and relaxed weights are distributions over the options, and 
   }
 }
 
-TEST_CASE("Gumbel-max: the largest relaxed weight has the law of the logits, within five standard errors") {
+TEST_CASE("Gumbel-max: the largest relaxed weight has the distribution of the logits, within five standard errors") {
   double counts[3] = {};
   const int n = 4000;
   for (std::uint64_t i = 0; i < n; ++i) {

@@ -1,4 +1,4 @@
-// The Normal distribution: density, entropy and divergence by their formulas, its derivatives, and its quadrature.
+// The Normal distribution: density, entropy and divergence by their formulas; derivatives; quadrature.
 #include "core/choice/normal.hpp"
 
 #include <doctest/doctest.h>
@@ -32,7 +32,7 @@ struct Two {
   }
 };
 
-TEST_CASE("log density, entropy and divergence of a Normal are what the formulas say") {
+TEST_CASE("log density, entropy and divergence of a Normal equal their formulas") {
   Two two;
   const auto choice = two.draw(2);
   const auto log_p = row_sums(two.distribution->log_probability(choice)), entropy = two.distribution->entropy();
@@ -64,7 +64,7 @@ TEST_CASE("log density, entropy and divergence of a Normal are what the formulas
   }
 }
 
-TEST_CASE("derivatives of the log density are the scores, and of a reparameterised draw one and the noise") {
+TEST_CASE("derivatives of the log density are the scores; those of a reparameterised draw are one and the noise") {
   Two two;
   const auto choice = two.draw(1);
   two.tape.backward(sum(two.distribution->log_probability(choice)));
@@ -83,13 +83,13 @@ TEST_CASE("derivatives of the log density are the scores, and of a reparameteris
   }
 }
 
-TEST_CASE("a quadrature's nodes carry all the mass, and its gradient is the mean's") {
+TEST_CASE("a quadrature's nodes have total mass one, and its gradient is the mean's") {
   Two two;
   const int n = 8;
   const auto choice = two.distribution->enumerate(two.tape, two.root, 0, {.nodes = n});
   REQUIRE(choice.rows->size() == 2 * n * n);
   const auto log_mass = add(row_sums(two.distribution->log_probability(choice)), choice.log_volume);
-  // E[sum_d z_d^2 + z_1 z_2] by nodes; its gradient through the log density alone
+  // E[sum_d z_d^2 + z_1 z_2] by nodes; the gradient runs only through the log density.
   double mass = 0, mean = 0;
   auto f = two.tape.constant(choice.rows->size(), 1);
   for (std::size_t r = 0; r < choice.rows->size(); ++r) {
@@ -113,7 +113,7 @@ TEST_CASE("a quadrature's nodes carry all the mass, and its gradient is the mean
   }
 }
 
-TEST_CASE("a quadrature of more rows than allowed is refused in words, and columns side by side are not multiplied") {
+TEST_CASE("a quadrature with more rows than allowed is rejected with a message, and parallel columns are not multiplied") {
   Two two;
   CHECK_THROWS_WITH_AS(two.distribution->enumerate(two.tape, two.root, 0, {.cap = 100, .nodes = 8}),
                        doctest::Contains("choice 1 has more than 100 rows to integrate over"), NotExact);
@@ -128,7 +128,7 @@ TEST_CASE("a quadrature of more rows than allowed is refused in words, and colum
   }
 }
 
-TEST_CASE("the mean has no probability, and options asked of numbers are a bug") {
+TEST_CASE("the mean has no probability, and asking numbers for options is a bug") {
   Two two;
   const auto mean = two.distribution->mean(Rows::after(two.root, {0, 1}, 0));
   CHECK(!mean.has_probability());

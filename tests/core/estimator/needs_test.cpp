@@ -1,4 +1,4 @@
-// What an estimator needs is declared, and the default is refusal.
+// Estimators declare their needs; by default they support no model.
 #include "core/estimator/needs.hpp"
 
 #include <doctest/doctest.h>
@@ -25,7 +25,7 @@ TEST_CASE("an estimator that declares no needs works on no model") {
   CHECK(!EstimatorEntry{}.fault().empty());
 }
 
-TEST_CASE("a refusal names the site and what it has") {
+TEST_CASE("a rejection names the site and its kind of choice") {
   CHECK(!unmet({need::bits}, bits));
   CHECK(
       *unmet({need::bits}, categories) ==
@@ -37,13 +37,13 @@ TEST_CASE("a refusal names the site and what it has") {
   CHECK(unmet({need::log_density, need::dreams}, categories)->find("nothing it could dream") != std::string::npos);
 }
 
-TEST_CASE("every site must have what is needed, the second one too") {
+TEST_CASE("every site must meet the needs, also the second one") {
   const Structure two{.sites = {{.name = "gate", .options = 2}, {.name = "word", .options = 20}}};
   CHECK(unmet({need::bits}, two)->find("site `word`") != std::string::npos);
   CHECK(!unmet({need::categorical}, two));
 }
 
-TEST_CASE("of a Normal nothing may be asked that is of options, and a model without a choice refuses who does not say so") {
+TEST_CASE("needs about options reject a Normal, and a model without a choice rejects an estimator that does not allow it") {
   for (const auto& need : {need::log_density, need::reparameterised, need::quantiles, need::symmetric, need::measure_valued})
     CHECK(!unmet({need}, place));
   CHECK(!unmet({need::quantiles, need::measure_valued}, bits));
@@ -63,7 +63,7 @@ TEST_CASE("of a Normal nothing may be asked that is of options, and a model with
   CHECK(!unmet({need::relaxable, need::no_choice}, Structure{}));
 }
 
-TEST_CASE("structure: dependence is derived from what the sites' choices reach") {
+TEST_CASE("structure: dependence is derived from the reach of the sites' choices") {
   const auto of = [](int times, Reach reach) {
     return structure_of({.name = "s", .options = 3, .times = times, .reach = reach});
   };
@@ -85,7 +85,7 @@ TEST_CASE("structure: dependence is derived from what the sites' choices reach")
   CHECK(mixed.state_width() == 7);
 }
 
-TEST_CASE("what a model's page says of its dependence is what its sites make of it") {
+TEST_CASE("the dependence on a model's page agrees with its sites") {
   const Dimensions all = {{"bits", 1},
                           {"gaussians", 1},
                           {"not_gate", 1},
@@ -161,7 +161,7 @@ TEST_CASE("what a model's page says of its dependence is what its sites make of 
   CHECK(visited.size() == Models::instance().names().size());
 }
 
-TEST_CASE("targets: names, numbers and what they add, and an unknown one is refused") {
+TEST_CASE("targets: names, numbers and terms; an unknown one is rejected") {
   CHECK(Target().name() == "expected_loss");
   CHECK(Target("importance_bound[samples=4]") == Target("importance_bound[ samples = 4 ]"));
   CHECK(Target("importance_bound[samples=4]").text() == "importance_bound[samples=4]");
@@ -174,7 +174,7 @@ TEST_CASE("targets: names, numbers and what they add, and an unknown one is refu
   CHECK(Targets::instance().names().size() == 10);
 }
 
-TEST_CASE("every estimator of a mean over choices takes another target, and says which one it has") {
+TEST_CASE("every estimator of a mean over choices accepts another target, and reports it") {
   int means = 0;
   for (const auto& [name, entry] : Estimators::instance().entries()) {
     CAPTURE(name);

@@ -8,7 +8,7 @@ namespace {
 
 const Dimensions dimensions{{"vocabulary", 8}, {"answers", 3}, {"document_length", 4}, {"question_length", 3}};
 
-// `garbage` stands beyond the ends of documents and questions.
+// `garbage` fills the padding of documents and questions.
 Batch three_documents(int garbage = 0) {
   const int g = garbage;
   Batch batch;
@@ -23,7 +23,7 @@ Batch three_documents(int garbage = 0) {
 
 struct Case {
   std::string spec;
-  Options forced;  // [step][row]; 0 where a question is over
+  Options forced;  // [step][row]; 0 for a finished question
 };
 std::vector<Case> cases() {
   return {{"attentive_reader[embedding=3,hidden=3]", {{3, 1, 2}}},
@@ -42,7 +42,7 @@ TEST_CASE("attentive_reader: gradients of losses, log probabilities and states, 
   }
 }
 
-TEST_CASE("attentive_reader: the gradient check sees a missing score term") {
+TEST_CASE("attentive_reader: the gradient check detects a missing score term") {
   for (const auto& [spec, forced] : cases()) {
     auto model = testing::lively(spec, dimensions);
     const auto& options = forced;
@@ -51,7 +51,7 @@ TEST_CASE("attentive_reader: the gradient check sees a missing score term") {
   }
 }
 
-TEST_CASE("attentive_reader: padding and company do not matter") {
+TEST_CASE("attentive_reader: padding and other examples do not matter") {
   for (const auto& [spec, forced] : cases()) {
     CAPTURE(spec);
     const auto model = testing::lively(spec, dimensions);
@@ -105,7 +105,7 @@ TEST_CASE("attentive_reader: enumerated rows sum to the expectation over all pat
   }
 }
 
-TEST_CASE("attentive_reader: every example is answered once, when its question is over") {
+TEST_CASE("attentive_reader: every example is answered once, after its question has ended") {
   for (const auto& [spec, forced] : cases()) {
     CAPTURE(spec);
     const auto model = testing::lively(spec, dimensions);

@@ -19,7 +19,7 @@ Batch three_images() {
 
 struct Case {
   std::string spec;
-  Options forced;  // of three examples
+  Options forced;  // for three examples
   int columns, options, layers;
 };
 std::vector<Case> cases() {
@@ -42,7 +42,7 @@ TEST_CASE("belief_network: gradients of losses, log probabilities and states, in
   }
 }
 
-TEST_CASE("belief_network: the gradient check sees a missing score term") {
+TEST_CASE("belief_network: the gradient check detects a missing score term") {
   const auto c = cases()[1];
   auto model = testing::lively(c.spec, dimensions);
   const auto make = [&] { return std::make_unique<ForcedChooser<double>>(c.forced); };
@@ -85,7 +85,7 @@ TEST_CASE("belief_network: enumerated rows sum to the expectation over all paths
   }
 }
 
-TEST_CASE("belief_network: the likelihoods of all images sum to one, of all lower halves for every upper half") {
+TEST_CASE("belief_network: the likelihoods of all images sum to one, and those of all lower halves for every upper half") {
   for (const auto& c : cases()) {
     CAPTURE(c.spec);
     const auto model = testing::lively(c.spec, dimensions);

@@ -1,4 +1,4 @@
-// bits: given coefficients of a linear cost, and starting probabilities drawn from a Dirichlet distribution.
+// bits: given coefficients of a linear cost, and initial probabilities from a Dirichlet distribution.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -22,7 +22,7 @@ double expected_cost(const Model<double>& model) {
   return exact_objective<double>(Target(), {tape, model, batch, unused}, 100).loss;
 }
 
-TEST_CASE("a linear cost with coefficients that are given") {
+TEST_CASE("a linear cost with given coefficients") {
   const auto model = bits("bits=2,options=3,function=linear,coefficients=1;2;3;-4;5;6,logit=0;0;0;0.3;0.1;-0.2");
   double sum = 0, expected = 2;
   for (const double l : {0.3, 0.1, -0.2}) sum += std::exp(l);
@@ -35,7 +35,7 @@ TEST_CASE("a linear cost with coefficients that are given") {
                        "bits: coefficients must be 0 or 6 numbers, got 2", UsageError);
 }
 
-/// The logits a model starts with, [choices, S]; of bits (0, phi).
+/// A model's initial logits, [choices, S]; of bits (0, phi).
 std::vector<std::vector<double>> logits(const Model<double>& model, std::size_t options) {
   std::vector<std::vector<double>> all;
   const auto& value = (*model.parameters().begin()).value.data;
@@ -70,7 +70,7 @@ TEST_CASE("probabilities drawn from a Dirichlet distribution have its mean and v
   CHECK(visited == 8);
 }
 
-TEST_CASE("Dirichlet probabilities: another seed draws others, and hardly any of tiny ones is too small for a number") {
+TEST_CASE("Dirichlet probabilities: another seed draws different ones, and hardly any small one underflows") {
   const auto a = logits(*bits("bits=3,options=3,dirichlet=1", 1), 3), b = logits(*bits("bits=3,options=3,dirichlet=1", 2), 3);
   CHECK(a == logits(*bits("bits=3,options=3,dirichlet=1", 1), 3));
   CHECK(a != b);

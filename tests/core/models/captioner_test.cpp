@@ -11,7 +11,7 @@ const Dimensions from_features{{"cells", 3},         {"features", 2}, {"target_v
 const Dimensions from_images{{"cells", 2},         {"height", 8}, {"width", 16}, {"target_vocabulary", 5},
                              {"target_length", 3}, {"bos", 1},    {"eos", 2}};
 
-// `garbage` stands beyond the captions' ends.
+// `garbage` fills the padding of captions.
 Batch three_pictures(bool images, int garbage = 0) {
   Batch batch;
   batch.id = {4, 5, 6};
@@ -51,13 +51,13 @@ TEST_CASE("captioner: gradients of losses, log probabilities and states, in ever
   }
 }
 
-TEST_CASE("captioner: the gradient check sees a missing score term") {
+TEST_CASE("captioner: the gradient check detects a missing score term") {
   auto model = testing::lively(cases()[0].spec, from_features);
   const auto make = [] { return std::make_unique<ForcedChooser<double>>(among_three); };
   CHECK(testing::gradient_error(*model, three_pictures(false), make, true).first > 1e-2);
 }
 
-TEST_CASE("captioner: padding and company do not matter, copies cost the same, one-hot weights are hard choices") {
+TEST_CASE("captioner: padding and other examples do not matter, copies cost the same, one-hot weights are hard choices") {
   for (const auto& c : cases()) {
     CAPTURE(c.spec);
     const auto& options = options_of(c);
@@ -99,7 +99,7 @@ TEST_CASE("captioner: enumerated rows sum to the expectation over all paths") {
   }
 }
 
-TEST_CASE("captioner: the penalty is lambda sum_i (1 - sum_t alpha_ti)^2 of each caption, whoever answers") {
+TEST_CASE("captioner: the penalty is lambda sum_i (1 - sum_t alpha_ti)^2 of each caption, for any chooser") {
   const auto plain = testing::lively("captioner[embedding=2,hidden=3]", from_features);
   const auto penalised = testing::lively("captioner[embedding=2,hidden=3,doubly_stochastic=0.7]", from_features);
   const auto batch = three_pictures(false);
@@ -124,10 +124,10 @@ TEST_CASE("captioner: the penalty is lambda sum_i (1 - sum_t alpha_ti)^2 of each
   }
 }
 
-TEST_CASE("captioner: a cell sees its own pixels alone, and knows where it is") {
+TEST_CASE("captioner: a cell sees only its pixels, and its position") {
   const auto model = testing::lively("captioner[embedding=2,hidden=2,channels=2,features=3]", from_images);
   const auto batch = three_pictures(true).select({0});
-  auto right = batch;  // the left cell's pixels where the right one's were, and the other way round
+  auto right = batch;  // the pixels of the left and the right cell swapped
   auto& image = right.reals.at("image").data;
   for (int i = 0; i < 8; ++i)
     for (int j = 0; j < 8 * 3; ++j) std::swap(image[i * 48 + j], image[i * 48 + 24 + j]);
@@ -142,7 +142,7 @@ TEST_CASE("captioner: a cell sees its own pixels alone, and knows where it is") 
   CHECK(look(batch, 0) != doctest::Approx(look(batch, 1)).epsilon(1e-6));
 }
 
-TEST_CASE("captioner: images that are not made of cells are refused") {
+TEST_CASE("captioner: images that are not divisible into cells are rejected") {
   auto odd = from_images;
   odd["width"] = 12;
   CHECK_THROWS_AS(make_model<double>(Spec::parse("captioner"), odd, Key(1)), UsageError);

@@ -1,4 +1,4 @@
-// The glimpse reader that may look anywhere: gradients through its places, and what it sees.
+// The glimpse reader with free places: gradients through the places, and its input.
 #include <doctest/doctest.h>
 
 #include "core/choice/normal.hpp"
@@ -14,7 +14,7 @@ std::vector<std::string> specs() {
           "glimpse_reader[policy=gaussian,patch=2,glimpses=2,features=3,hidden=4,scales=2,core=lstm,scale=0.4]"};
 }
 
-/// `copies` rows an example: the same numbers whatever the parameters are, or the same noise.
+/// `copies` rows an example: fixed numbers for all parameters, or fixed noise.
 class Fixed final : public Chooser<double> {
  public:
   Fixed(int copies, bool noise) : copies_(copies), noise_(noise) {}
@@ -58,14 +58,16 @@ TEST_CASE("gaze: gradients of losses, log probabilities and states, at given pla
   }
 }
 
-TEST_CASE("gaze: the gradient check sees a missing score term") {
+TEST_CASE("gaze: the gradient check detects a missing score term") {
   auto model = testing::lively(specs()[0], dimensions);
   CHECK(testing::gradient_error(
             *model, testing::two_images(), [] { return std::make_unique<Fixed>(1, false); }, true)
             .first > 1e-2);
 }
 
-TEST_CASE("gaze: one site of two columns, a mean within the image, a scale as set, and no sight of what lies outside") {
+TEST_CASE(
+    "gaze: one site of two columns, a mean within the image, the scale of the settings, and nothing visible outside the "
+    "image") {
   const auto model = testing::lively(specs()[1], dimensions);
   const auto batch = testing::two_images();
   const auto& site = model->structure().sites[0];
@@ -86,7 +88,7 @@ TEST_CASE("gaze: one site of two columns, a mean within the image, a scale as se
     }
   }
   CHECK(rows == 2 * (2 + 8));
-  // Far away there is nothing to tell the images apart; at the same place of each there is.
+  // Far outside, the images look the same; at a place inside they differ.
   struct At final : Chooser<double> {
     double place;
     explicit At(double p) : place(p) {}

@@ -1,4 +1,4 @@
-// The glimpse reader: gradients, branching, the two ways glimpses are worked out, relaxed and enumerated answers.
+// The glimpse reader: gradients, branching, both ways to compute glimpses, relaxed and enumerated answers.
 #include <doctest/doctest.h>
 
 #include "tests/core/models/model_check.hpp"
@@ -38,13 +38,13 @@ TEST_CASE("glimpse_reader: gradients of losses, log probabilities and states, in
   }
 }
 
-TEST_CASE("glimpse_reader: the gradient check sees a missing score term") {
+TEST_CASE("glimpse_reader: the gradient check detects a missing score term") {
   auto model = lively(specs()[0], dimensions);
   const auto make = [] { return std::make_unique<ForcedChooser<double>>(forced); };
   CHECK(gradient_error(*model, two_images(), make, true).first > 1e-2);
 }
 
-TEST_CASE("glimpse_reader: an example alone, copies, all cells worked out at once and one-hot weights agree") {
+TEST_CASE("glimpse_reader: an example alone, copies, all cells computed at once and one-hot weights agree") {
   for (const auto& spec : specs()) {
     CAPTURE(spec);
     const auto model = lively(spec, dimensions);
@@ -78,12 +78,12 @@ TEST_CASE("glimpse_reader: enumerated rows sum to the expectation over all paths
   }
 }
 
-TEST_CASE("glimpse_reader: several labels, each after glimpses of its own, an image that has said its last is finished") {
+TEST_CASE("glimpse_reader: several labels, each after separate glimpses; an image finishes with its last label") {
   auto several = dimensions;
   several["labels_in_a_row"] = 2;
   auto batch = two_images();
   batch.integers["label"] = {{2, 2}, std::vector<int>{0, 2, 2, -1}};
-  const Options choices{{3, 1}, {0, 0}};  // the second image has nothing left to choose
+  const Options choices{{3, 1}, {0, 0}};  // the second image has no choices left
   for (const auto* core : {"rnn", "lstm"}) {
     const auto spec = std::string("glimpse_reader[grid=2,patch=2,glimpses=1,features=3,hidden=4,core=") + core + "]";
     CAPTURE(spec);
@@ -100,7 +100,7 @@ TEST_CASE("glimpse_reader: several labels, each after glimpses of its own, an im
     gradient(*model, [&] { return std::make_unique<ForcedWeights>(choices, 0.6); });
     gradient(
         *with_posterior, [&] { return std::make_unique<ForcedChooser<double>>(choices); }, with_posterior_terms);
-    // The image with one label costs what it costs a reader of one label, alone.
+    // The image with one label costs the same in a reader of one label, alone.
     const auto one = lively(spec, dimensions);
     auto alone = two_images().select({1});
     ForcedChooser<double> both(choices), own(Options{{1}});

@@ -1,4 +1,4 @@
-// The translator with several heads of attention: a site of several columns, with keys and values of its own for each.
+// The translator with several heads of attention: a site of several columns, with separate keys and values for each.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -58,7 +58,7 @@ TEST_CASE("heads: gradients of losses, log probabilities and states, in every pa
   }
 }
 
-TEST_CASE("heads: padding, company and copies of a row do not matter, and one-hot weights are hard choices") {
+TEST_CASE("heads: padding, other examples and copies of a row do not matter, and one-hot weights are hard choices") {
   for (const auto& spec : specs()) {
     CAPTURE(spec);
     const auto model = lively(spec, dimensions);
@@ -80,7 +80,7 @@ TEST_CASE("heads: padding, company and copies of a row do not matter, and one-ho
   }
 }
 
-TEST_CASE("heads: enumerated rows sum to the expectation over all paths, each run by itself") {
+TEST_CASE("heads: enumerated rows sum to the expectation over all separately run paths") {
   const auto batch = three_sentences();
   for (int heads : {2, 4})
     for (const auto* feed : {"none", "soft", "sampled"}) {
@@ -99,8 +99,8 @@ TEST_CASE("heads: enumerated rows sum to the expectation over all paths, each ru
     }
 }
 
-TEST_CASE("heads: two heads with equal matrices are told apart by what reads them") {
-  // With a loss that forgets which head chose what, swapping the heads' choices would change nothing.
+TEST_CASE("heads: two heads with equal matrices have distinct readers") {
+  // If the loss ignored which head made a choice, swapping the heads' choices would change nothing.
   for (const auto& spec : specs()) {
     const auto model = lively(spec, dimensions);
     auto swapped = forced;
@@ -111,14 +111,14 @@ TEST_CASE("heads: two heads with equal matrices are told apart by what reads the
   }
 }
 
-TEST_CASE("heads: a second head that nobody reads leaves the network with one") {
+TEST_CASE("heads: with a second head that is not read, the network equals that with one") {
   for (const auto* feed : {"none", "soft", "sampled"}) {
     CAPTURE(feed);
     const auto one = lively(translator("dot", feed, 1), dimensions), two = lively(translator("general", feed), dimensions);
     for (auto& p : two->parameters()) {
       const auto& from = *one->parameters().find(p.name);
       const bool read = p.name == "readout.context.weight" || p.name == "decoder.context.weight";
-      // [O, 2H] -> [O, 2H, 0] where heads are read; [H, 2H] -> [H + H, 2H] where they are scored: the second is left lively.
+      // [O, 2H] -> [O, 2H, 0] for reading; [H, 2H] -> [H + H, 2H] for scoring: the second head keeps nonzero parameters.
       for (std::size_t i = 0; i < p.value.size(); ++i)
         if (read)
           p.value.data[i] = i % 16 < 8 ? from.value.data[i / 16 * 8 + i % 16] : 0;

@@ -8,7 +8,7 @@ namespace {
 
 const Dimensions dimensions{{"vocabulary", 7}, {"answers", 4}, {"answer_word", 2}, {"sentences", 5}, {"words", 3}};
 
-// `garbage` stands in sentences beyond the story's end; `wider` adds a column of padding words.
+// `garbage` fills sentences beyond the story's end; `wider` adds a column of padding words.
 Batch three_stories(int garbage = 0, bool wider = false) {
   const int g = garbage;
   Batch batch;
@@ -50,13 +50,13 @@ TEST_CASE("memory_reader: gradients of losses, log probabilities and states, in 
   }
 }
 
-TEST_CASE("memory_reader: the gradient check sees a missing score term") {
+TEST_CASE("memory_reader: the gradient check detects a missing score term") {
   auto model = lively(specs()[0], dimensions);
   const auto make = [] { return std::make_unique<ForcedChooser<double>>(forced); };
   CHECK(gradient_error(*model, three_stories(), make, true).first > 1e-2);
 }
 
-TEST_CASE("memory_reader: padding and company do not matter") {
+TEST_CASE("memory_reader: padding and other examples do not matter") {
   for (const auto& spec : specs()) {
     CAPTURE(spec);
     const auto model = lively(spec, dimensions);
@@ -108,8 +108,7 @@ TEST_CASE("memory_reader: enumerated rows sum to the expectation over all paths"
   }
 }
 
-TEST_CASE(
-    "memory_reader: tied answers are rows of the last table, where the task says which and hops have tables of their own") {
+TEST_CASE("memory_reader: tied answers are rows of the last table, if the task names them and hops have separate tables") {
   const auto model = lively("memory_reader[embedding=4,hops=2,tied_answers=true]", dimensions);
   for (const auto& parameter : model->parameters()) CHECK(parameter.name != "answer.weight");
   CHECK_THROWS_WITH_AS(lively("memory_reader[tied_answers=true,tying=layerwise]", dimensions),

@@ -1,5 +1,5 @@
-// Helpers of the model tests: small models with lively parameters, answers given by hand, and the check of a whole
-// model's gradient against finite differences.
+// Helpers of the model tests: small models with nonzero parameters, given answers, and the check of a whole model's gradient
+// against finite differences.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -23,7 +23,7 @@ namespace hardgrad::testing {
 
 using Options = std::vector<std::vector<int>>;  ///< [step][row], or [step][row D + d] of D columns
 
-/// Answers with constant weights: all on the forced option, or spread.
+/// Answers with constant weights: all on the given option, or spread.
 class ForcedWeights final : public Chooser<double> {
  public:
   ForcedWeights(Options option, double sharpness) : forced_(std::move(option)), sharpness_(sharpness) {}
@@ -82,13 +82,13 @@ inline std::vector<double> losses(const Model<double>& model, const Batch& batch
 
 using verification::mixture;
 
-/// Every term a target may want of a posterior.
+/// Every term that a target may need from a posterior.
 constexpr TargetTerms with_posterior_terms{DrawnFrom::posterior, TargetTerms::Divergence::analytic};
 
 using MakeChooser = std::function<std::unique_ptr<Chooser<double>>()>;
 
-/// Largest |analytic - numeric| / (1 + |numeric|) over all parameters, and its parameter's name. `wrong` leaves the log
-/// probabilities out of the analytic side only: a deliberate bug.
+/// Largest |analytic - numeric| / (1 + |numeric|) over all parameters, and that parameter's name. `wrong` omits the log
+/// probabilities on the analytic side only: a deliberate bug.
 inline std::pair<double, std::string> gradient_error(Model<double>& model, const Batch& batch, const MakeChooser& make,
                                                      bool wrong = false, TargetTerms terms = {}) {
   Tape<double> tape;
@@ -118,7 +118,7 @@ inline std::pair<double, std::string> gradient_error(Model<double>& model, const
   return worst;
 }
 
-/// Checks that it is small. `how` names the answers in messages.
+/// Checks that the gradient error is small. `how` names the answers in messages.
 inline void check_gradient(const char* how, Model<double>& model, const Batch& batch, const MakeChooser& make,
                            TargetTerms terms = {}) {
   CAPTURE(how);
@@ -127,7 +127,7 @@ inline void check_gradient(const char* how, Model<double>& model, const Batch& b
   CHECK(error < 1e-7);
 }
 
-/// Every way to choose one of `options[t]` at each step t, as one example's choices.
+/// Every sequence of one option out of `options[t]` at each step t, as one example's choices.
 inline std::vector<std::vector<int>> every_path(const std::vector<int>& options) {
   std::vector<std::vector<int>> paths{{}};
   for (int n : options) {
@@ -142,7 +142,7 @@ inline std::vector<std::vector<int>> every_path(const std::vector<int>& options)
   return paths;
 }
 
-/// Expected loss of a single example by visiting every path on its own: `options` of every choice, `columns` of them a step.
+/// Expected loss of a single example, running every path separately. `options` of every choice; `columns` of them make a step.
 inline double expected_loss_by_paths(const Model<double>& model, const Batch& batch, const std::vector<int>& options,
                                      std::size_t columns = 1) {
   double total = 0, mass = 0;
@@ -187,7 +187,7 @@ inline Options of_example(const Options& options, int b, int columns = 1) {
   return result;
 }
 
-/// Every row `copies` times in a row: what ForcedChooser wants when each example becomes `copies` equal rows.
+/// Every row `copies` times in succession: ForcedChooser's input if each example becomes `copies` equal rows.
 inline Options copied(const Options& options, int copies, int columns = 1) {
   Options result;
   for (const auto& step : options) {
@@ -198,8 +198,9 @@ inline Options copied(const Options& options, int copies, int columns = 1) {
   return result;
 }
 
-/// By every way to answer: given `forced` choices, one row and two of each example; weights; expected weights; every outcome
-/// (unless they are too many); two rows by the posterior, its divergence counted. `columns`: choices made at once.
+/// Checks gradients with every kind of answer: the `forced` choices, with one row and with two per example; weights; expected
+/// weights; every outcome (unless they are too many); two rows under the posterior, with its divergence. `columns`:
+/// simultaneous choices.
 inline void check_gradients(Model<double>& model, Model<double>& with_posterior, const Batch& batch, const Options& forced,
                             int columns = 1, bool enumerate = true) {
   const auto twice = [&] { return std::make_unique<ForcedChooser<double>>(copied(forced, 2, columns)); };

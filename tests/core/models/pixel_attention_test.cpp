@@ -1,4 +1,4 @@
-// Pixel attention: gradients, hard and relaxed windows, enumerated answers, and the loss spelled out pixel by pixel.
+// Pixel attention: gradients, hard and relaxed windows, enumerated answers, and the loss computed pixel by pixel.
 #include "tests/core/models/model_check.hpp"
 #include "tests/support/gradient_check.hpp"
 
@@ -41,13 +41,13 @@ TEST_CASE("pixel_attention: gradients of losses, log probabilities and states, i
   }
 }
 
-TEST_CASE("pixel_attention: the gradient check sees a missing score term") {
+TEST_CASE("pixel_attention: the gradient check detects a missing score term") {
   auto model = lively(cases[0].spec, dimensions(2));
   const auto make = [] { return std::make_unique<ForcedChooser<double>>(forced); };
   CHECK(gradient_error(*model, two_canvases(2), make, true).first > 1e-2);
 }
 
-TEST_CASE("pixel_attention: company does not matter, and one-hot weights are hard choices") {
+TEST_CASE("pixel_attention: other examples do not matter, and one-hot weights are hard choices") {
   for (const auto& c : cases) {
     CAPTURE(c.spec);
     const auto model = lively(c.spec, dimensions(c.noise));
@@ -76,12 +76,12 @@ TEST_CASE("pixel_attention: enumerated rows sum to the expectation over all plac
   }
 }
 
-TEST_CASE("pixel_attention: with nothing learned the loss is that of even odds in the window and of ink outside") {
+TEST_CASE("pixel_attention: with all parameters zero the loss is that of even odds in the window, and of ink outside") {
   // All parameters zero: l = 0, m = s = 0, e = 0; so log 2 a pixel of the window, both divergences zero.
   auto model = make_model<double>(Spec::parse(spec("layers=2")), dimensions(2), Key(1));
   for (auto& p : model->parameters()) std::fill(p.value.data.begin(), p.value.data.end(), 0.0);
   const auto batch = two_canvases(2);
-  for (int place : {0, 14, 35}) {  // the first: its window lies in part beyond the edge
+  for (int place : {0, 14, 35}) {  // the first one's window lies partly beyond the edge
     ForcedChooser<double> chooser(Options{{place, place}});
     const auto loss = losses(*model, batch, chooser);
     for (int b = 0; b < 2; ++b) {
@@ -95,10 +95,10 @@ TEST_CASE("pixel_attention: with nothing learned the loss is that of even odds i
   }
 }
 
-TEST_CASE("pixel_attention: divergences are what they are by their definitions") {
+TEST_CASE("pixel_attention: divergences equal their definitions") {
   auto model = lively(cases[2].spec, dimensions(3));
   const auto batch = two_canvases(3).select({0});
-  for (auto& p : model->parameters())  // m = (0.4, -1), s = (0.2, -0.5), whatever is seen; e = (0, .., 0, 2)
+  for (auto& p : model->parameters())  // m = (0.4, -1), s = (0.2, -0.5), for any input; e = (0, .., 0, 2)
     if (p.name == "encoder.2.weight" || p.name == "attention.place.weight" || p.name == "decoder.2.weight")
       std::fill(p.value.data.begin(), p.value.data.end(), 0.0);
   model->parameters().find("encoder.2.bias")->value.data = {0.4, -1, 0.2, -0.5};
@@ -113,12 +113,12 @@ TEST_CASE("pixel_attention: divergences are what they are by their definitions")
   };
   double code = 0;
   for (auto [m, s] : {std::pair{0.4, 0.2}, {-1.0, -0.5}}) code += (m * m + std::exp(2 * s) - 1) / 2 - s;
-  CHECK(loss(0, 3) - loss(0, 0) == doctest::Approx(code).epsilon(1e-12));  // (the decoder looks at no code)
+  CHECK(loss(0, 3) - loss(0, 0) == doctest::Approx(code).epsilon(1e-12));  // (the decoder ignores the code)
   const double all = 8 + std::exp(2.0), place = (8 * std::log(9 / all) + std::exp(2.0) * (2 + std::log(9 / all))) / all;
   CHECK(loss(1.5, 0) - loss(0, 0) == doctest::Approx(1.5 * place).epsilon(1e-12));
 }
 
-TEST_CASE("pixel_attention: what is looked at is a pixel of the canvas, hard or likeliest") {
+TEST_CASE("pixel_attention: the prediction is a pixel of the canvas, hard or most probable") {
   const auto predicted = [](const Case& c, Chooser<double>& chooser) {
     const auto model = lively(c.spec, dimensions(c.noise));
     Tape<double> tape;
@@ -133,7 +133,7 @@ TEST_CASE("pixel_attention: what is looked at is a pixel of the canvas, hard or 
   CHECK(predicted(cases[0], few) == std::vector<int>{4 * 6 + 4, 1 * 6 + 4});  // 2 x 2 places: windows begin at rows 0 and 3
 }
 
-TEST_CASE("pixel_attention: canvases that do not fit are refused, with what would do") {
+TEST_CASE("pixel_attention: canvases that do not fit are rejected, with a remedy") {
   const auto make = [](const std::string& settings, int height, int width, int noise) {
     make_model<float>(Spec::parse("pixel_attention[" + settings + "]"),
                       {{"height", height}, {"width", width}, {"window", 3}, {"noise", noise}}, Key(1));
@@ -150,7 +150,7 @@ TEST_CASE("pixel_attention: canvases that do not fit are refused, with what woul
   CHECK_NOTHROW(make("layers=2,code=6", 6, 6, 0));
 }
 
-TEST_CASE("mean_window: the windows of all cells by their weights, and its gradient") {
+TEST_CASE("mean_window: the mean of all cells' windows under their weights, and its gradient") {
   for (const auto& sensor : {Sensor{6, 3, 1, 6, 6}, Sensor{3, 4, 1, 6, 6}, Sensor{2, 8, 1, 6, 6}}) {
     CAPTURE(sensor.grid);
     const auto batch = two_canvases(0);

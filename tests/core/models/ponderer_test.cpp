@@ -19,12 +19,13 @@ Batch two_puzzles() {
 
 std::string spec(const std::string& settings) { return "ponderer[hidden=3,steps=4,tau=0.3," + settings + "]"; }
 const std::string laws[] = {"law=geometric,beta=0.7,prior=0.3", "law=act"};
-// Of the four steps: halt after the second and at the last (ask=bits: 0 halts, finished rows answer 0; ask=step).
+// Two examples of four steps: halt after the second step, and at the last (ask=bits: 0 halts, finished rows answer 0;
+// ask=step).
 const Options bits{{1, 1}, {0, 1}, {0, 1}}, step{{1, 3}};
 
 Options forced(const std::string& settings) { return settings.find("ask=step") == std::string::npos ? bits : step; }
 
-/// Both laws, both ways to ask; with law=act no example is to halt for certain before the last step.
+/// Both laws and both ways to ask; with law=act no example may halt for certain before the last step.
 std::vector<std::string> specs() {
   std::vector<std::string> all;
   for (const auto& law : laws)
@@ -48,29 +49,29 @@ TEST_CASE("ponderer: gradients of losses, log probabilities and states, in every
   }
 }
 
-TEST_CASE("ponderer: a law that ends early has the gradient of what is left of it") {
+TEST_CASE("ponderer: a law that ends early has the gradient of its remainder") {
   for (const auto* ask : {"ask=bits", "ask=step"}) {
     auto model = lively(spec("law=act," + std::string(ask)), dimensions);
     for (auto& p : model->parameters())
-      if (p.name == "halt.bias") p.value.data[0] = 0.6;  // sig is about 0.65: the rest is halted for certain at the second step
+      if (p.name == "halt.bias") p.value.data[0] = 0.6;  // sig is about 0.65: the rest is certain to halt at the second step
     check_gradient("expected", *model, two_puzzles(), [] { return std::make_unique<ExpectedChooser<double>>(); });
     check_gradient("enumerated", *model, two_puzzles(), [] { return std::make_unique<EnumerateChooser<double>>(); });
     Tape<double> tape;
     EnumerateChooser<double> chooser;
     Episode<double> episode(tape, chooser, 2);
     model->run(two_puzzles(), episode);
-    CHECK(episode.costs().back().rows->size() == 4);  // two steps to halt at, of two examples
+    CHECK(episode.costs().back().rows->size() == 4);  // two possible steps to halt, for two examples
   }
 }
 
-TEST_CASE("ponderer: the gradient check sees a missing score term") {
+TEST_CASE("ponderer: the gradient check detects a missing score term") {
   auto model = patient(specs()[0]);
   CHECK(gradient_error(
             *model, two_puzzles(), [] { return std::make_unique<ForcedChooser<double>>(bits); }, true)
             .first > 1e-2);
 }
 
-TEST_CASE("ponderer: company does not matter, and one-hot weights are hard choices") {
+TEST_CASE("ponderer: other examples do not matter, and one-hot weights are hard choices") {
   for (const auto& text : specs()) {
     CAPTURE(text);
     const auto model = patient(text);
@@ -90,11 +91,11 @@ TEST_CASE("ponderer: company does not matter, and one-hot weights are hard choic
   }
 }
 
-TEST_CASE("ponderer: both ways to ask have one expected loss and one gradient, and a step is a leaf") {
+TEST_CASE("ponderer: both ways to ask have the same expected loss and gradient, and each step is a leaf") {
   for (const auto& law : laws) {
     CAPTURE(law);
     auto in_bits = patient(spec(law + ",ask=bits")), at_once = patient(spec(law + ",ask=step"));
-    const auto exact = [](Model<double>& model) {  // the loss, and its gradient behind it
+    const auto exact = [](Model<double>& model) {  // the loss, followed by its gradient
       Tape<double> tape;
       EnumerateChooser<double> chooser;
       Episode<double> episode(tape, chooser, 2);
@@ -119,12 +120,12 @@ TEST_CASE("ponderer: both ways to ask have one expected loss and one gradient, a
   }
 }
 
-TEST_CASE("ponderer: the chances to halt are the law's closed form") {
+TEST_CASE("ponderer: the halting probabilities equal the law's closed form") {
   for (const auto& law : laws) {
     auto model = lively(spec(law + ",ask=bits"), dimensions);
     for (auto& p : model->parameters())
       if (p.name == "halt.weight") std::fill(p.value.data.begin(), p.value.data.end(), 0.0);
-    const double unit = 0.22;  // of every step
+    const double unit = 0.22;  // at every step
     model->parameters().find("halt.bias")->value.data[0] = std::log(unit / (1 - unit));
     Tape<double> tape;
     EnumerateChooser<double> chooser;
@@ -144,7 +145,7 @@ TEST_CASE("ponderer: the chances to halt are the law's closed form") {
 }
 
 TEST_CASE(
-    "ponderer: an act posterior is its stated law, however it is asked, whether its units halt before the prior's or after") {
+    "ponderer: an act posterior equals its stated law, for both ways to ask, whether it halts before or after the prior") {
   for (const auto* ask : {"ask=bits", "ask=step"})
     for (const auto& [prior_unit, posterior_unit] : {std::pair{0.3, 0.8}, std::pair{0.6, 0.2}, std::pair{0.28, 0.55}}) {
       CAPTURE(ask);

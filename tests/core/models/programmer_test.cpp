@@ -1,4 +1,4 @@
-// The programmer: gradients, ragged tables, branching, relaxed and enumerated answers, what a program works out, too few steps.
+// The programmer: gradients, ragged tables, branching, relaxed and enumerated answers, results of programs, too few steps.
 #include <doctest/doctest.h>
 
 #include "core/models/parts/table_operations.hpp"
@@ -13,8 +13,8 @@ enum : int { sum, count, difference, greater, lesser, both, either, assign, rese
 
 const Dimensions dimensions{{"vocabulary", 7}, {"table_columns", 3}, {"program_steps", 1}};
 
-// A question for a number with two numbers in it, on 3 x 2 cells, and one for cells without a number, on 2 x 3. `garbage`
-// stands beyond their ends.
+// A question with two numbers, answered by a number, on 3 x 2 cells; and one without numbers, answered by cells, on 2 x 3.
+// `garbage` fills the padding.
 Batch two_questions(double garbage = 0) {
   Batch batch;
   batch.id = {3, 4};
@@ -53,14 +53,14 @@ TEST_CASE("programmer: gradients of losses, log probabilities and states, in eve
   check_gradient("enumerated", *model, two_questions(), [] { return std::make_unique<EnumerateChooser<double>>(); });
 }
 
-TEST_CASE("programmer: the gradient check sees a missing score term") {
+TEST_CASE("programmer: the gradient check detects a missing score term") {
   auto model = lively(spec, dimensions);
   CHECK(gradient_error(
             *model, two_questions(), [] { return std::make_unique<ForcedChooser<double>>(forced); }, true)
             .first > 1e-2);
 }
 
-TEST_CASE("programmer: padding and company do not matter, copies cost the same, and one-hot weights are hard choices") {
+TEST_CASE("programmer: padding and other examples do not matter, copies cost the same, and one-hot weights are hard choices") {
   const auto model = lively(spec, dimensions);
   ForcedChooser<double> together(forced), garbage(forced), thrice(copied(forced, 3, 2));
   ForcedWeights one_hot(forced, 1.0);
@@ -96,11 +96,11 @@ TEST_CASE("programmer: two steps of nine operations on three columns are 729 lea
   CHECK(expected_loss_by_rows(*model, two_questions()) == doctest::Approx(sum_of_both).epsilon(1e-12));
 }
 
-TEST_CASE("programmer: a program works out what its operations say") {
+TEST_CASE("programmer: the result of a program follows from its operations") {
   const auto model = lively(spec, dimensions);
   struct Case {
-    Options program;  // of the first question alone
-    int said, cells;  // the number in halves; the column, from 1, of the cells said, if any
+    Options program;  // of the first question only
+    int said, cells;  // the answer in halves; the column, from 1, of the answered cells, if any
     std::vector<int> rows;
   };
   // Columns (2, 0.5, -2) and (-1, 3, 1).
@@ -126,7 +126,7 @@ TEST_CASE("programmer: a program works out what its operations say") {
   CHECK(tried == 8);
 }
 
-TEST_CASE("programmer: fewer steps than the longest program has are refused, with what would do") {
+TEST_CASE("programmer: fewer steps than the longest program are rejected, with a remedy") {
   auto needs = dimensions;
   needs["program_steps"] = 4;
   const auto make = [&](const char* text) { return make_model<double>(Spec::parse(text), needs, Key(1)); };

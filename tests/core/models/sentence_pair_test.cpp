@@ -1,4 +1,5 @@
-// Pairs of sentences: gradients, padding and company, relaxed and enumerated answers, and the published network spelled out.
+// Pairs of sentences: gradients, padding and other examples, relaxed and enumerated answers, and the published network computed
+// explicitly.
 #include "tests/core/models/model_check.hpp"
 
 namespace hardgrad::testing::sentence_pair_test {
@@ -21,7 +22,7 @@ Batch three_pairs() {
 std::string spec(const std::string& attention, const std::string& more = "") {
   return "sentence_pair[width=2,window=2,attention=" + attention + more + "]";
 }
-// Of each pair's five columns: tokens of the first sentence, of the second, 0 where there is none.
+// For each of a pair's five columns: tokens of the first sentence, then of the second; 0 for padding.
 const std::vector<int> partners{1, 0, 1, 2, 0, /**/ 1, 0, 0, 0, 0, /**/ 0, 0, 1, 0, 0};
 const std::vector<int> units{0, 1, 1, 0, 1, /**/ 1, 0, 1, 0, 0, /**/ 1, 0, 1, 0, 0};
 
@@ -50,7 +51,7 @@ TEST_CASE("sentence_pair: gradients of losses, log probabilities and states, in 
   check_gradient("no attention", *none, three_pairs(), [] { return std::make_unique<ExpectedChooser<double>>(); });
 }
 
-TEST_CASE("sentence_pair: the gradient check sees a missing score term") {
+TEST_CASE("sentence_pair: the gradient check detects a missing score term") {
   for (const auto& c : cases()) {
     auto model = lively(c.spec, dimensions);
     const auto make = [&] { return std::make_unique<ForcedChooser<double>>(c.forced); };
@@ -58,7 +59,8 @@ TEST_CASE("sentence_pair: the gradient check sees a missing score term") {
   }
 }
 
-TEST_CASE("sentence_pair: padding and company do not matter, copies cost the same, and one-hot weights are hard choices") {
+TEST_CASE(
+    "sentence_pair: padding and other examples do not matter, copies cost the same, and one-hot weights are hard choices") {
   for (const auto& c : cases()) {
     CAPTURE(c.spec);
     const auto model = lively(c.spec, dimensions);
@@ -70,7 +72,7 @@ TEST_CASE("sentence_pair: padding and company do not matter, copies cost the sam
     REQUIRE(three.size() == 9);
     for (int b = 0; b < 3; ++b) {
       auto alone = three_pairs().select({b});
-      for (const auto* side : {"first", "second"}) {  // cut to its own length
+      for (const auto* side : {"first", "second"}) {  // cut to its length
         auto& words = alone.integers.at(side);
         const auto length = static_cast<std::size_t>(alone.ints(std::string(side) + "_length").data[0]);
         words = {{1, length}, std::vector<int>(words.data.begin(), words.data.begin() + length)};
@@ -114,7 +116,7 @@ TEST_CASE("sentence_pair: enumerated rows sum to the expectation over all partne
   CHECK(model->outcomes(three_pairs()) == std::vector<double>{72, 2, 2});
 }
 
-TEST_CASE("sentence_pair: relaxed to its mean it is the published network, word by word") {
+TEST_CASE("sentence_pair: relaxed to its mean it equals the published network, word by word") {
   const auto model = lively(spec("both"), dimensions);
   const auto of = [&](const char* name) -> const Array<double>& { return model->parameters().find(name)->value; };
   const auto batch = three_pairs();

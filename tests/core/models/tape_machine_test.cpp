@@ -1,4 +1,5 @@
-// The tape machine: gradients, lengths, branching, relaxed and enumerated answers, when it has to write, tapes that are too
+// The tape machine: gradients, lengths, branching, relaxed and enumerated answers, the latest time to write, tapes that are too
+// short.
 // short.
 #include <doctest/doctest.h>
 
@@ -14,7 +15,7 @@ enum : int { now, later };
 
 const Dimensions dimensions{{"input_width", 2}, {"answer_width", 2}, {"steps", 4}, {"shown_steps", 2}};
 
-// Two vectors shown and two wanted; one shown and two wanted. `garbage` stands beyond the end.
+// Two input vectors and two targets; one input vector and two targets. `garbage` fills the padding.
 Batch two_sequences(double garbage = 0) {
   Batch batch;
   batch.id = {3, 4};
@@ -28,7 +29,7 @@ Batch two_sequences(double garbage = 0) {
 
 struct Case {
   std::string spec;
-  Options forced;  // [step][row 3 + column]; finished rows, and those that must, take the first option
+  Options forced;  // [step][row 3 + column]; finished rows, and rows without alternatives, take the first option
 };
 std::vector<Case> cases() {
   return {
@@ -52,13 +53,14 @@ TEST_CASE("tape_machine: gradients of losses, log probabilities and states, in e
   }
 }
 
-TEST_CASE("tape_machine: the gradient check sees a missing score term") {
+TEST_CASE("tape_machine: the gradient check detects a missing score term") {
   auto model = testing::lively(cases()[0].spec, dimensions);
   const auto make = [] { return std::make_unique<ForcedChooser<double>>(cases()[0].forced); };
   CHECK(testing::gradient_error(*model, two_sequences(), make, true).first > 1e-2);
 }
 
-TEST_CASE("tape_machine: padding and company do not matter, copies cost the same, and one-hot weights are hard choices") {
+TEST_CASE(
+    "tape_machine: padding and other examples do not matter, copies cost the same, and one-hot weights are hard choices") {
   for (const auto& [spec, forced] : cases()) {
     CAPTURE(spec);
     const auto model = testing::lively(spec, dimensions);
@@ -96,7 +98,7 @@ TEST_CASE("tape_machine: every row writes every symbol once, in time, and the ro
     for (double m : mass) CHECK(m == doctest::Approx(1).epsilon(1e-12));
     CHECK(rows->size() < model->outcomes(two_sequences())[0] + model->outcomes(two_sequences())[1]);
 
-    std::vector<int> bits(rows->size());  // said on the way to each row
+    std::vector<int> bits(rows->size());  // written on the way to each row
     for (const auto& [at, label] : episode.predictions()) {
       for (std::size_t r = 0; r < rows->size(); ++r) {
         std::size_t k = r;
@@ -110,7 +112,7 @@ TEST_CASE("tape_machine: every row writes every symbol once, in time, and the ro
 
 TEST_CASE("tape_machine: enumerated rows sum to the expectation over all paths") {
   const auto model = testing::lively("tape_machine[cells=3,width=2,hidden=3]", dimensions);
-  // Of the second example, three steps: the first has all options; what comes after it depends on whether it wrote.
+  // The second example has three steps: the first has all options; the later ones depend on whether it wrote.
   const auto one = two_sequences().select({1});
   double total = 0, mass = 0;
   const auto visit = [&](const Options& path) {
@@ -137,7 +139,7 @@ TEST_CASE("tape_machine: enumerated rows sum to the expectation over all paths")
   CHECK(testing::expected_loss_by_rows(*model, one) == doctest::Approx(total).epsilon(1e-12));
 }
 
-TEST_CASE("tape_machine: a tape shorter than the longest sequence is refused, with what would do") {
+TEST_CASE("tape_machine: a tape shorter than the longest sequence is rejected, with a remedy") {
   auto needs = dimensions;
   needs["shown_steps"] = 9;
   const auto make = [&](const char* spec) { return make_model<double>(Spec::parse(spec), needs, Key(1)); };

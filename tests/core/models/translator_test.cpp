@@ -65,13 +65,13 @@ TEST_CASE("translator: gradients with a posterior") {
   }
 }
 
-TEST_CASE("translator: the gradient check sees a missing score term") {
+TEST_CASE("translator: the gradient check detects a missing score term") {
   auto model = testing::lively("translator[" + sizes + "feed=sampled]", dimensions);
   const auto make = [] { return std::make_unique<ForcedChooser<double>>(forced); };
   CHECK(testing::gradient_error(*model, three_sentences(), make, true).first > 1e-2);
 }
 
-TEST_CASE("translator: padding and company do not matter") {
+TEST_CASE("translator: padding and other examples do not matter") {
   for (const auto& spec : specs()) {
     CAPTURE(spec);
     const auto model = testing::lively(spec, dimensions);
@@ -142,7 +142,7 @@ TEST_CASE("translator: enumerated rows sum to the expectation over all paths") {
   }
 }
 
-TEST_CASE("translator: fed with expectations, soft and sampled feeding are one network") {
+TEST_CASE("translator: fed with expectations, soft and sampled feeding are the same network") {
   auto soft = testing::lively("translator[" + sizes + "feed=soft]", dimensions);
   auto sampled = testing::lively("translator[" + sizes + "feed=sampled]", dimensions);
   CHECK(soft->structure().dependence() == "factorised");
@@ -152,7 +152,7 @@ TEST_CASE("translator: fed with expectations, soft and sampled feeding are one n
   for (int n = 0; n < 3; ++n) CHECK(a[n] == doctest::Approx(b[n]).epsilon(1e-12));
 }
 
-TEST_CASE("translator: teacher forcing with what it said itself repeats a free run") {
+TEST_CASE("translator: teacher forcing with its own answers repeats a free run") {
   for (const auto& spec : specs()) {
     CAPTURE(spec);
     const auto model = testing::lively(spec, dimensions);
@@ -200,8 +200,8 @@ TEST_CASE("translator: float agrees with double") {
 
 namespace {
 
-/// The gradient of a surrogate of sampled costs: their means, or something else; `claimed` is what the model was told.
-/// `meddle` moves the output layer's bias after the forward pass: only logits taken again would notice.
+/// The gradient of a surrogate of sampled costs: their means, or other weights; `claimed` is the model's hint. `meddle` changes
+/// the output layer's bias after the forward pass: only recomputed logits would show it.
 std::vector<double> sampled_gradient(Model<double>& model, const Batch& batch, Costs claimed, bool means, bool meddle = false) {
   Tape<double> tape;
   KeyedRandomness random(Key(3));
@@ -225,7 +225,7 @@ double distance(const std::vector<double>& a, const std::vector<double>& b) {
 
 }  // namespace
 
-TEST_CASE("translator: told that costs are averaged, it takes each row's share right, and no logits are taken twice") {
+TEST_CASE("translator: with the hint of averaged costs, each row's share is right, and no logits are recomputed") {
   const auto batch = three_sentences();  // 6 samples of up to 4 options: rows are shared
   for (const auto& spec : specs()) {
     CAPTURE(spec);
@@ -233,7 +233,7 @@ TEST_CASE("translator: told that costs are averaged, it takes each row's share r
     const auto plain = sampled_gradient(*model, batch, Costs::weighted, true);
     CHECK(distance(plain, sampled_gradient(*model, batch, Costs::averaged, true)) < 1e-14);
     CHECK(distance(plain, sampled_gradient(*model, batch, Costs::averaged, true, true)) < 1e-14);
-    // Told so wrongly: the same gradient, from logits taken again.
+    // A wrong hint: the same gradient, from recomputed logits.
     const auto other = sampled_gradient(*model, batch, Costs::weighted, false);
     CHECK(distance(other, sampled_gradient(*model, batch, Costs::averaged, false)) < 1e-12);
     CHECK(distance(other, sampled_gradient(*model, batch, Costs::averaged, false, true)) > 1e-4);
@@ -242,7 +242,7 @@ TEST_CASE("translator: told that costs are averaged, it takes each row's share r
 
 namespace {
 
-/// The batch with its sources backwards, or twice.
+/// The batch with reversed, or repeated, sources.
 Batch written(const Batch& batch, bool backwards) {
   auto result = batch;
   const auto& source = batch.ints("source");
@@ -262,7 +262,7 @@ Batch written(const Batch& batch, bool backwards) {
 
 }  // namespace
 
-TEST_CASE("translator: without attention there is no choice, and what is read is the encoder's end") {
+TEST_CASE("translator: without attention there is no choice, and the decoder reads the encoder's end") {
   const auto batch = three_sentences();
   for (const std::string encoder : {"bidirectional", "forward"})
     for (const std::string feed : {"none", "soft"}) {
@@ -294,7 +294,7 @@ TEST_CASE("translator: without attention there is no choice, and what is read is
   CHECK_THROWS_AS(testing::lively("translator[" + sizes + "attention=none,null=true]", dimensions), UsageError);
 }
 
-TEST_CASE("translator: a position is a word of the source, in whatever order it is read") {
+TEST_CASE("translator: a position is a word of the source, in any reading order") {
   const std::string spec = "translator[" + sizes + "feed=sampled,source=";
   const auto batch = three_sentences();
   ForcedChooser<double> here(forced);
@@ -308,7 +308,7 @@ TEST_CASE("translator: a position is a word of the source, in whatever order it 
   CHECK(reversed[2] == doctest::Approx(backwards[2]).epsilon(1e-12));
 }
 
-TEST_CASE("translator: the null position is one more choice, after the last word") {
+TEST_CASE("translator: the null position is an additional choice, after the last word") {
   for (const auto& spec :
        {"translator[" + sizes + "null=true,feed=sampled]", "translator[" + sizes + "null=true,score=dot,source=twice]"}) {
     CAPTURE(spec);
@@ -322,12 +322,12 @@ TEST_CASE("translator: the null position is one more choice, after the last word
     for (auto* options : {&null, &forced}) {
       ForcedChooser<double> one(*options), other(*options);
       const auto a = testing::losses(*model, three_sentences(), one), b = testing::losses(*moved, three_sentences(), other);
-      CHECK((std::abs(a[0] - b[0]) > 1e-6) == (options == &null));  // where it is read, and only there
+      CHECK((std::abs(a[0] - b[0]) > 1e-6) == (options == &null));  // only if it is read
     }
   }
 }
 
-TEST_CASE("translator: what falls out is the example's own, and nothing does where the batch has no key") {
+TEST_CASE("translator: dropout depends on the example, and a batch without a key has none") {
   const std::string spec = "translator[" + sizes + "feed=sampled,dropout=";
   auto model = testing::lively(spec + "0.4]", dimensions);
   const auto run = [&](const Model<double>& network, const Batch& batch, const Options& options) {
@@ -347,7 +347,7 @@ TEST_CASE("translator: what falls out is the example's own, and nothing does whe
                           [] { return std::make_unique<ForcedChooser<double>>(testing::copied(forced, 2)); });
   auto later = three_sentences();
   add_dropout(later, Key(4));
-  Tape<double> tape;  // a rewound tape keeps what no choice touches: not that of another key
+  Tape<double> tape;  // a rewound tape keeps values that no choice affects: not those of another key
   for (const auto* data : {&batch, &later}) {
     ForcedChooser<double> chooser(forced);
     tape.rewind();

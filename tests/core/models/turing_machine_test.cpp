@@ -8,7 +8,7 @@ namespace {
 
 const Dimensions dimensions{{"input_width", 2}, {"answer_width", 2}, {"steps", 3}, {"vectors", 2}};
 
-// Two sequences of three and two steps. `garbage` stands in the steps beyond the end.
+// Two sequences of three and two steps. `garbage` fills the steps beyond the end.
 Batch two_sequences(double garbage = 0) {
   Batch batch;
   batch.id = {3, 4};
@@ -42,13 +42,13 @@ TEST_CASE("turing_machine: gradients of losses, log probabilities and states, in
   }
 }
 
-TEST_CASE("turing_machine: the gradient check sees a missing score term") {
+TEST_CASE("turing_machine: the gradient check detects a missing score term") {
   auto model = testing::lively(cases()[0].spec, dimensions);
   const auto make = [] { return std::make_unique<ForcedChooser<double>>(cases()[0].forced); };
   CHECK(testing::gradient_error(*model, two_sequences(), make, true).first > 1e-2);
 }
 
-TEST_CASE("turing_machine: padding and company do not matter") {
+TEST_CASE("turing_machine: padding and other examples do not matter") {
   for (const auto& [spec, heads, forced] : cases()) {
     CAPTURE(spec);
     const auto model = testing::lively(spec, dimensions);
@@ -96,9 +96,9 @@ TEST_CASE("turing_machine: enumerated rows sum to the expectation over all paths
   }
 }
 
-TEST_CASE("turing_machine: a hard head that writes changes what is read in its own cell alone") {
+TEST_CASE("turing_machine: a hard writing head changes only reads of its cell") {
   const auto model = lively(cases()[0].spec, dimensions);
-  // The reading head is in cell 2 at every step; what is written to cell 0 or 1 cannot matter, to cell 2 it must.
+  // The reading head is in cell 2 at every step: writing to cell 0 or 1 has no effect, writing to cell 2 has.
   const auto loss = [&](int written) {
     ForcedChooser<double> chooser(Options{{2, written}, {2, written}, {2, written}});
     return losses(*model, two_sequences().select({0}), chooser)[0];
@@ -107,7 +107,7 @@ TEST_CASE("turing_machine: a hard head that writes changes what is read in its o
   CHECK(std::abs(loss(2) - loss(0)) > 1e-3);
 }
 
-TEST_CASE("turing_machine: a memory smaller than the longest sequence is refused, with what would do") {
+TEST_CASE("turing_machine: a memory smaller than the longest sequence is rejected, with a remedy") {
   auto needs = dimensions;
   needs["vectors"] = 9;
   const auto make = [&](const char* spec) { return make_model<double>(Spec::parse(spec), needs, Key(1)); };

@@ -5,7 +5,7 @@
 
 namespace hardgrad::testing::gru_test {
 
-TEST_CASE("a GRU has PyTorch's names, shapes and range, and steps by its cell") {
+TEST_CASE("a GRU has PyTorch's names, shapes and range, and steps with its cell") {
   ParameterSet<double> set;
   const Gru<double> gru(set, "reader", 5, 4, Key(1));
   std::vector<std::string> names;
@@ -20,7 +20,7 @@ TEST_CASE("a GRU has PyTorch's names, shapes and range, and steps by its cell") 
   Tape<double> tape;
   const auto x = place(tape, {random_matrix(3, 5, 1), random_matrix(3, 4, 2)});
   const auto h = gru.step(gru.project(x[0]), x[1]).value();
-  // The first unit of the first row, by hand.
+  // The first unit of the first row, computed explicitly.
   const auto gate = [&](const Linear<double>& layer, const Matrix& in, std::size_t row) {
     double sum = layer.bias->value.data[row];
     for (std::size_t i = 0; i < in.shape[1]; ++i) sum += layer.weight->value.row(row)[i] * in.data[i];

@@ -4,7 +4,7 @@
 
 namespace hardgrad::testing::layer_norm_test {
 
-TEST_CASE("layer normalisation begins with gain 1 and bias 0") {
+TEST_CASE("layer normalisation starts with gain 1 and bias 0") {
   ParameterSet<double> set;
   const LayerNorm<double> norm(set, "norm", 4);
   std::vector<std::string> names;

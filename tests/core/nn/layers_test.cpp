@@ -33,7 +33,7 @@ TEST_CASE("parameters have the documented names, shapes and ranges") {
   CHECK(std::sqrt(square) == doctest::Approx(0.1).epsilon(0.08));
 }
 
-TEST_CASE("a parameter's draw depends on its name and the key only, and is the same in float") {
+TEST_CASE("a parameter's initial value depends only on its name and the key, and is the same in float") {
   ParameterSet<double> a, b, c;
   uniform_parameter(a, "first", {7}, 1.0, Key(1));
   const auto& x = uniform_parameter(a, "x", {50, 3}, 1.0, Key(1)).value.data;
@@ -47,7 +47,7 @@ TEST_CASE("a parameter's draw depends on its name and the key only, and is the s
   CHECK(*std::max_element(x.begin(), x.end()) > 0.9);
 }
 
-TEST_CASE("gradients of layers by their parameters") {
+TEST_CASE("gradients of layers in their parameters") {
   ParameterSet<double> set;
   Linear<double> linear(set, "linear", 3, 2, Key(1));
   Embedding<double> embedding(set, "embedding", 4, 3, Key(1));

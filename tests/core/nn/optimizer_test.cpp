@@ -63,14 +63,14 @@ TEST_CASE("adam") {
   auto set = three<double>();
   auto rule = make_optimizer<double>({.name = "adam", .learning_rate = 0.1, .epsilon = 1e-3}, 3);
   step(*rule, set, {1, -2, 0});
-  // The first step is g / (|g| + epsilon), whatever the averages.
+  // The first step is g / (|g| + epsilon), for any averages.
   check_near(values(set), {1 - 0.1 / 1.001, 2 + 0.2 / 2.001, 3});
   step(*rule, set, {3, 0, 0});
   const double m = (0.9 * 0.1 + 0.1 * 3) / (1 - 0.81), v = (0.999 * 0.001 + 0.001 * 9) / (1 - 0.999 * 0.999);
   CHECK(values(set)[0] == doctest::Approx(1 - 0.1 / 1.001 - 0.1 * m / (std::sqrt(v) + 1e-3)).epsilon(1e-10));
 }
 
-TEST_CASE("weight decay stands beside the rule: every parameter shrinks by the rate, the gradient's step is what it was") {
+TEST_CASE("weight decay is separate from the rule: every parameter shrinks by the rate, and the gradient's step is unchanged") {
   for (const auto* name : {"sgd", "rmsprop", "adam"}) {
     CAPTURE(name);
     OptimizerSettings how{.name = name, .learning_rate = 0.1, .momentum = 0.5};
@@ -91,7 +91,7 @@ TEST_CASE("weight decay stands beside the rule: every parameter shrinks by the r
   }
 }
 
-TEST_CASE("a part of the parameters has a rule of its own, the norm that is clipped is everyone's") {
+TEST_CASE("some parameters have a separate rule; the clipped norm includes all") {
   const OptimizerSettings adam{.name = "adam", .learning_rate = 0.1}, sgd{.name = "sgd", .learning_rate = 0.5};
   auto set = three<double>();
   const auto rule = make_optimizer<double>(adam, sgd, "b", set);
@@ -126,17 +126,17 @@ TEST_CASE("a part of the parameters has a rule of its own, the norm that is clip
   CHECK_THROWS_AS(make_optimizer<double>(adam, sgd, "posterior", named), UsageError);
 }
 
-TEST_CASE("clipping is by the norm of all parameters together") {
+TEST_CASE("clipping uses the norm of all parameters together") {
   auto set = three<double>();
   auto rule = make_optimizer<double>({.name = "sgd", .learning_rate = 1, .clip = 1}, 3);
   step(*rule, set, {2, 3, 6});  // norm 7
   check_near(values(set), {1 - 2.0 / 7, 2 - 3.0 / 7, 3 - 6.0 / 7});
   set = three<double>();
-  step(*rule, set, {0.2, 0.3, 0.6});  // below the limit: untouched
+  step(*rule, set, {0.2, 0.3, 0.6});  // below the limit: unchanged
   check_near(values(set), {0.8, 1.7, 2.4});
 }
 
-TEST_CASE_TEMPLATE("a gradient that is not finite stops everything, and moves nothing", T, float, double) {
+TEST_CASE_TEMPLATE("a gradient that is not finite is an error, and moves no parameter", T, float, double) {
   for (T bad : {T(NAN), T(INFINITY), T(-INFINITY)}) {
     auto set = three<T>();
     auto rule = make_optimizer<T>({.clip = 1}, 3);
@@ -145,7 +145,7 @@ TEST_CASE_TEMPLATE("a gradient that is not finite stops everything, and moves no
                          "the gradient of b is not finite at step 0: try a smaller learning_rate, or clip", Error);
     CHECK(values(set) == values(three<T>()));
   }
-  // Large but finite numbers are no reason to stop.
+  // Large but finite numbers are not an error.
   auto set = three<T>();
   auto rule = make_optimizer<T>({.clip = 1}, 3);
   std::vector<T> gradient{T(1e30), 0, 0};
@@ -201,7 +201,7 @@ TEST_CASE("schedules") {
   CHECK(learning_rate(s, 500) == doctest::Approx(0.2));
 }
 
-TEST_CASE("unknown names and impossible schedules are refused") {
+TEST_CASE("unknown names and impossible schedules are rejected") {
   CHECK_THROWS_AS(make_optimizer<float>({.name = "adma"}, 1), UsageError);
   CHECK_THROWS_AS(make_optimizer<float>({.schedule = "exponential"}, 1), UsageError);
   CHECK_THROWS_AS(make_optimizer<float>({.schedule = "linear"}, 1), UsageError);

@@ -1,4 +1,4 @@
-// Gauss rules: exact for polynomials, as good as double is for cosines, and what they integrate over is what is drawn.
+// Gauss rules: exact for polynomials, accurate to double for cosines, and for the same distributions as the draws.
 #include "core/random/gauss_rules.hpp"
 
 #include <doctest/doctest.h>
@@ -20,7 +20,7 @@ double mean(const GaussRule& rule, F f) {
   return sum;
 }
 
-/// E[z^k]: (k - 1)!!; 2^(k/2) Gamma(1 + k/2); (k + 1)!!; 1/(k + 1). Odd ones of the symmetric two are 0.
+/// E[z^k]: (k - 1)!!; 2^(k/2) Gamma(1 + k/2); (k + 1)!!; 1/(k + 1). Odd moments of the two symmetric ones are 0.
 double moment(Standard noise, int k) {
   if (noise == Standard::weibull) return std::pow(2, k / 2.0) * std::tgamma(1 + k / 2.0);
   if (noise == Standard::uniform) return 1.0 / (k + 1);
@@ -30,7 +30,7 @@ double moment(Standard noise, int k) {
   return product;
 }
 
-TEST_CASE("a rule of n points has all moments up to 2n - 1, and not the next one") {
+TEST_CASE("a rule of n points has all moments up to 2n - 1, but not the next one") {
   for (auto noise : all)
     for (int n : {1, 2, 3, 5, 8}) {
       CAPTURE(static_cast<int>(noise));
@@ -41,7 +41,7 @@ TEST_CASE("a rule of n points has all moments up to 2n - 1, and not the next one
         CHECK(std::abs(mean(rule, [&](double z) { return std::pow(z, k); }) - moment(noise, k)) <
               1e-11 * std::max(1.0, moment(noise, k + k % 2)));
       }
-      if (n > 5) continue;  // of the uniform numbers too small a difference
+      if (n > 5) continue;  // for uniform numbers the difference is too small
       const double next = moment(noise, 2 * n);
       CHECK(std::abs(mean(rule, [&](double z) { return std::pow(z, 2 * n); }) - next) > 1e-7 * next);
     }
@@ -54,13 +54,13 @@ TEST_CASE("means of cosines to 1e-12 with 32 points") {
     CHECK(std::abs(mean(gauss_rule(Standard::normal, 32), cosine) - std::exp(-a * a / 2)) < 1e-13);
     CHECK(std::abs(mean(gauss_rule(Standard::double_maxwell, 32), cosine) - (1 - a * a) * std::exp(-a * a / 2)) < 1e-12);
     CHECK(std::abs(mean(gauss_rule(Standard::uniform, 32), cosine) - std::sin(a) / a) < 1e-13);
-    // of Weibull the sine: sqrt(pi / 2) a exp(-a^2 / 2)
+    // for Weibull the sine: sqrt(pi / 2) a exp(-a^2 / 2)
     const double sine = mean(gauss_rule(Standard::weibull, 32), [a](double z) { return std::sin(a * z); });
     CHECK(std::abs(sine - std::sqrt(std::numbers::pi / 2) * a * std::exp(-a * a / 2)) < 1e-12);
   }
 }
 
-TEST_CASE("keyed draws have the moments of what they are drawn from, within five standard errors") {
+TEST_CASE("keyed draws have the moments of their distribution, within five standard errors") {
   KeyedRandomness random(Key(4));
   const int draws = 40000;
   for (auto noise : all)

@@ -1,4 +1,4 @@
-// Streams are places: the same place draws the same number, different places independent ones.
+// Streams are places: the same place draws the same number, different places draw independent ones.
 #include "core/random/randomness.hpp"
 
 #include <doctest/doctest.h>
@@ -12,7 +12,7 @@
 namespace hardgrad::testing::randomness_test {
 namespace {
 
-TEST_CASE("a key depends on every name and number on its way") {
+TEST_CASE("a key depends on every name and number in its path") {
   const Key root(1);
   CHECK((root / "a" / "b").value() != (root / "b" / "a").value());
   CHECK((root / "ab").value() != (root / "a" / "b").value());
@@ -34,7 +34,7 @@ TEST_CASE("streams do not change between versions: pinned numbers") {
   CHECK(seen.size() == 16);
 }
 
-TEST_CASE("columns drawn one after the other are those drawn by themselves") {
+TEST_CASE("columns drawn in succession equal those drawn separately") {
   const Key key(7);
   const auto alone = [&](Draw where) { return KeyedRandomness(key).uniform(where); };
   KeyedRandomness random(key);
@@ -43,7 +43,7 @@ TEST_CASE("columns drawn one after the other are those drawn by themselves") {
     CHECK(random.uniform(where) == alone(where));
     ++compared;
   };
-  for (std::uint32_t replica : {0, 3, 4})  // indices that share a place in memory, and normals' (the highest bits)
+  for (std::uint32_t replica : {0, 3, 4})  // indices that share a place in memory, and those of normals (the highest bits)
     for (std::uint32_t column = 0; column < 70; ++column)
       for (std::uint32_t index : {0u, 1u, 2u, 9u, 1u << 30, 1u << 31}) check({1, replica, 2, index, column});
   for (std::uint32_t column : {5u, 6u, 7u, 6u, 0u, 1u, 40u, 41u, 57u, 56u, 58u, ~0u - 1, ~0u, 0u, 1u, 2u})
@@ -51,7 +51,7 @@ TEST_CASE("columns drawn one after the other are those drawn by themselves") {
   CHECK(compared == 3 * 70 * 6 + 16);
   CHECK(random.uniform({.column = 1}) != random.uniform({.column = 2}));
 
-  const std::size_t D = 37, S = 3;  // options of all columns at once: of two, of three, and no choice
+  const std::size_t D = 37, S = 3;  // options of all columns at once: two, three, and no choice
   std::vector<double> p;
   std::vector<int> options, drawn(D, -1);
   for (std::size_t d = 0; d < D; ++d) {
@@ -70,7 +70,7 @@ TEST_CASE("columns drawn one after the other are those drawn by themselves") {
   }
   CHECK(seen > 200);
 
-  for (std::size_t width : {2, 3}) {  // of as many options each, some of them impossible
+  for (std::size_t width : {2, 3}) {  // equal numbers of options, some of them impossible
     std::vector<double> q(D * width);
     for (std::size_t d = 0; d < D; ++d) {
       q[d * width + d % width] = d % 5 == 0 ? 1 : 0.75;
@@ -87,7 +87,7 @@ TEST_CASE("columns drawn one after the other are those drawn by themselves") {
     CHECK(equal == 50 * D);
     std::vector<double> logistic(D);
     std::vector<Draw> places(D, {.example = 1, .replica = 2});
-    for (std::uint32_t d = 0; d < D; ++d) places[d].column = d < 30 ? d + 4 : 3 * d;  // side by side, and not
+    for (std::uint32_t d = 0; d < D; ++d) places[d].column = d < 30 ? d + 4 : 3 * d;  // adjacent and spaced columns
     random.logistic(places, logistic, logistic);
     for (std::size_t d = 0; d < D; ++d) {
       const double u = alone(places[d]);
@@ -96,7 +96,7 @@ TEST_CASE("columns drawn one after the other are those drawn by themselves") {
   }
 }
 
-TEST_CASE("of two options the draw is the one that counting down gives") {
+TEST_CASE("for two options the draw equals that of the general method") {
   KeyedRandomness random(Key(8));
   int ones = 0;
   for (double p : {0.0, 1e-300, 0.3, 0.5, 1 - 1e-16, 1.0})
@@ -110,7 +110,7 @@ TEST_CASE("of two options the draw is the one that counting down gives") {
   CHECK(ones < 800);
 }
 
-TEST_CASE("a draw from probabilities that do not sum to 1 is a bug, whichever way it is drawn") {
+TEST_CASE("a draw from probabilities that do not sum to 1 is a bug, for every method of drawing") {
   KeyedRandomness random(Key(1));
   int refused = 0;
   for (const std::vector<double>& p : {std::vector{0.6, 0.6}, {0.25, 0.25}, {0.2, 0.2, 0.2}, {1.0, 0.5, 0.5}}) {
@@ -123,10 +123,10 @@ TEST_CASE("a draw from probabilities that do not sum to 1 is a bug, whichever wa
     ++refused;
   }
   CHECK(refused == 4);
-  CHECK(random.categorical(std::vector{0.3, 0.3, 0.4 + 1e-6}, {}) >= 0);  // as floats sum
+  CHECK(random.categorical(std::vector{0.3, 0.3, 0.4 + 1e-6}, {}) >= 0);  // rounding of sums in float is allowed
 }
 
-TEST_CASE("uniforms, normals and categories have their laws, within five standard errors of 20,000 draws") {
+TEST_CASE("uniforms, normals and categories have their distributions, within five standard errors of 20,000 draws") {
   KeyedRandomness random(Key(3));
   const double p[] = {0.5, 0, 0.2, 0.3};
   double uniform = 0, normal = 0, squares = 0, counts[4] = {};
@@ -147,7 +147,7 @@ TEST_CASE("uniforms, normals and categories have their laws, within five standar
   for (int k : {0, 2, 3}) CHECK(std::abs(counts[k] / n - p[k]) < 5 * std::sqrt(p[k] * (1 - p[k]) / n));
 }
 
-TEST_CASE("columns have draws of their own, and the first one those of a choice by itself") {
+TEST_CASE("columns have separate draws, and the first has that of a single choice") {
   KeyedRandomness random(Key(3));
   const Draw where{.example = 1, .replica = 2, .step = 3, .index = 4};
   auto column = where;
@@ -165,10 +165,10 @@ TEST_CASE("columns have draws of their own, and the first one those of a choice 
   }
   CHECK(std::abs(sum / n - 0.5) < 5 / std::sqrt(12.0 * n));
   CHECK(std::abs(squares / n - 1.0 / 3) < 5 * std::sqrt(4.0 / 45 / n));
-  CHECK(std::abs(products / n) < 5 / (12 * std::sqrt(double(n))));  // neighbours know nothing of each other
+  CHECK(std::abs(products / n) < 5 / (12 * std::sqrt(double(n))));  // neighbours are uncorrelated
 }
 
-TEST_CASE("a permutation holds every number once and follows its key") {
+TEST_CASE("a permutation contains every number once and depends on its key") {
   auto order = permutation(100, Key(4));
   CHECK(order == permutation(100, Key(4)));
   CHECK(order != permutation(100, Key(5)));

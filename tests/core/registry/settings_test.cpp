@@ -1,4 +1,4 @@
-// Specs parse strictly, settings refuse what was not declared, and every refusal says what would do.
+// Specs parse strictly; settings reject undeclared parameters; every error message names a remedy.
 #include "core/registry/settings.hpp"
 
 #include <doctest/doctest.h>
@@ -51,7 +51,7 @@ TEST_CASE("a spec is parsed into name and arguments") {
   CHECK(Spec::parse("a[path=\"x,y]\\\"z\"]").arguments[0].second == "x,y]\"z");
 }
 
-TEST_CASE("a broken spec is refused with its column") {
+TEST_CASE("the error message of a broken spec names the column") {
   const auto column = [](const std::string& text) -> std::string {
     try {
       Spec::parse(text);
@@ -77,7 +77,7 @@ TEST_CASE("a broken spec is refused with its column") {
   CHECK(column("rloo[") == "6");
 }
 
-TEST_CASE("settings hold defaults and what was given") {
+TEST_CASE("settings hold defaults and given values") {
   const auto s = settings("rloo[samples=4,decay=0,shared=true,score=dot,path=a b,t=0.6;-1e-3]");
   CHECK(s.integer("samples") == 4);
   CHECK(s.real("decay") == 0.0);
@@ -92,7 +92,7 @@ TEST_CASE("settings hold defaults and what was given") {
   CHECK_THROWS_AS(s.integer("nothing"), Bug);
 }
 
-TEST_CASE("the canonical spec names what differs from the default, in order of declaration, and parses back") {
+TEST_CASE("the canonical spec names values that differ from the default, in order of declaration, and parses back") {
   CHECK(settings("rloo").canonical() == "rloo");
   CHECK(settings("rloo[samples=2]").canonical() == "rloo");
   CHECK(settings("rloo[t=1;2,decay=0.25,samples=4]").canonical() == "rloo[samples=4,decay=0.25,t=1;2]");
@@ -101,7 +101,7 @@ TEST_CASE("the canonical spec names what differs from the default, in order of d
   CHECK(settings(settings("rloo[decay=0.1]").canonical()).real("decay") == 0.1);
 }
 
-TEST_CASE("refusals say what was wrong and what would do") {
+TEST_CASE("error messages name the fault and a remedy") {
   CHECK(refusal("rloo[samples=1]") == "rloo: samples must be at least 2, got 1");
   CHECK(refusal("rloo[decay=1]") == "rloo: decay must be below 1, got 1");
   CHECK(refusal("rloo[temperature=0]") == "rloo: temperature must be above 0, got 0");
@@ -120,7 +120,7 @@ TEST_CASE("refusals say what was wrong and what would do") {
                        UsageError);
 }
 
-TEST_CASE("types, ranges and values are spelled out") {
+TEST_CASE("types, ranges and values are listed") {
   CHECK(declared[0].type_name() == "integer");
   CHECK(declared[0].range() == "[2, inf)");
   CHECK(declared[1].range() == "[0, 1)");
@@ -133,7 +133,7 @@ TEST_CASE("types, ranges and values are spelled out") {
   CHECK(to_string(Value{std::vector<double>{1, 0.5}}) == "1;0.5");
 }
 
-TEST_CASE("the nearest name is suggested only if it is near") {
+TEST_CASE("the nearest name is suggested only if it is near enough") {
   const std::vector<std::string> names = {"rloo", "reinforce", "variational_bound", "soft", "exact", "exact_marginal"};
   CHECK(nearest("rlo", names) == "rloo");
   CHECK(nearest("rolo", names) == "rloo");
@@ -155,7 +155,7 @@ TEST_CASE("a registry finds by name and suggests") {
   CHECK_THROWS_AS(registry.add({"rloo", {}}), Bug);
 }
 
-TEST_CASE("a refusal quotes of a long spec what stands around the fault, and stays a line") {
+TEST_CASE("for a long spec the error message quotes the text around the fault, and is one line") {
   const std::string many(100000, 'r'), accents = [] {
     std::string text;
     for (int i = 0; i < 50000; ++i) text += "é";

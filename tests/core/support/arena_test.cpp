@@ -9,7 +9,7 @@
 
 namespace hardgrad::testing::arena_test {
 
-TEST_CASE("pieces of an arena are aligned, and come again after rewind") {
+TEST_CASE("pieces of an arena are aligned, and are reused after rewind") {
   Arena arena;
   auto* first = arena.allocate<double>(3);
   const auto mark = arena.mark();
@@ -24,7 +24,7 @@ TEST_CASE("pieces of an arena are aligned, and come again after rewind") {
   CHECK(arena.used() == 0);
 }
 
-TEST_CASE("a piece larger than a block gets a block of its own") {
+TEST_CASE("a piece larger than a block gets a separate block") {
   Arena arena;
   arena.allocate<char>(1);
   auto* large = arena.allocate<char>(std::size_t{1} << 28);
@@ -33,8 +33,8 @@ TEST_CASE("a piece larger than a block gets a block of its own") {
   CHECK(arena.capacity() >= std::size_t{1} << 28);
 }
 
-// Under the sanitizer the writes below would end the program, which is the point: there only the poison is looked at.
-TEST_CASE("guarded arena: what is written beyond a piece is found when it is given back" *
+// Under the sanitizer the writes below would end the program, as they should: there only the poison is checked.
+TEST_CASE("guarded arena: a write beyond a piece is found when the piece is released" *
           doctest::skip(!Arena::guarded || poisoning)) {
   for (const std::size_t count : {1, 16, 17}) {
     Arena arena;
@@ -56,7 +56,7 @@ TEST_CASE("guarded arena: new memory is NaN" * doctest::skip(!Arena::guarded)) {
   CHECK(arena.allocate<int>(1)[0] == -1);
 }
 
-TEST_CASE("under the address sanitizer only what is held may be touched" * doctest::skip(!poisoning)) {
+TEST_CASE("under the address sanitizer only pieces in use may be accessed" * doctest::skip(!poisoning)) {
   Arena arena;
   auto* piece = arena.allocate<char>(13);
   CHECK(!poisoned(piece, 13));
@@ -67,7 +67,7 @@ TEST_CASE("under the address sanitizer only what is held may be touched" * docte
   auto* later = arena.allocate<char>(8);
   arena.rewind(mark);
   CHECK(poisoned(later, 1));
-  CHECK(poisoned(later + 100000, 1));  // never handed out
+  CHECK(poisoned(later + 100000, 1));  // never allocated
   arena.suspend(piece, 13);
   CHECK(poisoned(piece, 1));
   arena.resume(piece, 13);

@@ -1,4 +1,4 @@
-// Gradients at the logits: replicates that share a run are what separate gradients have there.
+// Gradients at the logits: replicates that share a run have the same gradients as separate runs.
 #include "experiments/measurement/at_logits.hpp"
 
 #include <doctest/doctest.h>
@@ -24,7 +24,7 @@ struct Scene {
         batch(task->batch(Split::train, {0, 1, 2})) {}
 };
 
-/// An ordinary gradient, and what its tape says at the logits: the sum over an example's rows.
+/// An ordinary gradient, read from its tape at the logits: the sum over an example's rows.
 std::vector<double> separate(const Estimator<double>& estimator, const Scene& scene, Key noise) {
   Tape<double> tape;
   KeyedRandomness random(noise);
@@ -82,7 +82,7 @@ TEST_CASE("replicates of one run have the gradients of separate runs") {
     }
 }
 
-TEST_CASE("the exact gradient is there too, and an unbiased estimator's mean is near it") {
+TEST_CASE("the exact gradient is available at the logits, too, and an unbiased estimator's mean is near it") {
   const auto& s = scene("none");
   MeasureSettings settings;
   settings.at_logits = true;
@@ -102,7 +102,7 @@ TEST_CASE("the exact gradient is there too, and an unbiased estimator's mean is 
   CHECK_THROWS_AS(of("reinforce"), UsageError);
 }
 
-TEST_CASE("where a posterior is drawn from, gradients are at its logits and at the prior's, site by site") {
+TEST_CASE("with draws from a posterior, gradients are at its logits and at the prior's, site by site") {
   const Scene s("images[size=8,examples=20]", "belief_network[layers=2,units=3]", true);
   MeasureSettings settings;
   settings.at_logits = true;
@@ -124,7 +124,7 @@ TEST_CASE("where a posterior is drawn from, gradients are at its logits and at t
   CHECK(calm.variance < noisy.variance / 4);
   CHECK(of("straight_through[target=elbo]").bias_p_value < 1e-5);
   CHECK(of("wake_sleep").status == "skipped");
-  // Of the first layer the prior's logits are a parameter, the same for all examples.
+  // The prior's logits of the first layer are a parameter, the same for all examples.
   const auto at_logits = exact_gradient_at_logits("elbo", *s.model, s.batch, 1e6);
   const auto at_parameters = exact_truth("elbo", *s.model, s.batch, 1e6).gradient;
   const auto* b = s.model->parameters().find("prior.logits");
@@ -136,7 +136,7 @@ TEST_CASE("where a posterior is drawn from, gradients are at its logits and at t
   }
 }
 
-TEST_CASE("the same bits on any number of threads, of parameters and at the logits, in more runs than threads") {
+TEST_CASE("parameters and logits: the same bits with any number of threads, also with more runs than threads") {
   const auto& s = scene("sampled");
   const auto spec = Spec::parse("rloo[samples=2]");
   const auto estimator = make_estimator<double>(spec, s.model->structure(), Key(4));
@@ -157,7 +157,7 @@ TEST_CASE("the same bits on any number of threads, of parameters and at the logi
   }
 }
 
-TEST_CASE("in a sequential model an exact gradient at the logits is the mean too, of every choice") {
+TEST_CASE("in a sequential model an exact gradient at the logits is the mean, too, for every choice") {
   const Scene s("translation[examples=40,words=3,max_length=3]", "translator[embedding=5,hidden=4,feed=sampled]");
   const auto exact = exact_gradient_at_logits({}, *s.model, s.batch, 1e6);
   Replicates replicates(exact, 8, 4000);
@@ -169,13 +169,13 @@ TEST_CASE("in a sequential model an exact gradient at the logits is the mean too
       replicates.add(block, gradients_at_logits(tape, *estimator, *s.model, s.batch, Key(6), m, 1).of_replicate[0]);
   replicates.finish();
   CHECK(replicates.bias_p_value(1e-12) > 1e-3);
-  double later = 0;  // beyond the first choice there is something to measure
+  double later = 0;  // the gradient beyond the first choice is not zero
   const std::size_t first_choice = s.batch.examples() * 4;
   for (std::size_t i = first_choice; i < exact.size(); ++i) later += std::abs(exact[i]);
   CHECK(later > 0.01);
 }
 
-TEST_CASE("a repeated batch: positions as ids, equal examples known") {
+TEST_CASE("a repeated batch: positions as ids, equal examples are recognised") {
   const auto& s = scene("none");
   const auto twice = repeated(s.batch, 2);
   CHECK(twice.id == std::vector<std::uint32_t>{0, 1, 2, 3, 4, 5});

@@ -1,4 +1,4 @@
-// The entropy of choices: by hand for bits, by the chain rule for ragged choices that feed later ones.
+// The entropy of choices: closed forms for bits, the chain rule for ragged choices that feed later ones.
 #include "experiments/measurement/choice_entropy.hpp"
 
 #include <doctest/doctest.h>
@@ -29,14 +29,14 @@ TEST_CASE("bits: the mean of their entropies") {
   CHECK(entropy_of(*model, one_example(), "soft") == entropy_of(*model, one_example()));
 }
 
-TEST_CASE("sparsemax: of its own weights") {
+TEST_CASE("sparsemax: the entropy of its weights") {
   // Logits (0, 1/2) give the weights (1/4, 3/4); (0, 2) leave one option.
   CHECK(entropy_of(*model_of("bits[t=0.1,logit=0.5]"), one_example(), "sparsemax") ==
         doctest::Approx(three_to_one).epsilon(1e-14));
   CHECK(entropy_of(*model_of("bits[t=0.1,logit=2]"), one_example(), "sparsemax") == 0);
 }
 
-TEST_CASE("choices that feed later ones: the entropy of complete sets over their length and padding counts for nothing") {
+TEST_CASE("choices that feed later ones: the entropy of complete sets over their length; padding does not count") {
   const Recurrent<double> model(true);
   const auto batch = Recurrent<double>::batch();
   Tape<double> tape;
@@ -49,14 +49,14 @@ TEST_CASE("choices that feed later ones: the entropy of complete sets over their
   for (std::size_t r = 0; r < leaves->size(); ++r)
     mean -= std::exp(log_p(r, 0)) * log_p(r, 0) / batch.ints("length").data[leaves->example[r]] / batch.examples();
   CHECK(entropy_of(model, batch) == doctest::Approx(mean).epsilon(1e-12));
-  CHECK(entropy_of(model, batch, "soft") != doctest::Approx(mean).epsilon(1e-6));  // other prefixes
+  CHECK(entropy_of(model, batch, "soft") != doctest::Approx(mean).epsilon(1e-6));  // different prefixes
   const double sampled = entropy_of(model, batch, "expected_loss", 5);
   CHECK(sampled != mean);
   CHECK(sampled == doctest::Approx(mean).epsilon(0.02));
   CHECK(std::isnan(entropy_of(model, batch, "sparsemax", 5)));
 }
 
-TEST_CASE("examples without a choice are left out, and without any there is no number") {
+TEST_CASE("examples without a choice are omitted; without any choice the result is NaN") {
   const Recurrent<double> model(true);
   auto batch = Recurrent<double>::batch();
   const double last = entropy_of(model, batch.select({2}));
@@ -66,7 +66,7 @@ TEST_CASE("examples without a choice are left out, and without any there is no n
   CHECK(std::isnan(entropy_of(model, batch)));
 }
 
-TEST_CASE("a measurement records it, of the network whatever the estimator") {
+TEST_CASE("a measurement records the network's entropy, for any estimator") {
   const Recurrent<double> model(true);
   const auto batch = Recurrent<double>::batch();
   for (const auto* name : {"rloo", "variational_bound"}) {
@@ -78,7 +78,7 @@ TEST_CASE("a measurement records it, of the network whatever the estimator") {
   }
 }
 
-TEST_CASE("entropy by site: of a network with one site it is the whole") {
+TEST_CASE("entropy by site: with one site it equals the total") {
   const auto model = model_of("bits[bits=2,t=0.1,logit=0;1.0986122886681098]");
   const auto entropy = choice_entropy<double>("expected_loss", *model, one_example(), 1e6, Key(1));
   CHECK(entropy.by_site == std::map<std::string, double>{{"bit", entropy.mean}});

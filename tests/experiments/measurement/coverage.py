@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""How often the 95% intervals of `hardgrad measure` hold the true value: results/reference/coverage.md. By hand:
+"""Coverage of the 95% intervals of `hardgrad measure`: results/reference/coverage.md. Run by hand:
 
     /usr/bin/python3 tests/experiments/measurement/coverage.py build/release/hardgrad --out results/reference/coverage.md
 
-Independent bits, each with a loss of its own, so that the moments of D are D times those of one, which are exact (--exact; checked
-for two and ten); mean cosines of a thousand by a long run. Takes about half an hour.
+The bits are independent and have separate losses, so that the moments of D bits are D times those of one, which are exact (--exact;
+checked for two and ten). Mean cosines of a thousand bits come from a long run. Takes about half an hour.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Program:
 
 
 def truths(program: Program, bits: int, specs: list[str]) -> list[dict]:
-    """The moments of so many bits, by those of one; for as many as can be enumerated, that is checked."""
+    """The moments of `bits` bits, from those of one; checked by enumeration up to ten."""
     one = program.measure(model(1), specs, "--exact")
     found = []
     enumerated = program.measure(model(bits), specs, "--exact") if 1 < bits <= 10 else one

@@ -1,4 +1,4 @@
-// Kinks and jumps: of a function, and of an estimate along its draws.
+// Kinks and jumps of a function, and of an estimate along its draws.
 #include "experiments/measurement/kinks.hpp"
 
 #include <doctest/doctest.h>
@@ -20,7 +20,7 @@ std::vector<double> found(F f) {
   });
 }
 
-TEST_CASE("jumps, kinks and singularities are found where they are") {
+TEST_CASE("jumps, kinks and singularities are located") {
   int places = 0;
   for (double at : {0.01, 0.2499, 0.3, 0.5, 0.625, 0.93}) {
     CAPTURE(at);
@@ -41,7 +41,7 @@ TEST_CASE("jumps, kinks and singularities are found where they are") {
   CHECK(std::abs(two[1] - 0.62) < 1e-13);
 }
 
-TEST_CASE("what is smooth has none, singular ends are none, and what is rough everywhere is left alone") {
+TEST_CASE("no kinks are reported for smooth functions, for singular ends, or for functions that are rough everywhere") {
   CHECK(found([](double x) { return std::exp(3 * x); }).empty());
   CHECK(found([](double) { return 0.0; }).empty());
   CHECK(found([](double x) { return std::log(x) - std::log1p(-x); }).empty());
@@ -51,7 +51,7 @@ TEST_CASE("what is smooth has none, singular ends are none, and what is rough ev
   CHECK(found([](double x) { return std::fmod(1e5 * x, 1.0); }).empty());
 }
 
-TEST_CASE("of many entries the one that has a kink shows it") {
+TEST_CASE("a kink in one of many entries is found") {
   std::vector<double> values(5);
   const auto kinks = kinks_of([&](double share) -> std::span<const double> {
     values = {1, share, share * share, 1e-3 * std::abs(share - 0.7), 5};
@@ -61,7 +61,7 @@ TEST_CASE("of many entries the one that has a kink shows it") {
   CHECK(std::abs(kinks[0] - 0.7) < 1e-8);
 }
 
-TEST_CASE("kinks of a draw are those of every outcome of the others") {
+TEST_CASE("kinks of a draw are found for every outcome of the others") {
   double value;
   const Draw coin{.step = 1}, number{.step = 2}, smooth{.step = 3};
   const auto kinks = find_kinks(

@@ -1,8 +1,9 @@
-"""What estimators draw and what they make of it, from the papers' equations, in arbitrary precision. Independent of the program.
+"""Distributions of estimators, from the papers' equations, in arbitrary precision. Independent of the program.
 
-A problem is D independent choices among S options with logits phi [D][S] (of bits (0, phi)) and the loss |x_d - t_d|^power, x =
-option / (S - 1), summed over the choices or averaged. A law is a list of (probability, gradient at the logits [D][S]); of the estimators with a posterior, which
-starts as the prior, (probability, gradient at the prior's logits, gradient at the posterior's).
+A problem is D independent choices among S options with logits phi [D][S] (for bits (0, phi)) and the loss |x_d - t_d|^power, x =
+option / (S - 1), summed over the choices or averaged. A law is a list of (probability, gradient at the logits [D][S]). For estimators
+with a posterior, which initially equals the prior, it is a list of (probability, gradient at the prior's logits, gradient at the
+posterior's).
 """
 import itertools
 
@@ -102,7 +103,7 @@ def rloo(K):
 
 
 def optimal_baseline(K):
-    def g(q, zs):  # |s|^2 of all columns of a choice, or of each column credited with its own cost: here the whole loss
+    def g(q, zs):  # |s|^2 of all columns of a choice, or of each column that has a separate cost: here the whole loss
         f, s = [q.f(z) for z in zs], [q.score(z) for z in zs]
         weight = [mp.fsum(v * v for row in x for v in row) for x in s]
 
@@ -152,8 +153,8 @@ def muprop(q):
 
 
 def pairs_of_uniforms(q, g):
-    """Bits b = 1[u > sigmoid(-phi)] and b~ = 1[u < sigmoid(phi)], u uniform in each column: between 0, the two breaks and 1. g(b, b~, ends)
-    gives what multiplies (u - 1/2) or, for moments, pieces [(interval, b, b~)] of each column."""
+    """Pieces of the uniform u of each column, for the bits b = 1[u > sigmoid(-phi)] and b~ = 1[u < sigmoid(phi)]: every combination of the
+    intervals between 0, the two breaks and 1, as tuples (low, high, b, b~)."""
     columns = []
     for row in q.phi:
         phi = row[1] - row[0]
@@ -202,7 +203,7 @@ def unordered_pairs(q):
     p, f, s = ([h(z) for z in q.outcomes] for h in (q.prob, q.f, q.score))
     law = []
     for a, b in itertools.combinations(range(len(p)), 2):
-        after_a, after_b = p[b] / (1 - p[a]), p[a] / (1 - p[b])  # the other one drawn second
+        after_a, after_b = p[b] / (1 - p[a]), p[a] / (1 - p[b])  # probability of the other one as the second draw
         both = p[a] * after_a + p[b] * after_b
         share = {a: p[a] * after_a / both, b: p[b] * after_b / both}  # p(s) R(S, s)
 
@@ -219,9 +220,9 @@ def sum_and_sample(q):
     return [(p[i] / rest, combined([(p[top] * f[top], s[top]), (rest * f[i], s[i])])) for i in range(len(p)) if i != top]
 
 
-# With a posterior that is the prior: log w = -f, and both scores are the same.
+# The posterior equals the prior: log w = -f, and both scores are the same.
 def importance(K, rule):
-    """rule(f) -> slopes of the objective by log p, log q of each of K samples."""
+    """rule(f) -> derivatives of the objective in log p and log q of each of K samples."""
     def law(q):
         result = []
         for zs in itertools.product(q.outcomes, repeat=K):
@@ -280,7 +281,7 @@ def tvo(beta):
 
 
 def marginal(keep):
-    """-grad log sum_z p exp(-f) over the `keep` most probable outcomes of independent choices' own costs: column by column."""
+    """-grad log sum_z p exp(-f) over the `keep` most probable options of each column; columns have separate costs."""
     def law(q):
         g = zeros(q.D, q.S)
         for d in range(q.D):
@@ -300,7 +301,7 @@ def exactly(q):
     return [(mp.mpf(1), q.truth())]
 
 
-# spec -> (law, most outcomes S^D it is enumerated for)
+# spec -> (law, most outcomes S^D to enumerate)
 LAWS = {
     "exact": (exactly, 1024), "soft": (soft, 1024), "exact_marginal": (marginal(99), 1024), "kmax_marginal[k=2]": (marginal(2), 1024),
     "local_expectation": (exactly, 1024),
@@ -319,14 +320,14 @@ LAWS = {
     "mvd": (exactly, 16),
 }
 BITS_ONLY = {"disarm", "mvd", "arm"}
-# Of these the mean alone is worked out: it is the truth. (Those whose mean is not are among the laws.)
+# Only the mean of these is checked: it is the truth. (Biased estimators are among the laws.)
 UNBIASED = ["nvil", "stratified[samples=2]", "systematic[samples=2]", "arms[samples=2]", "ars", "arsm", "carms[samples=2]", "disarm_tree",
             "disarm_stick", "relax", "rebar[coupled=true]", "wor_importance[samples=2,baseline=false]", "wor_importance", "rodeo[samples=2,alpha=0.3,beta=0.4]",
             "double_cv[samples=2,alpha=-0.7]", "unordered_set[samples=3]", "sum_and_sample[samples=3,set=sampled]", "mvd", "arm[samples=4]"]
 
 
 def moments(problem, spec):
-    """Mean [P] and trace of the variance, with the gradients of bits at their one logit."""
+    """Mean [P] and trace of the variance; for bits at their single logit."""
     if spec == "arm":
         mean, square = arm_moments(problem)
         flat = [row[1] for row in mean]

@@ -1,4 +1,4 @@
-// Measurements: sampled ones agree with exact ones, real files too, and what cannot be had is said.
+// Measurements: sampled ones agree with exact ones, also on real files; missing results have a reason.
 #include "experiments/measurement/measure.hpp"
 
 #include <doctest/doctest.h>
@@ -26,7 +26,7 @@ Measurement measured(const std::string& spec, const Model<double>& model, const 
   return measure(Spec::parse(spec), *estimator_of(spec, model), model, batch, settings, Key(9));
 }
 
-TEST_CASE("a sampled measurement's interval holds the exact variance") {
+TEST_CASE("the interval of a sampled measurement contains the exact variance") {
   Recurrent<double> model(true);
   const auto batch = Recurrent<double>::batch();
   for (const auto* spec : {"reinforce", "rloo[samples=2]", "entropy_regularised[semi=true]", "variational_bound"}) {
@@ -54,7 +54,7 @@ TEST_CASE("bias is reported against the other targets") {
   CHECK(m.bias_against.count("elbo") == 0);
 }
 
-TEST_CASE("where the truth cannot be enumerated a long run stands in, named, with its error") {
+TEST_CASE("if the truth cannot be enumerated, a named long run with its error replaces it") {
   Recurrent<double> model(true);
   const auto m = measured("reinforce", model, Recurrent<double>::batch(), false, 200, 3);
   CHECK(m.estimand == "200 x rloo[samples=16,reward_to_go=true]");
@@ -91,7 +91,7 @@ TEST_CASE("variance needs no true gradient") {
   CHECK(std::isfinite(all.squared_bias));
 }
 
-/// The first examples of a real file, or nothing (and a word about it) without HARDGRAD_DATA.
+/// The first examples of a real file; nothing, with a message, without HARDGRAD_DATA.
 std::optional<Batch> real_batch(const std::string& task_spec, Dimensions& dimensions, int examples) {
   const char* data = std::getenv("HARDGRAD_DATA");
   if (!data || !*data) {
@@ -120,24 +120,25 @@ void check_on_real(const std::string& task, const std::string& model_spec, int e
   }
 }
 
-TEST_CASE("a gradient has a length where its square is too small for a number, on both sides") {
+TEST_CASE("a gradient has a length even if its square underflows, sampled and exact") {
   for (const auto* spec : {"bits[t=0.3,logit=700]", "bits[t=0.7,logit=-700]"}) {
     CAPTURE(spec);
     const auto model = model_of(spec);
     const auto m = measured("rloo[samples=2]", *model, one_example(), true);
-    // p (1 - p) (f(1) - f(0)) of one bit; two samples differ with probability 2 p (1 - p), and then each says half of that step
+    // p (1 - p) (f(1) - f(0)) of one bit. Two samples differ with probability 2 p (1 - p), and then the estimate is half of
+    // that step.
     const double step = (0.7 * 0.7 - 0.3 * 0.3), p = std::exp(-700.0);
     CHECK(m.estimand_norm == doctest::Approx(p * step).epsilon(1e-12));
     CHECK(m.variance == doctest::Approx(2 * p * step * step / 4).epsilon(1e-9));
-    CHECK(std::isnan(m.snr));  // the gradient is lost in the rounding of what it is the mean of
+    CHECK(std::isnan(m.snr));  // the gradient is below the rounding of its samples
   }
 }
 
-TEST_CASE("real bAbI qa1, three hops: no unbiased estimator is caught, against the enumerated truth") {
+TEST_CASE("real bAbI qa1, three hops: no unbiased estimator shows a bias, against the enumerated truth") {
   check_on_real("qa[path=babi/en/qa1_single-supporting-fact_train.txt]", "memory_reader[hops=3]", 4);
 }
 
-TEST_CASE("real Tatoeba, sampled feed, short sentences: no unbiased estimator is caught") {
+TEST_CASE("real Tatoeba, sampled feed, short sentences: no unbiased estimator shows a bias") {
   check_on_real("translation[data=tatoeba,path=tatoeba/deu.txt.gz,max_length=4,vocabulary=200,limit=5000]",
                 "translator[embedding=8,hidden=8,feed=sampled]", 4);
 }

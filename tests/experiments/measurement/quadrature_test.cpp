@@ -1,4 +1,4 @@
-// Exact moments of continuous noise: saturated logits, what the quadrature says it reached, means of copies.
+// Exact moments of continuous noise: saturated logits, the quadrature's reported error, means of copies.
 #include "experiments/measurement/quadrature.hpp"
 
 #include <doctest/doctest.h>
@@ -14,7 +14,7 @@ namespace hardgrad::testing::quadrature_test {
 using namespace measurement;
 namespace {
 
-/// Mean of f under a rule of a quadrature.
+/// Mean of f under one rule of a quadrature.
 template <class F>
 double mean(const Quadrature& q, int rule, F f) {
   double sum = 0;
@@ -23,7 +23,7 @@ double mean(const Quadrature& q, int rule, F f) {
   return sum;
 }
 
-TEST_CASE("logistic numbers are integrated over with an edge anywhere") {
+TEST_CASE("logistic numbers are integrated with an edge at any place") {
   const double variance = std::numbers::pi * std::numbers::pi / 3;
   int places = 0;
   for (double edge : {-700.0, -30.0, -6.0, -0.4, 0.0, 6.0, 30.0, 700.0}) {
@@ -31,7 +31,7 @@ TEST_CASE("logistic numbers are integrated over with an edge anywhere") {
     const auto q = logistic_quadrature(edge, {}, 0);
     for (double z : q.points) REQUIRE(std::isfinite(z));
     CHECK(mean(q, 0, [](double z) { return z * z; }) == doctest::Approx(variance).epsilon(1e-9));
-    // Beyond the edge lies the probability 1 / (1 + e^edge), however small; and E[z; z > b] = b / (1 + e^b) + log(1 + e^-b), b
+    // The probability beyond the edge is 1 / (1 + e^edge), however small; and E[z; z > b] = b / (1 + e^b) + log(1 + e^-b), b
     // the edge.
     const double beyond = 1 / (1 + std::exp(edge));
     CHECK(mean(q, 0, [&](double z) { return z > edge; }) == doctest::Approx(beyond).epsilon(1e-12));
@@ -42,7 +42,7 @@ TEST_CASE("logistic numbers are integrated over with an edge anywhere") {
   CHECK(places == 8);
 }
 
-TEST_CASE("a quadrature's error follows what halving its step gains: infinite if nothing, and none in rounding") {
+TEST_CASE("a quadrature's error follows the gain from halving its step: infinite without a gain, and none within rounding") {
   CHECK(quadrature_error(0.2, 0.1, 1) == doctest::Approx(0.3));
   CHECK(quadrature_error(1e-4, 1e-8, 1) == 1e-8);
   CHECK(std::isinf(quadrature_error(0.1, 0.2, 1)));
@@ -59,7 +59,7 @@ Measurement exactly(const std::string& estimator, const std::string& model_spec,
 
 std::string bit(double logit, double t) { return fmt::format("bits[t={},logit={}]", t, logit); }
 
-TEST_CASE("relaxations of saturated bits are those of the mirrored problem, as far as probabilities are numbers") {
+TEST_CASE("relaxations of saturated bits equal those of the mirrored problem, as far as floating-point probabilities allow") {
   int compared = 0;
   for (const std::string estimator :
        {"gumbel_softmax", "st_gumbel", "gumbel_rao[rao_samples=1]", "rebar[coupled=true]", "relax"})
@@ -76,7 +76,7 @@ TEST_CASE("relaxations of saturated bits are those of the mirrored problem, as f
   CHECK(compared == 30);
 }
 
-TEST_CASE("noise drawn given the choice is integrated over as deep as the logit") {
+TEST_CASE("noise drawn given the choice is integrated to the depth of the logit") {
   int compared = 0;
   for (double logit : {-15.0, -60.0, -100.0, -300.0, -650.0}) {
     CAPTURE(logit);
@@ -90,7 +90,7 @@ TEST_CASE("noise drawn given the choice is integrated over as deep as the logit"
   CHECK(compared == 5);
 }
 
-TEST_CASE("a quadrature is parted at kinks and jumps") {
+TEST_CASE("a quadrature is split at kinks and jumps") {
   int parted = 0;
   const auto good = [&](const std::string& estimator, const char* power, const char* logit) {
     CAPTURE(power);
@@ -109,7 +109,7 @@ TEST_CASE("a quadrature is parted at kinks and jumps") {
   CHECK(parted == 14);
 }
 
-TEST_CASE("where a quadrature cannot be parted at its kinks, it says how rough it is, and its interval holds the truth") {
+TEST_CASE("a quadrature that cannot be split at its kinks reports its error, and its interval contains the truth") {
   int rough = 0;
   for (const auto* power : {"1", "1.5", "2.5"}) {
     CAPTURE(power);
@@ -124,7 +124,7 @@ TEST_CASE("where a quadrature cannot be parted at its kinks, it says how rough i
   CHECK(smooth.intervals.at("variance")[1] - smooth.intervals.at("variance")[0] < 2e-9 * smooth.variance);
 }
 
-TEST_CASE("a mean of independent copies has the moments of one, divided") {
+TEST_CASE("a mean of independent copies has the moments of one, divided by their number") {
   const auto* bits = "bits[bits=3,t=0.3;0.6;0.4,logit=0.4;-1;2]";
   const auto pair = exactly("arm", bits), four = exactly("arm[samples=4]", bits);
   CHECK(four.variance == doctest::Approx(pair.variance / 2).epsilon(1e-12));
@@ -148,18 +148,18 @@ TEST_CASE("a mean of independent copies has the moments of one, divided") {
   CHECK(compared == 2);
 }
 
-TEST_CASE("ARM weighs both bits by their uniform numbers, also those that the flip leaves alone") {
-  // E[(f - f~)^2 |u - 1/2|^2] by hand: p = (1/2, 1/4), f = x + y. The first bit always flips, the second half the time.
+TEST_CASE("ARM weights both bits by their uniform numbers, also those that the flip does not change") {
+  // E[(f - f~)^2 |u - 1/2|^2] in closed form: p = (1/2, 1/4), f = x + y. The first bit always flips, the second half the time.
   const auto m = exactly("arm", "bits[bits=2,reduce=sum,function=norm,power=1,t=0,logit=0;-1.0986122886681098]");
-  // Regions of u_2: [0, 1/4), [1/4, 3/4), [3/4, 1]: E[(u_2 - 1/2)^2; region] = 7/192, 1/96, 7/192; f - f~ is 2 or 0 on the
-  // outer ones as the first bit has it, 1 on the inner one.
+  // Regions of u_2: [0, 1/4), [1/4, 3/4), [3/4, 1]: E[(u_2 - 1/2)^2; region] = 7/192, 1/96, 7/192. f - f~ is 2 or 0 on the
+  // outer ones, depending on the first bit, and 1 on the inner one.
   const double second = 0.5 * 4 * 2 * 7 / 192 + 1.0 / 96, first = (0.5 * 0.5 * 4 + 0.5) / 12;
   const double mean[] = {0.25, 3.0 / 16};
   CHECK(m.mean[0] == doctest::Approx(mean[0]).epsilon(1e-12));
   CHECK(m.variance == doctest::Approx(first + second - mean[0] * mean[0] - mean[1] * mean[1]).epsilon(1e-12));
 }
 
-TEST_CASE("a polynomial is integrated over without an error") {
+TEST_CASE("a polynomial is integrated exactly") {
   const auto m = exactly("arm", bit(2.16, 0.502));
   const auto [low, high] = m.intervals.at("variance");
   CHECK(high - low <= 1e-12 * m.variance);

@@ -33,7 +33,7 @@ struct Draws {
   }
 };
 
-TEST_CASE("blocks cover all replicates once") {
+TEST_CASE("blocks contain every replicate exactly once") {
   for (int count : {2, 31, 32, 33, 257}) {
     Replicates r({0}, 0, count);
     int next = 0;
@@ -45,7 +45,7 @@ TEST_CASE("blocks cover all replicates once") {
   }
 }
 
-TEST_CASE("mean, variance and squared bias are the plain formulas, whatever the reference") {
+TEST_CASE("mean, variance and squared bias equal the plain formulas, for any reference") {
   const Draws draws(50, {1, -2, 0.5}, {0.3, 1, 0}, Key(1));
   double mean[3] = {}, variance = 0;
   for (const auto& g : draws.g)
@@ -64,7 +64,7 @@ TEST_CASE("mean, variance and squared bias are the plain formulas, whatever the 
   }
 }
 
-/// Noise of one replicate, of mean zero and with the given variances.
+/// Noise of one replicate, with mean zero and the given variances.
 struct Noise {
   const char* name;
   int size;
@@ -75,7 +75,7 @@ struct Noise {
 double one_of_two(KeyedRandomness& random, Draw where) { return random.uniform(where) < 0.6 ? 0.4 : -0.6; }
 double normal(KeyedRandomness& random, Draw where) { return random.normal(where); }
 
-/// How often intervals of a bias of so many standard errors, and of the variance, hold what they should.
+/// The coverage of the intervals of the bias (`bias` standard errors long) and of the variance.
 struct Coverage {
   int bias = 0, variance = 0;
   std::vector<double> p_values;
@@ -108,7 +108,7 @@ Coverage coverage(const Noise& noise, int replicates, double standard_errors, in
   return result;
 }
 
-/// Largest distance of the distribution of these numbers from that of a uniform one, times the root of their count.
+/// The largest distance of these numbers' distribution from the uniform one, times the root of their count.
 double kolmogorov(std::vector<double> p) {
   std::sort(p.begin(), p.end());
   const double n = static_cast<double>(p.size());
@@ -118,14 +118,14 @@ double kolmogorov(std::vector<double> p) {
   return most * std::sqrt(n);
 }
 
-TEST_CASE("intervals of bias and variance hold the truth at their level, for few and many parameters and replicates") {
+TEST_CASE("intervals of bias and variance contain the truth at their level, for few and many parameters and replicates") {
   int visited = 0;
   std::uint64_t place = 0;
   for (const auto& noise :
        {Noise{"one of two", 1, one_of_two, 0.24}, Noise{"normal", 1, normal, 1}, Noise{"normal", 2, normal, 1},
         Noise{"one of two", 10, one_of_two, 0.24}, Noise{"normal", 1000, normal, 1}})
     for (int replicates : {32, 400, 5000}) {
-      if (noise.size * replicates > 50000) continue;  // tests/experiments/measurement/coverage.py has them
+      if (noise.size * replicates > 50000) continue;  // tests/experiments/measurement/coverage.py covers these
       for (double standard_errors : {0.0, 1.5, 6.0}) {
         CAPTURE(noise.name);
         CAPTURE(noise.size);
@@ -136,7 +136,7 @@ TEST_CASE("intervals of bias and variance hold the truth at their level, for few
         const double slack = 3.5 * std::sqrt(0.05 * 0.95 * runs);  // standard errors of the count, at 95%
         CHECK(c.bias > 0.95 * runs - slack);
         CHECK(c.variance > 0.95 * runs - slack);
-        CHECK(c.bias < runs);  // not by being endless
+        CHECK(c.bias < runs);  // the interval is not always infinite
         CHECK(c.lowest == 0);  // no squared bias is below zero
         ++visited;
       }
@@ -150,17 +150,17 @@ TEST_CASE("the plain p-value is uniform without bias") {
     CHECK(kolmogorov(coverage(noise, 100, 0, 500, Key(21)).p_values) < 1.63);  // 1% of samples lie beyond
 }
 
-TEST_CASE("an interval's ends are those of Student's t test where there is one parameter") {
-  // d = 3, standard error 1: t_{0.975}(24) = 2.0639 far from zero, where both sides count alike.
+TEST_CASE("an interval's ends are those of Student's t test if there is one parameter") {
+  // d = 3, standard error 1: t_{0.975}(24) = 2.0639 far from zero, where both sides count equally.
   const auto far = SquaredLength(30 * 30, {1, 1, 1, 24, 1}).interval(0.95);
   CHECK(std::sqrt(far[0]) == doctest::Approx(30 - 2.0639).epsilon(1e-4));
   CHECK(std::sqrt(far[1]) == doctest::Approx(30 + 2.0639).epsilon(1e-4));
   CHECK(SquaredLength(2.0639 * 2.0639, {1, 1, 1, 24, 1}).p_value() == doctest::Approx(0.05).epsilon(1e-4));
-  // Alike in four directions: 4 F(4, 4 24); its 95% point is 2.4663.
+  // Equal variances in four directions: 4 F(4, 4 24); its 95% point is 2.4663.
   CHECK(SquaredLength(2.4663 * 4, {4, 4, 1, 24, 4}).p_value() == doctest::Approx(0.05).epsilon(0.02));
 }
 
-TEST_CASE("a long run's own noise widens the interval against it") {
+TEST_CASE("a long run's noise widens the interval against it") {
   int covered = 0;
   const int runs = 300;
   std::vector<double> p_values;
@@ -177,7 +177,7 @@ TEST_CASE("a long run's own noise widens the interval against it") {
   CHECK(covered < runs);
 }
 
-TEST_CASE("a reference that may be off is not held against the estimate") {
+TEST_CASE("an error of the reference does not count as a bias of the estimate") {
   int rejected = 0, rejected_without = 0, found = 0;
   const int runs = 200;
   for (std::uint64_t k = 0; k < runs; ++k) {
@@ -192,7 +192,7 @@ TEST_CASE("a reference that may be off is not held against the estimate") {
   CHECK(found > 0.9 * runs);
 }
 
-TEST_CASE("the mean cosine's interval holds it, also where a cosine is but a sign, and stays within one") {
+TEST_CASE("the mean cosine's interval contains it, also if a cosine is only a sign, and stays within [-1, 1]") {
   for (double chance : {0.6, 0.98}) {  // of a positive estimate
     int covered = 0;
     const int runs = 300;
@@ -229,7 +229,7 @@ TEST_CASE("the bias test keeps its level without bias and finds a bias of one st
   CHECK(found > 0.95 * runs);
 }
 
-TEST_CASE("probes are orthonormal, and see a deviation's length on average") {
+TEST_CASE("probes are orthonormal, and measure a deviation's length on average") {
   for (auto [size, wanted] : {std::pair{3, 8}, {8, 8}, {100, 8}, {129, 5}, {200, 1}, {5, 0}}) {
     const Probes probes(size, wanted, Key(6));
     const int K = std::min(size, wanted);
@@ -255,8 +255,8 @@ TEST_CASE("probes are orthonormal, and see a deviation's length on average") {
   CHECK(seen == doctest::Approx(1).epsilon(0.15));  // |b|^2 / P, within about five standard errors
 }
 
-TEST_CASE("a rare term that was not drawn is no bias along its direction") {
-  // Entry 0 deviates by 1 in a hundredth of the draws, entry 1 would in a thousandth: there is none among these.
+TEST_CASE("a rare term that was not drawn is not a bias along its direction") {
+  // Entry 0 deviates by 1 in a hundredth of the draws; entry 1 would in a thousandth, but does in none of these.
   Replicates missed({0, 0}, 2, 256), biased({0, 0}, 2, 256);
   for (int b = 0; b < missed.blocks(); ++b) {
     for (int m = missed.range(b)[0]; m < missed.range(b)[1]; ++m) {
@@ -274,14 +274,14 @@ TEST_CASE("a rare term that was not drawn is no bias along its direction") {
   CHECK(biased.corrected_bias_p_value(1e-9) < 1e-12);
 }
 
-TEST_CASE("without noise a deviation is a bias, and rounding is none") {
+TEST_CASE("without noise a deviation is a bias, but rounding is not") {
   const Draws exact(4, {1, 1}, {0, 0}, Key(5));
   int places = 0;
   for (const auto& [at, p] : {std::pair{1.0, 1}, {1 + 1e-12, 1}, {1.1, 0}}) {
     const auto replicates = exact.statistics({at, 1}, 0);
     CHECK(replicates.bias_p_value(1e-9) == p);
     CHECK(replicates.corrected_bias_p_value(1e-9) == p);
-    CHECK(replicates.bias_p_value(1e-9, 0.2) == 1);  // the reference itself may be off by as much
+    CHECK(replicates.bias_p_value(1e-9, 0.2) == 1);  // the reference may have an error of that size
     ++places;
   }
   CHECK(places == 3);

@@ -1,4 +1,4 @@
-// What a sample cannot know is said: rare terms, heavy tails, a variance that few replicates carry.
+// Limits of a sample are reported: rare terms, heavy tails, a variance carried by few replicates.
 #include "experiments/measurement/support.hpp"
 
 #include <doctest/doctest.h>
@@ -16,7 +16,7 @@ namespace hardgrad::testing::support_test {
 using namespace measurement;
 namespace {
 
-/// Fills the blocks that are not complete with the first parameter's draws, of(random, m).
+/// Fills the incomplete blocks with draws of the first parameter, of(random, m).
 template <class F>
 void fill(Replicates& r, F of) {
   for (int b = r.next(); b < r.blocks(); ++b) {
@@ -32,7 +32,7 @@ std::vector<double> normal_pair(int m) {
   return {1 + random.normal({.replica = replica}), random.normal({.replica = replica, .index = 1})};
 }
 
-TEST_CASE("replicates that grew are those that were as many from the start") {
+TEST_CASE("replicates that were doubled equal those drawn from the start") {
   int compared = 0;
   for (int first : {2, 3, 16, 20, 31, 32, 33, 100, 257}) {
     CAPTURE(first);
@@ -59,7 +59,7 @@ TEST_CASE("replicates that grew are those that were as many from the start") {
   CHECK(compared == 9);
 }
 
-TEST_CASE("the tail index is that of a Pareto law, and large where there is no heavy tail") {
+TEST_CASE("the tail index is that of a Pareto distribution, and large without a heavy tail") {
   for (double index : {0.7, 1.5, 3.0}) {  // of the squares
     CAPTURE(index);
     double mean = 0;
@@ -100,7 +100,7 @@ Measurement exactly(const std::string& estimator, const std::string& model_spec)
   return measure(Spec::parse(estimator), *estimator_of(estimator, *model), *model, one_example(), settings, Key(1));
 }
 
-TEST_CASE("outcomes are counted however many there are") {
+TEST_CASE("outcomes are counted for any number") {
   CHECK(multisets(4, 2) == 10);
   CHECK(multisets(1, 7) == 1);
   CHECK(multisets(3, 1e6) == doctest::Approx(1000002.0 * 1000001 / 2));
@@ -115,7 +115,7 @@ TEST_CASE("outcomes are counted however many there are") {
   CHECK(why.find("about 1.60694e+60 outcomes") != std::string::npos);
 }
 
-TEST_CASE("a variance that one replicate carries counts as one") {
+TEST_CASE("a variance carried by one replicate counts as one") {
   Replicates one({0}, 0, 320), all({0}, 0, 320);
   fill(one, [](int m) { return std::vector<double>{m == 77 ? 1000 : 1e-3 * m}; });
   fill(all, [](int m) { return std::vector<double>{m % 2 ? 1.0 : -1.0}; });
@@ -123,13 +123,13 @@ TEST_CASE("a variance that one replicate carries counts as one") {
   CHECK(all.effective_sample_size() > 150);
 }
 
-TEST_CASE("what was never visited is the probability of the choices no replicate made") {
+TEST_CASE("the unvisited mass is the probability of the choices that no replicate made") {
   const auto model = model_of("bits[bits=2,options=3,t=0.3,logit=0;1;2]");
   const auto batch = one_example();
   Visited visited(*model, batch);
   Replicates r(std::vector<double>(6), 0, 5);
   draw(r, *estimator_of("reinforce", *model), *model, batch, Key(33), {}, &visited);
-  double seen = 0;  // of the nine outcomes, by the same draws once more
+  double seen = 0;  // of the nine outcomes, from the same draws
   std::vector<int> found;
   for (std::uint64_t m = 0; m < 5; ++m) {
     Tape<double> tape;
@@ -150,7 +150,7 @@ TEST_CASE("what was never visited is the probability of the choices no replicate
   CHECK((everything.missing() == 0 || std::isnan(everything.missing())));
 }
 
-TEST_CASE("a bit that hardly ever falls the other way: a sample without it says that it is none, and goes on") {
+TEST_CASE("a nearly constant bit: a sample without its rare value is reported as such, and sampling continues") {
   const auto* model = "bits[t=0.3,logit=-8]";  // p = 3.4e-4
   const auto few = sampled("reinforce", model, 64, 64), known = sampled("reinforce", model, 64, 1 << 20);
   const auto exact = exactly("reinforce", model);
@@ -164,18 +164,18 @@ TEST_CASE("a bit that hardly ever falls the other way: a sample without it says 
   CHECK(known.unvisited_mass == 0);
   CHECK(known.intervals.at("variance")[0] <= exact.variance);
   CHECK(known.intervals.at("variance")[1] >= exact.variance);
-  // Where the exact variance is out of reach, that no noise was seen is enough to say so.
+  // If the exact variance is unknown, the absence of noise is reported.
   const auto unknown = sampled("reinforce", model, 64, 1 << 20, 1);
   CHECK(std::isnan(unknown.exact_variance));
   CHECK(sampled("reinforce", model, 64, 64, 1).unsupported.find("they show no noise, and choices") == 0);
   CHECK(unknown.replicates > 1000);
 }
 
-TEST_CASE("of attention that is nearly certain, intervals that are not marked hold the truth, and so do p-values") {
+TEST_CASE("nearly certain attention: unmarked intervals contain the truth, and p-values are valid") {
   const struct {
     double outcome_cap;
     int least_unmarked, least_share;
-  } ways[] = {{2e6, 100, 100}, {1, 70, 90}};  // the exact moments are known, or are not
+  } ways[] = {{2e6, 100, 100}, {1, 70, 90}};  // with and without known exact moments
   for (const auto& [outcome_cap, least_unmarked, least_share] : ways) {
     CAPTURE(outcome_cap);
     int measured = 0, unmarked = 0, variances = 0, biases = 0, rejected = 0, contradicted = 0;
@@ -208,7 +208,7 @@ TEST_CASE("of attention that is nearly certain, intervals that are not marked ho
   }
 }
 
-TEST_CASE("an ordinary sample supports its intervals, and no more is drawn") {
+TEST_CASE("an ordinary sample supports its intervals, and no more replicates are drawn") {
   int seen = 0;
   for (const auto* estimator : {"reinforce", "rloo[samples=2]", "gumbel_softmax", "exact", "straight_through"})
     for (const auto* model : {"bits[t=0.3,logit=0.4]", "bits[bits=3,options=3,t=0.3,logit=0;1;2]"}) {

@@ -14,7 +14,7 @@ DRAWN = random.Random(2026)
 
 
 def problem(number):
-    """Columns 1 to 4, options 2 to 5, logits up to +-3, +-8 or +-30, every smooth and kinked loss; few outcomes more often."""
+    """Columns 1 to 4, options 2 to 5, logits up to +-3, +-8 or +-30, smooth and kinked losses; problems with few outcomes are more frequent."""
     D, S = DRAWN.choice([(1, 2), (1, 2), (1, 3), (1, 5), (2, 2), (2, 2), (2, 3), (2, 4), (3, 2), (3, 3), (4, 2), (4, 3)])
     most = [3, 8, 30][number % 3]
     power = DRAWN.choice(["2", "1", "1.5", "3"])
@@ -33,14 +33,14 @@ def measured(model, estimators):
     names = [word for e in estimators for word in ("--estimator", e)]
     done = subprocess.run([BINARY, "measure", "--task", "bits", "--model", model, "--exact", "--outcome-cap", "40000", "--json", *names],
                           capture_output=True, text=True, timeout=3000)
-    if done.returncode == 2:  # nothing here works on it
+    if done.returncode == 2:  # no estimator supports it
         return {}
     assert done.returncode == 0, (model, done.stderr)
     return {r["estimator"]: r for r in json.loads(done.stdout)["results"] if r["status"] == "ok"}
 
 
 def agrees(got, mean, variance, where):
-    """To 1e-9, or to the error the result reports."""
+    """Checks agreement to 1e-9, or to the reported error; True if to 1e-9."""
     found = [v for name in got["mean_gradient"] for v in got["mean_gradient"][name]]
     low, high = got["intervals"]["variance"]
     if high is None:

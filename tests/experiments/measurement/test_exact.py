@@ -1,4 +1,4 @@
-"""`measure --exact` against moments worked out from the papers' equations in arbitrary precision (mpmath), on random problems."""
+"""`measure --exact` against moments from the papers' equations in arbitrary precision (mpmath), on random problems."""
 import json
 import os
 import random
@@ -39,7 +39,7 @@ class Bit:
         return tuple((1 - self.p) * g(0) ** k + self.p * g(1) ** k for k in (1, 2))
 
     def of_logistic(self, g, kinks):
-        """The same of g(z), z = phi + L with logistic L; with kinks at some z."""
+        """The same for g(z), z = phi + L with logistic L; g has kinks at `kinks`."""
         ends = sorted({mp.mpf(0), *kinks, *(self.phi + s for s in (-60, -10, 0, 10, 60))})
 
         def density(z):

@@ -1,5 +1,5 @@
-"""What hardgrad.torch costs besides the loss: beside it the same estimators as their papers have them, written by hand in PyTorch; with a
-trivial loss and one of 1 ms.
+"""The overhead of hardgrad.torch, compared with the same estimators written by hand in PyTorch, as in their papers; with a trivial loss
+and one of 1 ms.
 
     PYTHONPATH=build/release/python /usr/bin/python3 tests/experiments/python/overhead.py
 """
@@ -14,7 +14,7 @@ E, D, S, K = 8, 2, 10, 4
 
 
 def rloo(logits, f):
-    """Kool, van Hoof & Welling 2019, by a surrogate, as its users write it."""
+    """Kool, van Hoof & Welling 2019, by a surrogate, as usually written."""
     choice = torch.distributions.Categorical(logits=logits)
     options = choice.sample((K,))  # [K, E, D]
     losses = f(F.one_hot(options, S).to(logits.dtype).flatten(0, 1)).reshape(K, E)
@@ -39,7 +39,7 @@ def reinmax(logits, f):
 
 
 def of_milliseconds(milliseconds):
-    """A loss with a network in it that takes about so long, forward and backward."""
+    """A loss with a network; forward and backward take about this time."""
     weight = torch.randn(D * S, 1, requires_grad=True) if milliseconds == 0 else None
     network = None
     if milliseconds:

@@ -1,4 +1,4 @@
-"""Problems that the program and the package both have: a loss of each of the outcomes of two columns of three options, or of a bit."""
+"""Problems for both the program and the package: a loss for each outcome of two columns of three options, or of a bit."""
 import json
 import os
 import subprocess
@@ -10,7 +10,7 @@ BINARY = os.environ["HARDGRAD_BINARY"]
 LOGITS = np.array([[0.3, -0.7, 0.2], [-1.1, 0.4, 0.9]])
 MODEL = f"bits[bits=2,options=3,function=table,logit={';'.join(map(str, LOGITS.ravel()))}]"
 BIT = np.array([0.0, 0.7])
-BIT_MODEL = f"bits[function=table,logit={BIT[1]}]"  # whose parameter is the second logit
+BIT_MODEL = f"bits[function=table,logit={BIT[1]}]"  # its parameter is the second logit
 
 
 def program(*arguments):
@@ -20,7 +20,7 @@ def program(*arguments):
 
 
 def dumped(folder, estimator, seed, model=MODEL):
-    """What `hardgrad gradient` writes: the gradient at the logits, the options chosen [R, D], the losses [R]."""
+    """The output of `hardgrad gradient`: the gradient at the logits, the chosen options [R, D], the losses [R]."""
     file = folder / "gradient.h5"
     program("gradient", "--task", "bits", "--model", model, "--estimator", estimator, "--batch", "1", "--seed", str(seed), "--precision",
             "double", "--out", str(file))
@@ -29,7 +29,7 @@ def dumped(folder, estimator, seed, model=MODEL):
 
 
 def table(folder, model=MODEL):
-    """[3, 3] or [2] the program's own numbers."""
+    """[3, 3] or [2] the program's losses."""
     found = dumped(folder, "exact", 0, model)
     losses = np.full((3, 3) if model == MODEL else 2, np.nan)
     losses[tuple(found["choices"].T) if model == MODEL else found["choices"]] = found["loss"]

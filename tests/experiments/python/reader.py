@@ -1,11 +1,11 @@
-"""`memory_reader` once more in PyTorch, for a whole batch: what `hardgrad.torch` is held against the program with."""
+"""`memory_reader` in PyTorch, for a whole batch: compares `hardgrad.torch` with the program."""
 import numpy as np
 import torch
 import torch.nn.functional as F
 
 
 class Reader:
-    """The memories of a `hardgrad gradient` file's batch; parameters are the file's."""
+    """A reader of the batch of a `hardgrad gradient` file, with the parameters of the file."""
 
     def __init__(self, file):
         self.p, batch = file.parameters, file.batch

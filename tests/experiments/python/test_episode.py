@@ -1,4 +1,4 @@
-"""Choices that feed later ones, in PyTorch: the program's gradients, sums written down, and what cannot be."""
+"""Choices that feed later ones, in PyTorch: the program's gradients, explicit sums, and errors."""
 import sys
 import threading
 from pathlib import Path
@@ -18,7 +18,7 @@ from reader import Reader  # noqa: E402
 
 
 def answered(reader, hops):
-    """The network's run: every look depends on those before."""
+    """The network's run: every look depends on the earlier ones."""
     def network(e):
         u, example = reader.start(), torch.arange(len(reader.answer))
         for k in range(1, hops + 1):
@@ -55,7 +55,7 @@ LOSS = torch.tensor([[1.0, -2.0], [0.5, 3.0]], dtype=torch.double)
 
 
 def two(first, second, loss, posterior=None):
-    """Two bits, the second by the first; a loss of both. With a posterior, of as many logits."""
+    """Two bits, the second depending on the first, and a loss of both. With a posterior, which has the same number of logits."""
     def network(e):
         p, q = (first, second), posterior or (None, None)
         a = e.choose("bit", p[0].expand(3, 2), posterior=None if posterior is None else q[0].expand(3, 2))
@@ -83,7 +83,7 @@ def test_enumerations_are_differentiated_as_sums():
 
 
 def test_lower_bounds_with_a_learned_posterior():
-    """-ELBO by enumeration, at the logits of both; and the importance family runs."""
+    """-ELBO by enumeration, at the logits of prior and posterior; and importance-weighted estimators run."""
     tensors = FIRST, SECOND, LOSS, 0.5 * FIRST + 0.1, SECOND.flip(0)
     mine, theirs = leaves(*tensors), leaves(*tensors)
     value = episode(3, SITES, "exact[target=elbo]", posterior=True, dtype=torch.double).run(two(*mine[:3], posterior=mine[3:]))
@@ -114,22 +114,22 @@ def test_seeds_decide_and_estimators_learn():
 
 @pytest.mark.parametrize("network, named, said", [
     (lambda e: e.choose("word", torch.zeros(3, 2)), {}, "site `word` is asked, but not declared"),
-    (lambda e: e.choose("bit", torch.zeros(2, 2)), {}, "bit: 2 rows are given, and 3 are asked for"),
+    (lambda e: e.choose("bit", torch.zeros(2, 2)), {}, "bit: got 2 rows, expected 3"),
     (lambda e: e.choose("bit", torch.zeros(3, 4)), {}, "site `bit` has too many options: 4, declared 2"),
     (lambda e: e.choose("bit", torch.full((3, 2), np.nan)), {}, r"logits: entry \[0, 0, 0\] is nan"),
     (lambda e: e.choose("bit", torch.zeros(3)), {}, r"logits have shape \[3\]; they are"),
     (lambda e: e.cost(torch.zeros(2)), {}, r"losses of shape \[2\], expected \[3\]"),
     (lambda e: e.choose("bit", torch.zeros(3, 2), state=torch.zeros(2, 1)), {}, r'choice "bit": state has shape \[2, 1\]; it is \[3, numbers\]'),
     (lambda e: e.choose("bit", torch.zeros(3, 2), posterior=torch.zeros(3, 2)), {}, "a posterior is given, but the episode has none"),
-    (lambda e: e.choose("bit", torch.zeros(3, 2)), {"posterior": True, "estimator": "exact[target=elbo]"}, "a posterior is needed"),
-    (lambda e: e.choose("bit", torch.zeros(3, 2)), {"estimator": "gumbel_softmax"}, "gumbel_softmax puts weights in the place of choices"),
+    (lambda e: e.choose("bit", torch.zeros(3, 2)), {"posterior": True, "estimator": "exact[target=elbo]"}, "a posterior is required"),
+    (lambda e: e.choose("bit", torch.zeros(3, 2)), {"estimator": "gumbel_softmax"}, "gumbel_softmax replaces choices by weights"),
     (lambda e: e.choose("bit", torch.zeros(3, 2)), {"estimator": "vimco"}, "vimco: the model has no learned posterior"),
     (lambda e: e.choose("bit", torch.zeros(3, 2)), {"posterior": True, "estimator": "rloo[samples=2]"},
      r"rloo draws from the prior, and the posterior would have no gradient: take rloo\[target=elbo\], or leave out posterior=True"),
     (lambda e: e.choose("bit", torch.zeros(3, 2)), {"posterior": True, "estimator": "disarm_iw"}, r"take disarm_iw\[target=elbo\]"),
-    (lambda e: e.choose("bit", torch.zeros(3, 2)) and None, {}, "the network never said what it costs"),
+    (lambda e: e.choose("bit", torch.zeros(3, 2)) and None, {}, "the network has no cost"),
     (lambda e: None, {"dtype": torch.float16}, "dtype is float32 or float64"),
-    (lambda e: None, {"sites": {}}, "an episode has examples and sites"),
+    (lambda e: None, {"sites": {}}, "an episode needs at least one example and one site"),
 ])
 def test_refusals(network, named, said):
     with pytest.raises(hardgrad.UsageError, match=said):
@@ -164,19 +164,19 @@ def test_what_a_network_raises_comes_out_and_an_episode_ends():
 
 
 def over(run):
-    with pytest.raises(hardgrad.UsageError, match="this episode is over"):
+    with pytest.raises(hardgrad.UsageError, match="this episode has ended"):
         run.choose("bit", torch.zeros(3, 2))
 
 
 def test_a_block_is_a_function():
-    """With every estimator that an episode can have, the same numbers either way; those that run the network again say so."""
+    """Block and function give the same numbers for every estimator of episodes; those that run the network again raise an error."""
     blocks, again, relaxed = [], [], 0
     for spec in hardgrad.estimators():
         mine, theirs = leaves(FIRST, SECOND, LOSS), leaves(FIRST, SECOND, LOSS)
         of = {"sites": SITES, "estimator": spec, "dtype": torch.double, "seed": 5}
         try:
             value = episode(3, **of).run(two(*theirs))
-        except hardgrad.UsageError:  # relaxations, and what wants a posterior
+        except hardgrad.UsageError:  # relaxations, and estimators that need a posterior
             relaxed += 1
             continue
         expected = torch.autograd.grad(value.sum(), theirs, allow_unused=True)

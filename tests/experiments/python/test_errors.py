@@ -1,4 +1,4 @@
-"""What cannot be is said in a sentence, what a user's function raises comes out as it is, and nothing is kept."""
+"""Errors are one-line messages, exceptions of a user's function are passed through, and no reference is kept."""
 import gc
 import os
 import resource
@@ -35,12 +35,12 @@ def zeros(options):
     ([-np.inf, -np.inf], np.zeros(2), "rloo", r"all options of entry \[0\] are -inf"),
     (np.zeros((2, 0)), zeros, "rloo", r"logits have shape \[2, 0\]"),
     (np.zeros((1, 1, 1, 2)), zeros, "rloo", r"logits have shape \[1, 1, 1, 2\]"),
-    (["a", "b"], zeros, "rloo", "no type of real numbers"),
+    (["a", "b"], zeros, "rloo", "is not a type of real numbers"),
     (LOGITS, lambda options: np.zeros((len(options), 1)), "rloo", r"losses of shape \[\d+, 1\], expected \[\d+\]"),
     (LOGITS, lambda options: 1.0, "rloo", r"losses of shape \[\], expected"),
     (LOGITS, lambda options: None, "rloo", "losses"),
-    (LOGITS, lambda options: ["a"] * len(options), "rloo", "no array of real numbers but list"),
-    (LOGITS, lambda options: np.full(len(options), 1j), "rloo", "no array of real numbers but ndarray"),
+    (LOGITS, lambda options: ["a"] * len(options), "rloo", "are list, not an array of real numbers"),
+    (LOGITS, lambda options: np.full(len(options), 1j), "rloo", "are ndarray, not an array of real numbers"),
     (LOGITS, TABLE * 1j, "rloo", "neither a function nor a table of real numbers but ndarray"),
     (np.zeros((5, 2, 1)), zeros, "rloo", r"logits of shape \[5, 2, 1\] have one option.*stack zeros and l"),
 ])
@@ -70,7 +70,7 @@ def test_more_refusals():
     for seed in (-1, 1 << 64, 0.5, None):
         with pytest.raises(hardgrad.UsageError, match="a seed is a whole number from 0 to"):
             hardgrad.gradient(LOGITS, TABLE, "rloo", seed)
-    with pytest.raises(hardgrad.UsageError, match="several things"):
+    with pytest.raises(hardgrad.UsageError, match="is ambiguous"):
         hardgrad.describe("bits")
     with pytest.raises(hardgrad.UsageError, match='there is nothing named "rlooo"'):
         hardgrad.describe("rlooo")
@@ -93,14 +93,14 @@ def test_what_a_function_raises_comes_out(call, spec, takes):
     with pytest.raises(Ours, match="no loss today"):
         call(LOGITS, f, spec, takes=takes)
     assert asked == 1
-    assert np.isfinite(hardgrad.gradient(LOGITS, TABLE, spec).value).all()  # nothing is broken by that
+    assert np.isfinite(hardgrad.gradient(LOGITS, TABLE, spec).value).all()  # later calls work
 
 
 def test_a_derivative_that_raises_comes_out():
     def pull(cotangent):
         raise Ours("no derivative")
 
-    for spec in ("gumbel_softmax", "rebar"):  # differentiated at the end, and on the way
+    for spec in ("gumbel_softmax", "rebar"):  # differentiated at the end, and during the run
         with pytest.raises(Ours, match="no derivative"):
             _core.draw_double(hardgrad.Estimator(spec), LOGITS[None], 2, None, None, None,
                               lambda choice, example, differentiable: (np.zeros(len(example)), pull), True, 0, False, True, False)
@@ -119,7 +119,7 @@ def test_nothing_is_kept():
     kept = []
     for spec in ("rloo", "rebar", "muprop", "gumbel_softmax"):
         for fails in (False, True):
-            for call in (hardgrad.gradient, hardgrad.moments)[:1 + (spec != "rebar")]:  # whose nodes are many
+            for call in (hardgrad.gradient, hardgrad.moments)[:1 + (spec != "rebar")]:  # rebar's quadrature has many nodes
                 f = Function(fails)
                 try:
                     call(LOGITS[:1, :2], f, spec, takes="weights")
@@ -132,7 +132,7 @@ def test_nothing_is_kept():
 
 
 def test_many_calls_take_no_memory():
-    """1e5 rows of arrays would be seen: a call's own take some kilobytes."""
+    """A leak of the arrays of a call would show: they take some kilobytes."""
     def f(options):
         return options.sum(axis=1).astype(float)
 
@@ -172,7 +172,7 @@ def test_threads_do_not_mix():
 
 
 def test_a_forked_child_works():
-    expected = hardgrad.moments(LOGITS, TABLE, "rloo[samples=3]").mean  # before the fork too
+    expected = hardgrad.moments(LOGITS, TABLE, "rloo[samples=3]").mean  # also used before the fork
     child = os.fork()
     if child == 0:
         same = np.array_equal(hardgrad.moments(LOGITS, TABLE, "rloo[samples=3]").mean, expected)

@@ -1,4 +1,4 @@
-"""The examples do what they say."""
+"""The examples run, and give the results in their descriptions."""
 import importlib.util
 import os
 from pathlib import Path
@@ -27,7 +27,7 @@ def test_all_examples_are_here():
 def test_a_vae_trains_with_any_estimator(estimator):
     pytest.importorskip("torch").set_num_threads(1)
     before, after = example("vae").train(estimator, steps=200)
-    assert before > 25 and after < 20, (before, after)  # without a latent: 24.7, the pixels by themselves
+    assert before > 25 and after < 20, (before, after)  # without a latent: 24.7, with independent pixels
 
 
 def test_a_vae_is_forty_lines():
@@ -44,8 +44,8 @@ def test_hard_attention_finds_its_cell(estimator):
 def test_own_straight_through_is_found_biased_with_its_number():
     own = example("own_estimator")
     mine, theirs, reinmax, rloo = own.judged()
-    np.testing.assert_allclose(mine.mean, theirs.mean, atol=1e-14)  # it is the registry's
-    # By hand: probabilities times (derivatives less their mean), averaged over the nine outcomes.
+    np.testing.assert_allclose(mine.mean, theirs.mean, atol=1e-14)  # equals the registered one
+    # Explicitly: probabilities times (derivatives minus their mean), averaged over the nine outcomes.
     p = np.exp([[0.2, -0.4, 0.1], [1.0, 0.3, -0.5]])
     p /= p.sum(1, keepdims=True)
     mean = np.zeros((2, 3))

@@ -1,4 +1,4 @@
-"""One estimate: the program's own on the same seed, and what its samples say of it."""
+"""One estimate: equals the program's with the same seed, and agrees with its samples."""
 import numpy as np
 import pytest
 
@@ -30,7 +30,7 @@ def test_functions_and_tables_give_the_same():
     def of_options(options):
         return losses[options[:, 0], options[:, 1]]
 
-    def of_weights(w):  # multilinear, as a table is
+    def of_weights(w):  # multilinear, like a table
         return (np.einsum("ri,rj,ij->r", w[:, 0], w[:, 1], losses),
                 np.stack([w[:, 1] @ losses.T, w[:, 0] @ losses], axis=1))
 
@@ -59,7 +59,7 @@ def test_all_rows_are_asked_at_once():
 
 
 def test_leave_one_out_written_down():
-    """Of two samples: (f_1 - f_2) (score_1 - score_2) / 2, of every example, with its own draws."""
+    """With two samples: (f_1 - f_2) (score_1 - score_2) / 2 for every example, with independent draws."""
     rng = np.random.default_rng(5)
     logits, weights = rng.normal(size=(5, 2, 3)), rng.normal(size=(5, 6))
 

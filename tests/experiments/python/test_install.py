@@ -1,4 +1,4 @@
-"""pip installs the package, and makes a wheel of it."""
+"""pip installs the package, and builds a wheel."""
 import os
 import subprocess
 import sys
@@ -66,5 +66,5 @@ def test_a_build_of_another_tree_is_configured_afresh(of, commands, tmp_path, mo
     monkeypatch.setattr(backend, "TREE", tmp_path / "this")
     monkeypatch.setattr(backend.subprocess, "run", lambda command, **named: ran.append(command))
     assert backend.build_core("cmake") == build and ran == [["cmake", *command] for command in commands]
-    monkeypatch.undo()  # subprocess is everybody's
+    monkeypatch.undo()  # the patched subprocess module is global
     assert subprocess.run([backend.chosen_cmake(), "--version"], capture_output=True).returncode == 0

@@ -1,4 +1,4 @@
-"""Exact moments against the program's, and against sums written down here."""
+"""Exact moments against the program's, and against explicit sums."""
 import itertools
 
 import numpy as np
@@ -84,7 +84,7 @@ def test_straight_through_of_one_bit_is_biased_by_what_is_known():
     phi = 0.7
     p = 1 / (1 + np.exp(-phi))
     of = hardgrad.moments([0, phi], quadratic, "straight_through", takes="weights")
-    slope = 2 * (p - 0.45)  # of the mean over the bit's values: f'(b) is linear
+    slope = 2 * (p - 0.45)  # at the mean of the bit's values: f'(b) is linear
     np.testing.assert_allclose(of.mean, p * (1 - p) * np.array([-slope, slope]), atol=1e-14)
     exact = p * (1 - p) * ((1 - 0.45) ** 2 - 0.45**2)
     np.testing.assert_allclose(of.exact, [-exact, exact], atol=1e-14)
@@ -93,7 +93,7 @@ def test_straight_through_of_one_bit_is_biased_by_what_is_known():
 
 
 def test_relaxed_losses_are_asked_at_weights():
-    """muprop is unbiased whatever the loss is between the options; Gumbel-softmax is not, and its quadrature says how good it is."""
+    """muprop is unbiased for any loss between the options; Gumbel-softmax is not, and its quadrature reports its error."""
     asked = []
 
     def f(weights):
@@ -126,7 +126,7 @@ def test_examples_are_each_by_themselves():
 
 
 def test_options_that_there_are_none_of():
-    """-inf at the end of a row is what fewer options are; whatever a table has there does not matter."""
+    """-inf at the end of a row marks missing options; entries of a table there do not matter."""
     asked = []
 
     def f(options):
@@ -151,7 +151,7 @@ def test_options_that_there_are_none_of():
 
 
 def test_what_was_learned_is_measured():
-    """A moving average that has seen the loss takes noise away; measuring changes nothing."""
+    """Measuring does not change the learned state of a moving average."""
     fresh = hardgrad.moments([0.0, 0.5], [10.0, 10.5], "moving_baseline")
     again = hardgrad.Estimator("moving_baseline")
     twice = [hardgrad.moments([0.0, 0.5], [10.0, 10.5], again) for _ in range(2)]

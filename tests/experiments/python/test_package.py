@@ -1,4 +1,4 @@
-"""The package itself: what is registered is the program's, its stubs hold, its help suffices, and PyTorch is not needed."""
+"""The package itself: its registry is the program's, its stubs are right, its help is complete, and PyTorch is optional."""
 import inspect
 import json
 import os
@@ -59,7 +59,7 @@ warn_return_any = False
 
 
 def test_stubs_hold(tmp_path):
-    """Strictly; but PyTorch's own types, which take a minute to read, are left out, and those of `analysis`, which has its own test."""
+    """In strict mode, without PyTorch's types, which take a minute to read, and those of `analysis`, which has a separate test."""
     settings = tmp_path / "mypy.ini"
     settings.write_text(TYPES)
     said = subprocess.run([sys.executable, "-m", "mypy", "--config-file", str(settings), "--cache-dir", str(tmp_path), FOLDER],
@@ -93,9 +93,9 @@ def test_without_pytorch():
     assert said.returncode == 1 and "ModuleNotFoundError" in said.stderr and "torch" in said.stderr.splitlines()[-1]
 
 
-@pytest.mark.parametrize("there, said", [([], "not built for this Python: "), (["_core.cpython-399-x86_64-linux-gnu.so"], "_core.cpython-399-.* is there, which")])
+@pytest.mark.parametrize("there, said", [([], "not built for this Python: "), (["_core.cpython-399-x86_64-linux-gnu.so"], "found _core.cpython-399-.*, which")])
 def test_without_the_module_a_sentence_says_what_to_build(there, said, tmp_path):
-    """As after the quick start, which builds the program alone; or where the module is another Python's."""
+    """As after the quick start, which builds only the program; or with a module of another Python."""
     (tmp_path / "hardgrad").mkdir()
     for entry in os.scandir(FOLDER):
         if entry.name.endswith(".py"):

@@ -1,4 +1,4 @@
-"""`measure` and `run` do what the program does: the same numbers, its sentences as exceptions, and Ctrl-C loses nothing."""
+"""`measure` and `run` equal the program: the same numbers, its messages as exceptions, and Ctrl-C loses nothing."""
 import io
 import json
 import os
@@ -55,7 +55,7 @@ def test_a_sweep_is_the_programs(tmp_path, capfd):
             np.testing.assert_array_equal(data[name].values, theirs[name].values)
             compared += 1
     assert compared > 10 and list(data.cell_hash.values) == list(theirs.cell_hash.values)
-    assert hardgrad.run(file, out="ours/cells", progress=False).variance.equals(data.variance)  # the same plan: nothing is left to do
+    assert hardgrad.run(file, out="ours/cells", progress=False).variance.equals(data.variance)  # the same plan: no cell is left
     assert capfd.readouterr().err == ""
     assert (tmp_path / "ours/cells/journal.jsonl").read_text().count('"start"') == 6
 
@@ -72,7 +72,7 @@ def test_parts_and_overrides():
 def test_a_search_waits_for_other_shards():
     search = {**TINY, "train": {**TINY["train"], "evaluate_split": "test"},
               "tune": {"train": {"learning_rate": {"low": 1e-3, "high": 0.3}}, "trials": 2, "seeds": [101, 102]}}
-    with pytest.raises(hardgrad.Error, match="^6 trials of the search for settings are others' to run"):
+    with pytest.raises(hardgrad.Error, match="^6 trials of the search for settings belong to other shards"):
         hardgrad.run(search, shard="1/2", out="cells", progress=False)
     data = hardgrad.run(search, out="cells", progress=False)
     assert data.attrs["status"] == "complete" and data.sizes["run"] == 6
@@ -92,7 +92,7 @@ def test_cells_that_fail_are_warned_of():
      r'^configuration.toml:3:13: grid.estimator: unknown estimator "rlo" \(did you mean "rloo"\?\)'),
     (lambda: hardgrad.run({"grid": {"task": "bits", "estimator": None}}), hardgrad.UsageError, "cannot be written as TOML"),
     (lambda: hardgrad.run(TINY, overrides={"train": {"steps": 3}}), hardgrad.UsageError, "within a table by its path"),
-    (lambda: hardgrad.run(TINY, overrides={"train.clip": float("nan")}), hardgrad.UsageError, "nan cannot stand in a configuration"),
+    (lambda: hardgrad.run(TINY, overrides={"train.clip": float("nan")}), hardgrad.UsageError, "nan is not valid in a configuration"),
     (lambda: hardgrad.run(TINY, overrides={"train.step": 3}), hardgrad.UsageError, 'did you mean "train.steps"|did you mean "steps"'),
     (lambda: hardgrad.run(TINY, only="estimator=x*"), hardgrad.UsageError, "matches no cell"),
     (lambda: hardgrad.measure("bits", estimators="rlo"), hardgrad.UsageError, 'unknown estimator "rlo"'),
@@ -106,17 +106,17 @@ def test_refusals(call, kind, said, capfd):
     with pytest.raises(kind, match=said) as refusal:
         call()
     assert "\n" not in str(refusal.value)
-    assert capfd.readouterr().err == ""  # it is said once
+    assert capfd.readouterr().err == ""  # the message appears once
 
 
 def test_what_reads_results_may_be_missing():
     said = subprocess.run([sys.executable, "-c", "import sys; sys.modules['h5py'] = None; import hardgrad; hardgrad.measure('bits')"],
                           capture_output=True, text=True)
-    assert "UsageError: measure: what reads results wants h5py, which is not installed" in said.stderr
+    assert "UsageError: measure: reading results needs h5py, which is not installed" in said.stderr
 
 
 def test_an_interrupt_loses_nothing(tmp_path):
-    """The cell at work is stopped, the one that is done stays."""
+    """The cell at work is stopped, the completed one is kept."""
     config = {"grid": {"task": "bits", "estimator": ["exact", "rloo"]}, "measure": {"replicates": 4},
               "override": [{"when": {"estimator": "rloo"}, "set": {"measure": {"replicates": 2000000000}}}]}
     script = (f"import hardgrad\ntry:\n    hardgrad.run({config!r}, out='cells', jobs=1)\n"
@@ -130,11 +130,11 @@ def test_an_interrupt_loses_nothing(tmp_path):
     assert process.returncode == 0 and said == "stopped\n" and "stopping; cells at work are saved" in complaints
     data = hardgrad.run({**config, "override": []}, out="cells", only="estimator=exact", force=True, progress=False)
     assert data.estimator.values.tolist() == ["exact"]
-    assert journal.read_text().count('"start"') == 2  # which was not run again
+    assert journal.read_text().count('"start"') == 2  # not run again
 
 
 def test_a_second_interrupt_kills(tmp_path, monkeypatch):
-    """A program that would never end, and a reader of its words who interrupts at each."""
+    """A program that never ends, and a reader of its output that interrupts at each line."""
     deaf = tmp_path / "deaf"
     deaf.write_text("#!/bin/bash\ntrap 'echo $$ heard it >&2' INT\necho $$ at work >&2\nwhile :; do sleep 0.01; done\n")
     deaf.chmod(0o755)

@@ -1,4 +1,4 @@
-"""hardgrad.torch: gradients of logits and of what is inside f, against the program's and against what is written down here."""
+"""hardgrad.torch: gradients of logits and of parameters inside f, against the program's and against explicit formulas."""
 import copy
 import gc
 import sys
@@ -31,7 +31,7 @@ def leaf(numbers):
 
 
 def smooth(theta):
-    """A loss that is not linear in the weights, with parameters of its own [4]; and its derivative, for numpy."""
+    """A loss that is not linear in the weights, with parameters theta [3]; and the same with its derivative, for numpy."""
     a = torch.linspace(-1, 1, 6, dtype=torch.float64)
 
     def f(z, *example):
@@ -67,7 +67,7 @@ READER = "memory_reader[embedding=7,hops=1]"
 
 
 def memory_reader(file, expected):
-    """Of one hop; `expected(logits [E, 1, S], f, state)` is what is left to be done."""
+    """A reader with one hop; `expected(logits [E, 1, S], f, state)` computes its expected loss."""
     reader = Reader(file)
     u, values = reader.start(), reader.memory(1)
 
@@ -77,7 +77,7 @@ def memory_reader(file, expected):
 
 
 def test_a_memory_reader_has_the_programs_gradients(tmp_path):
-    """Of all parameters, those before the choice and those after it, on the same seed."""
+    """For all parameters, before and after the choice, with the same seed."""
     compared = 0
     out = tmp_path / "gradient.h5"
     for seed, spec in enumerate(["reinforce", "rloo[samples=4]", "disarm_tree", "unordered_set", "sum_and_sample", "straight_through",
@@ -105,7 +105,7 @@ def test_exact_is_differentiated_as_a_sum():
 
 
 def test_parameters_inside_a_relaxed_loss():
-    """Straight-through written by hand, on the same draws."""
+    """Against straight-through written by hand, with the same draws."""
     theta, logits = leaf([0.8, 1.3, 0.2]), leaf(LOGITS)
     f, of_arrays = smooth(theta)
     ours = torch.autograd.grad(expectation(logits, f, "straight_through[samples=8]", seed=3), (logits, theta))
@@ -118,7 +118,7 @@ def test_parameters_inside_a_relaxed_loss():
 
 
 def test_cotangents_of_a_batch():
-    """Each example's number is weighted by itself."""
+    """Each example's value has a separate weight."""
     logits, weight = leaf(np.stack([LOGITS, 2 * LOGITS])), torch.tensor([3.0, -0.5], dtype=torch.float64)
     f, _ = smooth(leaf([0.8, 1.3, 0.2]))
     for spec in ("rloo[samples=4]", "gumbel_softmax"):
@@ -173,7 +173,7 @@ def test_pytorchs_seed_decides_and_recording_is_pytorchs():
 
 
 def test_an_estimator_learns_while_gradients_are_recorded():
-    """A moving average takes the loss's level off, so that far less noise is left."""
+    """A moving average removes the loss's level, which leaves far less noise."""
     def f(z):
         return 10 + z[:, 0, 1]
 
@@ -188,7 +188,7 @@ def test_an_estimator_learns_while_gradients_are_recorded():
     for _ in range(200):
         expectation(logits, f, held)
     assert hardgrad.moments([0.0, 0.5], loss, held).variance.sum() < 0.05 * fresh
-    with pytest.raises(hardgrad.UsageError, match="moving_baseline learns, and has begun with 1 columns of 2 options"):
+    with pytest.raises(hardgrad.UsageError, match="moving_baseline learns, and was made for 1 columns of 2 options"):
         hardgrad.moments(LOGITS, np.eye(3), held)
 
 
@@ -257,7 +257,7 @@ def test_what_f_raises_comes_out_and_nothing_is_kept():
         loss, logits = Loss(), torch.zeros(3, requires_grad=True)
         expectation(logits, loss, spec).backward()
         assert loss.weight.grad is not None
-        expectation(logits, loss, spec)  # never differentiated
+        expectation(logits, loss, spec)  # without a backward pass
         loss.fails = True
         with pytest.raises(Ours):
             expectation(logits, loss, spec)
@@ -268,7 +268,7 @@ def test_what_f_raises_comes_out_and_nothing_is_kept():
 
 
 def test_threads():
-    """Each with a network of its own and one estimator that learns: no draw is lost, nothing hangs."""
+    """Separate networks and one shared estimator that learns: no draw is lost, no thread hangs."""
     held, done = hardgrad.Estimator("moving_baseline"), []
 
     def work(seed):

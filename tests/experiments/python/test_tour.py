@@ -1,4 +1,4 @@
-"""The notebook runs from its first cell to its last, and shows what it showed when it was written."""
+"""The notebook runs from its first cell to its last, and reproduces its recorded results."""
 import re
 from pathlib import Path
 
@@ -37,7 +37,7 @@ def test_the_tour():
             continue
         assert [output.output_type for output in new.outputs if output.get("name") != "stderr"] == [output.output_type for output in old.outputs]
         pictures += sum("image/png" in output.get("data", {}) for output in new.outputs)
-        if "trained" not in old.metadata.get("tags", []):  # where rounding grows with the steps
+        if "trained" not in old.metadata.get("tags", []):  # in these, rounding grows with the steps
             assert numbers(" ".join(texts(new))) == pytest.approx(numbers(" ".join(texts(old))), rel=1e-2, abs=2e-3)
             compared += len(numbers(" ".join(texts(old))))
     assert pictures >= 4 and compared >= 60

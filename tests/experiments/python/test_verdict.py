@@ -1,4 +1,4 @@
-"""hardgrad.test: the program's verdicts, and those of estimators that are written in Python."""
+"""hardgrad.test: the program's verdicts, and those of estimators written in Python."""
 import gc
 import json
 import weakref
@@ -52,7 +52,7 @@ def test_what_raises_has_failed_and_nothing_is_kept():
 
 
 def straight_through(of):
-    """Biased, as it says."""
+    """Biased, as declared."""
     inner = (of.derivatives * of.probabilities).sum(-1, keepdims=True)
     return of.probabilities * (of.derivatives - inner)
 
@@ -65,8 +65,8 @@ def test_a_biased_one_that_says_so_is_not_judged_by_its_bias():
 
 
 def test_a_right_one_passes_everywhere():
-    """On sequential networks too, with ragged choices, several at once, and a learned posterior."""
+    """Also on sequential networks, with ragged or simultaneous choices, and with a learned posterior."""
     verdict = hardgrad.test(score_function)
     assert verdict.passed and verdict.claims_unbiased and verdict.count("passed") > 80, str(verdict)
     assert {check.check for check in verdict.checks} >= {"exact mean", "contract", "shift", "exact mean, elbo[kl=sampled]"}
-    assert all("needs" in check.detail for check in verdict.checks if check.outcome == "skipped")  # of numbers
+    assert all("needs" in check.detail for check in verdict.checks if check.outcome == "skipped")  # on numbers

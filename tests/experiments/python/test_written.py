@@ -1,4 +1,4 @@
-"""Estimators that are written in Python: the registry's once more, with the same moments; and a wrong one, with its number."""
+"""Estimators written in Python: registered ones, with the same moments; and a wrong one, whose bias is known."""
 import numpy as np
 import pytest
 
@@ -50,11 +50,11 @@ def test_a_wrong_one_is_found_with_its_number():
     of = hardgrad.moments([0.2, -0.4], lambda w: (w[:, 0, 1] ** 3, np.stack([0 * w[:, :, 1], 3 * w[:, :, 1] ** 2], -1)),
                           hardgrad.written(straight_through, derivatives=True), takes="weights")
     p = 1 / (1 + np.exp(0.6))
-    np.testing.assert_allclose(of.bias[1], p * (1 - p) * (3 * p - 1), atol=1e-13)  # of slopes 0 and 3, where the truth has 1
+    np.testing.assert_allclose(of.bias[1], p * (1 - p) * (3 * p - 1), atol=1e-13)  # from slopes 0 and 3, while the truth has 1
 
 
 def test_refusals():
-    for answer, said in ((np.zeros((1, 2)), r"returned a gradient of shape \[1, 2\], expected \[1, 2, 3\]"), ("a", "no array of real numbers but str")):
+    for answer, said in ((np.zeros((1, 2)), r"returned a gradient of shape \[1, 2\], expected \[1, 2, 3\]"), ("a", "str, not an array of real numbers")):
         with pytest.raises(hardgrad.UsageError, match=f"wrong {said}|wrong returned {said}"):
             def wrong(of):
                 return answer
@@ -63,7 +63,7 @@ def test_refusals():
         hardgrad.gradient(LOGITS, TABLE, hardgrad.written(lambda of: of.one_hot + np.nan))
     with pytest.raises(hardgrad.UsageError, match="samples must be at least 1"):
         hardgrad.written(shrunk, 0)
-    with pytest.raises(hardgrad.UsageError, match='straight_through asks for the loss of weights.*takes="weights"'):
+    with pytest.raises(hardgrad.UsageError, match='straight_through needs a loss of weights.*takes="weights"'):
         hardgrad.gradient(LOGITS, lambda options: options.sum(1) * 1.0, hardgrad.written(straight_through, derivatives=True))
 
 

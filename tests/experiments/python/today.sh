@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # The package's tests with NumPy 2 and PyTorch 2: tests/experiments/python/today.sh [python] makes an environment of that Python
-# (Debian's, unless it is named) in build/today, has pip build and install the package there, and runs the tests in it. Says SKIPPED
-# where pip cannot get what they need.
+# (default: Debian's) in build/today, builds and installs the package there with pip, and runs the tests in it. Prints SKIPPED if pip
+# cannot get their requirements.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
 . experiments/setup.sh
 python="${1:-$hardgrad_python}"
 wanted=('numpy>=2' torch==2.13.0 pytest h5py h5netcdf xarray scipy pandas matplotlib tomli-w nbclient ipykernel
-  setuptools wheel 'pybind11>=2.12')  # the last three to build with
+  setuptools wheel 'pybind11>=2.12')  # the last three are for the build
 unset PYTHONPATH PYTHONHOME
 place="build/today/$("$python" -c 'import sys; print(sys.implementation.cache_tag)')"
 
-# An environment of another Python of this version, or of a copied or moved tree, is made anew.
+# The environment is made anew for another Python of this version, or in a copied or moved tree.
 made_of="$("$python" -c 'import os, sys; print(os.path.realpath(sys.executable), sys.base_prefix)') $PWD"
 if [ "$(cat "$place/made-of" 2>/dev/null)" != "$made_of" ]; then
   rm -rf "$place"
@@ -28,6 +28,6 @@ if ! "$inside" -m pip install --quiet --disable-pip-version-check "${wanted[@]}"
 fi
 "$inside" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps .
 "$inside" -c 'import sys, numpy, torch, hardgrad; print("Python", sys.version.split()[0], "NumPy", numpy.__version__, "PyTorch", torch.__version__)'
-# test_install makes a wheel of the other package, that of the build: here pip has just done so.
+# test_install builds a wheel from the build folder; pip has just built one here.
 export HARDGRAD_BINARY="$PWD/build/release/hardgrad" PYTHONDONTWRITEBYTECODE=1
 exec "$inside" -m pytest -q -rs -p no:cacheprovider --ignore=tests/experiments/python/test_install.py tests/experiments/python

@@ -1,4 +1,4 @@
-// What an estimator learns at a network that stays as it is.
+// Learned state of an estimator on a fixed network.
 #include "experiments/training/adaptation.hpp"
 
 #include <doctest/doctest.h>
@@ -28,8 +28,8 @@ double variance(const std::string& name, int steps, double rate = 1e-2) {
       .variance;
 }
 
-TEST_CASE("a moving average comes to the mean loss, and the variance to that of REINFORCE less it") {
-  // Of bit d, f = sum (b - t)^2: E |(f - E f) grad log p|^2 by hand, over four outcomes.
+TEST_CASE("a moving average converges to the mean loss, and the variance to that of REINFORCE minus this mean") {
+  // For bit d, f = sum (b - t)^2: E |(f - E f) grad log p|^2 in closed form, over four outcomes.
   const double logits[] = {0.4, -1}, t[] = {0.3, 0.6};
   double p[2], mean = 0, square = 0, gradient[2] = {};
   for (int d = 0; d < 2; ++d) p[d] = 1 / (1 + std::exp(-logits[d]));
@@ -46,12 +46,12 @@ TEST_CASE("a moving average comes to the mean loss, and the variance to that of 
       }
     }
   const double wanted = square - gradient[0] * gradient[0] - gradient[1] * gradient[1];
-  CHECK(variance("moving_baseline", 0) == doctest::Approx(variance("reinforce", 0)).epsilon(1e-12));  // it knows nothing yet
+  CHECK(variance("moving_baseline", 0) == doctest::Approx(variance("reinforce", 0)).epsilon(1e-12));  // nothing learned yet
   CHECK(variance("moving_baseline[decay=0.99]", 3000) == doctest::Approx(wanted).epsilon(0.05));
-  CHECK(variance("reinforce", 500) == variance("reinforce", 0));  // it learns nothing
+  CHECK(variance("reinforce", 500) == variance("reinforce", 0));  // it has no learned state
 }
 
-TEST_CASE("control variates and critics that have learned are quieter") {
+TEST_CASE("trained control variates and critics have less variance") {
   int compared = 0;
   for (const auto* name : {"nvil", "moving_baseline", "double_cv", "rodeo", "muprop"}) {
     CAPTURE(name);
@@ -64,7 +64,7 @@ TEST_CASE("control variates and critics that have learned are quieter") {
   CHECK(compared >= 4);
 }
 
-TEST_CASE("a copy has the learned state, and what it learns is its own") {
+TEST_CASE("a copy has the learned state, and learns independently") {
   auto training = prepare<double>(make_task(Spec::parse("bits"), Key(2)), bits, Spec::parse("nvil"), {}, keys);
   auto& estimator = *training.estimator;
   adapt(estimator, *training.model, *training.task, {.steps = 20}, Key(3));
@@ -80,7 +80,7 @@ TEST_CASE("a copy has the learned state, and what it learns is its own") {
   CHECK(estimator.state() == state);
 }
 
-TEST_CASE("measurements with adaptation leave training alone, bit by bit, and differ from those without") {
+TEST_CASE("measurements with adaptation do not change training, bit by bit, and differ from those without") {
   const auto run = [&](int adapt) {
     TrainSettings settings;
     settings.steps = 30;
@@ -97,7 +97,7 @@ TEST_CASE("measurements with adaptation leave training alone, bit by bit, and di
   CHECK(without.first.measurements[0].measurement.variance > with.first.measurements[0].measurement.variance);
 }
 
-TEST_CASE("adaptation stops when asked to") {
+TEST_CASE("adaptation stops on request") {
   auto training = prepare<double>(make_task(Spec::parse("bits"), Key(2)), bits, Spec::parse("nvil"), {}, keys);
   std::atomic<int> polled = 0;
   CHECK_THROWS_AS(

@@ -1,4 +1,4 @@
-// Settings of an estimator that change while it trains.
+// Settings of an estimator that change during training.
 #include "experiments/training/annealing.hpp"
 
 #include <doctest/doctest.h>
@@ -38,7 +38,7 @@ double norm(const Trained& of, std::size_t i) { return of.result.measurements.at
 
 }  // namespace
 
-TEST_CASE("an annealed setting stands on a line from its own value to the other") {
+TEST_CASE("an annealed setting moves on a line from its initial value to the other") {
   const auto spec = Spec::parse("entropy_regularised[samples=2,lambda_e=0.5]");
   CHECK(annealed(spec, "", 0.5).text == spec.text);
   CHECK(annealed(spec, "lambda_e=0.1", 0).text == "entropy_regularised[samples=2,lambda_e=0.5]");
@@ -48,32 +48,32 @@ TEST_CASE("an annealed setting stands on a line from its own value to the other"
   CHECK(both.text == "entropy_regularised[lambda_e=1,lambda_r=3]");
 }
 
-TEST_CASE("what cannot be annealed is refused") {
+TEST_CASE("settings that cannot be annealed are rejected") {
   const auto refused = [](const char* estimator, const char* anneal) { (void)annealed(Spec::parse(estimator), anneal, 0); };
   CHECK_THROWS_WITH_AS(refused("entropy_regularised", "lambda_ee=1"),
                        "train.anneal: entropy_regularised has no setting lambda_ee that is a real number (did you mean "
                        "\"lambda_e\"?)",
                        UsageError);
-  CHECK_THROWS_AS(refused("rloo", "samples=2"), UsageError);  // no real number
+  CHECK_THROWS_AS(refused("rloo", "samples=2"), UsageError);  // not a real number
   CHECK_THROWS_AS(refused("gumbel_softmax", "temperature=-1"), UsageError);
   CHECK_THROWS_AS(refused("gumbel_softmax", "temperature=cold"), UsageError);
   CHECK_THROWS_AS(refused("gumbel_softmax", "temperature"), UsageError);
 }
 
-TEST_CASE("annealed to what it is, a training is the same, else its target moves along") {
+TEST_CASE("annealing to the initial value changes nothing; otherwise the target moves, too") {
   const std::string spec = "entropy_regularised[samples=2,lambda_e=0.5]";
   const auto plain = trained(spec, ""), still = trained(spec, "lambda_e=0.5"), moved = trained(spec, "lambda_e=0");
-  CHECK(plain.first() == still.first());  // averages are kept from step to step
+  CHECK(plain.first() == still.first());  // averages are kept between steps
   CHECK(plain.result.measurements.back().measurement.mean == still.result.measurements.back().measurement.mean);
   CHECK(plain.first() != moved.first());
   CHECK(norm(moved, 0) == norm(plain, 0));
   CHECK(moved.training.estimator->target().text() ==
         trained("entropy_regularised[samples=2,lambda_e=0]", "").training.estimator->target().text());
-  // At the end the estimator is that of weight 0.
+  // At the end the estimator has weight 0.
   CHECK(moved.training.estimator_spec.text == "entropy_regularised[samples=2,lambda_e=0]");
 }
 
-TEST_CASE("an annealed estimator keeps its own networks") {
+TEST_CASE("an annealed estimator keeps its networks") {
   const auto plain = trained("relax[hidden=3,relaxed_model=true]", "");
   const auto still = trained("relax[hidden=3,relaxed_model=true]", "temperature=0.5");
   REQUIRE(plain.training.estimator->own_parameters().size() == still.training.estimator->own_parameters().size());

@@ -1,4 +1,4 @@
-// Answers averaged over samples, against each label's probability under each sample, run by itself.
+// Answers averaged over samples, against each label's probability under each sample, run separately.
 #include "experiments/training/averaged_answers.hpp"
 
 #include <doctest/doctest.h>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr int labels = 3;
 
-/// 1/K sum_k p(y | z_k) of every first label y, from losses: the choices do not depend on the label that is asked about.
+/// 1/K sum_k p(y | z_k) of every first label y, from losses: the choices do not depend on the label.
 std::vector<double> mean_probabilities(const Model<double>& model, const Batch& batch, int b, int samples, int places) {
   std::vector<double> p(labels);
   for (int y = 0; y < labels; ++y) {
@@ -43,7 +43,7 @@ Array<int> averaged(const Model<double>& model, const Batch& batch, int samples)
   return averaged_answers(model, batch, samples, tape, random);
 }
 
-/// The two images under many ids, whose draws differ.
+/// The two images with many ids, which have different draws.
 Batch many_images() {
   std::vector<int> copies;
   for (int i = 0; i < 20; ++i) copies.insert(copies.end(), {0, 1});
@@ -54,7 +54,7 @@ Batch many_images() {
 
 }  // namespace
 
-TEST_CASE("averaged answers are the labels of largest mean probability, of options and of numbers") {
+TEST_CASE("averaged answers are the labels of largest mean probability, with options and with numbers") {
   int differ = 0;  // from the answer of one sample
   for (const auto* policy : {"grid", "gaussian,scale=0.7"}) {
     CAPTURE(policy);
@@ -75,13 +75,13 @@ TEST_CASE("averaged answers are the labels of largest mean probability, of optio
   CHECK(differ > 0);
 }
 
-TEST_CASE("averaged answers of several labels: an example says no more after its last") {
+TEST_CASE("averaged answers of several labels: an example ends with its last label") {
   auto dimensions = testing::two_images_dimensions;
   dimensions["labels_in_a_row"] = 3;
   auto batch = many_images();
   batch.integers["label"] = Array<int>({40, 3}, 0);
   int ended = 0, went_on = 0;
-  for (double last : {-2.0, -1.0, -0.5, 0.0, 0.5}) {  // how likely the last label is
+  for (double last : {-2.0, -1.0, -0.5, 0.0, 0.5}) {  // bias of the last label
     const auto model = testing::lively("glimpse_reader[grid=3,patch=2,glimpses=1,features=6,hidden=6]", dimensions);
     for (auto& p : model->parameters())
       if (p.name == "classifier.bias") p.value.data[2] = last;
@@ -101,7 +101,7 @@ TEST_CASE("averaged answers of several labels: an example says no more after its
   CHECK(went_on > 0);
 }
 
-TEST_CASE("answers that are no labels cannot be averaged") {
+TEST_CASE("answers other than labels cannot be averaged") {
   const auto model = testing::lively("ponderer[hidden=3,steps=2]", {{"puzzle_width", 2}, {"positions", 1}, {"labels", 2}});
   Batch batch;
   batch.id = {1};

@@ -9,7 +9,7 @@ namespace hardgrad::testing::batches_test {
 using namespace tasks;
 using namespace training;
 
-TEST_CASE("every epoch an example loses other entries to dropout, and the same step is the same batch again") {
+TEST_CASE("an example's dropout changes every epoch, and repeating a step gives the same batch") {
   const auto task = make_task(Spec::parse("qa[stories=10,memory=6]"), Key(2));
   const int examples = static_cast<int>(task->size(Split::train));
   Batches batches(*task, examples, Key(3)), again(*task, examples, Key(3));
@@ -23,7 +23,7 @@ TEST_CASE("every epoch an example loses other entries to dropout, and the same s
   CHECK(!task->batch(Split::train, {0}).integers.contains("dropout"));
 }
 
-TEST_CASE("a curriculum goes by the examples seen, whatever the step is asked after") {
+TEST_CASE("a curriculum depends on the examples seen, for any order of requests") {
   const auto task = make_task(Spec::parse("algorithm[bits=1,max_length=9,curriculum=400,examples=100]"), Key(2));
   Batches batches(*task, 50, Key(3)), again(*task, 50, Key(3));
   const auto mean = [&](int from, int to) {
@@ -34,8 +34,8 @@ TEST_CASE("a curriculum goes by the examples seen, whatever the step is asked af
     }
     return sum;
   };
-  // Copies of n vectors take 2 n + 1 steps; n is 1 to 9 for a fifth, mean 5, and 1 to 1, ..., 8 for the others: on average
-  // over steps 0 to 7 of mean 2.75. Without a curriculum: 11 steps.
+  // Copies of n vectors take 2 n + 1 steps. n is 1 to 9 for a fifth (mean 5), and 1 to 1, ..., 8 for the others (mean 2.75 over
+  // steps 0 to 7). Without a curriculum: 11 steps.
   const double early = mean(0, 8), late = mean(8, 16);
   CHECK(early < 9);
   CHECK(late == doctest::Approx(11).epsilon(0.1));

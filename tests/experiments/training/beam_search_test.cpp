@@ -1,4 +1,4 @@
-// Beam search against the same done by hand, prefix by prefix, and against every sentence there is.
+// Beam search, against an explicit search prefix by prefix, and against the enumeration of all sentences.
 #include "experiments/training/beam_search.hpp"
 
 #include <algorithm>
@@ -44,7 +44,7 @@ double log_p(const Model<double>& model, const Batch& batch, int b, const std::v
   return -losses(model, one, chooser)[0];
 }
 
-/// Beam search as its definition reads: every beginning is said anew, fed with the truth.
+/// Beam search by its definition: every prefix is decoded anew, with teacher forcing.
 template <class C>
 Found by_hand(const Model<double>& model, const Batch& batch, int b, std::size_t width) {
   std::vector<Found> beam{{{}, 0}};
@@ -81,7 +81,7 @@ const std::vector<std::string> specs = {"translator[embedding=3,hidden=3,feed=sa
 
 }  // namespace
 
-TEST_CASE("beam search is what it is by hand, at every width, and rows that change places take all along") {
+TEST_CASE("beam search equals the explicit search, at every width, and reordered rows keep all their state") {
   const auto batch = three_sources();
   int differ = 0, searched = 0;
   for (const auto& spec : specs) {
@@ -110,10 +110,10 @@ TEST_CASE("beam search is what it is by hand, at every width, and rows that chan
     }
   }
   CHECK(searched == 6 * 6 * 3);
-  CHECK(differ > 10);  // it finds what greedy decoding does not
+  CHECK(differ > 10);  // it finds sentences that greedy decoding misses
 }
 
-TEST_CASE("with room for every beginning it finds the most probable sentence, and with one it decodes greedily") {
+TEST_CASE("with a beam for every prefix it finds the most probable sentence, and with one it decodes greedily") {
   const auto batch = three_sources();
   const auto model = testing::lively("translator[embedding=3,hidden=3,feed=sampled]", dimensions);
   std::vector<double> best(3, -std::numeric_limits<double>::infinity());
@@ -144,7 +144,7 @@ TEST_CASE("with room for every beginning it finds the most probable sentence, an
   }
 }
 
-TEST_CASE("a network that says no sentences has no beam") {
+TEST_CASE("beam search on a network that decodes no sentences is an error") {
   const auto model = testing::lively("not_gate", {{"not_gate", 1}});
   GreedyChooser<double> chooser;
   Tape<double> tape;

@@ -1,4 +1,4 @@
-// A training that is killed and goes on from its file, again and again, ends in the same bits, however it ends.
+// Training that is repeatedly killed and resumed from its file ends with the same bits, for every kind of ending.
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -53,7 +53,7 @@ std::uint64_t bits(double x) {
   return b;
 }
 
-/// All that is no time, as bits.
+/// All values except times, as bits.
 template <class T>
 std::vector<std::uint64_t> numbers(const Training<T>& training, const TrainResult& result) {
   std::vector<std::uint64_t> all;
@@ -79,8 +79,8 @@ std::vector<std::uint64_t> numbers(const Training<T>& training, const TrainResul
   return all;
 }
 
-/// Stopped when it has asked a few times, put away (every fourth time in a file) and taken up, until it is done: between steps,
-/// within measurements and evaluations, also twice at one place.
+/// Stopped after a few polls, saved (every fourth time in a file) and resumed, until it ends: between steps, within
+/// measurements and evaluations, also twice at one place.
 template <class T>
 std::vector<std::uint64_t> torn(const TrainSettings& settings, int& pieces, const std::string& estimator = "nvil[samples=2]") {
   const auto path = std::filesystem::temp_directory_path() / ("hardgrad_torn_" + std::to_string(getpid()) + ".h5");
@@ -89,7 +89,7 @@ std::vector<std::uint64_t> torn(const TrainSettings& settings, int& pieces, cons
     auto training = fresh<T>(settings, estimator);
     if (saved) take_up(*saved, training, "saved");
     std::atomic<int> polls = 0;
-    // The more pieces there were, the more it may ask: so it ends even where one measurement asks often.
+    // Later pieces may poll more often, so training ends even if one measurement polls often.
     const auto stop = [&] { return ++polls > 7 * pieces % 11 + pieces / 20; };
     REQUIRE(pieces < 5000);
     try {
@@ -110,7 +110,7 @@ std::vector<std::uint64_t> torn(const TrainSettings& settings, int& pieces, cons
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("a training torn more than fifty times ends in the same bits", T, float, double) {
+TEST_CASE_TEMPLATE("training interrupted more than fifty times ends with the same bits", T, float, double) {
   const auto settings = many_things(120);
   auto whole = fresh<T>(settings);
   const auto result = train(whole, settings, keys);
@@ -120,13 +120,13 @@ TEST_CASE_TEMPLATE("a training torn more than fifty times ends in the same bits"
   int pieces = 0;
   CHECK(torn<T>(settings, pieces) == numbers(whole, result));
   CHECK(pieces > 50);
-  // A twin that must not pass: one step more.
+  // A variant that must differ: one step more.
   auto other = many_things(121);
   auto longer = fresh<T>(other);
   CHECK(numbers(longer, train(longer, other, keys)) != numbers(whole, result));
 }
 
-TEST_CASE("one whose settings are annealed, too") {
+TEST_CASE("annealed training ends with the same bits, too") {
   const std::string estimator = "entropy_regularised[samples=2,lambda_e=0.5]";
   auto settings = many_things(40);
   settings.anneal = "lambda_e=0.01";
@@ -137,7 +137,7 @@ TEST_CASE("one whose settings are annealed, too") {
   CHECK(pieces > 10);
 }
 
-TEST_CASE("what is taken up may be of no other network") {
+TEST_CASE("a saved training of another network is rejected") {
   const auto settings = many_things(20);
   auto training = fresh<double>(settings);
   std::atomic<int> polls = 0;
@@ -152,7 +152,7 @@ TEST_CASE("what is taken up may be of no other network") {
   CHECK_THROWS_AS(take_up(unfinished, larger, "file"), InputError);
 }
 
-TEST_CASE("training ends at the first of its limits, and says which") {
+TEST_CASE("training ends at the first of its limits, and reports which") {
   TrainSettings s;
   s.steps = 60;
   s.batch = 4;
@@ -160,7 +160,7 @@ TEST_CASE("training ends at the first of its limits, and says which") {
   s.evaluate_every = 5;
   s.evaluate_examples = 8;
   s.optimizer.learning_rate = 0.03;
-  s.measure_at = {60};  // the end, wherever it comes
+  s.measure_at = {60};  // the end, at any step
   s.measure.replicates = 2;
   const auto run = [&](const TrainSettings& how) {
     auto training = fresh<double>(how, "rloo[samples=2]");
@@ -189,11 +189,11 @@ TEST_CASE("training ends at the first of its limits, and says which") {
   const auto by_values = run(values);
   CHECK(by_values.ended_by == "attention_values");
   CHECK(by_values.log.back().step == 13);
-  values.rows = 10 * a_step;  // the nearer one
+  values.rows = 10 * a_step;  // the nearer limit
   CHECK(run(values).ended_by == "rows");
 
   auto seconds = s;
-  seconds.cpu_seconds = 1e-12;  // it begins with more
+  seconds.cpu_seconds = 1e-12;  // already exceeded at the start
   const auto by_seconds = run(seconds);
   CHECK(by_seconds.ended_by == "cpu_seconds");
   CHECK(by_seconds.log.size() <= 1);
@@ -208,7 +208,7 @@ TEST_CASE("training ends at the first of its limits, and says which") {
   CHECK(by_target.log.back().step <= 20);
 
   auto patient = s;
-  patient.optimizer.learning_rate = 1e-300;  // nothing ever gets better
+  patient.optimizer.learning_rate = 1e-300;  // no evaluation improves
   patient.patience = 3;
   const auto by_patience = run(patient);
   CHECK(by_patience.ended_by == "patience");
@@ -217,7 +217,7 @@ TEST_CASE("training ends at the first of its limits, and says which") {
   CHECK(run(patient).ended_by == "steps");
 }
 
-TEST_CASE("patience and the best evaluation go by what is monitored, more of it or less") {
+TEST_CASE("patience and the best evaluation use the monitored quantity, whether more or less of it is better") {
   TrainSettings s;
   s.steps = 300;
   s.batch = 8;
@@ -233,7 +233,7 @@ TEST_CASE("patience and the best evaluation go by what is monitored, more of it 
   const auto value = [](const EvaluationPoint& point, const std::string& what) {
     return what == "accuracy" ? -point.metrics.at(what) : point.losses.at("expected_loss");
   };
-  // The step at which, and that of the best evaluation by then, by hand.
+  // The step of the end, and that of the best evaluation before it, computed explicitly.
   const auto expected = [&](const std::string& what) {
     double best = std::numeric_limits<double>::infinity();
     int stale = 0, at = 0;
@@ -254,12 +254,12 @@ TEST_CASE("patience and the best evaluation go by what is monitored, more of it 
     CHECK(result.ended_by == "patience");
     REQUIRE(end < s.steps);
     CHECK(result.evaluations.back().step == end);
-    // The parameters that were kept are those of the best.
+    // The kept parameters are those of the best evaluation.
     for (const auto& point : whole.evaluations)
       if (point.step == at) CHECK(result.evaluations.back().losses.at("expected_loss") == point.losses.at("expected_loss"));
   }
   CHECK(expected("accuracy") != expected("loss"));
-  s.monitor = "soft";  // a loss that only soft attention has
+  s.monitor = "soft";  // a loss that exists only for soft attention
   CHECK_THROWS_WITH_AS(run(s), doctest::Contains("train.monitor: its evaluation has no soft; it has: "), UsageError);
   s.monitor = "acuracy";
   CHECK_THROWS_WITH_AS(run(s), doctest::Contains("did you mean \"accuracy\"?"), UsageError);
@@ -279,13 +279,13 @@ TEST_CASE("a limit of seconds counts those before an interruption") {
   auto again = fresh<double>(s, "rloo");
   take_up(unfinished, again, "file");
   CHECK(again.so_far.cpu_seconds == training.so_far.cpu_seconds);
-  s.cpu_seconds = training.so_far.cpu_seconds / 2;  // used up already
+  s.cpu_seconds = training.so_far.cpu_seconds / 2;  // already used
   const auto result = train(again, s, keys);
   CHECK(result.ended_by == "cpu_seconds");
   CHECK(result.log.back().step == 20);
 }
 
-TEST_CASE("the rest is estimated by what steps, measurements and evaluations took") {
+TEST_CASE("the remaining time is estimated from the duration of steps, measurements and evaluations") {
   TrainSettings s;
   s.steps = 100;
   s.measure_at = {0, 50, 100};

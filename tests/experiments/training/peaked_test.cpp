@@ -1,5 +1,5 @@
-// Peaked attention: probabilities far below the least float, hinted weights with few digits, samples that all agree.
-// Under the address sanitizer (preset sanitize) these trainings also look for memory written beyond its end.
+// Peaked attention: probabilities far below the smallest float, imprecise hinted weights, samples that all agree. Under the
+// address sanitizer (preset sanitize) these trainings also detect writes beyond the end of memory.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -14,10 +14,11 @@ using namespace tasks;
 using namespace training;
 namespace {
 
-TEST_CASE("short trainings of every network with peaked attention stay finite and hold to their hints") {
+TEST_CASE("short trainings of every network with peaked attention stay finite and agree with their hints") {
   int trainings = 0, networks = 0;
   for (const auto& problem : verification::scene_specs()) {
-    if (verification::SmallScene(problem, false).model->structure().numbers()) continue;  // nothing there can peak
+    if (verification::SmallScene(problem, false).model->structure().numbers())
+      continue;  // numbers have no peaked probabilities
     ++networks;
     for (const auto* name : {"exact_marginal", "rloo[samples=8]", "variational_bound[enumerate=true]"}) {
       CAPTURE(problem.model);
@@ -30,13 +31,13 @@ TEST_CASE("short trainings of every network with peaked attention stay finite an
       how.optimizer.learning_rate = 1e-3;
       auto training = prepare<float>(task, Spec::parse(problem.model), Spec::parse(name), how, keys);
       for (auto& parameter : training.model->parameters())
-        if (parameter.name.rfind("encoder.2.", 0) != 0)  // of a code, the exponentials of whose scales would not be finite
+        if (parameter.name.rfind("encoder.2.", 0) != 0)  // of a code: the exponentials of its scales would not be finite
           for (float& value : parameter.value.data) value *= parameter.name == "bits.logits" ? 100.f : 30.f;
       std::vector<int> first(problem.examples);
       for (int i = 0; i < problem.examples; ++i) first[i] = i;
       const auto batch = task->batch(Split::train, first);
-      // Not of those that start at even odds, with logits that are nearly zero, or with cells that are all alike; nor where
-      // logits are logarithms of distances.
+      // Not for networks that start at even odds, with logits near zero, or with equal cells, nor if logits are logarithms of
+      // distances.
       if (problem.task.rfind("bits", 0) != 0 && problem.task.rfind("images", 0) != 0 && problem.task != "not_gate" &&
           problem.model.rfind("turing_machine", 0) != 0 && problem.model.rfind("sentence_pair", 0) != 0)
         CHECK(choice_entropy<float>({}, *training.model, batch, 1e6, Key(3)).mean < 0.25);

@@ -1,4 +1,4 @@
-// The guard of tasks that take over no vocabulary.
+// The check of tasks that load no vocabulary.
 #include <doctest/doctest.h>
 
 #include "core/support/error.hpp"
@@ -30,7 +30,7 @@ class Words final : public Task {
 
 }  // namespace
 
-TEST_CASE("a number that stands for another word than in training is refused") {
+TEST_CASE("a number that means another word than in training is rejected") {
   const Words trained({"a", "b", "c"}), fewer({"a", "b"}), other({"a", "c"}), more({"a", "b", "c", "d"});
   const auto said = [&](const Words& task, int examples = 0) -> std::string {
     try {
@@ -41,7 +41,7 @@ TEST_CASE("a number that stands for another word than in training is refused") {
     }
   };
   CHECK(said(fewer) == "accepted");
-  CHECK(said(other, 1) == "accepted");  // what is not looked at does not matter
+  CHECK(said(other, 1) == "accepted");  // unused examples do not matter
   CHECK(said(other).find("number 1 of `said` is \"c\" here and \"b\" there") != std::string::npos);
   CHECK(said(more).find("number 3 of `said` is \"d\" here and \"nothing\" there") != std::string::npos);
 }

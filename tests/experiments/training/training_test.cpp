@@ -1,4 +1,4 @@
-// Training and evaluation: what is logged is what happened.
+// Training and evaluation: the log is correct.
 #include <doctest/doctest.h>
 #include <tbb/task_arena.h>
 
@@ -33,7 +33,7 @@ TrainSettings settings(int steps) {
   return s;
 }
 
-TEST_CASE("the same keys give the same run, another noise another one, from the same start") {
+TEST_CASE("the same keys give the same run; another noise gives another run from the same start") {
   const auto task = stories();
   const auto run = [&](RunKeys k) {
     auto training = prepare<float>(task, small_reader, Spec::parse("nvil[samples=2]"), settings(20), k);
@@ -55,7 +55,7 @@ TEST_CASE("the same keys give the same run, another noise another one, from the 
   CHECK(a.measurements[1].step == 20);
 }
 
-TEST_CASE("the time of training is without that of measurements") {
+TEST_CASE("the time of training excludes that of measurements") {
   auto how = settings(4);
   how.evaluate_every = 0;
   how.measure_at = {0, 2};
@@ -63,7 +63,7 @@ TEST_CASE("the time of training is without that of measurements") {
   auto training = prepare<float>(stories(), small_reader, Spec::parse("rloo"), how, keys);
   double all = 0;
   TrainResult result;
-  tbb::task_arena(1).execute([&] {  // so that the work of measurements is this thread's, however busy the others are
+  tbb::task_arena(1).execute([&] {  // the work of measurements stays in this thread, also on a busy machine
     const double start = thread_seconds();
     result = train(training, how, keys);
     all = thread_seconds() - start;
@@ -74,10 +74,10 @@ TEST_CASE("the time of training is without that of measurements") {
   CHECK(result.log.back().cpu_seconds < all / 2);
 }
 
-TEST_CASE("the best parameters come back with keep_best") {
+TEST_CASE("keep_best restores the best parameters") {
   const auto task = stories();
   auto how = settings(60);
-  how.optimizer = {.name = "sgd", .learning_rate = 1.5};  // rough: it gets worse now and then
+  how.optimizer = {.name = "sgd", .learning_rate = 1.5};  // coarse steps: the loss sometimes rises
   how.keep_best = true;
   how.evaluate_every = 5;
   auto training = prepare<double>(task, small_reader, Spec::parse("exact"), how, keys);
@@ -87,7 +87,7 @@ TEST_CASE("the best parameters come back with keep_best") {
   CHECK(result.evaluations.back().losses.at("expected_loss") == doctest::Approx(best).epsilon(1e-12));
 }
 
-TEST_CASE("the best evaluation is chosen on one split and judged on another") {
+TEST_CASE("the best evaluation is chosen on one split and reported on another") {
   const std::shared_ptr<const Task> task = make_task(Spec::parse("qa[stories=80,memory=6,heldout=0.3,test=0.3]"), Key(2));
   auto how = settings(60);
   how.optimizer = {.name = "sgd", .learning_rate = 1.5};
@@ -119,7 +119,7 @@ TEST_CASE("the best evaluation is chosen on one split and judged on another") {
   CHECK(judged.evaluations.back().losses.at("expected_loss") == on(Split::test));
 }
 
-TEST_CASE("a split without examples neither chooses nor judges") {
+TEST_CASE("a split without examples neither chooses nor reports") {
   const std::shared_ptr<const Task> task = make_task(Spec::parse("qa[stories=40,memory=6,heldout=0,test=0]"), Key(2));
   auto how = settings(2);
   const auto said = [&] {
@@ -145,7 +145,7 @@ TEST_CASE("losses are enumerated for all examples or for none") {
   EvaluationSettings how;
   how.batch = 16;
   const auto whole = evaluate<double>(*task, *model, {}, how, Key(3));
-  how.row_cap = 40;  // six sentences make 36 leaves: cut into parts of one
+  how.row_cap = 40;  // six sentences have 36 leaves: split into parts of one
   const auto parts = evaluate<double>(*task, *model, {}, how, Key(3));
   CHECK(parts.losses.at("expected_loss") == doctest::Approx(whole.losses.at("expected_loss")).epsilon(1e-12));
   CHECK(parts.losses.at("marginal_likelihood") == doctest::Approx(whole.losses.at("marginal_likelihood")).epsilon(1e-12));
@@ -156,11 +156,10 @@ TEST_CASE("losses are enumerated for all examples or for none") {
   CHECK(none.losses.at("greedy_loss") == whole.losses.at("greedy_loss"));
 }
 
-TEST_CASE(
-    "bounds of samples: near what they bound where there are many, above it where there are few, all rows at once or not") {
+TEST_CASE("bounds of samples: near their limit with many samples, above it with few, with all rows at once or in parts") {
   const auto task = make_task(Spec::parse("images[size=8,examples=400]"), Key(2));
   const auto model = make_model<double>(Spec::parse("belief_network[units=3,layers=2]"), task->dimensions(), Key(1), true);
-  for (auto& parameter : model->parameters())  // a posterior that is neither prior nor truth
+  for (auto& parameter : model->parameters())  // makes the posterior differ from the prior and from the true posterior
     for (double& value : parameter.value.data) value *= 2;
   EvaluationSettings how;
   const auto of = [&](const Target& target, int samples) {
@@ -181,11 +180,11 @@ TEST_CASE(
   }
   const auto elbo = of("elbo", 1);
   CHECK(elbo.at("sampled_elbo") == doctest::Approx(elbo.at("elbo")).epsilon(0.03));
-  CHECK(elbo.at("sampled_bound") == doctest::Approx(elbo.at("elbo")).epsilon(0.03));  // of one sample it is the same bound
+  CHECK(elbo.at("sampled_bound") == doctest::Approx(elbo.at("elbo")).epsilon(0.03));  // with one sample it is the same bound
   CHECK(elbo.at("elbo") > elbo.at("marginal_likelihood") + 0.5);
 }
 
-TEST_CASE("a task that wants a bound has it in the last evaluation, and trains on images drawn anew") {
+TEST_CASE("a task with a bound has it in the last evaluation, and trains on newly drawn images") {
   const std::shared_ptr<const Task> task = make_task(Spec::parse("images[size=8,examples=40,bound_samples=5]"), Key(2));
   auto how = settings(10);
   how.evaluate_every = 5;
@@ -198,7 +197,7 @@ TEST_CASE("a task that wants a bound has it in the last evaluation, and trains o
     CHECK(result.evaluations[i].losses.count("sampled_elbo") == 1);
     CHECK(result.evaluations[i].losses.count("elbo") == 0);  // 2^30 outcomes
   }
-  // All images at every step: static ones show the same loss at the same parameters, dynamic ones another.
+  // All images at every step: static ones have the same loss at the same parameters, dynamic ones do not.
   const auto losses = [&](const char* binarise) {
     auto alone = settings(2);
     alone.batch = 40;
@@ -217,7 +216,7 @@ TEST_CASE("a task that wants a bound has it in the last evaluation, and trains o
 }
 
 TEST_CASE("stopping interrupts between steps") {
-  auto alone = settings(50);  // evaluations and measurements poll too
+  auto alone = settings(50);  // evaluations and measurements poll, too
   alone.measure_at = {};
   alone.evaluate_every = 0;
   auto training = prepare<float>(stories(), small_reader, Spec::parse("rloo"), alone, keys);
@@ -232,7 +231,7 @@ std::vector<std::vector<float>> values_of(const Model<float>& model) {
   return values;
 }
 
-TEST_CASE("stopping interrupts a large step within it, forward and backward") {
+TEST_CASE("stopping interrupts a large step, in the forward and in the backward pass") {
   auto alone = settings(1);
   alone.measure_at = {};
   alone.evaluate_every = 0;
@@ -249,12 +248,12 @@ TEST_CASE("stopping interrupts a large step within it, forward and backward") {
     CHECK_THROWS_AS(train(training, alone, keys, [&] { return ++asked > last; }), Interrupted);
     CHECK(training.step == 0);
     CHECK(values_of(*training.model) == before);
-    train(training, alone, keys);  // taken up, it is the same step
+    train(training, alone, keys);  // resumed, it is the same step
     CHECK(values_of(*training.model) == values_of(*whole.model));
   }
 }
 
-TEST_CASE("an estimator that cannot work is refused with its reason") {
+TEST_CASE("an unsupported estimator is rejected with a reason") {
   CHECK_THROWS_AS(prepare<float>(stories(), Spec::parse("not_gate"), Spec::parse("rloo"), settings(1), keys), UsageError);
 }
 

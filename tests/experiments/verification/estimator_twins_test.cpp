@@ -1,4 +1,5 @@
-// `hardgrad test` of estimators that are wrong beyond their defaults, each caught, and of right but unusual ones, none failed.
+// `hardgrad test` on wrong estimators whose faults show beyond their defaults, all detected, and on unusual right ones, all
+// passed.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -12,7 +13,7 @@
 namespace hardgrad::testing::estimator_twins_test {
 namespace {
 
-/// The score function with a leave-one-out baseline, and what `fault` makes of it.
+/// The score function with a leave-one-out baseline, changed by `fault`.
 template <class T>
 class Faulty final : public Estimator<T> {
  public:
@@ -58,7 +59,7 @@ class Faulty final : public Estimator<T> {
     if (is("strength") && strength_ > 0.6) return (1 + strength_) * (own - others);
     if (is("mean baseline")) return own - mean;
     if (is("neighbour")) return own - next;                                  // right: f_k - f_{k+1}
-    if (is("first alone") && K > 1) return k == 0 ? K * (own - others) : 0;  // right: one sample, judged by the others
+    if (is("first alone") && K > 1) return k == 0 ? K * (own - others) : 0;  // right: one sample, with the others as baseline
     if (is("rising weights") && K > 1) return 2.0 * static_cast<double>(k + 1) / (K + 1) * (own - others);  // right
     if (is("first as baseline") && K > 1) return k == 0 ? own : own - first;                                // right
     return own - others;
@@ -70,11 +71,11 @@ class Faulty final : public Estimator<T> {
 
 const EstimatorEntry entry = {
     .name = "faulty",
-    .summary = "the score function, and what is wrong with it",
+    .summary = "the score function with a fault",
     .paper = "none",
     .unbiased = true,
     .evaluations = "K",
-    .parameters = {samples_parameter(2), ParameterInfo::text("fault", "none", "what is wrong"),
+    .parameters = {samples_parameter(2), ParameterInfo::text("fault", "none", "the fault"),
                    ParameterInfo::real("strength", 0.5, 0, 10, "a number that should change nothing")},
     .needs = {need::log_density},
 };
@@ -86,7 +87,7 @@ verification::Verdict verdict_of(const std::string& fault) {
 
 }  // namespace
 
-TEST_CASE("an estimator that is wrong beyond its defaults is caught, and the check says where") {
+TEST_CASE("an estimator that is wrong beyond its defaults is detected, and the check names the place") {
   const std::vector<std::pair<std::string, std::string>> wrong{{"five samples", ", samples=5"},
                                                                {"eight samples", ", samples=8"},
                                                                {"odd samples", ", samples=3"},
@@ -116,7 +117,7 @@ TEST_CASE("an estimator that is wrong beyond its defaults is caught, and the che
   CHECK(caught.size() == 12);
 }
 
-TEST_CASE("right but unusual estimators pass, though their samples may not be permuted and they do not say so") {
+TEST_CASE("unusual right estimators pass, although their samples may not be permuted and they do not declare it") {
   int passed = 0;
   for (const std::string fault : {"none", "neighbour", "first alone", "rising weights", "first as baseline"}) {
     CAPTURE(fault);

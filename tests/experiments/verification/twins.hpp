@@ -1,5 +1,5 @@
-// A small network and its data that are right, and a deliberately wrong twin of each for every way to be wrong: `hardgrad test`
-// must tell them apart.
+// A small right network and its data, and a deliberately wrong variant ("twin") for every fault: `hardgrad test` must
+// distinguish them.
 #pragma once
 
 #include <cmath>
@@ -19,9 +19,8 @@
 
 namespace hardgrad::testing {
 
-/// h_0 = tanh(x); at step t two of the example's own number of places are chosen at once by softmax(A h_t),
-/// h_{t+1} = tanh(W h_t + E[places]), and (v . h_{t+1} - y)^2 is paid. A posterior asks softmax(G h_t). `fault` says what is
-/// wrong with it.
+/// h_0 = tanh(x); at step t two simultaneous choices among the example's places by softmax(A h_t); h_{t+1} = tanh(W h_t +
+/// E[places]); the cost is (v . h_{t+1} - y)^2. A posterior uses softmax(G h_t). `fault` names the fault.
 template <class T>
 class Walker final : public Model<T> {
  public:
@@ -71,7 +70,7 @@ class Walker final : public Model<T> {
       const bool fed = !is("joint cost") && !is("chained");  // choices feed later ones
       const auto asks = fed ? h : on(rows->example, start);
       auto scores = reshape(score_(asks), places);
-      if (is("posterior support")) scores = affine(scores, T{1e4});  // of one option alone
+      if (is("posterior support")) scores = affine(scores, T{1e4});  // all on one option
       if (is("posterior moves") && guide_.weight) scores = affine(scores, T{2});
       const auto choice =
           episode.choose({.name = "place",
@@ -83,7 +82,7 @@ class Walker final : public Model<T> {
       if (is("hard answers") && choice.hard()) chosen = affine(chosen, T{2});
       auto read = matmul(reshape(chosen, places * columns), tape.parameter(*embedding_.weight));
       if (is("sample leak")) read = add(read, affine(on(first_of_example(*choice.rows), read), T(0.1)));
-      // Where the question is asked of the root again, h is on rows of its own: those of the answer before.
+      // If the question is asked on the root's rows again, h is on other rows: those of the earlier answer.
       auto before = is("joint cost") && t > 0 ? h : on(choice.rows->parent, is("chained") ? asks : h);
       if (is("shared state") && !choice.apart) before = on(first_of_example(*choice.rows), before);
       h = tanh(add(core_(before), is("gradient") ? tape.detach(read) : read));
@@ -104,7 +103,7 @@ class Walker final : public Model<T> {
     for (std::size_t r = 0; r < rows.size(); ++r) first[r] = static_cast<int>(r) - rows.replica[r];
     return first;
   }
-  /// Of rows that have come to an end nothing.
+  /// Finished rows have no cost.
   void pay(const Batch& batch, Episode<T>& episode, const RowsPtr& rows, int t, Var<T> h) const {
     auto& tape = episode.tape();
     auto loss = square(subtract(out_(h), on(rows->example, constant_of(tape, batch, "y"))));
@@ -122,7 +121,7 @@ class Walker final : public Model<T> {
   Embedding<T> embedding_;
 };
 
-/// Twelve walks; half of the numbers of the others in the held-out split. Of different lengths, places and words.
+/// Twelve walks in training and six in the held-out split, of different lengths, places and words.
 class Walks final : public tasks::Task {
  public:
   Walks(std::string fault, Key data) : fault_(std::move(fault)), data_(data) {
@@ -179,6 +178,6 @@ class Walks final : public tasks::Task {
   Key data_;
 };
 
-inline const std::vector<ParameterInfo> fault_parameter{ParameterInfo::text("fault", "none", "what is wrong")};
+inline const std::vector<ParameterInfo> fault_parameter{ParameterInfo::text("fault", "none", "the fault")};
 
 }  // namespace hardgrad::testing

@@ -1,4 +1,4 @@
-// `hardgrad test` of models and tasks: what is right passes, and every wrong twin is caught by the check that is for it.
+// `hardgrad test` on models and tasks: right ones pass, and every wrong twin is detected by its check.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ const Registration<TaskEntry> walks({.name = "walks",
 using verification::Check;
 using verification::Verdict;
 
-/// The checks that failed, and why the first did.
+/// The failed checks, and the message of the first.
 std::pair<std::set<std::string>, std::string> failed(const Verdict& verdict) {
   std::pair<std::set<std::string>, std::string> found;
   for (const auto& check : verdict.checks)
@@ -45,7 +45,7 @@ std::pair<std::set<std::string>, std::string> failed(const Verdict& verdict) {
   return found;
 }
 
-/// A fault, the check that is for it, and words that must stand in what it says.
+/// A fault, its check, and a required part of the check's message.
 struct Twin {
   std::string fault, check, words;
 };
@@ -61,7 +61,7 @@ void judge(const Twin& twin, const Verdict& verdict) {
   }));
 }
 
-/// How many checks have a twin; `verify` is given its fault.
+/// The number of checks with a twin; `verify` runs with the given fault.
 template <class Verify>
 std::size_t judge_all(const std::vector<Twin>& twins, Verify verify) {
   std::set<std::string> checks;
@@ -86,7 +86,7 @@ TEST_CASE("a right model passes every check") {
   CHECK(verdict.checks.size() == 11);
 }
 
-TEST_CASE("every wrong twin of a model is caught by the check that is for it") {
+TEST_CASE("every wrong twin of a model is detected by its check") {
   const std::vector<Twin> twins{
       {"steps", "sites", "site `place` is asked too many times: 2, declared 1"},
       {"site name", "sites", "site `place` is asked, but not declared"},
@@ -109,10 +109,10 @@ TEST_CASE("every wrong twin of a model is caught by the check that is for it") {
       {"repeated", "repeated", "a second time"},
       {"float", "repeated", "in float"},
       {"not finite", "repeated", "has a loss of"},
-      {"batch leak", "batching", "example 2 alone is not what it is in the batch"},
+      {"batch leak", "batching", "example 2 alone differs from the batch"},
       {"padding leak", "padding", "without padding"},
-      {"sample leak", "samples", "is not what it is alone"},
-      {"shared state", "sharing", "kept apart"},
+      {"sample leak", "samples", "differs from the sample alone"},
+      {"shared state", "sharing", "differs without shared states"},
       {"hard answers", "one-hot", "with all weight on them"},
   };
   const auto checks =
@@ -120,7 +120,7 @@ TEST_CASE("every wrong twin of a model is caught by the check that is for it") {
   CHECK(checks == 11);  // every check has a twin
 }
 
-TEST_CASE("what a model does not declare reaches no estimator: each says so in one line") {
+TEST_CASE("every estimator rejects a model that breaks its declaration, in one line") {
   const auto task = make_task(Spec::parse("walks"), Key(1));
   const auto batch = task->batch(Split::train, {0, 1, 2});
   int refusals = 0;
@@ -139,7 +139,7 @@ TEST_CASE("what a model does not declare reaches no estimator: each says so in o
         said = e.what();
       }
       const bool refused = said.starts_with("the model does not run as it declares: ");
-      CHECK((refused || (fault == std::string("cost rows") && said.empty())));  // who draws one sample has as many rows
+      CHECK((refused || (fault == std::string("cost rows") && said.empty())));  // with one sample the rows are equally many
       refusals += refused;
     }
   CHECK(refusals > 150);
@@ -152,19 +152,19 @@ TEST_CASE("a right task passes every check") {
   CHECK(verdict.checks.size() == 2 * 4 + 3);  // fields, order, padding, dimensions of two splits; ids, seed, training
 }
 
-TEST_CASE("every wrong twin of a task is caught by the check that is for it") {
+TEST_CASE("every wrong twin of a task is detected by its check") {
   const std::vector<Twin> twins{
       {"empty", "fields", "the training split is empty"},
       {"fields", "fields", "field y has the shape [13] for 12 examples"},
       {"not finite", "fields", "field y has a number that is nan"},
-      {"order", "order", "where it stands elsewhere in a batch: field places differs"},
-      {"padding", "padding", "example 1 alone is not what it is in a batch: field word differs"},
-      {"ids", "ids", "has the id 0, as another"},
+      {"order", "order", "differs at another place in a batch: field places differs"},
+      {"padding", "padding", "example 1 alone differs from the batch: field word differs"},
+      {"ids", "ids", "has the id 0 of a different example"},
       {"seed", "seed", "a second time with the same seed"},
-      {"training ids", "training", "their ids are others"},
+      {"training ids", "training", "their ids differ"},
       {"training noise", "training", "a second time with the same key"},
       {"dimensions", "dimensions", "the task has no walks"},
-      {"metrics", "dimensions", "two metrics are called error"},
+      {"metrics", "dimensions", "two metrics have the name error"},
       {"infinite metric", "dimensions", "metric error is inf"},
   };
   CHECK(judge_all(twins, [](const auto& fault) { return verification::verify_task(with_fault("walks", fault)); }) == 7);
@@ -186,7 +186,7 @@ TEST_CASE("every model of the registry passes, on each of its scenes") {
   CHECK(checks >= 200);
 }
 
-TEST_CASE("settings that change what a network does leave it right") {
+TEST_CASE("settings that change a network's function leave it right") {
   int passed = 0;
   for (const std::string spec :
        {"translator[dropout=0.4,feed=sampled,heads=2]", "translator[attention=none]", "translator[null=true,score=general]",
@@ -202,7 +202,7 @@ TEST_CASE("settings that change what a network does leave it right") {
   CHECK(passed == 10);
 }
 
-TEST_CASE("every task of the registry passes, in small") {
+TEST_CASE("every task of the registry passes, in a small version") {
   const std::vector<const char*> small{"algorithm",
                                        "bits",
                                        "canvas[size=8,canvas=12,examples=20]",

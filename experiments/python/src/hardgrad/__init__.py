@@ -1,19 +1,19 @@
-"""Gradient estimators for discrete choices, exactly judged: Hardgrad's registry on a loss of your own.
+"""Gradient estimators for discrete choices, with exact moments: Hardgrad's registry for a loss of your own.
 
-    z_d ~ Cat(softmax(logits_d)), d = 1..D;   wanted is the gradient of E[f(z)] at the logits
+    z_d ~ Cat(softmax(logits_d)), d = 1..D;   estimated is the gradient of E[f(z)] at the logits
 
-- `estimators()`, `describe(name)`: what there is.
+- `estimators()`, `describe(name)`: the registered estimators.
 - `moments(logits, f, estimator)`: an estimator's exact mean, bias and covariance on your loss, without sampling.
 - `gradient(logits, f, estimator, seed)`: one estimate, with its samples.
-- `Estimator(spec)`: one that keeps what it learns from call to call.
-- `written(function)`: one of your own, to be judged like all others; `test(function)`: is it what it claims to be?
-- `measure(task, model, estimators)`, `run(config)`: what the program does with the field's networks; results as xarray. `hardgrad.analysis`
-  tabulates and draws them.
-- `hardgrad.torch`: differentiable expected losses for PyTorch (imported by itself, so that PyTorch is not needed here).
+- `Estimator(spec)`: an estimator that keeps its learned state between calls.
+- `written(function)`: an estimator of your own, used like all others; `test(function)`: checks its claims.
+- `measure(task, model, estimators)`, `run(config)`: the program's verbs for the networks of the field; results as xarray.
+  `hardgrad.analysis` tabulates and draws them.
+- `hardgrad.torch`: differentiable expected losses for PyTorch (a separate import, so that PyTorch is not required).
 
-An estimator is named as in the program: `rloo`, or with settings `rloo[samples=4]`. Errors carry the program's own sentence:
-`UsageError` (a ValueError: what was asked for cannot be; `NotExact`: not exactly), `NotFinite` (an ArithmeticError), `Bug`. What
-your own functions raise comes out as it is.
+Estimators have the program's names: `rloo`, or with settings `rloo[samples=4]`. Errors carry the program's messages:
+`UsageError` (a ValueError: invalid arguments; `NotExact`: no exact result), `NotFinite` (an ArithmeticError), `Bug`. Exceptions
+of your own functions are passed through.
 """
 from . import _built
 from ._core import Bug, Error, Estimator, InputError, NotExact, NotFinite, UsageError

@@ -1,7 +1,7 @@
 """The compiled part. Arrays are [E, D, S], C-contiguous; `rank` is that of the logits as the user gave them, for messages.
 
-A loss is called as loss(choice, example, differentiable): choice are options [R, D] (int64) or, with takes_weights, weights
-[R, D, S]; example [R]. It returns losses [R] and, if differentiable, None or a function from a cotangent [R] to the derivative
+A loss is called as loss(choice, example, differentiable). choice: options [R, D] (int64) or, with takes_weights, weights
+[R, D, S]; example: [R]. It returns losses [R] and, if differentiable, None or a function from a cotangent [R] to the derivative
 [R, D, S] in the weights.
 """
 from typing import Any, Callable, Optional
@@ -10,46 +10,46 @@ import numpy as np
 from numpy.typing import NDArray
 
 class Error(Exception):
-    """What all of Hardgrad's own exceptions are."""
+    """The base class of all exceptions of Hardgrad."""
 
 class UsageError(Error, ValueError):
-    """What was asked for cannot be: an unknown name, a setting out of range, a wrong shape."""
+    """Invalid arguments: an unknown name, a setting out of range, a wrong shape."""
 
 class NotExact(UsageError):
-    """It cannot be had exactly, or takes more terms than the cap allows."""
+    """There is no exact result, or it takes more terms than the cap allows."""
 
 class InputError(Error, OSError):
-    """A file is missing, damaged or not what it should be."""
+    """A file is missing, damaged or invalid."""
 
 class NotFinite(Error, ArithmeticError):
     """A loss, an estimate or a moment is infinite or not a number."""
 
 class Bug(Error, RuntimeError):
-    """A broken promise inside Hardgrad itself."""
+    """An error inside Hardgrad itself."""
 
 _Loss = Callable[[Any, Any, bool], tuple[Any, Optional[Callable[[Any], Any]]]]
 _Run = tuple[Optional[NDArray[Any]], Optional[NDArray[Any]], NDArray[np.int64], NDArray[Any], NDArray[Any]]
 
 class Estimator:
-    """An estimator that is kept from call to call, with what it learns (averages, baselines, control variates).
+    """An estimator that keeps its learned state between calls (averages, baselines, control variates).
 
     spec: e.g. "nvil[samples=4]". UsageError if there is none of this name, or its settings are wrong.
-    seed: of what its own parameters start from.
-    learning_rate: at which Adam trains these.
+    seed: for the initial values of its own parameters.
+    learning_rate: of Adam, which trains these.
 
-    It is made for the columns and options of the logits it first sees; one that learns stays with these. May be shared by threads.
+    It is made for the columns and options of the first logits; an estimator that learns keeps them. Threads may share it.
     """
     def __init__(self, spec: str, seed: int = 0, learning_rate: float = 1e-3) -> None: ...
     @property
     def spec(self) -> str:
-        """As it was given; of one that is written in Python, its name."""
+        """The spec as given; for an estimator written in Python, its name."""
     @staticmethod
     def _written(function: Callable[[Any, Any, Any, Any, int], Any], samples: int, derivatives: bool, name: str) -> Estimator: ...
 
 class DrawnFloat:
-    """An estimate that is kept for what comes back into its weights."""
+    """An estimate that is kept for the backward pass into its weights."""
     def through_weights(self, run: int, slope: NDArray[Any]) -> NDArray[Any]:
-        """[E D S] the gradient at the logits of a constant slope [R, D, S] times the weights of a run."""
+        """[E D, S] the gradient at the logits of a constant slope [R, D, S] times the weights of a run."""
 
 class DrawnDouble:
     """The same in double precision."""
@@ -71,7 +71,7 @@ def test_written(function: Callable[[Any, Any, Any, Any, int], Any], samples: in
                  to_the_first_failure: bool) -> tuple[bool, bool, list[tuple[str, str, str, str]]]: ...
 
 class AskingFloat:
-    """One run of a network, while it lasts: see experiments/python/episode.cpp."""
+    """One run of a network, during its lifetime: see experiments/python/episode.cpp."""
     def choose(self, name: str, logits: NDArray[Any], posterior: Optional[NDArray[Any]], state: Optional[NDArray[Any]],
                place: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]: ...
     def cost(self, losses: NDArray[Any], place: int) -> None: ...

@@ -19,8 +19,8 @@ _RUN = {torch.float32: _core.run_episode_float, torch.float64: _core.run_episode
 
 @dataclass(frozen=True)
 class Site:
-    """What a network asks for under one name: choices of up to so many options, in so many columns at once, up to so many times a
-    run. state: how many numbers learned baselines see. apart: no later choice depends on it.
+    """A site: the choices that a network makes under one name. options: the most options; columns: simultaneous choices; times: the
+    most choices in a run; state: number of inputs of learned baselines; apart: no later choice depends on it.
     """
     options: int
     columns: int = 1
@@ -31,10 +31,10 @@ class Site:
 
 @dataclass(frozen=True)
 class Choice:
-    """What was chosen, on the rows that go on: several for each that asked, where it is sampled or enumerated.
+    """The options chosen, on the rows that continue: several for each asking row if the estimator samples or enumerates.
 
-    options: [R', D]; parent: [R'] the asking row that each continues, so that a state goes on as `state[choice.parent]`; example: [R']
-    whose rows they are.
+    options: [R', D]; parent: [R'] the asking row that each row continues, so a state is continued by `state[choice.parent]`;
+    example: [R'] the example of each row.
     """
     options: Tensor
     parent: Tensor
@@ -43,7 +43,7 @@ class Choice:
 
 
 class Run:
-    """One run of a network, which asks and says what it costs."""
+    """One run of a network, which makes choices and reports costs."""
 
     def __init__(self, asking: Any, examples: int, dtype: torch.dtype, given: list[Tensor]):
         self._asking, self._dtype, self._given = asking, dtype, given
@@ -53,18 +53,18 @@ class Run:
 
     @property
     def expected_loss(self) -> Tensor:
-        """[E] once the `with` block is over, what the estimator makes of it; its gradient is the estimator's."""
+        """[E] after the `with` block: the estimated expected loss. Its gradient is the estimator's."""
         if self._expected is None:
-            raise UsageError("expected_loss is known once the `with` block has ended, and ended well; what `run` makes of a function, it returns")
+            raise UsageError("expected_loss is known once the `with` block has ended without an error; `run` returns it")
         return self._expected
 
     def choose(self, name: str, logits: Tensor, *, posterior: Optional[Tensor] = None, state: Optional[Tensor] = None,
                after: Optional[Choice] = None) -> Choice:
-        """Asks on the rows after the last choice, or after another one; at first they are the examples.
+        """Makes a choice on the rows after the last choice, or after `after`; initially the rows are the examples.
 
-        logits: [R, S], or [R, D, S] of D columns; -inf at the end of a row are options that there are none of.
-        posterior: the same of q(z | x, y), if the episode has one.
-        state: [R, C] what learned baselines see; by default a 1. Not differentiated.
+        logits: [R, S], or [R, D, S] for D columns; -inf at the end of a row marks missing options.
+        posterior: the logits of q(z | x, y), required if the episode has a posterior.
+        state: [R, C] inputs of learned baselines; by default a 1. Not differentiated.
         """
         place = len(self._places) - 1 if after is None else after.place
         inputs = [self._logits(x, what) for x, what in ((logits, "logits"), (posterior, "the posterior's logits")) if x is not None]
@@ -78,7 +78,7 @@ class Run:
         return Choice(torch.from_numpy(options), torch.from_numpy(parent), torch.from_numpy(example), len(self._places) - 1)
 
     def cost(self, losses: Tensor, *, after: Optional[Choice] = None) -> None:
-        """A loss [R] of the rows after the last choice, or after another one. An example's loss is the sum of all its costs."""
+        """A loss [R] of the rows after the last choice, or after `after`. An example's loss is the sum of all its costs."""
         place = len(self._places) - 1 if after is None else after.place
         checked = check_losses(losses, self._places[place]).to(self._dtype)
         self._asking.cost(shared(checked, "the losses"), place)
@@ -93,7 +93,7 @@ class Run:
 
 
 class Episode:
-    """What `episode` returns: a `with` block, or a function that is run."""
+    """The result of `episode`: used in a `with` block, or to run a function."""
 
     def __init__(self, examples: int, sites: dict[str, Site], estimator: Estimator, posterior: bool, dtype: torch.dtype,
                  ids: Any, seed: int):
@@ -104,8 +104,8 @@ class Episode:
         self._parked: Optional[Parked] = None
 
     def run(self, network: Callable[[Run], Any]) -> Tensor:
-        """The expected loss [E] of a network that is a function: it runs once, or as often as the estimator wants. Its gradient is the
-        estimator's, at the logits of every choice, and that of the costs' own parameters."""
+        """The expected loss [E] of a network given as a function: it runs once, or more often if the estimator needs that. The gradient is
+        the estimator's at the logits of every choice, and the path gradient for parameters of the costs."""
         self._given = []
 
         def once(asking: Any) -> None:
@@ -148,33 +148,34 @@ class Episode:
 
 def _require_cost(run: Run) -> None:
     if not run._paid:
-        raise UsageError("the network never said what it costs: e.cost(losses) is missing")
+        raise UsageError("the network has no cost: call e.cost(losses)")
 
 
 def episode(examples: int, sites: dict[str, Site], estimator: Union[str, Estimator] = "rloo[samples=4]", *, posterior: bool = False,
             dtype: Optional[torch.dtype] = None, ids: Optional[ArrayLike] = None, generator: Optional[torch.Generator] = None,
             seed: Optional[int] = None) -> Episode:
-    """A network that makes one choice after another, and what an estimator makes of its expected loss:
+    """A network that makes one choice after another, and an estimate of its expected loss:
 
         with episode(8, {"item": Site(options=6, times=2)}, "rloo[samples=4]") as e:
-            ...                              # e.choose(name, logits), again and again; e.cost(losses)
+            ...                              # e.choose(name, logits), repeatedly; e.cost(losses)
         e.expected_loss.mean().backward()
 
-    The gradient is the estimator's, at the logits of every choice, and that of the costs' own parameters. A few estimators run the
-    network more than once (`self_critic`, say), which a block cannot be: with `episode(...).run(network)` it is a function of e.
+    The gradient is the estimator's at the logits of every choice, and the path gradient for parameters of the costs. A few
+    estimators run the network more than once (e.g. `self_critic`). A block cannot do that: write the network as a function of e, and
+    call `episode(...).run(network)`.
 
-    examples: E, the rows that it starts with.
-    sites: what it may ask for, by name.
-    estimator: of those with hard choices: score functions, coupled samples, sets without replacement, importance weights, enumerations.
-        Relaxations take `expectation`.
-    posterior: every choice comes with a learned posterior; wanted by estimators of the evidence lower bound and the like.
+    examples: E, the initial number of rows.
+    sites: the sites of its choices, by name.
+    estimator: one with hard choices: score functions, coupled samples, sets without replacement, importance weights, enumerations.
+        Relaxations need `expectation`.
+    posterior: every choice comes with a learned posterior, as estimators of the evidence lower bound and the like require.
     dtype: of all numbers; by default PyTorch's.
-    ids, generator, seed: as of `expectation`.
+    ids, generator, seed: as in `expectation`.
     """
     numbers = torch.get_default_dtype() if dtype is None else dtype
     if numbers not in DTYPES:
         raise UsageError(f"dtype is float32 or float64, got {numbers}")
     if examples < 1 or not sites:
-        raise UsageError("an episode has examples and sites")
+        raise UsageError("an episode needs at least one example and one site")
     held = estimator if isinstance(estimator, Estimator) else Estimator(estimator)
     return Episode(examples, sites, held, posterior, numbers, given_ids(ids, examples), given_seed(drawn_seed(seed, generator)))

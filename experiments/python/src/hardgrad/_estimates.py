@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 class Samples:
     """One run of the loss, R rows.
 
-    options: [R, D] what was chosen; None where the estimator put weights in the place of choices.
-    weights: [R, D, S] these.
-    example: [R] whose rows they are (zeros without a batch).
+    options: [R, D] the chosen options; None if the estimator replaced choices by weights.
+    weights: [R, D, S] these weights, or None.
+    example: [R] the example of each row (zeros without a batch).
     losses: [R]
-    share: [R] the weight of each loss in the estimate: sum(share * losses) is what the estimator makes of the expected loss (of
-        each example), and of parameters within the loss the gradient is sum(share * their derivatives).
+    share: [R] the weight of each loss in the estimate: sum(share * losses) estimates the expected loss (of each example), and
+        sum(share * derivatives of the losses) is the gradient of parameters within the loss.
     """
     options: Optional[Ints]
     weights: Optional[Floats]
@@ -37,7 +37,7 @@ class Samples:
 class Gradient:
     """One estimate.
 
-    value: as the logits, the gradient there of the expected loss (of the sum over the examples).
+    value: in the shape of the logits, the gradient of the expected loss at the logits (of the sum over the examples).
     runs: of the loss, in order; most estimators make one.
     """
     value: Floats
@@ -45,7 +45,7 @@ class Gradient:
 
     @property
     def rows(self) -> int:
-        """Rows of the loss that were worked out."""
+        """Number of evaluated rows of the loss."""
         return sum(len(run.losses) for run in self.runs)
 
 
@@ -53,16 +53,16 @@ class Gradient:
 class Moments:
     """Exact moments of an estimator; [...] is the shape of the logits, with examples first if they have any.
 
-    target: what it estimates the gradient of; `expected_loss` unless the estimator or its settings say otherwise.
-    exact: [...] the target's own gradient at the logits, by enumeration.
+    target: the objective whose gradient is estimated; `expected_loss` unless the estimator or its settings specify another.
+    exact: [...] the target's gradient at the logits, by enumeration.
     mean, bias: [...] of the estimate; bias = mean - exact.
     variance: [...] of each entry.
-    covariance: [D, S, D, S] (as many axes of [D, S] as the logits have; of a batch [E, D, S, D, S]: examples are
-        independent); None if it was not wanted.
-    loss: the target itself, one number an example.
-    rows: of the loss, for one estimate of one example, on average.
-    outcomes: of the noise, visited.
-    error: of continuous noise, what its quadrature leaves in doubt of the mean (a length); 0 for categorical draws.
+    covariance: [D, S, D, S] (with the axes [D, S] of the logits; [E, D, S, D, S] for a batch, whose examples are
+        independent); None if not requested.
+    loss: the target's value, one number an example.
+    rows: mean number of rows of the loss for one estimate of one example.
+    outcomes: number of visited outcomes of the noise.
+    error: estimated error of the mean (a length) from the quadrature of continuous noise; 0 for categorical draws.
     """
     estimator: str
     target: str
@@ -77,7 +77,7 @@ class Moments:
     error: Floats
 
     def to_xarray(self) -> xarray.Dataset:
-        """The same with named axes."""
+        """The same as a dataset with named axes."""
         import xarray
         whole = ("example", "column", "option")
         axes = whole[3 - self.mean.ndim:]
@@ -99,19 +99,19 @@ def moments(logits: ArrayLike, f: Loss, estimator: Union[str, Estimator], *, tak
     """Exact mean, bias and covariance of an estimator of the gradient of E[f(z)], z ~ Cat(softmax(logits)): every outcome of its
     noise is visited, with its probability. Nothing is sampled.
 
-    logits: [S] of one choice, [D, S] of D choices (columns) that share a loss, or [E, D, S] of E examples, each as if alone. Logits
-        of -inf at the end of a row are options that there are none of.
-    f: a table [S, ..., S] of D axes (or [E, S, ..., S]); or a function of options [R, D] (of a batch: and of example [R], the
-        position of each row's example) that returns losses [R]. It is called once, for all outcomes, and must be a function: the
-        same row, the same loss.
-    estimator: e.g. "rloo[samples=4]"; or an Estimator, as far as it has learned.
-    takes: "weights": f is a function of weights over the options [R, D, S] instead, one-hot where a choice is made, and returns
-        losses [R] and their derivatives [R, D, S]. Relaxations and what is made of them need that, or a table: between its
-        outcomes it is taken to be multilinear.
-    cap: most outcomes (and terms of the exact gradient) that are visited; NotExact if there are more.
-    seed: of what the estimator's own parameters start from, if it has any.
+    logits: [S] of one choice, [D, S] of D choices (columns) that share a loss, or [E, D, S] of E independent examples. -inf at the
+        end of a row marks missing options.
+    f: a table [S, ..., S] of D axes (or [E, S, ..., S]); or a function of options [R, D] (for a batch also of example [R], the
+        position of each row's example) that returns losses [R]. It is called once, for all outcomes, and must be deterministic:
+        the same row, the same loss.
+    estimator: e.g. "rloo[samples=4]"; or an Estimator in its present learned state.
+    takes: "weights": f is a function of weights over the options [R, D, S] instead, one-hot for hard choices. It returns
+        losses [R] and their derivatives [R, D, S]. Relaxations, and estimators that contain them, need that, or a table, which
+        is multilinear between its outcomes.
+    cap: most visited outcomes (and terms of the exact gradient); NotExact if there are more.
+    seed: for the initial values of the estimator's own parameters, if it has any.
 
-    Source: the estimators' own papers, see `describe`; moments by replay as in `hardgrad measure --exact`.
+    Source: the estimators' papers, see `describe`; moments by replay as in `hardgrad measure --exact`.
     """
     check_takes(takes)
     given = Logits(logits)
@@ -139,14 +139,14 @@ def moments(logits: ArrayLike, f: Loss, estimator: Union[str, Estimator], *, tak
 
 def gradient(logits: ArrayLike, f: Loss, estimator: Union[str, Estimator], seed: int = 0, *, takes: Takes = "options",
              state: Optional[ArrayLike] = None, ids: Optional[ArrayLike] = None) -> Gradient:
-    """One estimate of the gradient at the logits of E[f(z)] (summed over the examples), with the samples it rests on. The same seed
-    draws the same numbers: those of `hardgrad gradient --seed`.
+    """One estimate of the gradient at the logits of E[f(z)] (summed over the examples), with its samples. The same seed
+    draws the same numbers, which are those of `hardgrad gradient --seed`.
 
-    logits, f, estimator, takes: as of `moments`. f is called once for all rows of a run. An Estimator is used as far as it has
-        learned, and learns nothing here.
-    ids: [E] names of the examples, whole numbers below 2^32: an example draws by its name, whatever the batch around it. By default its
-        position.
-    state: [E, C] what baselines that are learned see of each example ([C] without a batch); by default a 1.
+    logits, f, estimator, takes: as in `moments`. f is called once for all rows of a run. An Estimator is used in its present
+        learned state, and does not learn here.
+    ids: [E] ids of the examples, whole numbers below 2^32: an example's noise depends on its id, not on the rest of the batch. By
+        default its position.
+    state: [E, C] inputs of learned baselines for each example ([C] without a batch); by default a 1.
     """
     check_takes(takes)
     given = Logits(logits)

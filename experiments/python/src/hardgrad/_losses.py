@@ -1,4 +1,4 @@
-"""Logits and losses as users give them, and how rows of choices are put to a loss."""
+"""The user's logits and losses, and the calls of a loss with rows of choices."""
 from __future__ import annotations
 
 import operator
@@ -20,12 +20,12 @@ MOST_ROWS = 1 << 16  #: of one call of a function that makes a table
 
 
 class Logits:
-    """Logits as they are given: [S] of one choice, [D, S] of D choices that share a loss, [E, D, S] of E examples."""
+    """The user's logits: [S] of one choice, [D, S] of D choices that share a loss, [E, D, S] of E examples."""
 
     def __init__(self, logits: ArrayLike):
         given = np.asarray(logits)
         if given.dtype.kind not in "fiu":
-            raise UsageError(f"logits: {given.dtype} is no type of real numbers")
+            raise UsageError(f"logits: {given.dtype} is not a type of real numbers")
         check_axes(given.shape)
         self.shape = given.shape
         self.rank = given.ndim
@@ -35,7 +35,7 @@ class Logits:
 
 
 def check_axes(shape: tuple[int, ...]) -> None:
-    """UsageError unless it is the shape of logits."""
+    """UsageError unless this is a shape of logits."""
     if len(shape) not in (1, 2, 3) or 0 in shape:
         raise UsageError(f"logits have shape {list(shape)}; they are [options], [columns, options] or [examples, columns, options]")
     if shape[-1] == 1:
@@ -44,7 +44,7 @@ def check_axes(shape: tuple[int, ...]) -> None:
 
 
 def reals(given: Any) -> Floats:
-    """TypeError where numbers have imaginary parts, which numpy would leave out."""
+    """TypeError for complex numbers, whose imaginary parts numpy would drop."""
     found = np.asarray(given)
     if found.dtype.kind == "c":
         raise TypeError("complex numbers")
@@ -57,7 +57,7 @@ def check_takes(takes: str) -> None:
 
 
 def given_seed(seed: int) -> int:
-    """UsageError unless it is one."""
+    """UsageError unless this is a seed."""
     try:
         found = operator.index(seed)
     except TypeError:
@@ -68,7 +68,7 @@ def given_seed(seed: int) -> int:
 
 
 def given_ids(ids: Optional[ArrayLike], examples: int) -> Optional[NDArray[np.uint32]]:
-    """[E] names of examples, as core takes them."""
+    """[E] ids of examples, in core's format."""
     if ids is None:
         return None
     given = np.asarray(ids)
@@ -78,18 +78,18 @@ def given_ids(ids: Optional[ArrayLike], examples: int) -> Optional[NDArray[np.ui
 
 
 def numbers(answer: Any, shape: tuple[int, ...], what: str) -> Floats:
-    """What a user's function returned as numbers of this shape; UsageError if it is something else."""
+    """The result of a user's function as numbers of this shape; UsageError for anything else."""
     try:
         found = reals(answer)
     except (TypeError, ValueError) as error:
-        raise UsageError(f"the {what} that f returned are no array of real numbers but {type(answer).__name__}") from error
+        raise UsageError(f"the {what} that f returned are {type(answer).__name__}, not an array of real numbers") from error
     if found.shape != shape:
         raise UsageError(f"f returned {what} of shape {list(found.shape)}, expected {list(shape)}: one for each row")
     return found
 
 
 class Function:
-    """A function of numpy arrays, called once for all rows of a run (core calls it so, see _core.pyi)."""
+    """A function of numpy arrays, called once for all rows of a run (core's calling convention: see _core.pyi)."""
 
     def __init__(self, f: Callable[..., Any], takes: Takes, batched: bool):
         self.f = f
@@ -109,13 +109,13 @@ class Function:
 
 
 def outcomes(count: Ints) -> Ints:
-    """All sets of options [n, D] of columns with so many options [D], the last column counting up first."""
+    """All sets of options [n, D] for columns with `count` [D] options, the last column varying fastest."""
     all_of_them: Ints = np.indices(tuple(count), np.int64).reshape(len(count), -1).T
     return all_of_them
 
 
 def tabulated(function: Function, logits: Logits) -> Floats:
-    """[E, S^D] the losses of all outcomes, by as few calls as may be; 0 where there is no outcome."""
+    """[E, S^D] the losses of all outcomes, in as few calls as possible; 0 for missing options."""
     examples, columns, options = logits.value.shape
     check_outcomes(options, columns, examples)
     each = [outcomes(count) for count in logits.count]
@@ -140,7 +140,7 @@ def check_outcomes(options: int, columns: int, examples: int = 1) -> None:
 
 
 def given_table(table: Loss, logits: Logits) -> Floats:
-    """[1 or E, S^D] a table [S, ..., S], of all examples, or [E, S, ..., S]; 0 where there is no outcome."""
+    """[1 or E, S^D] from a table [S, ..., S] for all examples, or [E, S, ..., S]; 0 for missing options."""
     examples, columns, options = logits.value.shape
     check_outcomes(options, columns, examples)
     shape = (options,) * columns
@@ -154,7 +154,7 @@ def given_table(table: Loss, logits: Logits) -> Floats:
         raise UsageError(f"a table of {columns} columns with {options} options has shape {list(shape)}"
                          f"{f' or {[examples, *shape]}' if logits.batched else ''}, got {list(given.shape)}")
     for i in range(len(given)):
-        # Of one table for all examples, whatever any of them can come to.
+        # One table for all examples: the union of their outcomes.
         count = logits.count[i] if len(given) == examples else logits.count.max(axis=0)
         possible = np.zeros(shape, bool)
         possible[tuple(slice(n) for n in count)] = True

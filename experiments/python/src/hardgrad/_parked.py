@@ -1,4 +1,4 @@
-"""A call that waits for what a `with` block does."""
+"""A call into core that waits while a `with` block runs."""
 from __future__ import annotations
 
 from queue import SimpleQueue
@@ -9,15 +9,15 @@ from ._core import UsageError
 
 
 class Dropped(Exception):
-    """The block was left by an exception."""
+    """An exception has left the block."""
 
 
 class Parked:
-    """Core calls a network, and goes on when it returns; a `with` block is no function. So core is called in a thread of its own, which
-    stands still while the block runs, and asks on the block's behalf. The two never run at the same time.
+    """Core calls a network as a function, but a `with` block is not one. So core is called in a separate thread, which waits while the
+    block runs and makes choices on its behalf. The two never run at the same time.
 
     call: core's part, a function of the network; it returns the estimate.
-    once: what to say if it runs the network again.
+    once: the error message if core runs the network again.
     """
 
     def __init__(self, call: Callable[[Callable[[Any], None]], Any], once: str):
@@ -35,20 +35,20 @@ class Parked:
         self._ask(lambda asking: asking.cost(*given))
 
     def end(self) -> Any:
-        """What core made of it."""
+        """Ends the block, and returns core's result."""
         found = self._ask(None)
         self._thread.join()
         return found
 
     def drop(self) -> None:
-        """Ends it without a result."""
+        """Ends the block without a result."""
         self._dropped = True
         self._questions.put(None)
         self._thread.join()
 
     def _ask(self, question: Optional[Callable[[Any], Any]]) -> Any:
         if not self._thread.is_alive():
-            raise UsageError("this episode is over")
+            raise UsageError("this episode has ended")
         self._questions.put(question)
         return self._answer()
 

@@ -1,4 +1,4 @@
-"""The program `hardgrad`, which the package brings along. What takes long, it does in a process of its own."""
+"""The program `hardgrad`, which is part of the package. Long computations run in its process."""
 from __future__ import annotations
 
 import json
@@ -14,14 +14,14 @@ from typing import Any, NoReturn
 
 from ._core import Bug, Error, InputError, UsageError
 
-#: Within the package, so that both are of one version.
+#: Within the package, so that both have the same version.
 PROGRAM = Path(__file__).parent / "bin" / "hardgrad"
-_OWN = "hardgrad: "  # how its sentences begin; other lines are progress
+_OWN = "hardgrad: "  # prefix of its messages; other lines are progress
 
 
 @dataclass(frozen=True)
 class Said:
-    """What the program left: its exit status (0; 1 if something failed that was asked for; 4 if it waits for the other shards) and standard
+    """The program's result: exit status (0; 1 if a requested part failed; 4 if it waits for the other shards) and standard
     output."""
     status: int
     output: str
@@ -32,15 +32,16 @@ class Said:
 
 
 def call(arguments: Sequence[str], progress: bool) -> Said:
-    """Runs `hardgrad ARGUMENTS`. Its warnings and, with `progress`, how far it is go to sys.stderr, wherever that leads. Raises its
-    errors by their exit status, each with the program's sentence.
+    """Runs `hardgrad ARGUMENTS`. Its warnings and, with `progress`, its progress go to sys.stderr, also if that is redirected. Raises
+    its errors by exit status, with the program's message.
 
-    Ctrl-C reaches the program as in a terminal: once, it saves what it is at, and KeyboardInterrupt follows; once more, it is killed.
+    Ctrl-C reaches the program as in a terminal: the first one lets it save cells at work, and KeyboardInterrupt follows; the second
+    one kills it.
     """
     relay = _Relay(progress)
     interrupts = 0
     with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
-        # In a process group of its own, so that a terminal's Ctrl-C comes by way of us, and only once.
+        # In a separate process group, so that a terminal's Ctrl-C reaches it only through this process, and only once.
         with subprocess.Popen([str(PROGRAM), *arguments], stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.PIPE, text=True,
                               encoding="utf-8", errors="replace", process_group=0) as process:
             assert process.stderr is not None
@@ -55,7 +56,7 @@ def call(arguments: Sequence[str], progress: bool) -> Said:
                         interrupts += 1
                         relay.hold = False
                         process.send_signal(signal.SIGINT if interrupts == 1 else signal.SIGKILL)
-            except BaseException:  # nobody is left to read it
+            except BaseException:  # its output is no longer read
                 process.kill()
                 raise
         if process.returncode not in (0, 1, 4) and not interrupts:
@@ -68,8 +69,8 @@ def call(arguments: Sequence[str], progress: bool) -> Said:
 
 
 class _Relay:
-    """What the program says on stderr, on its way to ours. Its last sentence is held back: if it fails, that is the exception's. (Not
-    once it is interrupted, when it says what happens now.)"""
+    """Copies the program's stderr to ours. The last message is held back: if the program fails, the exception carries it. After an
+    interrupt no message is held back."""
 
     def __init__(self, progress: bool):
         self.hold = True
@@ -108,5 +109,5 @@ def _fail(status: int, sentence: str) -> NoReturn:
 
 
 def main() -> NoReturn:
-    """The command `hardgrad`, where pip has installed the package."""
+    """The command `hardgrad` of an installation by pip."""
     os.execv(PROGRAM, ["hardgrad", *sys.argv[1:]])

@@ -1,4 +1,4 @@
-"""What is registered."""
+"""The registered estimators, models, tasks and targets."""
 from __future__ import annotations
 
 import json
@@ -13,15 +13,15 @@ def estimators() -> list[str]:
 
 
 def describe(name: str) -> dict[str, Any]:
-    """All that is declared of an estimator (or model, task, target): summary, paper, target, bias, needs, parameters with their
+    """The declaration of an estimator (or model, task, target): summary, paper, target, bias, needs, and parameters with their
     types, defaults and ranges. As `hardgrad describe NAME --json`.
 
-    Names an estimator has elsewhere are understood. Of a name that several have, say which: `model:bits`. UsageError if there is
-    none, or several.
+    Other names of an estimator are understood. If several entries share a name, add the kind: `model:bits`. UsageError if the name
+    is unknown or ambiguous.
     """
     found = json.loads(_core.describe(name))
     if len(found) > 1:
         kinds = " or ".join(f'"{entry["kind"]}:{entry["name"]}"' for entry in found)
-        raise _core.UsageError(f'describe: "{name}" is several things: say {kinds}')
+        raise _core.UsageError(f'describe: "{name}" is ambiguous: use {kinds}')
     entry: dict[str, Any] = found[0]
     return entry

@@ -1,4 +1,4 @@
-"""What the program does with the field's networks: `measure` and `run`."""
+"""The program's verbs `measure` and `run`, for the networks of the field."""
 from __future__ import annotations
 
 import json
@@ -25,25 +25,25 @@ def measure(task: Optional[str] = None, model: Optional[str] = None, estimators:
             adapt_rate: Optional[float] = None, estimand: Optional[str] = None, leaf_cap: Optional[float] = None,
             outcome_cap: Optional[float] = None, jobs: Optional[int] = None, plugins: Iterable[_Path] = (),
             out: Optional[_Path] = None) -> xarray.Dataset:
-    """Bias, variance and cost of estimators on one of the program's networks, now: `hardgrad measure`, whose options these are.
-    (On a loss of your own: `moments`.)
+    """Bias, variance and cost of estimators on one of the program's networks: `hardgrad measure`, with its options.
+    (For a loss of your own: `moments`.)
 
-    task, model: e.g. "translation[examples=1000]", "translator[heads=4]"; without a model, the task's own.
-    estimators: names, or one; without any, all that fit.
-    exact: every outcome is visited with its probability; nothing is sampled.
-    replicates, most_replicates: gradients drawn of each estimator, and up to how many where these do not support their intervals.
-    batch: examples, the first of the training split.
-    seed: of data, parameters and noise. precision: "float" or "double".
-    checkpoint: where parameters come from (and task and model).
-    adapt, adapt_rate: steps, and their rate, in which an estimator learns what it learns (baselines, control variates) beforehand.
+    task, model: e.g. "translation[examples=1000]", "translator[heads=4]"; by default the task's model.
+    estimators: one name, or several; by default all that fit.
+    exact: visit every outcome with its probability, instead of sampling.
+    replicates, most_replicates: gradients drawn for each estimator, and the most if these do not support their intervals.
+    batch: number of examples, the first of the training split.
+    seed: for data, parameters and noise. precision: "float" or "double".
+    checkpoint: source of the parameters (and of task and model).
+    adapt, adapt_rate: steps, and learning rate, in which an estimator learns (baselines, control variates) beforehand.
     estimand: the true gradient: "any" (a long run if it cannot be enumerated), "enumerated", "none".
-    leaf_cap, outcome_cap: most leaves behind the exact gradient, and most outcomes of exact moments.
-    jobs: threads; by default one a core.
+    leaf_cap, outcome_cap: most leaves for the exact gradient, and most outcomes for exact moments.
+    jobs: threads; by default one per core.
     plugins: shared libraries with estimators, models or tasks of your own.
-    out: a file (.h5) that is to keep the result.
+    out: a file (.h5) for the result.
 
-    Returns what `hardgrad.analysis.load` reads of it: a run for each estimator, with squared_bias, variance, relative_bias, rows, ...;
-    results/README.md describes them all. An estimator that could not be measured has its status and reason.
+    Returns the dataset of `hardgrad.analysis.load`: a run for each estimator, with squared_bias, variance, relative_bias, rows, ...;
+    results/README.md describes them all. If an estimator could not be measured, its status and reason say why.
     """
     given: dict[str, Any] = {"task": task, "model": model, "checkpoint": checkpoint, "seed": seed, "batch": batch, "precision": precision,
                              "replicates": replicates, "most-replicates": most_replicates, "adapt": adapt, "adapt-rate": adapt_rate,
@@ -62,20 +62,20 @@ def measure(task: Optional[str] = None, model: Optional[str] = None, estimators:
 def run(config: Union[_Path, Mapping[str, Any]], *, out: Optional[_Path] = None, overrides: Optional[Mapping[str, Any]] = None,
         only: _Texts = (), shard: Optional[str] = None, jobs: Optional[int] = None, fail_fast: bool = False, force: bool = False,
         plugins: Iterable[_Path] = (), progress: bool = True) -> xarray.Dataset:
-    """Runs a sweep, or goes on where it stopped: `hardgrad run`, then `hardgrad merge`. Cells that are done are not done again.
+    """Runs a sweep, or continues it: `hardgrad run`, then `hardgrad merge`. Completed cells are not run again.
 
-    config: a TOML file, or what would stand in one as a dictionary (experiments/configs/README.md).
-    out: the folder of its cells; by default what the configuration says, below the working directory.
+    config: a TOML file, or its content as a dictionary (experiments/configs/README.md).
+    out: the folder of its cells; by default the one in the configuration, below the working directory.
     overrides: e.g. {"train.steps": 100}.
-    only: cells that match "estimator=rloo*", or a pattern; all of several must match. shard: "k/n", the k-th of n parts.
-    jobs: cells at a time; by default one a core. The numbers are the same for any.
-    fail_fast: stop at the first cell that fails. force: go on in a folder that holds another plan.
+    only: cells that match "estimator=rloo*", or a pattern; of several patterns, all must match. shard: "k/n", the k-th of n parts.
+    jobs: cells at a time; by default one per core. The results do not depend on it.
+    fail_fast: stop at the first cell that fails. force: continue in a folder that holds another plan.
     plugins: shared libraries with estimators, models or tasks of your own.
-    progress: tell how far it is, on sys.stderr.
+    progress: report progress on sys.stderr.
 
-    Returns what `hardgrad.analysis.load` reads of the merged file, which stays beside the folder, named after the sweep; what is not
-    run yet is not in it (`data.attrs["status"]`). Cells that failed are warned of. Error if a search for settings waits for other
-    shards. Ctrl-C saves what is at work and raises KeyboardInterrupt: the same call goes on from there.
+    Returns the dataset of `hardgrad.analysis.load` for the merged file, which is kept beside the folder, named after the sweep. Cells
+    that are still to run are missing (`data.attrs["status"]`). Failed cells give a warning. Error if a search for settings waits for
+    the other shards. Ctrl-C saves the cells at work and raises KeyboardInterrupt: the same call continues from there.
     """
     load = _loader("run")
     sets = [f"{name}={_value(value)}" for name, value in (overrides or {}).items()]
@@ -88,8 +88,8 @@ def run(config: Union[_Path, Mapping[str, Any]], *, out: Optional[_Path] = None,
         except Error as error:
             raise type(error)(str(error).removeprefix(f"{folder}/")) from None
     if said["waiting"]:
-        raise Error(f"{said['waiting']} trials of the search for settings are others' to run (shard, only), and nobody is at work on them: "
-                    "when they are over, the same call goes on")
+        raise Error(f"{said['waiting']} trials of the search for settings belong to other shards (shard, only), and no run is at work on "
+                    "them: repeat this call when they are done")
     failures = [str(failure) for failure in said["failures"]]
     if failures:
         rest = f"; and {len(failures) - 3} more" if len(failures) > 3 else ""
@@ -104,13 +104,13 @@ def _loader(what: str) -> Callable[[Path], xarray.Dataset]:
         from .analysis import load
         found: Callable[[Path], xarray.Dataset] = load
     except ModuleNotFoundError as missing:
-        raise UsageError(f"{what}: what reads results wants {missing.name}, which is not installed; "
-                         "hardgrad[analysis] names all that is wanted") from missing
+        raise UsageError(f"{what}: reading results needs {missing.name}, which is not installed: "
+                         "install hardgrad[analysis]") from missing
     return found
 
 
 def _options(given: Mapping[str, Any]) -> list[str]:
-    """--name=value of each, again and again of lists; nothing of what is None."""
+    """--name=value for each entry, repeated for lists; None is omitted."""
     found = []
     for name, value in given.items():
         several = value if not isinstance(value, (str, os.PathLike)) and isinstance(value, Iterable) else [] if value is None else [value]
@@ -123,20 +123,20 @@ def _texts(given: _Texts) -> list[str]:
 
 
 def _value(value: Any) -> str:
-    """As TOML has it, which is as JSON has it for numbers, texts, truths and lists of these."""
+    """In TOML's notation, which equals JSON's for numbers, strings, booleans and lists of these."""
     if isinstance(value, Mapping):
-        raise UsageError('run: an override is a number, a text, a truth or a list; name what is within a table by its path ("train.steps")')
+        raise UsageError('run: an override is a number, a string, a boolean or a list; name an entry within a table by its path ("train.steps")')
     try:
         return json.dumps(value, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise UsageError(f"run: {value!r} cannot stand in a configuration: {error}") from error
+        raise UsageError(f"run: {value!r} is not valid in a configuration: {error}") from error
 
 
 def _written(config: Mapping[str, Any], folder: Path) -> Path:
     try:
         import tomli_w
     except ModuleNotFoundError as missing:
-        raise UsageError("run: a configuration that is a dictionary wants tomli_w, which is not installed; or give the path of a TOML file") from missing
+        raise UsageError("run: a dictionary as configuration needs tomli_w, which is not installed: install it, or pass a TOML file") from missing
     path = folder / "configuration.toml"
     try:
         path.write_text(tomli_w.dumps(dict(config)), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What `hardgrad.torch` does with tensors."""
+"""Tensors for `hardgrad.torch`."""
 from __future__ import annotations
 
 from typing import Any, Callable, Optional
@@ -13,8 +13,8 @@ DTYPES = (torch.float32, torch.float64)
 
 
 def once(backward: Callable[..., Any]) -> Callable[..., Any]:
-    """A backward that cannot be differentiated. PyTorch's own mark for that takes as long as a small backward: only where somebody
-    may want to differentiate (create_graph) is it asked."""
+    """Makes a backward that cannot be differentiated. PyTorch's mark for that takes as long as a small backward, so it is used only
+    if the result may be differentiated again (create_graph)."""
     marked = once_differentiable(backward)
 
     def chosen(ctx: Any, *cotangents: Any) -> Any:
@@ -24,8 +24,8 @@ def once(backward: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Estimate(torch.autograd.Function):
-    """Numbers [E] whose derivatives are known: `apply(value, slopes, *tensors)`, slopes being of each tensor the derivative of the
-    sum of the numbers (None: it is zero), and whose each of its rows is [R] (None: row e is example e's)."""
+    """Numbers [E] with known derivatives: `apply(value, slopes, *tensors)`. For each tensor, slopes holds the derivative of the sum
+    of the numbers (None: zero), and the example of each of its rows [R] (None: row e belongs to example e)."""
 
     @staticmethod
     def forward(ctx: Any, *given: Any, **named: Any) -> Any:
@@ -49,7 +49,7 @@ def _weighted(cotangent: Tensor, slope: Tensor, example: Optional[Tensor], shape
 
 
 def shared(tensor: Tensor, what: str) -> Any:
-    """The numbers as an array, which shares the tensor's memory if they are contiguous there."""
+    """The numbers as an array, which shares the tensor's memory if the tensor is contiguous."""
     if not isinstance(tensor, Tensor):
         raise UsageError(f"{what} are of type {type(tensor).__name__}, expected a tensor")
     check(tensor, what)
@@ -57,7 +57,7 @@ def shared(tensor: Tensor, what: str) -> Any:
 
 
 def check(tensor: Tensor, what: str) -> None:
-    """UsageError unless Hardgrad can use it."""
+    """UsageError unless Hardgrad supports the tensor's device, layout and dtype."""
     if tensor.device.type != "cpu":
         raise UsageError(f"{what} are on {tensor.device}: only tensors on the CPU can be used, move them by .cpu()")
     if tensor.layout != torch.strided or tensor.dtype not in DTYPES:

@@ -1,4 +1,4 @@
-"""Is an estimator what it says it is?"""
+"""Verification of an estimator: `hardgrad.test`."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from ._written import Function, checked, name_of
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was tried.
+    """One check.
 
-    check: what, e.g. "exact mean".
-    where: on which network.
+    check: its kind, e.g. "exact mean".
+    where: the network.
     outcome: "passed", "failed" or "skipped".
-    detail: figures, or why.
+    detail: figures, or the reason.
     """
     check: str
     where: str
@@ -25,9 +25,9 @@ class Check:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a verification found. `print` shows what failed, and how many checks there were.
+    """The result of a verification. `print` shows the failed checks, and the number of checks.
 
-    claims_unbiased: otherwise its bias is told in the details, not judged.
+    claims_unbiased: if false, the bias is reported in the details, not judged.
     """
     estimator: str
     passed: bool
@@ -35,7 +35,7 @@ class Verdict:
     checks: tuple[Check, ...]
 
     def count(self, outcome: str) -> int:
-        """Checks that were passed, failed or skipped."""
+        """Number of checks that passed, failed or were skipped."""
         return sum(check.outcome == outcome for check in self.checks)
 
     def __str__(self) -> str:
@@ -50,11 +50,11 @@ def test(estimator: Union[str, Function], samples: int = 1, *, derivatives: bool
     """The verification of `hardgrad test`: the contract, exact moments and invariances, on small networks with choices of every
     kind, and on every model. It takes seconds.
 
-    estimator: the name of a registered one, e.g. "rloo[samples=4]"; or a function as of `written`, which is then called once for
-        each step of a run, with the losses of the whole run.
-    samples, derivatives: as of `written`. One check takes twice the samples.
-    unbiased: the function claims to be; otherwise its bias is told, not judged.
-    first_failure: leave out what follows the first check that fails.
+    estimator: the name of a registered one, e.g. "rloo[samples=4]"; or a function as in `written`, which is called once for each
+        step of a run, with the losses of the whole run.
+    samples, derivatives: as in `written`. One check takes twice the samples.
+    unbiased: the function's claim; if false, the bias is reported, not judged.
+    first_failure: stop after the first check that fails.
     """
     if isinstance(estimator, str):
         name, found = estimator, _core.test(estimator, first_failure)
@@ -64,4 +64,4 @@ def test(estimator: Union[str, Function], samples: int = 1, *, derivatives: bool
     return Verdict(name, passed, claims, tuple(Check(*check) for check in checks))
 
 
-test.__test__ = False  # type: ignore[attr-defined]  # pytest is not to take it for one of its own
+test.__test__ = False  # pytest must not collect it

@@ -1,4 +1,4 @@
-"""Estimators that are written in Python."""
+"""Estimators written in Python."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ from ._losses import Floats, Ints, reals
 
 @dataclass(frozen=True)
 class Drawn:
-    """What an estimator that is written in Python has: N samples, those of an example side by side.
+    """The arguments of an estimator written in Python: N samples, those of an example side by side.
 
-    probabilities: [N, D, S] that each sample's choices had; 0 of options that there are none of.
-    options: [N, D] what was chosen.
+    probabilities: [N, D, S] of the options, for each sample's choices; 0 for missing options.
+    options: [N, D] the chosen options.
     losses: [N]
-    derivatives: [N, D, S] of the losses in the weights over the options, at what was chosen; None unless they were asked for.
-    samples: K, of an example.
+    derivatives: [N, D, S] of the losses in the weights over the options, at the chosen options; None unless requested.
+    samples: K, per example.
     """
     probabilities: Floats
     options: Ints
@@ -28,7 +28,7 @@ class Drawn:
 
     @property
     def one_hot(self) -> Floats:
-        """[N, D, S] what was chosen; less the probabilities, it is grad log p at the logits."""
+        """[N, D, S] the chosen options; minus the probabilities, it is grad log p at the logits."""
         eye: Floats = np.eye(self.probabilities.shape[-1])[self.options]
         return eye
 
@@ -37,13 +37,13 @@ Function = Callable[[Drawn], Any]
 
 
 def written(estimator: Function, samples: int = 1, *, derivatives: bool = False) -> Estimator:
-    """An estimator of your own, for `moments`, `gradient` and `hardgrad.torch.expectation`: with it, what you wrote is judged by
-    its exact mean and covariance on a loss that you choose.
+    """An estimator of your own, for `moments`, `gradient` and `hardgrad.torch.expectation`: its exact mean and covariance on a loss
+    that you choose show whether it is right.
 
-    estimator: a function from what was drawn to each sample's gradient at the logits [N, D, S]; the mean over an example's
-        samples is the estimate. It says nothing of parameters within the loss: their path gradient is added.
+    estimator: a function from the samples (`Drawn`) to each sample's gradient at the logits [N, D, S]; the mean over an example's
+        samples is the estimate. The path gradient for parameters within the loss is added.
     samples: K independent samples of every example.
-    derivatives: it wants the losses' derivatives in the weights, so that the loss must be a table or take weights.
+    derivatives: it needs the losses' derivatives in the weights, so that the loss must be a table or take weights.
 
     The score function: `written(lambda of: of.losses[:, None, None] * (of.one_hot - of.probabilities))`.
     """
@@ -55,7 +55,7 @@ def name_of(estimator: Function) -> str:
 
 
 def checked(estimator: Function, samples: int) -> Callable[..., Floats]:
-    """The function as core calls it: what it returns has the right shape."""
+    """The function in core's calling convention; checks the shape of its result."""
     if samples < 1:
         raise UsageError(f"samples must be at least 1, got {samples}")
     name = name_of(estimator)
@@ -65,7 +65,7 @@ def checked(estimator: Function, samples: int) -> Callable[..., Floats]:
         try:
             found = reals(answer)
         except (TypeError, ValueError) as error:
-            raise UsageError(f"{name} returned no array of real numbers but {type(answer).__name__}") from error
+            raise UsageError(f"{name} returned {type(answer).__name__}, not an array of real numbers") from error
         if found.shape != probabilities.shape:
             raise UsageError(f"{name} returned a gradient of shape {list(found.shape)}, expected {list(probabilities.shape)}: one "
                              "for each sample")

@@ -3,8 +3,8 @@
     loss = hardgrad.torch.expectation(logits, f, "rloo[samples=4]").mean()
     loss.backward()
 
-Choices that feed later ones are asked for in an `episode`. The logits get the estimator's gradient, and parameters inside f their path
-gradient, both by PyTorch's own `backward`. Tensors on the CPU share their memory with Hardgrad; others are refused.
+Choices that feed later ones are made in an `episode`. The logits get the estimator's gradient, and parameters inside f their path
+gradient, both by PyTorch's `backward`. Tensors must be on the CPU; they share their memory with Hardgrad.
 """
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ _DRAW = {torch.float32: _core.draw_float, torch.float64: _core.draw_double}
 def expectation(logits: Tensor, f: Callable[..., Tensor], estimator: Union[str, Estimator] = "rloo[samples=4]", *,
                 takes: Takes = "weights", state: Optional[Tensor] = None, ids: Optional[ArrayLike] = None,
                 generator: Optional[torch.Generator] = None, seed: Optional[int] = None) -> Tensor:
-    """E[f(z)], z ~ Cat(softmax(logits)), as an estimator sees it: its value is the losses' weighted mean, its gradient the
-    estimator's, and that of the losses' own parameters.
+    """E[f(z)], z ~ Cat(softmax(logits)), as an estimate: its value is the losses' weighted mean. Its gradient is the estimator's at the
+    logits, and the path gradient for parameters of the losses.
 
     logits: [S] of one choice, [D, S] of D choices (columns) that share a loss, or [E, D, S] of E examples; float or double.
-        -inf at the end of a row are options that there are none of.
-    f: a function of z [R, D, S], one-hot rows or, with relaxations, weights over the options; of a batch also of example [R], the
+        -inf at the end of a row marks missing options.
+    f: a function of z [R, D, S], one-hot rows or, with relaxations, weights over the options; for a batch also of example [R], the
         position of each row's example. Returns losses [R]. It is called once for all rows of a run, and differentiated in z by
-        autograd where the estimator wants that.
-    estimator: e.g. "rebar[samples=2]", which starts anew at each call; or an Estimator, which keeps what it learns and learns at
+        autograd if the estimator needs that.
+    estimator: e.g. "rebar[samples=2]", which starts anew at each call; or an Estimator, which keeps its learned state and learns at
         each call in which gradients are recorded.
-    takes: "options": f is a function of options [R, D] (int64) instead. Relaxations, and what is made of them, cannot use that.
-    state: [E, C] ([C] without a batch) what learned baselines see of an example; by default a 1. Not differentiated.
-    ids: [E] names of the examples (whole numbers), by which they draw; by default their positions.
-    generator, seed: of the noise; by default PyTorch's own generator, so that `torch.manual_seed` decides.
+    takes: "options": f is a function of options [R, D] (int64) instead. Relaxations, and estimators that contain them, cannot use it.
+    state: [E, C] ([C] without a batch) inputs of learned baselines for each example; by default a 1. Not differentiated.
+    ids: [E] ids of the examples (whole numbers), which determine their noise; by default their positions.
+    generator, seed: of the noise; by default PyTorch's generator, so that `torch.manual_seed` applies.
 
-    Returns [E], or a number without a batch. Raises UsageError; what f raises comes out as it is. Can be differentiated once.
-    Source: the estimators' own papers, see `hardgrad.describe`.
+    Returns [E], or a number without a batch. Raises UsageError; exceptions of f are passed through. Can be differentiated once.
+    Source: the estimators' papers, see `hardgrad.describe`.
     """
     check_takes(takes)
     values = shared(logits, "logits")
@@ -69,7 +69,7 @@ def expectation(logits: Tensor, f: Callable[..., Tensor], estimator: Union[str, 
 
 
 class _Way:
-    """From the weights of a run to the logits, once the estimate is drawn."""
+    """Maps a slope in the weights of a run to the gradient at the logits, after the estimate is drawn."""
 
     def __init__(self, run: int):
         self.run = run
@@ -80,7 +80,7 @@ class _Way:
 
 
 class _Weights(torch.autograd.Function):
-    """The weights of a relaxed run. What autograd brings back to them goes on to the logits, the way they came from there."""
+    """The weights of a relaxed run. The backward pass continues from them to the logits."""
 
     @staticmethod
     def forward(ctx: Any, *given: Any, **named: Any) -> Any:
@@ -95,7 +95,7 @@ class _Weights(torch.autograd.Function):
 
 
 class _Loss:
-    """The user's function, as core calls it (see _core.pyi). Keeps the losses of its runs, for autograd."""
+    """The user's function in core's calling convention (see _core.pyi). Keeps the losses of its runs, for autograd."""
 
     def __init__(self, f: Callable[..., Tensor], takes: Takes, batched: bool, logits: Tensor, spec: str):
         self.f, self.takes, self.batched, self.dtype, self.spec = f, takes, batched, logits.dtype, spec
@@ -112,7 +112,7 @@ class _Loss:
             z = _Weights.apply(self.logits, choice, way)
             losses = self._losses(z, example)
         if not _leads_to(losses, z):
-            raise UsageError(f"{self.spec} differentiates the loss in z, and what f returned does not depend on z by operations that "
+            raise UsageError(f"{self.spec} differentiates the loss in z, but the result of f does not depend on z by operations that "
                              "autograd knows")
         self.runs.append(losses)
         self.ways.append(way)
@@ -129,7 +129,7 @@ class _Loss:
 
 
 def _leads_to(losses: Tensor, z: Tensor) -> bool:
-    """Whether autograd comes from the losses to z: looked for step by step, since z is near."""
+    """Whether z is in the autograd graph of the losses; a breadth-first search, since z is near."""
     nodes, seen = [losses.grad_fn], {losses.grad_fn}
     for node in nodes:
         if node is z.grad_fn:

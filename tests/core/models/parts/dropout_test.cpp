@@ -13,7 +13,7 @@ Batch three() {
   return batch;
 }
 
-/// Which of 30 entries of each of these examples stay, at one place of the network.
+/// The kept ones of 30 entries, for each of these examples, at one place of the network.
 std::vector<double> kept(const Batch& batch, std::vector<int> example, std::uint32_t place = 0, double rate = 0.5) {
   Tape<double> tape;
   const auto y = dropout(tape.constant(example.size(), 30, 1.0), rate, batch, example, place).value();
@@ -22,7 +22,7 @@ std::vector<double> kept(const Batch& batch, std::vector<int> example, std::uint
 
 }  // namespace
 
-TEST_CASE("dropout in a model: nothing falls out of a batch without a key, or at rate 0") {
+TEST_CASE("dropout in a model: nothing is dropped from a batch without a key, or at rate 0") {
   auto batch = three();
   CHECK(kept(batch, {0, 1}) == std::vector<double>(60, 1.0));
   add_dropout(batch, Key(1));
@@ -30,7 +30,7 @@ TEST_CASE("dropout in a model: nothing falls out of a batch without a key, or at
   CHECK(kept(batch, {0, 1}, 0, 0) == std::vector<double>(60, 1.0));
 }
 
-TEST_CASE("dropout in a model: what falls out is the example's, whatever rows and batch it stands in") {
+TEST_CASE("dropout in a model: the mask depends on the example, not on its row or batch") {
   auto batch = three();
   add_dropout(batch, Key(1));
   const auto one = kept(batch, {1});

@@ -1,4 +1,4 @@
-// Histories against what a network would have to work out: rows with one past are one state.
+// Histories, against separate states of a network: rows with the same past share a state.
 #include "core/models/parts/histories.hpp"
 
 #include <doctest/doctest.h>
@@ -14,7 +14,7 @@ namespace {
 
 using Ints = std::vector<int>;
 
-/// An answer: row r goes on from `parent[r]` and took `option[r]`.
+/// An answer: row r continues `parent[r]` and chose `option[r]`.
 Choice<double> answer(RowsPtr asking, Ints parent, Ints option, int step) {
   return {Rows::after(std::move(asking), std::move(parent), step), std::move(option), {}};
 }
@@ -27,7 +27,7 @@ Batch batch_of(int examples) {
 
 }  // namespace
 
-TEST_CASE("rows of one example and one past share a state, not with another example") {
+TEST_CASE("rows of one example with the same past share a state; rows of different examples do not") {
   const auto batch = batch_of(2);
   const Distinct distinct(batch);
   const auto root = Histories::root(distinct);
@@ -39,7 +39,7 @@ TEST_CASE("rows of one example and one past share a state, not with another exam
   CHECK(after.example == Ints{0, 0, 1});
   CHECK(after.parent == Ints{0, 0, 1});
   CHECK(after.option == Ints{2, 0, 2});
-  // Equal options part the rows that differ already, and join those that do not.
+  // Equal options keep different rows apart, and rows alike together.
   const auto then = after.after(answer(first.rows, {0, 1, 2, 3, 4}, {1, 1, 1, 0, 1}, 1), 3, distinct);
   CHECK(then.of_row == Ints{0, 1, 0, 2, 3});
   CHECK(then.parent == Ints{0, 1, 2, 2});
@@ -47,7 +47,7 @@ TEST_CASE("rows of one example and one past share a state, not with another exam
   CHECK(then.chosen(Items(Ints{2, 4})) == Ints{1, 1, 2, 3});
 }
 
-TEST_CASE("before anything was seen, one state serves all examples until the first choice") {
+TEST_CASE("before the first input, one state serves all examples until the first choice") {
   const auto batch = batch_of(2);
   const Distinct distinct(batch);
   const auto one = Histories::one(2);
@@ -58,7 +58,7 @@ TEST_CASE("before anything was seen, one state serves all examples until the fir
   CHECK(after.example == Ints{0, 1});
 }
 
-TEST_CASE("copies of one example are one until they choose differently") {
+TEST_CASE("copies of one example are one state until they choose differently") {
   Batch batch;
   batch.id = {7, 8};
   const auto copies = repeated(batch, 2);
@@ -71,7 +71,7 @@ TEST_CASE("copies of one example are one until they choose differently") {
   CHECK(after.example == Ints{0, 1, 1});
 }
 
-TEST_CASE("finished examples leave, their rows have no state") {
+TEST_CASE("finished examples are removed; their rows have no state") {
   const auto batch = batch_of(3);
   const Distinct distinct(batch);
   const auto left = Histories::root(distinct).only([](int example) { return example != 1; });
@@ -93,11 +93,11 @@ TEST_CASE("finished examples leave, their rows have no state") {
   CHECK(left.again().moved(2).empty());
 }
 
-TEST_CASE("rows share a state if they chose alike in every column") {
+TEST_CASE("rows share a state if they made equal choices in every column") {
   const auto batch = batch_of(2);
   const Distinct distinct(batch);
   const auto root = Histories::root(distinct);
-  // Two columns; of the first example rows 0 and 3 chose alike, and rows 1 and 2 differ in one column each.
+  // Two columns. In the first example, rows 0 and 3 made equal choices, and rows 1 and 2 differ in one column each.
   const auto first = answer(Rows::root(2), {0, 0, 0, 0, 1, 1}, {2, 0, 2, 1, 0, 0, 2, 0, 2, 0, 2, 1}, 0);
   const auto after = root.after(first, 3, distinct);
   CHECK(after.of_row == Ints{0, 1, 2, 0, 3, 4});
@@ -112,7 +112,7 @@ TEST_CASE("rows share a state if they chose alike in every column") {
   auto apart = first;
   apart.apart = true;
   CHECK(root.after(apart, 3, distinct).of_row == Ints{0, 1, 2, 3, 4, 5});
-  // Weights of cells and values of items: state n takes the sum over column d's items.
+  // Weights of cells and values of items: state n gets the sum over column d's items.
   Tape<double> tape;
   Choice<double> relaxed{first.rows, {}, tape.constant(12, 3, 0.5)};
   const auto states = root.after(relaxed, 3, distinct);
@@ -122,7 +122,7 @@ TEST_CASE("rows share a state if they chose alike in every column") {
   CHECK(read.value()(11, 0) == 3);
 }
 
-TEST_CASE("after a relaxed choice every row has its own state") {
+TEST_CASE("after a relaxed choice every row has a separate state") {
   Tape<double> tape;
   const auto batch = batch_of(1);
   const Distinct distinct(batch);
@@ -134,7 +134,7 @@ TEST_CASE("after a relaxed choice every row has its own state") {
 
 namespace {
 
-/// [losses of all rows..., gradient of a number that depends on everything] of one run.
+/// [losses of all rows..., gradient of a number that depends on all values] of one run.
 std::vector<double> everything(const Model<double>& model, const Batch& batch, Chooser<double>& chooser, bool apart) {
   Tape<double> tape;
   Episode<double> episode(tape, chooser, batch.examples());
@@ -153,7 +153,7 @@ std::vector<double> everything(const Model<double>& model, const Batch& batch, C
 
 }  // namespace
 
-TEST_CASE("rows that share states have the losses and gradients they have by themselves") {
+TEST_CASE("rows that share states have the same losses and gradients as separate rows") {
   struct Scene {
     std::string model;
     Dimensions dimensions;

@@ -1,4 +1,4 @@
-// The words models are written in: sums of gathers, what a choice reads, and heads, against the same by hand.
+// The building blocks of models against explicit computations: sums of gathers, reading chosen items, and heads.
 #include "core/models/parts/past.hpp"
 
 #include <doctest/doctest.h>
@@ -31,7 +31,7 @@ TEST_CASE("a sum of any number of addends is their sum, and so is its gradient")
   CHECK(itself.id == x[0].id);
 }
 
-TEST_CASE("what a choice reads: the item, or the mixture, of each column") {
+TEST_CASE("reading a choice gives the item, or the mixture, of each column") {
   Batch batch;
   batch.id = {1, 2};
   const Distinct distinct(batch);
@@ -44,7 +44,7 @@ TEST_CASE("what a choice reads: the item, or the mixture, of each column") {
   const auto read = [&](Chooser<double>& chooser, bool expecting = false) {
     Episode<double> episode(tape, chooser, 2);
     const Past<double> past(episode, distinct);
-    CHECK(!past.read(values));  // nothing is chosen yet
+    CHECK(!past.read(values));  // no choice yet
     const auto i = past.choose(
         {.name = "head", .scores = tape.constant(4, 3), .items = heads.items(), .state = tape.constant(2, 1), .columns = 2});
     CHECK(episode.steps()[0].question.site.options == std::vector<int>{2, 2, 3, 3});
@@ -72,7 +72,7 @@ TEST_CASE("what a choice reads: the item, or the mixture, of each column") {
     }
 }
 
-TEST_CASE("states may have fewer options than items, and leave one by one when they have finished") {
+TEST_CASE("states may have fewer options than items, and are removed singly when they finish") {
   Batch batch;
   batch.id = {1, 2};
   const Distinct distinct(batch);
@@ -89,7 +89,7 @@ TEST_CASE("states may have fewer options than items, and leave one by one when t
   };
   const auto first = ask(Past<double>(episode, distinct), {2, 3});
   CHECK(first.rows()->example == std::vector<int>{0, 0, 1, 1, 1});
-  // The second of each example goes on; so does the last of the second, which has nothing to choose.
+  // The second row of each example continues; so does the last row of the second example, which has no choice.
   const auto left = first.again().only_states({0, 1, 0, 1, 1});
   CHECK(left.size() == 3);
   const auto second = ask(left, {3, 2, 1});
@@ -98,11 +98,11 @@ TEST_CASE("states may have fewer options than items, and leave one by one when t
   CHECK(std::vector<int>(second.example().begin(), second.example().end()) == std::vector<int>{0, 0, 0, 1, 1, 1});
   CHECK(second.options() == std::vector<int>{0, 1, 2, 0, 1, 0});
   const auto path = episode.path_log_probability(second.rows()).value();
-  const double expected[] = {2, 6, 6, 6, 3, 6, 6, 3};  // one of so many
+  const double expected[] = {2, 6, 6, 6, 3, 6, 6, 3};  // inverse probabilities
   for (int r = 0; r < 8; ++r) CHECK(path.data[r] == doctest::Approx(-std::log(expected[r])).epsilon(1e-14));
 }
 
-TEST_CASE("heads share the columns of queries and keys, and have blocks of what is read") {
+TEST_CASE("heads share the columns of queries and keys, and read separate blocks") {
   const Items positions(std::vector<int>{2, 1});
   const Heads heads(positions, 2);
   CHECK(heads.items() == Items(std::vector<int>{2, 2, 1, 1}));

@@ -1,4 +1,4 @@
-// The glimpse sensor on an image small enough to read off.
+// The glimpse sensor on an image of 16 known numbers.
 #include <doctest/doctest.h>
 
 #include "core/models/parts/sensor.hpp"
@@ -37,13 +37,13 @@ TEST_CASE("sensor: the second scale averages twice the width, with zeros outside
   check_row(sensor, 0, {1, 2, 5, 6, 1.0 / 4, (2 + 3) / 4.0, (5 + 9) / 4.0, (6 + 7 + 10 + 11) / 4.0});
 }
 
-TEST_CASE("sensor: one cell sees the middle, and windows may begin outside") {
+TEST_CASE("sensor: one cell sees the middle, and windows may start outside") {
   check_row(Sensor{1, 2, 1, 4, 4}, 0, {6, 7, 10, 11});
   CHECK(Sensor{2, 8, 1, 4, 4}.first(0, 4, 8) == -3);
   CHECK(Sensor{3, 3, 1, 4, 4}.first(0, 4, 3) == -1);  // floor(4/6 - 3/2 + 1/2) = floor(-1/3)
 }
 
-TEST_CASE("sensor: all cells at once are the cells one by one") {
+TEST_CASE("sensor: all cells at once equal the cells one by one") {
   const Sensor sensor{3, 2, 2, 4, 4};
   Tape<float> tape;
   const auto image = counting();
