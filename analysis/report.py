@@ -76,12 +76,12 @@ def _summary(data: xr.Dataset, description: str, trials: xr.Dataset | None) -> l
     names = dict(zip(found, titles(list(found))))
     for panel, estimators in collapsed(data).items():
         parts.append(f'<p class="warn"><strong>Attention has collapsed</strong> on {escape(names[panel])} with {escape(", ".join(estimators))}: '
-                     "nearly all words of a sentence attend to one position (metric_positions_used). The comparison there is between decoders "
-                     "that practically do not use attention.</p>")
+                     "nearly all words of a sentence attend to one position (metric_positions_used). The comparison there is between "
+                     "decoders that practically do not use attention.</p>")
     for panel, estimators in certain(data).items():
         parts.append(f'<p class="warn"><strong>The policy is deterministic</strong> on {escape(names[panel])} with '
-                     f"{escape(', '.join(estimators))}: at the last measurement all choices of a network had an entropy below {CERTAIN:g} nat "
-                     "(attention_entropy). Variance and bias there do not characterise the estimator.</p>")
+                     f"{escape(', '.join(estimators))}: at the last measurement all choices of a network had an entropy below "
+                     f"{CERTAIN:g} nat (attention_entropy). Variance and bias there do not characterise the estimator.</p>")
     parts.append('<nav><a href="#answer">Answer</a> '
                  + ('<a href="#tuning">Tuning</a> ' if trials is not None else "") + '<a href="#ranking">Ranking</a> <a href="#figures">Figures</a> <a href="#cells">Every run</a> '
                  '<a href="#origin">Provenance</a></nav>')

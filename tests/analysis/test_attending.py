@@ -1,4 +1,4 @@
-"""A report says where attention does not depend on what is asked."""
+"""A report warns if attention does not depend on the query."""
 
 import numpy as np
 
@@ -25,7 +25,7 @@ def test_what_is_sure_of_every_choice_is_named_by_its_last_measurement():
     assert certain(made_up(attention_entropy=(MEASURED, [[0.7, -0.0011]] * 4))) == {}, "a density's, which may be negative"
     assert certain(made_up(attention_entropy=(MEASURED, [[0.7, -1e-17]] * 4))) == {("t", "m"): ["rloo", "soft"]}
     assert certain(made_up()) == {}
-    said = "<strong>Nothing is left to chance</strong> on"
+    said = "<strong>The policy is deterministic</strong> on"
     assert said in report(made_up(attention_entropy=(MEASURED, entropy)))
     assert said not in report(made_up(attention_entropy=(MEASURED, [[0.0, 0.7]] * 4)))
 
