@@ -20,16 +20,16 @@ POINTS = {300: "10%", 1500: "50%", 3000: "end"}
 HEAD = """# Every estimator along training
 
 [`trained.toml`](../../experiments/configs/trained.toml) trains four networks on real data and saves them at one tenth,
-half and the end of 3,000 steps. [`trained.py`](trained.py) measures every estimator on each, with default settings: 256
-replicates, 4 examples (16 of `glimpse_reader`, 32 of `belief_network`), after 200 steps that train averages, critics and
-control variates with the network fixed. Variance is the trace over all parameters; rows are those of one gradient of
-these examples. A variance from 256 replicates has a standard error of a tenth or more. For nearly deterministic choices
-it depends on a few samples, so neighbours in a ranking often do not differ beyond noise. "None drawn": all replicates
-made the same choices, so the variance comes only from rare ones and is unknown. Times are for one thread of a shared
-machine. Bias is against the enumerated gradient ("<": not significant, upper end of the 95% interval). Estimators
-without noise (`exact`) and with other targets are omitted.
-The translator's attention has collapsed: nearly all words attend to one position (`positions_used` of `hardgrad
-evaluate`: .03). Its choices are nearly deterministic from the beginning, so its results hold for such choices only.
+half and the end of 3,000 steps. [`trained.py`](trained.py) measures every estimator on each, with default settings:
+256 replicates, 4 examples (16 of `glimpse_reader`, 32 of `belief_network`), after 200 steps that train averages,
+critics and control variates with the network fixed. Variance is the trace over all parameters; rows are those of one
+gradient of these examples. A variance from 256 replicates has a standard error of a tenth or more. For nearly
+deterministic choices it depends on a few samples, so neighbours in a ranking often do not differ beyond noise. "None
+drawn": all replicates made the same choices, so the variance comes only from rare ones and is unknown. Times are for
+one thread of a shared machine. Bias is against the enumerated gradient ("<": not significant, upper end of the 95%
+interval). Estimators without noise (`exact`) and with other targets are omitted. The translator's attention has
+collapsed: nearly all words attend to one position (`positions_used` of `hardgrad evaluate`: .03). Its choices are
+nearly deterministic from the beginning, so its results hold for such choices only.
 """
 
 

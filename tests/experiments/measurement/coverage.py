@@ -99,8 +99,8 @@ def main() -> None:
         options.out.write_text("\n".join([
             "# Coverage of the intervals", "",
             f"`{model(1)}` and as many independent bits as there are parameters: the share of measurements whose 95%",
-            "interval holds the exact value (mean cosines of a thousand bits: the mean over 100,000 replicates). The standard error of",
-            "a share is 1% with 500 seeds and 2% with 100. The last column is the distance between the plain p-values of the unbiased",
+            "interval holds the exact value (mean cosines of a thousand bits: the mean over 100,000 replicates). The standard error",
+            "of a share is 1% with 500 seeds and 2% with 100. The last column is the distance between the plain p-values of the unbiased",
             "estimator and a uniform distribution. With one parameter and few replicates the p-values are discrete. Made by", "", "```", command, "```", "", *lines, ""]))
 
 
