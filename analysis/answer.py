@@ -24,7 +24,7 @@ POWER = 0.8
 def answer(data: xr.Dataset, quantity: str = FINAL_LOSS) -> pd.DataFrame:
     """One row per task, model, budget and estimator, the best first.
 
-    Estimators are compared; other axes of the grid, such as learning rates, are tuned. Each estimator stands at its best setting
+    Estimators are compared; other axes of the grid, such as learning rates, are tuned. Each estimator is shown at its best setting
     (`setting`); `edge` names values at the end of the range tried. Each seed is scored at the setting that the other seeds chose
     (`tuning.tuned`). If the sweep has a [tune] section, setting and edge come from it. `quantity` ranks: the held-out loss, or another
     held-out loss or metric by its variable's name. It is taken at a training cost of `at` steps, rows or processor seconds: the

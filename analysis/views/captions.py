@@ -18,7 +18,7 @@ _ACROSS = 8  # words of a caption per row
 
 
 def grid_of(cells: int, height: int, width: int) -> tuple[int, int]:
-    """Rows and columns of so many square cells in a picture; for features alone, as square as possible."""
+    """Rows and columns of `cells` square cells in a picture; for features alone, as square as possible."""
     divisors = [r for r in range(1, cells + 1) if cells % r == 0]
     square = [r for r in divisors if width and r * r * width == cells * height]
     rows = square[0] if square else max(r for r in divisors if r * r <= cells)
