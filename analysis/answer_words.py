@@ -111,7 +111,7 @@ def caption(found: pd.DataFrame, beforehand: bool = False) -> str:
     seeds, tests = int(found["seeds"].max()), int(found["tests"].max())
     words = ("Mean over seeds ± half of its 95% interval. Differences are paired over seeds, with a [95% interval]; positive is worse. "
              "Each estimator is shown at its best setting, "
-             + ("chosen beforehand on other seeds and another split. Intervals do not include the uncertainty of this choice. "
+             + ("chosen beforehand, on other seeds and another split. Intervals do not include the uncertainty of this choice. "
                 if beforehand else "chosen by the other seeds. ")
              + "Costs include the training that a run started from. Losses are interpolated linearly between close evaluations; otherwise "
              "there is no value.")
