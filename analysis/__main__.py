@@ -1,4 +1,4 @@
-"""Command line: `python3 -m analysis answer|report|draw|restarts|watch|look|compare|align ...`; `--help` says more."""
+"""Command line: `python3 -m analysis answer|report|draw|restarts|watch|look|compare|align ...`; see `--help`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from .views import load_attention, views_of
 
 
 def _folder(arguments: argparse.Namespace) -> Path:
-    """The folder for pictures, made if need be."""
+    """The folder for pictures; created if missing."""
     folder = Path(arguments.out or Path(arguments.result).with_suffix(""))
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -44,12 +44,12 @@ def _folder(arguments: argparse.Namespace) -> Path:
     return folder
 
 
-#: Formats of pictures, with what keeps the day out of the file, so that the same figure is the same file.
+#: Formats of pictures, with metadata that omits the date: equal figures give equal files.
 _FORMATS = {"png": None, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
 
 
 def _save(figure: Figure, folder: Path, name: str, formats: Iterable[str] = ("png", "svg")) -> list[Path]:
-    """The figure in these formats; their paths."""
+    """Saves the figure in these formats; returns the paths."""
     paths = []
     for kind in formats:
         buffer = io.BytesIO()
@@ -79,7 +79,7 @@ def _draw(arguments: argparse.Namespace) -> None:
     for path in paths:
         print(path)
     if pages > 1:
-        print(f"page {arguments.page} of {pages}, {MOST_PANELS} networks each; --page N draws another")
+        print(f"page {arguments.page} of {pages}, {MOST_PANELS} networks each; use --page N for another")
 
 
 def _report(arguments: argparse.Namespace) -> None:
@@ -176,50 +176,50 @@ def main(arguments: list[str] | None = None) -> int:
                           help="step whose bias and variance are shown: first, last or a number (default: first)")
         if name == "report":
             verb.add_argument("--settings", type=_count, default=MOST_SETTINGS, metavar="N",
-                              help=f"of each network, how many settings are drawn and listed in full, the best first (default: {MOST_SETTINGS})")
+                              help=f"number of settings per network to draw and list in full, best first (default: {MOST_SETTINGS})")
         else:
             verb.add_argument("--figure", action="append", choices=FIGURES, metavar="NAME",
-                              help=f"draw this one, may be repeated (default: all that concern the result): {', '.join(FIGURES)}")
+                              help=f"draw this figure; may be repeated (default: all that apply to the result): {', '.join(FIGURES)}")
             verb.add_argument("--estimator", action="append", metavar="NAME",
-                              help="draw this one, by its name or as given in the sweep; may be repeated (default: all)")
+                              help="draw this estimator only, by name or as given in the sweep; may be repeated (default: all)")
             verb.add_argument("--size", choices=SIZES, default="screen",
-                              help="paper: a panel is as wide as a column of a page with two (default: screen)")
+                              help="paper: panels fit a column of a two-column page (default: screen)")
             verb.add_argument("--format", action="append", choices=_FORMATS, help="may be repeated (default: png and svg)")
             verb.add_argument("--page", type=int, default=1, metavar="N",
-                              help=f"which {MOST_PANELS} networks are drawn, where there are more (default: 1)")
-    verb = add("answer", _answer, "say which estimator is best: each at its best settings, at equal cost, and how sure that is", json=True)
+                              help=f"page to draw, with {MOST_PANELS} networks each (default: 1)")
+    verb = add("answer", _answer, "find the best estimator: each at its best settings, at equal cost, with the uncertainty", json=True)
     verb.add_argument("result", metavar="RESULT.h5", help="merged result")
     verb.add_argument("--by", default=FINAL_LOSS, metavar="QUANTITY",
                       help="a held-out loss or metric, such as metric_accuracy (default: the held-out loss that most runs have)")
-    verb = add("restarts", _restarts, "choose of runs that differ in their seed alone the one that trained best", json=True)
+    verb = add("restarts", _restarts, "choose the run that trained best among runs that differ only in their seed", json=True)
     verb.add_argument("result", metavar="RESULT.h5", help="merged result")
     verb.add_argument("--by", default=TRAINING_LOSS, metavar="QUANTITY",
-                      help="what chooses; one of training, if what is held out is to judge (default: the last training losses)")
-    verb = add("look", _look, "draw what a network attended to: alignments, hops, glimpses, entropy")
+                      help="criterion for the choice; use a training quantity to keep held-out ones for evaluation (default: the last training losses)")
+    verb = add("look", _look, "draw a network's attention: alignments, hops, glimpses, entropy")
     verb.add_argument("result", metavar="GRADIENT.h5", help="file of `hardgrad gradient --out`")
     verb.add_argument("--out", help="folder (default: the file's name)")
-    verb = add("watch", _watch, "draw a sweep's training losses while it runs, as a page that redraws itself")
+    verb = add("watch", _watch, "draw a sweep's training losses while it runs, on a page that reloads itself")
     verb.add_argument("folder", metavar="DIR", help="folder of a sweep")
     verb.add_argument("--out", help="page (default: beside the folder)")
-    verb.add_argument("--by", choices=("steps", "rows", "cpu_seconds"), default="steps", help="against what (default: steps)")
-    verb.add_argument("--every", type=_seconds, default=5, metavar="SECONDS", help="between two looks (default: 5)")
+    verb.add_argument("--by", choices=("steps", "rows", "cpu_seconds"), default="steps", help="horizontal axis (default: steps)")
+    verb.add_argument("--every", type=_seconds, default=5, metavar="SECONDS", help="interval between updates (default: 5)")
     verb.add_argument("--hardgrad", metavar="PROGRAM", default=program(), help="the program (default: on the path, or in build/release)")
-    verb = add("compare", _compare, "say what changed between two results beyond noise", json=True)
+    verb = add("compare", _compare, "list changes between two results beyond noise", json=True)
     verb.add_argument("result", metavar="FIRST.h5", help="merged result")
     verb.add_argument("second", metavar="SECOND.h5", help="the same sweep run again, or one that shares cells with it")
     verb.add_argument("--at", default="first", help="step whose bias and variance are compared (default: first)")
-    verb = add("align", _align, "judge what a network attended to as a word alignment, beside IBM Models 1 and 2", json=True)
+    verb = add("align", _align, "evaluate a network's attention as a word alignment, beside IBM Models 1 and 2", json=True)
     verb.add_argument("folder", metavar="FOLDER", help="folder of `hardgrad evaluate --alignments`, with gold links")
-    verb.add_argument("--train", metavar="FOLDER", help="such a folder whose pairs the IBM models are trained on, too")
+    verb.add_argument("--train", metavar="FOLDER", help="another such folder; the IBM models train on its pairs, too")
     verb.add_argument("--iterations", type=int, default=5, metavar="N", choices=range(1, 1001),
-                      help="of expectation-maximisation, for each model (default: 5)")
+                      help="iterations of expectation-maximisation for each model (default: 5)")
     for verb in verbs.choices.values():
         verb.add_argument("--unverified", action="store_true",
-                          help="read also what another program has changed, though nothing shows that it is whole")
+                          help="also read files that another program has changed; their integrity is not checked")
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # names of files may be no UTF-8
+        sys.stdout.reconfigure(errors="backslashreplace")  # file names may not be UTF-8
     parsed = parser.parse_args(arguments)
-    warnings.simplefilter("ignore")  # of libraries: a user can do nothing about them
+    warnings.simplefilter("ignore")  # library warnings are not actionable for a user
     warnings.simplefilter("always", Unverified)
     warnings.showwarning = lambda message, *_: complain(f"warning: {message}")
     status = 0
@@ -231,7 +231,7 @@ def main(arguments: list[str] | None = None) -> int:
     except OutputError as error:
         complain(str(error))
         status = 2
-    except OSError as error:  # of stdout: those of files have become one of the above
+    except OSError as error:  # stdout only: errors of files are raised as one of the above
         return finish(0, error)
     return finish(status)
 

@@ -19,7 +19,7 @@ from .table import measured, measurement_step
 
 
 class Family(NamedTuple):
-    """Groups that differ in one parameter of their estimator only, in its order."""
+    """Groups that differ only in one parameter of their estimator, ordered by it."""
 
     label: str
     values: list[float]
@@ -27,7 +27,7 @@ class Family(NamedTuple):
 
 
 def families(data: xr.Dataset, parameter: str) -> dict[tuple[str, str], list[Family]]:
-    """By task and model: estimators that were run with several values of the parameter, and those that stand alone."""
+    """Families by task and model: estimators that were run with two or more values of the parameter."""
     result: dict[tuple[str, str], list[Family]] = {}
     settings = estimator_settings(data)
     for panel, members in panels(data).items():

@@ -1,4 +1,4 @@
-"""Word alignments in folders of `hardgrad evaluate --alignments`, judged against gold links."""
+"""Word alignments in folders of `hardgrad evaluate --alignments`, evaluated against gold links."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .ibm import Links, Pair, ibm_models
 
 
 def alignment_errors(found: Sequence[Links], sure: Sequence[Links], possible: Sequence[Links]) -> dict[str, float]:
-    """Och & Ney (2003), sec. 6, over all sentences that have gold links: with A the links found, S the sure and P the possible ones (S among
-    them), `error_rate` 1 - (|A & S| + |A & P|) / (|A| + |S|), `precision` |A & P| / |A|, `recall` |A & S| / |S|, `links` |A|."""
+    """Och & Ney (2003), sec. 6, over all sentences with gold links. With A the links found, S the sure links and P the possible links
+    (which include S): `error_rate` 1 - (|A & S| + |A & P|) / (|A| + |S|), `precision` |A & P| / |A|, `recall` |A & S| / |S|, `links` |A|."""
     judged = [(a, s, p | s) for a, s, p in zip(found, sure, possible, strict=True) if p | s]
     links, wanted = sum(len(a) for a, _, _ in judged), sum(len(s) for _, s, _ in judged)
     right_sure, right = sum(len(a & s) for a, s, _ in judged), sum(len(a & p) for a, _, p in judged)
@@ -26,15 +26,15 @@ def alignment_errors(found: Sequence[Links], sure: Sequence[Links], possible: Se
 
 
 def diagonal(pair: Pair) -> Links:
-    """Every target word with the source word that stands as far into its sentence."""
+    """Links every target word to the source word at the same relative position."""
     source, target = pair
     return {((2 * j + 1) * len(source) // (2 * len(target)), j) for j in range(len(target))}
 
 
 def align(folder: str | Path, training: str | Path | None = None, iterations: int = 5) -> pd.DataFrame:
-    """A row for each aligner, the best first: the network (`links.txt`), the diagonal, and IBM Models 1 and 2, trained on the folder's
-    pairs and those of a `training` folder. Columns are those of `alignment_errors`. Sentences without gold are not judged; those
-    with an empty side are none to be trained on."""
+    """A row for each aligner, the best first: the network (`links.txt`), the diagonal, and IBM Models 1 and 2. The IBM models are trained
+    on the folder's pairs and those of a `training` folder. Columns are those of `alignment_errors`. Sentences without gold links are
+    not evaluated; pairs with an empty side are not trained on."""
     folder = Path(folder)
     pairs = read_pairs(folder)
     sure, possible = read_links(folder / "gold.txt", pairs)
@@ -71,12 +71,12 @@ def read_pairs(folder: Path) -> list[Pair]:
         raise InputError(f"{folder / 'target.txt'}: has {len(target)} lines, but source.txt has {len(source)}")
     pairs: list[Pair] = [(s.split(), t.split()) for s, t in zip(source, target, strict=True)]
     if not any(s and t for s, t in pairs):
-        raise InputError(f"{folder / 'source.txt'}: holds no sentence pair")
+        raise InputError(f"{folder / 'source.txt'}: has no sentence pair")
     return pairs
 
 
 def read_links(path: Path, pairs: Sequence[Pair]) -> tuple[list[Links], list[Links]]:
-    """Sure links (0-0) and possible ones (1?2) of every pair, a line each."""
+    """Sure links (0-0) and possible links (1?2) of every pair, one line each."""
     lines = _lines(path)
     if len(lines) != len(pairs):
         raise InputError(f"{path}: has {len(lines)} lines for {len(pairs)} sentence pairs")
@@ -87,7 +87,7 @@ def read_links(path: Path, pairs: Sequence[Pair]) -> tuple[list[Links], list[Lin
         for text in line.split():
             match = re.fullmatch(r"([0-9]{1,9})([-?])([0-9]{1,9})", text)
             if not match:
-                raise InputError(f"{path}:{number}: \"{text[:40]}\" is no link; expected \"0-0 1-2 2?3\"")
+                raise InputError(f"{path}:{number}: \"{text[:40]}\" is not a link; expected \"0-0 1-2 2?3\"")
             i, j = int(match[1]), int(match[3])
             if i >= len(source) or j >= len(target):
                 raise InputError(f"{path}:{number}: link {text}, but the pair has {len(source)} and {len(target)} words (numbered from 0)")

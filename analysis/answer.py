@@ -1,4 +1,4 @@
-"""Which estimator is best: each at its best settings, at equal cost, and how sure that is. `answer_words` says it."""
+"""Which estimator is best: each at its best settings, at equal cost, with the uncertainty. `answer_words` formats the answer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .statistics import Mean, error_factor, mean_interval, pairs_needed, pairs_t
 from .table import evaluation_names, most_common
 from .tuning import Near, at_edge, nearest, tuned
 
-#: What is made equal, and how people read it.
+#: Budgets at which estimators are compared, and their display names.
 BUDGETS = {"steps": "steps", "rows": "rows", "cpu_seconds": "CPU seconds"}
 LEVEL = 0.05
 POWER = 0.8
@@ -24,25 +24,26 @@ POWER = 0.8
 def answer(data: xr.Dataset, quantity: str = FINAL_LOSS) -> pd.DataFrame:
     """One row per task, model, budget and estimator, the best first.
 
-    Compared are the estimators; further axes of the grid, such as learning rates, are tuned: each estimator stands at the setting
-    best for it (`setting`; `edge` names what lies at the end of its range), its seeds scored at what the other seeds chose
-    (`tuning.tuned`). Where the sweep has tuned already ([tune]), the setting and its edge are those. `quantity` is the held-out loss
-    that ranks (or any other held-out loss or metric by its variable's name) when training had cost `at` steps, rows or processor
-    seconds: the most that every run of the network reached.
+    Estimators are compared; other axes of the grid, such as learning rates, are tuned. Each estimator is shown at its best setting
+    (`setting`); `edge` names values at the end of the range tried. Each seed is scored at the setting that the other seeds chose
+    (`tuning.tuned`). If the sweep has a [tune] section, setting and edge come from it. `quantity` ranks: the held-out loss, or another
+    held-out loss or metric by its variable's name. It is taken at a training cost of `at` steps, rows or processor seconds: the
+    largest cost that every run of the network reached.
 
-    `score`, `low`, `high`: mean over seeds and its 95% interval, of each estimator by itself: the best was chosen for its score, which
-    flatters it a little. `difference`, `difference_low`, `difference_high`: to the best, paired over seeds, above zero is worse, with a
-    95% interval; those of all `tests`, the pairs of estimators in all budgets of the network, hold at once, whichever turns out the
-    best (Dunn 1961, `statistics.pairwise_differences`). Both hold the uncertainty of a setting that the seeds chose; of one that [tune] chose
-    they do not: they are given that setting. `p_value` is that of the paired t test, `p_corrected` the same times `tests`.
-    `verdict`: best; worse (the interval of the difference lies above 0); unclear (it does not: it cannot be told apart from the
-    best); alone; none (no number at this cost). `rank` counts the estimators that are better in the same sense. `seeds_needed`: how
-    many seeds would tell it apart from the best with 80% probability if the difference is as large as it looks
-    (`statistics.pairs_needed`).
+    `score`, `low`, `high`: mean over seeds and its 95% interval, for each estimator alone. The best estimator was chosen by its score,
+    so its score is slightly optimistic. `difference`, `difference_low`, `difference_high`: difference to the best, paired over seeds,
+    with a 95% interval; positive is worse. `tests` counts the pairs of estimators in all budgets of the network. Their intervals hold
+    simultaneously, whichever estimator is best (Dunn 1961, `statistics.pairwise_differences`). Both kinds of interval include the
+    uncertainty of a setting that the seeds chose, but not of one that [tune] chose. `p_value` is that of the paired t test,
+    `p_corrected` is `p_value` times `tests`. `verdict`: best; worse (the interval of the difference is above 0); unclear (it is not);
+    alone (no other estimator has a number); none (no number at this cost). `rank`: 1 + the number of estimators that are better beyond
+    noise. `seeds_needed`: seeds at which an unclear difference would be found with 80% probability, if the true difference equals
+    the estimate (`statistics.pairs_needed`).
 
-    `failed` of `runs` failed at the chosen setting, `tried_failed` of `tried` at all: each counts as the worst score of the network.
-    Of an estimator's `settings`, `settings_close` cannot be told apart from the chosen one; `next_setting` is the next best, by
-    `next_difference` with its interval `next_low`, `next_high` (`tuning.nearest`). InputError if nothing was evaluated.
+    `failed` of `runs` failed at the chosen setting, `tried_failed` of `tried` at all settings. A failed run counts as the worst score
+    of the network. `settings_close` of an estimator's `settings` do not differ from the chosen one beyond noise. `next_setting` is the
+    next best; `next_difference`, `next_low`, `next_high` are its difference to the chosen one and the interval (`tuning.nearest`).
+    InputError if nothing was evaluated.
     """
     rows: list[dict[str, object]] = []
     costs, splits = _costs(data), evaluation_splits(data)
@@ -58,8 +59,8 @@ def answer(data: xr.Dataset, quantity: str = FINAL_LOSS) -> pd.DataFrame:
 
 
 def _costs(data: xr.Dataset) -> dict[str, np.ndarray]:
-    """By budget, what training had cost at each evaluation, [run, evaluation_step]; what an earlier version did not record is left
-    out. Nothing without evaluations."""
+    """By budget, the training cost at each evaluation, [run, evaluation_step]. Omits costs that an earlier version did not record;
+    empty without evaluations."""
     found: dict[str, np.ndarray] = {}
     for budget in BUDGETS if "evaluation_step" in data.dims else ():
         try:
@@ -71,7 +72,7 @@ def _costs(data: xr.Dataset) -> dict[str, np.ndarray]:
 
 def _variable(data: xr.Dataset, members: list[Group], quantity: str) -> str | None:
     if quantity != FINAL_LOSS:
-        need(data, quantity, f"what was evaluated has: {', '.join(evaluation_names(data, 'heldout') + evaluation_names(data, 'metric'))}")
+        need(data, quantity, f"evaluated quantities are: {', '.join(evaluation_names(data, 'heldout') + evaluation_names(data, 'metric'))}")
         return quantity
     runs = np.concatenate([group.runs for group in members])
     losses = evaluation_names(data, "heldout")
@@ -81,7 +82,7 @@ def _variable(data: xr.Dataset, members: list[Group], quantity: str) -> str | No
 
 
 def _had_by_all(data: xr.Dataset, members: list[Group], name: str) -> bool:
-    """Whether every estimator that has an evaluation at all has this one."""
+    """Whether every estimator with any evaluation has this one."""
     evaluated = evaluation_names(data, "heldout") + evaluation_names(data, "metric")
     def has(runs: np.ndarray, names: list[str]) -> bool:
         return any(np.isfinite(data[one].values[runs]).any() for one in names)
@@ -89,7 +90,7 @@ def _had_by_all(data: xr.Dataset, members: list[Group], name: str) -> bool:
 
 
 def _panel(data: xr.Dataset, members: list[Group], name: str, costs: dict[str, np.ndarray]) -> list[dict[str, object]]:
-    """Rows of one network: every budget, every estimator, with intervals that hold for all of them at once."""
+    """Rows of one network: every budget and estimator, with simultaneous intervals."""
     estimators = list(dict.fromkeys(group.estimator for group in members))
     failed = np.zeros(data.sizes["run"], bool)
     for group in members:
@@ -99,7 +100,7 @@ def _panel(data: xr.Dataset, members: list[Group], name: str, costs: dict[str, n
     sign = 1 if lower_is_better(name) else -1
     sections: list[_Section] = []
     for budget, places in costs.items():
-        ends = np.where(failed[runs], np.nan, reached(values, places[runs]))  # what fell over limits no one else
+        ends = np.where(failed[runs], np.nan, reached(values, places[runs]))  # a failed run does not limit the budget
         if not np.isfinite(ends).any():
             continue
         limit = float(np.nanmin(ends))
@@ -118,10 +119,10 @@ class _Section:
         self.budget, self.limit, self.estimators = budget, limit, estimators
         self.settings: list[list[dict[str, str]]] = []
         self.chosen: list[int] = []
-        self.tried: list[int] = []  # runs at all settings, and how many of them failed
+        self.tried: list[int] = []  # runs at all settings; failed ones below
         self.tried_failed: list[int] = []
-        self.groups: list[Group] = []  # of each estimator, at the setting chosen
-        self.near: list[Near] = []  # how near its other settings came
+        self.groups: list[Group] = []  # of each estimator, at its chosen setting
+        self.near: list[Near] = []  # how close its other settings are
         best, unsettled = [], []
         for estimator in estimators:
             mine = [i for i, group in enumerate(members) if group.estimator == estimator]
@@ -137,7 +138,7 @@ class _Section:
         self.scores, self.unsettled = np.array(best), np.array(unsettled)  # [estimators, seeds], [estimators]
 
     def rows(self, tests: int, sign: int) -> list[dict[str, object]]:
-        """`tests`: comparisons in all budgets of the network; `sign`: -1 where the scores were turned round."""
+        """`tests`: comparisons in all budgets of the network; `sign`: -1 where the scores were negated."""
         known = np.isfinite(self.scores).any(axis=1)
         with np.errstate(invalid="ignore"):
             means = np.array([np.nanmean(row) if there else np.inf for row, there in zip(self.scores, known)])

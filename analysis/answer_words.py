@@ -1,4 +1,4 @@
-"""The answer to which estimator is best, in words: as sentences, as a table, and how to read them."""
+"""Which estimator is best, in words: as sentences, as a table, with a caption."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_CLOSE = 3  # estimators whose close settings are named
 
 
 def subject(found: pd.DataFrame) -> str:
-    """What is compared: "held-out expected loss, lower is better"."""
+    """The compared quantity: "held-out expected loss, lower is better"."""
     quantity = str(found["quantity"].iloc[0])
     words = quantity.removeprefix("heldout_").removeprefix("metric_").replace("_", " ")
     return f"{found['split'].iloc[0]} {words}, {'lower' if lower_is_better(quantity) else 'higher'} is better"
@@ -27,7 +27,7 @@ def _budget(row: pd.Series) -> str:
 
 
 #: Columns of `lines`.
-HEAD = ("at equal", "best", "its score", "cannot be told apart from", "first by", "seeds to settle", "worse beyond noise")
+HEAD = ("at equal", "best", "its score", "not distinguishable from", "smallest difference", "seeds needed", "worse beyond noise")
 
 
 def lines(found: pd.DataFrame) -> list[list[str]]:
@@ -37,7 +37,7 @@ def lines(found: pd.DataFrame) -> list[list[str]]:
         best, unclear, worse = part.iloc[0], part[part["verdict"] == "unclear"], part[part["verdict"] == "worse"]
         near = unclear.iloc[0] if len(unclear) else None
         if best["verdict"] in ("none", "alone"):
-            table.append([_budget(best), "–" if best["verdict"] == "none" else f"– (only {_at(best)} has a number)"] + ["–"] * (len(HEAD) - 2))
+            table.append([_budget(best), "–" if best["verdict"] == "none" else f"– (only {_at(best)} has a value)"] + ["–"] * (len(HEAD) - 2))
             continue
         table.append([_budget(best), _at(best), with_interval(best["score"], best["low"], best["high"]),
                       _names(unclear, 1) or "–", _by(near) if near is not None else "–",
@@ -55,14 +55,14 @@ def sentences(found: pd.DataFrame) -> list[str]:
         head = f"At equal {_budget(best)}: "
         if best["verdict"] in ("none", "alone"):
             why = "no" if best["verdict"] == "none" else "only one"
-            said.append(head + f"{why} estimator has a number there; evaluate more often (train.evaluate_every).")
+            said.append(head + f"{why} estimator has a value there; evaluate more often (train.evaluate_every).")
             continue
         words = head + f"{_at(best)}, {with_interval(best['score'], best['low'], best['high'])}"
         unclear, worse = part[part["verdict"] == "unclear"], part[part["verdict"] == "worse"]
         if len(unclear):
             near = unclear.iloc[0]
-            words += f"; cannot be told apart from {_names(unclear)}"
-            words += f": {_shown(near)}{_needed(near)}." if near["seeds"] > 1 else ": with one seed nothing can."
+            words += f"; not distinguishable from {_names(unclear)}"
+            words += f": {_shown(near)}{_needed(near)}." if near["seeds"] > 1 else " (one seed)."
         else:
             words += "."
         if len(worse):
@@ -72,34 +72,34 @@ def sentences(found: pd.DataFrame) -> list[str]:
     missing = found[found["verdict"] == "none"]
     for names, budgets in _together(missing).items():
         where = "" if len(budgets) == found["budget"].nunique() else f" at equal {' and '.join(BUDGETS[b] for b in budgets)}"
-        said.append(f"No number{where}: {names} (another loss, or no evaluation near it: train.evaluate_every).")
+        said.append(f"No value{where}: {names} (it has another loss, or no evaluation near this cost: train.evaluate_every).")
     return said + _failures(found) + close_settings(found)
 
 
 def _failures(found: pd.DataFrame) -> list[str]:
-    """Which estimators' runs failed, at the setting chosen and at all that were tried."""
+    """Estimators with failed runs, at the chosen setting and at all settings."""
     part = found[found["budget"] == found["budget"].iloc[0]]
     part = part[part["tried_failed"] > 0]
     if part.empty:
         return []
     each = ", ".join(f"{row.estimator} {row.tried_failed} of {row.tried}"
-                     + (f" ({row.failed} of {row.runs} at the setting chosen)" if row.tried > row.runs else "") for row in part.itertuples())
-    return [f"Failed runs: {each}. Each counts as the worst score of the network."]
+                     + (f" ({row.failed} of {row.runs} at the chosen setting)" if row.tried > row.runs else "") for row in part.itertuples())
+    return [f"Failed runs: {each}. A failed run counts as the worst score of the network."]
 
 
 def close_settings(found: pd.DataFrame) -> list[str]:
-    """Whose chosen settings might as well have been others, of what the seeds have chosen."""
+    """Estimators with settings that do not differ from the chosen one beyond noise, where the seeds chose the setting."""
     part = found[(found["budget"] == found["budget"].iloc[0]) & (found["settings_close"] > 0)]
     each = [f"{row.estimator} {row.settings_close} of {row.settings - 1} (next {row.next_setting} "
             f"{difference_in_words(row.next_difference, row.next_low, row.next_high)})" for row in part.head(_MOST_CLOSE).itertuples()]
     if not each:
         return []
     more = f" and {len(part) - len(each)} more estimators" if len(part) > len(each) else ""
-    return [f"Settings that cannot be told apart from the chosen one: {', '.join(each)}{more}."]
+    return [f"Settings not distinguishable from the chosen one: {', '.join(each)}{more}."]
 
 
 def _together(missing: pd.DataFrame) -> dict[str, list[str]]:
-    """Budgets by the names of what is missing there."""
+    """Budgets by the names of the estimators without a value there."""
     found: dict[str, list[str]] = {}
     for budget, part in missing.groupby("budget", sort=False):
         found.setdefault(_names(part), []).append(str(budget))
@@ -107,19 +107,19 @@ def _together(missing: pd.DataFrame) -> dict[str, list[str]]:
 
 
 def caption(found: pd.DataFrame, beforehand: bool = False) -> str:
-    """How to read the answer. `beforehand`: settings were chosen by other runs."""
+    """How to read the answer. `beforehand`: the settings were chosen by other runs."""
     seeds, tests = int(found["seeds"].max()), int(found["tests"].max())
-    words = ("Mean over seeds ± half of its 95% interval; differences are paired over seeds, [95% interval], above zero is worse. "
-             "Each estimator stands at the best of the settings tried for it, "
-             + ("chosen beforehand, on other seeds and another split. Intervals are given these settings: they do not hold that another "
-                "search might choose others. " if beforehand else "chosen by the other seeds. ")
-             + "Costs include the training that a run started from. Between evaluations that are near to each other losses are taken on a "
-             "straight line; else there is no number.")
+    words = ("Mean over seeds ± half of its 95% interval. Differences are paired over seeds, with a [95% interval]; positive is worse. "
+             "Each estimator is shown at its best setting, "
+             + ("chosen beforehand, on other seeds and another split. Intervals do not include the uncertainty of this choice. "
+                if beforehand else "chosen by the other seeds. ")
+             + "Costs include the training that a run started from. Losses are interpolated linearly between close evaluations; otherwise "
+             "there is no value.")
     if seeds > 1 and tests:
         words += (f" Intervals of differences and p (paired t tests) are corrected for all comparisons of a network ({tests} at most; Dunn "
-                  "1961): all intervals hold at once, and what cannot be told apart is what has 0 in its interval. That of a score is by "
-                  "itself: the best was chosen for its score, which flatters it a little. "
-                  f"With {seeds} seeds, a test that assumes nothing about the noise (sign flips) cannot give a p below {2.0 ** (1 - seeds):.2g}.")
+                  "1961): all intervals hold simultaneously. Two estimators are not distinguishable if the interval of their difference "
+                  "contains 0. Intervals of scores are not corrected: the best estimator's score is slightly optimistic. "
+                  f"With {seeds} seeds, a test without assumptions about the noise (sign flips) cannot give a p below {2.0 ** (1 - seeds):.2g}.")
     return words
 
 
@@ -129,11 +129,11 @@ def _at(row: pd.Series) -> str:
 
 def _setting(row: pd.Series) -> str:
     return ((f" with {row['setting']}" if row["setting"] else "")
-            + (f" (the end of the range tried: {row['edge']}; look further)" if row["edge"] else ""))
+            + (f" (at the end of the range tried: {row['edge']}; extend it)" if row["edge"] else ""))
 
 
 def _names(part: pd.DataFrame, most: int = 3) -> str:
-    """The names, or the first ones; no remainder of one."""
+    """The names, or the first ones and the number of the others, which is at least 2."""
     names = list(part["estimator"])
     return ", ".join(names) if len(names) <= most + 1 else ", ".join(names[:most]) + f" and {len(names) - most} more"
 
@@ -148,8 +148,8 @@ def _by(row: pd.Series) -> str:
 
 def _needed(row: pd.Series) -> str:
     if not np.isfinite(row["seeds_needed"]):
-        return "" if np.isnan(row["seeds_needed"]) else ", which no 1,000 seeds would settle"
-    return f", which {row['seeds_needed']:.0f} seeds would settle if it is as large as it looks"
+        return "" if np.isnan(row["seeds_needed"]) else ", which needs over 1,000 seeds"
+    return f"; {row['seeds_needed']:.0f} seeds would resolve a difference of this size"
 
 
 def _p(value: float) -> str:
@@ -157,7 +157,7 @@ def _p(value: float) -> str:
 
 
 def format_answer(found: pd.DataFrame, searched: pd.DataFrame | None = None) -> str:
-    """All networks as plain text, and how to read it. `searched`: how settings were chosen (`tried.chosen`)."""
+    """The answers for all networks as plain text, with a caption. `searched`: how settings were chosen (`tried.chosen`)."""
     blocks = []
     for (task, model), part in found.groupby(["task", "model"], sort=False):
         lines = [f"{task} · {model} · {subject(part)}"]

@@ -1,4 +1,4 @@
-"""Does attention depend on what is asked, and is anything left to chance? Where not, what is compared is not what one thinks."""
+"""Checks of attention: whether it depends on the query, and whether the policy is still random. If not, comparisons mislead."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from .frames import per_run
 from .groups import panels
 from .table import last
 
-#: Share of the positions that words could attend to below which attention has collapsed: nearly all words of a sentence attend to one.
+#: Share of attended positions (of all that words could attend to) below which attention has collapsed: nearly all words share one.
 COLLAPSED = 0.1
-#: Entropy of a choice, in nats, below which it is as good as certain: of two options the other one has a probability below 1e-4.
+#: Entropy of a choice, in nats, below which it is practically deterministic: of two options, the other has a probability below 1e-4.
 CERTAIN = 1e-3
 
 
 def collapsed(data: xr.Dataset) -> dict[tuple[str, str], list[str]]:
-    """By task and model, the estimators whose networks attend, at their last evaluation, to nearly one position whatever the word:
-    `metric_positions_used` of one of their runs is below `COLLAPSED`. Nothing where that was not evaluated."""
+    """By task and model, the estimators with collapsed attention: at the last evaluation of one of their runs nearly all words attend to
+    one position (`metric_positions_used` is below `COLLAPSED`). Empty if this was not evaluated."""
     if "metric_positions_used" not in data:
         return {}
     used = per_run(data, "metric_positions_used")
@@ -27,8 +27,9 @@ def collapsed(data: xr.Dataset) -> dict[tuple[str, str], list[str]]:
 
 
 def certain(data: xr.Dataset) -> dict[tuple[str, str], list[str]]:
-    """By task and model, the estimators one of whose networks was sure of every choice when it was last measured: `attention_entropy` is
-    below `CERTAIN`. (Of numbers it is a density's, and may be negative: these are not meant.) Nothing where that was not measured."""
+    """By task and model, the estimators with a practically deterministic policy: at the last measurement of one of their runs
+    `attention_entropy` is below `CERTAIN`. Choices of numbers have a differential entropy, which may be negative; they are excluded.
+    Empty if this was not measured."""
     if "attention_entropy" not in data:
         return {}
     entropy = last(data, "attention_entropy")

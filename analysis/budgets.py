@@ -1,4 +1,4 @@
-"""What a run had reached by the time it had cost so much: losses at equal steps, rows or processor seconds."""
+"""Losses at equal training cost: at equal steps, rows or processor seconds."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import xarray as xr
 
 from .load import need, run_settings
 
-#: What training may cost, and how people read it.
+#: Costs of training, and their display names.
 COSTS = {"steps": "training step", "rows": "rows so far (samples of the whole network)", "attention_values": "attention values so far",
          "cpu_seconds": "processor time of the cell's thread (s)"}
 
 
 def cost_so_far(data: xr.Dataset, axis: str, cost: str) -> np.ndarray:
-    """What training had cost at the points of `axis` (step, evaluation_step or measurement_step), [run, axis]; NaN where a run was
-    not trained that far. Costs are recorded at every logged step and interpolated in between. The training that made the network to
-    start from (`train.start`) is part of the cost."""
+    """Training cost at the points of `axis` (step, evaluation_step or measurement_step), [run, axis]; NaN beyond the end of a run.
+    Costs are recorded at every logged step and interpolated in between. They include the training of the network that a run started
+    from (`train.start`)."""
     steps = data[axis].values.astype(float)
     before = _start(data, cost)[:, None]
     if cost == "steps":
@@ -31,7 +31,7 @@ def cost_so_far(data: xr.Dataset, axis: str, cost: str) -> np.ndarray:
 
 
 def _start(data: xr.Dataset, cost: str) -> np.ndarray:
-    """[run] What the training that a run started from had cost; 0 without any. A checkpoint of another sweep costs nothing here."""
+    """[run] Cost of the training that a run started from; 0 without any. A checkpoint of another sweep counts as 0."""
     if cost == "steps":
         settings = run_settings(data)
         trained = [bool(one.get("train.start")) and not str(one["train.start"]).endswith(".h5") for one in settings]
@@ -41,15 +41,15 @@ def _start(data: xr.Dataset, cost: str) -> np.ndarray:
 
 
 def reached(values: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """The most that each run had cost where it has a value: values and places [run, axis] -> [run], NaN without any."""
+    """The largest cost at which each run has a value: values and places [run, axis] -> [run], NaN without any."""
     there = np.isfinite(values) & np.isfinite(places)
     return np.array([row[known].max() if known.any() else np.nan for row, known in zip(places, there)])
 
 
 def at_budget(values: np.ndarray, places: np.ndarray, budget: float) -> np.ndarray:
-    """The value of each run [run] when it had cost `budget`: that of an evaluation there, or between the evaluations before and after
-    it on a straight line, if these are near to each other: their costs within a quarter, or their values within 2% of the range of
-    the run's values. Else NaN: a straight line over the steep part of a curve invents losses."""
+    """The value of each run [run] at a cost of `budget`: an evaluation at this cost, or linear interpolation between the evaluations
+    before and after it. These must be close: their costs within a quarter, or their values within 2% of the range of the run's values.
+    Else NaN, since interpolation over the steep part of a curve would be wrong."""
     found = np.full(len(values), np.nan)
     for run, (row, at) in enumerate(zip(values, places)):
         there = np.isfinite(row) & np.isfinite(at)

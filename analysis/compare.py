@@ -1,4 +1,4 @@
-"""What changed between two results beyond noise."""
+"""Changes between two results beyond noise."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _PROVENANCE = ("version", "git_commit", "git_dirty", "compiler", "flags", "blas"
 
 
 class Comparison(NamedTuple):
-    """`cells`: one row per task, model, estimator and quantity that both results have; estimators that only one has; attributes
-    that differ, with both values."""
+    """`cells`: one row per task, model, estimator and quantity in both results. `only_first`, `only_second`: estimators that only one
+    result has. `provenance`: attributes that differ, with both values."""
 
     cells: pd.DataFrame
     only_first: list[tuple[str, str, str]]
@@ -32,13 +32,13 @@ class Comparison(NamedTuple):
 
 
 def compare(first: xr.Dataset, second: xr.Dataset, at: str | int = "first", level: float = 0.05) -> Comparison:
-    """Second less first, for the final held-out loss, the metric, and variance and squared bias at step `at` of either.
+    """Second minus first, for the final held-out loss, the metric, and variance and squared bias at step `at`.
 
-    What was measured has intervals of its own: their noise is held against the difference over the seeds both have
-    (`propagated_difference`). What was trained is paired over these seeds (`paired_difference`), or, if there are none in common,
-    compared as independent (`welch_difference`). p-values are corrected for all rows together (Holm 1979). `verdict` is "changed"
-    below `level`, "within noise" above, "same" if the numbers are equal but for rounding, "one seed" where one number on either
-    side says nothing of noise. InputError if the results have nothing in common.
+    A measured quantity has an interval for each run. These intervals give the noise of the difference, over the seeds that both results
+    have (`propagated_difference`). A quantity of training is paired over these seeds (`paired_difference`). Without common seeds, the
+    two samples are independent (`welch_difference`). p-values are corrected for all rows together (Holm 1979). `verdict` is "changed"
+    below `level`, "within noise" above, "same" if the numbers are equal up to rounding, and "one seed" if one number on either side
+    gives no estimate of the noise. InputError if the results have nothing in common.
     """
     sides = [{(g.task, g.model, g.label): g for g in groups(data)} for data in (first, second)]
     shared = [key for key in sides[0] if key in sides[1]]
@@ -67,7 +67,7 @@ def compare(first: xr.Dataset, second: xr.Dataset, at: str | int = "first", leve
 
 
 def _quantities(first: xr.Dataset, second: xr.Dataset, at: str | int):
-    """What both have: its name, by panel the name of the evaluation that stands for it, and the runs' numbers on either side."""
+    """Common quantities: the name, the variable evaluated in each panel, and the runs' numbers in both results."""
     for quantity, prefix in (("final_loss", "heldout"), ("metric", "metric")):
         names: dict[tuple[str, str], str] = {}
         values = [np.full(data.sizes["run"], np.nan) for data in (first, second)]
@@ -90,7 +90,7 @@ def _quantities(first: xr.Dataset, second: xr.Dataset, at: str | int):
 
 def _difference(data: tuple[xr.Dataset, xr.Dataset], pair: tuple[Group, Group], quantity: str, values: list[np.ndarray],
                 at: str | int) -> dict[str, object] | None:
-    """One row's numbers; None if a side has none."""
+    """The numbers of one row; None if either result has none."""
     by = [dict(zip(seeds, matrix[0])) for matrix, seeds in (by_seed(d, [g], v) for d, g, v in zip(data, pair, values))]
     by = [{seed: value for seed, value in side.items() if np.isfinite(value)} for side in by]
     if not all(by):
@@ -123,14 +123,14 @@ def _own(data: xr.Dataset, group: Group, quantity: str, seeds: list[str] | None,
 
 
 def _rounding(data: xr.Dataset, group: Group, quantity: str, at: str | int) -> float:
-    """How much of a quantity is rounding."""
+    """The part of a quantity that may be rounding error."""
     if quantity not in ("variance", "squared_bias"):
         return 0.0
     return float(rounding(data, measurement_step(data, at))[group.runs].max())
 
 
 def as_json(found: Comparison) -> dict[str, object]:
-    """`cells` as a list of objects with NaN as null, `changed` how many have changed, and the rest as in `Comparison`."""
+    """`cells` as a list of objects with NaN as null, `changed` the number of changed cells, and the rest as in `Comparison`."""
     cells = [{name: None if isinstance(value, float) and not np.isfinite(value) else value for name, value in row.items()}
              for row in found.cells.to_dict("records")]
     keys = ("task", "model", "estimator")
@@ -141,7 +141,7 @@ def as_json(found: Comparison) -> dict[str, object]:
 
 
 def format_comparison(found: Comparison) -> str:
-    """What a person reads: the changes, how much else there is, what differs in origin."""
+    """The comparison as text: changes, counts, and differences in provenance."""
     cells, lines = found.cells, []
     counts = cells["verdict"].value_counts()
     lines.append(f"{len(cells)} comparisons: " + (", ".join(f"{counts[v]} {v}" for v in ("changed", "within noise", "same", "one seed")

@@ -1,4 +1,4 @@
-"""Figures of what changes over training: against steps, against what it cost so far."""
+"""Figures of quantities over training, against steps or cost."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from .table import evaluation_names
 
 def curves(data: xr.Dataset, name: str, axis: str, log: bool, ax: Axes, members: list[Group], look: dict[str, Look],
            places: np.ndarray | None = None) -> bool:
-    """Mean over seeds with a band from the lowest to the highest seed, one curve per group (an interval of the mean would be
-    wider than the picture with the usual three seeds). With `log`, geometric means; groups at zero are named. `places`
-    [run, axis], if not the steps themselves: of a group, their mean over seeds. False if there was nothing to draw."""
+    """Mean over seeds with a band from the lowest to the highest seed, one curve per group. (With the usual three seeds, an interval of
+    the mean would exceed the panel.) With `log`, geometric means; groups at zero are named. `places` [run, axis] replaces the steps as
+    horizontal axis; a group is drawn at their mean over seeds. False if there is nothing to draw."""
     zero, drawn = [], False
     for group in members:
         values = data[name].values[group.runs]
@@ -34,7 +34,7 @@ def curves(data: xr.Dataset, name: str, axis: str, log: bool, ax: Axes, members:
             continue
         kept = np.where(np.isfinite(values) & ((values > 0) | (not log)), values, np.nan)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of columns without a number
+            warnings.simplefilter("ignore")  # columns without a number
             mean = np.exp(np.nanmean(np.log(kept), axis=0)) if log else np.nanmean(kept, axis=0)
             x = data[axis].values.astype(float) if places is None else np.nanmean(
                 np.where(np.isfinite(kept), places[group.runs], np.nan), axis=0)
@@ -65,8 +65,8 @@ def curves(data: xr.Dataset, name: str, axis: str, log: bool, ax: Axes, members:
 
 def _measured(data: xr.Dataset, name: str, why: str, title: str, label: str, log: bool = False,
               finish: Callable[[Axes], object] = lambda ax: None) -> Figure:
-    """The variable `name` at the steps measured; `why` it may be missing, for the message; `finish` sets the axis `label` stands at,
-    of panels with something drawn."""
+    """The variable `name` at the measured steps. `why` explains in the message why it may be missing; `finish` adjusts the axes of
+    panels with something drawn."""
     need(data, name, why)
 
     def panel(ax: Axes, members: list[Group], look: dict[str, Look]) -> bool:
@@ -80,12 +80,12 @@ def _measured(data: xr.Dataset, name: str, why: str, title: str, label: str, log
 
 
 def variance_over_training(data: xr.Dataset) -> Figure:
-    """Variance of the gradient at the steps measured: geometric mean over seeds, and their range."""
+    """Variance of the gradient at the measured steps: geometric mean over seeds, and their range."""
     return _measured(data, "variance", "set measure.at in the sweep", "Variance of the gradient over training", "variance", log=True)
 
 
 def cosine_over_training(data: xr.Dataset) -> Figure:
-    """Mean cosine between an estimate and the true gradient at the steps measured: 1 is the truth, 0 no better than chance."""
+    """Mean cosine between an estimate and the true gradient at the measured steps: 1 is exact, 0 is chance."""
     def finish(ax: Axes) -> None:
         ax.axhline(0, color="#555555", linewidth=1, zorder=1)
         ax.set_ylim(min(ax.get_ylim()[0], -0.05), 1.05)
@@ -94,14 +94,14 @@ def cosine_over_training(data: xr.Dataset) -> Figure:
 
 
 def entropy_over_training(data: xr.Dataset) -> Figure:
-    """Mean entropy of one choice of the network at the steps measured: 0 is decided, log S all of S options alike."""
+    """Mean entropy of one choice of the network at the measured steps: 0 is deterministic, log S is uniform over S options."""
     return _measured(data, "attention_entropy", "set measure.at in the sweep; earlier versions did not record it",
                      "Attention entropy: nats per choice", "entropy (nat)",
                      finish=lambda ax: ax.set_ylim(0, max(1.05 * ax.get_ylim()[1], 0.1)))
 
 
 def loss_curves(data: xr.Dataset, name: str = "train_loss", against: str = "steps") -> Figure:
-    """Training loss (or a held-out one by its variable's name) against what `COSTS` names: mean over seeds, and their range."""
+    """Training loss (or a held-out loss by its variable's name) against a cost of `COSTS`: mean over seeds, and their range."""
     values = need(data, name, "nothing was trained: set train.steps in the sweep")
     axis = "step" if "step" in values.dims else "evaluation_step"
     what = "Training loss" if name == "train_loss" else f"{evaluated_along(data).capitalize()} loss: " + name.removeprefix("heldout_").replace("_", " ")
@@ -124,14 +124,14 @@ def loss_curves(data: xr.Dataset, name: str = "train_loss", against: str = "step
 
 
 def targets(data: xr.Dataset, runs: np.ndarray) -> list[str]:
-    """What the estimators of these runs aim at, as far as it was recorded with measurements."""
+    """Targets of these runs' estimators, if they were recorded with measurements."""
     if "own_target" not in data:
         return []
     return sorted({str(aim) for aim in data["own_target"].values[runs].ravel() if str(aim)})
 
 
 def heldout_curves(data: xr.Dataset, against: str = "steps") -> Figure:
-    """The held-out loss that most tasks have."""
+    """The most common held-out loss."""
     names = evaluation_names(data, "heldout")
     if not names:
         raise InputError(f"{data.attrs.get('path', 'result')}: has no held-out loss: nothing was evaluated")
@@ -139,12 +139,12 @@ def heldout_curves(data: xr.Dataset, against: str = "steps") -> Figure:
 
 
 def metric_curves(data: xr.Dataset, name: str | None = None, against: str = "steps") -> Figure:
-    """A held-out metric against what `COSTS` names; without a metric's name, each panel shows the first its task has."""
+    """A held-out metric against a cost of `COSTS`. Without a metric's name, each panel shows its task's first metric."""
     names = [name] if name else evaluation_names(data, "metric")
     if not names:
         raise InputError(f"{data.attrs.get('path', 'result')}: has no metric: evaluate a task that has one")
     for given in names:
-        need(data, given, f"what was evaluated has: {', '.join(evaluation_names(data, 'metric')) or 'no metric'}")
+        need(data, given, f"evaluated metrics are: {', '.join(evaluation_names(data, 'metric')) or 'none'}")
     places = None if against == "steps" else cost_so_far(data, "evaluation_step", against)
 
     def panel(ax: Axes, members: list[Group], look: dict[str, Look]) -> bool:

@@ -1,4 +1,4 @@
-"""What figures share: a grid of panels under one legend, and axes for numbers that may be zero or negative."""
+"""Shared parts of figures: a grid of panels under one legend, and axes for numbers that may be zero or negative."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from .errors import InputError
 from .lettering import broken, width_of
 from .style import Look, looks
 
-MOST_PANELS = 24  # tasks and models in one figure: more make no page
+MOST_PANELS = 24  # tasks and models in one figure
 
 
 class Size(NamedTuple):
-    """Of one panel with its labels, in inches; how many stand side by side; and the letters, as a share of LETTERS."""
+    """Size of one panel with its labels, in inches; panels per row; and the font size, relative to LETTERS."""
 
     width: float
     height: float
@@ -31,15 +31,15 @@ class Size(NamedTuple):
     letters: float
 
 
-#: `paper`: a panel is as wide as one column of a page with two, two are as wide as the page.
+#: `paper`: one panel fits a column of a two-column page, two fit the page.
 SIZES = {"screen": Size(4.6, 3.4, 3, 1), "paper": Size(3.3, 2.4, 2, 0.8)}
 _size: ContextVar[Size] = ContextVar("size", default=SIZES["screen"])
-_HANDLE, _BETWEEN = 2.6, 1.6  # the legend's, in letters
+_HANDLE, _BETWEEN = 2.6, 1.6  # handle and gap of the legend, in font sizes
 
 
 @contextmanager
 def sized(size: Size) -> Iterator[None]:
-    """Figures drawn within have panels of this size."""
+    """Figures drawn within this context have panels of this size."""
     before = _size.set(size)
     try:
         yield
@@ -53,14 +53,14 @@ FONT: dict[str, Any] = {**LETTERS, "axes.spines.top": False, "axes.spines.right"
 
 
 def letters() -> float:
-    """How large letters are in figures drawn now, as a share of LETTERS."""
+    """The current font size of figures, relative to LETTERS."""
     return _size.get().letters
 
 
 def draw_panels(found: Mapping[tuple[str, str], list[Any]], title: str, panel: Callable[[Axes, list[Any], dict[str, Look]], bool],
                 xlabel: str, ylabel: str, lines: bool = True) -> Figure:
-    """A grid of panels, one per task and model, under one legend. `found`: what is drawn in each, things with a `label`;
-    `panel` draws them and says whether there was anything. InputError beyond MOST_PANELS."""
+    """A grid of panels, one per task and model, under one legend. `found`: the items of each panel, with a `label`. `panel` draws them
+    and returns whether it drew anything. InputError beyond MOST_PANELS."""
     if len(found) > MOST_PANELS:
         raise InputError(f"{len(found)} networks are too many for one figure (at most {MOST_PANELS}): select some")
     look = looks([group.label for members in found.values() for group in members])
@@ -75,7 +75,7 @@ def draw_panels(found: Mapping[tuple[str, str], list[Any]], title: str, panel: C
         head = broken(title, width - 0.2, big)
         names = [broken(name, size.width - 0.9, middle, "bold") for name in titles(list(found))]
         entries, per_row = _legend(labels, width, font["legend.fontsize"])
-        line = 1.62 / 72  # inches from line to line, of letters of one point
+        line = 1.62 / 72  # line height in inches, for a font of one point
         below = font["legend.fontsize"] * line * max(sum(entry.count("\n") + 1 for entry in column)
                                                      for column in np.array_split(np.array(entries, object), per_row)) + 0.15
         above = big * line * (head.count("\n") + 1) + 0.1
@@ -87,7 +87,7 @@ def draw_panels(found: Mapping[tuple[str, str], list[Any]], title: str, panel: C
             drawn = panel(ax, members, look)
             ax.set_title(name, loc="left", fontweight="bold")
             if not drawn:
-                ax.text(0.5, 0.5, "no number here", ha="center", va="center", transform=ax.transAxes, color="#777777")
+                ax.text(0.5, 0.5, "no data", ha="center", va="center", transform=ax.transAxes, color="#777777")
                 ax.set_xticks([]), ax.set_yticks([])
         for ax in axes[len(found):]:
             ax.remove()
@@ -108,16 +108,15 @@ def draw_panels(found: Mapping[tuple[str, str], list[Any]], title: str, panel: C
 
 
 def _legend(labels: list[str], width: float, size: float) -> tuple[list[str], int]:
-    """The legend's entries, broken where one is wider than the figure, and how many stand side by side."""
-    room = (_HANDLE + 0.8 + _BETWEEN) * size / 72  # of the handle and the gaps, which are in letters
+    """The legend's entries, wrapped to the width of the figure, and the number of columns."""
+    room = (_HANDLE + 0.8 + _BETWEEN) * size / 72  # the handle and the gaps, which scale with the font
     entries = [broken(label, width - room - 0.1, size) for label in labels]
     widest = max(width_of(line, size) for entry in entries for line in entry.split("\n"))
     return entries, max(1, min(len(labels), int((width - 0.1) / (widest + room))))
 
 
 def titles(keys: list[tuple[str, str]]) -> list[str]:
-    """A short title for every task and model: bare names where those tell it apart, else without the arguments that all of them
-    share."""
+    """A short title for every task and model: the bare names if they are unique, else without the arguments that all share."""
     bare = [tuple(spec.split("[")[0] for spec in key) for key in keys]
     return [_joined(*(bare[i] if bare.count(bare[i]) == 1 else key)) for i, key in enumerate(_distinct(keys))]
 
@@ -127,7 +126,7 @@ def _joined(task: str, model: str) -> str:
 
 
 def _distinct(keys: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The specs without the arguments that all of them share."""
+    """The specs without the arguments that all share."""
     def split(spec: str) -> tuple[str, list[str]]:
         name, _, rest = spec.partition("[")
         return name, rest.removesuffix("]").split(",") if rest else []
@@ -168,7 +167,7 @@ def set_symlog(axis: str, ax: Axes, values: list[float]) -> None:
             return [10.0 ** p for p in range(last, first - 1, -stride)]
 
         above = powers(high)[::-1]
-        if low >= 0 and len(above) < 3:  # too few to read from
+        if low >= 0 and len(above) < 3:  # too few ticks
             above = [p * m for p in above for m in (1, 2, 5) if p * m <= 1.2 * high]
             which.set_major_formatter(matplotlib.ticker.FuncFormatter(lambda value, _: f"{value:g}"))
         which.set_ticks([-p for p in powers(-low)] + [0] + above)
@@ -176,7 +175,7 @@ def set_symlog(axis: str, ax: Axes, values: list[float]) -> None:
 
 
 def readable_log(axis: Axis, low: float, high: float) -> None:
-    """Ticks for a logarithmic axis from `low` to `high`: plain numbers where there are too few powers of ten to read from."""
+    """Ticks for a logarithmic axis from `low` to `high`; plain numbers if there are too few powers of ten."""
     if high >= 100 * low:
         return
     powers = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)

@@ -1,17 +1,17 @@
-"""Errors that a user can act on: one clear line each."""
+"""Errors that a user can act on, each with a one-line message."""
 
 
 class InputError(Exception):
-    """A result is missing, damaged, or does not hold what was asked for."""
+    """A result is missing or damaged, or does not hold the requested data."""
 
 
 class Unverified(UserWarning):
-    """A file is read that nothing shows to be as it was written."""
+    """A file is read although its integrity cannot be checked."""
 
 
 class OutputError(Exception):
-    """A place cannot be written."""
+    """An output path cannot be written."""
 
 
 class NotApplicable(InputError):
-    """What is asked for is of no concern to this result: a figure of a parameter that the sweep does not vary."""
+    """The request does not apply to this result, such as a figure of a parameter that the sweep does not vary."""

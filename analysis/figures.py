@@ -16,13 +16,13 @@ from .moments import bias_variance, variance_against_cost
 
 
 class Drawing(Protocol):
-    """Draws a result; `at` is the step whose measurements are shown."""
+    """Draws a result; `at` is the step of the measurements."""
 
     def __call__(self, data: xr.Dataset, at: str | int = "first") -> Figure: ...
 
 
-#: By the name of its file; each takes a result and the step whose measurements are shown (first, last or a number). Raises
-#: InputError if the result does not hold what it draws, NotApplicable if the sweep was not about it.
+#: By file name. Each takes a result and the step of the measurements (first, last or a number). Raises InputError if the result lacks
+#: the data of the figure, NotApplicable if the figure does not apply to the sweep.
 FIGURES: dict[str, Drawing] = {
     "bias_variance": bias_variance,
     "variance_against_cost": variance_against_cost,
@@ -46,7 +46,7 @@ FIGURES: dict[str, Drawing] = {
 
 def draw_all(data: xr.Dataset, at: str | int = "first",
              names: Collection[str] | None = None) -> Iterator[tuple[str, Figure | InputError]]:
-    """Name and figure of all that concern the result, or of those named; instead of a figure, why it cannot be drawn."""
+    """Name and figure of every applicable or named figure; an InputError in place of a figure that cannot be drawn."""
     for name, draw in FIGURES.items():
         if names and name not in names:
             continue

@@ -1,4 +1,4 @@
-"""Choosing runs, and tidy data frames of them."""
+"""Selection of runs, and tidy data frames."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _AXES = ("measurement_step", "evaluation_step", "step", "run")
 
 
 def select(data: xr.Dataset, **wanted: Any) -> xr.Dataset:
-    """The runs whose labels are as wanted: `select(data, task="qa", estimator=["rloo", "nvil"], seed=1, status="ok")`.
+    """The runs with these labels: `select(data, task="qa", estimator=["rloo", "nvil"], seed=1, status="ok")`.
 
-    A name chooses every spec of that name ("rloo" also `rloo[samples=4]`), a whole spec only itself; a list chooses any of its
-    members. Labels are `status` and whatever has one value per run: task, model, estimator, seed, further axes of the grid.
-    InputError if there is no such label, or no run is left.
+    A name selects every spec of that name ("rloo" also selects `rloo[samples=4]`); a full spec selects only itself; a list selects any
+    of its members. Labels are `status` and everything with one value per run: task, model, estimator, seed, other axes of the grid.
+    InputError if a label does not exist or no run remains.
     """
     where = data.attrs.get("path", "result")
     kept = np.ones(data.sizes["run"], dtype=bool)
@@ -38,12 +38,12 @@ def select(data: xr.Dataset, **wanted: Any) -> xr.Dataset:
                 raise InputError(f"{where}: no run has {name} {one}{_suggest(one, have)}")
         kept &= np.array([any(matches(one, label) for one in values) for label in have], dtype=bool)
     if not kept.any():
-        raise InputError(f"{where}: no run has {', '.join(f'{n}={v}' for n, v in wanted.items())} all together")
+        raise InputError(f"{where}: no run has {', '.join(f'{n}={v}' for n, v in wanted.items())} in combination")
     return data.isel(run=np.flatnonzero(kept))
 
 
 def matches(wanted: str, label: str) -> bool:
-    """A bare name means every spec of that name, a whole spec itself."""
+    """A bare name matches every spec of that name, a full spec only itself."""
     return label == wanted or ("[" not in wanted and label.split("[")[0] == wanted)
 
 
@@ -55,16 +55,16 @@ def _suggest(word: str, words: Iterable[str]) -> str:
 def tidy(data: xr.Dataset, axis: str = "measurement_step") -> pd.DataFrame:
     """A tidy frame (Wickham 2014): one row per run and place on `axis` (measurement_step, evaluation_step, step, or run alone).
 
-    Columns: run, task, model, estimator, seed and every other number or text there is one of per run; `status` by name;
-    `setting_<parameter>` for every parameter of the estimators, defaults included (missing where an estimator has none such);
-    `train_<setting>` and `measure_<setting>` for all by which the run was trained and measured, overrides and defaults included;
-    every variable over the axis, intervals as `<quantity>_low` and `<quantity>_high`. Rows without a number are left out:
-    steps a run did not measure. InputError if the result has no such axis.
+    Columns: run, task, model, estimator, seed and every other number or text with one value per run; `status` by name;
+    `setting_<parameter>` for every parameter of the estimators, including defaults (missing if an estimator lacks it);
+    `train_<setting>` and `measure_<setting>` for all training and measurement settings of the run, including overrides and defaults;
+    every variable over the axis, intervals as `<quantity>_low` and `<quantity>_high`. Rows without a number, such as steps that a run
+    did not measure, are dropped. InputError if the result lacks the axis.
     """
     if axis not in _AXES:
-        raise InputError(f"tidy: {axis} is no axis to tidy by (there are: {', '.join(_AXES)})")
+        raise InputError(f"tidy: {axis} is not an axis (axes are: {', '.join(_AXES)})")
     if axis != "run":
-        need(data, axis, "nothing of the kind was recorded")
+        need(data, axis, "it was not recorded")
     frame = pd.DataFrame({"run": data["run"].values})
     for name in ("task", "model", "estimator", "seed"):
         if name in data.variables:
@@ -98,9 +98,9 @@ def tidy(data: xr.Dataset, axis: str = "measurement_step") -> pd.DataFrame:
 
 
 def per_run(data: xr.Dataset, quantity: str, at: str | int = "first") -> np.ndarray:
-    """One number per run, NaN where there is none: of a measured quantity the one at step `at` (first, last or a number), of what
-    is logged or evaluated over training the last one, of the rest itself. A bias that rounding explains is 0. InputError if
-    there is no such variable."""
+    """One number per run, NaN if it has none: a measured quantity at step `at` (first, last or a number), the last value of a quantity
+    logged or evaluated over training, or a scalar itself. A bias that rounding explains is 0. InputError if the variable does not
+    exist."""
     where = data.attrs.get("path", "result")
     if quantity not in data.data_vars or data[quantity].dtype.kind not in "fiu":
         numbers = [str(n) for n in data.data_vars if data[n].dtype.kind == "f" and data[n].dims[:1] == ("run",)]
@@ -112,4 +112,4 @@ def per_run(data: xr.Dataset, quantity: str, at: str | int = "first") -> np.ndar
         return at_step(data, quantity, measurement_step(data, at))
     if len(values.dims) == 2 and values.dims[0] == "run":
         return last(data, quantity)
-    raise InputError(f"{where}: {quantity} is no single number per run: it has axes {', '.join(map(str, values.dims))}")
+    raise InputError(f"{where}: {quantity} has more than one number per run: its axes are {', '.join(map(str, values.dims))}")

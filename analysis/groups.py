@@ -1,4 +1,4 @@
-"""Which runs belong together: everything but the seed equal."""
+"""Groups of runs that differ only in their seed."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from .load import run_settings, status_names
 
 
 def in_words(settings: Mapping[str, object]) -> str:
-    """Settings as one reads them, without those that are set to nothing (`train.start = ""`)."""
+    """Settings as readable text, without empty ones (`train.start = ""`)."""
     return " ".join(f"{name}={value}" for name, value in settings.items() if value != "")
 
 
 def labelled(estimator: str, others: Mapping[str, object]) -> str:
-    """An estimator with the further settings that set it apart."""
+    """An estimator with the other settings that distinguish it."""
     return f"{estimator} {in_words(others)}".strip()
 
 
 class Group(NamedTuple):
-    """Runs that differ in their seed only."""
+    """Runs that differ only in their seed."""
 
     task: str
     model: str
     estimator: str
-    others: dict[str, str]  # further axes of the grid that vary within the file
+    others: dict[str, str]  # other axes of the grid that vary within the file
     runs: np.ndarray  # positions along `run`
     status: list[str]  # of each run
-    tuned: dict[str, str] = {}  # settings that [tune] has chosen for it
-    edge: str = ""  # what of them lies at the end of what was tried
+    tuned: dict[str, str] = {}  # settings chosen by [tune]
+    edge: str = ""  # those of them at the end of the range tried
 
     @property
     def label(self) -> str:
-        """The estimator, with the further axes that set it apart."""
+        """The estimator, with the other axes that distinguish it."""
         return labelled(self.estimator, self.others)
 
     @property
@@ -45,7 +45,7 @@ class Group(NamedTuple):
 
 
 def other_axes(data: xr.Dataset) -> list[str]:
-    """Axes of the grid besides task, model, estimator and seed that take more than one value."""
+    """Axes of the grid besides task, model, estimator and seed with more than one value."""
     names = []
     for name in data.variables:
         axis = data[name].attrs.get("grid_axis")
@@ -55,8 +55,8 @@ def other_axes(data: xr.Dataset) -> list[str]:
 
 
 def overrides(data: xr.Dataset) -> dict[str, list[str]]:
-    """Settings of training and measurement that differ between runs without being an axis of the grid (overrides): [run] as text, by
-    their paths."""
+    """Training and measurement settings that differ between runs without being an axis of the grid (overrides): [run] as text, by
+    path."""
     settings = run_settings(data)
     axes = {str(data[name].attrs.get("grid_axis")) for name in data.variables}
     found = {}
@@ -77,29 +77,29 @@ def _splits(data: xr.Dataset, last: bool) -> np.ndarray:
 
 
 def evaluation_splits(data: xr.Dataset) -> np.ndarray:
-    """[run] what losses and metrics of the last evaluation are of: "held-out" or "test", by the split; "evaluated" for any other."""
+    """[run] The split of the last evaluation: "held-out", "test", or "evaluated" for any other."""
     return _splits(data, True)
 
 
 def in_common(splits: np.ndarray) -> str:
-    """What they all are; "evaluated" if they differ."""
+    """The common split; "evaluated" if they differ."""
     found = set(splits.tolist())
     return str(found.pop()) if len(found) == 1 else "evaluated"
 
 
 def evaluated_on(data: xr.Dataset, runs: np.ndarray | None = None) -> str:
-    """What losses and metrics of evaluations are of in all runs, or in these."""
+    """The split of the last evaluation of all runs, or of these."""
     splits = evaluation_splits(data)
     return in_common(splits if runs is None else splits[runs])
 
 
 def evaluated_along(data: xr.Dataset) -> str:
-    """What those of all evaluations are of: "evaluated" where the last one is of another split than those before it."""
+    """The split of all evaluations: "evaluated" if the last one uses another split than the earlier ones."""
     return in_common(np.concatenate([_splits(data, False), _splits(data, True)]))
 
 
 def groups(data: xr.Dataset) -> list[Group]:
-    """All groups in the order of their first run."""
+    """All groups, ordered by their first run."""
     others = other_axes(data)
     status = status_names(data)
     found: dict[tuple[str, ...], list[int]] = {}
@@ -116,7 +116,7 @@ def groups(data: xr.Dataset) -> list[Group]:
 
 
 def by_seed(data: xr.Dataset, members: list[Group], scores: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """Scores [groups, seeds] of one panel, NaN where a group has no such run; and the seeds."""
+    """Scores [groups, seeds] of one panel, NaN for missing runs; and the seeds."""
     name = "seed_hex" if "seed_hex" in data.variables else "seed"
     runs = np.concatenate([group.runs for group in members])
     labels = map(str, data[name].values[runs] if name in data.variables else runs)
@@ -130,8 +130,8 @@ def by_seed(data: xr.Dataset, members: list[Group], scores: np.ndarray) -> tuple
 
 
 def page(data: xr.Dataset, number: int, most: int) -> tuple[xr.Dataset, int]:
-    """The runs of the networks (tasks and models) on a page of `most`, and how many pages there are. InputError if there is no such
-    page."""
+    """The runs of the networks (tasks and models) on page `number` of `most` networks, and the number of pages. InputError if the page
+    does not exist."""
     found = list(panels(data).values())
     pages = -(-len(found) // most)
     if not 1 <= number <= pages:

@@ -1,4 +1,4 @@
-"""A heat map of estimators and networks: what was measured, and why the rest was not."""
+"""A heat map of estimators and networks: measured values, and reasons for missing ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .table import measured, measurement_step
 
 
 def _why_not(data: xr.Dataset, group: Group, step: int) -> str:
-    """Why there is no number: the run's reason, or the measurement's."""
+    """The reason for a missing number: the run's, or the measurement's."""
     for status, run in zip(group.status, group.runs):
         if status != "ok":
             return f"{status}: {str(data['reason'].values[run]) or 'no reason given'}"
@@ -32,8 +32,8 @@ def _why_not(data: xr.Dataset, group: Group, step: int) -> str:
 
 
 def heat_map(data: xr.Dataset, at: str | int = "first", quantity: str = "work_normalised_variance") -> Figure:
-    """Estimators x tasks and networks: a measured quantity, as a multiple of the column's least above zero, on a logarithmic
-    scale; cells without a number are hatched, with a letter for the reason below. Blank: not in the sweep."""
+    """Estimators x tasks and networks: a measured quantity, as a multiple of the smallest positive value in its column, on a logarithmic
+    scale. Cells without a number are hatched, with a letter for the reason below. Blank: not in the sweep."""
     step = measurement_step(data, at)
     need(data, quantity, "set measure.at in the sweep")
     found = panels(data)
@@ -86,7 +86,7 @@ def heat_map(data: xr.Dataset, at: str | int = "first", quantity: str = "work_no
         bar = figure.colorbar(picture, ax=ax, fraction=0.05, pad=0.02, shrink=min(1, 2.5 / (0.27 * rows)))
         bar.outline.set_visible(False)
         what = quantity.replace("work_normalised_variance", "variance × rows").replace("_", " ")
-        figure.suptitle(f"{what.capitalize()} at step {step}, as a multiple of the column's least", x=0.01, y=1 - 0.08 / tall,
+        figure.suptitle(f"{what.capitalize()} at step {step}, as a multiple of the column's minimum", x=0.01, y=1 - 0.08 / tall,
                         va="top", ha="left", fontsize=12)
         figure.text(0.1 / wide, (below - 0.15) / tall, "\n".join(legend), va="top", fontsize=8.5, linespacing=1.35)
     return figure

@@ -1,7 +1,7 @@
-"""IBM Models 1 and 2 (Brown, Della Pietra, Della Pietra & Mercer 1993): word alignment without a network, as what attention is to beat.
+"""IBM Models 1 and 2 (Brown, Della Pietra, Della Pietra & Mercer 1993): word alignment without a network, as a baseline for attention.
 
-Each word of a target sentence is translated from one word of its source sentence or from none (NULL). Model 1: from any of them
-alike, p(t | s) = sum_i p(t | s_i) / (L + 1). Model 2: from position i with a probability that depends on the target position j and on both
+Each word of a target sentence is translated from one word of its source sentence or from none (NULL). Model 1: all are equally likely,
+p(t | s) = sum_i p(t | s_i) / (L + 1). Model 2: position i has a probability that depends on the target position j and on both
 lengths, a(i | j, L, T). Both are learned by expectation-maximisation."""
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-#: A sentence pair, and links (source position, target position) from 0.
+#: A sentence pair; links (source position, target position), from 0.
 Pair = tuple[Sequence[str], Sequence[str]]
 Links = set[tuple[int, int]]
 
 
 @dataclass
 class _Cells:
-    """Every (source word or NULL, target word) of every pair, one after the other: NULL is position 0."""
+    """Every (source word or NULL, target word) of every pair, concatenated; NULL is position 0."""
 
-    pair: np.ndarray  # [cells] of which pair
+    pair: np.ndarray  # [cells] index of the pair
     i: np.ndarray  # [cells] source position, from 1; 0: NULL
     j: np.ndarray  # [cells] target position, from 0
-    word: np.ndarray  # [cells] which target word of all pairs
-    translation: np.ndarray  # [cells] number of (source word, target word)
+    word: np.ndarray  # [cells] index of the target word among all pairs
+    translation: np.ndarray  # [cells] index of (source word, target word)
     source_of: np.ndarray  # [translations] source word of each
-    position: np.ndarray  # [cells] number of (i, j, L, T)
-    group_of: np.ndarray  # [positions] number of (j, L, T)
+    position: np.ndarray  # [cells] index of (i, j, L, T)
+    group_of: np.ndarray  # [positions] index of (j, L, T)
 
 
 def _numbers(words: list[str]) -> np.ndarray:
@@ -56,21 +56,21 @@ def _cells(pairs: Sequence[Pair]) -> _Cells:
 
 
 def _shares(weight: np.ndarray, of: np.ndarray) -> np.ndarray:
-    """Each weight's share of the sum of its group."""
+    """Each weight divided by the sum of its group."""
     return weight / np.bincount(of, weight)[of]
 
 
 @dataclass
 class Alignment:
-    """What a model found: links of each pair, and the log likelihood of the target words after each iteration's expectations."""
+    """Links of each pair, and the log likelihood of the target words after the E step of each iteration."""
 
     links: list[Links]
     log_likelihood: list[float]
 
 
 def ibm_models(pairs: Sequence[Pair], iterations: int = 5) -> tuple[Alignment, Alignment]:
-    """Models 1 and 2, trained on the pairs (of which none is empty) and aligning them: every target word with its likeliest source word, or
-    with none. Model 2 begins with the translations of Model 1; each takes `iterations` of expectation-maximisation, from uniform
+    """Models 1 and 2, trained on the pairs (none may be empty). Every target word is aligned with its most likely source word, or with
+    none. Model 2 starts from the translations of Model 1. Each runs `iterations` of expectation-maximisation, from uniform
     probabilities."""
     cells = _cells(pairs)
     translation = np.ones(len(cells.source_of))
@@ -91,7 +91,7 @@ def ibm_models(pairs: Sequence[Pair], iterations: int = 5) -> tuple[Alignment, A
 
 
 def _likeliest(cells: _Cells, joint: np.ndarray, pairs: int) -> list[Links]:
-    """The links of every target word's largest cell; of equal ones the first, and a source word before NULL."""
+    """The links of every target word's largest cell. Ties: the first, and a source word before NULL."""
     order = np.lexsort((np.where(cells.i == 0, cells.i.max() + 1, cells.i), -joint, cells.word))
     best = order[np.unique(cells.word[order], return_index=True)[1]]
     links: list[Links] = [set() for _ in range(pairs)]

@@ -1,4 +1,4 @@
-"""What a result says beyond noise: data frames of tests, ranks and fronts, per task and model."""
+"""Inference from a result: data frames of tests, ranks and fronts, per task and model."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from .statistics import (holm, interquartile_mean_interval, paired_difference, p
                          probability_of_improvement, ranks)
 from .table import evaluation_names, measurement_step, measurements, most_common
 
-FINAL_LOSS = "final_loss"  # stands for the held-out loss that `table` ranks by
+FINAL_LOSS = "final_loss"  # placeholder for the held-out loss that ranks the table
 
 
 def bias_tests(data: xr.Dataset, at: str | int = "first", level: float = 0.05) -> pd.DataFrame:
-    """Is the gradient biased? One row per run measured at step `at`: its p-value of "no bias" (along many directions, Bonferroni)
-    and that corrected for the number of runs by Holm 1979; `biased` where that is below `level` and the replicates support it
+    """Is the gradient biased? One row per run measured at step `at`: its p-value of "no bias" (along many directions, Bonferroni), and
+    the p-value corrected for the number of runs (Holm 1979). `biased` if it is below `level` and the replicates support it
     (`supported`)."""
     need(data, "bias_p_value", "set measure.at in the sweep")
     step = measurement_step(data, at)
@@ -42,7 +42,7 @@ def lower_is_better(quantity: str) -> bool:
 
 
 def _scores(data: xr.Dataset, quantity: str, at: str | int) -> np.ndarray:
-    """The quantity of every run; the final loss is chosen for each panel, as in the table."""
+    """The quantity of every run; the final loss is chosen for each panel as in the table."""
     if quantity != FINAL_LOSS:
         return per_run(data, quantity, at)
     scores = np.full(data.sizes["run"], np.nan)
@@ -57,8 +57,8 @@ def _scores(data: xr.Dataset, quantity: str, at: str | int) -> np.ndarray:
 
 
 def comparisons(data: xr.Dataset, quantity: str = FINAL_LOSS, baseline: str | None = None, at: str | int = "first") -> pd.DataFrame:
-    """Every two estimators of a panel (or each against `baseline`, a label or the bare name of the only estimator of that name), paired
-    over the seeds both have: mean difference with Student's t interval, its p-value, that of the sign-flip test, and the former
+    """Every pair of estimators of a panel, or each against `baseline` (a label, or a bare name if only one estimator has it), paired over
+    their common seeds: mean difference with Student's t interval, p-values of the t test and the sign-flip test, and the former
     corrected for all rows (Holm 1979)."""
     scores = _scores(data, quantity, at)
     rows: list[dict[str, object]] = []
@@ -70,7 +70,7 @@ def comparisons(data: xr.Dataset, quantity: str = FINAL_LOSS, baseline: str | No
             if baseline is not None and against not in (labels[i], labels[j]):
                 continue
             if against == labels[i]:
-                i, j = j, i  # what is compared first, the baseline second
+                i, j = j, i  # the baseline is second
             found = paired_difference(matrix[i], matrix[j])
             if found.count:
                 rows.append({"task": task, "model": model, "first": labels[i], "second": labels[j], **found._asdict()})
@@ -84,17 +84,16 @@ def comparisons(data: xr.Dataset, quantity: str = FINAL_LOSS, baseline: str | No
 
 
 def _label(wanted: str, members: list[Group]) -> str | None:
-    """The label that is meant: itself, or the only one of an estimator of that name; None if there is none. InputError if there are
-    several."""
+    """The label for `wanted`: itself, or the only estimator of that name; None if there is none. InputError if several match."""
     found = ([group.label for group in members if group.label == wanted]
              or [group.label for group in members if matches(wanted, group.estimator)])
     if len(found) > 1:
-        raise InputError(f"{wanted} is several estimators here: {', '.join(found)}; name one of them")
+        raise InputError(f"{wanted} matches several estimators: {', '.join(found)}; give one of these")
     return found[0] if found else None
 
 
 def ranking(data: xr.Dataset, quantity: str = FINAL_LOSS, at: str | int = "first") -> pd.DataFrame:
-    """Rank of every estimator in its panel with a bootstrap interval over seeds, and its chance of being the best."""
+    """Rank of every estimator in its panel with a bootstrap interval over seeds, and its probability of being the best."""
     scores, parts = _scores(data, quantity, at), []
     for (task, model), members in panels(data).items():
         found = ranks(by_seed(data, members, scores)[0], lower_is_better(quantity))
@@ -114,8 +113,8 @@ def _strata(data: xr.Dataset, scores: np.ndarray) -> dict[str, dict[tuple[str, s
 
 
 def aggregates(data: xr.Dataset, quantity: str = FINAL_LOSS, at: str | int = "first") -> pd.DataFrame:
-    """Interquartile mean over all panels' runs with its stratified bootstrap interval (Agarwal et al. 2021), scores scaled in
-    every panel so that its lowest run is 0 and its highest 1. Compare estimators with the same number of `panels` only."""
+    """Interquartile mean over the runs of all panels with a stratified bootstrap interval (Agarwal et al. 2021). Scores are scaled in
+    every panel: its lowest run is 0, its highest 1. Compare only estimators with the same number of `panels`."""
     scores = _scores(data, quantity, at).copy()
     scores[~np.isfinite(scores)] = np.nan
     for members in panels(data).values():
@@ -132,7 +131,7 @@ def aggregates(data: xr.Dataset, quantity: str = FINAL_LOSS, at: str | int = "fi
 
 
 def improvement_probabilities(data: xr.Dataset, quantity: str = FINAL_LOSS, at: str | int = "first") -> pd.DataFrame:
-    """Chance that a run of `first` beats one of `second`, averaged over the panels that have both (Agarwal et al. 2021)."""
+    """Probability that a run of `first` beats one of `second`, averaged over the panels with both (Agarwal et al. 2021)."""
     strata = _strata(data, _scores(data, quantity, at))
     rows = []
     for first, second in combinations(strata, 2):
@@ -148,9 +147,9 @@ def improvement_probabilities(data: xr.Dataset, quantity: str = FINAL_LOSS, at: 
 def pareto(data: xr.Dataset, at: str | int = "first", level: float = 0.05) -> pd.DataFrame:
     """The Pareto front of |bias|, variance and cost (rows of one gradient), among estimators of the same panel and target.
 
-    Means over seeds. Noise decides nothing: |bias| counts as zero unless `bias_tests` finds the bias in a run of the group, beyond
-    `level`; and an estimator is off the front only if another is no worse in all three beyond the 95% intervals of the differences
-    (paired over seeds; of a single seed, by the measurements' own intervals).
+    Means over seeds, compared beyond noise. |bias| counts as zero unless `bias_tests` finds a bias in a run of the group, at `level`.
+    An estimator is off the front only if another is no worse in all three criteria beyond the 95% intervals of the differences
+    (paired over seeds; for a single seed, by the measurements' intervals).
     """
     for name in ("squared_bias", "variance", "rows"):
         need(data, name, "set measure.at in the sweep")
@@ -183,8 +182,8 @@ def pareto(data: xr.Dataset, at: str | int = "first", level: float = 0.05) -> pd
 
 
 def _upper_ends(data: xr.Dataset, members: list[Group], name: str, step: int, values: np.ndarray) -> np.ndarray:
-    """[groups, groups] the upper end of the interval of every group less every other one of `values` [run], the quantity at that step:
-    paired over seeds, or by the intervals of single measurements; the difference itself where there is no interval."""
+    """[groups, groups] upper end of the interval of each difference (row minus column) of `values` [run], the quantity at that step:
+    paired over seeds, or from the intervals of single measurements. Without an interval, the difference itself."""
     scores, seeds = by_seed(data, members, values)
     if len(seeds) > 1:
         found = pairwise_differences(scores, tests=1)

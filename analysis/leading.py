@@ -1,4 +1,4 @@
-"""Which settings a page leads with, where there are more than one can look at."""
+"""Selection of the leading settings, for results with more settings than a page can show."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import xarray as xr
 
 from .groups import labelled, other_axes, panels
 
-MOST_SETTINGS = 30  # drawn and listed in full of each network
+MOST_SETTINGS = 30  # of each network, drawn and listed in full
 
 
 def keys_of(data: xr.Dataset, frame: pd.DataFrame) -> list[tuple[str, str, str]]:
@@ -19,8 +19,8 @@ def keys_of(data: xr.Dataset, frame: pd.DataFrame) -> list[tuple[str, str, str]]
 
 
 def leading(frame: pd.DataFrame, most: int = MOST_SETTINGS) -> np.ndarray:
-    """Mask [rows] of the table (`table.table`, whose best rows come first): of each network the best row of every estimator, then the best
-    others, `most` in all."""
+    """Mask [rows] of the table (`table.table`, best rows first): for each network the best row of every estimator, then the next best
+    rows, `most` in all."""
     kept = np.zeros(len(frame), bool)
     places = pd.Series(np.arange(len(frame)))
     for _, part in places.groupby([frame["task"].to_numpy(), frame["model"].to_numpy()], sort=False):

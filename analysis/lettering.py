@@ -1,4 +1,4 @@
-"""How wide letters are, and text broken so that it fits: nothing in a figure is cut."""
+"""Text widths, and line breaks that keep text within a figure."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from matplotlib.textpath import text_to_path
 
 
 def width_of(text: str, size: float, weight: str = "normal") -> float:
-    """Inches that a line takes at a size in points."""
+    """Width of a line in inches, at a font size in points."""
     points, _, _ = text_to_path.get_text_width_height_descent(text, FontProperties(size=size, weight=weight), False)
     return float(points) / 72
 
 
 def broken(text: str, inches: float, size: float, weight: str = "normal") -> str:
-    """The text in as many lines as it takes, broken at spaces, behind commas, and within words where one alone is too long."""
+    """The text on as many lines as needed. Breaks are at spaces, after commas, and within words longer than a line."""
     lines, line = [], ""
     for piece in re.findall(r"[^ ,;\[]*[ ,;\[]*", text):
         if line and width_of((line + piece).rstrip(), size, weight) > inches:

@@ -1,4 +1,4 @@
-"""The curves of a sweep while it runs, as a page that redraws itself: what `hardgrad watch DIR --json` tells, again and again."""
+"""The curves of a running sweep, as a page that reloads itself; polls `hardgrad watch DIR --json`."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ _AXES = ("task", "model", "estimator", "seed")
 
 
 def program() -> str:
-    """The program as it is found without being told: on the path, or where the build puts it."""
+    """The default program: on the path, or in the build folder."""
     return shutil.which("hardgrad") or str(Path(__file__).resolve().parents[1] / "build/release/hardgrad")
 
 
 def told(hardgrad: str, folder: str) -> dict[str, Any]:
-    """What the program tells of the sweep in this folder. InputError with its own words if it refuses."""
+    """The program's report on the sweep in this folder. InputError with the program's message if it fails."""
     try:
         done = subprocess.run([hardgrad, "watch", folder, "--json"], capture_output=True, text=True, check=False)
     except OSError as error:
         raise InputError(f"{hardgrad}: cannot be run: {error.strerror}; build it, or name it with --hardgrad") from error
     if done.returncode:
-        raise InputError(done.stderr.strip().removeprefix("hardgrad: ") or f"{hardgrad} ended with {done.returncode}")
+        raise InputError(done.stderr.strip().removeprefix("hardgrad: ") or f"{hardgrad} ended with status {done.returncode}")
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
 
 def dataset(found: dict[str, Any]) -> xr.Dataset:
-    """The losses of the cells that have logged any, in the form of a result (`load`): [run, step], NaN where a run is not that far."""
+    """Losses of the cells that have logged any, as a result (`load`): [run, step], NaN where a run has not logged yet."""
     cells = [cell for cell in found["cells"] if cell["training"]]
     steps = sorted({point["step"] for cell in cells for point in cell["training"]})
     place = {step: i for i, step in enumerate(steps)}
@@ -61,13 +61,13 @@ def dataset(found: dict[str, Any]) -> xr.Dataset:
 
 
 def redrawn(found: dict[str, Any], by: str, every: float | None) -> str:
-    """The page as it is now; with `every` it asks its reader to load it again after so many seconds."""
+    """The current page; with `every`, the browser reloads it after this many seconds."""
     cells = found["cells"]
     states = [str(cell["state"]) for cell in cells]
     left = found["seconds_left"]
-    head = f"{states.count('ok')} of {len(cells)} cells done, {found['running']} at work" + (
+    head = f"{states.count('ok')} of {len(cells)} cells done, {found['running']} running" + (
         f", {states.count('failed')} failed" if "failed" in states else "") + (
-        f"; about {_clock(left)} of work left on one core" if left else "") + ("" if every else "; nobody is at work: drawn for the last time")
+        f"; about {_clock(left)} of work left on one core" if left else "") + ("" if every else "; no cell is running: this is the final page")
     parts = [f"<h1>{escape(found['name'])}</h1>", f"<p>{escape(head)}.</p>"]
     data = dataset(found)
     if data.sizes["run"]:
@@ -89,11 +89,11 @@ def _clock(seconds: float) -> str:
 
 
 def follow(look: Callable[[], dict[str, Any]], put: Callable[[str], object], by: str, every: float) -> None:
-    """Draws the page until nobody is at work on the sweep."""
+    """Redraws the page until no cell of the sweep is running."""
     idle = 0
     while True:
         found = look()
-        idle = 0 if found["running"] else idle + 1  # between two cells nobody is at work for a moment
+        idle = 0 if found["running"] else idle + 1  # between two cells nothing runs for a moment
         over = idle > 1
         put(redrawn(found, by, None if over else every))
         if over:

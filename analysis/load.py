@@ -1,4 +1,4 @@
-"""Opening results: verified, decoded, labelled."""
+"""Opening results: verified, decoded and labelled."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ def load(path: str | os.PathLike[str], unverified: bool = False) -> xr.Dataset:
 
     Axes are `run`, `step`, `evaluation_step`, `measurement_step`, ...; `task`, `model`, `estimator` and `seed` are
     coordinates along `run`. `results/README.md` describes every variable. Raises InputError, in one line, if the file
-    is missing, damaged, or not a result of this schema. `unverified`: also read what another program has changed, without knowing
-    whether it is whole; the attribute `verified` says so, and a warning.
+    is missing, damaged, or not a result of this schema. `unverified`: also read files that another program has changed. Their
+    integrity is unknown: the attribute `verified` records this, and a warning is issued.
     """
     path = Path(path)
     data = _open_verified(path, unverified)
     _require(path, data, "result")
     missing = [name for name in ("run", "task", "model", "estimator", "status", "reason") if name not in data.variables]
     if missing:
-        raise InputError(f"{path}: has no variable {', '.join(missing)}: it is not a whole result")
+        raise InputError(f"{path}: has no variable {', '.join(missing)}: the result is incomplete")
     if not data.sizes.get("run"):
-        raise InputError(f"{path}: holds no runs")
+        raise InputError(f"{path}: has no runs")
     data.attrs["path"] = str(path)
     return data
 
 
 def load_tuning(data: xr.Dataset) -> xr.Dataset | None:
-    """The trials by which settings were chosen before the runs of a result (as of `load`) were made: the group `tuning` of its file,
-    with axes as of `load`; nothing if the sweep had no [tune]. InputError if it cannot be read."""
+    """The tuning trials of a result (as returned by `load`): the group `tuning` of its file, with the axes of `load`. None if the sweep
+    had no [tune]. InputError if it cannot be read."""
     if "tuned_axes" not in data.attrs:
         return None
     path = Path(str(data.attrs["path"]))
@@ -56,8 +56,8 @@ def load_tuning(data: xr.Dataset) -> xr.Dataset | None:
 
 
 def load_gradient(path: str | os.PathLike[str], unverified: bool = False) -> tuple[xr.Dataset, xr.Dataset]:
-    """A file of `hardgrad gradient --out`: what stands in its root (choices, logits, ...), and its batch. Raises InputError, in
-    one line, if it is missing, damaged, or no such file. `unverified`: as of `load`."""
+    """A file of `hardgrad gradient --out`: its root (choices, logits, ...) and its batch. Raises InputError, in one line, if it is
+    missing, damaged, or not such a file. `unverified`: as in `load`."""
     path = Path(path)
     data = _open_verified(path, unverified)
     _require(path, data, "gradient")
@@ -79,7 +79,7 @@ def _open(path: Path, group: str | None = None) -> xr.Dataset:
     try:
         with xr.open_dataset(path, engine="h5netcdf", group=group) as opened:
             return opened.load()
-    except Exception as error:  # h5py, h5netcdf and xarray raise every kind there is on odd files
+    except Exception as error:  # h5py, h5netcdf and xarray raise many kinds of exceptions on damaged files
         raise InputError(f"{path}: cannot be read: {_line(error)}") from error
 
 
@@ -87,10 +87,10 @@ def _require(path: Path, data: xr.Dataset, wanted: str) -> None:
     """InputError unless the file is of this schema and kind."""
     version = data.attrs.get("schema_version")
     if version is None:
-        raise InputError(f"{path}: is not a file of Hardgrad: it has no schema_version")
+        raise InputError(f"{path}: is not a Hardgrad file: it has no schema_version")
     if str(version) != str(SCHEMA_VERSION):
-        raise InputError(f"{path}: has schema version {version}, this program reads {SCHEMA_VERSION}: make it "
-                         "anew, or read it with the release that wrote it")
+        raise InputError(f"{path}: has schema version {version}, this program reads {SCHEMA_VERSION}: create it "
+                         "again, or read it with the release that wrote it")
     kind = data.attrs.get("kind")
     if kind != wanted:
         hint = {("cell", "result"): "; merge the cells first", ("gradient", "result"): "; `analysis look` shows it",
@@ -99,12 +99,12 @@ def _require(path: Path, data: xr.Dataset, wanted: str) -> None:
 
 
 def need(data: xr.Dataset, name: str, remedy: str) -> xr.DataArray:
-    """Variable `name`; InputError that says what would bring it if it is missing or holds no number."""
+    """Variable `name`; InputError with the remedy if it is missing or has no finite value."""
     where = data.attrs.get("path", "result")
     if name not in data.variables:
         raise InputError(f"{where}: has no variable {name}: {remedy}")
     if data[name].dtype.kind == "f" and not data[name].notnull().any():
-        raise InputError(f"{where}: {name} holds no number at all: {remedy}")
+        raise InputError(f"{where}: {name} has no finite value: {remedy}")
     return data[name]
 
 
@@ -115,13 +115,13 @@ def status_names(data: xr.Dataset) -> list[str]:
 
 
 def estimator_settings(data: xr.Dataset) -> list[dict[str, Any]]:
-    """Every run's parameters of the estimator, by name; empty where the result holds none. InputError if one is no JSON object."""
+    """Every run's parameters of the estimator, by name; empty if the result has none. InputError if one is not a JSON object."""
     return _objects(data, "estimator_settings")
 
 
 def run_settings(data: xr.Dataset) -> list[dict[str, Any]]:
-    """By what settings every run was trained and measured, overrides and defaults included, by their paths such as
-    "train.learning_rate"; empty where the result holds none. InputError as above."""
+    """Training and measurement settings of every run, including overrides and defaults, by path such as "train.learning_rate"; empty
+    if the result has none. InputError as above."""
     return _objects(data, "run_settings")
 
 
@@ -134,7 +134,7 @@ def _objects(data: xr.Dataset, name: str) -> list[dict[str, Any]]:
         except ValueError:
             settings = None
         if not isinstance(settings, dict):
-            raise InputError(f"{data.attrs.get('path', 'result')}: {name} is no JSON object: {text}")
+            raise InputError(f"{data.attrs.get('path', 'result')}: {name} is not a JSON object: {text}")
         found.append(settings)
     return found
 

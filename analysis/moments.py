@@ -37,8 +37,8 @@ class _Point(NamedTuple):
 
 
 def _draw_points(ax: Axes, points: list[_Point], x_floor: float) -> None:
-    """Points with their intervals, on axes whose scales and limits are set. Those that would cover each other stand side by side,
-    the place they share in their middle."""
+    """Points with their intervals, on axes whose scales and limits are set. Overlapping points are drawn side by side, centred at their
+    common position."""
     for point, shift in zip(points, _side_by_side(ax, points)):
         moved = ax.transData + ScaledTranslation(shift / 72, 0, ax.figure.dpi_scale_trans)
         ax.errorbar([point.x.mean], [point.y.mean], xerr=_bar(point.x, x_floor), yerr=_bar(point.y, 0), fmt=point.style.marker,
@@ -47,7 +47,7 @@ def _draw_points(ax: Axes, points: list[_Point], x_floor: float) -> None:
 
 
 def _side_by_side(ax: Axes, points: list[_Point]) -> list[float]:
-    """How far each point is moved to the right, in points: nothing, unless others are nearer than half a marker."""
+    """Shift of each point to the right, in points; 0 unless another is closer than half a marker."""
     place = ax.transData.transform([(p.x.mean, p.y.mean) for p in points]) * 72 / ax.figure.dpi
     left, shift = set(range(len(points))), [0.0] * len(points)
     while left:
@@ -66,8 +66,8 @@ def _extent(mean: Mean, floor: float) -> list[float]:
 def bias_variance(data: xr.Dataset, at: str | int = "first") -> Figure:
     """Variance against squared bias with 95% intervals, one point per estimator, a panel per task.
 
-    Both axes are linear around zero and logarithmic beyond. The estimate of the squared bias is itself unbiased: it
-    falls below zero about half of the time where there is no bias; such points are drawn where they are.
+    Both axes are linear around zero and logarithmic beyond. The estimate of the squared bias is unbiased. Without bias it is negative
+    about half of the time; such points are drawn at their values.
     """
     step = measurement_step(data, at)
     need(data, "variance", _REMEDY)
@@ -94,8 +94,8 @@ def bias_variance(data: xr.Dataset, at: str | int = "first") -> Figure:
 
 
 def variance_against_cost(data: xr.Dataset, at: str | int = "first") -> Figure:
-    """Variance against the rows of one gradient, with 95% intervals; along a dotted line variance x rows is the same: lower
-    lines are better, whatever the budget (Glynn & Whitt 1992)."""
+    """Variance against the rows of one gradient, with 95% intervals. Along a dotted line variance x rows is constant; lower lines are
+    better at any budget (Glynn & Whitt 1992)."""
     step = measurement_step(data, at)
     need(data, "variance", _REMEDY)
     need(data, "rows", _REMEDY)

@@ -1,4 +1,4 @@
-"""What the command says and writes. A stream that cannot be written changes neither the files nor the exit status of a failure."""
+"""Messages and files of the command. An unwritable stream affects neither the files nor the exit status of a failure."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from .errors import OutputError
 
 
 def complain(message: str) -> None:
-    """`analysis: <message>` on stderr: one line that does nothing to a terminal."""
+    """Prints `analysis: <message>` on stderr: one line, with control characters escaped."""
     text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in message)
     try:
-        if sys.stderr is not None:  # as it is if the program was started without
+        if sys.stderr is not None:  # None if the program was started without it
             print(f"analysis: {text}", file=sys.stderr, flush=True)
     except OSError:
         pass
 
 
 def finish(status: int, lost: OSError | None = None) -> int:
-    """The exit status: `status`, or 2 (and a message) if that is 0 and what was printed could not be written. `lost`: the error of
-    a print."""
+    """The exit status: `status`, or 2 (with a message) if `status` is 0 and stdout could not be written. `lost`: an earlier error of
+    writing to stdout."""
     try:
         if lost is not None:
             raise lost
-        if sys.stdout is None:  # as it is if the program was started without
+        if sys.stdout is None:  # None if the program was started without it
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
         sys.stdout.flush()
         return status
     except OSError as error:
-        if sys.stdout is not None:  # so that leaving does not try again
+        if sys.stdout is not None:  # prevents another attempt at exit
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if isinstance(error, BrokenPipeError):  # whoever read it has had enough
+        if isinstance(error, BrokenPipeError):  # the reader closed the pipe
             return status
         complain(f"standard output cannot be written: {error.strerror}")
         return status or 2
@@ -45,7 +45,7 @@ def finish(status: int, lost: OSError | None = None) -> int:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Errors of the system within are OutputErrors of `path`."""
+    """Turns system errors within this context into OutputErrors for `path`."""
     try:
         yield
     except OSError as error:
@@ -53,17 +53,17 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def require_place(path: Path) -> None:
-    """Complains before the work of what `write` would complain of after it."""
+    """Checks an output path before the work, with the errors of `write`."""
     with writing(path), tempfile.TemporaryFile(dir=path.parent):
         pass
 
 
 def write(path: Path, content: bytes) -> None:
-    """Writes a whole file or none. Raises OutputError."""
+    """Writes the whole file or nothing. Raises OutputError."""
     temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}.partial")
     with writing(path):
         try:
-            with open(temporary, "xb") as file:  # a name that no other process has, on whatever machine
+            with open(temporary, "xb") as file:  # a unique name, also across machines
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())

@@ -1,4 +1,4 @@
-"""Parts of a self-contained HTML page: style, script, tables, pictures. All text is escaped here."""
+"""Parts of a self-contained HTML page: style, script, tables and pictures. All text is escaped here."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ h3 { font-size: 1rem; margin: 1.8rem 0 0; } nav { line-height: 1.9; } nav a { ma
 figure { margin: .5rem 0 1.5rem; overflow-x: auto; }
 .scroll, figure { background: linear-gradient(90deg, #fff 40%, #fff0) left / 3rem 100% local no-repeat,
   linear-gradient(270deg, #fff 40%, #fff0) right / 3rem 100% local no-repeat, linear-gradient(90deg, #0003, #0000) left / .8rem 100% no-repeat,
-  linear-gradient(270deg, #0003, #0000) right / .8rem 100% no-repeat; } /* a shadow on the side where there is more */
+  linear-gradient(270deg, #0003, #0000) right / .8rem 100% no-repeat; } /* a shadow where the content continues */
 img { mix-blend-mode: multiply; width: 100%; max-width: max-content; min-width: 44rem; height: auto; }
 table { border-collapse: collapse; font-size: .875rem; overflow-wrap: normal; }
 th, td { padding: .25rem .7rem; text-align: left; border-bottom: 1px solid #ddd; white-space: nowrap; }
@@ -32,7 +32,7 @@ th[aria-sort=ascending] button::after { content: " \\25B2"; } th[aria-sort=desce
 input { font: inherit; padding: .4rem .6rem; width: min(26rem, 100%); border: 1px solid #888; border-radius: 4px; }
 details { margin: .3rem 0; } details details { margin-left: 1rem; } summary { cursor: pointer; padding: .2rem 0; }
 pre { background: #f5f5f5; padding: .8rem; overflow-x: auto; font-size: .8rem; overflow-wrap: normal; }
-.kept { --first: 15rem; border-collapse: separate; border-spacing: 0; } /* what names a row, and what ranks it, stay in sight */
+.kept { --first: 15rem; border-collapse: separate; border-spacing: 0; } /* the name and the ranking value of a row stay visible */
 .kept th:first-child, .kept td:first-child { min-width: var(--first); max-width: var(--first); left: 0; white-space: normal; overflow-wrap: anywhere; }
 .kept th:nth-child(2), .kept td:nth-child(2) { left: var(--first); border-right: 1px solid #888; }
 .kept th:nth-child(-n+2), .kept td:nth-child(-n+2) { position: sticky; background: #fff; z-index: 1; }
@@ -45,7 +45,7 @@ pre { background: #f5f5f5; padding: .8rem; overflow-x: auto; font-size: .8rem; o
   .kept { --first: 6rem; } .kept th, .kept td { position: static !important; } td.wrap { min-width: 6rem; } tr, img { break-inside: avoid; } }
 """
 
-# Sorts a table by the column whose heading is clicked, numbers as numbers, what has none last; hides rows without the words.
+# Sorts a table by the clicked column, numerically where it holds numbers, missing values last; the filter hides rows without all words.
 SCRIPT = """
 for (const table of document.querySelectorAll("table.sortable")) {
   const body = table.tBodies[0], heads = [...table.tHead.rows[0].cells];
@@ -82,7 +82,7 @@ for (const input of document.querySelectorAll("input[data-filters]")) {
 
 
 def rows_table(cells: Sequence[Sequence[object]], head: Sequence[str], wrap: Sequence[str] = (), kept: bool = False) -> str:
-    """A plain table; the columns named in `wrap` hold prose. `kept`: its first two columns stay while the others scroll."""
+    """A plain table; the columns in `wrap` hold prose. `kept`: the first two columns stay fixed while the others scroll."""
     body = "".join("<tr>" + "".join(f'<td class="wrap">{escape(str(c))}</td>' if h in wrap else f"<td>{escape(str(c))}</td>"
                                     for c, h in zip(row, head)) + "</tr>" for row in cells)
     return ('<div class="scroll">' + ('<table class="kept">' if kept else "<table>") + "<thead><tr>" + "".join(f"<th>{escape(h)}</th>" for h in head)
@@ -90,8 +90,8 @@ def rows_table(cells: Sequence[Sequence[object]], head: Sequence[str], wrap: Seq
 
 
 def sortable_table(name: str, cells: Sequence[Sequence[tuple[str, object]]], head: Sequence[str]) -> str:
-    """A table whose first two columns stay while the others scroll, that sorts by click and filters by words, each cell its text and what it is sorted by (a number or a text; NaN
-    comes last)."""
+    """A table that sorts by click and filters by words; its first two columns stay fixed while the others scroll. Each cell is its text
+    and its sort key (a number or a text; NaN sorts last)."""
     def cell(text: str, value: object) -> str:
         missing = isinstance(value, float) and value != value
         return f'<td data-value="{"" if missing else escape(str(value))}">{escape(text)}</td>'
@@ -104,7 +104,7 @@ def sortable_table(name: str, cells: Sequence[Sequence[tuple[str, object]]], hea
 
 
 def picture(figure: Figure, words: str) -> str:
-    """The figure inline: as SVG, sharp at any size, unless that is larger than a page should carry."""
+    """The figure inline: as SVG, or as PNG if the SVG is too large for a page."""
     content, kind = io.BytesIO(), "svg+xml"
     figure.savefig(content, format="svg", metadata={"Date": None})
     if content.tell() > 600_000:
@@ -115,7 +115,7 @@ def picture(figure: Figure, words: str) -> str:
 
 
 def page(title: str, parts: Sequence[str], reload: float | None = None) -> str:
-    """The whole document; with `reload` a browser loads it again after so many seconds."""
+    """The whole document; with `reload`, a browser reloads it after this many seconds."""
     return ('<!doctype html><html lang="en"><head><meta charset="utf-8">'
             + (f'<meta http-equiv="refresh" content="{reload:g}">' if reload else "") +
             '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'

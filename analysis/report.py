@@ -1,4 +1,4 @@
-"""A result as one self-contained HTML page: opens offline, needs no server."""
+"""A result as one self-contained HTML page that opens offline, without a server."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from .rounding import marked
 from .table import QUANTITIES, caption, evaluation_names, measurement_step, most_common, readable, table
 from .tried import chosen, tried
 
-_BRIEF = ("rank", "network", "estimator", "final loss", "variance", "runs")  # of settings that are not shown in full
-MOST_SHOWN = 6  # tasks and models drawn within the page: with hundreds, nobody would see any
+_BRIEF = ("rank", "network", "estimator", "final loss", "variance", "runs")  # columns for settings that are not shown in full
+MOST_SHOWN = 6  # tasks and models drawn within the page
 
 
 def report(data: xr.Dataset, at: str | int = "first", trials: xr.Dataset | None = None, most: int = MOST_SETTINGS) -> str:
-    """The page: what was run and where, which estimator is best, how its settings were found, ranking table, figures, every cell,
-    failures and skips, how to redo it. `trials`: what `load_tuning` has of it. Of each network the `most` best settings
-    (`leading.leading`) are ranked in full, drawn and listed by their runs; the others stand in a folded table."""
+    """The page: summary, best estimators, tuning, ranking table, figures, every cell, failures and skips, and how to reproduce the result.
+    `trials`: as returned by `load_tuning`. For each network the `most` best settings (`leading.leading`) are ranked in full, drawn
+    and listed run by run; the others are in a collapsed table."""
     sweep = _sweep(data)
     title = sweep.get("name") or Path(str(data.attrs.get("path", ""))).stem or "Results"
     frame = table(data, at)
@@ -48,7 +48,7 @@ def report(data: xr.Dataset, at: str | int = "first", trials: xr.Dataset | None 
 
 
 def _sweep(data: xr.Dataset) -> dict[str, str]:
-    """Texts at the top of the sweep's configuration, such as name and description; none if it is no sweep's."""
+    """Texts at the top of the sweep's configuration, such as name and description; empty if the result is not from a sweep."""
     try:
         found = tomllib.loads(str(data["configuration"].values)) if "configuration" in data else {}
     except tomllib.TOMLDecodeError:
@@ -67,29 +67,29 @@ def _summary(data: xr.Dataset, description: str, trials: xr.Dataset | None) -> l
         (f"{description[:1].upper()}{description[1:]}. " if description else "")
         + f"{data.sizes['run']} runs: " + ", ".join(f"{counted.count(s)} {s}" for s in ("ok", "failed", "skipped") if counted.count(s))
         + f". {_counted(len(kinds), 'estimator')}{at_settings} on {_counted(len(found), 'network')}, {_counted(len(seeds), 'seed')} each at most."
-        + (f" {trials.sizes['run']} trials before them have found their settings." if trials is not None else "")
+        + (f" {trials.sizes['run']} earlier trials tuned their settings." if trials is not None else "")
         + (f" Run on {data.attrs['cpu']} (threads: {data.attrs.get('threads', '?')}); merged "
            f"{str(data.attrs.get('created_at', ''))[:16].replace('T', ' ')} UTC."
            if "cpu" in data.attrs else "")) + "</p>"]
     if data.attrs.get("status") != "complete":
-        parts.append('<p class="warn"><strong>This result is incomplete: not every cell of the plan is in it.</strong></p>')
+        parts.append('<p class="warn"><strong>This result is incomplete: it lacks cells of the plan.</strong></p>')
     names = dict(zip(found, titles(list(found))))
     for panel, estimators in collapsed(data).items():
         parts.append(f'<p class="warn"><strong>Attention has collapsed</strong> on {escape(names[panel])} with {escape(", ".join(estimators))}: '
-                     "nearly all words of a sentence attend to one position, whatever they are (metric_positions_used), so that what is "
-                     "compared there is decoders without attention.</p>")
+                     "nearly all words of a sentence attend to one position (metric_positions_used). The comparison there is between "
+                     "decoders that practically do not use attention.</p>")
     for panel, estimators in certain(data).items():
-        parts.append(f'<p class="warn"><strong>Nothing is left to chance</strong> on {escape(names[panel])} with '
-                     f"{escape(', '.join(estimators))}: a network was sure of every choice when it was last measured (attention_entropy below "
-                     f"{CERTAIN:g} nat), so that its variance and bias there say nothing of the estimator.</p>")
+        parts.append(f'<p class="warn"><strong>The policy is deterministic</strong> on {escape(names[panel])} with '
+                     f"{escape(', '.join(estimators))}: at the last measurement all choices of a network had an entropy below "
+                     f"{CERTAIN:g} nat (attention_entropy). Variance and bias there do not characterise the estimator.</p>")
     parts.append('<nav><a href="#answer">Answer</a> '
                  + ('<a href="#tuning">Tuning</a> ' if trials is not None else "") + '<a href="#ranking">Ranking</a> <a href="#figures">Figures</a> <a href="#cells">Every run</a> '
-                 '<a href="#origin">Where this comes from</a></nav>')
+                 '<a href="#origin">Provenance</a></nav>')
     return parts
 
 
 def _answer(data: xr.Dataset, trials: xr.Dataset | None) -> list[str]:
-    """Which estimator is best at equal cost, in words; nothing if nothing was trained."""
+    """The best estimator at equal cost, in words; empty if nothing was trained."""
     shown, pages = pick_page(data, 1, MOST_SHOWN)
     try:
         found = answer(shown)
@@ -98,7 +98,7 @@ def _answer(data: xr.Dataset, trials: xr.Dataset | None) -> list[str]:
     parts = ['<h2 id="answer">Which estimator is best?</h2>']
     names = dict(zip(panels(data), titles(list(panels(data)))))
     if pages > 1:
-        parts.append(f"<p>The first {MOST_SHOWN} of {len(names)} networks; <code>python3 -m analysis answer RESULT.h5</code> says all.</p>")
+        parts.append(f"<p>The first {MOST_SHOWN} of {len(names)} networks; <code>python3 -m analysis answer RESULT.h5</code> lists all.</p>")
     rows, missing, close = [], [], []
     for panel, part in found.groupby(["task", "model"], sort=False):
         rows += [[name, *line] for name, line in zip_longest([names[panel], *subject(part).split(", ")], lines(part), fillvalue="")]
@@ -107,12 +107,12 @@ def _answer(data: xr.Dataset, trials: xr.Dataset | None) -> list[str]:
         missing += [f"{names[panel]}: {', '.join(sorted(never))}"] if never else []
     words = caption_of_answer(found, trials is not None)
     if missing:
-        words += f" Not compared, for want of this loss: {'; '.join(missing)}."
+        words += f" Not compared, because they do not define this loss: {'; '.join(missing)}."
     return [*parts, rows_table(rows, ["network", *HEAD], wrap=("best",), kept=True), *close, f"<p>{escape(words)}</p>"]
 
 
 def _tuning(data: xr.Dataset, trials: xr.Dataset | None) -> list[str]:
-    """What was tried for each estimator, and what was chosen; nothing if nothing was tuned."""
+    """Settings tried and chosen for each estimator; empty without tuning."""
     searched = chosen(data, trials)
     if searched is None or trials is None:
         return []
@@ -121,10 +121,12 @@ def _tuning(data: xr.Dataset, trials: xr.Dataset | None) -> list[str]:
     quantities = {str(q).removeprefix("heldout_").removeprefix("metric_").replace("_", " ") for q in searched["quantity"] if q}
     rows = [[*(row[name] for name in compared), _number(row["score"]), row["setting"] or "none", row["settings"], row["trials"], row["failed"] or "",
              row["edge"] or ""] for _, row in searched.iterrows()]
-    parts = ['<h2 id="tuning">Settings that were found</h2>',
-             rows_table(rows, [*compared, "score", "setting", "of settings", "trials", "failed", "at the edge: look further"], wrap=("at the edge: look further",), kept=True),
-             f"<p>Score: {escape(' or '.join(sorted(quantities)))} at the end of the last round's trials, mean over the tuning seeds; it chose, and is no "
-             "estimate of how good the estimator is. What is reported below was run afterwards, on other seeds and another split.</p>"]
+    parts = ['<h2 id="tuning">Tuned settings</h2>',
+             rows_table(rows, [*compared, "score", "setting", "of settings", "trials", "failed", "at the edge of the range"], wrap=("at the edge of the range",),
+                        kept=True),
+             f"<p>Score: {escape(' or '.join(sorted(quantities)))} at the end of the last round's trials, mean over the tuning seeds. The score chose "
+             "the setting, so it does not estimate the estimator's performance. The results below are from later runs, on other seeds and another "
+             "split. Extend a range if the chosen value is at its edge.</p>"]
     folded = []
     for key, part in found.groupby(list(searched.columns[: searched.columns.get_loc("setting")]), sort=False):
         names = dict(zip(searched.columns, key if isinstance(key, tuple) else (key,)))
@@ -133,16 +135,16 @@ def _tuning(data: xr.Dataset, trials: xr.Dataset | None) -> list[str]:
                  for _, row in part.iterrows()]
         folded.append(f"<details><summary>{escape(' · '.join(str(names[name]) for name in compared))}</summary>"
                       + rows_table(lines, ["round", "steps", "setting", "score", "failed", ""]) + "</details>")
-    return [*parts, f"<details><summary>Every setting that was tried</summary>{''.join(folded)}</details>"]
+    return [*parts, f"<details><summary>All settings tried</summary>{''.join(folded)}</details>"]
 
 
 def _ranking(data: xr.Dataset, at: str | int, frame: pd.DataFrame, kept: np.ndarray) -> list[str]:
-    """The table; rows that are not `kept` follow in a folded one, of what ranks alone."""
+    """The ranking table; rows that are not `kept` follow in a collapsed table with only the columns of the ranking."""
     text = readable(frame)
     keys = keys_of(data, frame)
     names = {panel: name for panel, name in zip(panels(data), titles(list(panels(data))))}
     text.insert(0, "network", [names[task, model] for task, model, _ in keys])
-    for column in ("rank", "final loss", "estimator"):  # in the end the estimator comes first, then what ranks it
+    for column in ("rank", "final loss", "estimator"):  # final order: estimator, final loss, rank
         if column in text:
             text.insert(0, column, text.pop(column))
     try:
@@ -164,8 +166,8 @@ def _ranking(data: xr.Dataset, at: str | int, frame: pd.DataFrame, kept: np.ndar
     cells = [row for row, here in zip(zip(*(zip(text[title].astype(str), values(title)) for title in text)), kept) if here]
     words = caption(frame)
     if "ranks first" in text:
-        words += (" “ranks first” is the share of resamples in which its mean is the best: a bootstrap over seeds, which claims too much "
-                  "where there are but a few.")
+        words += (" “ranks first” is the share of bootstrap resamples over seeds in which its mean is the best; it is overconfident with few "
+                  "seeds.")
     if "front" in text:
         words += " “front”: on the Pareto front of bias, variance and rows among estimators of the same target."
     parts = ['<h2 id="ranking">Ranking</h2>', sortable_table("ranking-table", cells, list(text.columns)), f"<p>{escape(words)}</p>"]
@@ -173,7 +175,7 @@ def _ranking(data: xr.Dataset, at: str | int, frame: pd.DataFrame, kept: np.ndar
         return parts
     brief = text.loc[~kept, [column for column in _BRIEF if column in text]]
     counts = f"{int(kept.sum())} of {_counted(len(frame), 'setting')}"
-    return [*parts[:1], f"<p>{counts}: of each network the best of every estimator, then the next best. The figures and the runs below are of these. "
+    return [*parts[:1], f"<p>{counts}: of each network the best of every estimator, then the next best. The figures and runs below show these settings. "
             f"<code>python3 -m analysis report RESULT.h5 --settings {len(frame)}</code> shows all.</p>", *parts[1:],
             f"<details><summary>The other {len(brief)} settings</summary>{rows_table(brief.values.tolist(), list(brief.columns))}</details>"]
 
@@ -183,7 +185,7 @@ def _figures(data: xr.Dataset, at: str | int) -> list[str]:
     shown, pages = pick_page(data, 1, MOST_SHOWN)
     if pages > 1:
         parts.append(f"<p>The first {MOST_SHOWN} of {len(panels(data))} networks are drawn here; "
-                     "<code>python3 -m analysis draw RESULT.h5 --page N</code> draws them all.</p>")
+                     "<code>python3 -m analysis draw RESULT.h5 --page N</code> draws all.</p>")
     links, drawn = [], []
     for name, figure in draw_all(shown, at):
         title = name.replace("_", " ").replace("bias v", "bias and v").replace("heldout", evaluated_on(data)).capitalize()
@@ -196,7 +198,7 @@ def _figures(data: xr.Dataset, at: str | int) -> list[str]:
 
 
 def _cells(data: xr.Dataset, at: str | int, others: int = 0) -> list[str]:
-    """Every run, by network and estimator, folded; of so many `others` none is here."""
+    """Every run, by network and estimator, collapsed; `others` settings are omitted."""
     losses = evaluation_names(data, "heldout")
     columns: dict[str, list[str]] = {}
     for name, title in (("squared_bias", "squared bias"), ("variance", "variance"), ("rows", "rows"), ("bias_p_value_plain", "p (unbiased)"),
@@ -206,7 +208,7 @@ def _cells(data: xr.Dataset, at: str | int, others: int = 0) -> list[str]:
             columns[title] = [_number(v) + (" ?" if mark else "") for v, mark in zip(per_run(data, name, at), doubtful)]
     if "total_rows" in data:
         columns["rows in all"] = [_number(v) for v in per_run(data, "total_rows")]
-    if "train_cpu_seconds" in data:  # wall time is that of all that ran beside it
+    if "train_cpu_seconds" in data:  # wall time includes all concurrent runs
         columns["CPU seconds of training"] = [_number(v) for v in per_run(data, "train_cpu_seconds")]
     ends = data["ended_by"].values if "ended_by" in data else None
     logs = data["log"].values if "log" in data else None
@@ -226,7 +228,7 @@ def _cells(data: xr.Dataset, at: str | int, others: int = 0) -> list[str]:
 
     parts = ['<h2 id="cells">Every run</h2>']
     if others:
-        parts.append(f"<p>Of the best settings; those of the other {others} are in the file (<code>hardgrad export RESULT.h5</code>).</p>")
+        parts.append(f"<p>Runs of the best settings only; the file holds those of the other {others} (<code>hardgrad export RESULT.h5</code>).</p>")
     for (task, model), members in panels(data).items():
         loss = most_common(data, losses, np.concatenate([group.runs for group in members]))
         final = [_number(v) for v in per_run(data, loss)] if loss else None
@@ -255,10 +257,10 @@ def _missing(data: xr.Dataset) -> list[str]:
 
 def _origin(data: xr.Dataset) -> list[str]:
     skip = {"path", "coordinates", "title", "Conventions"}
-    parts = ['<h2 id="origin">Where this comes from</h2>',
+    parts = ['<h2 id="origin">Provenance</h2>',
              rows_table([[key, value] for key, value in data.attrs.items() if key not in skip], ["attribute", "value"], wrap=("value",))]
     if "configuration" in data and str(data["configuration"].values):
-        parts.append("<h2>How to redo it</h2><p>Save this as <code>sweep.toml</code>, then "
+        parts.append("<h2>How to reproduce</h2><p>Save this as <code>sweep.toml</code>, then "
                      "<code>hardgrad run sweep.toml --out DIR &amp;&amp; hardgrad merge DIR --out RESULT.h5</code>.</p>"
                      f"<pre>{escape(str(data['configuration'].values))}</pre>")
     return parts

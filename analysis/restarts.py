@@ -1,4 +1,4 @@
-"""Restarts: of runs that differ in their seed alone, the one that trained best, as people report networks that do not always learn."""
+"""Restarts: the best-trained of runs that differ only in their seed, for networks that do not always learn."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .inference import lower_is_better
 from .table import evaluation_names, last, most_common
 
 TRAINING_LOSS = "train_loss"
-_TAIL = 0.1  # of the losses logged: a single batch says little
+_TAIL = 0.1  # share of the logged losses to average, since single batches are noisy
 
 
 def judged(data: xr.Dataset, by: str = TRAINING_LOSS) -> np.ndarray:
-    """[run] how well each run trained: its mean training loss over the last tenth of what was logged, or the last number of another
-    quantity. NaN where there is none."""
+    """[run] Training score of each run: its mean training loss over the last tenth of the logged steps, or the last number of another
+    quantity. NaN without any."""
     found = per_run(data, by)
     if by == TRAINING_LOSS:
         for run, losses in enumerate(data[by].values):
@@ -29,27 +29,27 @@ def judged(data: xr.Dataset, by: str = TRAINING_LOSS) -> np.ndarray:
 
 
 def _chosen(data: xr.Dataset, scores: np.ndarray, by: str) -> list[tuple[Group, np.ndarray, int]]:
-    """Every group that has scores, its runs with one, and the best of these. InputError if there is none."""
+    """Every group with scores, its scored runs, and the best of these. InputError if there is none."""
     sign, found = 1 if lower_is_better(by) else -1, []
     for group in groups(data):
         there = group.runs[np.isfinite(scores[group.runs])]
         if there.size:
             found.append((group, there, int(there[np.argmin(sign * scores[there])])))
     if not found:
-        raise InputError(f"{data.attrs.get('path', 'result')}: no run has a number of {by}")
+        raise InputError(f"{data.attrs.get('path', 'result')}: no run has a value of {by}")
     return found
 
 
 def restarts(data: xr.Dataset, by: str = TRAINING_LOSS) -> xr.Dataset:
-    """The best run of each group of restarts (everything but the seed equal) by what it was trained on, never by what it is judged by
-    in the end. `restarts` [run] says of how many. InputError if no run has the quantity."""
+    """The best run of each group of restarts (runs that differ only in their seed), chosen by a training quantity, not by the final
+    evaluation. `restarts` [run] is the number of runs in its group. InputError if no run has the quantity."""
     chosen = _chosen(data, judged(data, by), by)
     return data.isel(run=[best for _, _, best in chosen]).assign_coords(restarts=("run", [there.size for _, there, _ in chosen]))
 
 
 def restart_table(data: xr.Dataset, by: str = TRAINING_LOSS) -> pd.DataFrame:
-    """One row per group of restarts: `seed` and score of the best by `by`, of how many `restarts`, its last held-out loss and metric, and
-    beside each the mean over all restarts (`<name>_mean`)."""
+    """One row per group of restarts: `seed` and score of the best run by `by`, the number of `restarts`, its last held-out loss and
+    metric, and for each the mean over all restarts (`<name>_mean`)."""
     scores = judged(data, by)
     names = [evaluation_names(data, prefix) for prefix in ("heldout", "metric")]
     finals = {name: last(data, name) for several in names for name in several}

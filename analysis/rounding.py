@@ -1,4 +1,4 @@
-"""Measured quantities as they are shown: the exact value where it was recorded beside a sample, and 0 for a bias that is rounding."""
+"""Measured quantities for display: the exact value if it was recorded besides the sampled one, and 0 for a bias that rounding explains."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ from collections.abc import Callable
 import numpy as np
 import xarray as xr
 
-_ULPS = 64  # of the gradient's norm: what sums of gradients, and quadratures, have been seen to lose, several times over
-_LEAST = 1e-30  # of a gradient that is zero itself
+_ULPS = 64  # relative to the gradient's norm; several times the observed error of gradient sums and quadratures
+_LEAST = 1e-30  # for a gradient of zero
 
 
 def precision(data: xr.Dataset) -> float:
-    """The relative spacing of the numbers a result was measured in, by its `configuration`: single precision unless it says
-    otherwise."""
+    """The relative spacing of the numbers in which a result was measured, from its `configuration`; single precision by default."""
     text = str(data["configuration"].values) if "configuration" in data else ""
     double = re.search(r"precision\s*=?\s*['\"]?double", text) or re.match(r"# hardgrad measure .*--exact", text)
     return float(np.finfo("float64" if double else "float32").eps)
 
 
 def rounding(data: xr.Dataset, step: int) -> np.ndarray:
-    """[run] The squared bias at a measured step that rounding alone explains: (64 eps)² (|gradient|² + variance), at least 1e-30."""
+    """[run] The largest squared bias at a measured step that rounding explains: (64 eps)² (|gradient|² + variance), at least 1e-30."""
     squares = np.zeros(data.sizes["run"])
     for name, power in (("estimand_norm", 2), ("variance", 1)):
         if name in data.data_vars and data[name].dims == ("run", "measurement_step"):
@@ -29,7 +28,7 @@ def rounding(data: xr.Dataset, step: int) -> np.ndarray:
     return np.maximum((_ULPS * precision(data)) ** 2 * squares, _LEAST)
 
 
-# How a quantity follows from numbers that are known exactly, and from those that are the same for every sample.
+# Quantities that follow from exactly known numbers and from numbers without sampling noise.
 _EXACT: dict[str, tuple[tuple[str, ...], Callable[..., np.ndarray]]] = {
     "variance": (("exact_variance",), lambda v: v),
     "squared_bias": (("exact_squared_bias",), lambda b: b),
@@ -41,7 +40,7 @@ _EXACT: dict[str, tuple[tuple[str, ...], Callable[..., np.ndarray]]] = {
 
 
 def _exactly(data: xr.Dataset, name: str, step: int) -> np.ndarray:
-    """[run] The exact value of a measured quantity, NaN where it is not known."""
+    """[run] The exact value of a measured quantity, NaN if it is unknown."""
     if name not in _EXACT or any(need not in data.data_vars for need in _EXACT[name][0]):
         return np.full(data.sizes["run"], np.nan)
     needs, value = _EXACT[name]
@@ -50,8 +49,8 @@ def _exactly(data: xr.Dataset, name: str, step: int) -> np.ndarray:
 
 
 def at_step(data: xr.Dataset, name: str, step: int) -> np.ndarray:
-    """[run] (intervals: [run, 2]) A measured quantity at a step. Where its exact value was recorded that is taken, not the sampled one;
-    a bias that rounding explains is 0, with its interval."""
+    """[run] (intervals: [run, 2]) A measured quantity at a step. The exact value, if recorded, replaces the sampled one. A bias that
+    rounding explains is 0, and so is its interval."""
     def shown(values: np.ndarray, stem: str) -> np.ndarray:
         exact = _exactly(data, stem, step)
         known = np.isfinite(exact)
@@ -67,12 +66,12 @@ def at_step(data: xr.Dataset, name: str, step: int) -> np.ndarray:
 
 
 def doubtful(data: xr.Dataset, step: int) -> np.ndarray:
-    """[run] Whether replicates do not support what is formed of them (`measurement_unsupported`)."""
+    """[run] Whether the replicates do not support the estimates from them (`measurement_unsupported`)."""
     if "measurement_unsupported" not in data.data_vars:
         return np.zeros(data.sizes["run"], bool)
     return data["measurement_unsupported"].sel(measurement_step=step).values.astype(str) != ""
 
 
 def marked(data: xr.Dataset, name: str, step: int) -> np.ndarray:
-    """[run] Whether a measured quantity is to be shown with a question mark: it is sampled, and its replicates do not support it."""
+    """[run] Whether a measured quantity is displayed with a question mark: it is sampled, and its replicates do not support it."""
     return doubtful(data, step) & ~np.isfinite(_exactly(data, name, step))

@@ -1,4 +1,4 @@
-"""Is a file as Hardgrad wrote it? Asked before any HDF5 code sees its bytes, which may hang or crash on what is damaged."""
+"""Integrity check of a file before HDF5 code reads it, since damaged files may hang or crash that code."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .errors import InputError
 _SEAL = b"\nHARDGRAD-SEAL "
 _LONGEST = 512
 _ONCE_SEALED = b"hardgrad_seal"  # an attribute of the root
-_SUPERBLOCK_END = {0: 40, 1: 44, 2: 28, 3: 28}  # where a version's superblock holds the address of the file's end
+_SUPERBLOCK_END = {0: 40, 1: 44, 2: 28, 3: 28}  # by version, where the superblock stores the end of the file
 
 
 def verify(path: Path, unverified: bool = False) -> str:
-    """How far the file can be trusted, in words: "by its seal" or "unverified: ...". Raises InputError if its seal does not fit, or
-    is missing where there once was one; the latter is not asked if `unverified` is wanted."""
+    """The trust level of the file, in words: "by its seal" or "unverified: ...". Raises InputError if its seal does not match, or if a
+    former seal is missing; with `unverified`, a missing seal is accepted."""
     content = _bytes_of(path)
     if not content:
         raise InputError(f"{path}: is empty")
@@ -29,7 +29,7 @@ def verify(path: Path, unverified: bool = False) -> str:
         return _unsealed(path, content, unverified)
     end = re.search(rb" crc32:([0-9a-f]{8}) xxh3:[0-9a-f]{16}\n\Z", content[mark:])
     if not end:
-        raise InputError(f"{path}: truncated: its seal is torn")
+        raise InputError(f"{path}: truncated: its seal is incomplete")
     if zlib.crc32(content[: mark + end.start()]) != int(end.group(1), 16):
         raise InputError(f"{path}: damaged: its bytes do not match the checksum in its seal")
     return "by its seal"
@@ -38,12 +38,12 @@ def verify(path: Path, unverified: bool = False) -> str:
 def _unsealed(path: Path, content: bytes, unverified: bool) -> str:
     at = _SUPERBLOCK_END.get(content[8] if len(content) > 8 else -1)
     if at is not None and int.from_bytes(content[at:at + 8], "little") != len(content):
-        raise InputError(f"{path}: truncated or damaged: it has no seal, and does not end where HDF5 says")
+        raise InputError(f"{path}: truncated or damaged: it has no seal, and its length does not match its HDF5 header")
     if _ONCE_SEALED not in content:
-        return "unverified: it has no seal, another program wrote it"
+        return "unverified: it has no seal, so another program wrote it"
     if unverified:
-        return "unverified: its seal is gone, another program has changed it"
-    raise InputError(f"{path}: damaged, or changed by another program: its seal is gone; to read it all the same, --unverified "
+        return "unverified: its seal is missing, so another program has changed it"
+    raise InputError(f"{path}: damaged, or changed by another program: its seal is missing; to read it anyway, use --unverified "
                      "(in Python: unverified=True)")
 
 

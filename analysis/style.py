@@ -1,15 +1,15 @@
-"""How estimators look: the same colour and marker in every figure, legible to colour-blind readers and in print."""
+"""Looks of estimators: the same colour and marker in every figure, legible to colour-blind readers and in print."""
 
 from __future__ import annotations
 
 import zlib
 from typing import NamedTuple
 
-# Okabe and Ito's palette without its yellow, which vanishes on white paper.
+# Okabe and Ito's palette without its yellow, which is invisible on white paper.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")
 LINES = ("-", "--", "-.", ":")
-# Each has a place of its own, in every figure of every file.
+# Each has a fixed look, in every figure of every file.
 KNOWN = ("rloo", "reinforce", "exact", "nvil", "moving_baseline", "soft", "exact_marginal", "entropy_regularised",
          "variational_bound", "rebar", "disarm", "relax", "arm", "arms", "unordered_set", "sum_and_sample", "stratified", "vimco",
          "iwae_reinforce", "ovis", "wake_wake", "gumbel_softmax", "st_gumbel", "straight_through", "gumbel_rao", "gapped_st",
@@ -28,8 +28,8 @@ class Look(NamedTuple):
 
 
 def looks(labels: list[str]) -> dict[str, Look]:
-    """A look per label (an estimator's spec). Known estimators keep theirs from file to file; colours and markers
-    repeat together only after 70 labels."""
+    """A look per label (an estimator's spec). Known estimators keep theirs across files. Combinations of colour and marker repeat only
+    after 70 labels."""
     places = len(COLOURS) * len(MARKERS)
     taken: set[int] = set()
     result: dict[str, Look] = {}

@@ -16,18 +16,18 @@ from .rounding import at_step, marked
 from .statistics import Mean, mean_interval, shared_ranks
 
 MEASURED = ("squared_bias", "variance", "relative_bias", "work_normalised_variance")
-#: The table's columns of numbers, and how people read them.
+#: The table's numeric columns, and their display names.
 QUANTITIES = (("squared_bias", "squared bias"), ("relative_bias", "relative bias"), ("variance", "variance"),
               ("work_normalised_variance", "variance × rows"), ("final_loss", "final loss"), ("metric", "metric"))
-# Which held-out loss ranks, where a task and model have several: the first that most runs have. (A search for settings
-# ranks in the same order.)
+# The held-out loss that ranks, if a task and model have several: the first one that most runs have. (The search for settings uses
+# the same order.)
 _LOSSES = ("heldout_expected_loss", "heldout_marginal_likelihood", "heldout_soft", "heldout_elbo", "heldout_sampled_elbo",
            "heldout_sampled_loss", "heldout_sampled_bound", "heldout_greedy_loss")
 
 
 def measurement_step(data: xr.Dataset, at: str | int = "first") -> int:
-    """The step meant by "first", "last" or a number. At the first one, step 0, all estimators that share a seed are
-    measured at the same parameters: the fair place to compare them."""
+    """The step for "first", "last" or a number. At the first step, 0, estimators that share a seed are measured at the same
+    parameters, so the comparison is fair."""
     steps = [int(step) for step in need(data, "measurement_step", "set measure.at in the sweep").values]
     if at == "first":
         return steps[0]
@@ -44,7 +44,7 @@ def measurement_step(data: xr.Dataset, at: str | int = "first") -> int:
 
 
 def measurements(data: xr.Dataset, name: str, step: int) -> Callable[[Group], Mean]:
-    """By group: the mean over its seeds of a measured quantity; of a single seed, with the measurement's own interval."""
+    """By group: the mean of a measured quantity over its seeds; for a single seed, with the measurement's own interval."""
     values = at_step(data, name, step)
     interval = f"{name}_interval"
     own = at_step(data, interval, step) if interval in data else None
@@ -60,37 +60,36 @@ def measurements(data: xr.Dataset, name: str, step: int) -> Callable[[Group], Me
 
 
 def measured(data: xr.Dataset, group: Group, name: str, step: int) -> Mean:
-    """The same of one group."""
+    """The same for one group."""
     return measurements(data, name, step)(group)
 
 
 def last(data: xr.Dataset, name: str) -> np.ndarray:
-    """[run] the last number each run has of what is evaluated or logged over training, NaN without any."""
+    """[run] The last value of each run of a quantity evaluated or logged over training, NaN without any."""
     return np.array([row[np.isfinite(row)][-1] if np.isfinite(row).any() else np.nan for row in data[name].values])
 
 
 def most_common(data: xr.Dataset, names: list[str], runs: np.ndarray) -> str | None:
-    """The first of the variables that the largest number of these runs has."""
+    """The first of the variables that most of these runs have."""
     counts = {name: int(np.isfinite(data[name].values[runs]).any(axis=1).sum()) for name in names}
     best = max(counts.values(), default=0)
     return next((name for name, count in counts.items() if count == best), None) if best else None
 
 
 def evaluation_names(data: xr.Dataset, prefix: str) -> list[str]:
-    """Variables `<prefix>_*` over evaluation steps; losses in order of preference."""
+    """Variables `<prefix>_*` over evaluation steps; losses ordered by preference."""
     names = [str(n) for n in data.data_vars if str(n).startswith(prefix + "_") and "evaluation_step" in data[n].dims]
     return sorted(names, key=lambda n: (_LOSSES.index(n) if n in _LOSSES else len(_LOSSES), n))
 
 
 def table(data: xr.Dataset, at: str | int = "first") -> pd.DataFrame:
-    """One row per task, model and estimator (and further axes that vary), ranked by final held-out loss: `rank` is 1 + the number of
-    rows that are better beyond noise (`statistics.shared_ranks`). Settings that were overridden for some runs are columns by their
-    paths (`train.learning_rate`).
+    """One row per task, model and estimator (and other axes that vary), ranked by final held-out loss: `rank` is 1 + the number of
+    rows that are better beyond noise (`statistics.shared_ranks`). Settings that were overridden for some runs are columns named by
+    their paths (`train.learning_rate`).
 
-    `<quantity>`, `<quantity>_low`, `<quantity>_high` are the mean over seeds and its 95% interval (NaN if there is one
-    seed only and no interval of its own). Bias and variance are those measured at step `at`: "first", "last" or a
-    number; `<quantity>_doubtful` says that some are sampled, and their replicates do not support them. Runs that failed or were
-    skipped are counted, not averaged.
+    `<quantity>`, `<quantity>_low`, `<quantity>_high` are the mean over seeds and its 95% interval (NaN for a single seed without an
+    interval of its own). Bias and variance are measured at step `at`: "first", "last" or a number. `<quantity>_doubtful` is true if
+    some are sampled and their replicates do not support them. Failed and skipped runs are counted, not averaged.
     """
     has_measurements = "measurement_step" in data.dims
     step = measurement_step(data, at) if has_measurements else 0
@@ -138,24 +137,24 @@ def _number(value: float) -> str:
 
 
 def with_interval(mean: float, low: float, high: float) -> str:
-    """"1.234 ± 0.034", "1.23 [1.1, 1.5]" if lopsided, "1.23" without an interval, "1.23457" if it has no noise, "–" without a number."""
+    """"1.234 ± 0.034", "1.23 [1.1, 1.5]" if asymmetric, "1.23" without an interval, "1.23457" without noise, "–" without a number."""
     if not np.isfinite(mean) or not (np.isfinite(low) and np.isfinite(high)):
         return _number(mean)
     below, above = mean - low, high - mean
     if max(below, above) < 1e-9 * abs(mean):
-        return f"{mean:.6g}"  # the same number every time, but for rounding: to be held against those with many digits
+        return f"{mean:.6g}"  # no noise but rounding: shown with more digits for comparison
     if abs(below - above) <= 1e-6 * (abs(below) + abs(above)):
         return _plus_minus(mean, above) if above else _number(mean)
     return f"{_number(mean)} [{_number(low)}, {_number(high)}]"
 
 
 def difference_in_words(value: float, low: float, high: float) -> str:
-    """"+0.034 [-0.01, 0.078]"; "+0.034 (of one seed)" without an interval."""
-    return f"{value:+.3g} (of one seed)" if not np.isfinite(low) else f"{value:+.3g} [{low:.3g}, {high:.3g}]"
+    """"+0.034 [-0.01, 0.078]"; "+0.034 (one seed)" without an interval."""
+    return f"{value:+.3g} (one seed)" if not np.isfinite(low) else f"{value:+.3g} [{low:.3g}, {high:.3g}]"
 
 
 def _plus_minus(mean: float, half: float) -> str:
-    """Both to the second digit of the half width, as one reads them off: "0.6603 ± 0.0012", "(0.2 ± 1.6)e-05"."""
+    """Both rounded to the second digit of the half width: "0.6603 ± 0.0012", "(0.2 ± 1.6)e-05"."""
     half = float(f"{half:.1e}")
     largest = int(np.floor(np.log10(max(abs(mean), half))))
     shift = largest if not -3 <= largest < 5 else 0
@@ -166,7 +165,7 @@ def _plus_minus(mean: float, half: float) -> str:
 
 
 def readable(frame: pd.DataFrame) -> pd.DataFrame:
-    """The table as text, one column per quantity, as people read it."""
+    """The table as text for display, one column per quantity."""
     fixed = ("task", "model", "estimator", "runs", "ok", "failed", "skipped", "split", "loss_name", "metric_name", "rank")
     others = [c for c in frame.columns if c not in fixed and f"{c}_low" not in frame and not c.endswith(("_low", "_high", "_doubtful"))]
     out = pd.DataFrame({"rank": [str(int(r)) if np.isfinite(r) else "–" for r in frame["rank"]],
@@ -185,16 +184,16 @@ def readable(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def caption(frame: pd.DataFrame) -> str:
-    """What the numbers are, in a sentence or two."""
+    """A caption for the table, in a sentence or two."""
     step = frame.attrs.get("measured_at")
     words = "Mean over seeds ± half of its 95% interval. "
     if step is not None:
-        words += f"Bias and variance as measured at step {step}"
+        words += f"Bias and variance are measured at step {step}"
         words += ", where estimators that share a seed share their parameters. " if step == 0 else ". "
     if any(frame[name].any() for name in frame if name.endswith("_doubtful")):
-        words += "?: sampled, and the replicates do not support it (measurement_unsupported). "
-    return words + (f"A bias within noise of zero is shown as what it is below. Ranked by final {_split(frame)} loss; what cannot be told apart "
-                    "beyond noise (paired t tests over seeds, Dunn, 5%) shares a rank.")
+        words += "?: sampled, and the replicates do not support the estimate (measurement_unsupported). "
+    return words + (f"A negative estimate of the bias is within noise of zero. Ranked by final {_split(frame)} loss; estimators that do not "
+                    "differ beyond noise (paired t tests over seeds, Dunn, 5%) share a rank.")
 
 
 def _split(frame: pd.DataFrame) -> str:

@@ -1,4 +1,4 @@
-"""How settings were chosen before the reported runs were made ([tune] in a sweep): what was tried, how good it was, what was chosen."""
+"""Tuning of settings before the reported runs ([tune] in a sweep): settings tried, their scores, and the choice."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from .table import difference_in_words
 
 
 def tried(trials: xr.Dataset) -> pd.DataFrame:
-    """One row per network, estimator, round of the search and setting: `task`, `model`, `estimator` (as the sweep names it), `round`,
-    `steps` (of each trial), `number` (of the setting), `setting` (in words), `trials`, `failed`, `score` (mean over the tuning seeds,
-    NaN if one failed), `quantity`, `kept` (it went on to the next round, or was chosen), `difference` to the best of its round, paired
-    over the tuning seeds, above zero is worse, and its 95% interval `low`, `high`; those of a round hold at once
-    (`statistics.pairwise_differences`), NaN with a single seed. `trials`: as of `load_tuning`.
+    """One row per network, estimator, round of the search and setting. Columns: `task`, `model`, `estimator` (as the sweep names it),
+    `round`, `steps` (of each trial), `number` (of the setting), `setting` (in words), `trials`, `failed`, `score` (mean over the tuning
+    seeds, NaN if one failed), `quantity`, `kept` (it entered the next round, or was chosen), `difference` to the best of its round, and
+    its 95% interval `low`, `high`. Differences are paired over the tuning seeds; positive is worse. The intervals of a round hold
+    simultaneously (`statistics.pairwise_differences`); NaN with a single seed. `trials`: as returned by `load_tuning`.
 
-    The best come first in every round: by the mean that chose, of equals the lower number.
+    In every round the best settings come first: by the mean that chose; ties by lower number.
     """
     tuned = [str(name) for name in np.atleast_1d(trials.attrs.get("tuned_axes", []))]
     axes = {str(trials[name].attrs["grid_axis"]): str(name) for name in trials.variables if "grid_axis" in trials[name].attrs}
@@ -45,7 +45,7 @@ def tried(trials: xr.Dataset) -> pd.DataFrame:
                       "kept": bool(trials["tuning_kept"].values[runs[0]]),
                       "_by_seed": dict(zip(trials["seed"].values[runs].tolist(), scores))})
     if not found:
-        raise InputError(f"{trials.attrs.get('path', 'result')}: nothing was tried")
+        raise InputError(f"{trials.attrs.get('path', 'result')}: no trials were made")
     frame = pd.DataFrame(found)
     frame["steps"] = frame.groupby([*compared, "estimator", "round"])["steps"].transform("max")
     frame["_order"] = [score if lower_is_better(quantity) else -score for score, quantity in zip(frame["score"], frame["quantity"])]
@@ -59,7 +59,7 @@ def tried(trials: xr.Dataset) -> pd.DataFrame:
 
 
 def _to_first(part: pd.DataFrame) -> np.ndarray:
-    """[settings, 3] the difference of each to the first, low and high; NaN for settings whose trials failed."""
+    """[settings, 3] the difference of each setting to the first, low and high; NaN for settings with failed trials."""
     seeds = list(dict.fromkeys(seed for one in part["_by_seed"] for seed in one))
     sign = 1 if lower_is_better(str(part["quantity"].iloc[0])) else -1
     scores = sign * np.array([[one.get(seed, np.nan) for seed in seeds] for one in part["_by_seed"]], float)
@@ -68,9 +68,9 @@ def _to_first(part: pd.DataFrame) -> np.ndarray:
 
 
 def chosen(data: xr.Dataset, trials: xr.Dataset | None) -> pd.DataFrame | None:
-    """One row per network and estimator: `setting` that was chosen, of how many `settings`, after how many `rounds`, its `score` in the
-    last one, trials that `failed`, and `edge`: what lies at the end of what was tried. Of `others` in the last round `close` cannot be
-    told apart from it; `next_setting` is the next best, by `difference` with its interval `low`, `high`. Nothing without trials."""
+    """One row per network and estimator: the chosen `setting`, the numbers of `settings` and `rounds`, its `score` in the last round,
+    the number of trials that `failed`, and `edge`: values at the end of the range tried. `close` of the `others` in the last round do not
+    differ from it beyond noise. `next_setting` is the next best, by `difference` with its interval `low`, `high`. None without trials."""
     if trials is None:
         return None
     frame = tried(trials)
@@ -104,18 +104,18 @@ def said(searched: pd.DataFrame) -> list[str]:
         words = (f"{name}: {row['setting']}, the best of {row['settings']} settings" if row["setting"]
                  else f"{name}: none of {row['settings']} settings could be chosen")
         if row["close"]:
-            words += (f"; {row['close']} of the {row['others']} beside it in the last round cannot be told apart from it (next "
+            words += (f"; {row['close']} of {row['others']} others in the last round not distinguishable from it (next "
                       f"{row['next_setting']} {difference_in_words(row['difference'], row['low'], row['high'])})")
         if row["edge"]:
-            words += f"; {row['edge']}: look further"
+            words += f"; {row['edge']}: extend the range"
         if row["failed"]:
-            words += f"; {row['failed']} of {row['trials']} trials failed, their settings are never chosen"
+            words += f"; {row['failed']} of {row['trials']} trials failed; a setting with failed trials is never chosen"
         lines.append(words + ".")
     return lines
 
 
 def _last(trials: xr.Dataset, run: int) -> int:
-    """Where the run's last evaluation stands."""
+    """Index of the run's last evaluation."""
     there = np.flatnonzero(trials["evaluated"].values[run])
     return int(there[-1]) if there.size else 0
 

@@ -1,5 +1,5 @@
-"""Settings that were tried for the sake of an estimator, such as learning rates: which is best, and how good an estimator is at its
-best without having looked at the answer."""
+"""Tuned settings, such as learning rates: which one is best, and a score of the estimator at its best setting without selection
+bias."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 class Tuned(NamedTuple):
     """An estimator at its best setting."""
 
-    scores: np.ndarray  # [seeds], each at the setting that is best for the other seeds; NaN where a run is missing
+    scores: np.ndarray  # [seeds], each at the setting that is best for the other seeds; NaN for missing runs
     chosen: int  # the setting that is best over all seeds
-    unsettled: bool = False  # the seeds were not all scored at the same setting
+    unsettled: bool = False  # true if the seeds were scored at different settings
 
 
 def tuned(scores: np.ndarray) -> Tuned:
     """Scores [settings, seeds], lower is better, NaN for a missing run.
 
-    The best of several noisy numbers looks better than it is. So the setting at which a seed is counted is chosen by the other
-    seeds alone (cross-validation, leaving one out: Stone 1974). With a single seed nothing is left to choose by, and the number
-    is that of the best. A setting with missing runs is chosen only if all have some.
+    The best of several noisy numbers looks better than it is. So each seed is scored at the setting that the other seeds choose
+    (leave-one-out cross-validation: Stone 1974). With a single seed there are no others, and the score is that of the best setting. A
+    setting with missing runs is chosen only if all have some.
     """
     if np.isfinite(scores).sum() == 0:
         return Tuned(np.full(scores.shape[1], np.nan), 0)
@@ -46,19 +46,19 @@ def tuned(scores: np.ndarray) -> Tuned:
 
 
 class Near(NamedTuple):
-    """How near the settings that were not chosen came: the difference of the next best one to the chosen, above zero is worse."""
+    """How close the other settings are: the difference of the next best to the chosen one; positive is worse."""
 
-    others: int  # settings that were not chosen and have numbers
-    close: int  # of these, how many cannot be told apart from the chosen one
-    next: int  # the best of these; -1 without any
+    others: int  # other settings with numbers
+    close: int  # number of these that do not differ from the chosen one beyond noise
+    next: int  # the best of `others`; -1 without any
     difference: float
     low: float
     high: float
 
 
 def nearest(scores: np.ndarray, chosen: int) -> Near:
-    """Scores [settings, seeds], lower is better, NaN for a missing run. Intervals hold for all pairs of settings at once (Dunn 1961), as
-    the chosen one is the best of the same numbers; with a single seed nothing can be told apart."""
+    """Scores [settings, seeds], lower is better, NaN for a missing run. Intervals hold simultaneously for all pairs of settings (Dunn
+    1961), since the chosen one is the best of the same numbers. With a single seed all others count as close."""
     with np.errstate(invalid="ignore"):
         found = pairwise_differences(scores)
         others = np.flatnonzero(np.isfinite(found.difference[:, chosen]) & (np.arange(len(scores)) != chosen))
@@ -70,7 +70,7 @@ def nearest(scores: np.ndarray, chosen: int) -> Near:
 
 
 def at_edge(settings: Sequence[dict[str, str]], chosen: int) -> dict[str, str]:
-    """The chosen setting's numbers that are the least or the largest tried: by name, the range. There might be better ones beyond."""
+    """The chosen setting's numbers at the end of the range tried, by name, with the range. Better values may lie beyond."""
     found = {}
     for name, value in settings[chosen].items():
         tried = sorted({setting[name] for setting in settings if name in setting}, key=lambda text: float(text) if _number(text) else 0)

@@ -1,4 +1,4 @@
-"""Statistics on plain numbers, each named with its source; nothing here knows a result's file."""
+"""Statistics on plain arrays, each with its source; independent of the file format."""
 
 from .bootstrap import (Ranks, interquartile_mean, interquartile_mean_interval, probability_of_improvement, ranks,
                         stratified_bootstrap)

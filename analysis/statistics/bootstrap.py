@@ -1,4 +1,4 @@
-"""Intervals by resampling seeds within every task, after Agarwal et al. 2021, Deep reinforcement learning at the edge of the
+"""Bootstrap intervals over the seeds of every task, after Agarwal et al. 2021, Deep reinforcement learning at the edge of the
 statistical precipice. All are deterministic for a given `seed`."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Strata = Sequence[np.ndarray]
 
 
 def _clean(strata: Strata) -> list[np.ndarray]:
-    """Every stratum's numbers, without NaN; strata without numbers are left out."""
+    """Every stratum's numbers, without NaN; strata without numbers are omitted."""
     kept = [np.asarray(stratum, dtype=float).ravel() for stratum in strata]
     kept = [stratum[np.isfinite(stratum)] for stratum in kept]
     return [stratum for stratum in kept if stratum.size]
@@ -28,10 +28,10 @@ def _percentiles(values: np.ndarray, level: float) -> tuple[float, float]:
 
 def stratified_bootstrap(strata: Strata, statistic: Callable[[list[np.ndarray]], np.ndarray], level: float = 0.95,
                          resamples: int = 2000, seed: int = 0) -> Mean:
-    """A statistic of several tasks' runs with its percentile interval (Efron 1979): runs are resampled within each task.
+    """A statistic of several tasks' runs with its percentile interval (Efron 1979). Runs are resampled within each task.
 
-    `statistic` maps a list of arrays [..., runs of a task] to [...]. NaN runs are left out. Bounds are NaN if a task has a
-    single run: resampling it would feign certainty.
+    `statistic` maps a list of arrays [..., runs of a task] to [...]. NaN runs are omitted. Bounds are NaN if a task has a single run,
+    since resampling it would give zero width.
     """
     kept = _clean(strata)
     count = sum(stratum.size for stratum in kept)
@@ -46,7 +46,7 @@ def stratified_bootstrap(strata: Strata, statistic: Callable[[list[np.ndarray]],
 
 
 def interquartile_mean(values: np.ndarray, axis: int = -1) -> np.ndarray:
-    """Mean of the middle half, the 25% trimmed mean (Agarwal et al. 2021): robust as the median, with less variance."""
+    """Mean of the middle half, the 25% trimmed mean (Agarwal et al. 2021): as robust as the median, with less variance."""
     return stats.trim_mean(values, 0.25, axis=axis)
 
 
@@ -57,10 +57,10 @@ def interquartile_mean_interval(strata: Strata, level: float = 0.95, resamples: 
 
 def probability_of_improvement(first: Strata, second: Strata, lower_is_better: bool = True, level: float = 0.95,
                                resamples: int = 2000, seed: int = 0) -> Mean:
-    """Chance that a run of the first method beats one of the second on a task, averaged over tasks (Agarwal et al. 2021): the
-    statistic of Mann & Whitney 1947, ties counting one half. Interval by stratified bootstrap of both methods' runs.
+    """Probability that a run of the first method beats one of the second on a task, averaged over tasks (Agarwal et al. 2021): the
+    statistic of Mann & Whitney 1947, ties count one half. Interval by stratified bootstrap of both methods' runs.
 
-    The two lists name the same tasks; tasks where either has no number are left out. ValueError if the lists differ in length.
+    Both lists have the same tasks; tasks without a number for either method are omitted. ValueError if the lists differ in length.
     """
     if len(first) != len(second):
         raise ValueError("probability_of_improvement: both methods need the same tasks")
@@ -76,27 +76,27 @@ def probability_of_improvement(first: Strata, second: Strata, lower_is_better: b
         return Mean(value, np.nan, np.nan, count)
     random = np.random.default_rng(seed)
     drawn = np.zeros(resamples)
-    for won in wins:  # how often each run is drawn says all: no pairs need be compared again
+    for won in wins:  # the counts of each run suffice: pairs need not be compared again
         shares = [random.multinomial(n, np.full(n, 1 / n), size=resamples) / n for n in won.shape]
         drawn += np.einsum("bi,ij,bj->b", shares[0], won, shares[1]) / len(wins)
     return Mean(value, *_percentiles(drawn, level), count)
 
 
 class Ranks(NamedTuple):
-    """Ranks of methods; 1 is best, equal ones share the best of their places, as in the table. Arrays over methods."""
+    """Ranks of methods; 1 is best, ties share their best rank, as in the table. Arrays over methods."""
 
     rank: np.ndarray
     low: np.ndarray
     high: np.ndarray
-    best: np.ndarray  # share of resamples in which the method is first (equal firsts share)
+    best: np.ndarray  # share of resamples in which the method is first (ties share)
 
 
 def ranks(scores: np.ndarray, lower_is_better: bool = True, level: float = 0.95, resamples: int = 2000, seed: int = 0) -> Ranks:
     """Ranks of methods by their mean over seeds, scores [methods, seeds], with percentile intervals from a bootstrap over seeds
     (Hall & Miller 2009, Using the bootstrap to quantify the authority of an empirical ranking).
 
-    A resample draws the same seeds for all methods, so that what they share (data, initial parameters) cancels. NaN: a missing
-    run; a method without any has rank NaN, and so has one in resamples that miss all of its runs. With a single seed there are
+    A resample draws the same seeds for all methods, so that shared effects of seeds (data, initial parameters) cancel. NaN: a missing
+    run. A method without runs has rank NaN; so has a method in resamples that omit all of its runs. With a single seed there are
     ranks, but no intervals.
     """
     x = np.asarray(scores, dtype=float) * (1 if lower_is_better else -1)
@@ -114,7 +114,7 @@ def ranks(scores: np.ndarray, lower_is_better: bool = True, level: float = 0.95,
         with np.errstate(invalid="ignore"):
             means = np.where(counts > 0, (weights @ np.where(there, x, 0).T) / counts, np.nan)
         scale = np.nanmax(np.abs(x))
-        means = np.round(means / scale, 12) if scale > 0 else means  # equal but for rounding is equal
+        means = np.round(means / scale, 12) if scale > 0 else means  # ties up to rounding
         return np.where(np.isnan(means), np.nan, stats.rankdata(np.where(np.isnan(means), np.inf, means), "min", axis=1))
 
     result.rank[known] = ranked(np.ones((1, seeds)))[0]

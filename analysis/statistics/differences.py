@@ -1,4 +1,4 @@
-"""Tests: differences with intervals and p-values, and the correction for making many of them."""
+"""Tests: differences with intervals and p-values, and the correction for multiple tests."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from .means import Mean
 
 
 class Difference(NamedTuple):
-    """A difference with its confidence interval; NaN where there are too few numbers to say."""
+    """A difference with its confidence interval; NaN with too few numbers."""
 
     difference: float
     low: float
     high: float
     p_value: float  # of "no difference"
     p_sign_flip: float  # the same without assuming a normal distribution; NaN if not paired
-    count: int  # type: ignore[assignment]  # hides tuple.count: pairs, or numbers of the smaller side
+    count: int  # type: ignore[assignment]  # hides tuple.count: pairs, or numbers of the smaller sample
 
 
 _NOTHING = Difference(np.nan, np.nan, np.nan, np.nan, np.nan, 0)
 
 
 def holm(p_values: np.ndarray) -> np.ndarray:
-    """p-values corrected for their number so that the chance of one false alarm among all is kept (Holm 1979, A simple
-    sequentially rejective multiple test procedure). NaN values are no tests: they stay NaN and are not counted."""
+    """p-values corrected for multiple tests, controlling the probability of one or more false alarms (Holm 1979, A simple
+    sequentially rejective multiple test procedure). NaN values are not tests: they stay NaN and are not counted."""
     p = np.asarray(p_values, dtype=float)
     result = np.full(p.shape, np.nan)
     there = np.flatnonzero(np.isfinite(p))
@@ -45,11 +45,11 @@ def _interval(difference: float, error: float, freedom: float, level: float) -> 
 
 
 def paired_difference(first: np.ndarray, second: np.ndarray, level: float = 0.95, resamples: int = 9999, seed: int = 0) -> Difference:
-    """Mean of first - second over pairs that share their random numbers (one per seed); pairs with a NaN are left out.
+    """Mean of first - second over pairs that share their random numbers (one per seed); pairs with a NaN are omitted.
 
-    Student's t interval and p-value of the differences (Student 1908); and the p-value of the sign-flip randomisation test
-    (Fisher 1935, The design of experiments), exact if all sign patterns fit into `resamples`. With n pairs that is never
-    below 2 / 2^n: three seeds cannot say more than 0.25. Without `resamples` it is left out (NaN).
+    Student's t interval and p-value of the differences (Student 1908), and the p-value of the sign-flip randomisation test
+    (Fisher 1935, The design of experiments). The latter is exact if all sign patterns fit into `resamples`. With n pairs it is at
+    least 2 / 2^n, so 0.25 for three seeds. With `resamples` 0 it is omitted (NaN).
     """
     pairs = np.asarray(first, dtype=float) - np.asarray(second, dtype=float)
     pairs = pairs[np.isfinite(pairs)]
@@ -58,24 +58,24 @@ def paired_difference(first: np.ndarray, second: np.ndarray, level: float = 0.95
     mean = float(pairs.mean())
     error = float(pairs.std(ddof=1) / np.sqrt(pairs.size))
     if error <= 1e-12 * abs(mean):
-        error = 0.0  # the same difference every time, but for rounding
+        error = 0.0  # all differences are equal up to rounding
     flips = stats.permutation_test((pairs,), np.mean, permutation_type="samples", vectorized=True, n_resamples=resamples,
                                    random_state=seed).pvalue if pairs.any() and resamples else 1.0 if resamples else np.nan
     return Difference(mean, *_interval(mean, error, pairs.size - 1, level), float(flips), int(pairs.size))
 
 
 def _deviations(freedom: float, count: int) -> np.ndarray:
-    """So many standard deviations that normal numbers of deviation 1 may have, all as likely."""
+    """`count` equally likely sample standard deviations of normal numbers with deviation 1."""
     return np.sqrt(special.chdtri(freedom, 1 - (np.arange(count) + 0.5) / count) / freedom)
 
 
 def pairs_needed(difference: float, deviation: float, level: float = 0.05, power: float = 0.8, most: int = 1000,
                  freedom: float = np.inf) -> float:
-    """How many pairs a paired two-sided t test at `level` needs to find a true mean difference with this probability, where single
+    """The number of pairs at which a paired two-sided t test at `level` finds a true mean difference with probability `power`, if single
     differences have this standard deviation (noncentral t; Cohen 1988, ch. 2). inf beyond `most`, NaN without numbers.
 
-    `freedom`: the degrees of freedom of a standard deviation that is estimated. What is promised is then the power on average over
-    how far such an estimate may be off (assurance: O'Hagan, Stevens & Campbell 2005, Assurance in clinical trial design).
+    `freedom`: the degrees of freedom of an estimated standard deviation. The power is then averaged over the error of this
+    estimate (assurance: O'Hagan, Stevens & Campbell 2005, Assurance in clinical trial design).
     """
     if not (np.isfinite(difference) and np.isfinite(deviation)):
         return float("nan")
@@ -89,7 +89,7 @@ def pairs_needed(difference: float, deviation: float, level: float = 0.05, power
         critical, shift = special.stdtrit(n - 1, 1 - level / 2), abs(difference) / deviation * np.sqrt(n)
         return float(special.ndtr(shift * estimated[:, None] - critical * _deviations(n - 1, 200)).mean())
 
-    low, high = 1, most  # power grows with n: never enough at the one, enough at the other
+    low, high = 1, most  # power grows with n: too low at `low`, sufficient at `high`
     if found(most) < power:
         return float("inf")
     while high - low > 1:
@@ -99,7 +99,7 @@ def pairs_needed(difference: float, deviation: float, level: float = 0.05, power
 
 
 def welch_difference(first: np.ndarray, second: np.ndarray, level: float = 0.95) -> Difference:
-    """Difference of the means of two independent samples of unequal variances (Welch 1947); NaN values are left out."""
+    """Difference of the means of two independent samples with unequal variances (Welch 1947); NaN values are omitted."""
     sides = [side[np.isfinite(side)] for side in (np.asarray(first, dtype=float).ravel(), np.asarray(second, dtype=float).ravel())]
     count = min(side.size for side in sides)
     if count == 0:
@@ -114,8 +114,8 @@ def welch_difference(first: np.ndarray, second: np.ndarray, level: float = 0.95)
 
 
 def propagated_difference(first: Mean, second: Mean, level: float = 0.95) -> Difference:
-    """Difference of two independent measurements by their own intervals, of that level, taken as normal: errors add up in
-    squares (Gauss 1823). Without an interval on either side there is no p-value."""
+    """Difference of two independent measurements from their own intervals at this level, assuming normality: squared errors add
+    (Gauss 1823). No p-value unless both have an interval."""
     difference = first.mean - second.mean
     count = min(first.count, second.count)
     halves = [(mean.high - mean.low) / 2 for mean in (first, second)]

@@ -1,4 +1,4 @@
-"""Means with intervals: over seeds, and of numbers that bring an interval of their own."""
+"""Means with intervals: over seeds, and of numbers with their own intervals."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scipy import stats
 
 
 class Mean(NamedTuple):
-    """A mean with its confidence interval; NaN bounds if there is but one value."""
+    """A mean with its confidence interval; NaN bounds for a single value."""
 
     mean: float
     low: float
@@ -18,10 +18,10 @@ class Mean(NamedTuple):
 
 
 def mean_interval(values: np.ndarray, level: float = 0.95, log: bool = False) -> Mean:
-    """Mean over independent runs with Student's t interval (Student 1908); NaN values are left out.
+    """Mean over independent runs with Student's t interval (Student 1908); NaN values are omitted.
 
-    `log`: the geometric mean, interval formed on logarithms, for positive quantities of one scale; values that are not
-    positive are left out.
+    `log`: the geometric mean with an interval from logarithms, for positive quantities of one scale; values that are not positive
+    are omitted.
     """
     x = np.asarray(values, dtype=float).ravel()
     x = x[np.isfinite(x)]
@@ -40,22 +40,22 @@ def mean_interval(values: np.ndarray, level: float = 0.95, log: bool = False) ->
 
 
 def propagated_mean(values: np.ndarray, low: np.ndarray, high: np.ndarray) -> Mean:
-    """Mean of independent measurements that each have an interval, by propagation of errors (Gauss 1823).
+    """Mean of independent measurements with their own intervals, by propagation of errors (Gauss 1823).
 
-    The interval, of the measurements' own level, is of measurement noise alone: of the mean over exactly these seeds, not over
-    seeds to come. Its halves add up in squares, below and above by themselves. NaN values are left out.
+    The interval, at the measurements' level, covers measurement noise only: it is for the mean over these seeds, not over future
+    seeds. Squared half-widths add, below and above separately. NaN values are omitted.
     """
     x, below, above = (np.asarray(a, dtype=float).ravel() for a in (values, low, high))
     there = np.isfinite(x)
     if not there.any():
         return Mean(np.nan, np.nan, np.nan, 0)
-    # An unbiased squared bias may lie below its interval, which begins at zero.
+    # An unbiased estimate of the squared bias may lie below its interval, which begins at zero.
     x, below, above = x[there], np.maximum(x[there] - below[there], 0), np.maximum(above[there] - x[there], 0)
     mean, n = float(x.mean()), x.size
     return Mean(mean, mean - float(np.sqrt(np.sum(below**2))) / n, mean + float(np.sqrt(np.sum(above**2))) / n, n)
 
 
 def scaled(mean: Mean, factor: float) -> Mean:
-    """A mean and its interval times a known positive number: variance times cost is the work-normalised variance (Glynn &
-    Whitt 1992, The asymptotic efficiency of simulation estimators)."""
+    """A mean and its interval times a known positive number. (Variance times cost is the work-normalised variance: Glynn & Whitt
+    1992, The asymptotic efficiency of simulation estimators.)"""
     return mean._replace(mean=mean.mean * factor, low=mean.low * factor, high=mean.high * factor)

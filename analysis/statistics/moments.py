@@ -22,15 +22,15 @@ def gradient_moments(estimates: np.ndarray, truth: np.ndarray, level: float = 0.
     """Unbiased squared bias and variance of independent estimates [replicates, parameters] of the gradient `truth`
     [parameters]; at least three replicates, else ValueError.
 
-    The variance is the trace of the sample covariance. |mean - truth|^2 exceeds the squared bias by variance / replicates on
-    average; that much is taken off, so that the result is unbiased and may be negative. Intervals as in the files: the squared
-    bias's by test inversion (never below zero), the variance's the wider ends of Satterthwaite's chi-square and a bootstrap-t.
+    The variance is the trace of the sample covariance. |mean - truth|^2 exceeds the squared bias by variance / replicates on average.
+    This term is subtracted, so the estimate is unbiased and may be negative. Intervals are computed as in the files: test inversion for
+    the squared bias (never below zero); the wider ends of Satterthwaite's chi-square and a bootstrap-t for the variance.
     """
     x = np.asarray(estimates, dtype=float)
     if x.ndim != 2 or len(x) < 3:
-        raise ValueError("gradient_moments: wants at least three estimates as [replicates, parameters]")
+        raise ValueError("gradient_moments: needs at least three estimates as [replicates, parameters]")
     n = len(x)
-    x = x - np.asarray(truth, dtype=float)  # around the truth, so that nothing cancels
+    x = x - np.asarray(truth, dtype=float)  # relative to the truth, to avoid cancellation
     mean = x.mean(axis=0)
     away = x - mean
     squares = np.sum(away**2, axis=1)
@@ -47,7 +47,7 @@ def gradient_moments(estimates: np.ndarray, truth: np.ndarray, level: float = 0.
 
 
 class _Scatter(NamedTuple):
-    """Blocks of deviations from the mean of them all: their sizes, sums of squares, sums [blocks, parameters]."""
+    """Blocks of deviations from the overall mean: their sizes, sums of squares, sums [blocks, parameters]."""
 
     sizes: np.ndarray
     squares: np.ndarray
@@ -64,12 +64,12 @@ class _Scatter(NamedTuple):
         return float(np.clip(of_square / square_of if square_of > 0 else 1, 1 / self.sums.shape[1], 1))
 
     def along(self, direction: np.ndarray) -> float:
-        """The share of the trace that lies along a direction of length 1."""
+        """The share of the trace along a direction of length 1."""
         return float(np.sum((self.sums @ direction) ** 2 / self.sizes) / np.sum(self.sums**2 / self.sizes[:, None]))
 
 
 class _Length(NamedTuple):
-    """|b|^2 seen through noise: experiments/measurement/squared_length.hpp."""
+    """|b|^2 observed with noise: see experiments/measurement/squared_length.hpp."""
 
     observed: float
     trace: float
@@ -85,7 +85,7 @@ class _Length(NamedTuple):
         return cls(observed, trace, squares, trace if mean.size == 1 else min(along, float(np.sqrt(squares))), freedom, mean.size - 1)
 
     def above(self, length: float) -> float:
-        """Probability of more than `observed` if |b| = length."""
+        """Probability of a value above `observed` if |b| = length."""
         root, error = np.sqrt(self.observed), np.sqrt(self.along)
         beyond = special.stdtr(self.freedom, (length - root) / error) + special.stdtr(self.freedom, (-root - length) / error)
         rest = self.trace - self.along
@@ -93,7 +93,7 @@ class _Length(NamedTuple):
             return float(min(1, beyond))
         squares = self.squares - self.along**2
         freedom = np.clip(rest**2 / squares if squares > 0 else self.others, 1, self.others)
-        scale = np.exp(-special.betaln(0.5, self.freedom / 2)) / np.sqrt(self.freedom) / error  # of Student's density
+        scale = np.exp(-special.betaln(0.5, self.freedom / 2)) / np.sqrt(self.freedom) / error  # normalisation of Student's density
 
         def joint(angle: np.ndarray) -> np.ndarray:
             along, left = root * np.sin(angle), root * np.cos(angle)
@@ -130,7 +130,7 @@ def _variance_interval(variance: float, scatter: _Scatter, level: float) -> tupl
     least = 2 * scatter.concentration() / (n * (n - 1))
     times = np.vstack([np.ones(blocks), np.random.default_rng(11).multinomial(blocks, np.full(blocks, 1 / blocks), size=999)])
 
-    # Of every resample (the first is the sample itself): the variance, and those without one block.
+    # For every resample (the first is the sample itself): the variance, and leave-one-block-out variances.
     vectors, total, along = times @ count, times @ squares, times @ gram
     length = np.sum(along * times, axis=1)
     spread = (total - length / vectors) / (vectors - 1)

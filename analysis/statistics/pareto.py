@@ -1,4 +1,4 @@
-"""Which methods no other beats in everything."""
+"""Pareto-optimal methods."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 
 
 def pareto_front(known: np.ndarray, ends: Sequence[np.ndarray]) -> np.ndarray:
-    """Mask [methods] of the Pareto front (Pareto 1906; Deb 2001, Multi-objective optimization), lower being better in all criteria:
-    the methods of which it is not established that another equals or beats them in every criterion and beats them in one.
+    """Mask [methods] of the Pareto front (Pareto 1906; Deb 2001, Multi-objective optimization); lower is better in all criteria. A
+    method is off the front if another is established to be no worse in every criterion and better in one.
 
-    `ends` of each criterion: [methods, methods], the upper end of the interval of method i less method j, or the difference itself
-    where it has no interval. That i is no worse is established where it is not above zero. Methods that are not `known` [methods]
+    `ends` of each criterion: [methods, methods], the upper end of the interval of method i minus method j, or the difference itself
+    if it has no interval. Method i is established to be no worse if this is not above zero. Methods that are not `known` [methods]
     are excluded: they are not on the front and dominate no method.
     """
     with np.errstate(invalid="ignore"):

@@ -1,4 +1,4 @@
-"""Differences of every two methods, with intervals that hold all at once: also for the pair one picks after a look at them."""
+"""Pairwise differences of methods with simultaneous intervals, which stay valid for pairs chosen after seeing the data."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from scipy import stats
 
 
 class Pairwise(NamedTuple):
-    """Arrays [methods, methods]: the first (row) less the second (column). NaN where a pair shares no seed, intervals and p-values
-    also where it shares one only."""
+    """Arrays [methods, methods]: the first (row) minus the second (column). NaN if a pair shares no seed; intervals and p-values are
+    also NaN if it shares only one."""
 
     difference: np.ndarray
     low: np.ndarray
     high: np.ndarray
-    p_value: np.ndarray  # of "no difference", of this pair by itself
-    p_corrected: np.ndarray  # times the number of tests, at most 1: below 1 - level exactly where the interval leaves out 0
+    p_value: np.ndarray  # of "no difference", for this pair alone
+    p_corrected: np.ndarray  # times the number of tests, at most 1; below 1 - level if and only if the interval excludes 0
 
 
 def pairs_tested(scores: np.ndarray) -> int:
-    """How many pairs of methods share two seeds or more; scores [methods, seeds], NaN for a missing run."""
+    """The number of pairs of methods that share two or more seeds; scores [methods, seeds], NaN for a missing run."""
     there = np.isfinite(scores).astype(int)
     return int(np.triu(there @ there.T > 1, 1).sum())
 
 
 def pairwise_differences(scores: np.ndarray, tests: int | None = None, level: float = 0.95, unsettled: np.ndarray | None = None) -> Pairwise:
-    """Mean differences of scores [methods, seeds] over the seeds both have, with simultaneous Student's t intervals (Dunn 1961,
-    Multiple comparisons among means): all of them hold at once with probability `level`, so the difference to a best that the
-    same numbers have chosen is covered, too, and a pair is different exactly where its interval leaves out 0.
+    """Mean differences of scores [methods, seeds] over common seeds, with simultaneous Student's t intervals (Dunn 1961, Multiple
+    comparisons among means). All intervals hold with probability `level`. So the difference to a best method chosen by the same
+    numbers is covered, too. A pair differs if and only if its interval excludes 0.
 
-    `tests`: how many differences the correction is for (by default the pairs that share two seeds; 1 for intervals that hold one
-    at a time). `unsettled` [methods]: what scored a method's seeds was chosen by the other seeds, and they did not choose alike:
-    its runs share more than their number tells, and the standard error of its differences is that of the corrected resampled t
-    test (Nadeau & Bengio 2003, Inference for the generalization error; one seed is held out, n - 1 choose).
+    `tests`: the number of differences to correct for (default: the pairs that share two seeds; 1 for uncorrected intervals).
+    `unsettled` [methods]: each seed was scored at a setting chosen by the other seeds, and these choices differ. Such scores are
+    dependent, so the standard error of their differences is that of the corrected resampled t test (Nadeau & Bengio 2003,
+    Inference for the generalization error; one seed is held out, n - 1 choose).
     """
     x = np.asarray(scores, dtype=float)
     methods = len(x)
@@ -49,7 +49,7 @@ def pairwise_differences(scores: np.ndarray, tests: int | None = None, level: fl
     several = count > 1
     freedom = np.where(several, count - 1, np.nan)
     error = deviation * np.sqrt(error_factor(freedom + 1, False if unsettled is None else unsettled[:, None] | unsettled[None, :]))
-    error = np.where(error <= 1e-12 * np.abs(mean), 0.0, error)  # the same difference every time, but for rounding
+    error = np.where(error <= 1e-12 * np.abs(mean), 0.0, error)  # all differences are equal up to rounding
     values, places = np.unique(freedom, return_inverse=True)
     half = stats.t.isf((1 - level) / 2 / tests, values)[places].reshape(freedom.shape) * error
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -59,19 +59,19 @@ def pairwise_differences(scores: np.ndarray, tests: int | None = None, level: fl
 
 
 def error_factor(count: np.ndarray | float, unsettled: np.ndarray | bool) -> np.ndarray:
-    """The squared standard error of a mean over so many seeds, in units of the variance of one: 1/n, or 1/n + 1/(n - 1) where the
-    other n - 1 seeds chose what scores each and did not choose alike (Nadeau & Bengio 2003)."""
+    """The squared standard error of a mean over `count` seeds, in units of the variance of one seed: 1/n, or 1/n + 1/(n - 1) if each
+    seed was scored at a setting chosen by the other n - 1 and these choices differ (Nadeau & Bengio 2003)."""
     n = np.asarray(count, dtype=float)
     with np.errstate(divide="ignore"):
         return 1 / n + np.where(unsettled, 1 / (n - 1), 0)
 
 
 def shared_ranks(scores: np.ndarray, found: Pairwise | None = None) -> np.ndarray:
-    """Ranks [methods] of scores [methods, seeds], lower is better: 1 + the number of methods that are better beyond noise, so what
-    cannot be told apart shares a rank.
+    """Ranks [methods] of scores [methods, seeds], lower is better: 1 + the number of methods that are better beyond noise. Methods that
+    do not differ beyond noise share a rank.
 
-    Beyond noise: the simultaneous interval of the difference (`found`, by default of these scores) leaves out 0. With a single seed
-    nothing can be tested: the order of the numbers stands. NaN: a method without scores.
+    Beyond noise: the simultaneous interval of the difference (`found`, by default of these scores) excludes 0. With a single seed
+    there is no test, and the numbers are ranked as they are. NaN: a method without scores.
     """
     known = np.isfinite(scores).any(axis=1)
     if np.isfinite(scores).any(axis=0).sum() < 2:

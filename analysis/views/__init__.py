@@ -1,11 +1,11 @@
-"""Looking at what a network attended to, from a gradient's file: every model may bring a view of its own.
+"""Views of a network's attention, from a gradient file. Every model may have its own view.
 
 A view is a function from `Attention` to a matplotlib Figure, registered under the model's name::
 
     @view("my_model")
     def my_paths(attention: Attention) -> Figure: ...
 
-in a module that is imported here. A model without one is shown as plain heat maps.
+in a module that is imported here. Other models are drawn as plain heat maps.
 """
 
 from .attention import Attention, load_attention

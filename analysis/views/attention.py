@@ -1,4 +1,4 @@
-"""What a gradient's file says of attention: probabilities and choices of every example."""
+"""Attention in a gradient file: probabilities and choices of every example."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ MOST_EXAMPLES = 4  # drawn side by side
 
 @dataclass(frozen=True)
 class Numbers:
-    """Choices of D numbers, from Normal distributions."""
+    """Choices of D numbers, from normal distributions."""
 
-    value: np.ndarray  # [T, R, D] what was chosen
+    value: np.ndarray  # [T, R, D] the chosen numbers
     mean: np.ndarray  # [T, R, D]
     deviation: np.ndarray  # [T, R, D]
 
@@ -33,51 +33,51 @@ class Attention:
     model: str  # its name
     settings: dict[str, Any]  # of the model, defaults included
     estimator: str  # spec
-    soft: np.ndarray  # [B, T, S] probabilities, mean over an example's rows; NaN where there is no such option or no choice
+    soft: np.ndarray  # [B, T, S] probabilities, mean over an example's rows; NaN without this option or without a choice
     hard: np.ndarray | None  # [B, T, S] share of an example's rows that chose the option (relaxed: mean weights); None if unknown
-    choices: np.ndarray | None  # [T, R] options; -1 where there was no choice; None if unknown or relaxed
+    choices: np.ndarray | None  # [T, R] options; -1 without a choice; None if unknown or relaxed
     row_example: np.ndarray  # [R]
-    entropy: np.ndarray  # [B, T] in nat (Shannon 1948), mean over an example's rows; NaN where there was no choice
+    entropy: np.ndarray  # [B, T] in nat (Shannon 1948), mean over an example's rows; NaN without a choice
     batch: xr.Dataset
-    numbers: Numbers | None = None  # of choices that are numbers: then S is 0, and the entropy is the differential one
-    columns: np.ndarray | None = None  # [B, T, D, S] `soft` of each of the D choices made at once; None if it is one
+    numbers: Numbers | None = None  # for choices that are numbers: then S is 0, and the entropy is differential
+    columns: np.ndarray | None = None  # [B, T, D, S] `soft` of each of D simultaneous choices; None if there is one
 
     @property
     def shown(self) -> range:
-        """The examples that are drawn."""
+        """The drawn examples."""
         return range(min(len(self.soft), MOST_EXAMPLES))
 
     def field(self, name: str) -> np.ndarray | None:
-        """A field of the batch, None if it has none of that name."""
+        """A field of the batch; None if it does not exist."""
         return self.batch[name].values if name in self.batch else None
 
     def need(self, name: str) -> np.ndarray:
-        """A field of the batch; InputError if it has none of that name."""
+        """A field of the batch; InputError if it does not exist."""
         if name not in self.batch:
-            raise InputError(f"the batch has no field {name}, which the view of {self.model} draws")
+            raise InputError(f"the batch has no field {name}, which the view of {self.model} needs")
         return self.batch[name].values
 
     def of_columns(self) -> np.ndarray:
-        """[B, T, D, S] probabilities of each of the choices made at once."""
+        """[B, T, D, S] probabilities of each of the simultaneous choices."""
         return self.soft[:, :, None] if self.columns is None else self.columns
 
     def rows(self, example: int) -> np.ndarray:
-        """The rows of an example; of D choices made at once D follow each other."""
+        """The rows of an example; D simultaneous choices are consecutive rows."""
         return np.flatnonzero(self.row_example == example)
 
 
 def load_attention(path: str | os.PathLike[str], unverified: bool = False) -> Attention:
-    """Attention in a file of `hardgrad gradient --out`. InputError if it cannot be read or the model made no choices there."""
+    """Attention in a file of `hardgrad gradient --out`. InputError if it cannot be read or the model made no choices."""
     data, batch = load_gradient(path, unverified)
     if {"value", "mean", "log_scale", "row_example"} <= set(data):
         return _of_numbers(data, batch)
     if "logits" not in data or "row_example" not in data:
-        raise InputError(f"{path}: holds no logits: {data.attrs.get('model', 'the model')} made no choices there, or "
-                         f"{data.attrs.get('estimator', 'the estimator')} branches by itself; take a gradient with reinforce or rloo")
+        raise InputError(f"{path}: has no logits: {data.attrs.get('model', 'the model')} made no choices, or "
+                         f"{data.attrs.get('estimator', 'the estimator')} enumerates choices itself; compute the gradient with reinforce or rloo")
     settings = _settings(data)
     example = data["row_example"].values.astype(int)
 
-    def rows_of(name: str) -> np.ndarray:  # [T, R] or [T, R, S]; columns (heads of attention) are rows of their own
+    def rows_of(name: str) -> np.ndarray:  # [T, R] or [T, R, S]; columns (attention heads) are separate rows
         values = data[name].values
         return values.reshape(len(values), -1, *values.shape[3:]) if "column" in data[name].dims else values
 
@@ -87,7 +87,7 @@ def load_attention(path: str | os.PathLike[str], unverified: bool = False) -> At
     probabilities = np.where(options, softmax(np.where(options, logits, -1e300), axis=2), np.nan)
     choices = rows_of("choices").astype(int) if "choices" in data else None
     taken = None
-    asked = options.sum(axis=2, keepdims=True) > 1  # a row with one option has nothing to choose
+    asked = options.sum(axis=2, keepdims=True) > 1  # a row with one option makes no choice
     if choices is not None:
         taken = (choices[:, :, None] == np.arange(logits.shape[2])).astype(float)
         asked = choices[:, :, None] >= 0
@@ -118,7 +118,7 @@ def _settings(data: xr.Dataset) -> dict[str, Any]:
     try:
         return dict(json.loads(str(data.attrs.get("model_settings", "{}"))))
     except ValueError as error:
-        raise InputError(f"{data.attrs['path']}: model_settings is no JSON") from error
+        raise InputError(f"{data.attrs['path']}: model_settings is not JSON") from error
 
 
 def _of_numbers(data: xr.Dataset, batch: xr.Dataset) -> Attention:

@@ -1,4 +1,4 @@
-"""Pixel attention: where on the canvas the digit is looked for."""
+"""Pixel attention: the distribution over positions on the canvas."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .attention import Attention
 from .glimpses import picture, window
 from .registry import view
 
-_WINDOWS = 3  # of an example's rows that are drawn
+_WINDOWS = 3  # drawn rows per example
 
 
 @view("pixel_attention")
 def windows_on_canvases(attention: Attention) -> Figure:
-    """A canvas to a panel: the darker red, the likelier the place; windows of a few rows, outlined; dotted: the digit's own."""
+    """One canvas per panel. Darker red: more probable positions; outlined: the windows of a few rows; dotted: the digit's true window."""
     images, boxes = attention.need("image"), attention.need("box")
     side, grid = images.shape[1], round(attention.soft.shape[2] ** 0.5)
     shown = list(attention.shown)
@@ -39,6 +39,6 @@ def windows_on_canvases(attention: Attention) -> Figure:
                     y, x = window(int(attention.choices[0, row]), grid, int(size), side, side)
                     ax.add_patch(Rectangle((x - 0.5, y - 0.5), size, size, fill=False, edgecolor=COLOURS[0], linewidth=1.2))
             ax.add_patch(Rectangle((left - 0.5, top - 0.5), size, size, fill=False, edgecolor="black", linestyle=":", linewidth=1.6))
-        figure.suptitle(f"Looking for digits: probabilities, windows of up to {_WINDOWS} rows, dotted the digit's own ({attention.estimator})",
+        figure.suptitle(f"Attention to digits: probabilities, windows of up to {_WINDOWS} rows, dotted: true window ({attention.estimator})",
                         x=0.01, ha="left", fontsize=11)
     return figure

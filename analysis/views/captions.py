@@ -1,4 +1,4 @@
-"""Captioners: the words of a caption over the cells that were looked at."""
+"""Captioners: the words of a caption over the attended cells."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .attention import Attention
 from .registry import view
 from .sentences import words
 
-_ACROSS = 8  # words of a caption side by side
+_ACROSS = 8  # words of a caption per row
 
 
 def grid_of(cells: int, height: int, width: int) -> tuple[int, int]:
-    """Rows and columns of so many square cells in a picture; of features alone, as square as can be."""
+    """Rows and columns of `cells` square cells in a picture; for features alone, as square as possible."""
     divisors = [r for r in range(1, cells + 1) if cells % r == 0]
     square = [r for r in divisors if width and r * r * width == cells * height]
     rows = square[0] if square else max(r for r in divisors if r * r <= cells)
@@ -27,8 +27,8 @@ def grid_of(cells: int, height: int, width: int) -> tuple[int, int]:
 
 @view("captioner")
 def words_over_cells(attention: Attention) -> Figure:
-    """A picture to a word: the lighter, the more probable the cell; outlined: the share of rows that chose it (thicker: more);
-    dotted: the cell that the word is about, where it is known."""
+    """One picture per word. Lighter: more probable cells; outlined: the share of rows that chose the cell (thicker is more); dotted: the
+    true cell of the word, if it is known."""
     images, gold, shown = attention.field("image"), attention.field("gold"), list(attention.shown)
     said = {b: words(attention, "target", b) for b in shown}
     lines = {b: -(-len(said[b]) // _ACROSS) for b in shown}
@@ -43,7 +43,7 @@ def words_over_cells(attention: Attention) -> Figure:
                     ax.set_title(said[b][n], fontsize=9)
                     _word(ax, attention, b, n, images[b] if images is not None else None, gold[b, n] if gold is not None else -1)
             first += lines[b]
-        figure.suptitle(f"Words over cells: lighter is more probable, outlined was chosen, dotted the true cell ({attention.estimator})",
+        figure.suptitle(f"Words over cells: lighter: more probable, outlined: chosen, dotted: true cell ({attention.estimator})",
                         x=0.01, ha="left", fontsize=11)
     return figure
 
@@ -52,7 +52,7 @@ def _word(ax: Axes, attention: Attention, b: int, t: int, image: np.ndarray | No
     p = np.nan_to_num(attention.soft[b, t])
     height, width = image.shape[:2] if image is not None else (0, 0)
     rows, columns = grid_of(len(p), height, width)
-    extent = (-0.5, columns - 0.5, rows - 0.5, -0.5)  # in cells
+    extent = (-0.5, columns - 0.5, rows - 0.5, -0.5)  # in units of cells
     if image is not None:
         ax.imshow(image, vmin=0, vmax=1, extent=extent, interpolation="nearest")
     veil = np.ones((rows, columns, 4))

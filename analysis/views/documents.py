@@ -1,4 +1,4 @@
-"""Attentive readers: documents with marked tokens."""
+"""Attentive readers: documents with attention on their tokens."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .attention import Attention
 from .registry import view
 from .sentences import words
 
-_WIDTH = 96  # characters of a line
-_INCHES = 0.078  # of a character
+_WIDTH = 96  # characters per line
+_INCHES = 0.078  # width of a character
 
 
 def placed(tokens: list[str], width: int = _WIDTH) -> list[tuple[int, int]]:
-    """Line and column of each token where lines have so many characters; a longer token has a line of its own."""
+    """Line and column of each token in lines of at most `width` characters; a longer token is alone on its line."""
     places, line, column = [], 0, 0
     for token in tokens:
         if column and column + len(token) > width:
@@ -31,8 +31,8 @@ def placed(tokens: list[str], width: int = _WIDTH) -> list[tuple[int, int]]:
 
 @view("attentive_reader")
 def marked_documents(attention: Attention) -> Figure:
-    """Each document as text: shaded by the probability of the last read; below a token the numbers of one row's reads of it; bold
-    and red: the sentence that answers, where it is known."""
+    """Each document as text. Shading: probability of the last read; numbers below a token: one row's reads of it; bold and red: the
+    sentence with the answer, if it is known."""
     support, answers = attention.field("support"), attention.field("answer_text")
     lengths, shown = attention.need("question_length"), list(attention.shown)
     documents = {b: words(attention, "document", b) for b in shown}
@@ -51,7 +51,7 @@ def marked_documents(attention: Attention) -> Figure:
             facts = support[b] if support is not None else np.zeros(len(documents[b]))
             _text(ax, attention, b, documents[b], places[b], reads, facts)
             top -= height
-        figure.suptitle(f"Documents: darker is more of the last read, numbers are one row's reads ({attention.estimator})",
+        figure.suptitle(f"Documents: darker: more probable at the last read; numbers: one row's reads ({attention.estimator})",
                         x=0.2 / wide, y=1 - 0.06 / tall, va="top", ha="left", fontsize=11)
     return figure
 

@@ -1,4 +1,4 @@
-"""Views of any model: attention as plain heat maps, and its entropy."""
+"""Views for any model: plain heat maps of attention, and its entropy."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from .registry import view
 
 @view("*")
 def attention_maps(attention: Attention) -> Figure:
-    """Steps x options of a few examples."""
+    """Steps x options for a few examples."""
     if attention.numbers is not None:
-        raise InputError(f"the choices of {attention.model} are numbers, of which there is no map; its own view may draw them")
+        raise InputError(f"the choices of {attention.model} are numbers, which a heat map cannot show; register a view for this model")
 
     def there(b: int, axis: int) -> range:
         kept = np.flatnonzero(np.isfinite(attention.soft[b]).any(axis=axis))
@@ -30,7 +30,7 @@ def attention_maps(attention: Attention) -> Figure:
 
 @view("")
 def attention_entropy(attention: Attention) -> Figure:
-    """Entropy over steps, one line per example and their mean; dotted: the most there can be, all options alike."""
+    """Entropy over steps, one line per example and their mean; dotted: the maximum, for uniform probabilities."""
     values = attention.entropy
     most = np.log(np.maximum(np.isfinite(attention.soft).sum(axis=2), 1))
     steps = np.arange(1, values.shape[1] + 1)
@@ -50,7 +50,7 @@ def attention_entropy(attention: Attention) -> Figure:
             ax.set_ylim(bottom=0)
         ax.set_xlabel("step")
         ax.set_ylabel("entropy (nat)")
-        dotted = " (dotted: all options alike)" if attention.numbers is None else ""
+        dotted = " (dotted: uniform)" if attention.numbers is None else ""
         ax.set_title(f"{attention.model}: entropy of attention{dotted}", loc="left")
         ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
     return figure

@@ -1,4 +1,4 @@
-"""Glimpse readers: where they looked in the picture."""
+"""Glimpse readers: positions of the glimpses in the picture."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ..style import COLOURS, LINES, MARKERS
 from .attention import Attention
 from .registry import view
 
-_PATHS = 3  # rows of an example whose path is drawn
+_PATHS = 3  # drawn paths per example
 
 
 def window(cell: int, grid: int, side: int, height: int, width: int) -> tuple[int, int]:
-    """First row and column of the window with `side` pixels around a cell of the grid, as the sensor places it."""
+    """First row and column of the window with `side` pixels around a grid cell, as the sensor places it."""
     def first(place: int, extent: int) -> int:
         return ((2 * place + 1) * extent - side * grid + grid) // (2 * grid)
 
@@ -25,12 +25,12 @@ def window(cell: int, grid: int, side: int, height: int, width: int) -> tuple[in
 
 
 def corner(place: np.ndarray, side: int, height: int, width: int) -> tuple[float, float]:
-    """The same of the window around a place anywhere, (row, column), the picture being [-1, 1]^2; it need not be a whole pixel."""
+    """First row and column of the window around a continuous place (row, column), the picture being [-1, 1]^2; may be fractional."""
     return (place[0] + 1) / 2 * height - side / 2, (place[1] + 1) / 2 * width - side / 2
 
 
 def picture(ax: Axes, image: np.ndarray) -> None:
-    """Draws a picture of greys in [0, 1] alone, one unit a pixel."""
+    """Draws a picture of greys in [0, 1] without axes, one unit per pixel."""
     ax.imshow(image, cmap="gray_r", vmin=0, vmax=1, interpolation="nearest")
     ax.set_xlim(-0.5, image.shape[1] - 0.5), ax.set_ylim(image.shape[0] - 0.5, -0.5)
     ax.set_xticks([]), ax.set_yticks([])
@@ -39,10 +39,10 @@ def picture(ax: Axes, image: np.ndarray) -> None:
 
 @view("glimpse_reader")
 def glimpse_paths(attention: Attention) -> Figure:
-    """An example to a row: the probabilities of every glimpse over the picture, then the paths of a few rows: windows, in order.
+    """One example per row: the probabilities of every glimpse over the picture, then the paths of a few rows as ordered windows.
 
-    A window is drawn at its finest scale. Where the reader may look anywhere there are ellipses instead of probabilities: mean and
-    two standard deviations of the next place of each of the rows.
+    A window is drawn at its finest scale. Readers with continuous places have ellipses instead of probabilities: mean and two
+    standard deviations of each row's next place.
     """
     images, labels = attention.need("image"), attention.field("label")
     side = int(attention.settings.get("patch", 8))
@@ -61,17 +61,17 @@ def glimpse_paths(attention: Attention) -> Figure:
                 row[0].set_ylabel(f"label {', '.join(known)}")
             if walked:
                 _paths(row[-1], attention, b, side, images[b])
-        what = "mean and two deviations" if attention.numbers is not None else "probabilities (darkest: the most likely place)"
+        what = "mean and two deviations" if attention.numbers is not None else "probabilities (darkest: the most probable place)"
         figure.suptitle(f"Glimpses: {what}, paths of up to {_PATHS} rows ({attention.estimator})", x=0.01, ha="left", fontsize=11)
     return figure
 
 
 def _places(ax: Axes, attention: Attention, b: int, t: int, image: np.ndarray) -> str:
-    """Draws where the reader may look at step t; what the title says of it."""
+    """Draws the distribution of places at step t; returns its part of the title."""
     height, width = image.shape
     if attention.numbers is not None:
         for row, colour in zip(attention.rows(b), COLOURS[:_PATHS]):
-            y, x = corner(attention.numbers.mean[t, row], 1, height, width)  # of a pixel: its middle is what the axes count
+            y, x = corner(attention.numbers.mean[t, row], 1, height, width)  # axes count the centres of pixels
             tall, wide = 2 * attention.numbers.deviation[t, row] * (height, width)  # two deviations to each side, a side being 2
             ax.add_patch(Ellipse((x, y), wide, tall, fill=False, edgecolor=colour, linewidth=1.2))
         return ""
@@ -87,11 +87,11 @@ def _places(ax: Axes, attention: Attention, b: int, t: int, image: np.ndarray) -
 
 
 def _corners(attention: Attention, row: int, side: int, height: int, width: int) -> list[tuple[float, float]]:
-    """Where the windows begin that a row looked at."""
+    """Corners of the windows that a row read."""
     if attention.numbers is not None:
         return [corner(place, side, height, width) for place in attention.numbers.value[:, row]]
     if attention.choices is None:
-        raise ValueError("paths are of hard choices")
+        raise ValueError("paths need hard choices")
     grid = int(attention.settings.get("grid", round(attention.soft.shape[2]**0.5)))
     return [window(int(c), grid, side, height, width) for c in attention.choices[:, row] if c >= 0]
 
@@ -106,7 +106,7 @@ def _paths(ax: Axes, attention: Attention, example: int, side: int, image: np.nd
             ax.add_patch(Rectangle((left - 0.5, top - 0.5), side, side, fill=False, edgecolor=colour, linewidth=1.2, alpha=0.8))
         middle = np.array([(left + side / 2 - 0.5, top + side / 2 - 0.5) for top, left in corners]).reshape(-1, 2)
         if attention.numbers is None:
-            middle = middle + (i - 1) * 0.02 * image.shape[0]  # paths over the same cells stay apart
+            middle = middle + (i - 1) * 0.02 * image.shape[0]  # separates paths over the same cells
         ax.plot(middle[:, 0], middle[:, 1], color=colour, linestyle=LINES[i], marker=MARKERS[i], markersize=4, linewidth=1.4)
         if i == 0:
             for n, (x, y) in enumerate(middle):

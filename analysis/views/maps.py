@@ -12,11 +12,11 @@ from matplotlib.figure import Figure
 from ..drawing import FONT
 from .attention import Attention
 
-COLOURS = "Blues"  # darker is more, in print as on a screen
+COLOURS = "Blues"  # darker is more, in print and on screen
 
 
 def show(ax: Axes, values: np.ndarray) -> None:
-    """Attention [rows, columns] in 0 .. 1, with fine lines between cells; cells without a number stay blank."""
+    """Attention [rows, columns] in [0, 1], with fine lines between cells; cells without a number stay blank."""
     ax.imshow(values, cmap=COLOURS, vmin=0, vmax=1, aspect="auto", interpolation="nearest")
     ax.set_xticks(np.arange(values.shape[1] + 1) - 0.5, minor=True)
     ax.set_yticks(np.arange(values.shape[0] + 1) - 0.5, minor=True)
@@ -27,9 +27,9 @@ def show(ax: Axes, values: np.ndarray) -> None:
 
 def soft_above_hard(attention: Attention, title: str, columns: Callable[[int], Sequence[str]], steps: Callable[[int], Sequence[str]],
                     mark: Callable[[Axes, int], None] | None = None, cell: float = 0.34) -> Figure:
-    """Steps x options of a few examples, side by side: probabilities above, what was chosen below. `columns` and `steps` name the
-    options and steps of an example (as many as are drawn); `mark` adds to a panel. Means over an example's rows: of hard choices,
-    the share of rows that made them."""
+    """Steps x options for a few examples, side by side: probabilities above, choices below. `columns` and `steps` name the options and
+    steps of an example, as many as are drawn; `mark` adds to a panel. Values are means over an example's rows; for hard choices, the
+    share of rows that made them."""
     shown = list(attention.shown)
     kinds = [("soft", attention.soft)]
     if attention.hard is not None:

@@ -23,7 +23,7 @@ def _sentence(attention: Attention, field: str, *at: int) -> str:
 
 @view("memory_reader")
 def memory_hops(attention: Attention) -> Figure:
-    """The story down, hops across: probabilities, and what was chosen with the path of one row. A star marks supporting facts."""
+    """The story down, hops across: probabilities, and choices with the path of one row. A star marks supporting facts."""
     lengths, support = attention.field("story_length"), attention.field("support")
     attention.need("story")
     shown, hops = list(attention.shown), attention.soft.shape[1]

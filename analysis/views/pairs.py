@@ -1,4 +1,4 @@
-"""Pairs of sentences: which words of the other sentence, or units of its window, each word attends to."""
+"""Pairs of sentences: attention of each word to the words of the other sentence, or to the units of its window."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from .sentences import words
 
 @view("sentence_pair")
 def matching_matrices(attention: Attention) -> Figure:
-    """An example to a column, words down: above those of the first sentence, below of the second. Across: the words of the other
-    sentence, or with attention=top the units of a word's window. Of the first block. Dots: what its rows chose (larger: more of them)."""
+    """One example per column, words down: the first sentence above, the second below. Across: the words of the other sentence, or with
+    attention=top the units of a word's window. Shows the first block. Dots: choices of its rows (larger: more rows)."""
     top = attention.settings.get("attention", "bottom") == "top"
     label, shown = attention.field("label_text"), list(attention.shown)
     said = {b: (words(attention, "first", b), words(attention, "second", b)) for b in shown}

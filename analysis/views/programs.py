@@ -1,4 +1,4 @@
-"""Programmers: the programs they chose, beside the table and the question."""
+"""Programmers: their chosen programs, beside the table and the question."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def asked(attention: Attention, b: int) -> str:
 
 @view("programmer")
 def programs(attention: Attention) -> Figure:
-    """An example to a line: its table, shaded the cells that are the answer; the probabilities of operations and of columns at each
-    step; dots: what one row chose; outlined: the question's own program."""
+    """One example per row: its table, with the cells of the answer shaded; the probabilities of operations and columns at each step.
+    Dots: choices of one row; outlined: the question's true program."""
     shown, soft = list(attention.shown), attention.of_columns()
     operations, columns = attention.need("gold_operation"), attention.need("gold_column")
     names = {b: words_of_columns(attention, b) for b in shown}
@@ -45,7 +45,7 @@ def programs(attention: Attention) -> Figure:
         for line, b in zip(axes, shown):
             line[0].set_title(textwrap.shorten(asked(attention, b), 110, placeholder="…"), loc="left", fontsize=9.5)
             _table(line[0], attention, b, names[b], rows)
-            before = steps - operations.shape[1]  # what the network may do before
+            before = steps - operations.shape[1]  # additional steps of the network before the program
             for d, (ax, labels, gold) in enumerate(((line[1], OPERATIONS, operations[b]), (line[2], names[b], columns[b]))):
                 show(ax, soft[b, :, d, : len(labels)])
                 ax.set_xticks(range(len(labels)), labels, rotation=40, ha="right", rotation_mode="anchor", fontsize=8)
@@ -58,8 +58,8 @@ def programs(attention: Attention) -> Figure:
                     there = path >= 0
                     ax.plot(path[there], np.arange(steps)[there], color="#D55E00", marker="o", markersize=5, linestyle="")
             line[1].set_ylabel("step")
-        dots = "; dots: what one row chose" if attention.choices is not None else ""
-        figure.suptitle(f"Programs ({attention.estimator}; outlined: the question's own{dots})", x=0.01, ha="left", fontsize=11)
+        dots = "; dots: choices of one row" if attention.choices is not None else ""
+        figure.suptitle(f"Programs ({attention.estimator}; outlined: true program{dots})", x=0.01, ha="left", fontsize=11)
     return figure
 
 

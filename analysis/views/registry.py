@@ -1,4 +1,4 @@
-"""Which views a model has."""
+"""Registry of the views of each model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from .attention import Attention
 
 View = Callable[[Attention], Figure]
-#: By the model's name; "" for views of every model, "*" for those of models without a view of their own.
+#: By model name; "" for views of every model, "*" for views of models without their own view.
 VIEWS: dict[str, list[View]] = {}
 
 
@@ -22,5 +22,5 @@ def view(model: str) -> Callable[[View], View]:
 
 
 def views_of(model: str) -> list[View]:
-    """The views of a model, by its name."""
+    """The views of a model."""
     return [*VIEWS.get(model, VIEWS.get("*", [])), *VIEWS.get("", [])]

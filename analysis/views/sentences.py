@@ -1,4 +1,4 @@
-"""Translators: alignment matrices with the words."""
+"""Translators: alignment matrices labelled with words."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .registry import view
 
 
 def words(attention: Attention, field: str, example: int) -> list[str]:
-    """The words of an example's field without its padding; their numbers where the file holds no words."""
+    """The words of an example's field without padding; their numbers if the file has no words."""
     length = attention.field(f"{field}_length")
     numbers = attention.need(field)
     end = int(length[example]) if length is not None else numbers.shape[1]
@@ -23,8 +23,8 @@ def words(attention: Attention, field: str, example: int) -> list[str]:
 
 @view("translator")
 def alignments(attention: Attention) -> Figure:
-    """Target words down, source words across, and after them the null position, if the network has one; outlined: the true alignment,
-    where it is known."""
+    """Target words down, source words across, followed by the null position if the network has one. Outlined: the true alignment, if it
+    is known."""
     null = ["(none)"] if attention.settings.get("null") else []
     gold = attention.field("alignment")
 

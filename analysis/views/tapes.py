@@ -1,4 +1,4 @@
-"""Machines with tapes: where their heads went, and when they wrote."""
+"""Machines with tapes: paths of their heads, and their writes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _MOVES = np.array([0, 1, -1])  # stay, right, left
 
 
 def paths(attention: Attention, row: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of one row: where the heads of the input and the memory tape are before each step that it takes [n + 1], not yet round the
-    circle, and whether it writes there [n]. The last step is none of the choices: it writes what is left."""
+    """For one row: positions of the input and memory heads before each of its steps [n + 1], not wrapped to the circle, and whether it
+    writes at each step [n]. The last step is not chosen: it writes the remainder."""
     if attention.choices is None:
-        raise ValueError("paths are of hard choices")
+        raise ValueError("paths need hard choices")
     example = int(attention.row_example[row * 3])
     answer, length = attention.need("answer")[example], int(attention.need("length")[example])
     wanted, limit = int(np.sum(answer[:length, 0] >= 0)), int(np.ceil(float(attention.settings.get("time", 1)) * length))
@@ -40,7 +40,7 @@ def paths(attention: Attention, row: int) -> tuple[np.ndarray, np.ndarray, np.nd
 
 @view("tape_machine")
 def tape_heads(attention: Attention) -> Figure:
-    """An example to a column: the input tape and, step by step downwards, the places of the heads of one row; dots: it writes."""
+    """One example per column: the input tape and, step by step downwards, the head positions of one row; dots: writes."""
     given, answer, lengths = attention.need("input"), attention.need("answer"), attention.need("length")
     shown = list(attention.shown)
     tapes = {b: given[b, : lengths[b]][answer[b, : lengths[b], 0] < 0] for b in shown}
@@ -74,5 +74,5 @@ def tape_heads(attention: Attention) -> Figure:
                 ax.set_xlim(left - 0.5, right + 0.5)
         if attention.choices is not None:
             axes[1, -1].legend(loc="lower right", fontsize=8)
-        figure.suptitle(f"Heads of one row, step by step; dots: it writes ({attention.estimator})", x=0.01, ha="left", fontsize=11)
+        figure.suptitle(f"Heads of one row, step by step; dots: writes ({attention.estimator})", x=0.01, ha="left", fontsize=11)
     return figure

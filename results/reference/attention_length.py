@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""What attention buys and costs against the length of sentences: the checkpoints of experiments/configs/attention_length.toml on new sentences
-of one length each, as a table and a figure.
+"""Benefit and cost of attention against the length of sentences: the checkpoints of experiments/configs/attention_length.toml on new
+sentences of one length each, as a table and a figure.
 
     hardgrad run experiments/configs/attention_length.toml && hardgrad merge results/attention_length-run --out results/attention_length.h5
     results/reference/attention_length.py results/attention_length.h5 results/attention_length-run --figure results/reference/attention_length.png
 
-Some minutes on one core.
+Takes some minutes on one core.
 """
 import argparse
 import sys
@@ -39,7 +39,7 @@ def checkpoints(options):
 
 
 def evaluated(options):
-    """{network: [length][seed] of BLEU and the share of sentences right}, decoded greedily."""
+    """{network: [length][seed] of BLEU and the share of correct sentences}, decoded greedily."""
     found = defaultdict(lambda: [[] for _ in LENGTHS])
     for model, estimator, file in checkpoints(options):
         for at, length in enumerate(LENGTHS):
@@ -49,8 +49,8 @@ def evaluated(options):
 
 
 def costs(options):
-    """{words, letters}: [length, 3] attention values of one gradient of soft attention and of leave-one-out, and what is written with
-    the end mark, a sentence."""
+    """{words, letters}: [length, 3] attention values of one gradient of soft attention and of leave-one-out, and the output length with
+    the end mark, per sentence."""
     model, _, attentive = next(c for c in checkpoints(options) if "attention=none" not in c[0])
     rows = {"words": [], "letters": []}
     for length in LENGTHS:
@@ -72,12 +72,12 @@ def figure(networks, values):
         left.plot(LENGTHS, scores[:, :, 0].mean(1), color=colour, marker=MARKERS[k], label=name)
         for seed in range(scores.shape[1]):
             left.plot(LENGTHS, scores[:, seed, 0], color=colour, alpha=0.4, linewidth=0.8)
-    left.set(xlabel="words of the source sentence", ylabel="BLEU", ylim=(0, 1.03), title="what attention buys")
+    left.set(xlabel="words of the source sentence", ylabel="BLEU", ylim=(0, 1.03), title="benefit of attention")
     left.legend(fontsize=8)
     for symbols, marker, line in (("letters", "o", "--"), ("words", "s", "-")):
         right.plot(LENGTHS, values[symbols][:, 0], line, color=COLOURS[0], marker=marker, label=f"{symbols}: attention values, and contexts read softly")
-        right.plot(LENGTHS, values[symbols][:, 2], line, color=COLOURS[1], marker=marker, label=f"{symbols}: contexts that a hard sample reads")
-    right.set(xlabel="words of the source sentence", ylabel="a sentence", yscale="log", ylim=(3, 3e6), title="what it costs")
+        right.plot(LENGTHS, values[symbols][:, 2], line, color=COLOURS[1], marker=marker, label=f"{symbols}: contexts read by a hard sample")
+    right.set(xlabel="words of the source sentence", ylabel="a sentence", yscale="log", ylim=(3, 3e6), title="cost of attention")
     right.legend(fontsize=8, loc="upper left")
     return fig
 
@@ -85,7 +85,7 @@ def figure(networks, values):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("result")
-    parser.add_argument("folder", help="of the sweep, with its checkpoints")
+    parser.add_argument("folder", help="folder of the sweep, with its checkpoints")
     parser.add_argument("--binary", default="build/release/hardgrad")
     parser.add_argument("--figure", required=True)
     options = parser.parse_args()

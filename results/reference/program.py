@@ -1,4 +1,4 @@
-"""The program as a script asks it, and the runs of a merged result."""
+"""Calls of the program, and the runs of a merged result."""
 import json
 import subprocess
 
@@ -6,7 +6,7 @@ import h5py
 
 
 def run(binary, *arguments):
-    """What a verb says with --json; ends with its message where it says nothing."""
+    """The JSON output of a verb; exits with its error message if there is none."""
     done = subprocess.run([binary, *arguments, "--json"], capture_output=True, text=True)
     if not done.stdout:
         raise SystemExit(done.stderr)
@@ -14,6 +14,6 @@ def run(binary, *arguments):
 
 
 def columns(result, *names):
-    """Of each run its labels of these names."""
+    """The labels of these names for each run."""
     with h5py.File(result) as f:
         return list(zip(*([x.decode() for x in f[name][()]] for name in names)))

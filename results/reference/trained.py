@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""Every estimator on the checkpoints of experiments/configs/trained.toml, as tables: how the ranking turns over in training.
+"""Every estimator on the checkpoints of experiments/configs/trained.toml, as tables of the ranking during training.
 
     hardgrad run experiments/configs/trained.toml && hardgrad merge results/trained-run --out results/trained.h5
     results/reference/trained.py results/trained.h5 results/trained-run --measured results/trained.jsonl >results/reference/trained.md
 
-About half an hour on one core. What --measured holds already is not measured again.
+About half an hour on one core. Checkpoints in --measured are not measured again.
 """
 import argparse
 import json
@@ -14,21 +14,22 @@ from pathlib import Path
 from program import columns, run
 
 SETTINGS = ["--replicates", "256", "--most-replicates", "256", "--adapt", "200", "--jobs", "1"]
-EXAMPLES = {"glimpse": 16, "belief": 32}  # where most examples are decided, more of them; else 4
+EXAMPLES = {"glimpse": 16, "belief": 32}  # more examples for nearly deterministic networks; else 4
 POINTS = {300: "10%", 1500: "50%", 3000: "end"}
 
 HEAD = """# Every estimator along training
 
-[`trained.toml`](../../experiments/configs/trained.toml) trains four networks on real data and keeps them at one tenth, half and the end of
-3,000 steps; [`trained.py`](trained.py) measures every estimator on each, with its default settings: 256 replicates, 4 examples (16 of
-`glimpse_reader`, 32 of `belief_network`), after 200 steps in which averages, critics and control variates have learned with the network
-held. Variance is the trace over all parameters; rows are those of one gradient of these examples. A variance from 256 replicates has a
-standard error of a tenth at best, and where choices are nearly decided it rests on a few draws: neighbours in a ranking are often not told
-apart. "None drawn": no replicate drew any other choice, so that nothing can be said of the variance but that it comes from rare ones.
-Times are of one thread of a machine that did other work besides. Bias is against the enumerated gradient ("<": not told from none,
-below this with 95%). Those without any noise (`exact`) and those of other targets are left out.
-The translator's attention has collapsed: nearly all words look at one position (`positions_used` of `hardgrad evaluate`: .03), so that
-its choices are nearly decided from the beginning, and what it says of estimators holds for such choices.
+[`trained.toml`](../../experiments/configs/trained.toml) trains four networks on real data and saves them at one tenth,
+half and the end of 3,000 steps. [`trained.py`](trained.py) measures every estimator on each, with default settings:
+256 replicates, 4 examples (16 of `glimpse_reader`, 32 of `belief_network`), after 200 steps that train averages,
+critics and control variates with the network fixed. Variance is the trace over all parameters; rows are those of one
+gradient of these examples. A variance from 256 replicates has a standard error of a tenth or more. For nearly
+deterministic choices it depends on a few samples, so neighbours in a ranking often do not differ beyond noise. "None
+drawn": all replicates made the same choices, so the variance comes only from rare ones and is unknown. Times are for
+one thread of a shared machine. Bias is against the enumerated gradient ("<": not significant, upper end of the 95%
+interval). Estimators without noise (`exact`) and with other targets are omitted. The translator's attention has
+collapsed: nearly all words attend to one position (`positions_used` of `hardgrad evaluate`: .03). Its choices are
+nearly deterministic from the beginning, so its results hold for such choices only.
 """
 
 
@@ -38,7 +39,7 @@ def checkpoints(result):
 
 
 def measured(options, model, steps, file):
-    """The measurements at one checkpoint: of every estimator, on its own target, of the bound where the network is trained on it."""
+    """The measurements of every estimator at one checkpoint, on its own target, or on the bound if the network is trained on it."""
     elbo = model.startswith("belief")
     specs = []
     for entry in run(options.binary, "list", "estimators"):
@@ -50,7 +51,7 @@ def measured(options, model, steps, file):
 
 
 def ranks(values):
-    """{name: rank} of {name: number}, the smallest first; of those who drew another choice at all."""
+    """{name: rank} of {name: number}, the smallest first, without those that never sampled another choice."""
     return {name: 1 + i for i, name in enumerate(sorted((n for n in values if values[n] > 0), key=values.get))}
 
 
@@ -59,7 +60,7 @@ def number(x):
 
 
 def kendall(a, b):
-    """Kendall's tau of two rankings of the same names, and their number."""
+    """Kendall's tau of two rankings of the same names, and the number of names."""
     names = sorted(set(a) & set(b))
     pairs = [(a[x] - a[y]) * (b[x] - b[y]) for i, x in enumerate(names) for y in names[:i]]
     return sum((p > 0) - (p < 0) for p in pairs) / max(1, len(pairs)), len(names)
@@ -95,7 +96,7 @@ def table(model, points, unbiased):
 
 
 def bias(m):
-    """Its relative bias, or what it is below where it cannot be told from none."""
+    """The relative bias, or its upper bound if it is not significant."""
     low, high = m["intervals"].get("relative_bias", (0, math.nan))
     return number(m["relative_bias"]) if low > 0 else f"< {number(high)}"
 

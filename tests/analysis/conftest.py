@@ -15,11 +15,11 @@ sys.path.insert(0, str(ROOT))
 def sample() -> Path:
     folder = os.environ.get("HARDGRAD_SAMPLE")
     if not folder:
-        pytest.skip("HARDGRAD_SAMPLE is not set: run through CTest, which writes the sample files first")
+        pytest.skip("HARDGRAD_SAMPLE is not set: run with CTest, which writes the sample files first")
     return Path(folder)
 
 
 @pytest.fixture()
 def result(sample, tmp_path) -> Path:
-    """A copy of the sample result that a test may spoil."""
+    """A copy of the sample result that a test may modify."""
     return Path(shutil.copy(sample / "result.h5", tmp_path / "result.h5"))

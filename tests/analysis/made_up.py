@@ -1,11 +1,11 @@
-"""Small results whose numbers one can do in the head."""
+"""Small results with numbers that are easy to check by hand."""
 
 import numpy as np
 import xarray as xr
 
 
 def made_up(**variables) -> xr.Dataset:
-    """Two estimators, two seeds, one task: numbers one can do in the head."""
+    """Two estimators, two seeds, one task."""
     ds = xr.Dataset({"status": ("run", np.zeros(4, np.uint8), {"flag_meanings": "ok failed skipped"}),
                      "reason": ("run", np.array([""] * 4, object)),
                      "variance": (("run", "measurement_step"), [[1.0, 9], [3, 9], [0, 9], [0, 9]]),
@@ -20,8 +20,8 @@ def made_up(**variables) -> xr.Dataset:
 
 
 def sweep(panels: int, estimators: list[str], seeds: int, effect: float = 1.0, noise: float = 0.1) -> xr.Dataset:
-    """Tasks t0, t1, ... x estimators x seeds. Estimator i ends with the loss i * effect, plus what is the seed's own (shared by
-    all estimators) and noise; its variance is i + 1, its cost 4 rows."""
+    """Tasks t0, t1, ... x estimators x seeds. Estimator i ends with the loss i * effect, plus an effect of the seed (shared by all
+    estimators) and noise; its variance is i + 1, its cost 4 rows."""
     random = np.random.default_rng(0)
     grid = [(f"t{p}", "m", e, s) for p in range(panels) for e in estimators for s in range(seeds)]
     place = np.array([estimators.index(e) for _, _, e, _ in grid], float)
@@ -41,7 +41,7 @@ def sweep(panels: int, estimators: list[str], seeds: int, effect: float = 1.0, n
 
 
 def repeated(data: xr.Dataset, times: int) -> xr.Dataset:
-    """A result with so many times the tasks, each copy under a name of its own."""
+    """A result with `times` copies of its tasks, each copy under its own name."""
     copies = []
     for i in range(times):
         copy = data.isel(run=slice(None))

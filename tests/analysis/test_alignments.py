@@ -1,4 +1,4 @@
-"""Word alignments: their error rate by hand, IBM's models against loops over every alignment, and files that are wrong."""
+"""Word alignments: error rates by hand, IBM's models against sums over every alignment, and invalid files."""
 
 import itertools
 import math
@@ -18,7 +18,7 @@ PAIRS = [("la casa".split(), "the house".split()), ("la flor roja".split(), "the
 def test_error_rate_by_hand():
     found = [{(0, 0), (1, 1), (2, 1)}, {(0, 0)}]
     sure, possible = [{(0, 0), (1, 2)}, set()], [{(2, 1)}, set()]
-    errors = alignment_errors(found, sure, possible)  # the second pair has no gold
+    errors = alignment_errors(found, sure, possible)  # the second pair has no gold links
     assert errors == {"error_rate": pytest.approx(1 - (1 + 2) / (3 + 2)), "precision": 2 / 3, "recall": 1 / 2, "links": 3}
     assert alignment_errors([{(0, 0)}], [{(0, 0)}], [set()])["error_rate"] == 0
     assert math.isnan(alignment_errors([{(0, 0)}], [set()], [set()])["error_rate"])
@@ -30,7 +30,7 @@ def test_the_diagonal():
 
 
 def by_every_alignment(iterations: int):
-    """Model 1, then 2, with expectations summed over every alignment of each pair: the definition itself."""
+    """Model 1, then 2, with expectations as sums over every alignment of each pair, by definition."""
     sources = {word for source, _ in PAIRS for word in source} | {None}
     together = {s: {t for source, target in PAIRS if s is None or s in source for t in target} for s in sources}
     translate = {(s, t): 1 / len(together[s]) for s in sources for t in together[s]}
@@ -83,7 +83,7 @@ def test_reordered_words_are_aligned_by_model_1_and_not_by_the_diagonal(tmp_path
     folder = write(tmp_path / "a", *("\n".join(lines[name]) + "\n" for name in ("source", "target", "links", "gold")))
     found = align(folder).set_index("aligner").error_rate
     assert found["ibm1"] == 0 and found["ibm2"] == 0 and found["diagonal"] > 0.5 and found["network"] > 0.5
-    few = write(tmp_path / "b", "s1 s2\n", "t2 t1\n", "\n", "0-1 1-0\n")  # nothing can be learned from one pair
+    few = write(tmp_path / "b", "s1 s2\n", "t2 t1\n", "\n", "0-1 1-0\n")  # one pair is too little to learn from
     assert align(few).set_index("aligner").error_rate["ibm1"] > 0
     assert align(few, training=folder).set_index("aligner").error_rate["ibm1"] == 0
     printed = run("align", few, "--train", folder, "--json")
@@ -94,9 +94,9 @@ def test_bad_files_are_one_line(tmp_path):
     folder = write(tmp_path / "a", "a b\n\n", "x y z\nu\n", "0-0\n\n", "0-0 1?2\n0-0\n")
     said = lambda: complaint(3, "align", folder)
     assert "gold.txt:2: link 0-0, but the pair has 0 and 1 words" in said()
-    for gold, message in (("0-0 1-3\n\n", "gold.txt:1: link 1-3, but the pair has 2 and 3 words"), ("0-0\n1\n", 'gold.txt:2: "1" is no link'),
+    for gold, message in (("0-0 1-3\n\n", "gold.txt:1: link 1-3, but the pair has 2 and 3 words"), ("0-0\n1\n", 'gold.txt:2: "1" is not a link'),
                           ("0-0\n", "gold.txt: has 1 lines for 2 sentence pairs"), ("", "gold.txt: has 0 lines for 2"),
-                          ("0-0 99999999999-1\n\n", "is no link")):
+                          ("0-0 99999999999-1\n\n", "is not a link")):
         (folder / "gold.txt").write_text(gold)
         assert message in said()
     (folder / "gold.txt").write_bytes(b"0-0\n\xff\n")

@@ -1,4 +1,4 @@
-"""Tables and figures say what the numbers say."""
+"""Tables and figures show the right numbers."""
 
 
 import numpy as np
@@ -40,14 +40,14 @@ def test_interval_covers_the_truth_as_often_as_it_says():
     hits = sum(m.low < 0 < m.high for m in map(mean_interval, noise))
     assert abs(hits / 4000 - 0.95) < 4 * np.sqrt(0.95 * 0.05 / 4000)
     narrow = sum(m.low < 0 < m.high for m in (mean_interval(row, level=0.8) for row in noise))
-    assert narrow / 4000 < 0.9  # the wrong level is seen
+    assert narrow / 4000 < 0.9  # a wrong level would be detected
 
 
 def test_table_of_known_numbers():
     frame = table(made_up())
     assert frame["estimator"].tolist() == ["soft", "rloo"]  # by final loss: 1 against 3
     rloo = frame.set_index("estimator").loc["rloo"]
-    assert rloo["variance"] == 2 and rloo["squared_bias"] == -2 and rloo["final_loss"] == 3 and rloo["rank"] == 1  # two seeds cannot tell them apart
+    assert rloo["variance"] == 2 and rloo["squared_bias"] == -2 and rloo["final_loss"] == 3 and rloo["rank"] == 1  # no significant difference with two seeds
     half = stats.t.ppf(0.975, 1) * 1
     assert np.isclose(rloo["variance_high"], 2 + half)
     assert table(made_up(), "last")["variance"].tolist() == [9, 9]
@@ -61,7 +61,7 @@ def test_a_bound_drawn_from_the_posterior_ranks_before_losses_drawn_from_the_pri
              for name, value in (("greedy_loss", 50.0), ("sampled_loss", 60.0), ("sampled_elbo", 40.0), ("sampled_bound", 35.0))}
     assert set(table(made_up(**drawn).drop_vars("heldout_expected_loss"))["loss_name"]) == {"sampled_elbo"}
     assert set(table(made_up(**drawn))["loss_name"]) == {"expected_loss"}
-    del drawn["heldout_sampled_elbo"]  # no posterior, and too many outcomes for an expected loss: that of a draw stands for it
+    del drawn["heldout_sampled_elbo"]  # without a posterior, and with too many outcomes for an expected loss, the loss of a sample ranks
     assert set(table(made_up(**drawn).drop_vars("heldout_expected_loss"))["loss_name"]) == {"sampled_loss"}
 
 
@@ -139,7 +139,7 @@ def test_variance_against_cost_is_where_the_numbers_are():
 
 
 def test_curves_by_cost_stand_at_what_was_spent():
-    """100 rows and 10 s for the first two runs, unevenly spent, twice that for the others; the second run stopped half-way."""
+    """100 rows and 10 s for the first two runs, unevenly spread, twice that for the others; the second run stopped half-way."""
     loss = np.array([[4.0, 3, 2], [4, 3, np.nan], [2, 2, 2], [2, 2, 2]])
     data = made_up(train_loss=(("run", "step"), loss), train_rows=(("run", "step"), np.array([[10.0, 50, 100], [10, 50, np.nan], [50, 100, 200], [50, 100, 200]])),
                    train_cpu_seconds=(("run", "step"), np.array([[2.0, 5, 10], [2, 5, np.nan], [4, 10, 20], [4, 10, 20]])))
@@ -149,7 +149,7 @@ def test_curves_by_cost_stand_at_what_was_spent():
     lines = [line.get_xdata().tolist() for line in loss_curves(data, against="cpu_seconds").axes[0].lines]
     assert lines == [[2, 5, 10], [4, 10, 20]]
     held_out = loss_curves(data, "heldout_expected_loss", "cpu_seconds").axes[0].lines[0]
-    assert held_out.get_xdata().tolist() == [5]  # before the first step nothing is spent: no place on a logarithmic axis
+    assert held_out.get_xdata().tolist() == [5]  # the cost before the first step is 0, which a logarithmic axis cannot show
     with pytest.raises(InputError, match="has no variable train_attention_values"):
         loss_curves(data, against="attention_values")
 
@@ -174,7 +174,7 @@ def test_entropy_over_training_is_drawn_from_zero():
 
 
 def test_rounding_is_no_bias():
-    """Of a gradient of norm 1 single precision loses some 1e-7, double precision 1e-16."""
+    """At a gradient norm of 1, single precision has an error of about 1e-7, double precision 1e-16."""
     bias = (("run", "measurement_step"), [[3e-14, 9], [-2e-14, 9], [1e-9, 9], [1e-34, 9]])
     ends = (("run", "measurement_step", "bound"), np.full((4, 2, 2), 1e-14))
     data = made_up(squared_bias=bias, squared_bias_interval=ends, estimand_norm=(("run", "measurement_step"), np.ones((4, 2))))
@@ -182,7 +182,7 @@ def test_rounding_is_no_bias():
     assert per_run(data, "squared_bias").tolist() == [0, 0, 1e-9, 0]
     frame = table(data).set_index("estimator")
     assert frame.loc["rloo", ["squared_bias", "squared_bias_low", "squared_bias_high"]].tolist() == [0, 0, 0]
-    assert "1e-34" not in format_table(table(data)) and tidy(data)["squared_bias"].iloc[0] == 3e-14  # the data stay as they are
+    assert "1e-34" not in format_table(table(data)) and tidy(data)["squared_bias"].iloc[0] == 3e-14  # the data are unchanged
     one = table(data.isel(run=[0]))
     assert one.loc[0, ["squared_bias", "squared_bias_low", "squared_bias_high"]].tolist() == [0, 0, 0]
     for words in ("precision = 'double'", "# hardgrad measure --task bits --exact\n"):
@@ -205,7 +205,7 @@ def test_too_many_networks_are_refused_or_turned_over():
 def test_heat_map_says_why_there_is_nothing(data):
     figure = heat_map(data)
     cells = [text.get_text() for text in figure.axes[0].texts]
-    assert len(cells) == 24 and cells.count("1") == 4  # the least of every column
+    assert len(cells) == 24 and cells.count("1") == 4  # the minimum of every column
     assert "soft: bits has no relaxed choices" in figure.texts[-1].get_text()
     assert "more than the cap" in figure.texts[-1].get_text()
     shown = heat_map(made_up(), quantity="variance")
@@ -222,7 +222,7 @@ def test_text_is_broken_where_it_fits():
     text = "translator[embedding=6,hidden=5,score=scaled_dot,feed=sampled] and more of it"
     for inches in (0.6, 1, 2, 3):
         lines = broken(text, inches, 10).split("\n")
-        assert "".join(lines).replace(" ", "") == text.replace(" ", "")  # nothing is lost
+        assert "".join(lines).replace(" ", "") == text.replace(" ", "")  # no text is lost
         assert all(width_of(line, 10) <= inches for line in lines) and len(lines) >= width_of(text, 10) / inches
     assert broken("", 1, 10) == ""
 
@@ -250,7 +250,7 @@ def test_one_seed_and_odd_files_draw(sample):
         metric_curves(failed)
     ds = made_up()
     ds["variance"][:] = np.nan
-    with pytest.raises(InputError, match="holds no number at all"):
+    with pytest.raises(InputError, match="has no finite value"):
         bias_variance(ds)
 
 

@@ -1,4 +1,4 @@
-"""Which estimator is best: settings chosen without looking, losses at equal cost, verdicts that keep their promise."""
+"""Which estimator is best: settings chosen without selection bias, losses at equal cost, verdicts with the stated error rates."""
 
 import json
 import sys
@@ -23,8 +23,8 @@ RATES = ("0.01", "0.1", "1")
 
 
 def tuned_sweep(random, effects, seeds=6, noise=0.1, own=0.3, rows=(1,)) -> xr.Dataset:
-    """Estimators x learning rates x seeds. Estimator i ends with the loss effects[i] plus 0.05, 0 or 0.2 by its learning rate, what is
-    the seed's own (shared by all) and noise; it takes rows[i] rows a step, and its loss falls by 1 over 100 steps, on a line."""
+    """Estimators x learning rates x seeds. Estimator i ends with the loss effects[i] plus 0.05, 0 or 0.2 by its learning rate, an effect
+    of the seed (shared by all) and noise. It takes rows[i] rows a step, and its loss decreases linearly by 1 over 100 steps."""
     rows = np.resize(rows, len(effects))
     grid = [(f"e{i}[samples=2]", rate, seed) for i in range(len(effects)) for rate in RATES for seed in range(seeds)]
     shared = own * random.normal(size=seeds)
@@ -55,8 +55,8 @@ def test_a_seed_is_scored_at_what_the_other_seeds_choose():
     assert found.unsettled and not tuned(np.array([[1.0, 2, 3], [4, 5, 6]])).unsettled and not tuned(scores[:1]).unsettled
     assert nearest(scores, 1)[:3] == (2, 1, 0) and nearest(scores[:1], 0)[:3] == (0, 0, -1)
     assert nearest(np.array([[1.0, 2, 3], [2, 3, 4]]), 0) == (1, 0, 1, 1, 1, 1)
-    assert missing.chosen == 1, "a setting that lost a run is no choice beside one that did not"
-    # The best of noise: choosing by the seed itself looks better than any setting is; by the others it does not.
+    assert missing.chosen == 1, "a setting with a missing run is not chosen if another has none"
+    # Best of pure noise: a choice by the seed itself is too optimistic, a choice by the others is not.
     random = np.random.default_rng(1)
     noise = random.normal(size=(2000, 8, 5))
     fair = np.mean([tuned(one).scores.mean() for one in noise])
@@ -72,9 +72,9 @@ def test_a_setting_at_the_end_of_its_range_is_said():
 
 def test_losses_at_equal_cost():
     values, places = np.array([[4.0, 2, 1], [4, np.nan, 2], [np.nan, np.nan, 3]]), np.array([[0.0, 10, 30], [0, 10, 40], [0, 10, 20]])
-    assert np.allclose(at_budget(values, places, 20), [np.nan, np.nan, 3], equal_nan=True), "no line over the steep part of a curve"
+    assert np.allclose(at_budget(values, places, 20), [np.nan, np.nan, 3], equal_nan=True), "no interpolation over the steep part of a curve"
     assert np.isnan(at_budget(values, places, 30)[2]) and at_budget(values, places, 30)[0] == 1
-    assert np.isnan(at_budget(values, places, 10)[2]), "no evaluation so early"
+    assert np.isnan(at_budget(values, places, 10)[2]), "no evaluation before this cost"
     near = np.array([[4.0, 2, 1.8], [4, 1.01, 1]]), np.array([[0.0, 20, 25], [0, 10, 40]])
     assert np.allclose(at_budget(*near, 22.5), [1.9, 1.01 - 0.01 * 12.5 / 30]), "near in cost, near in value"
     data = tuned_sweep(np.random.default_rng(0), [0, 0.01], noise=0, rows=(1, 2))
@@ -83,7 +83,7 @@ def test_losses_at_equal_cost():
     assert found["budget"].unique().tolist() == ["steps", "rows"], "no processor seconds were recorded"
     by_rows = found[found["budget"] == "rows"].set_index("estimator")
     assert by_rows["at"].tolist() == [100, 100]
-    # At 100 rows the first is done (1 down), the second half of the way.
+    # At 100 rows the first is done (loss lower by 1), the second half-way.
     assert by_rows.loc["e1[samples=2]", "difference"] == pytest.approx(0.51) and by_rows.loc["e0[samples=2]", "verdict"] == "best"
     assert set(by_rows["setting"]) == {"train_learning_rate=0.1"} and set(by_rows["edge"]) == {""}
     with pytest.raises(InputError, match="nothing was evaluated"):
@@ -99,24 +99,24 @@ def test_costs_include_the_training_that_a_run_started_from():
     assert cost_so_far(data, "evaluation_step", "rows")[[0, n - 1]].tolist() == [[0, 50, 100], [1000, 1050, 1100]]
     assert cost_so_far(data, "evaluation_step", "steps")[[0, n - 1]].tolist() == [[0, 50, 100], [70, 120, 170]]
     by_rows = answer(data).set_index(["budget", "estimator"]).loc["rows"]
-    assert by_rows.loc["e1[samples=2]", "verdict"] == "none", "at 100 rows it had not begun"
+    assert by_rows.loc["e1[samples=2]", "verdict"] == "none", "no evaluation at 100 rows"
 
 
 def test_failed_runs_count_as_the_worst_and_are_said():
     data = tuned_sweep(np.random.default_rng(0), [0, 0.5], seeds=4, noise=0.01)
     first = np.array([str(e).startswith("e0") for e in data["estimator"].values])
-    status = np.where(first & (data["seed"].values > 0), 1, 0).astype(np.uint8)  # of e0 all seeds but one fail
+    status = np.where(first & (data["seed"].values > 0), 1, 0).astype(np.uint8)  # all seeds of e0 but one fail
     data["status"] = ("run", status, data["status"].attrs)
     loss = data["heldout_expected_loss"].values.copy()
     loss[status == 1, 1:] = np.nan  # at the first step
     data["heldout_expected_loss"] = (("run", "evaluation_step"), loss)
     found = answer(data)
-    assert found["estimator"].iloc[0] == "e1[samples=2]", "who fails is not best"
-    assert found["at"].tolist() == [100, 100, 100, 100], "what fell limits no one else"
+    assert found["estimator"].iloc[0] == "e1[samples=2]", "an estimator with failed runs is not best"
+    assert found["at"].tolist() == [100, 100, 100, 100], "failed runs do not limit the budget"
     (row,) = found[(found["budget"] == "steps") & (found["estimator"] == "e0[samples=2]")].to_dict("records")
     assert (row["failed"], row["runs"], row["tried_failed"], row["tried"]) == (3, 4, 9, 12)
     said = " ".join(format_answer(found).split())
-    assert "Failed runs: e0[samples=2] 9 of 12 (3 of 4 at the setting chosen). Each counts as the worst score" in said
+    assert "Failed runs: e0[samples=2] 9 of 12 (3 of 4 at the chosen setting). A failed run counts as the worst score" in said
     assert "Failed runs" not in format_answer(answer(tuned_sweep(np.random.default_rng(0), [0, 0.5])))
 
 
@@ -133,7 +133,7 @@ def test_what_ranks_is_a_number_that_all_have():
 
 def test_seeds_that_would_settle_it():
     assert pairs_needed(0.5, 1) == 34 and pairs_needed(1, 1) == 10 and pairs_needed(0.2, 1, power=0.9) == 265  # G*Power 3.1
-    assert pairs_needed(0.5, 1, freedom=1e6) == 34 and pairs_needed(0.5, 1, freedom=2) > 2 * 34, "what a few seeds know of the noise"
+    assert pairs_needed(0.5, 1, freedom=1e6) == 34 and pairs_needed(0.5, 1, freedom=2) > 2 * 34, "few seeds give an uncertain estimate of the noise"
     assert 10 < pairs_needed(1, 1, level=1e-9, freedom=1) <= 1000, "hundreds of estimators"
     assert pairs_needed(0, 1) == np.inf and pairs_needed(1e-3, 1) == np.inf and pairs_needed(1, 0) == 2 and np.isnan(pairs_needed(np.nan, 1))
 
@@ -150,16 +150,16 @@ def test_ranks_are_shared_within_noise():
 
 
 def test_equal_estimators_are_rarely_called_different(monkeypatch):
-    """200 sweeps in which no estimator is better, 5 estimators at 3 learning rates, rows a step from 1 to 3: one false "worse" in any
-    budget spoils a sweep. 5% are allowed; 21 or more of 200 have a chance of 1e-3 at that rate."""
+    """200 sweeps of 5 equal estimators at 3 learning rates, 1 to 3 rows a step. A sweep fails with one false "worse" in any budget. 5% may
+    fail; 21 or more of 200 have a probability of 1e-3 at that rate."""
     random = np.random.default_rng(2)
-    monkeypatch.setattr(sys.modules["analysis.answer"], "pairs_needed", lambda *_, **__: 2.0)  # the slowest part is not asked about
+    monkeypatch.setattr(sys.modules["analysis.answer"], "pairs_needed", lambda *_, **__: 2.0)  # the slowest part is not tested here
     spoilt = sum((answer(tuned_sweep(random, np.zeros(5), rows=(1, 1.0001, 1.0002)))["verdict"] == "worse").any() for _ in range(200))
     assert spoilt <= 20
 
 
 def test_different_ones_are_found_as_often_as_promised():
-    """With as many seeds as the tool asks for at the true difference, at least 80% of 200 sweeps find it (4 standard errors: 69%)."""
+    """With the recommended number of seeds at the true difference, at least 80% of 200 sweeps find it (4 standard errors: 69%)."""
     noise, effect, tests = 0.1, 0.15, 1
     seeds = int(pairs_needed(effect, noise * np.sqrt(2), 0.05 / tests))
     random, found = np.random.default_rng(3), 0
@@ -175,17 +175,17 @@ def test_the_answer_in_words_and_json(result, capsys):
     data = tuned_sweep(np.random.default_rng(0), [0, 0.01, 3], noise=0.1)
     words = " ".join(format_answer(answer(data)).split())
     assert "t · m · held-out expected loss, lower is better" in words and "At equal steps (100): e" in words
-    assert "cannot be told apart from e" in words and "Worse beyond noise: e2[samples=2] +" in words and "cannot give a p below 0.031" in words
-    assert "with train_learning_rate=0.1" in words and " seeds would settle" in words
+    assert "not distinguishable from e" in words and "Worse beyond noise: e2[samples=2] +" in words and "cannot give a p below 0.031" in words
+    assert "with train_learning_rate=0.1" in words and " seeds would resolve" in words
     close = answer(tuned_sweep(np.random.default_rng(0), [0, 3], noise=0.3, own=0))
     assert close["settings"].tolist() == [3] * 4 and close["settings_close"].max() > 0
     said = " ".join(format_answer(close).split())
-    assert "Settings that cannot be told apart from the chosen one: e" in said and " of 2 (next train_learning_rate=" in said
-    assert "Settings that cannot" not in format_answer(answer(tuned_sweep(np.random.default_rng(0), [0, 3], noise=0)))
+    assert "Settings not distinguishable from the chosen one: e" in said and " of 2 (next train_learning_rate=" in said
+    assert "Settings not" not in format_answer(answer(tuned_sweep(np.random.default_rng(0), [0, 3], noise=0)))
     edge = data.isel(run=data["train_learning_rate"].values != "0.01")
-    assert "the end of the range tried: train_learning_rate of 0.1 to 1; look further" in " ".join(format_answer(answer(edge)).split())
+    assert "at the end of the range tried: train_learning_rate of 0.1 to 1; extend it" in " ".join(format_answer(answer(edge)).split())
     lonely = format_answer(answer(data.isel(run=data["seed"].values == 0)))
-    assert "with one seed nothing can" in lonely and "nan" not in lonely.lower() + words.lower()
+    assert "(one seed)." in lonely and "nan" not in lonely.lower() + words.lower()
     assert main(["answer", str(result), "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert {"estimator", "verdict", "p_corrected", "seeds_needed"} <= set(rows[0]) and any(row["verdict"] == "best" for row in rows)
@@ -193,9 +193,9 @@ def test_the_answer_in_words_and_json(result, capsys):
     assert "At equal steps" in capsys.readouterr().out
     assert main(["answer", str(result), "--by", "metric_none"]) == 3
     assert "metric_none" in capsys.readouterr().err
-    assert "settings that cannot be told apart from the chosen one: e" in report(tuned_sweep(np.random.default_rng(0), [0, 3], noise=0.3, own=0))
+    assert "settings not distinguishable from the chosen one: e" in report(tuned_sweep(np.random.default_rng(0), [0, 3], noise=0.3, own=0))
     page = report(data)
-    assert page.index("Which estimator is best?") < page.index('id="ranking"') and "seeds to settle" in page
+    assert page.index("Which estimator is best?") < page.index('id="ranking"') and "seeds needed" in page
     assert "Which estimator is best?" not in report(made_up().drop_vars("heldout_expected_loss"))
 
 
@@ -203,7 +203,7 @@ def test_a_bias_within_noise_is_no_size():
     data = made_up(relative_bias=(("run", "measurement_step"), np.array([[0.1, 1], [0.3, 1], [2, 2], [2, 2]])))
     data["squared_bias"][:, 0] = [-1.0, 3, 4, 4]
     text = readable(table(data)).set_index("estimator")
-    # 1 +- 25.4: noise, and so is its root; 4 twice is no noise.
+    # 1 +- 25.4 is within noise, and so is its root; 4 twice has no noise.
     assert text.loc["rloo", "squared bias"] == "< 26.4" and text.loc["rloo", "relative bias"] == "< 1.47"
     assert text.loc["soft", "squared bias"] == "4" and text.loc["soft", "relative bias"] == "2"
 
@@ -215,14 +215,14 @@ def test_overrides_are_columns_and_settings_are_in_tidy():
     assert "train.learning_rate" in format_table(table(data)) and "train.steps" not in format_table(table(data))
     assert tidy(data, "run")["train_learning_rate"].tolist() == [0.1, 0.1, 0.5, 0.5] and set(tidy(data)["train_steps"]) == {5}
     assert "train.learning_rate" not in table(data.assign_coords(rate=("run", [0.1, 0.1, 0.5, 0.5], {"grid_axis": "train.learning_rate"})))
-    with pytest.raises(InputError, match="run_settings is no JSON object: {"):
+    with pytest.raises(InputError, match="run_settings is not a JSON object: {"):
         table(made_up(run_settings=("run", np.array(["{"] * 4, object))))
 
 
 def test_a_difference_of_one_seed_has_no_interval():
     data = sweep(1, ["rloo", "nvil"], 1)
-    assert "with one seed nothing can" in format_answer(answer(data)) and "nan" not in format_answer(answer(data))
-    assert "(of one seed)" in report(data) and "[nan" not in report(data)
+    assert "(one seed)." in format_answer(answer(data)) and "nan" not in format_answer(answer(data))
+    assert "(one seed)" in report(data) and "[nan" not in report(data)
 
 
 def test_settings_that_are_set_to_nothing_are_not_said():
@@ -242,6 +242,6 @@ def test_who_alone_has_a_number_is_not_called_best():
     assert list(at_rows["verdict"]) == ["alone", "none"]
     (line,) = lines(at_rows)
     assert line[1].startswith("– (only e0[samples=2]") and line[2:] == ["–"] * 5
-    assert "only one estimator has a number there" in format_answer(found)
+    assert "only one estimator has a value there" in format_answer(found)
     (line,) = lines(found[found["budget"] == "steps"])
     assert line[1].startswith("e0[samples=2]")

@@ -1,4 +1,4 @@
-"""A report says where attention does not depend on what is asked."""
+"""A report warns if attention does not depend on the query."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ MEASURED = ("run", "measurement_step")
 
 
 def test_collapsed_attention_is_named_by_its_last_evaluation():
-    used = [[0.9, 0.05], [0.9, 0.1], [0.0, 0.8], [0.3, np.nan]]  # rloo ends collapsed, soft began so
+    used = [[0.9, 0.05], [0.9, 0.1], [0.0, 0.8], [0.3, np.nan]]  # rloo ends collapsed, soft starts collapsed
     assert collapsed(made_up(metric_positions_used=(EVALUATED, used))) == {("t", "m"): ["rloo"]}
     assert collapsed(made_up(metric_positions_used=(EVALUATED, [[0.5, np.nan]] * 4))) == {}
     assert collapsed(made_up(metric_positions_used=(EVALUATED, [[0.9, 0.6], [0.9, 0.05], [0, 0.8], [0, 0.8]]))) == {("t", "m"): ["rloo"]}  # one seed
@@ -19,13 +19,13 @@ def test_collapsed_attention_is_named_by_its_last_evaluation():
 
 
 def test_what_is_sure_of_every_choice_is_named_by_its_last_measurement():
-    entropy = [[0.7, 0.5], [0.7, 0.0009], [0.0, 0.5], [0.0, 0.7]]  # a run of rloo ends sure, soft began so
+    entropy = [[0.7, 0.5], [0.7, 0.0009], [0.0, 0.5], [0.0, 0.7]]  # a run of rloo ends deterministic, soft starts deterministic
     assert certain(made_up(attention_entropy=(MEASURED, entropy))) == {("t", "m"): ["rloo"]}
     assert certain(made_up(attention_entropy=(MEASURED, [[0.7, 0.0011]] * 4))) == {}
-    assert certain(made_up(attention_entropy=(MEASURED, [[0.7, -0.0011]] * 4))) == {}, "a density's, which may be negative"
+    assert certain(made_up(attention_entropy=(MEASURED, [[0.7, -0.0011]] * 4))) == {}, "a differential entropy, which may be negative"
     assert certain(made_up(attention_entropy=(MEASURED, [[0.7, -1e-17]] * 4))) == {("t", "m"): ["rloo", "soft"]}
     assert certain(made_up()) == {}
-    said = "<strong>Nothing is left to chance</strong> on"
+    said = "<strong>The policy is deterministic</strong> on"
     assert said in report(made_up(attention_entropy=(MEASURED, entropy)))
     assert said not in report(made_up(attention_entropy=(MEASURED, [[0.0, 0.7]] * 4)))
 

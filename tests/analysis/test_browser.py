@@ -1,4 +1,4 @@
-"""The report in a real browser, headless Chromium: no errors, the table sorts and filters, pictures show, nothing overflows."""
+"""The report in headless Chromium: no script errors, the table sorts and filters, pictures load, nothing overflows."""
 
 import shutil
 
@@ -35,7 +35,7 @@ def page(browser, sample, tmp_path_factory):
 
 
 def column(page, name):
-    """The texts of a column of the ranking table, of the rows that are shown."""
+    """The texts of a column of the ranking table, for the visible rows."""
     return page.execute_script("""
         const table = document.getElementById("ranking-table");
         const at = [...table.tHead.rows[0].cells].findIndex(cell => cell.textContent === arguments[0]);
@@ -73,7 +73,7 @@ def test_the_table_sorts_by_numbers_and_texts(page):
     up = column(page, "variance × rows")
     assert up != first and sorted(up) == sorted(first)
     known = [number(text) for text in up if text != "–"]
-    assert known == sorted(known) and up[-1] == "–" and max(known) > 10  # "9.5" before "10": as numbers; none comes last
+    assert known == sorted(known) and up[-1] == "–" and max(known) > 10  # "9.5" before "10": as numbers; missing values are last
     click(page, "variance × rows")
     down = column(page, "variance × rows")
     assert [number(text) for text in down if text != "–"] == known[::-1] and down[-1] == "–"
@@ -112,7 +112,7 @@ def test_nothing_overflows(page, width, unfolded):
 
 @pytest.mark.parametrize("width", [400, 1400])
 def test_what_ranks_stays_in_sight(page, width):
-    """The names and the ranking quantity stay while the other columns scroll, and leave room for these."""
+    """The names and the ranking value stay visible while the other columns scroll, and leave room for these."""
     page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
                          {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500})
     places = """

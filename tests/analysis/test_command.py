@@ -1,4 +1,4 @@
-"""The command line: what it writes, and one clear line for everything that can be wrong."""
+"""The command line: its outputs, and a one-line message for every error."""
 
 import contextlib
 import io
@@ -21,7 +21,7 @@ from made_up import repeated
 
 
 def run(*arguments) -> SimpleNamespace:
-    """The command in this process: importing matplotlib anew for each takes seconds."""
+    """The command in this process, since each import of matplotlib takes seconds."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
@@ -49,7 +49,7 @@ def test_streams_that_cannot_be_written(sample, tmp_path):
     assert ended(*same, redirected="2>/dev/full") == (0, "")
     assert ended("report", tmp_path / "none.h5", redirected="2>/dev/full") == (3, "")
     assert ended("report", tmp_path / "none.h5", redirected="2>&-") == (3, "")
-    said = f"analysis: {tmp_path}/a\\x1b[31m\\nb: cannot be read: No such file or directory\n"  # and nothing to the terminal
+    said = f"analysis: {tmp_path}/a\\x1b[31m\\nb: cannot be read: No such file or directory\n"  # escaped, so it does not affect the terminal
     assert ended("report", tmp_path / "a\033[31m\nb", redirected=">/dev/full") == (3, said)
 
 
@@ -78,7 +78,7 @@ def test_draw_takes_figures_estimators_sizes_and_formats(result, tmp_path):
     drawn = (tmp_path / "p" / "bias_variance.pdf").read_bytes()
     assert drawn.startswith(b"%PDF")
     run(*how, "--estimator", "rloo")
-    assert (tmp_path / "p" / "bias_variance.pdf").read_bytes() == drawn  # the same figure is the same file
+    assert (tmp_path / "p" / "bias_variance.pdf").read_bytes() == drawn  # equal figures give equal files
     refused = run(*how, "--estimator", "nothing")
     assert refused.returncode == 3 and "no run has estimator nothing" in refused.stderr
     empty = run("draw", result, "--out", tmp_path / "q", "--figure", "variance_against_samples")
@@ -88,7 +88,7 @@ def test_draw_takes_figures_estimators_sizes_and_formats(result, tmp_path):
 def test_draw_turns_pages(result, tmp_path, monkeypatch):
     monkeypatch.setattr("analysis.__main__.MOST_PANELS", 2)
     done = run("draw", result, "--out", tmp_path, "--page", "2")
-    assert done.returncode == 0 and done.stdout.endswith("page 2 of 2, 2 networks each; --page N draws another\n")
+    assert done.returncode == 0 and done.stdout.endswith("page 2 of 2, 2 networks each; use --page N for another\n")
     assert (tmp_path / "bias_variance_page2.png").exists() and not (tmp_path / "bias_variance.png").exists()
     assert "glimpse" in done.stdout and "translation" not in done.stdout
     assert "has no page 3: 4 networks fill 2" in complaint(3, "draw", result, "--out", tmp_path, "--page", "3")
@@ -99,7 +99,7 @@ def test_report_is_one_page_that_stands_alone(result, tmp_path):
     assert done.returncode == 0 and done.stdout.strip() == str(tmp_path / "r.html")
     page = (tmp_path / "r.html").read_text()
     assert page.count("<img") == 14 and "the gradient is not finite at step 12" in page and "grüß" in page
-    assert not re.search(r'(src|href)="(?!data:|#)', page)  # nothing from elsewhere
+    assert not re.search(r'(src|href)="(?!data:|#)', page)  # no external resources
     assert "SkylakeX" in page
 
 
@@ -151,7 +151,7 @@ def test_damage_is_found_wherever_it_is(result):
 
 
 def change(path, do):
-    """Changes a file as another program would: the seal goes."""
+    """Changes a file as another program would: the seal is lost."""
     whole = path.read_bytes()
     path.write_bytes(whole.split(b"\nHARDGRAD-SEAL")[0])
     with h5py.File(path, "r+") as f:
@@ -159,10 +159,10 @@ def change(path, do):
 
 
 def changed_complaint(status, *arguments):
-    """What is said of such a file, besides that it is unverified."""
+    """The message for such a file, besides the warning that it is unverified."""
     done = run(*arguments, "--unverified")
     warning, error = done.stderr.splitlines()
-    assert done.returncode == status and "unverified: its seal is gone, another program has changed it" in warning
+    assert done.returncode == status and "unverified: its seal is missing, so another program has changed it" in warning
     return error
 
 
@@ -177,13 +177,13 @@ def test_a_file_without_its_seal(result, tmp_path):
     for how, content in found.items():
         result.write_bytes(content)
         for more in ((), ("--unverified",)):
-            assert "it has no seal, and does not end where HDF5 says" in complaint(3, "report", result, *more), how
+            assert "it has no seal, and its length does not match its HDF5 header" in complaint(3, "report", result, *more), how
     for content in (bare, renamed[:at]):
         result.write_bytes(content)
-        assert "its seal is gone; to read it all the same, --unverified" in complaint(3, "report", result, "--out", tmp_path / "x")
+        assert "its seal is missing; to read it anyway, use --unverified" in complaint(3, "report", result, "--out", tmp_path / "x")
     done = run("compare", result, result, "--unverified")
     assert done.returncode == 0 and done.stderr.count("warning: ") == 2
-    with pytest.warns(Unverified, match="its seal is gone"):
+    with pytest.warns(Unverified, match="its seal is missing"):
         assert load(result, unverified=True).attrs["verified"].startswith("unverified")
 
 
@@ -198,7 +198,7 @@ def test_a_file_that_never_had_a_seal_is_said_to_be_unverified(result, tmp_path)
     own.to_netcdf(tmp_path / "own.h5", engine="h5netcdf", invalid_netcdf=True)
     done = run("report", tmp_path / "own.h5")
     assert done.returncode == 0
-    assert done.stderr == f"analysis: warning: {tmp_path / 'own.h5'}: unverified: it has no seal, another program wrote it\n"
+    assert done.stderr == f"analysis: warning: {tmp_path / 'own.h5'}: unverified: it has no seal, so another program wrote it\n"
     assert "unverified: it has no seal" in (tmp_path / "own.html").read_text()
 
 
@@ -209,9 +209,9 @@ def test_wrong_content(result, sample, tmp_path):
     assert "is a folder" in complaint(3, "report", tmp_path)
     assert "nothing was measured at step 7" in complaint(3, "draw", result, "--at", "7", "--out", tmp_path / "x")
     change(result, lambda f: f.attrs.__setitem__("schema_version", 9))
-    assert "has schema version 9, this program reads 2: make it anew" in changed_complaint(3, "report", result)
+    assert "has schema version 9, this program reads 2: create it again" in changed_complaint(3, "report", result)
     change(result, lambda f: f.attrs.__delitem__("schema_version"))
-    assert "not a file of Hardgrad" in changed_complaint(3, "report", result)
+    assert "not a Hardgrad file" in changed_complaint(3, "report", result)
 
 
 def test_a_result_without_runs(result):
@@ -220,7 +220,7 @@ def test_a_result_without_runs(result):
     for variable in empty.variables.values():
         variable.encoding = {}
     empty.to_netcdf(result, engine="h5netcdf", invalid_netcdf=True)
-    assert "holds no runs" in changed_complaint(3, "report", result)
+    assert "has no runs" in changed_complaint(3, "report", result)
 
 
 def test_a_gradient_without_its_batch(sample, tmp_path):
@@ -231,8 +231,8 @@ def test_a_gradient_without_its_batch(sample, tmp_path):
 
 def test_settings_that_are_no_json(result):
     change(result, lambda f: f["estimator_settings"].__setitem__(0, "{samples"))
-    assert run("report", result, "--out", result.with_suffix(".html"), "--unverified").returncode == 0  # all but the figures that need them
-    words = "estimator_settings is no JSON object: {samples"
+    assert run("report", result, "--out", result.with_suffix(".html"), "--unverified").returncode == 0  # only the figures that need them are missing
+    words = "estimator_settings is not a JSON object: {samples"
     assert words in result.with_suffix(".html").read_text()
     with pytest.raises(InputError, match=words), pytest.warns(Unverified):
         tidy(load(result, unverified=True))
@@ -252,7 +252,7 @@ def test_nan_cells_leave_the_rest(result, tmp_path):
 
 
 def test_bad_output_places(result, tmp_path, monkeypatch):
-    monkeypatch.setattr("analysis.__main__.report", None)  # nobody waits for a report that has no place
+    monkeypatch.setattr("analysis.__main__.report", None)  # the path is checked before the report is made
     (tmp_path / "file").write_text("x")
     assert "cannot be written" in complaint(2, "report", result, "--out", tmp_path / "none" / "r.html")
     assert "cannot be made" in complaint(2, "draw", result, "--out", tmp_path / "file" / "below")
@@ -287,4 +287,4 @@ def test_look(sample, tmp_path):
         "attention_maps.png", "attention_maps.svg", "attention_entropy.png", "attention_entropy.svg"]
     assert (tmp_path / "g" / "attention_maps.png").read_bytes().startswith(b"\x89PNG")
     change(tmp_path / "g.h5", lambda f: f.__delitem__("logits"))
-    assert "holds no logits" in changed_complaint(3, "look", plain)
+    assert "has no logits" in changed_complaint(3, "look", plain)

@@ -1,4 +1,4 @@
-"""Comparing results: planted changes are found, noise and rounding are not."""
+"""Comparison of results: planted changes are detected; noise and rounding are not reported as changes."""
 
 import json
 
@@ -36,7 +36,7 @@ def test_noise_alone_rarely_counts_as_a_change():
         before, after = sweep(2, ["a", "b", "c"], 5), sweep(2, ["a", "b", "c"], 5)
         after["heldout_expected_loss"].values += np.random.default_rng(i).normal(size=(30, 1))
         alarms += (compare(before, after).cells["verdict"] == "changed").any()
-    assert alarms <= 9  # 3 of 60 expected at most
+    assert alarms <= 9  # at most 3 of 60 expected
 
 
 def intervals(half):
@@ -50,7 +50,7 @@ def test_measured_quantities_have_noise_of_their_own():
     after["variance_interval"].values[:2, 0] += 0.2
     row = compare(before, after).cells.set_index(["estimator", "quantity"]).loc[("rloo", "variance")]
     assert row["verdict"] == "within noise" and row["method"] == "measured"
-    assert row["high"] - row["low"] == pytest.approx(2 * 0.5)  # four intervals of half-width 0.5, in squares, over two seeds
+    assert row["high"] - row["low"] == pytest.approx(2 * 0.5)  # four intervals of half-width 0.5, added in squares, over two seeds
     before, after = made_up(**intervals(0.05)), made_up(**intervals(0.05))
     after["variance"].values[:2, 0] += 0.2
     after["variance_interval"].values[:2, 0] += 0.2

@@ -1,4 +1,4 @@
-"""No figure cuts a word or lays one on another, however many estimators and networks there are and however long their names."""
+"""Texts in figures are not cut and do not overlap, with any number and length of estimators and networks."""
 
 import json
 
@@ -27,12 +27,12 @@ def drawn(name, panels, estimators, size):
 
 
 def boxes(figure):
-    """What stands outside the panels' insides, by name: titles, labels of axes, ticks and the legend."""
+    """Boxes outside the panels, by name: titles, labels of axes, ticks and the legend."""
     FigureCanvasAgg(figure).draw()
     found = {"title of the figure": figure.texts[0], "legend": figure.legends[0]}
     for i, ax in enumerate(figure.axes):
         found |= {f"title {i}": ax._left_title, f"x of {i}": ax.xaxis.label, f"y of {i}": ax.yaxis.label}
-        for axis in (ax.xaxis, ax.yaxis):  # labels outside the axis' ends are not drawn
+        for axis in (ax.xaxis, ax.yaxis):  # labels beyond the ends of the axis are not drawn
             low, high = sorted(axis.get_view_interval())
             found |= {f"tick {axis.axis_name} {k} of {i}": tick.label1 for k, tick in enumerate(axis.get_major_ticks())
                       if low <= tick.get_loc() <= high}
@@ -40,7 +40,7 @@ def boxes(figure):
 
 
 def laid_on_another(box):
-    """Pairs that share more than rounding, ticks (which may touch at their axis' ends) aside."""
+    """Pairs that overlap by more than rounding, except ticks, which may touch at the ends of their axis."""
     names = [name for name in box if not name.startswith("tick")]
     return [(a, b) for i, a in enumerate(names) for b in names[i + 1:] if box[a].shrunk(0.98, 0.98).overlaps(box[b].shrunk(0.98, 0.98))]
 
@@ -88,11 +88,11 @@ def test_points_that_coincide_stand_side_by_side():
         assert min(apart) > 5  # points; markers are 7.5 across
         together = sorted(x for x, y in places if y == min(q for _, q in places)) if name == "bias_variance" else []
         middle = figure.axes[0].transData.transform((0, 2))[0]
-        assert not together or np.mean(together) == pytest.approx(middle)  # where they all are
+        assert not together or np.mean(together) == pytest.approx(middle)  # their common position
 
 
 def test_what_evaluations_are_of():
-    """The last evaluation may be of another split than those by which a network was chosen: curves over both say neither's name."""
+    """If the last evaluation uses another split than the earlier ones, curves over both name neither split."""
     def result(*settings):
         return xr.Dataset({"run_settings": ("run", [json.dumps({f"train.{key}": value for key, value in one.items()}) for one in settings])})
     chosen = result({"evaluate_split": "heldout", "final_split": "test"}, {"evaluate_split": "heldout", "final_split": "test"})

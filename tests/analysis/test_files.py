@@ -1,4 +1,4 @@
-"""The files open everywhere, with their labels: h5py, xarray by h5netcdf (and by netCDF4 where it is installed), h5dump."""
+"""The files open with their labels in h5py, xarray with h5netcdf (and netCDF4 if installed), and h5dump."""
 
 import shutil
 import subprocess
@@ -13,7 +13,7 @@ FILES = ["result.h5", "one_seed.h5", "all_failed.h5", "cell.h5", "gradient.h5", 
 
 
 def in_sight(name, group):
-    """A gradient's groups hold the named arrays alone: their scales stand in the root, where netCDF looks next."""
+    """A gradient's groups hold only the named arrays: their scales are in the root, where netCDF searches next."""
     return {group, "/"} if name == "gradient.h5" else {group}
 
 
@@ -44,7 +44,7 @@ def test_every_axis_has_a_scale_where_readers_look(sample, name):
 def test_xarray_labels_every_axis(sample, name, engine):
     if engine == "netcdf4":
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Debian's build warns of its own numpy when it is first imported
+            warnings.simplefilter("ignore")  # Debian's build issues a warning about numpy when it is first imported
             pytest.importorskip("netCDF4")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -76,7 +76,7 @@ def test_result_is_labelled_at_once(sample):
         assert data["variance_interval"].dims == ("run", "measurement_step", "bound")
         assert data["bound"].values.tolist() == ["low", "high"]
         assert data["train_seconds"].attrs["units"] == "s" and data["train_seconds"].dtype == float
-        frame = data[["train_loss"]].to_dataframe()  # pandas through xarray
+        frame = data[["train_loss"]].to_dataframe()  # pandas via xarray
         assert {"task", "estimator"} <= set(frame.columns)
 
 

@@ -1,4 +1,4 @@
-"""Selection, tidy frames, and what results say beyond noise."""
+"""Selection, tidy frames, and inference beyond noise."""
 
 import numpy as np
 import pandas as pd
@@ -41,7 +41,7 @@ def test_select_by_name_spec_and_list(sample):
         select(data, estimator="rlo")
     with pytest.raises(InputError, match=r"runs have no tusk \(did you mean task\?\)"):
         select(data, tusk="qa")
-    with pytest.raises(InputError, match="no run has task=t, seed=1, estimator=soft all together"):
+    with pytest.raises(InputError, match="no run has task=t, seed=1, estimator=soft in combination"):
         select(made_up().isel(run=[0, 3]), task="t", seed=1, estimator="soft")
 
 
@@ -57,7 +57,7 @@ def test_tidy_has_a_row_per_measurement_and_a_column_per_setting():
     assert pd.isna(frame[frame.estimator == "soft"]["setting_samples"]).all()
     assert tidy(ds, "run")["run"].tolist() == [0, 1, 2, 3]
     assert tidy(ds, "evaluation_step")["heldout_expected_loss"].tolist() == [9, 2, 9, 4, 1, 1]
-    with pytest.raises(InputError, match="tidy: target is no axis"):
+    with pytest.raises(InputError, match="tidy: target is not an axis"):
         tidy(ds, "target")
     with pytest.raises(InputError, match="has no variable step"):
         tidy(ds, "step")
@@ -94,7 +94,7 @@ def test_what_replicates_do_not_support_is_marked_and_finds_no_bias():
     assert bias_tests(data)["biased"].tolist() == [True, False, True, True]
     text = format_table(table(data))
     assert [line.count("?") for line in text.splitlines() if line.startswith(("1", "2", "–"))] in ([2, 0], [0, 2]), text
-    assert "replicates do not support it" in text
+    assert "replicates do not support the estimate" in text
     known = data.assign(exact_variance=(("run", "measurement_step"), [[2.5, 9], [3.5, 9], [np.nan, 9], [np.nan, 9]]))
     frame = table(known).set_index("estimator")
     assert frame.loc["rloo", "variance"] == 3 and not frame.loc["rloo", "variance_doubtful"] and frame.loc["rloo", "squared_bias_doubtful"]
@@ -102,7 +102,7 @@ def test_what_replicates_do_not_support_is_marked_and_finds_no_bias():
 
 
 def test_comparisons_pair_seeds():
-    data = sweep(1, ["a", "b", "c"], 6, effect=0.5, noise=0.01)  # differences far below what the seeds' own parts make
+    data = sweep(1, ["a", "b", "c"], 6, effect=0.5, noise=0.01)  # differences far below the effects of the seeds
     frame = comparisons(data).set_index(["first", "second"])
     assert frame.loc[("a", "b"), "difference"] == pytest.approx(-0.5, abs=0.05) and (frame["p_holm"] < 1e-4).all()
     assert (frame["p_sign_flip"] == 2 / 64).all() and (frame["count"] == 6).all()
@@ -128,12 +128,12 @@ def test_ranking_and_aggregates():
 
 def test_pareto_front_of_a_result():
     data = sweep(1, ["a", "b", "c"], 2)
-    data["rows"].values[:2] = 8  # a: least variance, dearest; b: cheaper; c: as cheap as b with more variance
-    data["squared_bias"].values[2:4] = 0.3  # nothing the test finds
+    data["rows"].values[:2] = 8  # a: least variance, highest cost; b: lower cost; c: cost of b with more variance
+    data["squared_bias"].values[2:4] = 0.3  # not significant
     assert pareto(data).set_index("estimator")["front"].to_dict() == {"a": True, "b": True, "c": False}
     noisy = data.copy(deep=True)
-    noisy["variance"].values[4:] = [[2.1], [2.9]]  # c: 0.1 and 0.9 above b, which two seeds cannot tell from nothing
+    noisy["variance"].values[4:] = [[2.1], [2.9]]  # c: 0.1 and 0.9 above b, not significant with two seeds
     assert pareto(noisy).set_index("estimator")["front"].to_dict() == {"a": True, "b": True, "c": True}
-    data["bias_p_value"].values[2] = 1e-8  # now it is: c is less biased
+    data["bias_p_value"].values[2] = 1e-8  # now significant: c is less biased
     frame = pareto(data).set_index("estimator")
     assert frame["front"].to_dict() == {"a": True, "b": True, "c": True} and frame.loc["b", "bias"] == np.sqrt(0.3)

@@ -1,4 +1,4 @@
-"""A sweep's curves while it runs: from what the program tells to the page, redrawn until nobody is at work."""
+"""The page of a running sweep's curves, made from the program's JSON and redrawn until no cell is running."""
 import json
 
 import numpy as np
@@ -28,8 +28,8 @@ def test_losses_stand_at_their_steps_and_what_is_not_known_is_missing():
 def test_the_page_says_how_far_it_is_and_loads_itself_again_until_the_end():
     text = redrawn(sweep(), "steps", 5)
     assert '<meta http-equiv="refresh" content="5">' in text and "<h1>x&lt;y</h1>" in text
-    assert "1 of 4 cells done, 1 at work, 1 failed; about 1:30 of work left" in text
-    assert "<td>3</td><td>20</td><td>2</td>" in text  # the mean of what both seeds have last
+    assert "1 of 4 cells done, 1 running, 1 failed; about 1:30 of work left" in text
+    assert "<td>3</td><td>20</td><td>2</td>" in text  # the mean of both seeds' last losses
     assert "refresh" not in redrawn(sweep(0, None), "steps", None)
     assert "No cell has logged a loss yet" in redrawn({**sweep(), "cells": [cell("a", 1, [], "pending")]}, "rows", 5)
 
@@ -37,7 +37,7 @@ def test_the_page_says_how_far_it_is_and_loads_itself_again_until_the_end():
 def test_it_ends_when_nobody_is_at_work_twice_in_a_row():
     looks, pages = iter([1, 0, 1, 0, 0, 1]), []
     follow(lambda: sweep(next(looks)), pages.append, "steps", 0.0)
-    assert len(pages) == 5 and "refresh" not in pages[-1] and "nobody is at work" in pages[-1]
+    assert len(pages) == 5 and "refresh" not in pages[-1] and "no cell is running" in pages[-1]
 
 
 def test_refusals_are_the_programs_own_words(tmp_path):

@@ -1,4 +1,4 @@
-"""A report of hundreds of settings leads with the best ones."""
+"""A report of hundreds of settings shows the best ones first."""
 
 import re
 
@@ -24,7 +24,7 @@ def pages():
 
 
 def ranked(page):
-    """The rows of the ranking table that sorts."""
+    """The rows of the sortable ranking table."""
     return re.search(r'id="ranking-table">.*?</table>', page, re.DOTALL).group().count("<tr>") - 1
 
 

@@ -1,4 +1,4 @@
-"""The package: runs where it stands, installs in place, and its type hints hold."""
+"""The package runs in place, installs in place, and its type hints are consistent."""
 
 import os
 import shutil
@@ -27,7 +27,7 @@ def test_a_notebooks_backend_stays_its_own():
 
 
 def test_installs_in_place(tmp_path):
-    """Into a folder of the test's own, from a copy: pip leaves its notes beside the sources."""
+    """Installs from a copy into a temporary folder, because pip writes metadata beside the sources."""
     if subprocess.run([PYTHON, "-m", "pip", "--version"], capture_output=True).returncode:
         pytest.skip("pip is not installed")
     shutil.copytree(ROOT / "analysis", tmp_path / "analysis", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
@@ -37,7 +37,7 @@ def test_installs_in_place(tmp_path):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     where = run(PYTHON, "-c", code, cwd=elsewhere, PYTHONUSERBASE=str(tmp_path / "base"), PYTHONPATH="")
-    assert where.strip() == str(tmp_path / "analysis" / "__init__.py")  # in place: a change is seen at once
+    assert where.strip() == str(tmp_path / "analysis" / "__init__.py")  # in place, so changes take effect at once
 
 
 def test_type_hints_hold(tmp_path):

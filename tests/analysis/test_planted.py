@@ -1,4 +1,4 @@
-"""The answer is held against sweeps whose truth is known: intervals that cover it, one decision for one interval, promised power."""
+"""The answer on simulated sweeps with known truth: coverage of the intervals, agreement of intervals and verdicts, and power."""
 
 import sys
 
@@ -11,11 +11,11 @@ from analysis.answer import answer
 from analysis.statistics import pairwise_differences
 
 NOISE = 0.1
-RATES = {"0.01": 0.05, "0.1": 0.0, "1": 0.2}  # a setting, and what it adds to the loss
+RATES = {"0.01": 0.05, "0.1": 0.0, "1": 0.2}  # settings and their effects on the loss
 
 
 def planted(studies, effects, seeds, rates, seed):
-    """So many networks that repeat one study: estimator i ends with the loss effects[i] + what its rate adds + what is the seed's own +
+    """`studies` networks that repeat one study: estimator i ends with the loss effects[i], plus the effects of its rate and of the seed, and
     noise."""
     random = np.random.default_rng(seed)
     own = 0.3 * random.normal(size=(studies, 1, 1, seeds))
@@ -31,7 +31,7 @@ def planted(studies, effects, seeds, rates, seed):
 
 
 def least(trials, share):
-    """As many successes or more are seen with a probability of .999 if each has this one."""
+    """A number of successes reached with probability .999 if each has probability `share`."""
     return int(stats.binom.ppf(0.001, trials, share))
 
 
@@ -42,10 +42,10 @@ STUDIES = 120
 
 @pytest.fixture(scope="module", params=DESIGNS)
 def found(request):
-    """The answers of many studies of a design, and by row the true difference to the estimator that was called best."""
+    """The answers for many studies of a design; for each row the true difference to the estimator with the verdict best."""
     effects, seeds, rates = DESIGNS[request.param]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys.modules["analysis.answer"], "pairs_needed", lambda *_, **__: 2.0)  # the slowest part, which has a test of its own
+        patch.setattr(sys.modules["analysis.answer"], "pairs_needed", lambda *_, **__: 2.0)  # the slowest part, tested separately
         rows = answer(planted(STUDIES, effects, seeds, rates, seed=5))
     truth = np.array(effects)[rows["estimator"].str[1:].astype(int)]
     rows["truth"] = truth
@@ -58,7 +58,7 @@ def test_intervals_to_the_best_that_was_chosen_hold_all_at_once(found):
 
 
 def test_an_interval_of_a_score_holds_the_expected_score(found):
-    """That of one estimator that was not chosen by its score; at its best rate, or what choosing among them costs more."""
+    """For an estimator that was not selected by its score, at its best rate, or with the extra loss of choosing the rate."""
     mine = found[found["estimator"] == "e1"]
     cost = mine["score"].mean() - mine["truth"].iloc[0] if found["settings"].max() > 1 else 0.0
     inside = (mine["low"] <= mine["truth"] + cost) & (mine["truth"] + cost <= mine["high"])
@@ -74,8 +74,8 @@ def test_one_interval_is_one_decision(found):
 
 @pytest.mark.parametrize("seeds", [3, 6])
 def test_the_seeds_that_are_asked_for_settle_it(seeds):
-    """Every pilot study that could not tell two apart is followed by one with the seeds it asked for, where the difference is as large as
-    it looked and the noise is what it was."""
+    """Each pilot study with an unclear difference is repeated with the recommended number of seeds; the true difference equals the pilot's
+    estimate, with the same noise."""
     rows = answer(planted(STUDIES, [0, 0.1], seeds, ["0.1"], seed=7))
     asked = rows[(rows["verdict"] == "unclear") & np.isfinite(rows["seeds_needed"])]
     random, settled = np.random.default_rng(8), 0

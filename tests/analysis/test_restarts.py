@@ -1,4 +1,4 @@
-"""Of restarts the one that trained best is reported, whatever the others would have been worth."""
+"""The restart with the best training loss is reported, whatever the held-out results of the others."""
 
 import json
 import subprocess
@@ -11,9 +11,9 @@ from made_up import made_up
 
 
 def trained():
-    """Two estimators, two seeds: rloo's second seed trains best and is worse in the end; of soft's, one was never trained."""
+    """Two estimators, two seeds: rloo's second seed trains best but is worse on held-out data; one seed of soft was never trained."""
     losses = np.full((4, 20), 5.0)
-    losses[0, -1], losses[1, -2:] = 0, 1  # one lucky batch is not the lowest loss
+    losses[0, -1], losses[1, -2:] = 0, 1  # one batch with a low loss does not decide
     losses[2] = np.nan
     return made_up(train_loss=(("run", "step"), losses), metric_accuracy=(("run", "evaluation_step"), [[0, 0.9], [0, 0.4], [0, 1.0], [0, 0.5]]))
 
@@ -32,7 +32,7 @@ def test_other_quantities_choose_by_what_is_better():
     assert restarts(trained(), "heldout_expected_loss")["seed"].values.tolist() == [1, 1]
     with pytest.raises(InputError, match=r"no quantity train_los \(did you mean train_loss\?\)"):
         restarts(trained(), "train_los")
-    with pytest.raises(InputError, match="no run has a number of train_loss"):
+    with pytest.raises(InputError, match="no run has a value of train_loss"):
         restarts(trained().assign(train_loss=trained()["train_loss"] * np.nan))
 
 

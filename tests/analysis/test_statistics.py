@@ -1,4 +1,4 @@
-"""Every statistic on numbers whose answer is known: by hand, in closed form, or because it was built in."""
+"""Every statistic on numbers with a known answer: by hand, in closed form, or by construction."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ def coverage_is(hits: np.ndarray, level: float) -> bool:
 
 def test_gradient_moments_by_hand():
     squared_bias, variance, _ = gradient_moments([[0.0, 2], [2, 2], [4, 2]], [1, 0])
-    assert variance.mean == 4  # of 0, 2, 4; the second parameter has none
+    assert variance.mean == 4  # variance of 0, 2, 4; that of the second parameter is 0
     assert squared_bias.mean == pytest.approx(1 + 4 - 4 / 3)
     with pytest.raises(ValueError, match="three estimates"):
         gradient_moments([[1.0], [2.0]], [0])
@@ -28,7 +28,7 @@ def test_the_squared_bias_of_one_parameter_is_students_t_test():
         found = gradient_moments(x + offset, np.zeros(1))
         assert found.p_value == pytest.approx(t.pvalue, rel=1e-6)
         assert (found.squared_bias.low > 0) == (t.pvalue < 0.05)
-    ends = stats.t.interval(0.95, 11, loc=x.mean() + 5, scale=stats.sem(x[:, 0]))  # far from zero both sides count alike
+    ends = stats.t.interval(0.95, 11, loc=x.mean() + 5, scale=stats.sem(x[:, 0]))  # far from zero the interval is symmetric
     assert np.sqrt([found.squared_bias.low, found.squared_bias.high]) == pytest.approx(ends, rel=1e-3)
 
 
@@ -46,11 +46,11 @@ def test_squared_bias_is_unbiased_and_its_interval_covers():
     bias, variance = ([m[i] for m in found] for i in (0, 1))
     error = np.std([m.mean for m in bias]) / np.sqrt(400)
     assert abs(np.mean([m.mean for m in bias]) - 0.25) < 4 * error
-    assert abs(np.mean([m.mean for m in bias]) + 4 / 60 - 0.25) > 4 * error  # the plug-in estimate would be seen
+    assert abs(np.mean([m.mean for m in bias]) + 4 / 60 - 0.25) > 4 * error  # the plug-in estimate would be detected
     assert abs(np.mean([m.low <= 0.25 <= m.high for m in bias]) - 0.95) < 0.04
     assert abs(np.mean([m.low < 4 < m.high for m in variance]) - 0.95) < 0.04
     none = [gradient_moments(random.normal(size=(20, 4)), truth).squared_bias.mean for _ in range(500)]
-    assert 0.3 < np.mean(np.array(none) < 0) < 0.7  # no bias: below zero about half of the time
+    assert 0.3 < np.mean(np.array(none) < 0) < 0.7  # without bias the estimate is negative about half of the time
 
 
 def test_work_normalised_variance_scales_its_interval():
@@ -73,7 +73,7 @@ def test_holm_keeps_the_familywise_error():
     p = np.random.default_rng(4).uniform(size=(4000, 20))
     alarms = np.array([holm(row).min() < 0.05 for row in p])
     assert np.mean(alarms) < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 4000)
-    assert np.mean(p.min(axis=1) < 0.05) > 0.5  # what goes wrong without it
+    assert np.mean(p.min(axis=1) < 0.05) > 0.5  # the error rate without the correction
 
 
 def test_paired_difference_is_the_t_test_and_the_sign_flips():
@@ -82,10 +82,10 @@ def test_paired_difference_is_the_t_test_and_the_sign_flips():
     t = stats.ttest_rel(a[:4], b[:4])
     assert d.count == 4 and d.difference == 1.5 and d.p_value == pytest.approx(t.pvalue)
     assert np.allclose([d.low, d.high], t.confidence_interval(0.95))
-    assert d.p_sign_flip == pytest.approx(4 / 16)  # 2, 1, 0, 3: the zero flips for free, on both sides
+    assert d.p_sign_flip == pytest.approx(4 / 16)  # 2, 1, 0, 3: two-sided; flips of the zero have no effect
     assert paired_difference([1, 2, 3], [0, 0, 0]).p_sign_flip == 0.25
     assert paired_difference([1, 2], [1, 2])[:5] == (0, 0, 0, 1, 1)
-    assert paired_difference([1.5, 2.5], [1, 2]).p_value == 0  # the same difference every time
+    assert paired_difference([1.5, 2.5], [1, 2]).p_value == 0  # all differences are equal
     one = paired_difference([1.0], [3.0])
     assert one.difference == -2 and one.count == 1 and np.isnan(one[1:5]).all()
     assert paired_difference([], []).count == 0
@@ -104,7 +104,7 @@ def test_pairwise_differences_are_paired_tests_with_simultaneous_intervals():
     assert pairs_tested(scores) == 6 and pairs_tested(scores[:, :1]) == 0 and np.isnan(pairwise_differences(scores[:, :1]).low).all()
     exact = pairwise_differences(np.array([[1.5, 2.5], [1, 2]]))
     assert exact.low[0, 1] == exact.high[0, 1] == 0.5 and exact.p_value[0, 1] == 0 and exact.p_value[0, 0] == 1
-    # Five seeds of which four choose: 1/5 + 1/4 in the place of 1/5, for every pair with such a method.
+    # Of five seeds four choose: 1/5 + 1/4 replaces 1/5, for every pair with such a method.
     widened = pairwise_differences(scores[2:, :5], unsettled=np.array([False, True]))
     plain = pairwise_differences(scores[2:, :5])
     assert (widened.high - widened.low)[0, 1] == pytest.approx(1.5 * (plain.high - plain.low)[0, 1])
@@ -144,7 +144,7 @@ def test_interquartile_mean_drops_a_quarter_on_each_side():
 
 
 def test_stratified_bootstrap_resamples_within_a_task():
-    tasks = [np.array([0.0, 0, 0]), np.array([100.0, 100])]  # no spread within: no width, however far apart the tasks
+    tasks = [np.array([0.0, 0, 0]), np.array([100.0, 100])]  # no spread within tasks gives no width, whatever their distance
     mean = lambda parts: np.concatenate(parts, axis=-1).mean(axis=-1)
     assert stratified_bootstrap(tasks, mean)[:3] == (40, 40, 40)
     assert np.isnan(stratified_bootstrap([[1.0], [2.0, 3.0]], mean).low)
@@ -165,7 +165,7 @@ def test_probability_of_improvement_by_hand():
     assert probability_of_improvement([[1, 2]], [[2, 3]], lower_is_better=False).mean == 0.125
     assert probability_of_improvement([[1, 2]], [[3, 4]])[:3] == (1, 1, 1)
     assert np.isnan(probability_of_improvement([[1]], [[3]]).low)
-    assert probability_of_improvement([[1, 2], [np.nan]], [[3, 4], [0, 1]]).mean == 1  # nothing to compare on the second
+    assert probability_of_improvement([[1, 2], [np.nan]], [[3, 4], [0, 1]]).mean == 1  # no numbers to compare on the second task
     with pytest.raises(ValueError, match="same tasks"):
         probability_of_improvement([[1]], [])
 
@@ -184,7 +184,7 @@ def test_ranks():
     scores = np.array([shared + 1, shared, shared + 2 + 0.1 * random.normal(size=8), np.full(8, np.nan)])
     found = ranks(scores)
     assert np.array_equal(found.rank, [2, 1, 3, np.nan], equal_nan=True)
-    assert np.array_equal(found.low[:3], [2, 1, 3]) and np.array_equal(found.high[:3], [2, 1, 3])  # the shared part cancels
+    assert np.array_equal(found.low[:3], [2, 1, 3]) and np.array_equal(found.high[:3], [2, 1, 3])  # effects of seeds cancel
     assert np.array_equal(found.best[:3], [0, 1, 0])
     assert ranks(scores, lower_is_better=False).rank[:3].tolist() == [2, 3, 1]
     same = ranks(np.array([shared, shared]))
@@ -195,7 +195,7 @@ def test_ranks_know_when_they_do_not_know():
     random = np.random.default_rng(10)
     found = ranks(random.normal(size=(3, 5)))
     assert (found.low <= found.rank).all() and (found.rank <= found.high).all() and found.best.sum() == pytest.approx(1)
-    assert (found.low < found.high).sum() == 2  # two methods that noise does not tell apart, one that is worst
+    assert (found.low < found.high).sum() == 2  # two methods equal within noise, and a worse one
     one = ranks(np.array([[1.0], [2.0]]))
     assert one.rank.tolist() == [1, 2] and np.isnan(one.low).all()
     holes = ranks(np.array([[1.0, np.nan, np.nan], [2.0, 3.0, np.nan]]))
@@ -204,7 +204,7 @@ def test_ranks_know_when_they_do_not_know():
 
 
 def differences(rows, half=0.0):
-    """Upper ends of every pair's interval, first less second, +- half."""
+    """Upper ends of every pair's interval, first minus second, +- half."""
     return rows[:, None] - rows[None, :] + half
 
 

@@ -1,4 +1,4 @@
-"""Settings that were tuned beforehand: reported runs answer, trials are shown by themselves."""
+"""Settings tuned beforehand: reported runs give the answer, trials are shown separately."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def reported(edges=("train.learning_rate 0.1 is the largest tried (0.01 to 0.1)"
 
 
 def trials(scores) -> xr.Dataset:
-    """Of each estimator three settings x two seeds; those of `scores` [estimator, setting, seed], NaN failed; then a second round of the
+    """For each estimator three settings x two seeds, with the `scores` [estimator, setting, seed] (NaN: failed); then a second round of the
     first two settings, in which the second is chosen."""
     rows = [(e, k, s, 1, scores[i][k][s], k < 2) for i, e in enumerate(("rloo", "soft")) for k in range(3) for s in range(2)]
     rows += [(e, k, s, 2, 5.0 - k, k == 1) for e in ("rloo", "soft") for k in range(2) for s in range(2)]
@@ -41,7 +41,7 @@ def trials(scores) -> xr.Dataset:
     labels = {"task": ["t0"] * n, "model": ["m"] * n, "estimator": estimator, "seed": seed,
               "train.learning_rate": [f"{0.01 * (k + 1):g}" for k in number]}
     data = data.assign_coords({name: ("run", values, {"grid_axis": name}) for name, values in labels.items()})
-    data.attrs["tuned_axes"] = "train.learning_rate"  # one text in a list of texts reads as itself
+    data.attrs["tuned_axes"] = "train.learning_rate"  # a list of one text is read as that text
     return data
 
 
@@ -72,7 +72,7 @@ def test_every_setting_that_was_tried_the_best_first_and_failures_last():
     assert frame[frame["round"] == 2]["kept"].tolist() == [True, False] * 2
     accuracy = trials(SCORES).assign(tuning_quantity=("run", ["metric_accuracy"] * 20))
     assert tried(accuracy)["number"].iloc[0] == 1, "the largest accuracy is the best"
-    with pytest.raises(InputError, match="nothing was tried"):
+    with pytest.raises(InputError, match="no trials were made"):
         tried(trials(SCORES).isel(run=[]))
 
 
@@ -82,15 +82,15 @@ def test_the_search_is_told_beside_the_answer():
     assert found["setting"].tolist() == ["train.learning_rate=0.02"] * 2 and found["settings"].tolist() == [3, 3]
     assert found["score"].tolist() == [4, 4] and found["failed"].tolist() == [1, 0] and found["trials"].tolist() == [10, 10]
     assert said(found) == ["rloo: train.learning_rate=0.02, the best of 3 settings; train.learning_rate 0.1 is the largest tried (0.01 to "
-                           "0.1): look further; 1 of 10 trials failed, their settings are never chosen.",
+                           "0.1): extend the range; 1 of 10 trials failed; a setting with failed trials is never chosen.",
                            "soft: train.learning_rate=0.02, the best of 3 settings."]
     words = format_answer(answer(data), found)
     assert "Tuned beforehand:" in words and "rloo: train.learning_rate=0.02" in words
     assert "beforehand" in caption(answer(data), True) and "beforehand" not in caption(answer(data))
     assert chosen(data, None) is None
     page = report(data, trials=tries)
-    assert page.count("<details><summary>rloo</summary>") == 1 and "1 of 2</td>" in page and "look further" in page
-    assert "Settings that were found" not in report(data)
+    assert page.count("<details><summary>rloo</summary>") == 1 and "1 of 2</td>" in page and "at the edge of the range" in page
+    assert "Tuned settings" not in report(data)
 
 
 def test_how_near_the_settings_of_the_last_round_were_is_said():
@@ -103,6 +103,6 @@ def test_how_near_the_settings_of_the_last_round_were_is_said():
     assert found["others"].tolist() == [1, 1] and found["close"].tolist() == [1, 0]
     assert found["difference"].tolist() == pytest.approx([0.55, 1]) and found["low"].iloc[0] < 0 < found["low"].iloc[1]
     rloo, soft = said(found)
-    assert "1 of the 1 beside it in the last round cannot be told apart from it (next train.learning_rate=0.01 +0.55 [" in rloo
+    assert "1 of 1 others in the last round not distinguishable from it (next train.learning_rate=0.01 +0.55 [" in rloo
     assert "told apart" not in soft
-    assert "given these settings" in caption(answer(reported()), True) and "given these" not in caption(answer(reported()))
+    assert "do not include the uncertainty of this choice" in caption(answer(reported()), True) and "of this choice" not in caption(answer(reported()))

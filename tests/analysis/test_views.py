@@ -1,4 +1,4 @@
-"""Views of attention: the numbers behind them, and that every model, known or to come, has one."""
+"""Views of attention: the numbers behind them; every model, built in or new, has one."""
 
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ from analysis.views.tapes import paths
 
 
 def attention(model="translator", soft=None, choices=None, rows=None, **fields) -> Attention:
-    """Two examples, two steps, three options; the second example has but two options and one step."""
+    """Two examples, two steps, three options; the second example has only two options and one step."""
     if soft is None:
         soft = np.array([[[0.5, 0.25, 0.25], [0, 1, 0]], [[0.5, 0.5, np.nan], [np.nan] * 3]])
     hard = np.where(np.isfinite(soft), (soft == np.nanmax(np.nan_to_num(soft), axis=2, keepdims=True)).astype(float), np.nan)
@@ -47,7 +47,7 @@ def test_attention_in_a_file_is_averaged_over_an_examples_rows(sample):
 def test_heads_are_averaged_as_rows_are(sample, monkeypatch):
     data, batch = load_gradient(sample / "gradient.h5")
     one, two = load_attention(sample / "gradient.h5"), data.copy()
-    for name in ("choices", "logits"):  # two columns of each row; the second chooses nothing but option 0
+    for name in ("choices", "logits"):  # two columns of each row; the second always chooses option 0
         values = np.repeat(data[name].values[:, :, None], 2, axis=2)
         if name == "choices":
             values[:, :, 1] = np.minimum(values[:, :, 1], 0)
@@ -66,7 +66,7 @@ def test_files_without_attention_are_refused(sample):
         load_attention(sample / "result.h5")
     with pytest.raises(InputError, match="is a checkpoint file, not a gradient"):
         load_attention(sample / "checkpoint.h5")
-    with pytest.raises(InputError, match="the batch has no field story, which the view of memory_reader draws"):
+    with pytest.raises(InputError, match="the batch has no field story, which the view of memory_reader needs"):
         views_of("memory_reader")[0](load_attention(sample / "gradient.h5"))
 
 
@@ -161,7 +161,7 @@ def test_glimpse_paths_are_on_the_picture():
 
 
 def test_glimpses_anywhere_are_where_the_numbers_say():
-    """Places are (row, column) in [-1, 1]^2: of 8 x 8 pixels with a window of 4, (0, 0) begins at pixel 2, (1, -1) at (6, -2)."""
+    """Places are (row, column) in [-1, 1]^2. With 8 x 8 pixels and a window of 4, (0, 0) begins at pixel 2, (1, -1) at (6, -2)."""
     assert corner(np.array([0, 0]), 4, 8, 8) == (2, 2) and corner(np.array([1, -1]), 4, 8, 8) == (6, -2)
     value = np.zeros((2, 2, 2))
     value[1, 0] = [1, -1]
@@ -169,13 +169,13 @@ def test_glimpses_anywhere_are_where_the_numbers_say():
                     soft=np.zeros((2, 2, 0)), numbers=Numbers(value, np.full((2, 2, 2), 0.5), np.full((2, 2, 2), [0.25, 0.125])))
     figure = views_of("glimpse_reader")[0](found)
     (ellipse,), path = figure.axes[0].patches, figure.axes[2]
-    assert ellipse.get_center() == (5.5, 5.5)  # in an image, pixel i has its middle at i, and (0.5 + 1) / 2 8 - 0.5 = 5.5
+    assert ellipse.get_center() == (5.5, 5.5)  # pixel i of an image has its centre at i, and (0.5 + 1) / 2 8 - 0.5 = 5.5
     assert (ellipse.get_height(), ellipse.get_width()) == (4, 2)  # +- 2 deviations of 0.25 and 0.125 of half an image of 8
     assert [box.get_xy() for box in path.patches] == [(1.5, 1.5), (-2.5, 5.5)]
     assert [figure.axes[i].get_ylabel() for i in (0, 3)] == ["label 3, 10", "label 10"]
     for draw in views_of("glimpse_reader"):
         draw(found).canvas.draw()
-    with pytest.raises(InputError, match="are numbers, of which there is no map"):
+    with pytest.raises(InputError, match="are numbers, which a heat map cannot show"):
         views_of("gaussians")[0](replace(found, model="gaussians"))
 
 
@@ -189,7 +189,7 @@ def test_choices_that_are_numbers_in_a_file(sample, monkeypatch):
     found = load_attention("numbers.h5")
     assert found.numbers is not None and np.allclose(found.numbers.deviation, 0.2) and found.choices is None
     assert found.soft.shape == (example.max() + 1, data.sizes["step"], 0)
-    assert np.allclose(found.entropy, 2 * (np.log(0.2) + np.log(2 * np.pi * np.e) / 2))  # of a Normal (Shannon 1948)
+    assert np.allclose(found.entropy, 2 * (np.log(0.2) + np.log(2 * np.pi * np.e) / 2))  # entropy of a normal distribution (Shannon 1948)
 
 
 def test_windows_stand_on_the_canvas():
@@ -226,7 +226,7 @@ def test_partners_stand_in_matching_matrices():
     dots = axes[0, 0].collections
     assert dots[0].get_offsets().tolist() == [[2, 0]] and dots[0].get_sizes().tolist() == [30]  # both rows
     assert axes[1, 0].collections[0].get_offsets().tolist() == [[0, 0], [1, 0]] and axes[1, 0].collections[0].get_sizes().tolist() == [15, 15]
-    assert axes[0, 1].collections[0].get_offsets().size == 0  # one word has nothing to choose
+    assert axes[0, 1].collections[0].get_offsets().size == 0  # with one word there is no choice
     figure.canvas.draw()
     top = views_of("sentence_pair")[0](replace(pair, settings={"attention": "top", "window": 2}))
     assert [t.get_text() for t in top.axes[0].get_xticklabels()] == ["unit 1", "unit 2"]
@@ -252,13 +252,13 @@ def test_heads_of_a_machine_stand_in_their_cells():
 
 
 def test_a_ponderer_halts_when_its_law_says():
-    soft = np.array([[[0.25, 0.75], [0.5, 0.5]], [[0.6, 0.4], [np.nan, np.nan]]])  # halt, go on; nobody got to the last of these
+    soft = np.array([[[0.25, 0.75], [0.5, 0.5]], [[0.6, 0.4], [np.nan, np.nan]]])  # halt, go on; no row reached the last of these
     bits = attention("ponderer", soft, np.array([[1, 0, 0], [0, -1, -1]]), np.array([0, 1, 1]), difficulty=[2, 7])
     assert np.allclose(laws(bits)[0], [0.25, 0.375, 0.375])
     assert laws(bits)[1, 0] == 0.6 and np.isnan(laws(bits)[1, 1:]).all()
     assert stops(bits).tolist() == [1, 0, 0]
     assert stops(replace(bits, choices=np.array([[1, 1, 0], [1, 0, -1]]))).tolist() == [2, 1, 0]
-    certain = replace(bits, choices=np.array([[1, 1, 0], [0, -1, -1]]))  # a row of the second got there, where all halt
+    certain = replace(bits, choices=np.array([[1, 1, 0], [0, -1, -1]]))  # a row of the second reached this step, where all halt
     assert np.allclose(laws(certain)[1], [0.6, 0.4, 0]) and stops(certain).tolist() == [1, 1, 0]
     at_once = attention("ponderer", np.array([[[0.2, 0.3, 0.5]], [[0.6, 0.4, np.nan]]]), np.array([[2, 0]]), difficulty=[2, 7])
     at_once = replace(at_once, settings={"ask": "step"})
@@ -295,7 +295,7 @@ def test_a_programmers_program_stands_beside_its_own():
         figure = views_of("programmer")[0](shown)
         figure.canvas.draw()
     table, operations, columns = views_of("programmer")[0](case).axes[3:]
-    assert len([patch for patch in table.patches if patch.get_y() in (-0.5, 0.5)]) == 2  # the cells that are the answer
+    assert len([patch for patch in table.patches if patch.get_y() in (-0.5, 0.5)]) == 2  # the cells of the answer
     assert [tuple(patch.get_xy()) for patch in operations.patches] == [(7.5, 0.5), (6.5, 1.5)]
     assert [tuple(patch.get_xy()) for patch in columns.patches] == [(1.5, 1.5)]
     assert operations.lines[0].get_xdata().tolist() == [1, 8, 7] and columns.lines[0].get_xdata().tolist() == [2, 0, 2]
@@ -305,7 +305,7 @@ def test_heads_go_along_their_tapes_and_write_in_time():
     bits = np.zeros((2, 4, 2))
     answer = np.array([[[-1, -1], [-1, -1], [1, 0], [0, 1]], [[-1, -1], [1, 1], [0, 0], [-1, -1]]])
     soft = np.full((2, 3, 3), 1 / 3)
-    # Example 1 waits, then has to write twice after its head went right, left; example 2 writes and has finished after two steps.
+    # Example 1 waits, then must write twice after its head moved right, left; example 2 writes and ends after two steps.
     choices = np.array([[1, 2, 1, 0, 1, 0], [1, 0, 1, -1, -1, 0], [2, 0, -1, -1, -1, -1]])
     case = attention("tape_machine", soft, choices, np.repeat([0, 1], 3), input=bits, answer=answer, length=[4, 3])
     at_input, at_memory, writes = paths(case, 0)

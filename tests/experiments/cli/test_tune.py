@@ -155,5 +155,5 @@ def test_answer_and_report_use_the_reported_runs_and_show_the_search(result, tmp
         assert f"  {search['axes']['estimator']}: {in_words(search['chosen'])}, the best of 6 settings" in words.replace("\n    ", " ")
     assert "Tuned beforehand:" in words and "chosen beforehand, on other seeds and another split" in words.replace("\n", " ")
     page = Path(analysis("report", result[0], "--out", tmp_path / "r.html").strip()).read_text()
-    assert "Settings that were found" in page and f"{TRIALS} trials before them" in page
+    assert "Tuned settings" in page and f"{TRIALS} earlier trials" in page
     assert page.count("went on</td>") == 6 and page.count("chosen</td>") == 3
