@@ -123,7 +123,7 @@ TEST_CASE("disarm is the mean of arm given the pair, and its variance is not lar
   for (bool feeding : {false, true}) compare(Recurrent<double>(feeding, Key(5), 2), Recurrent<double>::batch(2).select({1}));
 }
 
-TEST_CASE("two antithetic bits or categories equal disarm; four have less variance than two pairs on one bit") {
+TEST_CASE("two antithetic bits or categories equal disarm, four have less variance than two pairs on one bit") {
   const auto same = [](const Model<double>& model, const Batch& batch, std::vector<std::string> specs) {
     const double variance = variance_of(*estimator_of("disarm", model), model, batch);
     for (const auto& spec : specs) {

@@ -130,7 +130,7 @@ TEST_CASE("pathwise: Var f'(z) and Var f'(z) s e, over K") {
   }
 }
 
-TEST_CASE("antithetic pairs: terms even or odd in the noise cancel; plain, without other pairs, and pathwise") {
+TEST_CASE("antithetic pairs: terms even or odd in the noise cancel, plain, without other pairs, and pathwise") {
   for (const auto& toy : toys()) {
     std::array<double, 2> pair{}, two{}, left_out{}, path{};
     for (int i : {0, 1}) {

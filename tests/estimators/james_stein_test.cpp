@@ -90,7 +90,7 @@ TEST_CASE("james_stein: mean and variance are those of the paper's equations ove
   CHECK(visited == 6);
 }
 
-TEST_CASE("james_stein: unbiased if examples differ and choices feed later ones; a single example has leave-one-out") {
+TEST_CASE("james_stein: unbiased if examples differ and choices feed later ones, a single example has leave-one-out") {
   int visited = 0;
   for (bool feeding : {true, false})
     for (const auto* settings : {"samples=2", "samples=3", "samples=2,reward_to_go=true", "samples=2,target=elbo",

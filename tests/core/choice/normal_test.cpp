@@ -64,7 +64,7 @@ TEST_CASE("log density, entropy and divergence of a Normal equal their formulas"
   }
 }
 
-TEST_CASE("derivatives of the log density are the scores; those of a reparameterised draw are one and the noise") {
+TEST_CASE("derivatives of the log density are the scores, those of a reparameterised draw are one and the noise") {
   Two two;
   const auto choice = two.draw(1);
   two.tape.backward(sum(two.distribution->log_probability(choice)));

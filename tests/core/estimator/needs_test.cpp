@@ -161,7 +161,7 @@ TEST_CASE("the dependence on a model's page agrees with its sites") {
   CHECK(visited.size() == Models::instance().names().size());
 }
 
-TEST_CASE("targets: names, numbers and terms; an unknown one is rejected") {
+TEST_CASE("targets: names, numbers and terms, an unknown one is rejected") {
   CHECK(Target().name() == "expected_loss");
   CHECK(Target("importance_bound[samples=4]") == Target("importance_bound[ samples = 4 ]"));
   CHECK(Target("importance_bound[samples=4]").text() == "importance_bound[samples=4]");

@@ -78,7 +78,7 @@ TEST_CASE("glimpse_reader: enumerated rows sum to the expectation over all paths
   }
 }
 
-TEST_CASE("glimpse_reader: several labels, each after separate glimpses; an image finishes with its last label") {
+TEST_CASE("glimpse_reader: several labels, each after separate glimpses, an image finishes with its last label") {
   auto several = dimensions;
   several["labels_in_a_row"] = 2;
   auto batch = two_images();

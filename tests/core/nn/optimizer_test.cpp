@@ -91,7 +91,7 @@ TEST_CASE("weight decay is separate from the rule: every parameter shrinks by th
   }
 }
 
-TEST_CASE("some parameters have a separate rule; the clipped norm includes all") {
+TEST_CASE("some parameters have a separate rule, the clipped norm includes all") {
   const OptimizerSettings adam{.name = "adam", .learning_rate = 0.1}, sgd{.name = "sgd", .learning_rate = 0.5};
   auto set = three<double>();
   const auto rule = make_optimizer<double>(adam, sgd, "b", set);

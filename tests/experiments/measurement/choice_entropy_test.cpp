@@ -36,7 +36,7 @@ TEST_CASE("sparsemax: the entropy of its weights") {
   CHECK(entropy_of(*model_of("bits[t=0.1,logit=2]"), one_example(), "sparsemax") == 0);
 }
 
-TEST_CASE("choices that feed later ones: the entropy of complete sets over their length; padding does not count") {
+TEST_CASE("choices that feed later ones: the entropy of complete sets over their length, padding does not count") {
   const Recurrent<double> model(true);
   const auto batch = Recurrent<double>::batch();
   Tape<double> tape;
@@ -56,7 +56,7 @@ TEST_CASE("choices that feed later ones: the entropy of complete sets over their
   CHECK(std::isnan(entropy_of(model, batch, "sparsemax", 5)));
 }
 
-TEST_CASE("examples without a choice are omitted; without any choice the result is NaN") {
+TEST_CASE("examples without a choice are omitted, without any choice the result is NaN") {
   const Recurrent<double> model(true);
   auto batch = Recurrent<double>::batch();
   const double last = entropy_of(model, batch.select({2}));

@@ -1,19 +1,10 @@
 #!/usr/bin/python3
-<<<<<<< HEAD
 """Coverage of the 95% intervals of `hardgrad measure`: results/reference/coverage.md. Run by hand:
 
     /usr/bin/python3 tests/experiments/measurement/coverage.py build/release/hardgrad --out results/reference/coverage.md
 
 The bits are independent and have separate losses, so that the moments of D bits are D times those of one, which are exact (--exact;
 checked for two and ten). Mean cosines of a thousand bits come from a long run. Takes about half an hour.
-=======
-"""Coverage of the 95% intervals of `hardgrad measure`: results/reference/coverage.md. By hand:
-
-    /usr/bin/python3 tests/experiments/measurement/coverage.py build/release/hardgrad --out results/reference/coverage.md
-
-Independent bits with separate losses, so the moments of D bits are D times those of one, which are exact (--exact; checked for two
-and ten). The mean cosine of a thousand bits comes from a long run. Takes about half an hour.
->>>>>>> c7b6574a6729ae11598a2fd1b8c765983092c7c9
 """
 
 from __future__ import annotations
@@ -52,11 +43,7 @@ class Program:
 
 
 def truths(program: Program, bits: int, specs: list[str]) -> list[dict]:
-<<<<<<< HEAD
     """The moments of `bits` bits, from those of one; checked by enumeration up to ten."""
-=======
-    """The moments of `bits` bits, from those of one; checked where enumeration is feasible."""
->>>>>>> c7b6574a6729ae11598a2fd1b8c765983092c7c9
     one = program.measure(model(1), specs, "--exact")
     found = []
     enumerated = program.measure(model(bits), specs, "--exact") if 1 < bits <= 10 else one

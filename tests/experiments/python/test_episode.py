@@ -121,7 +121,7 @@ def test_seeds_decide_and_estimators_learn():
     (lambda e: e.cost(torch.zeros(2)), {}, r"losses of shape \[2\], expected \[3\]"),
     (lambda e: e.choose("bit", torch.zeros(3, 2), state=torch.zeros(2, 1)), {}, r'choice "bit": state has shape \[2, 1\]; it is \[3, numbers\]'),
     (lambda e: e.choose("bit", torch.zeros(3, 2), posterior=torch.zeros(3, 2)), {}, "a posterior is given, but the episode has none"),
-    (lambda e: e.choose("bit", torch.zeros(3, 2)), {"posterior": True, "estimator": "exact[target=elbo]"}, "a posterior is needed"),
+    (lambda e: e.choose("bit", torch.zeros(3, 2)), {"posterior": True, "estimator": "exact[target=elbo]"}, "a posterior is required"),
     (lambda e: e.choose("bit", torch.zeros(3, 2)), {"estimator": "gumbel_softmax"}, "gumbel_softmax replaces choices by weights"),
     (lambda e: e.choose("bit", torch.zeros(3, 2)), {"estimator": "vimco"}, "vimco: the model has no learned posterior"),
     (lambda e: e.choose("bit", torch.zeros(3, 2)), {"posterior": True, "estimator": "rloo[samples=2]"},

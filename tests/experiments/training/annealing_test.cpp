@@ -60,7 +60,7 @@ TEST_CASE("settings that cannot be annealed are rejected") {
   CHECK_THROWS_AS(refused("gumbel_softmax", "temperature"), UsageError);
 }
 
-TEST_CASE("annealing to the initial value changes nothing; otherwise the target moves, too") {
+TEST_CASE("annealing to the initial value changes nothing, otherwise the target moves, too") {
   const std::string spec = "entropy_regularised[samples=2,lambda_e=0.5]";
   const auto plain = trained(spec, ""), still = trained(spec, "lambda_e=0.5"), moved = trained(spec, "lambda_e=0");
   CHECK(plain.first() == still.first());  // averages are kept between steps

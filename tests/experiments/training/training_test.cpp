@@ -33,7 +33,7 @@ TrainSettings settings(int steps) {
   return s;
 }
 
-TEST_CASE("the same keys give the same run; another noise gives another run from the same start") {
+TEST_CASE("the same keys give the same run, another noise gives another run from the same start") {
   const auto task = stories();
   const auto run = [&](RunKeys k) {
     auto training = prepare<float>(task, small_reader, Spec::parse("nvil[samples=2]"), settings(20), k);

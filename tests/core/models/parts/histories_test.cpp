@@ -27,7 +27,7 @@ Batch batch_of(int examples) {
 
 }  // namespace
 
-TEST_CASE("rows of one example with the same past share a state; rows of different examples do not") {
+TEST_CASE("rows of one example with the same past share a state, rows of different examples do not") {
   const auto batch = batch_of(2);
   const Distinct distinct(batch);
   const auto root = Histories::root(distinct);
@@ -71,7 +71,7 @@ TEST_CASE("copies of one example are one state until they choose differently") {
   CHECK(after.example == Ints{0, 1, 1});
 }
 
-TEST_CASE("finished examples are removed; their rows have no state") {
+TEST_CASE("finished examples are removed, their rows have no state") {
   const auto batch = batch_of(3);
   const Distinct distinct(batch);
   const auto left = Histories::root(distinct).only([](int example) { return example != 1; });
