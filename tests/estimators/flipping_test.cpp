@@ -111,7 +111,7 @@ TEST_CASE("flipping: ugc has the moments of its equations, summed over pairs and
 }
 
 TEST_CASE(
-    "flipping: if losses add up, ugc has no more variance than disarm, and none on one bit; for other losses it may have "
+    "flipping: if losses add up, ugc has no more variance than disarm, and none on one bit, for other losses it may have "
     "more") {
   for (const auto* phi : {"0.7;-0.2;1", "-4;5;-0.1", "3;-2.5;6", "-1.6;-1.7;-1.5"}) {
     CAPTURE(phi);

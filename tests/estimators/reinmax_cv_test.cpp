@@ -29,7 +29,7 @@ double bump(double z, double temperature) {  // of a relaxed bit, as a function 
 }
 
 TEST_CASE(
-    "reinmax_cv: a control with noise given the choice has mean zero and only adds variance; the published one has a nonzero "
+    "reinmax_cv: a control with noise given the choice has mean zero and only adds variance, the published one has a nonzero "
     "mean") {
   int visited = 0;
   for (const auto& [phi, eta, halfway] : {std::tuple{-0.4, 0.5, true}, {1.2, 1.5, false}}) {
