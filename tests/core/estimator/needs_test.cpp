@@ -19,7 +19,7 @@ const Structure place = structure_of({.name = "place", .kind = SiteKind::normal}
 
 TEST_CASE("an estimator that declares no needs works on no model") {
   for (const auto& structure : {bits, categories, place}) {
-    CHECK(unmet({}, structure)->find("does not declare what choices it works on") != std::string::npos);
+    CHECK(unmet({}, structure)->find("does not declare the choices it needs") != std::string::npos);
     CHECK(unmet({need::posterior}, structure)->find("does not declare") != std::string::npos);
   }
   CHECK(!EstimatorEntry{}.fault().empty());
