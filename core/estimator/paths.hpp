@@ -11,7 +11,7 @@ namespace hardgrad {
 /// N paths through a run: path n contains row[t][n] of the rows made by choice `from + t`.
 struct Paths {
   int from = 0;
-  int column = -1;                    ///< the column of these paths, if columns were answered side by side; -1: all
+  int column = -1;                    ///< of columns side by side, the one these paths are of; -1: all
   std::vector<int> example;           ///< [N]
   std::vector<std::vector<int>> row;  ///< [choices][N]
 

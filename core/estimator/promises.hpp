@@ -36,11 +36,11 @@ double over_logistic(double location, double from, double to, double width, cons
 /// override the tested settings; empty: it holds under all settings.
 struct Promise {
   enum class Kind {
-    mean,          ///< the estimate's mean at the logits of one choice is `formula`
-    advantages,    ///< it is the score times `advantages`, also after it has learned from other losses
-    unbiased,      ///< its mean is the target's gradient under these settings
-    variance,      ///< its variance (summed over parameters) on two choices of two options that share a loss is `value`
-    same_moments,  ///< mean and variance equal those of the estimator `other`
+    mean,           ///< the estimate's mean at the logits of one choice is `formula`
+    advantages,     ///< it is the score times `advantages`, also after it has learned from other losses
+    unbiased,       ///< its mean is the target's gradient under these settings
+    variance,       ///< its variance (summed over parameters) on two choices of two options that share a loss is `value`
+    same_moments,   ///< mean and variance equal those of the estimator `other`
     less_variance,  ///< variance not above that of `other`; if `loss` is `sum`, only for losses that are sums over columns
     consistent,  ///< its bias, and that of the reported loss, vanishes as the integer setting `parameter` grows, in powers of
                  ///< 1 / parameter; if it needs dreams, only the gradient's bias, judged by draws

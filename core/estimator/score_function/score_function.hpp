@@ -95,7 +95,7 @@ class Sampled {
   std::unique_ptr<Episode<T>> episode_;
   Paths paths_;  // of the samples
   std::vector<Part> parts_;
-  std::size_t own_ = 0;  // number of parts that are the model's costs; they come first
+  std::size_t own_ = 0;  // the first parts are the model's costs
 };
 
 /// The estimate 1/K sum_k [ (f_k - baseline) grad log p(z_k) + grad f_k ].
