@@ -1,4 +1,4 @@
-// st_gumbel: the hard choice of perturbed logits going forward, its Gumbel-softmax relaxation going backward.
+// st_gumbel: the hard choice of perturbed logits in the forward pass, its Gumbel-softmax relaxation in the backward pass.
 //
 //   g = 1/K sum_k grad f(z_k) with dz/dlogits := dw/dlogits
 //   z = one_hot(argmax(log p + G)),   w = softmax((log p + G) / temperature),   G Gumbel noise

@@ -1,7 +1,6 @@
 // The cost of an estimate as stated by its entry (EstimatorEntry::evaluations): a formula that pages show and programs
 // evaluate.
 //
-//
 //   evaluations = case { "; " case }                     the last case whose conditions hold counts
 //   case        = expression [ " if " condition { " and " condition } ]
 //
