@@ -42,7 +42,7 @@ class Ars final : public CoupledEstimator<T> {
 
 const EstimatorEntry entry = {
     .name = "ars",
-    .summary = "categories by Dirichlet noise, against the swaps of a reference coordinate",
+    .summary = "categories from Dirichlet noise, compared with the swaps of a reference coordinate",
     .paper = "Yin, Yue & Zhou 2019, ARSM: augment-REINFORCE-swap-merge estimator (ARS)",
     .target = "expected_loss",
     .unbiased = true,

@@ -53,7 +53,7 @@ class Arsm final : public CoupledEstimator<T> {
 
 const EstimatorEntry entry = {
     .name = "arsm",
-    .summary = "categories by Dirichlet noise, against the swaps of every two coordinates",
+    .summary = "categories from Dirichlet noise, compared with the swaps of every two coordinates",
     .paper = "Yin, Yue & Zhou 2019, ARSM: augment-REINFORCE-swap-merge estimator",
     .target = "expected_loss",
     .unbiased = true,

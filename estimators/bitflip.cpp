@@ -27,7 +27,7 @@ class BitFlip final : public FlippingEstimator<T> {
 
 const EstimatorEntry entry = {
     .name = "bitflip",
-    .summary = "one bit of each sample flipped, drawn uniformly",
+    .summary = "one bit of each sample, drawn uniformly, is flipped",
     .paper = "Kunes et al. 2022, Gradient estimation for binary latent variables via gradient variance clipping (bitflip-1)",
     .target = "expected_loss",
     .unbiased = true,

@@ -52,7 +52,7 @@ class DisArmIw final : public SplitCoupling<T> {
 
 const EstimatorEntry entry = {
     .name = "disarm_iw",
-    .summary = "antithetic pairs of categories by breaking sticks, importance-weighted",
+    .summary = "antithetic pairs of categories by stick breaking, importance-weighted",
     .paper = "Dong, Mnih & Tucker 2021, Coupled gradient estimators for discrete latent variables (DisARM-IW)",
     .target = "expected_loss",
     .unbiased = true,

@@ -46,7 +46,7 @@ SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) {
 
 const EstimatorEntry entry = {
     .name = "gapped_st",
-    .summary = "straight-through by logits moved to agree with the choice, a gap apart",
+    .summary = "straight-through with logits moved to agree with the choice, with a gap",
     .paper =
         "Fan, Chi, Rudnicky & Ramadge 2022, Training discrete deep generative models via gapped straight-through estimator",
     .target = "expected_loss",

@@ -104,7 +104,7 @@ class LocalDisArm final : public Estimator<T> {
 
 const EstimatorEntry entry = {
     .name = "local_disarm",
-    .summary = "K-sample importance-weighted bound of bits, one sample at a time exchanged for its antithetic twin",
+    .summary = "K-sample importance-weighted bound of bits, one sample at a time replaced by its antithetic twin",
     .paper = "Dong, Mnih & Tucker 2020, DisARM (local DisARM, for multi-sample bounds)",
     .target = "importance_bound",
     .target_of = samples_of_bound,

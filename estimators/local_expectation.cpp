@@ -109,7 +109,7 @@ class LocalExpectation final : public Estimator<T> {
 
 const EstimatorEntry entry = {
     .name = "local_expectation",
-    .summary = "enumerates every choice in turn and keeps the others as sampled",
+    .summary = "enumerates every choice in turn, with the others as sampled",
     .paper = "Titsias & Lazaro-Gredilla 2015, Local expectation gradients for black box variational inference",
     .target = "expected_loss",
     .unbiased = true,

@@ -33,7 +33,7 @@ SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) { 
 
 const EstimatorEntry entry = {
     .name = "st_gumbel",
-    .summary = "hard Gumbel-max choices going forward, their Gumbel-softmax going backward",
+    .summary = "hard Gumbel-max choices in the forward pass, their Gumbel-softmax in the backward pass",
     .paper = "Jang, Gu & Poole 2017, Categorical reparameterization with Gumbel-softmax, sec. 2.2",
     .target = "expected_loss",
     .unbiased = false,

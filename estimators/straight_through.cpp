@@ -43,7 +43,7 @@ SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) {
 
 const EstimatorEntry entry = {
     .name = "straight_through",
-    .summary = "hard choices going forward, their probabilities going backward",
+    .summary = "hard choices in the forward pass, their probabilities in the backward pass",
     .paper = "Bengio, Leonard & Courville 2013, Estimating or propagating gradients through stochastic neurons",
     .target = "expected_loss",
     .unbiased = false,

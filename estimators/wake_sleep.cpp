@@ -52,7 +52,7 @@ class WakeSleep final : public Estimator<T> {
 
 const EstimatorEntry entry = {
     .name = "wake_sleep",
-    .summary = "reweighted wake-sleep: weighted samples for the network, its dreams for the posterior",
+    .summary = "reweighted wake-sleep: weighted samples for the network, dreams of the network for the posterior",
     .paper = "Hinton et al. 1995, The wake-sleep algorithm; Bornschein & Bengio 2015, Reweighted wake-sleep",
     .target = "wake_sleep",
     .unbiased = false,
