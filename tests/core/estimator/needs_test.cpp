@@ -34,7 +34,7 @@ TEST_CASE("a refusal names the site and what it has") {
         "needs at most 8 options; site `word` has up to 20 options (eight rows each): take local_expectation or disarm_tree");
   CHECK(!unmet({need::options(20, "")}, categories));
   CHECK(*unmet({need::relaxable, need::posterior}, categories) == "the model has no learned posterior");
-  CHECK(unmet({need::log_density, need::dreams}, categories)->find("nothing it could dream") != std::string::npos);
+  CHECK(unmet({need::log_density, need::dreams}, categories)->find("nothing to dream") != std::string::npos);
 }
 
 TEST_CASE("every site must have what is needed, the second one too") {
