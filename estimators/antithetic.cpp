@@ -4,10 +4,10 @@
 //
 // Hammersley & Morton 1956, A new Monte Carlo technique: antithetic variates; of gradients: Mohamed, Rosca, Figurnov & Mnih
 // 2020, Monte Carlo gradient estimation in machine learning, sec. 7.2; Owen 2013, Monte Carlo theory, methods and examples,
-// sec. 8.2. What is even in e drops out of the gradient in the mean, what is odd out of that in the scale. b_k: 0, or with
-// leave_one_out (the default) the mean loss of the other pairs: a pair is left out as a whole, because a loss depends on its
-// mirror's draw. Target: expected loss. Bias: none, because every member by itself is a true draw, and b_k does not depend on
-// its pair. Cost: K rows. Where choices feed later ones, a pair's noise is mirrored at every choice.
+// sec. 8.2. The part of f that is even in e cancels in the gradient in the mean; the odd part cancels in that in the scale.
+// b_k: 0, or with leave_one_out (the default) the mean loss of the other pairs. A pair is left out as a whole, because a loss
+// depends on the mirrored draw, too. Target: expected loss. Bias: none, because every member by itself follows p, and b_k does
+// not depend on its pair. Cost: K rows. Where choices feed later ones, a pair's noise is mirrored at every choice.
 #include "core/autodiff/elementwise.hpp"
 #include "core/choice/choosers.hpp"
 #include "core/estimator/coupling/coupled_estimator.hpp"
@@ -38,12 +38,12 @@ class Antithetic final : public Estimator<T> {
   }
 
  private:
-  /// Each loss [B K] less the mean of those of its example's other pairs.
+  /// Subtracts from each loss [B K] the mean loss of the other pairs of its example.
   void leave_pair_out(std::vector<double>& f) const {
     const auto all = f;
     for (std::size_t r = 0; r < f.size(); ++r) {
       const std::size_t first = r / samples_ * samples_;
-      double sum = 0;  // differences come before the sum, so that equal losses give an exact zero
+      double sum = 0;  // subtract before summing: equal losses give exactly 0
       for (std::size_t other = first; other < first + samples_; ++other)
         if (other / 2 != r / 2) sum += all[r] - all[other];
       f[r] = sum / (samples_ - 2);

@@ -1,12 +1,12 @@
-// arm: augment-REINFORCE-merge: antithetic pairs of bits, weighted by the uniform number that made them.
+// arm: augment-REINFORCE-merge: antithetic pairs of bits, weighted by the uniform number that generated them.
 //
 //   g_phi = (f(b~) - f(b)) (u - 1/2),   b = [u < sig(phi)],  b~ = [u > sig(-phi)]      per pair and choice
 //
 // Yin & Zhou 2019, ARM: augment-REINFORCE-merge gradient for stochastic binary networks, Theorem 1:
 // one u for each bit, and all bits flipped together.
 // Target: expected loss. Bias: none. Cost: 2 rows a pair; 1 + T where choices feed later ones.
-// Departures: the pair is drawn by its three possible outcomes, and u given it. Where choices feed later ones, every choice's
-// pair is evaluated given the first member's choices before it.
+// Departures: the pair is drawn from its three possible outcomes, and u given the pair. Where choices feed later ones, every
+// choice's pair is evaluated given the first member's earlier choices.
 #include <algorithm>
 
 #include "core/estimator/coupling/antithetic_bits.hpp"
@@ -25,7 +25,7 @@ class Arm final : public CoupledEstimator<T> {
   void draw(Coupling& coupling, Randomness& random, Draw where) const override {
     const auto bits = antithetic_bits(coupling.p[0], coupling.p[1], random, where);
     std::copy(bits.begin(), bits.end(), coupling.option.begin());
-    // Where the bits differ u lies within min(p, 1 - p) of an end, below where b is 1; else it is anywhere between.
+    // If the bits differ, u lies within min(p, 1 - p) of 0 (b = 1) or of 1 (b = 0). Otherwise it lies between.
     const double from_end = std::min(coupling.p[0], coupling.p[1]);
     ++where.index;
     const double v = random.uniform(where, {.polynomial = true});
@@ -44,7 +44,7 @@ class Arm final : public CoupledEstimator<T> {
 
 const EstimatorEntry entry = {
     .name = "arm",
-    .summary = "antithetic pairs of bits, weighted by the uniform number that made them",
+    .summary = "antithetic pairs of bits, weighted by the uniform number that generated them",
     .paper = "Yin & Zhou 2019, ARM: augment-REINFORCE-merge gradient, Theorem 1",
     .target = "expected_loss",
     .unbiased = true,

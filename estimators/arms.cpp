@@ -1,14 +1,14 @@
-// arms: antithetic-REINFORCE-multi-sample: K bits drawn together so that every two are negatively correlated.
+// arms: antithetic-REINFORCE-multi-sample: K bits drawn jointly, every two of them negatively correlated.
 //
 //   g_phi = 1/(1 - rho) 1/K sum_k (f_k - mean of the other f) (b_k - p),   rho = corr(b_j, b_k)       per choice
 //
 // Dimitriev & Zhou 2021, ARMS: antithetic-REINFORCE-multi-sample gradient for binary variables: the estimator with the
-// Dirichlet copula (ARMS-D). b_k = [u_k <= p] if p <= 1/2, else b_k = [u_k > 1 - p], the direction of the stronger
-// correlation. E[b_j | b_k] is linear in b_k, so that the leave-one-out baseline costs the factor 1 - rho of the gradient,
-// which the division restores. K = 2 is DisARM.
+// Dirichlet copula (ARMS-D). b_k = [u_k <= p] if p <= 1/2, else b_k = [u_k > 1 - p]: the
+// form with the stronger correlation. E[b_j | b_k] is linear in b_k, so the leave-one-out
+// baseline multiplies the mean by 1 - rho; the division corrects this. K = 2 is DisARM.
 // Target: expected loss. Bias: none. Cost: K rows; 1 + (K - 1) T where choices feed later ones.
-// Departures: the bits are drawn by their number, which has a closed law, and a random order, not by u. Where choices feed
-// later ones, every choice's bits are evaluated given the first member's choices before it.
+// Departures: the number of ones is drawn from its closed-form distribution, then their order, without drawing u. Where choices
+// feed later ones, every choice's bits are evaluated given the first member's earlier choices.
 #include <algorithm>
 #include <array>
 
@@ -44,8 +44,8 @@ class Arms final : public CoupledEstimator<T> {
   }
   void gradient(const Coupling& coupling, std::span<const double> f, std::span<double> logits) const override {
     const double q = std::min(coupling.p[0], coupling.p[1]);
-    if (q <= 0) return;  // all bits are alike
-    double sum = 0;      // over all pairs of members: f_k - f_j sums to 0, so that b_k will do for b_k - p
+    if (q <= 0) return;  // all bits are equal
+    double sum = 0;      // over all pairs of members: the f_k - f_j sum to 0, so b_k can replace b_k - p
     for (std::size_t k = 0; k < f.size(); ++k)
       for (std::size_t j = 0; coupling.option[k] && j < f.size(); ++j) sum += f[k] - f[j];
     const auto K = static_cast<double>(f.size());

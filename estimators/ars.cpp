@@ -1,14 +1,14 @@
-// ars: augment-REINFORCE-swap: categories by Dirichlet noise, compared with what one reference coordinate's swaps make.
+// ars: augment-REINFORCE-swap: categories from Dirichlet noise, compared with the swaps of one reference coordinate.
 //
 //   g_c = (f(z^{c <-> j}) - 1/S sum_m f(z^{m <-> j})) (1 - S pi_j),   pi ~ Dirichlet(1_S),  z = argmin_i pi_i e^{-phi_i}
 //
-// for logit phi_c of a choice with S options; z^{c <-> j} is z after pi_c and pi_j are swapped, j the reference category.
+// for logit phi_c of a choice with S options. z^{c <-> j} is z after swapping pi_c and pi_j; j is the reference category.
 // Yin, Yue & Zhou 2019, ARSM: augment-REINFORCE-swap-merge estimator for gradient backpropagation through categorical
 // variables: the ARS estimator. Two options: ARM.
-// Target: expected loss. Bias: none. Cost: S rows a sample, some of them alike; 1 + (S - 1) T where choices feed later ones.
-// Departures: each choice draws its own reference category. Swaps that lead to the same option are evaluated each. Choices
-// with fewer options than others repeat their true action. Where choices feed later ones, every choice's swaps are
-// evaluated given the choices before it on one path.
+// Target: expected loss. Bias: none. Cost: S rows per sample, some of them equal; 1 + (S - 1) T where choices feed later ones.
+// Departures: each choice draws its own reference category. Swaps that give the same option are all evaluated. Choices with
+// fewer options than others repeat their true action. Where choices feed later ones, every choice's swaps are evaluated given
+// the earlier choices of one path.
 #include "core/estimator/coupling/dirichlet_swaps.hpp"
 
 namespace hardgrad::estimators::ars {
@@ -42,7 +42,7 @@ class Ars final : public CoupledEstimator<T> {
 
 const EstimatorEntry entry = {
     .name = "ars",
-    .summary = "categories by Dirichlet noise, against the swaps of a reference coordinate",
+    .summary = "categories from Dirichlet noise, compared with the swaps of a reference coordinate",
     .paper = "Yin, Yue & Zhou 2019, ARSM: augment-REINFORCE-swap-merge estimator (ARS)",
     .target = "expected_loss",
     .unbiased = true,

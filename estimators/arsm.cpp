@@ -2,14 +2,14 @@
 //
 //   g_c = sum_j (f(z^{c <-> j}) - 1/S sum_m f(z^{m <-> j})) (1/S - pi_j),   pi ~ Dirichlet(1_S),  z = argmin_i pi_i e^{-phi_i}
 //
-// for logit phi_c of a choice with S options; z^{c <-> j} is z after pi_c and pi_j are swapped.
+// for logit phi_c of a choice with S options. z^{c <-> j} is z after swapping pi_c and pi_j.
 // Yin, Yue & Zhou 2019, ARSM: augment-REINFORCE-swap-merge estimator for gradient backpropagation through categorical
 // variables: the ARSM estimator. Two options: ARM.
-// Target: expected loss. Bias: none. Cost: S (S - 1) / 2 + 1 rows a sample, most of them alike; that less 1 times T, plus 1,
-// where choices feed later ones.
-// Departures: swaps that lead to the same option are evaluated each (the paper evaluates the distinct ones). Choices with
-// fewer options than others repeat their true action. Where choices feed later ones, every choice's swaps are evaluated
-// given the choices before it on one path.
+// Target: expected loss. Bias: none. Cost: S (S - 1) / 2 + 1 rows per sample, most of
+// them equal; S (S - 1) / 2 T + 1 where choices feed later ones.
+// Departures: swaps that give the same option are all evaluated (the paper evaluates the distinct ones). Choices with fewer
+// options than others repeat their true action. Where choices feed later ones, every choice's swaps are evaluated given the
+// earlier choices of one path.
 #include <algorithm>
 
 #include "core/estimator/coupling/dirichlet_swaps.hpp"
@@ -17,7 +17,7 @@
 namespace hardgrad::estimators::arsm {
 namespace {
 
-// The member that is swap (c, j): the true action comes first, and the swaps of few options come before those of more.
+// The member with swap (c, j): the true action is member 0, and swaps of the first few options precede the others.
 std::size_t member(std::size_t c, std::size_t j) {
   const auto low = std::min(c, j), high = std::max(c, j);
   return c == j ? 0 : 1 + high * (high - 1) / 2 + low;
@@ -53,7 +53,7 @@ class Arsm final : public CoupledEstimator<T> {
 
 const EstimatorEntry entry = {
     .name = "arsm",
-    .summary = "categories by Dirichlet noise, against the swaps of every two coordinates",
+    .summary = "categories from Dirichlet noise, compared with the swaps of every two coordinates",
     .paper = "Yin, Yue & Zhou 2019, ARSM: augment-REINFORCE-swap-merge estimator",
     .target = "expected_loss",
     .unbiased = true,

@@ -1,13 +1,14 @@
-// bitflip: one bit of every sample is flipped, drawn uniformly, and the difference it makes is weighed by their number.
+// bitflip: one bit of every sample, drawn uniformly, is flipped; the difference of losses is multiplied by the number of bits.
 //
 //   g_phi_i = T [i = j] p_i (1 - p_i) (f(b_i = 1, rest) - f(b_i = 0, rest)),   j uniform among T choices
 //
 // Kunes, Yin, Land, Haviv, Pe'er & Tavare 2022, Gradient estimation for binary latent variables via gradient variance clipping
-// (bitflip-1). One draw of the sum of measure-valued derivatives: quiet where p is near 0 or 1, at a cost that does not grow
-// with T.
-// Target: expected loss. Bias: none. Cost: 2 rows a sample.
-// Departures: written at the logits (there: in p). Where choices feed later ones, the flipped row draws those after its flip
-// for itself. T are the choices of the longest run: a flip that an example does not get to is none.
+// (bitflip-1). It draws one term of the sum of measure-valued derivatives: low variance
+// where p is near 0 or 1, at a cost independent of T.
+// Target: expected loss. Bias: none. Cost: 2 rows per sample.
+// Departures: written at the logits (in the paper: in p). Where choices feed later ones,
+// the flipped row draws the choices after its flip itself. T is the number of choices of
+// the longest run: an example whose run ends before the flip has no flipped bit.
 #include "core/estimator/coupling/flipping.hpp"
 
 namespace hardgrad::estimators::bitflip {
@@ -26,7 +27,7 @@ class BitFlip final : public FlippingEstimator<T> {
 
 const EstimatorEntry entry = {
     .name = "bitflip",
-    .summary = "one bit of each sample flipped, drawn uniformly",
+    .summary = "one bit of each sample, drawn uniformly, is flipped",
     .paper = "Kunes et al. 2022, Gradient estimation for binary latent variables via gradient variance clipping (bitflip-1)",
     .target = "expected_loss",
     .unbiased = true,

@@ -1,16 +1,17 @@
-// carms: categorical-antithetic-REINFORCE-multi-sample: K categories drawn together, weighted to undo the coupling.
+// carms: categorical-antithetic-REINFORCE-multi-sample: K categories drawn jointly, with weights that correct for the coupling.
 //
 //   g_logits = 1/(K (K - 1)) sum_{k < l} p_i p_j / p_ij (f_k - f_l) (e_i - e_j),   i = z_k, j = z_l         per choice
 //
 // with e_i the one-hot vector of option i and p_ij the probability that two of the K categories are i and j. With
-// independent categories (p_ij = p_i p_j) it is leave-one-out REINFORCE. Equal categories of a pair need no weight.
-// Dimitriev & Zhou 2021, CARMS: categorical-antithetic-REINFORCE multi-sample gradient estimator, with the
-// Dirichlet copula and inverse distribution functions: z_k is where u_k falls among the cumulated probabilities of the
-// options in some order. One of S (S - 1) / 2 orders is drawn for all K: every two options are the first and the last of
-// one order, which is what makes every p_ij positive. Two options: ARMS if the first is not the more probable one.
-// Target: expected loss. Bias: none. Cost: K rows; 1 + (K - 1) T where choices feed later ones. The laws take time S^3.
-// Departures: the categories are drawn from their joint law, which is discrete and closed, not by u. Where choices feed
-// later ones, every choice's categories are evaluated given the first member's choices before it.
+// independent categories (p_ij = p_i p_j) it is leave-one-out REINFORCE. Equal categories of a pair contribute nothing.
+// Dimitriev & Zhou 2021, CARMS: categorical-antithetic-REINFORCE multi-sample gradient estimator, with the Dirichlet copula and
+// inverse distribution functions: z_k is the option whose interval of cumulated probabilities, in some order, contains u_k. One
+// of S (S - 1) / 2 orders is drawn for all K. Every two options are first and last in one of the orders, so every p_ij is
+// positive. Two options: ARMS if the first is not the more probable one.
+// Target: expected loss. Bias: none. Cost: K rows; 1 + (K - 1) T where choices feed later
+// ones. The distributions take time S^3.
+// Departures: the categories are drawn from their joint distribution, which is discrete and has a closed form, without drawing
+// u. Where choices feed later ones, every choice's categories are evaluated given the first member's earlier choices.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,8 +24,8 @@ namespace {
 
 constexpr int most_options = 64;
 
-/// Order number `number` of S options, and the cumulated probabilities along it: `first` first, then round the circle from
-/// behind `last`, which ends it. The S (S - 1) / 2 orders are numbered by first < last.
+/// One of the S (S - 1) / 2 orders of S options, with the cumulated probabilities along it: `first`, then cyclically from the
+/// option after `last`, ending with `last`. Orders are numbered by first < last.
 struct Order {
   Order(std::span<const double> p, int first, int last) {
     const int S = static_cast<int>(p.size());
@@ -74,7 +75,7 @@ class Carms final : public CoupledEstimator<T> {
         logits[j] -= g;
       }
   }
-  /// [K K] p_ij of the options i, j of members k < l, where they differ.
+  /// [K K] p_ij of the options i, j of members k < l, if they differ.
   std::vector<double> pair_law(const Coupling& coupling) const {
     const auto K = coupling.option.size();
     const double orders = static_cast<double>(coupling.p.size() * (coupling.p.size() - 1)) / 2;
@@ -88,7 +89,7 @@ class Carms final : public CoupledEstimator<T> {
               copula_.box(order.edge[place[k]], order.edge[place[k] + 1], order.edge[place[l]], order.edge[place[l] + 1]) /
               orders;
     });
-    // Where i is first and j last, they come together at least as often as by chance: a bound against rounding.
+    // In the order with i first and j last, both come together at least as often as if independent: a bound against rounding.
     for (std::size_t k = 0; k < K; ++k)
       for (std::size_t l = k + 1; l < K; ++l)
         law[k * K + l] = std::max(law[k * K + l], coupling.p[coupling.option[k]] * coupling.p[coupling.option[l]] / orders);

@@ -4,9 +4,9 @@
 //
 // Dong, Mnih & Tucker 2020, DisARM: an antithetic gradient estimator for binary latent variables, eq. 7 (and, at the same
 // time, Yin, Ho, Yan, Qian & Zhou 2020, Probabilistic best subset selection via gradient-based optimization: U2G).
-// b = [u > 1 - p], b~ = [u < p] for one uniform u: the pair is drawn by its three possible outcomes.
+// b = [u > 1 - p], b~ = [u < p] for one uniform u: the pair is drawn from its three possible outcomes.
 // Target: expected loss. Bias: none. Cost: 2 rows a pair; 1 + T where choices feed later ones.
-// Departures: where choices feed later ones, every choice's pair is evaluated given the first member's choices before it.
+// Departures: where choices feed later ones, every choice's pair is evaluated given the first member's earlier choices.
 #include <algorithm>
 
 #include "core/estimator/coupling/antithetic_bits.hpp"

@@ -1,18 +1,18 @@
-// disarm_iw: antithetic pairs of categories by breaking sticks, weighted by how much more often they come apart than by chance.
+// disarm_iw: antithetic pairs of categories by stick breaking, with importance weights relative to independent pairs.
 //
 //   g_logits = 1/2 (f(z) - f(z~)) p(z) p(z~) / p(z, z~) (e_z - e_z~)                           per pair and choice
 //
-// Options stand in ascending order of their probabilities. Of the mass R_l of option l and those after it, l has the share
-// p_l / R_l, at most half: so the antithetic bits that say whether to stop at l both say no with 1 - 2 p_l / R_l, and part
-// with the rest. Let m be the earlier option of a pair that parted. Whatever the other one is,
+// Options are in ascending order of their probabilities. R_l is the mass of option l and the later ones; l has the share
+// p_l / R_l, at most half. The antithetic bits that say whether to stop at l are both 0 with probability 1 - 2 p_l / R_l;
+// otherwise they differ. Let m be the earlier option of a pair whose bits differed. For any option of the other member
 //   p(z) p(z~) / p(z, z~) = R_m max(p_m, R_m - p_m) / prod_{l < m} (1 - 2 p_l / R_l)
-// Dong, Mnih & Tucker 2021, Coupled gradient estimators for discrete latent variables: DisARM-IW, the score functions of two
-// independent samples with the other's loss as baseline, by importance sampling from a coupling. Two options: DisARM.
-// Target: expected loss. Bias: none, as every two options may come together: the least of three or more options left has
-// at most a third of their mass, so that both members go on with at least a third.
+// Dong, Mnih & Tucker 2021, Coupled gradient estimators for discrete latent variables: DisARM-IW. It is the score function of
+// two independent samples, each with the other's loss as baseline, by importance sampling from a coupling. Two options: DisARM.
+// Target: expected loss. Bias: none, because every two options can come together: the least of three or more remaining options
+// has at most a third of their mass, so both members continue with probability at least 1/3.
 // Cost: 2 rows a pair; 1 + T where choices feed later ones.
-// Departures: those of `disarm_stick`, whose pairs these are with order=ascending: the coupling is our choice, as one whose law
-// is closed and positive for every pair; the weight is simplified as above.
+// Departures: those of `disarm_stick`, whose pairs with order=ascending these are. The paper leaves the coupling open; this one
+// has a closed form and is positive for every pair. The weight is simplified as above.
 #include <algorithm>
 
 #include "core/estimator/coupling/split_coupling.hpp"
@@ -52,7 +52,7 @@ class DisArmIw final : public SplitCoupling<T> {
 
 const EstimatorEntry entry = {
     .name = "disarm_iw",
-    .summary = "antithetic pairs of categories by breaking sticks, importance-weighted",
+    .summary = "antithetic pairs of categories by stick breaking, importance-weighted",
     .paper = "Dong, Mnih & Tucker 2021, Coupled gradient estimators for discrete latent variables (DisARM-IW)",
     .target = "expected_loss",
     .unbiased = true,

@@ -2,14 +2,14 @@
 //
 //   g_logits = 1/2 (f(z) - f(z~)) (e_z - e_z~ - min(r, 1 - r) (P - P~))                   per pair and choice
 //
-// Option i is the first whose bit is 1; the pair parts at m = min(z, z~), 1 - r is the probability of m given that no
-// earlier one was taken, and of P and P~ one is e_m, the other the distribution of the options after m
+// Option i is the first whose bit is 1. The members part at m = min(z, z~), and 1 - r is the probability of m given that no
+// earlier option was taken. One of P and P~ is e_m, the other is the distribution of the options after m
 // (core/estimator/coupling/split_coupling.hpp).
 // Dong, Mnih & Tucker 2021, Coupled gradient estimators for discrete latent variables: DisARM-SB. Two options:
 // DisARM.
 // Target: expected loss. Bias: none. Cost: 2 rows a pair; 1 + T where choices feed later ones.
-// Departures: bits after the parting are drawn at once, as the option they lead to. Where choices feed later ones, every
-// choice's pair is evaluated given the first member's choices before it.
+// Departures: the bits after the parting are not drawn one by one; the option they lead to is drawn at once. Where choices feed
+// later ones, every choice's pair is evaluated given the first member's earlier choices.
 #include <algorithm>
 
 #include "core/estimator/coupling/split_coupling.hpp"

@@ -2,14 +2,14 @@
 //
 //   g_logits = 1/2 (f(z) - f(z~)) (e_z - e_z~ - min(r, 1 - r) (P - P~))                   per pair and choice
 //
-// r: probability of going right at the node where the pair parts; P, P~: distributions of the option below it, on z's and
-// on z~'s side (core/estimator/coupling/split_coupling.hpp).
+// r: probability of the right branch at the node where the members part; P, P~: distributions of the option on z's and on z~'s
+// side of that node (core/estimator/coupling/split_coupling.hpp).
 // Dong, Mnih & Tucker 2021, Coupled gradient estimators for discrete latent variables: DisARM-Tree. Two options:
 // DisARM.
 // Target: expected loss. Bias: none. Cost: 2 rows a pair; 1 + T where choices feed later ones.
-// Departures: any number of options (the paper's trees have 2^n leaves): the left part of an odd number is the smaller. Bits
-// below the parting are drawn at once, as the option they lead to. Where choices feed later ones, every choice's pair is
-// evaluated given the first member's choices before it.
+// Departures: any number of options (the paper's trees have 2^n leaves); with an odd number, the left part is the smaller. The
+// bits below the parting are not drawn one by one; the option they lead to is drawn at once. Where choices feed later ones,
+// every choice's pair is evaluated given the first member's earlier choices.
 #include "core/estimator/coupling/split_coupling.hpp"
 
 namespace hardgrad::estimators::disarm_tree {

@@ -5,12 +5,12 @@
 //
 // Titsias & Shi 2022, Double control variates for gradient estimation in discrete latent variable models (the form for
 // leave-one-out without extra evaluations). z as one-hot vectors, p_kt the probabilities they were drawn with.
-// b_k has the mean 0 given the other samples, and its product with the score of z_kt the mean alpha d_kt . grad p_kt: z_kt -
-// p_kt has the mean 0 given what came before it, so this holds where choices feed later ones too. alpha descends |g|^2.
-// Target: expected loss. Bias: none. Cost: K rows, one backward pass more.
-// Before any training it is leave-one-out (alpha = 0, as in the authors' code); alpha = -1 takes the expansion off whole.
-// Departures: categories besides bits; |g|^2 is taken at the logits, row by row. With reward_to_go only the choices whose cost
-// is credited enter b_k.
+// b_k has mean 0 given the other samples. Its product with the score of z_kt has mean alpha d_kt . grad p_kt, because
+// z_kt - p_kt has mean 0 given the earlier choices. So this also holds where choices feed later ones. alpha descends |g|^2.
+// Target: expected loss. Bias: none. Cost: K rows, and one more backward pass.
+// Before training it is leave-one-out (alpha = 0, as in the authors' code); alpha = -1 subtracts the whole expansion.
+// Departures: categories besides bits; |g|^2 is taken at the logits, row by row. With reward_to_go, b_k contains only the
+// choices whose cost is credited.
 #include "core/autodiff/reduce.hpp"
 #include "core/estimator/relaxation/differentiated_samples.hpp"
 
@@ -47,7 +47,7 @@ class DoubleCv final : public Estimator<T> {
   }
 
  private:
-  /// Of each choice, the sum of x over the choices whose cost it is credited with.
+  /// For each choice, the sum of x over the choices that affect the cost it is credited with.
   PerChoice credited(DifferentiatedSamples<T>& samples, const PerChoice& x) const {
     if (credit_ == Credit::whole) return sum(x, Along::all);
     if (!apart_) return sum(x, Along::from_here);
@@ -70,7 +70,7 @@ const EstimatorEntry entry = {
     .unbiased = true,
     .evaluations = "K",
     .parameters = {samples_parameter(4, 2),
-                   ParameterInfo::real("alpha", 0, -1e6, 1e6, "weight of the second control variate, at first"),
+                   ParameterInfo::real("alpha", 0, -1e6, 1e6, "initial weight of the second control variate"),
                    credit_parameter()},
     .needs = {need::relaxable},
     .promises = {promise::noiseless(Promise::Loss::linear, "alpha=-1"),

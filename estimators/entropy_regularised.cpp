@@ -5,9 +5,9 @@
 // Xu et al. 2015, sec. 4.1, with the moving-average baseline b (decay 0.9) and, if `semi`, every choice of an example
 // replaced by its expectation with probability 1/2.
 // Target: the regularised loss. Bias: none for it. Cost: K rows.
-// Departures: the paper differentiates the entropy of each visited site only; where a choice leads to later sites their
-// entropies are credited to it as well, so that H is the entropy of the whole set of choices and the estimate has a
-// scalar target (lambda_r = 1). `entropy = sampled` replaces H by -log p of the sample. b is used before its update.
+// Departures: the paper differentiates the entropy of each visited site only. Here, if a choice leads to later sites, it is
+// also credited with their entropies: H is the entropy of the complete set of choices, and the estimate has a scalar target
+// (lambda_r = 1). `entropy = sampled` replaces H by -log p of the sample. b is used before its update.
 #include "core/estimator/score_function/score_function.hpp"
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@
 namespace hardgrad::estimators::entropy_regularised {
 namespace {
 
-/// Samples, or for the examples marked soft answers with the expected weights.
+/// Answers with samples, or with the expected weights for the examples marked soft.
 template <class T>
 class SemiChooser final : public Chooser<T> {
  public:
@@ -101,7 +101,7 @@ class EntropyRegularised final : public AveragingEstimator<T> {
       auto& s = signal[t];
       const std::size_t columns = s.size() / rows.size();
       for (std::size_t i = 0; i < s.size(); ++i) {
-        const bool soft = semi_ && semi.soft()[rows.example[i / columns]];  // no choice was drawn: no score
+        const bool soft = semi_ && semi.soft()[rows.example[i / columns]];  // no choice was drawn, so there is no score
         s[i] = soft ? 0 : lambda_r_ * (s[i] - this->average(t, i % columns)) + (regularised[i] - s[i]);
       }
     }
@@ -124,7 +124,7 @@ std::string regularised_target(const Settings& settings) {
 
 std::string mixes_numbers(const Settings& settings, const Structure& structure) {
   if (settings.flag("semi") && structure.numbers())
-    return "semi=true weighs options, and the model chooses numbers: take semi=false";
+    return "semi=true needs options, but the model chooses numbers: take semi=false";
   return "";
 }
 
@@ -140,7 +140,7 @@ const EstimatorEntry entry = {
     .evaluations = "K",
     .parameters = {samples_parameter(), ParameterInfo::real("lambda_r", 1, 0, 1e6, "weight of the score term"),
                    ParameterInfo::real("lambda_e", 0.01, 0, 1e6, "weight of the entropy"),
-                   ParameterInfo::choice("entropy", "analytic", {"analytic", "sampled"}, "how the entropy is had"),
+                   ParameterInfo::choice("entropy", "analytic", {"analytic", "sampled"}, "how the entropy is computed"),
                    ParameterInfo::flag("semi", false, "replace an example's choices by their expectation with probability 1/2"),
                    ParameterInfo::real("decay", 0.9, 0, 1, "share of the old baseline kept at each step").below(),
                    credit_parameter()},

@@ -2,7 +2,7 @@
 //
 //   g = grad sum_z p(z) f(z)
 //
-// Factorised models cost S rows a step; sequential ones a tree whose prefixes are computed once, S^T leaves.
+// Factorised models take S rows per step. Sequential ones form a tree of S^T leaves, whose prefixes are computed once.
 // Target: L_s = E_p[f]. Bias: none. Variance: none.
 #include "core/estimator/enumeration/objectives.hpp"
 

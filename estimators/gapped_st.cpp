@@ -1,10 +1,10 @@
-// gapped_st: straight-through by logits moved just so far that they agree with the choice, with a gap.
+// gapped_st: straight-through with the logits moved just enough to agree with the choice, with a gap.
 //
 //   g = 1/K sum_k grad f(z_k) with dz/dlogits := dw/dlogits,   w = softmax((logits + m_1 - m_2) / temperature)
 //   m_1 = (max logits - logits_z) on the chosen option, m_2 = max(0, logits + gap - max logits) on the others
 //
 // Fan, Chi, Rudnicky & Ramadge 2022, Training discrete deep generative models via gapped straight-through estimator:
-// what st_gumbel needs of its noise, without noise. The moves are constants.
+// it replaces the noise of st_gumbel by deterministic moves m_1 and m_2, which are constants in the derivative.
 // Target: expected loss. Bias: yes. Cost: K rows.
 #include "core/estimator/relaxation/relaxation.hpp"
 
@@ -32,7 +32,7 @@ class GappedSt final : public RelaxationEstimator<T> {
   double temperature_, gap_;
 };
 
-// sum_z p(z) J(w) f'(z) / temperature, w of the logits with the chosen one as high as the highest, the others `gap` below
+// sum_z p(z) J(w) f'(z) / temperature; in w the chosen logit is raised to the highest, and the others are at least `gap` below
 SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) {
   const double temperature = settings.real("temperature"), gap = settings.real("gap"), top = at.logits.max();
   return at.mean([&](std::size_t z) -> SmallChoice::Vector {
@@ -46,14 +46,14 @@ SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) {
 
 const EstimatorEntry entry = {
     .name = "gapped_st",
-    .summary = "straight-through by logits moved to agree with the choice, a gap apart",
+    .summary = "straight-through with logits moved to agree with the choice, with a gap",
     .paper =
         "Fan, Chi, Rudnicky & Ramadge 2022, Training discrete deep generative models via gapped straight-through estimator",
     .target = "expected_loss",
     .unbiased = false,
     .evaluations = "K",
     .parameters = {samples_parameter(), temperature_parameter(1),
-                   ParameterInfo::real("gap", 1, 0, 1e6, "least distance of the chosen logit from the others")},
+                   ParameterInfo::real("gap", 1, 0, 1e6, "least distance between the chosen logit and the others")},
     .needs = {need::relaxable},
     .promises = {promise::mean(expected), promise::mean(expected, "temperature=0.7,gap=0.4")},
 };

@@ -5,14 +5,14 @@
 //   A_k =  f_k - mean f                               scale=none: Dr. GRPO
 //
 // Shao et al. 2024, DeepSeekMath, sec. 4.1 (group relative policy optimisation, outcome supervision); Liu et al. 2025,
-// Understanding R1-Zero-like training (Dr. GRPO, without the division). Their rewards are -f. Of the first step after sampling:
-// the ratio of probabilities is 1 and clips nothing.
-// Target: expected loss. Bias: of scale=none the score term has the mean (K - 1) / K of the gradient, since its baseline
-// includes the sample itself; of scale=std each example's is also divided by the spread of its own losses, a bias that
-// stays as K grows. Cost: K rows.
-// Departures: std is that of K - 1 degrees of freedom, and epsilon added to it, as published codes have them (the papers name
-// neither). The path term, which rewards do not have, is not scaled: the network behind the choices is trained on f itself.
-// With reward_to_go what a choice is credited with is centred and scaled, among the samples at that step.
+// Understanding R1-Zero-like training (Dr. GRPO, without the division). Their rewards are -f. This is the first step after
+// sampling: the ratio of probabilities is 1, so nothing is clipped.
+// Target: expected loss. Bias: with scale=none the score term has the mean (K - 1) / K of the gradient, since the baseline
+// includes the sample itself. With scale=std each example's term is also divided by the spread of its losses, a bias that stays
+// as K grows. Cost: K rows.
+// Departures: std has K - 1 degrees of freedom, and epsilon is added to it, as in published code (the papers state neither).
+// The path term, which rewards do not have, is not scaled: the network behind the choices is trained on f itself. With
+// reward_to_go, the credited costs are centred and scaled, among the samples at that step.
 #include "core/estimator/score_function/score_function.hpp"
 
 #include <cmath>
@@ -23,11 +23,11 @@
 namespace hardgrad::estimators::group_normalised {
 namespace {
 
-/// Losses [B K, columns] become advantages. Equal ones become exactly 0.
+/// Turns losses [B K, columns] into advantages. Equal losses become exactly 0.
 void normalise(std::span<double> f, std::size_t samples, std::size_t columns, bool by_std, double epsilon) {
   leave_one_out(f, static_cast<int>(samples), static_cast<int>(columns));
   const auto K = static_cast<double>(samples);
-  for (auto& a : f) a *= (K - 1) / K;  // f_k - mean of all
+  for (auto& a : f) a *= (K - 1) / K;  // f_k minus the mean of all
   if (!by_std) return;
   for (std::size_t group = 0; group < f.size(); group += samples * columns)
     for (std::size_t d = group; d < group + columns; ++d) {
@@ -62,7 +62,7 @@ class GroupNormalised final : public Estimator<T> {
   Credit credit_;
 };
 
-// E 1/K sum_k A_k (one_hot(z_k) - p), std as the root of the mean square difference of two samples over 2
+// E 1/K sum_k A_k (one_hot(z_k) - p); std^2 is half the mean square difference of two samples
 SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) {
   const int K = settings.integer("samples");
   return mean_over_tuples(at, K, [&](const std::vector<std::size_t>& z) {
@@ -88,7 +88,7 @@ const EstimatorEntry entry = {
     .unbiased = false,
     .evaluations = "K",
     .parameters = {samples_parameter(4, 2),
-                   ParameterInfo::choice("scale", "std", {"std", "none"}, "what the centred losses of a group are divided by"),
+                   ParameterInfo::choice("scale", "std", {"std", "none"}, "divisor of a group's centred losses"),
                    ParameterInfo::real("epsilon", 1e-4, 0, 1e6, "added to the group's std").above(), credit_parameter()},
     .needs = {need::log_density},
     .promises = {promise::mean(expected, "samples=2"), promise::mean(expected, "samples=3,epsilon=0.2"),

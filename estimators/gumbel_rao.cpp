@@ -1,10 +1,10 @@
-// gumbel_rao: st_gumbel with the noise that does not change the choice averaged out.
+// gumbel_rao: st_gumbel averaged over the noise given the choice.
 //
 //   g = 1/K sum_k grad f(z_k) with dz/dlogits := 1/M sum_m dw_m/dlogits,   w_m = softmax((log p + G_m) / temperature), G_m | z
 //
-// Paulus, Maddison & Krause 2021, Rao-Blackwellizing the straight-through Gumbel-softmax gradient estimator: the
-// noise is drawn anew M times given the choice (conditional Gumbels), at no further evaluation of f.
-// Target: expected loss. Bias: that of st_gumbel, whatever M. Variance: not above st_gumbel's. Cost: K rows.
+// Paulus, Maddison & Krause 2021, Rao-Blackwellizing the straight-through Gumbel-softmax gradient estimator: the noise is
+// redrawn M times given the choice (conditional Gumbels), without further evaluations of f.
+// Target: expected loss. Bias: that of st_gumbel, for any M. Variance: not above st_gumbel's. Cost: K rows.
 #include "core/estimator/relaxation/relaxation.hpp"
 #include "core/estimator/relaxation/relaxed_mean.hpp"
 
@@ -25,7 +25,7 @@ class GumbelRao final : public RelaxationEstimator<T> {
 
  private:
   Relaxed<T> relax(const Relaxing<T>& asked) const override {
-    auto option = asked.draw();  // at index 0; the noise comes behind it
+    auto option = asked.draw();  // at index 0; the noise uses the later indices
     const auto total = sum_of_softmax_given(asked, option, temperature_, rao_samples_, options_);
     return straight_through(asked, std::move(option), affine(total, static_cast<T>(1.0 / rao_samples_)));
   }

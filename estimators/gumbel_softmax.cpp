@@ -3,7 +3,7 @@
 //   g = 1/K sum_k grad f(w_k),   w = softmax((log p + Gumbel) / temperature)
 //
 // Jang, Gu & Poole 2017, Categorical reparameterization with Gumbel-softmax, eq. 2; Maddison, Mnih & Teh 2017, The
-// concrete distribution. Between two options the Gumbels' difference is drawn: one logistic number.
+// concrete distribution. For two options only the difference of the Gumbels is drawn: one logistic number.
 // Target: expected loss. Bias: that of the relaxed loss, which shrinks with the temperature while the variance grows.
 // Cost: K rows.
 #include "core/estimator/relaxation/relaxation.hpp"

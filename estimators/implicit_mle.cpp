@@ -1,18 +1,18 @@
-// implicit_mle: what the same noise chooses once the logits have gone a step down the loss, against what it chose.
+// implicit_mle: difference of two choices with the same noise, before and after a step of the logits that lowers the loss.
 //
 //   z = argmax(log p + G),   z' = argmax(log p - lambda df/dz + G),   G the same Gumbel noise
 //   g = 1/K sum_k (z_k - z'_k) / lambda + grad f_k                                               per choice
 //
 // Niepert, Minervini & Franceschi 2021, Implicit MLE: backpropagating through discrete exponential family distributions,
-// algorithm 1 (perturb-and-MAP with Gumbel noise, exact where one of S options is chosen; the target distribution by a step
-// of lambda).
-// Target: expected loss. Bias: yes, however small lambda is. As it falls, with f'_z = df/dz at z,
+// algorithm 1 (perturb-and-MAP with Gumbel noise, which is exact for one of S options;
+// the target distribution is a step of lambda away).
+// Target: expected loss. Bias: yes, for every lambda. As lambda falls to 0, with f'_z = df/dz at z,
 //   E g = sum_z p(z) sum_j p_j max(0, (f'_z)_z - (f'_z)_j) (e_z - e_j),
-// the gradient itself where f is linear, twice the gradient for one bit and f(b) = (b - t)^2.
-// Variance: like 1 / lambda. Cost: K rows, one backward pass more.
-// Departures: the difference is divided by lambda (published without), so that steps of all sizes estimate one thing. Where
-// choices feed later ones, df/dz holds those as they were drawn. z' is drawn from its probabilities given z (gumbel.hpp:
-// chosen_after), without the noise: an outcome more for each choice, which exact moments visit.
+// the gradient itself if f is linear, and twice the gradient for one bit and f(b) = (b - t)^2.
+// Variance: like 1 / lambda. Cost: K rows, and one more backward pass.
+// Departures: the difference is divided by lambda (not in the paper), so that the estimate has the same scale for all lambda.
+// Where choices feed later ones, df/dz holds the later choices fixed. z' is drawn from its probabilities given z
+// (gumbel.hpp: chosen_after) instead of the noise: one more draw for each choice, whose outcomes exact moments visit.
 #include <algorithm>
 #include <cmath>
 
@@ -69,7 +69,7 @@ class ImplicitMle final : public Estimator<T> {
   double lambda_;
 };
 
-// Of two options: those between phi and phi - lambda (f'_1 - f'_0) go over, by the distribution function of logistic noise.
+// For two options: those with noise between phi and phi - lambda (f'_1 - f'_0) change, by the logistic distribution function.
 SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) {
   if (at.logits.size() != 2) return {};
   const double lambda = settings.real("lambda"), phi = at.logits[1] - at.logits[0];
@@ -77,7 +77,7 @@ SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) {
   double g = 0;
   for (std::size_t z = 0; z < 2; ++z) {
     const auto slope = at.slope(at.one_hot(z));
-    const double fewer = p(phi) - p(phi - lambda * (slope[1] - slope[0]));  // ones, if all had this slope
+    const double fewer = p(phi) - p(phi - lambda * (slope[1] - slope[0]));  // lost by option 1, for this slope
     if ((z == 1) == (fewer > 0)) g += fewer / lambda;
   }
   return {-g, g};
@@ -87,12 +87,12 @@ SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) {
 
 const EstimatorEntry entry = {
     .name = "implicit_mle",
-    .summary = "difference of the choices that one noise makes before and after a step of the logits down the loss",
+    .summary = "difference of the choices with the same noise before and after a step of the logits that lowers the loss",
     .paper = "Niepert, Minervini & Franceschi 2021, Implicit MLE: backpropagating through discrete exponential families",
     .target = "expected_loss",
     .unbiased = false,
     .evaluations = "K",
-    .parameters = {samples_parameter(), ParameterInfo::real("lambda", 1, 0, 1e6, "step of the logits down the loss").above()},
+    .parameters = {samples_parameter(), ParameterInfo::real("lambda", 1, 0, 1e6, "size of the step of the logits").above()},
     .needs = {need::relaxable},
     .promises = {promise::mean(expected), promise::mean(expected, "lambda=0.1"), promise::unshifted()},
 };

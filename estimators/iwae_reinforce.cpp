@@ -4,7 +4,7 @@
 //   g = sum_k L grad log q(z_k) - sum_k v_k grad log w_k
 //
 // The bound: Burda, Grosse & Salakhutdinov 2016, Importance weighted autoencoders. Its "naive Monte Carlo estimator",
-// where every sample is credited with the same L: Mnih & Rezende 2016, Variational inference for Monte Carlo objectives.
+// in which every sample is credited with the same L: Mnih & Rezende 2016, Variational inference for Monte Carlo objectives.
 // Target: the K-sample bound. Bias: none. Cost: K rows.
 #include "core/estimator/importance/importance.hpp"
 

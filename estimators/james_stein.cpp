@@ -1,4 +1,4 @@
-// james_stein: leave-one-out whose baselines are shrunk towards the mean loss of the other examples of the batch.
+// james_stein: leave-one-out with baselines shrunk towards the mean loss of the batch's other examples.
 //
 //   g = 1/(B K) sum_b sum_k [ (f_bk - a_bk) grad log p(z_bk) + grad f_bk ]
 //   a_bk = (1 - lambda_b) mean_{j != k} f_bj + lambda_b m_b,   lambda_b = v_b / (v_b + s_b)
@@ -6,11 +6,11 @@
 //   m_b = mean_c F_c,   v_b = mean_c var(f_c) / K  (var with K - 1),   s_b = mean_c (F_c - m_b)^2
 //
 // Zeng, Zhou, Arora & Zanette 2025, Shrinking the variance: shrinkage baselines for reinforcement learning with verifiable
-// rewards, in the form of their program (the estimator of means is James & Stein's of 1961). v_b is the noise of a group's
-// mean, s_b what groups differ by, noise and all: where it is noise for the most part, all examples share a baseline.
-// Target: expected loss. Bias: none: neither m_b nor lambda_b knows anything of example b. Cost: K rows. It couples examples;
-// alone, an example has leave-one-out.
-// Departures: where v_b + s_b is 0 (losses all alike) lambda_b is 0; they add 1e-6 to the divisor.
+// rewards, as in their program (the estimator of means: James & Stein 1961). v_b is the noise variance of a group's mean. s_b
+// is the variance between groups, noise included: if it is mostly noise, all examples share a baseline.
+// Target: expected loss. Bias: none, because m_b and lambda_b do not depend on example b. Cost: K rows. It couples examples; a
+// single example has leave-one-out.
+// Departures: where v_b + s_b is 0 (all losses equal), lambda_b is 0; they add 1e-6 to the divisor.
 #include <cmath>
 #include <numeric>
 
@@ -20,15 +20,15 @@
 namespace hardgrad::estimators::james_stein {
 namespace {
 
-/// What an example's baselines are shrunk towards, and how far.
+/// The mean towards which an example's baselines are shrunk, and the weight.
 struct Shrinkage {
   double towards, lambda;
 };
 
-/// Of an example, from the others' F and var(f) / K, [B] each.
+/// For one example, from the others' F and var(f) / K, [B] each.
 Shrinkage from_others(const std::vector<double>& mean, const std::vector<double>& noise, std::size_t example) {
   double m = 0, v = 0, s = 0, count = 0;
-  for (std::size_t c = 0; c < mean.size(); ++c) {  // differences come first, so that equal losses have exactly no spread
+  for (std::size_t c = 0; c < mean.size(); ++c) {  // subtract before summing: equal losses have a spread of exactly 0
     if (c == example) continue;
     const double before = mean[c] - m;
     m += before / ++count;
@@ -52,10 +52,10 @@ class JamesStein final : public Estimator<T> {
   }
 
  private:
-  /// Losses f [B K, columns] become f - a.
+  /// Turns losses f [B K, columns] into f - a.
   void shrink(std::vector<double>& f, std::size_t columns) const {
     const std::size_t K = samples_, examples = f.size() / (K * columns);
-    auto own = f;  // f less the mean of the example's other samples
+    auto own = f;  // f minus the mean of the example's other samples
     leave_one_out(own, samples_, static_cast<int>(columns));
     for (std::size_t d = 0; d < columns; ++d) {
       const auto at = [&](std::size_t b, std::size_t k) { return (b * K + k) * columns + d; };

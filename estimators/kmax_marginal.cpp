@@ -1,13 +1,13 @@
-// kmax_marginal: the marginal likelihood over the k most probable options alone.
+// kmax_marginal: the marginal likelihood restricted to the k most probable options.
 //
 //   g = -grad sum_t log sum_{i in top k of p_t} p_t(i) exp(-f_t(i))       (independent choices)
 //   g = -grad log sum_{z in beam of k} p(z) exp(-f(z))                    (choices that depend on each other)
 //
 // Shankar, Garg & Sarawagi 2018, Surprisingly easy hard-attention for sequence to sequence learning (beam-joint attention).
-// Target: marginal likelihood. Bias: what is left out; none if k covers every option. Probabilities are not renormalised
-// over what is kept, so that the objective is an upper bound of the target's. Variance: none. Cost: k rows a step.
-// Departure: the paper feeds the recurrence with attention that is not sampled; where choices feed it, whole paths are kept
-// by a beam search of width k.
+// Target: marginal likelihood. Bias: from the omitted options; none if k covers all of them. Probabilities are not renormalised
+// over the kept options, so the objective is an upper bound of the target's. Variance: none. Cost: k rows a step.
+// Departure: the paper feeds the recurrence with deterministic attention. Here, where choices feed the recurrence, a beam
+// search of width k keeps whole paths.
 #include <algorithm>
 #include <cmath>
 
@@ -41,7 +41,7 @@ class KmaxMarginal final : public Estimator<T> {
   bool per_step_;
 };
 
-// p summed over what is kept - p exp(-f) normalised there: the gradient of -log sum_kept p exp(-f)
+// p summed over the kept options, minus p exp(-f) normalised over them: the gradient of -log sum_kept p exp(-f)
 SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) {
   const auto p = at.p();
   const int k = std::min(settings.integer("k"), static_cast<int>(p.size()));
@@ -61,7 +61,7 @@ const EstimatorEntry entry = {
     .target = "marginal_likelihood",
     .unbiased = false,
     .evaluations = "k",
-    .parameters = {ParameterInfo::integer("k", 5, 1, 1e6, "most probable options (or paths) that are kept")},
+    .parameters = {ParameterInfo::integer("k", 5, 1, 1e6, "number of most probable options (or paths) to keep")},
     .needs = {need::enumerable},
     .promises = {promise::mean(expected), promise::mean(expected, "k=2"), promise::unbiased("k=9"), promise::unshifted()},
 };

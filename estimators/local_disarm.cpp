@@ -1,14 +1,14 @@
-// local_disarm: the K-sample bound with one sample at a time exchanged for its antithetic twin.
+// local_disarm: the K-sample bound, with one sample at a time replaced by its antithetic twin.
 //
 //   L(w_1..w_K) = -log 1/K sum_k w_k,  w = p(z) exp(-f) / q(z),  (b_k, b~_k) antithetic pairs from q with weights w_k, w~_k
 //   g_phi = sum_k 1/2 [ D_k + D~_k ] / 2 (b_k - b~_k) sig(|phi|)            at the logit phi of every choice of q
-//   D_k = L(.., w_k, ..) - L(.., w~_k, ..) among w,   D~_k the same among w~
+//   D_k = L(.., w_k, ..) - L(.., w~_k, ..) with the other weights from w,   D~_k the same with those from w~
 //   and 1/2 sum_k (v_k grad (-log w_k) + v~_k grad (-log w~_k)),   v = w / sum w
 //
-// Dong, Mnih & Tucker 2020, DisARM: an antithetic gradient estimator for binary latent variables (local DisARM): the bound as
-// a function of one sample, the others held, is a loss that DisARM takes. The mean over both halves costs nothing.
-// Target: the K-sample bound. Bias: none. Cost: 2 K rows, K pairs. Of K = 1 it is disarm[target=elbo,kl=sampled].
-// Departure: the last line, the gradient that q and the network have besides, is that of both halves too.
+// Dong, Mnih & Tucker 2020, DisARM: an antithetic gradient estimator for binary latent variables (local DisARM): DisARM on the
+// bound as a function of one sample, the others held fixed. The mean over both halves needs no further rows.
+// Target: the K-sample bound. Bias: none. Cost: 2 K rows, K pairs. For K = 1 it is disarm[target=elbo,kl=sampled].
+// Departure: the last line, the remaining gradient of q and of the network, also averages both halves.
 #include <algorithm>
 #include <cmath>
 
@@ -80,7 +80,7 @@ class LocalDisArm final : public Estimator<T> {
   }
 
  private:
-  /// g at the logits of the first members; the mean over 2 K rows becomes the sum over the pairs.
+  /// g at the logits of the first members; scaled so that the mean over 2 K rows gives the sum over the pairs.
   AtLogits at_logits(const Choices<T>& choices, const std::vector<double>& difference) const {
     auto g = choices.zeros();
     const auto& layout = *choices.layout();
@@ -104,17 +104,17 @@ class LocalDisArm final : public Estimator<T> {
 
 const EstimatorEntry entry = {
     .name = "local_disarm",
-    .summary = "K-sample importance-weighted bound of bits, one sample at a time exchanged for its antithetic twin",
+    .summary = "K-sample importance-weighted bound of bits, one sample at a time replaced by its antithetic twin",
     .paper = "Dong, Mnih & Tucker 2020, DisARM (local DisARM, for multi-sample bounds)",
     .target = "importance_bound",
     .target_of = samples_of_bound,
     .unbiased = true,
     .evaluations = "2 K",
-    .parameters = {ParameterInfo::integer("samples", 2, 1, 1e6, "of the bound; each has a twin")},
+    .parameters = {ParameterInfo::integer("samples", 2, 1, 1e6, "samples of the bound; each has a twin")},
     .needs = {need::bits},
     .promises = {promise::same_moments("disarm[target=elbo,kl=sampled]", "samples=1")},
     .unsupported = [](const Settings&, const Structure& structure) -> std::string {
-      return structure.independent() ? "" : "its pairs run side by side, and here choices feed later ones: take vimco";
+      return structure.independent() ? "" : "its pairs run side by side, but here choices feed later ones: take vimco";
     },
 };
 HARDGRAD_ESTIMATOR(LocalDisArm, entry)

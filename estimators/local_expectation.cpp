@@ -1,16 +1,16 @@
-// local_expectation: every choice in turn is enumerated, all others kept as sampled.
+// local_expectation: enumerates every choice in turn, with all others as sampled.
 //
 //   g = 1/K sum_k sum_t sum_i q(i | z_{-t}) (f(i, z_{-t}) - b) grad log p(i | z_{<t}) + path,
 //   q(i | z_{-t}) proportional to p(i | z_{<t}) prod_{u > t} p(z_u | z_{<t}, i, z_{t+1..u-1})
 //
 // Titsias & Lazaro-Gredilla 2015, Local expectation gradients for black box variational inference; where choices depend on
-// each other q is the exact conditional of z_t given all others, later ones included.
+// each other, q is the exact conditional of z_t given all others, later ones included.
 // Target: expected loss. Bias: none: each term is E[(f - b) grad log p(z_t | z_{<t}) | z_{-t}].
-// Cost: K (1 + sum (S - 1)) rows at the last question, the sum over all columns of all questions; one run. Where choices have
-// costs of their own, q = p and this is `exact`: S rows a step, nothing sampled. The path term is sum_i q(i | z_{-t}) grad f(i,
-// z_{-t}), averaged over the T steps that choose; where T depends on the choices, with 1 / the largest T of these i for 1 / T
-// (which z_t must not change), and grad f(z) with what is left of 1. Departures: b is an addition (0: as published); several
-// samples K are averaged.
+// Cost: K (1 + sum (S - 1)) rows at the last question, the sum over all columns of all questions; one run. If choices have
+// separate costs, q = p and this is `exact`: S rows a step, nothing sampled. The path term is sum_i q(i | z_{-t}) grad
+// f(i, z_{-t}), averaged over the T steps with a choice. T may depend on the choices, but must not change with z_t. So 1 / T is
+// replaced by 1 / (largest T of these i), and grad f(z) has the remaining weight up to 1. Departures: b is an addition
+// (0: as published); K samples are averaged.
 #include <algorithm>
 
 #include "core/autodiff/elementwise.hpp"
@@ -39,7 +39,7 @@ class LocalExpectation final : public Estimator<T> {
     auto surrogate = problem.tape.constant(1, 1);
     double loss = 0;
     for (const auto& run : chooser.runs()) surrogate = add(surrogate, expectations(*episode, run, one_run, loss));
-    if (!one_run)  // costs of the root belong to no run
+    if (!one_run)  // costs of the root are not part of a run
       for (const auto& cost : episode->costs())
         if (cost.rows->is_root()) {
           const auto mean = sum(cost.loss, 1.0 / problem.batch.examples());
@@ -68,7 +68,7 @@ class LocalExpectation final : public Estimator<T> {
       if (branches[n].is_sample()) {
         loss += share * f[n];
       }
-    std::vector<double> left(samples, 1.0);  // of the sample's path term
+    std::vector<double> left(samples, 1.0);  // remaining weights of the samples' path terms
     for (std::size_t sample = 0; sample < samples; ++sample)
       for (int choice : run.choosing[sample]) {
         std::vector<std::size_t> group;
@@ -109,7 +109,7 @@ class LocalExpectation final : public Estimator<T> {
 
 const EstimatorEntry entry = {
     .name = "local_expectation",
-    .summary = "enumerates every choice in turn and keeps the others as sampled",
+    .summary = "enumerates every choice in turn, with the others as sampled",
     .paper = "Titsias & Lazaro-Gredilla 2015, Local expectation gradients for black box variational inference",
     .target = "expected_loss",
     .unbiased = true,

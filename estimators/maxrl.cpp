@@ -1,14 +1,15 @@
-// maxrl: the score function whose rewards are divided by their mean over the samples, so that it maximises likelihood.
+// maxrl: the score function with rewards divided by their mean over the samples, which maximises the likelihood.
 //
 //   g = 1/K sum_k (1 - r_k / mean r) grad log p(z_k) + 1/K sum_k r_k / mean r grad f_k,      r_k = exp(-f_k)
 //
-// Tajwar et al. 2026, Maximum likelihood reinforcement learning (MaxRL). There r is 0 or 1, right or wrong; here it is the
-// likelihood exp(-f), whose mean's logarithm is the objective. r / (K mean r) are the self-normalised weights of the samples.
-// Of rewards 0 and 1 with mean p, E g is exactly -(1 - (1 - p)^(K-1)) grad log p: the gradient of the first K - 1 terms of
-// log p = -sum_j (1 - p)^j / j. One term is REINFORCE's objective, all of them are the likelihood.
+// Tajwar et al. 2026, Maximum likelihood reinforcement learning (MaxRL). In the paper r
+// is 0 or 1 (wrong or right); here it is the likelihood exp(-f), and the logarithm of its
+// mean is the objective. r / (K mean r) are the samples' self-normalised weights.
+// For rewards 0 and 1 with mean p, E g is exactly -(1 - (1 - p)^(K-1)) grad log p: the gradient of the first K - 1 terms of
+// log p = -sum_j (1 - p)^j / j. One term is REINFORCE's objective; all terms are the likelihood.
 // Target: marginal likelihood. Bias: of order 1 / K; none as K grows. Cost: K rows.
-// Departures: rewards between 0 and 1; the path term, which rewards do not have. Wherever exp(-f) is 0 by rounding for all
-// samples their ratios still count.
+// Departures: rewards between 0 and 1, and the path term, which rewards do not have. Ratios of exp(-f) are used even if it
+// underflows to 0 for all samples.
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/reduce.hpp"
 #include "core/estimator/score_function/score_function.hpp"
@@ -27,7 +28,7 @@ class MaxRl final : public Estimator<T> {
     Sampled<T> sampled(problem, samples_, Costs::weighted);
     auto log_r = sampled.losses();
     for (auto& f : log_r) f = -f;
-    std::vector<double> share, signal;  // r / (K mean r), and what weighs the score
+    std::vector<double> share, signal;  // r / (K mean r), and the factor of the score
     double loss = 0;
     const double examples = problem.batch.examples();
     for (std::size_t b = 0; b < log_r.size(); b += samples_) {

@@ -4,8 +4,8 @@
 //
 // Williams 1992, sec. 4 (reinforcement comparison); Xu et al. 2015, Show, Attend and Tell, sec. 4.1.
 // Target: expected loss. Bias: none, because the average is used before it is updated. Cost: K rows.
-// Departures: the first observation is taken over whole (no slow start from 0); with reward_to_go every step has an
-// average of its own, taken over the rows that really choose there.
+// Departures: the first observation replaces the average, instead of a slow start from 0. With reward_to_go every step has its
+// own average, over the rows with a choice there.
 #include "core/estimator/score_function/score_function.hpp"
 
 #include "core/autodiff/elementwise.hpp"

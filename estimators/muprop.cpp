@@ -1,14 +1,14 @@
-// muprop: the score function with the loss's first-order Taylor expansion around the deterministic network taken off.
+// muprop: the score function minus the loss's first-order Taylor expansion around the deterministic network.
 //
 //   g = 1/K sum_k sum_t [ (f(z) - f(m) - sum_u f'_u . (z_u - m_u)) grad log p(z_t | z_<t) + f'_t . grad p_t(z_<t) ] + grad f(z)
 //
 // Gu, Levine, Sutskever & Mnih 2016, MuProp: unbiased backpropagation for stochastic neural networks, sec. 3. m are the
-// expected weights of the deterministic (mean-field) run, f'_t the derivative of its loss in the weights of choice t.
-// Given z_<t the term of t has the mean f'_t . grad p_t, which is added back; terms of earlier choices are constants, and
-// where choices are independent so are those of later ones. u runs over these.
+// expected weights of the deterministic (mean-field) run, f'_t is the derivative of its loss in the weights of choice t. Given
+// z_<t the term of t has the mean f'_t . grad p_t, which is added back. Terms of earlier choices are constants; so are those of
+// later choices, if choices are independent. u runs over all of these.
 // Target: expected loss. Bias: none. Cost: K + 1 rows.
-// Departures: where choices feed later ones the terms of later choices are left out, since their means depend on z_t. With
-// reward_to_go the expansion is that of the costs from t on, in choice t alone. No further baseline.
+// Departures: where choices feed later ones, the terms of later choices are omitted, since their means depend on z_t. With
+// reward_to_go, the expansion of choice t is that of the costs from t on, in choice t alone. No further baseline.
 #include "core/estimator/score_function/score_function.hpp"
 
 #include "core/autodiff/elementwise.hpp"
@@ -28,7 +28,7 @@ class MuProp final : public Estimator<T> {
   Estimate<T> estimate(const Problem<T>& problem) const override {
     ExpectedChooser<T> expected;
     Sampled<T> mean(problem, 1, expected), sampled(problem, samples_);
-    problem.tape.backward(mean.path(), static_cast<T>(mean.rows()));  // of the sum over examples: each has its own f'
+    problem.tape.backward(mean.path(), static_cast<T>(mean.rows()));  // gradient of the sum over examples: each has its own f'
     const auto choices = sampled.choices();
     const auto& z = choices.one_hot();
     const auto [slope, m] = expansion(problem.tape, mean, choices);

@@ -1,15 +1,15 @@
-// mvd: measure-valued derivative: both values of a bit, or both halves of a Normal's pairs, everything else being equal.
+// mvd: measure-valued derivative: both values of a bit, or both halves of a Normal's pairs, all else equal.
 //
 //   g_phi = p (1 - p) (f(1, rest) - f(0, rest)),   rest ~ the other choices' distributions       per choice
 //
 // Mohamed, Rosca, Figurnov & Mnih 2020, Monte Carlo gradient estimation in machine learning, sec. 6; Pflug 1996,
-// Optimization of stochastic models. A measure-valued derivative is a constant times the difference of two distributions;
-// of Bernoulli(p) in p: the point mass at 1 minus that at 0, and dp/dphi = p (1 - p).
-// Of a Normal: a Weibull pair for the mean, double-sided Maxwell less normal for the scale (coupling/measure_valued.hpp).
-// Target: expected loss. Bias: none. Cost of Normals: 1 + 4 rows a column and choice. Of bits: 2 rows a question where choices
-// have their own costs, else one more row for each column of each question: the flipped value is no draw. Departures: one of
-// the two values is the base path's. The flipped row shares the later choices of the base path where its flip does not change
-// their distribution (common random numbers, sec. 7); otherwise it draws its own.
+// Optimization of stochastic models. A measure-valued derivative is a constant times the difference of two distributions. For
+// Bernoulli(p), in p: the point mass at 1 minus that at 0, and dp/dphi = p (1 - p).
+// For a Normal: a Weibull pair for the mean, double-sided Maxwell minus normal for the scale (coupling/measure_valued.hpp).
+// Target: expected loss. Bias: none. Cost for Normals: 1 + 4 rows per column and choice. For bits: 2 rows per question if
+// choices have separate costs, else one more row for each column of each question, because the flipped value does not follow p.
+// Departures: one of the two values is that of the base path. The flipped row shares the later choices of the base path if its
+// flip does not change their distribution (common random numbers, sec. 7); otherwise it draws its own.
 #include <algorithm>
 
 #include "core/estimator/coupling/coupled_estimator.hpp"
@@ -56,9 +56,9 @@ std::string one_kind(const Settings&, const Structure& structure) {
   const auto& sites = structure.sites;
   const auto numbers = std::count_if(sites.begin(), sites.end(), [](const auto& site) { return !site.kind.options; });
   if (numbers == 0) return "";
-  if (numbers < std::ssize(sites)) return "it takes bits or Normals, and the model has both: take rloo";
+  if (numbers < std::ssize(sites)) return "it supports bits or Normals, but the model has both: take rloo";
   if (structure.steps() > 1 && structure.independent())
-    return "Normals must be chosen at once or feed each other, and the model chooses them one by one: take rloo";
+    return "Normals must be columns of one question or feed each other, but this model asks for independent ones: take rloo";
   return "";
 }
 

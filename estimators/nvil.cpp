@@ -1,12 +1,12 @@
-// nvil: neural variational inference and learning's signal: a learned baseline that sees the state of the network.
+// nvil: neural variational inference and learning: a learned baseline that depends on the state of the network.
 //
 //   g = 1/K sum_k sum_t (f_k - c_t - C(state_t)) / max(1, sigma) grad log p(z_kt) + grad f_k
 //
 // Mnih & Gregor 2014, Neural variational inference and learning in belief networks, eq. 8-11 and Algorithm 1. C is a
 // network with one layer of tanh units trained on (f - c - C)^2; c and sigma^2 are moving averages of the signal.
 // Target: expected loss. Bias: none without variance normalisation (with it, a scale on the score term). Cost: K rows.
-// Departures: the model's own state (detached) is the baseline's input, since a choice of p is made from it; averages
-// are updated after use; one c and C per step, or per column of it where columns are credited with costs of their own.
+// Departures: the baseline's input is the model's own state (detached), from which p is computed. Averages are updated after
+// their use. There is one c and C per step, or one per column if columns have separate costs.
 #include "core/estimator/score_function/score_function.hpp"
 
 #include <algorithm>
@@ -78,13 +78,13 @@ class Nvil final : public AveragingEstimator<T> {
   int samples_;
   bool normalise_;
   Credit credit_;
-  std::size_t square_;  // where the mean square is among the averages
+  std::size_t square_;  // index of the mean square among the averages
   Linear<T> hidden_, out_;
 };
 
-// (f - c) / max(1, sigma) where C is 0
+// (f - c) / max(1, sigma) with C = 0
 Promise::Losses advantages(const Settings& settings, const Promise::Losses& f, const std::vector<Promise::Losses>& before) {
-  double c = 0, square = 0, kept = 0;  // nothing is kept of what was there at first
+  double c = 0, square = 0, kept = 0;  // the first observation replaces the initial values
   for (const auto& seen : before) {
     double sum = 0, squares = 0, count = 0;
     for (const auto& example : seen)

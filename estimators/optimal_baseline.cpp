@@ -1,13 +1,14 @@
-// optimal_baseline: the score function with the constant of least variance, estimated on the other samples.
+// optimal_baseline: the score function with the constant baseline of least variance, estimated from the other samples.
 //
 //   g = 1/K sum_k sum_t (f_k - b_kt) s_kt + grad f_k,   b_kt = sum_{j != k} f_j |s_jt|^2 / sum_{j != k} |s_jt|^2
 //
 // b* = E[f |s|^2] / E[|s|^2] minimises the trace of the variance: Greensmith, Bartlett & Baxter 2004, Variance reduction
-// techniques for gradient estimates in reinforcement learning, th. 8; Weaver & Tao 2001: one baseline for all. Peters & Schaal
-// 2008 take one for each component. Here each question t has one; its columns share it, unless they have costs of their own.
-// Target: expected loss. Bias: none, because b_k leaves sample k out. Cost: K rows.
-// Departure: |s_t|^2 is taken at the site's own parameters, not at all of the network's: |onehot(z_t) - p_t|^2 at the logits of
-// categories, (e / scale)^2 + (e^2 - 1)^2 at mean and log scale of Normals, e = (z - mean) / scale.
+// techniques for gradient estimates in reinforcement learning, th. 8; Weaver & Tao 2001:
+// one baseline for all parameters. Peters & Schaal 2008: one for each component. Here
+// each question t has one, shared by its columns unless these have separate costs.
+// Target: expected loss. Bias: none, because b_k does not depend on sample k. Cost: K rows.
+// Departure: |s_t|^2 is taken at the parameters of the site, not of the network: |onehot(z_t) - p_t|^2 at the logits of
+// categories, (e / scale)^2 + (e^2 - 1)^2 at the mean and log scale of Normals, e = (z - mean) / scale.
 #include "core/autodiff/elementwise.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 
@@ -34,7 +35,7 @@ class OptimalBaseline final : public Estimator<T> {
       auto& centred = signal.emplace_back(f);
       for (std::size_t i = 0; i < f.size(); ++i) {
         const std::size_t example = i / (D * samples_) * (D * samples_);
-        double above = 0, below = 0;  // differences come before the sum, so that equal losses give an exact zero
+        double above = 0, below = 0;  // subtract before summing: equal losses give exactly 0
         for (std::size_t j = example + i % D; j < example + D * samples_; j += D)
           if (j != i) {
             above += weight[j] * (f[i] - f[j]);
@@ -62,7 +63,7 @@ class OptimalBaseline final : public Estimator<T> {
 
 const EstimatorEntry entry = {
     .name = "optimal_baseline",
-    .summary = "score function with the constant baseline of least variance, estimated on the other samples",
+    .summary = "score function with the constant baseline of least variance, estimated from the other samples",
     .paper = "Greensmith et al. 2004, Variance reduction techniques for gradient estimates, th. 8",
     .target = "expected_loss",
     .unbiased = true,

@@ -6,11 +6,11 @@
 //   asymptotic: c_k = log 1/(K-1) sum_l!=k w_l - gamma v_k + (1 - gamma) log(1 - 1/K)
 //
 // Lievin, Dittadi, Christensen & Winther 2020, Optimal variance control of the score-function gradient estimator for
-// importance-weighted bounds, eq. 12 (OVIS_MC) and 17 (OVIS_~; gamma = 1 where many samples count, 0 where few do).
-// Target: the K-sample bound. Bias: none for mc and for gamma = 0, where c_k does not depend on z_k. With gamma > 0 it
-// does, and the mean is off by -gamma sum_k E[v_k grad log q(z_k)]: at gamma = 1 the posterior follows the wake phase of
-// reweighted wake-sleep. Cost: K rows, K + S for mc.
-// Departures: the auxiliary samples serve the control variate alone. The default is mc, which is unbiased.
+// importance-weighted bounds, eq. 12 (OVIS_MC) and 17 (OVIS_~; gamma = 1 if many samples have weight, 0 if few do).
+// Target: the K-sample bound. Bias: none for mc and for gamma = 0, where c_k does not depend on z_k. With gamma > 0 it is
+// -gamma sum_k E[v_k grad log q(z_k)]: at gamma = 1 the posterior follows the wake phase of reweighted wake-sleep.
+// Cost: K rows, K + S for mc.
+// Departures: the auxiliary samples are used in the control variate only. The default is mc, which is unbiased.
 #include "core/estimator/importance/importance.hpp"
 
 #include <cmath>
@@ -25,7 +25,7 @@ class Ovis final : public Estimator<T> {
       : samples_(settings.integer("samples")),
         auxiliary_(settings.text("variant") == "mc" ? settings.integer("auxiliary") : 0),
         gamma_(settings.real("gamma")) {}
-  bool exchangeable() const override { return auxiliary_ == 0; }  // an auxiliary sample is not like the others
+  bool exchangeable() const override { return auxiliary_ == 0; }  // auxiliary samples cannot be exchanged with the others
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
     ImportanceSamples<T> drawn(problem, samples_ + auxiliary_);
@@ -41,7 +41,7 @@ class Ovis final : public Estimator<T> {
   }
 
  private:
-  /// d_k - c_k with the auxiliary samples behind the first K.
+  /// d_k - c_k; the auxiliary samples follow the first K.
   double sampled_signal(std::span<const double> log_w, int k) const {
     std::vector<double> w(log_w.begin(), log_w.begin() + samples_);
     const auto d = [&](double own) {
@@ -54,7 +54,7 @@ class Ovis final : public Estimator<T> {
     for (double other : log_w.subspan(samples_)) signal += (mine - d(other)) / auxiliary_;
     return signal;
   }
-  /// d_k - c_k = gamma log(1 - 1/K) - log(1 - v_k) - (1 - gamma) v_k; 1 - v_k without cancellation.
+  /// d_k - c_k = gamma log(1 - 1/K) - log(1 - v_k) - (1 - gamma) v_k; 1 - v_k is computed without cancellation.
   double asymptotic_signal(std::span<const double> log_w, int k, double v) const {
     return gamma_ * std::log1p(-1.0 / samples_) + log_sum_exp(log_w) - log_sum_exp(all_but(log_w, k)) - (1 - gamma_) * v;
   }
@@ -78,10 +78,10 @@ const EstimatorEntry entry = {
         [](const Settings& settings) { return settings.text("variant") == "asymptotic" && settings.real("gamma") != 0; },
     .evaluations = "K; K + auxiliary if variant=mc",
     .parameters = {samples_parameter(2, 2),
-                   ParameterInfo::choice("variant", "mc", {"mc", "asymptotic"}, "how the control variate is had"),
+                   ParameterInfo::choice("variant", "mc", {"mc", "asymptotic"}, "how the control variate is computed"),
                    ParameterInfo::integer("auxiliary", 1, 1, 1e6, "auxiliary samples S of variant=mc"),
                    ParameterInfo::real("gamma", 1, 0, 1,
-                                       "of variant=asymptotic: 1 where many samples count, 0 where few do; biased above 0")},
+                                       "for variant=asymptotic: 1 if many samples have weight, 0 if few do; biased above 0")},
     .needs = {need::log_density},
     .promises = {promise::unshifted(), promise::unbiased("variant=asymptotic,gamma=0"),
                  promise::unshifted("variant=asymptotic,gamma=0"), promise::variance(3.233772351),

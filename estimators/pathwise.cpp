@@ -1,11 +1,11 @@
-// pathwise: the gradient through the draw, which is a smooth function of the parameters and of fixed noise.
+// pathwise: the gradient through the draw, as a smooth function of the parameters and of fixed noise.
 //
-//   g = 1/K sum_k grad f(z_k),   z_k = mean + scale e_k, e_k ~ N(0, 1)                     (of a Normal)
+//   g = 1/K sum_k grad f(z_k),   z_k = mean + scale e_k, e_k ~ N(0, 1)                     (for a Normal)
 //
 // Kingma & Welling 2014, Auto-encoding variational Bayes, sec. 2.4; Rezende, Mohamed & Wierstra 2014, Stochastic
 // backpropagation and approximate inference in deep generative models; Mohamed et al. 2020, Monte Carlo gradient estimation in
 // machine learning, sec. 5. With antithetic=true samples 2j and 2j + 1 have noise e and -e. Target: expected loss. Bias: none
-// where f is continuous in z and differentiable almost everywhere. Cost: K rows.
+// if f is continuous in z and differentiable almost everywhere. Cost: K rows.
 #include "core/choice/choosers.hpp"
 #include "core/estimator/coupling/coupled_estimator.hpp"
 #include "core/estimator/score_function/score_function.hpp"
@@ -14,7 +14,7 @@
 namespace hardgrad::estimators::pathwise {
 namespace {
 
-/// As SampleChooser, with answers that are differentiable in the distribution's parameters.
+/// As SampleChooser, but its answers are differentiable in the distribution's parameters.
 template <class T>
 class ReparameterisedChooser final : public Chooser<T> {
  public:
@@ -56,7 +56,7 @@ class Pathwise final : public Estimator<T> {
 
 const EstimatorEntry entry = {
     .name = "pathwise",
-    .summary = "reparameterised draws: the gradient of the loss through the numbers chosen",
+    .summary = "reparameterised draws: the gradient of the loss through the drawn numbers",
     .paper = "Kingma & Welling 2014, Auto-encoding variational Bayes; Rezende et al. 2014, Stochastic backpropagation",
     .target = "expected_loss",
     .unbiased = true,

@@ -3,17 +3,16 @@
 //   g = (f(b) - a - eta (f(w~) - a)) grad log p(b) + eta (grad f(w) - grad f(w~)) + grad f(b),   w = softmax(z / temperature)
 //
 // Tucker, Mnih, Maddison, Lawson & Sohl-Dickstein 2017, REBAR: low-variance, unbiased gradient estimates for discrete latent
-// variable models, sec. 3; of categories with Gumbels for their logistic noise. b is the choice of the noise z; z~ is drawn
-// given b, or (`coupled`) is z itself, derived from numbers held given b: the common random numbers of their code.
-// eta and the log temperature descend the squared norm of g.
-// Target: expected loss. Bias: none. Cost per sample: 3 rows, 2 if coupled; 1 + 2 T (1 + T) where choices feed later
-// ones; four (two) relaxed rows more where the temperature is being tuned.
-// Departures: relaxed losses are differentiated in the weights of their own choice alone; where choices feed later ones
-// they go on with expected weights. a is a moving average of f, 0 until training has shown one and used before its
-// update: with it any eta leaves centred losses, from REINFORCE with a baseline (eta 0) to REBAR as published (eta 1), where a
-// drops out. The squared norm is
-// taken at the logits of each sample's choices, and its derivative in the temperature by a central difference with the same
-// noise.
+// variable models, sec. 3; for categories, with Gumbel instead of logistic noise. The noise z determines the choice b. z~ is
+// drawn given b, or (`coupled`) equals z, differentiated with the numbers behind it held given b: the common random numbers of
+// their code. eta and the log temperature descend the squared norm of g.
+// Target: expected loss. Bias: none. Cost per sample: 3 rows, 2 if coupled; 1 + 2 T (1 + T) where choices feed later ones; four
+// (two) more relaxed rows while the temperature is tuned.
+// Departures: relaxed losses are differentiated in the weights of their own choice only. Where choices
+// feed later ones, relaxed paths continue with expected weights. a is a moving average of f, 0 before
+// training and used before its update. With it, losses are centred for any eta, from REINFORCE with a
+// baseline (eta 0) to REBAR as published (eta 1), where a cancels. The squared norm is taken at the logits
+// of each sample's choices. Its derivative in the temperature is a central difference with the same noise.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -61,7 +60,7 @@ class Rebar final : public AveragingEstimator<T> {
 
     Estimate<T> estimate{.surrogate = run.surrogate(g), .loss = run.run().mean_loss()};
     this->note(estimate.observed, f);
-    if (tuning) {  // of |g|^2, averaged over the samples
+    if (tuning) {  // derivatives of |g|^2, averaged over the samples
       const double share = 1 / static_cast<double>(run.run().groups());
       const auto in_temperature = (1 / difference) * (run.control(1, credit_) - run.control(2, credit_));
       estimate.own_loss = add(sum(problem.tape.parameter(eta_), share * 2 * total(dot(g, control))),
@@ -72,7 +71,7 @@ class Rebar final : public AveragingEstimator<T> {
   }
 
  private:
-  double log_temperature() const {  // within bounds: tuning may run away, and beyond them nothing changes but rounding
+  double log_temperature() const {  // bounded, in case tuning diverges; outside, only rounding changes
     return std::clamp(static_cast<double>(log_temperature_.value.data[0]), -6.0, 6.0);
   }
   static constexpr double difference = 0.02;  // of the log temperature
@@ -93,10 +92,10 @@ const EstimatorEntry entry = {
     .evaluations =
         "3 K; 2 K if coupled; 7 K if learning; 4 K if coupled and learning; (1 + 2 Q) K if sequential; (1 + Q) K if sequential "
         "and coupled; (1 + 6 Q) K if sequential and learning; (1 + 3 Q) K if sequential and coupled and learning",
-    .parameters = {samples_parameter(), ParameterInfo::real("eta", 1, -1e6, 1e6, "weight of the control variate, at first"),
-                   ParameterInfo::real("temperature", 0.5, 0, 1e6, "of the relaxation, at first").above(),
-                   ParameterInfo::flag("tune", true, "let training tune both by the squared norm of the gradient"),
-                   ParameterInfo::flag("coupled", false, "let the noise given the choice be that which made it"),
+    .parameters = {samples_parameter(), ParameterInfo::real("eta", 1, -1e6, 1e6, "initial weight of the control variate"),
+                   ParameterInfo::real("temperature", 0.5, 0, 1e6, "initial temperature of the relaxation").above(),
+                   ParameterInfo::flag("tune", true, "tune both in training, by the squared norm of the gradient"),
+                   ParameterInfo::flag("coupled", false, "use the noise that made the choice as the noise given the choice"),
                    ParameterInfo::real("decay", 0.9, 0, 1, "share of the old average of losses kept at each step").below(),
                    credit_parameter()},
     .needs = {need::relaxable},

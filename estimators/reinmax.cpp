@@ -1,9 +1,9 @@
-// reinmax: straight-through of second order, by the trapezoid rule between the choice and its probabilities.
+// reinmax: second-order straight-through, by the trapezoid rule between the choice and its probabilities.
 //
 //   g = 1/K sum_k grad f(z_k) with dz/dlogits := 2 J((p_T + z) / 2) - 1/2 J(p),   J(w) = diag(w) - w w'
 //
 // Liu, Dong, Liu, Yu & Gao 2023, Bridging discrete and backpropagation: straight-through and beyond, Algorithm 2 (ReinMax, by
-// Heun's method); p_T is the softmax at a temperature T, which the authors take at least 1.
+// Heun's method); p_T is the softmax at temperature T; the authors use T >= 1.
 // Target: expected loss. Bias: of third order in f; none for quadratic f of one bit at temperature 1. Cost: K rows.
 #include "core/estimator/relaxation/halfway.hpp"
 #include "core/estimator/relaxation/relaxation.hpp"
@@ -22,7 +22,7 @@ class ReinMax final : public RelaxationEstimator<T> {
  private:
   Relaxed<T> relax(const Relaxing<T>& asked) const override {
     auto option = asked.draw();
-    // A softmax of moved logits has the value (p_T + z) / 2, so its Jacobian is J of it.
+    // The softmax of the moved logits is (p_T + z) / 2, so its Jacobian is J((p_T + z) / 2).
     const auto theta = halfway(asked, option, temperature_);
     auto moves = asked.constants([&](std::size_t r, std::span<double> move) {
       for (std::size_t i = 0; i < move.size(); ++i) move[i] = theta[r * asked.width() + i] - move[i];
@@ -46,7 +46,7 @@ SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) {
 
 const EstimatorEntry entry = {
     .name = "reinmax",
-    .summary = "straight-through of second order (Heun's method)",
+    .summary = "second-order straight-through (Heun's method)",
     .paper = "Liu, Dong, Liu, Yu & Gao 2023, Bridging discrete and backpropagation: straight-through and beyond",
     .target = "expected_loss",
     .unbiased = false,

@@ -3,16 +3,17 @@
 //   g = 1/K sum_k grad f(z_k) with dz/dlogits := 2 J((p_T + z) / 2) - 1/2 J(p) + eta (1/M sum_m dw_m/dlogits - dw_0/dlogits)
 //   J(w) = diag(w) - w w',   w_m = softmax((theta + G_m) / control_temperature),   theta = log((p + z) / 2)
 //   G_1 .. G_M: Gumbel noise given that argmax(theta + G_m) = z
-//   G_0: noise=drawn: the noise that made the choice, argmax(log p + G_0) = z;   noise=halfway: as G_1
+//   G_0: noise=drawn: the noise behind the choice, argmax(log p + G_0) = z;   noise=halfway: as G_1
 //
-// Wang & Bui 2026, Beyond ReinMax: low-variance gradient estimators for discrete latent variables (ReinMax-CV). The mean of
-// the dw_m (Gumbel-Rao) is to be that of dw_0 (straight-through Gumbel-softmax), so that their difference has none.
-// Exact moments say otherwise. With the noise of the published program (noise=drawn) dw_0 has another law than the dw_m, and
-// the difference a mean: eta moves the bias as well as the variance. Where the laws agree (noise=halfway) it has none given
-// each z; ReinMax is a function of z, so they are uncorrelated, and the variance only grows, by eta^2 that of the difference.
+// Wang & Bui 2026, Beyond ReinMax: low-variance gradient estimators for discrete latent variables (ReinMax-CV). In the paper,
+// the dw_m (Gumbel-Rao) and dw_0 (straight-through Gumbel-softmax) have the same mean, so that their difference has mean zero.
+// Exact moments contradict this. With the noise of the published program (noise=drawn), dw_0 has another distribution than the
+// dw_m, and the difference has a nonzero mean: eta changes the bias as well as the variance. If the distributions agree
+// (noise=halfway), it has mean zero given each z. ReinMax is a function of z, so the two are uncorrelated, and the variance
+// only grows, by eta^2 times that of the difference.
 // Target: expected loss. Bias: yes; with noise=halfway that of `reinmax`. Cost: K rows.
-// Departures: the printed equation lacks the 2 of ReinMax's first term, and that program the temperature inside w_0;
-// both are here.
+// Departures: the printed equation lacks the 2 of ReinMax's first term, and the program
+// lacks the temperature inside w_0; both are included here.
 #include "core/estimator/relaxation/halfway.hpp"
 #include "core/estimator/relaxation/relaxation.hpp"
 #include "core/estimator/relaxation/relaxed_mean.hpp"
@@ -38,7 +39,7 @@ class ReinMaxCv final : public RelaxationEstimator<T> {
  private:
   Relaxed<T> relax(const Relaxing<T>& asked) const override {
     std::vector<int> option;
-    Var<T> made;  // the noise that made the choice
+    Var<T> made;  // the noise behind the choice
     if (drawn_)
       made = asked.gumbels(&option);
     else
@@ -53,7 +54,7 @@ class ReinMaxCv final : public RelaxationEstimator<T> {
     for (int m = 1; m <= rao_samples_; ++m) soft = add(soft, affine(given(m), static_cast<T>(eta_ / rao_samples_)));
     return straight_through(asked, std::move(option), soft);
   }
-  /// What the logits are moved by so that they are the numbers `to` [R, S].
+  /// The offset of the logits that makes them equal to `to` [R, S].
   static Var<T> moved_to(const Relaxing<T>& asked, const std::vector<double>& to) {
     return asked.constants([&](std::size_t r, std::span<double> move) {
       for (std::size_t i = 0; i < move.size(); ++i) move[i] = to[r * asked.width() + i] - move[i];
@@ -65,9 +66,9 @@ class ReinMaxCv final : public RelaxationEstimator<T> {
   std::uint32_t options_;
 };
 
-// Of two options: sum_z p(z) (f'_1 - f'_0) [2 h_0 h_1 - 1/2 p_0 p_1 + eta (E_m - E_0)],   h = (p_T + z) / 2
-// E_m, E_0: means of w (1 - w) / control_temperature, w the sigmoid of x / control_temperature, where
-//   of E_m x = theta_1 - theta_0 + logistic noise, on z's side of 0; of E_0 the noise is on z's side with log p for theta
+// For two options: sum_z p(z) (f'_1 - f'_0) [2 h_0 h_1 - 1/2 p_0 p_1 + eta (E_m - E_0)],   h = (p_T + z) / 2
+// E_m, E_0: means of w (1 - w) / control_temperature, w the sigmoid of x / control_temperature. For E_m,
+//   x = theta_1 - theta_0 + logistic noise, on z's side of 0. For E_0 the noise is on z's side with log p in place of theta
 SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) {
   if (at.logits.size() != 2) return {};
   const double temperature = settings.real("control_temperature"), far = INFINITY;
@@ -97,13 +98,14 @@ const EstimatorEntry entry = {
     .target = "expected_loss",
     .unbiased = false,
     .evaluations = "K",
-    .parameters = {samples_parameter(), temperature_parameter(1),
-                   ParameterInfo::real("control_temperature", 0.5, 0, 1e6, "of the control's relaxed choices").above(),
-                   ParameterInfo::real("eta", 0.5, -1e6, 1e6, "weight of the control"),
-                   ParameterInfo::choice("noise", "drawn", {"drawn", "halfway"},
-                                         "of the control's single draw: the noise that made the choice (as published), or new "
-                                         "noise given the choice at the halfway point (mean zero)"),
-                   ParameterInfo::integer("rao_samples", 10, 1, 1e6, "draws of the noise given each choice")},
+    .parameters =
+        {samples_parameter(), temperature_parameter(1),
+         ParameterInfo::real("control_temperature", 0.5, 0, 1e6, "temperature of the control's relaxed choices").above(),
+         ParameterInfo::real("eta", 0.5, -1e6, 1e6, "weight of the control"),
+         ParameterInfo::choice("noise", "drawn", {"drawn", "halfway"},
+                               "for the control's single draw: the noise behind the choice (as published), or new "
+                               "noise given the choice at the halfway point (mean zero)"),
+         ParameterInfo::integer("rao_samples", 10, 1, 1e6, "draws of the noise given each choice")},
     .needs = {need::relaxable},
     .promises = {promise::mean(expected, "rao_samples=1"),
                  promise::mean(expected, "temperature=1.6,control_temperature=1.3,eta=1.5,rao_samples=1"),

@@ -1,11 +1,11 @@
-// reinmax_rao: reinmax whose derivative at the halfway point is that of relaxed choices, averaged over their noise.
+// reinmax_rao: reinmax with the derivative of relaxed choices, averaged over their noise, at the halfway point.
 //
 //   g = 1/K sum_k grad f(z_k) with dz/dlogits := 2/M sum_m dw_m/dlogits - 1/2 J(p),   J(w) = diag(w) - w w'
 //   w_m = softmax((theta + G_m) / temperature),   theta = log((p + z) / 2)
 //   G_m: Gumbel noise given that argmax(theta + G_m) = z
 //
-// Wang & Bui 2026, Beyond ReinMax: low-variance gradient estimators for discrete latent variables (ReinMax-Rao). In the place
-// of J((p + z) / 2) of Liu et al. 2023 stands the Gumbel-Rao Jacobian (Paulus, Maddison & Krause 2021) at the same logits.
+// Wang & Bui 2026, Beyond ReinMax: low-variance gradient estimators for discrete latent variables (ReinMax-Rao). The Gumbel-Rao
+// Jacobian (Paulus, Maddison & Krause 2021) at the same logits replaces J((p + z) / 2) of Liu et al. 2023.
 // Target: expected loss. Bias: yes, also for a quadratic loss of one bit. Cost: K rows.
 // Departures: none known. Their other estimator is `reinmax_cv`.
 #include <cmath>
@@ -31,7 +31,7 @@ class ReinMaxRao final : public RelaxationEstimator<T> {
 
  private:
   Relaxed<T> relax(const Relaxing<T>& asked) const override {
-    auto option = asked.draw();  // at index 0; the noise comes behind it
+    auto option = asked.draw();  // at index 0; the noise uses the later indices
     const auto theta = halfway(asked, option);
     const auto total = sum_of_softmax_given<T>(asked, option, temperature_, rao_samples_, options_, theta);
     auto soft = subtract(affine(total, static_cast<T>(2.0 / rao_samples_)), affine(asked.softmax(), T{0.5}));
@@ -42,8 +42,8 @@ class ReinMaxRao final : public RelaxationEstimator<T> {
   std::uint32_t options_;
 };
 
-// Of two options: sum_z p(z) (f'_1 - f'_0) [2 E(w (1 - w) / temperature | x on z's side of 0) - 1/2 p_0 p_1],   w = sig(x /
-// temperature), x the difference of the thetas + logistic noise
+// For two options: sum_z p(z) (f'_1 - f'_0) [2 E(w (1 - w) / temperature | x on z's side of 0) - 1/2 p_0 p_1],
+// w = sig(x / temperature), x the difference of the thetas + logistic noise
 SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) {
   if (at.logits.size() != 2) return {};
   const double temperature = settings.real("temperature"), far = INFINITY;

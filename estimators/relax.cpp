@@ -3,15 +3,15 @@
 //   g = (f(b) - c(w~)) grad log p(b) + grad c(w) - grad c(w~) + grad f(b),   w = softmax(z / temperature)
 //   c = c_phi(w, state) + eta f(w)
 //
-// Grathwohl, Choi, Wu, Roeder & Duvenaud 2018, Backpropagation through the void, sec. 3 (RELAX), with the
-// choice b made by the noise z and z~ drawn given b. c_phi is a network with one layer of tanh units. It descends the
-// squared norm of g, whose derivative in phi needs that of c's slope along a fixed direction: a central difference of c.
-// `relaxed_model` adds eta times the loss of the relaxed network (as they do too), as `rebar` has it.
-// Target: expected loss. Bias: none. Cost per sample: 1 row; 2 with the relaxed model (1 + T where choices feed later
-// ones, two relaxed rows more where the temperature is being tuned).
-// Departures: z~ is z, derived from numbers held given b. Every choice has a c of its own, which sees the weights of that
-// choice and the network's state (detached) as it asked, at a fixed temperature. The squared norm is taken at the
-// logits of each sample's choices.
+// Grathwohl, Choi, Wu, Roeder & Duvenaud 2018, Backpropagation through the void, sec. 3 (RELAX). The noise z determines the
+// choice b; z~ is drawn given b. c_phi is a network with one layer of tanh units. It descends the squared norm of g; the
+// derivative in phi needs that of c's slope along a fixed direction, which is a central difference of c. `relaxed_model` adds
+// eta times the loss of the relaxed network, as in `rebar` (an option of the paper, too).
+// Target: expected loss. Bias: none. Cost per sample: 1 row; 2 with the relaxed model (1 + T where choices feed later ones, and
+// two more relaxed rows while the temperature is tuned).
+// Departures: z~ equals z, differentiated with the numbers behind it held given b. Every choice has its own c, a function of
+// the weights of that choice and of the network's state (detached) when it asked, at a fixed temperature. The squared norm is
+// taken at the logits of each sample's choices.
 #include <algorithm>
 #include <cmath>
 
@@ -80,15 +80,15 @@ class Relax final : public Estimator<T> {
   }
 
  private:
-  /// c of every choice.
+  /// c at every choice.
   struct Control {
     Var<T> weights = {}, of_states = {};  ///< [cells, S], [states, H]
-    std::vector<int> state = {};          ///< [cells] of the states
+    std::vector<int> state = {};          ///< [cells] row of each cell in of_states
     Var<T> values = {};                   ///< [cells, 1]
     PerChoice value;
     AtLogits w, slope;  ///< the weights, and dc/dw
   };
-  /// Of weights and what the states come to in front of the tanh units, which is had once per state.
+  /// From the weights, and from the states' contribution to the tanh units, which is computed once per state.
   Var<T> network(Var<T> weights, const Control& control) const {
     const auto of_weights = slice_columns(weights.tape->parameter(*hidden_.weight), 0, options_);
     const std::span<const int> state(control.state);
@@ -97,7 +97,7 @@ class Relax final : public Estimator<T> {
 
   std::vector<double> temperatures(bool learning) const {
     if (!eta_) return {};
-    // Within bounds: tuning may run away, and beyond them nothing changes but rounding.
+    // Bounded, in case tuning diverges; outside, only rounding changes.
     const double temperature = std::exp(std::clamp(static_cast<double>(log_temperature_->value.data[0]), -6.0, 6.0));
     if (!learning) return {temperature};
     return {temperature, temperature * std::exp(difference), temperature * std::exp(-difference)};
@@ -131,12 +131,12 @@ class Relax final : public Estimator<T> {
     for_rows(layout, [&](std::size_t cell, std::size_t logit, std::size_t n) {
       std::copy_n(slope.row(cell), n, &control.slope.value[logit]);
     });
-    for (std::size_t c = 0; c < layout.cells(); ++c)  // beyond its options a choice has none
+    for (std::size_t c = 0; c < layout.cells(); ++c)  // 0 beyond the options of a choice
       for (std::size_t i = layout.logit[c] + layout.options[c]; i < layout.logit[c + 1]; ++i) control.slope.value[i] = 0;
     return control;
   }
 
-  /// f(cell, its first logit, count): the numbers that stand side by side both in a layout and in [cells, S].
+  /// Calls f(cell, its first logit, count): entries that are adjacent both in a layout and in [cells, S].
   template <class F>
   void for_rows(const ChoiceLayout& layout, F f) const {
     for (const auto& step : layout.steps) {
@@ -187,9 +187,9 @@ const EstimatorEntry entry = {
         "K; 2 K if relaxed_model; 4 K if relaxed_model and learning; (1 + Q) K if relaxed_model and sequential; (1 + 3 Q) K if "
         "relaxed_model and sequential and learning",
     .parameters = {samples_parameter(), ParameterInfo::integer("hidden", 10, 1, 65536, "tanh units of the control network"),
-                   ParameterInfo::real("temperature", 0.5, 0, 1e6, "of the relaxation the control sees").above(),
+                   ParameterInfo::real("temperature", 0.5, 0, 1e6, "temperature of the control's relaxed input").above(),
                    ParameterInfo::flag("relaxed_model", false, "add the loss of the relaxed network to the control"),
-                   ParameterInfo::real("eta", 1, -1e6, 1e6, "weight of the relaxed network's loss, at first"),
+                   ParameterInfo::real("eta", 1, -1e6, 1e6, "initial weight of the relaxed network's loss"),
                    credit_parameter()},
     .needs = {need::relaxable},
     .promises = {promise::descends_square("hidden=2"), promise::descends_square("hidden=2,relaxed_model=true")},

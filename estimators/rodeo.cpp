@@ -1,4 +1,4 @@
-// rodeo: leave-one-out with control variates that a discrete Stein operator makes of a learned surrogate of f.
+// rodeo: leave-one-out with control variates from a discrete Stein operator on a learned surrogate of f.
 //
 //   g = 1/K sum_k [ (f_k - 1/(K-1) sum_{j != k} (f_j + alpha (A h_j)(z_j))) grad log p(z_k) + beta (A h'_k grad log p)(z_k) ]
 //       + 1/K sum_k grad f_k
@@ -6,12 +6,13 @@
 //   h_k(z), h'_k(z) = H(1/(K-1) sum_{j != k} f_j, 1/(K-1) sum_{j != k} df_j/dz_j . (z - z_j))
 //
 // Shi, Zhou, Hwang, Titsias & Mackey 2022, Gradient estimation with discrete Stein operators: RODEO, with the Gibbs
-// Stein operator (which for bits is Barker's too). H is a network with one layer; it, alpha and beta descend |g|^2.
-// A h has the mean 0 under p, whatever the others' samples. Where choices feed later ones, p(z_t | rest) is the
-// probability given what came before alone, and h looks at no choice after t: A h is then a sum of martingale differences,
-// and the mean is 0 still.
-// Target: expected loss. Bias: none. Cost: K rows, one backward pass more, and T S evaluations of H a sample.
-// Departures: as said for dependent choices; categories besides bits; tanh units; |g|^2 is taken at the logits, row by row.
+// Stein operator (which for bits is also Barker's). H is a network with one layer; H, alpha and
+// beta descend |g|^2. A h has mean 0 under p, for any values of the other samples. Where choices
+// feed later ones, p(z_t | rest) is the probability given the earlier choices only, and h does not
+// depend on choices after t. A h is then a sum of martingale differences, so its mean is still 0.
+// Target: expected loss. Bias: none. Cost: K rows, one more backward pass, and T S evaluations of H per sample.
+// Departures: the form above for dependent choices; categories besides bits; tanh units;
+// |g|^2 is taken at the logits, row by row.
 #include "core/autodiff/elementwise.hpp"
 #include "core/autodiff/rearrange.hpp"
 #include "core/autodiff/reduce.hpp"
@@ -45,11 +46,11 @@ class Rodeo final : public Estimator<T> {
     const auto h = column(samples, H, 0), h2 = column(samples, H, 1);
     const double alpha = alpha_.value.data[0], beta = beta_.value.data[0];
 
-    // (A h)(z) = sum over the choices of w . h, with w = (p - z) / T: the operator replaces a choice by each option, less
-    // itself.
+    // (A h)(z) = sum over the choices of w . h, with w = (p - z) / T: the operator replaces a choice by each option and
+    // subtracts h(z).
     const auto w = steps_share(samples) * (-1.0 * score);
     const auto Ah = sum(dot(w, h), Along::all), Ah2 = sum(dot(w, h2), Along::all);
-    // (A h' grad log p)(z): where a choice is replaced by y, so is its own score: by that of y, y - z away.
+    // (A h' grad log p)(z): where a choice is replaced by y, its score changes to that of y, by y - z.
     const auto stein = Ah2 * score + times(w, h2) - dot(w, h2) * z;
     const auto others = mean_of_others(Ah, samples_) * score;
     const auto g = leave_one_out(f, samples_) * score - alpha * others + beta * stein;
@@ -66,19 +67,19 @@ class Rodeo final : public Estimator<T> {
   }
 
  private:
-  /// 1 / T of each sample, the number of its choices.
+  /// For each sample, 1 / T with T its number of choices.
   PerChoice steps_share(const DifferentiatedSamples<T>& samples) const {
     auto share = choices_of_samples(*samples.layout());
     for (double& count : share) count = count > 0 ? 1 / count : 0;
     return spread(samples.layout(), share);
   }
 
-  /// H at the others' mean loss, and at df/dz . (z - z_j) averaged over the others j, over all choices that h may see.
+  /// H at the others' mean loss, and at df/dz . (z - z_j) averaged over the others j, over all choices that h depends on.
   Var<T> surrogates(DifferentiatedSamples<T>& samples, const PerChoice& f) const {
     const auto& z = samples.choices().one_hot();
     const auto d = mean_of_others(samples.slope(), samples_);
     const auto own = dot(d, z), of_others = mean_of_others(dot(samples.slope(), z), samples_);
-    const auto rest = sum(own - of_others, visible_) - own;  // what the other choices, and the z_j, contribute
+    const auto rest = sum(own - of_others, visible_) - own;  // contribution of the other choices, and of the z_j
     const auto level = mean_of_others(f, samples_);
     const auto& layout = *samples.layout();
     auto input = samples.run().episode().tape().constant(layout.logits(), 2);
@@ -96,13 +97,13 @@ class Rodeo final : public Estimator<T> {
     return h;
   }
 
-  /// Its gradient is that of |g|^2 in H's parameters: g is linear in all h and h'.
+  /// A loss whose gradient is that of |g|^2 in H's parameters: g is linear in all h and h'.
   Var<T> surrogate_loss(const DifferentiatedSamples<T>& samples, const AtLogits& g, const AtLogits& w, Var<T> H) const {
     const double scale = 2 / (static_cast<double>(samples.layout()->samples) * samples_);
     const auto at = samples.choices().met(g);
     const auto own = dot(at, samples.choices().one_hot());
     const auto along = sum(dot(at, samples.choices().score()), Along::all);  // <g, grad log p(z)>
-    // A h_j enters as the mean over the others of each k: the same sum the other way round.
+    // Each k has the mean of A h_j over its others j. Summed over k, that is the same mean for each j.
     const auto in_h = -scale * static_cast<double>(alpha_.value.data[0]) * (mean_of_others(along, samples_) * w);
     const auto in_h2 = scale * static_cast<double>(beta_.value.data[0]) * (times(w, at) + (along - own) * w);
     std::vector<double> weight(2 * w.value.size());
@@ -129,8 +130,8 @@ const EstimatorEntry entry = {
     .unbiased = true,
     .evaluations = "K",
     .parameters = {samples_parameter(4, 2),
-                   ParameterInfo::real("alpha", 0, -1e6, 1e6, "weight of the control variate on the baseline, at first"),
-                   ParameterInfo::real("beta", 0, -1e6, 1e6, "weight of the control variate on the gradient, at first"),
+                   ParameterInfo::real("alpha", 0, -1e6, 1e6, "initial weight of the control variate on the baseline"),
+                   ParameterInfo::real("beta", 0, -1e6, 1e6, "initial weight of the control variate on the gradient"),
                    ParameterInfo::integer("hidden", 100, 1, 65536, "units of the surrogate network")},
     .needs = {need::relaxable},
     .promises = {promise::same_moments("rloo[samples=3]", "samples=3,alpha=0,beta=0"),

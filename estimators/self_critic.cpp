@@ -4,7 +4,7 @@
 //
 // Rennie, Marcheret, Mroueh, Ross & Goel 2017, Self-critical sequence training for image captioning, eq. 6-9; the baseline
 // of Deng et al. 2018 in its greedy form. Target: expected loss. Bias: none. Cost: K + 1 rows.
-// Departure: the paper has one sample; here the mean of K.
+// Departure: the paper has one sample; here g is the mean over K.
 #include "core/choice/choosers.hpp"
 #include "core/estimator/score_function/reference_run.hpp"
 

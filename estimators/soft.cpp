@@ -2,12 +2,12 @@
 //
 //   g = grad f(E_p[z])
 //
-// linear_start=N: in the first N steps of training the weights are the scores themselves, without their softmax (Sukhbaatar et
-// al. 2015, sec. 4.1). Of score-weighted memories the network learns what is worth reading before it has to choose.
+// linear_start=N: in the first N steps of training the weights are the scores themselves, without softmax (Sukhbaatar et al.
+// 2015, sec. 4.1). The network thus learns the useful memories before it has to choose.
 //
 // Bahdanau et al. 2015, Neural machine translation by jointly learning to align and translate, eq. 5; the deterministic
 // "soft" attention of Xu et al. 2015, sec. 4.2.
-// Target: the soft network's loss. Bias: none for it (biased for the expected loss; while it starts linearly, for both).
+// Target: the soft network's loss. Bias: none for it (biased for the expected loss; during a linear start, for both).
 // Variance: none. Cost: 1 row.
 
 #include "core/autodiff/elementwise.hpp"
@@ -65,7 +65,7 @@ const EstimatorEntry entry = {
     .biased_by = [](const Settings& settings) { return settings.integer("linear_start") > 0; },
     .evaluations = "1",
     .parameters = {ParameterInfo::integer("linear_start", 0, 0, 1e9,
-                                          "steps of training in which weights are scores, without softmax")},
+                                          "first steps of training, in which the weights are the scores, without softmax")},
     .needs = {need::relaxable, need::no_choice},
 };
 HARDGRAD_ESTIMATOR(Soft, entry)

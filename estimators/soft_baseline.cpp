@@ -3,7 +3,7 @@
 //   g = 1/K sum_k [ (f_k - f(E_p[z])) grad log p(z_k) + grad f_k ]
 //
 // Deng, Kim, Chiu, Guo & Rush 2018, Latent Alignment and Variational Attention, sec. 3 ("we use soft attention as a
-// baseline"). The soft loss is a number here: nothing is differentiated through it.
+// baseline"). The soft loss is a constant here: it is not differentiated.
 // Target: expected loss. Bias: none. Cost: K + 1 rows.
 #include "core/choice/choosers.hpp"
 #include "core/estimator/score_function/reference_run.hpp"

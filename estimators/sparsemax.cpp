@@ -14,7 +14,7 @@
 namespace hardgrad::estimators::sparsemax {
 namespace {
 
-/// One row per option in the support, or set of them.
+/// One row for each option in the support, or for each set of them.
 template <class T>
 class SupportChooser final : public EnumerateChooser<T> {
  public:
@@ -28,7 +28,7 @@ class SupportChooser final : public EnumerateChooser<T> {
     const auto before = to.size();
     for (int i = 0; i < options; ++i)
       if (static_cast<double>(logits[i]) > tau) to.push_back(i);
-    if (to.size() == before) to.push_back(options - 1);  // where a logit is no number: that must stay visible
+    if (to.size() == before) to.push_back(options - 1);  // if a logit is NaN: it must stay visible
   }
 };
 

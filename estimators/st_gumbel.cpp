@@ -1,4 +1,4 @@
-// st_gumbel: the hard choice of perturbed logits going forward, its Gumbel-softmax relaxation going backward.
+// st_gumbel: the hard choice of perturbed logits in the forward pass, its Gumbel-softmax relaxation in the backward pass.
 //
 //   g = 1/K sum_k grad f(z_k) with dz/dlogits := dw/dlogits
 //   z = one_hot(argmax(log p + G)),   w = softmax((log p + G) / temperature),   G Gumbel noise
@@ -33,7 +33,7 @@ SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) { 
 
 const EstimatorEntry entry = {
     .name = "st_gumbel",
-    .summary = "hard Gumbel-max choices going forward, their Gumbel-softmax going backward",
+    .summary = "hard Gumbel-max choices in the forward pass, their Gumbel-softmax in the backward pass",
     .paper = "Jang, Gu & Poole 2017, Categorical reparameterization with Gumbel-softmax, sec. 2.2",
     .target = "expected_loss",
     .unbiased = false,

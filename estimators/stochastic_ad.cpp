@@ -1,18 +1,18 @@
-// stochastic_ad: every choice jumps to the option before or after it, as it would if its logits moved and its noise did not.
+// stochastic_ad: every choice jumps to the option before or after it, as if its logits moved and its noise did not.
 //
-//   z = the option where u falls among the cumulated probabilities F_i = p_0 + .. + p_i, u uniform
+//   z = the option whose interval of the cumulated probabilities F_i = p_0 + .. + p_i contains u, u uniform
 //   dF_i/dlogit_l = p_l ([l <= i] - F_i) moves the border between i and i + 1:
 //     up where l <= i:  of the draws of i + 1 the share  p_l (1 - F_i) / p_{i+1}  jumps to i
 //     down where l > i: of the draws of i     the share  p_l F_i / p_i            jumps to i + 1
 //   g_logit_l = [l < z] p_l (1 - F_{z-1}) / p_z (f(z - 1) - f(z)) + [l > z] p_l F_z / p_z (f(z + 1) - f(z))        per choice
 //
 // Arya, Schauer, Schaefer & Rackauckas 2022, Automatic differentiation of programs with discrete randomness (StochasticAD):
-// the stochastic derivative of a draw by inversion, each component in the direction in which its logit grows. The first and
-// the last option have one neighbour. It depends on the order of the options, and is good where neighbours cost alike.
+// the stochastic derivative of a draw by inversion, for each logit in the direction in which it grows. The first and the last
+// option have one neighbour. The estimate depends on the order of the options, and is good if neighbours have similar costs.
 // Target: expected loss. Bias: none. Variance: like 1 / p of a rare option between common ones.
-// Cost: 3 rows a question where choices have their own costs, else 2 more rows for each column of each question.
-// Departures: both jumps of every choice run, where the paper keeps one of all that a program could take, drawn in
-// proportion to their shares. Rows that jumped go on as `mvd`'s do.
+// Cost: 3 rows per question if choices have separate costs, else 2 more rows for each column of each question.
+// Departures: both jumps of every choice are run; the paper keeps one of all possible jumps, drawn in proportion to their
+// shares. Rows that jumped continue as in `mvd`.
 #include <algorithm>
 
 #include "core/estimator/coupling/coupled_estimator.hpp"
@@ -36,7 +36,7 @@ class StochasticAd final : public CoupledEstimator<T> {
   void gradient(const Coupling& coupling, std::span<const double> f, std::span<double> logits) const override {
     const auto& p = coupling.p;
     const auto z = static_cast<std::size_t>(coupling.option[0]);
-    double below = 0, above = 0;  // F_{z-1} and 1 - F_z, each summed where it does not cancel
+    double below = 0, above = 0;  // F_{z-1} and 1 - F_z, each summed without cancellation
     for (std::size_t l = 0; l < z; ++l) below += p[l];
     for (std::size_t l = z + 1; l < p.size(); ++l) above += p[l];
     for (std::size_t l = 0; l < z; ++l) logits[l] = p[l] * (p[z] + above) / p[z] * (f[1] - f[0]);
@@ -49,7 +49,7 @@ class StochasticAd final : public CoupledEstimator<T> {
 
 const EstimatorEntry entry = {
     .name = "stochastic_ad",
-    .summary = "jumps of every choice to the options before and after it, in proportion to what its logits move",
+    .summary = "jumps of every choice to the options before and after it, in proportion to the change of its probabilities",
     .paper = "Arya et al. 2022, Automatic differentiation of programs with discrete randomness",
     .target = "expected_loss",
     .unbiased = true,

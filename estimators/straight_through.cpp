@@ -1,15 +1,15 @@
-// straight_through: a hard choice going forward, its probabilities going backward.
+// straight_through: a hard choice in the forward pass, its probabilities in the backward pass.
 //
 //   g = 1/K sum_k grad f(z_k) with dz/dlogits := dp_b/dlogits,   z_k ~ p_f
 //   p_b = softmax(logits / temperature),   p_f = softmax(logits / forward_temperature)
 //
 // Bengio, Leonard & Courville 2013, Estimating or propagating gradients through stochastic neurons for conditional
 // computation (the straight-through estimator that keeps the derivative of the sigmoid; here of the softmax): both are 1.
-// With `temperature` as Liu et al. 2023, Bridging discrete and backpropagation, compare with it; with both, decoupled, Shah,
-// Yan, Mozer & Liu 2024, Improving discrete optimisation via decoupled straight-through estimator.
+// With `temperature`: the version that Liu et al. 2023, Bridging discrete and backpropagation, compare with. With both,
+// decoupled: Shah, Yan, Mozer & Liu 2024, Improving discrete optimisation via decoupled straight-through estimator.
 // Target: expected loss. Bias: of first order in f's curvature; for one bit and f(b) = (b - t)^2 it is p (1 - p) (2p - 1).
-// Exact where f is linear in every choice and no choice feeds later ones, at temperature 1. A forward temperature other than
-// 1 draws from another distribution than the network's: exploration. Cost: K rows.
+// Exact at temperature 1 if f is linear in every choice and no choice feeds later ones. A forward temperature other than 1
+// draws from another distribution than the network's, for exploration. Cost: K rows.
 #include "core/estimator/relaxation/relaxation.hpp"
 
 namespace hardgrad::estimators::straight_through {
@@ -43,14 +43,14 @@ SmallChoice::Vector expected(const Settings& settings, const SmallChoice& at) {
 
 const EstimatorEntry entry = {
     .name = "straight_through",
-    .summary = "hard choices going forward, their probabilities going backward",
+    .summary = "hard choices in the forward pass, their probabilities in the backward pass",
     .paper = "Bengio, Leonard & Courville 2013, Estimating or propagating gradients through stochastic neurons",
     .target = "expected_loss",
     .unbiased = false,
     .evaluations = "K",
     .parameters = {samples_parameter(), temperature_parameter(1),
                    ParameterInfo::real("forward_temperature", 1, 0, 1e6,
-                                       "of the softmax that choices are drawn from; other than 1, it is not the network's own")
+                                       "temperature of the softmax that choices are drawn from; the network's own is 1")
                        .above()},
     .needs = {need::relaxable},
     .promises = {promise::mean(expected), promise::mean(expected, "temperature=0.6"),

@@ -2,11 +2,11 @@
 //
 //   g = 1/K sum_k [ (f_k - b) grad log p(z_k) + grad f_k ],   z_kt = F_kt^-1((pi_t(k) + v_kt) / K)
 //
-// v_kt uniform, pi_t a random permutation drawn anew at every choice t. Owen 2013, Monte Carlo theory, methods and
-// examples, sec. 8.4 (proportional allocation); as a way to resample: Kitagawa 1996; Douc & Cappe 2005.
-// Target: expected loss. Bias: none: given what sample k chose before, its number is uniform on (0, 1), because pi_t(k) is
-// uniform on the strata and independent of the past; hence every path by itself has the law p. Cost: K rows.
-// The samples share strata one choice at a time, as a Latin hypercube does: nothing is stratified jointly over choices.
+// v_kt uniform, pi_t a new random permutation at every choice t. Owen 2013, Monte Carlo theory, methods and examples, sec. 8.4
+// (proportional allocation); for resampling: Kitagawa 1996; Douc & Cappe 2005.
+// Target: expected loss. Bias: none. Given the earlier choices of sample k, its number is uniform on (0, 1), because pi_t(k) is
+// uniform on the strata and independent of the past; so every path by itself follows p. Cost: K rows.
+// The samples are stratified at each choice separately, as in a Latin hypercube, not jointly over choices.
 #include "core/choice/stratified.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 

@@ -6,10 +6,10 @@
 // Liang et al. 2018, Memory augmented policy optimization (C a buffer); Liu et al. 2019, Rao-Blackwellized stochastic
 // gradients for discrete distributions (C the most probable); with C sampled without replacement: Kool et al. 2020,
 // Estimating gradients for discrete random variables by sampling without replacement (stochastic sum-and-sample).
-// Target: expected loss. Bias: none, whatever C, because given C the mean over z is the sum over all outcomes.
-// Cost: k rows a step, one run. All outcomes: exact.
-// Departures: in the same run that finds C, the sample is drawn from the prefixes that leave the beam, by a reservoir; C is
-// what a beam search of width k - 1 finds: the most probable outcomes if choices are independent, else nearly. The
+// Target: expected loss. Bias: none, for any C, because given C the mean over z is the sum over all outcomes.
+// Cost: k rows a step, one run. If k covers all outcomes: exact.
+// Departures: the sample is drawn in the same run that finds C, by reservoir sampling from the prefixes that leave the beam. C
+// is the result of a beam search of width k - 1: the most probable outcomes if choices are independent, else approximately. The
 // constant baseline b is an addition (0: as published).
 #include "core/estimator/score_function/score_function.hpp"
 #include "core/estimator/without_replacement/subset.hpp"
@@ -31,7 +31,7 @@ class SumAndSample final : public Estimator<T> {
                        : Subset<T>::without_replacement(problem, samples_, per_step_);
     return std::move(subset).estimate([this](const Beam& beam, std::span<const double> f) {
       typename Subset<T>::Weights weights{std::vector<double>(f.size()), probabilities(beam)};
-      if (!top_)  // the last one drawn stands for itself and all that were not
+      if (!top_)  // the last outcome drawn represents itself and all outcomes not drawn
         weights.path.back() += beam.rest;
       else if (beam.sampled >= 0)
         weights.path[beam.sampled] = beam.rest;

@@ -2,11 +2,11 @@
 //
 //   g = 1/K sum_k [ (f_k - b) grad log p(z_k) + grad f_k ],   z_kt = F_kt^-1((pi_t(k) + v_t) / K)
 //
-// v_t uniform and common to an example's samples, pi_t a random permutation drawn anew at every choice t. Madow & Madow
-// 1944; as a way to resample: Kitagawa 1996; Douc & Cappe 2005, Comparison of resampling schemes for particle filtering.
-// Target: expected loss. Bias: none: given what sample k chose before, its number is uniform on (0, 1), because pi_t(k) and
-// v_t are independent of the past; hence every path by itself has the law p. Cost: K rows.
-// Unlike `stratified` it is not sure to beat independent samples: variance depends on the order of the options.
+// v_t uniform and common to an example's samples, pi_t a new random permutation at every choice t. Madow & Madow 1944; for
+// resampling: Kitagawa 1996; Douc & Cappe 2005, Comparison of resampling schemes for particle filtering.
+// Target: expected loss. Bias: none. Given the earlier choices of sample k, its number is uniform on (0, 1), because pi_t(k)
+// and v_t are independent of the past; so every path by itself follows p. Cost: K rows.
+// Unlike `stratified`, it need not beat independent samples: the variance depends on the order of the options.
 #include "core/choice/stratified.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 

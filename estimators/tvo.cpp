@@ -6,8 +6,8 @@
 // Masrani, Le & Wood 2019, The thermodynamic variational objective, eq. 7 (pi) and 11-13 (gradient): a left Riemann sum over
 // 0 = b_0 < b_1 < ... < b_J = 1, b_1..b_J evenly spaced in their logarithm. Expectations under pi_j are weighted by
 // w_k^b_j / sum_l w_l^b_j over K samples of q; the covariance is multiplied by K / (K - 1).
-// Target: L. Bias: from the normalised weights, like 1/K where many count. The first term (b_0 = 0, equal weights) has none, so
-// with partitions = 1 this is the evidence lower bound's leave-one-out estimator, unbiased. Cost: K rows.
+// Target: L. Bias: from the normalised weights, like 1/K if many count. The first term (b_0 = 0, equal weights) has none, so
+// with partitions = 1 this is the unbiased leave-one-out estimator of the evidence lower bound. Cost: K rows.
 #include "core/estimator/importance/importance.hpp"
 
 #include <fmt/format.h>

@@ -1,17 +1,17 @@
-// ugc: unbiased gradient combination: DisARM for bits that are unsure, the flipped bit for those that are nearly certain.
+// ugc: unbiased gradient combination: DisARM for uncertain bits, the flipped bit for nearly certain ones.
 //
 //   g_phi_i = 1/2 (f(b) - f(b~)) (b_i - b~_i) sig(|phi_i|)                      if 2 T min(p_i, 1 - p_i) >= 1   (disarm)
 //             T [i = j] p_i (1 - p_i) (f(b_i = 1, rest) - f(b_i = 0, rest))     else                            (bitflip)
 //
 // Kunes, Yin, Land, Haviv, Pe'er & Tavare 2022, Gradient estimation for binary latent variables via gradient variance clipping.
 // T is the number of choices. With m = min(p, 1 - p) the two have the second moments m (1 - m)^2 / 2 E D^2 and
-// T m^2 (1 - m)^2 E D'^2, D being the difference between the members of the pair and D' that made by the flip: they cross at
-// 2 T m = 1 if the differences are alike. As the bound looks at p alone, what it chooses is unbiased.
-// Target: expected loss. Bias: none. Variance: not above disarm's where the loss is a sum over bits (then E D^2 >= E D'^2). Of
-// one loss whatever it be no bound on p alone can promise that: with f(1, rest) = f(0, rest~) disarm has no variance at all.
-// Cost: 3 rows a sample: the pair, and the flipped row beside its first member.
-// Departures: written at the logits; the bound is derived from the moments as above. Only where no choice changes the
-// distribution of another, as in the paper.
+// T m^2 (1 - m)^2 E D'^2. D is the difference of losses in the antithetic pair, D' that of the flip. The moments are equal at
+// 2 T m = 1 if E D^2 = E D'^2. The threshold depends on p only, so the combination is unbiased.
+// Target: expected loss. Bias: none. Variance: not above disarm's if the loss is a sum over bits (then E D^2 >= E D'^2). For
+// general losses no threshold on p can ensure that: with f(1, rest) = f(0, rest~), disarm has no variance at all.
+// Cost: 3 rows per sample: the pair, and the flipped row beside its first member.
+// Departures: written at the logits; the threshold is derived from the moments above. Only for choices that do not change each
+// other's distribution, as in the paper.
 #include <algorithm>
 
 #include "core/estimator/coupling/flipping.hpp"
@@ -36,7 +36,7 @@ class Ugc final : public FlippingEstimator<T> {
 
 const EstimatorEntry entry = {
     .name = "ugc",
-    .summary = "DisARM for unsure bits, one flipped bit for those that are nearly certain",
+    .summary = "DisARM for uncertain bits, one flipped bit for nearly certain ones",
     .paper = "Kunes et al. 2022, Gradient estimation for binary latent variables via gradient variance clipping",
     .target = "expected_loss",
     .unbiased = true,
@@ -46,7 +46,7 @@ const EstimatorEntry entry = {
     .promises = {promise::less_variance("disarm", "samples=1", Promise::Loss::sum), promise::variance(1.649235329)},
     .unsupported = [](const Settings&, const Structure& structure) -> std::string {
       return structure.independent() ? ""
-                                     : "its pairs run side by side, and here choices feed later ones: take disarm or bitflip";
+                                     : "its pairs run side by side, but here choices feed later ones: take disarm or bitflip";
     },
 };
 HARDGRAD_ESTIMATOR(Ugc, entry)

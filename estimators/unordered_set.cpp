@@ -1,4 +1,4 @@
-// unordered_set: k distinct outcomes, each weighted by how likely it is to have come first in a sample without replacement.
+// unordered_set: k distinct outcomes, each weighted by its probability of coming first in a sample without replacement.
 //
 //   g = sum_{s in S} p(s) R(S, s) [ (f(s) - B(S, s)) grad log p(s) + grad f(s) ]
 //   B(S, s) = sum_{s' in S} p(s') R^{D\s}(S, s') f(s'),   R^{D\s}(S, s) = 1
@@ -6,10 +6,11 @@
 // Kool, van Hoof & Welling 2020, Estimating gradients for discrete random variables by sampling without replacement: the
 // unordered set policy gradient estimator with its built-in control variate. S is drawn by stochastic beam search
 // (Kool et al. 2019).
-// Target: expected loss. Bias: none: E[h(first) | S] = sum p R h, and given the first, s, B estimates E f from the others
-// without bias, so that its score has mean zero. Cost: k rows a step (fewer where fewer prefixes exist). All outcomes: exact.
-// Departures: the ratios come from a recursion over subsets (k <= 12) instead of over orders; f - B is formed from
-// differences of losses, which is the same because the weights of B sum to 1.
+// Target: expected loss. Bias: none: E[h(first) | S] = sum p R h. Given the first outcome
+// s, B estimates E f from the others without bias, so its score term has mean zero. Cost:
+// k rows a step (fewer if there are fewer prefixes). If k covers all outcomes: exact.
+// Departures: the ratios come from a recursion over subsets (k <= 12) instead of over orders. f - B is computed from
+// differences of losses, which is equivalent because the weights of B sum to 1.
 #include "core/estimator/without_replacement/leave_one_out_ratios.hpp"
 #include "core/estimator/without_replacement/subset.hpp"
 
@@ -58,7 +59,7 @@ const EstimatorEntry entry = {
     .unbiased = true,
     .evaluations = "K",
     .parameters = {ParameterInfo::integer("samples", 2, 1, 1024, "distinct outcomes per example"),
-                   ParameterInfo::flag("baseline", true, "take the built-in baseline off the loss"), per_step_parameter()},
+                   ParameterInfo::flag("baseline", true, "subtract the built-in baseline from the loss"), per_step_parameter()},
     .needs = {need::enumerable},
     .promises = {promise::unshifted(), promise::noiseless(Promise::Loss::constant),
                  promise::variance(1.735186122, "samples=2")},

@@ -5,11 +5,11 @@
 //   g_p = 1/K sum_k grad (f_k - log p(z_k))
 //
 // Richter, Boustati, Nuesken, Ruiz & Akyildiz 2020, VarGrad: a low-variance gradient estimator for variational inference
-// (the log-variance loss at r = q). It is rloo[target=elbo,kl=sampled] without its path term grad log q(z_k), whose mean is 0:
-// as that stands in the gradient of l_k, 1 is taken off what weighs the score. So g_q has no variance where q is the posterior
-// p(z | y): l is the same for every z.
+// (the log-variance loss at r = q). It is rloo[target=elbo,kl=sampled] without the path term grad log q(z_k), whose mean is
+// 0: grad l_k contains this term, so 1 is subtracted from the factor of the score. g_q has no variance where q is the posterior
+// p(z | y), because l is then the same for every z.
 // Target: ELBO. Bias: none. Cost: K rows.
-// Departure: g_p, the gradient for the network, which the paper leaves to the user.
+// Departure: g_p, the gradient for the network; the paper leaves it to the user.
 #include "core/autodiff/elementwise.hpp"
 #include "core/estimator/score_function/score_function.hpp"
 

@@ -9,7 +9,7 @@
 // every visited site. The model is built with a posterior; its parameters are trained with the rest.
 // Target: ELBO. Bias: none. Cost: K rows, or as `exact`.
 // Departure: the baseline is the mean of the example's other samples (K > 1) or a moving average used before its update
-// (K = 1), where Deng et al. take the soft network's loss.
+// (K = 1); Deng et al. use the soft network's loss.
 #include <algorithm>
 
 #include "core/autodiff/elementwise.hpp"

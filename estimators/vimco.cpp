@@ -1,10 +1,10 @@
-// vimco: the K-sample bound with a learning signal of its own for every sample.
+// vimco: the K-sample bound with a separate learning signal for every sample.
 //
 //   L_-k = -log 1/K (sum_l!=k w_l + m_k),  m_k the geometric (or arithmetic) mean of the other samples' weights
 //   g = sum_k (L - L_-k) grad log q(z_k) - sum_k v_k grad log w_k        (L, w, v as in iwae_reinforce)
 //
-// Mnih & Rezende 2016, Variational inference for Monte Carlo objectives, the local learning signals: L_-k is what the
-// bound would have been had sample k been like the others. It does not depend on z_k, so it is a baseline.
+// Mnih & Rezende 2016, Variational inference for Monte Carlo objectives, the local learning signals: L_-k is the bound with the
+// weight of sample k replaced by the mean of the others. It does not depend on z_k, so it is a baseline.
 // Target: the K-sample bound. Bias: none. Cost: K rows.
 #include "core/estimator/importance/importance.hpp"
 
@@ -55,9 +55,8 @@ const EstimatorEntry entry = {
     .target_of = samples_of_bound,
     .unbiased = true,
     .evaluations = "K",
-    .parameters = {samples_parameter(2, 2),
-                   ParameterInfo::choice("mean", "geometric", {"geometric", "arithmetic"},
-                                         "mean of the other weights that stands in for a sample's own")},
+    .parameters = {samples_parameter(2, 2), ParameterInfo::choice("mean", "geometric", {"geometric", "arithmetic"},
+                                                                  "mean of the other weights that replaces a sample's own")},
     .needs = {need::log_density},
     .promises = {promise::unshifted(), promise::unshifted("mean=arithmetic"), promise::unbiased("mean=arithmetic"),
                  promise::variance(1.140920669, "samples=3"), promise::variance(1.343973598, "samples=3,mean=arithmetic")},

@@ -5,10 +5,10 @@
 //
 // Hinton, Dayan, Frey & Neal 1995, The wake-sleep algorithm for unsupervised neural networks (samples = 1); Bornschein &
 // Bengio 2015, Reweighted wake-sleep (wake phase of p, sleep phase of q); Le et al. 2019, Revisiting reweighted wake-sleep
-// (wake-theta, sleep-phi). x is what the network is given, y what it is judged by; the dream keeps x.
+// (wake-theta, sleep-phi). x is the network's input, y the answer that its loss is computed for; the dream keeps x.
 // Target: the field -log p(y) for the network, KL(p(z | x, y) || q) averaged over y from p(y | x) for the posterior, summed
-// where they share parameters. Bias: none in the sleep phase, in the wake phase that of wake_wake. Cost: K rows and two more.
-// Departures: one dream an example, whatever K.
+// where they share parameters. Bias: none in the sleep phase; that of wake_wake in the wake phase. Cost: K rows and two more.
+// Departures: one dream per example, for any K.
 #include "core/estimator/importance/importance.hpp"
 
 #include "core/autodiff/elementwise.hpp"
@@ -23,7 +23,7 @@ template <class T>
 class WakeSleep final : public Estimator<T> {
  public:
   WakeSleep(const Settings& settings, const Structure&, Key) : samples_(settings.integer("samples")) {}
-  bool exchangeable() const override { return false; }  // the dream is none of the samples
+  bool exchangeable() const override { return false; }  // the dream is not one of the samples
 
   Estimate<T> estimate(const Problem<T>& problem) const override {
     ImportanceSamples<T> drawn(problem, samples_);
@@ -52,7 +52,7 @@ class WakeSleep final : public Estimator<T> {
 
 const EstimatorEntry entry = {
     .name = "wake_sleep",
-    .summary = "reweighted wake-sleep: weighted samples for the network, its dreams for the posterior",
+    .summary = "reweighted wake-sleep: weighted samples for the network, dreams of the network for the posterior",
     .paper = "Hinton et al. 1995, The wake-sleep algorithm; Bornschein & Bengio 2015, Reweighted wake-sleep",
     .target = "wake_sleep",
     .unbiased = false,

@@ -1,4 +1,4 @@
-// wake_wake: reweighted wake-sleep in which the posterior too learns from the data (the wake phase of q).
+// wake_wake: reweighted wake-sleep in which the posterior also learns from the data (the wake phase of q).
 //
 //   v_k = w_k / sum_l w_l,  w_k = p(z_k) exp(-f_k) / q(z_k),  z_k from q
 //   g = sum_k v_k grad (f_k - log p(z_k)) - sum_k v_k grad log q(z_k)
@@ -6,7 +6,7 @@
 // Bornschein & Bengio 2015, Reweighted wake-sleep (wake phase of p and of q); Le et al. 2019, Revisiting reweighted
 // wake-sleep for models with stochastic control flow (wake-theta, wake-phi).
 // Target: the field -log p(y) for the network, the inclusive KL(p(z|y) || q) for the posterior, summed where they share
-// parameters. Bias: from normalising the weights by their own sum; like 1/K where many count.
+// parameters. Bias: from normalising the weights by their sum; like 1/K if many weights count.
 // Cost: K rows.
 #include "core/estimator/importance/importance.hpp"
 

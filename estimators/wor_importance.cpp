@@ -1,4 +1,4 @@
-// wor_importance: distinct outcomes weighted by one over the probability that they come above a threshold.
+// wor_importance: distinct outcomes, each weighted by the inverse probability of exceeding a threshold.
 //
 //   w(s) = p(s) / q(s),  q(s) = P(G(s) > kappa) = 1 - exp(-p(s) exp(-kappa)),  W = sum_{s in S} w(s)
 //   plain:                 sum_{s in S} w(s) f(s) grad log p(s)
@@ -10,11 +10,11 @@
 // S are the k outcomes with the largest perturbed log probabilities G (stochastic beam search), kappa is the next largest.
 // Kool, van Hoof & Welling 2019, Buy 4 REINFORCE samples, get a baseline for free!, eq. 9-11; the weights are those of
 // priority sampling (Duffield, Lund & Thorup 2007).
-// Target: expected loss. Bias: none; normalised: of order 1/k. Cost: k rows a step. All outcomes: exact.
-// Variance is finite only for k >= 2 (plain) or k >= 4 (with baseline), because the chance that all k outcomes lie above a
-// huge kappa falls like exp(-k kappa) while weights grow like exp(kappa). E[plain | S] is `unordered_set` without baseline.
-// Departure: kappa is the largest perturbed log probability among the prefixes that left the beam, which is that of the
-// next outcome, so that no (k+1)-th outcome is run.
+// Target: expected loss. Bias: none; normalised: of order 1/k. Cost: k rows a step. If k covers all outcomes: exact.
+// Variance is finite only for k >= 2 (plain) or k >= 4 (with baseline): the probability that all k outcomes exceed a large
+// kappa falls like exp(-k kappa), while weights grow like exp(kappa). E[plain | S] is `unordered_set` without baseline.
+// Departure: kappa is the largest perturbed log probability among the prefixes that left the beam. It equals that of the next
+// outcome, so no (k+1)-th outcome is run.
 #include <cmath>
 #include <numeric>
 
@@ -72,12 +72,12 @@ std::string refuse(const Settings& settings, const Structure& structure) {
   return refuse_subset(settings, structure);
 }
 
-// Of k distinct outcomes out of more, the squared weights of the baseline's products grow like exp(4 kappa), and the density of
-// kappa falls like exp(-(k + 1) kappa).
+// If there are more than k outcomes, the squared weights in the baseline's products grow like exp(4 kappa), while the density
+// of kappa falls like exp(-(k + 1) kappa).
 std::string infinite(const Settings& settings, const Structure& structure, double outcomes) {
   const double k = settings.integer("samples");
   if (settings.flag("normalise") || !settings.flag("baseline") || k >= 4) return "";
-  if (k >= (settings.flag("per_step") ? structure.most_options() : outcomes)) return "";  // all of them: exact
+  if (k >= (settings.flag("per_step") ? structure.most_options() : outcomes)) return "";  // the sample has all outcomes: exact
   return "its importance weights have no fourth moment with samples below 4: take samples=4 or more, or baseline=false";
 }
 
@@ -92,8 +92,8 @@ const EstimatorEntry entry = {
     .biased_by = [](const Settings& settings) { return settings.flag("normalise"); },
     .evaluations = "K",
     .parameters = {ParameterInfo::integer("samples", 4, 1, 1e6, "distinct outcomes per example"),
-                   ParameterInfo::flag("baseline", true, "take the built-in baseline off the loss"),
-                   ParameterInfo::flag("normalise", false, "divide by the sum of the weights: biased, less noise"),
+                   ParameterInfo::flag("baseline", true, "subtract the built-in baseline from the loss"),
+                   ParameterInfo::flag("normalise", false, "divide by the sum of the weights: biased, lower variance"),
                    per_step_parameter()},
     .needs = {need::enumerable},
     .promises = {promise::variance(1.412081428, "samples=2,normalise=true"),

@@ -3,11 +3,11 @@
 //   v_k = w_k / sum_l w_l,  w_k = p(z_k) exp(-f_k) / q(z_k);   u_k = r_k / sum_l r_l,  r_k = p(z_k) / q(z_k);   z_k from q
 //   g = sum_k v_k grad f_k - sum_k (v_k - u_k) grad log p(z_k) - sum_k (v_k - 1/K) grad log q(z_k)
 //
-// Ba, Grosse, Salakhutdinov & Frey 2015, Learning wake-sleep recurrent attention models. Both control variates
-// are scores with mean zero under their own law: the prior's score is averaged with importance weights, the posterior's
-// over its own samples.
-// Target: the field of wake_wake. Bias: that of wake_wake and E[sum_k u_k grad log p(z_k)], because the prior's control variate
-// is itself self-normalised; the posterior's adds none. Both vanish like 1/K in the end, but the prior's only once samples of q
+// Ba, Grosse, Salakhutdinov & Frey 2015, Learning wake-sleep recurrent attention models.
+// Both control variates are scores with mean zero under their own distribution: the
+// prior's score is averaged with importance weights, the posterior's over its samples.
+// Target: the field of wake_wake. Bias: that of wake_wake plus E[sum_k u_k grad log p(z_k)], because the prior's control
+// variate is self-normalised, too; the posterior's adds none. Both vanish like 1/K, but the prior's only once samples of q
 // cover p: on a trained network, whose posterior is sharp, it stays near the whole gradient (estimators/README.md). Cost: K
 // rows. Departures: the paper's heuristics for exploration and its smoothing of the attention maps are left out.
 #include "core/estimator/importance/importance.hpp"

@@ -1,5 +1,5 @@
-// Attention over the items of a row's own example. Consecutive rows of one example form a run; a run of
-// several rows is one matrix product, a short one plain loops.
+// Attention over the items of each row's example. Consecutive rows of one example form a run. A long run is one matrix product;
+// short runs use plain loops.
 #include "core/autodiff/attention.hpp"
 
 #include "core/autodiff/product.hpp"
@@ -10,9 +10,9 @@
 namespace hardgrad {
 namespace {
 
-constexpr std::size_t product_rows = 4;  ///< from so many rows a run is worth a call of BLAS
+constexpr std::size_t product_rows = 4;  ///< shortest run for which a BLAS call is faster
 
-/// f(b, first, last) for each run of rows [first, last) of example b.
+/// Calls f(b, first, last) for each run of rows [first, last) of example b.
 template <class F>
 void for_runs(std::span<const int> example, F&& f) {
   for (std::size_t first = 0, last; first < example.size(); first = last) {
@@ -26,7 +26,7 @@ MatrixView<U> rows_from(MatrixView<U> x, std::size_t from, std::size_t count) {
   return {x.row(from), count, x.cols};
 }
 
-/// The items of the example whose number is e.
+/// The items of example e.
 template <class T>
 MatrixView<T> items_of(MatrixView<T> x, std::span<const int> first, std::size_t e) {
   return rows_from(x, first[e], first[e + 1] - first[e]);
@@ -90,15 +90,15 @@ void grouped_outer(MatrixView<const T> w, MatrixView<const T> a, std::span<const
   });
 }
 
-/// Every example has its items, and there are as many rows.
+/// Checks that every row has an example, and every example has items.
 void require_examples(const char* operation, std::span<const int> example, std::size_t rows, const Items& items,
                       std::size_t item_rows) {
   if (example.size() != rows || items.most() == 0 || item_rows != items.total())
-    throw Bug(std::string(operation) + ": rows, examples and items do not fit");
+    throw Bug(std::string(operation) + ": rows, examples and items do not match");
   require_indices(operation, example, 0, items.examples());
 }
 
-/// e[i] = sum_j v[j] tanh(q[j] + k[i, j]) for the items of one row: k [n, D]. `sums` [n] is worked in.
+/// e[i] = sum_j v[j] tanh(q[j] + k[i, j]) for the items of one row: k [n, D]. `sums` [n] is workspace.
 template <class T>
 void additive_row(const T* q, MatrixView<const T> k, const T* v, kernels::Batch<T>* sums, T* e) {
   std::fill_n(sums, k.rows, kernels::Batch<T>(T{0}));
@@ -110,8 +110,8 @@ void additive_row(const T* q, MatrixView<const T> k, const T* v, kernels::Batch<
   for (std::size_t i = 0; i < k.rows; ++i) e[i] = xsimd::hadd(sums[i]);
 }
 
-/// Its cotangents, given g of e, with t the tanh and d = g[i] v (1 - t^2): dq = sum_i d, dv = sum_i g[i] t, dk[i] += d if it
-/// is wanted.
+/// Its cotangents from the cotangent g of e. With t the tanh and d = g[i] v (1 - t^2): dq = sum_i d, dv = sum_i g[i] t, and
+/// dk[i] += d if it is wanted.
 template <class T>
 void additive_row_backward(const T* g, const T* q, MatrixView<const T> k, const T* v, T* dq, T* dv, MatrixView<T> dk) {
   const kernels::Batch<T> one(T{1}), zero(T{0});
@@ -173,7 +173,7 @@ Var<T> additive_scores(Var<T> query, Var<T> keys, Var<T> v, std::span<const int>
   tape.on_backward({y}, [query, keys, v, y, example = tape.keep(example), first = tape.keep(items.first())](Tape<T>& tape) {
     const auto g = tape.cotangent(y), q = tape.value(query), k = tape.value(keys), weight = tape.value(v);
     const auto wanted = [&](Var<T> x) { return tape.needs_gradient(x) ? tape.sink(x).scattered() : MatrixView<T>{}; };
-    const auto to_q = wanted(query), to_k = wanted(keys);  // perhaps the same matrix: a row is written when it is done
+    const auto to_q = wanted(query), to_k = wanted(keys);  // may be the same matrix: each row is written once it is complete
     const std::size_t width = k.cols;
     const auto dv = tape.template scratch<double>(weight.size());
     const auto dv_row = tape.template scratch<T>(width), dq_row = tape.template scratch<T>(width);

@@ -1,5 +1,5 @@
-// Attention: scores of a query against its own example's items, and mixtures of them. Examples may have different numbers
-// of items; row r of the queries belongs to example[r]. Rows of one example that follow each other are one matrix product.
+// Attention: scores of a query against the items of its own example, and mixtures of these items. Examples may have different
+// numbers of items; row r of the queries belongs to example[r]. Consecutive rows of one example form one matrix product.
 #pragma once
 
 #include <algorithm>
@@ -11,11 +11,11 @@
 
 namespace hardgrad {
 
-/// Which rows of a matrix are whose: item i of example b is row first[b] + i, and the next example's follow.
+/// Assigns the rows of a matrix to examples: item i of example b is row first[b] + i; examples follow each other.
 class Items {
  public:
   Items() = default;
-  /// `count` [B] items, or B times `each`.
+  /// Example b has count[b] items.
   explicit Items(std::span<const int> count) : first_(count.size() + 1, 0) {
     std::partial_sum(count.begin(), count.end(), first_.begin() + 1);
     for (int n : count) most_ = std::max(most_, static_cast<std::size_t>(n));
@@ -24,7 +24,7 @@ class Items {
 
   std::size_t examples() const { return first_.size() - 1; }
   std::size_t total() const { return first_.back(); }
-  std::size_t most() const { return most_; }  ///< S: of any example
+  std::size_t most() const { return most_; }  ///< S: largest number of items of an example
   int row(int example, int i) const { return first_[example] + i; }
   int count(int example) const { return first_[example + 1] - first_[example]; }
   std::span<const int> first() const { return first_; }  ///< [B + 1]
@@ -38,8 +38,9 @@ class Items {
 /// e[r, i] = query_r . key_{example r, i}: query [R, D], keys [items, D] -> [R, S], 0 beyond an example's items.
 template <class T>
 Var<T> dot_scores(Var<T> query, Var<T> keys, std::span<const int> example, const Items& items);
-/// e[r, i] = v_h . tanh(query_r + key_{example r, i}) with h = r mod H: v [H, D] -> [R, S], 0 beyond an example's items. H = 1
-/// weighs all rows alike; with H heads of attention, rows are head by head. The tanh is recomputed in the backward pass.
+/// e[r, i] = v_h . tanh(query_r + key_{example r, i}) with h = r mod H: v [H, D] -> [R, S],
+/// 0 beyond an example's items. With H = 1 all rows share v. With H attention heads,
+/// consecutive rows are the heads of one query. The backward pass recomputes the tanh.
 template <class T>
 Var<T> additive_scores(Var<T> query, Var<T> keys, Var<T> v, std::span<const int> example, const Items& items);
 /// z[r] = sum_i weights[r, i] values_{example r, i}: weights [R, S], values [items, D] -> [R, D].

@@ -9,7 +9,7 @@
 namespace hardgrad {
 namespace {
 
-/// The pixel before a point of an axis, and how far the point lies behind that pixel's centre.
+/// The pixel before a point on an axis, and the distance from its centre to the point.
 struct Between {
   int pixel;
   double share;
@@ -17,7 +17,7 @@ struct Between {
 
 /// First point of a window of side `window` centred on `place`.
 Between first_point(double place, int extent, int window) {
-  place = std::clamp(place, -1e4, 1e4);                           // as blind as beyond it, and pixels can be counted
+  place = std::clamp(place, -1e4, 1e4);  // the result is the same beyond the limit, and pixel indices stay in range
   const double centre = (place + 1) / 2 * extent - window / 2.0;  // in pixels; pixel i has its centre at i + 1/2
   const double before = std::floor(centre);
   return {static_cast<int>(before), centre - before};
@@ -25,7 +25,7 @@ Between first_point(double place, int extent, int window) {
 
 }  // namespace
 
-// v = (1-a)(1-b) I00 + (1-a) b I01 + a (1-b) I10 + a b I11, a and b following the place at height/2 and width/2 pixels a unit:
+// v = (1-a)(1-b) I00 + (1-a) b I01 + a (1-b) I10 + a b I11; a and b grow by height/2 and width/2 pixels per unit of place:
 // dv/dplace = (height/2 ((1-b) (I10 - I00) + b (I11 - I01)), width/2 ((1-a) (I01 - I00) + a (I11 - I10)))
 template <class T>
 Var<T> bilinear_patches(const Array<double>& images, std::span<const int> example, Var<T> place, int patch, int scales) {
@@ -42,7 +42,7 @@ Var<T> bilinear_patches(const Array<double>& images, std::span<const int> exampl
     const double* image = images.row(example[r]).data();
     const auto pixel = [&](int i, int j) { return i >= 0 && i < height && j >= 0 && j < width ? image[i * width + j] : 0.0; };
     T* to = out.row(r);
-    if (std::isnan(at(r, 0)) || std::isnan(at(r, 1))) {  // stays to be seen
+    if (std::isnan(at(r, 0)) || std::isnan(at(r, 1))) {  // NaN must stay visible
       std::fill_n(to, values, std::numeric_limits<T>::quiet_NaN());
       if (!slopes.empty()) slope = std::fill_n(slope, 2 * values, std::numeric_limits<T>::quiet_NaN());
       continue;

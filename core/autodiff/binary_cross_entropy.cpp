@@ -1,5 +1,5 @@
-// loss[r] = sum_c max(l, 0) + log(1 + exp(-|l|)) - y l, with all digits of a large |l|; its slope in l is sig(l) - y, formed in
-// the same pass over memory, and gl[r, c] = g[r] (sig(l[r, c]) - y[r, c]).
+// loss[r] = sum_c max(l, 0) + log(1 + exp(-|l|)) - y l, accurate for large |l|. The slope in l is sig(l) - y, computed in the
+// same pass over memory; gl[r, c] = g[r] (sig(l[r, c]) - y[r, c]).
 #include "core/autodiff/binary_cross_entropy.hpp"
 
 #include "core/autodiff/require.hpp"

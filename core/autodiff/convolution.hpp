@@ -1,7 +1,7 @@
-// Convolutions of pictures: a gather of windows and one product (im2col), both operations of their own.
+// Convolutions of images: a gather of windows followed by one product (im2col); both are operations of the tape.
 //
-// A picture of H x W places with C numbers each is H W rows of C columns, row by row; pictures follow each other. So what a
-// convolution gives is again a matrix with a row for each place, which attention can choose among.
+// An image of H x W pixels with C channels is H W rows of C columns, in row-major order; images follow each other. The result
+// of a convolution is again a matrix with one row per place, so that attention can choose among the places.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +10,15 @@
 
 namespace hardgrad {
 
-/// A window of kernel x kernel places that moves by `stride`, beginning `padding` places outside the picture.
+/// A window of kernel x kernel pixels that moves by `stride` and begins `padding` pixels outside the image.
 struct Windows {
-  std::size_t height, width;  ///< of the picture
+  std::size_t height, width;  ///< of the image
   std::size_t kernel, stride = 1, padding = 0;
   std::size_t rows() const { return (height + 2 * padding - kernel) / stride + 1; }
   std::size_t cols() const { return (width + 2 * padding - kernel) / stride + 1; }
 };
 
-/// y_{i,j,o} = b_o + sum_{u,v,c} W_{o,(u,v,c)} x_{i s - p + u, j s - p + v, c}, zero outside the picture: x [B H W, C], weight
+/// y_{i,j,o} = b_o + sum_{u,v,c} W_{o,(u,v,c)} x_{i s - p + u, j s - p + v, c}, zero outside the image: x [B H W, C], weight
 /// [O, kernel kernel C], bias [1, O] or empty -> [B rows cols, O].
 template <class T>
 Var<T> convolution(Var<T> x, const Windows& windows, Var<T> weight, Var<T> bias = {});

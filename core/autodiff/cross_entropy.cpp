@@ -1,11 +1,11 @@
-// l = x W' + b; loss[r] = m + log sum_j exp(l[r, j] - m) - l[r, label], m the row's maximum; with d =
-// softmax(l) - one-hot(label) and the losses' cotangent g: gx[r] = g[r] d[r] W, gW = sum_r g[r] d[r]' x[r],
-// gb = sum_r g[r] d[r]. The forward pass knows d [R, V], the largest matrix by far, but not g. Three ways:
-//   formed       if the caller expects g = s w: gx, gW and gb for g = w, while a chunk of d is in the cache. The
-//                backward pass checks g and multiplies by s; if g is something else, d is recomputed;
-//   kept         d, up to so many bytes;
-//   recomputed   the chunks of d beyond.
-// g is applied to rows of x and gx, which are shorter than those of d.
+// l = x W' + b; loss[r] = m + log sum_j exp(l[r, j] - m) - l[r, label], m the row's maximum. With
+// d = softmax(l) - one-hot(label) and the losses' cotangent g: gx[r] = g[r] d[r] W, gW = sum_r g[r] d[r]' x[r],
+// gb = sum_r g[r] d[r]. The forward pass computes d [R, V], the largest matrix by far, but does not know g. Three ways:
+//   formed       if the caller expects g = s w: gx, gW and gb are computed for g = w while a chunk of d is in the cache. The
+//                backward pass checks g and multiplies by s. If g is not s w, d is recomputed;
+//   kept         d is kept, up to kept_bytes;
+//   recomputed   the remaining chunks of d.
+// g is applied to the rows of x and gx, which are shorter than those of d.
 #include "core/autodiff/cross_entropy.hpp"
 
 #include <cmath>
@@ -42,7 +42,7 @@ void logits(MatrixView<const T> x, MatrixView<const T> weight, MatrixView<const 
   gemm<T>(x, false, weight, true, out, bias.data ? T{1} : T{0});
 }
 
-/// A row exp(l - m), of sum `total`, becomes d.
+/// Turns a row exp(l - m) with sum `total` into d.
 template <class T>
 void logit_gradient(T* row, std::size_t n, double total, int label) {
   if (label < 0) {
@@ -54,25 +54,25 @@ void logit_gradient(T* row, std::size_t n, double total, int label) {
   row[label] -= T{1};
 }
 
-/// Where the chunk that begins at row `first` ends: groups are not torn, so a chunk may be shorter or longer than `chunk_rows`.
+/// End of the chunk that begins at row `first`. Groups are not split, so a chunk may be shorter or longer than `chunk_rows`.
 std::size_t end_of_chunk(std::size_t first, std::size_t rows, std::span<const int> group) {
   std::size_t last = std::min(rows, first + chunk_rows);
   if (group.empty() || last == rows) return last;
   const auto inside = [&](std::size_t r) { return r < rows && group[r] == group[r - 1]; };
   while (last > first + 1 && inside(last)) --last;
-  if (last == first + 1 && inside(last))  // one group is more than a chunk
+  if (last == first + 1 && inside(last))  // one group is longer than a chunk
     while (inside(last)) ++last;
   return last;
 }
 
-/// The chunks of both passes: where each ends.
+/// The end of each chunk, for both passes.
 std::vector<int> chunk_ends(std::size_t rows, std::span<const int> group) {
   std::vector<int> ends;
   for (std::size_t first = 0; first < rows; ends.push_back(static_cast<int>(first))) first = end_of_chunk(first, rows, group);
   return ends;
 }
 
-/// f(first, last) for the rows [first, last) of every chunk.
+/// Calls f(first, last) for the rows [first, last) of every chunk.
 template <class F>
 void for_chunks(std::span<const int> ends, F&& f) {
   std::size_t first = 0;
@@ -82,9 +82,9 @@ void for_chunks(std::span<const int> ends, F&& f) {
   }
 }
 
-/// The prior weights of some rows become the cotangents w expected given their losses: in each group w[r] = prior[r]
-/// exp(-loss[r]), scaled to the sum of the priors. By logarithms, since peaked priors and large losses leave the range of any
-/// number.
+/// Turns the prior weights of some rows into the expected cotangents w, given the losses:
+/// within each group w[r] = prior[r] exp(-loss[r]), scaled to the sum of the priors.
+/// Computed in logarithms, since peaked priors and large losses would over- or underflow.
 template <class T>
 void share_out(std::span<const int> group, const T* loss, std::span<const double> prior, std::span<const double> log_prior,
                std::span<T> w) {
@@ -94,7 +94,7 @@ void share_out(std::span<const int> group, const T* loss, std::span<const double
       all += prior[to];
       most = std::max(most, log_prior[to] - static_cast<double>(loss[to]));
     }
-    if (all == 0) continue;  // w is 0 as it stands
+    if (all == 0) continue;  // w is 0 already
     for (std::size_t r = from; r < to; ++r) {
       const double share = std::exp(log_prior[r] - static_cast<double>(loss[r]) - most);
       w[r] = static_cast<T>(share);
@@ -104,13 +104,13 @@ void share_out(std::span<const int> group, const T* loss, std::span<const double
   }
 }
 
-/// Where the gradients of the layer's inputs go; one that is not wanted has no data.
+/// Destinations of the gradients of the layer's inputs; an unwanted one has no data.
 template <class T>
 struct Gradients {
   Sink<T> x, weight, bias;
 
-  /// (+)= those of the rows from `first` on: d [n, V] and x [n, I] of these rows, g [n] the cotangents of
-  /// their losses. `some` [n, I] is worked in.
+  /// (+)= the gradients of the rows from `first` on: d [n, V] and x [n, I] of these rows, g [n] the cotangents of their losses.
+  /// `some` [n, I] is workspace.
   void add(std::size_t first, MatrixView<const T> d, const T* g, MatrixView<const T> in, MatrixView<const T> w,
            MatrixView<T> some) const {
     const bool store = first == 0;
@@ -134,9 +134,9 @@ struct Gradients {
   }
 };
 
-/// The s for which g = s w up to rounding, if there is one. Cotangents that are shared out by the losses are exponentials of
-/// log prior - loss, a number of type T whose rounding is in proportion to its size: so is the tolerance (log_prior empty: size
-/// 0). Where w or g is below the least normal number, it has few digits or none.
+/// The s with g = s w up to rounding, if there is one. Expected cotangents are exponentials of log prior - loss, a number of
+/// type T with a rounding error in proportion to its size, so the tolerance grows with that size (0 if log_prior is empty).
+/// Entries of w or g below the least normal number have few correct digits or none.
 template <class T>
 std::optional<T> common_factor(std::span<const T> w, const T* g, std::span<const double> log_prior, const T* loss) {
   std::size_t most = 0;
@@ -175,9 +175,9 @@ Classified<T> linear_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, std::sp
   const bool differentiate = tape.needs_gradient(loss), form = differentiate && !expected.weight.empty();
   const auto group_of = form ? expected.group : std::span<const int>{};
   const auto ends = tape.keep(chunk_ends(rows, group_of));
-  std::size_t longest = 0;  // of the chunks
+  std::size_t longest = 0;  // longest chunk
   for_chunks(ends, [&](std::size_t first, std::size_t last) { longest = std::max(longest, last - first); });
-  // Whole chunks are kept; `work` serves the others, here and in the backward pass.
+  // Whole chunks are kept; the others use `work`, here and in the backward pass.
   const std::size_t keepable = kept_bytes / (chunk_rows * classes * sizeof(T)) * chunk_rows;
   const std::size_t kept_rows = differentiate && !form ? std::min(rows, keepable) : 0;
   const auto kept = new_matrix(tape, kept_rows, classes);
@@ -194,7 +194,7 @@ Classified<T> linear_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, std::sp
   const auto bias_row = bias ? bias.value() : MatrixView<const T>{};
   const std::size_t block_rows = kernels::rows_per_group(classes);
   const auto totals = tape.template scratch<double>(block_rows), logs = tape.template scratch<double>(block_rows),
-             above = tape.template scratch<double>(block_rows);  // [rows of a block] of the largest logit over the label's
+             above = tape.template scratch<double>(block_rows);  // [rows of a block] largest logit minus the label's
   std::vector<int> guess(rows);
   for_chunks(ends, [&](std::size_t first, std::size_t last) {
     const bool keep = last <= kept_rows;
@@ -205,7 +205,7 @@ Classified<T> linear_cross_entropy(Var<T> x, Var<T> weight, Var<T> bias, std::sp
       for (std::size_t r = from; r < to; ++r) {
         T* __restrict row = l.row(r - first);
         const T most = kernels::row_max(row, classes);
-        guess[r] = static_cast<int>(std::min(kernels::find(row, classes, most), classes - 1));  // a NaN is nowhere
+        guess[r] = static_cast<int>(std::min(kernels::find(row, classes, most), classes - 1));  // a NaN is not found
         above[r - from] = label[r] < 0 ? 0 : static_cast<double>(most) - static_cast<double>(row[label[r]]);
         for (std::size_t j = 0; j < classes; ++j) row[j] -= most;
       }

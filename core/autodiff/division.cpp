@@ -5,14 +5,14 @@
 namespace hardgrad {
 namespace {
 
-/// y[r, j] = a[r, j] / b at row r and column j, or at row r alone; ga = g / b, gb = -g y / b. As everywhere, a cotangent of
-/// exactly 0 stays 0.
+/// y[r, j] = a[r, j] / b with b at (r, j), or at r alone; ga = g / b, gb = -g y / b. As
+/// everywhere, a cotangent of exactly 0 stays 0.
 template <class T>
 Var<T> quotient(Var<T> a, Var<T> b) {
   auto y = a.tape->output(a.rows(), a.cols(), {a, b});
   const auto top = a.value(), bottom = b.value();
   const auto out = a.tape->mutable_value(y);
-  const std::size_t every = bottom.cols == top.cols ? 1 : 0;  // of a row's columns one divisor, or one for all
+  const std::size_t every = bottom.cols == top.cols ? 1 : 0;  // 1: a divisor for each column; 0: one for the row
   for (std::size_t r = 0; r < out.rows; ++r)
     for (std::size_t j = 0; j < out.cols; ++j) out(r, j) = top(r, j) / bottom(r, every * j);
   a.tape->on_backward({y}, [a, b, y, every](Tape<T>& tape) {

@@ -8,7 +8,7 @@ namespace hardgrad {
 template <class T>
 Var<T> dropout(Var<T> x, double rate, Key key, std::span<const Draw> place) {
   require_shapes(place.size() == x.rows(), "dropout", {x});
-  if (!(rate >= 0 && rate < 1)) throw Bug("dropout: a rate is in [0, 1), this one is " + std::to_string(rate));
+  if (!(rate >= 0 && rate < 1)) throw Bug("dropout: the rate must be in [0, 1), got " + std::to_string(rate));
   if (rate == 0) return x;
   auto& tape = *x.tape;
   auto y = tape.output(x.rows(), x.cols(), {x});

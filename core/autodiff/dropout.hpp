@@ -1,4 +1,4 @@
-// Dropout (Srivastava et al. 2014): entries are left out at random, the others scaled up so that the mean stays.
+// Dropout (Srivastava et al. 2014): random entries are set to 0, and the others are scaled so that the mean stays the same.
 #pragma once
 
 #include <span>
@@ -8,9 +8,9 @@
 
 namespace hardgrad {
 
-/// y[r, j] = x[r, j] / (1 - rate) with probability 1 - rate, else 0: x [R, C], rate in [0, 1). Entry (r, j) is drawn from `key`
-/// at place[r] [R], column place[r].column + j: rows with one place lose the same entries, in whatever order or batch they
-/// come.
+/// y[r, j] = x[r, j] / (1 - rate) with probability 1 - rate, else 0: x [R, C], rate in
+/// [0, 1). Entry (r, j) is drawn from `key` at place[r] [R], column place[r].column + j.
+/// So rows with the same place lose the same entries, in any order and in any batch.
 template <class T>
 Var<T> dropout(Var<T> x, double rate, Key key, std::span<const Draw> place);
 

@@ -1,5 +1,5 @@
-// Each operation: its formula y = f(a) and its cotangent rule, in which g is the cotangent of y. A cotangent
-// of exactly 0 stays 0 even against an infinite factor: an unused entry takes no gradient.
+// Each operation has its formula y = f(a) and its cotangent rule; g is the cotangent of y. A cotangent of exactly 0 stays 0
+// even times infinity: an unused entry takes no gradient.
 #include "core/autodiff/elementwise.hpp"
 
 #include <cmath>
@@ -20,7 +20,7 @@ Var<T> same_as(Var<T> a, std::initializer_list<Var<T>> inputs, F f) {
   return y;
 }
 
-/// The same on SIMD registers.
+/// The same with SIMD registers.
 template <class T, class F>
 Var<T> mapped(Var<T> a, F f) {
   auto y = a.tape->output(a.rows(), a.cols(), {a});
@@ -34,7 +34,7 @@ void give(Tape<T>& tape, Var<T> a, F f) {
   if (tape.needs_gradient(a)) tape.sink(a).accumulate(f);
 }
 
-/// Back-propagates the one input of an operation: ga[i] (+)= f(g[i], a[i], y[i]).
+/// Back-propagates through an operation with one input: ga[i] (+)= f(g[i], a[i], y[i]).
 template <class T, class F>
 Var<T> unary_rule(Var<T> a, Var<T> y, F f) {
   a.tape->on_backward({y}, [a, y, f](Tape<T>& tape) {
@@ -92,7 +92,7 @@ Var<T> multiply(Var<T> a, Var<T> b) {
 template <class T>
 Var<T> affine(Var<T> a, T factor, T shift) {
   const T* p = a.value().data;
-  auto y = factor == 0 ? same_as(a, {a}, [=](std::size_t) { return shift; })  // even where a is infinite
+  auto y = factor == 0 ? same_as(a, {a}, [=](std::size_t) { return shift; })  // also where a is infinite
                        : same_as(a, {a}, [=](std::size_t i) { return factor * p[i] + shift; });
   return unary_rule(a, y, [factor](T g, T, T) { return factor * g; });
 }
@@ -116,8 +116,7 @@ Var<T> add_row(Var<T> x, Var<T> b) {
   return y;
 }
 
-// y[r, j] = x[r, j] w[r]; gx = g w, gw[r] = sum_j g[r, j] x[r, j]. A weight of 0 gives an exact 0, whatever x
-// is.
+// y[r, j] = x[r, j] w[r]; gx = g w, gw[r] = sum_j g[r, j] x[r, j]. A weight of 0 gives an exact 0 for any x.
 template <class T>
 Var<T> scale_rows(Var<T> x, Var<T> w) {
   require_shapes(w.cols() == 1 && w.rows() == x.rows(), "scale_rows", {x, w});

@@ -1,4 +1,4 @@
-// Operations entry by entry. All matrices of one call have the same shape [R, C] unless said otherwise.
+// Elementwise operations. All matrices of one call have the same shape [R, C] unless stated otherwise.
 #pragma once
 
 #include "core/autodiff/tape.hpp"

@@ -38,7 +38,7 @@ Var<T> gather_sum(std::size_t rows, std::initializer_list<Part<T>> parts) {
     kept[count++] = {part.x, part.index.empty() ? nullptr : part.x.tape->keep(part.index).data()};
     require_shapes(part.x.cols() == kept[0].x.cols(), "gather_sum", {kept[0].x, part.x});
   }
-  if (count == 0) throw Bug("gather_sum of nothing");
+  if (count == 0) throw Bug("gather_sum: no parts");
   auto& tape = *kept[0].x.tape;
   const std::size_t cols = kept[0].x.cols();
   auto out = tape.output(rows, cols, {kept[0].x, kept[1].x, kept[2].x, kept[3].x});
@@ -70,7 +70,7 @@ Var<T> gather_sum(std::size_t rows, std::initializer_list<Part<T>> parts) {
         for (std::size_t c = 0; c < cols; ++c) o[c] += x[c];
       }
     }
-    std::size_t as_it_stands = count;  // the last of these parts takes the cotangent over
+    std::size_t as_it_stands = count;  // the last of these parts takes over the cotangent's memory
     for (std::size_t j = 0; j < count; ++j) {
       if (kept[j].index || !t.needs_gradient(kept[j].x)) continue;
       if (as_it_stands < count) t.sink(kept[as_it_stands].x).accumulate([&](std::size_t i) { return g.data[i]; });

@@ -1,4 +1,4 @@
-// Gathers and their sum, without matrices between.
+// Sums of gathered rows, without intermediate matrices.
 #pragma once
 
 #include <initializer_list>
@@ -8,14 +8,14 @@
 
 namespace hardgrad {
 
-/// One addend of `gather_sum`: rows index[r] of x; -1 adds nothing; an empty index is the identity.
+/// One addend of `gather_sum`: the rows index[r] of x. An index of -1 adds nothing; an empty index is the identity.
 template <class T>
 struct Part {
   Var<T> x;                      ///< [N, C]; an empty handle adds nothing
   std::span<const int> index{};  ///< [R]
 };
 
-/// out[r] = sum_j x_j[index_j[r]] -> [R, C], of one to four parts.
+/// out[r] = sum_j x_j[index_j[r]] -> [R, C], for one to four parts.
 template <class T>
 Var<T> gather_sum(std::size_t rows, std::initializer_list<Part<T>> parts);
 

@@ -1,4 +1,4 @@
-// The gradient of one number in a set of parameters.
+// The gradient of one scalar with respect to a set of parameters.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 
 namespace hardgrad {
 
-/// into [set.size()] = d scalar / d parameters, in the set's order. Of the tape's other gradients only those of other
-/// parameters can be read afterwards.
+/// into [set.size()] = d scalar / d parameters, in the set's order. Afterwards only
+/// gradients of parameters outside the set can be read from the tape.
 template <class T, class U>
 void differentiate(Var<T> scalar, const ParameterSet<T>& set, std::vector<U>& into) {
   if constexpr (std::is_same_v<T, U>) {

@@ -6,7 +6,7 @@
 namespace hardgrad {
 namespace {
 
-/// to (+)= x for one register; nothing if nobody wants it.
+/// to (+)= x for one register; does nothing if `to` is not wanted.
 template <class T, class Lane>
 void put(const Lane& lane, const Sink<T>& sink, std::size_t row, std::size_t column, const kernels::Batch<T>& x) {
   if (!sink.to.data) return;
@@ -16,7 +16,7 @@ void put(const Lane& lane, const Sink<T>& sink, std::size_t row, std::size_t col
 
 }  // namespace
 
-// With g the cotangent of h' and s = r, z, n as they came out:
+// With g the cotangent of h' and s = (r, z, n) the activations:
 // dn = g (1 - z) (1 - n^2), dz = g (h - n) z (1 - z), dr = dn b_n r (1 - r);
 // da = (dr, dz, dn), db = (dr, dz, dn r), dh = g z
 template <class T>
@@ -25,7 +25,7 @@ Var<T> gru_cell(Var<T> a, Var<T> b, Var<T> h) {
   require_shapes(a.rows() == rows && a.cols() == 3 * hidden && same_shape(a, b), "gru_cell", {a, b, h});
   auto& tape = *a.tape;
   auto next = tape.output(rows, hidden, {a, b, h});
-  const auto s = tape.output(rows, 3 * hidden, {});  // r, z, n for the way back
+  const auto s = tape.output(rows, 3 * hidden, {});  // r, z, n for the backward pass
   const auto in = a.value(), from = b.value(), last = h.value();
   const auto out = tape.mutable_value(next), state = tape.mutable_value(s);
   const kernels::Batch<T> one(T{1});

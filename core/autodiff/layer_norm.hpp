@@ -1,4 +1,4 @@
-// Layer normalisation (Ba et al. 2016): every row brought to mean 0 and variance 1, then scaled and shifted.
+// Layer normalisation (Ba et al. 2016): every row is normalised to mean 0 and variance 1, then scaled and shifted.
 #pragma once
 
 #include "core/autodiff/tape.hpp"

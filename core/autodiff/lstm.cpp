@@ -1,5 +1,4 @@
-// The LSTM cell in one pass over memory; the activations take the place of the gates and are kept for the way
-// back.
+// The LSTM cell in one pass over memory. The activations overwrite the gates and are kept for the backward pass.
 #include "core/autodiff/lstm.hpp"
 
 #include "core/autodiff/require.hpp"
@@ -14,9 +13,9 @@ void put(const Lane& lane, const Sink<T>& sink, T* to, const kernels::Batch<T>& 
   lane.store(to, sink.first ? x : lane.load(to) + x);
 }
 
-/// A row's cotangents from its activations a = (i, f, g, o), its c', t = tanh(c'), the last c, and those of
-/// its results: d = dc' + dh o (1 - t^2); di = d g i (1 - i), df = d c f (1 - f), dg = d i (1 - g^2), do = dh
-/// t o (1 - o); dc = d f.
+/// A row's cotangents from its activations a = (i, f, g, o), its c', t = tanh(c'), the previous c, and the cotangents of its
+/// results. With d = dc' + dh o (1 - t^2):
+/// di = d g i (1 - i), df = d c f (1 - f), dg = d i (1 - g^2), do = dh t o (1 - o), dc = d f.
 template <class T>
 void cell_backward(std::size_t hidden, const T* a, const T* next, const T* c, const T* dh_row, const T* dc_row,
                    const Sink<T>& to_gates, T* gates, const Sink<T>& to_c, T* last) {

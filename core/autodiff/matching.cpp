@@ -8,7 +8,7 @@
 
 namespace hardgrad {
 
-// d log a / dx = -(x - y) / (|x - y| (1 + |x - y|)), and its opposite for y
+// d log a / dx = -(x - y) / (|x - y| (1 + |x - y|)), and the negative for y
 template <class T>
 Var<T> match_scores(Var<T> x, Var<T> y, std::span<const int> example, const Items& items) {
   require_shapes(x.rows() == example.size() && y.rows() == items.total() && x.cols() == y.cols(), "match_scores", {x, y});
@@ -26,7 +26,7 @@ Var<T> match_scores(Var<T> x, Var<T> y, std::span<const int> example, const Item
     }
   tape.on_backward({log_a}, [=, whose = tape.keep(example), first = tape.keep(items.first())](Tape<T>& tape) {
     const auto g = tape.cotangent(log_a), of = log_a.value(), from = x.value(), to = y.value();
-    // f(r, item, factor of (x_r - y_item) in the gradient of x_r)
+    // calls f(r, item, factor of (x_r - y_item) in the gradient of x_r)
     const auto pairs = [&](auto f) {
       for (std::size_t r = 0; r < from.rows; ++r)
         for (int i = 0; i < first[whose[r] + 1] - first[whose[r]]; ++i) {

@@ -1,4 +1,4 @@
-// How well the items of two sentences match, by their distance.
+// Match scores between the items of two sentences, by distance.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 namespace hardgrad {
 
 /// log a[r, i] with a = 1 / (1 + |x_r - y_{example r, i}|), the Euclidean distance (Yin et al. 2016, sec. 4): x [R, D], y
-/// [items, D] -> [R, S], -inf beyond an example's items. Items that are equal take no gradient there (the distance has a kink).
+/// [items, D] -> [R, S], -inf beyond an example's items. Equal items take no gradient, since the distance has a kink there.
 template <class T>
 Var<T> match_scores(Var<T> x, Var<T> y, std::span<const int> example, const Items& items);
 

@@ -62,7 +62,7 @@ Var<T> circular_shift(Var<T> w, Var<T> shift) {
   return y;
 }
 
-// With k_h = 1 - w_h e_h of one number of one cell: y = m prod_h k_h + sum_h w_h a_h;
+// For one entry of one cell, with k_h = 1 - w_h e_h: y = m prod_h k_h + sum_h w_h a_h;
 // gm = g prod k, gw_h += g (a_h - m e_h prod_{h' != h} k), ge_h -= g m w_h prod_{h' != h} k, ga_h += g w_h
 template <class T>
 Var<T> write_cells(Var<T> memory, Var<T> w, Var<T> erase, Var<T> add) {
@@ -75,11 +75,11 @@ Var<T> write_cells(Var<T> memory, Var<T> w, Var<T> erase, Var<T> add) {
   const auto m = memory.value(), weight = w.value(), e = erase.value(), a = add.value();
   const auto to = tape.mutable_value(y);
   std::copy_n(m.data, m.size(), to.data);
-  for (std::size_t head = 0; head < w.rows(); ++head)  // erased by all heads
+  for (std::size_t head = 0; head < w.rows(); ++head)  // first all heads erase
     for (std::size_t i = 0; i < N; ++i)
       if (const T by = weight(head, i); by != 0)
         for (std::size_t j = 0; j < m.cols; ++j) to(head / H * N + i, j) *= T{1} - by * e(head, j);
-  for (std::size_t head = 0; head < w.rows(); ++head)  // before any adds
+  for (std::size_t head = 0; head < w.rows(); ++head)  // then all heads add
     for (std::size_t i = 0; i < N; ++i)
       if (const T by = weight(head, i); by != 0)
         for (std::size_t j = 0; j < m.cols; ++j) to(head / H * N + i, j) += by * a(head, j);
@@ -88,7 +88,7 @@ Var<T> write_cells(Var<T> memory, Var<T> w, Var<T> erase, Var<T> add) {
                a = tape.value(add);
     const auto wanted = [&](Var<T> x) { return tape.needs_gradient(x) ? tape.sink(x).scattered() : MatrixView<T>{}; };
     const auto to_w = wanted(w), to_e = wanted(erase), to_a = wanted(add);
-    // What the other heads leave of a number; `but` = H: what all leave.
+    // The factor that remains after erasing by all heads except `but`; `but` = H: by all heads.
     const auto left = [&](std::size_t r, std::size_t i, std::size_t j, std::size_t but) {
       T product{1};
       for (std::size_t h = 0; h < H; ++h)

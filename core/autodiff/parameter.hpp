@@ -1,4 +1,4 @@
-// Parameters: named arrays a network learns, and sets of them.
+// Parameters: named arrays that a network learns, and sets of them.
 #pragma once
 
 #include <algorithm>
@@ -16,15 +16,15 @@ template <class T>
 struct Parameter {
   std::string name;      ///< dotted, e.g. "decoder.lstm.weight"
   Array<T> value;        ///< rank 1 ([n], read as [1, n] by the tape) or rank 2
-  std::size_t offset{};  ///< of its first number in the set's flat gradient
+  std::size_t offset{};  ///< offset of its first entry in the set's flat gradient
 
   std::size_t rows() const { return value.shape.size() == 2 ? value.shape[0] : 1; }
   std::size_t cols() const { return value.shape.back(); }
-  /// What stands before the first dot: the unit in which variance is reported.
+  /// The part of the name before the first dot; variance is reported by group.
   std::string group() const { return name.substr(0, name.find('.')); }
 };
 
-/// An ordered set of parameters with stable addresses; its gradient is one flat vector of `size()` numbers.
+/// An ordered set of parameters with stable addresses. Its gradient is one flat vector of `size()` entries.
 template <class T>
 class ParameterSet {
  public:
@@ -42,7 +42,7 @@ class ParameterSet {
   auto end() { return parameters_.end(); }
   auto begin() const { return parameters_.begin(); }
   auto end() const { return parameters_.end(); }
-  /// Numbers in all parameters together.
+  /// Number of entries of all parameters.
   std::size_t size() const { return size_; }
   bool empty() const { return parameters_.empty(); }
 

@@ -1,4 +1,4 @@
-// Products through xtensor-blas's cxxblas, which hands them to OpenBLAS; the smallest by loops of our own.
+// Products through xtensor-blas's cxxblas, which calls OpenBLAS; the smallest products use loops of this project.
 #include "core/autodiff/product.hpp"
 
 #include <algorithm>
@@ -17,13 +17,13 @@ extern "C" void openblas_set_num_threads(int);
 namespace hardgrad {
 namespace {
 
-// Parallelism is outside, over tasks: BLAS threads would only fight with them.
+// Tasks already run in parallel: BLAS threads would compete with them.
 [[maybe_unused]] const bool one_blas_thread = (openblas_set_num_threads(1), true);
 
 template <class T>
 bool all_zero(const T* x, std::size_t n) {
   if (n > 0 && x[0] != 0) return false;
-  constexpr std::size_t block = 64;  // looked at as a whole: a loop that may end anywhere is not vectorised
+  constexpr std::size_t block = 64;  // checked as a whole: a loop with an early exit is not vectorised
   std::size_t i = 0;
   for (; i + block <= n; i += block) {
     unsigned found = 0;
@@ -33,7 +33,7 @@ bool all_zero(const T* x, std::size_t n) {
   return std::all_of(x + i, x + n, [](T v) { return v == 0; });
 }
 
-/// The rows of a cotangent that are not zero throughout: those of rows whose loss is not wanted now are.
+/// The rows of a cotangent that are not all zero. Rows are zero if the current pass does not need their loss.
 template <class T>
 std::span<const int> live_rows(Tape<T>& tape, MatrixView<const T> g) {
   const auto live = tape.template scratch<int>(g.rows);
@@ -48,7 +48,7 @@ MatrixView<T> new_rows(Tape<T>& tape, std::size_t rows, std::size_t cols) {
   return {tape.template scratch<T>(rows * cols).data(), rows, cols};
 }
 
-/// These rows of x, side by side.
+/// Copies these rows of x into one block.
 template <class T>
 MatrixView<const T> taken(Tape<T>& tape, MatrixView<const T> x, std::span<const int> rows) {
   if (rows.size() == x.rows) return x;
@@ -57,7 +57,7 @@ MatrixView<const T> taken(Tape<T>& tape, MatrixView<const T> x, std::span<const 
   return some;
 }
 
-/// (+)= the gradient of y = x W' + b for x, W and b (which may be none), given g.
+/// (+)= the gradients of y = x W' + b in x, W and b (b may be empty), given g.
 template <class T>
 void linear_backward(Tape<T>& tape, Var<T> x, Var<T> weight, Var<T> bias, MatrixView<const T> g) {
   const auto live = live_rows(tape, g);
@@ -82,13 +82,13 @@ void linear_backward(Tape<T>& tape, Var<T> x, Var<T> weight, Var<T> bias, Matrix
   kernels::column_sums(some.data, some.rows, some.cols, sink.to.data, sink.first);
 }
 
-/// BLAS is not instrumented: under the address sanitizer its operands are looked at before.
+/// BLAS is not instrumented: under the address sanitizer its operands are checked before the call.
 template <class T>
 void require_readable([[maybe_unused]] const char* operand, [[maybe_unused]] const Block<T>& x) {
   if constexpr (poisoning)
     for (std::size_t r = 0; r < x.rows; ++r)
       if (poisoned(x.data + r * x.stride, x.cols * sizeof(T)))
-        throw Bug(std::string("gemm: memory that nobody holds in row ") + std::to_string(r) + " of " + operand);
+        throw Bug(std::string("gemm: unallocated memory in row ") + std::to_string(r) + " of " + operand);
 }
 
 }  // namespace
@@ -99,7 +99,7 @@ void gemm(const Block<const T>& a, bool transpose_a, const Block<const T>& b, bo
   const std::size_t inner = transpose_a ? a.rows : a.cols;
   if ((transpose_a ? a.cols : a.rows) != c.rows || (transpose_b ? b.rows : b.cols) != c.cols ||
       (transpose_b ? b.cols : b.rows) != inner)
-    throw Bug("gemm: shapes do not fit");
+    throw Bug("gemm: shapes do not match");
   if (c.rows == 0 || c.cols == 0) return;
   if (inner == 0) {
     for (std::size_t r = 0; beta == 0 && r < c.rows; ++r) std::fill_n(c.data + r * c.stride, c.cols, T{0});
@@ -122,7 +122,7 @@ void gemm(const Block<const T>& a, bool transpose_a, const Block<const T>& b, bo
                                   size(c.stride));
 }
 
-// y = x W' + b; gx = g W, gW = g' x, gb = column sums of g, all over the rows of g that are not zero
+// y = x W' + b; gx = g W, gW = g' x, gb = column sums of g; all over the nonzero rows of g
 template <class T>
 Var<T> linear(Var<T> x, Var<T> weight, Var<T> bias) {
   require_shapes(x.cols() == weight.cols() && (!bias || (bias.rows() == 1 && bias.cols() == weight.rows())), "linear",
@@ -141,7 +141,7 @@ template <class T>
 Var<T> add_linear(Var<T> base, Var<T> x, Var<T> weight) {
   require_shapes(x.cols() == weight.cols() && base.rows() == x.rows() && base.cols() == weight.rows(), "add_linear",
                  {base, x, weight});
-  if (base.id == x.id || base.id == weight.id) throw Bug("add_linear: the base is written over");
+  if (base.id == x.id || base.id == weight.id) throw Bug("add_linear: the base is overwritten, so it cannot be an input");
   auto y = x.tape->output_over(base, {base, x, weight});
   gemm<T>(x.value(), false, weight.value(), true, x.tape->mutable_value(y), T{1});
   x.tape->on_backward({y}, [base, x, weight, y](Tape<T>& tape) {

@@ -1,11 +1,11 @@
-// Matrix products, by BLAS where they are large enough, into memory the tape owns.
+// Matrix products into memory of the tape; large ones use BLAS.
 #pragma once
 
 #include "core/autodiff/tape.hpp"
 
 namespace hardgrad {
 
-/// The first `cols` columns of a matrix of `stride` columns.
+/// The first `cols` columns of a matrix with `stride` columns.
 template <class T>
 struct Block {
   T* data;
@@ -19,7 +19,7 @@ struct Block {
   }
 };
 
-/// c (+)= alpha op(a) op(b): the one door to BLAS. beta 0 stores, 1 adds.
+/// c (+)= alpha op(a) op(b): the only call of BLAS. beta 0 stores, 1 adds.
 template <class T>
 void gemm(const Block<const T>& a, bool transpose_a, const Block<const T>& b, bool transpose_b, const Block<T>& c,
           T beta = T{0}, T alpha = T{1});
@@ -27,7 +27,7 @@ void gemm(const Block<const T>& a, bool transpose_a, const Block<const T>& b, bo
 /// x [R, I] W' + b: W [O, I], b [1, O] or empty -> [R, O].
 template <class T>
 Var<T> linear(Var<T> x, Var<T> weight, Var<T> bias = {});
-/// base [R, O] + x [R, I] W': a recurrent step's second product, in the memory of `base` (see Tape::output_over).
+/// base [R, O] + x [R, I] W': the second product of a recurrent step, in the memory of `base` (see Tape::output_over).
 template <class T>
 Var<T> add_linear(Var<T> base, Var<T> x, Var<T> weight);
 /// a [R, I] b [I, C] -> [R, C]

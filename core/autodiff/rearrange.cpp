@@ -1,4 +1,4 @@
-// Moving numbers forward, and cotangents back along the same ways.
+// Operations that move entries forward, and cotangents back to their origin.
 #include "core/autodiff/rearrange.hpp"
 
 #include "core/autodiff/require.hpp"
@@ -6,7 +6,7 @@
 namespace hardgrad {
 namespace {
 
-// Rows of one or two numbers, such as a bit's, are not worth a call of memcpy or a vector loop.
+// For rows of one or two entries, such as a bit's, a call of memcpy or a vector loop is too slow.
 template <class T>
 void copy_row(const T* from, std::size_t n, T* to) {
   if (n > 2) {
@@ -56,7 +56,7 @@ Var<T> gather_rows(Var<T> x, std::span<const int> index) {
   return y;
 }
 
-// With index[r] the row i of block k: y[r] = xk[i]; gxk[i] += g[r]
+// If index[r] is row i of block k: y[r] = xk[i]; gxk[i] += g[r]
 template <class T>
 Var<T> gather_rows(std::span<const Var<T>> blocks, std::span<const int> index) {
   if (blocks.empty()) throw Bug("gather_rows: no blocks");
@@ -96,7 +96,7 @@ Var<T> gather_rows(std::span<const Var<T>> blocks, std::span<const int> index) {
   return y;
 }
 
-// y = [x1 x2 ...]; gxk = its columns of g
+// y = [x1 x2 ...]; gxk = columns of xk in g
 template <class T>
 Var<T> concat_columns(std::initializer_list<Var<T>> blocks) {
   if (blocks.size() == 0) throw Bug("concat_columns: nothing to concatenate");
@@ -157,7 +157,7 @@ Var<T> slice_columns(Var<T> x, std::size_t from, std::size_t count) {
   return y;
 }
 
-// y = the blocks one above the other; each block's cotangent is its rows of g
+// y = the blocks stacked vertically; each block's cotangent is its rows of g
 template <class T>
 Var<T> stack_rows(std::span<const Var<T>> blocks) {
   if (blocks.empty()) throw Bug("stack_rows: nothing to stack");
@@ -200,11 +200,11 @@ Var<T> beside_zero(Var<T> x) {
   return y;
 }
 
-// y[r, d] = x[group[r] D + d, column[r D + d]]; gx[the same] += g[r, d]
+// y[r, d] = x[group[r] D + d, column[r D + d]]; gx at the same entry += g[r, d]
 template <class T>
 Var<T> pick_in_groups(Var<T> x, std::size_t D, std::span<const int> group, std::span<const int> column) {
   const std::size_t R = group.size(), S = x.cols();
-  if (D == 0 || R * D != column.size() || x.rows() % D != 0) throw Bug("pick_in_groups: groups and columns do not fit");
+  if (D == 0 || R * D != column.size() || x.rows() % D != 0) throw Bug("pick_in_groups: groups and columns do not match");
   require_indices("pick_in_groups (group)", group, 0, x.rows() / D);
   require_indices("pick_in_groups (column)", column, 0, S);
   auto y = x.tape->output(R, D, {x});
@@ -246,11 +246,12 @@ Var<T> bag(Var<T> table, std::span<const int> tokens, std::size_t words, BagWeig
   if (words == 0 || tokens.size() % words != 0) throw Bug("bag: tokens are not a whole number of bags");
   const bool weighted = weights.rows.data;
   if (weighted && (weights.index.size() != tokens.size() || weights.rows.cols != table.cols()))
-    throw Bug("bag: weights of the wrong shape");
+    throw Bug("bag: weights have the wrong shape");
   require_indices("bag", tokens, -1, table.rows());
   if (weighted)
     for (std::size_t i = 0; i < tokens.size(); ++i)
-      if (tokens[i] >= 0 && static_cast<std::size_t>(weights.index[i]) >= weights.rows.rows) throw Bug("bag: no such weights");
+      if (tokens[i] >= 0 && static_cast<std::size_t>(weights.index[i]) >= weights.rows.rows)
+        throw Bug("bag: weight index out of range");
   auto& tape = *table.tape;
   auto y = tape.output(tokens.size() / words, table.cols(), {table});
   const auto in = table.value();

@@ -1,4 +1,4 @@
-// Sums, carried in double whatever T is.
+// Sums, accumulated in double for any T.
 #include "core/autodiff/reduce.hpp"
 
 #include <cmath>
@@ -12,7 +12,7 @@ namespace hardgrad {
 // y = sum_i w[i] x[i]; gx[i] = g w[i]. An entry of weight 0 does not count, even if it is infinite.
 template <class T>
 Var<T> weighted_sum(Var<T> x, std::span<const double> weight) {
-  if (weight.size() != x.value().size()) throw Bug("weighted_sum: weights and entries differ in number");
+  if (weight.size() != x.value().size()) throw Bug("weighted_sum: numbers of weights and entries differ");
   auto y = x.tape->output(1, 1, {x});
   const T* in = x.value().data;
   double total = 0;
@@ -57,14 +57,14 @@ Var<T> row_sums(Var<T> x) {
 }
 
 // y[k] = m + log sum_{r in k} exp(x[r] - m), m the largest of the group; gx[r] = g[k] exp(x[r] - y[k]).
-// A group of nothing but -inf gives -inf and takes no gradient.
+// A group of only -inf gives -inf and takes no gradient.
 template <class T>
 Var<T> segment_logsumexp(Var<T> x, std::span<const int> group, std::size_t groups) {
   require_shapes(x.cols() == 1 && group.size() == x.rows(), "segment_logsumexp", {x});
   constexpr double nothing = -std::numeric_limits<double>::infinity();
   auto& tape = *x.tape;
   auto y = tape.output(groups, 1, {x});
-  const auto exact = tape.template scratch<double>(groups);  // the double before rounding: gradients sum to 1
+  const auto exact = tape.template scratch<double>(groups);  // unrounded double: gradients sum to 1
   const T* in = x.value().data;
   T* out = tape.mutable_value(y).data;
   std::size_t r = 0;
@@ -73,7 +73,7 @@ Var<T> segment_logsumexp(Var<T> x, std::span<const int> group, std::size_t group
     double most = nothing, total = 0;
     for (; r < group.size() && group[r] == static_cast<int>(k); ++r)
       if (in[r] > most || std::isnan(in[r])) most = in[r];  // a NaN stays
-    if (r == first) throw Bug("segment_logsumexp: a group without a row, or groups out of order");
+    if (r == first) throw Bug("segment_logsumexp: a group without rows, or groups out of order");
     for (std::size_t i = first; i < r && most != nothing; ++i) total += std::exp(static_cast<double>(in[i]) - most);
     exact[k] = most == nothing ? nothing : most + std::log(total);
     out[k] = static_cast<T>(exact[k]);

@@ -1,4 +1,4 @@
-// Shape checks of the operations: a violation is our own bug, and says which operation met which shapes.
+// Shape checks of the operations: a violation is a bug of this project; the message names the operation and the shapes.
 #pragma once
 
 #include <initializer_list>
@@ -10,7 +10,7 @@ namespace hardgrad {
 
 template <class T>
 [[noreturn]] void shape_bug(const char* operation, std::initializer_list<Var<T>> inputs) {
-  std::string message = std::string(operation) + ": shapes do not fit:";
+  std::string message = std::string(operation) + ": shapes do not match:";
   for (auto x : inputs) message += x ? " [" + std::to_string(x.rows()) + ", " + std::to_string(x.cols()) + "]" : " []";
   throw Bug(message);
 }
@@ -21,9 +21,9 @@ inline void require_shapes(bool fit, const char* operation, std::initializer_lis
     shape_bug(operation, inputs);
 }
 
-/// Every index in [least, end).
+/// Requires every index to be in [least, end).
 inline void require_indices(const char* operation, std::span<const int> index, int least, std::size_t end) {
-  int lowest = least, highest = -1;  // a loop that may end anywhere is not vectorised
+  int lowest = least, highest = -1;  // no early exit, so that the loop is vectorised
   for (int i : index) {
     lowest = i < lowest ? i : lowest;
     highest = i > highest ? i : highest;

@@ -1,5 +1,5 @@
-// Log probabilities and what is computed from them. An entry with log probability -inf has p = 0 and is
-// skipped wherever 0 * inf would turn up.
+// Log probabilities and functions of them. An entry with log probability -inf has p = 0;
+// it is skipped where 0 * inf would arise.
 #include "core/autodiff/softmax.hpp"
 
 #include <type_traits>
@@ -31,7 +31,7 @@ void put_row(const Sink<T>& sink, std::size_t r, F&& f) {
   put_row(sink, r, sink.to.cols, f);
 }
 
-/// f(n), with the two options of a bit known to the compiler, which then writes no loops.
+/// Calls f(n); for the two options of a bit, n is a compile-time constant, so that the loops are unrolled.
 template <class F>
 void with_count(int n, F&& f) {
   if (n == 2)
@@ -40,7 +40,7 @@ void with_count(int n, F&& f) {
     f(static_cast<std::size_t>(n));
 }
 
-/// Numbers of rows, at each of their entries.
+/// One value per row, repeated at each of its entries.
 template <class T>
 void spread(const T* of_rows, std::size_t cols, std::span<T> each) {
   with_count(static_cast<int>(cols), [&](auto n) {
@@ -51,9 +51,9 @@ void spread(const T* of_rows, std::size_t cols, std::span<T> each) {
 
 }  // namespace
 
-// y[r, j] = x[r, j] - m - log(1 + sum of exp(x[r, k] - m) over the others than the largest), m the row's maximum: a probability
-// next to 1 has a logarithm of all its digits. gx = g - p sum_k g[k] with p = exp(y), of the largest p as g (1 - p) - p (the
-// others' sum), both parts of which are as small as the others' probability.
+// y[r, j] = x[r, j] - m - log(1 + s), m the row's maximum and s the sum of exp(x[r, k] - m) over all entries but the largest:
+// the logarithm of a probability near 1 keeps all digits. gx = g - p sum_k g[k] with p = exp(y). For the largest p it is
+// computed as g (1 - p) - p (sum of the others' g): both parts are as small as the others' probability.
 template <class T>
 Var<T> log_softmax(Var<T> x, std::span<const int> options) {
   require_shapes(options.size() == x.rows(), "log_softmax", {x});
@@ -77,7 +77,7 @@ Var<T> log_softmax(Var<T> x, std::span<const int> options) {
     for (std::size_t r = first; r < last; ++r)
       with_count(options[r], [v = in.row(r), o = out.row(r), cols](auto n) {
         const T most = n == 0 ? nothing<T> : kernels::row_max(v, n);
-        const T shift = most == nothing<T> ? T{0} : most;  // a row of nothing but -inf stays one
+        const T shift = most == nothing<T> ? T{0} : most;  // a row of only -inf stays one
         for (std::size_t j = 0; j < n; ++j) o[j] = v[j] - shift;
         for (std::size_t j = n; j < cols; ++j) o[j] = nothing<T>;
       });
@@ -115,7 +115,7 @@ Var<T> log_softmax(Var<T> x, std::span<const int> options) {
           const T most = std::exchange(live[top], T{0}), share = std::exchange(p[top], T{0});
           const auto others = static_cast<T>(kernels::row_sum(p, n)), rest = static_cast<T>(kernels::row_sum(live, n));
           const T total = most + rest;
-          live[top] = most * others - share * rest;  // where p is 0, so is live
+          live[top] = most * others - share * rest;  // live is 0 where p is 0
           put_row(sink, r, n, [=](std::size_t j) { return live[j] - p[j] * total; });
         });
     }
@@ -137,7 +137,7 @@ Var<T> probabilities(Var<T> log_p) {
 
 namespace {
 
-/// f(first, last, p) over groups of rows, p [last - first, cols] their probabilities, which f may overwrite.
+/// Calls f(first, last, p) for groups of rows; p [last - first, cols] are their probabilities, which f may overwrite.
 template <class T, class F>
 void for_probabilities(Tape<T>& tape, MatrixView<const T> log_p, F&& f) {
   const std::size_t group = rows_per_group(log_p.cols);
@@ -179,8 +179,8 @@ Var<T> entropy(Var<T> log_p) {
   return y;
 }
 
-// KL = sum_j q (log q - log p); g log q = g q (1 + log q - log p), g log p = -g q. Where q = 0 there is no
-// term; where q > 0 = p the value is inf, as it should be.
+// KL = sum_j q (log q - log p); g log q = g q (1 + log q - log p), g log p = -g q. Entries with q = 0 have no term. If
+// q > 0 = p, the value is inf.
 template <class T>
 Var<T> kl_divergence(Var<T> log_q, Var<T> log_p) {
   require_shapes(same_shape(log_q, log_p), "kl_divergence", {log_q, log_p});
@@ -224,8 +224,8 @@ Var<T> kl_divergence(Var<T> log_q, Var<T> log_p) {
   return y;
 }
 
-// y[r] = sum_j w[r, j] (log q - log p)[parent[r], j]; gw[r, j] = g[r] (log q - log p), g log q = g w, g log p = -g w. An option
-// that is none (log q = -inf) has no term.
+// y[r] = sum_j w[r, j] (log q - log p)[parent[r], j]; gw[r, j] = g[r] (log q - log p), g log q = g w, g log p = -g w. Columns
+// beyond the options (log q = -inf) have no term.
 template <class T>
 Var<T> log_ratio(Var<T> weights, Var<T> log_q, Var<T> log_p, std::span<const int> parent) {
   require_shapes(same_shape(log_q, log_p) && weights.cols() == log_q.cols() && parent.size() == weights.rows(), "log_ratio",

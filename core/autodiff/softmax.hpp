@@ -1,5 +1,5 @@
-// Normalised distributions over a row's options. A row's options are its first `options[r]` columns; the others have
-// probability exactly 0 and log probability -inf, and neither give nor take gradient.
+// Normalised distributions over a row's options. The options of row r are its first `options[r]` columns. The others have
+// probability exactly 0 and log probability -inf, and do not take part in gradients.
 #pragma once
 
 #include <span>
@@ -11,7 +11,7 @@ namespace hardgrad {
 /// log softmax of x [R, S] over each row's options -> [R, S].
 template <class T>
 Var<T> log_softmax(Var<T> x, std::span<const int> options);
-/// exp of a matrix of log probabilities; -inf becomes an exact 0 without gradient.
+/// exp of a matrix of log probabilities; -inf gives an exact 0 without gradient.
 template <class T>
 Var<T> probabilities(Var<T> log_p);
 /// Entropy in nats of each row of log_p [R, S] -> [R, 1]; 0 log 0 = 0.
@@ -20,7 +20,7 @@ Var<T> entropy(Var<T> log_p);
 /// KL(q || p) in nats of each row -> [R, 1].
 template <class T>
 Var<T> kl_divergence(Var<T> log_q, Var<T> log_p);
-/// Mean of log q - log p under weights of one's own: weights [R', S], log_q and log_p [R, S], parent [R'] the row each is of
+/// Mean of log q - log p under given weights: weights [R', S], log_q and log_p [R, S], parent [R'] the row of log_q and log_p
 /// -> [R', 1] sum_j w_j (log q_j - log p_j).
 template <class T>
 Var<T> log_ratio(Var<T> weights, Var<T> log_q, Var<T> log_p, std::span<const int> parent);

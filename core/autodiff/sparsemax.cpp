@@ -10,14 +10,15 @@
 
 namespace hardgrad {
 
-// With x sorted down, the support is the longest prefix with 1 + k x_k > sum_{j <= k} x_j; tau = (its sum - 1) / k.
+// With x sorted in descending order, the support is the longest prefix with 1 + k x_k > sum_{j <= k} x_j;
+// tau = (its sum - 1) / k.
 template <class T>
 double sparsemax_threshold(const T* x, std::size_t n) {
   std::vector<double> sorted(x, x + n);
   for (double v : sorted)
     if (std::isnan(v)) return v;
   std::sort(sorted.begin(), sorted.end(), std::greater<>());
-  double total = 0, tau = std::numeric_limits<double>::infinity();  // nothing but -inf: no weight at all
+  double total = 0, tau = std::numeric_limits<double>::infinity();  // for only -inf: no option has weight
   for (std::size_t k = 1; k <= n && 1 + static_cast<double>(k) * sorted[k - 1] > total + sorted[k - 1]; ++k) {
     total += sorted[k - 1];
     tau = (total - 1) / static_cast<double>(k);
@@ -25,7 +26,7 @@ double sparsemax_threshold(const T* x, std::size_t n) {
   return tau;
 }
 
-// y[r, j] = max(x[r, j] - tau_r, 0); gx = g - (mean of g over the support) on the support, 0 off it
+// y[r, j] = max(x[r, j] - tau_r, 0); gx = g - (mean of g over the support) on the support, 0 outside
 template <class T>
 Var<T> sparsemax(Var<T> x, std::span<const int> options) {
   require_shapes(options.size() == x.rows(), "sparsemax", {x});

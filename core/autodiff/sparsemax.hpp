@@ -8,7 +8,7 @@
 
 namespace hardgrad {
 
-/// The tau for which max(x_i - tau, 0) over the n options sums to 1; an option has weight if x_i > tau.
+/// The tau for which max(x_i - tau, 0) sums to 1 over the n options. An option has weight if x_i > tau.
 template <class T>
 double sparsemax_threshold(const T* x, std::size_t n);
 /// max(x - tau(x), 0) over each row's options -> [R, S]; exactly 0 beyond them.

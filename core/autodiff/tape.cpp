@@ -21,7 +21,7 @@ void Tape<T>::rewind() {
   missed_hints_ = 0;
   wanted_ = all;
   for (auto& [size, memory] : released_) memory.clear();
-  for (auto& node : nodes_) {  // cotangents lay behind the mark
+  for (auto& node : nodes_) {  // cotangents lie behind the mark
     node.cotangent = nullptr;
     node.received = node.lent = false;
   }
@@ -80,7 +80,7 @@ template <class T>
 Var<T> Tape<T>::parameter(const Parameter<T>& parameter) {
   for (const auto& [known, id] : parameters_)
     if (known == &parameter) return {this, id};
-  // The tape never writes through a leaf: the cast only spares Node a second pointer type.
+  // The tape never writes to a leaf; the cast avoids a second pointer type in Node.
   auto x =
       leaf({const_cast<T*>(parameter.value.data.data()), parameter.rows(), parameter.cols()}, logits_only_ ? none : parameters);
   parameters_.emplace_back(&parameter, x.id);
@@ -89,7 +89,7 @@ Var<T> Tape<T>::parameter(const Parameter<T>& parameter) {
 
 template <class T>
 Var<T> Tape<T>::detach(Var<T> x) {
-  value(x);  // a Bug if it is no more
+  value(x);  // a Bug if x was overwritten
   nodes_[x.id].writable = false;
   return leaf(nodes_[x.id].value, none);
 }
@@ -126,7 +126,7 @@ Var<T> Tape<T>::output_over(Var<T> x, std::initializer_list<Var<T>> inputs) {
 template <class T>
 MatrixView<const T> Tape<T>::cotangent(Var<T> x) {
   auto& node = nodes_[x.id];
-  if (node.received && !node.cotangent) throw Bug("this gradient was not kept: use backward, not backward_to_leaves");
+  if (node.received && !node.cotangent) throw Bug("this gradient was not kept: use backward instead of backward_to_leaves");
   if (!node.cotangent) node.cotangent = cotangent_memory(node.value.size());
   if (!node.received) {
     std::fill_n(node.cotangent, node.value.size(), T{0});
@@ -152,7 +152,7 @@ void Tape<T>::pass_on(Var<T> y, Var<T> x) {
     return;
   }
   release(to);
-  to.cotangent = std::exchange(from.cotangent, nullptr);  // nobody reads y's again
+  to.cotangent = std::exchange(from.cotangent, nullptr);  // y's cotangent is not read again
   to.received = true;
 }
 
@@ -238,7 +238,7 @@ void Tape<T>::add_gradient(const ParameterSet<T>& set, std::span<U> into, U scal
   for (const auto& parameter : set) {
     const Node* node = node_of(parameter);
     if (!node || !node->received) continue;
-    if (!node->cotangent) throw Bug("this gradient was formed elsewhere");
+    if (!node->cotangent) throw Bug("this gradient was written to the caller's buffer");
     U* out = into.data() + parameter.offset;
     for (std::size_t i = 0; i < node->value.size(); ++i) out[i] += scale * static_cast<U>(node->cotangent[i]);
   }

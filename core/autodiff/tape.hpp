@@ -1,9 +1,8 @@
 // The tape: first-order reverse-mode automatic differentiation over matrices.
 //
-// Every value is a matrix [rows, cols] in memory the tape owns. An operation allocates its output, fills it, and
-// leaves a closure that turns the output's cotangent into its inputs'. The tape is an argument everywhere and
-// belongs to one task at a time; `clear` keeps its memory for the next gradient, `rewind` also what every run over the
-// same data has in common.
+// Every value is a matrix [rows, cols] in memory of the tape. An operation allocates its output, fills it, and adds a closure
+// that computes the inputs' cotangents from the output's. The tape is an explicit argument everywhere and belongs to one task
+// at a time. `clear` keeps its memory for the next gradient; `rewind` also keeps values that all runs over the same data share.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +21,7 @@ namespace hardgrad {
 template <class T>
 class Tape;
 
-/// A handle to a matrix on a tape; copying it copies nothing.
+/// A handle to a matrix on a tape. Copies refer to the same matrix.
 template <class T>
 struct Var {
   Tape<T>* tape = nullptr;
@@ -32,12 +31,12 @@ struct Var {
   MatrixView<const T> value() const;
   std::size_t rows() const { return value().rows; }
   std::size_t cols() const { return value().cols; }
-  /// The number in a [1, 1] matrix.
+  /// The entry of a [1, 1] matrix.
   T item() const { return value().data[0]; }
 };
 
-/// Where a closure writes an input's cotangent. The first writer stores, the later ones add: buffers are never
-/// cleared beforehand.
+/// Destination of an input's cotangent in a closure. The first writer stores, later ones
+/// add: buffers are never cleared beforehand.
 template <class T>
 struct Sink {
   MatrixView<T> to;
@@ -53,7 +52,7 @@ struct Sink {
     else
       for (std::size_t i = 0; i < n; ++i) out[i] += f(i);
   }
-  /// For scatters: a matrix that holds numbers already (zeros if nobody wrote before).
+  /// For scatters: an initialised matrix (zeros before the first write).
   MatrixView<T> scattered() const {
     if (first) std::fill_n(to.data, to.size(), T{0});
     return to;
@@ -70,14 +69,14 @@ class Tape {
   Tape(const Tape&) = delete;
   Tape& operator=(const Tape&) = delete;
 
-  /// Called before each large operation, forward and backward. It may throw to end the work: `clear` or `rewind` comes next.
+  /// Called before each large operation, forward and backward. It may throw to stop the work; then call `clear` or `rewind`.
   void pause_for(std::function<void()> pause) { pause_ = std::move(pause); }
-  /// Forgets all values and closures; keeps the memory.
+  /// Deletes all values and closures; keeps the memory.
   void clear();
-  /// As `clear`, but values of `shared` stay, for another gradient with the same parameters.
+  /// As `clear`, but keeps the values of `shared`, for another gradient with the same parameters.
   void rewind();
-  /// What `owner` makes of its data alone, the same in every run over them: made once, found again by `same(const X&)`.
-  /// `rewind` keeps it unless something that differentiates was on the tape before it.
+  /// A value that `owner` computes from its data alone: made on the first call, found by `same(const X&)` in later runs.
+  /// `rewind` keeps it unless an operation with a gradient was on the tape before it.
   template <class X, class Same, class Make>
   const X& shared(const void* owner, Same same, Make make) {
     for (const auto& [who, what] : shared_)
@@ -85,7 +84,7 @@ class Tape {
         if (const auto& x = *static_cast<const X*>(what.get()); same(x)) return x;
     const bool first = closures_.size() == mark_.closures;
     shared_.emplace_back(owner, std::make_shared<const X>(make()));
-    for (auto& node : nodes_) node.writable = false;  // other runs read it too
+    for (auto& node : nodes_) node.writable = false;  // other runs read it, too
     if (first) mark_ = {arena_.mark(), nodes_.size(), closures_.size(), watched_.size(), shared_.size()};
     return *static_cast<const X*>(shared_.back().second.get());
   }
@@ -93,17 +92,17 @@ class Tape {
   // Leaves
   Var<T> constant(std::size_t rows, std::size_t cols, T fill = T{0});
   Var<T> constant(MatrixView<const T> values);
-  /// The parameter itself (no copy): it must outlive the tape's use and stand still meanwhile.
+  /// The parameter itself, not a copy: it must outlive its use by the tape and must not change meanwhile.
   Var<T> parameter(const Parameter<T>& parameter);
-  /// A copy that differentiates: for checks.
+  /// A copy that receives a gradient: for checks.
   Var<T> input(MatrixView<const T> values);
-  /// Parameters are constants from now on, and the logits of every choice get gradients instead: for measuring there,
-  /// where nothing below a choice is worked out backward.
+  /// From now on parameters are constants, and the logits of every choice receive gradients instead. This is for measurements
+  /// at the logits: nothing below a choice is back-propagated.
   void differentiate_logits_only() { logits_only_ = true; }
   bool logits_only() const { return logits_only_; }
-  /// From here on x gets a gradient, whatever it was made from.
+  /// From here on x receives a gradient, whatever it was made from.
   void watch(Var<T> x) { nodes_[x.id].made_from |= parameters; }
-  /// The same value, cut off from what produced it.
+  /// The same value, detached from its inputs.
   Var<T> detach(Var<T> x);
 
   // For operations
@@ -112,19 +111,19 @@ class Tape {
   Var<T> output(std::size_t rows, std::size_t cols, std::initializer_list<Var<T>> inputs) {
     return output(rows, cols, std::span(inputs.begin(), inputs.size()));
   }
-  /// The same in the memory of x, whose numbers only this operation reads and writes over: Bug if anybody asks for x's
-  /// value later. Where x is a leaf, or shares its memory, new memory that holds its numbers.
+  /// The same in the memory of x, for operations that read x and overwrite it: reading x's value later is a Bug. If x is a
+  /// leaf, or shares its memory, this is new memory with a copy of x.
   Var<T> output_over(Var<T> x, std::initializer_list<Var<T>> inputs);
   MatrixView<T> mutable_value(Var<T> x) { return nodes_[x.id].value; }
   MatrixView<const T> value(Var<T> x) const {
     const auto& node = nodes_[x.id];
     if (node.overwritten) [[unlikely]]
-      throw Bug("a value that another operation wrote over is read");
+      throw Bug("a value was read after another operation overwrote it");
     return node.value;
   }
-  /// In a closure: in this backward pass.
+  /// In a closure: true if this backward pass needs a gradient of x.
   bool needs_gradient(Var<T> x) const { return nodes_[x.id].made_from & wanted_; }
-  /// Arena memory that lives as long as the values.
+  /// Arena memory that lives as long as the tape's values.
   template <class U>
   std::span<U> scratch(std::size_t count) {
     return {arena_.allocate<U>(count), count};
@@ -153,9 +152,9 @@ class Tape {
   MatrixView<const T> cotangent(Var<T> x);
   /// In a closure: where to put the cotangent of an input that needs one.
   Sink<T> sink(Var<T> x);
-  /// In a closure: what was said beforehand of its output's cotangent was not so, and the work was done again.
+  /// In a closure: counts a wrong hint of its output's cotangent, after which the work was repeated.
   void count_missed_hint() { ++missed_hints_; }
-  /// At the end of a closure: the cotangent of its output y is that of its input x too.
+  /// At the end of a closure: passes the cotangent of its output y to its input x unchanged.
   void pass_on(Var<T> y, Var<T> x);
 
   // Results
@@ -163,63 +162,63 @@ class Tape {
   void backward(Var<T> scalar, T seed = T{1});
   /// Back-propagates a given cotangent of any matrix: for checks.
   void backward(Var<T> x, MatrixView<const T> cotangent);
-  /// As `backward_to_leaves`, but towards inputs alone: what is made of parameters only is not worked out, so that a product
-  /// goes back to its rows and not to its weights.
+  /// As `backward_to_leaves`, but towards inputs only: values made of parameters alone are skipped, so a product
+  /// back-propagates to its rows but not to its weights.
   void backward_to_inputs(Var<T> scalar);
-  /// As `backward`, but a cotangent's memory serves the next one as soon as it was passed on: afterwards only the
-  /// gradients of leaves (parameters, inputs) can be read.
+  /// As `backward`, but the memory of a cotangent is reused once it has been propagated. Afterwards only the gradients of
+  /// leaves (parameters, inputs) can be read.
   void backward_to_leaves(Var<T> scalar);
-  /// The same towards parameters alone, with the set's gradient formed in `into` [set.size()] itself, in the set's order: it is
-  /// not kept here.
+  /// The same towards parameters only. The set's gradient is written to `into`
+  /// [set.size()], in the set's order, and is not kept on the tape.
   void backward_to_leaves(Var<T> scalar, const ParameterSet<T>& set, std::span<T> into);
-  /// After `backward`: d scalar / d x, zeros if it does not depend on x.
+  /// After `backward`: d scalar / d x; zeros if the scalar does not depend on x.
   MatrixView<const T> gradient(Var<T> x) { return cotangent(x); }
   /// After `backward`: adds `scale` times the set's gradient to `into` [set.size()], in the set's order.
   template <class U>
   void add_gradient(const ParameterSet<T>& set, std::span<U> into, U scale = U{1});
 
-  /// How often that happened since the last `clear` or `rewind`.
+  /// Number of calls of count_missed_hint since the last `clear` or `rewind`.
   std::size_t missed_hints() const { return missed_hints_; }
 
   const Arena& arena() const { return arena_; }
 
  private:
-  // The leaves that differentiate.
+  // Kinds of leaves that receive gradients.
   enum Leaves : std::uint8_t { none = 0, parameters = 1, inputs = 2, all = 3 };
   struct Node {
     MatrixView<T> value;
     T* cotangent = nullptr;
     std::uint8_t made_from = none;  // of Leaves
     bool received = false;
-    bool writable = false;     // an operation made it, and nothing shares its memory
+    bool writable = false;     // made by an operation, and its memory is not shared
     bool overwritten = false;  // by output_over
-    bool lent = false;         // the cotangent's memory is somebody else's
+    bool lent = false;         // the cotangent's memory belongs to another owner
   };
   struct Closure {
     void (*run)(void*, Tape&);
     void* data;
-    std::uint32_t first, last;  // its outputs, in watched_
+    std::uint32_t first, last;  // indices of its outputs in watched_
   };
-  // Where `rewind` goes back to.
+  // The state to which `rewind` returns.
   struct Mark {
     Arena::Mark arena{};
     std::size_t nodes = 0, closures = 0, watched = 0, shared = 0;
   };
   Var<T> leaf(MatrixView<T> value, std::uint8_t made_from);
   std::uint8_t leaves_of(std::span<const Var<T>> made_of) const;
-  /// The parameter's node, null if it is not on the tape.
+  /// The parameter's node; null if it is not on the tape.
   Node* node_of(const Parameter<T>& parameter);
   /// Memory for a cotangent of x: a released one of the same size, or new.
   T* cotangent_memory(std::size_t size);
   void release(Node& node);
   void begin(Var<T> scalar);
-  /// Before an operation on so many numbers.
+  /// Called before an operation on `size` entries.
   void pause(std::size_t size) const {
     if (size >= large && pause_) pause_();
   }
   void run_closures(bool releasing, Leaves wanted);
 
-  static constexpr std::size_t large = 1 << 16;  // numbers: some 10 microseconds
+  static constexpr std::size_t large = 1 << 16;  // entries: about 10 microseconds
 
   Arena arena_;
   std::function<void()> pause_;
@@ -232,7 +231,7 @@ class Tape {
   Mark mark_;
   std::size_t missed_hints_ = 0;
   bool logits_only_ = false, releasing_ = false;
-  std::uint8_t wanted_ = all;  // in a backward pass: of Leaves
+  std::uint8_t wanted_ = all;  // in a backward pass: kinds of Leaves
 };
 
 template <class T>

@@ -14,10 +14,10 @@
 namespace hardgrad {
 namespace {
 
-/// True if all choices are among two, so that cell c has the logits 2 c and 2 c + 1.
+/// True if every choice has two options. Then cell c has the logits 2 c and 2 c + 1.
 bool all_pairs(const ChoiceLayout& layout) { return layout.logits() == 2 * layout.cells() && all_are(layout.options, 2); }
 
-/// each(cell, first logit, options) of every cell. Where all have two the compiler knows it.
+/// Calls each(cell, first logit, options) for every cell. If all cells have two options, `options` is a compile-time constant.
 template <class F>
 void for_cells(const ChoiceLayout& layout, F each) {
   if (all_pairs(layout)) {
@@ -27,8 +27,8 @@ void for_cells(const ChoiceLayout& layout, F each) {
   for (std::size_t c = 0; c < layout.cells(); ++c) each(c, layout.logit[c], static_cast<std::size_t>(layout.options[c]));
 }
 
-/// Calls each(first, count, stride): the places of an example's K samples, for every place of a step's samples. `width`:
-/// numbers of one sample at that step; `first`: where the step begins.
+/// Calls each(first, stride) once per entry of a sample: the K samples of an example have their values at first,
+/// first + stride, ... `width`: entries per sample at this step; `first`: start of the step.
 template <class F>
 void for_examples(std::size_t first, std::size_t samples, std::size_t width, std::size_t K, F each) {
   for (std::size_t n = 0; n < samples; n += K)
@@ -62,8 +62,8 @@ PerChoice dot(const AtLogits& a, const AtLogits& b) {
 
 double total(const PerChoice& x) { return std::accumulate(x.value.begin(), x.value.end(), 0.0); }
 
-// p_i (x_i - sum_j p_j x_j), with x taken from that of the most probable option: the mean is then as small as the others'
-// probability, and nothing cancels where an option is nearly certain. Of two options that is p_0 p_1 (x_1 - x_0).
+// p_i (x_i - sum_j p_j x_j), with x measured from its value at the most probable option. The mean is then as small as the other
+// options' probability, so nothing cancels where one option is nearly certain. For two options it is p_0 p_1 (x_1 - x_0).
 AtLogits through_softmax(const AtLogits& p, const AtLogits& x) {
   AtLogits result{x.of, std::vector<double>(x.value.size())};
   if (all_pairs(*x.of)) {
@@ -144,7 +144,7 @@ PerChoice mean_of_others(const PerChoice& x, int samples) { return others(x, sam
 AtLogits mean_of_others(const AtLogits& x, int samples) {
   auto result = others(x, samples, true);
   const auto& layout = *x.of;
-  for (std::size_t c = 0; c < layout.cells(); ++c)  // the others may have had more options
+  for (std::size_t c = 0; c < layout.cells(); ++c)  // the other samples may have had more options
     std::fill(result.value.begin() + static_cast<std::ptrdiff_t>(layout.logit[c] + layout.options[c]),
               result.value.begin() + static_cast<std::ptrdiff_t>(layout.logit[c + 1]), 0.0);
   return result;
@@ -155,7 +155,7 @@ void leave_one_out(std::span<double> x, int samples, int columns) {
   for_examples(0, x.size() / columns, columns, samples, [&](std::size_t first, std::size_t stride) {
     for (int k = 0; k < samples; ++k) f[k] = x[first + k * stride];
     for (int k = 0; k < samples; ++k) {
-      double sum = 0;  // differences come before the sum, so that equal losses give an exact zero
+      double sum = 0;  // subtract before summing: equal losses give exactly 0
       for (double other : f) sum += f[k] - other;
       x[first + k * stride] = sum / (samples - 1);
     }
@@ -227,7 +227,7 @@ const AtLogits& Choices<T>::p() const {
   if (p_.of) return p_;
   auto result = log_p();
   kernels::exp_all(result.value.data(), result.value.data(), result.value.size());
-  for (std::size_t c = 0; c < layout_->cells(); ++c)  // beyond the options, and where there is no choice, the log is 0
+  for (std::size_t c = 0; c < layout_->cells(); ++c)  // the stored log is 0 beyond the options and where there is no choice
     for (std::size_t i = layout_->logit[c] + (layout_->options[c] > 1 ? layout_->options[c] : 0); i < layout_->logit[c + 1];
          ++i)
       result.value[i] = 0;

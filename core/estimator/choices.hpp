@@ -1,6 +1,6 @@
-// What gradients at the logits are written in: numbers of the choices of a run, and numbers at the logits these were made by.
+// Notation for gradients at the logits: one value per choice of a run (PerChoice), or one value per logit (AtLogits).
 //
-// With f, a: PerChoice and score, slope: AtLogits, a paper's
+// With f and a as PerChoice and score and slope as AtLogits, a paper's
 //   g = (f - a) grad log p(z) + eta grad c
 // is written `(f - a) * score + eta * slope`, for all samples, steps and columns at once.
 #pragma once
@@ -13,18 +13,18 @@
 
 namespace hardgrad {
 
-/// The choices of N samples (or groups) in a run. A cell is one column of one sample at one step; cells go step by step, sample
-/// by sample, column by column.
+/// The choices of N samples (or groups) in a run. A cell is one column of one sample at one step. Cells are ordered by step,
+/// then by sample, then by column.
 struct ChoiceLayout {
   struct Step {
-    std::size_t columns, options;  ///< D, and the most options S of a cell
-    std::size_t cell, logit;       ///< its first cell, and that cell's first logit
+    std::size_t columns, options;  ///< D, and S, the largest number of options of a cell
+    std::size_t cell, logit;       ///< the step's first cell, and the first logit of that cell
   };
   std::size_t samples = 0;
   std::vector<Step> steps;
-  std::vector<int> options;         ///< [cells] 1: no choice
-  std::vector<std::size_t> logit;   ///< [cells + 1] first logit of each cell; S of its step follow, zero beyond its own options
-  std::vector<std::size_t> sample;  ///< [cells]
+  std::vector<int> options;         ///< [cells]; 1 means no choice
+  std::vector<std::size_t> logit;   ///< [cells + 1] first logit of each cell; S entries each, zero beyond its options
+  std::vector<std::size_t> sample;  ///< [cells] the sample that the cell belongs to
 
   std::size_t cells() const { return options.size(); }
   std::span<const int> options_of(std::size_t step) const {
@@ -33,7 +33,7 @@ struct ChoiceLayout {
   std::size_t logits() const { return logit.back(); }
 };
 
-/// Numbers of a layout. `Of` says of what: of each choice, or of each logit.
+/// The values of a layout. `Of` is a tag: one value per choice, or one per logit.
 template <class Of>
 struct Numbers {
   std::shared_ptr<const ChoiceLayout> of;
@@ -59,70 +59,71 @@ using PerChoice = Numbers<struct OfChoices>;  ///< [cells]
 using AtLogits = Numbers<struct OfLogits>;    ///< [logits]
 
 AtLogits operator*(const PerChoice& factor, AtLogits x);
-/// Entry by entry.
+/// Elementwise product.
 AtLogits times(AtLogits a, const AtLogits& b);
-/// Of each choice, sum_i a_i b_i.
+/// For each choice, sum_i a_i b_i.
 PerChoice dot(const AtLogits& a, const AtLogits& b);
 double total(const PerChoice& x);
-/// (diag(p) - p p') x of each choice: the gradient at the logits of p . x.
+/// (diag(p) - p p') x for each choice: the gradient of p . x at the logits.
 AtLogits through_softmax(const AtLogits& p, const AtLogits& x);
 
-/// Which choices of a sample a sum takes, seen from one of them.
+/// Which choices of a sample a sum includes, relative to one of them.
 enum class Along {
-  all,       ///< all of them
-  own_step,  ///< those of its own step
-  so_far,    ///< those of its own step and of earlier ones
-  from_here  ///< those of its own step and of later ones
+  all,       ///< all choices
+  own_step,  ///< the choices of its step
+  so_far,    ///< the choices of its step and of earlier steps
+  from_here  ///< the choices of its step and of later steps
 };
-/// Of each choice, the sum over its sample's choices.
+/// For each choice, the sum over the choices of its sample.
 PerChoice sum(const PerChoice& x, Along which);
-/// [N] the number of choices a sample has.
+/// [N] number of choices of each sample.
 std::vector<double> choices_of_samples(const ChoiceLayout& layout);
-/// A number of each sample [N], at each of its choices.
+/// Copies one value per sample [N] to each of the sample's choices.
 PerChoice spread(const std::shared_ptr<const ChoiceLayout>& layout, const std::vector<double>& of_samples);
 
-/// Of each number, the mean of those in the same place of the example's other samples; an example has K of them, side by side.
+/// For each value, the mean of the corresponding values of the example's other samples. The K samples of an example are
+/// adjacent.
 PerChoice mean_of_others(const PerChoice& x, int samples);
-/// The same at the logits; zero beyond a choice's own options.
+/// The same at the logits; zero beyond the options of a choice.
 AtLogits mean_of_others(const AtLogits& x, int samples);
-/// Numbers [B K] or [B K, columns] become each sample's minus the mean of its example's other samples; exactly 0 where they are
-/// equal.
+/// Values [B K] or [B K, columns]: subtracts from each sample's the mean of the example's other samples. Exactly 0 where all
+/// are equal.
 void leave_one_out(std::span<double> x, int samples, int columns = 1);
-/// The same of every step's.
+/// The same for every step.
 PerChoice leave_one_out(PerChoice x, int samples);
 
-/// The choices of a run's samples, and its logits.
+/// The choices of a run's samples, and their logits.
 template <class T>
 class Choices {
  public:
-  /// asking[t][n]: the row of step t's site in which sample n chooses; it chose option[t][n D + d] in column d.
+  /// asking[t][n]: the row of step t's site at which sample n chooses. In column d it chose option[t][n D + d].
   Choices(Episode<T>& episode, const std::vector<std::vector<int>>& asking, const std::vector<std::vector<int>>& option);
 
   const std::shared_ptr<const ChoiceLayout>& layout() const { return layout_; }
-  /// What was chosen, the probabilities, and the difference of both: grad log p(z), whose entry of the option chosen is the
-  /// others' probability. All are 0 where there is no choice. Each is worked out when it is first asked for.
+  /// The chosen options, the probabilities, and their difference: grad log p(z), whose entry at the chosen option is the
+  /// probability of the other options. All are 0 where there is no choice. Each is computed on first use.
   const AtLogits& one_hot() const;
   const AtLogits& p() const;
   const AtLogits& log_p() const;
   const AtLogits& score() const;
-  /// [N] the row of a step's site in which each sample chooses.
+  /// [N] the row of a step's site at which each sample chooses.
   const std::vector<int>& asking(int step) const { return asking_[step]; }
-  /// A value [N D, S] of every step, e.g. a derivative; 0 where there is no choice.
+  /// Gathers one matrix [N D, S] per step, e.g. a derivative; 0 where there is no choice.
   AtLogits gathered(const std::vector<MatrixView<const T>>& of_steps) const;
-  /// Numbers [N D, S] of every step.
+  /// Joins one vector [N D, S] per step.
   AtLogits flat(std::vector<std::vector<double>> of_steps) const;
   AtLogits zeros() const { return {layout_, std::vector<double>(layout_->logits())}; }
 
-  /// Mean over the samples of <g, logits>: its gradient at the logits is g / N.
+  /// Mean over the samples of <g, logits>. Its gradient at the logits is g / N.
   Var<T> surrogate(const AtLogits& g) const;
-  /// The sum of g over the samples that choose by the same logits, at each of them: the gradient there.
+  /// For each sample, the sum of g over all samples that choose by the same logits: the gradient at those logits.
   AtLogits met(const AtLogits& g) const;
 
  private:
   Episode<T>& episode_;
   std::vector<std::vector<int>> asking_, option_;
   std::shared_ptr<const ChoiceLayout> layout_;
-  mutable AtLogits one_hot_, p_, log_p_, score_;  // without a layout until asked for
+  mutable AtLogits one_hot_, p_, log_p_, score_;  // without a layout until first used
 };
 
 extern template class Choices<float>;

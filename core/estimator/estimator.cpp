@@ -27,15 +27,15 @@ Settings settings_of(const EstimatorEntry& entry, const Spec& spec) { return {en
 
 std::vector<ParameterInfo> shared_parameters(const EstimatorEntry& entry) {
   const auto cap =
-      ParameterInfo::real("cap", 1e6, 1, 1e12, "most rows of the network that one run may take; beyond it is an error");
+      ParameterInfo::real("cap", 1e6, 1, 1e12, "most rows of the network that one run may evaluate; more is an error");
   if (entry.target != "expected_loss") return {cap};
   return {
       cap,
       ParameterInfo::choice(
           "target", "expected_loss", {"expected_loss", "elbo"},
-          "the mean it estimates: of the loss under the prior, or the evidence lower bound under a learned posterior"),
+          "the estimated mean: the loss under the prior, or the evidence lower bound under a learned posterior"),
       ParameterInfo::choice("kl", "analytic", {"analytic", "sampled"},
-                            "the divergence of the posterior in target=elbo: summed over options, or of the choices drawn")};
+                            "the divergence of the posterior in target=elbo: summed over options, or of the drawn choices")};
 }
 
 bool is_shared(const ParameterInfo& parameter) {

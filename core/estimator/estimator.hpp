@@ -1,4 +1,4 @@
-// An estimator: a chooser plus a surrogate. It knows neither the network nor the task.
+// An estimator: a chooser plus a surrogate. It is independent of the network and of the task.
 #pragma once
 
 #include <limits>
@@ -15,22 +15,22 @@
 
 namespace hardgrad {
 
-/// What one gradient is taken of.
+/// The inputs of one gradient estimate.
 template <class T>
 struct Problem {
   Tape<T>& tape;
   const Model<T>& model;
   const Batch& batch;
   Randomness& random;
-  bool learning = false;   ///< the estimator's own parameters are being trained: Estimate::own_loss is wanted
-  TargetTerms terms = {};  ///< of the target: Estimator::draw sets them
-  int nodes = 0;           ///< of a quadrature that stands in for an enumeration; 0: as Structure::nodes
-  bool one_copy = false;   ///< of an estimate that is the mean of Estimator::copies, one is wanted
-  int replicates = 1;      ///< that the batch holds beside each other: of each the cap is as for one alone
-  double cap = std::numeric_limits<double>::infinity();  ///< most rows of one run: Estimator::draw sets it
+  bool learning = false;   ///< the estimator's own parameters are trained: Estimate::own_loss is needed
+  TargetTerms terms = {};  ///< of the target; set by Estimator::draw
+  int nodes = 0;           ///< of the quadrature that replaces enumeration; 0: as Structure::nodes
+  bool one_copy = false;   ///< draw one copy only, for an estimate that is the mean of Estimator::copies copies
+  int replicates = 1;      ///< number of replicates side by side in the batch; the cap applies to each separately
+  double cap = std::numeric_limits<double>::infinity();  ///< most rows of one run; set by Estimator::draw
 
-  /// Runs the model under the target: choices are drawn from its distribution, and it adds to the costs. `weights`: what is
-  /// known beforehand of the surrogate's slopes in the costs. NotExact if it takes more rows than the cap.
+  /// Runs the model under the target, which sets the distribution of the choices and adds terms to the costs. `weights`: a hint
+  /// of the surrogate's slopes in the costs. NotExact if the run takes more rows than the cap.
   std::unique_ptr<Episode<T>> run(Chooser<T>& chooser, CostWeights weights = CostWeights::unknown) const;
 };
 
@@ -38,16 +38,16 @@ struct Problem {
 template <class T>
 struct Estimate {
   Var<T> surrogate;  ///< [1, 1]
-  /// [1, 1] loss of the estimator's own parameters; depends on no model parameter. Empty if nothing is learned.
+  /// [1, 1] loss of the estimator's own parameters; independent of the model's parameters. Empty if nothing is learned.
   Var<T> own_loss = {};
-  std::unique_ptr<Episode<T>> episode = {};              ///< the run it rests on: for dumps, metrics and cost
-  std::vector<std::unique_ptr<Episode<T>>> others = {};  ///< further runs, which cost too
-  /// The loss seen (mean over examples and samples): what training logs. Of an unbiased estimator its mean is the target's
-  /// value, or that of the target which this names as reported.
+  std::unique_ptr<Episode<T>> episode = {};              ///< the main run: for dumps, metrics and cost
+  std::vector<std::unique_ptr<Episode<T>>> others = {};  ///< further runs, which count as cost, too
+  /// The mean loss over examples and samples, which training logs. For an unbiased estimator its mean is the value of the
+  /// target, or of the target named by TargetEntry::reported.
   double loss = 0;
-  std::vector<double> observed = {};  ///< statistics for `learn`, in a layout of the estimator's own
+  std::vector<double> observed = {};  ///< statistics for `learn`, in an order that the estimator defines
 
-  /// Model rows evaluated, and attention values computed, by all runs.
+  /// Model rows evaluated, and attention values computed, over all runs.
   double rows() const {
     return total([](const auto& run) { return run.rows_evaluated(); });
   }
@@ -67,8 +67,8 @@ template <class T>
 class Estimator {
  public:
   virtual ~Estimator() = default;
-  /// One estimate of the gradient of the mean over the batch of the target. Const: learned state is frozen, so that
-  /// replicates can be drawn at one point.
+  /// One estimate of the gradient of the batch mean of the target. Const: learned state is frozen, so that replicates can be
+  /// drawn at one point.
   Estimate<T> draw(Problem<T> problem) const {
     problem.terms = target().terms();
     problem.cap = cap_ * problem.replicates;
@@ -76,30 +76,30 @@ class Estimator {
   }
   const Target& target() const { return target_; }
   void aim(Target target) { target_ = std::move(target); }
-  /// Most rows that one run of an estimate may evaluate.
+  /// Limits the rows that one run of an estimate may evaluate.
   void limit_rows(double cap) { cap_ = cap; }
 
-  /// Called once after each training step with what `estimate` returned: averages are updated here, after use.
+  /// Called once after each training step with the result of `estimate`. Averages are updated here, after their use.
   virtual void learn(const Estimate<T>&) {}
-  /// Numbers of the learned state that are no parameters (averages), saved with a run.
+  /// Learned state other than parameters (averages), saved with a run.
   virtual std::vector<double> state() const { return {}; }
   virtual void restore(const std::vector<double>&) {}
-  /// Parameters of the estimator's own networks, trained on `own_loss` by their own optimiser.
+  /// Parameters of the estimator's own networks, trained on `own_loss` by a separate optimiser.
   ParameterSet<T>& own_parameters() { return own_; }
   const ParameterSet<T>& own_parameters() const { return own_; }
-  /// False if its samples may not be permuted without changing the estimate: exact moments then visit them in every order, not
-  /// as multisets. Of an estimator that does not say so it is tried with a few draws.
+  /// False if permuting the samples can change the estimate. Exact moments then visit all orders instead of multisets. If true,
+  /// this is still checked with a few draws.
   virtual bool exchangeable() const { return true; }
-  /// An estimate is the mean of so many independent copies of one, which it is itself with Problem::one_copy: the moments are
-  /// then those of one, the covariance divided.
+  /// Number of independent copies whose mean is the estimate; Problem::one_copy draws one of them. The moments are then those
+  /// of one copy, with the covariance divided by this number.
   virtual int copies() const { return 1; }
-  /// True if what an example gives depends on the others of its batch, as the entry says: an estimate is then no mean of its
-  /// examples', and its moments are those of whole batches.
+  /// True if an example's estimate depends on the other examples of its batch, as declared by the entry. The moments are then
+  /// those of whole batches, not of single examples.
   bool couples_examples() const { return couples_examples_; }
   void couple_examples(bool coupled) { couples_examples_ = coupled; }
 
  protected:
-  /// What an estimator is: called by `draw`.
+  /// Defines the estimator; called by `draw`.
   virtual Estimate<T> estimate(const Problem<T>& problem) const = 0;
   ParameterSet<T> own_;
 
@@ -115,32 +115,32 @@ struct EstimatorEntry {
   std::string name;
   std::string summary;  ///< one line
   std::string paper;    ///< citation
-  /// Name of its target. Estimators of the expected loss estimate any mean over choices: see `shared_parameters`.
+  /// Name of its target. Estimators of the expected loss can estimate any mean over choices: see `shared_parameters`.
   std::string target = "expected_loss";
-  /// The target with these settings, where it has numbers of its own. Null: the target's name is all.
+  /// Its target with these settings, if the target has settings of its own. Null: the target's name suffices.
   std::string (*target_of)(const Settings&) = nullptr;
   bool unbiased = true;  ///< for its own target
-  /// Settings that cost it that: true if these do. Null if none do.
+  /// True if these settings make the estimator biased. Null if none do.
   bool (*biased_by)(const Settings&) = nullptr;
   bool couples_examples = false;  ///< Estimator::couples_examples
-  std::string evaluations;        ///< rows of the network for each question and example, at most: "K", "S; S^T if joint"
+  std::string evaluations;        ///< rows of the network per question and example, at most: "K", "S; S^T if joint"
   std::vector<ParameterInfo> parameters = {};
-  /// What it needs of a model (core/estimator/needs.hpp). Empty: it works nowhere.
+  /// Needs of the estimator (core/estimator/needs.hpp). If empty, it works on no model.
   std::vector<Need> needs = {};
-  /// What it can be held to beside its bias (core/estimator/promises.hpp): `hardgrad test` tries each.
+  /// Promises beside its bias (core/estimator/promises.hpp); `hardgrad test` checks each.
   std::vector<Promise> promises = {};
-  /// Why these settings cannot be on a structure that has what it needs; empty if they can. Null if they always can.
+  /// Why these settings do not work on a structure that meets the needs; empty if they do. Null if they always do.
   std::string (*unsupported)(const Settings&, const Structure&) = nullptr;
-  /// Why the variance is infinite, by the formula, of an example with so many complete sets of choices; empty if it is not
-  /// known to be. Null if it never is.
+  /// Why the variance is infinite by the formula, for an example with this many complete sets of choices. Empty if it is not
+  /// known to be infinite. Null if it never is.
   std::string (*infinite_variance)(const Settings&, const Structure&, double outcomes) = nullptr;
   std::unique_ptr<Estimator<float>> (*make_float)(const Settings&, const Structure&, Key init) = nullptr;
   std::unique_ptr<Estimator<double>> (*make_double)(const Settings&, const Structure&, Key init) = nullptr;
 
-  /// Why it can never be used; empty if it can.
+  /// Why the entry can never be used; empty if it can.
   std::string fault() const {
     return declares_a_site(needs) ? ""
-                                  : "does not declare what choices it works on, and so works on none: list its needs, e.g. "
+                                  : "does not declare the choices it needs, so it works on no model: list its needs, e.g. "
                                     ".needs = {need::log_density}";
   }
 };
@@ -152,20 +152,20 @@ std::unique_ptr<Estimator<T>> make_estimator_of(const Settings& settings, const 
   return std::make_unique<E<T>>(settings, structure, init);
 }
 
-/// What the estimator claims with these settings.
+/// True if the estimator claims to be unbiased with these settings.
 bool claims_unbiased(const Spec& spec);
 /// Its target with these settings.
 Target target_of(const Spec& spec);
-/// True if the model is to be built with a learned posterior for it.
+/// True if the model must be built with a learned posterior.
 bool wants_posterior(const Spec& spec);
-/// What every estimator has beside its own parameters: `cap`, and of those of the expected loss `target` and `kl`.
+/// Parameters of every estimator beside its own: `cap`; for estimators of the expected loss also `target` and `kl`.
 std::vector<ParameterInfo> shared_parameters(const EstimatorEntry& entry);
 bool is_shared(const ParameterInfo& parameter);
-/// Why the estimator cannot work on the structure; empty if it can.
+/// Why the estimator does not work on the structure; empty if it does.
 std::string unsupported(const Spec& spec, const Structure& structure);
-/// Why its variance is infinite on an example with so many outcomes; empty if it is not known to be.
+/// Why its variance is infinite on an example with this many outcomes; empty if it is not known to be.
 std::string infinite_variance(const Spec& spec, const Structure& structure, double outcomes);
-/// Makes an estimator from its spec; UsageError with the reason if it does not support the structure.
+/// Makes an estimator from its spec. UsageError with the reason if it does not support the structure.
 template <class T>
 std::unique_ptr<Estimator<T>> make_estimator(const Spec& spec, const Structure& structure, Key init);
 

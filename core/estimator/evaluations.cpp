@@ -13,7 +13,7 @@ namespace {
 
 struct NoFormula {};
 
-/// Works out one expression by recursive descent.
+/// Evaluates one expression by recursive descent.
 class Expression {
  public:
   Expression(std::string_view text, std::function<double(const std::string&)> value_of)
@@ -82,7 +82,7 @@ class Expression {
   std::function<double(const std::string&)> value_of_;
 };
 
-/// The parts of a text between separators.
+/// Splits a text at the separators.
 std::vector<std::string> parts(const std::string& text, const std::string& separator) {
   std::vector<std::string> found;
   std::size_t from = 0;

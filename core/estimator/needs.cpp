@@ -12,7 +12,7 @@ bool of_network(const Need& need) {
   return need.kind == posterior || need.kind == dreams || need.kind == no_choice;
 }
 
-/// What the site has in place of what is needed; nothing if it has that.
+/// The property of the site that violates the need, in words; empty if the site meets it.
 std::optional<std::string> missing(const Need& need, const SiteDeclaration& site) {
   using enum Need::Kind;
   const bool categories = site.kind.options;
@@ -53,8 +53,8 @@ std::string to_string(const Need& need) {
     case Need::Kind::symmetric: return "numbers whose mirror image is a draw too";
     case Need::Kind::measure_valued: return "bits or Normals";
     case Need::Kind::posterior: return "a learned posterior";
-    case Need::Kind::dreams: return "a network that can draw what it is judged by";
-    case Need::Kind::no_choice: return "nothing where there is no choice";
+    case Need::Kind::dreams: return "a network that can draw its own answers";
+    case Need::Kind::no_choice: return "nothing of a model without choices";
   }
   return "";
 }
@@ -84,13 +84,13 @@ bool declares_a_site(const std::vector<Need>& needs) {
 
 std::optional<std::string> unmet(const std::vector<Need>& needs, const Structure& structure) {
   if (!declares_a_site(needs))
-    return "it does not declare what choices it works on, and so works on none: list its needs, e.g. need::log_density";
+    return "it does not declare the choices it needs, so it works on no model: list its needs, e.g. need::log_density";
   const auto lists = [&](const Need& need) { return std::find(needs.begin(), needs.end(), need) != needs.end(); };
   if (structure.sites.empty() && !lists(need::no_choice)) return "the model makes no choice";
   for (const auto& need : needs) {
     if (need == need::posterior && !structure.posterior) return "the model has no learned posterior";
     if (need == need::dreams && !structure.dreams)
-      return "the model is judged by nothing it could dream (an answer, a label, a sentence): use wake_wake";
+      return "the model has nothing to dream (an answer, a label, a sentence): use wake_wake";
     if (of_network(need)) continue;
     for (const auto& site : structure.sites)
       if (const auto has = missing(need, site))

@@ -10,7 +10,7 @@
 namespace hardgrad {
 namespace {
 
-/// The entries that rows have in a column of `x` [R, D], as rows of [R D, 1].
+/// The entries of `x` [R, D] at these rows and one column, as rows of [R D, 1].
 template <class T>
 std::pair<Var<T>, std::vector<int>> entries(Var<T> x, const std::vector<int>& row, int column) {
   const int D = static_cast<int>(x.cols());
@@ -20,7 +20,7 @@ std::pair<Var<T>, std::vector<int>> entries(Var<T> x, const std::vector<int>& ro
   return {reshape(x, 1), index};
 }
 
-/// f(cost, index): each cost the paths pass, and the rows of it they pass [N].
+/// Calls f(cost, index) for each cost on the paths; `index`: the row of that cost on each path [N].
 template <class T, class F>
 void for_costs(const Episode<T>& episode, const Paths& paths, bool with_root, F&& f) {
   for (const auto& cost : episode.costs()) {
@@ -31,7 +31,7 @@ void for_costs(const Episode<T>& episode, const Paths& paths, bool with_root, F&
   }
 }
 
-/// f(log probability, index): likewise of the choices.
+/// Calls f(log probability, index), likewise for the choices.
 template <class T, class F>
 void for_choices(Episode<T>& episode, const Paths& paths, F&& f) {
   for (std::size_t t = 0; t < paths.row.size(); ++t) {
@@ -71,7 +71,7 @@ Paths paths_to(const Episode<T>& episode, int step) {
   const auto& last = *episode.steps()[step].choice.rows;
   int from = step;
   for (const auto* rows = last.origin.get(); !rows->is_root(); rows = rows->origin.get())
-    if (rows->step != --from) throw Bug("a choice does not go on from the one before");
+    if (rows->step != --from) throw Bug("a choice does not continue the previous one");
   Paths paths{.from = from, .example = last.example, .row = {}};
   paths.row.assign(step - from + 1, std::vector<int>(last.size()));
   for (std::size_t n = 0; n < last.size(); ++n) {

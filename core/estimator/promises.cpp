@@ -62,9 +62,9 @@ std::string Promise::text() const {
       case Kind::unshifted: return "a constant in the loss changes nothing";
       case Kind::noiseless:
         return std::string("no variance where the loss is ") + (loss == Loss::constant ? "constant" : "linear") +
-               (learned ? " and this is learned" : "");
+               (learned ? " and the estimator is trained" : "");
       case Kind::best_constant: return "with many samples no " + parameter + " of " + other + " has less variance";
-      case Kind::descends_square: return "what it learns by is the derivative of E|g|^2";
+      case Kind::descends_square: return "its own parameters follow the derivative of E|g|^2";
     }
     return "";
   };

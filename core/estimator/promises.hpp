@@ -1,6 +1,5 @@
-// What an estimator promises beside its claim to be unbiased: declared in its entry, and held to by `hardgrad test`. So biased
-// estimators, control variates and learned parts, of which no mean need be the exact gradient, have something to be wrong
-// about.
+// The promises of an estimator beside its claim to be unbiased: declared in its entry, checked by `hardgrad test`. Without them
+// a biased estimator, a control variate or a learned part could have any factor or sign and still pass.
 #pragma once
 
 #include <functional>
@@ -12,52 +11,53 @@ namespace hardgrad {
 
 class Settings;
 
-/// One choice of S options whose loss f is known with its derivative at any weights over them: as large a problem as an
-/// estimator's mean is written down for.
+/// One choice of S options with a known loss f, and its derivative at any weights over the options. Formulas of an estimator's
+/// mean are written for this problem.
 struct SmallChoice {
   using Vector = std::valarray<double>;
   Vector logits;                               ///< [S]
-  std::function<double(const Vector&)> loss;   ///< f at weights [S]; of an option, at its one-hot vector
-  std::function<Vector(const Vector&)> slope;  ///< [S] df/dw there
+  std::function<double(const Vector&)> loss;   ///< f at weights [S]; the loss of an option is f at its one-hot vector
+  std::function<Vector(const Vector&)> slope;  ///< [S] df/dw at weights [S]
 
   /// softmax(logits / temperature) [S]
   Vector p(double temperature = 1) const;
   Vector one_hot(std::size_t option) const;
-  /// sum_z p(z) g(z) over the options z; g gives [S].
+  /// sum_z p(z) g(z) over the options z; g returns [S].
   Vector mean(const std::function<Vector(std::size_t)>& g) const;
 };
 
-/// (diag(w) - w w') x, the gradient at the logits of softmax weights w from that in the weights.
+/// (diag(w) - w w') x: from a gradient x in softmax weights w to the gradient at their logits.
 SmallChoice::Vector through_softmax(const SmallChoice::Vector& w, const SmallChoice::Vector& x);
-/// Integral of h(z), smooth on the scale `width`, over `from` to `to` under the density of location + logistic noise. Infinite
-/// ends are cut off where the density is below e^-45.
+/// Integral from `from` to `to` of h(z) under the density of location + logistic noise; h is smooth on the scale `width`.
+/// Infinite ends are cut off where the density is below e^-45.
 double over_logistic(double location, double from, double to, double width, const std::function<double(double)>& h);
 
-/// Something that can be tried on small networks. `with`: settings it holds under ("temperature=0.7,samples=2"), put over
-/// those that are tested; none: whatever they are.
+/// A property that can be tested on small networks. `with`: settings it holds under ("temperature=0.7,samples=2"), which
+/// override the tested settings; empty: it holds under all settings.
 struct Promise {
   enum class Kind {
-    mean,           ///< the estimate's mean at the logits of one choice is what `mean` says
-    advantages,     ///< it is the score times what `advantages` says, also after it learned from other losses
-    unbiased,       ///< its mean is its target's gradient under these settings
-    variance,       ///< its variance (all parameters', summed) on two choices of two options that share a loss is `value`
-    same_moments,   ///< mean and variance are those of the estimator `other`
-    less_variance,  ///< the variance is not above that of `other`; where `loss` is a sum over the columns, only there
-    consistent,  ///< its bias, and that of the loss it reports, vanishes as the integer setting `parameter` grows, in powers of
-                 ///< 1 / parameter; where dreams are needed, the gradient's, as far as draws show
+    mean,           ///< the estimate's mean at the logits of one choice is `formula`
+    advantages,     ///< it is the score times `advantages`, also after it has learned from other losses
+    unbiased,       ///< its mean is the target's gradient under these settings
+    variance,       ///< its variance (summed over parameters) on two choices of two options that share a loss is `value`
+    same_moments,   ///< mean and variance equal those of the estimator `other`
+    less_variance,  ///< variance not above that of `other`; if `loss` is `sum`, only for losses that are sums over columns
+    consistent,  ///< its bias, and that of the reported loss, vanishes as the integer setting `parameter` grows, in powers of
+                 ///< 1 / parameter; if it needs dreams, only the gradient's bias, judged by draws
     limit,       ///< its bias vanishes as the real setting `parameter` falls to 0, in powers of it
     unshifted,   ///< a constant added to every loss changes no estimate
-    noiseless,   ///< it has no variance where the loss is `loss` (and the posterior, if it takes one, the prior)
+    noiseless,   ///< no variance if the loss is of the kind `loss` (and the posterior, if any, equals the prior)
     best_constant,   ///< with many samples, no value of the setting `parameter` of `other` (a constant baseline) has less
                      ///< variance
-    descends_square  ///< the gradient of Estimate::own_loss has the mean of that of E|g|^2, g the estimate at the logits
+    descends_square  ///< the gradient of Estimate::own_loss equals in the mean that of E|g|^2, g the estimate at the logits
   };
   enum class Loss { constant, linear, sum, any };
-  /// [S] the mean of the gradient at the logits; empty where it is written for other numbers of options only.
+  /// [S] the mean of the gradient at the logits; empty if the formula covers only other numbers of options.
   using Mean = SmallChoice::Vector (*)(const Settings&, const SmallChoice&);
 
-  /// [B][K] what the scores of B examples' K samples are multiplied by, from their losses and from those (none, of what has no
-  /// averages) that were learned from before: g = 1/(B K) sum_bk A_bk grad log p, where its own networks give 0.
+  /// [B][K] the factors of the scores of B examples' K samples: g = 1/(B K) sum_bk A_bk grad log p. They follow from the
+  /// current losses and from the losses learned from before (none for an estimator without averages). The estimator's own
+  /// networks give 0.
   using Losses = std::vector<std::vector<double>>;
   using Advantages = Losses (*)(const Settings&, const Losses&, const std::vector<Losses>& before);
 
@@ -68,7 +68,7 @@ struct Promise {
   std::string other = "", parameter = "";
   double value = 0;
   Loss loss = Loss::any;
-  bool learned = false;  ///< `noiseless` once its own parameters are trained; if it has none, its averages
+  bool learned = false;  ///< `noiseless` only once its own parameters are trained, or its averages if it has none
 
   /// One line: "no variance where the loss is linear, with alpha=-1".
   std::string text() const;

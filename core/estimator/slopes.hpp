@@ -1,4 +1,4 @@
-// Objectives of complete sets of choices, in double: normalised weights, and how an objective's slopes are kept.
+// Objectives of complete sets of choices, in double: normalised weights, and the slopes of an objective.
 #pragma once
 
 #include <algorithm>
@@ -8,12 +8,12 @@
 
 namespace hardgrad {
 
-/// Derivatives of an objective by log p, log q and the loss of each of a list of complete sets of choices. They are all
-/// a surrogate needs: its gradient is sum_i log_p[i] grad log p_i + log_q[i] grad log q_i + loss[i] grad f_i.
+/// Derivatives of an objective in log p, log q and the loss, for each of a list of complete sets of choices. They determine the
+/// surrogate: its gradient is sum_i log_p[i] grad log p_i + log_q[i] grad log q_i + loss[i] grad f_i.
 struct Slopes {
   std::vector<double> log_p, log_q, loss;
   explicit Slopes(std::size_t size) : log_p(size), log_q(size), loss(size) {}
-  /// Adds the slope by log p(z) - f(z), the log joint.
+  /// Adds the slope in the log joint, log p(z) - f(z).
   void add_log_joint(std::size_t i, double slope) {
     log_p[i] += slope;
     loss[i] -= slope;
@@ -39,7 +39,7 @@ inline std::vector<double> self_normalised(std::span<const double> x) {
   return result;
 }
 
-/// The entries but the k-th.
+/// All entries except the k-th.
 inline std::vector<double> all_but(std::span<const double> x, int k) {
   std::vector<double> result(x.begin(), x.end());
   result.erase(result.begin() + k);

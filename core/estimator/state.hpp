@@ -1,4 +1,4 @@
-// What learned baselines and control variates look at.
+// The input of learned baselines and control variates.
 #pragma once
 
 #include "core/autodiff/rearrange.hpp"
@@ -6,8 +6,8 @@
 
 namespace hardgrad {
 
-/// The state [R, width] of a question, cut off from what made it. One network serves all sites: beyond a narrower site's own
-/// numbers are zeros.
+/// The state [R, width] of a question, detached from the network. One baseline network serves all sites; the states of narrower
+/// sites are padded with zeros.
 template <class T>
 Var<T> state_of(const Question<T>& question, std::size_t width) {
   auto& tape = *question.site.state.tape;

@@ -1,5 +1,5 @@
-// Targets: what an estimator estimates. A target says which distribution choices are drawn from, what it adds to the costs, and
-// what it is exactly on a batch small enough to enumerate. It is a registered object; a plugin may bring one.
+// Targets: the objectives that estimators estimate. A target defines the distribution of the choices, its terms added to the
+// costs, and its exact value on a batch small enough to enumerate. Targets are registered objects; a plugin may add one.
 #pragma once
 
 #include <string>
@@ -19,14 +19,14 @@ struct Estimate;
 struct Batch;
 struct TargetEntry;
 
-/// A registered target with its numbers, e.g. `importance_bound[samples=4]`.
+/// A registered target with its settings, e.g. `importance_bound[samples=4]`.
 class Target {
  public:
-  /// From a spec, by default the expected loss. UsageError if there is no such target.
+  /// From a spec; the default is the expected loss. UsageError if there is no such target.
   Target(const std::string& spec = "expected_loss");
   Target(const char* spec) : Target(std::string(spec)) {}
   const std::string& name() const;
-  /// With its numbers: two with the same text are the same target.
+  /// Name and settings: two targets with the same text are equal.
   const std::string& text() const { return text_; }
   const Settings& settings() const { return settings_; }
   const TargetEntry& entry() const { return *entry_; }
@@ -45,7 +45,7 @@ template <class T>
 struct ExactTarget {
   /// A surrogate with exactly the target's gradient; Estimate::loss is its value.
   Estimate<T> (*objective)(const Target&, const Problem<T>&) = nullptr;
-  /// [B] how many terms that sums for each example.
+  /// [B] number of terms in the objective's sum for each example.
   std::vector<double> (*terms)(const Target&, const Model<T>&, const Batch&) = nullptr;
 };
 
@@ -54,14 +54,14 @@ struct TargetEntry {
   std::string name;
   std::string summary;  ///< one line, with its formula
   std::vector<ParameterInfo> parameters = {};
-  TargetTerms (*terms)(const Settings&) = nullptr;  ///< null: the prior, and nothing added
-  bool field = false;            ///< its gradient is no value's: network and posterior each go down an objective of their own
-  bool dreams = false;           ///< its exact form sums over what the model could be judged by
-  std::string counted = "rows";  ///< what the terms of its exact form are, for messages
-  /// Spec of an unbiased estimator of low variance, which stands in by a long run where nothing can be enumerated; empty if
-  /// there is none. Null: none.
+  TargetTerms (*terms)(const Settings&) = nullptr;  ///< null: choices from the prior, nothing added
+  bool field = false;            ///< no scalar has this gradient: network and posterior each minimise an objective of their own
+  bool dreams = false;           ///< its exact form sums over the answers that the model could give
+  std::string counted = "rows";  ///< name of the terms of its exact form, for messages
+  /// Spec of an unbiased estimator of low variance, used for a long run where enumeration is impossible; empty if there is
+  /// none. Null: none.
   std::string (*stand_in)(const Target&) = nullptr;
-  /// Spec of the target whose value estimators report as their loss. Null: its own.
+  /// Spec of the target whose value estimators report as their loss. Null: the target itself.
   std::string (*reported)(const Target&) = nullptr;
   ExactTarget<float> exact_float = {};
   ExactTarget<double> exact_double = {};
@@ -80,10 +80,10 @@ inline const ExactTarget<double>& TargetEntry::exact() const {
   return exact_double;
 }
 
-/// `terms` of a target whose choices are drawn from the learned posterior, with nothing added to the costs.
+/// `terms` for a target whose choices are drawn from the learned posterior, with nothing added to the costs.
 inline TargetTerms drawn_from_posterior(const Settings&) { return {.drawn_from = DrawnFrom::posterior}; }
 
-/// Registers a target whose exact form are two function templates; the tag only names the registration.
+/// Registers a target whose exact form consists of two function templates; the tag only names the registration.
 #define HARDGRAD_TARGET(tag_, objective_, terms_, declared)                        \
   namespace {                                                                      \
   const Registration<TargetEntry> registered_target_##tag_([](TargetEntry entry) { \

@@ -1,4 +1,4 @@
-// Layer normalisation with its parameters (core/autodiff/layer_norm.hpp has the equation).
+// Layer normalisation with its parameters. The equation is in core/autodiff/layer_norm.hpp.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace hardgrad {
 
-/// Parameters: <name>.gain [C], at first 1, and <name>.bias [C], at first 0.
+/// Parameters: <name>.gain [C], initially 1, and <name>.bias [C], initially 0.
 template <class T>
 struct LayerNorm {
   const Parameter<T>* gain = nullptr;

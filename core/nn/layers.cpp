@@ -1,4 +1,4 @@
-// Layers: thin; the arithmetic is in core/autodiff.
+// Layers; the arithmetic is in core/autodiff.
 #include "core/nn/layers.hpp"
 
 #include <cmath>
@@ -10,7 +10,7 @@
 namespace hardgrad {
 namespace {
 
-/// A parameter whose i-th number is draw(randomness, place i) of the stream init / name.
+/// A parameter whose i-th entry is draw(randomness, place i) of the stream init / name.
 template <class T, class F>
 Parameter<T>& drawn(ParameterSet<T>& set, std::string name, std::vector<std::size_t> shape, Key init, F draw) {
   KeyedRandomness randomness(init / name);
@@ -76,7 +76,7 @@ Lstm<T>::Lstm(ParameterSet<T>& set, const std::string& name, std::size_t in, std
   input = &uniform(set, name + ".input.weight", {4 * hidden, in}, bound, init);
   recurrent = &uniform(set, name + ".recurrent.weight", {4 * hidden, hidden}, bound, init);
   auto& b = uniform(set, name + ".bias", {4 * hidden}, bound, init);
-  std::fill_n(b.value.data.begin() + static_cast<std::ptrdiff_t>(hidden), hidden, T{1});  // remember, at first
+  std::fill_n(b.value.data.begin() + static_cast<std::ptrdiff_t>(hidden), hidden, T{1});  // initially keep the cell state
   bias = &b;
 }
 

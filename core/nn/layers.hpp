@@ -11,14 +11,14 @@
 
 namespace hardgrad {
 
-/// Adds a parameter drawn from the uniform distribution on [-bound, bound], by the stream init / name.
+/// Adds a parameter, uniform on [-bound, bound], drawn from the stream init / name.
 template <class T>
 const Parameter<T>& uniform_parameter(ParameterSet<T>& set, std::string name, std::vector<std::size_t> shape, double bound,
                                       Key init);
-/// A row of numbers [1, width], as additive scores are weighed by: bound 1 / sqrt(width).
+/// A row [1, width], the weights of additive scores; bound 1 / sqrt(width).
 template <class T>
 const Parameter<T>& uniform_vector(ParameterSet<T>& set, std::string name, std::size_t width, Key init);
-/// The same as `uniform_parameter` from the normal distribution with mean 0.
+/// As `uniform_parameter`, but normal with mean 0.
 template <class T>
 const Parameter<T>& normal_parameter(ParameterSet<T>& set, std::string name, std::vector<std::size_t> shape, double deviation,
                                      Key init);
@@ -33,7 +33,7 @@ struct Linear {
   Var<T> operator()(Var<T> x) const;
 };
 
-/// Rows of a table. Parameter: <name>.weight [V, D], normal with deviation `deviation`.
+/// Rows of a table. Parameter: <name>.weight [V, D], normal with standard deviation `deviation`.
 template <class T>
 struct Embedding {
   const Parameter<T>* weight = nullptr;
@@ -45,7 +45,7 @@ struct Embedding {
 };
 
 /// An LSTM, gates in the order i, f, g, o. Parameters: <name>.input.weight [4H, I], <name>.recurrent.weight [4H, H],
-/// <name>.bias [4H]; uniform in +-1/sqrt(H), forget gate's bias 1.
+/// <name>.bias [4H]; uniform in +-1/sqrt(H), except that the forget gate's bias is 1.
 template <class T>
 struct Lstm {
   const Parameter<T>* input = nullptr;
@@ -54,7 +54,7 @@ struct Lstm {
   std::size_t hidden = 0;
   Lstm() = default;
   Lstm(ParameterSet<T>& set, const std::string& name, std::size_t in, std::size_t hidden, Key init);
-  /// x W_input' + b: [R, 4H]. May be computed for many steps at once.
+  /// x W_input' + b: [R, 4H]. It may be computed for many steps at once.
   Var<T> project(Var<T> x) const;
   /// One step from projected input [R, 4H].
   LstmState<T> step(Var<T> projected, const LstmState<T>& state) const;

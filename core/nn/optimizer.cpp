@@ -1,4 +1,4 @@
-// The update rules, each with its formula; g is the (clipped) gradient, a the learning rate of the step.
+// The update rules with their formulas; g is the (clipped) gradient, a the learning rate of the step.
 #include "core/nn/optimizer.hpp"
 
 #include <algorithm>
@@ -10,9 +10,9 @@
 
 namespace hardgrad {
 
-// Linear warm-up over `warmup` steps; then from 1 down to `floor` times the rate:
-// linear: 1 - (1 - floor) q, cosine: floor + (1 - floor) (1 + cos(pi q)) / 2, q the share of the steps after
-// the warm-up that lie behind; step: drop^(steps after the warm-up / drop_every, rounded down).
+// Linear warm-up over `warmup` steps, then from 1 to `floor` times the rate. With q the completed fraction of the steps after
+// the warm-up: linear: 1 - (1 - floor) q; cosine: floor + (1 - floor) (1 + cos(pi q)) / 2;
+// step: drop^(steps after the warm-up / drop_every, rounded down).
 double learning_rate(const OptimizerSettings& s, int step) {
   if (step < s.warmup) return s.learning_rate * (step + 1) / s.warmup;
   const int after = step - s.warmup;
@@ -26,10 +26,10 @@ double learning_rate(const OptimizerSettings& s, int step) {
 
 namespace {
 
-/// Says which parameters a rule is for; empty: for all.
+/// Selects the parameters that a rule updates; empty: all.
 using Whose = std::function<bool(const std::string& name)>;
 
-/// What all rules share: the check, the clipping, the step count, and `averages` vectors of state.
+/// Shared by all rules: the finiteness check, clipping, the step count, and `averages` vectors of state.
 template <class T>
 class Rule : public Optimizer<T> {
  public:
@@ -39,14 +39,14 @@ class Rule : public Optimizer<T> {
 
   void step(ParameterSet<T>& set, std::span<T> gradient) final {
     if (gradient.size() != set.size() || parameters_ != set.size())
-      throw Bug("optimizer: gradient, parameters and state differ in size");
+      throw Bug("optimizer: sizes of gradient, parameters and state differ");
     const double norm = checked_norm(set, gradient);
     if (settings_.clip > 0 && norm > settings_.clip) {
       const T scale = static_cast<T>(settings_.clip / norm);
       for (T& g : gradient) g *= scale;
     }
     const double rate = learning_rate(settings_, steps_++);
-    if (settings_.weight_decay > 0) {  // beside the rule, not through the gradient: Loshchilov & Hutter 2019, algorithm 2
+    if (settings_.weight_decay > 0) {  // decoupled, not added to the gradient: Loshchilov & Hutter 2019, algorithm 2
       const T keep = static_cast<T>(1 - rate * settings_.weight_decay);
       for (auto& p : set)
         if (takes(p.name))
@@ -74,11 +74,11 @@ class Rule : public Optimizer<T> {
   }
 
  protected:
-  /// Moves one parameter `p` whose state begins at `at`.
+  /// Updates one parameter `p`, whose state begins at `at`.
   virtual void update(std::span<T> p, std::span<const T> g, std::size_t at, double rate) = 0;
   T* average(std::size_t k, std::size_t at) { return averages_[k].data() + at; }
   const OptimizerSettings& settings() const { return settings_; }
-  int steps() const { return steps_; }  ///< this one included
+  int steps() const { return steps_; }  ///< including the current one
 
  private:
   bool takes(const std::string& name) const { return !whose_ || whose_(name); }
@@ -164,7 +164,7 @@ class Adam final : public Rule<T> {
   }
 };
 
-/// A rule for some parameters, and one for the others.
+/// One rule for some parameters, and another for the rest.
 template <class T>
 class InParts final : public Optimizer<T> {
  public:
@@ -226,7 +226,7 @@ std::unique_ptr<Optimizer<T>> make_optimizer(const OptimizerSettings& settings, 
   const Whose in_part = [part](const std::string& name) { return name == part || name.starts_with(part + "."); };
   if (std::none_of(set.begin(), set.end(), [&](const auto& p) { return in_part(p.name); }))
     throw UsageError("optimizer: the network has no parameters \"" + part + "\"");
-  of_part.clip = 0;  // it has been done
+  of_part.clip = 0;  // the whole gradient is clipped once, by `settings`
   return std::make_unique<InParts<T>>(
       make_rule<T>(settings, set.size(), [in_part](const std::string& name) { return !in_part(name); }),
       make_rule<T>(of_part, set.size(), in_part));

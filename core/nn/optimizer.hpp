@@ -1,4 +1,4 @@
-// Optimisers: they turn a gradient into a step. State is flat, in the parameter set's order.
+// Optimisers turn a gradient into a step. Their state is flat, in the parameter set's order.
 #pragma once
 
 #include <memory>
@@ -13,19 +13,19 @@ namespace hardgrad {
 struct OptimizerSettings {
   std::string name = "adam";  ///< sgd | rmsprop | adam
   double learning_rate = 1e-3;
-  double momentum = 0;                                ///< of sgd
-  double decay = 0.99;                                ///< rmsprop's average of squares
-  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  ///< adam's; epsilon also rmsprop's
-  double weight_decay = 0;            ///< decoupled: each step takes this times the learning rate off every parameter
-  double clip = 0;                    ///< largest norm of the gradient; 0 is no limit
+  double momentum = 0;                                ///< for sgd
+  double decay = 0.99;                                ///< for rmsprop: decay of the average of squares
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  ///< for adam; epsilon also for rmsprop
+  double weight_decay = 0;            ///< decoupled: each step subtracts this times the learning rate times the parameter
+  double clip = 0;                    ///< largest norm of the gradient; 0: no limit
   std::string schedule = "constant";  ///< constant | linear | cosine | step: of the learning rate, down to `floor`
-  double floor = 0;                   ///< the learning rate at the end, as a share of the first
-  double drop = 0.5;                  ///< step: factor applied
-  int drop_every = 0;                 ///< step: every so many steps
+  double floor = 0;                   ///< final learning rate, relative to the first
+  double drop = 0.5;                  ///< for step: the factor
+  int drop_every = 0;                 ///< for step: number of steps between drops
   int warmup = 0;                     ///< steps of linear increase at the start
-  int total_steps = 0;                ///< the horizon of linear and cosine
+  int total_steps = 0;                ///< horizon of linear and cosine
 
-  /// Whether the schedule needs that horizon, which must then lie beyond the warm-up.
+  /// True if the schedule needs `total_steps`, which must then exceed `warmup`.
   bool has_horizon() const { return schedule == "linear" || schedule == "cosine"; }
 };
 
@@ -33,20 +33,20 @@ template <class T>
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  /// Moves the parameters against the gradient [set.size()]; clips it first. Throws Error if it is not finite.
+  /// Clips the gradient [set.size()] and moves the parameters against it. Throws Error if it is not finite.
   virtual void step(ParameterSet<T>& set, std::span<T> gradient) = 0;
-  /// Everything needed to go on elsewhere: step count and averages.
+  /// The state for resuming: step count and averages.
   virtual std::vector<double> state() const = 0;
   virtual void restore(const std::vector<double>& state) = 0;
 };
 
-/// Throws UsageError on an unknown name or schedule.
+/// UsageError for an unknown name or schedule.
 template <class T>
 std::unique_ptr<Optimizer<T>> make_optimizer(const OptimizerSettings& settings, std::size_t parameters);
 
-/// Two rules: `of_part` for the parameters of that name, and for those whose names begin with it and a dot ("prior":
-/// "prior.logits"), `settings` for the others. The norm that is clipped is that of the whole gradient, by `settings`.
-/// UsageError if no parameter is of the part.
+/// Two rules: `of_part` for the parameters of that name and those whose names begin with
+/// it and a dot ("prior": "prior.logits"), `settings` for the others. The norm of the
+/// whole gradient is clipped, by `settings`. UsageError if no parameter matches.
 template <class T>
 std::unique_ptr<Optimizer<T>> make_optimizer(const OptimizerSettings& settings, OptimizerSettings of_part,
                                              const std::string& part, const ParameterSet<T>& set);

@@ -224,7 +224,7 @@ def test_refusals(built, hardgrad, tmp_path):
     (tmp_path / "empty.so").touch()
     assert "is not a hardgrad plugin" in refusal(tmp_path / "empty.so")
     assert 'registers the estimator "rloo", which exists already' in refusal(library(built, "clashing"))
-    assert 'its estimator "silent" does not declare what choices it works on' in refusal(library(built, "silent"))
+    assert 'its estimator "silent" does not declare the choices it needs' in refusal(library(built, "silent"))
     other = library(built, "my").read_bytes()
     at = other.index(b"hardgrad-sealed-abi:") + len(b"hardgrad-sealed-abi:")
     (tmp_path / "old.so").write_bytes(other[:at] + b"9" + other[at + 1:])

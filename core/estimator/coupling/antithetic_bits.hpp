@@ -11,9 +11,8 @@
 
 namespace hardgrad {
 
-/// The pair by its three possible outcomes, without u, which matters only through them: both are the likelier bit, or one of
-/// the two is 1. Both probabilities are kept, that of a bit that is nearly certain being no better than rounding for that of
-/// its opposite.
+/// Draws the pair from its three possible outcomes instead of drawing u: both are the likelier bit, or exactly one of the two
+/// is 1. Both probabilities are passed: where a bit is nearly certain, 1 - p would be all rounding error.
 struct AntitheticBits {
   double of_zero, of_one;
 
@@ -32,7 +31,7 @@ inline std::array<int, 2> antithetic_bits(double of_zero, double of_one, Randomn
   return pair.bits(random.categorical(pair.law(), where));
 }
 
-/// The same of D columns side by side, from where.column on: p [D, 2] -> first and second [D].
+/// The same for D adjacent columns, starting at where.column: p [D, 2] -> first and second [D].
 inline void antithetic_bits(std::span<const double> p, Randomness& random, Draw where, std::span<int> first,
                             std::span<int> second) {
   const std::size_t D = first.size();
@@ -47,7 +46,7 @@ inline void antithetic_bits(std::span<const double> p, Randomness& random, Draw 
   }
 }
 
-/// For choosers: the options of pairs [N D], one for each of `rows`, whose cells continue those of the question.
+/// For choosers: the options of pairs [N D], one pair for each of `rows`, drawn from the question's distribution.
 struct BitPairs {
   std::vector<int> first, second;
 };

@@ -30,10 +30,10 @@ class CoupledChooser final : public Chooser<T> {
     const auto& asking = *question.site.rows;
     const bool root = asking.is_root();
     const int examples = static_cast<int>(id_.size());
-    const int width = root ? 1 : static_cast<int>(asking.size()) / (examples * groups_);  // asking rows of a group
+    const int width = root ? 1 : static_cast<int>(asking.size()) / (examples * groups_);  // asking rows per group
     const int goes_on = joint_ || root ? 0 : width - 1;                                   // rows that left the base path
     std::vector<Forking> forking;
-    std::vector<int> parent, from;  // of the new rows; `from`: member of a fork, or -1 where a row goes on by itself
+    std::vector<int> parent, from;  // one per new row; `from`: member of a fork, or -1 if the row draws for itself
     for (int g = 0; g < examples * groups_; ++g) {
       const int base = root ? g / groups_ : g * width, fork = static_cast<int>(forking.size()) * members_;
       forking.push_back({base,
@@ -73,7 +73,7 @@ class CoupledChooser final : public Chooser<T> {
     bool own = rows->size() == static_cast<std::size_t>(fork.weights.rows()) / D;  // each row is the next member
     for (std::size_t r = 0; own && r < from.size(); ++r) own = from[r] == static_cast<int>(r);
     if (own) return {rows, std::move(option), fork.weights};
-    // The forks' weights above the expected ones: every cell takes one of these.
+    // Stack the forks' weights on the expected weights; every cell takes its weights from this matrix.
     const Var<T> both[] = {fork.weights, probabilities(question.log_p)};
     std::vector<int> index(option.size());
     const auto forks = static_cast<int>(fork.weights.rows());
@@ -92,7 +92,7 @@ class CoupledChooser final : public Chooser<T> {
   typename Coupled<T>::Record& record_;
 };
 
-// Members that are no draws may share a path only where a question touches no other question's cost.
+// Members without the choice's distribution may share a path only if no question affects another question's cost.
 bool one_path_each(const Structure& structure, bool lawful) {
   return lawful ? structure.independent() : structure.steps_apart();
 }
@@ -183,8 +183,8 @@ double Coupled<T>::mean_loss() const {
   return std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(groups());
 }
 
-// Rows of a group keep their places: those that leave the base path later are added behind, and before that they are the
-// base path, which comes first.
+// Rows of a group keep their places. Rows that leave the base path later are appended; before that, they are the base path,
+// which comes first.
 template <class T>
 Paths Coupled<T>::paths_of(int step, int member) const {
   Paths paths{.example = std::vector<int>(groups()), .row = std::vector(steps(), std::vector<int>(groups()))};

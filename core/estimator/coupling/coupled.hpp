@@ -1,11 +1,11 @@
-// Coupled samples: at every choice, K members whose options are drawn together. Columns of a site are coupled each by itself,
-// and member k of all of them is one row.
+// Coupled samples: at every choice, the options of K members are drawn jointly. Each column of a site is coupled on its own;
+// member k of all columns is one row.
 //
-// Where no choice changes another's distribution, member k of every choice belongs to the one path k: K rows in all.
-// Where choices feed later ones, the first member's options make a base path, and the other members of choice t leave it
-// there and go on by themselves: 1 + (K - 1) T rows. So they do where a member is no draw of its choice's distribution
-// and would spoil the losses of other choices. Either way the losses of a choice's members say what its options cost,
-// given everything before it.
+// If no choice changes another's distribution, member k of every choice belongs to path k: K rows in all. If choices feed later
+// ones, the options of the first member form a base path. The other members of choice t leave it at t and continue on their
+// own: 1 + (K - 1) T rows. The same layout is used if a member does not follow its choice's distribution, because it would
+// distort the losses of other choices. In both cases the members' losses give the cost of each option, given all earlier
+// choices.
 #pragma once
 
 #include <functional>
@@ -18,51 +18,51 @@
 
 namespace hardgrad {
 
-/// The members of the groups that choose at one step; groups of an example stand together.
+/// The members of the groups that choose at one step. Groups of one example are adjacent.
 template <class T>
 struct Fork {
-  std::vector<int> option;  ///< [groups K D] (0 where relaxed)
-  Var<T> weights = {};      ///< [groups K D, S] if some members are relaxed (hard ones are one-hot)
+  std::vector<int> option;  ///< [groups K D], 0 where relaxed
+  Var<T> weights = {};      ///< [groups K D, S] if some members are relaxed; hard members are one-hot
 };
 
 /// One group at one step.
 struct Forking {
-  int row;     ///< the site's row that chooses; in a column with one option all members take option 0
-  Draw where;  ///< example, group (as replica) and step: draws of the group have it, and any index below `continuing`
+  int row;     ///< the row of the site that chooses; in a column with one option all members take option 0
+  Draw where;  ///< example, group (as replica) and step; the group draws at this key with any index below `continuing`
   static constexpr std::uint32_t continuing = 1u << 30;
 };
 
-/// How the members that left the base path answer the later choices.
+/// How members that left the base path answer later choices.
 enum class Continuation {
-  sampled,   ///< by draws of their own
+  sampled,   ///< by independent draws
   expected,  ///< by the expected weights
-  alike      ///< as the base path does: only where no choice changes another's distribution
+  alike      ///< like the base path; valid only if no choice changes another's distribution
 };
 
 template <class T>
 class Coupled {
  public:
   using Forker = std::function<Fork<T>(Tape<T>&, const Question<T>&, const std::vector<Forking>&)>;
-  /// Runs the problem's model with `groups` independent groups an example, of `members` (K) each. If not `lawful`, members
-  /// but the first need not have the choice's distribution: credit a choice with reward_to_go only.
+  /// Runs the problem's model with `groups` independent groups per example, each of `members` (K). If `lawful` is false,
+  /// members other than the first need not follow the choice's distribution; then use reward_to_go credit only.
   Coupled(const Problem<T>& problem, int groups, int members, Forker forker, Continuation continuation = Continuation::sampled,
           bool lawful = true);
 
   Episode<T>& episode() { return *episode_; }
   std::unique_ptr<Episode<T>> release() { return std::move(episode_); }
   int steps() const { return static_cast<int>(episode_->steps().size()); }
-  std::size_t groups() const { return groups_ * static_cast<std::size_t>(episode_->examples()); }  ///< of all examples
-  /// The choices of the groups: what their first members chose, and the logits.
+  std::size_t groups() const { return groups_ * static_cast<std::size_t>(episode_->examples()); }  ///< over all examples
+  /// The choices of the groups: the options of their first members, and the logits.
   const Choices<T>& choices() const { return *choices_; }
-  /// [cells] what a member of every choice took.
+  /// [cells] the option that `member` took at every choice.
   std::vector<int> options(int member) const;
-  /// What it cost: all in all or (reward_to_go) from that choice on.
+  /// The member's loss: total, or with reward_to_go from that choice on.
   PerChoice losses(int member, Credit credit) const;
-  /// The rows of a cost that the groups' first members pass.
+  /// The rows of a cost on the paths of the groups' first members.
   std::vector<int> first_members(const Rows& rows) const;
-  /// After a backward pass: the derivative in a relaxed member's weights.
+  /// After a backward pass: the derivative with respect to a relaxed member's weights.
   AtLogits slopes(int member) const;
-  /// Mean of the costs: of all members if each is a draw of its own and they share no rows, else of the first ones.
+  /// Mean of the costs: over all members if each follows the distribution and has rows of its own, else over the first members.
   Var<T> path(bool all_members);
   /// Mean loss of the first members.
   double mean_loss() const;
@@ -73,7 +73,7 @@ class Coupled {
   };
 
  private:
-  /// Of a member of each group's choice `step`: before that choice the base path.
+  /// Paths of a member of each group's choice `step`; before that choice they are the base path.
   Paths paths_of(int step, int member) const;
   int groups_, members_;
   bool joint_;

@@ -13,7 +13,7 @@ namespace hardgrad {
 
 template <class T>
 Estimate<T> CoupledEstimator<T>::estimate(const Problem<T>& problem) const {
-  // Members that are no draws change one choice each, where the columns of a question share their costs.
+  // If the columns of a question share costs, members without the choice's distribution change one choice each.
   const auto& structure = problem.model.structure();
   const bool one_each = !all_lawful() && !structure.factorised();
   const int others = members_ - 1, members = 1 + others * (one_each ? std::max(1, structure.most_columns()) : 1);
@@ -22,10 +22,10 @@ Estimate<T> CoupledEstimator<T>::estimate(const Problem<T>& problem) const {
   };
 
   const auto together = [&](std::span<const int> options, std::size_t S) {
-    return by_columns() && !one_each && S > 1 && all_are(options, S);  // of one option there is nothing to choose
+    return by_columns() && !one_each && S > 1 && all_are(options, S);  // with one option there is no choice
   };
 
-  std::vector<double> p, kept;  // of all cells, one after the other: [S], [kept]
+  std::vector<double> p, kept;  // concatenated over all cells: [S] and [kept] per cell
   std::vector<int> option(members_);
   const auto forker = [&](Tape<T>&, const Question<T>& question, const std::vector<Forking>& forking) {
     const auto log_p = question.log_p.value();
@@ -62,7 +62,7 @@ Estimate<T> CoupledEstimator<T>::estimate(const Problem<T>& problem) const {
     return fork;
   };
 
-  // Rows that left the base path go on with its later options where these have the same distribution for both.
+  // Rows that left the base path take its later options if both have the same distribution there.
   const auto continuation = structure.independent() ? Continuation::alike : Continuation::sampled;
   const auto credit = all_lawful() ? credit_ : Credit::reward_to_go;
   Coupled<T> run(problem, problem.one_copy ? 1 : groups_, members, forker, continuation, all_lawful());

@@ -1,4 +1,4 @@
-// Estimators made of a coupling: how K options are drawn together, and what their losses say about the logits.
+// Estimators defined by a coupling: how K options are drawn jointly, and the gradient at the logits from their losses.
 #pragma once
 
 #include "core/estimator/coupling/coupled.hpp"
@@ -9,10 +9,10 @@ namespace hardgrad {
 struct Coupling {
   std::span<const double> p;
   std::span<int> option;   ///< [K]
-  std::span<double> kept;  ///< numbers that `gradient` needs besides the options
+  std::span<double> kept;  ///< values that `gradient` needs besides the options
 };
 
-/// An estimator that is told, choice by choice, what its coupled options cost.
+/// An estimator that computes the gradient choice by choice, from the losses of the coupled options.
 template <class T>
 class CoupledEstimator : public Estimator<T> {
  public:
@@ -21,21 +21,21 @@ class CoupledEstimator : public Estimator<T> {
   int copies() const final { return groups_; }
 
  protected:
-  /// `groups`: independent sets of K `members`; `kept`: numbers a choice keeps.
+  /// `groups`: independent sets of K `members`; `kept`: number of values kept per choice.
   CoupledEstimator(int groups, int members, int kept, Credit credit)
       : groups_(groups), members_(members), kept_(kept), credit_(credit) {}
-  /// Draws the K options (0 on entry) of a choice; the first must have the law p.
+  /// Draws the K options (0 on entry) of a choice; the first must have the distribution p.
   virtual void draw(Coupling& coupling, Randomness& random, Draw where) const = 0;
   /// An unbiased estimate of dE[f]/dlogits [S] (0 on entry) from the members' losses f [K].
   virtual void gradient(const Coupling& coupling, std::span<const double> f, std::span<double> logits) const = 0;
-  /// True if all columns of a row may be drawn and estimated together, which gives the same numbers sooner: D of them with S
+  /// True if all columns of a row may be drawn and estimated together. The result is the same, only faster: D columns with S
   /// options each, p and logits [D, S], options [K][D], f [K][D].
   virtual bool by_columns() const { return false; }
   virtual void draw_columns(std::span<const double> /*p*/, const std::vector<std::span<int>>& /*option*/, Randomness&,
                             Draw /*where*/) const {}
   virtual void gradient_of_columns(std::span<const double> /*p*/, const std::vector<std::span<const int>>& /*option*/,
                                    const std::vector<std::span<const double>>& /*f*/, std::span<double> /*logits*/) const {}
-  /// True if every member has the law p, so that all of them may serve the path term and the losses of other choices.
+  /// True if every member has the distribution p. Then all members may serve the path term and the losses of other choices.
   virtual bool all_lawful() const { return true; }
 
  private:
@@ -43,7 +43,7 @@ class CoupledEstimator : public Estimator<T> {
   Credit credit_;
 };
 
-/// `unsupported` of estimators that draw pairs.
+/// `unsupported` for estimators that draw pairs.
 std::string needs_pairs(const Settings& settings, const Structure&);
 
 extern template class CoupledEstimator<float>;

@@ -34,8 +34,8 @@ double DirichletCopula::power(double x) const { return positive_power(x, members
 //
 //   e^(x z) prod_k (e^(w_k z) - 1),   x of the corner of all to_k, w_k = to_k - from_k
 //
-// a sum of positive terms, as good for rare intervals as for others. Else the widest interval is taken apart, as what lies
-// above from_k less what lies above to_k, which only moves x; and so on.
+// This sum has positive terms only, so it is as accurate for rare intervals as for others. If some corner has x < 0, the widest
+// interval is split: the part above from_k minus the part above to_k. Each only shifts x. The rest follows by recursion.
 double DirichletCopula::together(Level above, std::vector<Interval> intervals) const {
   if (!(above.root > 0)) return 0;
   auto corner = above;
@@ -72,7 +72,7 @@ double DirichletCopula::together(std::span<const std::array<Level, 2>> drawn) co
   Level above;
   std::vector<Interval> intervals;
   for (const auto& [low, high] : drawn)
-    if (!(low.root > 0))  // all d from high's level on
+    if (!(low.root > 0))  // all d above the level of `high`
       above = plus(above, high);
     else
       intervals.push_back({high, low, low.level < 0.5 ? low.level - high.level : high.root - low.root});
@@ -90,7 +90,7 @@ double DirichletCopula::correlation(double q) const {
   return (power((2 * r - 1) / r) - q) / (1 - q);
 }
 
-// P(m) = sum_{n >= m} C(K, m) C(K - m, n - m) (-1)^(n - m) P(n numbers are at most q).
+// P(m) = sum_{n >= m} C(K, m) C(K - m, n - m) (-1)^(n - m) P(n given numbers are at most q).
 DirichletCopula::DirichletCopula(int members) : members_(members), sign_((members + 1) * (members + 1)) {
   long double choose = 1;  // C(K, m)
   for (int m = 0; m <= members; ++m) {
@@ -103,8 +103,8 @@ DirichletCopula::DirichletCopula(int members) : members_(members), sign_((member
   }
 }
 
-// The probability that n are at most q is (1 - n t)_+^(K-1), t = level(q), which is 1 - n (1 - r) with r = root(q): for n = 1
-// it is q itself.
+// The probability that n given numbers are at most q is (1 - n t)_+^(K-1) with t = level(q), and 1 - n t = 1 - n (1 - r) with
+// r = root(q). For n = 1 it is q.
 template <class X>
 void DirichletCopula::counts(double q, X r, std::span<double> law) const {
   X below[most + 1] = {1, static_cast<X>(q)};
@@ -118,7 +118,7 @@ void DirichletCopula::counts(double q, X r, std::span<double> law) const {
   }
 }
 
-// Terms cancel. In double the error is 1e-13 at 8 members; beyond, in long double, it is 1e-12 at 24 and 1e-11 at 32.
+// Terms cancel. In double the error is 1e-13 at 8 members. In long double it is 1e-12 at 24 members and 1e-11 at 32.
 void DirichletCopula::counts(double q, std::span<double> law) const {
   if (members_ <= 8)
     counts(q, root(q), law);
@@ -142,7 +142,7 @@ void DirichletCopula::draw_intervals(std::span<const Edge> edge, std::span<int> 
       known.pop_back();
     }
     double total = std::accumulate(p.begin(), p.end(), 0.0);
-    if (!(total > 0))  // what was drawn before is rarer than any number
+    if (!(total > 0))  // the probability of the earlier draws underflows
       for (std::size_t i = 0; i < S; ++i) total += p[i] = length(edge[i], edge[i + 1]);
     for (double& probability : p) probability /= total;
     drawn = random.categorical(p, where);

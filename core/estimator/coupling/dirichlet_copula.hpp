@@ -2,8 +2,8 @@
 //
 //   u_k = (1 - d_k)^(K-1),   d ~ Dirichlet(1, ..., 1): the spacings of K - 1 uniform points
 //
-// P(d_k > t_k for all k) = (1 - sum_k t_k)_+^(K-1) gives the laws of all discrete things made of the u_k by inclusion and
-// exclusion, so that these are drawn without drawing any u. For K = 2 it is the antithetic pair u, 1 - u.
+// By inclusion and exclusion, P(d_k > t_k for all k) = (1 - sum_k t_k)_+^(K-1) gives the distribution of any discrete function
+// of the u_k. Such functions are drawn directly, without drawing u. For K = 2 it is the antithetic pair u, 1 - u.
 // Dimitriev & Zhou 2021, ARMS: antithetic-REINFORCE-multi-sample gradient for binary variables.
 #pragma once
 
@@ -18,7 +18,7 @@ namespace hardgrad {
 
 class DirichletCopula {
  public:
-  /// Up to `most` members: beyond it the alternating sums cancel too many digits.
+  /// Largest number of members: beyond it, the alternating sums cancel too many digits.
   static constexpr int most = 32;
   explicit DirichletCopula(int members);
 
@@ -30,8 +30,8 @@ class DirichletCopula {
   double correlation(double q) const;
   /// law [K + 1] becomes P(exactly m of the K numbers are at most q), for q in [0, 1/2].
   void counts(double q, std::span<double> law) const;
-  /// For each number, in which of the intervals (edge[i], edge[i + 1]] it falls; edges go from 0 to 1. Takes time
-  /// S 2^K. Draws have the index of `where` and K - 1 more.
+  /// For each number, draws the interval (edge[i], edge[i + 1]] that contains it; edges go from 0 to 1. Time S 2^K. Uses the
+  /// index of `where` and the K - 1 following ones.
   void draw_intervals(std::span<const Edge> edge, std::span<int> interval, Randomness& random, Draw where) const;
 
  private:
@@ -40,28 +40,28 @@ class DirichletCopula {
     double level = 0, root = 1;
   };
   Level level(Edge a) const;
-  /// Of sums of levels.
+  /// The sum of two levels.
   static Level plus(Level sum, Level t) { return {sum.level + t.level, left(sum, t)}; }
-  /// 1 - sum - t, and with one more.
+  /// 1 - sum - t, and the same with one more level.
   static double left(Level sum, Level t) { return sum.level > t.level ? sum.root - t.level : t.root - sum.level; }
   static double left(Level sum, Level s, Level t) { return left(plus(sum, s), t); }
   /// (x)_+^(K-1)
   double power(double x) const;
-  /// d in [from, to): u in an interval that does not reach down to 0.
+  /// d in [from, to): u in an interval that does not begin at 0.
   struct Interval {
     Level from, to;
     double width;
   };
   /// P(u_k in the interval from drawn[k][0] to drawn[k][1], k = 1, 2, ...).
   double together(std::span<const std::array<Level, 2>> drawn) const;
-  /// The same of d_k in the intervals; and some others above levels whose sum is `above`.
+  /// The same for d_k in `intervals`, while other d exceed levels whose sum is `above`.
   double together(Level above, std::vector<Interval> intervals) const;
   double n_factorial_times_coefficient(double x, std::span<const Interval> intervals) const;
   double root(double a) const;
   template <class X>
   void counts(double q, X root, std::span<double> law) const;
   int members_;
-  std::vector<long double> sign_;  // [K + 1, K + 1] of inclusion and exclusion
+  std::vector<long double> sign_;  // [K + 1, K + 1] coefficients of inclusion and exclusion
 };
 
 }  // namespace hardgrad

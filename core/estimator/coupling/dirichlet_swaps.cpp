@@ -6,8 +6,8 @@
 
 namespace hardgrad {
 
-// Broken off a stick: pi_i is a share of Beta(1, S - 1 - i) of what is left. With two options the actions depend on one
-// number u and flip where u is p_0 or p_1; with more, where they flip depends on the other numbers too.
+// Stick breaking: pi_i is the remaining length times a Beta(1, S - 1 - i) number. With two options the actions depend on one
+// number u and flip at u = p_0 and u = p_1. With more options, the flips also depend on the other numbers.
 void draw_dirichlet(std::span<const double> p, std::span<double> pi, Randomness& random, Draw where) {
   const bool pair = p.size() == 2;
   const Pieces pieces{.breaks = pair ? p : std::span<const double>{}, .polynomial = pair, .jumps = !pair};
@@ -24,7 +24,7 @@ int swapped_action(std::span<const double> p, std::span<const double> pi, std::s
   const auto swapped = [&](std::size_t i) { return pi[i == c ? j : i == j ? c : i]; };
   std::size_t best = 0;
   for (std::size_t i = 1; i < p.size(); ++i)
-    if (swapped(i) * p[best] < swapped(best) * p[i]) best = i;  // pi_i / p_i, with no division by a p of 0
+    if (swapped(i) * p[best] < swapped(best) * p[i]) best = i;  // compares pi_i / p_i without dividing by p = 0
   return static_cast<int>(best);
 }
 

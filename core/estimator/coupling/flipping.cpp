@@ -15,7 +15,7 @@ struct Place {
   int time, column;
 };
 
-/// Rows (example, group, member): the sample, the flipped row, the twin.
+/// Rows are ordered (example, group, member); the members are the sample, the flipped row, and the twin if there is one.
 template <class T>
 class FlipChooser final : public Chooser<T> {
  public:
@@ -25,7 +25,7 @@ class FlipChooser final : public Chooser<T> {
         groups_(groups),
         members_(members),
         asked_(structure_.sites.size()) {
-    std::vector<Place> all;  // that the longest run has
+    std::vector<Place> all;  // all choices of the longest run
     for (std::size_t s = 0; s < structure_.sites.size(); ++s)
       for (int n = 0; n < structure_.sites[s].times; ++n)
         for (int d = 0; d < structure_.sites[s].columns; ++d) all.push_back({s, n, d});
@@ -60,13 +60,13 @@ class FlipChooser final : public Chooser<T> {
   }
 
   std::size_t samples() const { return place_.size(); }  ///< B G
-  /// True if this choice of a sample is the one that was flipped.
+  /// True if this choice of the sample is the flipped one.
   bool flips(std::size_t sample, std::size_t step, std::size_t column) const {
     return flipped_[sample] == static_cast<int>(step) && place_[sample].column == static_cast<int>(column);
   }
 
  private:
-  /// The options of samples, and of their twins.
+  /// Draws the options of the samples, and of their twins.
   void draw_samples(const Question<T>& question, const Rows& rows, std::vector<int>& option) {
     const std::size_t D = question.site.columns;
     std::vector<int> parent;
@@ -95,9 +95,9 @@ class FlipChooser final : public Chooser<T> {
   const Structure& structure_;
   int groups_;
   std::size_t members_;
-  std::vector<int> asked_;    // [sites] how often so far
-  std::vector<Place> place_;  // [B G] where each sample is to be flipped
-  std::vector<int> flipped_;  // [B G] the step where it was; -1 if it did not get there
+  std::vector<int> asked_;    // [sites] questions of each site so far
+  std::vector<Place> place_;  // [B G] the choice of each sample to flip
+  std::vector<int> flipped_;  // [B G] the step of the flip; -1 if the run has not reached it
 };
 
 }  // namespace
@@ -131,7 +131,7 @@ Estimate<T> FlippingEstimator<T>::estimate(const Problem<T>& problem) const {
         g.value[logit] = -g.value[logit + 1];
       }
   }
-  // Samples and twins are draws, flipped rows are not: they have no part in the path term, nor in the loss.
+  // Samples and twins follow the distribution, flipped rows do not: they are left out of the path term and of the loss.
   const std::size_t drawn = twins_ ? 2 : 1;
   const double share = static_cast<double>(members) / static_cast<double>(drawn * f.size());
   std::vector<double> weight(f.size());

@@ -1,7 +1,7 @@
-// Estimators that flip one bit: beside every sample runs a row that differs from it in one choice, drawn uniformly.
+// Estimators that flip one bit. Beside every sample runs a row that differs from it in one choice, drawn uniformly.
 //
-// The flipped row takes what the sample takes but for that bit; where a flip changes the distribution of later choices, it
-// draws these for itself. If wanted, the sample's antithetic twin (every bit of it drawn as the other of a pair) runs beside.
+// The flipped row copies all other options of the sample. If a flip changes the distribution of later choices, the flipped row
+// draws those itself. Optionally the sample's antithetic twin, each bit drawn as the other of a pair, runs beside it.
 // Kunes, Yin, Land, Haviv, Pe'er & Tavare 2022, Gradient estimation for binary latent variables via gradient variance clipping.
 #pragma once
 
@@ -9,15 +9,15 @@
 
 namespace hardgrad {
 
-/// A bit of a sample, and what the sample and the rows beside it cost.
+/// A bit of a sample, and the losses of the sample and of the rows beside it.
 struct FlippedBit {
-  double p[2];       ///< of its two options
-  int option, twin;  ///< what sample and twin took
-  bool flipped;      ///< it is this one that the flipped row has otherwise
-  int choices;       ///< T of the longest run, among which the flip was drawn
+  double p[2];       ///< probabilities of the two options
+  int option, twin;  ///< the options of the sample and of the twin
+  bool flipped;      ///< true if this bit is the one changed in the flipped row
+  int choices;       ///< T of the longest run; the flipped choice is drawn among these
   double f, f_flipped, f_twin;
 
-  /// T p (1 - p) (f(1) - f(0)) of the bit that is flipped, 0 of others: the derivative in its logit, whose mean it has.
+  /// T p (1 - p) (f(1) - f(0)) for the flipped bit, 0 for others. Its mean is the derivative with respect to the bit's logit.
   double by_flip() const { return flipped ? choices * p[0] * p[1] * (2 * option - 1) * (f - f_flipped) : 0; }
 };
 
@@ -29,7 +29,7 @@ class FlippingEstimator : public Estimator<T> {
   int copies() const final { return groups_; }
 
  protected:
-  /// `groups` samples an example. Twins: only where no choice changes another's distribution.
+  /// `groups` samples per example. Twins are valid only if no choice changes another's distribution.
   FlippingEstimator(int groups, bool twins) : groups_(groups), twins_(twins) {}
   /// An unbiased estimate of dE[f]/dphi, phi the logit of option 1.
   virtual double derivative(const FlippedBit& bit) const = 0;

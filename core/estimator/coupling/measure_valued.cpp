@@ -11,10 +11,10 @@
 namespace hardgrad {
 namespace {
 
-/// The halves of the two pairs.
+/// The two halves of each of the two pairs.
 enum Half { above, below, wider, as_it_is, halves };
 
-/// A row of the run: a sample's base path, or what left it at a column of a choice.
+/// A row of the run: a sample's base path, or a branch that left it at one column of a choice.
 struct Branch {
   int sample;
   int step = -1, column = 0;
@@ -90,7 +90,7 @@ Estimate<T> measure_valued_of_normals(const Problem<T>& problem, int samples) {
   const auto f = path_cost_values(*episode, paths, true);
   const double share = 1.0 / (samples * problem.batch.examples());
 
-  // Slopes of the estimate in means and log scales of the rows that asked: differences of losses.
+  // Slopes of the estimate in the means and log scales of the rows that asked; each is a difference of two losses.
   const auto& steps = episode->steps();
   std::vector<std::vector<double>> mean, log_scale;
   for (const auto& step : steps) {
@@ -107,7 +107,7 @@ Estimate<T> measure_valued_of_normals(const Problem<T>& problem, int samples) {
     } else if (branch.half == above || branch.half == wider) {
       const auto& site = steps[branch.step].question;
       const std::size_t cell = chooser.asked()[branch.step][branch.sample] * site.site.columns + branch.column;
-      const double difference = share * (f[n] - f[n + 1]);  // the other half stands behind it
+      const double difference = share * (f[n] - f[n + 1]);  // the next row is the other half
       const double scale = std::exp(static_cast<double>(as_normal(*site.distribution).log_scale().value().data[cell]));
       if (branch.half == above)
         mean[branch.step][cell] += difference / (scale * std::sqrt(2 * std::numbers::pi));

@@ -8,7 +8,7 @@
 namespace hardgrad {
 namespace {
 
-/// Options of the order, from..to-1, with their probabilities.
+/// Options from..to-1 of the order, with their probabilities.
 struct Part {
   std::span<const double> p;
   std::span<const int> order;

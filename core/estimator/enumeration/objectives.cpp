@@ -22,11 +22,11 @@ Var<T> plus(Var<T> a, Var<T> b) {
   return a ? add(a, b) : b;
 }
 
-/// sum over rows (and columns side by side) of path probability x value, over the number of examples.
+/// Sum over rows (and side-by-side columns) of path probability x value, divided by the number of examples.
 template <class T>
 Var<T> weighted_by_path(Episode<T>& episode, const RowsPtr& rows, Var<T> value) {
   const double share = 1.0 / episode.examples();
-  bool certain = true;  // no hard choice on the way: probability one
+  bool certain = true;  // no hard choice on the path: probability 1
   for (auto* r = rows.get(); !r->is_root(); r = r->origin.get()) certain &= !episode.steps()[r->step].choice.has_probability();
   if (certain) return sum(value, share);
   return sum(multiply(exp(episode.path_log_probability(rows)), value), share);
@@ -54,7 +54,7 @@ Var<T> marginal_likelihood_loss(Episode<T>& episode) {
     if (auto loss = path_loss(episode, rows, made)) log_joint = subtract(log_joint, loss);
     const std::size_t columns = log_joint.cols();
     auto group = rows->example;
-    if (columns > 1) {  // side by side, each has a sum of its own
+    if (columns > 1) {  // side-by-side columns have separate sums
       std::vector<int> cell(rows->size() * columns);
       std::iota(cell.begin(), cell.end(), 0);
       const auto group_of = [&](std::size_t c) { return static_cast<int>(rows->example[c / columns] * columns + c % columns); };
@@ -79,7 +79,8 @@ Var<T> path_entropy(Episode<T>& episode) {
 
 namespace {
 
-/// Product of the sparsemax weights of the choices on the way to `rows` [R, 1], or those of columns side by side [R, D].
+/// Product of the sparsemax weights of the choices on the path to `rows` [R, 1]; for side-by-side columns,
+/// their weights [R, D].
 template <class T>
 Var<T> sparse_path_weight(const Episode<T>& episode, const Rows& rows, std::map<const Rows*, Var<T>>& made) {
   if (auto it = made.find(&rows); it != made.end()) return it->second;

@@ -1,4 +1,4 @@
-// Objectives of an episode as functions on the tape, and their exact forms where every choice is enumerated.
+// Objectives of an episode as differentiable functions, and their exact forms when every choice is enumerated.
 #pragma once
 
 #include "core/estimator/enumeration/outcomes.hpp"
@@ -6,8 +6,8 @@
 
 namespace hardgrad {
 
-/// Mean over the examples of the summed costs, each path weighted by its probability under the distribution it was drawn from
-/// (differentiably). On an enumerated episode this is E[f] itself; with relaxed or no choices it is the plain loss.
+/// Mean over the examples of the summed costs, each path weighted (differentiably) by its probability under the distribution it
+/// was drawn from. On an enumerated episode this is E[f]. With relaxed choices, or without choices, it is the plain loss.
 template <class T>
 Var<T> expected_loss(Episode<T>& episode);
 
@@ -15,26 +15,26 @@ Var<T> expected_loss(Episode<T>& episode);
 template <class T>
 Var<T> marginal_likelihood_loss(Episode<T>& episode);
 
-/// Mean over the examples of the summed entropies of the sites, paths weighted by their probability: the entropy
-/// H[p(z)] of the whole set of choices. On an episode of relaxed choices, the entropies along it.
+/// Mean over the examples of the summed entropies of the sites, paths weighted by their probability: the entropy H[p(z)] of the
+/// complete set of choices. On an episode of relaxed choices, the summed entropies along its path.
 template <class T>
 Var<T> path_entropy(Episode<T>& episode);
 
-/// Mean over the examples of the summed costs, each path weighted by the product of its choices' sparsemax weights. The
-/// episode must hold at least every path whose weight is not 0.
+/// Mean over the examples of the summed costs, each path weighted by the product of its choices' sparsemax weights. The episode
+/// must hold at least every path with a nonzero weight.
 template <class T>
 Var<T> sparse_expected_loss(Episode<T>& episode);
 
-/// A surrogate with exactly the target's gradient, by enumeration (or, for `soft`, by the expected weights);
-/// Estimate::loss is the target's value. UsageError naming the count if the batch has more than `leaf_cap` terms.
+/// A surrogate with exactly the target's gradient, by enumeration (for `soft`, by the expected weights). Estimate::loss is the
+/// target's value. UsageError with the count if the batch has more than `leaf_cap` terms.
 template <class T>
 Estimate<T> exact_objective(const Target& target, Problem<T> problem, double leaf_cap);
 
-/// [B] how many terms the exact form of the target sums for each example.
+/// [B] number of terms that the exact form of the target sums for each example.
 template <class T>
 std::vector<double> enumeration_terms(const Target& target, const Model<T>& model, const Batch& batch);
 
-/// The estimate whose surrogate is an objective [1, 1] of the run that the chooser answers, and whose loss is its value.
+/// Runs the model with the chooser. The surrogate is the objective [1, 1] of that run, and the loss is its value.
 template <class T>
 Estimate<T> estimate_of(const Problem<T>& problem, Chooser<T>& chooser, CostWeights weights, Var<T> (*objective)(Episode<T>&));
 
@@ -42,11 +42,11 @@ Estimate<T> estimate_of(const Problem<T>& problem, Chooser<T>& chooser, CostWeig
 template <class T>
 Estimate<T> enumerated_mean(const Target& target, const Problem<T>& problem);
 
-/// [B] rows an enumeration computes at its last site for each example: leaves of its tree, or sets of options of one question
-/// where questions change only costs of their own.
+/// [B] rows that an enumeration evaluates at its last site, for each example: the leaves of its tree, or the sets of options of
+/// one question if questions change only their own costs.
 template <class T>
 std::vector<double> enumeration_rows(const Model<T>& model, const Batch& batch);
-/// The same as a target has it.
+/// The same, with the signature of a target's `terms`.
 template <class T>
 std::vector<double> rows_of_enumeration(const Target&, const Model<T>& model, const Batch& batch) {
   return enumeration_rows(model, batch);

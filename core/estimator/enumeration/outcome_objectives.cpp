@@ -10,7 +10,7 @@
 namespace hardgrad {
 namespace {
 
-/// Visits the multisets of K outcomes and sums bound and slopes.
+/// Visits the multisets of K outcomes and sums the bound and its slopes.
 class Multisets {
  public:
   Multisets(std::span<const Outcome> outcomes, int samples)
@@ -18,14 +18,14 @@ class Multisets {
     visit(0, samples, log_gamma(samples + 1.0));
   }
   OutcomeObjective result() && {
-    // sum_z q(z) grad log q(z) = 0: without the bound's own level the slopes do not cancel.
+    // sum_z q(z) grad log q(z) = 0, so subtracting the bound leaves the gradient unchanged and avoids cancellation.
     for (std::size_t i = 0; i < count_.size(); ++i)
       result_.slopes.log_q[i] -= samples_ * std::exp(outcomes_[i].log_q) * result_.value;
     return std::move(result_);
   }
 
  private:
-  /// `left` samples go to outcomes from `i` on; so far the multiset has log probability `log_p`.
+  /// Distributes the `left` remaining samples over outcomes from `i` on; `log_p`: log probability of the multiset so far.
   void visit(std::size_t i, int left, double log_p) {
     if (left == 0) return finish(std::exp(log_p));
     if (i == outcomes_.size()) return;
@@ -37,8 +37,8 @@ class Multisets {
     }
     count_[i] = 0;
   }
-  // L = -log(1/K sum_i n_i w_i); dL / dlog w_i = -n_i w_i / sum_j n_j w_j, and the multiset's probability p adds n_i L to
-  // the slope by log q_i.
+  // L = -log(1/K sum_i n_i w_i), so dL / dlog w_i = -n_i w_i / sum_j n_j w_j. The probability p of the multiset adds n_i L to
+  // the slope in log q_i.
   void finish(double p) {
     std::vector<double> log_weight;
     for (int i : chosen_) log_weight.push_back(std::log(count_[i]) + outcomes_[i].log_weight());

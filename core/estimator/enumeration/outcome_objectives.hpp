@@ -1,4 +1,4 @@
-// Exact objectives that weigh complete sets of choices one by one: bounds and fields of the learned posterior.
+// Exact objectives as sums over complete sets of choices: bounds and gradient fields of the learned posterior.
 #pragma once
 
 #include <span>
@@ -17,18 +17,18 @@ struct OutcomeObjective {
 /// -E log 1/K sum_k w(z_k) over z_1..z_K from q (Burda, Grosse & Salakhutdinov 2016), as a sum over multisets
 /// with multinomial weights.
 OutcomeObjective importance_bound(std::span<const Outcome> outcomes, int samples);
-/// sum_z p(z|y) (f(z) - log p(z) - log q(z)) with p(z|y) held fixed: -log p(y) for the network, KL(p(z|y) || q) for the
-/// posterior (Bornschein & Bengio 2015); without the latter if `posterior_too` is false. No gradient of a
-/// scalar where they share parameters; the value is -log p(y).
+/// sum_z p(z|y) (f(z) - log p(z) - log q(z)) with p(z|y) held fixed. Its gradient is that of -log p(y) for the network and of
+/// KL(p(z|y) || q) for the posterior (Bornschein & Bengio 2015); without the latter if `posterior_too` is false. Where the two
+/// share parameters it is the gradient of no scalar. The value is -log p(y).
 OutcomeObjective wake_field(std::span<const Outcome> outcomes, bool posterior_too = true);
-/// One observation's share of -E log q(z|y) over what the network dreams: -sum_z p(z) p(y|z) log q(z|y), with p(z, y) held
-/// fixed. Summed over all y this is the sleep phase's KL(p(z|y) || q), but for a constant.
+/// One observation's share of -E log q(z|y) over the network's dreams: -sum_z p(z) p(y|z) log q(z|y), with p(z, y) held fixed.
+/// Summed over all y this is, up to a constant, the sleep phase's KL(p(z|y) || q).
 OutcomeObjective sleep_field(std::span<const Outcome> outcomes);
 /// -sum_j (b_j+1 - b_j) E_pi_j[log w], pi_j ~ q w^b_j (Masrani, Le & Wood 2019).
 OutcomeObjective thermodynamic_objective(std::span<const Outcome> outcomes, std::span<const double> partition);
 
-/// Enumerates the batch; the mean over the examples of an objective of their outcomes. By parts: of the outcomes of each
-/// independent choice, summed, for objectives that add up over independent choices.
+/// Enumerates the batch and returns the mean over the examples of an objective of their outcomes. `by_parts`: sums the
+/// objective over the outcomes of each independent choice, for objectives that are additive over independent choices.
 template <class T>
 Estimate<T> enumerated_outcomes(const Problem<T>& problem, bool by_parts,
                                 const std::function<OutcomeObjective(std::span<const Outcome>)>& objective);

@@ -22,7 +22,7 @@ std::vector<RowsPtr> leaf_sets(const Episode<T>& episode) {
 template <class T>
 Var<T> loss_of_paths(const Episode<T>& episode, const typename Episode<T>::Cost& cost) {
   if (cost.rows->is_root() || !episode.steps()[cost.rows->step].choice.side_by_side) return cost.loss;
-  if (!cost.by_column) throw Bug("columns that are declared to have costs of their own share one");
+  if (!cost.by_column) throw Bug("columns declared to have separate costs share one");
   return cost.by_column;
 }
 
@@ -80,7 +80,7 @@ Outcomes<T>::Outcomes(Episode<T>& episode, std::vector<Leaves> ends, bool with_r
       root_.push_back(cost.loss);
       for (int b = 0; b < examples(); ++b) of_[b][0].loss += at(cost.loss, b);
     }
-  // Each leaf set multiplies the outcomes of an example by its leaves.
+  // Each leaf set multiplies the number of an example's outcomes by the number of its leaves.
   for (const auto& leaves : leaves_) {
     std::vector<std::vector<Outcome>> grown(of_.size());
     for (int r = 0; r < static_cast<int>(leaves.rows->size()); ++r) {

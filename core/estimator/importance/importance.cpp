@@ -29,7 +29,7 @@ Var<T> ImportanceSamples<T>::surrogate(const std::vector<Slopes>& slopes) {
   auto& episode = sampled_.episode();
   const double share = 1.0 / static_cast<double>(slopes.size());
   Slopes row(log_weight_.size());
-  std::vector<double> root(slopes.size());  // a cost of the root is a cost of every sample
+  std::vector<double> root(slopes.size());  // a cost of the root is part of every sample's loss
   for (std::size_t b = 0, r = 0; b < slopes.size(); ++b)
     for (int k = 0; k < samples_; ++k, ++r) {
       row.log_p[r] = share * slopes[b].log_p[k];

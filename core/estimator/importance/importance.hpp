@@ -1,7 +1,6 @@
 // Importance samples: complete sets of choices drawn from the learned posterior, weighted by p(z) exp(-f(z)) / q(z).
 //
-// Rows are (example b, sample k) in the order b K + k; where choices are independent the rows (b, k) of all steps
-// together are sample k.
+// Rows are (example b, sample k) in the order b K + k. If choices are independent, the rows (b, k) of all steps form sample k.
 #pragma once
 
 #include <functional>
@@ -16,9 +15,9 @@ namespace hardgrad {
 template <class T>
 class ImportanceSamples {
  public:
-  /// Runs the problem's model with `samples` draws an example from the posterior.
+  /// Runs the problem's model with `samples` draws per example from the posterior.
   ImportanceSamples(const Problem<T>& problem, int samples);
-  /// Any other chooser whose rows are (b, k).
+  /// The same with another chooser whose rows are (b, k).
   ImportanceSamples(const Problem<T>& problem, int samples, Chooser<T>& chooser)
       : ImportanceSamples(Sampled<T>(problem, samples, chooser, Costs::weighted)) {}
 
@@ -26,14 +25,14 @@ class ImportanceSamples {
   int examples() const { return static_cast<int>(log_weight_.size()) / samples_; }
   /// [K] log w of an example's samples.
   std::span<const double> log_weights(int example) const { return of(log_weight_, example); }
-  /// [K] log (p / q), the part of log w that is not the loss.
+  /// [K] log (p / q), the part of log w other than the loss.
   std::span<const double> log_ratios(int example) const { return of(log_ratio_, example); }
 
-  /// The choices of the samples; good as long as the episode is.
+  /// The choices of the samples; valid as long as the episode.
   Choices<T> choices() { return sampled_.choices(); }
 
-  /// The estimate whose gradient is the mean over the examples of an objective of each example's samples:
-  /// `objective(example, slopes)` sets the slopes of its K samples and returns its value. Hands over the episode.
+  /// The estimate for the mean over the examples of an objective of each example's samples. `objective(example, slopes)` sets
+  /// the slopes of its K samples and returns its value. Moves the episode into the result.
   Estimate<T> estimate(const std::function<double(int, Slopes&)>& objective);
 
  private:
@@ -47,7 +46,7 @@ class ImportanceSamples {
   std::vector<double> log_weight_, log_ratio_;  // [B K]
 };
 
-/// `target_of` of estimators of the bound of as many samples as they draw.
+/// `target_of` for estimators of the bound with as many samples as they draw.
 std::string samples_of_bound(const Settings& settings);
 
 extern template class ImportanceSamples<float>;

@@ -1,4 +1,4 @@
-// Hard samples with the derivative of each one's loss in the weights of its choices, for control variates made of it.
+// Hard samples with the derivative of each sample's loss in the weights of its choices, for control variates.
 #pragma once
 
 #include "core/estimator/choices.hpp"
@@ -6,7 +6,8 @@
 
 namespace hardgrad {
 
-/// K samples an example; sample n = b K + k. The options enter the model as weights, so that they can be differentiated.
+/// K samples per example; sample n = b K + k. The options enter the model as weights, so that the loss can be differentiated in
+/// them.
 template <class T>
 class DifferentiatedSamples {
  public:
@@ -15,14 +16,14 @@ class DifferentiatedSamples {
   const Choices<T>& choices() const { return *choices_; }
   const std::shared_ptr<const ChoiceLayout>& layout() const { return choices_->layout(); }
 
-  /// df/dz of each sample in the weights of each of its choices, at what it chose.
+  /// df/dz of each sample in the weights of each of its choices, at the chosen options.
   const AtLogits& slope() const { return slope_; }
-  /// What choices are credited with.
+  /// The return of each choice.
   PerChoice returns(Credit credit) const { return run_->returns(credit, layout()); }
-  /// Path term of the samples, and g at the logits of their choices, averaged over the samples.
+  /// The path term of the samples plus g at the logits of their choices, averaged over the samples.
   Var<T> surrogate(const AtLogits& g);
-  /// Mean over examples of <a, b> of the estimates a / K and b / K. Samples meet at the logits they share: not in rows of
-  /// their own, where choices feed later ones.
+  /// Mean over the examples of <a, b> for the estimates a / K and b / K. Samples that share logits are summed there first.
+  /// Where choices feed later ones, each sample has its own rows, and nothing is shared.
   double product(const AtLogits& a, const AtLogits& b) const;
 
  private:

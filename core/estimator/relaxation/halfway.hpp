@@ -1,4 +1,4 @@
-// The point between a choice's probabilities and the option drawn, at which estimators of second order take their derivative.
+// The midpoint of a choice's probabilities and the drawn option, at which second-order estimators take the derivative.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 
 namespace hardgrad {
 
-/// log((p_T + z) / 2) [R, S] of every cell's options, p_T the softmax at a temperature; 0 where there is no choice. Logarithms
-/// throughout: a probability that is too small for a number still has one.
+/// log((p_T + z) / 2) [R, S] for every cell's options, p_T the softmax at a temperature; 0 where there is no choice. Computed
+/// in logarithms, so that probabilities that underflow keep a finite log.
 template <class T>
 std::vector<double> halfway(const Relaxing<T>& asked, const std::vector<int>& option, double temperature = 1) {
   auto at = asked.log_p();

@@ -1,4 +1,4 @@
-// Pathwise estimators: every choice is answered with weights that carry a derivative, and the loss is differentiated.
+// Pathwise estimators: every choice is answered with differentiable weights, and the loss is differentiated through them.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace hardgrad {
 
-/// g = 1/K sum_k grad f(weights_k). The estimator says how the weights come from the logits.
+/// g = 1/K sum_k grad f(weights_k). A derived class defines the weights as a function of the logits.
 template <class T>
 class RelaxationEstimator : public Estimator<T> {
  public:
@@ -33,8 +33,8 @@ class RelaxationEstimator : public Estimator<T> {
   int samples_;
 };
 
-/// [R, S] the sum of `samples` relaxed choices, each with new noise given the option. Draws stand at index 1 and after it,
-/// `most` of them a sample, at places that no batch moves. `of`: as of Relaxing::gumbels_given.
+/// [R, S] the sum of `samples` relaxed choices, each with new noise given the option. Draws use the indices from 1 on, `most`
+/// per sample, so that they do not depend on the batch. `of`: as in Relaxing::gumbels_given.
 template <class T>
 Var<T> sum_of_softmax_given(const Relaxing<T>& asked, const std::vector<int>& option, double temperature, int samples,
                             std::uint32_t most, std::span<const double> of = {}) {
@@ -47,7 +47,7 @@ Var<T> sum_of_softmax_given(const Relaxing<T>& asked, const std::vector<int>& op
 }
 
 inline ParameterInfo temperature_parameter(double fallback) {
-  return ParameterInfo::real("temperature", fallback, 0, 1e6, "of the softmax that stands in for the choice").above();
+  return ParameterInfo::real("temperature", fallback, 0, 1e6, "of the softmax that replaces the choice").above();
 }
 
 }  // namespace hardgrad

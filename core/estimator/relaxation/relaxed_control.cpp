@@ -9,14 +9,14 @@
 namespace hardgrad {
 namespace {
 
-/// each(cell, first logit, options) of the cells that choose.
+/// Calls each(cell, first logit, options) for the cells with a choice.
 template <class F>
 void for_choices(const ChoiceLayout& layout, F each) {
   for (std::size_t c = 0; c < layout.cells(); ++c)
     if (layout.options[c] > 1) each(c, layout.logit[c], static_cast<std::size_t>(layout.options[c]));
 }
 
-/// The numbers of a step's logits.
+/// The values at a step's logits.
 template <class X>
 std::span<X> at_step(const ChoiceLayout& layout, std::size_t t, std::span<X> x) {
   const auto& step = layout.steps[t];
@@ -49,7 +49,7 @@ AtLogits RelaxedChoices::through_free(double temperature, Slope at) const {
   return 1 / temperature * through_softmax(at.weights, at.slope);
 }
 
-// At log p it is share * h; log p = logits - logsumexp takes p times the sum off.
+// The gradient at log p is h = slope * share. As log p = logits - logsumexp, the gradient at the logits is h - p sum(h).
 AtLogits RelaxedChoices::through_given(double temperature, Slope at) const {
   return given_the_choice(through_free(temperature, at));
 }
@@ -57,7 +57,7 @@ AtLogits RelaxedChoices::through_given(double temperature, Slope at) const {
 AtLogits RelaxedChoices::given_the_choice(AtLogits with_noise_held) const {
   auto h = times(std::move(with_noise_held), followed_by(given));
   for_choices(*layout, [&](std::size_t, std::size_t first, std::size_t n) {
-    if (n == 2) return;  // opposite numbers
+    if (n == 2) return;  // the two entries are opposite, so their sum is 0
     double sum = 0;
     for (std::size_t i = first; i < first + n; ++i) sum += h.value[i];
     for (std::size_t i = first; i < first + n; ++i) h.value[i] -= p.value[i] * sum;
@@ -115,7 +115,7 @@ void RelaxedRun<T>::relax(const Question<T>& question, const std::vector<Forking
   else
     perturb_given({S, options, l}, option, where, random, given);
 
-  // Of each group the members' columns, member by member: the hard ones, then w and w~ of each temperature.
+  // For each group, the columns of member after member: the hard ones, then w and w~ for each temperature.
   for (std::size_t g = 0; g < forking.size(); ++g) std::copy_n(&option[g * D], D, &fork.option[g * members_ * D]);
   if (temperatures_.empty()) return;
   std::vector<T> weights(fork.option.size() * S);
@@ -157,7 +157,7 @@ RelaxedRun<T>::RelaxedRun(const Problem<T>& problem, int groups, bool coupled, s
                                   .given = choices.flat(std::move(given_))});
   if (temperatures_.empty()) return;
 
-  // Every relaxed path depends on the weights of its own row alone, so one pass gives all slopes. The hard ones have none.
+  // Each relaxed path depends only on the weights of its own row, so one backward pass gives all slopes. Hard paths have none.
   auto total = problem.tape.constant(1, 1);
   for (const auto& cost : run_->episode().costs()) {
     std::vector<double> relaxed(cost.rows->size(), 1.0);

@@ -1,4 +1,4 @@
-// The mean of estimates through relaxed weights of two options, from the density of their noise.
+// The mean of estimators through relaxed weights of two options, by integration over the density of the noise.
 #pragma once
 
 #include <cmath>
@@ -14,8 +14,8 @@ inline double relaxed_slope(double z, double temperature) {
   return w * (1 - w) / temperature;
 }
 
-/// [2] E of the gradient at the logits through w = sigmoid(z / temperature), z = phi + logistic noise: of f at w, or, if
-/// `hard`, of f at the option that z chooses. Empty for other numbers of options.
+/// [2] mean of the gradient at the logits through w = sigmoid(z / temperature), z = phi + logistic noise. The derivative of f
+/// is taken at w, or, if `hard`, at the option that z selects. Empty for other numbers of options.
 inline SmallChoice::Vector relaxed_mean(const Settings& settings, const SmallChoice& at, bool hard) {
   if (at.logits.size() != 2) return {};
   const double temperature = settings.real("temperature"), far = INFINITY;

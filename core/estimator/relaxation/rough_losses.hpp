@@ -1,4 +1,4 @@
-// Losses too rough for a derivative along relaxed weights.
+// Losses too rough for the derivative at relaxed weights.
 #pragma once
 
 #include <fmt/format.h>
@@ -9,8 +9,8 @@
 
 namespace hardgrad {
 
-/// Why the derivative of the loss along relaxed weights has no variance; empty if nothing is known against it. Weights have a
-/// density everywhere between the options, so that a slope like |distance|^a has a square with an integral just if a > -1/2.
+/// Why the derivative of the loss at relaxed weights has infinite variance; empty if it is not known to. The weights have a
+/// density everywhere between the options, so the square of a slope like |distance|^a is integrable only if a > -1/2.
 inline std::string no_variance_of_slopes(const Structure& structure) {
   if (structure.steepest > -0.5) return "";
   return fmt::format(

@@ -1,4 +1,4 @@
-// Exponential moving averages that estimators learn from what they saw, after they used the old value.
+// Exponential moving averages that an estimator updates from its observations, after it has used the old value.
 #pragma once
 
 #include <algorithm>
@@ -10,12 +10,12 @@
 
 namespace hardgrad {
 
-/// One average per entry; 0 until the first observation, which it then takes over whole.
+/// One average per entry; 0 until the first observation, which replaces it.
 class MovingAverage {
  public:
   MovingAverage(std::size_t entries, double decay) : decay_(decay), value_(entries), seen_(entries) {}
   double operator[](std::size_t i) const { return value_[i]; }
-  /// Observations beyond the last are none; NaN is none.
+  /// Entries that are missing or NaN are skipped.
   void observe(const std::vector<double>& observed) {
     for (std::size_t i = 0; i < observed.size() && i < value_.size(); ++i) {
       if (!(observed[i] == observed[i])) continue;
@@ -23,7 +23,7 @@ class MovingAverage {
       seen_[i] = 1;
     }
   }
-  /// Values, then which have been observed.
+  /// The values, followed by flags of the entries observed so far.
   std::vector<double> state() const {
     auto all = value_;
     all.insert(all.end(), seen_.begin(), seen_.end());
@@ -39,18 +39,18 @@ class MovingAverage {
   std::vector<double> value_, seen_;
 };
 
-/// An estimator whose learned state is moving averages of what it observed.
+/// An estimator whose learned state consists of moving averages.
 template <class T>
 class AveragingEstimator : public Estimator<T> {
  public:
-  /// The average of a signal: one for a step, or for each of its columns if these are credited with costs of their own.
+  /// The average of a signal: one per step, or one per column if the step's columns have separate costs.
   double average(int step, std::size_t column) const { return average_[step * columns_ + column]; }
   /// Adds a step's means, [1 or D], to `observed`.
   void note(std::vector<double>& observed, int step, const std::vector<double>& means) const {
     observed.resize(std::max(observed.size(), (step + 1) * columns_), std::nan(""));
     std::copy(means.begin(), means.end(), observed.begin() + static_cast<std::ptrdiff_t>(step * columns_));
   }
-  /// The averages at every choice.
+  /// The average at every choice.
   PerChoice average(const std::shared_ptr<const ChoiceLayout>& layout) const {
     PerChoice result{layout, std::vector<double>(layout->cells())};
     for (std::size_t t = 0; t < layout->steps.size(); ++t) {
@@ -60,7 +60,7 @@ class AveragingEstimator : public Estimator<T> {
     }
     return result;
   }
-  /// Adds the means over the samples that chose, of every step and column.
+  /// Adds the means of every step and column, over the samples that had a choice there.
   void note(std::vector<double>& observed, const PerChoice& x) const {
     for (std::size_t t = 0; t < x.of->steps.size(); ++t) {
       const auto& step = x.of->steps[t];
@@ -71,7 +71,7 @@ class AveragingEstimator : public Estimator<T> {
           sum[d] += x.value[c];
           ++count[d];
         }
-      for (std::size_t d = 0; d < step.columns; ++d) sum[d] /= count[d];  // NaN, which is no observation, if nobody chose
+      for (std::size_t d = 0; d < step.columns; ++d) sum[d] /= count[d];  // NaN, which is skipped, if no sample chose
       note(observed, static_cast<int>(t), sum);
     }
   }
@@ -80,7 +80,7 @@ class AveragingEstimator : public Estimator<T> {
   void restore(const std::vector<double>& state) final { average_.restore(state); }
 
  protected:
-  /// `further`: averages of the estimator's own behind those of the steps.
+  /// `further`: number of additional averages, stored after those of the steps.
   AveragingEstimator(const Structure& structure, double decay, std::size_t further = 0)
       : columns_(std::max(1, structure.most_columns())), average_(structure.steps() * columns_ + further, decay) {}
   std::size_t columns_;

@@ -164,7 +164,9 @@ ParameterInfo credit_parameter() {
   return ParameterInfo::flag("reward_to_go", false,
                              "credit a choice only with the costs it can change, not with the whole loss");
 }
-ParameterInfo baseline_parameter() { return ParameterInfo::real("baseline", 0, -1e12, 1e12, "constant taken off the loss"); }
+ParameterInfo baseline_parameter() {
+  return ParameterInfo::real("baseline", 0, -1e12, 1e12, "constant subtracted from the loss");
+}
 Credit credit_of(const Settings& settings) { return settings.flag("reward_to_go") ? Credit::reward_to_go : Credit::whole; }
 
 }  // namespace hardgrad

@@ -1,7 +1,7 @@
-// What score-function estimators share: running K samples an example, returns in double, and surrogates.
+// Shared by score-function estimators: K sampled runs per example, returns in double, and surrogates.
 //
-// Rows of a sampled episode are (example b, sample k) in the order b K + k at every step, for sequential and
-// factorised models alike; f - b is formed in double, because it cancels.
+// Rows of a sampled episode are (example b, sample k) in the order b K + k at every step, for sequential and factorised models.
+// f - b is computed in double, because it cancels.
 #pragma once
 
 #include <span>
@@ -13,25 +13,25 @@
 
 namespace hardgrad {
 
-/// How far a choice's credit reaches.
+/// The costs that a choice is credited with.
 enum class Credit {
-  whole,        ///< every choice is credited with the whole loss, less the target's divergences known before any choice
-  reward_to_go  ///< only with the costs that come after it (of factorised models: its own step's)
+  whole,        ///< the whole loss, less the target's divergences that are known before any choice
+  reward_to_go  ///< only later costs (in factorised models: those of the same step)
 };
 
-/// What the path term of the surrogate takes of the costs.
+/// How the path term of the surrogate weighs the costs.
 enum class Costs {
-  averaged,  ///< their mean, `Sampled::path`
-  weighted   ///< something else
+  averaged,  ///< equally: `Sampled::path`
+  weighted   ///< otherwise
 };
 
-/// A sampled run. Feed `add` with costs that are not the model's (entropies, divergences), then ask for returns.
+/// A sampled run. Use `add` for costs other than the model's (entropies, divergences) before asking for returns.
 template <class T>
 class Sampled {
  public:
-  /// Runs the problem's model with `samples` draws an example.
+  /// Runs the problem's model with `samples` draws per example.
   Sampled(const Problem<T>& problem, int samples, Costs costs = Costs::averaged);
-  /// Any other chooser whose rows are (b, k).
+  /// The same with another chooser whose rows are (b, k).
   Sampled(const Problem<T>& problem, int samples, Chooser<T>& chooser, Costs costs = Costs::averaged);
 
   Episode<T>& episode() { return *episode_; }
@@ -40,29 +40,29 @@ class Sampled {
   int steps() const { return static_cast<int>(episode_->steps().size()); }
   std::size_t rows() const { return static_cast<std::size_t>(samples_) * examples_; }
 
-  /// Adds weight x value [R, 1] to the returns, as a cost incurred on `rows`; `by_column` [R, D] as of costs.
+  /// Adds weight x value [R, 1] to the returns, as a cost on `rows`; `by_column` [R, D]: the same by column.
   void add(const RowsPtr& rows, Var<T> value, double weight = 1, Var<T> by_column = {});
-  /// Columns of a step's returns: D if each column is credited with costs of its own, else 1.
+  /// Columns of a step's returns: D if the columns have separate costs, else 1.
   int columns(int step, Credit credit) const;
-  /// [B K], or by column [B K, D]: what the choices of `step` are credited with.
+  /// [B K], or [B K, D] by column: the returns of the choices of `step`.
   std::vector<double> returns(int step, Credit credit) const;
   /// The choices of the samples, and their logits.
   Choices<T> choices();
-  /// What each choice is credited with.
+  /// The return of each choice.
   PerChoice returns(Credit credit, const std::shared_ptr<const ChoiceLayout>& layout) const;
-  /// Of each choice, the sum of x over the choices of its step that share its reward-to-go: its columns, or itself alone.
+  /// For each choice, the sum of x over the choices of its step that share its reward-to-go: all columns, or itself alone.
   PerChoice sum_of_own_step(const PerChoice& x) const;
-  /// [1 or D] means of a step's returns over the rows that had a choice there; NaN where none had.
+  /// [1 or D] means of a step's returns over the rows with a choice there; NaN if there are none.
   std::vector<double> means_where_chosen(int step, const std::vector<double>& returns) const;
   /// [B K] the model's own losses.
   std::vector<double> losses() const;
   /// Their mean.
   double mean_loss() const;
 
-  /// 1/(B K) sum_t sum_r signal[t][r] log p(choice t of row r): its gradient is the score-function term. Signals are as
-  /// returns: one a row, or one for each of its columns.
+  /// 1/(B K) sum_t sum_r signal[t][r] log p(choice t of row r): its gradient is the score-function term. Signals have the shape
+  /// of returns: one per row, or one per row and column.
   Var<T> score(const std::vector<std::vector<double>>& signal);
-  /// The same, where make(t, f) turns the returns f of step t into its signal, in place.
+  /// The same; make(t, f) turns the returns f of step t into its signal in place.
   template <class F>
   Var<T> score(Credit credit, F&& make) {
     auto total = episode_->tape().constant(1, 1);
@@ -88,7 +88,7 @@ class Sampled {
     Var<T> value, by_column;
     double weight;
   };
-  /// total + 1/(B K) sum_r signal[r] log p(choice `step` of row r); uses the signal up.
+  /// total + 1/(B K) sum_r signal[r] log p(choice `step` of row r). Overwrites `signal`.
   Var<T> with_score(Var<T> total, int step, std::vector<double>& signal);
   int samples_;
   std::size_t examples_ = 0;
@@ -102,7 +102,7 @@ class Sampled {
 template <class T>
 Estimate<T> with_constant_baseline(Sampled<T> sampled, double baseline, Credit credit);
 
-/// The parameters most score-function estimators share.
+/// Parameters that most score-function estimators share.
 ParameterInfo samples_parameter(int fallback = 1, int low = 1);
 ParameterInfo credit_parameter();
 ParameterInfo baseline_parameter();

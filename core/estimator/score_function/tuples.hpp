@@ -1,4 +1,4 @@
-// The mean of estimates made of several samples of one choice, summed over every tuple of them: what formulas are held to.
+// The mean of an estimate from several samples of one choice, by summing over all tuples; used to check formulas.
 #pragma once
 
 #include <cmath>
@@ -9,7 +9,7 @@
 
 namespace hardgrad {
 
-/// [S] E of g(z_1..z_K) over independent z_k; S^K terms.
+/// [S] mean of g(z_1..z_K) over independent z_k; S^K terms.
 inline SmallChoice::Vector mean_over_tuples(const SmallChoice& at, int samples,
                                             const std::function<SmallChoice::Vector(const std::vector<std::size_t>&)>& g) {
   const auto p = at.p();

@@ -9,7 +9,7 @@ namespace hardgrad {
 
 LeaveOneOutRatios leave_one_out_ratios(std::span<const double> p, double rest) {
   const std::size_t k = p.size();
-  if (rest == 0) {  // everything is in the set: every ratio is 1
+  if (rest == 0) {  // the set contains all outcomes: every ratio is 1
     LeaveOneOutRatios all{{p.begin(), p.end()}, {}};
     for (std::size_t s = 0; s < k; ++s) all.second.insert(all.second.end(), p.begin(), p.end());
     return all;
@@ -17,9 +17,9 @@ LeaveOneOutRatios leave_one_out_ratios(std::span<const double> p, double rest) {
   return k <= 12 ? ratios_by_subsets(p, rest) : ratios_by_integration(p, rest);
 }
 
-// Let V(A) = p^{D\(S\A)}(A) / prod_{s in A} p(s). The first of A comes s with probability p(s) / (rest + p(A)), so
+// Let V(A) = p^{D\(S\A)}(A) / prod_{s in A} p(s). The first outcome of A is s with probability p(s) / (rest + p(A)), so
 //   V({}) = 1,  V(A) = sum_{s in A} V(A\s) / (rest + p(A)),  p(s) R(S, s) = V(S\s) / V(S)
-// where all terms are positive. Long doubles have the range: V may be as large as p^-k.
+// where all terms are positive. V may be as large as p^-k, which fits a long double.
 LeaveOneOutRatios ratios_by_subsets(std::span<const double> p, double rest) {
   const std::size_t k = p.size(), all = (std::size_t{1} << k) - 1;
   std::vector<long double> v(all + 1);
@@ -44,7 +44,7 @@ LeaveOneOutRatios ratios_by_subsets(std::span<const double> p, double rest) {
 }
 
 double inclusion_weight(double p, double kappa) {
-  if (p <= 0) return 0;  // drawn because there was nothing else: it adds nothing
+  if (p <= 0) return 0;  // drawn only because no other outcome was left: it adds nothing
   const double x = p * std::exp(-kappa);
   if (x > 700) return p;
   return x == 0 ? std::exp(kappa) : p / -std::expm1(-x);
@@ -61,12 +61,12 @@ double log_inclusion(double p, double kappa) {
 
 }  // namespace
 
-// The trapezoidal rule in x = -kappa = log E: the integrand is analytic in a strip around the real line, so that the error
-// falls exponentially with 1 / step; the width of its peak falls like 1 / sqrt(k).
+// The trapezoidal rule in x = -kappa = log E. The integrand is analytic in a strip around the real line, so the error falls
+// exponentially with 1 / step. The width of its peak falls like 1 / sqrt(k).
 ThresholdNodes threshold_nodes(std::span<const double> p, double rest) {
   const double step = 0.5 / std::sqrt(static_cast<double>(p.size()) + 2);
-  // log of the integrand, and of it divided by the two smallest inclusion probabilities: the slowest tail asked for. The square
-  // of products of weights has a slower one, and an integral only of four outcomes or more.
+  // log of the integrand, and log of the integrand divided by the two smallest inclusion probabilities, which has the slowest
+  // tail in use. Divided by the squares of both it has an even slower tail, and is integrable only with four outcomes or more.
   const double powers = p.size() < 4 ? 1 : 2;
   const auto logs = [&](double x) {
     double log_density = x + std::log(rest) - rest * std::exp(x), least = 0, second = 0;
@@ -90,7 +90,7 @@ ThresholdNodes threshold_nodes(std::span<const double> p, double rest) {
     most_divided = std::max(most_divided, divided);
     return density > most - 45 || divided > most_divided - 38;
   };
-  const double middle = -std::log(rest);  // beyond it the integrand falls like exp(-rest E), before it like a power of E
+  const double middle = -std::log(rest);  // above it the integrand falls like exp(-rest E), below it like a power of E
   for (int i = 0; visit(middle + i * step) || i * step < 1;) ++i;
   for (int i = 1; visit(middle - i * step) && i * step < 4000; ++i) {
   }

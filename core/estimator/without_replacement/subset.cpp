@@ -11,7 +11,7 @@
 namespace hardgrad {
 namespace {
 
-/// k outcomes of every example without replacement, by categorical draws over all of them.
+/// Draws k outcomes of every example without replacement, by categorical draws over all outcomes.
 template <class T>
 std::vector<std::vector<std::vector<int>>> draw_paths(const Problem<T>& problem, std::size_t k) {
   for (double outcomes : problem.model.outcomes(problem.batch))
@@ -92,7 +92,7 @@ void Subset<T>::draw_thresholds(const std::vector<std::uint32_t>& id, Randomness
   for (auto& scope : scopes_)
     for (std::size_t b = 0; b < id.size(); ++b) {
       auto& beam = scope.beams[b];
-      if (beam.rest == 0) continue;  // nothing is outside
+      if (beam.rest == 0) continue;  // no outcome is outside the set
       const auto nodes = threshold_nodes(probabilities(beam), beam.rest);
       const Draw where{.example = id[b],
                        .step = whole_ ? Draw::whole : static_cast<std::uint32_t>(scope.step),
@@ -136,12 +136,12 @@ template class Subset<float>;
 template class Subset<double>;
 
 ParameterInfo per_step_parameter() {
-  return ParameterInfo::flag("per_step", false, "take every choice of independent ones as a draw of its own");
+  return ParameterInfo::flag("per_step", false, "draw a separate set for each choice; the choices must be independent");
 }
 std::string refuse_subset(const Settings& settings, const Structure& structure) {
   const bool per_step = settings.flag("per_step");
   if (per_step && !structure.steps_apart())
-    return "per_step=true takes choices one by one, but this model's depend on each other: set per_step=false";
+    return "per_step=true treats choices separately, but the choices of this model depend on each other: set per_step=false";
   const double outcomes = per_step ? structure.most_sets() : std::pow(structure.most_options(), structure.choices());
   if (const int samples = settings.integer("samples"); samples > outcomes)
     return fmt::format("samples={} is more than the {} {} there are: take at most {}", samples, outcomes,

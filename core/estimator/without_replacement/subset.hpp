@@ -1,7 +1,7 @@
-// Estimates from a part of the outcomes, every outcome of it taken once.
+// Estimates from a subset of the outcomes, each taken once.
 //
-// The outcomes are the complete sets of choices of an example; or, per step, the options of each of several independent
-// choices, whose estimates add up.
+// The outcomes are the complete sets of choices of an example. With per_step, they are the options of one of several
+// independent choices, and the estimates of the choices are summed.
 #pragma once
 
 #include <functional>
@@ -21,14 +21,14 @@ class Subset {
  public:
   /// The k most probable outcomes.
   static Subset most_probable(const Problem<T>& problem, std::size_t k, bool per_step);
-  /// The k most probable outcomes and one drawn from all others.
+  /// The k most probable outcomes, and one drawn from all others.
   static Subset most_probable_and_one(const Problem<T>& problem, std::size_t k, bool per_step);
-  /// k outcomes without replacement, in the order drawn; if asked for, with the threshold kappa: the largest perturbed log
-  /// probability among all other outcomes. A source of noise that replays gets the same law from categorical draws:
-  /// outcomes one after the other, kappa at the nodes of its quadrature. Prefixes that do not survive are then never run.
+  /// k outcomes without replacement, in the order drawn. `with_threshold`: also kappa, the largest perturbed log probability
+  /// among all other outcomes. A replaying source of noise has the same distribution from categorical draws: one outcome after
+  /// the other, and kappa at the nodes of its quadrature. Prefixes that drop out are never run.
   static Subset without_replacement(const Problem<T>& problem, std::size_t k, bool per_step, bool with_threshold = false);
 
-  /// What an example's outcomes with losses f get: the factors of grad log p and of grad f.
+  /// Factors of grad log p and of grad f for an example's outcomes, given their losses f.
   struct Weights {
     std::vector<double> score, path;
   };
@@ -36,17 +36,17 @@ class Subset {
   /// 1/B sum over examples (and steps) of sum_s score_s grad log p(s) + path_s grad f(s).
   Estimate<T> estimate(const Rule& rule) &&;
 
-  /// The outcomes of one random variable: the whole path, or the choices of one step, or of a column of it.
+  /// The outcomes of one random variable: of all choices together, or of one step, or of one of its columns.
   struct Group {
     const std::vector<Beam>* beams;  ///< [B]
-    Paths paths;                     ///< [N] of all examples, in the order of the beams
+    Paths paths;                     ///< [N] paths of all examples, in the order of the beams
   };
   Episode<T>& episode() { return *episode_; }
   std::unique_ptr<Episode<T>> release() { return std::move(episode_); }
   const std::vector<Group>& groups() const { return groups_; }
-  /// Whether root costs belong to the outcomes; per step they stand alone.
+  /// True if root costs are part of the outcomes' losses; per step they are separate.
   bool whole() const { return whole_; }
-  /// [1, 1] mean over the examples of the root costs, if they stand alone.
+  /// [1, 1] mean over the examples of the root costs, if they are separate.
   Var<T> root_cost() const;
 
  private:
@@ -63,7 +63,7 @@ class Subset {
 std::vector<double> probabilities(const Beam& beam);
 
 ParameterInfo per_step_parameter();
-/// Why so many outcomes, or choices taken one by one, cannot be had; empty if they can.
+/// Why this number of outcomes, or choices taken separately, is impossible; empty if it is possible.
 std::string refuse_subset(const Settings& settings, const Structure& structure);
 
 }  // namespace hardgrad

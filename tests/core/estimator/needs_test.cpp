@@ -19,7 +19,7 @@ const Structure place = structure_of({.name = "place", .kind = SiteKind::normal}
 
 TEST_CASE("an estimator that declares no needs works on no model") {
   for (const auto& structure : {bits, categories, place}) {
-    CHECK(unmet({}, structure)->find("does not declare what choices it works on") != std::string::npos);
+    CHECK(unmet({}, structure)->find("does not declare the choices it needs") != std::string::npos);
     CHECK(unmet({need::posterior}, structure)->find("does not declare") != std::string::npos);
   }
   CHECK(!EstimatorEntry{}.fault().empty());
@@ -34,7 +34,7 @@ TEST_CASE("a rejection names the site and its kind of choice") {
         "needs at most 8 options; site `word` has up to 20 options (eight rows each): take local_expectation or disarm_tree");
   CHECK(!unmet({need::options(20, "")}, categories));
   CHECK(*unmet({need::relaxable, need::posterior}, categories) == "the model has no learned posterior");
-  CHECK(unmet({need::log_density, need::dreams}, categories)->find("nothing it could dream") != std::string::npos);
+  CHECK(unmet({need::log_density, need::dreams}, categories)->find("nothing to dream") != std::string::npos);
 }
 
 TEST_CASE("every site must meet the needs, also the second one") {
