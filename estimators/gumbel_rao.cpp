@@ -17,20 +17,18 @@ template <class T>
 class GumbelRao final : public RelaxationEstimator<T> {
  public:
   GumbelRao(const Settings& settings, const Structure& structure, Key)
-      : RelaxationEstimator<T>(settings),
+      : RelaxationEstimator<T>(settings, structure),
         temperature_(settings.real("temperature")),
-        rao_samples_(settings.integer("rao_samples")),
         options_(static_cast<std::uint32_t>(structure.most_options())) {}
   bool exchangeable() const override { return false; }
 
  private:
-  Relaxed<T> relax(const Relaxing<T>& asked) const override {
+  Relaxed<T> relax(const Relaxing<T>& asked, int rao_samples) const override {
     auto option = asked.draw();  // at index 0; the noise uses the later indices
-    const auto total = sum_of_softmax_given(asked, option, temperature_, rao_samples_, options_);
-    return straight_through(asked, std::move(option), affine(total, static_cast<T>(1.0 / rao_samples_)));
+    const auto total = sum_of_softmax_given(asked, option, temperature_, rao_samples, options_);
+    return straight_through(asked, std::move(option), affine(total, static_cast<T>(1.0 / rao_samples)));
   }
   double temperature_;
-  int rao_samples_;
   std::uint32_t options_;
 };
 

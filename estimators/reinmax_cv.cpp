@@ -27,17 +27,16 @@ template <class T>
 class ReinMaxCv final : public RelaxationEstimator<T> {
  public:
   ReinMaxCv(const Settings& settings, const Structure& structure, Key)
-      : RelaxationEstimator<T>(settings),
+      : RelaxationEstimator<T>(settings, structure),
         temperature_(settings.real("temperature")),
         control_temperature_(settings.real("control_temperature")),
         eta_(settings.real("eta")),
         drawn_(settings.text("noise") == "drawn"),
-        rao_samples_(settings.integer("rao_samples")),
         options_(static_cast<std::uint32_t>(structure.most_options())) {}
   bool exchangeable() const override { return false; }
 
  private:
-  Relaxed<T> relax(const Relaxing<T>& asked) const override {
+  Relaxed<T> relax(const Relaxing<T>& asked, int rao_samples) const override {
     std::vector<int> option;
     Var<T> made;  // the noise behind the choice
     if (drawn_)
@@ -51,7 +50,7 @@ class ReinMaxCv final : public RelaxationEstimator<T> {
     const auto relaxed = [&](Var<T> noise) { return asked.softmax(noise, control_temperature_); };
     const auto given = [&](int m) { return relaxed(asked.gumbels_given(option, 1 + m * options_, theta)); };
     soft = subtract(soft, affine(drawn_ ? relaxed(add(made, moved_to(asked, theta))) : given(0), static_cast<T>(eta_)));
-    for (int m = 1; m <= rao_samples_; ++m) soft = add(soft, affine(given(m), static_cast<T>(eta_ / rao_samples_)));
+    for (int m = 1; m <= rao_samples; ++m) soft = add(soft, affine(given(m), static_cast<T>(eta_ / rao_samples)));
     return straight_through(asked, std::move(option), soft);
   }
   /// The offset of the logits that makes them equal to `to` [R, S].
@@ -62,7 +61,6 @@ class ReinMaxCv final : public RelaxationEstimator<T> {
   }
   double temperature_, control_temperature_, eta_;
   bool drawn_;
-  int rao_samples_;
   std::uint32_t options_;
 };
 

@@ -23,22 +23,20 @@ template <class T>
 class ReinMaxRao final : public RelaxationEstimator<T> {
  public:
   ReinMaxRao(const Settings& settings, const Structure& structure, Key)
-      : RelaxationEstimator<T>(settings),
+      : RelaxationEstimator<T>(settings, structure),
         temperature_(settings.real("temperature")),
-        rao_samples_(settings.integer("rao_samples")),
         options_(static_cast<std::uint32_t>(structure.most_options())) {}
   bool exchangeable() const override { return false; }
 
  private:
-  Relaxed<T> relax(const Relaxing<T>& asked) const override {
+  Relaxed<T> relax(const Relaxing<T>& asked, int rao_samples) const override {
     auto option = asked.draw();  // at index 0; the noise uses the later indices
     const auto theta = halfway(asked, option);
-    const auto total = sum_of_softmax_given<T>(asked, option, temperature_, rao_samples_, options_, theta);
-    auto soft = subtract(affine(total, static_cast<T>(2.0 / rao_samples_)), affine(asked.softmax(), T{0.5}));
+    const auto total = sum_of_softmax_given<T>(asked, option, temperature_, rao_samples, options_, theta);
+    auto soft = subtract(affine(total, static_cast<T>(2.0 / rao_samples)), affine(asked.softmax(), T{0.5}));
     return straight_through(asked, std::move(option), soft);
   }
   double temperature_;
-  int rao_samples_;
   std::uint32_t options_;
 };
 

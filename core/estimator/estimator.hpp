@@ -26,6 +26,7 @@ struct Problem {
   TargetTerms terms = {};  ///< of the target; set by Estimator::draw
   int nodes = 0;           ///< of the quadrature that replaces enumeration; 0: as Structure::nodes
   bool one_copy = false;   ///< draw one copy only, for an estimate that is the mean of Estimator::copies copies
+  int inner_copies = 0;    ///< draw so many inner copies (Estimator::inner_copies); 0: all
   int replicates = 1;      ///< number of replicates side by side in the batch; the cap applies to each separately
   double cap = std::numeric_limits<double>::infinity();  ///< most rows of one run; set by Estimator::draw
 
@@ -93,6 +94,9 @@ class Estimator {
   /// Number of independent copies whose mean is the estimate; Problem::one_copy draws one of them. The moments are then those
   /// of one copy, with the covariance divided by this number.
   virtual int copies() const { return 1; }
+  /// Number M of terms, independent and of one distribution given the other draws, in whose mean an estimate is linear;
+  /// Problem::inner_copies draws fewer. By the law of total variance the covariance is V + W / M, known from one and two terms.
+  virtual int inner_copies() const { return 1; }
   /// True if an example's estimate depends on the other examples of its batch, as declared by the entry. The moments are then
   /// those of whole batches, not of single examples.
   bool couples_examples() const { return couples_examples_; }

@@ -32,14 +32,21 @@ std::vector<std::vector<int>> independent_parts(const Estimator<T>& estimator, c
 
 constexpr int fewest_nodes = 8, most_nodes = 32;  // for a standard draw
 
+/// The smallest part of an estimate from which its moments follow.
+template <class T>
+Copies fewest(const Estimator<T>& estimator) {
+  return {.one = estimator.copies() > 1, .inner = estimator.inner_copies() > 2 ? 2 : 0};
+}
+
 /// Approximate number of visits an example needs, from a first one. 0 if `standard_only` and no standard noise was drawn.
 template <class T>
 double visits_of(int nodes, bool exchangeable, const Estimator<T>& estimator, const Model<T>& model, const Batch& example,
-                 bool one_copy, bool standard_only) {
+                 Copies copies, bool standard_only) {
   Tape<T> tape;
   Replay replay(exchangeable, nodes);
   replay.begin();
-  estimator.draw({.tape = tape, .model = model, .batch = example, .random = replay, .one_copy = one_copy});
+  estimator.draw(
+      {.tape = tape, .model = model, .batch = example, .random = replay, .one_copy = copies.one, .inner_copies = copies.inner});
   return standard_only && !replay.standard_drawn() ? 0 : replay.expected_visits(outcomes_of(model, example, nodes));
 }
 
@@ -89,10 +96,10 @@ constexpr int finest_level = 6;
 /// The same with the best quadrature the cap allows, and an estimate of its error.
 template <class T>
 Moments refined(const Estimator<T>& estimator, const Model<T>& model, const Batch& example,
-                const std::vector<double>& reference, bool exchangeable, bool one_copy, double outcome_cap, bool covariance,
+                const std::vector<double>& reference, bool exchangeable, Copies copies, double outcome_cap, bool covariance,
                 const Stop& stop) {
   const auto affordable = [&](int nodes) {
-    return visits_of(nodes, exchangeable, estimator, model, example, one_copy, true) <= outcome_cap;
+    return visits_of(nodes, exchangeable, estimator, model, example, copies, true) <= outcome_cap;
   };
   int nodes = most_nodes;
   if (model.structure().numbers())
@@ -100,7 +107,7 @@ Moments refined(const Estimator<T>& estimator, const Model<T>& model, const Batc
   Kinks kinks;
   Draws draws;
   const auto visit = [&](int nodes, int level, bool covariance) {
-    return visited(estimator, model, example, reference, {nodes, level, one_copy, exchangeable, kinks}, outcome_cap, covariance,
+    return visited(estimator, model, example, reference, {nodes, level, copies, exchangeable, kinks}, outcome_cap, covariance,
                    stop, &draws);
   };
   auto m = visit(nodes, 0, covariance);
@@ -127,7 +134,7 @@ Moments refined(const Estimator<T>& estimator, const Model<T>& model, const Batc
     if (good(1e-6)) return m;  // analytic: a finer rule is not needed
     if (draws.alike) {
       const auto by_pieces = [&](int pieces) {
-        return visited(estimator, model, example, reference, {nodes, 0, one_copy, exchangeable, kinks, pieces, draws.standard},
+        return visited(estimator, model, example, reference, {nodes, 0, copies, exchangeable, kinks, pieces, draws.standard},
                        outcome_cap, covariance, stop, &draws);
       };
       const auto by_parts = parted(by_pieces, draws.standard, outcome_cap);
@@ -141,7 +148,7 @@ Moments refined(const Estimator<T>& estimator, const Model<T>& model, const Batc
   std::vector<double> d(model.parameters().size());
   const auto estimate = [&](Randomness& random) -> std::span<const double> {
     poll(stop);
-    drawn(estimator, model, example, one_copy, random, tape, d);
+    drawn(estimator, model, example, copies, random, tape, d);
     return d;
   };
   kinks = find_kinks(estimate, outcome_cap / 4);
@@ -152,23 +159,43 @@ Moments refined(const Estimator<T>& estimator, const Model<T>& model, const Batc
   return m;
 }
 
-/// The same; if the cap does not allow it, from one of the copies that the estimate averages.
+/// The moments with `inner` inner copies, from those with one and with two: Var(1/M sum_m h_m) = V + W / M, V of the mean given
+/// the other draws and W the mean variance given them, so V = 2 Var(2) - Var(1) and W = 2 (Var(1) - Var(2)).
+Moments of_inner_copies(Moments one, const Moments& two, double inner) {
+  const double of_one = 2 / inner - 1, of_two = 2 - 2 / inner;
+  for (std::size_t i = 0; i < one.variances.size(); ++i)
+    one.variances[i] = std::max(0.0, of_one * one.variances[i] + of_two * two.variances[i]);
+  for (std::size_t i = 0; i < one.covariance.size(); ++i)
+    one.covariance[i] = of_one * one.covariance[i] + of_two * two.covariance[i];
+  one.trace_error = std::abs(of_one) * one.trace_error + of_two * two.trace_error;
+  one.outcomes += two.outcomes;
+  one.nodes = std::min(one.nodes, two.nodes);
+  one.cosine = std::nan("");  // not a function of the two
+  return one;
+}
+
+/// Moments of the whole estimate; if the cap does not allow it, from one of its copies and from one and two of its inner copies.
 template <class T>
 Moments of_example(const Estimator<T>& estimator, const Model<T>& model, const Batch& example,
                    const std::vector<double>& reference, bool exchangeable, double outcome_cap, bool covariance,
                    const Stop& stop) {
   const double copies = estimator.copies();
+  const int inner = estimator.inner_copies();
+  const auto of = [&](Copies part) {
+    return refined(estimator, model, example, reference, exchangeable, part, outcome_cap, covariance, stop);
+  };
   try {
-    return refined(estimator, model, example, reference, exchangeable, false, outcome_cap, covariance, stop);
+    return of({});
   } catch (const NotExact&) {
-    if (copies == 1) throw;
+    if (copies == 1 && inner <= 2) throw;
   }
-  auto m = refined(estimator, model, example, reference, exchangeable, true, outcome_cap, covariance, stop);
+  auto m =
+      inner <= 2 ? of({.one = true}) : of_inner_copies(of({.one = true, .inner = 1}), of({.one = true, .inner = 2}), inner);
   for (auto& v : m.variances) v /= copies;
   for (auto& v : m.covariance) v /= copies;
   m.trace_error /= copies;
   for (double* cost : {&m.rows, &m.attention_values, &m.missed_hints}) *cost *= copies;
-  m.cosine = std::nan("");  // the cosine of a mean does not follow from those of the copies
+  m.cosine = std::nan("");  // of the mean, it is not that of the copies
   return m;
 }
 
@@ -183,7 +210,7 @@ Moments exact_moments(const Estimator<T>& estimator, const Model<T>& model, cons
   // The check takes some draws. It is skipped if even multisets are too many.
   const bool exchangeable =
       estimator.exchangeable() && (visits_needed(estimator, model, batch) > outcome_cap ||
-                                   samples_may_be_permuted(estimator, model, batch.select(parts[0]), estimator.copies() > 1));
+                                   samples_may_be_permuted(estimator, model, batch.select(parts[0]), fewest(estimator)));
   std::vector<Moments> each(count);
   parallel_for(count, [&](int i) {
     auto around = reference[parts[i][0]];  // the mean over coupled examples
@@ -227,8 +254,8 @@ double visits_needed(const Estimator<T>& estimator, const Model<T>& model, const
   const int nodes = model.structure().numbers() ? fewest_nodes : most_nodes;
   double most = 0;
   for (const auto& part : independent_parts(estimator, batch))
-    most = std::max(
-        most, visits_of(nodes, estimator.exchangeable(), estimator, model, batch.select(part), estimator.copies() > 1, false));
+    most = std::max(most,
+                    visits_of(nodes, estimator.exchangeable(), estimator, model, batch.select(part), fewest(estimator), false));
   return most;
 }
 

@@ -57,7 +57,7 @@ Moments visited(const Estimator<T>& estimator, const Model<T>& model, const Batc
   const auto run = [&] {
     poll(stop);
     replay.begin();
-    return drawn(estimator, model, example, way.one_copy, replay, tape, d);
+    return drawn(estimator, model, example, way.copies, replay, tape, d);
   };
   if (way.pieces > 0) replay.part(way.pieces, way.draws);
   do {

@@ -27,10 +27,16 @@ double outcomes_of(const Model<T>& model, const Batch& batch, int nodes) {
 /// Pieces of the last draw, before splitting at jumps, given the pieces of the earlier draws.
 inline int inner_pieces(int pieces) { return std::max(8, 2 * pieces); }
 
+/// The part of an estimate that is visited: one of its copies, with so many inner copies (0: as the estimator has).
+struct Copies {
+  bool one = false;
+  int inner = 0;
+};
+
 /// The settings of the visits of an example.
 struct Way {
   int nodes, level;
-  bool one_copy;
+  Copies copies;
   bool exchangeable;  ///< samples are visited as multisets
   const Kinks& kinks;
   int pieces = 0;         ///< pieces for each standard draw; 0: one Gauss rule
@@ -51,10 +57,11 @@ struct Draws {
 
 /// An estimate; its gradient is written to d.
 template <class T>
-Estimate<T> drawn(const Estimator<T>& estimator, const Model<T>& model, const Batch& example, bool one_copy, Randomness& random,
+Estimate<T> drawn(const Estimator<T>& estimator, const Model<T>& model, const Batch& example, Copies copies, Randomness& random,
                   Tape<T>& tape, std::vector<double>& d) {
   tape.rewind();
-  auto estimate = estimator.draw({.tape = tape, .model = model, .batch = example, .random = random, .one_copy = one_copy});
+  auto estimate = estimator.draw(
+      {.tape = tape, .model = model, .batch = example, .random = random, .one_copy = copies.one, .inner_copies = copies.inner});
   differentiate(estimate.surrogate, model.parameters(), d);
   return estimate;
 }

@@ -95,7 +95,7 @@ TEST_CASE("reinmax_rao on one bit has the mean and variance of its equation") {
   for (double phi : {-0.4, 1.2})
     for (double temperature : {0.5, 1.3}) {
       const OneBit bit{phi, 0.3};
-      double mean = 0, square = 0;
+      double mean = 0, square = 0, averaged = 0;  // squares with one draw of the noise, and with its mean
       for (bool one : {false, true}) {
         const double p = one ? bit.p : 1 - bit.p, theta = std::log(one ? (1 + bit.p) / (1 - bit.p) : bit.p / (2 - bit.p));
         const auto moment = [&](double from, double to, int power) {
@@ -105,10 +105,13 @@ TEST_CASE("reinmax_rao on one bit has the mean and variance of its equation") {
         const double first = moment(from, to, 1) / side, second = moment(from, to, 2) / side, slope = bit.slope(one);
         mean += p * slope * (2 * first - bit.v / 2);
         square += p * slope * slope * (4 * second - 2 * first * bit.v + bit.v * bit.v / 4);
+        averaged += p * slope * slope * (4 * first * first - 2 * first * bit.v + bit.v * bit.v / 4);
       }
-      const auto moments = bit.moments(fmt::format("reinmax_rao[temperature={},rao_samples=1]", temperature));
-      CHECK(moments.mean[0] == doctest::Approx(mean).epsilon(1e-8));
-      CHECK(moments.trace == doctest::Approx(square - mean * mean).epsilon(1e-7));
+      for (int m : {1, 10}) {
+        const auto moments = bit.moments(fmt::format("reinmax_rao[temperature={},rao_samples={}]", temperature, m));
+        CHECK(moments.mean[0] == doctest::Approx(mean).epsilon(1e-8));
+        CHECK(moments.trace == doctest::Approx(averaged + (square - averaged) / m - mean * mean).epsilon(1e-7));
+      }
       CHECK(std::abs(mean - bit.gradient) > 1e-3);
     }
 }
@@ -147,7 +150,7 @@ TEST_CASE("st_gumbel and gumbel_rao have the same mean on a bit, and the varianc
     const auto st = bit.moments("st_gumbel");
     CHECK(st.mean[0] == doctest::Approx(mean).epsilon(1e-8));
     CHECK(st.trace == doctest::Approx(square - mean * mean).epsilon(1e-7));
-    for (int m : {1, 2}) {
+    for (int m : {1, 2, 3, 10, 1000}) {  // from 3 on, from the moments with one and with two
       const auto rao = bit.moments(fmt::format("gumbel_rao[rao_samples={}]", m));
       CHECK(rao.mean[0] == doctest::Approx(mean).epsilon(1e-8));
       CHECK(rao.trace == doctest::Approx(averaged + (square - averaged) / m - mean * mean).epsilon(1e-7));
