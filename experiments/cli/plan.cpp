@@ -82,7 +82,7 @@ struct Listing {
   std::map<sweeps::CellState, std::size_t> counts;
   std::size_t selected = 0, skips = 0;
   nlohmann::json cells = nlohmann::json::array();
-  std::vector<std::vector<std::string>> rows{{"CELL", "", ""}};
+  std::vector<std::vector<std::string>> rows{{"CELL", "", "ROWS", ""}};
 };
 
 Listing list_cells(const PlanArguments& options, const sweeps::Plan& plan, const sweeps::SweepFolder& folder,
@@ -104,9 +104,13 @@ Listing list_cells(const PlanArguments& options, const sweeps::Plan& plan, const
                       : state == sweeps::CellState::damaged ? "run again: its file is damaged"
                       : state == sweeps::CellState::skipped ? "run again: it was skipped"
                                                             : "run";
-    list.rows.push_back({cell->hash, cell->label(), what});
-    list.cells.push_back(
-        {{"hash", cell->hash}, {"axes", cell->axes}, {"state", to_string(state)}, {"skip", cell->skip}, {"what", what}});
+    list.rows.push_back({cell->hash, cell->label(), cell->rows ? fmt::format("{:.6g}", *cell->rows) : "", what});
+    list.cells.push_back({{"hash", cell->hash},
+                          {"axes", cell->axes},
+                          {"state", to_string(state)},
+                          {"skip", cell->skip},
+                          {"what", what},
+                          {"rows", cell->rows ? number(*cell->rows) : nlohmann::json()}});
   }
   const auto to_come = sweeps::selected_cells(plan, run.only, run.shard, run.shards, true).size();
   if (list.selected + to_come == 0) throw UsageError("--only or --shard leaves no cell to run");
@@ -191,7 +195,7 @@ int show_plan(const PlanArguments& options) {
     put("{}", slurm_script(slurm_job(options, config, todo, cost)));
     return 0;
   }
-  print_table(list.rows, "");
+  print_table(list.rows, "llrl");
   if (plan.tuning) {
     put("\n");
     print_table(round_rows(plan), "llrrrl");

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "core/estimator/estimator.hpp"
+#include "core/estimator/evaluations.hpp"
 #include "core/registry/plugins.hpp"
 #include "core/support/error.hpp"
 #include "experiments/storage/archive.hpp"
@@ -170,6 +171,11 @@ Plan make_plan(const SweepConfig& config, TaskPool& tasks) {
     auto it = fits.find(key);
     if (it == fits.end()) it = fits.emplace(key, fit(cell, posterior, config.seed, tasks)).first;
     cell.skip = it->second.refusal.empty() ? unsupported(estimator, it->second.model->structure()) : it->second.refusal;
+    if (cell.skip.empty()) {
+      const auto& entry = Estimators::instance().at(estimator.name);
+      cell.rows = stated_rows(entry.evaluations, {entry.name, entry.parameters, estimator}, it->second.model->structure(),
+                              cell.settings.train.steps > 0);
+    }
     cell.number = plan.cells.size();
     plan.cells.push_back(std::move(cell));
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "experiments/sweeps/config.hpp"
@@ -9,10 +10,12 @@
 namespace hardgrad::sweeps {
 
 struct Cell {
-  AxisValues axes;          ///< always task, model, estimator and seed; then whatever else the grid walks or [tune] tries
-  CellSettings settings;    ///< with overrides applied
-  std::string hash;         ///< 16 hex digits over axes, settings, precision and root seed
-  std::string skip;         ///< why it will not be run; empty if it will
+  AxisValues axes;        ///< always task, model, estimator and seed; then whatever else the grid walks or [tune] tries
+  CellSettings settings;  ///< with overrides applied
+  std::string hash;       ///< 16 hex digits over axes, settings, precision and root seed
+  std::string skip;       ///< why it will not be run; empty if it will
+  /// stated_rows of its estimator during training; empty for a skipped cell, or a cost that is not a formula
+  std::optional<double> rows = {};
   std::size_t number = 0;   ///< its place in the whole plan, by which shards divide it: known before the cell is
   std::size_t round = 0;    ///< of the search for settings that it is a trial of, from 1; 0: a run that is reported
   std::size_t search = 0;   ///< which of the plan's searches it belongs to

@@ -150,7 +150,7 @@ TEST_CASE("st_gumbel and gumbel_rao have the same mean on a bit, and the varianc
     const auto st = bit.moments("st_gumbel");
     CHECK(st.mean[0] == doctest::Approx(mean).epsilon(1e-8));
     CHECK(st.trace == doctest::Approx(square - mean * mean).epsilon(1e-7));
-    for (int m : {1, 2, 3, 10, 1000}) {  // from 3 on, from the moments with one and with two
+    for (int m : {1, 2, 10}) {  // ten: from the moments with one and with two
       const auto rao = bit.moments(fmt::format("gumbel_rao[rao_samples={}]", m));
       CHECK(rao.mean[0] == doctest::Approx(mean).epsilon(1e-8));
       CHECK(rao.trace == doctest::Approx(averaged + (square - averaged) / m - mean * mean).epsilon(1e-7));
@@ -446,7 +446,7 @@ class Halved final : public RelaxationEstimator<double> {
   explicit Halved(const Settings& settings) : RelaxationEstimator<double>(settings) {}
 
  private:
-  Relaxed<double> relax(const Relaxing<double>& asked) const override {
+  Relaxed<double> relax(const Relaxing<double>& asked, int) const override {
     auto option = asked.draw();
     auto moves = asked.constants([&](std::size_t r, std::span<double> move) {
       for (std::size_t i = 0; i < move.size(); ++i)

@@ -86,6 +86,11 @@ def test_plan_and_run(sweep, tmp_path, expected):
     out = tmp_path / "run"
     plan = as_json("plan", sweep, "--out", out, "--quick")
     assert plan["counts"] == {"all": 18, "run": 18, "to_come": 0, "skip": 0, "done": 0, "failed": 0, "damaged": 0}
+    rows = {(cell["axes"]["estimator"], cell["rows"]) for cell in plan["cells"]}  # per question and example
+    assert rows == {("rloo[samples=2]", 2), ("moving_baseline", 1), ("soft", 1)}
+    rebar = [as_json("plan", sweep, "--quick", "--set", f"train.steps={steps}", "--set", "grid.estimator=['rebar']", "--only", "task=bits")
+             for steps in (0, 400)]
+    assert [plan["cells"][0]["rows"] for plan in rebar] == [3, 7]  # seven while it tunes its control
     assert not out.exists()
     estimate = as_json("plan", sweep, "--out", out)["estimate"]
     assert estimate["seconds"] > 0 and estimate["bytes"] > 0
