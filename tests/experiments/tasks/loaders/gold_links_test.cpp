@@ -1,4 +1,4 @@
-// Gold links: both formats, what cannot be a link, and damaged files.
+// Gold links: both formats, invalid links, and damaged files.
 #include "experiments/tasks/loaders/gold_links.hpp"
 
 #include "tests/experiments/tasks/support.hpp"
@@ -10,7 +10,7 @@ namespace {
 const std::vector<PairLengths> pairs{{3, 2}, {1, 1}, {2, 4}};
 }
 
-TEST_CASE("gold links in the Pharaoh format: sure and possible, a line for each pair") {
+TEST_CASE("gold links in the Pharaoh format: sure and possible, one line per pair") {
   Folder folder;
   const auto links = read_gold_links(folder.write("g", "0-0 2?1 0?0\n\n1-3\t0-0\n"), pairs);
   REQUIRE(links.size() == 3);
@@ -20,7 +20,7 @@ TEST_CASE("gold links in the Pharaoh format: sure and possible, a line for each 
   CHECK(links[2].sure == std::set<Link>{{0, 0}, {1, 3}});
 }
 
-TEST_CASE("gold links in columns: numbers from 1, NULL is no link, sure unless it says possible") {
+TEST_CASE("gold links in columns: numbers from 1, NULL is not a link, sure unless marked possible") {
   Folder folder;
   const auto links = read_gold_links(folder.write_gz("g.gz", "0003 2 4 P\n1 1 1\n1 0 2 S\n3 1 1 S\n"), pairs);
   CHECK(links[0].sure == std::set<Link>{{0, 0}});
@@ -30,7 +30,7 @@ TEST_CASE("gold links in columns: numbers from 1, NULL is no link, sure unless i
   CHECK(links[2].possible == std::set<Link>{{0, 0}, {1, 3}});
 }
 
-TEST_CASE("gold links that are none are refused with line and column") {
+TEST_CASE("invalid gold links are rejected with line and column") {
   Folder folder;
   const auto says = says_of(folder, "g", [](const std::string& path) { read_gold_links(path, pairs); });
   CHECK(has(says("0-0 3-0\n\n\n"),
@@ -52,7 +52,7 @@ TEST_CASE("gold links that are none are refused with line and column") {
   CHECK(has(says(std::string(1 << 21, '1') + "\n"), "g:1: the line has more than 1048576 bytes"));
 }
 
-TEST_CASE("damaged gold links are read or refused in one line") {
+TEST_CASE("a damaged file of gold links is read or rejected with one line") {
   for (const std::string whole : {"0-0 2?1\n0-0\n1-3 0-0 1?2\n", "1 1 1 S\n1 3 2 P\n2 1 1\n3 2 4\n"})
     read_damaged(whole, 5, [](const std::string& path) {
       const auto links = read_gold_links(path, pairs);
